@@ -42,7 +42,7 @@ auto timed(PartTime& time, const Part& part) {
 /// Composes in the order of a node's compose_all, which is the order of the reducer's output.
 class Composing {
  public:
-  Composing(const GleanPlan& plan, Reducer& reducer, const SnapshotFiles& base,
+  Composing(const SnapshotPlan& plan, Reducer& reducer, const SnapshotFiles& base,
             SnapshotWriter& writer)
       : plan_(plan), reducer_(reducer), base_(base), writer_(writer) {}
 
@@ -66,21 +66,21 @@ class Composing {
   }
 
  private:
-  const GleanPlan& plan_;
+  const SnapshotPlan& plan_;
   Reducer& reducer_;
   const SnapshotFiles& base_;
   SnapshotWriter& writer_;
   std::mutex mutex_;
 };
 
-Result<SnapshotWriter> make_writer(FileSystem& file_system, const GleanPlan& plan,
+Result<SnapshotWriter> make_writer(FileSystem& file_system, const SnapshotPlan& plan,
                                    const std::string& directory, uint32_t node) {
   return SnapshotWriter::create(file_system,
                                 {directory, node, plan.snapshot, plan.epoch, plan.cluster_uuid});
 }
 
 /// Does the coordinator's part at the end of a run.
-Result<Base> finish(const GleanPlan& plan, const std::vector<ComposedPartition>& partitions,
+Result<Base> finish(const SnapshotPlan& plan, const std::vector<ComposedPartition>& partitions,
                     const SnapshotFiles& base, const std::string& directory, SnapshotWriter& pages,
                     SnapshotWriter& roots) {
   ATOLL_TRY(pages.finish());
@@ -122,7 +122,7 @@ void count(const Mapper& mapper, const Reducer& reducer, Gleaned& gleaned) {
 
 }  // namespace
 
-Result<Gleaned> glean_once(FileSystem& file_system, const GleanPlan& plan,
+Result<Gleaned> glean_once(FileSystem& file_system, const SnapshotPlan& plan,
                            const std::string& directory, uint64_t exchange_bytes) {
   Gleaned gleaned;
   const uint64_t begin = bench::monotonic_ns();

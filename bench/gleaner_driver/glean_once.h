@@ -40,7 +40,7 @@ struct Gleaned {
 
 /// Runs `plan` (from LogToGlean::plan). `directory` gets files and sorted runs. Writes no metadata:
 /// the caller removes the files.
-Result<Gleaned> glean_once(FileSystem& file_system, const GleanPlan& plan,
+Result<Gleaned> glean_once(FileSystem& file_system, const SnapshotPlan& plan,
                            const std::string& directory, uint64_t exchange_bytes);
 
 }  // namespace atolldb::gleaner_bench

@@ -11,28 +11,28 @@ namespace atolldb::gleaner_bench {
 namespace {
 
 /// Returns storages that were created and not dropped, as a start of the cluster restores them.
-std::vector<GleanStorage> storages_of(const std::vector<DdlRecord>& records) {
-  std::map<uint32_t, GleanStorage> storages;
+std::vector<PlannedStorage> storages_of(const std::vector<DdlRecord>& records) {
+  std::map<uint32_t, PlannedStorage> storages;
   for (const DdlRecord& record : records) {
     if (record.operation == DdlOperation::drop_storage) {
       storages.erase(record.storage_id);
       continue;
     }
-    GleanStorage& storage = storages[record.storage_id];
+    PlannedStorage& storage = storages[record.storage_id];
     storage.id = record.storage_id;
     storage.type = record.type;
     storage.payload_bytes = static_cast<uint32_t>(record.payload_bytes);
     storage.record_count = record.record_count;
     if (record.type != StorageType::sequential) storage.partitions = {{"", ReducerPlace{}}};
   }
-  std::vector<GleanStorage> list;
+  std::vector<PlannedStorage> list;
   for (auto& [id, storage] : storages) list.push_back(std::move(storage));
   return list;
 }
 
-Base base_of(const SnapshotMetadata& snapshot, const std::vector<GleanStorage>& storages) {
+Base base_of(const SnapshotMetadata& snapshot, const std::vector<PlannedStorage>& storages) {
   Base base{snapshot.id, snapshot.epoch, {}, snapshot.files};
-  for (const GleanStorage& storage : storages) {
+  for (const PlannedStorage& storage : storages) {
     const auto stored = std::ranges::find(snapshot.storages, storage.id, &SnapshotStorage::id);
     base.roots.push_back(stored == snapshot.storages.end() ? SnapshotPointer() : stored->root);
   }
@@ -47,8 +47,8 @@ uint64_t Base::bytes() const {
   return pages * kPageBytes;
 }
 
-GleanPlan LogToGlean::plan(uint32_t id, uint64_t up_to_epoch, const Base& from) const {
-  GleanPlan plan;
+SnapshotPlan LogToGlean::plan(uint32_t id, uint64_t up_to_epoch, const Base& from) const {
+  SnapshotPlan plan;
   plan.snapshot = id;
   plan.base = from.id;
   plan.base_epoch = from.epoch;
@@ -56,9 +56,9 @@ GleanPlan LogToGlean::plan(uint32_t id, uint64_t up_to_epoch, const Base& from) 
   plan.cluster_uuid = cluster_uuid;
   plan.storages = storages;
   for (size_t i = 0; i < from.roots.size(); ++i) plan.storages[i].base_root = from.roots[i];
-  GleanMapper mapper;
+  PlannedMapper mapper;
   mapper.streams = streams;
-  for (GleanStream& stream : mapper.streams) {
+  for (PlannedStream& stream : mapper.streams) {
     stream.last_epoch = std::min(stream.last_epoch, up_to_epoch);
     stream.stream.covered_epoch = from.epoch;
   }

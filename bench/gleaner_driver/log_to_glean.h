@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/gleaner/glean_plan.h"
+#include "engine/gleaner/snapshot_plan.h"
 #include "engine/recovery/log_start.h"
 #include "shared/base/error.h"
 #include "shared/file/file.h"
@@ -25,14 +25,14 @@ struct Base {
 
 struct LogToGlean {
   ClusterUuid cluster_uuid = {};
-  std::vector<GleanStorage> storages;  // ascending; without roots in a snapshot
-  std::vector<GleanStream> streams;
+  std::vector<PlannedStorage> storages;  // ascending; without roots in a snapshot
+  std::vector<PlannedStream> streams;
   uint64_t epoch = 0;  // of the last commit that counts
   Base base;           // the directory's newest snapshot
 
   /// Returns the plan of snapshot `id` of `epoch`, from `base` and the log after it, with one
   /// mapper and one reducer.
-  GleanPlan plan(uint32_t id, uint64_t up_to_epoch, const Base& from) const;
+  SnapshotPlan plan(uint32_t id, uint64_t up_to_epoch, const Base& from) const;
 };
 
 /// REQUIRES: no cluster runs on the directory. Changes nothing. Returns code failed if there is no

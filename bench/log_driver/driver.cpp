@@ -181,9 +181,9 @@ Result<std::vector<std::string>> verify_replay(const std::string& directory, uin
   uint64_t found = 0;
   for (const LogScan& log : scan.logs) {
     for (const LogFileScan& file : log.files) found += file.records;
-    if (log.end.is_defect || log.intact_behind_end != 0) {
+    if (log.end.is_defect || log.intact_after_end != 0) {
       violations.push_back(fmt::format("{}: offset {}: {}; {} intact blocks after it", log.end.file,
-                                       log.end.offset, log.end.reason, log.intact_behind_end));
+                                       log.end.offset, log.end.reason, log.intact_after_end));
     }
   }
   if (found != records) {

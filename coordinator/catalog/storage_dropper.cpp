@@ -143,8 +143,7 @@ bool StorageDropper::release(Drop& drop) {
 bool StorageDropper::advance(Drop& drop) {
   switch (drop.phase) {
     case Phase::transactions:
-      if (!mutant(Mutant::drop_logged_before_grace) &&
-          !hooks_.have_begun_after(drop.hidden_at, kTurn)) {
+      if (!fault::drop_logged_before_grace && !hooks_.have_begun_after(drop.hidden_at, kTurn)) {
         return false;
       }
       enter(drop, Phase::durability);
@@ -152,11 +151,10 @@ bool StorageDropper::advance(Drop& drop) {
     case Phase::durability:
       // Only once: commits after this point do not delay the drop.
       if (!drop.durable_at) drop.durable_at = hooks_.latest_commit_epoch();
-      if (!mutant(Mutant::drop_logged_before_durable) &&
-          !hooks_.is_durable(*drop.durable_at, kTurn)) {
+      if (!fault::drop_logged_before_durable && !hooks_.is_durable(*drop.durable_at, kTurn)) {
         return false;
       }
-      enter(drop, mutant(Mutant::release_before_drop_logged) ? Phase::pages : Phase::log);
+      enter(drop, fault::release_before_drop_logged ? Phase::pages : Phase::log);
       return true;
     case Phase::log:
       log(drop);

@@ -210,18 +210,18 @@ Result<void> DurableState::store_snapshot(const SnapshotMetadata& metadata) {
   const uint32_t keep = salvage_ || is_part ? 1 : config_.snapshot.keep;
   ATOLL_TRY(atolldb::store_snapshot(*files_, config_.cluster.data_dir, start_.savepoint,
                                     metadata.id, metadata.epoch, keep));
-  if (mutant(Mutant::metadata_after_savepoint)) {
+  if (fault::metadata_after_savepoint) {
     ATOLL_TRY(write_snapshot_metadata(*files_, config_.cluster.data_dir, metadata));
   }
   start_.snapshot = metadata;
   return has_begun_ ? Result<void>() : collect_streams(*files_, start_);
 }
 
-std::vector<GleanStream> DurableState::live_streams(uint64_t epoch) const {
+std::vector<PlannedStream> DurableState::live_streams(uint64_t epoch) const {
   CHECK(has_begun_);
   const Incarnation* running = start_.savepoint.uncut();
   CHECK(running != nullptr);
-  std::vector<GleanStream> streams;
+  std::vector<PlannedStream> streams;
   for (const LoggerPlace& place : running->loggers) {
     streams.push_back({stream_of(start_.savepoint, *running, place), epoch});
   }

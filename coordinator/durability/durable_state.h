@@ -45,7 +45,7 @@ class DurableState {
   /// The newest snapshot, if there is one, and the logs after it. Recovery must glean all their
   /// records up to recovery_epoch().
   const std::optional<SnapshotMetadata>& snapshot() const { return start_.snapshot; }
-  const std::vector<GleanStream>& to_glean() const { return start_.to_glean; }
+  const std::vector<PlannedStream>& to_glean() const { return start_.to_glean; }
   uint64_t recovery_epoch() const { return start_.recovery_epoch; }
 
   /// Snapshots that users have pinned.
@@ -60,7 +60,7 @@ class DurableState {
 
   /// Returns the log streams of the running incarnation, up to `epoch`. REQUIRES: begin was called,
   /// and the epoch is durable.
-  std::vector<GleanStream> live_streams(uint64_t epoch) const;
+  std::vector<PlannedStream> live_streams(uint64_t epoch) const;
   /// Deletes files of logs and snapshots that nothing needs (R38), and returns how many. `in_use`:
   /// snapshots that memory refers to. REQUIRES: no snapshot job is under way.
   Result<size_t> delete_unneeded(const std::set<uint32_t>& in_use);

@@ -15,12 +15,9 @@ constexpr uint64_t kInstallWaitMs = 200;
 
 InstallReport report_of(const Json& answer) {
   InstallReport report;
-  report.installed = answer.value("installed", uint64_t{0});
-  report.unmatched = answer.value("unmatched", uint64_t{0});
-  report.dropped = answer.value("dropped", uint64_t{0});
-  report.kept = answer.value("kept", uint64_t{0});
-  report.kept_hot = answer.value("kept_hot", uint64_t{0});
-  report.busy = answer.value("busy", uint64_t{0});
+  for (const InstallCounter& each : kInstallCounters) {
+    report.*each.value = answer.value(each.name, uint64_t{0});
+  }
   report.longest_hold_ns = answer.value("longest_hold_ns", uint64_t{0});
   report.oldest_left = answer.value("oldest_left", InstallReport::kNoSnapshot);
   return report;

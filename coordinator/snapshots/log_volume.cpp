@@ -54,7 +54,7 @@ uint64_t skipped_blocks(FileSystem& file_system, const LogStream& stream) {
 
 }  // namespace
 
-uint64_t log_volume(FileSystem& file_system, const std::vector<GleanStream>& streams) {
+uint64_t log_volume(FileSystem& file_system, const std::vector<PlannedStream>& streams) {
   uint64_t blocks = 0;
   for (const auto& [stream, last_epoch] : streams) {
     uint64_t written = 0;

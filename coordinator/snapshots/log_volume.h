@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/gleaner/glean_plan.h"
+#include "engine/gleaner/snapshot_plan.h"
 #include "shared/config/config.h"
 #include "shared/file/file.h"
 
@@ -14,7 +14,7 @@ namespace atolldb {
 /// mappers skip. (The files are preallocated.) It reads a few blocks of each file, and up to 16 MiB
 /// to find the end of the covered part. Unreadable parts count 0: the snapshot job reports the
 /// error.
-uint64_t log_volume(FileSystem& file_system, const std::vector<GleanStream>& streams);
+uint64_t log_volume(FileSystem& file_system, const std::vector<PlannedStream>& streams);
 
 /// Returns the size of all log files in the config's directories, including preallocated room.
 /// Unreadable files count 0.

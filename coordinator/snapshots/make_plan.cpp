@@ -13,14 +13,14 @@
 namespace atolldb {
 namespace {
 
-std::vector<GleanStorage> storages_of(const SnapshotTask& task) {
+std::vector<PlannedStorage> storages_of(const SnapshotTask& task) {
   std::map<uint32_t, SnapshotPointer> roots;
   if (task.base) {
     for (const SnapshotStorage& storage : task.base->storages) roots[storage.id] = storage.root;
   }
-  std::vector<GleanStorage> storages;
+  std::vector<PlannedStorage> storages;
   for (const StorageEntry& storage : task.storages) {
-    GleanStorage planned;
+    PlannedStorage planned;
     planned.id = storage.id;
     planned.type = storage.type;
     planned.payload_bytes = storage.payload_bytes;
@@ -30,12 +30,12 @@ std::vector<GleanStorage> storages_of(const SnapshotTask& task) {
     }
     storages.push_back(std::move(planned));
   }
-  std::ranges::sort(storages, {}, &GleanStorage::id);
+  std::ranges::sort(storages, {}, &PlannedStorage::id);
   return storages;
 }
 
 /// Returns the first slice of the partition. An empty text stands for slice 0.
-uint64_t low_of(const GleanPartition& partition) {
+uint64_t low_of(const PlannedPartition& partition) {
   return slice_of(std::as_bytes(std::span(partition.low)));
 }
 
@@ -48,25 +48,25 @@ std::string low_text(uint64_t slice) {
 
 }  // namespace
 
-std::vector<GleanMapper> assign_streams(const Config& config,
-                                        const std::vector<GleanStream>& streams) {
+std::vector<PlannedMapper> assign_streams(const Config& config,
+                                          const std::vector<PlannedStream>& streams) {
   CHECK(!config.nodes.empty());
-  std::map<std::pair<uint32_t, uint32_t>, GleanMapper> mappers;  // by node and mapper
+  std::map<std::pair<uint32_t, uint32_t>, PlannedMapper> mappers;  // by node and mapper
   std::vector<uint32_t> turns(config.nodes.size(), 0);
   uint32_t orphans = 0;
-  for (const GleanStream& stream : streams) {
+  for (const PlannedStream& stream : streams) {
     uint32_t node = stream.stream.node;
     if (node >= config.nodes.size()) {
       node = orphans++ % static_cast<uint32_t>(config.nodes.size());
     }
     CHECK(config.nodes[node].mappers != 0);
     const uint32_t ordinal = turns[node]++ % config.nodes[node].mappers;
-    GleanMapper& mapper = mappers[{node, ordinal}];
+    PlannedMapper& mapper = mappers[{node, ordinal}];
     mapper.node = static_cast<uint16_t>(node);
     mapper.mapper = static_cast<uint16_t>(ordinal);
     mapper.streams.push_back(stream);
   }
-  std::vector<GleanMapper> list;
+  std::vector<PlannedMapper> list;
   for (auto& [place, mapper] : mappers) list.push_back(std::move(mapper));
   return list;
 }
@@ -81,11 +81,11 @@ std::vector<ReducerPlace> reducers_of(const Config& config) {
   return places;
 }
 
-Result<GleanPlan> make_plan(const Config& config, FileSystem& file_system,
-                            const SnapshotTask& task) {
+Result<SnapshotPlan> make_plan(const Config& config, FileSystem& file_system,
+                               const SnapshotTask& task) {
   CHECK(task.snapshot != 0 && task.epoch <= kMaxEpoch);
   CHECK(!task.base || (task.base->id < task.snapshot && task.base->epoch <= task.epoch));
-  GleanPlan plan;
+  SnapshotPlan plan;
   plan.snapshot = task.snapshot;
   plan.epoch = task.epoch;
   plan.rewrites = task.rewrites;
@@ -105,8 +105,8 @@ Result<GleanPlan> make_plan(const Config& config, FileSystem& file_system,
   return plan;
 }
 
-Result<void> align_partitions(std::vector<GleanStorage>& storages, const CutsOf& cuts_of) {
-  for (GleanStorage& storage : storages) {
+Result<void> align_partitions(std::vector<PlannedStorage>& storages, const CutsOf& cuts_of) {
+  for (PlannedStorage& storage : storages) {
     if (storage.type != StorageType::mastertree || storage.partitions.size() < 2) continue;
     std::vector<uint64_t> slices;
     for (size_t i = 1; i < storage.partitions.size(); ++i) {
@@ -118,7 +118,7 @@ Result<void> align_partitions(std::vector<GleanStorage>& storages, const CutsOf&
                                               ": a node knows not all of the boundaries that it "
                                               "was asked for");
     }
-    std::vector<GleanPartition> kept;
+    std::vector<PlannedPartition> kept;
     uint64_t low = 0;
     for (size_t i = 0; i < storage.partitions.size(); ++i) {
       // The tree changes during the requests. A cut that lies below the previous one is ignored.

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "coordinator/catalog/catalog.h"
-#include "engine/gleaner/glean_plan.h"
+#include "engine/gleaner/snapshot_plan.h"
 #include "engine/snapshot/snapshot_metadata.h"
 #include "shared/base/error.h"
 #include "shared/config/config.h"
@@ -24,10 +24,10 @@ struct SnapshotTask {
   uint64_t epoch = 0;
   ClusterUuid cluster_uuid = {};
   std::optional<SnapshotMetadata> base = {};  // the newest snapshot, if there is one
-  std::vector<GleanStream> streams = {};
+  std::vector<PlannedStream> streams = {};
   std::vector<StorageEntry> storages = {};  // all storages that are not dropped
-  bool rewrites = false;                    // as GleanPlan::rewrites
-  bool salvages = false;                    // as GleanPlan::salvages
+  bool rewrites = false;                    // as SnapshotPlan::rewrites
+  bool salvages = false;                    // as SnapshotPlan::salvages
   uint64_t disk_reserve = 0;                // bytes to leave free in each file system
   /// The cluster runs, so there are volatile pages beside which the snapshot will be installed.
   bool has_volatile_pages = false;
@@ -35,15 +35,15 @@ struct SnapshotTask {
 
 /// Returns the mappers of all nodes that have something to read. The mappers of the node that wrote
 /// a stream read it, in turn. Streams of nodes that no longer exist are distributed over all nodes.
-std::vector<GleanMapper> assign_streams(const Config& config,
-                                        const std::vector<GleanStream>& streams);
+std::vector<PlannedMapper> assign_streams(const Config& config,
+                                          const std::vector<PlannedStream>& streams);
 
 /// Returns the reducers of all nodes, ascending.
 std::vector<ReducerPlace> reducers_of(const Config& config);
 
 /// Makes the plan; it reads a sample of the log. Returns an error if that read fails.
-Result<GleanPlan> make_plan(const Config& config, FileSystem& file_system,
-                            const SnapshotTask& task);
+Result<SnapshotPlan> make_plan(const Config& config, FileSystem& file_system,
+                               const SnapshotTask& task);
 
 /// Returns where partitions of a Master-tree may begin: for each slice, ascending, the nearest cut
 /// at or before it.
@@ -52,6 +52,6 @@ using CutsOf = std::function<Result<std::vector<uint64_t>>(uint32_t storage_id,
 
 /// Moves the boundaries of Master-trees' partitions down, to keys where no pointer covers both
 /// sides. Partitions that become empty are removed.
-Result<void> align_partitions(std::vector<GleanStorage>& storages, const CutsOf& cuts_of);
+Result<void> align_partitions(std::vector<PlannedStorage>& storages, const CutsOf& cuts_of);
 
 }  // namespace atolldb

@@ -59,7 +59,7 @@ void SnapshotManager::release_kept(uint32_t oldest_left, uint32_t installed) {
   constexpr std::chrono::milliseconds kPatience{200};
   clock_.wait_until_begun_after(now, kPatience);
   // Acquire pairs with the clock's release: the clock has seen every begin epoch.
-  kept_.forget(mutant(Mutant::release_files_before_begin_epochs)
+  kept_.forget(fault::release_files_before_begin_epochs
                    ? kMaxEpoch
                    : control_.epochs.oldest_begin.load(std::memory_order_acquire));
 }
@@ -130,8 +130,8 @@ bool SnapshotManager::pool_still_low(uint32_t free_percent) const {
 /// Wakes the workers that wait for pages. They count the snapshots that freed almost no page.
 void SnapshotManager::record_unproductive_snapshot() {
   // Relaxed: workers use the count only to decide how long to wait.
-  control_.vain_snapshots.fetch_add(1, std::memory_order_relaxed);
-  wake(control_.vain_snapshots, kWakeAll);
+  control_.unproductive_snapshots.fetch_add(1, std::memory_order_relaxed);
+  wake(control_.unproductive_snapshots, kWakeAll);
 }
 
 }  // namespace atolldb

@@ -34,7 +34,7 @@ Result<void> SnapshotManager::publish_to_transactions() {
   ATOLL_TRY(open_readable());
   std::set<uint32_t> kept = offer_pins();
   kept.insert(newest.id);
-  if (mutant(Mutant::newest_before_published)) make_newest(newest.id);
+  if (fault::newest_before_published) make_newest(newest.id);
   for (const uint32_t id : kept) {
     ATOLL_TRY(publish_on_nodes(offered_.at(id)));
   }

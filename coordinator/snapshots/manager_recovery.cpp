@@ -184,7 +184,7 @@ Result<void> SnapshotManager::take_recovery_snapshots() {
 }
 
 Result<void> SnapshotManager::take_recovery_snapshot(uint64_t epoch) {
-  std::vector<GleanStream> streams = streams_up_to(durable_->to_glean(), epoch);
+  std::vector<PlannedStream> streams = streams_up_to(durable_->to_glean(), epoch);
   logger_->info("recovery: making a snapshot of {} logs up to epoch {}", streams.size(), epoch);
   // An ordinary recovery never rewrites all pages: the start waits for it, and there may be no
   // room. It also reserves no room: without this snapshot the cluster cannot start, and the logs
@@ -218,7 +218,8 @@ Result<void> SnapshotManager::set_storage_roots(const SnapshotMetadata& snapshot
                                      std::memory_order_relaxed);
     // R43 (removed-version floor): all versions that the snapshot elides, erased keys included, are
     // of its epoch or older.
-    storage.root_floor.store(Vid::make(snapshot.epoch, 0).word(), std::memory_order_relaxed);
+    storage.root_max_removed_vid.store(Vid::make(snapshot.epoch, 0).word(),
+                                       std::memory_order_relaxed);
   }
   kept_.add(snapshot);
   record_newest(snapshot);

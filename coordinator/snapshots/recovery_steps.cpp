@@ -7,9 +7,9 @@
 
 namespace atolldb {
 
-std::vector<GleanStream> streams_up_to(std::vector<GleanStream> streams, uint64_t epoch) {
-  for (GleanStream& stream : streams) stream.last_epoch = std::min(stream.last_epoch, epoch);
-  std::erase_if(streams, [](const GleanStream& stream) {
+std::vector<PlannedStream> streams_up_to(std::vector<PlannedStream> streams, uint64_t epoch) {
+  for (PlannedStream& stream : streams) stream.last_epoch = std::min(stream.last_epoch, epoch);
+  std::erase_if(streams, [](const PlannedStream& stream) {
     return stream.stream.start_epoch && stream.last_epoch < *stream.stream.start_epoch;
   });
   return streams;
@@ -29,10 +29,10 @@ void RecoverySteps::advance(uint64_t recovered_before) {
   CHECK(epoch_ <= last_epoch_);
 }
 
-uint64_t recovered_epoch(const std::vector<GleanStream>& streams,
+uint64_t recovered_epoch(const std::vector<PlannedStream>& streams,
                          std::optional<uint64_t> snapshot_epoch, uint64_t last_epoch) {
   uint64_t first = last_epoch;
-  for (const GleanStream& stream : streams) {
+  for (const PlannedStream& stream : streams) {
     first = std::min(first, stream.stream.start_epoch.value_or(1) - 1);
   }
   return std::max(first, snapshot_epoch.value_or(0));

@@ -6,13 +6,13 @@
 #include <optional>
 #include <vector>
 
-#include "engine/gleaner/glean_plan.h"
+#include "engine/gleaner/snapshot_plan.h"
 
 namespace atolldb {
 
 /// Returns the part of these streams that a snapshot of `epoch` has to glean. REQUIRES: each stream
 /// is of a finished incarnation, and has a marker of its last epoch.
-std::vector<GleanStream> streams_up_to(std::vector<GleanStream> streams, uint64_t epoch);
+std::vector<PlannedStream> streams_up_to(std::vector<PlannedStream> streams, uint64_t epoch);
 
 /// Chooses the next part of a recovery. Each attempt covers the epochs after `recovered`, which is
 /// the epoch of the newest snapshot or the one before the first commit.
@@ -40,7 +40,7 @@ class RecoverySteps {
 
 /// Returns the epoch before the first one of `streams` that no snapshot covers. `snapshot_epoch`:
 /// of the newest snapshot, if there is one.
-uint64_t recovered_epoch(const std::vector<GleanStream>& streams,
+uint64_t recovered_epoch(const std::vector<PlannedStream>& streams,
                          std::optional<uint64_t> snapshot_epoch, uint64_t last_epoch);
 
 }  // namespace atolldb

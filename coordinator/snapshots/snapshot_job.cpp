@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "engine/compose/combine_roots.h"
-#include "engine/gleaner/glean_plan.h"
+#include "engine/gleaner/snapshot_plan.h"
 #include "engine/hooks/mutants.h"
 #include "engine/snapshot/snapshot_writer.h"
 #include "shared/base/check.h"
@@ -71,7 +71,8 @@ std::vector<ComposedPartition> take_partitions(std::vector<NodePart>& parts, uin
 }
 
 /// Returns the files that pages of the new snapshot may lie in.
-std::vector<SnapshotFilePlace> all_files(const GleanPlan& plan, const std::vector<NodePart>& parts,
+std::vector<SnapshotFilePlace> all_files(const SnapshotPlan& plan,
+                                         const std::vector<NodePart>& parts,
                                          const SnapshotFilePlace& own) {
   std::vector<SnapshotFilePlace> files;
   // A stand-in that a rewrite kept refers to a page in an older file, which may refer to further
@@ -91,7 +92,7 @@ std::vector<SnapshotFilePlace> all_files(const GleanPlan& plan, const std::vecto
 
 }  // namespace
 
-Result<GleanPlan> SnapshotJob::plan(const SnapshotTask& task) {
+Result<SnapshotPlan> SnapshotJob::plan(const SnapshotTask& task) {
   enter(SnapshotPhase::planning, task.snapshot);
   const ReservingFileSystem roomy(file_system_, task.disk_reserve);
   const auto room = roomy.check_room(config_.cluster.data_dir, 0);
@@ -99,7 +100,7 @@ Result<GleanPlan> SnapshotJob::plan(const SnapshotTask& task) {
   return fail_on_error(make_plan(config_, file_system_, task));
 }
 
-Result<void> SnapshotJob::align(const SnapshotTask& task, GleanPlan& plan) {
+Result<void> SnapshotJob::align(const SnapshotTask& task, SnapshotPlan& plan) {
   CHECK(plan.snapshot == task.snapshot);
   if (!task.has_volatile_pages) return {};
   const auto cuts_of = [&](uint32_t storage_id,
@@ -117,19 +118,19 @@ Result<void> SnapshotJob::align(const SnapshotTask& task, GleanPlan& plan) {
   return fail_on_error(align_partitions(plan.storages, cuts_of));
 }
 
-Result<void> SnapshotJob::prepare(const SnapshotTask& task, const GleanPlan& plan) {
+Result<void> SnapshotJob::prepare(const SnapshotTask& task, const SnapshotPlan& plan) {
   enter(SnapshotPhase::preparing, plan.snapshot);
   const Json body = {{"plan", encode_plan(plan)}, {"disk_reserve", task.disk_reserve}};
   return fail_on_error(ask_all_nodes(config_, call_node_, "glean.prepare", body));
 }
 
-Result<void> SnapshotJob::map(const GleanPlan& plan) {
+Result<void> SnapshotJob::map(const SnapshotPlan& plan) {
   enter(SnapshotPhase::gleaning, plan.snapshot);
   return fail_on_error(
       ask_all_nodes(config_, call_node_, "glean.map", Json{{"run", plan.snapshot}}));
 }
 
-Result<std::vector<NodePart>> SnapshotJob::reduce_and_compose(const GleanPlan& plan) {
+Result<std::vector<NodePart>> SnapshotJob::reduce_and_compose(const SnapshotPlan& plan) {
   std::vector<NodePart> parts(config_.nodes.size());
   const auto composed = on_all_nodes(config_, [&](uint32_t node) -> Result<void> {
     ATOLL_ASSIGN(parts[node], await_part(node, plan.snapshot));
@@ -161,7 +162,7 @@ Result<NodePart> SnapshotJob::await_part(uint32_t node, uint32_t snapshot) {
   }
 }
 
-Result<SnapshotMetadata> SnapshotJob::combine(const SnapshotTask& task, const GleanPlan& plan,
+Result<SnapshotMetadata> SnapshotJob::combine(const SnapshotTask& task, const SnapshotPlan& plan,
                                               std::vector<NodePart> parts) {
   CHECK(parts.size() == config_.nodes.size());
   enter(SnapshotPhase::combining, plan.snapshot);
@@ -169,7 +170,8 @@ Result<SnapshotMetadata> SnapshotJob::combine(const SnapshotTask& task, const Gl
   return fail_on_error(combine_parts(task, plan, std::move(parts)));
 }
 
-Result<SnapshotMetadata> SnapshotJob::combine_parts(const SnapshotTask& task, const GleanPlan& plan,
+Result<SnapshotMetadata> SnapshotJob::combine_parts(const SnapshotTask& task,
+                                                    const SnapshotPlan& plan,
                                                     std::vector<NodePart> parts) {
   const std::string& data_dir = config_.cluster.data_dir;
   SnapshotFiles base(file_system_, plan.cluster_uuid);
@@ -185,7 +187,7 @@ Result<SnapshotMetadata> SnapshotJob::combine_parts(const SnapshotTask& task, co
   metadata.cluster_uuid = plan.cluster_uuid;
   Result<void> combined;
   for (size_t index = 0; combined && index < plan.storages.size(); ++index) {
-    const GleanStorage& storage = plan.storages[index];
+    const PlannedStorage& storage = plan.storages[index];
     const auto root = combine_roots(plan, index, take_partitions(parts, storage.id), base, writer);
     if (!root) {
       combined = std::unexpected(root.error());
@@ -206,7 +208,7 @@ Result<SnapshotMetadata> SnapshotJob::combine_parts(const SnapshotTask& task, co
 }
 
 Result<void> SnapshotJob::write_metadata(const SnapshotMetadata& metadata) {
-  if (!mutant(Mutant::metadata_after_savepoint)) {
+  if (!fault::metadata_after_savepoint) {
     const auto written = write_snapshot_metadata(file_system_, config_.cluster.data_dir, metadata);
     if (!written) return fail(written.error());
   }

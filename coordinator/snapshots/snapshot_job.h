@@ -14,7 +14,7 @@
 
 #include "coordinator/node_calls.h"
 #include "coordinator/snapshots/make_plan.h"
-#include "engine/gleaner/glean_plan.h"
+#include "engine/gleaner/snapshot_plan.h"
 #include "engine/install/install.h"
 #include "engine/snapshot/snapshot_metadata.h"
 #include "shared/base/error.h"
@@ -61,18 +61,18 @@ class SnapshotJob {
 
   /// Begins the job of a new snapshot: decides which thread reads and composes what. REQUIRES: the
   /// id is larger than those of all jobs before.
-  Result<GleanPlan> plan(const SnapshotTask& task);
+  Result<SnapshotPlan> plan(const SnapshotTask& task);
   /// Moves the partitions' boundaries to keys where volatile pages allow an installation (R44).
   /// Does nothing in a recovery, which has no volatile pages.
-  Result<void> align(const SnapshotTask& task, GleanPlan& plan);
+  Result<void> align(const SnapshotTask& task, SnapshotPlan& plan);
   /// Lets the inboxes of all reducers accept records, before any mapper sends some.
-  Result<void> prepare(const SnapshotTask& task, const GleanPlan& plan);
+  Result<void> prepare(const SnapshotTask& task, const SnapshotPlan& plan);
   /// Starts the mappers. The reducers collect, merge and compose what the mappers send.
-  Result<void> map(const GleanPlan& plan);
+  Result<void> map(const SnapshotPlan& plan);
   /// Waits until the reducers of all nodes have composed their pages into durable files.
-  Result<std::vector<NodePart>> reduce_and_compose(const GleanPlan& plan);
+  Result<std::vector<NodePart>> reduce_and_compose(const SnapshotPlan& plan);
   /// Combines the roots of the partitions into the coordinator's own file of the snapshot.
-  Result<SnapshotMetadata> combine(const SnapshotTask& task, const GleanPlan& plan,
+  Result<SnapshotMetadata> combine(const SnapshotTask& task, const SnapshotPlan& plan,
                                    std::vector<NodePart> parts);
   /// Makes the metadata durable. The snapshot exists once the savepoint names it, too.
   Result<void> write_metadata(const SnapshotMetadata& metadata);
@@ -107,7 +107,7 @@ class SnapshotJob {
 
  private:
   Result<NodePart> await_part(uint32_t node, uint32_t snapshot);
-  Result<SnapshotMetadata> combine_parts(const SnapshotTask& task, const GleanPlan& plan,
+  Result<SnapshotMetadata> combine_parts(const SnapshotTask& task, const SnapshotPlan& plan,
                                          std::vector<NodePart> parts);
   /// Ends the job after a failed step. Returns the error with the id of the snapshot.
   std::unexpected<Error> fail(const Error& error);

@@ -92,7 +92,7 @@ Result<void> SnapshotManager::make_snapshot(SnapshotTask task) {
   CHECK(is_own_thread());
   Attempt attempt(snapshot_metrics_);
   ATOLL_TRY(take_id(task));
-  ATOLL_ASSIGN(GleanPlan plan, job_->plan(task));
+  ATOLL_ASSIGN(SnapshotPlan plan, job_->plan(task));
   ATOLL_TRY(job_->align(task, plan));
   ATOLL_TRY(job_->prepare(task, plan));
   ATOLL_TRY(job_->map(plan));  // the nodes also reduce and compose from here on
@@ -163,7 +163,7 @@ void SnapshotManager::start() {
   // Relaxed: the release of the state `running` publishes it.
   control_.began_empty.store(durable_->snapshot() ? 0 : 1, std::memory_order_relaxed);
   // Relaxed: the word only says whether to wait.
-  control_.pages_come_back.store(1, std::memory_order_relaxed);
+  control_.snapshots_free_pages.store(1, std::memory_order_relaxed);
   damage_thread_.start();
   taker_ = make_taker();
   taker_->start();
@@ -171,7 +171,7 @@ void SnapshotManager::start() {
 
 void SnapshotManager::end_page_supply() {
   // Relaxed: the word only tells workers whether to wait.
-  control_.pages_come_back.store(0, std::memory_order_relaxed);
+  control_.snapshots_free_pages.store(0, std::memory_order_relaxed);
 }
 
 void SnapshotManager::stop() {
@@ -245,9 +245,8 @@ SnapshotTask SnapshotManager::next_task() {
   // is durable, because a crash can undo commits of a later one (R36).
   const EpochBlock& epochs = control_.epochs;
   SnapshotTask task;
-  task.epoch = mutant(Mutant::snapshot_epoch_from_current)
-                   ? epochs.current.load(std::memory_order_acquire)
-                   : epochs.durable.load(std::memory_order_acquire);
+  task.epoch = fault::snapshot_epoch_from_current ? epochs.current.load(std::memory_order_acquire)
+                                                  : epochs.durable.load(std::memory_order_acquire);
   // A last resort reserves no room, as in a recovery: only a snapshot allows the deletion of log
   // files.
   const bool is_last_resort = lacks_log_files();

@@ -19,7 +19,7 @@ namespace {
 
 using Partitions = std::span<const ComposedPartition>;
 
-Result<SnapshotPointer> combine_array(PageOutput& pages, const GleanStorage& storage,
+Result<SnapshotPointer> combine_array(PageOutput& pages, const PlannedStorage& storage,
                                       Partitions partitions) {
   const ArrayShape shape(storage.record_count, storage.payload_bytes);
   CHECK(!partitions.empty());
@@ -44,7 +44,7 @@ Result<SnapshotPointer> combine_array(PageOutput& pages, const GleanStorage& sto
   return pages.write(root);
 }
 
-Result<SnapshotPointer> combine_mastertree(PageOutput& pages, const GleanStorage& storage,
+Result<SnapshotPointer> combine_mastertree(PageOutput& pages, const PlannedStorage& storage,
                                            Partitions partitions) {
   CHECK(!partitions.empty() && low_slice(storage.partitions[0]) == 0);
   uint32_t top = 0;
@@ -90,8 +90,8 @@ SnapshotPointer find_lost_root(Partitions partitions) {
 
 /// Adds the new runs after those of the base's newest root page, and in new root pages if it is
 /// full.
-Result<SnapshotPointer> combine_sequential(PageOutput& pages, const GleanStorage& storage,
-                                           const GleanPlan& plan, Partitions partitions,
+Result<SnapshotPointer> combine_sequential(PageOutput& pages, const PlannedStorage& storage,
+                                           const SnapshotPlan& plan, Partitions partitions,
                                            uint64_t& records) {
   PageBuffer buffer;
   auto* root = buffer.as<SequentialSnapshotRoot>();
@@ -138,7 +138,7 @@ Result<SnapshotPointer> combine_sequential(PageOutput& pages, const GleanStorage
   return is_changed ? pages.write(buffer) : Result<SnapshotPointer>(at);
 }
 
-Result<void> check_partitions(const GleanStorage& storage, Partitions partitions) {
+Result<void> check_partitions(const PlannedStorage& storage, Partitions partitions) {
   const bool is_sequential = storage.type == StorageType::sequential;
   const size_t expected = is_sequential ? partitions.size() : storage.partitions.size();
   for (size_t i = 0; i < partitions.size(); ++i) {
@@ -159,11 +159,11 @@ Result<void> check_partitions(const GleanStorage& storage, Partitions partitions
 
 }  // namespace
 
-Result<CombinedRoot> combine_roots(const GleanPlan& plan, size_t storage_index,
+Result<CombinedRoot> combine_roots(const SnapshotPlan& plan, size_t storage_index,
                                    Partitions partitions, const SnapshotFiles& base,
                                    SnapshotWriter& writer) {
   CHECK(storage_index < plan.storages.size());
-  const GleanStorage& storage = plan.storages[storage_index];
+  const PlannedStorage& storage = plan.storages[storage_index];
   ATOLL_TRY(check_partitions(storage, partitions));
   const std::function<bool()> never;
   PageOutput pages(base, writer, nullptr, storage.id, never);

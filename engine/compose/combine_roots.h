@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-#include "engine/gleaner/glean_plan.h"
+#include "engine/gleaner/snapshot_plan.h"
 #include "engine/snapshot/snapshot_files.h"
 #include "engine/snapshot/snapshot_writer.h"
 #include "shared/base/error.h"
@@ -27,7 +27,7 @@ struct CombinedRoot {
 /// different heights, so that all paths have the same length. From `base` it reads only roots of
 /// arrays and sequential storages. It reads no composed page.
 /// Errors: read and write errors; code failed if the partitions do not match the plan.
-Result<CombinedRoot> combine_roots(const GleanPlan& plan, size_t storage,
+Result<CombinedRoot> combine_roots(const SnapshotPlan& plan, size_t storage,
                                    std::span<const ComposedPartition> partitions,
                                    const SnapshotFiles& base, SnapshotWriter& writer);
 

@@ -13,7 +13,7 @@ namespace atolldb {
 
 Result<ComposedPartition> compose(const ComposeTask& task) {
   CHECK(task.storage < task.plan.storages.size() && task.plan.epoch >= task.plan.base_epoch);
-  const GleanStorage& storage = task.plan.storages[task.storage];
+  const PlannedStorage& storage = task.plan.storages[task.storage];
   CHECK(storage.type == StorageType::sequential || task.partition < storage.partitions.size());
   switch (storage.type) {
     case StorageType::array:
@@ -31,7 +31,7 @@ Result<ComposedPartition> compose(const ComposeTask& task) {
 
 ComposedPartition composed_partition(const ComposeTask& task, std::vector<ComposedPage> pages,
                                      const PageOutput& output, const LogInput& logs) {
-  const GleanStorage& storage = task.plan.storages[task.storage];
+  const PlannedStorage& storage = task.plan.storages[task.storage];
   const bool is_sequential = storage.type == StorageType::sequential;
   for (size_t i = 0; i < pages.size(); ++i) {
     CHECK(!pages[i].page.is_null());

@@ -15,10 +15,10 @@
 
 #include "engine/format/stand_in.h"
 #include "engine/format/tree_key.h"
-#include "engine/gleaner/glean_plan.h"
 #include "engine/gleaner/gleaned_record.h"
+#include "engine/gleaner/snapshot_plan.h"
 #include "engine/mastertree/build.h"
-#include "engine/mastertree/tree_shape.h"
+#include "engine/mastertree/fence_map.h"
 #include "engine/snapshot/snapshot_files.h"
 #include "engine/snapshot/snapshot_writer.h"
 #include "shared/base/error.h"
@@ -27,26 +27,26 @@
 namespace atolldb {
 
 /// Returns the first slice of a partition of a Master-tree. Slice 0 is encoded as no bytes.
-inline uint64_t low_slice(const GleanPartition& partition) {
+inline uint64_t low_slice(const PlannedPartition& partition) {
   return slice_of(std::as_bytes(std::span(partition.low)));
 }
 
 /// Interface through which composers obtain the fence maps of Master-trees: the ranges of their
 /// volatile pages (R44). Composer threads have no page slot of their own (R9), so a thread that has
 /// one collects the maps for them.
-struct ShapeSource {
-  virtual ~ShapeSource() = default;
+struct FenceMapSource {
+  virtual ~FenceMapSource() = default;
   /// Collects the fence map of the layer of the keys with `prefix`, as far as it overlaps `range`,
-  /// like `collect_shape`. The map is empty if the storage no longer exists.
-  /// Errors: those of `collect_shape`.
+  /// like `collect_fence_map`. The map is empty if the storage no longer exists.
+  /// Errors: those of `collect_fence_map`.
   /// Thread: any; calls are serialized.
-  virtual Status shape_of(uint32_t storage_id, std::span<const std::byte> prefix,
-                          const SliceRange& range, TreeShape& shape) = 0;
+  virtual Status fence_map_of(uint32_t storage_id, std::span<const std::byte> prefix,
+                              const SliceRange& range, FenceMap& shape) = 0;
 };
 
 /// The task of composing one partition of one storage. All that it refers to outlives the call.
 struct ComposeTask {
-  const GleanPlan& plan;
+  const SnapshotPlan& plan;
   size_t storage;      // index in plan.storages
   uint32_t partition;  // index in its partitions; sequential: the node
   LogSource& logs;     // log records of this storage and partition only
@@ -57,13 +57,13 @@ struct ComposeTask {
   std::function<bool()> cancelled = {};  // polled from time to time; empty: never cancelled
   /// Fence map of the volatile pages beside which the new pages will be installed. Null if the
   /// storage has no volatile pages, or if their ranges do not matter.
-  ShapeSource* shapes = nullptr;
+  FenceMapSource* shapes = nullptr;
   /// Called for each page of the base that cannot be read. Thread: the composer's. May be empty.
   std::function<void(const UnreadablePage&)> on_unreadable = {};
 };
 
 /// Applies all log records and writes the pages of the partition. A page of the base that cannot be
-/// read is no error: see GleanPlan::salvages and R56.
+/// read is no error: see SnapshotPlan::salvages and R56.
 /// Errors: read and write errors; code failed after a cancellation; code corruption, with storage
 /// and key, for impossible log records. These are records outside the partition, and updates of
 /// records that do not exist.

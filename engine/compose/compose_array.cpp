@@ -278,7 +278,7 @@ class ArrayComposer {
   }
 
   const ComposeTask& task_;
-  const GleanStorage& storage_;
+  const PlannedStorage& storage_;
   ArrayShape shape_;
   PageOutput pages_;
   LogInput logs_;

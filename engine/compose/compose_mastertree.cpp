@@ -11,7 +11,7 @@ namespace atolldb {
 
 namespace {
 
-SliceRange range_of_partition(const GleanStorage& storage, uint32_t at) {
+SliceRange range_of_partition(const PlannedStorage& storage, uint32_t at) {
   SliceRange range;
   range.low = at == 0 ? 0 : low_slice(storage.partitions[at]);
   range.high_is_end = at + 1 == storage.partitions.size();
@@ -23,7 +23,7 @@ SliceRange range_of_partition(const GleanStorage& storage, uint32_t at) {
 }  // namespace
 
 Result<ComposedPartition> compose_mastertree(const ComposeTask& task) {
-  const GleanStorage& storage = task.plan.storages[task.storage];
+  const PlannedStorage& storage = task.plan.storages[task.storage];
   PageOutput pages(task.base, task.writer, &task.writer_mutex, storage.id, task.cancelled);
   TreeWork work{pages,
                 LogInput(task.logs, pages, storage.id),

@@ -69,7 +69,7 @@ Result<LayerResult> LayerComposer::compose(std::span<const CarriedRecord> carrie
   const std::optional<TreeItem> only = builder_.only_item();
   // R44: only the root of a layer can stand beside a pointer to a volatile layer. Without one the
   // volatile layer, and all pages above it, could never be dropped.
-  const bool is_layer = keeps_single || (fences_.has_root() && !mutant(Mutant::layers_of_two_only));
+  const bool is_layer = keeps_single || (fences_.has_root() && !fault::layers_of_two_only);
   if (only && !only->is_next_layer() && !is_layer) {
     std::string rest(8, '\0');
     put_slice(only->slice, reinterpret_cast<std::byte*>(rest.data()));
@@ -91,7 +91,7 @@ Result<LayerResult> LayerComposer::finish() {
 Result<void> LayerComposer::collect_fences() {
   if (work_.fences == nullptr) return {};
   const Status status =
-      work_.fences->shape_of(work_.pages.storage_id(), bytes_of(prefix_), range_, fences_);
+      work_.fences->fence_map_of(work_.pages.storage_id(), bytes_of(prefix_), range_, fences_);
   if (status == Status::ok) return {};
   return make_error(ExitCode::failed,
                     fmt::format("storage {}: collecting the ranges of volatile pages failed: {}",

@@ -28,10 +28,10 @@ struct TreeWork {
   PageOutput& pages;
   LogInput logs;
   RecordFold fold;
-  uint64_t epoch;       // epoch of the snapshot
-  bool rewrites;        // write every page, see GleanPlan
-  ShapeSource* fences;  // null: there are no volatile pages
-  bool salvages;        // see GleanPlan
+  uint64_t epoch;          // epoch of the snapshot
+  bool rewrites;           // write every page, see SnapshotPlan
+  FenceMapSource* fences;  // null: there are no volatile pages
+  bool salvages;           // see SnapshotPlan
   const std::function<void(const UnreadablePage&)>& on_unreadable;  // may be empty
 };
 
@@ -116,7 +116,7 @@ class LayerComposer {
   TreeWork& work_;
   std::string prefix_;
   SliceRange range_;
-  TreeShape fences_;  // fence map of the layer's volatile pages
+  FenceMap fences_;  // fence map of the layer's volatile pages
   TreeBuilder builder_;
   std::vector<TreeItem> items_;  // records of the current base page, or carried records
 };

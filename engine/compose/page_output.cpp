@@ -211,7 +211,7 @@ Result<SnapshotPointer> PageOutput::write_stand_in(PageBuffer& page, const LostP
     held = written;
     at += bytes;
   }
-  if (mutant(Mutant::forget_held_records)) held = SnapshotPointer();
+  if (fault::forget_held_records) held = SnapshotPointer();
   page.header().type = kStandInType;
   auto* stand_in = page.as<StandInPage>();
   stand_in->lost = next.lost.word();

@@ -3,7 +3,7 @@
 // A snapshot page has the layout of the volatile page for which it stands. So the same code reads
 // both, and a copy-up copies the page:
 // * header.self is its SnapshotPointer, is_snapshot is 1, locks are 0;
-// * header.floor is {epoch of its snapshot, ordinal 0}: a copy-up must inherit it (R43);
+// * header.max_removed_vid is {epoch of its snapshot, ordinal 0}: a copy-up must inherit it (R43);
 // * header.check is its checksum, see check_of;
 // * records keep their VIDs, without flags except next_layer; none is deleted; slots ascend;
 // * volatile words of its dual pointers are 0.
@@ -41,7 +41,7 @@ inline void begin_snapshot_page(PageHeader& page, SnapshotPointer self, uint64_t
   page.self = self.word();
   page.is_snapshot = 1;
   page.storage_id = storage_id;
-  page.floor.store(Vid::make(epoch, 0).word(), std::memory_order_relaxed);
+  page.max_removed_vid.store(Vid::make(epoch, 0).word(), std::memory_order_relaxed);
 }
 
 inline SnapshotPointer snapshot_self(const PageHeader& page) { return SnapshotPointer(page.self); }

@@ -168,15 +168,15 @@ static_assert(sizeof(InteriorPage) <= kPageBytes);
 /// its page is being replaced. Returns the word as it is to be copied; a null word keeps its drop
 /// count. REQUIRES: the page lock is held.
 inline VolatilePointer freeze(DualPointer& pointer) {
-  const uint64_t bit = mutant(Mutant::copy_without_freezing) ? 0 : VolatilePointer::kFrozenBit;
+  const uint64_t bit = fault::copy_without_freezing ? 0 : VolatilePointer::kFrozenBit;
   return VolatilePointer(pointer.volatile_word.fetch_or(bit, std::memory_order_acq_rel)).thawed();
 }
 
 /// Returns the newest removed version of the page (R43). Its successors inherit it.
-inline uint64_t floor_of(const TreePage& page) {
-  return mutant(Mutant::floor_forgets_predecessor)
+inline uint64_t max_removed_vid_of(const TreePage& page) {
+  return fault::floor_forgets_predecessor
              ? 0
-             : page.header.floor.load(std::memory_order_relaxed);
+             : page.header.max_removed_vid.load(std::memory_order_relaxed);
 }
 
 inline TreePage* tree_page(PageHeader* header) { return reinterpret_cast<TreePage*>(header); }

@@ -21,7 +21,8 @@ class Vid {
   static constexpr uint64_t kDeleted = 2;       // tombstone: the record is logically absent
   static constexpr uint64_t kMoved = 4;         // continue in the page's twins; never reverts
   static constexpr uint64_t kNextLayer = 8;     // the payload is a dual pointer; never reverts
-  static constexpr uint64_t kReviving = 16;  // tombstone that a worker may be about to insert again
+  static constexpr uint64_t kPendingTombstone =
+      16;  // tombstone that a worker may be about to insert again
   static constexpr uint64_t kFlagsMask = 63;
   static constexpr uint64_t kOrdinalShift = 6;
   static constexpr uint64_t kEpochShift = 28;
@@ -47,11 +48,11 @@ class Vid {
   /// Stable tombstone: no worker can insert the record again before it changes the page word. For
   /// readers it is like an absent key (R12). Any other tombstone may come alive without a change of
   /// that word.
-  constexpr bool is_settled_dead() const {
+  constexpr bool is_stable_tombstone() const {
     return (word_ & kFlagsMask) == kDeleted && ordinal() != 0;
   }
   /// The record is relocated: the caller must continue in a twin page or in the next layer.
-  constexpr bool is_elsewhere() const { return (word_ & (kMoved | kNextLayer)) != 0; }
+  constexpr bool is_relocated() const { return (word_ & (kMoved | kNextLayer)) != 0; }
   constexpr Vid with(uint64_t flags) const {
     DCHECK(flags <= kFlagsMask);
     return Vid(word_ | flags);

@@ -37,7 +37,7 @@ Result<std::vector<std::unique_ptr<File>>> open_files(FileSystem& file_system,
   return files;
 }
 
-bool counts(const LogBlock& block, const GleanStream& gleaned, uint64_t base_epoch) {
+bool counts(const LogBlock& block, const PlannedStream& gleaned, uint64_t base_epoch) {
   const LogBlockHeader& header = block.header;
   return header.magic == kLogBlockMagic && header.version == kLogFormatVersion &&
          header.type == LogBlockType::records && header.length <= kLogBlockPayload &&
@@ -49,9 +49,9 @@ bool counts(const LogBlock& block, const GleanStream& gleaned, uint64_t base_epo
 /// Returns the record's key as a number with the order of gleaned keys. Returns nothing if the
 /// record has no key or belongs to another storage.
 std::optional<SampledKey> key_of(const LogRecord& record, uint16_t node,
-                                 std::span<const GleanStorage> storages) {
+                                 std::span<const PlannedStorage> storages) {
   if (record.type == LogType::filler) return std::nullopt;
-  const auto found = std::ranges::lower_bound(storages, record.storage_id, {}, &GleanStorage::id);
+  const auto found = std::ranges::lower_bound(storages, record.storage_id, {}, &PlannedStorage::id);
   if (found == storages.end() || found->id != record.storage_id) return std::nullopt;
   SampledKey sampled = {record.storage_id, node, 0};
   if (found->type == StorageType::mastertree) {
@@ -103,7 +103,7 @@ class Owners {
 };
 
 /// Returns ascending boundaries within the sampled keys. So no partition is without sampled keys.
-std::vector<uint64_t> boundaries_of(const GleanStorage& storage, std::span<const SampledKey> keys,
+std::vector<uint64_t> boundaries_of(const PlannedStorage& storage, std::span<const SampledKey> keys,
                                     uint64_t reducers) {
   const uint64_t wanted = std::min<uint64_t>(reducers, keys.size() / kSampledPerPartition);
   const uint64_t grain =
@@ -127,7 +127,7 @@ std::string low_of(uint64_t key) {
   return low;
 }
 
-void assign(GleanStorage& storage, std::span<const SampledKey> keys, uint64_t reducers,
+void assign(PlannedStorage& storage, std::span<const SampledKey> keys, uint64_t reducers,
             Owners& owners) {
   storage.partitions.clear();
   if (storage.type == StorageType::sequential) return;
@@ -166,13 +166,13 @@ void assign(GleanStorage& storage, std::span<const SampledKey> keys, uint64_t re
 }  // namespace
 
 Result<std::vector<SampledKey>> sample_keys(FileSystem& file_system,
-                                            std::span<const GleanStorage> storages,
-                                            std::span<const GleanStream> streams,
+                                            std::span<const PlannedStorage> storages,
+                                            std::span<const PlannedStream> streams,
                                             uint64_t base_epoch, uint64_t blocks) {
-  CHECK(std::ranges::is_sorted(storages, {}, &GleanStorage::id));
+  CHECK(std::ranges::is_sorted(storages, {}, &PlannedStorage::id));
   std::vector<std::vector<std::unique_ptr<File>>> files;
   uint64_t log_blocks = 0;
-  for (const GleanStream& gleaned : streams) {
+  for (const PlannedStream& gleaned : streams) {
     ATOLL_ASSIGN(auto opened, open_files(file_system, gleaned.stream));
     for (const std::unique_ptr<File>& file : opened) {
       ATOLL_ASSIGN(auto bytes, file->size());
@@ -201,14 +201,14 @@ Result<std::vector<SampledKey>> sample_keys(FileSystem& file_system,
   return sample;
 }
 
-void assign_partitions(std::vector<GleanStorage>& storages, std::vector<SampledKey> sample,
+void assign_partitions(std::vector<PlannedStorage>& storages, std::vector<SampledKey> sample,
                        std::span<const ReducerPlace> reducers) {
   CHECK(!reducers.empty());
   std::ranges::sort(sample, {}, [](const SampledKey& key) {
     return std::tuple(key.storage_id, key.key, key.node);
   });
   Owners owners(reducers);
-  for (GleanStorage& storage : storages) {
+  for (PlannedStorage& storage : storages) {
     const auto keys = std::ranges::equal_range(sample, storage.id, {}, &SampledKey::storage_id);
     assign(storage, {keys.begin(), keys.end()}, reducers.size(), owners);
   }

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/gleaner/glean_plan.h"
+#include "engine/gleaner/snapshot_plan.h"
 #include "shared/base/error.h"
 #include "shared/file/file.h"
 
@@ -32,8 +32,8 @@ inline constexpr uint64_t kSampledBlocks = 2048;
 /// blocks are skipped; the mappers handle them.
 /// Errors: those of the file system.
 Result<std::vector<SampledKey>> sample_keys(FileSystem& file_system,
-                                            std::span<const GleanStorage> storages,
-                                            std::span<const GleanStream> streams,
+                                            std::span<const PlannedStorage> storages,
+                                            std::span<const PlannedStream> streams,
                                             uint64_t base_epoch, uint64_t blocks = kSampledBlocks);
 
 /// Minimum of sampled records per partition. Smaller partitions are not worth a reducer.
@@ -47,7 +47,7 @@ inline constexpr uint64_t kSampledPerPartition = 16;
 /// is at most one partition per reducer. A partition is assigned to the node that logged most of
 /// its records, among the nodes that have a reducer left for this storage. A storage with few
 /// records is one partition, on the node that logged most of them. Sequential storages get none.
-void assign_partitions(std::vector<GleanStorage>& storages, std::vector<SampledKey> sample,
+void assign_partitions(std::vector<PlannedStorage>& storages, std::vector<SampledKey> sample,
                        std::span<const ReducerPlace> reducers);
 
 }  // namespace atolldb

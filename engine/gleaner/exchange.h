@@ -77,7 +77,7 @@ class InboxReservation {
         message_(other.message_) {}
   InboxReservation& operator=(InboxReservation&&) = delete;
   ~InboxReservation() {
-    if (inbox_ != nullptr && !mutant(Mutant::keep_void_reservations)) release(0);
+    if (inbox_ != nullptr && !fault::keep_void_reservations) release(0);
   }
 
   /// Returns the memory for the records.

@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint32_t kArrayKeyBytes = 8;
 
-const char* defect_in_array(const LogRecord& record, const GleanStorage& storage) {
+const char* defect_in_array(const LogRecord& record, const PlannedStorage& storage) {
   if (record.type != LogType::update) return "is not an update, but belongs to an array";
   if (record.key_bytes != kArrayKeyBytes) return "has a key that is not an array index";
   uint64_t index = 0;
@@ -49,7 +49,7 @@ class KeptRecord {
 
 }  // namespace
 
-const char* defect_in_storage(const LogRecord& record, const GleanStorage& storage) {
+const char* defect_in_storage(const LogRecord& record, const PlannedStorage& storage) {
   switch (storage.type) {
     case StorageType::array:
       return defect_in_array(record, storage);

@@ -12,7 +12,7 @@
 #include "engine/format/log_block.h"
 #include "engine/format/log_record.h"
 #include "engine/format/vid.h"
-#include "engine/gleaner/glean_plan.h"
+#include "engine/gleaner/snapshot_plan.h"
 #include "engine/hooks/mutants.h"
 #include "shared/base/check.h"
 #include "shared/base/error.h"
@@ -37,7 +37,7 @@ static_assert(kMaxGleanedBytes % 8 == 0);
 
 /// Returns why `record`, not a filler, cannot belong to `storage`, or null if it can. Blocks have
 /// checksums, so such a record was written by a faulty program.
-const char* defect_in_storage(const LogRecord& record, const GleanStorage& storage);
+const char* defect_in_storage(const LogRecord& record, const PlannedStorage& storage);
 
 /// Returns the bytes of `record` in gleaned form.
 inline uint32_t gleaned_bytes(const LogRecord& record) {
@@ -131,7 +131,7 @@ inline bool is_same_key(const SortKey& a, const SortKey& b) {
 inline bool covers(const LogRecord& later, const LogRecord& earlier) {
   DCHECK(later.storage_id == earlier.storage_id && key_of(later) == key_of(earlier));
   if (later.type == LogType::insert || later.type == LogType::erase) return true;
-  if (mutant(Mutant::leave_out_uncovered)) return later.type == LogType::update;
+  if (fault::elide_uncovered) return later.type == LogType::update;
   // An update keeps the bytes that it does not change, and does not create or erase the record.
   return later.type == LogType::update && earlier.type == LogType::update &&
          later.payload_offset <= earlier.payload_offset &&

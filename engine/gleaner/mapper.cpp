@@ -33,7 +33,7 @@ bool is_same_stream(const LogStream& a, const LogStream& b) {
 
 }  // namespace
 
-Mapper::Mapper(FileSystem& file_system, const GleanPlan& plan, const GleanMapper& task,
+Mapper::Mapper(FileSystem& file_system, const SnapshotPlan& plan, const PlannedMapper& task,
                std::span<ReducerInbox* const> inboxes, MapperSettings settings)
     : file_system_(&file_system),
       plan_(&plan),
@@ -45,8 +45,8 @@ Mapper::Mapper(FileSystem& file_system, const GleanPlan& plan, const GleanMapper
       sorter_(Bucket::max_records(settings.bucket_bytes)),
       message_(std::make_unique_for_overwrite<std::byte[]>(settings.bucket_bytes)) {}
 
-Result<std::unique_ptr<Mapper>> Mapper::create(FileSystem& file_system, const GleanPlan& plan,
-                                               const GleanMapper& task,
+Result<std::unique_ptr<Mapper>> Mapper::create(FileSystem& file_system, const SnapshotPlan& plan,
+                                               const PlannedMapper& task,
                                                std::span<ReducerInbox* const> inboxes,
                                                MapperSettings settings) {
   CHECK(settings.bucket_bytes >= MapperSettings::kMinBucketBytes);
@@ -54,26 +54,26 @@ Result<std::unique_ptr<Mapper>> Mapper::create(FileSystem& file_system, const Gl
   CHECK(inboxes.size() == plan.reducers.size());
   CHECK(plan.snapshot > plan.base && plan.epoch >= plan.base_epoch);
   CHECK(plan.rewrites || !plan.salvages);
-  for (const GleanStream& stream : task.streams) {
-    CHECK(std::ranges::count_if(task.streams, [&](const GleanStream& other) {
+  for (const PlannedStream& stream : task.streams) {
+    CHECK(std::ranges::count_if(task.streams, [&](const PlannedStream& other) {
             return is_same_stream(other.stream, stream.stream);
           }) == 1);
   }
   std::unique_ptr<Mapper> mapper(new Mapper(file_system, plan, task, inboxes, settings));
-  for (const GleanStorage& storage : plan.storages) {
+  for (const PlannedStorage& storage : plan.storages) {
     ATOLL_TRY(mapper->add_storage(storage));
   }
   return mapper;
 }
 
-Result<void> Mapper::add_storage(const GleanStorage& storage) {
+Result<void> Mapper::add_storage(const PlannedStorage& storage) {
   CHECK(storages_.empty() || storages_.back().plan->id < storage.id);
   for (size_t i = 1; i < storage.partitions.size(); ++i) {
     CHECK(storage.partitions[i - 1].low < storage.partitions[i].low);
   }
   Storage added = {&storage, {}, nullptr};
   std::vector<ReducerPlace> places;
-  for (const GleanPartition& partition : storage.partitions) places.push_back(partition.owner);
+  for (const PlannedPartition& partition : storage.partitions) places.push_back(partition.owner);
   if (storage.type == StorageType::sequential) places = {{task_->node, 0}};
   for (const ReducerPlace& place : places) {
     const auto found = std::ranges::find(plan_->reducers, place);
@@ -102,7 +102,7 @@ Result<void> Mapper::run() {
 }
 
 Result<void> Mapper::map_all() {
-  for (const GleanStream& stream : task_->streams) {
+  for (const PlannedStream& stream : task_->streams) {
     ATOLL_TRY(read(stream));
   }
   for (const auto& bucket : buckets_) {
@@ -115,7 +115,7 @@ Result<void> Mapper::map_all() {
   return {};
 }
 
-Result<void> Mapper::read(const GleanStream& stream) {
+Result<void> Mapper::read(const PlannedStream& stream) {
   if (stream.last_epoch <= plan_->base_epoch) return {};  // the base contains all of it
   ATOLL_ASSIGN(auto reader, LogReader::open(*file_system_, stream.stream, CoveredBlocks::skip));
   // Read up to the marker that closes last_epoch: no block of these epochs follows it, and an epoch

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "engine/gleaner/exchange.h"
-#include "engine/gleaner/glean_plan.h"
 #include "engine/gleaner/gleaned_record.h"
 #include "engine/gleaner/key_sorter.h"
+#include "engine/gleaner/snapshot_plan.h"
 #include "engine/log/log_reader.h"
 #include "shared/base/check.h"
 
@@ -92,8 +92,8 @@ class Mapper {
   /// Creates a mapper. `inboxes`: in the order of plan.reducers; they have begun run plan.snapshot.
   /// All arguments outlive the mapper.
   /// Error: a partition of the plan names a reducer that the plan lacks.
-  static Result<std::unique_ptr<Mapper>> create(FileSystem& file_system, const GleanPlan& plan,
-                                                const GleanMapper& task,
+  static Result<std::unique_ptr<Mapper>> create(FileSystem& file_system, const SnapshotPlan& plan,
+                                                const PlannedMapper& task,
                                                 std::span<ReducerInbox* const> inboxes,
                                                 MapperSettings settings = {});
 
@@ -108,17 +108,17 @@ class Mapper {
  private:
   /// A storage of the plan.
   struct Storage {
-    const GleanStorage* plan;
+    const PlannedStorage* plan;
     std::vector<ReducerInbox*> owners;  // inboxes of the owners of its partitions
     Bucket* bucket = nullptr;           // its current bucket; null: none
   };
 
-  Mapper(FileSystem& file_system, const GleanPlan& plan, const GleanMapper& task,
+  Mapper(FileSystem& file_system, const SnapshotPlan& plan, const PlannedMapper& task,
          std::span<ReducerInbox* const> inboxes, MapperSettings settings);
 
-  Result<void> add_storage(const GleanStorage& storage);
+  Result<void> add_storage(const PlannedStorage& storage);
   Result<void> map_all();
-  Result<void> read(const GleanStream& stream);
+  Result<void> read(const PlannedStream& stream);
   Result<void> take_block(const LogBlock& block, const LogReader& reader);
   Result<Bucket*> room_for(Storage& storage, uint32_t bytes);
   Result<Bucket*> free_bucket();
@@ -128,8 +128,8 @@ class Mapper {
   Result<void> send(uint32_t storage_id, uint64_t bytes, uint32_t records, ReducerInbox& inbox);
 
   FileSystem* file_system_;
-  const GleanPlan* plan_;
-  const GleanMapper* task_;
+  const SnapshotPlan* plan_;
+  const PlannedMapper* task_;
   std::span<ReducerInbox* const> inboxes_;
   MapperSettings settings_;
   std::vector<Storage> storages_;  // ascending ids

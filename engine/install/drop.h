@@ -19,7 +19,7 @@ namespace atolldb {
 /// (R8). A VID with ordinal 0 stands for no commit. For such a VID it suffices that the transaction
 /// that reserved the record has ended.
 inline bool is_in_snapshot(Vid vid, uint64_t snapshot_epoch, const EpochBlock& epochs) {
-  if (mutant(Mutant::drop_later_changes)) return true;
+  if (fault::drop_later_changes) return true;
   if (vid.ordinal() != 0) return vid.epoch() <= snapshot_epoch;
   // Acquire pairs with the coordinator's release store: all commits of that epoch have ended.
   return vid.epoch() <= epochs.settled.load(std::memory_order_acquire);
@@ -28,12 +28,12 @@ inline bool is_in_snapshot(Vid vid, uint64_t snapshot_epoch, const EpochBlock& e
 /// Returns whether the snapshot contains everything up to `max_removed_vid`, the newest removed
 /// version of a page's range (R43). That of a copied-up page has ordinal 0, but stands for commits.
 inline bool is_removed_in_snapshot(uint64_t max_removed_vid, uint64_t snapshot_epoch) {
-  return Vid(max_removed_vid).epoch() <= snapshot_epoch || mutant(Mutant::drop_later_changes);
+  return Vid(max_removed_vid).epoch() <= snapshot_epoch || fault::drop_later_changes;
 }
 
 /// Returns a null word for the next drop. It differs from all null words before it (R1).
 inline VolatilePointer next_null(StorageControl& storage) {
-  if (mutant(Mutant::drop_without_count)) return {};
+  if (fault::drop_without_count) return {};
   // Relaxed: only the number matters; it orders no other access.
   return VolatilePointer::null_of(storage.drop_count.fetch_add(1, std::memory_order_relaxed) + 1);
 }
@@ -57,10 +57,10 @@ inline bool replace_cold(StorageControl& storage, DualPointer& pointer, Volatile
 /// REQUIRES: the page lock is held.
 inline void raise_max_removed_vid(PageHeader& page, uint64_t version) {
   DCHECK(page.lock.is_locked() && !page.version().is_moved());
-  if (mutant(Mutant::floor_forgets_left_out)) return;
+  if (fault::floor_forgets_left_out) return;
   // Relaxed: readers hold the same lock, or use the value as a hint.
-  if (page.floor.load(std::memory_order_relaxed) < version) {
-    page.floor.store(version, std::memory_order_relaxed);
+  if (page.max_removed_vid.load(std::memory_order_relaxed) < version) {
+    page.max_removed_vid.store(version, std::memory_order_relaxed);
   }
 }
 
@@ -82,7 +82,7 @@ class RecordLocks {
   /// REQUIRES: the page lock is held.
   bool try_all(uint32_t count) {
     CHECK(held_ == 0 && kFirstRecordBlock + count <= kSystemLockBlocks);
-    for (; held_ < count && !mutant(Mutant::drop_unlocked_records); ++held_) {
+    for (; held_ < count && !fault::drop_unlocked_records; ++held_) {
       RecordHead* head = head_of_(held_);
       DCHECK(page_of(head)->lock.is_locked());
       if (!worker_.locker().try_lock(head->lock, block(held_), worker_.name_of(head))) return false;

@@ -87,18 +87,18 @@ void unlink(WorkerContext& worker, StorageControl& storage, const Link& link, Tr
   reach(SyncPoint::dropping);
   std::atomic<uint64_t>& snapshot = link.pointer->snapshot_word;
   const uint64_t stored = snapshot.load(std::memory_order_relaxed);
-  if (mutant(Mutant::drop_before_install)) snapshot.store(0, std::memory_order_release);
+  if (fault::drop_before_install) snapshot.store(0, std::memory_order_release);
   // Release pairs with load_both: the snapshot word was stored before (R2).
   link.pointer->volatile_word.store(next_null(storage).word(), std::memory_order_release);
   reach(SyncPoint::dropped);
-  if (mutant(Mutant::drop_before_install)) snapshot.store(stored, std::memory_order_release);
+  if (fault::drop_before_install) snapshot.store(stored, std::memory_order_release);
   worker.pages().retire(&page->header);
 }
 
 }  // namespace
 
 bool seems_needed(const WorkerContext& worker, BorderPage* page, uint64_t epoch) {
-  if (!is_removed_in_snapshot(page->header.floor.load(std::memory_order_relaxed), epoch))
+  if (!is_removed_in_snapshot(page->header.max_removed_vid.load(std::memory_order_relaxed), epoch))
     return true;
   const uint32_t count = page->header.version().count();
   DCHECK(page->is_border() && count <= page->slot_capacity);
@@ -114,7 +114,7 @@ bool seems_needed(const WorkerContext& worker, BorderPage* page, uint64_t epoch)
 }
 
 bool seems_needed(const WorkerContext&, InteriorPage* page, uint64_t epoch) {
-  if (!is_removed_in_snapshot(page->header.floor.load(std::memory_order_relaxed), epoch))
+  if (!is_removed_in_snapshot(page->header.max_removed_vid.load(std::memory_order_relaxed), epoch))
     return true;
   const uint32_t count = page->header.version().count();
   DCHECK(!page->is_border() && count <= kInteriorCapacity);
@@ -132,7 +132,7 @@ Dropped drop_border(WorkerContext& worker, StorageControl& storage, const Link& 
   const uint32_t count = page->header.version().count();
   if (!records.try_all(count)) return Dropped::busy;
   DCHECK(page->is_border() && count <= page->slot_capacity);
-  uint64_t latest = page->header.floor.load(std::memory_order_relaxed);
+  uint64_t latest = page->header.max_removed_vid.load(std::memory_order_relaxed);
   if (!is_removed_in_snapshot(latest, epoch)) return Dropped::changed;
   FrozenNulls layers;
   bool has_living = false;
@@ -163,7 +163,7 @@ Dropped drop_interior(WorkerContext& worker, StorageControl& storage, const Link
                       InteriorPage* page, SnapshotPointer snapshot, uint64_t epoch) {
   Locked locked(worker, link, page, snapshot);
   if (!locked.is_good()) return locked.is_busy() ? Dropped::busy : Dropped::changed;
-  const uint64_t max_removed_vid = page->header.floor.load(std::memory_order_relaxed);
+  const uint64_t max_removed_vid = page->header.max_removed_vid.load(std::memory_order_relaxed);
   if (!is_removed_in_snapshot(max_removed_vid, epoch)) return Dropped::changed;
   FrozenNulls children;
   const uint32_t count = page->header.version().count();

@@ -156,7 +156,7 @@ class ArrayInstaller {
   /// Returns whether the snapshot contains all changes of the page. `highest`: the newest
   /// version that the parent records as removed when the page is dropped (R43).
   bool is_covered(ArrayLeaf& leaf, uint64_t& highest) {
-    highest = leaf.header.floor.load(std::memory_order_relaxed);
+    highest = leaf.header.max_removed_vid.load(std::memory_order_relaxed);
     if (!is_removed_in_snapshot(highest, task_.epoch)) return false;
     for (uint32_t slot = 0; slot < shape_.records_per_leaf; ++slot) {
       // Acquire. Without the record locks the result is only a hint.
@@ -171,7 +171,7 @@ class ArrayInstaller {
     const VolatilePointer word = pointer.load_acquire();
     if (word.is_null() || match.is_null()) return;
     // R56: only the volatile page has its records.
-    if (is_stand_in(match) && !mutant(Mutant::drop_onto_stand_ins)) return;
+    if (is_stand_in(match) && !fault::drop_onto_stand_ins) return;
     auto* leaf = reinterpret_cast<ArrayLeaf*>(worker_.view().resolve(word));
     DCHECK(leaf->header.type == PageType::array_leaf && leaf->header.level == 0);
     uint64_t highest = 0;
@@ -214,7 +214,7 @@ class ArrayInstaller {
     const VolatilePointer word = pointer.load_acquire();
     if (word.is_null() || match.is_null()) return Status::ok;
     ArrayInterior* page = interior(word, level);
-    const uint64_t max_removed_vid = page->header.floor.load(std::memory_order_relaxed);
+    const uint64_t max_removed_vid = page->header.max_removed_vid.load(std::memory_order_relaxed);
     if (!is_bare(*page, matches) || !is_removed_in_snapshot(max_removed_vid, task_.epoch) ||
         !may_drop(task_, page->header, report_)) {
       return Status::ok;
@@ -258,7 +258,7 @@ class ArrayInstaller {
   /// Freezes all null pointers, so that no copy-up installs a page below this one (R3). Returns
   /// false if a copy-up came first; then all words are as before.
   static bool freeze(ArrayInterior& page) {
-    if (mutant(Mutant::drop_unfrozen)) return true;
+    if (fault::drop_unfrozen) return true;
     uint32_t frozen = 0;
     for (; frozen < kArrayFanout; ++frozen) {
       std::atomic<uint64_t>& word = page.children[frozen].volatile_word;

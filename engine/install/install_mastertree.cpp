@@ -147,7 +147,7 @@ class TreeInstaller {
     // other thread drops one.
     const VolatilePointer word = pointer.load_acquire();
     // Frozen words occur only in pages that are locked or moved.
-    DCHECK(!word.is_frozen() || mutant(Mutant::install_in_moved_pages));
+    DCHECK(!word.is_frozen() || fault::install_in_moved_pages);
     if (page.is_null() && word.is_null()) {
       report_left(SnapshotPointer(before), report_);
       return;
@@ -289,7 +289,7 @@ class TreeInstaller {
       if (!lock.lock_page(worker_, page, kPageBlock)) return Status::cluster_failed;
       // Slots do not move as long as the page is not moved. A layer that was created meanwhile has
       // no snapshot page, and no page below it has one.
-      if (page->header.version().is_moved() && !mutant(Mutant::install_in_moved_pages)) {
+      if (page->header.version().is_moved() && !fault::install_in_moved_pages) {
         step = Step::again;
         return Status::ok;
       }
@@ -357,7 +357,7 @@ class TreeInstaller {
         is_layer_root ? walk.root
                       : page_of_range(walk.levels[page->header.level].pages, range_of(*page));
     // R56: only the volatile page has its records.
-    if (is_stand_in(snapshot) && !mutant(Mutant::drop_onto_stand_ins)) return;
+    if (is_stand_in(snapshot) && !fault::drop_onto_stand_ins) return;
     // The policy is asked last because it counts the pages that it releases.
     if (snapshot.is_null() || seems_needed(worker_, page, task_.epoch)) return;
     if (!may_drop(task_, page->header, report_)) return;

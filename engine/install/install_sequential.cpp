@@ -54,7 +54,8 @@ class SequentialInstaller {
       return Status::ok;
     }
     // Scans use the epoch that the page itself names, which may be that of an older snapshot.
-    const Vid newest(status == Status::ok ? root->floor.load(std::memory_order_relaxed) : 0);
+    const Vid newest(status == Status::ok ? root->max_removed_vid.load(std::memory_order_relaxed)
+                                          : 0);
     worker_.leave_snapshots();
     if (status != Status::ok) return status;
     covered_ = std::min(task_.epoch, newest.epoch());

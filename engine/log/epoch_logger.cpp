@@ -38,9 +38,9 @@ Result<void> EpochLogger::close(uint64_t epoch) {
   // seq_cst, before the loads of the in-commit words (R21, R26).
   CHECK(view_->control->epochs.current.load(std::memory_order_seq_cst) > epoch);
   CHECK(epoch > durable_epoch());
-  if (mutant(Mutant::committed_before_closed)) load_committed();
+  if (fault::committed_before_closed) load_committed();
   await_closed(epoch);
-  if (!mutant(Mutant::committed_before_closed)) load_committed();
+  if (!fault::committed_before_closed) load_committed();
   const LogWriterCounters before = writer_.counters();
   const auto began = Clock::now();
   Result<void> done = write_up_to(epoch);

@@ -153,7 +153,7 @@ const char* LogReader::defect_of(const LogBlock& block) const {
   if (header.magic != kLogBlockMagic) return "no block of a log begins here";
   if (header.version != kLogFormatVersion) return "the block's format has another version";
   if (header.length > kLogBlockPayload) return "the block's length is beyond its end";
-  if (header.crc != crc_of(block) && !mutant(Mutant::unchecked_checksum)) {
+  if (header.crc != crc_of(block) && !fault::unchecked_checksum) {
     return "the block's checksum is wrong";
   }
   if (header.incarnation != stream_.incarnation) return "the block is of another incarnation";
@@ -168,7 +168,7 @@ const char* LogReader::chain(const LogBlock& block) {
   if (header.file_ordinal != ordinal_) return "the block is of another file of its logger";
   // If the first file is not file 0, chain_first_header checks its sequence.
   const bool begins_late = ordinal_ == first_ordinal_ && ordinal_ != 0 && position_ == 0;
-  if (header.sequence != next_sequence_ && !begins_late && !mutant(Mutant::unchecked_sequence)) {
+  if (header.sequence != next_sequence_ && !begins_late && !fault::unchecked_sequence) {
     return "the block is not the successor of the one before";
   }
   if ((header.type == LogBlockType::file_header) != (position_ == 0)) {

@@ -61,7 +61,7 @@ void measure(IncarnationScan& scan, const Savepoint& savepoint) {
     return;
   }
   scan.known_durable_epoch = std::max({named, savepoint.durable_epoch, savepoint.snapshot_epoch});
-  scan.cut_epoch = mutant(Mutant::cut_at_maximum) ? most : least;
+  scan.cut_epoch = fault::cut_at_maximum ? most : least;
 }
 
 bool lacks_what_was_durable(const IncarnationScan& scan, const LogScan& log) {
@@ -119,7 +119,7 @@ Result<LogScan> scan_log(FileSystem& file_system, const LogStream& stream, const
   scan.durable_epoch = reader.closed_epoch();
   scan.end = reader.end();
   ATOLL_ASSIGN(auto remainder, reader.read_remainder());
-  scan.intact_behind_end = remainder.intact_blocks;
+  scan.intact_after_end = remainder.intact_blocks;
   scan.largest_epoch = std::max(scan.largest_epoch, remainder.largest_epoch);
   scan.largest_durable_epoch =
       std::max(scan.largest_durable_epoch, remainder.largest_durable_epoch);
@@ -134,7 +134,7 @@ Result<void> refuse_uncreated(const IncarnationScan& scan, const std::vector<Ddl
   for (const LogScan& log : scan.logs) {
     for (const auto& [id, sighting] : log.storages) {
       if (sighting.epoch > scan.cut_epoch || created.contains(id)) continue;
-      if (mutant(Mutant::uncreated_storages)) continue;
+      if (fault::uncreated_storages) continue;
       return make_error(
           ExitCode::corruption,
           fmt::format("{}: offset {}: a record of storage {}, which none of the {} records of the "
@@ -179,8 +179,7 @@ Result<IncarnationScan> scan_incarnation(FileSystem& file_system, const Savepoin
     if (!lacks_what_was_durable(first, log)) continue;
     ATOLL_ASSIGN(auto again, scan_log(file_system, log.stream, {}, covered));
     log = std::move(again);
-    if (lacks_what_was_durable(first, log) && !scan.corruption &&
-        !mutant(Mutant::damage_is_torn_tail)) {
+    if (lacks_what_was_durable(first, log) && !scan.corruption && !fault::damage_is_torn_tail) {
       scan.corruption = log.end;
     }
   }
@@ -189,7 +188,7 @@ Result<IncarnationScan> scan_incarnation(FileSystem& file_system, const Savepoin
   measure(scan, savepoint);
   scan.known_durable_epoch = first.known_durable_epoch;
   CHECK(scan.corruption || scan.cut_epoch >= scan.known_durable_epoch ||
-        mutant(Mutant::damage_is_torn_tail));
+        fault::damage_is_torn_tail);
   return scan;
 }
 

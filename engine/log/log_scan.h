@@ -44,7 +44,7 @@ struct LogScan {
   uint64_t largest_epoch = 0;          // in any intact block, even after the end
   uint64_t largest_durable_epoch = 0;  // named by any intact block, even after the end
   LogEnd end;
-  uint64_t intact_behind_end = 0;  // blocks after the end that are intact
+  uint64_t intact_after_end = 0;  // blocks after the end that are intact
   /// By storage id; only from blocks that no snapshot covers.
   std::map<uint32_t, StorageSighting> storages;
 };

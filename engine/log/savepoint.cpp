@@ -341,7 +341,7 @@ Result<void> write_savepoint(FileSystem& file_system, const std::string& data_di
     }
   }
   const std::array<std::span<const std::byte>, 1> slices = {bytes};
-  const uint64_t slot = mutant(Mutant::savepoint_same_slot_always) ? 0 : header.generation % 2;
+  const uint64_t slot = fault::savepoint_same_slot_always ? 0 : header.generation % 2;
   const uint64_t offset = slot * kSavepointSlotBytes;
   ATOLL_TRY(file->write(offset, slices));
   ATOLL_TRY(file->sync());

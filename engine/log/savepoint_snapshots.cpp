@@ -75,8 +75,7 @@ Result<void> store_snapshot(FileSystem& file_system, const std::string& data_dir
   next.largest_epoch = std::max(next.largest_epoch, epoch);
   // Cuts ascend, so the incarnations to remove are the first ones.
   const auto first_needed = [&next] {
-    const uint64_t oldest =
-        mutant(Mutant::forget_kept_log) ? next.snapshot_epoch : next.oldest_epoch();
+    const uint64_t oldest = fault::forget_kept_log ? next.snapshot_epoch : next.oldest_epoch();
     return std::ranges::find_if(next.incarnations, [&](const Incarnation& incarnation) {
       return !incarnation.cut_epoch || *incarnation.cut_epoch > oldest;
     });

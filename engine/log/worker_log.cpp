@@ -101,7 +101,7 @@ void WorkerLog::publish(uint64_t epoch) {
   uint32_t last_used = used_in_block();
   const uint32_t first_end = is_in_one_block ? last_used : first_block_end_;
   DCHECK(first_end >= open_used_ && first_end <= kLogBlockPayload);
-  if (open_used_ != 0 && open_epoch_ != epoch && !mutant(Mutant::share_log_blocks)) {
+  if (open_used_ != 0 && open_epoch_ != epoch && !fault::share_log_blocks) {
     // The epoch has changed since `begin`, and the logger may have written the first block by now.
     // So this transaction's records there move to a fresh block. (Where the order of
     // records matters, the records themselves tell it.)

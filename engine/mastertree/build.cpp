@@ -23,7 +23,7 @@ TreePage* new_page(WorkerContext& worker, uint32_t storage_id, PageType type, ui
   header->type = type;
   header->layer = layer;
   header->level = level;
-  header->floor.store(max_removed_vid, std::memory_order_relaxed);
+  header->max_removed_vid.store(max_removed_vid, std::memory_order_relaxed);
   header->last_modifier.store(static_cast<uint16_t>(worker.node()), std::memory_order_relaxed);
   header->version_word.store(PageVersion::make(0, 0, PageVersion::kAscending).word(),
                              std::memory_order_relaxed);

@@ -330,7 +330,7 @@ Status MasterTreeCursor::visit(bool& found) {
   TreeRecord* record = current.page->record(slot);
   prefetch_record(kRecordsAhead);
   const uint64_t slice = current.page->slices()[slot];
-  if (record->head.load_acquire().is_settled_dead()) {
+  if (record->head.load_acquire().is_stable_tombstone()) {
     if (!txn_->writes_blindly() || fault::skip_own_blind_writes) {
       pass_stable_tombstones();
       return Status::ok;
@@ -422,7 +422,7 @@ bool MasterTreeCursor::passes_bounds(uint64_t slice) {
 }
 
 Status MasterTreeCursor::visit_record(TreeRecord* record, uint64_t slice, bool& found) {
-  DCHECK(!seen_.is_elsewhere() && !seen_.is_being_written());
+  DCHECK(!seen_.is_relocated() && !seen_.is_being_written());
   put_key(record, slice);
   if (!passes_bounds(slice)) return Status::ok;
   visited_ = true;
@@ -478,7 +478,7 @@ void MasterTreeCursor::pass_stable_tombstones() {
   for (const int64_t step = forward_ ? 1 : -1; current.is_within(current.position);
        current.position += step) {
     const Vid vid = current.page->record(current.slot_at(current.position))->head.load_acquire();
-    if (!vid.is_settled_dead()) break;
+    if (!vid.is_stable_tombstone()) break;
     if (vid.version() > run.latest.version()) run.latest = vid;
     ++run.end;
     count_dead_record(vid, removable);
@@ -549,7 +549,7 @@ Status MasterTreeCursor::get_slowly(void* out, uint32_t capacity) {
     if (status != Status::ok) return status;
     // next() has registered the VID. A newer one would fail at the commit anyway.
     if (now == seen_) break;
-    if (!now.is_elsewhere()) return Status::read_conflict;
+    if (!now.is_relocated()) return Status::read_conflict;
     if (now.is_moved()) {
       const Status moved = await_move(txn_->worker(), page_of(ref_.record));
       if (moved != Status::ok) return moved;

@@ -87,7 +87,7 @@ Status find_and_read(Transaction& txn, const StorageHandle& handle, Bytes key, I
     DCHECK(location.page != nullptr && location.conflict == nullptr);
     ref = make_ref(txn.worker(), location.record, key);
     status = read_tree_record(txn, ref, key, request);
-    if (status != Status::ok || !request.seen.is_elsewhere()) return status;
+    if (status != Status::ok || !request.seen.is_relocated()) return status;
     if (request.seen.is_moved()) {
       status = await_move(txn.worker(), page_of(ref.record));
       if (status != Status::ok) return status;
@@ -106,7 +106,7 @@ Status reserve_and_probe(Transaction& txn, const StorageHandle& handle, Bytes ke
     if (status != Status::ok) return status;
     ref = make_ref(txn.worker(), location.record, key);
     status = read_stable(txn.worker(), *ref.record, seen, [](Vid) {});
-    if (status != Status::ok || !seen.is_elsewhere()) return status;
+    if (status != Status::ok || !seen.is_relocated()) return status;
     if (seen.is_moved()) {
       status = await_move(txn.worker(), page_of(ref.record));
       if (status != Status::ok) return status;
@@ -179,7 +179,7 @@ Status MasterTree::insert(Transaction& txn, Bytes key, Bytes payload) const {
   Vid seen;
   status = reserve_and_probe(txn, storage_, key, static_cast<uint32_t>(payload.size()), ref, seen);
   if (status != Status::ok) return status;
-  DCHECK(!seen.is_elsewhere() && txn.is_serializable());
+  DCHECK(!seen.is_relocated() && txn.is_serializable());
   status = keep_own_result(txn, ref, key, seen);
   if (status != Status::ok) return status;
   // The result depends on the existence of the record (R12).
@@ -319,7 +319,7 @@ Status MasterTree::increment(Transaction& txn, Bytes key, uint32_t offset, Incre
       payload_bytes = location.record->payload_bytes.load(std::memory_order_acquire);
     });
     if (status != Status::ok) return status;
-    if (seen.is_elsewhere()) {
+    if (seen.is_relocated()) {
       if (seen.is_moved()) {
         status = await_move(txn.worker(), page_of(ref.record));
         if (status != Status::ok) return status;

@@ -132,7 +132,7 @@ class Merge {
     for (uint32_t i = 0; i < page_count_; ++i) {
       DCHECK(holds_page(worker_, pages_[i], kFirstChildBlock + i));
       DCHECK(pages_[i]->header.version().count() == (pages_[i]->is_border() ? 0 : 1));
-      max_removed_vid = std::max(max_removed_vid, floor_of(*pages_[i]));
+      max_removed_vid = std::max(max_removed_vid, max_removed_vid_of(*pages_[i]));
     }
     // merged_[level] replaces the run's pages of that level.
     build_merged(range, max_removed_vid);
@@ -142,7 +142,7 @@ class Merge {
     DCHECK(copy.size() == count_ - (last_ - first_) + 1);
     InteriorPage* successor = new_interior(
         worker_, parent_->header.storage_id, parent_->header.layer, parent_->header.level,
-        range_of(*parent_), std::max(max_removed_vid, floor_of(*parent_)));
+        range_of(*parent_), std::max(max_removed_vid, max_removed_vid_of(*parent_)));
     copy.write(successor, 0, copy.size());
     if (fault::merge_parent_first) publish_parent(successor);
     reach(SyncPoint::publishing_merge);
@@ -227,7 +227,8 @@ bool shorten_root(WorkerContext& worker, StorageControl& storage, const Link& li
   if (!child_lock.try_lock_page(worker, child, kFirstChildBlock)) return false;
   if (child->header.version().is_moved()) return false;
   DCHECK(child->header.level + 1 == root->header.level);
-  child->header.floor.store(std::max(floor_of(*root), floor_of(*child)), std::memory_order_relaxed);
+  child->header.max_removed_vid.store(
+      std::max(max_removed_vid_of(*root), max_removed_vid_of(*child)), std::memory_order_relaxed);
   freeze(root->children[0]);
   root->header.set_version(version.with_status(PageVersion::kMoved));
   root->set_twins(word, word, root->low);

@@ -19,7 +19,7 @@ static_assert(kPagesPerRestructure >= 1);  // add_layer takes one page: the root
 /// Returns a reserved VID. Ordinal 0 never belongs to a commit (R10).
 Vid reserved_vid(const WorkerContext& worker) {
   const uint64_t epoch = worker.current_epoch();
-  return fault::reserved_as_commit ? Vid::make(epoch, 1, Vid::kDeleted | Vid::kReviving)
+  return fault::reserved_as_commit ? Vid::make(epoch, 1, Vid::kDeleted | Vid::kPendingTombstone)
                                    : Vid::reserved(epoch);
 }
 
@@ -38,14 +38,14 @@ Status add_layer(Transaction& txn, BorderPage* page, TreeRecord* record) {
   }
   const Vid vid(record->head.vid.load(std::memory_order_relaxed));
   DCHECK(holds_page(worker, page, kPageBlock) && record->remainder > 8);
-  DCHECK(!vid.is_elsewhere() && !vid.is_being_written());
+  DCHECK(!vid.is_relocated() && !vid.is_being_written());
   DCHECK(record->capacity >= sizeof(DualPointer));
   const Bytes suffix{record->suffix(), record->suffix_bytes()};
   const LayerKey key(suffix);
   const uint32_t capacity = TreeRecord::capacity_for(key.remainder, record->capacity);
   const uint32_t bytes = TreeRecord::bytes_for(key.remainder, capacity);
   // Keys whose tombstones the page removed may be inserted into the layer from now on (R43).
-  const uint64_t max_removed_vid = std::max(floor_of(*page), vid.version());
+  const uint64_t max_removed_vid = std::max(max_removed_vid_of(*page), vid.version());
   BorderPage* root =
       new_border(worker, page->header.storage_id, static_cast<uint8_t>(page->header.layer + 1),
                  SliceRange{}, BorderPage::capacity_for(bytes), max_removed_vid);
@@ -131,8 +131,8 @@ Status make_pending(Transaction& txn, BorderPage* page, TreeRecord* record) {
   }
   DCHECK(holds_page(worker, page, kPageBlock) && !page->header.version().is_moved());
   const Vid dead(record->head.vid.load(std::memory_order_relaxed));
-  if (!dead.is_settled_dead()) return Status::ok;
-  const Vid pending = dead.with(Vid::kReviving);
+  if (!dead.is_stable_tombstone()) return Status::ok;
+  const Vid pending = dead.with(Vid::kPendingTombstone);
   record->head.vid.store(pending.word(), std::memory_order_release);
   txn.record_changed(&record->head, dead, pending);
   const PageVersion before = page->header.version();
@@ -147,7 +147,7 @@ Status make_pending(Transaction& txn, BorderPage* page, TreeRecord* record) {
 
 /// Returns whether an insert may write to the record as it is.
 bool is_ready(const TreeRecord* record, uint32_t payload_bytes) {
-  return record->capacity >= payload_bytes && !record->head.load_acquire().is_settled_dead();
+  return record->capacity >= payload_bytes && !record->head.load_acquire().is_stable_tombstone();
 }
 
 enum class Step : uint8_t { done, again };
@@ -208,7 +208,7 @@ Status install_missing(Transaction& txn, StorageControl& storage, const MissingP
       TreeRecord::bytes_for(8, std::max(align8(payload_bytes), align8(storage.payload_bytes)));
   BorderPage* page =
       new_border(worker, storage.id, 0, SliceRange{}, BorderPage::capacity_for(record_bytes),
-                 storage.root_floor.load(std::memory_order_relaxed));
+                 storage.root_max_removed_vid.load(std::memory_order_relaxed));
   uint64_t word = missing.view.page.word();
   if (!install_page(storage.root.volatile_word, word, page->self().word())) {
     worker.pages().give_back(&page->header);

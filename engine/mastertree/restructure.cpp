@@ -110,7 +110,7 @@ class Restructuring {
 
   void collect() {
     const uint64_t limit = removable_epoch(worker_);
-    max_removed_vid_ = floor_of(*page_);
+    max_removed_vid_ = max_removed_vid_of(*page_);
     for (uint32_t slot = 0; slot < count_; ++slot) {
       TreeRecord* record = page_->record(slot);
       const Vid vid(record->head.vid.load(std::memory_order_relaxed));
@@ -170,7 +170,7 @@ class Restructuring {
     if (version.count() != 0 && !fault::drop_layer_with_keys) return false;
     DCHECK(root->low == 0 && root->high_is_end != 0);
     freeze(*record->next_layer());
-    max_removed_vid_ = std::max(max_removed_vid_, floor_of(*root));
+    max_removed_vid_ = std::max(max_removed_vid_, max_removed_vid_of(*root));
     dropped_layers_[dropped_count_++] = root;
     if (fault::drop_layer_unmarked) return true;
     root->header.set_version(version.with_status(PageVersion::kMoved | PageVersion::kDropped));

@@ -19,7 +19,7 @@ struct TreeRead {
   bool exact = false;
   void* out = nullptr;
   uint32_t payload_bytes = 0;  // result: whole length, own writes included
-  Vid seen{};  // result; if is_elsewhere, nothing was read: search for the key again
+  Vid seen{};  // result; if is_relocated, nothing was read: search for the key again
 };
 
 inline RecordRef make_ref(const WorkerContext& worker, TreeRecord* record,

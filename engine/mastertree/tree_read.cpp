@@ -36,7 +36,7 @@ Status read_tree_record(Transaction& txn, RecordRef& ref, std::span<const std::b
       racy_read(request.out, ref.payload() + request.offset, copied);
     }
   });
-  if (status != Status::ok || request.seen.is_elsewhere()) return status;
+  if (status != Status::ok || request.seen.is_relocated()) return status;
   DCHECK(length <= record->capacity && copied <= request.count);
   status = txn.register_read(ref.record, request.seen);
   if (status != Status::ok) return status;

@@ -107,15 +107,15 @@ Result<RemovedLeftovers> remove_leftovers(FileSystem& file_system, const std::st
                                           uint64_t incarnation) {
   CHECK(savepoint.uncut() == nullptr && savepoint.largest_incarnation == incarnation);
   RemovedLeftovers result;
-  if (mutant(Mutant::keep_leftovers)) return result;
+  if (fault::keep_leftovers) return result;
   // The rest is removed even if delete_unneeded cannot determine which snapshots are needed.
   auto unneeded = delete_unneeded(file_system, data_dir, savepoint, directories, {});
   auto runs = remove_runs(file_system, directories, result);
   auto logs = remove_logs(file_system, data_dir, savepoint, directories, incarnation, result);
   auto synced = sync_directories(file_system, result.removed);
-  ATOLL_ASSIGN(const auto paths, std::move(unneeded));
+  if (!unneeded) return std::unexpected(unneeded.error());
   for (const Result<void>& done : {runs, logs, synced}) ATOLL_TRY(done);
-  result.removed.insert(result.removed.end(), paths.begin(), paths.end());
+  result.removed.insert(result.removed.end(), unneeded->begin(), unneeded->end());
   return result;
 }
 

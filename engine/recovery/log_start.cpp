@@ -32,7 +32,7 @@ ClusterUuid random_uuid() {
 
 /// Drops the cached pages of savepoint, DDL log and snapshot metadata.
 Result<void> forget_cached_state(FileSystem& file_system, const std::string& data_dir) {
-  if (mutant(Mutant::read_through_cache)) return {};
+  if (fault::read_through_cache) return {};
   const std::string directory = coordinator_directory(data_dir);
   ATOLL_ASSIGN(const bool exists, file_system.exists(directory));
   if (!exists) return {};
@@ -45,7 +45,7 @@ Result<void> forget_cached_state(FileSystem& file_system, const std::string& dat
 
 /// Drops the cached pages of all log files in the directories.
 Result<void> forget_cached_logs(FileSystem& file_system, const std::set<std::string>& directories) {
-  if (mutant(Mutant::read_through_cache)) return {};
+  if (fault::read_through_cache) return {};
   ATOLL_ASSIGN(auto files, log_files_in(file_system, directories));
   for (const LogFilePlace& place : files) {
     ATOLL_TRY(file_system.forget_cached(path_of(place)));
@@ -210,7 +210,7 @@ Result<void> refuse_uncreated_in_snapshot(FileSystem& file_system, const std::st
     const auto creates = [&](const DdlRecord& record) {
       return record.operation == DdlOperation::create_storage && record.storage_id == storage.id;
     };
-    if (std::ranges::any_of(start.ddl, creates) || mutant(Mutant::uncreated_storages)) continue;
+    if (std::ranges::any_of(start.ddl, creates) || fault::uncreated_storages) continue;
     return make_error(
         ExitCode::corruption,
         fmt::format("{}: holds storage {} ({}), which none of the {} records of the DDL log "
@@ -392,7 +392,7 @@ Result<void> store_cut(FileSystem& file_system, const std::string& data_dir, Log
     }
     return {};
   };
-  if (!mutant(Mutant::cut_before_sync)) {
+  if (!fault::cut_before_sync) {
     ATOLL_TRY(sync());
   }
   CHECK(start.savepoint.uncut() == nullptr && start.last.size() <= 1);

@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/gleaner/glean_plan.h"
+#include "engine/gleaner/snapshot_plan.h"
 #include "engine/log/ddl_log.h"
 #include "engine/log/log_scan.h"
 #include "engine/log/savepoint.h"
@@ -42,7 +42,7 @@ struct LogStart {
   std::optional<SnapshotMetadata> snapshot;  // the newest complete snapshot
   /// The streams of all incarnations that have records in (snapshot epoch, their cut]. Recovery
   /// must glean them. Ascending by incarnation.
-  std::vector<GleanStream> to_glean;
+  std::vector<PlannedStream> to_glean;
   /// D of R32: all committed epochs are at most this one. 0: no incarnation ever ran.
   uint64_t recovery_epoch = 0;
   std::vector<IncarnationScan> last;  // the incarnation whose cut this start has determined, if any

@@ -225,7 +225,7 @@ Result<std::vector<std::string>> deletable_logs(FileSystem& file_system,
   const Savepoint& first = *view.slots[0].savepoint;
   const Savepoint& second = *view.slots[1].savepoint;
   // Kept older snapshots need the log from the oldest of them on (R55).
-  const bool forgets_kept = mutant(Mutant::forget_kept_log);
+  const bool forgets_kept = fault::forget_kept_log;
   const uint64_t covered_epoch = forgets_kept
                                      ? std::min(first.snapshot_epoch, second.snapshot_epoch)
                                      : std::min(first.oldest_epoch(), second.oldest_epoch());

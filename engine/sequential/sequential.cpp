@@ -95,7 +95,8 @@ Status SequentialCursor::find_runs(SnapshotPointer root) {
     const PageHeader* page = nullptr;
     const Status status = txn_->worker().snapshot_page(root, page);
     if (status != Status::ok) return status;
-    if (is_newest) snapshot_epoch_ = Vid(page->floor.load(std::memory_order_relaxed)).epoch();
+    if (is_newest)
+      snapshot_epoch_ = Vid(page->max_removed_vid.load(std::memory_order_relaxed)).epoch();
     const auto* runs = reinterpret_cast<const SequentialSnapshotRoot*>(page);
     for (uint64_t i = runs->count; i-- > 0;) {
       const SequentialRun& run = runs->runs[i];

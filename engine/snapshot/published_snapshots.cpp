@@ -41,13 +41,13 @@ const SnapshotView* PublishedSnapshots::use(WorkerSlot& slot, uint32_t id) const
     uint32_t wanted = id;
     if (id == 0) {
       // seq_cst pairs with the coordinator's store, which follows the last node's `publish`.
-      wanted = mutant(Mutant::newest_snapshot_of_node) ? newest_of_own()
-                                                       : newest_->load(std::memory_order_seq_cst);
+      wanted = fault::newest_snapshot_of_node ? newest_of_own()
+                                              : newest_->load(std::memory_order_seq_cst);
     }
     // After a miss the loop loads the word again. If the snapshot was withdrawn meanwhile, the word
     // names a newer one by now.
     if (wanted == 0 || wanted == missed) return nullptr;
-    if (!mutant(Mutant::unannounced_snapshot)) {
+    if (!fault::unannounced_snapshot) {
       slot.snapshot.store(wanted, std::memory_order_seq_cst);
     }
     if (const Entry* entry = find(wanted)) return entry->view.get();

@@ -70,7 +70,7 @@ bool SnapshotCache::is_at(uint32_t frame, SnapshotPointer pointer) const {
   // seq_cst: with a hint this word takes the place of a table entry, so the same order applies.
   DCHECK(frame < frame_count_);
   const bool is_listed = (state_bits_[frame].load(std::memory_order_seq_cst) & kListed) != 0;
-  return (is_listed && page_at(frame)->self == pointer.word()) || mutant(Mutant::trust_hints);
+  return (is_listed && page_at(frame)->self == pointer.word()) || fault::trust_hints;
 }
 
 /// Returns the page if it is in this frame, or null.
@@ -107,7 +107,7 @@ void SnapshotReader::enter_round(uint64_t round) {
   }
   seen_ = round;
   DCHECK(round >= known_in_);
-  if (round != known_in_ && !mutant(Mutant::keep_known_frames)) known_.fill({});
+  if (round != known_in_ && !fault::keep_known_frames) known_.fill({});
   known_in_ = round;
 }
 
@@ -117,7 +117,7 @@ Status SnapshotReader::load(SnapshotPointer pointer, const PageHeader*& page) {
   SnapshotCache::Frames frames;
   // Earlier results end with this call. A waiting reader delays no other reader, whatever the
   // device does (R57). A frame may be free only from the round on that this call is about to begin.
-  if (!mutant(Mutant::read_within_round)) leave();
+  if (!fault::read_within_round) leave();
   if (!cache_->take_frames(wanted, frames)) {
     const Status status = await_frames(wanted, frames);
     if (status != Status::ok) return status;
@@ -138,21 +138,21 @@ Status SnapshotReader::await_frames(uint32_t wanted, SnapshotCache::Frames& fram
   constexpr std::chrono::microseconds kPause{100};
   using Clock = std::chrono::steady_clock;
   const std::atomic<uint32_t> nothing{0};  // no thread wakes this one: the pause is short
-  DCHECK(seen_ == SnapshotCache::kIdle || mutant(Mutant::read_within_round));
+  DCHECK(seen_ == SnapshotCache::kIdle || fault::read_within_round);
   if (limits_->waits != nullptr) limits_->waits->add();
   const auto begin = Clock::now();
   for (uint32_t turn = 0;; ++turn) {
     // Acquire pairs with the release of the thread that ended the cluster.
-    if (limits_->state != nullptr && !mutant(Mutant::waits_ignore_failure) &&
+    if (limits_->state != nullptr && !fault::waits_ignore_failure &&
         limits_->state->load(std::memory_order_acquire) >= kClusterFailedFrom) {
       return Status::cluster_failed;
     }
-    if (limits_->epoch != nullptr && !mutant(Mutant::ignore_deadline) &&
+    if (limits_->epoch != nullptr && !fault::ignore_deadline &&
         limits_->epoch->load(std::memory_order_relaxed) >= limits_->deadline_epoch) {
       return Status::deadline_exceeded;
     }
     if (Clock::now() - begin >= limits_->patience) return Status::read_conflict;
-    if (mutant(Mutant::read_within_round)) quiesce();
+    if (fault::read_within_round) quiesce();
     if (cache_->take_frames(wanted, frames)) return Status::ok;
     if (turn < kSpinTurns) {
       for (uint32_t spin = 0; spin < kSpins; ++spin) spin_pause();
@@ -206,7 +206,7 @@ bool SnapshotCache::take_free_frames(uint32_t wanted, Frames& frames, bool& lack
   while (frames.count < wanted && evicted_head_ < evicted_.size()) {
     const uint32_t frame = evicted_[evicted_head_];
     const bool is_free = frame_states_[frame].free_from <= oldest;
-    if (!is_free && !mutant(Mutant::reuse_frames_at_once)) break;
+    if (!is_free && !fault::reuse_frames_at_once) break;
     ++evicted_head_;
     take(frame);
   }

@@ -272,7 +272,7 @@ class SnapshotReader {
   }
   /// Leaves the round. Call it at the end of an engine call that has read snapshot pages (R57).
   void leave_call() {
-    if (!mutant(Mutant::keep_rounds)) leave();
+    if (!fault::keep_rounds) leave();
   }
   /// Leaves the round: the reader holds no page from here on. Call it when a transaction begins,
   /// and before the thread blocks. So a reader that waits for a frame does not wait for a

@@ -227,7 +227,7 @@ bool CommitProtocol::are_as_of_snapshot() const {
     if (vid.ordinal() != 0) {
       if (was_written_since_snapshot(vid)) return false;
     } else if (!is_array_write(txn_.writes_[i])) {
-      const Vid max_removed_vid(page_of(record)->floor.load(std::memory_order_relaxed));
+      const Vid max_removed_vid(page_of(record)->max_removed_vid.load(std::memory_order_relaxed));
       if (was_removed_since_snapshot(max_removed_vid)) return false;
     }
   }
@@ -244,7 +244,7 @@ bool CommitProtocol::write_still_fits(const WriteEntry& entry, const RecordHead&
     // The record may have been elided and created again, smaller, since the write was planned. Or
     // it was alive then: scans now rely on the page word for its absence, so the insert must be
     // announced there first (R12).
-    return log.payload_bytes <= tree_record.capacity && !vid.is_settled_dead();
+    return log.payload_bytes <= tree_record.capacity && !vid.is_stable_tombstone();
   }
   if (log.type != LogType::update) return true;
   // Increments have no read-set entry that would detect a deletion (R33).
@@ -256,7 +256,7 @@ Status CommitProtocol::track_writes() {
   for (uint32_t i = 0; i < txn_.writes_size_; ++i) {
     WriteEntry& entry = txn_.writes_[i];
     RecordHead* record = record_of(entry);
-    if (!record->load_acquire().is_elsewhere()) continue;
+    if (!record->load_acquire().is_relocated()) continue;
     if (!ops_of(record).track_moved(worker_, record, entry.payload_at))
       return Status::write_conflict;
     DCHECK(page_of(record)->type == PageType::mastertree_border);  // arrays track nothing
@@ -288,7 +288,7 @@ Status CommitProtocol::verify() {
 
 Status CommitProtocol::verify_reads() {
   for (const ReadEntry& read : txn_.reads_) {
-    DCHECK(!read.seen.is_elsewhere() && !read.seen.is_being_written());
+    DCHECK(!read.seen.is_relocated() && !read.seen.is_being_written());
     if (!is_as_read(read)) [[unlikely]] {
       const Status status = verify_read(read);
       if (status != Status::ok) return status;
@@ -344,7 +344,7 @@ Status CommitProtocol::verify_read(const ReadEntry& read) {
       // Membership in the write set excuses the lock, but never a changed VID (R11).
       return in_write_set(record) ? Status::ok : Status::read_conflict;
     }
-    if (!now.vid.is_elsewhere() || !follow(record)) return Status::read_conflict;
+    if (!now.vid.is_relocated() || !follow(record)) return Status::read_conflict;
   }
 }
 
@@ -391,7 +391,7 @@ void CommitProtocol::apply_record(const WriteEntry& entry, LogRecord& log, Recor
   const uint64_t before = record.vid.load(std::memory_order_relaxed);
   // R15, and R7: the worker that moves a record locks it first.
   DCHECK(Vid(before).version() < vid_.version());
-  DCHECK(!Vid(before).is_elsewhere() && !Vid(before).is_being_written());
+  DCHECK(!Vid(before).is_relocated() && !Vid(before).is_being_written());
   log.vid = vid_.word();
   if (log.type == LogType::erase) {
     DCHECK(!is_array_write(entry) && log.payload_bytes == 0);

@@ -46,7 +46,7 @@ class CommitProtocol {
     return i == 0 || txn_.writes_[i - 1].record < txn_.writes_[i].record;
   }
   ATOLL_STEP bool has_moved(const WriteEntry& /*entry*/, Vid vid) const {
-    return vid.is_elsewhere();
+    return vid.is_relocated();
   }
   ATOLL_STEP bool write_still_fits(const WriteEntry& entry, const RecordHead& record,
                                    Vid vid) const;

@@ -11,7 +11,7 @@
 namespace atolldb {
 
 /// Calls `copy(vid)` until the VID is the same before and after, and no worker is writing the
-/// record. `copy` must use racy_read. If the record is relocated (`is_elsewhere`), does not call
+/// record. `copy` must use racy_read. If the record is relocated (`is_relocated`), does not call
 /// `copy`; `seen` then has its VID. The only error is cluster_failed, when a writer has died during
 /// its write.
 template <typename Copy>
@@ -20,7 +20,7 @@ Status read_stable(const WorkerContext& worker, const RecordHead& record, Vid& s
     const Vid vid = record.load_acquire();
     if (!vid.is_being_written() || fault::no_vid_recheck) {
       seen = vid;
-      if (vid.is_elsewhere()) return Status::ok;
+      if (vid.is_relocated()) return Status::ok;
       copy(vid);
       // racy_read ends with an acquire fence, so the copy's loads stay before this load, which
       // pairs with the writer's release store.

@@ -86,10 +86,10 @@ class PageMemo {
   std::array<Set, kSets> sets_{};
 };
 
-/// Runs of stable tombstones (`is_settled_dead`) that this worker's scans have skipped. The head of
-/// a queue has such a run, and every scan would examine it again. A run is valid for the page word
-/// under which it was found, because a stable tombstone comes alive only after that word has
-/// changed (R12). The entries are cleared with the begin epoch, as in PageMemo.
+/// Runs of stable tombstones (`is_stable_tombstone`) that this worker's scans have skipped. The
+/// head of a queue has such a run, and every scan would examine it again. A run is valid for the
+/// page word under which it was found, because a stable tombstone comes alive only after that word
+/// has changed (R12). The entries are cleared with the begin epoch, as in PageMemo.
 class DeadRunMemo {
  public:
   struct Run {

@@ -39,7 +39,7 @@ bool PageWait::wait(WorkerContext& worker, uint64_t deadline_epoch) {
   constexpr std::chrono::milliseconds kLookAround{2};
   const ControlSegment& control = *worker.view().control;
   // Relaxed, here and below: the value only affects how long to wait.
-  uint32_t unproductive = control.vain_snapshots.load(std::memory_order_relaxed);
+  uint32_t unproductive = control.unproductive_snapshots.load(std::memory_order_relaxed);
   if (end_ns_ == 0) {
     end_ns_ = now_ns() + static_cast<uint64_t>(std::chrono::nanoseconds(kPatience).count());
     unproductive_snapshots_ = unproductive;
@@ -54,8 +54,8 @@ bool PageWait::wait(WorkerContext& worker, uint64_t deadline_epoch) {
     worker.pages().recycle();
     worker.pages().flush();
     if (worker.pages().free_in_pool() >= kPagesToGoOn) return true;
-    wait_on(control.vain_snapshots, unproductive, kLookAround);
-    unproductive = control.vain_snapshots.load(std::memory_order_relaxed);
+    wait_on(control.unproductive_snapshots, unproductive, kLookAround);
+    unproductive = control.unproductive_snapshots.load(std::memory_order_relaxed);
   }
   return false;
 }
@@ -75,7 +75,7 @@ bool SnapshotWait::wait(WorkerContext& worker, uint64_t deadline_epoch) {
     // number.
     const bool has_failed = static_cast<int32_t>(answered - own) >= 0;
     // Relaxed: the value only decides whether to wait.
-    const bool ends = control.pages_come_back.load(std::memory_order_relaxed) == 0 ||
+    const bool ends = control.snapshots_free_pages.load(std::memory_order_relaxed) == 0 ||
                       worker.cluster_failed() || worker.current_epoch() >= deadline_epoch;
     if (has_failed || ends) return false;
     wait_on(control.snapshot_answered, answered, kMaxSleep);
@@ -87,8 +87,9 @@ bool PageWait::is_hopeless(const WorkerContext& worker, uint64_t deadline_epoch)
   // The second unproductive snapshot began after this transaction had started to wait, so it has
   // freed all pages that can be freed.
   constexpr uint32_t kUnproductiveSnapshots = 2;
-  return control.pages_come_back.load(std::memory_order_relaxed) == 0 || worker.cluster_failed() ||
-         control.vain_snapshots.load(std::memory_order_relaxed) - unproductive_snapshots_ >=
+  return control.snapshots_free_pages.load(std::memory_order_relaxed) == 0 ||
+         worker.cluster_failed() ||
+         control.unproductive_snapshots.load(std::memory_order_relaxed) - unproductive_snapshots_ >=
              kUnproductiveSnapshots ||
          worker.current_epoch() >= deadline_epoch || now_ns() >= end_ns_;
 }

@@ -131,7 +131,7 @@ Status Transaction::read(const RecordRef& ref, uint32_t offset, uint32_t count, 
   const Status status = read_stable(*worker_, *ref.record, seen, [&](Vid vid) {
     if (!vid.is_deleted()) racy_read(out, ref.payload() + offset, count);
   });
-  if (status != Status::ok || seen.is_elsewhere()) return status;
+  if (status != Status::ok || seen.is_relocated()) return status;
   const Status registered = register_read(ref.record, seen);
   if (registered != Status::ok) return registered;
   WriteEntry* own = own_write(ref, key);
@@ -144,7 +144,7 @@ Status Transaction::read_in_place(const RecordRef& ref, uint32_t offset, uint32_
                                   Vid& seen) {
   const Status status = read(ref, offset, count, out, seen);
   // No tracking: the next attempt finds the snapshot page, or its volatile copy.
-  return status == Status::ok && seen.is_elsewhere() ? Status::read_conflict : status;
+  return status == Status::ok && seen.is_relocated() ? Status::read_conflict : status;
 }
 
 Status Transaction::register_pointer(const DualPointer* pointer, uint64_t word) {

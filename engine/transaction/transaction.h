@@ -142,7 +142,7 @@ class Transaction {
 
   /// Reads bytes [offset, offset+count) of the payload into `out` consistently. Applies own pending
   /// writes to them (R14) and adds the record to the read set. `seen` gets the VID. If it is
-  /// `is_elsewhere`, nothing was read or registered, and the caller must look up the record's new
+  /// `is_relocated`, nothing was read or registered, and the caller must look up the record's new
   /// place. If the record is deleted, and this transaction has not inserted it, it is registered
   /// (R12) and the status is not_found. The status is not_found, too, if this transaction has
   /// erased the record. `key`: as for find_write.
@@ -169,7 +169,7 @@ class Transaction {
   /// Adds a record to the read set whose VID decided a read, without a copy of its payload.
   Status register_read(RecordHead* record, Vid seen) {
     DCHECK(is_active() && record != nullptr);
-    DCHECK(!seen.is_being_written() && !seen.is_elsewhere());
+    DCHECK(!seen.is_being_written() && !seen.is_relocated());
     // Reads of several fields of one record in sequence need only one entry.
     if (!reads_.empty()) {
       const ReadEntry& last = reads_[reads_.size() - 1];

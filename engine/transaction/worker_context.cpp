@@ -102,8 +102,8 @@ void WorkerContext::set_reference_bit(PageHeader* page) {
   // The cache line may be on another node, and a look-up in an array needs nothing else of it. So
   // it is read only once in kUsesPerReferenceBit uses, and written once between two snapshots.
   // Relaxed: a hint.
-  if (page->hotness.load(std::memory_order_relaxed) == 0) {
-    page->hotness.store(1, std::memory_order_relaxed);
+  if (page->reference_bit.load(std::memory_order_relaxed) == 0) {
+    page->reference_bit.store(1, std::memory_order_relaxed);
   }
 }
 

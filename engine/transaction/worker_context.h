@@ -151,8 +151,9 @@ class WorkerContext {
     return view_->resolve(pointer);
   }
   /// Counts a use of a volatile page of records. On average one use in kUsesPerReferenceBit of this
-  /// worker, at random, sets the page's reference bit (`hotness`, soc/installer/drop_policy.h). So
-  /// pages that are used often are marked almost surely, pages of a single scan rarely.
+  /// worker, at random, sets the page's reference bit (`reference_bit`,
+  /// soc/installer/drop_policy.h). So pages that are used often are marked almost surely, pages of
+  /// a single scan rarely.
   void count_use(PageHeader* page) {
     DCHECK(page->level == 0 && uses_until_reference_bit_ != 0);
     if (--uses_until_reference_bit_ == 0) [[unlikely]]

@@ -74,11 +74,11 @@ Status Transaction::verify_planned_writes() {
     const WriteEntry& entry = writes_[i];
     auto* record = reinterpret_cast<RecordHead*>(worker_->view().resolve(entry.record));
     uint16_t payload_at = 0;
-    if (record->load_acquire().is_elsewhere()) {
+    if (record->load_acquire().is_relocated()) {
       // Its page was dropped, or the record was elided: reads and scans since then have missed the
       // own write (R14).
       const bool is_found = ops_of(record).track_moved(*worker_, record, payload_at);
-      const bool is_lost = !is_found || record->load_acquire().is_elsewhere();
+      const bool is_lost = !is_found || record->load_acquire().is_relocated();
       if (is_lost && !fault::forget_lost_writes) return Status::read_conflict;
     }
     if (entry.increment == 0 || is_array_write(entry)) continue;
@@ -128,7 +128,7 @@ Status Transaction::read_where_it_is(RecordRef ref, std::span<const std::byte> k
   for (;;) {
     Vid seen;
     const Status status = read(ref, offset, count, out, seen, key);
-    if (status != Status::ok || !seen.is_elsewhere()) return status;
+    if (status != Status::ok || !seen.is_relocated()) return status;
     if (!follow(ref, offset + count)) return Status::write_conflict;
   }
 }
@@ -306,7 +306,7 @@ Status Transaction::materialize_increment(RecordRef ref, WriteEntry& entry, cons
                 std::min<size_t>(log.payload_bytes, sizeof(value)));
     });
     if (status != Status::ok) return status;
-    if (!seen.is_elsewhere()) break;
+    if (!seen.is_relocated()) break;
     if (!follow(ref, end)) return Status::write_conflict;
   }
   if (seen.is_deleted()) return Status::not_found;

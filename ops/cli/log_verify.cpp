@@ -21,7 +21,7 @@ bool is_corrupt(const IncarnationScan& scan, const LogScan& log) {
 /// Returns how a log ends: complete, with the torn tail of a crash, or with corruption.
 const char* kind_of_end(const IncarnationScan& scan, const LogScan& log) {
   if (is_corrupt(scan, log)) return "corruption";
-  return log.end.is_defect || log.intact_behind_end != 0 ? "torn tail" : "end";
+  return log.end.is_defect || log.intact_after_end != 0 ? "torn tail" : "end";
 }
 
 std::string epochs(const LogFileScan& file) {
@@ -51,7 +51,7 @@ void print_text(const IncarnationScan& scan) {
     if (kind == "end") continue;
     std::printf("%s: %s: offset %llu: %s; %s intact blocks after it\n", kind.c_str(),
                 printable(log.end.file).c_str(), static_cast<unsigned long long>(log.end.offset),
-                log.end.reason.c_str(), format_count(log.intact_behind_end).c_str());
+                log.end.reason.c_str(), format_count(log.intact_after_end).c_str());
   }
 }
 
@@ -77,7 +77,7 @@ Json to_json(const IncarnationScan& scan) {
                       {"file", log.end.file},
                       {"offset", log.end.offset},
                       {"reason", log.end.reason},
-                      {"intact_blocks_behind", log.intact_behind_end}}}});
+                      {"intact_blocks_behind", log.intact_after_end}}}});
   }
   return {{"number", scan.incarnation.number},
           {"state", state_of(scan.incarnation)},

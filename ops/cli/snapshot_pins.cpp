@@ -51,7 +51,7 @@ Result<Json> change_any(const ClusterChoice& choice, const SnapshotOptions& opti
                         const Json& body, const Change& change) {
   ATOLL_ASSIGN(const auto live, find_live(choice, options));
   if (!live) return change_dead(choice, options, change);
-  return call_coordinator(*live, op, body, kGleanTimeout);
+  return call_coordinator(*live, op, body, kSnapshotTimeout);
 }
 
 void show(const SnapshotOptions& options, const Json& done, const std::string& text) {

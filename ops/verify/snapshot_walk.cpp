@@ -19,7 +19,7 @@ Result<void> PageWalk::check(SnapshotPointer pointer, SnapshotPointer parent, Pa
                              PageType type, PageType other, uint8_t layer) {
   ++totals.pages;
   const PageHeader& page = into.header();
-  const Vid floor(page.floor.load(std::memory_order_relaxed));
+  const Vid floor(page.max_removed_vid.load(std::memory_order_relaxed));
   if (page.storage_id != storage.id) {
     return wrong(page, fmt::format("it is of storage {}", page.storage_id));
   }
@@ -43,7 +43,7 @@ Result<void> PageWalk::check(SnapshotPointer pointer, SnapshotPointer parent, Pa
 }
 
 Result<void> PageWalk::visit(const PageHeader& page, const WalkedRecord& record) {
-  const Vid floor(page.floor.load(std::memory_order_relaxed));
+  const Vid floor(page.max_removed_vid.load(std::memory_order_relaxed));
   if (record.vid.epoch() > floor.epoch()) {
     return wrong(page, fmt::format("a record is of epoch {}, its page of epoch {}",
                                    record.vid.epoch(), floor.epoch()));

@@ -75,7 +75,7 @@ struct alignas(64) StorageControl {
   alignas(64) DualPointer root;
   McsWord root_lock;  // guards replacements of the page that `root` leads to
   /// Array and Master-tree: newest removed version (VID word) below the root pointer (R43).
-  std::atomic<uint64_t> root_floor;
+  std::atomic<uint64_t> root_max_removed_vid;
   /// Number of dropped pages, modulo 2^32. Makes every null word differ from earlier ones (R1).
   /// Writers: installers.
   std::atomic<uint32_t> drop_count;
@@ -91,9 +91,9 @@ struct ControlSegment {
   uint64_t start_epoch;   // of the incarnation
   uint8_t data_uuid[16];  // of the durable data: the same in every incarnation
   /// Not 0: snapshots free volatile pages, so a thread that finds no free page waits for one (R23).
-  std::atomic<uint32_t> pages_come_back;
+  std::atomic<uint32_t> snapshots_free_pages;
   /// Number of snapshots triggered by low memory that freed almost no pages. For wait_on.
-  std::atomic<uint32_t> vain_snapshots;
+  std::atomic<uint32_t> unproductive_snapshots;
   /// Newest snapshot that all nodes have published; 0: no snapshot yet. Transactions read it if
   /// they ask for a snapshot without naming one. Older ones are withdrawn after this word was
   /// stored (R61).

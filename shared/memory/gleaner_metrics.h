@@ -15,8 +15,8 @@
 namespace atolldb {
 
 /// Phase of a node in a snapshot job, in the order of a job.
-enum class GleanPhase : uint32_t { idle = 0, preparing, gleaning };
-inline constexpr uint32_t kGleanPhaseCount = 3;
+enum class SnapshotJobPhase : uint32_t { idle = 0, preparing, gleaning };
+inline constexpr uint32_t kSnapshotJobPhaseCount = 3;
 
 /// The workers count the lookups (WorkerMetrics::snapshot_reads).
 struct SnapshotCacheMetrics {
@@ -51,7 +51,7 @@ struct SnapshotJobProgress {
 /// Sums over all jobs, including the current one and failed ones. SnapshotJobProgress describes the
 /// counters.
 struct GleanerMetrics {
-  std::atomic<uint64_t> phase;  // GleanPhase
+  std::atomic<uint64_t> phase;  // SnapshotJobPhase
   std::atomic<uint64_t> bytes_read;
   std::atomic<uint64_t> records_read;
   std::atomic<uint64_t> records_shipped;

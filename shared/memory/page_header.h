@@ -71,7 +71,7 @@ struct alignas(64) PageHeader {
   uint64_t self;                       // VolatilePointer or SnapshotPointer word
   std::atomic<uint64_t> version_word;  // PageVersion; stored under the page lock
   McsWord lock;
-  std::atomic<uint64_t> floor;  // VID word: newest removed version (R43)
+  std::atomic<uint64_t> max_removed_vid;  // VID word: newest removed version of the range (R43)
   uint32_t storage_id;
   PageType type;
   uint8_t layer;  // Master-tree layer; array: 0
@@ -79,7 +79,7 @@ struct alignas(64) PageHeader {
   uint8_t is_snapshot;
   std::atomic<uint16_t> last_modifier;  // node that last changed the page: statistics
   std::atomic<uint8_t>
-      hotness;  // reference bit: set by workers on sampled uses, cleared by installers
+      reference_bit;  // reference bit: set by workers on sampled uses, cleared by installers
   uint8_t spare[5];
   uint64_t next_retired;  // retired pages only: the retiring thread's list
   uint64_t check;         // snapshot pages: CRC32C; retired pages: retire epoch

@@ -39,7 +39,7 @@ inline constexpr size_t kMaxOpBytes = 64;
 /// visits all of them.
 inline constexpr std::chrono::milliseconds kDdlTimeout{600'000};
 /// Timeout of snapshots: their duration is proportional to the log.
-inline constexpr std::chrono::milliseconds kGleanTimeout{3'600'000};
+inline constexpr std::chrono::milliseconds kSnapshotTimeout{3'600'000};
 
 struct ControlRequest {
   ControlRequest() = default;

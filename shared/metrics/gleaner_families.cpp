@@ -48,7 +48,7 @@ constexpr GleanerCounter kGleanerCounters[] = {
 };
 
 constexpr const char* kPhases[] = {"idle", "preparing", "gleaning"};
-static_assert(std::size(kPhases) == kGleanPhaseCount);
+static_assert(std::size(kPhases) == kSnapshotJobPhaseCount);
 
 }  // namespace
 
@@ -77,7 +77,7 @@ void add_snapshot_cache(MetricFamilies& families, const MetricsSegment& metrics)
 void add_gleaner(MetricFamilies& families, const GleanerMetrics& gleaner) {
   families.gauge("atoll_gleaner_phase",
                  "1 for the phase of the node's snapshot job, 0 for the other phases.");
-  for (uint32_t phase = 0; phase < kGleanPhaseCount; ++phase) {
+  for (uint32_t phase = 0; phase < kSnapshotJobPhaseCount; ++phase) {
     families.sample(value(gleaner.phase) == phase ? 1.0 : 0.0, {{"phase", kPhases[phase]}});
   }
   for (const GleanerCounter& each : kGleanerCounters) {

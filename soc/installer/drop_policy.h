@@ -18,7 +18,7 @@ namespace atolldb {
 /// again.
 ///
 /// The policy is CLOCK over the pages, with one revolution per snapshot. A page whose reference bit
-/// (PageHeader::hotness) was set since the last revolution loses the bit and is retained
+/// (PageHeader::reference_bit) was set since the last revolution loses the bit and is retained
 /// (WorkerContext::count_use sets it). If this frees too few pages, the coordinator starts a second
 /// pass that spares none. The ancestors of a retained page are retained anyway, because they have a
 /// child. Pages of sequential storages are dropped in the order of appending, and never have the

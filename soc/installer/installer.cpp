@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/mastertree/tree_shape.h"
+#include "engine/mastertree/fence_map.h"
 #include "engine/transaction/storage_handle.h"
 #include "shared/base/check.h"
 #include "shared/process/start_up.h"

@@ -1,6 +1,6 @@
 #include "soc/installer/page_visitor.h"
 
-#include "engine/mastertree/tree_shape.h"
+#include "engine/mastertree/fence_map.h"
 #include "engine/transaction/storage_handle.h"
 #include "shared/base/check.h"
 
@@ -24,14 +24,14 @@ void PageVisitor::visit(const std::function<void(WorkerContext&)>& visit) {
   context_.leave();
 }
 
-Status PageVisitor::shape_of(uint32_t storage_id, std::span<const std::byte> prefix,
-                             const SliceRange& range, TreeShape& shape) {
+Status PageVisitor::fence_map_of(uint32_t storage_id, std::span<const std::byte> prefix,
+                                 const SliceRange& range, FenceMap& shape) {
   Status status = Status::ok;
   shape.clear();
   visit([&](WorkerContext& context) {
     StorageControl& storage = context.view().control->storage(storage_id);
     if (!is_storage_ready(storage, storage_id)) return;
-    status = collect_shape(context, storage, prefix, range, shape);
+    status = collect_fence_map(context, storage, prefix, range, shape);
   });
   return status;
 }

@@ -29,7 +29,7 @@ struct PageVisitorSettings {
 /// free pages.
 ///
 /// Thread: any, for all functions; they run one at a time.
-class PageVisitor : public ShapeSource {
+class PageVisitor : public FenceMapSource {
  public:
   explicit PageVisitor(const PageVisitorSettings& settings);
 
@@ -37,8 +37,8 @@ class PageVisitor : public ShapeSource {
   /// before and after the call. REQUIRES: `visit` returns soon, or no other thread needs the slot
   /// soon.
   void visit(const std::function<void(WorkerContext&)>& visit);
-  Status shape_of(uint32_t storage_id, std::span<const std::byte> prefix, const SliceRange& range,
-                  TreeShape& shape) override;
+  Status fence_map_of(uint32_t storage_id, std::span<const std::byte> prefix,
+                      const SliceRange& range, FenceMap& shape) override;
 
   /// Frees the pages that visits have retired and whose grace is over. Returns false if some still
   /// wait; the caller should call again after about an epoch.

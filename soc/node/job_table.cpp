@@ -77,7 +77,7 @@ void JobTable::finish_worker(uint64_t id, uint32_t worker, Result<std::string> o
       return a["worker"].get<uint32_t>() < b["worker"].get<uint32_t>();
     });
   }
-  if (mutant(Mutant::job_told_before_durable)) return complete(id, true);
+  if (fault::job_told_before_durable) return complete(id, true);
   hold_(commit_epoch, [this, id](bool is_durable) { complete(id, is_durable); });
 }
 

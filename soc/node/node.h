@@ -164,7 +164,7 @@ class Node {
   std::unique_ptr<PageVisitor> visitor_;
   std::unique_ptr<Installer> installer_;
   std::unique_ptr<Scrubber> scrubber_;
-  std::unique_ptr<GleanService> snapshot_jobs_;
+  std::unique_ptr<SnapshotJobService> snapshot_jobs_;
   std::mutex loggers_mutex_;
   std::vector<std::unique_ptr<LoggerThread>> loggers_;  // guarded by loggers_mutex_
   std::vector<std::unique_ptr<Worker>> workers_;

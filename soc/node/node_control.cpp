@@ -104,7 +104,7 @@ Result<void> Node::serve(const ControlRequest& request, const ControlReply& repl
   if (op == "job.wait") return wait_for_job(request, reply);
   if (op == "job.stop") return give(reply, stop_job(request));
   // The coordinator sends these requests also before the cluster runs: for the recovery (R32).
-  if (GleanService::serves(request) || op.starts_with("snapshot.")) {
+  if (SnapshotJobService::serves(request) || op.starts_with("snapshot.")) {
     return serve_snapshots(request, reply);
   }
   if (op == "log.begin") return give(reply, begin_logs(request));
@@ -124,7 +124,7 @@ Result<void> Node::serve_snapshots(const ControlRequest& request, const ControlR
                       request.op + ": node " + std::to_string(node_) +
                           ": is not running, or keeps no log: durability.mode is \"off\"");
   }
-  if (GleanService::serves(request)) {
+  if (SnapshotJobService::serves(request)) {
     snapshot_jobs_->handle(request, reply);
   } else if (Installer::serves(request)) {
     installer_->handle(request, reply);
@@ -150,7 +150,7 @@ std::optional<Refusal> Node::refuse(Isolation isolation) const {
            : ClusterState::starting;
   // In a running cluster the savepoint lists this node's loggers (R28).
   if (cluster == ClusterState::running) return std::nullopt;
-  if (runs && mutant(Mutant::requests_before_listed)) return std::nullopt;
+  if (runs && fault::requests_before_listed) return std::nullopt;
   const std::string name = "node " + std::to_string(node_) + ": ";
   if (cluster != ClusterState::recovering) {
     return Refusal{Status::unavailable, name + "the cluster starts or stops: try again later"};

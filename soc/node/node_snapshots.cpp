@@ -63,7 +63,7 @@ Result<void> Node::start_snapshot_jobs() {
   for (uint32_t i = 0; i < std::max(directories, 1u); ++i) {
     ATOLL_TRY(remove_sorted_runs(*files_, log_directory(config_, node_, i), node_));
   }
-  GleanPlaces places;
+  SnapshotJobResources places;
   places.node = node_;
   places.file_system = files_.get();
   places.snapshots = &snapshots_->files();
@@ -76,14 +76,14 @@ Result<void> Node::start_snapshot_jobs() {
   };
   // Before the cluster runs there are no volatile pages. Acquire pairs with the coordinator's
   // release.
-  places.shapes = [this]() -> ShapeSource* {
+  places.shapes = [this]() -> FenceMapSource* {
     const auto state = view_.control->state.load(std::memory_order_acquire);
     return state < static_cast<uint32_t>(ClusterState::running) ? nullptr : visitor_.get();
   };
   places.has_failed = [this] {
     return view_.control->state.load(std::memory_order_relaxed) >= kClusterFailedFrom;
   };
-  snapshot_jobs_ = std::make_unique<GleanService>(std::move(places), logger_);
+  snapshot_jobs_ = std::make_unique<SnapshotJobService>(std::move(places), logger_);
   return {};
 }
 

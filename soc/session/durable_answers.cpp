@@ -21,7 +21,7 @@ bool DurableAnswers::has_failed() const {
 void DurableAnswers::add(uint64_t epoch, Deliver deliver) {
   DCHECK(deliver != nullptr);
   // Acquire pairs with the coordinator's release: all commits of that epoch are durable.
-  const bool is_early = mutant(Mutant::answer_before_durable);
+  const bool is_early = fault::answer_before_durable;
   if (is_early || epoch <= control_.epochs.durable.load(std::memory_order_acquire)) {
     return deliver(true);
   }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/gleaner/glean_plan.h"
+#include "engine/gleaner/snapshot_plan.h"
 #include "shared/base/check.h"
 #include "shared/base/try.h"
 #include "shared/process/start_up.h"
@@ -23,8 +23,8 @@ Json to_json(const UnreadablePage& page) {
           {"range", page.range},      {"reason", page.reason}};
 }
 
-NodeSnapshotJob::NodeSnapshotJob(GleanPlan plan, const GleanPlaces& places, uint64_t disk_reserve,
-                                 ControlReply prepared, Logger logger)
+NodeSnapshotJob::NodeSnapshotJob(SnapshotPlan plan, const SnapshotJobResources& places,
+                                 uint64_t disk_reserve, ControlReply prepared, Logger logger)
     : work_(std::move(plan), places, disk_reserve), logger_(std::move(logger)) {
   control_ = std::thread([this, prepared = std::move(prepared)] { run(prepared); });
 }
@@ -81,10 +81,10 @@ bool NodeSnapshotJob::has_ended() const {
   return has_ended_;
 }
 
-GleanPhase NodeSnapshotJob::phase() const {
+SnapshotJobPhase NodeSnapshotJob::phase() const {
   const std::lock_guard guard(mutex_);
-  if (has_ended_) return GleanPhase::idle;
-  return is_mapping_ ? GleanPhase::gleaning : GleanPhase::preparing;
+  if (has_ended_) return SnapshotJobPhase::idle;
+  return is_mapping_ ? SnapshotJobPhase::gleaning : SnapshotJobPhase::preparing;
 }
 
 void NodeSnapshotJob::run(const ControlReply& prepared) {

@@ -30,7 +30,7 @@ class NodeSnapshotJob {
   /// Begins at once. `prepared` is answered when the inboxes of this node accept records, or with
   /// the error that prevents it. `disk_reserve`: see SnapshotJobWork. REQUIRES: `places` outlives
   /// the job.
-  NodeSnapshotJob(GleanPlan plan, const GleanPlaces& places, uint64_t disk_reserve,
+  NodeSnapshotJob(SnapshotPlan plan, const SnapshotJobResources& places, uint64_t disk_reserve,
                   ControlReply prepared, Logger logger);
   NodeSnapshotJob(const NodeSnapshotJob&) = delete;
   NodeSnapshotJob& operator=(const NodeSnapshotJob&) = delete;
@@ -52,7 +52,7 @@ class NodeSnapshotJob {
   bool has_ended() const;
 
   SnapshotJobProgress progress() const { return work_.progress(); }
-  GleanPhase phase() const;
+  SnapshotJobPhase phase() const;
 
  private:
   using Part = std::function<Result<void>(uint32_t ordinal)>;

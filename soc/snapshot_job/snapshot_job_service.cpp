@@ -4,25 +4,25 @@
 #include <chrono>
 #include <utility>
 
-#include "engine/gleaner/glean_plan.h"
+#include "engine/gleaner/snapshot_plan.h"
 #include "shared/base/try.h"
 
 namespace atolldb {
 namespace {
 
-Result<GleanPlan> plan_of(const ControlRequest& request) {
+Result<SnapshotPlan> plan_of(const ControlRequest& request) {
   ATOLL_ASSIGN(const std::string text, get_text(request, "plan"));
   return decode_plan(text);
 }
 
 }  // namespace
 
-void GleanService::handle(const ControlRequest& request, const ControlReply& reply) {
+void SnapshotJobService::handle(const ControlRequest& request, const ControlReply& reply) {
   const Result<void> served = serve(request, reply);
   if (!served) reply(std::unexpected(served.error()));
 }
 
-Result<void> GleanService::serve(const ControlRequest& request, const ControlReply& reply) {
+Result<void> SnapshotJobService::serve(const ControlRequest& request, const ControlReply& reply) {
   if (request.op == "glean.prepare") return prepare(request, reply);
   if (request.op == "glean.wait") return wait(request, reply);
   if (request.op == "glean.end") return end(request, reply);
@@ -33,8 +33,8 @@ Result<void> GleanService::serve(const ControlRequest& request, const ControlRep
   return {};
 }
 
-Result<void> GleanService::prepare(const ControlRequest& request, const ControlReply& reply) {
-  ATOLL_ASSIGN(GleanPlan plan, plan_of(request));
+Result<void> SnapshotJobService::prepare(const ControlRequest& request, const ControlReply& reply) {
+  ATOLL_ASSIGN(SnapshotPlan plan, plan_of(request));
   ATOLL_ASSIGN(const uint64_t disk_reserve, get_number_or(request, "disk_reserve", 0));
   std::shared_ptr<NodeSnapshotJob> before;  // destroyed after the lock is released
   const std::lock_guard guard(mutex_);
@@ -51,7 +51,7 @@ Result<void> GleanService::prepare(const ControlRequest& request, const ControlR
   return {};
 }
 
-Result<void> GleanService::wait(const ControlRequest& request, const ControlReply& reply) {
+Result<void> SnapshotJobService::wait(const ControlRequest& request, const ControlReply& reply) {
   constexpr uint64_t kMaxWaitMs = 60'000;
   ATOLL_ASSIGN(const auto job, job_of(request));
   ATOLL_ASSIGN(const uint64_t timeout_ms, get_number_or(request, "timeout_ms", 0));
@@ -60,7 +60,7 @@ Result<void> GleanService::wait(const ControlRequest& request, const ControlRepl
   return {};
 }
 
-Result<void> GleanService::end(const ControlRequest& request, const ControlReply& reply) {
+Result<void> SnapshotJobService::end(const ControlRequest& request, const ControlReply& reply) {
   auto job = job_of(request);
   if (!job) {
     // The request was repeated, or the job never began on this node: there is nothing to end.
@@ -85,7 +85,8 @@ Result<void> GleanService::end(const ControlRequest& request, const ControlReply
   return {};
 }
 
-Result<std::shared_ptr<NodeSnapshotJob>> GleanService::job_of(const ControlRequest& request) const {
+Result<std::shared_ptr<NodeSnapshotJob>> SnapshotJobService::job_of(
+    const ControlRequest& request) const {
   ATOLL_ASSIGN(const uint64_t number, get_number(request, "run"));
   const std::lock_guard guard(mutex_);
   if (job_ != nullptr && job_->number() == number) return job_;
@@ -93,7 +94,7 @@ Result<std::shared_ptr<NodeSnapshotJob>> GleanService::job_of(const ControlReque
                                           ": has no job of snapshot " + std::to_string(number));
 }
 
-void GleanService::stop() {
+void SnapshotJobService::stop() {
   std::shared_ptr<NodeSnapshotJob> job;
   {
     const std::lock_guard guard(mutex_);
@@ -103,21 +104,21 @@ void GleanService::stop() {
   if (job != nullptr) job->give_up();
 }
 
-std::shared_ptr<NodeSnapshotJob> GleanService::take_job() {
+std::shared_ptr<NodeSnapshotJob> SnapshotJobService::take_job() {
   if (job_ != nullptr) before_ += job_->progress();
   return std::exchange(job_, nullptr);
 }
 
-SnapshotJobProgress GleanService::total() const {
+SnapshotJobProgress SnapshotJobService::total() const {
   const std::lock_guard guard(mutex_);
   SnapshotJobProgress total = before_;
   if (job_ != nullptr) total += job_->progress();
   return total;
 }
 
-GleanPhase GleanService::phase() const {
+SnapshotJobPhase SnapshotJobService::phase() const {
   const std::lock_guard guard(mutex_);
-  return job_ != nullptr ? job_->phase() : GleanPhase::idle;
+  return job_ != nullptr ? job_->phase() : SnapshotJobPhase::idle;
 }
 
 }  // namespace atolldb

@@ -11,13 +11,13 @@
 namespace atolldb {
 
 /// Runs the node's part of one job at a time. Thread: any, for all functions.
-class GleanService {
+class SnapshotJobService {
  public:
-  GleanService(GleanPlaces places, Logger logger)
+  SnapshotJobService(SnapshotJobResources places, Logger logger)
       : places_(std::move(places)), logger_(std::move(logger)) {}
-  GleanService(const GleanService&) = delete;
-  GleanService& operator=(const GleanService&) = delete;
-  ~GleanService() { stop(); }
+  SnapshotJobService(const SnapshotJobService&) = delete;
+  SnapshotJobService& operator=(const SnapshotJobService&) = delete;
+  ~SnapshotJobService() { stop(); }
 
   /// Returns whether this class serves the request.
   static bool serves(const ControlRequest& request) { return request.op.starts_with("glean."); }
@@ -27,7 +27,7 @@ class GleanService {
 
   /// Returns the progress of all jobs so far, including the one under way. It never falls.
   SnapshotJobProgress total() const;
-  GleanPhase phase() const;
+  SnapshotJobPhase phase() const;
 
  private:
   // These four answer now or later, or return an error instead.
@@ -40,7 +40,7 @@ class GleanService {
   /// Returns the job that the request names.
   Result<std::shared_ptr<NodeSnapshotJob>> job_of(const ControlRequest& request) const;
 
-  const GleanPlaces places_;
+  const SnapshotJobResources places_;
   Logger logger_;
   mutable std::mutex mutex_;
   // Guarded by mutex_:

@@ -13,7 +13,8 @@
 
 namespace atolldb {
 
-SnapshotJobWork::SnapshotJobWork(GleanPlan plan, const GleanPlaces& places, uint64_t disk_reserve)
+SnapshotJobWork::SnapshotJobWork(SnapshotPlan plan, const SnapshotJobResources& places,
+                                 uint64_t disk_reserve)
     : plan_(std::move(plan)), places_(places), files_(*places.file_system, disk_reserve) {
   CHECK(places.snapshots != nullptr);
   CHECK(places.directory && places.inbox && places.has_failed);
@@ -56,7 +57,7 @@ Result<void> SnapshotJobWork::prepare() {
 Result<void> SnapshotJobWork::make_mappers() {
   const std::lock_guard guard(mutex_);
   CHECK(mappers_.empty() && inbox_order_.size() == plan_.reducers.size());
-  for (const GleanMapper& task : plan_.mappers) {
+  for (const PlannedMapper& task : plan_.mappers) {
     if (task.node != places_.node) continue;
     ATOLL_ASSIGN(auto mapper, Mapper::create(*places_.file_system, plan_, task, inbox_order_));
     mappers_.push_back(std::move(mapper));
@@ -79,7 +80,7 @@ Result<void> SnapshotJobWork::reduce(uint32_t ordinal) {
 /// Composes in the order in which the reducer returns its records.
 Result<void> SnapshotJobWork::compose_all(Reducer& reducer, const ReducerPlace& place) {
   for (size_t index = 0; index < plan_.storages.size(); ++index) {
-    const GleanStorage& storage = plan_.storages[index];
+    const PlannedStorage& storage = plan_.storages[index];
     if (storage.type == StorageType::sequential) {
       // Appends of a node are composed by reducer 0 of that node.
       if (place.reducer != 0) continue;
@@ -101,7 +102,7 @@ Result<void> SnapshotJobWork::compose_all(Reducer& reducer, const ReducerPlace& 
 
 Result<void> SnapshotJobWork::compose_one(Reducer& reducer, size_t storage, uint32_t partition) {
   CHECK(writer_.has_value());
-  const GleanStorage& planned = plan_.storages[storage];
+  const PlannedStorage& planned = plan_.storages[storage];
   std::string_view low;
   std::optional<std::string_view> high;
   if (planned.type != StorageType::sequential) {

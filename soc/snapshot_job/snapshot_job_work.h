@@ -16,9 +16,9 @@
 #include "engine/compose/compose.h"
 #include "engine/format/stand_in.h"
 #include "engine/gleaner/exchange.h"
-#include "engine/gleaner/glean_plan.h"
 #include "engine/gleaner/mapper.h"
 #include "engine/gleaner/reducer.h"
+#include "engine/gleaner/snapshot_plan.h"
 #include "engine/snapshot/snapshot_files.h"
 #include "engine/snapshot/snapshot_writer.h"
 #include "shared/file/file_system_wrappers.h"
@@ -27,7 +27,7 @@
 namespace atolldb {
 
 /// The resources that a job uses of its node. They outlive the job.
-struct GleanPlaces {
+struct SnapshotJobResources {
   uint32_t node = 0;
   FileSystem* file_system = nullptr;
   SnapshotFiles* snapshots = nullptr;
@@ -38,7 +38,7 @@ struct GleanPlaces {
   std::function<std::byte*(const ReducerPlace&)> inbox;
   /// Returns the source of the volatile pages' fence keys for composers. Empty, or a null result:
   /// there are no volatile pages yet.
-  std::function<ShapeSource*()> shapes;
+  std::function<FenceMapSource*()> shapes;
   /// Returns whether the cluster has failed; then every wait ends.
   std::function<bool()> has_failed;
 };
@@ -56,7 +56,7 @@ inline constexpr size_t kMaxListedPages = 1000;
 class SnapshotJobWork {
  public:
   /// `disk_reserve`: bytes that the job's files leave free in the file system.
-  SnapshotJobWork(GleanPlan plan, const GleanPlaces& places, uint64_t disk_reserve);
+  SnapshotJobWork(SnapshotPlan plan, const SnapshotJobResources& places, uint64_t disk_reserve);
   SnapshotJobWork(const SnapshotJobWork&) = delete;
   SnapshotJobWork& operator=(const SnapshotJobWork&) = delete;
 
@@ -98,8 +98,8 @@ class SnapshotJobWork {
     return gives_up_.load(std::memory_order_relaxed) || places_.has_failed();
   }
 
-  const GleanPlan plan_;
-  const GleanPlaces& places_;
+  const SnapshotPlan plan_;
+  const SnapshotJobResources& places_;
   ReservingFileSystem files_;  // for all files that the job writes
   std::string directory_;
   std::optional<SnapshotWriter> writer_;

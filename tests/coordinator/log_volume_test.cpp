@@ -23,8 +23,8 @@ class LogVolumeTest : public testing::Test {
  protected:
   LogVolumeTest() { EXPECT_TRUE(files_.make_directory("/data/node1")); }
 
-  static GleanStream stream(uint64_t incarnation, uint16_t logger) {
-    GleanStream gleaned;
+  static PlannedStream stream(uint64_t incarnation, uint16_t logger) {
+    PlannedStream gleaned;
     gleaned.stream.directory = "/data";
     gleaned.stream.node = 1;
     gleaned.stream.logger = logger;
@@ -82,7 +82,7 @@ TEST(LogVolume, WhatMappersLeaveOutDoesNotCount) {
       const uint64_t durable = epoch++;
       test::write_epoch(writer, epoch, random() % 4, durable, random);
     }
-    GleanStream gleaned;
+    PlannedStream gleaned;
     gleaned.stream = {"/data", 0, 0, 5, kStart, test::kUuid};
     gleaned.stream.covered_epoch = kStart + random() % 60;
     gleaned.last_epoch = epoch;

@@ -8,8 +8,8 @@
 namespace atolldb {
 namespace {
 
-GleanStream stream(uint16_t node, uint16_t logger) {
-  GleanStream stream;
+PlannedStream stream(uint16_t node, uint16_t logger) {
+  PlannedStream stream;
   stream.stream.directory = "/data";
   stream.stream.node = node;
   stream.stream.logger = logger;
@@ -69,11 +69,11 @@ TEST(MakePlanTest, NamesAllReducersAndTheRootsOfTheBase) {
   EXPECT_EQ(plan->storages[0].id, 2u);
   EXPECT_EQ(plan->storages[0].base_root, root);
   EXPECT_TRUE(plan->storages[1].base_root.is_null());
-  for (const GleanStorage& storage : plan->storages) EXPECT_GE(storage.partitions.size(), 1u);
+  for (const PlannedStorage& storage : plan->storages) EXPECT_GE(storage.partitions.size(), 1u);
 }
 
 /// Returns a partition that begins at this slice and belongs to the reducer `owner` of node 0.
-GleanPartition from(uint64_t slice, uint16_t owner) {
+PlannedPartition from(uint64_t slice, uint16_t owner) {
   std::string low;
   for (int shift = 56; slice != 0 && shift >= 0; shift -= 8) {
     low.push_back(static_cast<char>(slice >> shift & 0xff));
@@ -81,8 +81,8 @@ GleanPartition from(uint64_t slice, uint16_t owner) {
   return {low, {0, owner}};
 }
 
-std::vector<GleanStorage> tree_of(std::vector<GleanPartition> partitions) {
-  GleanStorage tree;
+std::vector<PlannedStorage> tree_of(std::vector<PlannedPartition> partitions) {
+  PlannedStorage tree;
   tree.id = 3;
   tree.type = StorageType::mastertree;
   tree.partitions = std::move(partitions);
@@ -97,8 +97,8 @@ TEST(AlignPartitionsTest, BoundariesMoveDownToWhereATreeMayBeCut) {
     return Result<std::vector<uint64_t>>({0x1200, uint64_t{1} << 63});
   });
   ASSERT_TRUE(aligned);
-  EXPECT_EQ(storages[0].partitions,
-            (std::vector<GleanPartition>{from(0, 0), from(0x1200, 1), from(uint64_t{1} << 63, 2)}));
+  EXPECT_EQ(storages[0].partitions, (std::vector<PlannedPartition>{from(0, 0), from(0x1200, 1),
+                                                                   from(uint64_t{1} << 63, 2)}));
 }
 
 TEST(AlignPartitionsTest, PartitionsThatAreEmptyThenAreNoMore) {
@@ -108,7 +108,7 @@ TEST(AlignPartitionsTest, PartitionsThatAreEmptyThenAreNoMore) {
     return Result<std::vector<uint64_t>>({0, 15, 15, 12});
   });
   ASSERT_TRUE(aligned);
-  EXPECT_EQ(storages[0].partitions, (std::vector<GleanPartition>{from(0, 1), from(15, 4)}));
+  EXPECT_EQ(storages[0].partitions, (std::vector<PlannedPartition>{from(0, 1), from(15, 4)}));
 }
 
 TEST(AlignPartitionsTest, OthersAreNotAskedForAndAnErrorOrTooFewAnswersEndIt) {

@@ -6,8 +6,8 @@
 namespace atolldb::test {
 namespace {
 
-GleanStream stream(uint64_t start_epoch, uint64_t last_epoch) {
-  GleanStream stream;
+PlannedStream stream(uint64_t start_epoch, uint64_t last_epoch) {
+  PlannedStream stream;
   stream.stream.start_epoch = start_epoch;
   stream.last_epoch = last_epoch;
   return stream;
@@ -53,7 +53,7 @@ TEST(RecoverySteps, EndAfterTooManyFailures) {
 }
 
 TEST(RecoverySteps, TakeOfEachStreamWhatThePartHas) {
-  const std::vector<GleanStream> all = {stream(10, 20), stream(21, 40), stream(41, 60)};
+  const std::vector<PlannedStream> all = {stream(10, 20), stream(21, 40), stream(41, 60)};
   EXPECT_EQ(streams_up_to(all, 60).size(), 3u);
   const auto part = streams_up_to(all, 30);
   ASSERT_EQ(part.size(), 2u);

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/engine/compose/damage_rules.h"
-#include "tests/engine/compose/shape_rules.h"
+#include "tests/engine/compose/fence_map_rules.h"
 #include "tests/engine/gleaner/compaction_rules.h"
 #include "tests/engine/gleaner/exchange_rules.h"
 #include "tests/engine/hooks/rule_table.h"
@@ -469,7 +469,7 @@ const Rule kRules[] = {
     {"KeptSnapshotsKeepTheirLog", Mutant::forget_kept_log,
      [] { return kept_snapshots_keep_their_log(); }},
     // The gleaner.
-    {"OnlyWhatIsCoveredIsLeftOut", Mutant::leave_out_uncovered,
+    {"OnlyWhatIsCoveredIsLeftOut", Mutant::elide_uncovered,
      [] { return compaction::leaves_records_as_their_changes_do(200); }},
     {"ReservationsAreAnnouncedOrVoid", Mutant::keep_void_reservations,
      [] { return a_reservation_that_is_not_announced_is_void(); }},

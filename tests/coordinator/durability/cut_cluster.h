@@ -193,7 +193,7 @@ class CutCluster {
   struct Node {
     std::vector<std::unique_ptr<std::byte, Free>> inboxes;  // of the node's reducers
     std::unique_ptr<SnapshotFiles> snapshots;
-    std::unique_ptr<GleanService> gleaner;
+    std::unique_ptr<SnapshotJobService> gleaner;
   };
 
   static std::unexpected<Error> wrong(const std::string& what) {
@@ -233,7 +233,7 @@ class CutCluster {
       node.snapshots = std::make_unique<SnapshotFiles>(files_, durable_->data_uuid());
     }
     for (uint32_t index = 0; index < nodes_.size(); ++index) {
-      GleanPlaces places;
+      SnapshotJobResources places;
       places.node = index;
       places.file_system = &files_;
       places.snapshots = nodes_[index].snapshots.get();
@@ -245,7 +245,7 @@ class CutCluster {
       };
       places.has_failed = is_off_;
       nodes_[index].gleaner =
-          std::make_unique<GleanService>(std::move(places), make_silent_logger("node"));
+          std::make_unique<SnapshotJobService>(std::move(places), make_silent_logger("node"));
     }
     return {};
   }
@@ -309,7 +309,7 @@ class CutCluster {
       return call_node(node, op, body);
     };
     SnapshotJob job(config_, durable_->files(), call, make_silent_logger("snapshot"));
-    ATOLL_ASSIGN(GleanPlan plan, job.plan(task));
+    ATOLL_ASSIGN(SnapshotPlan plan, job.plan(task));
     ATOLL_TRY(job.align(task, plan));
     ATOLL_TRY(job.prepare(task, plan));
     ATOLL_TRY(job.map(plan));

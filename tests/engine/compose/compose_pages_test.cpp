@@ -196,7 +196,7 @@ TEST(ComposePages, ARecordWithoutRoomBesideItsSliceGetsALayer) {
 
 TEST(ComposePages, ACancelledCompositionEndsWithAnError) {
   SnapshotStage stage(StorageType::mastertree);
-  GleanPlan plan;
+  SnapshotPlan plan;
   plan.storages = {stage.storage};
   plan.storages[0].partitions = {{"", {}}};
   plan.epoch = 3;

@@ -1,8 +1,8 @@
-// The bodies of compose_rules.h and random_shapes.h with tiny pages: many levels, many splits.
+// The bodies of compose_rules.h and random_fence_maps.h with tiny pages: many levels, many splits.
 #include <gtest/gtest.h>
 
 #include "tests/engine/compose/compose_rules.h"
-#include "tests/engine/compose/random_shapes.h"
+#include "tests/engine/compose/random_fence_maps.h"
 
 namespace atolldb::test {
 namespace {
@@ -20,7 +20,7 @@ TEST(ComposeStress, SequentialStoragesWithManyRootPagesKeepAllAppends) {
 }
 
 TEST(TreeShapesStress, AnyShapeMakesASoundSnapshotOfTinyPages) {
-  trees_of_any_shape_against_a_map(rounds(20, 500), 500);
+  trees_of_any_fence_map_against_a_map(rounds(20, 500), 500);
 }
 
 }  // namespace

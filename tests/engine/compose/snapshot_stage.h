@@ -57,8 +57,8 @@ class SnapshotStage {
   /// stay open.
   Result<CombinedRoot> round(const std::vector<GleanedLog>& logs,
                              const std::vector<std::string>& lows, uint64_t epoch_now,
-                             ShapeSource* shapes = nullptr) {
-    GleanPlan plan = make_plan(lows, epoch_now);
+                             FenceMapSource* shapes = nullptr) {
+    SnapshotPlan plan = make_plan(lows, epoch_now);
     std::vector<SnapshotWriter> writers;
     for (uint32_t node = 0; node <= kNodes; ++node) {
       auto writer = SnapshotWriter::create(
@@ -122,7 +122,7 @@ class SnapshotStage {
 
   std::unique_ptr<FileSystem> files;
   SnapshotFiles reader;
-  GleanStorage storage;
+  PlannedStorage storage;
   std::vector<ComposedPartition> composed;  // of the last round
   uint32_t snapshot = 0;
   uint64_t epoch = 0;
@@ -145,8 +145,8 @@ class SnapshotStage {
     return key < low;
   }
 
-  GleanPlan make_plan(const std::vector<std::string>& lows, uint64_t epoch_now) {
-    GleanPlan plan;
+  SnapshotPlan make_plan(const std::vector<std::string>& lows, uint64_t epoch_now) {
+    SnapshotPlan plan;
     plan.base = snapshot;
     plan.base_epoch = epoch;
     plan.snapshot = ++snapshot;
@@ -163,7 +163,7 @@ class SnapshotStage {
     return plan;
   }
 
-  Result<void> keep(const GleanPlan& plan, std::vector<SnapshotWriter>& writers) {
+  Result<void> keep(const SnapshotPlan& plan, std::vector<SnapshotWriter>& writers) {
     std::vector<SnapshotFilePlace> places;
     if (plan.rewrites && !keeps_files) places_.clear();
     for (uint32_t node = 0; node <= kNodes; ++node) {

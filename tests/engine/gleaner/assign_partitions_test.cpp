@@ -18,8 +18,8 @@
 namespace atolldb::test {
 namespace {
 
-GleanStorage storage_of(uint32_t id, StorageType type, uint64_t record_count = 0) {
-  GleanStorage storage;
+PlannedStorage storage_of(uint32_t id, StorageType type, uint64_t record_count = 0) {
+  PlannedStorage storage;
   storage.id = id;
   storage.type = type;
   storage.payload_bytes = 8;
@@ -37,7 +37,7 @@ std::vector<ReducerPlace> reducers_of(uint16_t nodes, uint16_t each) {
 
 uint64_t key_of(const std::string& low) { return slice_of(std::as_bytes(std::span(low))); }
 
-size_t partition_of(const GleanStorage& storage, uint64_t key) {
+size_t partition_of(const PlannedStorage& storage, uint64_t key) {
   size_t partition = 0;
   while (partition + 1 < storage.partitions.size() &&
          key_of(storage.partitions[partition + 1].low) <= key) {
@@ -47,12 +47,12 @@ size_t partition_of(const GleanStorage& storage, uint64_t key) {
 }
 
 /// Returns a defect in the partitions of a storage that is not sequential, or an empty text.
-std::string defect_of(const GleanStorage& storage, const std::vector<ReducerPlace>& reducers) {
+std::string defect_of(const PlannedStorage& storage, const std::vector<ReducerPlace>& reducers) {
   if (storage.partitions.empty()) return "no partition";
   if (!storage.partitions.front().low.empty()) return "the first one does not begin at the start";
   std::set<std::pair<uint16_t, uint16_t>> owners;
   for (size_t i = 0; i < storage.partitions.size(); ++i) {
-    const GleanPartition& partition = storage.partitions[i];
+    const PlannedPartition& partition = storage.partitions[i];
     if (i != 0 && partition.low.size() != 8) return "a boundary has not 8 bytes";
     if (i != 0 && partition.low <= storage.partitions[i - 1].low) return "they do not ascend";
     if (std::ranges::find(reducers, partition.owner) == reducers.end()) return "unknown owner";
@@ -66,7 +66,7 @@ std::string defect_of(const GleanStorage& storage, const std::vector<ReducerPlac
 TEST(AssignPartitions, GivesEachReducerItsShareOfUniformKeysWhoeverLoggedThem) {
   std::mt19937_64 random(seed());
   const auto reducers = reducers_of(3, 2);
-  std::vector<GleanStorage> storages = {storage_of(4, StorageType::mastertree)};
+  std::vector<PlannedStorage> storages = {storage_of(4, StorageType::mastertree)};
   std::vector<SampledKey> sample;
   for (int i = 0; i < 6000; ++i) {
     sample.push_back({4, static_cast<uint16_t>(random() % 3), random()});
@@ -78,7 +78,7 @@ TEST(AssignPartitions, GivesEachReducerItsShareOfUniformKeysWhoeverLoggedThem) {
   for (const SampledKey& key : sample) ++records[partition_of(storages[0], key.key)];
   for (const auto& [partition, count] : records) EXPECT_NEAR(count, 1000, 2) << partition;
   // The order of the sample does not matter.
-  std::vector<GleanStorage> again = {storage_of(4, StorageType::mastertree)};
+  std::vector<PlannedStorage> again = {storage_of(4, StorageType::mastertree)};
   std::ranges::shuffle(sample, random);
   assign_partitions(again, sample, reducers);
   EXPECT_EQ(again, storages);
@@ -87,7 +87,7 @@ TEST(AssignPartitions, GivesEachReducerItsShareOfUniformKeysWhoeverLoggedThem) {
 TEST(AssignPartitions, GivesARangeToTheNodeThatLoggedItWhereNodesHaveRangesOfTheirOwn) {
   std::mt19937_64 random(seed());
   const auto reducers = reducers_of(4, 2);
-  std::vector<GleanStorage> storages = {storage_of(4, StorageType::mastertree)};
+  std::vector<PlannedStorage> storages = {storage_of(4, StorageType::mastertree)};
   std::vector<SampledKey> sample;
   constexpr uint64_t kRange = uint64_t{1} << 60;
   for (int i = 0; i < 8000; ++i) {
@@ -99,7 +99,7 @@ TEST(AssignPartitions, GivesARangeToTheNodeThatLoggedItWhereNodesHaveRangesOfThe
   ASSERT_EQ(storages[0].partitions.size(), 8u);
   uint64_t at_home = 0;
   for (const SampledKey& key : sample) {
-    const GleanPartition& partition = storages[0].partitions[partition_of(storages[0], key.key)];
+    const PlannedPartition& partition = storages[0].partitions[partition_of(storages[0], key.key)];
     at_home += partition.owner.node == key.node ? 1 : 0;
   }
   EXPECT_EQ(at_home, sample.size());
@@ -109,8 +109,8 @@ TEST(AssignPartitions, CutsWhereTheKeysAreHoweverSkewedTheyAre) {
   std::mt19937_64 random(seed());
   const auto reducers = reducers_of(2, 2);
   for (uint64_t round = 0; round < rounds(50, 1000); ++round) {
-    std::vector<GleanStorage> storages = {storage_of(1, StorageType::mastertree),
-                                          storage_of(2, StorageType::mastertree)};
+    std::vector<PlannedStorage> storages = {storage_of(1, StorageType::mastertree),
+                                            storage_of(2, StorageType::mastertree)};
     std::vector<SampledKey> sample;
     const uint64_t shift = random() % 64;
     for (uint64_t i = random() % 3000; i > 0; --i) {
@@ -119,7 +119,7 @@ TEST(AssignPartitions, CutsWhereTheKeysAreHoweverSkewedTheyAre) {
           {1 + static_cast<uint32_t>(random() % 2), static_cast<uint16_t>(random() % 2), hot});
     }
     assign_partitions(storages, sample, reducers);
-    for (const GleanStorage& storage : storages) {
+    for (const PlannedStorage& storage : storages) {
       ASSERT_EQ(defect_of(storage, reducers), "");
       std::set<size_t> with_records;
       for (const SampledKey& key : sample) {
@@ -134,7 +134,7 @@ TEST(AssignPartitions, CutsWhereTheKeysAreHoweverSkewedTheyAre) {
 
 TEST(AssignPartitions, MakesOnePartitionOfASingleKeyOfFewRecordsAndOfNone) {
   const auto reducers = reducers_of(3, 2);
-  std::vector<GleanStorage> storages = {
+  std::vector<PlannedStorage> storages = {
       storage_of(1, StorageType::mastertree), storage_of(2, StorageType::mastertree),
       storage_of(3, StorageType::mastertree), storage_of(4, StorageType::sequential),
       storage_of(5, StorageType::array, 1000000)};
@@ -154,7 +154,7 @@ TEST(AssignPartitions, MakesOnePartitionOfASingleKeyOfFewRecordsAndOfNone) {
 
 TEST(AssignPartitions, HasNoMorePartitionsThanKeysAllow) {
   const auto reducers = reducers_of(50, 4);
-  std::vector<GleanStorage> storages = {storage_of(1, StorageType::mastertree)};
+  std::vector<PlannedStorage> storages = {storage_of(1, StorageType::mastertree)};
   std::vector<SampledKey> sample;
   for (uint64_t i = 0; i < 900; ++i) sample.push_back({1, static_cast<uint16_t>(i % 50), i % 3});
   assign_partitions(storages, sample, reducers);
@@ -168,7 +168,7 @@ TEST(AssignPartitions, HasNoMorePartitionsThanKeysAllow) {
 
 TEST(AssignPartitions, SpreadsSmallStoragesOfANodeOverItsReducers) {
   const auto reducers = reducers_of(2, 3);
-  std::vector<GleanStorage> storages;
+  std::vector<PlannedStorage> storages;
   std::vector<SampledKey> sample;
   for (uint32_t id = 1; id <= 9; ++id) {
     storages.push_back(storage_of(id, StorageType::mastertree));
@@ -176,7 +176,7 @@ TEST(AssignPartitions, SpreadsSmallStoragesOfANodeOverItsReducers) {
   }
   assign_partitions(storages, sample, reducers);
   std::map<uint16_t, int> owned;
-  for (const GleanStorage& storage : storages) {
+  for (const PlannedStorage& storage : storages) {
     EXPECT_EQ(storage.partitions.at(0).owner.node, 1u);
     ++owned[storage.partitions[0].owner.reducer];
   }
@@ -187,14 +187,14 @@ TEST(AssignPartitions, CutsArraysBetweenChildrenOfTheRoot) {
   std::mt19937_64 random(seed());
   const auto reducers = reducers_of(2, 4);
   for (const uint64_t records : {10ull, 1000ull, 1000000ull, 100000000ull}) {
-    std::vector<GleanStorage> storages = {storage_of(6, StorageType::array, records)};
+    std::vector<PlannedStorage> storages = {storage_of(6, StorageType::array, records)};
     std::vector<SampledKey> sample;
     for (int i = 0; i < 4000; ++i) sample.push_back({6, 0, random() % records});
     assign_partitions(storages, sample, reducers);
     ASSERT_EQ(defect_of(storages[0], reducers), "");
     const uint64_t grain =
         ArrayShape(storages[0].record_count, storages[0].payload_bytes).records_below_root_child();
-    for (const GleanPartition& partition : storages[0].partitions) {
+    for (const PlannedPartition& partition : storages[0].partitions) {
       if (!partition.low.empty()) {
         EXPECT_EQ(key_of(partition.low) % grain, 0u);
       }
@@ -228,10 +228,10 @@ TEST(SampleKeys, FindsKeysOfTheEpochsToBeGleanedAndIsNotStoppedByDamage) {
   }
   const auto start = examine(data.files, "/data");
   ASSERT_TRUE(start);
-  std::vector<GleanStream> streams = start->to_glean;
-  for (GleanStream& stream : streams) stream.last_epoch = 5;
-  const std::vector<GleanStorage> storages = {storage_of(1, StorageType::array, 100),
-                                              storage_of(2, StorageType::mastertree)};
+  std::vector<PlannedStream> streams = start->to_glean;
+  for (PlannedStream& stream : streams) stream.last_epoch = 5;
+  const std::vector<PlannedStorage> storages = {storage_of(1, StorageType::array, 100),
+                                                storage_of(2, StorageType::mastertree)};
   const auto keys = [&](uint64_t base_epoch, uint64_t blocks) {
     auto sample = sample_keys(data.files, storages, streams, base_epoch, blocks);
     EXPECT_TRUE(sample) << sample.error().message;

@@ -93,7 +93,7 @@ TEST(DataPath, TellsWhereASortedRunIsDamaged) {
 /// Damages the stage's first stream in the first block for which `block_is_right` returns true.
 template <typename Which>
 std::string damage(GleanStage& stage, Which block_is_right, std::byte* zeros = nullptr) {
-  const GleanStream& stream = stage.plan.mappers[0].streams[0];
+  const PlannedStream& stream = stage.plan.mappers[0].streams[0];
   auto reader = LogReader::open(stage.files, stream.stream);
   CHECK(reader.has_value());
   for (;;) {
@@ -143,7 +143,7 @@ TEST(DataPath, TakesAStreamThatIsTornBehindItsLastEpoch) {
     bool is_next = false;
     // Damages a block after the marker that closes the last epoch. Not every stream has such a
     // block.
-    const GleanStream& stream = stage.plan.mappers[0].streams[0];
+    const PlannedStream& stream = stage.plan.mappers[0].streams[0];
     auto reader = LogReader::open(stage.files, stream.stream);
     ASSERT_TRUE(reader);
     for (auto block = reader->next(); block && *block != nullptr; block = reader->next()) {
@@ -191,7 +191,7 @@ TEST(DataPath, EndsEverywhereWhenOneSideGivesUp) {
   std::atomic<uint32_t> failed{0};
   {
     std::vector<std::jthread> threads;
-    for (const GleanMapper& task : stage.plan.mappers) {
+    for (const PlannedMapper& task : stage.plan.mappers) {
       threads.emplace_back([&] {
         auto mapper = Mapper::create(stage.files, stage.plan, task, views);
         const auto done = (*mapper)->run();

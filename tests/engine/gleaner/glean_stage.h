@@ -93,7 +93,7 @@ class GleanStage {
     plan.storages = {storage(kArray, StorageType::array), storage(kTree, StorageType::mastertree),
                      storage(kLongKeys, StorageType::mastertree),
                      storage(kHeap, StorageType::sequential)};
-    for (GleanMapper& mapper : plan.mappers) {
+    for (PlannedMapper& mapper : plan.mappers) {
       // Two loggers per mapper.
       write_stream(mapper, static_cast<uint16_t>(2 * mapper.mapper));
       write_stream(mapper, static_cast<uint16_t>(2 * mapper.mapper + 1));
@@ -119,7 +119,7 @@ class GleanStage {
     }
     std::vector<std::string> errors(plan.mappers.size() + plan.reducers.size());
     mappers.clear();
-    for (const GleanMapper& task : plan.mappers) {
+    for (const PlannedMapper& task : plan.mappers) {
       auto mapper = Mapper::create(files, plan, task, views, options_.mapper);
       CHECK(mapper.has_value());
       mappers.push_back(*std::move(mapper));
@@ -148,7 +148,7 @@ class GleanStage {
   std::string check() {
     std::map<std::pair<uint32_t, std::string>, std::vector<PlainRecord>> out;
     for (size_t i = 0; i < reducers.size(); ++i) {
-      for (const GleanStorage& storage : plan.storages) {
+      for (const PlannedStorage& storage : plan.storages) {
         std::string problem = storage.type == StorageType::sequential
                                   ? read_heap(i, storage, out)
                                   : read_partitions(i, storage, out);
@@ -161,7 +161,7 @@ class GleanStage {
 
   MemoryFileSystem disk;
   LockedFileSystem files;
-  GleanPlan plan;
+  SnapshotPlan plan;
   std::vector<PlainRecord> written;  // all records in the plan's epochs and storages
   std::vector<std::unique_ptr<SharedInbox>> inboxes;
   std::vector<std::unique_ptr<Reducer>> reducers;
@@ -170,8 +170,8 @@ class GleanStage {
  private:
   using Output = std::map<std::pair<uint32_t, std::string>, std::vector<PlainRecord>>;
 
-  GleanStorage storage(uint32_t id, StorageType type) {
-    GleanStorage made;
+  PlannedStorage storage(uint32_t id, StorageType type) {
+    PlannedStorage made;
     made.id = id;
     made.type = type;
     if (type == StorageType::array) {
@@ -202,7 +202,7 @@ class GleanStage {
   }
 
   /// Adds a record of a random storage to the block. Returns false if the block is full.
-  bool add_random(LogBlock& block, GleanMapper& mapper, bool counts) {
+  bool add_random(LogBlock& block, PlannedMapper& mapper, bool counts) {
     const uint64_t epoch = block.header.epoch;
     const uint32_t ids[] = {kArray, kTree, kTree, kLongKeys, kHeap, kDropped};
     PlainRecord record;
@@ -244,7 +244,7 @@ class GleanStage {
     return true;
   }
 
-  void write_stream(GleanMapper& mapper, uint16_t logger) {
+  void write_stream(PlannedMapper& mapper, uint16_t logger) {
     LogWriter writer = make_writer(files, {mapper.node, logger, "/data"}, 2, kStart, 6);
     // The stream ends before the last epoch of the run, with it, or later.
     const uint64_t last_epoch = plan.epoch - 2 + random_() % 5;
@@ -276,7 +276,7 @@ class GleanStage {
     return "";
   }
 
-  std::string read_heap(size_t reducer, const GleanStorage& storage, Output& out) {
+  std::string read_heap(size_t reducer, const PlannedStorage& storage, Output& out) {
     auto& records = out[{storage.id, fmt::format("reducer {}", reducer)}];
     std::string problem = drain(reducer, storage.id, "", std::nullopt, records);
     for (const PlainRecord& record : records) {
@@ -288,7 +288,7 @@ class GleanStage {
     return problem;
   }
 
-  std::string read_partitions(size_t reducer, const GleanStorage& storage, Output& out) {
+  std::string read_partitions(size_t reducer, const PlannedStorage& storage, Output& out) {
     for (size_t p = 0; p < storage.partitions.size(); ++p) {
       if (storage.partitions[p].owner != plan.reducers[reducer]) continue;
       std::optional<std::string> high;

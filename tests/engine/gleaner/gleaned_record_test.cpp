@@ -71,12 +71,12 @@ TEST(GleanedRecord, EveryAppendGetsAKeyOfItsOwn) {
 }
 
 TEST(GleanedRecord, RefusesWhatDoesNotFitItsStorage) {
-  GleanStorage array;
+  PlannedStorage array;
   array.type = StorageType::array;
   array.payload_bytes = 16;
   array.record_count = 3;
   const std::string index("\x02\0\0\0\0\0\0\0", 8);
-  const auto defect = [](One one, const GleanStorage& storage) -> std::string {
+  const auto defect = [](One one, const PlannedStorage& storage) -> std::string {
     const char* found = defect_in_storage(one.record(), storage);
     return found == nullptr ? "" : found;
   };
@@ -90,13 +90,13 @@ TEST(GleanedRecord, RefusesWhatDoesNotFitItsStorage) {
             "has a key that is not an array index");
   EXPECT_EQ(defect(One(LogType::insert, index, eight, 1), array),
             "is not an update, but belongs to an array");
-  GleanStorage heap;
+  PlannedStorage heap;
   heap.type = StorageType::sequential;
   EXPECT_EQ(defect(One(LogType::append, "", eight, 1), heap), "");
   EXPECT_EQ(defect(One(LogType::append, "k", eight, 1), heap), "is an append with a key");
   EXPECT_EQ(defect(One(LogType::insert, "k", eight, 1), heap),
             "is not an append, but belongs to a sequential storage");
-  GleanStorage tree;
+  PlannedStorage tree;
   tree.type = StorageType::mastertree;
   EXPECT_EQ(defect(One(LogType::erase, "k", "", 1), tree), "");
   EXPECT_EQ(defect(One(LogType::append, "", eight, 1), tree),

@@ -219,7 +219,7 @@ inline std::string drops_raise_the_floor_above() {
   const std::string problem = stage.snapshot_and_install(report);
   if (!problem.empty()) return problem;
   const PageHeader* root = stage.cluster.view().resolve(stage.storage.root.load_acquire());
-  const Vid floor(root->floor.load(std::memory_order_relaxed));
+  const Vid floor(root->max_removed_vid.load(std::memory_order_relaxed));
   return floor.version() >= last.version() ? "" : "the root's floor is below what went";
 }
 

@@ -69,11 +69,11 @@ inline DropVerdict drop_all(PageHeader&) { return DropVerdict::drop; }
 inline DropVerdict keep_all(PageHeader&) { return DropVerdict::keep; }
 /// Drops pages whose reference bit is not set, and clears the bits.
 inline DropVerdict drop_cold(PageHeader& page) {
-  return page.hotness.exchange(0, std::memory_order_relaxed) != 0 ? DropVerdict::keep_hot
-                                                                  : DropVerdict::drop;
+  return page.reference_bit.exchange(0, std::memory_order_relaxed) != 0 ? DropVerdict::keep_hot
+                                                                        : DropVerdict::drop;
 }
 inline DropVerdict forget_marks(PageHeader& page) {
-  page.hotness = 0;
+  page.reference_bit = 0;
   return DropVerdict::keep;
 }
 /// Drops `left` pages, the first ones it is asked about.

@@ -20,7 +20,7 @@
 namespace atolldb::test {
 
 /// A cluster with one tree. A thread beside its workers takes and installs snapshots.
-class WarmTree : public ShapeSource {
+class WarmTree : public FenceMapSource {
  public:
   explicit WarmTree(uint32_t workers, uint32_t frames = 32)
       : stage(StorageType::mastertree),
@@ -82,9 +82,9 @@ class WarmTree : public ShapeSource {
     return closed ? "" : closed.error().message;
   }
 
-  Status shape_of(uint32_t, std::span<const std::byte> prefix, const SliceRange& range,
-                  TreeShape& shape) override {
-    return collect_shape(installer_, storage, prefix, range, shape);
+  Status fence_map_of(uint32_t, std::span<const std::byte> prefix, const SliceRange& range,
+                      FenceMap& shape) override {
+    return collect_fence_map(installer_, storage, prefix, range, shape);
   }
 
   /// Checks that the tree is sound, and counts its volatile pages.

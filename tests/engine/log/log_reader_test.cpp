@@ -49,7 +49,7 @@ TEST(LogReader, ReadsWhatWasWrittenAcrossFiles) {
     EXPECT_EQ(next, log.blocks.size());
     EXPECT_EQ(scan->durable_epoch, log.last_epoch);
     EXPECT_FALSE(scan->end.is_defect) << scan->end.reason;
-    EXPECT_EQ(scan->intact_behind_end, 0u);
+    EXPECT_EQ(scan->intact_after_end, 0u);
   }
 }
 
@@ -168,7 +168,7 @@ TEST(LogReader, NamesAMissingFileAndGoesOnToWhatFollows) {
   EXPECT_TRUE(scan->end.is_defect);
   EXPECT_EQ(scan->end.file, "/data/node0/log_5_0_000002.atlog");
   EXPECT_EQ(scan->files.size(), 2u);
-  EXPECT_GT(scan->intact_behind_end, 0u);
+  EXPECT_GT(scan->intact_after_end, 0u);
   EXPECT_EQ(scan->largest_epoch, log.last_epoch);
   EXPECT_LT(scan->durable_epoch, log.last_epoch);
 }

@@ -118,16 +118,16 @@ inline std::string floors_are_inherited_by_interior_pages() {
   };
   grow();
   const uint64_t of_border = Vid::make(1, 77).version();
-  root()->header.floor.store(of_border, std::memory_order_relaxed);
+  root()->header.max_removed_vid.store(of_border, std::memory_order_relaxed);
   while (root()->is_border()) grow();
-  problem.expect(root()->header.floor.load(std::memory_order_relaxed) >= of_border,
+  problem.expect(root()->header.max_removed_vid.load(std::memory_order_relaxed) >= of_border,
                  "a root has a lower floor than the page that it has grown from");
   TreePage* before = root();
   const uint64_t of_root = Vid::make(1, Vid::kMaxOrdinal).version();
-  before->header.floor.store(of_root, std::memory_order_relaxed);
+  before->header.max_removed_vid.store(of_root, std::memory_order_relaxed);
   while (root() == before && keys < 100'000) grow();
   problem.expect(root() != before, "the root was not rebuilt");
-  problem.expect(root()->header.floor.load(std::memory_order_relaxed) >= of_root,
+  problem.expect(root()->header.max_removed_vid.load(std::memory_order_relaxed) >= of_root,
                  "a rebuilt page has a lower floor than the one before");
   return problem.text();
 }

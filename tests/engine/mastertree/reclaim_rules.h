@@ -78,7 +78,7 @@ class Reclaim {
   }
   uint64_t floor_at(uint64_t key) {
     const auto bytes = ordered_key(key);
-    return page_with(slice_of(bytes))->header.floor.load(std::memory_order_relaxed);
+    return page_with(slice_of(bytes))->header.max_removed_vid.load(std::memory_order_relaxed);
   }
   /// More than ten adjacent pages, all of whose records are old tombstones.
   static constexpr uint64_t kRun = 1200;
@@ -161,7 +161,7 @@ inline std::string floors_are_inherited_by_splits() {
   Problem problem;
   stage.insert(stage.keeper(), 0, 10);
   const uint64_t floor = Vid::make(1, 77).version();
-  stage.page_with(0)->header.floor.store(floor, std::memory_order_relaxed);
+  stage.page_with(0)->header.max_removed_vid.store(floor, std::memory_order_relaxed);
   stage.insert(stage.keeper(), 10, 300);
   problem.expect(stage.floor_at(0) >= floor, "a split's left page has a lower floor");
   problem.expect(stage.floor_at(299) >= floor, "a split's right page has a lower floor");
@@ -184,12 +184,12 @@ inline std::string floors_are_inherited_by_layers() {
   insert(first);
   BorderPage* page = stage.page_with(0);
   const uint64_t floor = Vid::make(1, 77).version();
-  page->header.floor.store(floor, std::memory_order_relaxed);
+  page->header.max_removed_vid.store(floor, std::memory_order_relaxed);
   insert(second);
   problem.expect(page->record(0)->head.load_acquire().is_next_layer(), "no layer was made");
   const TreePage* root =
       tree_page(stage.cluster().view().resolve(page->record(0)->next_layer()->load_acquire()));
-  problem.expect(root->header.floor.load(std::memory_order_relaxed) >= floor,
+  problem.expect(root->header.max_removed_vid.load(std::memory_order_relaxed) >= floor,
                  "a layer's floor is lower than that of the page it comes from");
   return problem.text();
 }
@@ -215,13 +215,13 @@ inline std::string floors_are_inherited_by_merged_pages() {
   const uint64_t floor = Vid::make(1, Vid::kMaxOrdinal).version();
   problem.expect(floor > erased, "the floor is not the largest of all");
   // The floor that a dropped page below the root would leave (R8).
-  root->header.floor.store(floor, std::memory_order_relaxed);
+  root->header.max_removed_vid.store(floor, std::memory_order_relaxed);
   stage.work_off_hints();
   problem.expect(stage.merges() != 0, "nothing was merged");
   const TreePage* last =
       tree_page(stage.cluster().view().resolve(stage.storage().root.load_acquire()));
   problem.expect(last->is_border(), "the tree did not shrink to one page");
-  problem.expect(last->header.floor.load(std::memory_order_relaxed) >= floor,
+  problem.expect(last->header.max_removed_vid.load(std::memory_order_relaxed) >= floor,
                  "a root that gave way took its floor with it");
   return problem.text();
 }

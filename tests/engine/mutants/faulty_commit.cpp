@@ -63,7 +63,7 @@ class FaultyCommit final : public CommitProtocol {
     if (!is_array_write(entry)) {
       const LogRecord& log = txn_.log_of(entry);
       const auto& tree_record = reinterpret_cast<const TreeRecord&>(record);
-      if (fault::revive_unannounced && log.type == LogType::insert && vid.is_settled_dead()) {
+      if (fault::revive_unannounced && log.type == LogType::insert && vid.is_stable_tombstone()) {
         return log.payload_bytes <= tree_record.capacity;
       }
       if (fault::update_dead_records && log.type == LogType::update) {
@@ -143,7 +143,7 @@ class FaultyCommit final : public CommitProtocol {
       RecordHead* record = read.record;
       do {
         if (CommitProtocol::in_write_set(record)) return Status::ok;
-      } while (record->load_acquire().is_elsewhere() && follow(record));
+      } while (record->load_acquire().is_relocated() && follow(record));
     }
     return CommitProtocol::verify_read(read);
   }

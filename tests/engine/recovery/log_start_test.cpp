@@ -115,7 +115,7 @@ TEST(LogStart, RefusesASnapshotOfAStorageThatNoDdlRecordCreates) {
 /// Returns "incarnation/node up to last epoch" for all streams.
 std::vector<std::string> streams(const LogStart& start) {
   std::vector<std::string> all;
-  for (const GleanStream& gleaned : start.to_glean) {
+  for (const PlannedStream& gleaned : start.to_glean) {
     all.push_back(std::to_string(gleaned.stream.incarnation) + "/" +
                   std::to_string(gleaned.stream.node) + " up to " +
                   std::to_string(gleaned.last_epoch));
@@ -155,7 +155,7 @@ TEST(LogStart, GleansWhatTheSnapshotLacksAndNoMore) {
   ASSERT_TRUE(start->snapshot);
   EXPECT_EQ(start->snapshot->id, 1u);
   EXPECT_EQ(streams(*start), (std::vector<std::string>{"1/0 up to 5", "1/1 up to 5"}));
-  for (const GleanStream& gleaned : start->to_glean) {
+  for (const PlannedStream& gleaned : start->to_glean) {
     EXPECT_EQ(gleaned.stream.covered_epoch, 3u);
   }
   ASSERT_EQ(make_snapshot(data.files, "/data", savepoint, 5), "");

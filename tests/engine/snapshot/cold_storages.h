@@ -318,7 +318,7 @@ inline std::string copy_up_keeps_versions() {
     }
     if (one != Status::ok) return one;
     if (ref.record->load_acquire() != Vid::make(kEarlier, 6)) problem = "another version";
-    const Vid floor(page_of(ref.record)->floor.load(std::memory_order_relaxed));
+    const Vid floor(page_of(ref.record)->max_removed_vid.load(std::memory_order_relaxed));
     if (floor.epoch() != stage.epoch) problem = "floor " + std::to_string(floor.epoch());
     return Status::ok;
   });

@@ -61,7 +61,8 @@ TEST_F(SnapshotFilesTest, PagesAreReadAsTheyWereWrittenWithWhatMakesThemSnapshot
     EXPECT_EQ(page.header()->self, pointer.word());
     EXPECT_EQ(page.header()->is_snapshot, 1);
     EXPECT_EQ(page.header()->storage_id, kStorage);
-    EXPECT_EQ(Vid(page.header()->floor.load(std::memory_order_relaxed)), Vid::make(77, 0));
+    EXPECT_EQ(Vid(page.header()->max_removed_vid.load(std::memory_order_relaxed)),
+              Vid::make(77, 0));
   }
   std::vector<Page> run(100);
   ASSERT_EQ(error_of(reader.read_run(SnapshotPointer::make(5, 1, 300), 100, run[0].bytes)), "");

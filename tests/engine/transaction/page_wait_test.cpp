@@ -26,7 +26,7 @@ class PageWaitTest : public testing::Test {
   }
   ControlSegment& control() { return *cluster_.view().control; }
   void let_pages_come_back(uint32_t helps) {
-    control().pages_come_back.store(helps, std::memory_order_relaxed);
+    control().snapshots_free_pages.store(helps, std::memory_order_relaxed);
   }
   Status insert(uint64_t deadline_epoch = kMaxEpoch) {
     TestWorker& worker = cluster_.worker(0);
@@ -75,8 +75,8 @@ TEST_F(PageWaitTest, IsToldWhenTwoSnapshotsHaveBroughtNothing) {
   let_pages_come_back(1);
   const std::jthread gleaner = when_it_waits([&] {
     for (int i = 0; i < 2; ++i) {
-      control().vain_snapshots.fetch_add(1, std::memory_order_relaxed);
-      wake(control().vain_snapshots, kWakeAll);
+      control().unproductive_snapshots.fetch_add(1, std::memory_order_relaxed);
+      wake(control().unproductive_snapshots, kWakeAll);
     }
   });
   EXPECT_EQ(insert(), Status::volatile_pool_exhausted);

@@ -78,14 +78,14 @@ TEST_F(PagePools, ARecycledPageHasANewGenerationAndACleanHeader) {
   PageHeader* page = pages(0).take();
   const VolatilePointer before = page->volatile_self();
   page->set_version(PageVersion::make(5, 5, PageVersion::kMoved));
-  page->floor.store(99, std::memory_order_relaxed);
+  page->max_removed_vid.store(99, std::memory_order_relaxed);
   pages(0).give_back(page);
   PageHeader* again = pages(0).take();
   ASSERT_EQ(again, page);
   EXPECT_EQ(again->volatile_self().index(), before.index());
   EXPECT_EQ(again->volatile_self().generation(), before.generation() + 1);
   EXPECT_EQ(again->version().word(), 0u);
-  EXPECT_EQ(again->floor.load(std::memory_order_relaxed), 0u);
+  EXPECT_EQ(again->max_removed_vid.load(std::memory_order_relaxed), 0u);
 }
 
 TEST_F(PagePools, ARetiredPageWaitsForTheOldestReader) {

@@ -133,7 +133,7 @@ TEST(Vid, AReservedRecordIsDeletedAndIsNoCommit) {
   EXPECT_EQ(vid.epoch(), kMaxEpoch);
   EXPECT_EQ(vid.ordinal(), 0u);
   EXPECT_TRUE(vid.is_deleted());
-  EXPECT_FALSE(vid.is_elsewhere());
+  EXPECT_FALSE(vid.is_relocated());
 }
 
 }  // namespace

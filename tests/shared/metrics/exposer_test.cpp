@@ -212,7 +212,7 @@ TEST_F(NodeOfTwoWorkers, ShowsSnapshotsOnlyWithALog) {
   metrics_->snapshot_cache.misses.store(4, std::memory_order_relaxed);
   metrics_->snapshot_cache.frames_in_use.store(3, std::memory_order_relaxed);
   metrics_->gleaner.pages_written.store(2, std::memory_order_relaxed);
-  metrics_->gleaner.phase.store(static_cast<uint64_t>(GleanPhase::gleaning),
+  metrics_->gleaner.phase.store(static_cast<uint64_t>(SnapshotJobPhase::gleaning),
                                 std::memory_order_relaxed);
   auto exposer =
       MetricsExposer::start("127.0.0.1", 0, std::make_shared<NodeMetrics>(0, *shared_, *metrics_));

@@ -18,7 +18,7 @@ constexpr DropLimits kSparesHot{.free_percent = 40, .spares_hot = true};
 struct SomePage : PageHeader {
   explicit SomePage(uint32_t node, bool is_hot = false) : PageHeader{} {
     self = VolatilePointer::make(node, 0, 1).word();
-    hotness = is_hot ? 1 : 0;
+    reference_bit = is_hot ? 1 : 0;
   }
 };
 
@@ -48,7 +48,7 @@ class DropPolicyTest : public testing::Test {
   /// Expects that the page is kept, and that its reference bit is cleared.
   static void expect_spared(DropPolicy& policy, PageHeader& page) {
     EXPECT_EQ(policy.judge(page, 0), DropVerdict::keep_hot);
-    EXPECT_EQ(page.hotness.load(std::memory_order_relaxed), 0);
+    EXPECT_EQ(page.reference_bit.load(std::memory_order_relaxed), 0);
   }
   static uint64_t count_of(DropPolicy& policy, uint32_t node, uint64_t retired_before) {
     uint64_t count = 0;

@@ -73,7 +73,7 @@ class InstallerTest : public testing::Test {
                               InstallReport& report) {
       PageHeader page{};
       page.self = VolatilePointer::make(0, 0, 1).word();
-      page.hotness = 1;
+      page.reference_bit = 1;
       ++passes_[storage.id];
       report.installed = 1;
       if (may_drop(task, page, report)) ++report.dropped;

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/gleaner/glean_plan.h"
+#include "engine/gleaner/snapshot_plan.h"
 #include "engine/log/log_writer.h"
 #include "shared/file/forwarding_file_system.h"
 #include "soc/snapshot_job/snapshot_job_service.h"
@@ -97,7 +97,7 @@ class NodeSnapshotJobTest : public testing::Test {
       inboxes_.emplace_back(static_cast<std::byte*>(std::aligned_alloc(4096, kInboxBytes)));
       ReducerInbox::format(inboxes_.back().get(), kInboxBytes);
       snapshots_.push_back(std::make_unique<SnapshotFiles>(files_, ClusterUuid{}));
-      GleanPlaces& places = places_[node];
+      SnapshotJobResources& places = places_[node];
       places.node = node;
       places.file_system = &files_;
       places.snapshots = snapshots_.back().get();
@@ -111,11 +111,11 @@ class NodeSnapshotJobTest : public testing::Test {
 
   /// Plans an array, and a mapper on node 0. `has_stream`: the mapper reads a log that does not
   /// exist.
-  static GleanPlan plan(bool has_stream) {
-    GleanPlan plan;
+  static SnapshotPlan plan(bool has_stream) {
+    SnapshotPlan plan;
     plan.snapshot = kSnapshot;
     plan.epoch = 10;
-    GleanStorage storage;
+    PlannedStorage storage;
     storage.id = 1;
     storage.type = StorageType::array;
     storage.payload_bytes = 8;
@@ -123,7 +123,7 @@ class NodeSnapshotJobTest : public testing::Test {
     storage.partitions = {{"", {1, 0}}};
     plan.storages.push_back(storage);
     plan.reducers = {{0, 0}, {1, 0}};
-    GleanMapper mapper;
+    PlannedMapper mapper;
     if (has_stream) {
       LogStream stream;
       stream.directory = "/data";
@@ -171,7 +171,7 @@ class NodeSnapshotJobTest : public testing::Test {
   test::LockedFileSystem files_{memory_};
   std::vector<std::unique_ptr<std::byte, FreeMemory>> inboxes_;
   std::vector<std::unique_ptr<SnapshotFiles>> snapshots_;
-  GleanPlaces places_[2];
+  SnapshotJobResources places_[2];
 };
 
 TEST_F(NodeSnapshotJobTest, ARunWithoutRecordsEndsOnAllNodesAndMakesNoFile) {
@@ -272,7 +272,7 @@ TEST(SnapshotJobProgressTest, EveryCounterIsSummedAndReportedOnce) {
 }
 
 TEST_F(NodeSnapshotJobTest, TheServiceRunsOneAtATimeAndEndsItWhenTheNodeStops) {
-  GleanService service(places_[1], make_silent_logger("test"));
+  SnapshotJobService service(places_[1], make_silent_logger("test"));
   const auto ask = [&](const char* op, const Json& body) {
     Answer answer;
     service.handle({op, body}, answer.reply());
@@ -287,12 +287,12 @@ TEST_F(NodeSnapshotJobTest, TheServiceRunsOneAtATimeAndEndsItWhenTheNodeStops) {
   EXPECT_NE(second.error().message.find("snapshot 7 is under way"), std::string::npos)
       << second.error().message;
   EXPECT_FALSE(ask("glean.end", {{"run", kSnapshot}, {"keep", true}})) << "it has not ended";
-  EXPECT_EQ(service.phase(), GleanPhase::preparing);
+  EXPECT_EQ(service.phase(), SnapshotJobPhase::preparing);
   EXPECT_TRUE(ask("glean.end", {{"run", kSnapshot}, {"keep", false}}));
-  EXPECT_EQ(service.phase(), GleanPhase::idle);
+  EXPECT_EQ(service.phase(), SnapshotJobPhase::idle);
   EXPECT_TRUE(ask("glean.end", {{"run", 99}, {"keep", false}})) << "there is nothing to end";
   Answer waiting;
-  GleanPlan next = plan(false);
+  SnapshotPlan next = plan(false);
   next.snapshot = kSnapshot + 1;
   ASSERT_TRUE(ask("glean.prepare", {{"plan", encode_plan(next)}}));
   service.handle({"glean.wait", {{"run", next.snapshot}, {"timeout_ms", 60'000}}}, waiting.reply());

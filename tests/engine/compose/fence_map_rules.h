@@ -1,4 +1,4 @@
-// Bodies of tests of fence maps (`TreeShape`), which tell composers where volatile pages begin.
+// Bodies of tests of fence maps (`FenceMap`), which tell composers where volatile pages begin.
 // Pages change meanwhile, or cannot change for lack of free pages. A body returns an error text, or
 // an empty text if all is right.
 #pragma once
@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "engine/format/tree_page.h"
+#include "engine/mastertree/fence_map.h"
 #include "engine/mastertree/mastertree.h"
-#include "engine/mastertree/tree_shape.h"
 #include "tests/engine/hooks/at_sync_point.h"
 #include "tests/engine/transaction/anomaly_stage.h"
 
@@ -53,8 +53,8 @@ class UnadoptedTree {
     std::ranges::sort(lows);
     return lows;
   }
-  Status shape_of(TreeShape& shape) {
-    return collect_shape(*cluster.worker(1).context, storage, {}, SliceRange{}, shape);
+  Status fence_map_of(FenceMap& shape) {
+    return collect_fence_map(*cluster.worker(1).context, storage, {}, SliceRange{}, shape);
   }
 
   const ClusterView& view() const { return const_cast<TestCluster&>(cluster).view(); }
@@ -74,13 +74,13 @@ inline std::string a_shape_ends_on_a_full_pool() {
     test.view().control->state.store(static_cast<uint32_t>(ClusterState::stopped),
                                      std::memory_order_seq_cst);
   });
-  TreeShape shape;
-  const Status status = test.shape_of(shape);
+  FenceMap shape;
+  const Status status = test.fence_map_of(shape);
   if (status != Status::ok) return "the shape ended with " + std::string(to_string(status));
   if (looks == 0) return "nothing was in the way";
   if (shape.level_count() != 1) return std::to_string(shape.level_count()) + " levels";
   std::vector<uint64_t> lows;
-  for (const TreeShape::Slot& slot : shape.level(0)) lows.push_back(slot.low);
+  for (const FenceMap::Slot& slot : shape.level(0)) lows.push_back(slot.low);
   if (lows != test.fences()) return "pages begin elsewhere";
   return shape.level(0)[0].is_covered ? "what moves may be used as it is" : "";
 }
@@ -98,25 +98,25 @@ inline std::string a_shape_of_a_storage_that_goes_is_given_up(bool reused) {
       test.storage.state.store(static_cast<uint32_t>(StorageState::dropping),
                                std::memory_order_seq_cst);
     });
-    TreeShape shape;
-    const Status status = test.shape_of(shape);
+    FenceMap shape;
+    const Status status = test.fence_map_of(shape);
     if (status != Status::ok) return "the shape ended with " + std::string(to_string(status));
   }
   if (looks < kBefore) return "nothing was in the way";
   // Descents within one begin epoch are allowed.
   if (looks > kBefore + 16) return std::to_string(looks - kBefore) + " looks at pages that may go";
-  TreeShape shape;
+  FenceMap shape;
   if (reused) return "";
-  static_cast<void>(test.shape_of(shape));
+  static_cast<void>(test.fence_map_of(shape));
   if (!shape.is_empty()) return "a storage that goes has a shape";
   const uint64_t cut = cut_at_or_before(*test.cluster.worker(1).context, test.storage, 900'000);
   return cut == 0 ? "" : "a storage that goes is cut";
 }
 
 /// Returns true if every page of a level begins where a page of the level below begins.
-inline bool is_nested(const TreeShape& shape) {
+inline bool is_nested(const FenceMap& shape) {
   for (uint32_t level = 1; level < shape.level_count(); ++level) {
-    for (const TreeShape::Slot& slot : shape.level(level)) {
+    for (const FenceMap::Slot& slot : shape.level(level)) {
       if (!shape.is_fence(level - 1, slot.low)) return false;
     }
   }
@@ -126,8 +126,8 @@ inline bool is_nested(const TreeShape& shape) {
 /// R44: a collection sees the page from 100 on as a whole. Then the page and a page above it are
 /// split at 150, and the collection sees the new page above.
 inline std::string shapes_are_nested() {
-  constexpr auto kWarm = TreeShape::Kind::warm;
-  TreeShape shape;
+  constexpr auto kWarm = FenceMap::Kind::warm;
+  FenceMap shape;
   shape.add(1, {0, kWarm});
   for (const uint64_t low : {0u, 50u, 100u}) shape.add(0, {low, kWarm});
   shape.add(1, {150, kWarm});

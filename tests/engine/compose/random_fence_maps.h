@@ -1,4 +1,4 @@
-// Random fence maps (`TreeShape`) that no real tree has, as input for composers.
+// Random fence maps (`FenceMap`) that no real tree has, as input for composers.
 #pragma once
 
 #include <algorithm>
@@ -14,12 +14,12 @@ namespace atolldb::test {
 
 /// Volatile border pages begin at slices of existing keys, and near them. Pages above begin
 /// anywhere, also where no page begins below.
-class RandomShapes : public ShapeSource {
+class RandomFenceMaps : public FenceMapSource {
  public:
-  explicit RandomShapes(RandomHistory& history) : history_(history) {}
+  explicit RandomFenceMaps(RandomHistory& history) : history_(history) {}
 
-  Status shape_of(uint32_t, std::span<const std::byte> prefix, const SliceRange& range,
-                  TreeShape& shape) override {
+  Status fence_map_of(uint32_t, std::span<const std::byte> prefix, const SliceRange& range,
+                      FenceMap& shape) override {
     shape.clear();
     if (history_.below(4) == 0) return Status::ok;
     shape.set_root();
@@ -44,7 +44,7 @@ class RandomShapes : public ShapeSource {
     // From left to right, in the order in which a collector finds them.
     std::ranges::sort(slots);
     for (const auto& [low, level] : slots) {
-      shape.add(level, {low, history_.below(3) == 0 ? TreeShape::Kind::cold : TreeShape::Kind::warm,
+      shape.add(level, {low, history_.below(3) == 0 ? FenceMap::Kind::cold : FenceMap::Kind::warm,
                         history_.below(2) == 0, true});
     }
     shape.settle();
@@ -63,11 +63,11 @@ class RandomShapes : public ShapeSource {
 };
 
 /// A wrong fence map must give a sound snapshot. Its only cost is pages that cannot be dropped.
-inline void trees_of_any_shape_against_a_map(uint64_t histories, uint64_t operations) {
+inline void trees_of_any_fence_map_against_a_map(uint64_t histories, uint64_t operations) {
   std::mt19937_64 seeds(seed());
   for (uint64_t i = 0; i < histories; ++i) {
     RandomHistory history(seeds());
-    RandomShapes shapes(history);
+    RandomFenceMaps shapes(history);
     history.key_space = 1 + history.below(operations * 2);
     SnapshotStage stage(StorageType::mastertree);
     for (uint64_t round = 0; round < 8; ++round) {

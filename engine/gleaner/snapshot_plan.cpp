@@ -1,4 +1,4 @@
-#include "engine/gleaner/glean_plan.h"
+#include "engine/gleaner/snapshot_plan.h"
 
 #include <fmt/format.h>
 
@@ -15,27 +15,27 @@ void fields(Archive& archive, Described<Archive, ReducerPlace>& place) {
   archive(place.node, place.reducer);
 }
 template <typename Archive>
-void fields(Archive& archive, Described<Archive, GleanPartition>& partition) {
+void fields(Archive& archive, Described<Archive, PlannedPartition>& partition) {
   archive(partition.low, partition.owner);
 }
 template <typename Archive>
-void fields(Archive& archive, Described<Archive, GleanStorage>& storage) {
+void fields(Archive& archive, Described<Archive, PlannedStorage>& storage) {
   archive(storage.id);
   archive.enumerator(storage.type, StorageType::none, StorageType::sequential);
   archive(storage.payload_bytes, storage.record_count, storage.base_root, storage.partitions);
 }
 template <typename Archive>
-void fields(Archive& archive, Described<Archive, GleanStream>& gleaned) {
+void fields(Archive& archive, Described<Archive, PlannedStream>& gleaned) {
   auto& stream = gleaned.stream;
   archive(stream.directory, stream.node, stream.logger, stream.incarnation, stream.start_epoch,
           stream.cluster_uuid, stream.covered_epoch, gleaned.last_epoch);
 }
 template <typename Archive>
-void fields(Archive& archive, Described<Archive, GleanMapper>& mapper) {
+void fields(Archive& archive, Described<Archive, PlannedMapper>& mapper) {
   archive(mapper.node, mapper.mapper, mapper.streams);
 }
 template <typename Archive>
-void fields(Archive& archive, Described<Archive, GleanPlan>& plan) {
+void fields(Archive& archive, Described<Archive, SnapshotPlan>& plan) {
   archive(plan.snapshot, plan.base, plan.base_epoch, plan.epoch, plan.rewrites, plan.salvages,
           plan.cluster_uuid, plan.storages, plan.mappers, plan.reducers, plan.files);
 }
@@ -92,27 +92,29 @@ Result<std::vector<std::byte>> bytes_of(const char* what, std::string_view text)
 
 }  // namespace
 
-std::vector<std::byte> encode_plan_bytes(const GleanPlan& plan) { return encode(kPlanMagic, plan); }
+std::vector<std::byte> encode_plan_bytes(const SnapshotPlan& plan) {
+  return encode(kPlanMagic, plan);
+}
 
 std::vector<std::byte> encode_composed_bytes(const std::vector<ComposedPartition>& partitions) {
   return encode(kComposedMagic, partitions);
 }
 
-Result<GleanPlan> decode_plan_bytes(std::span<const std::byte> bytes) {
-  return decode<GleanPlan>(kPlanMagic, kPlan, bytes);
+Result<SnapshotPlan> decode_plan_bytes(std::span<const std::byte> bytes) {
+  return decode<SnapshotPlan>(kPlanMagic, kPlan, bytes);
 }
 
 Result<std::vector<ComposedPartition>> decode_composed_bytes(std::span<const std::byte> bytes) {
   return decode<std::vector<ComposedPartition>>(kComposedMagic, kComposed, bytes);
 }
 
-std::string encode_plan(const GleanPlan& plan) { return to_base64(encode_plan_bytes(plan)); }
+std::string encode_plan(const SnapshotPlan& plan) { return to_base64(encode_plan_bytes(plan)); }
 
 std::string encode_composed(const std::vector<ComposedPartition>& partitions) {
   return to_base64(encode_composed_bytes(partitions));
 }
 
-Result<GleanPlan> decode_plan(std::string_view text) {
+Result<SnapshotPlan> decode_plan(std::string_view text) {
   ATOLL_ASSIGN(const auto bytes, bytes_of(kPlan, text));
   return decode_plan_bytes(bytes);
 }

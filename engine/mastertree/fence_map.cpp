@@ -1,4 +1,4 @@
-#include "engine/mastertree/tree_shape.h"
+#include "engine/mastertree/fence_map.h"
 
 #include <sched.h>
 
@@ -13,19 +13,19 @@ namespace atolldb {
 
 // -- Fence map ------------------------------------------------------------------------------------
 
-const TreeShape::Slot* TreeShape::find(uint32_t level, uint64_t slice) const {
+const FenceMap::Slot* FenceMap::find(uint32_t level, uint64_t slice) const {
   if (level >= levels_.size()) return nullptr;
   const Level& slots = levels_[level];
   const auto behind = std::ranges::upper_bound(slots, slice, {}, &Slot::low);
   return behind == slots.begin() ? nullptr : &*std::prev(behind);
 }
 
-bool TreeShape::is_fence(uint32_t level, uint64_t slice) const {
+bool FenceMap::is_fence(uint32_t level, uint64_t slice) const {
   const Slot* slot = find(level, slice);
   return slot != nullptr && slot->low == slice;
 }
 
-bool TreeShape::may_cut(uint32_t level, uint64_t slice) const {
+bool FenceMap::may_cut(uint32_t level, uint64_t slice) const {
   for (uint32_t at = 0; at <= level && at < level_count(); ++at) {
     const Slot* slot = find(at, slice);
     if (slot != nullptr && slot->low != slice && slot->kind != Kind::below) return false;
@@ -33,7 +33,7 @@ bool TreeShape::may_cut(uint32_t level, uint64_t slice) const {
   return true;
 }
 
-bool TreeShape::next_fence(uint32_t level, uint64_t slice, uint64_t& fence) const {
+bool FenceMap::next_fence(uint32_t level, uint64_t slice, uint64_t& fence) const {
   if (level >= levels_.size()) return false;
   const Level& slots = levels_[level];
   const auto behind = std::ranges::upper_bound(slots, slice, {}, &Slot::low);
@@ -42,7 +42,7 @@ bool TreeShape::next_fence(uint32_t level, uint64_t slice, uint64_t& fence) cons
   return true;
 }
 
-bool TreeShape::fits(uint32_t level, const SliceRange& range) const {
+bool FenceMap::fits(uint32_t level, const SliceRange& range) const {
   if (levels_.empty()) return true;
   const uint32_t known = std::min(level, level_count() - 1);
   const Slot* slot = find(known, range.low);
@@ -60,7 +60,7 @@ bool TreeShape::fits(uint32_t level, const SliceRange& range) const {
   return range.high_is_end ? slot == end : slot == end || slot->low == range.high;
 }
 
-void TreeShape::add(uint32_t level, const Slot& slot) {
+void FenceMap::add(uint32_t level, const Slot& slot) {
   CHECK(level < TreePath::kMaxLevels);
   if (levels_.size() <= level) levels_.resize(level + 1);
   const auto append = [](Level& slots, const Slot& one) {
@@ -74,7 +74,7 @@ void TreeShape::add(uint32_t level, const Slot& slot) {
   }
 }
 
-void TreeShape::settle() {
+void FenceMap::settle() {
   // If pages were split between two passes, a level may have a page that begins where no page of
   // the level below begins. That is not a fence.
   for (uint32_t level = 1; level < levels_.size() && !fault::unnested_shape; ++level) {
@@ -122,14 +122,14 @@ void adopt_children(WorkerContext& worker, StorageControl& storage, const Link& 
 }
 
 /// Adds all children of a page of level 1. Returns false if the page has changed meanwhile.
-bool add_borders(const InteriorPage& page, TreeShape& shape) {
+bool add_borders(const InteriorPage& page, FenceMap& shape) {
   const PageVersion version = page.header.version();
   const ChildRanges children(page, version.count());
-  std::array<TreeShape::Slot, kInteriorCapacity> slots;
+  std::array<FenceMap::Slot, kInteriorCapacity> slots;
   for (uint32_t i = 0; i < children.size(); ++i) {
     const DualPointer& pointer = page.children[children[i]];
     const bool is_cold = pointer.load_acquire().is_null();
-    slots[i] = {children.range(i).low, is_cold ? TreeShape::Kind::cold : TreeShape::Kind::warm,
+    slots[i] = {children.range(i).low, is_cold ? FenceMap::Kind::cold : FenceMap::Kind::warm,
                 pointer.snapshot_word.load(std::memory_order_relaxed) != 0, true};
   }
   if (page.header.version() != version) return false;
@@ -139,7 +139,7 @@ bool add_borders(const InteriorPage& page, TreeShape& shape) {
 
 /// Adds the pages on a path, and sets `seen` to the range that is then known. Returns false if the
 /// caller must retry.
-bool add_path(const TreePath& path, TreeShape& shape, SliceRange& seen) {
+bool add_path(const TreePath& path, FenceMap& shape, SliceRange& seen) {
   if (path.size == 0) {
     seen = SliceRange{};
     return true;
@@ -148,7 +148,7 @@ bool add_path(const TreePath& path, TreeShape& shape, SliceRange& seen) {
   for (uint32_t i = 1; i < path.size; ++i) {
     const InteriorPage& page = *path.steps[i].page;
     shape.add(page.header.level,
-              {page.low, TreeShape::Kind::warm, has_snapshot(path.steps[i].link), true});
+              {page.low, FenceMap::Kind::warm, has_snapshot(path.steps[i].link), true});
   }
   const InteriorPage& last = *path.steps[path.size - 1].page;
   if (last.header.level == 1) {
@@ -157,14 +157,15 @@ bool add_path(const TreePath& path, TreeShape& shape, SliceRange& seen) {
   }
   // The path ends above the border pages.
   seen = path.range;
-  shape.add(last.header.level - 1u, {path.range.low, TreeShape::Kind::cold});
+  shape.add(last.header.level - 1u, {path.range.low, FenceMap::Kind::cold});
   return true;
 }
 
 }  // namespace
 
-Status collect_shape(WorkerContext& worker, StorageControl& storage,
-                     std::span<const std::byte> prefix, const SliceRange& range, TreeShape& shape) {
+Status collect_fence_map(WorkerContext& worker, StorageControl& storage,
+                         std::span<const std::byte> prefix, const SliceRange& range,
+                         FenceMap& shape) {
   CHECK(prefix.size() % 8 == 0);
   const uint32_t storage_id = storage.id;
   shape.clear();
@@ -204,7 +205,7 @@ Status collect_shape(WorkerContext& worker, StorageControl& storage,
       break;
     }
     const uint32_t level = path.steps[path.size - 1].page->header.level - 1u;
-    shape.add(level, {path.range.low, TreeShape::Kind::warm, false, false});
+    shape.add(level, {path.range.low, FenceMap::Kind::warm, false, false});
     seen = path.range;
   }
   worker.leave();

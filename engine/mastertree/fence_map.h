@@ -1,4 +1,4 @@
-// Fence map of a Master-tree (`TreeShape`): where its volatile pages begin and end. Composers use
+// Fence map of a Master-tree (`FenceMap`): where its volatile pages begin and end. Composers use
 // it, because a snapshot page can replace a volatile page only if it has the same range (R44).
 //
 // A fence map may be slightly out of date when it is used. An error then only keeps a page from
@@ -20,7 +20,7 @@ namespace atolldb {
 
 /// The pages of one layer, level by level, without its root. The page that replaces the root may
 /// have any height.
-class TreeShape {
+class FenceMap {
  public:
   enum class Kind : uint8_t {
     warm,   // there is a volatile page
@@ -80,8 +80,9 @@ class TreeShape {
 /// below a root. After some retries, pages that move and that cannot be adopted count as one page.
 /// Publishes the begin epoch every few pages (R9), and is idle on return. Returns ok or
 /// cluster_failed. Thread: any thread with a page slot.
-Status collect_shape(WorkerContext& worker, StorageControl& storage,
-                     std::span<const std::byte> prefix, const SliceRange& range, TreeShape& shape);
+Status collect_fence_map(WorkerContext& worker, StorageControl& storage,
+                         std::span<const std::byte> prefix, const SliceRange& range,
+                         FenceMap& shape);
 
 /// Returns a slice at or before `slice` where the first layer may be cut for partitions. Returns 0
 /// if there is no such place. No pointer without a volatile page leads to both sides of the cut.

@@ -27,16 +27,16 @@ struct ReducerPlace {
 
 /// A partition: keys (in gleaned form) from `low` on, up to the `low` of the next partition.
 /// is_before defines the order.
-struct GleanPartition {
+struct PlannedPartition {
   // Array: 8 bytes. Master-tree: a slice of the first layer, 8 bytes big-endian, compared with keys
   // by is_before. First partition of a storage: empty.
   std::string low;
   ReducerPlace owner;
 
-  bool operator==(const GleanPartition&) const = default;
+  bool operator==(const PlannedPartition&) const = default;
 };
 
-struct GleanStorage {
+struct PlannedStorage {
   uint32_t id = 0;
   StorageType type = StorageType::none;
   uint32_t payload_bytes = 0;  // array: bytes per record
@@ -44,25 +44,25 @@ struct GleanStorage {
   SnapshotPointer base_root;   // root in the base snapshot; null: none, or empty
   /// Ascending, at least one. Sequential: empty, since each mapper sends its records to reducer 0
   /// of its own node.
-  std::vector<GleanPartition> partitions;
+  std::vector<PlannedPartition> partitions;
 
-  bool operator==(const GleanStorage&) const = default;
+  bool operator==(const PlannedStorage&) const = default;
 };
 
 /// The stream of one logger, to be read up to `last_epoch` inclusive, which is its cut or earlier.
-struct GleanStream {
+struct PlannedStream {
   LogStream stream;
   uint64_t last_epoch = 0;
 };
 
 /// The input of one mapper.
-struct GleanMapper {
+struct PlannedMapper {
   uint16_t node = 0;
   uint16_t mapper = 0;  // within the node
-  std::vector<GleanStream> streams;
+  std::vector<PlannedStream> streams;
 };
 
-struct GleanPlan {
+struct SnapshotPlan {
   uint32_t snapshot = 0;
   uint32_t base = 0;        // 0: none
   uint64_t base_epoch = 0;  // the base contains all records of this epoch and earlier ones
@@ -77,8 +77,8 @@ struct GleanPlan {
   bool salvages = false;
   ClusterUuid cluster_uuid = {};
   // Ascending ids. Records of other storages are ignored, because these were dropped.
-  std::vector<GleanStorage> storages;
-  std::vector<GleanMapper> mappers;      // mappers of all nodes
+  std::vector<PlannedStorage> storages;
+  std::vector<PlannedMapper> mappers;    // mappers of all nodes
   std::vector<ReducerPlace> reducers;    // reducers of all nodes, ascending
   std::vector<SnapshotFilePlace> files;  // files of the base, older ones included
 };
@@ -119,18 +119,18 @@ struct ComposedPartition {
 };
 
 /// Encode for messages between coordinator and nodes, which have one version of the program.
-std::vector<std::byte> encode_plan_bytes(const GleanPlan& plan);
+std::vector<std::byte> encode_plan_bytes(const SnapshotPlan& plan);
 std::vector<std::byte> encode_composed_bytes(const std::vector<ComposedPartition>& partitions);
 
 /// Decode bytes from another process.
 /// Error: code failed if the bytes differ from what encode_* writes.
-Result<GleanPlan> decode_plan_bytes(std::span<const std::byte> bytes);
+Result<SnapshotPlan> decode_plan_bytes(std::span<const std::byte> bytes);
 Result<std::vector<ComposedPartition>> decode_composed_bytes(std::span<const std::byte> bytes);
 
 /// Encode and decode text in base64 (RFC 4648, with padding), which fits into a member of JSON.
-std::string encode_plan(const GleanPlan& plan);
+std::string encode_plan(const SnapshotPlan& plan);
 std::string encode_composed(const std::vector<ComposedPartition>& partitions);
-Result<GleanPlan> decode_plan(std::string_view text);
+Result<SnapshotPlan> decode_plan(std::string_view text);
 Result<std::vector<ComposedPartition>> decode_composed(std::string_view text);
 
 }  // namespace atolldb

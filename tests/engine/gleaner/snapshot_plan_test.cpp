@@ -1,5 +1,5 @@
 // Tests of the text encoding of plans and results, on valid and damaged texts.
-#include "engine/gleaner/glean_plan.h"
+#include "engine/gleaner/snapshot_plan.h"
 
 #include <gtest/gtest.h>
 
@@ -23,10 +23,10 @@ Number any(Random& random) {
   return static_cast<Number>(random());
 }
 
-GleanStorage random_storage(Random& random) {
-  GleanStorage storage = {any<uint32_t>(random),     static_cast<StorageType>(random() % 4),
-                          any<uint32_t>(random),     random(),
-                          SnapshotPointer(random()), {}};
+PlannedStorage random_storage(Random& random) {
+  PlannedStorage storage = {any<uint32_t>(random),     static_cast<StorageType>(random() % 4),
+                            any<uint32_t>(random),     random(),
+                            SnapshotPointer(random()), {}};
   for (uint64_t i = random() % 5; i > 0; --i) {
     storage.partitions.push_back(
         {random_text(random, 8), {any<uint16_t>(random), any<uint16_t>(random)}});
@@ -34,8 +34,8 @@ GleanStorage random_storage(Random& random) {
   return storage;
 }
 
-GleanStream random_stream(Random& random) {
-  GleanStream gleaned;
+PlannedStream random_stream(Random& random) {
+  PlannedStream gleaned;
   gleaned.stream = {random_text(random, 100),
                     any<uint16_t>(random),
                     any<uint16_t>(random),
@@ -49,8 +49,8 @@ GleanStream random_stream(Random& random) {
   return gleaned;
 }
 
-GleanPlan random_plan(Random& random) {
-  GleanPlan plan;
+SnapshotPlan random_plan(Random& random) {
+  SnapshotPlan plan;
   plan.snapshot = any<uint32_t>(random);
   plan.base = any<uint32_t>(random);
   plan.base_epoch = random();
@@ -58,8 +58,8 @@ GleanPlan random_plan(Random& random) {
   plan.cluster_uuid = {any<uint8_t>(random), any<uint8_t>(random)};
   for (uint64_t i = random() % 4; i > 0; --i) plan.storages.push_back(random_storage(random));
   for (uint64_t i = random() % 4; i > 0; --i) {
-    GleanMapper& mapper =
-        plan.mappers.emplace_back(GleanMapper{any<uint16_t>(random), any<uint16_t>(random), {}});
+    PlannedMapper& mapper =
+        plan.mappers.emplace_back(PlannedMapper{any<uint16_t>(random), any<uint16_t>(random), {}});
     for (uint64_t s = random() % 3; s > 0; --s) mapper.streams.push_back(random_stream(random));
   }
   for (uint64_t i = random() % 4; i > 0; --i) {
@@ -72,7 +72,7 @@ GleanPlan random_plan(Random& random) {
   return plan;
 }
 
-void expect_same(const GleanPlan& a, const GleanPlan& b) {
+void expect_same(const SnapshotPlan& a, const SnapshotPlan& b) {
   EXPECT_EQ(a.snapshot, b.snapshot);
   EXPECT_EQ(a.base, b.base);
   EXPECT_EQ(a.base_epoch, b.base_epoch);
@@ -87,8 +87,8 @@ void expect_same(const GleanPlan& a, const GleanPlan& b) {
     EXPECT_EQ(a.mappers[m].mapper, b.mappers[m].mapper);
     ASSERT_EQ(a.mappers[m].streams.size(), b.mappers[m].streams.size());
     for (size_t s = 0; s < a.mappers[m].streams.size(); ++s) {
-      const GleanStream& one = a.mappers[m].streams[s];
-      const GleanStream& other = b.mappers[m].streams[s];
+      const PlannedStream& one = a.mappers[m].streams[s];
+      const PlannedStream& other = b.mappers[m].streams[s];
       EXPECT_EQ(one.last_epoch, other.last_epoch);
       EXPECT_EQ(one.stream.directory, other.stream.directory);
       EXPECT_EQ(one.stream.node, other.stream.node);
@@ -134,7 +134,7 @@ void expect_robust(const std::string& text, Random& random, Decode decode, Encod
 TEST(PlanCodec, GivesThePlanBackAndRefusesWhatItDidNotWrite) {
   Random random(seed());
   for (uint64_t round = 0; round < rounds(100, 2000); ++round) {
-    const GleanPlan plan = random_plan(random);
+    const SnapshotPlan plan = random_plan(random);
     const std::string text = encode_plan(plan);
     const auto decoded = decode_plan(text);
     ASSERT_TRUE(decoded) << decoded.error().message;
