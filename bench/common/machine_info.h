@@ -1,4 +1,4 @@
-// Description of the machine: printed with every figure.
+// Describes the machine. Every benchmark report prints the description.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// A driver's interface to a cluster. `atoll` implements it for launched and running clusters, tests
-// for their own.
+// A driver's interface to a cluster. `atoll` implements it for clusters that it launches or finds
+// running. Tests implement it for their own clusters.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@ class ClusterPort {
   virtual uint32_t worker_count() const = 0;  // of all nodes
   /// "processes" or "threads"
   virtual std::string mode() const = 0;
-  /// Returns "off", "durable", ...: printed with every figure.
+  /// Returns the durability mode, for example "off" or "durable". Every report prints it.
   virtual std::string durability() const = 0;
   virtual Result<void> create_storage(const StorageSpec& spec) = 0;
   /// Runs the job on all workers and waits. Returns one output per worker, by node, then worker.
   virtual Result<std::vector<std::string>> run_job(const std::string& name,
                                                    const std::string& input) = 0;
-  /// Returns the number of commits of all workers so far. Thread: any, also while another one is in
+  /// Returns the number of commits of all workers so far. Thread: any. Another thread may be in
   /// run_job.
   virtual uint64_t commits() = 0;
   /// Returns the current epoch: later commits have this epoch or a later one. 0: unknown.

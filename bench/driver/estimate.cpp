@@ -13,7 +13,8 @@ namespace {
 /// Average fill of border pages in the long run, because full pages are split.
 constexpr double kTreeFill = 0.65;
 constexpr double kTreeRecordHead = 24 + 10;  // head, slice, offset
-/// For pages in the caches of threads, interior pages, and retired pages within their grace period.
+/// Factor for pages in the caches of threads, interior pages, and retired pages within their grace
+/// period.
 constexpr double kHeadroom = 1.2;
 constexpr uint64_t kFixedBytesPerNode = uint64_t{16} << 20;
 constexpr uint64_t kStep = uint64_t{2} << 20;

@@ -18,7 +18,7 @@ struct CommonOptions {
   uint32_t warmup_seconds = 2;
   uint32_t repeat = 1;
   uint64_t seed = 1;
-  std::string durability;  // off, durable or measure; empty: as the config says
+  std::string durability;  // off, durable or measure; empty: the config decides
   bool verify = true;
   std::string json_file;  // empty: none
 

@@ -1,4 +1,4 @@
-// Phases that all benchmarks share, on a cluster that runs.
+// Runs the phases that all benchmarks share on a running cluster.
 #pragma once
 
 #include <functional>
@@ -31,7 +31,7 @@ Result<void> load(ClusterPort& cluster, const Console& console, std::span<const 
                   ReportHead& report);
 
 /// Returns the times of run `number` (from 1), and announces the run. Only the first run has a
-/// warm-up, which warms up the database for all.
+/// warm-up. It warms up the database for all later runs.
 RunTimes announce_run(const Console& console, const CommonOptions& options, uint32_t number);
 
 /// Runs the job on all workers, and prints the commit rate once a second.

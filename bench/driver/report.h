@@ -79,7 +79,7 @@ std::string verify_text(const ReportHead& head, const std::string& holds);
 /// Returns p50 to max by type. `latency`: RunSummary::latency or durable_latency.
 nlohmann::json latency_json(const RunSummary& run, const std::vector<LatencyHistogram>& latency,
                             TypeNames names, bool with_idle);
-/// By reason, without user rollbacks, which are counted separately.
+/// Returns the aborts by reason. User rollbacks are counted separately and not included.
 nlohmann::json aborts_json(const EngineCounts& engine);
 nlohmann::json run_json(const RunSummary& run, TypeNames names, bool with_idle);
 /// Returns all members except `benchmark`, `runs` and those of one benchmark. Adds the common

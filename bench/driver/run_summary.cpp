@@ -8,7 +8,8 @@ Result<void> RunSummary::merge(const WorkerResult& result, const std::string& co
   }
   NodeSummary& node = nodes[result.node];
   seconds = std::max(seconds, result.seconds);
-  // Each worker's rate is over its own time: workers end within one transaction of each other.
+  // Divides the commits of each worker by its own time. All workers end within one transaction of
+  // each other.
   for (uint32_t type = 0; type < commits.size() && result.seconds > 0; ++type) {
     const double type_tps = static_cast<double>(result.commits[type]) / result.seconds;
     commits[type] += result.commits[type];

@@ -10,11 +10,11 @@
 
 namespace atolldb::gleaner_bench {
 
-/// `data_dir`: of a cluster that has stopped; it is not changed. `directory`: exists, and is used
-/// by this call only. `run_epoch`: log before it is first put into a snapshot, and log from it on
-/// is also processed on top of that snapshot; 0: no such epoch. `is_interrupted` is called before
-/// each run; if it returns true, the call returns code failed. The report has no `source` yet.
-/// REQUIRES: the options are checked.
+/// `data_dir`: data directory of a stopped cluster; the function does not change it. `directory`:
+/// an existing directory that only this call uses. `run_epoch`: first epoch of the run; 0: none.
+/// The function makes a snapshot of the log before that epoch. It also processes the later log on
+/// top of that snapshot. `is_interrupted` is called before each run; if it returns true, the call
+/// returns code failed. The report has no `source` yet. REQUIRES: the options are checked.
 Result<Report> measure(const std::string& data_dir, uint64_t run_epoch, const Options& options,
                        const std::string& directory, const std::function<bool()>& is_interrupted);
 

@@ -1,4 +1,4 @@
-// The input of the gleaner in a data directory, as the coordinator finds it at a start.
+// Finds the input of the gleaner in a data directory, as a starting coordinator does.
 #pragma once
 
 #include <cstdint>

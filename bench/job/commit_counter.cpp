@@ -18,7 +18,7 @@ void CommitCounter::push(WorkerResult& result, const Commit& commit) {
   if (count_ == kCapacity) {
     await(waiting_[first_].epoch);
     release(result, clock_.ticks());
-    // Only a failed cluster leaves the oldest commit waiting.
+    // The oldest commit still waits only if the cluster has failed.
     if (count_ == kCapacity) return;
   }
   waiting_[(first_ + count_++) % kCapacity] = commit;
@@ -41,9 +41,9 @@ void CommitCounter::credit(WorkerResult& result, const Commit& commit, uint64_t 
   ++result.commits[commit.type];
   result.durable_latency[commit.type].add(clock_.to_ns(now - commit.begin));
   const EpochEnd& epoch_end = ends_[commit.epoch % kEpochs];
-  // A transaction that read only final data waits for no end of an epoch. If the log is a thousand
-  // epochs late, the whole time counts as waiting for
-  // the log.
+  // If the ring has no entry for the epoch, the whole time counts as a wait for the log. The entry
+  // is missing if the transaction read only old data, or if the log is more than kEpochs epochs
+  // late.
   const uint64_t ended =
       epoch_end.epoch == commit.epoch ? std::max(commit.end, epoch_end.at) : commit.end;
   result.epoch_wait.add(clock_.to_ns(ended - commit.end));

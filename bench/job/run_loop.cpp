@@ -26,7 +26,7 @@ void RunLoop::fail(std::string message) {
 
 void RunLoop::tell_others() {
   const StopRow row{times_.run_number};
-  // If this fails, the other workers run to their end.
+  // If this write fails, the other workers run until their time is over.
   static_cast<void>(
       run(context_.transaction(), context_.backoff(), kMaxEpoch,
           [&](Transaction& txn) { return control_.update(txn, 0, 0, sizeof(row), &row); }));

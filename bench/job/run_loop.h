@@ -14,8 +14,8 @@
 
 namespace atolldb::bench {
 
-/// Record 0 of a benchmark's control storage: a worker that must stop early tells all workers by
-/// it.
+/// Record 0 of a benchmark's control storage. A worker that must stop early writes it to tell all
+/// workers.
 struct StopRow {
   uint64_t stopped_run;  // number of the run that a worker ended early; runs count from 1
 };
@@ -68,7 +68,7 @@ class RunLoop {
   /// Reports a transaction that cannot succeed, and ends the run on all workers. A full pool is an
   /// early end; every other status is an error that names `what`.
   void fail(std::string_view what, Status status);
-  /// As above, for a failure without a status.
+  /// Reports a failure that has no status, and ends the run on all workers.
   void fail(std::string message);
 
  private:

@@ -1,4 +1,4 @@
-// The storages of a benchmark: what their creation needs, and how jobs find them.
+// The storages of a benchmark: parameters for their creation, and the look-up by jobs.
 #pragma once
 
 #include <cstdint>

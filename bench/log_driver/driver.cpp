@@ -88,7 +88,8 @@ FileTimes difference(const FileTimes& later, const FileTimes& before) {
 }
 
 /// Runs one epoch and adds its work to `work`. In a cluster the workers compute the checksums of
-/// payloads. Here they count as the logger's, so that the figure includes all that a record costs.
+/// payloads. Here the time of the logger includes them, so that the figure covers the whole cost of
+/// a record.
 Result<void> close_epoch(EpochLogger& logger, ReplayWorkers& workers, const TimedFileSystem& files,
                          uint64_t epoch, uint64_t records, LoggerWork& work) {
   const FileTimes files_before = files.times();

@@ -10,10 +10,10 @@
 
 namespace atolldb::log_bench {
 
-/// `directory`: exists, and is used by this call only; it becomes a data directory. The report
-/// contains findings of the verification; they are no errors. `is_interrupted` is called between
-/// epochs. The report has no `source` and no facts about the recording yet. REQUIRES: the options
-/// are checked.
+/// `directory`: an existing directory that only this call uses; it becomes a data directory. The
+/// report contains findings of the verification, which are not errors. `is_interrupted` is called
+/// between epochs. The report has no `source` and no facts about the recording yet. REQUIRES: the
+/// options are checked.
 Result<Report> replay(const Recording& recording, const Options& options,
                       const std::string& directory, const std::function<bool()>& is_interrupted);
 

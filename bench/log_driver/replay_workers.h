@@ -38,7 +38,7 @@ class ReplayWorkers {
   /// Seals the blocks of the last commit, as a worker does when it fills blocks.
   void seal_blocks();
 
-  /// For the logger: no worker is in a commit meanwhile.
+  /// Returns the sources for the logger. No worker commits while the logger reads them.
   std::vector<EpochLogger::Source> sources() const;
   /// The view of a cluster that consists of these workers.
   const ClusterView& view() const { return view_; }

@@ -7,9 +7,9 @@ import time
 from .cluster import WARM_UP_S, ProfileError
 
 COLUMNS = [("Ir", "instructions"), ("D1", "D1 misses"), ("LL", "LL misses")]
-# Valgrind slows a node by two orders of magnitude: that is no hang, and epochs are as much longer,
-# so that one has as many transactions as usual. Few transactions run in all: pools of one size do
-# for all benchmarks.
+# Valgrind slows a node by two orders of magnitude. The hang limit is therefore high, and epochs are
+# long, so that an epoch has as many transactions as usual. Few transactions run in total, so one
+# pool size suffices for all benchmarks.
 CONFIG = """
 [cluster]
 name = "profile"
@@ -59,7 +59,7 @@ def measure(benchmark, window):
     time.sleep(WARM_UP_S)
     pids = benchmark.node_pids()
     control(benchmark, pids, "--instr=on")
-    # The simulated caches start empty: what fills them is not counted.
+    # The simulated caches start empty. The misses that fill them are not counted.
     time.sleep(WARM_UP_S)
     control(benchmark, pids, "--zero")
     before = benchmark.commits()
@@ -88,7 +88,7 @@ def read(text, costs):
         elif line.startswith("ob="):
             where = line[3:].strip()
         elif line.startswith("calls="):
-            skip = True  # the next line is what the callee cost
+            skip = True  # the next line has the cost of the callee
         elif line.startswith("0x"):
             if skip:
                 skip = False

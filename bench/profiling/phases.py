@@ -9,8 +9,9 @@ import subprocess
 
 from .cluster import ProfileError
 
-# (phase, file, function) from the narrow to the wide; both are searched for. An address belongs to
-# the first rule that fits its innermost call; if none does, its caller is asked, and so on.
+# (phase, file, function), from narrow rules to wide ones. A rule fits a call if both expressions
+# are found in its names. An address belongs to the first rule that fits its innermost call. If no
+# rule fits, the search continues with the caller.
 RULES = [(phase, re.compile(file), re.compile(function)) for phase, file, function in [
     ("commit: lock", r"engine/transaction/(commit|sort_writes)",
      r"lock|sort|track_writes|still_fits"),

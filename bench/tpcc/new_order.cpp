@@ -95,7 +95,7 @@ Status read_stock_info(Transaction& txn, const Array& stock_static, const Record
                           data.bytes + kFirstDataBytes);
 }
 
-/// Subtracts the line's quantity from the stock. `quantity`: the rest.
+/// Subtracts the line's quantity from the stock. `quantity`: the remaining stock.
 Status sell(Transaction& txn, const Tables& tables, const NewOrderInput& input,
             const NewOrderInput::Line& line, const RecordRef& ref, uint64_t at, int32_t& quantity) {
   StockRow stock;

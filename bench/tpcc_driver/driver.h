@@ -16,8 +16,8 @@ class Driver {
   /// REQUIRES: the options are checked, and `warehouses` comes from choose_warehouses.
   Driver(ClusterPort& cluster, const Options& options, uint32_t warehouses, Console console);
 
-  /// Runs all phases. A run that ended early and violated conditions are in the report; they are no
-  /// errors.
+  /// Runs all phases. The report contains runs that ended early and violated conditions. Neither is
+  /// an error.
   Result<Report> go();
   /// First part: creates and loads the storages.
   Result<void> load_database();

@@ -84,7 +84,7 @@ class Runner {
     return end;
   }
 
-  /// Plans the next transactions, which a server would have waiting in its queue.
+  /// Plans the next transactions. In a server their requests would wait in a queue.
   void plan_group() {
     generator_.plan(planned_);
     next_ = 0;

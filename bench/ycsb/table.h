@@ -54,7 +54,7 @@ class Table {
   Status insert(Transaction& txn, uint64_t id);
   /// Reads `length` records from `id` on, fewer at the end of the partition.
   Status scan(Transaction& txn, uint64_t id, uint32_t length, Observed& observed);
-  /// As update, after a read of the whole record.
+  /// Reads the whole record, then updates the field as `update` does.
   Status read_modify_write(Transaction& txn, uint64_t id, uint32_t field, Observed& observed);
   /// Writes a record as the load does.
   Status write_loaded(Transaction& txn, uint64_t id);

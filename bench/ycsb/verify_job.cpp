@@ -43,7 +43,7 @@ class Verifier {
   std::string to_json() const { return result_.to_json(); }
 
  private:
-  /// `low` and `high` without the node.
+  /// `low` and `high`: keys without their node bits.
   Status read_tree(uint64_t low, uint64_t high) {
     // Short records would waste the space of long ones.
     constexpr size_t kShort = 128;

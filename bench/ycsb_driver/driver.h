@@ -14,7 +14,8 @@ class Driver {
   Driver(bench::ClusterPort& cluster, const Options& options, const JobInput& input,
          bench::Console console);
 
-  /// Runs all phases. A run that ended early and violations are in the report; they are no errors.
+  /// Runs all phases. The report contains runs that ended early and violations. Neither is an
+  /// error.
   Result<Report> go();
 
  private:
