@@ -70,8 +70,8 @@ class Coordinator {
   /// `cluster.hang_limit`, which means that it hangs. Thread: always the same one.
   bool beat();
   /// Returns the progress of a start, for display: "recovering 12 400 reading the logs". The
-  /// numbers are the bytes done and the bytes in total (0: unknown). Returns "" if there is nothing
-  /// to tell. Thread: the one that calls `beat`.
+  /// numbers are the bytes done and the bytes in total (0: unknown). Returns "" if there is no
+  /// progress to report. Thread: the one that calls `beat`.
   std::string progress() const;
 
   /// Serves a control request; coordinator/README.md lists them. REQUIRES: `start` has returned.
@@ -129,7 +129,7 @@ class Coordinator {
   std::atomic<const EpochClock*> watched_clock_{nullptr};  // null unless the clock ticks
 
   // Used only by the thread that calls beat.
-  uint64_t idle_epoch_seen_ = 0;      // the durable epoch when last found idle
+  uint64_t idle_epoch_seen_ = 0;  // durable epoch at the last heartbeat that found the cluster idle
   uint64_t idle_epoch_recorded_ = 0;  // the durable epoch in the savepoint
   uint64_t ticks_seen_ = 0;
   std::chrono::steady_clock::time_point tick_seen_at_;  // first set by start

@@ -39,7 +39,7 @@ void StorageDropper::stop() {
 
 void StorageDropper::tell_stopped(Drop& drop) {
   if (!drop.reply) return;
-  // The cluster's end frees the volatile pages.
+  // The logged drop is complete, because the end of the cluster frees the volatile pages.
   if (drop.is_logged) return drop.reply(uint64_t{0});
   drop.reply(make_error(ExitCode::not_running,
                         "storage \"" + drop.name +
@@ -149,7 +149,7 @@ bool StorageDropper::advance(Drop& drop) {
       enter(drop, Phase::durability);
       return true;
     case Phase::durability:
-      // Only once: commits after this point do not delay the drop.
+      // Loads the epoch only once, so that later commits do not delay the drop.
       if (!drop.durable_at) drop.durable_at = hooks_.latest_commit_epoch();
       if (!fault::drop_logged_before_durable && !hooks_.is_durable(*drop.durable_at, kTurn)) {
         return false;

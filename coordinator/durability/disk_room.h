@@ -21,8 +21,8 @@ struct LogFileSystem {
   std::string directory;  // the first configured directory on it
   uint64_t loggers = 0;   // number of loggers, over all nodes, that write to it
 };
-/// Groups the log directories by device. A directory that does not exist counts for the device of
-/// its nearest ancestor.
+/// Groups the log directories by device. A missing directory belongs to the device of its nearest
+/// ancestor that exists.
 std::vector<LogFileSystem> log_file_systems(const Config& config);
 
 /// Returns the bytes that a snapshot of a running cluster leaves free in each file system. That is
@@ -46,7 +46,7 @@ class Ballast {
   Result<uint32_t> release(const std::set<std::string>& directories);
   /// Makes the ballast files that are missing or have another size. Removes those that are not
   /// configured any more. Returns code disk_full if some file system has no room for its file
-  /// beside the reserve; the other file systems have theirs.
+  /// beside the reserve. The files on the other file systems exist then.
   Result<void> rebuild(const std::set<std::string>& directories);
 
  private:

@@ -70,10 +70,11 @@ Result<std::unique_ptr<DurableState>> DurableState::open(const Config& config, u
   start->incarnation = std::max(start->incarnation, incarnation);
   start->start_epoch = std::max(start->start_epoch, config.cluster.start_epoch);
   state->start_ = *std::move(start);
-  // Later steps remove incarnations from the savepoint.
+  // Collects the directories now, because later steps remove incarnations from the savepoint.
   state->directories_ = state->all_directories();
   if (state->salvage_) {
-    // Once the cut is stored, the next attempt does not find the damage after it.
+    // Writes the report before the cut is stored. After that, the next attempt no longer finds the
+    // damage that the cut excludes.
     ATOLL_TRY(state->report_salvage(Json::object({{"left_out", state->start_.left_out}})));
   }
   ATOLL_TRY(store_cut(files, data_dir, state->start_));
@@ -203,8 +204,8 @@ Result<uint32_t> DurableState::take_snapshot_id() {
 Result<void> DurableState::store_snapshot(const SnapshotMetadata& metadata) {
   const std::lock_guard guard(savepoint_mutex_);
   record_ddl_count();
-  // The files that a salvage replaces are moved aside as a whole. A part of a recovery must make
-  // room (R54).
+  // Keeps no older snapshot in two cases. A salvage moves aside all files that it replaces. A
+  // recovery in parts must make room (R54).
   CHECK(!has_begun_ || !salvage_);  // only a start salvages
   const bool is_part = !has_begun_ && metadata.epoch < start_.recovery_epoch;
   const uint32_t keep = salvage_ || is_part ? 1 : config_.snapshot.keep;

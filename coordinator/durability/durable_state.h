@@ -85,7 +85,7 @@ class DurableState {
 
   FileSystem& files() { return *files_; }
 
-  /// Returns whether this start salvages: it skips whatever cannot be read, and deletes nothing
+  /// Returns whether this start salvages: it skips data that cannot be read, and deletes nothing
   /// before end_salvage.
   bool salvages() const { return salvage_.has_value(); }
   /// Returns why this start does not use the newest snapshot (R55), or "" if it does.

@@ -109,7 +109,7 @@ Result<InstallReport> SnapshotJob::install_on(uint32_t node, const Json& body) {
       const std::lock_guard guard(mutex_);
       CHECK(node < progress_.size());
       Json progress = answer;
-      // A sum of these two over the nodes would mean nothing.
+      // These two values cannot be added up over the nodes.
       progress.erase("oldest_left");
       progress.erase("longest_hold_ns");
       if (!progress_[node].is_object()) progress_[node] = Json::object();

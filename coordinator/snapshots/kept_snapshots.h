@@ -30,7 +30,7 @@ class KeptSnapshots {
       if (kept.metadata.id < oldest_left && kept.released_at == 0) kept.released_at = now;
     }
   }
-  /// Forgets the released snapshots that no thread can refer to: every thread has begun in
+  /// Removes the released snapshots that no thread can refer to, because every thread has begun in
   /// `oldest_begin` or later.
   void forget(uint64_t oldest_begin) {
     std::erase_if(kept_, [&](const Kept& kept) {

@@ -50,7 +50,8 @@ Result<void> SnapshotManager::publish_to_transactions() {
 /// Sets the newest snapshot. REQUIRES: all nodes have published it, because each of them must have
 /// it from now on (R61).
 void SnapshotManager::make_newest(uint32_t id) {
-  // 0 if a recovery could not publish: no snapshot is readable until its end.
+  // `id` is 0 if a recovery could not publish a snapshot. Then no snapshot is readable until the
+  // recovery ends.
   CHECK(id == 0 || offered_.contains(id));
   // seq_cst pairs with PublishedSnapshots::use, and precedes the withdrawal of other snapshots.
   control_.readable_snapshot.store(id, std::memory_order_seq_cst);

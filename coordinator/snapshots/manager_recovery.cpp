@@ -33,9 +33,9 @@ Result<void> SnapshotManager::recover(const OnRecovering& on_recovering) {
   const Result<void> deleted = published ? delete_obsolete_files() : published;
   if (!deleted) warn_of_obsolete_files(deleted.error());
   if (salvages) {
-    // A salvage that did not end would omit the damage of later starts, too. Unreadable metadata of
-    // a pinned snapshot does not prevent the end: all files of snapshots stay meanwhile (R38), and
-    // the logs are moved aside.
+    // The salvage must end now: while it is in progress, every later start omits damaged data as
+    // well. Unreadable metadata of a pinned snapshot does not prevent the end. In that case all
+    // files of snapshots are kept (R38), and the logs are moved aside.
     if (!deleted && deleted.error().code != ExitCode::corruption) return deleted;
     ATOLL_TRY(report_salvage());
   }

@@ -46,7 +46,7 @@ struct SnapshotContext {
 };
 
 /// Two threads work on snapshots, one after the other: the one that opens the cluster, until it has
-/// called `start`, then the taker's. Functions without a `Thread:` line are theirs.
+/// called `start`, then the taker's. These two threads call the functions without a `Thread:` line.
 class SnapshotManager {
  public:
   SnapshotManager(const SnapshotContext& context, Logger logger);
@@ -180,7 +180,7 @@ class SnapshotManager {
 
   // Used only by the thread that works on snapshots.
   std::thread::id thread_;  // that thread
-  KeptSnapshots kept_;      // the nodes have the files of these open
+  KeptSnapshots kept_;      // snapshots whose files the nodes have open
   /// The snapshots that transactions may begin with (R18), by id. It also holds withdrawn ones that
   /// a transaction still read at the last check. Their files are open on all nodes.
   std::map<uint32_t, SnapshotMetadata> offered_;

@@ -1,7 +1,7 @@
-// The snapshot taker: the thread that decides when the running cluster takes a snapshot. The
-// reasons are: the interval is over, a volume of log was written, the pool of volatile pages is
-// low, a logger has no room for its next file, or a request. The taker does not know how a snapshot
-// is made.
+// The snapshot taker: the thread that decides when the running cluster takes a snapshot. A snapshot
+// is due for one of these reasons: the interval is over, a volume of log was written, the pool of
+// volatile pages is low, a logger has no room for its next file, or a client requests it. The taker
+// does not know how a snapshot is made.
 #pragma once
 
 #include <chrono>
