@@ -10,8 +10,8 @@
 // * A storage handle is cheap to make and to copy: `Array orders(*find_storage(...))`. Cursors
 //   (ArrayCursor, MasterTreeCursor, SequentialCursor) scan a range in order, and must not outlive
 //   the attempt of their transaction.
-// * Units: offsets, lengths and capacities are bytes. Deadlines are epochs. The byte order of
-//   payloads is the procedure's business; increments use the machine's byte order.
+// * Units: offsets, lengths and capacities are bytes. Deadlines are epochs. The procedure chooses
+//   the byte order of payloads; increments use the machine's byte order.
 // * Every call takes the transaction and returns a Status (shared/base/status.h). Values below
 //   `user_abort` are results, for instance not_found or out_of_range: the transaction goes on. From
 //   `user_abort` on (`is_abort`) the attempt has ended: the procedure returns the status unchanged,

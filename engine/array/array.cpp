@@ -91,7 +91,7 @@ inline ArrayInterior* Array::top_page(WorkerContext& worker) const {
   return reinterpret_cast<ArrayInterior*>(page);
 }
 
-/// The path of nearly all look-ups: all pages are there, and there are at most three levels.
+/// Fast path of nearly all look-ups: all pages exist, and there are at most three levels.
 inline Array::Place Array::place_of(WorkerContext& worker, const ArrayInterior* top,
                                     uint64_t index) const {
   const uint64_t leaf = leaf_of(index);
@@ -137,7 +137,7 @@ inline RecordRef Array::resolve_and_count(WorkerContext& worker, VolatilePointer
   return ref_of(leaf, page, slot, index);
 }
 
-/// REQUIRES: `create` only for a transaction that reads no snapshot.
+/// REQUIRES: `create` is false if the transaction reads a snapshot.
 Status Array::find(Transaction& txn, uint64_t index, bool create, RecordRef& ref) const {
   const Status status = storage_.check_volatile(txn);
   if (status != Status::ok) [[unlikely]]
@@ -353,8 +353,8 @@ Status Array::get_for_update(Transaction& txn, uint64_t index, uint32_t offset, 
   return txn.read_existing(ref, offset, count, out);
 }
 
-/// Calls `use(i, leaf, slot)` for each index: the word that leads to the record's leaf, and the
-/// slot there. The word is null if the fast path does not find the leaf. Stops at a status other
+/// Calls `use(i, leaf, slot)` for each index. `leaf`: the word that leads to the record's leaf, or
+/// null if the fast path does not find it. `slot`: the slot in that leaf. Stops at a status other
 /// than ok. The cache misses of a batch overlap.
 template <typename Use>
 inline Status Array::for_each_place(WorkerContext& worker, std::span<const uint64_t> indexes,
@@ -522,7 +522,7 @@ bool track_moved_in_array(WorkerContext& /*worker*/, RecordHead*& /*record*/,
   return false;
 }
 
-/// Arrays delete nothing.
+/// Does nothing, because arrays have no deletes.
 void record_erased_in_array(WorkerContext& /*worker*/, const RecordHead* /*record*/,
                             std::span<const std::byte> /*key*/) {}
 

@@ -55,15 +55,15 @@ class Array {
                    std::span<RecordRef> refs) const {
     return find_many(txn, indexes, refs, false);
   }
-  /// As above, for records that the transaction will write (R5).
+  /// Does the same as `find_many`, for records that the transaction will write (R5).
   Status find_many_for_update(Transaction& txn, std::span<const uint64_t> indexes,
                               std::span<RecordRef> refs) const {
     return find_many(txn, indexes, refs, true);
   }
-  /// Prefetches what `get` of these records will touch. Only a hint: it registers nothing, and
-  /// ignores records whose page is missing.
+  /// Prefetches the cache lines that `get` of these records will touch. This is a hint: it
+  /// registers nothing, and ignores records whose page is missing.
   void prefetch(Transaction& txn, std::span<const uint64_t> indexes) const;
-  /// As above, for bytes of a record that was found.
+  /// Prefetches bytes of a record that was found.
   static void prefetch(const RecordRef& ref, uint32_t offset, uint32_t count);
   /// Reads a record that was found; zeroes if it was never written. Returns out_of_range for bytes
   /// past the payload, and for the ref of an index past the end.
@@ -152,7 +152,7 @@ class Array {
   uint64_t leaf_reciprocal_;  // 2^64 / records_per_leaf_, rounded up: division by multiplication
 };
 
-/// Iterates over the records [first, last] by index, forward or backward.
+/// A cursor over the records [first, last] in index order, forward or backward.
 class ArrayCursor {
  public:
   ArrayCursor(const Array& array, Transaction& txn, uint64_t first, uint64_t last, bool forward);

@@ -36,15 +36,16 @@ inline uint64_t low_slice(const PlannedPartition& partition) {
 /// one collects the maps for them.
 struct FenceMapSource {
   virtual ~FenceMapSource() = default;
-  /// Collects the fence map of the layer of the keys with `prefix`, as far as it overlaps `range`,
-  /// like `collect_fence_map`. The map is empty if the storage no longer exists.
+  /// Collects a fence map as `collect_fence_map` does: the part that overlaps `range`, of the layer
+  /// whose keys begin with `prefix`. The map is empty if the storage no longer exists.
   /// Errors: those of `collect_fence_map`.
   /// Thread: any; calls are serialized.
   virtual Status fence_map_of(uint32_t storage_id, std::span<const std::byte> prefix,
                               const SliceRange& range, FenceMap& shape) = 0;
 };
 
-/// The task of composing one partition of one storage. All that it refers to outlives the call.
+/// The task of composing one partition of one storage. The objects that it refers to outlive the
+/// call.
 struct ComposeTask {
   const SnapshotPlan& plan;
   size_t storage;      // index in plan.storages

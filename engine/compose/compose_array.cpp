@@ -222,7 +222,8 @@ class ArrayComposer {
     if (!base.is_null()) {
       ATOLL_ASSIGN(auto found, find(base, *page, level, first, end));
       if (!found.is_readable && !task_.plan.salvages) {
-        // A bare pointer never stays, because an installer could drop a volatile page onto it.
+        // A stand-in replaces every pointer to an unreadable page. Otherwise an installer could
+        // drop a volatile page onto that page.
         if (is_changed || !is_stand_in(base)) return stand_in(found.lost, level, first, end);
         pages_.count_stand_in();
         return base;

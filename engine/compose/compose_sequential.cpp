@@ -17,8 +17,8 @@ namespace atolldb {
 
 namespace {
 
-/// Pages that the writer gets at once. Composers take turns at the writer, so batches keep the runs
-/// long.
+/// Number of pages per call of the writer. Composers take turns at the writer, so large batches
+/// keep the runs long.
 constexpr uint32_t kBatchPages = 64;
 
 class SequentialComposer {
@@ -48,9 +48,9 @@ class SequentialComposer {
     return batch_[used_ - 1].as<SequentialPage>();
   }
 
-  /// Copies all runs of the base unchanged, the oldest first. A root page that cannot be read stays
-  /// where it is, with all older ones: combine_roots lets the new root lead to it. It must be this
-  /// composer's finding, since a second read of the page may succeed.
+  /// Copies all runs of the base unchanged, the oldest first. A root page that cannot be read is
+  /// not copied, nor is any older one: combine_roots makes the new root lead to it. combine_roots
+  /// relies on the finding of this composer, because a second read of the page may succeed.
   Result<void> copy_base() {
     std::vector<SequentialRun> runs;
     PageBuffer buffer;

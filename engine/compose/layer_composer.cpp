@@ -156,7 +156,7 @@ Result<void> LayerComposer::compose_node(SnapshotPointer pointer, uint32_t level
                                          const SliceRange& range,
                                          const std::optional<SliceRange>& next) {
   CHECK(overlaps(range) && (!next || (!range.high_is_end && next->low == range.high)));
-  // Not `range.low`: the first child of a page that can be read again may begin before the range.
+  // Clips the range, because the first child of a page that can be read again may begin before it.
   const SliceRange clipped = clip(range);
   ATOLL_TRY(pass(clipped.low));
   if (!work_.rewrites && is_inside(range) && !has_log(range) && builder_.may_add(level) &&

@@ -178,7 +178,7 @@ Result<FoundPage> PageOutput::find(SnapshotPointer pointer, PageBuffer& into, Pa
     if (!take_held(chain, found.held, found.reason)) found.is_readable = false;
   }
   if (!found.is_readable) {
-    // The composer builds the whole page, if it needs one.
+    // Clears the page, because the composer builds it from the beginning if it needs one.
     std::memset(into.bytes, 0, sizeof into.bytes);
     return found;
   }

@@ -66,8 +66,8 @@ class RecordFold {
     vid_ = Vid(version);
   }
 
-  /// Returns whether an update without a record remains that no later record covers: this is
-  /// damage.
+  /// Returns whether an update of a missing record remains that no later record covers. Such an
+  /// update is damage.
   bool is_unbacked() const { return is_unbacked_; }
   bool exists() const { return exists_; }
   /// Returns the VID of the last log record that was applied, or that of the base; without flags.

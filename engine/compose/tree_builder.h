@@ -3,10 +3,10 @@
 // a range that do not fit in one page are split into two halves.
 // Memory: the content of two pages per level.
 //
-// Ranges: the caller says where the range of a base page ends, and a new page ends there, too. So
-// fences stay unchanged. Only small pages are joined with the next page, if that is rewritten as
-// well. The caller also says where volatile pages end. A page ends there in any case, even an empty
-// one (R44).
+// Ranges: the caller names the end of the range of a base page, and a new page ends there, too. So
+// fences stay unchanged. The builder joins only small pages with the next page, if that is
+// rewritten as well. The caller also names the ends of volatile pages. A page ends there in any
+// case, even an empty one (R44).
 #pragma once
 
 #include <cstddef>
@@ -66,7 +66,7 @@ class TreeBuilder {
   enum class Ending : uint8_t {
     plain,
     joinable,  // another range begins at the end, and the two may share a page
-    exact,     // ends a page of its own, even without records
+    exact,     // a page ends at this end, even a page without records
   };
   /// Ends the range of records at `range.high`.
   Result<void> end_border(const SliceRange& range, Ending ending);

@@ -1,5 +1,5 @@
-// Encodes values as bytes and decodes them: for the coordinator's small files, and for what
-// processes send each other. Little-endian.
+// Encodes values as bytes and decodes them: for the coordinator's small files, and for messages
+// between processes. Little-endian.
 //
 // A type describes its fields once, for both directions, beside the type:
 //
@@ -8,8 +8,8 @@
 //     archive(pin.id, pin.name);
 //   }
 //
-// The archives find it by argument-dependent lookup, so it is in no unnamed namespace unless the
-// type is, and a type has one description in the program.
+// The archives find `fields` by argument-dependent lookup. So it is in the namespace of its type,
+// and a type has one description in the program.
 //
 //   number         its bytes; so a member's type is part of the format
 //   bool           one byte; a reader takes every byte but 0 for true
@@ -122,7 +122,7 @@ class ByteWriter {
   std::vector<std::byte> bytes_;
 };
 
-/// A read past the end returns zeros and makes is_good() false for good.
+/// After a read past the end, that read and all later ones return zeros, and is_good() stays false.
 class ByteReader {
  public:
   static constexpr bool kReads = true;

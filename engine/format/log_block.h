@@ -44,7 +44,7 @@ enum class LogBlockType : uint8_t {
 struct LogBlockHeader {
   uint32_t magic;
   /// On disk: CRC32C of the payload, then of header bytes [8, 64). In a buffer: CRC32C of the
-  /// payload once the block is sealed (block_checksum.h), undefined before.
+  /// payload once the block is sealed (seal_block), undefined before.
   uint32_t crc;
   uint64_t incarnation;
   uint64_t sequence;  // number of the block in its logger's stream, over all files, with headers

@@ -1,11 +1,11 @@
 // Stand-in pages: they replace pages of a snapshot that cannot be read (R56).
 //
 // A stand-in names the page that cannot be read. It leads to the *held records*: the log records of
-// the range that were committed since then. Pointers to stand-ins have kStandInBit set. Readers of
-// pages treat them as unreadable, installers drop no volatile page onto them, and only composers
-// read their content. A composer tries to read the original page again when its range has new log
-// records, and in each rewrite. If that succeeds, the composer applies the held records and removes
-// the stand-in.
+// its range that are newer than the content of that page. Pointers to stand-ins have kStandInBit
+// set. Readers of pages treat them as unreadable, installers drop no volatile page onto them, and
+// only composers read their content. A composer tries to read the original page again when its
+// range has new log records, and in each rewrite. If that succeeds, the composer applies the held
+// records and removes the stand-in.
 #pragma once
 
 #include <cstddef>

@@ -32,8 +32,8 @@ class KeptRecord {
     return false;
   }
   void add(const LogRecord& record) {
-    // A record that does not fit here covers nothing. So too many records are kept, but never too
-    // few.
+    // A record that does not fit here counts as covering nothing. So the function may keep too many
+    // records, but never too few.
     if (count_ < records_.size()) records_[count_++] = &record;
     // From here on only this record matters: it covers all earlier ones.
     if (record.type == LogType::insert || record.type == LogType::erase) {

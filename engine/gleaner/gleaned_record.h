@@ -30,13 +30,13 @@ namespace atolldb {
 /// Sort order: (storage id, key, VID without flags). Lengths are multiples of 8 (LogRecord::bytes).
 inline constexpr uint32_t kSequentialKeyBytes = 16;
 
-/// Maximum length of a record in gleaned form. In a block it has at most kLogBlockPayload bytes,
-/// and a sequential append gets a key.
+/// Maximum length of a record in gleaned form: that of a record in a block, plus the key that a
+/// sequential append gets.
 inline constexpr uint32_t kMaxGleanedBytes = kLogBlockPayload + kSequentialKeyBytes + 8;
 static_assert(kMaxGleanedBytes % 8 == 0);
 
 /// Returns why `record`, not a filler, cannot belong to `storage`, or null if it can. Blocks have
-/// checksums, so such a record was written by a faulty program.
+/// checksums, so only a faulty program can have written such a record.
 const char* defect_in_storage(const LogRecord& record, const PlannedStorage& storage);
 
 /// Returns the bytes of `record` in gleaned form.

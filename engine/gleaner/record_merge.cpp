@@ -115,8 +115,8 @@ Result<void> RecordMerge::advance() {
     }
     ATOLL_TRY(step(winner_));
     replay(winner_);
-    // A record that covers this one is either returned, or covered by one that is returned, which
-    // then covers this one, too.
+    // If the next record covers this one, this one is elided. The next record may be elided as
+    // well. A record that covers it also covers this one, and the last such record is returned.
     const Head& next = heads_[winner_];
     DCHECK(next.storage > head.storage || (next.storage == head.storage && !(next.key < head.key)));
     if (next.storage == head.storage && is_same_key(next.key, head.key) &&

@@ -50,7 +50,7 @@ Reducer::Reducer(FileSystem& file_system, ReducerInbox& inbox, ReducerSettings s
 
 Reducer::~Reducer() {
   for (const std::string& path : paths_) {
-    // remove_leftovers removes at the next start the files that cannot be removed now.
+    // If this fails, remove_leftovers removes the files at the next start.
     if (auto exists = file_system_->exists(path); exists && *exists) {
       static_cast<void>(file_system_->remove(path));
     }

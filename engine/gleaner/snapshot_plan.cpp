@@ -85,7 +85,7 @@ Result<Value> decode(uint32_t magic, const char* what, std::span<const std::byte
 
 Result<std::vector<std::byte>> bytes_of(const char* what, std::string_view text) {
   auto bytes = from_base64(text);
-  // The spare bits of base64 may be wrong.
+  // The comparison rejects text whose unused bits of base64 are not zero.
   if (!bytes || to_base64(*bytes) != text) return not_written_here(what, text.size());
   return *std::move(bytes);
 }

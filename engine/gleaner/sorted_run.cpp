@@ -57,7 +57,7 @@ std::optional<SortedRunName> parse_sorted_run_name(std::string_view name) {
     if (problem != std::errc{} || next == end) return std::nullopt;
     at = next + 1;
   }
-  // Rejects other separators, and a different end.
+  // Rejects names with other separators or another ending.
   if (to_string(parsed) != name) return std::nullopt;
   return parsed;
 }

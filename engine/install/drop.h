@@ -26,7 +26,8 @@ inline bool is_in_snapshot(Vid vid, uint64_t snapshot_epoch, const EpochBlock& e
 }
 
 /// Returns whether the snapshot contains everything up to `max_removed_vid`, the newest removed
-/// version of a page's range (R43). That of a copied-up page has ordinal 0, but stands for commits.
+/// version of a page's range (R43). In a copied-up page that VID has ordinal 0, but stands for
+/// commits.
 inline bool is_removed_in_snapshot(uint64_t max_removed_vid, uint64_t snapshot_epoch) {
   return Vid(max_removed_vid).epoch() <= snapshot_epoch || fault::drop_later_changes;
 }
@@ -38,11 +39,11 @@ inline VolatilePointer next_null(StorageControl& storage) {
   return VolatilePointer::null_of(storage.drop_count.fetch_add(1, std::memory_order_relaxed) + 1);
 }
 
-/// Replaces the snapshot page beside a null volatile word, for a page that holds pointers and whose
-/// content is the same in both snapshots. A copy-up of the older page may be under way. It would
-/// install pointers to older snapshots that no installer reports. Therefore the null word changes
-/// too, and that copy-up fails (R1). Returns false if a copy-up came first: the pointer has a
-/// volatile page now.
+/// Replaces the snapshot page beside a null volatile word. Both snapshots have the same content
+/// there, and the page holds pointers. A copy-up of the older page may be in progress, and would
+/// install pointers to older snapshots that no installer reports. Therefore the function also
+/// changes the null word, so that such a copy-up fails (R1). Returns false if a copy-up came first:
+/// the pointer has a volatile page now.
 inline bool replace_cold(StorageControl& storage, DualPointer& pointer, VolatilePointer seen,
                          SnapshotPointer page) {
   DCHECK(seen.is_null() && !page.is_null());

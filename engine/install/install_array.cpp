@@ -193,7 +193,7 @@ class ArrayInstaller {
       for (uint32_t slot = 0; slot < shape_.records_per_leaf; ++slot) {
         RecordHead* record = leaf->record(slot, shape_.record_bytes);
         const Vid vid(record->vid.load(std::memory_order_relaxed));
-        // Release. A verifying worker reads the lock before the VID (CommitProtocol::look_at), and
+        // Release. A verifying worker reads the lock before the VID (CommitProtocol::probe), and
         // the lock is released only after this store.
         record->vid.store(vid.with(Vid::kMoved).word(), std::memory_order_release);
       }

@@ -214,8 +214,8 @@ class TreeInstaller {
       step = Step::again;
       return Status::ok;
     }
-    // A path that is being replaced and that cannot be adopted, perhaps because pages are short, is
-    // skipped.
+    // Skips a path that is being replaced and cannot be adopted, for example because the pool has
+    // no pages.
     if (!is_known) has_missed_ = true;
     for (uint32_t i = path.size; i-- > 1;) {
       const InteriorPage& page = *path.steps[i].page;
@@ -224,8 +224,8 @@ class TreeInstaller {
                                : page.high_is_end == 0 && page.high == path.range.high;
       if (is_last) drop(walk, path.steps[i].link, path.steps[i].page);
     }
-    // Forgets the layers below the part that is done. A layer itself is forgotten by the walk
-    // through the layer that holds it.
+    // Removes the layers below the part that is done. The walk through the layer above removes the
+    // layer itself.
     std::erase_if(done_layers_, [&](const std::string& layer) {
       return layer.size() > walk.prefix.size() && layer.starts_with(walk.prefix);
     });
@@ -314,7 +314,7 @@ class TreeInstaller {
     below.prefix.append(reinterpret_cast<const char*>(bytes), sizeof bytes);
     below.root = layer.root;
     if (root->is_border() && !root->header.version().is_moved()) {
-      // Most layers are a single page and need no turn of their own.
+      // Most layers are a single page, which this turn handles at once.
       const Status status = install_layers(below, border_page(root), step);
       if (status == Status::ok && step == Step::done) drop(below, link, border_page(root));
       return status;
@@ -358,7 +358,7 @@ class TreeInstaller {
                       : page_of_range(walk.levels[page->header.level].pages, range_of(*page));
     // R56: only the volatile page has its records.
     if (is_stand_in(snapshot) && !fault::drop_onto_stand_ins) return;
-    // The policy is asked last because it counts the pages that it releases.
+    // Calls the drop policy last, because it counts each page that it releases.
     if (snapshot.is_null() || seems_needed(worker_, page, task_.epoch)) return;
     if (!may_drop(task_, page->header, report_)) return;
     const HoldTimer timer(report_);

@@ -42,7 +42,8 @@ class SequentialInstaller {
   Status install_root() {
     std::atomic<uint64_t>& word = storage_.root.snapshot_word;
     if (task_.root.is_null()) {
-      // Appends never vanish: no append exists up to the epoch, not in memory either.
+      // No append up to the epoch exists, in the snapshot or in memory, because appends are never
+      // removed.
       report_left(SnapshotPointer(word.load(std::memory_order_relaxed)), report_);
       return Status::ok;
     }
@@ -53,7 +54,7 @@ class SequentialInstaller {
       report_left(SnapshotPointer(word.load(std::memory_order_relaxed)), report_);
       return Status::ok;
     }
-    // Scans use the epoch that the page itself names, which may be that of an older snapshot.
+    // Uses the epoch in the root page, as scans do. The root page may be of an older snapshot.
     const Vid newest(status == Status::ok ? root->max_removed_vid.load(std::memory_order_relaxed)
                                           : 0);
     worker_.leave_snapshots();

@@ -90,8 +90,8 @@ Result<void> EpochLogger::write_up_to(uint64_t epoch) {
   runs_.clear();
   copies_used_ = 0;
   for (;;) {
-    // In the order of epochs (R26). Usually there is only one, because the logger closes every
-    // epoch.
+    // Writes the blocks in the order of epochs (R26). Usually there is only one epoch, because the
+    // logger closes every epoch.
     uint64_t oldest = kNoEpoch;
     for (const Worker& worker : workers_) oldest = std::min(oldest, epoch_of_next(worker));
     if (oldest > epoch) return {};
@@ -130,7 +130,7 @@ LogBlock& EpochLogger::copy_of(const LogBlock& block) {
   LogBlock& copy = copies_[copies_used_++].block;
   const uint32_t length = block.header.length;
   CHECK(length <= kLogBlockPayload);
-  // Not the checksum, because the worker may be sealing the block.
+  // Copies the header without its checksum, because the worker may be sealing the block.
   std::memcpy(&copy.header.incarnation, &block.header.incarnation,
               sizeof(LogBlockHeader) - kChecksumEnd);
   std::memcpy(copy.payload, block.payload, length);

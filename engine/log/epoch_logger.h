@@ -42,8 +42,8 @@ class EpochLogger {
   uint64_t durable_epoch() const { return writer_.last_closed_epoch(); }
   /// Creates the next file before it is needed. See LogWriter.
   Result<void> prepare_next_file() { return writer_.prepare_next_file(); }
-  /// The next file should be made now: `wants` if the logger has nothing else to do, `needs` even
-  /// if it has. See LogWriter.
+  /// Whether the logger should create the next file now. `wants`: if it is idle. `needs`: even if
+  /// it is busy. See LogWriter.
   bool wants_next_file() const { return writer_.wants_next_file(); }
   bool needs_next_file_soon() const { return writer_.needs_next_file_soon(); }
   /// Bytes that fit into the current file

@@ -125,7 +125,8 @@ Result<const LogBlock*> LogReader::next() {
   auto block = read_block();
   if (!block) return block;
   if (*block == nullptr) {
-    // A crash cut the file short before it was synced, so it was empty.
+    // At the start of a later file this is no defect: a crash cut the file short before its sync,
+    // so the file was empty.
     return end_here(position_ != 0 || ordinal_ == first_ordinal_, "the file ends here");
   }
   if (is_zero(**block)) {
@@ -253,7 +254,7 @@ Result<uint32_t> LogReader::find_first_file() const {
     if (!begin || (stream_.cluster_uuid && begin->cluster_uuid != *stream_.cluster_uuid)) {
       continue;
     }
-    // The conditions of chain_first_header.
+    // Checks the same conditions as chain_first_header.
     if (begin->last_epoch_before >= begin->closed_epoch &&
         begin->last_epoch_before <= stream_.covered_epoch) {
       return *at;

@@ -147,7 +147,7 @@ class LogReader {
   uint64_t next_sequence_ = 0;
   uint64_t last_epoch_ = 0;
   uint64_t closed_epoch_ = 0;
-  bool may_skip_ = false;  // CoveredBlocks::skip was asked for and is not done yet
+  bool may_skip_ = false;  // CoveredBlocks::skip was requested, and the skip is not done yet
   uint64_t skipped_blocks_ = 0;
   std::optional<LogEnd> end_;
 };

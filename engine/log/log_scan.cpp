@@ -70,7 +70,8 @@ bool lacks_what_was_durable(const IncarnationScan& scan, const LogScan& log) {
 }
 
 /// Returns true if the file ends after an intact header. A file has its whole size, durably, before
-/// its header is written. So such a file was cut short, whatever was known to be durable.
+/// its header is written. So damage has cut such a file short, even if no epoch in it is known to
+/// be durable.
 Result<bool> is_cut_short(FileSystem& file_system, const LogEnd& end) {
   if (!end.is_defect || end.offset == 0) return false;
   ATOLL_ASSIGN(auto file, file_system.open_for_reading(end.file));
@@ -184,7 +185,7 @@ Result<IncarnationScan> scan_incarnation(FileSystem& file_system, const Savepoin
     }
   }
   // The second scan of one log may name an epoch as durable that the first scan of another log does
-  // not have. So K stays as it was, and the cut is what all logs have now.
+  // not have. So K of R30 stays unchanged, and the cut is the last epoch that all logs have now.
   measure(scan, savepoint);
   scan.known_durable_epoch = first.known_durable_epoch;
   CHECK(scan.corruption || scan.cut_epoch >= scan.known_durable_epoch ||

@@ -26,7 +26,7 @@ Result<void> replace(FileSystem& file_system, const std::string& data_dir, Savep
   return {};
 }
 
-/// As above, for both slots, so that damage to one slot cannot undo an acknowledged change.
+/// Writes `next` to both slots, so that damage to one slot cannot undo an acknowledged change.
 Result<void> replace_both(FileSystem& file_system, const std::string& data_dir,
                           Savepoint& savepoint, Savepoint next) {
   ATOLL_TRY(replace(file_system, data_dir, savepoint, std::move(next)));

@@ -51,8 +51,8 @@ void WorkerLog::begin(uint64_t current_epoch) {
     open_used_ = 0;
   } else if (open_used_ != 0 && open_epoch_ < current_epoch &&
              open_block_ + kSpareBlocks < limit()) {
-    // A block has records of one epoch. (Only the commit knows the epoch for sure: publish.) The
-    // logger may be copying the block, but without its checksum.
+    // A block has records of one epoch, so a new epoch begins a new block. Only `publish` knows the
+    // final epoch. The logger may be copying the block, but without its checksum.
     seal_block(ring_.block(open_block_++));
     open_used_ = 0;
   }
@@ -103,8 +103,8 @@ void WorkerLog::publish(uint64_t epoch) {
   DCHECK(first_end >= open_used_ && first_end <= kLogBlockPayload);
   if (open_used_ != 0 && open_epoch_ != epoch && !fault::share_log_blocks) {
     // The epoch has changed since `begin`, and the logger may have written the first block by now.
-    // So this transaction's records there move to a fresh block. (Where the order of
-    // records matters, the records themselves tell it.)
+    // So this transaction's records there move to a fresh block. Readers take the order of records
+    // from the records themselves, not from their position.
     if (first_end != open_used_) {
       const std::byte* ours = ring_.block(open_block_).payload + open_used_;
       last_used = first_end - open_used_;

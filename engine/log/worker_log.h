@@ -116,7 +116,8 @@ class WorkerLog {
 
   /// Hands the records of the running transaction, committed in `epoch`, to the logger. REQUIRES:
   /// the in-commit epoch is not cleared yet (R26). Copies at most one block and seals the blocks
-  /// that it leaves; only now, because the commit has just stored the VIDs in them. Does not wait.
+  /// that it leaves. Earlier they cannot be sealed, because the commit has just stored the VIDs in
+  /// them. Does not wait.
   void publish(uint64_t epoch);
   /// Bytes of records that the running transaction has written.
   uint64_t used_bytes() const;

@@ -240,7 +240,8 @@ void MasterTreeCursor::order_slots(uint64_t slice) {
   Frame& frame = this->frame();
   const uint32_t count = frame.version.count();
   const uint64_t* slices = frame.page->slices();
-  // Not the page's own fence: after a merge the page may cover more than the range still to visit.
+  // Does not use the page's own fence: after a merge the page may cover more than the range still
+  // to visit.
   uint64_t low = forward_ ? slice : far_slice();
   uint64_t high = forward_ ? far_slice() : slice;
   if (fault::scan_from_page_fence && forward_) low = frame.page->low;
@@ -358,10 +359,10 @@ Status MasterTreeCursor::visit(bool& found) {
   return visit_record(record, slice, found);
 }
 
-/// Visits a record of a snapshot page. Snapshot pages never change, so there is nothing to register
-/// or to wait for. If the transaction has written the record in a volatile page that was dropped,
-/// the scan would miss that write (R14). The cursor leaves the round after each record, because its
-/// caller may take long (R57).
+/// Visits a record of a snapshot page. Snapshot pages never change, so the cursor registers nothing
+/// and never waits. If the transaction has written the record in a volatile page that was dropped
+/// since, the attempt ends, because the scan would miss that write (R14). The cursor leaves the
+/// round after each record, because its caller may take long (R57).
 Status MasterTreeCursor::visit_cold(bool& found) {
   const Status held = hold_page();
   if (held != Status::ok) {

@@ -67,8 +67,8 @@ struct ScanRange {
 /// its transaction.
 ///
 /// Route: one border page per layer. After the last record of a volatile page the cursor descends
-/// again to the page's fence in the same layer. That is right after any reorganisation, because
-/// fences are immutable. The interior pages on that path are in the cache anyway.
+/// again to the page's fence in the same layer. This works after any reorganization, because fences
+/// are immutable. The interior pages on that path are in the cache anyway.
 ///
 /// Where there is no volatile page, the cursor continues in the snapshot's pages. The pointer that
 /// led there is registered, and covers all data below it. Snapshot pages never change. A forward

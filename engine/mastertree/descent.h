@@ -1,6 +1,7 @@
 // Lock-free descent to the page and record of a key. A reader follows a pointer that is probably
-// right, checks the child's fences, and retries locally. Adoption, which descents do by the way,
-// and the search for a record that has moved. Source: [FOEDUS15] section 8.2.
+// right, checks the child's fences, and retries locally. Also adoption, which a descent performs
+// when it meets a moved page, and the search for a record that has moved. Source: [FOEDUS15]
+// section 8.2.
 #pragma once
 
 #include <cstdint>
@@ -64,7 +65,7 @@ struct BorderView {
 enum class Adoption : uint8_t {
   yes,
   no,
-  whole_way,  // as yes, but from the root, not from a border page in the memo
+  whole_way,  // same as yes, but starts at the root, not at a border page in the memo
 };
 
 /// Descends one layer to the border page that covers `slice`.

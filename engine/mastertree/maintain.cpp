@@ -118,8 +118,8 @@ void maintain(WorkerContext& worker, const Hint& hint, std::span<const std::byte
     if (view.page == nullptr) return;
   }
   if (const uint32_t left = view.version.count(); left != 0) {
-    // Records that exist will create a hint when they are deleted. Tombstones that were too young
-    // have created theirs already: this one.
+    // A record that exists creates a hint when it is deleted. The tombstones that were too young
+    // have already created this hint, so it is queued again for them.
     const DeadCount still = count_dead(worker, view.page, view.version);
     const bool has_more = (still.removable + still.young) * 2 >= left;
     if (has_more && !fault::forget_young_dead) {

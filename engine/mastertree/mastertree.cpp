@@ -339,7 +339,8 @@ Status MasterTree::increment(Transaction& txn, Bytes key, uint32_t offset, Incre
       status = txn.register_read(ref.record, seen);
       return status == Status::ok ? Status::out_of_range : status;
     }
-    // Not registered: the commit checks under the lock that the record still exists (R33).
+    // The read is not registered: the commit checks under the lock that the record still exists
+    // (R33).
     txn.record_blind_write();
     return txn.write_increment(ref, key, offset, type, delta);
   }

@@ -152,7 +152,8 @@ bool is_ready(const TreeRecord* record, uint32_t payload_bytes) {
 
 enum class Step : uint8_t { done, again };
 
-/// Makes one change under the page lock, towards a record with room. Holds no lock on return.
+/// Makes one of the changes that lead to a record with enough room, under the page lock. Holds no
+/// lock on return.
 Status change_page(Transaction& txn, Bytes key, uint32_t payload_bytes, Location& location,
                    Step& step) {
   WorkerContext& worker = txn.worker();

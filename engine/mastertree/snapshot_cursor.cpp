@@ -115,7 +115,8 @@ Status MasterTreeCursor::next_in_snapshot() {
 }
 
 Status MasterTreeCursor::get_in_snapshot(void* out, uint32_t capacity) {
-  // The place of an own write without a record in the snapshot is empty, too.
+  // With own writes, an empty `ref_` does not mean that there is no record: the current record may
+  // be an own write that the snapshot lacks.
   const bool has_record = scan_ == nullptr ? !ref_.snapshot().is_null() : scan_->has_record;
   if (!has_record) return Status::invalid_argument;
   const WriteEntry* own = txn_->own_write(tree_.handle().id(), key());

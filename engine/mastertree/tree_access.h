@@ -1,5 +1,6 @@
 // Access to single records of a Master-tree for a transaction: reads of a record that was found,
-// and the reservation of a record (R10), which is the physical part of an insert and is not logged.
+// and the reservation of a record (R10). A reservation is the physical part of an insert and is not
+// logged.
 #pragma once
 
 #include <cstddef>

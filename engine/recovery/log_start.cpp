@@ -96,7 +96,7 @@ Result<void> omit_damaged(FileSystem& file_system, LogStart& start) {
       continue;
     }
     if (!scan.corruption) continue;
-    // The epochs that all logs have count, even past the known durable epoch.
+    // All epochs that every log has intact count, even those past the known durable epoch.
     uint64_t cut = incarnation.cut_epoch.value_or(kMaxEpoch);
     for (const LogScan& log : scan.logs) cut = std::min(cut, log.durable_epoch);
     cut = std::max(cut, none);
@@ -140,7 +140,7 @@ Result<void> cut_last(FileSystem& file_system, LogStart& start) {
 /// commits, which make no snapshot, would fill the list with numbers and the disk with files. The
 /// numbers of failed starts, whose files have only headers, become covered, too.
 void remove_covered_incarnations(LogStart& start) {
-  if (!start.to_glean.empty()) return;  // the snapshot of these streams will do it
+  if (!start.to_glean.empty()) return;  // the snapshot of these streams will remove them
   Savepoint& savepoint = start.savepoint;
   const uint64_t covered_before = savepoint.covered_incarnation;
   std::vector<Incarnation>& listed = savepoint.incarnations;

@@ -43,8 +43,9 @@ bool is_same_stream(const LogFilePlace& a, const LogFilePlace& b) {
          a.node == b.node && a.directory == b.directory;
 }
 
-/// Adds the first files of a listed stream: all before the last file whose header says that no
-/// epoch after `covered` precedes it. So the newest file with a header is always kept.
+/// Adds the deletable files at the beginning of a listed stream. It searches for the last file
+/// whose header says that all earlier files end at `covered` or before, and adds these earlier
+/// files. So the newest file with a header is always kept.
 Result<void> add_covered_files(FileSystem& file_system, const ClusterUuid& own, uint64_t covered,
                                std::span<const LogFilePlace> stream,
                                std::vector<std::string>& paths) {
@@ -277,7 +278,8 @@ Result<std::vector<std::string>> delete_unneeded(FileSystem& file_system,
                                                  const std::set<std::string>& directories,
                                                  const std::set<uint32_t>& in_use,
                                                  std::optional<uint32_t> aside) {
-  // Before the slots become equal: the older one may name a snapshot that can be read.
+  // This check comes before the slots become equal, because the older slot may name a snapshot that
+  // can be read.
   ATOLL_TRY(refuse_unreadable_newest(file_system, data_dir, savepoint));
   ATOLL_ASSIGN(auto slots, equal_slots(file_system, data_dir, savepoint));
   const RetentionView view = {data_dir, directories, std::move(slots), in_use};

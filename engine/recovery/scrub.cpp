@@ -99,7 +99,7 @@ Result<void> scrub_log(FileSystem& file_system, LogStream stream, const ScrubHoo
   ATOLL_ASSIGN(auto first, find_defect(file_system, stream, hooks));
   if (!first) return {};
   // The newest file may be one that a logger made ahead, and the logger writes to the one before. A
-  // read amid that write finds half a block. Damage is found at the same place again.
+  // read during that write may find half a block. Real damage is found at the same place again.
   ATOLL_ASSIGN(auto second, find_defect(file_system, stream, hooks));
   if (!second || second->file != first->file || second->offset != first->offset) {
     return {};

@@ -115,8 +115,9 @@ Status SnapshotReader::load(SnapshotPointer pointer, const PageHeader*& page) {
   const bool is_scan = pointer.word() - read_to_ < kPagesPerRead;
   const uint32_t wanted = cache_->pages_to_read(pointer, is_scan);
   SnapshotCache::Frames frames;
-  // Earlier results end with this call. A waiting reader delays no other reader, whatever the
-  // device does (R57). A frame may be free only from the round on that this call is about to begin.
+  // Leaves the round, so earlier results of this reader become invalid. A reader that waits then
+  // delays no other reader, even if the device hangs (R57). Some frames become free only in the
+  // round that this call is about to begin.
   if (!fault::read_within_round) leave();
   if (!cache_->take_frames(wanted, frames)) {
     const Status status = await_frames(wanted, frames);

@@ -190,7 +190,7 @@ class SnapshotCache {
   std::atomic<uint32_t> never_used_{0};
   std::atomic<uint64_t> longest_sweep_{0};  // written under sweep_lock_
   // The members below are guarded by lock_.
-  // Oldest first. The first `evicted_head_` frames were taken again.
+  // Evicted frames, oldest first. The first `evicted_head_` of them were taken again.
   std::vector<uint32_t> evicted_;
   uint32_t evicted_head_ = 0;
   uint64_t misses_ = 0;
@@ -275,8 +275,8 @@ class SnapshotReader {
     if (!fault::keep_rounds) leave();
   }
   /// Leaves the round: the reader holds no page from here on. Call it when a transaction begins,
-  /// and before the thread blocks. So a reader that waits for a frame does not wait for a
-  /// transaction that reads no snapshot.
+  /// and before the thread blocks. Otherwise readers that wait for a frame would wait for this
+  /// thread, although it reads no snapshot.
   void leave() {
     if (seen_ == SnapshotCache::kIdle) return;
     seen_ = SnapshotCache::kIdle;

@@ -1,4 +1,5 @@
-// Access sets: what a transaction records until its commit. Fixed capacity, private to the worker.
+// Access sets: the reads and writes that a transaction records until its commit. Fixed capacity,
+// private to the worker.
 #pragma once
 
 #include <atomic>

@@ -45,13 +45,13 @@ Status CommitProtocol::verify_user_abort() {
   // Snapshot reads find own writes by key, so their volatile records do not matter.
   if (status == Status::ok && txn_.snapshot_ == nullptr) status = txn_.verify_planned_writes();
   forget_writes();
-  // Scans see own appends. Without them, the verification needs no exception for own lists.
+  // Discards the own appends. The verification then needs no exception for own lists.
   txn_.appends_.clear();
   return status == Status::ok ? commit_read_only() : status;
 }
 
-/// Nothing is locked here. So a planned write must not excuse the lock of another worker, which may
-/// be writing what was read (R20).
+/// Removes the planned writes from the sets. Their records are not locked here. So a planned write
+/// must not excuse the lock of another worker, which may be writing a record that was read (R20).
 void CommitProtocol::forget_writes() {
   if (txn_.writes_size_ == 0) return;
   txn_.write_index_.clear();
@@ -293,7 +293,7 @@ Status CommitProtocol::verify_reads() {
       const Status status = verify_read(read);
       if (status != Status::ok) return status;
     }
-    // R19: ordinal 0 is a reservation, which the answer does not depend on.
+    // R19: ordinal 0 is a reservation, and the answer does not depend on it.
     if (read.seen.ordinal() != 0) max_seen_ = std::max(max_seen_, read.seen.version());
   }
   return Status::ok;
@@ -399,8 +399,8 @@ void CommitProtocol::apply_record(const WriteEntry& entry, LogRecord& log, Recor
     return;
   }
   record.vid.store(before | Vid::kBeingWritten, std::memory_order_relaxed);
-  // No reader accepts new bytes without that flag: the first store of the payload comes after it
-  // (set_payload_bytes, racy_write).
+  // The flag is stored before the first byte of the payload (set_payload_bytes, racy_write). So a
+  // reader that sees a new byte also sees the flag.
   std::byte* target = reinterpret_cast<std::byte*>(&record) + entry.payload_at + log.payload_offset;
   if (entry.increment != 0) {
     DCHECK(increment_bytes(static_cast<IncrementType>(entry.increment)) == log.payload_bytes);

@@ -88,8 +88,8 @@ class PageMemo {
 
 /// Runs of stable tombstones (`is_stable_tombstone`) that this worker's scans have skipped. The
 /// head of a queue has such a run, and every scan would examine it again. A run is valid for the
-/// page word under which it was found, because a stable tombstone comes alive only after that word
-/// has changed (R12). The entries are cleared with the begin epoch, as in PageMemo.
+/// page word under which it was found. A stable tombstone can come alive only after that word has
+/// changed (R12). The entries are cleared with the begin epoch, as in PageMemo.
 class DeadRunMemo {
  public:
   struct Run {

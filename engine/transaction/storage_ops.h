@@ -1,5 +1,6 @@
-// What a transaction calls in the code of storages, which it may not include: rare steps by a table
-// per storage type (StorageOps), and appends to sequential storages.
+// Interface from transactions to the code of storages, which this module may not include. Rare
+// steps go through a table per storage type (StorageOps). Appends to sequential storages are
+// functions.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +20,7 @@ struct StorageOps {
   /// may already be stale. Returns false if the key no longer has a record. `payload_at`: bytes
   /// from head to payload.
   bool (*track_moved)(WorkerContext& worker, RecordHead*& record, uint16_t& payload_at);
-  /// A commit has deleted this record, whose page the begin epoch still protects.
+  /// Called when a commit has deleted this record. The begin epoch still protects its page.
   void (*record_erased)(WorkerContext& worker, const RecordHead* record,
                         std::span<const std::byte> key);
 };

@@ -143,7 +143,8 @@ Status Transaction::read(const RecordRef& ref, uint32_t offset, uint32_t count, 
 Status Transaction::read_in_place(const RecordRef& ref, uint32_t offset, uint32_t count, void* out,
                                   Vid& seen) {
   const Status status = read(ref, offset, count, out, seen);
-  // No tracking: the next attempt finds the snapshot page, or its volatile copy.
+  // A relocated array record is not followed: the next attempt finds the snapshot page, or its
+  // volatile copy.
   return status == Status::ok && seen.is_relocated() ? Status::read_conflict : status;
 }
 

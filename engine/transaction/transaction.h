@@ -105,8 +105,8 @@ class Transaction {
   /// a user abort only if this returns ok (R20).
   Status commit_user_abort();
   /// Ends the attempt. Does nothing if the transaction is not active. The metrics count `reason`.
-  /// If the attempt failed because it had to install a page whose absence it relied on, the next
-  /// attempt installs pages already when it reads (R5).
+  /// An attempt fails if it must install a page and has relied on the absence of that page. The
+  /// next attempt then installs missing pages already when it reads (R5).
   void rollback(Status reason);
 
   bool is_active() const { return state_ != State::idle; }
@@ -235,11 +235,11 @@ class Transaction {
   std::span<const WriteEntry> planned_writes() const { return {writes_, writes_size_}; }
   /// True if no record has a pending write.
   bool plans_no_write() const { return writes_size_ == 0; }
-  /// Notes a write planned over a live record that was not read. Only the commit would notice that
-  /// such a record is deleted.
+  /// Records that a write was planned over a live record that was not read. Only the commit can
+  /// notice that such a record is deleted.
   void record_blind_write() { writes_blindly_ = true; }
   bool writes_blindly() const { return writes_blindly_; }
-  /// Ends the attempt, because a scan can no longer see own writes.
+  /// Ends the attempt, because a scan would miss own writes.
   Status miss_own_write() { return fail(Status::write_conflict); }
   /// Returns true if a pending write names exactly this place.
   bool has_write_at(UniversalName name) const;
@@ -255,7 +255,7 @@ class Transaction {
   Status overlay(const RecordRef& ref, WriteEntry& entry, Vid seen, uint32_t offset, uint32_t count,
                  void* out);
 
-  /// Makes a pending increment a plain update of the record's current value, and reads the record,
+  /// Makes a pending increment a plain update of the record's current value. Also reads the record,
   /// because the increment's result depends on its existence and length (R33). `expected`: the VID
   /// with which the caller has read the record. Returns write_conflict if the record no longer
   /// exists or is shorter than the incremented bytes, not_found if it is deleted, read_conflict if
@@ -357,7 +357,7 @@ class Transaction {
   enum class State : uint8_t { idle, serializable, snapshot, snapshot_read_only };
   State state_ = State::idle;
   bool installs_on_read_ = false;
-  bool relied_on_absence_ = false;  // R5: the attempt read the absence that it must change
+  bool relied_on_absence_ = false;  // R5: the attempt must install a page whose absence it has read
   Status broken_ = Status::ok;      // why the sets are incomplete
   const SnapshotView* snapshot_ = nullptr;
   uint64_t commit_epoch_ = 0;

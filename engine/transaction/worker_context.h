@@ -126,9 +126,8 @@ class WorkerContext {
   /// lock is taken (R23). Returns false if the pool is exhausted.
   bool reserve_pages(uint32_t count) { return fault::pages_under_locks || pages_.reserve(count); }
 
-  /// Publishes the begin epoch if the current epoch has changed since the last call (R9), and
-  /// recycles retired pages if the oldest begin epoch has changed. Called before any pointer is
-  /// loaded.
+  /// Publishes the begin epoch if the current epoch has changed since the last call (R9). Recycles
+  /// retired pages if the oldest begin epoch has changed. Called before any pointer is loaded.
   void enter();
   /// Declares that this thread holds no page reference. Called before the thread blocks.
   void leave();
