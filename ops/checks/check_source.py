@@ -22,12 +22,12 @@ BELOW = {
 }
 MAX_LINES = 700
 MAX_COLUMNS = 100
-MAX_FUNCTION_LINES = 70  # but in tests/, whose bodies may be long scenarios
+MAX_FUNCTION_LINES = 70  # not for tests/, where a function may be a long scenario
 # Longer functions that stay as they are: (path, name).
 LONG_FUNCTIONS = {
     ("engine/mastertree/descent.cpp", "descend"),
 }
-# Ratchets: figures of the tree that may only improve. Raise or lower them with the tree.
+# Limits for figures of the tree that may only improve. Tighten them when the tree improves.
 CHECKED_FOLDERS = ("engine", "shared")
 MIN_CHECKS_PER_100_LINES = 0.23
 CORE_FOLDERS = ("engine", "shared", "soc", "coordinator")
@@ -40,7 +40,8 @@ ATOMIC_CALL = re.compile(
 )
 INCLUDE = re.compile(r'\s*#\s*include\s+"([^"]+)"')
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX)\b")
-# The table of rules (R1 ... R<LAST_RULE>): where each is kept and what fails without it.
+# The table of rules (R1 ... R<LAST_RULE>): the code that keeps each rule, and the test that fails
+# without it.
 RULES = "engine/RULES.md"
 # Their texts: a heading `### R<number> (name)` for each rule.
 RULE_TEXTS = "engine/rules"
@@ -70,7 +71,7 @@ BANNED_WORDS = {
     "for want of": "because there is no",
     "lest": "so that ... not",
 }
-# Their spaces may be a line end with the mark of a comment.
+# A space in these words may be a line end and the mark of a comment.
 GAP = r"[\s/*]+"
 BANNED = re.compile(r"\b(" + "|".join(BANNED_WORDS).replace(" ", GAP) + r")\b", re.IGNORECASE)
 MAX_CELL = 120
@@ -142,7 +143,7 @@ def check_words(path, text, names):
         for match in ELSEWHERE.finditer(line):
             yield number, (f'"{match.group()}": the text is not in the repository: cite a rule '
                            f"(R31), a paper ([FOEDUS15]), or say the reason")
-    # In a paragraph words may be on two lines.
+    # The words may be on two lines of a paragraph.
     for match in BANNED.finditer(text):
         word = re.sub(GAP, " ", match.group(1))
         yield text.count("\n", 0, match.start()) + 1, f'"{word}": {BANNED_WORDS[word.lower()]}'

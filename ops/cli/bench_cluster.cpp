@@ -149,7 +149,7 @@ Result<Config> config_of_bench_cluster(const ClusterChoice& choice, const std::s
   }
   ATOLL_TRY(use_new_data_folders(*config));
   set_durability(*config, options.durability);
-  // The data belong to one run, and figures across a restart would be meaningless.
+  // The data belong to one run, and a report across a restart would be meaningless.
   config->cluster.restart = RestartPolicy::never;
   return config;
 }
@@ -180,7 +180,8 @@ void InterruptWatch::watch(Cluster& cluster, int signals) {
     if (fds[1].revents != 0) return;
     signalfd_siginfo signal{};
     if (read(signals, &signal, sizeof(signal)) != sizeof(signal)) continue;
-    // A lost request shows in the end of the cluster.
+    // The error is ignored: if the request is lost, the cluster does not end, and the user sends
+    // another signal.
     [[maybe_unused]] const auto asked = cluster.coordinator("down", Json{{"now", now}}, kPatience);
     now = true;
   }

@@ -60,8 +60,8 @@ Result<LiveCluster> follow(Config config, const LockHolder& holder) {
   return LiveCluster{std::move(config), holder.launcher, true};
 }
 
-/// Checks the cheap places first: the run folder of this environment, the note of the config file,
-/// the lock of the data.
+/// Checks in this order: the run folder of this environment, the note of the config file, the lock
+/// of the data.
 Result<std::optional<LiveCluster>> look_everywhere(const Config& config,
                                                    const std::string& config_file) {
   auto here = look_in(config);
@@ -76,8 +76,8 @@ Result<std::optional<LiveCluster>> look_everywhere(const Config& config,
   return found;
 }
 
-/// Returns the default parents of run folders. A runtime folder other than the user's standard one
-/// is a choice: then only it is searched.
+/// Returns the default parents of run folders. If the environment names another runtime folder than
+/// the user's standard one, only that folder is searched.
 std::vector<std::string> run_roots() {
   const std::string root = fs::path(default_config().cluster.run_dir).parent_path().string();
   const std::string user = std::to_string(geteuid());
@@ -191,7 +191,7 @@ Result<LiveCluster> find_live(const ClusterChoice& choice) {
   if (choice.name.empty() && choice.config_file.empty()) {
     auto found = only_one(live_clusters());
     if (found || found.error().code != ExitCode::not_running) return found;
-    // Its run folder may have been deleted: checks the lock of the default data directory.
+    // Checks the lock of the default data directory, because the run folder may have been deleted.
     const auto defaults = look_everywhere(default_config(), "");
     if (defaults && *defaults) return **defaults;
     return found;

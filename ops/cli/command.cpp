@@ -59,7 +59,7 @@ std::string nearest_command(const std::string& word, const CLI::App& command) {
     if (word == synonym && std::ranges::find(names, name) != names.end()) return std::string(name);
   }
   const std::vector<std::string_view> candidates(names.begin(), names.end());
-  // There are few commands, so a word that is half right still identifies one.
+  // There are few commands, so a word that is half right is close to only one of them.
   return std::string(nearest_word(word, candidates, (word.size() + 1) / 2));
 }
 
@@ -138,8 +138,9 @@ int usage_error(const CLI::App& app, const CLI::ParseError& error) {
   return static_cast<int>(ExitCode::usage);
 }
 
-/// A closed standard stream gives its number to the next file that is opened: a lock, or the
-/// channel to the launcher, which then loses it to its log.
+/// Opens /dev/null for each standard stream that is closed. Otherwise the next file gets the number
+/// of the stream. It may be a lock or the channel to the launcher, and the launcher's log would
+/// replace it.
 void open_standard_streams() {
   int fd = open("/dev/null", O_RDWR);
   while (fd >= 0 && fd <= STDERR_FILENO) fd = open("/dev/null", O_RDWR);

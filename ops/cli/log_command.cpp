@@ -40,7 +40,7 @@ Result<ListedLogs> listed_logs(FileSystem& file_system, const LogData& data) {
     ++log.files;
     log.bytes += bytes;
   }
-  // Adds listed logs that have no file; their lines show that.
+  // Adds the logs that the savepoint lists and that have no file.
   for (const Incarnation& incarnation : data.savepoint.incarnations) {
     for (const LoggerPlace& place : incarnation.loggers) {
       logs.try_emplace({incarnation.number, place.node, place.logger, place.directory});

@@ -6,8 +6,8 @@
 namespace atolldb::cli {
 
 /// Returns the path of the report in the data directory that was written last, or an empty text if
-/// there is none. Numbers of reports do not tell: `--discard-data` takes some of them, and a number
-/// is free again when its files are deleted.
+/// there is none. The numbers of reports do not show their order: `--discard-data` takes some
+/// numbers, and a number is free again when its files are deleted.
 std::string newest_salvage_report(const std::string& data_dir);
 
 }  // namespace atolldb::cli

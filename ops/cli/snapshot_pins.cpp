@@ -36,12 +36,13 @@ Result<std::optional<Config>> find_live(const ClusterChoice& choice,
 Result<Json> change_dead(const ClusterChoice& choice, const SnapshotOptions& options,
                          const Change& change) {
   PosixFileSystem files;
-  // Before the locks, which make files: a directory that is not a cluster's gets none.
+  // Checks the directory before it takes the locks, because a lock creates a file. So no file is
+  // created in a directory that belongs to no cluster.
   ATOLL_ASSIGN(const LogData found, find_log_data(files, choice, options));
   const std::vector<std::string> directories(found.directories.begin(), found.directories.end());
   ATOLL_ASSIGN(auto lock, lock_dead_data("atoll snapshot", found.data_dir, directories, files));
   Result<LogData> data =
-      find_log_data(files, choice, options);  // again, because no process changes it now
+      find_log_data(files, choice, options);  // read again, because now no other process changes it
   Result<Json> done = data ? change(files, *data) : std::unexpected(data.error());
   lock.forget_processes();
   return done;

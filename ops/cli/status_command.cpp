@@ -81,7 +81,8 @@ void show(const Json& status, const StatusOptions& options) {
   std::fflush(stdout);
 }
 
-/// Programs get a JSON object in every case.
+/// Prints the status of a cluster that restarts, so that programs get a JSON object in this case,
+/// too.
 void show_restarting(const Config& config) {
   const Json restarts = restarts_of(config);
   if (!is_under_way(restarts)) return;
@@ -120,7 +121,7 @@ Result<void> status(const ClusterChoice& choice, const StatusOptions& options) {
   do {
     answer = ask(*config);
     if (!answer) {
-      // The cluster may have ended meanwhile; then that is the error to report.
+      // If the cluster has ended meanwhile, reports that error instead.
       const Result<Config> again = find_reachable({config->cluster.name, choice.config_file});
       return std::unexpected(again ? answer.error() : again.error());
     }

@@ -163,8 +163,8 @@ Result<void> up(const ClusterChoice& choice, const UpOptions& options) {
     if (options.salvages) print_salvaged(config);
     print_problems(config);
   };
-  // After the last use of a relative path: the config file may also be a pipe that the shell
-  // opened.
+  // Called after the last use of a relative path and of the config file, which may be a pipe that
+  // the shell opened.
   leave_caller();
   if (options.foreground) {
     const Result<void> ended = run_foreground(config, print_start, launch);

@@ -129,7 +129,7 @@ class DataAdoption {
     return read_pending();
   }
 
-  /// Resumes an adoption of this very place that a crash interrupted, with its id.
+  /// Resumes an adoption of this directory that a crash interrupted, and reuses its id.
   Result<void> read_pending() {
     id_ = is_copy() ? new_owner_id() : data_.owner->id;
     auto pending = read_owner_file(files_, adopting_path(data_dir_));
@@ -168,7 +168,8 @@ class DataAdoption {
     return {};
   }
 
-  /// Reads the log directories below data_dir, configured or not: they moved with it.
+  /// Reads the log directories below data_dir, configured or not, because they moved together with
+  /// it.
   Result<void> read_below_data_dir() {
     const std::string before = recorded_path(*data_.owner) + "/";
     const std::vector<DirectoryRole> entries = table_.entries();
@@ -246,7 +247,8 @@ class DataAdoption {
                                       "copy it as the user of the cluster"));
   }
 
-  /// A directory that is still where this one was has not been moved.
+  /// Refuses a move if a directory of the cluster is still at the recorded place: then this one is
+  /// a copy.
   Result<void> refuse_copied(const Candidate& candidate) const {
     if (!candidate.owner || candidate.difference.empty()) return {};
     const std::string before = recorded_path(*candidate.owner);

@@ -46,7 +46,7 @@ void send_progress(int channel, const StartReport& report) {
   send_line(channel, std::string(kProgress) + to_json_line(report));
 }
 
-/// The launcher's log needs it before anything else exists.
+/// Makes the log folder, which the launcher's log needs before all other files exist.
 Result<void> make_log_dir(const Config& config) {
   std::error_code error;
   std::filesystem::create_directories(config.cluster.log_dir, error);
@@ -96,8 +96,8 @@ Result<void> become_daemon(const std::string& log_file) {
   {
     Launcher launcher(config, std::move(options), logger);
     const Result<void> started = launcher.start();
-    // If the command returned when snapshots could be read, a later failure is like one of a
-    // running cluster: nothing is reported to the command.
+    // If the command has returned because snapshots can be read, nothing is reported to it. A later
+    // failure then counts as a failure of a running cluster.
     if (!started && !is_answered) report(started.error());
     if (!send_line(channel, "running") && !is_answered) launcher.request_stop(true);
     close(channel);

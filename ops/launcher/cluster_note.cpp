@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Not the folder of TMPDIR, because the path of a note must not depend on the environment.
+/// TMPDIR does not matter, because the path of a note must not depend on the environment.
 constexpr const char* kNotesRoot = "/tmp";
 constexpr const char* kUserPrefix = "atoll-";
 constexpr const char* kWayOut = "other commands then find the cluster by its run folder only";
@@ -134,7 +134,8 @@ std::optional<LockHolder> noted_cluster(const std::string& config_file,
                                         const std::string& data_dir) {
   if (config_file.empty()) return std::nullopt;
   for (const uid_t user : visible_users()) {
-    // Any user can leave a note for any file, and would get the commands of root.
+    // Checks the owner, because any user can leave a note for any file. Without the check that user
+    // would get the commands of root.
     const bool counts =
         user == geteuid() || is_owner(user, config_file) || is_owner(user, data_dir);
     if (!counts) continue;

@@ -160,7 +160,8 @@ void DataLock::forget_processes() {
 }
 
 Result<std::optional<DataLock>> lock_data(const Config& config) {
-  // The kernel's files, because directories, locks and owner files are there for every log backend.
+  // Uses the file system of the kernel, because directories, locks and owner files exist with every
+  // log backend.
   PosixFileSystem file_system;
   return lock_data(config, file_system);
 }

@@ -38,8 +38,8 @@ class DataLock {
 /// Creates the configured directories durably (R28). Locks them and those that the data name.
 /// Checks that each is where its owner file says, and claims the configured ones for this cluster.
 /// Returns nothing if the config keeps no data. Returns code already_running if a live cluster uses
-/// one of them, identity if one was moved or copied, failed if one is another cluster's, running or
-/// not.
+/// one of them, or identity if one was moved or copied. Returns code failed if one belongs to
+/// another cluster, running or not.
 Result<std::optional<DataLock>> lock_data(const Config& config);
 /// With another file system for the directories.
 Result<std::optional<DataLock>> lock_data(const Config& config, FileSystem& file_system,

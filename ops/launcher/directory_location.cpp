@@ -56,8 +56,8 @@ std::string file_system_of(int directory) {
   if (fstatfs(directory, &info) != 0) return "";
   // An overlay may get its id at its mount.
   if (info.f_type == kOverlayMagic) return "";
-  // First, because older kernels also have it: a newer kernel does not make a known directory a
-  // copy.
+  // Tries f_fsid first, because older kernels have it, too. So an upgrade of the kernel does not
+  // make a known directory look like a copy.
   if (std::string fsid = fsid_of(info); !fsid.empty()) return fsid;
   FileSystemUuid uuid{};
   if (ioctl(directory, kGetFileSystemUuid, &uuid) != 0) return "";

@@ -210,8 +210,8 @@ Result<void> claim_directories(FileSystem& file_system, const DataDirectories& d
   if (is_new) {
     ATOLL_TRY(write_data_owner(file_system, directories, id, locate));
   }
-  // First the roles that are taken: after a crash before the write of the table, or without it, the
-  // owner files alone know them.
+  // Adds the roles of the owner files first. After a crash before the write of the table, or
+  // without a table, only the owner files have these roles.
   for (const auto& [directory, owner] : claims.owners) {
     if (!owner || owner->role.empty()) continue;
     claims.table.set(owner->role, directory);  // as the config spells it

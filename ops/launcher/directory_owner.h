@@ -1,6 +1,7 @@
-// Ownership of data directories: the file `owner` says whose a directory is and where it was (R47,
-// R50). Log files of two clusters have names of the same form. So a directory has one owner,
-// whether that cluster runs or not. A copy has the owner file of its original.
+// Ownership of data directories: the file `owner` names the cluster of a directory, and the place
+// where the directory was (R47, R50). Log files of two clusters have names of the same form. So a
+// directory has one owner, whether that cluster runs or not. A copy has the owner file of its
+// original.
 #pragma once
 
 #include <string>
@@ -24,8 +25,8 @@ struct DataDirectories {
 };
 
 /// Called before anything else in data_dir is read. Returns code identity if data_dir is not where
-/// its owner file says; the message names both adoptions. Returns code failed if it is another
-/// cluster's log directory.
+/// its owner file says; the message names both forms of `atoll data adopt`. Returns code failed if
+/// it is another cluster's log directory.
 Result<void> check_data_directory(FileSystem& file_system, const std::string& data_dir,
                                   const LocateDirectory& locate = locate_directory);
 

@@ -151,7 +151,8 @@ Result<void> Launcher::create() {
   ATOLL_TRY(check_processor());
   raise_open_files_limit();
   ATOLL_TRY(acquire_folder());
-  // First of all: who asks meanwhile must not take the start for a coordinator that hangs.
+  // This comes first, so that a status command does not take the start for a coordinator that
+  // hangs.
   begin_progress();
   ATOLL_TRY(check_distinct_folders(config_));
   ATOLL_ASSIGN(auto locked, lock_data(config_));
@@ -281,7 +282,7 @@ bool Launcher::take_events() {
   for (size_t i = 0; i < children_.size(); ++i) {
     const bool has_spoken = fds[first_child + 2 * i].revents != 0;
     const bool has_ended = fds[first_child + 2 * i + 1].revents != 0;
-    // Its last messages precede its end.
+    // Receives the last messages of the child before its end is handled.
     if (has_spoken || has_ended) receive(children_[i]);
     if (has_ended) children_[i].wait_status = reap(children_[i].id.pid);
   }
@@ -387,7 +388,8 @@ Result<void> Launcher::check_children() {
       continue;
     }
     if (now - child.last_seen < config_.cluster.hang_limit) continue;
-    receive(child);  // first: this launcher may have been suspended while heartbeats arrived
+    // Receives first: this launcher may have been suspended while heartbeats arrived.
+    receive(child);
     if (Clock::now() - child.last_seen < config_.cluster.hang_limit) continue;
     return fail({ExitCode::failed, "cluster \"" + config_.cluster.name + "\": " + child.name() +
                                        " hung: no heartbeat for " +

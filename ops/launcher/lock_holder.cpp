@@ -38,8 +38,9 @@ std::optional<bool> has_flock(pid_t pid, ino_t inode) {
   return false;
 }
 
-/// Whether the process has this very file open; true, too, if this user may not look. The inode in
-/// /proc/locks may be that of a file on another device, and the content of the file be made up.
+/// Returns whether the process has exactly this file open, or true if this user may not check that.
+/// The check is needed because the inode in /proc/locks may belong to a file on another device, and
+/// the content of the lock file may be forged.
 bool may_have_open(pid_t pid, const struct stat& info) {
   namespace fs = std::filesystem;
   std::error_code error;
@@ -54,7 +55,8 @@ bool may_have_open(pid_t pid, const struct stat& info) {
   return static_cast<bool>(error);
 }
 
-/// Where the kernel does not list its locks: the file is locked, and its owner runs the process.
+/// Replaces the check of /proc/locks where the kernel lists no locks. Returns whether the file is
+/// locked, and its owner also owns the process.
 bool seems_held(int fd, const struct stat& info, pid_t pid) {
   if (flock(fd, LOCK_SH | LOCK_NB) == 0) return false;
   struct stat process{};

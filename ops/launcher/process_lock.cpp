@@ -38,7 +38,7 @@ std::optional<ProcessId> process_of(const Json& json) {
 }
 
 struct LockFile {
-  Json content;                  // null when it is empty or unreadable
+  Json content;                  // null if the file is empty or unreadable
   bool is_of_this_file = false;  // not copied, and of this boot and pid namespace
   bool is_genuine = false;       // and this user's cluster wrote it
 };
@@ -79,9 +79,9 @@ std::optional<ProcessId> launcher_of(const Json& lock) {
   return lock.is_object() ? process_of(lock.value("launcher", Json())) : std::nullopt;
 }
 
-/// Kills processes of a cluster whose launcher has died. They die with it anyway; this only makes
-/// sure (R31). R49: no process is signalled if the file is not this cluster's own, or while its
-/// launcher lives.
+/// Kills processes of a cluster whose launcher has died. The kernel also kills them with the
+/// launcher; this call makes sure of it (R31). R49: no process is signalled if the file is not this
+/// cluster's own, or while its launcher lives.
 void end_orphans(const LockFile& lock) {
   const auto launcher = launcher_of(lock.content);
   if (!lock.is_genuine || !launcher || is_alive(*launcher)) return;
@@ -101,13 +101,15 @@ void end_orphans(const LockFile& lock) {
 /// Returns false while another process has the lock of the file.
 Result<bool> try_lock_file(const std::string& path, const std::string& key, UniqueFd& fd) {
   while (true) {
-    // A link would lead to the lock of another cluster, or to any file, which would be overwritten.
+    // Refuses a link: it could lead to the lock of another cluster, or to any file, and that file
+    // would be overwritten.
     fd = UniqueFd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (!fd.is_open()) {
       return lock_error(path, errno == ELOOP ? "is a link" : "cannot be opened", key);
     }
     if (uninterrupted([&] { return flock(fd.get(), LOCK_EX | LOCK_NB); }) != 0) {
-      // Some network file systems have no locks: no other process has this one.
+      // Any other error means that no process has the lock. For example, some network file systems
+      // do not support locks.
       if (errno != EWOULDBLOCK) return lock_error(path, "cannot be locked", key);
       return false;
     }
@@ -137,8 +139,9 @@ Result<bool> try_lock_directory(const std::string& directory, const std::string&
   return true;
 }
 
-/// In place: the lock belongs to this file, not to its name. The file keeps its blocks, so that a
-/// later start writes to it though the disk is full (R54): blanks follow the text.
+/// Overwrites the file in place, because the lock belongs to this file, not to its name. Blanks
+/// after the text keep the blocks of the file allocated, so that a later start can write to it on a
+/// full disk (R54).
 bool overwrite(int fd, std::string text) {
   constexpr size_t kBlockBytes = 4096;
   struct stat info{};

@@ -1,7 +1,7 @@
 // A lock on a folder, held by all processes of a cluster through open file descriptions that they
 // inherit (R31): so it is free only when the last of them has ended. The locked file names them, so
-// that the next owner knows whom it may find dying. It also names itself: a copy of it names
-// processes of another cluster, and none of them is signalled (R49).
+// that the next owner knows which processes may still be ending. It also names itself: a copy of it
+// names processes of another cluster, and none of them is signalled (R49).
 #pragma once
 
 #include <optional>

@@ -29,16 +29,18 @@ class RestartPlan {
 
   RestartPlan(RestartPolicy policy, RestartLimits limits) : policy_(policy), limits_(limits) {}
 
-  /// The cluster accepts commits from now on, or all that its callers wait for.
+  /// Records that the cluster runs since `now`: it accepts commits, or it serves all requests that
+  /// its callers wait for.
   void note_running(Clock::time_point now) { running_since_ = now; }
   /// Returns how long to wait before the next start, or nothing if the cluster stays down. `error`:
-  /// why it failed or could not be restarted; if the config asks for restarts, the reason against
-  /// one is appended. A failed first start is not repeated, because a caller waits for its result.
+  /// the cause of the failure, or of a failed restart. If the config asks for restarts and there is
+  /// none, the function appends the reason to `error`. A failed first start is not repeated,
+  /// because a caller waits for its result.
   std::optional<std::chrono::milliseconds> after_failure(Error& error, Clock::time_point now);
 
-  /// Number in the current succession, the waiting one included.
+  /// Returns the number of restarts in the current succession, including one that still waits.
   uint32_t attempt() const { return attempt_; }
-  /// Number since the first start.
+  /// Returns the number of restarts since the first start.
   uint32_t count() const { return count_; }
   const RestartLimits& limits() const { return limits_; }
 

@@ -29,8 +29,8 @@ std::unexpected<Error> folder_error(const std::string& path, const char* what) {
 
 Result<RunFolder> RunFolder::acquire(const Config& config) {
   const std::string& folder = config.cluster.run_dir;
-  // Before anything is made: root must leave no folder in another user's runtime folder, where that
-  // user could not start a cluster any more.
+  // Checks the parents before it makes a folder. Root must leave no folder in another user's
+  // runtime folder, because that user could not start a cluster there any more.
   ATOLL_TRY(check_parents(folder, "cluster.run_dir"));
   std::error_code error;
   fs::create_directories(folder, error);
@@ -95,7 +95,7 @@ void RunFolder::remove_control_socket() {
   const std::string& endpoint = config_.control.endpoint;
   if (!endpoint.starts_with(kIpc)) return;
   const std::string socket = endpoint.substr(kIpc.size());
-  // One elsewhere may be that of a live cluster, which has another run folder.
+  // A socket outside the run folder may belong to a live cluster with another run folder.
   if (has_endpoint_ || socket.starts_with(config_.cluster.run_dir + "/")) unlink(socket.c_str());
 }
 

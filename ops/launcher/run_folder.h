@@ -1,4 +1,4 @@
-// The run folder of a cluster: its lock, what a dead cluster left there, and its clean-up.
+// The run folder of a cluster: its lock, its clean-up, and the removal of files of a dead cluster.
 #pragma once
 
 #include <optional>
