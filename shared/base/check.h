@@ -1,8 +1,8 @@
 // Checks of invariants. A broken invariant stops the process, before it can damage shared memory.
 //
-// CHECK is for cold paths, and for what must stop a release build, too. DCHECK is for everything
-// that a worker executes per transaction. Both are for errors of this program only. What input, a
-// damaged file, another process or a race can make false is an error (error.h, status.h).
+// CHECK is for cold paths, and for conditions that must stop a release build, too. DCHECK is for
+// code that a worker executes per transaction. Both are for internal errors only. A condition that
+// input, a damaged file, another process or a race can make false is an error (error.h, status.h).
 // A static_assert is better than both where the compiler can see the fact.
 //
 // The condition has no side effects, because release builds do not evaluate that of a DCHECK. Join

@@ -85,9 +85,9 @@ class SessionClient {
   /// `run_dir`: cluster.run_dir of the config. `node`: 0 to its number of nodes - 1. Waits at most
   /// kConnectTimeout for the node.
   ///
-  /// Errors: not_running (the node does not serve), resources (it has kMaxSessionsPerNode sessions,
-  /// or a limit of this process is reached), config (the path of the socket is too long), failed
-  /// (the socket is of another user, or the node has another layout version).
+  /// Errors: not_running if the node does not serve; config if the path of the socket is too long;
+  /// resources if the node has kMaxSessionsPerNode sessions, or a limit of this process is reached;
+  /// failed if another user owns the socket, or the node has another layout version.
   static Result<std::unique_ptr<SessionClient>> connect(const std::string& run_dir, uint32_t node);
   /// As connect, for a cluster that is starting, perhaps after a failure (cluster.restart). Tries
   /// until the node runs requests, for at most `patience` (then not_running), or until `gives_up`
@@ -107,8 +107,8 @@ class SessionClient {
 
   SessionClient(const SessionClient&) = delete;
   SessionClient& operator=(const SessionClient&) = delete;
-  /// Requests in flight continue, and their outcome is lost. REQUIRES: no other thread uses the
-  /// client.
+  /// Requests in flight continue on the node, but this client does not get their replies. REQUIRES:
+  /// no other thread uses the client.
   ~SessionClient();
 
   /// Submits a request: `procedure` is a name of 1 to kMaxSessionProcedureName bytes, `input` has
@@ -144,7 +144,7 @@ class SessionClient {
   bool is_open();
   uint64_t incarnation() const { return incarnation_; }
   uint32_t node() const { return segment_->node; }
-  /// For tests of clients that break the rules: the segment, and the call that follows a put.
+  /// For tests of clients that violate the protocol: the segment, and the call that follows a put.
   SessionSegment& segment() { return *segment_; }
   void wake_node();
 

@@ -40,8 +40,8 @@ struct NodeConfig {
 struct Config {
   struct Cluster {
     std::string name = "atoll";
-    // Absolute paths. Empty only in a Config{} that neither load_config nor default_config has
-    // made.
+    // Absolute paths. They are empty only in a Config that was made without load_config and
+    // default_config.
     std::string run_dir;
     std::string log_dir;
     std::string data_dir;

@@ -1,4 +1,4 @@
-// Table of all config keys, and what only the files of this folder and its tests need. Parsing,
+// Table of all config keys, and declarations for the files of this folder and its tests. Parsing,
 // range checks, `atoll config show`, the reference file and the tests are derived from it. A new
 // key needs one member of Config, and one row in config_keys.cpp.
 #pragma once

@@ -86,7 +86,7 @@ bool is_endpoint(std::string_view text) {
          (inet_pton(AF_INET, host.c_str(), &address) == 1 && ntohl(address.s_addr) >> 24 == 127);
 }
 
-/// A value as a key allows it: a number in the key's unit, the index of a choice, or a text.
+/// A valid value of a key: a number in the key's unit, the index of a choice, or a text.
 using Value = std::variant<int64_t, std::string>;
 
 /// Stores a value, or appends it to a list.

@@ -1,5 +1,6 @@
-// Record of a process's device calls in progress, with their start times (R58). A call notes itself
-// in memory before it enters the kernel. The watcher reads the notes, and never touches the device.
+// Record of a process's device calls in progress, with their start times (R58). Each call is
+// recorded in memory before it enters the kernel. The watcher reads these records, and never
+// touches the device.
 #pragma once
 
 #include <array>
@@ -37,10 +38,10 @@ struct PendingIo {
   std::chrono::nanoseconds age{0};
 };
 
-/// Thread-safe. A note costs one compare-and-swap, a few stores and one clock read.
+/// Thread-safe. Recording a call costs one compare-and-swap, a few stores and one clock read.
 class IoWatch {
  public:
-  /// Calls above this number in progress are not noted.
+  /// Limit of recorded calls in progress; calls above it are not recorded.
   static constexpr uint32_t kMaxCalls = 512;
 
   /// Registers a path and returns its number, which notes store instead of the text. A file stays

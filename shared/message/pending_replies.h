@@ -22,7 +22,7 @@ namespace atolldb {
 ///   lock.unlock();
 ///   pending_.answer(due, answer);
 ///
-/// The end of this object answers nothing: the owner takes all replies out before.
+/// The destructor answers no reply, so the owner takes all replies out before.
 template <typename Answer = Json>
 class PendingReplies {
  public:
