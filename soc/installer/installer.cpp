@@ -73,7 +73,8 @@ void Installer::work() {
   answer_rest();
 }
 
-/// Answers the requests that the end of the thread leaves. REQUIRES: ends_ is set, so no more come.
+/// Answers the requests that are left when the thread ends. REQUIRES: ends_ is set, so no more
+/// come.
 void Installer::answer_rest() {
   std::unique_lock lock(mutex_);
   CHECK(ends_);

@@ -38,15 +38,15 @@ class JobTable {
   /// Limit of running and finished jobs. A new job replaces the oldest finished one.
   static constexpr size_t kMaxJobs = 256;
 
-  /// REQUIRES: all calls of `deliver` come before the table's end.
+  /// REQUIRES: no call of `deliver` comes after the table is destroyed.
   explicit JobTable(Hold hold) : hold_(std::move(hold)) {}
 
   /// Adds a job of these workers. REQUIRES: there is a worker, and finish_worker is called once for
   /// each of them.
   Result<std::shared_ptr<Job>> add(std::string name, std::string input,
                                    const std::vector<uint32_t>& workers);
-  /// Records the result of a worker. `commit_epoch`: no commit that the worker made or saw is of a
-  /// later epoch.
+  /// Records the result of a worker. `commit_epoch`: upper bound for the epochs of all commits that
+  /// the worker made or saw.
   void finish_worker(uint64_t id, uint32_t worker, Result<std::string> output,
                      uint64_t commit_epoch);
   /// Answers {"done": bool, "outputs": [...]} when the job is done, or at the deadline. If the

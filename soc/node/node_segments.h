@@ -35,8 +35,8 @@ struct NodeSegmentSizes {
 };
 NodeSegmentSizes node_segment_sizes(const Config& config, uint32_t node);
 
-/// Returns the NUMA node that provides the memory: the configured one, or one in turn; -1 if the
-/// machine has only one.
+/// Returns the NUMA node that provides the memory: the configured one, or else one chosen round
+/// robin; -1 if the machine has only one.
 int32_t numa_node_of(const Config& config, uint32_t node, const Machine& machine);
 
 /// Returns the CPUs that this worker may run on; empty: any.

@@ -67,7 +67,7 @@ Result<void> Node::start_snapshot_jobs() {
   places.node = node_;
   places.file_system = files_.get();
   places.snapshots = &snapshots_->files();
-  // The node's directories take turns, as for its loggers.
+  // Uses the node's directories round robin, as for its loggers.
   places.directory = [this](uint32_t snapshot) { return log_directory(config_, node_, snapshot); };
   places.inbox = [this](const ReducerPlace& place) -> std::byte* {
     const bool is_there =

@@ -190,8 +190,8 @@ void Session::answer(uint32_t slot) {
   if (call.input.capacity() > kKeptBytes) call.input = {};
   {
     const std::lock_guard guard(answers_mutex_);
-    // Before the entry, because the client may use the slot again after it. Release: pairs with the
-    // acquire in `take`.
+    // This store precedes the entry in the ring, because the client may use the slot again after
+    // that. Release: pairs with the acquire in `take`.
     call.in_flight.store(false, std::memory_order_release);
     segment_->answers.put(answers_tail_++, slot);
   }

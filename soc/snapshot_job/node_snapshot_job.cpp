@@ -102,7 +102,8 @@ void NodeSnapshotJob::run(const ControlReply& prepared) {
   }
   serve();
   if (is_wanted()) {
-    // A part of its own, because it waits for the device while waiters have deadlines.
+    // This is a part of its own, because it waits for the device while waiting requests have
+    // deadlines.
     start("glean-end", 1, [this](uint32_t) -> Result<void> {
       ATOLL_ASSIGN(result_, work_.finish());
       return {};
