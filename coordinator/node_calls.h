@@ -14,9 +14,9 @@ namespace atolldb {
 /// Calls a node and blocks for its answer. Thread: any.
 using NodeCall = std::function<Result<Json>(uint32_t node, std::string_view op, const Json& body)>;
 
-/// Runs `action` for all nodes at once, on a thread each. Of several errors it returns one whose
-/// code is not `failed`, if possible: `failed` only says that the run was given up. The message
-/// names the node.
+/// Runs `action` for all nodes at once, on a thread each. If several nodes fail, returns an error
+/// whose code is not `failed`, if there is one: `failed` only means that the run was aborted. The
+/// message names the node.
 Result<void> on_all_nodes(const Config& config,
                           const std::function<Result<void>(uint32_t node)>& action);
 

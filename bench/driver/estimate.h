@@ -29,7 +29,7 @@ struct Estimate {
   /// Adds the inserts of warm-up and runs if `busy` cores reach `tps_per_core`.
   void add_inserts(const CommonOptions& options, double busy, double tps_per_core,
                    double bytes_per_transaction);
-  /// Sizes the pools. `base`: bytes of the storages on the fullest node, besides its share of the
+  /// Sizes the pools. `base`: bytes of the storages on the fullest node, without its share of the
   /// inserts.
   void size_pools(double base, uint32_t nodes);
   std::string text(uint32_t nodes) const;

@@ -39,7 +39,8 @@ struct LoggerWork {
   double ns_per_record(uint64_t ns) const {
     return static_cast<double>(ns) / static_cast<double>(records);
   }
-  /// Returns the time for finding blocks, headers and checksums: neither write nor sync.
+  /// Returns the time for finding blocks and for stamping headers and checksums. It includes no
+  /// write and no sync.
   uint64_t stamp_ns() const {
     const uint64_t device = files.write_ns + files.sync_ns;
     return close_ns > device ? close_ns - device : 0;

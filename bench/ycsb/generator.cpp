@@ -73,8 +73,8 @@ uint64_t Generator::choose_number(uint32_t of_node) {
   return is_dense ? scatter_[size].of(rank) : rank;
 }
 
-/// Counts back through the lanes of all workers in turn. When a lane is used up, it continues with
-/// the loaded records.
+/// Counts back through the lanes of all workers, round robin. When a lane is used up, it continues
+/// with the loaded records.
 uint64_t Generator::latest_number(uint32_t of_node, uint64_t rank) const {
   const std::vector<uint64_t>& lanes = inserted_of_[of_node];
   const uint64_t last_loaded = keyspace_.records_of(of_node) - 1;

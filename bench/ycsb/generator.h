@@ -21,7 +21,7 @@ struct Planned {
 
 class Generator {
  public:
-  /// For worker `worker` of node `node`.
+  /// Creates the generator of worker `worker` of node `node`.
   Generator(const JobInput& input, uint32_t node, uint32_t nodes, uint32_t worker, uint64_t seed);
 
   /// Plans the operations of the next transactions. Inserts use the worker's next keys.

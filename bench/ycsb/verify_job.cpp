@@ -24,7 +24,8 @@ class Verifier {
 
   Status go() {
     if (keyspace_.is_array()) return read_array();
-    // The ranges of all workers together cover every key of the partition, including wrong ones.
+    // The ranges of all workers together cover every possible key of the partition, including keys
+    // that should not exist.
     const uint64_t workers = context_.workers_on_node();
     const uint64_t worker = context_.worker_ordinal();
     const bool is_last = worker + 1 == workers;

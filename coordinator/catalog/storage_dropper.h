@@ -3,8 +3,9 @@
 // A drop goes through four phases, in this order:
 //  1. transactions: every thread of the cluster has begun after the name was hidden. Then no
 //     transaction can use the storage.
-//  2. durability: everything that had committed by then is durable. Without this phase a crash
-//     after "copy old to new, commit, drop old" could lose both: drop durable, copy not.
+//  2. durability: everything that had committed by then is durable. Without this phase, a
+//     crash after "copy old to new, commit, drop old" could lose both storages, because only the
+//     drop is durable.
 //  3. log: the DDL log has the drop's record, synced. From here on a start skips the storage.
 //  4. pages: a node has released the volatile pages, and the slot is free.
 //

@@ -54,8 +54,8 @@ class DurableState {
   /// Takes an id for the next snapshot durably. No other snapshot gets this id (R37).
   Result<uint32_t> take_snapshot_id();
   /// Makes the snapshot the newest one. From then on, recovery needs no log up to its epoch. After
-  /// an error the savepoint may name the snapshot or not. REQUIRES: its files and metadata are
-  /// durable.
+  /// an error it is unknown whether the savepoint names the snapshot. REQUIRES: its files and
+  /// metadata are durable.
   Result<void> store_snapshot(const SnapshotMetadata& metadata);
 
   /// Returns the log streams of the running incarnation, up to `epoch`. REQUIRES: begin was called,
@@ -65,11 +65,11 @@ class DurableState {
   /// snapshots that memory refers to. REQUIRES: no snapshot job is under way.
   Result<size_t> delete_unneeded(const std::set<uint32_t>& in_use);
 
-  /// As choose_pin and pin_snapshot. Returns the new pin.
+  /// Calls choose_pin and pin_snapshot. Returns the new pin.
   Result<PinnedSnapshot> pin(uint32_t id, const std::string& name);
-  /// As find_pin and unpin_snapshot. Returns the removed pin.
+  /// Calls find_pin and unpin_snapshot. Returns the removed pin.
   Result<PinnedSnapshot> unpin(const std::string& name_or_id);
-  /// As remove_snapshot. Returns the number of deleted files. `in_use` and REQUIRES: as for
+  /// Calls remove_snapshot. Returns the number of deleted files. `in_use` and REQUIRES: as for
   /// delete_unneeded.
   Result<size_t> remove(uint32_t id, const std::set<uint32_t>& in_use);
 
@@ -94,9 +94,9 @@ class DurableState {
   std::vector<SnapshotFilePlace> kept_places() const;
   /// Returns the parts of logs and files that a salvage's check left out.
   const std::vector<std::string>& left_out() const { return start_.left_out; }
-  /// Adds the lists "left_out" and "ranges" of `found` to the salvage's report, durably. Entries of
-  /// earlier attempts stay, and equal ones are listed once. Sets all other members of `found`, and
-  /// returns the report. REQUIRES: salvages().
+  /// Adds the lists "left_out" and "ranges" of `found` to the salvage's report, durably. Keeps the
+  /// entries of earlier attempts, and lists equal entries once. Sets all other members of `found`,
+  /// and returns the report. REQUIRES: salvages().
   Result<Json> report_salvage(Json found);
   /// Ends the salvage and returns the path of the report. REQUIRES: salvages(), and delete_unneeded
   /// has succeeded since the salvaged snapshot was stored.
@@ -111,7 +111,7 @@ class DurableState {
   /// Lets the savepoint record the durable epoch of the idle cluster, in addition to the closing
   /// markers of the logs (R51). REQUIRES: begin was called.
   Result<void> record_idle(uint64_t durable_epoch);
-  /// Records an orderly end: everything up to this epoch is durable, and nothing came after it.
+  /// Records an orderly end: all commits up to this epoch are durable, and no commit is later.
   Result<void> end(uint64_t durable_epoch);
 
  private:

@@ -68,9 +68,9 @@ void want_marker(EpochBlock& epochs, uint64_t epoch) {
 /// `dirty`, so no commit is in the epochs after `dirty` up to `closed`.
 void want_closing_marker(EpochBlock& epochs, uint64_t dirty, uint64_t closed, uint64_t durable) {
   const uint64_t wanted = epochs.marker_wanted.load(std::memory_order_relaxed);
-  // Skipped if a marker after the last commit's was requested before, or if nothing was committed.
-  // Also skipped if a logger still has to write the last commit's marker: before that no block
-  // could name its epoch.
+  // Skips the request if a marker after the last commit's was requested before, or if nothing was
+  // committed. Also skips it if a logger still has to write the last commit's marker: before that
+  // no block could name its epoch.
   if (wanted == dirty && durable >= wanted) want_marker(epochs, closed);
 }
 

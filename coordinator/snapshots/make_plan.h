@@ -33,8 +33,9 @@ struct SnapshotTask {
   bool has_volatile_pages = false;
 };
 
-/// Returns the mappers of all nodes that have something to read. The mappers of the node that wrote
-/// a stream read it, in turn. Streams of nodes that no longer exist are distributed over all nodes.
+/// Returns the mappers of all nodes that have something to read. The streams of a node are assigned
+/// to the mappers of that node, round robin. Streams of nodes that no longer exist are distributed
+/// over all nodes.
 std::vector<PlannedMapper> assign_streams(const Config& config,
                                           const std::vector<PlannedStream>& streams);
 

@@ -53,7 +53,7 @@ Json SnapshotManager::salvaged() const {
   return found;
 }
 
-/// Reports the data that the salvage has given up: in the process log and in the salvage report.
+/// Reports the data that the salvage has omitted: in the process log and in the salvage report.
 Result<void> SnapshotManager::report_salvage() {
   Json found = salvaged();
   found["snapshot"] = newest_.load(std::memory_order_relaxed);
@@ -79,7 +79,7 @@ std::string SnapshotManager::begin_recovery() {
   if (const auto published = publish_to_transactions(); !published) {
     logger_->warn("no snapshot can be read before the end of the recovery: {}",
                   published.error().message);
-    // Some node may have the snapshot. If that node cannot be told to withdraw it, the recovery
+    // Some node may have published the snapshot. If that node cannot withdraw it, the recovery
     // fails as well.
     make_newest(0);
     [[maybe_unused]] const auto withdrawn = withdraw_on_nodes({});

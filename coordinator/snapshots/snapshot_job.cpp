@@ -27,7 +27,7 @@ constexpr uint32_t set_of(Phases... phases) {
 
 struct PhaseRow {
   const char* name;
-  uint32_t after;  // set of the phases that may come before
+  uint32_t after;  // set of the phases that may precede it
 };
 
 const PhaseRow& row_of(SnapshotPhase phase) {

@@ -87,11 +87,11 @@ class SnapshotJob {
   using PoolStillLow = std::function<bool(uint32_t free_percent)>;
   /// Sets pointers of the running cluster to the snapshot. Drops volatile pages that it makes
   /// unnecessary where the pool is low. Hot pages are dropped in a second pass, if the others were
-  /// too few. After an error pointers may refer to this snapshot or still to an older one.
-  /// REQUIRES: its files can be read on all nodes, and it is the latest job's.
+  /// too few. After an error, a pointer may refer to this snapshot or to an older one. REQUIRES:
+  /// its files can be read on all nodes, and it is the latest job's.
   Result<InstallReport> install(const SnapshotMetadata& snapshot,
                                 const PoolStillLow& pool_still_low);
-  /// Makes the job under way and all later ones fail soon. Thread: any.
+  /// Makes the current job and all later ones fail soon. Thread: any.
   void cancel() { is_cancelled_.store(true, std::memory_order_relaxed); }
 
   /// Returns {} if no job was begun, else an object of:
@@ -102,7 +102,7 @@ class SnapshotJob {
   Json status() const;
   /// Returns the ranges of the base that the last complete job could not read. Thread: any.
   Json unreadable() const;
-  /// Clears the unreadable ranges: a salvage has given them up and reported them. Thread: any.
+  /// Clears the unreadable ranges after a salvage has reported and omitted them. Thread: any.
   void forget_unreadable();
 
  private:
@@ -141,7 +141,7 @@ class SnapshotJob {
 };
 
 /// Distributes the storages to the nodes that install a snapshot. Returns the share of each node,
-/// by node. Storages are dealt out in turn, those with most records first. A storage is never
+/// by node. Storages are assigned round robin, those with most records first. A storage is never
 /// split. With many sockets, key ranges would be better, so that each node installs in its own
 /// pages.
 std::vector<std::vector<SnapshotStorage>> divide_storages(std::vector<SnapshotStorage> storages,

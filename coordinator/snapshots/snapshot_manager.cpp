@@ -18,8 +18,8 @@ namespace {
 /// If the base has files of this many snapshots, the next one rewrites all pages into new files, if
 /// there is room. This bounds the number of files, and the space of pages that nothing refers to.
 constexpr size_t kManySnapshotsInUse = 32;
-/// After a failed rewrite (there may be no room for it) this many ordinary snapshots come first.
-/// Without them the log would grow without bound.
+/// Number of ordinary snapshots between a failed rewrite and the next attempt. The rewrite may have
+/// failed because there is no room. Without these snapshots the log would grow without bound.
 constexpr uint32_t kSnapshotsBetweenRewrites = 8;
 
 size_t snapshots_in(const SnapshotMetadata& metadata) {
@@ -121,7 +121,7 @@ Result<void> SnapshotManager::take_id(SnapshotTask& task) {
 }
 
 /// Makes the snapshot the newest one, durably. After an error the files remain, because the
-/// savepoint may name the snapshot or not.
+/// savepoint may name the snapshot.
 Result<void> SnapshotManager::store_savepoint(const SnapshotTask& task,
                                               const SnapshotMetadata& snapshot) {
   CHECK(snapshot.id == task.snapshot && snapshot.epoch == task.epoch);
@@ -138,7 +138,8 @@ Result<void> SnapshotManager::store_savepoint(const SnapshotTask& task,
 }
 
 void SnapshotManager::record_newest(const SnapshotMetadata& snapshot) {
-  // Relaxed: for display, and for this thread itself. R36: snapshots hold ever later epochs.
+  // Relaxed: for display, and for this thread itself. R36: each snapshot holds later epochs than
+  // the previous one.
   CHECK(snapshot.id >= newest_.load(std::memory_order_relaxed));
   CHECK(snapshot.epoch >= newest_epoch_.load(std::memory_order_relaxed));
   newest_epoch_.store(snapshot.epoch, std::memory_order_relaxed);
@@ -162,7 +163,7 @@ void SnapshotManager::start() {
   rebuild_ballast();
   // Relaxed: the release of the state `running` publishes it.
   control_.began_empty.store(durable_->snapshot() ? 0 : 1, std::memory_order_relaxed);
-  // Relaxed: the word only says whether to wait.
+  // Relaxed: workers use the word only to decide whether to wait.
   control_.snapshots_free_pages.store(1, std::memory_order_relaxed);
   damage_thread_.start();
   taker_ = make_taker();
@@ -170,7 +171,7 @@ void SnapshotManager::start() {
 }
 
 void SnapshotManager::end_page_supply() {
-  // Relaxed: the word only tells workers whether to wait.
+  // Relaxed: workers use the word only to decide whether to wait.
   control_.snapshots_free_pages.store(0, std::memory_order_relaxed);
 }
 

@@ -65,7 +65,7 @@ class SnapshotManager {
   void start();
   /// Tells workers that no snapshot will free pages any more. Thread: any.
   void end_page_supply();
-  /// Gives up the snapshot under way and ends the threads. Thread: the one that stops the cluster.
+  /// Cancels the current snapshot and ends the threads. Thread: the one that stops the cluster.
   void stop();
 
   /// Returns whether `handle` serves this op. Thread: any.
@@ -137,8 +137,8 @@ class SnapshotManager {
   std::set<uint32_t> offer_pins();
   std::vector<SnapshotFilePlace> readable_places() const;
   /// Opens the readable files and those of `more` on all nodes, and closes all other files there.
-  /// The nodes also learn the files of the kept snapshots. A scrub forgets the damage of files that
-  /// it was not told of.
+  /// The nodes also learn the files of the kept snapshots. A scrub drops the damage of all files
+  /// that are not in this list.
   Result<void> open_readable(const std::vector<SnapshotFilePlace>& more = {});
   Result<void> delete_obsolete_files();
   void warn_of_obsolete_files(const Error& error);

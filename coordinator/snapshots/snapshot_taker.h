@@ -51,8 +51,8 @@ class SnapshotTaker {
   ~SnapshotTaker() { stop(); }
 
   void start();
-  /// Answers the waiting requests with an error, and waits for the snapshot under way. The caller
-  /// should cancel that one before.
+  /// Answers the waiting requests with an error, and waits for the current snapshot. The caller
+  /// should cancel that snapshot before.
   void stop();
 
   /// Another task that needs the savepoint; it runs on the taker's thread between two snapshots.
@@ -60,7 +60,7 @@ class SnapshotTaker {
   using Task = std::function<void(bool runs)>;
   void between_runs(Task task);
 
-  /// Requests a snapshot of everything that is durable now. Requests that arrive during a
+  /// Requests a snapshot of all commits that are durable now. Requests that arrive during a
   /// snapshot wait for the next one.
   void request(Reply reply);
 
