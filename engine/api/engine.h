@@ -1,4 +1,4 @@
-// What a procedure or job uses of the engine: storages, transactions, and storage look-up.
+// The part of the engine that procedures and jobs use: storages, transactions, and storage look-up.
 // `soc/procedure/procedure.h` includes this header and adds the contexts that the node passes in.
 //
 //   storage      key                               payload                calls
@@ -13,9 +13,9 @@
 // * Units: offsets, lengths and capacities are bytes. Deadlines are epochs. The procedure chooses
 //   the byte order of payloads; increments use the machine's byte order.
 // * Every call takes the transaction and returns a Status (shared/base/status.h). Values below
-//   `user_abort` are results, for instance not_found or out_of_range: the transaction goes on. From
-//   `user_abort` on (`is_abort`) the attempt has ended: the procedure returns the status unchanged,
-//   and the node retries if that can help (`is_retryable`).
+//   `user_abort` are results, for instance not_found or out_of_range: the transaction continues.
+//   From `user_abort` on (`is_abort`) the attempt has ended: the procedure returns the status
+//   unchanged, and the node retries if that can help (`is_retryable`).
 // * A transaction sees its own writes. Other transactions see them after the commit.
 // * A transaction that reads a snapshot (shared/base/isolation.h) uses the same calls. If it may
 //   only read, its writes return read_only_transaction.

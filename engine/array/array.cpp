@@ -172,7 +172,7 @@ Status Array::find_by_descent(Transaction& txn, uint64_t index, bool create, Rec
     bool is_frozen = false;
     const Status status = descend_once(txn, index, child, slot, create, ref, is_frozen);
     if (!is_frozen) return status;
-    // The page that holds the word is being dropped, or the drop is given up; retry (R3).
+    // The page that holds the word is being dropped, or its drop was cancelled; retry (R3).
     reach(SyncPoint::awaiting_move);
     if (spin_or_yield(turns) && txn.worker().cluster_failed()) return Status::cluster_failed;
   }

@@ -36,7 +36,7 @@ class Array {
   Status get(Transaction& txn, uint64_t index, void* out) const {
     return get(txn, index, 0, payload_bytes_, out);
   }
-  /// As above, for a whole record. `seen` gets its version, or 0 if it was never written.
+  /// Reads a whole record. `seen` gets its version, or 0 if it was never written.
   Status get(Transaction& txn, uint64_t index, void* out, Vid& seen) const;
   /// Reads a record that the transaction will write (R5), and returns its place for `update`. A
   /// transaction that reads a snapshot gets no place here; it finds the place when it writes.
@@ -103,13 +103,13 @@ class Array {
   /// Finds record `index`. With `create`, installs missing pages. Without it, registers a null
   /// pointer (R4) and leaves `ref.record` null: the record is in `ref.snapshot`, or all zeroes.
   Status find(Transaction& txn, uint64_t index, bool create, RecordRef& ref) const;
-  /// As find, for a path with null words or with more than three levels.
+  /// Slow path of `find`, for a path with null words or with more than three levels.
   Status find_by_descent(Transaction& txn, uint64_t index, bool create, RecordRef& ref) const;
   bool has_lost_write(Transaction& txn, uint64_t index) const;
   Status descend_once(Transaction& txn, uint64_t index, const Children& child, uint32_t slot,
                       bool create, RecordRef& ref, bool& is_frozen) const;
   uint32_t path_to(uint64_t index, Children& child) const;
-  /// As find, for a transaction that reads a snapshot (R18).
+  /// Does the same as `find`, for a transaction that reads a snapshot (R18).
   Status find_in_snapshot(Transaction& txn, uint64_t index, RecordRef& ref) const;
   Status read_whole(Transaction& txn, uint64_t index, Whole& record) const;
   Status write_whole(Transaction& txn, uint64_t index, const Whole& record) const;
@@ -126,7 +126,7 @@ class Array {
   Status find_many(Transaction& txn, std::span<const uint64_t> indexes, std::span<RecordRef> refs,
                    bool create) const;
 
-  /// Where a record lies: its slot in a leaf, and the pointer to that leaf. `leaf` is null if the
+  /// The place of a record: its slot in a leaf, and the pointer to that leaf. `leaf` is null if the
   /// fast path does not find it: a page on the path is missing, or there are more than three
   /// levels.
   struct Place {

@@ -63,8 +63,8 @@ struct ComposeTask {
   std::function<void(const UnreadablePage&)> on_unreadable = {};
 };
 
-/// Applies all log records and writes the pages of the partition. A page of the base that cannot be
-/// read is no error: see SnapshotPlan::salvages and R56.
+/// Applies all log records and writes the pages of the partition. An unreadable page of the base is
+/// not an error: see SnapshotPlan::salvages and R56.
 /// Errors: read and write errors; code failed after a cancellation; code corruption, with storage
 /// and key, for impossible log records. These are records outside the partition, and updates of
 /// records that do not exist.

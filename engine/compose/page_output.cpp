@@ -232,7 +232,7 @@ void check_fences(const TreePage& page, std::span<const uint64_t> slices) {
   CHECK(slices.empty() || (page.contains(slices.front()) && page.contains(slices.back())));
 }
 
-/// Checks a page before it is written. A defect is an internal error, whatever the input was.
+/// Checks a page before it is written. A defect is an internal error for any input.
 void check_page_to_write(PageBuffer& page) {
   const PageHeader& header = page.header();
   const uint32_t count = header.version().count();

@@ -73,7 +73,7 @@ static_assert(sizeof(LogBlock) == kLogBlockBytes);
 
 /// Payload of block 0. The block's `epoch` is the last epoch that the previous file closed, so a
 /// reader notices a missing file. In file 0 it is the incarnation's start epoch - 1. The block's
-/// `last_epoch_before` tells whether a snapshot has all records of missing previous files (R38).
+/// `last_epoch_before` shows whether a snapshot has all records of missing previous files (R38).
 struct LogFileHeader {
   uint64_t file_bytes;   // preallocated size, a multiple of kLogBlockBytes
   uint64_t start_epoch;  // the incarnation's first epoch

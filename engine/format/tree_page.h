@@ -140,7 +140,7 @@ struct InteriorPage : TreePage {
     const uint32_t below = count_at_or_below(separators, guide, sorted, slice);
     uint32_t best = below - (below != 0 ? 1 : 0);
     uint64_t best_begin = separators[best];
-    // Without a branch: the order of the tail cannot be predicted.
+    // The loop has no branch, because the order of the tail cannot be predicted.
     for (uint32_t i = sorted; i < count; ++i) {
       const uint64_t begin = separators[i] & -static_cast<uint64_t>(separators[i] <= slice);
       best = begin > best_begin ? i : best;
@@ -164,7 +164,7 @@ struct InteriorPage : TreePage {
 };
 static_assert(sizeof(InteriorPage) <= kPageBytes);
 
-/// Freezes the pointer's volatile word (R3): a thread that loads the word from now on knows that
+/// Freezes the pointer's volatile word (R3): a thread that loads the word from now on detects that
 /// its page is being replaced. Returns the word as it is to be copied; a null word keeps its drop
 /// count. REQUIRES: the page lock is held.
 inline VolatilePointer freeze(DualPointer& pointer) {

@@ -46,8 +46,8 @@ class Vid {
   constexpr bool is_moved() const { return (word_ & kMoved) != 0; }
   constexpr bool is_next_layer() const { return (word_ & kNextLayer) != 0; }
   /// Stable tombstone: no worker can insert the record again before it changes the page word. For
-  /// readers it is like an absent key (R12). Any other tombstone may come alive without a change of
-  /// that word.
+  /// readers it is like an absent key (R12). An insert may revive any other tombstone without a
+  /// change of that word.
   constexpr bool is_stable_tombstone() const {
     return (word_ & kFlagsMask) == kDeleted && ordinal() != 0;
   }

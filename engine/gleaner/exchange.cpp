@@ -152,7 +152,7 @@ Result<InboxReservation> ReducerInbox::reserve(uint32_t run, uint32_t storage_id
     const uint32_t swaps = control_->swaps.load(std::memory_order_acquire);
     std::atomic<uint64_t>& word = control_->halves[swaps % 2].status;
     uint64_t status = word.load(std::memory_order_acquire);
-    if (run_of(status) != run) continue;  // `begin` is under way: `check` will report it
+    if (run_of(status) != run) continue;  // `begin` is in progress: `check` will report it
     if ((status & kClosed) != 0) {
       // The reducer opens the other half before it closes one, unless it is the last one.
       if (control_->swaps.load(std::memory_order_acquire) != swaps) continue;

@@ -33,7 +33,7 @@ namespace atolldb {
 /// Header of a message. The records of one storage follow, in sort order.
 struct alignas(64) InboxMessage {
   uint32_t bytes;    // bytes of records
-  uint32_t records;  // 0: the message is void, whatever its bytes are
+  uint32_t records;  // 0: the message is void, and its bytes do not matter
   uint32_t storage_id;
   uint32_t spare[13];
 };

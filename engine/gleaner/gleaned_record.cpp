@@ -35,7 +35,7 @@ class KeptRecord {
     // A record that does not fit here counts as covering nothing. So the function may keep too many
     // records, but never too few.
     if (count_ < records_.size()) records_[count_++] = &record;
-    // From here on only this record matters: it covers all earlier ones.
+    // This record covers all earlier ones, so the others need not be kept here any more.
     if (record.type == LogType::insert || record.type == LogType::erase) {
       records_[0] = &record;
       count_ = 1;

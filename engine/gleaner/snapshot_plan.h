@@ -71,9 +71,8 @@ struct SnapshotPlan {
   /// not needed afterwards (R38). Rewrites take place from time to time and bound the number of
   /// files.
   bool rewrites = false;
-  /// Data of the base that cannot be read is omitted: the new snapshot lacks it for good. Otherwise
-  /// these ranges stay unreadable, and their log records are held (R56). Only together with
-  /// `rewrites`.
+  /// Data of the base that cannot be read is omitted, so it is lost. Otherwise these ranges stay
+  /// unreadable, and their log records are held (R56). Only together with `rewrites`.
   bool salvages = false;
   ClusterUuid cluster_uuid = {};
   // Ascending ids. Records of other storages are ignored, because these were dropped.

@@ -4,9 +4,9 @@
 //
 // An installer walks the volatile pages of a storage. Beside every pointer it stores the snapshot
 // page of exactly the same range, or null if the snapshot has no such page. Then it drops, from the
-// bottom up, volatile pages whose content equals that of the snapshot. It skips whatever it cannot
-// lock at once and leaves it to the next snapshot. Other threads wait for an installer at most as
-// long as its work on one page takes.
+// bottom up, volatile pages whose content equals that of the snapshot. It skips a page that it
+// cannot lock at once, and leaves that page to the next snapshot. Other threads wait for an
+// installer at most as long as its work on one page takes.
 #pragma once
 
 #include <algorithm>
@@ -43,7 +43,7 @@ struct InstallTask {
   uint64_t epoch = 0;     // epoch of the snapshot
   /// Called before each drop. May clear the page's reference bit.
   std::function<DropVerdict(PageHeader& page)> drop_policy;
-  /// Polled every few pages. After true the rest is left to the next snapshot.
+  /// Polled every few pages. If it returns true, the remaining pages are left to the next snapshot.
   std::function<bool()> cancelled;
 };
 
@@ -58,7 +58,7 @@ struct InstallReport {
   uint64_t busy = 0;             // pages skipped because another thread held a lock
   uint64_t longest_hold_ns = 0;  // longest time for which the locks of one step were held
   /// Id of the oldest snapshot to which a pointer without a volatile page still leads. The files of
-  /// that snapshot and of newer ones must stay. kNoSnapshot: there is no such pointer.
+  /// that snapshot and of newer ones must be kept. kNoSnapshot: there is no such pointer.
   static constexpr uint32_t kNoSnapshot = ~uint32_t{0};
   uint32_t oldest_left = kNoSnapshot;
 
@@ -87,7 +87,8 @@ inline bool may_drop(const InstallTask& task, PageHeader& page, InstallReport& r
   return false;
 }
 
-/// Records that a cold pointer keeps leading to `page`, so its file must stay. Null: no page.
+/// Records that a cold pointer still leads to `page`, so the file of that page must be kept. Null:
+/// no page.
 inline void report_left(SnapshotPointer page, InstallReport& report) {
   if (!page.is_null()) report.oldest_left = std::min(report.oldest_left, page.snapshot());
 }

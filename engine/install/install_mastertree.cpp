@@ -188,7 +188,7 @@ class TreeInstaller {
     return Status::ok;
   }
 
-  /// Skips a path that changes all the time. It is left to the next snapshot.
+  /// Skips a path that changes in every attempt, and leaves it to the next snapshot.
   void skip_path(LayerWalk& walk, const Link& root) {
     TreePath path;
     static_cast<void>(find_path(worker_, root, walk.slice, path));
@@ -210,7 +210,7 @@ class TreeInstaller {
       if (path.size != 0) drop(walk, path.link, path.border);
     }
     if (is_known && path.border == nullptr && !path.link.pointer->load_acquire().is_null()) {
-      // A copy-up, perhaps of the older page, came meanwhile: visit the new page.
+      // A copy-up, perhaps of the older page, has installed a page meanwhile: visit that page.
       step = Step::again;
       return Status::ok;
     }

@@ -33,8 +33,8 @@ class EpochLogger {
 
   /// Makes everything that the workers commit up to `epoch` durable, with one marker. REQUIRES: the
   /// current epoch is later. Waits for commits in progress; these only apply their records and seal
-  /// their blocks. When it returns, the workers may reuse the blocks. After an error nothing more
-  /// is written.
+  /// their blocks. When it returns, the workers may reuse the blocks. After an error the logger
+  /// writes nothing more.
   Result<void> close(uint64_t epoch);
 
   /// Returns the last epoch that `close` has made durable, or the incarnation's start epoch - 1

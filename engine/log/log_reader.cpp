@@ -240,9 +240,9 @@ const char* LogReader::chain_first_header(const LogBlock& block) {
 }
 
 // The functions below skip blocks that a snapshot covers. File headers and a binary search find
-// them, so only a few blocks are read, whatever the length of the files. Damage to skipped blocks
-// does no harm: the snapshot has their records. If damage misleads the search, the reader begins at
-// an earlier block.
+// them, so only a few blocks are read, even of long files. Damage to skipped blocks does not
+// matter, because the snapshot has their records. If damage misleads the search, the reader begins
+// at an earlier block.
 
 Result<uint32_t> LogReader::find_first_file() const {
   CHECK(!ordinals_.empty());

@@ -22,7 +22,7 @@
 
 namespace atolldb {
 
-/// Identifies a stream, with facts that the caller already knows about it.
+/// Identifies a stream. The reader takes missing optional members from the first file.
 struct LogStream {
   std::string directory;  // its node<k>/ holds the files
   uint16_t node = 0;
@@ -128,7 +128,8 @@ class LogReader {
   /// Appends the block to the chain. Returns why it does not fit there, or null if it does.
   const char* chain(const LogBlock& block);
   const char* chain_header(const LogBlock& block);
-  /// As `chain_header`, for the first file that exists when earlier ones were deleted.
+  /// Does the same as `chain_header`, for the first file that exists when earlier ones were
+  /// deleted.
   const char* chain_first_header(const LogBlock& block);
 
   FileSystem* file_system_;

@@ -100,7 +100,7 @@ class LogWriter {
   void start_file();
   /// Stamps blocks of records and adds them to the blocks to be written.
   Result<void> place_records(std::span<const std::span<LogBlock>> runs, uint64_t durable_epoch);
-  /// As above, for blocks of one type. Continues in the next file when one is full.
+  /// Places blocks of one type. Continues in the next file when the current one is full.
   Result<void> place(LogBlockType type, std::span<LogBlock> run, uint64_t durable_epoch);
   void stamp(LogBlock& block, uint64_t durable_epoch);
   Result<void> write_placed();

@@ -1,4 +1,4 @@
-// The savepoint: the coordinator's durable state besides the logs. It lists the incarnations with
+// The savepoint: the coordinator's durable state outside the logs. It lists the incarnations with
 // their loggers and cuts, the newest snapshot, and the pinned and kept ones (R28, R29, R37, R38).
 //
 // data_dir/coordinator/savepoint has two slots of kSavepointSlotBytes. A write overwrites the older
@@ -107,8 +107,8 @@ struct Savepoint {
 
 struct SavepointRead {
   Savepoint savepoint;
-  /// Why the other slot is damaged: a crash tore it, or worse. Empty: it is intact, or was never
-  /// written.
+  /// The reason why the other slot is damaged, for example a torn write. Empty: it is intact, or
+  /// was never written.
   std::string damaged_slot;
 };
 

@@ -505,7 +505,7 @@ void MasterTreeCursor::put_key(const TreeRecord* record, uint64_t slice) {
 void MasterTreeCursor::count_dead_record(Vid vid, uint64_t removable) {
   if (!is_removable(vid, removable)) return;
   Frame& current = frame();
-  // Once per page: at the record that makes half of the page removable.
+  // Queues the hint once per page, at the record that makes half of the page removable.
   if (++current.dead != (current.version.count() + 1) / 2) return;
   push_dead_hint(txn_->worker(), current.page, prefix(), current.page->low);
 }
@@ -548,7 +548,8 @@ Status MasterTreeCursor::get_slowly(void* out, uint32_t capacity) {
     const Status status = read_stable(txn_->worker(), *ref_.record, now,
                                       [&](Vid) { racy_read(out, ref_.payload(), count); });
     if (status != Status::ok) return status;
-    // next() has registered the VID. A newer one would fail at the commit anyway.
+    // next() has registered the VID. If the record has changed, the commit would fail, so the read
+    // fails now.
     if (now == seen_) break;
     if (!now.is_relocated()) return Status::read_conflict;
     if (now.is_moved()) {

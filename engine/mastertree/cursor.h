@@ -68,7 +68,7 @@ struct ScanRange {
 ///
 /// Route: one border page per layer. After the last record of a volatile page the cursor descends
 /// again to the page's fence in the same layer. This works after any reorganization, because fences
-/// are immutable. The interior pages on that path are in the cache anyway.
+/// are immutable. The interior pages on that path are still in the processor's caches.
 ///
 /// Where there is no volatile page, the cursor continues in the snapshot's pages. The pointer that
 /// led there is registered, and covers all data below it. Snapshot pages never change. A forward
@@ -198,7 +198,7 @@ class MasterTreeCursor {
   bool fence_ends_scan(uint64_t fence) const;
   void pass_stable_tombstones();
   void count_dead_record(Vid vid, uint64_t removable);
-  // For transactions that read a snapshot:
+  // The functions below are for transactions that read a snapshot.
   Status next_in_snapshot();
   Status open_snapshot();
   void begin_merge();

@@ -23,8 +23,8 @@ struct Link {
   TreePage* holder = nullptr;  // null: the storage root
 };
 
-/// Returns whether type, level and number of slots of a page agree. True of every page that a
-/// begin epoch protects, whatever other threads do.
+/// Returns whether type, level and number of slots of a page agree. This holds for every page that
+/// a begin epoch protects, at any time.
 inline bool is_sound(const TreePage* page, PageVersion version) {
   if (page->is_border()) {
     return page->header.type == PageType::mastertree_border &&
@@ -59,9 +59,10 @@ struct BorderView {
   MissingPage missing{};
 };
 
-/// Whether a descent adopts the splits that it meets, as far as locks are free. Descents within a
-/// commit do not adopt, because that would take pages that were reserved for the commit's appends.
-/// They also do not wait for a page that is being replaced, but report it as dropped (R23).
+/// Whether a descent adopts the splits that it meets, if the needed locks are free. Descents within
+/// a commit do not adopt, because that would take pages that were reserved for the commit's
+/// appends. They also do not wait for a page that is being replaced, but report it as dropped
+/// (R23).
 enum class Adoption : uint8_t {
   yes,
   no,
@@ -115,7 +116,7 @@ Location locate(WorkerContext& worker, StorageControl& storage, Bytes key);
 /// twins are set, `link` led to it, and the caller holds no lock.
 void adopt(WorkerContext& worker, StorageControl& storage, const Link& link, TreePage* page);
 
-/// For mutants: called when a parent has got a new child of this number.
+/// Hook for mutants, called after a parent has got a new child of this number.
 ATOLL_HOOK(after_adoption, InteriorPage*, uint32_t)
 
 /// Replaces an interior page by one or two sorted ones (R3). The page is moved on return; its own

@@ -75,7 +75,7 @@ class FenceMap {
   bool has_root_ = false;
 };
 
-/// Collects the fence map of a layer, as far as it overlaps `range`. `prefix` (whole slices of 8
+/// Collects the part of a layer's fence map that overlaps `range`. `prefix` (whole slices of 8
 /// bytes) is common to the keys of the layer. The map is empty if the layer has no volatile pages
 /// below a root. After some retries, pages that move and that cannot be adopted count as one page.
 /// Publishes the begin epoch every few pages (R9), and is idle on return. Returns ok or

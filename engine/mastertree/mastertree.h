@@ -31,13 +31,12 @@ class MasterTree {
   /// Copies at most `capacity` bytes of the payload. Sets `payload_bytes` to its whole length.
   Status get(Transaction& txn, Bytes key, void* out, uint32_t capacity,
              uint32_t& payload_bytes) const;
-  /// As above, and sets `seen` to the record's version, without a pending write of this
-  /// transaction.
+  /// Also sets `seen` to the record's version, which ignores a pending write of this transaction.
   Status get(Transaction& txn, Bytes key, void* out, uint32_t capacity, uint32_t& payload_bytes,
              Vid& seen) const;
   /// Reads bytes [offset, offset+count). Returns out_of_range if the payload is shorter.
   Status get_range(Transaction& txn, Bytes key, uint32_t offset, uint32_t count, void* out) const;
-  /// As get, and sets `ref` to the record's place, for `update` and `erase`.
+  /// Does the same as `get`, and sets `ref` to the record's place, for `update` and `erase`.
   Status get_for_update(Transaction& txn, Bytes key, void* out, uint32_t capacity,
                         uint32_t& payload_bytes, RecordRef& ref) const;
   /// Writes one outcome per key to `results`. Payload i is at `out + i * stride`, at most `stride`

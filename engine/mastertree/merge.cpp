@@ -165,7 +165,7 @@ class Merge {
   void publish_parent(const InteriorPage* successor) {
     mark_moved(parent_);
     parent_->set_twins(successor->self(), successor->self(), parent_->low);
-    // Same range: the snapshot word stays (R44).
+    // The successor has the same range, so the snapshot word is kept (R44).
     link_.pointer->volatile_word.store(successor->self().word(), std::memory_order_release);
   }
 

@@ -26,7 +26,7 @@ TreePage* child_for(const WorkerContext& worker, TreePage* page, uint64_t slice)
   return tree_page(worker.view().resolve(word.thawed()));
 }
 
-/// The descent of one key, as far as it goes without waiting for memory.
+/// The descent of one key, in steps that do not wait for memory.
 struct Way {
   uint64_t slice = 0;
   TreePage* page = nullptr;  // null: given up

@@ -145,7 +145,7 @@ Status make_pending(Transaction& txn, BorderPage* page, TreeRecord* record) {
   return status == Status::ok ? cover_absence(txn, &record->head, pending) : status;
 }
 
-/// Returns whether an insert may write to the record as it is.
+/// Returns whether an insert may use the record without a change of the page.
 bool is_ready(const TreeRecord* record, uint32_t payload_bytes) {
   return record->capacity >= payload_bytes && !record->head.load_acquire().is_stable_tombstone();
 }

@@ -1,5 +1,5 @@
 // Reads a Master-tree in a snapshot. Its pages are immutable, so there are no versions, twins or
-// retries. Also the operations of transactions that read a snapshot (R18).
+// retries. This header also has the operations of transactions that read a snapshot (R18).
 #pragma once
 
 #include <cstdint>
@@ -55,7 +55,7 @@ class SnapshotTreeAccess {
 
   /// As read_tree_record. `request.seen` is 0 for a record that only this transaction has written.
   Status read(Bytes key, TreeRead& request) { return check_and_read(key, request, false); }
-  /// As read, for a record that will be written. May return read_only_transaction.
+  /// Does the same as `read`, for a record that will be written. May return read_only_transaction.
   Status read_for_write(Bytes key, TreeRead& request) { return check_and_read(key, request, true); }
 
   Status insert(Bytes key, Bytes payload);

@@ -29,7 +29,8 @@ struct TreePath {
 /// or is being replaced. A descent has adopted it meanwhile, or will.
 bool find_path(WorkerContext& worker, const Link& root, uint64_t slice, TreePath& path);
 
-/// As find_path, but adopts moved pages on the path, and retries a bounded number of times.
+/// Does the same as `find_path`, but adopts moved pages on the path, and retries a bounded number
+/// of times.
 bool reach_path(WorkerContext& worker, StorageControl& storage, const Link& root, uint64_t slice,
                 TreePath& path);
 

@@ -28,7 +28,7 @@ std::string discarded_directory(const std::string& directory, uint32_t number) {
   return path_in(directory, fmt::format("discarded-{}", number));
 }
 
-/// As `rename`, but refuses to overwrite an existing file.
+/// Renames a file, but refuses to overwrite an existing one.
 Result<void> move_file(FileSystem& file_system, const std::string& from, const std::string& to) {
   CHECK(from != to);
   ATOLL_ASSIGN(const bool exists, file_system.exists(to));
@@ -147,7 +147,7 @@ bool moves_before_savepoint(const std::string& name) {
 }
 
 /// Returns true if there is anything to move. A `savepoint.new` of an interrupted start does not
-/// count: it stays, and the next start overwrites it.
+/// count: it is not moved, and the next start overwrites it.
 Result<bool> holds_files(FileSystem& file_system, const std::string& data_dir,
                          const std::vector<std::string>& configured) {
   ATOLL_ASSIGN(auto names, names_in(file_system, coordinator_directory(data_dir)));

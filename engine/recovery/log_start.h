@@ -97,8 +97,8 @@ Result<void> store_cut(FileSystem& file_system, const std::string& data_dir, Log
 Result<void> begin_incarnation(FileSystem& file_system, const std::string& data_dir,
                                LogStart& start, std::vector<LoggerPlace> loggers);
 
-/// Stores the durable epoch of the running incarnation in the savepoint at an orderly stop. Then a
-/// start can tell even damage to the very last epoch from a torn tail. REQUIRES: begin_incarnation
+/// Stores the durable epoch of the running incarnation in the savepoint at an orderly stop. A start
+/// can then distinguish even damage to the last epoch from a torn tail. REQUIRES: begin_incarnation
 /// has returned; the loggers have closed this epoch and write no more.
 Result<void> store_durable_epoch(FileSystem& file_system, const std::string& data_dir,
                                  LogStart& start, uint64_t durable_epoch);

@@ -28,7 +28,7 @@ struct RetentionView {
   std::set<std::string> directories;
   std::array<SavepointSlot, 2> slots;
   /// Snapshots that memory refers to: by the snapshot words of volatile pages, or because a
-  /// transaction may still read a published one. They stay, with all files that they refer to.
+  /// transaction may still read a published one. They are kept, with all files that they refer to.
   std::set<uint32_t> in_use;
 };
 
@@ -51,8 +51,8 @@ Result<std::vector<std::string>> deletable_snapshots(FileSystem& file_system,
 /// discarded-<aside> instead. The result is durable on return. After a crash during the call the
 /// next call, or the next start, can continue.
 /// Error: code corruption if metadata cannot be read. If it is that of the newest snapshot, nothing
-/// is deleted. If it is that of a pinned or kept one, or of one in use, logs are deleted all the
-/// same.
+/// is deleted. If it is that of a pinned or kept snapshot, or of one in use, the function still
+/// deletes logs.
 Result<std::vector<std::string>> delete_unneeded(FileSystem& file_system,
                                                  const std::string& data_dir, Savepoint& savepoint,
                                                  const std::set<std::string>& directories,

@@ -6,9 +6,9 @@
 //   <directory>/discarded-<n>/...                files that were moved aside
 //   data_dir/salvage-<n>.json                    report: what was omitted
 //
-// The mark stays until all files are moved, so a start after a crash continues the salvage. That
-// start no longer finds the damage that the first one has omitted. Therefore the report is written
-// before each step that stores data without the damage, and it keeps its entries.
+// The mark is removed after all files are moved, so a start after a crash continues the salvage.
+// That start no longer finds the damage that the first one has omitted. Therefore the report is
+// written before each step that stores data without the damage, and it keeps its entries.
 // REQUIRES for all functions: the lock of the data directory is held.
 #pragma once
 
@@ -45,7 +45,7 @@ Result<void> write_salvage_report(FileSystem& file_system, const std::string& da
                                   uint32_t number, const std::string& report);
 
 /// Removes the mark of a salvage that was refused before it stored anything, so that later starts
-/// are not salvages. A salvage with a report may have stored something: it stays in progress.
+/// are not salvages. A salvage with a report may have stored data, so its mark is kept.
 Result<void> give_up_salvage(FileSystem& file_system, const std::string& data_dir, uint32_t number);
 
 /// Removes the mark, so the salvage is over. REQUIRES: the report is complete.

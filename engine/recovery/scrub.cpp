@@ -20,7 +20,8 @@ namespace {
 /// 256 KiB per read.
 constexpr uint32_t kScrubPages = 64;
 
-/// Adds what a damaged page says about itself, if its own pointer is right.
+/// Adds the storage and range from the header of a damaged page, if the header has the right
+/// pointer.
 void describe(const PageHeader& page, SnapshotPointer self, ScrubDamage& damage) {
   if (page.self != self.word()) return;
   damage.storage = page.storage_id;

@@ -19,7 +19,7 @@ struct ScrubDamage {
   std::string path;
   uint64_t offset = 0;   // in bytes
   uint32_t storage = 0;  // 0: unknown
-  std::string range;     // keys or records, as far as known; text for people
+  std::string range;     // range of keys or records if it is known, as human-readable text
   std::string reason;
 
   bool operator==(const ScrubDamage&) const = default;

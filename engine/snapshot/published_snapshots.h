@@ -4,8 +4,8 @@
 // thread that withdraws a snapshot removes it from the table before it reads the slots. All these
 // accesses are seq_cst. So either the worker does not find the snapshot, or the withdrawing thread
 // sees that it is in use:
-// * its SnapshotView stays until no slot of this node names it (`collect` runs on every change);
-// * its files stay until no slot of any node names it. The coordinator asks all nodes to withdraw
+// * its SnapshotView exists until no slot of this node names it (`collect` runs on every change);
+// * its files exist until no slot of any node names it. The coordinator asks all nodes to withdraw
 //   the snapshot, then calls snapshots_in_use. It deletes the files that neither this set nor
 //   anything else needs.
 //

@@ -361,7 +361,7 @@ void SnapshotCache::list(uint32_t frame, SnapshotPointer pointer, uint8_t bits) 
   DCHECK(page_at(frame)->self == pointer.word());
   frame_states_[frame].pointer = pointer.word();
   // The reference bit is not set yet, so a scan of pages that are used once does not evict pages in
-  // use. Release: the page is complete for a reader that comes by a hint.
+  // use. Release: the page is complete for a reader that finds it through a hint.
   state_bits_[frame].store(kListed | bits, std::memory_order_release);
   const uint64_t hash = SnapshotCache::hash(pointer.word());
   Bucket& bucket = bucket_of(hash);

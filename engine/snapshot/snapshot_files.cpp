@@ -154,11 +154,11 @@ const SnapshotFiles::OpenFile* SnapshotFiles::find(SnapshotPointer page) const {
 Result<uint32_t> SnapshotFiles::read_ahead(SnapshotPointer first, uint32_t most,
                                            std::byte* into) const {
   DCHECK(most != 0);
-  // Most callers want one page, and read_run looks the file up anyway.
+  // Skips the check for one page, the usual case, because read_run looks the file up as well.
   const uint64_t there = most > 1 ? pages_from(first) : 1;
   const auto count = static_cast<uint32_t>(std::min<uint64_t>(most, there));
   if (count > 1 && read_run(first, count, into)) return count;
-  // Which of the later pages is damaged matters only when it is wanted.
+  // Reads only the first page. Damage to a later page is reported when that page is requested.
   ATOLL_TRY(read_run(first, 1, into));
   return 1;
 }
@@ -213,7 +213,7 @@ Result<void> SnapshotFiles::read_run(SnapshotPointer first, uint32_t count, std:
   for (uint32_t i = 0; i < count; ++i) {
     const auto self = SnapshotPointer::make(first.snapshot(), first.node(), first.page() + i);
     const auto& page = *reinterpret_cast<const PageHeader*>(into + i * kPageBytes);
-    // Cheap for good pages: an empty text allocates no memory.
+    // This costs little for an intact page, because an empty text allocates no memory.
     const std::string defect = defect_of(page, self);
     if (!defect.empty()) return damaged_page(file.path(), self, defect);
   }

@@ -36,7 +36,7 @@ inline bool by_record(const WriteEntry& left, const WriteEntry& right) {
   return left.record < right.record;
 }
 
-/// Array records have no header besides RecordHead; Master-tree records have one.
+/// Array records have only a RecordHead; Master-tree records have a header after it.
 inline constexpr uint16_t kArrayPayloadAt = sizeof(RecordHead);
 inline bool is_array_write(const WriteEntry& entry) { return entry.payload_at == kArrayPayloadAt; }
 

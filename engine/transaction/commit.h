@@ -23,7 +23,8 @@ class CommitProtocol {
   Status commit_writes();
   /// Verifies only. Sets the epoch that the reply to the client depends on (R19).
   ATOLL_STEP Status commit_read_only();
-  /// Verifies the reads of a transaction that discards its writes (R20). They leave its sets.
+  /// Verifies the reads of a transaction that discards its writes (R20). Removes the writes from
+  /// its sets.
   ATOLL_STEP Status verify_user_abort();
 
  protected:
@@ -133,7 +134,7 @@ class CommitProtocol {
   Vid vid_;
 };
 
-/// Runs the protocol once. In the engine for tests, the mutants may change its steps.
+/// Runs the protocol once. In the test build, mutants may change its steps.
 #ifdef ATOLL_MUTANTS
 Status run_protocol(Transaction& txn, Status (CommitProtocol::*way)());
 #else

@@ -18,12 +18,12 @@ namespace atolldb {
 /// page version, and the range if it was not known.
 class PageMemo {
  public:
-  /// Slices [low, last] are in the page, as far as known without a load from the page.
+  /// Slices [low, last] are known to be in the page, without a load from the page.
   struct Range {
     uint64_t low = 0;
     uint64_t last = ~uint64_t{0};
     bool is_known() const { return (low | ~last) != 0; }  // not all slices
-    /// Without a branch, because the outcome is unpredictable.
+    /// The test has no branch, because the outcome is unpredictable.
     bool contains(uint64_t slice) const {
       return (static_cast<int>(low <= slice) & static_cast<int>(slice <= last)) != 0;
     }

@@ -55,11 +55,10 @@ class SnapshotWait {
 /// Executes hints (compaction, merging), a bounded number. `run` calls it between transactions.
 void run_hints(Transaction& transaction);
 
-/// Runs `body(transaction)` and commits if it returns ok. For user_abort, procedure_failed or
-/// another answer that is no abort (for example not_found) it rolls back and returns that status.
-/// The body must return abort statuses of engine calls unchanged. Retries until `deadline_epoch`.
-/// Waits for pages that snapshots free, and for the first snapshot. Returns ok only after the
-/// commit.
+/// Runs `body(transaction)` and commits if it returns ok. If the body returns user_abort,
+/// procedure_failed or a result such as not_found, it rolls back and returns that status. The body
+/// must return abort statuses of engine calls unchanged. Retries until `deadline_epoch`. Waits for
+/// pages that snapshots free, and for the first snapshot. Returns ok only after the commit.
 template <typename Body>
 Status run(Transaction& transaction, Backoff& backoff, uint64_t deadline_epoch, Body&& body,
            TransactionMode mode = {}) {
@@ -69,7 +68,7 @@ Status run(Transaction& transaction, Backoff& backoff, uint64_t deadline_epoch, 
     if (attempt != 0) backoff.wait(attempt);
     Status status = transaction.begin(deadline_epoch, mode);
     if (status == Status::snapshot_not_found && mode.snapshot == 0) [[unlikely]] {
-      // At most once: a published snapshot stays, or a newer one replaces it.
+      // The loop waits at most once: after that there is always a published snapshot.
       if (!std::exchange(may_wait_for_snapshot, false)) return status;
       WorkerContext& own = transaction.worker();
       // If the cluster has failed, the next `begin` returns that.

@@ -26,13 +26,14 @@ class StorageHandle {
     const Status status = txn.check();
     return status == Status::ok ? check_storage() : status;
   }
-  /// As `check`, for an operation that continues in volatile pages: Transaction::check_volatile. If
-  /// it returns another status, the caller tests whether the transaction reads a snapshot.
+  /// Does the same as `check`, with Transaction::check_volatile, for an operation that continues in
+  /// volatile pages. If it returns another status, the caller tests whether the transaction reads a
+  /// snapshot.
   Status check_volatile(const Transaction& txn) const {
     const Status status = txn.check_volatile();
     return status == Status::ok ? check_storage() : status;
   }
-  /// As `check`, for an operation of a transaction that reads a snapshot.
+  /// Does the same as `check`, for a transaction that reads a snapshot.
   Status check_snapshot(Transaction& txn, bool writes) const {
     const Status status = txn.check_snapshot(writes);
     return status == Status::ok ? check_storage() : status;

@@ -80,7 +80,7 @@ inline uint64_t identity_of(uint32_t storage_id, std::span<const std::byte> key)
   return hash ^ (hash >> 29);
 }
 
-/// As above, for a record of an array.
+/// Returns the hash of a record of an array.
 inline uint64_t identity_of(uint32_t storage_id, uint64_t index) {
   constexpr uint64_t kMultiplier = 0x9e3779b97f4a7c15ull;
   const uint64_t hash = (index ^ (uint64_t{storage_id} + 1) << 40) * kMultiplier;
@@ -111,8 +111,8 @@ class Transaction {
 
   bool is_active() const { return state_ != State::idle; }
   bool is_read_only() const { return writes_size_ == 0 && appends_.empty(); }
-  /// After a commit that returned ok: the epoch that must be durable before the answer is
-  /// acknowledged (R19 for read-only ones).
+  /// Returns the epoch that must be durable before the answer is acknowledged; for read-only
+  /// transactions see R19. REQUIRES: `commit` returned ok.
   uint64_t commit_epoch() const { return commit_epoch_; }
   /// VID of this worker's latest commit that wrote records.
   Vid last_vid() const { return last_vid_; }
@@ -126,9 +126,9 @@ class Transaction {
     if (is_past_deadline()) return Status::deadline_exceeded;
     return is_active() ? Status::ok : Status::invalid_argument;
   }
-  /// As `check`, for an operation that continues in volatile pages. It also fails for a transaction
-  /// that reads a snapshot, which takes a path of its own. So the usual transaction needs only one
-  /// test.
+  /// Does the same as `check`, for an operation that continues in volatile pages. It also fails if
+  /// the transaction reads a snapshot, because such transactions have their own path. So a
+  /// serializable transaction needs only one test.
   Status check_volatile() const {
     if (is_past_deadline()) return Status::deadline_exceeded;
     return may_read_volatile() ? Status::ok : Status::invalid_argument;
@@ -136,8 +136,8 @@ class Transaction {
   bool is_serializable() const { return state_ == State::serializable; }
   /// The snapshot that the transaction reads, or null.
   const SnapshotView* snapshot() const { return snapshot_; }
-  /// As `check`, for the storages' snapshot paths. If the operation `writes` and the transaction is
-  /// snapshot_read_only, returns read_only_transaction.
+  /// Does the same as `check`, for the snapshot paths of storages. If the operation `writes` and
+  /// the transaction is snapshot_read_only, returns read_only_transaction.
   Status check_snapshot(bool writes);
 
   /// Reads bytes [offset, offset+count) of the payload into `out` consistently. Applies own pending
@@ -148,9 +148,9 @@ class Transaction {
   /// erased the record. `key`: as for find_write.
   Status read(const RecordRef& ref, uint32_t offset, uint32_t count, void* out, Vid& seen,
               std::span<const std::byte> key = {});
-  /// As `read`, for a record of an array, which always exists and never moves. Returns
-  /// read_conflict if its page was dropped since the record was found (R8). Inline, so that a copy
-  /// of constant size becomes a few moves.
+  /// Does the same as `read`, for a record of an array, which always exists and never moves.
+  /// Returns read_conflict if its page was dropped since the record was found (R8). Inline, so that
+  /// a copy of constant size becomes a few moves.
   Status read_existing(const RecordRef& ref, uint32_t offset, uint32_t count, void* out) {
     DCHECK(ref.record != nullptr && ref.payload_at == kArrayPayloadAt);
     DCHECK(offset + uint64_t{count} <= ref.payload_bytes);
@@ -211,7 +211,7 @@ class Transaction {
     const auto bit = static_cast<uint32_t>(ref.identity >> 56);
     return ((filter_[bit >> 6] >> (bit & 63)) & 1) != 0 ? find_write_slow(ref, key) : nullptr;
   }
-  /// As above, for a record of a Master-tree that may have no place.
+  /// Does the same for a record of a Master-tree that may have no place.
   WriteEntry* find_write(uint32_t storage_id, std::span<const std::byte> key) {
     if (plans_no_write()) return nullptr;  // saves the hash computation
     RecordRef ref;
@@ -344,8 +344,8 @@ class Transaction {
   void clear();
   /// Makes the transaction inactive.
   void end();
-  /// Marks the sets as incomplete. So this attempt can neither commit nor report a user abort,
-  /// whatever the procedure does with `reason` (R20).
+  /// Marks the sets as incomplete. So this attempt can neither commit nor report a user abort, even
+  /// if the procedure ignores `reason` (R20).
   Status fail(Status reason) {
     DCHECK(is_abort(reason));
     broken_ = reason;

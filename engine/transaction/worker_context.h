@@ -103,11 +103,11 @@ class WorkerContext {
   /// Ends the cache round at the end of an engine call that has read snapshot pages (R57).
   /// REQUIRES: use_snapshots was called.
   void leave_snapshots() { snapshots_->leave_call(); }
-  /// The thread's current work must end at this epoch (R20). kMaxEpoch: no limit.
+  /// Sets the epoch at which the thread's current work must end (R20). kMaxEpoch: no limit.
   void set_deadline(uint64_t epoch) { frame_wait_.deadline_epoch = epoch; }
   uint64_t deadline_epoch() const { return frame_wait_.deadline_epoch; }
-  /// The thread runs transactions, so it may wait only kFramePatience for a frame of the cache;
-  /// `run` retries the transaction then.
+  /// Limits each wait for a frame of the cache to kFramePatience, because the thread runs
+  /// transactions. After that time `run` retries the transaction.
   void be_impatient() { frame_wait_.patience = kFramePatience; }
   uint32_t first_system_block() const { return first_system_block_; }
 

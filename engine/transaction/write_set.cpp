@@ -320,7 +320,7 @@ Status Transaction::materialize_increment(RecordRef ref, WriteEntry& entry, cons
 
 Status Transaction::overlay(const RecordRef& ref, WriteEntry& entry, Vid seen, uint32_t offset,
                             uint32_t count, void* out) {
-  // Only updates and increments need the record below them; for inserts and erases the log record
+  // Updates and increments apply to a record that must exist; for inserts and erases the log record
   // is enough. If the record is deleted, there is no value to apply the write to.
   if (seen.is_deleted() && log_of(entry).type != LogType::insert) return Status::write_conflict;
   if (entry.increment != 0) {
