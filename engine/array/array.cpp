@@ -31,7 +31,7 @@ Status add_page(Transaction& txn, DualPointer& pointer, VolatilePointer seen, Pa
   page->level = level;
   page->storage_id = storage_id;
   page->last_modifier.store(static_cast<uint16_t>(worker.node()), std::memory_order_relaxed);
-  // If it fails, the caller uses the page of the worker that won.
+  // If the installation fails, the caller uses the page that another worker has installed.
   uint64_t word = seen.word();
   if (!install_page(pointer.volatile_word, word, page->self)) worker.pages().give_back(page);
   return Status::ok;
@@ -281,7 +281,7 @@ Status Array::read_whole(Transaction& txn, uint64_t index, Whole& record) const 
   return status == Status::ok ? get(txn, index, record.data()) : status;
 }
 
-/// A transaction that reads a snapshot writes whole records.
+/// Plans a write of the whole record, for a transaction that reads a snapshot.
 Status Array::write_whole(Transaction& txn, uint64_t index, const Whole& record) const {
   RecordRef ref;
   const Status status = find_by_descent(txn, index, true, ref);

@@ -138,7 +138,7 @@ class Array {
   Place place_of(WorkerContext& worker, const ArrayInterior* top, uint64_t index) const;
   ArrayInterior* top_page(WorkerContext& worker) const;
   uint64_t leaf_of(uint64_t index) const;
-  /// As ref_of, for the page that `leaf` leads to. Also counts the use of the page.
+  /// Does the same as `ref_of`, for the page that `leaf` leads to, and counts the use of the page.
   RecordRef resolve_and_count(WorkerContext& worker, VolatilePointer leaf, uint32_t slot,
                               uint64_t index) const;
   RecordRef ref_of(VolatilePointer leaf, PageHeader* page, uint32_t slot, uint64_t index) const;

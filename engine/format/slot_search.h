@@ -86,7 +86,7 @@ inline uint32_t stride_begin(const uint64_t* guide, uint32_t count, uint64_t bou
   return kSearchStride * count_in_stride(guide, guides, bound);
 }
 
-/// As the overload above, but the guide saves cache lines.
+/// Does the same as the overload above, but the guide saves cache lines.
 inline uint32_t count_at_or_below(const uint64_t* values, const uint64_t* guide, uint32_t count,
                                   uint64_t bound) {
   const uint32_t at = stride_begin(guide, count, bound);

@@ -72,7 +72,7 @@ struct SnapshotPlan {
   /// files.
   bool rewrites = false;
   /// Data of the base that cannot be read is omitted, so it is lost. Otherwise these ranges stay
-  /// unreadable, and their log records are held (R56). Only together with `rewrites`.
+  /// unreadable, and their log records are held (R56). Requires `rewrites`.
   bool salvages = false;
   ClusterUuid cluster_uuid = {};
   // Ascending ids. Records of other storages are ignored, because these were dropped.

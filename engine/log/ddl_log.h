@@ -63,7 +63,7 @@ class DdlLog {
   const std::vector<DdlRecord>& records() const { return content_.records; }
   const std::string& torn() const { return content_.torn; }
 
-  /// The record is durable when it returns. After an error every call returns that error.
+  /// Appends a record, which is durable on return. After an error every call returns that error.
   Result<void> append(const DdlRecord& record);
 
  private:

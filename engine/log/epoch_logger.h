@@ -46,7 +46,7 @@ class EpochLogger {
   /// it is busy. See LogWriter.
   bool wants_next_file() const { return writer_.wants_next_file(); }
   bool needs_next_file_soon() const { return writer_.needs_next_file_soon(); }
-  /// Bytes that fit into the current file
+  /// Returns the bytes that still fit into the current file.
   uint64_t bytes_left() const { return writer_.bytes_left(); }
   const LogWriterCounters& counters() const { return writer_.counters(); }
 

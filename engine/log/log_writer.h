@@ -77,13 +77,13 @@ class LogWriter {
   /// nothing on disk, the writer continues in the current file, and the caller may try again. Any
   /// other error is final.
   Result<void> prepare_next_file();
-  /// Bytes that fit into the current file
+  /// Returns the bytes that still fit into the current file.
   uint64_t bytes_left() const {
     CHECK(position_ <= blocks_per_file_);
     return (blocks_per_file_ - position_) * kLogBlockBytes;
   }
 
-  /// The last epoch that is closed and durable here, or start epoch - 1 before the first.
+  /// Returns the last epoch that is closed and durable here, or start epoch - 1 before the first.
   uint64_t last_closed_epoch() const { return closed_epoch_; }
   const LogWriterCounters& counters() const { return counters_; }
 

@@ -126,7 +126,7 @@ Result<std::array<SavepointSlot, 2>> read_savepoint_slots(FileSystem& file_syste
 Result<std::optional<SavepointRead>> read_savepoint(FileSystem& file_system,
                                                     const std::string& data_dir);
 
-/// As above, for a file at `path`.
+/// Does the same for a file at `path`.
 Result<std::optional<SavepointRead>> read_savepoint_file(FileSystem& file_system,
                                                          const std::string& path);
 

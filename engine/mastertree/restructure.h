@@ -24,7 +24,7 @@ struct RestructureRequest {
   /// This record gets at least `grow_capacity` bytes of payload, if not null.
   const TreeRecord* grow = nullptr;
   uint32_t grow_capacity = 0;
-  /// Only remove tombstones: there is exactly one successor.
+  /// If true, only removes tombstones, so there is exactly one successor.
   bool compaction_only = false;
 };
 

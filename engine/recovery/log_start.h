@@ -54,9 +54,9 @@ struct LogStart {
   std::vector<std::string> left_out;  // Damage::left_out: what was omitted, and why
 };
 
-/// Reads savepoint, DDL log, logs and snapshot metadata, and decides what the start uses.
-/// `directories`: all directories that the nodes are configured to have; those of the savepoint are
-/// known.
+/// Reads savepoint, DDL log, logs and snapshot metadata, and decides which of them the start uses.
+/// `directories`: all configured directories of the nodes. The function adds those that the
+/// savepoint names.
 ///
 /// Error code corruption: names file, offset and reason, for files of the snapshot, too. The
 /// function checks that each snapshot file is there with all its pages; readers verify the content

@@ -60,7 +60,7 @@ Status copy_up(Transaction& txn, DualPointer& pointer, const DualPointer::View& 
   page->is_snapshot = 0;
   page->check = 0;
   page->last_modifier.store(static_cast<uint16_t>(worker.node()), std::memory_order_relaxed);
-  // If it fails, the worker uses the page of the winner.
+  // If the installation fails, the worker uses the page that another worker has installed.
   uint64_t word = view.page.word();
   if (!install_page(pointer.volatile_word, word, self)) worker.pages().give_back(page);
   return Status::ok;
