@@ -31,7 +31,8 @@ struct CpuTime {
   }
 };
 
-/// Does the steps of a coordinator and its logger up to the first commit.
+/// A data directory that is ready for the first commit. It takes the steps of a coordinator and its
+/// logger up to there.
 class Begun {
  public:
   static Result<Begun> begin(FileSystem& coordinator, FileSystem& log, const Options& options,
@@ -142,7 +143,8 @@ Result<Report> replay(const Recording& recording, const Options& options,
          logger.counters().bytes + options.epoch_bytes <= options.most_bytes) {
     if ((report.is_interrupted = is_interrupted())) break;
     const uint64_t records = workers.commit(epoch, blocks);
-    // Does the coordinator's part: the epoch is over; afterwards it is durable (R26, R29).
+    // In place of the coordinator: ends the epoch before the logger closes it, and declares it
+    // durable afterwards (R26, R29).
     epochs.current.store(epoch + 1, std::memory_order_seq_cst);
     ATOLL_TRY(close_epoch(logger, workers, files, epoch, records, work));
     epochs.durable.store(epoch, std::memory_order_release);

@@ -33,7 +33,7 @@ size_t snapshots_in(const SnapshotMetadata& metadata) {
 class Attempt {
  public:
   explicit Attempt(SnapshotMetrics& metrics) : metrics_(metrics) {
-    // Relaxed, as below: metrics.
+    // Relaxed, here and below, because these words are metrics.
     metrics_.is_taking.store(true, std::memory_order_relaxed);
   }
   Attempt(const Attempt&) = delete;
@@ -127,7 +127,8 @@ Result<void> SnapshotManager::store_savepoint(const SnapshotTask& task,
   CHECK(snapshot.id == task.snapshot && snapshot.epoch == task.epoch);
   Result<void> stored;
   if (task.salvages) {
-    // The next attempt finds no damage in the new snapshot.
+    // Reports the omitted data first. Once the snapshot is stored, a repeated salvage would find no
+    // damage.
     const auto reported = durable_->report_salvage(salvaged());
     if (!reported) stored = std::unexpected(reported.error());
   }

@@ -26,8 +26,8 @@ namespace atolldb {
 #define CHECK(expression) \
   ((expression) ? static_cast<void>(0) : ::atolldb::check_failed(#expression, __FILE__, __LINE__))
 
-/// As CHECK, in debug and sanitizer builds only. The engine for mutant tests has none, because a
-/// mutant breaks an invariant and its test shows the consequence.
+/// Does the same as CHECK, in debug and sanitizer builds only. The engine for mutant tests has
+/// none, because a mutant breaks an invariant and its test shows the consequence.
 #if defined(ATOLL_DCHECK) && !defined(ATOLL_MUTANTS)
 #define DCHECK(expression) CHECK(expression)
 #else

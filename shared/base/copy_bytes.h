@@ -26,8 +26,8 @@ inline void copy_two(void* to, const void* from, size_t bytes) {
 }
 }  // namespace detail
 
-/// As std::memcpy, but without a call for up to 64 bytes. A transaction makes some hundred copies,
-/// most of a few words. `bytes` may be 0.
+/// Does the same as std::memcpy, but without a call for up to 64 bytes. A transaction makes some
+/// hundred copies, most of a few words. `bytes` may be 0.
 inline void copy_bytes(void* to, const void* from, size_t bytes) {
   DCHECK(bytes == 0 || (to != nullptr && from != nullptr));
   if (bytes >= 16) {

@@ -34,23 +34,23 @@ enum class [[nodiscard]] Status : uint8_t {
   deadline_exceeded,
   procedure_failed,
   cluster_failed,
-  /// For a session's request: rejected before it was run, because the cluster starts or stops, or a
-  /// limit of requests in flight is reached. Trying again later is safe.
+  /// A session's request was rejected before it ran, because the cluster starts or stops, or a
+  /// limit of requests in flight is reached. A later retry is safe.
   unavailable,
-  /// For a session's request: the cluster failed while the request was in flight. It may have
-  /// committed durably, or may be lost (R41). The client must read the data to find out.
+  /// The cluster failed while a session's request was in flight. It may have committed durably, or
+  /// may be lost (R41). The client must read the data to find out.
   outcome_unknown,
   /// A page of a snapshot cannot be read, or is damaged. The log says which page.
   snapshot_unreadable,
   /// There is no snapshot yet, or no readable one with that id.
   snapshot_not_found,
-  /// With `snapshot` isolation: a record to be written has changed since the snapshot. Trying again
-  /// helps only after a later snapshot has been taken.
+  /// A transaction with `snapshot` isolation was to write a record that has changed since the
+  /// snapshot. A retry helps only after a later snapshot has been taken.
   snapshot_conflict,
   /// The transaction may only read, and a call tried to write.
   read_only_transaction,
-  /// For a request: rejected before it was run, because the cluster is recovering. Until recovery
-  /// ends, only snapshot_read_only transactions run. Trying again later is safe.
+  /// A request was rejected before it ran, because the cluster is recovering. Until recovery ends,
+  /// only snapshot_read_only transactions run. A later retry is safe.
   recovering,
   count_,
 };

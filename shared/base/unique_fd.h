@@ -39,8 +39,8 @@ class UniqueFd {
 };
 
 /// Repeats `call`, which returns like a system call, until it is not interrupted. Returns its
-/// result: -1 and errno (never EINTR) on failure. Not for calls with a timeout, which would have to
-/// shrink.
+/// result: -1 and errno (never EINTR) on failure. Do not use it for a call with a timeout, because
+/// the timeout would not shrink.
 template <typename Call>
 auto uninterrupted(Call&& call) {
   for (;;) {
@@ -54,7 +54,7 @@ auto uninterrupted(Call&& call) {
 /// between its opening and its reading. Streams throw then.
 std::string file_text(const std::string& path);
 
-/// The same, from the position of an open file on.
+/// Returns the rest of an open file, from its position on.
 std::string file_text(int file);
 
 }  // namespace atolldb

@@ -320,7 +320,7 @@ std::optional<SessionReply> SessionClient::wait_for(SessionTicket ticket,
     run(ready);
     if (reply) return reply;
     if (Clock::now() >= until) {
-      // After the end of the session every reply has arrived, at worst as unknown.
+      // After the end of the session every request has a reply, which may be outcome_unknown.
       if (!notice_end(ready)) return std::nullopt;
       run(ready);
     } else if (checks < kRingChecks) {

@@ -67,13 +67,13 @@ struct SessionOptions {
   std::optional<Isolation> isolation = std::nullopt;
   /// Id of the snapshot to read; 0: the latest. Only with snapshot_read_only.
   uint32_t snapshot = 0;
-  /// With kSessionSlots requests in flight: true waits until one ends, false fails with
-  /// `unavailable`.
+  /// Effect of a submission while kSessionSlots requests are in flight. True: it waits until one
+  /// ends. False: it fails with `unavailable`.
   bool waits_for_room = true;
 };
 
 /// One session with one node. It has no thread of its own: callbacks run in the threads that call
-/// it. Thread: any, also several at once.
+/// it. Thread: any; several may call at once.
 class SessionClient {
  public:
   /// Gets the reply of a request. Runs in a thread that calls `submit`, `poll`, `wait`, `wait_for`,
@@ -89,20 +89,21 @@ class SessionClient {
   /// resources if the node has kMaxSessionsPerNode sessions, or a limit of this process is reached;
   /// failed if another user owns the socket, or the node has another layout version.
   static Result<std::unique_ptr<SessionClient>> connect(const std::string& run_dir, uint32_t node);
-  /// As connect, for a cluster that is starting, perhaps after a failure (cluster.restart). Tries
-  /// until the node runs requests, for at most `patience` (then not_running), or until `gives_up`
-  /// returns true. `isolation`: that of the requests that must run; those that only read a snapshot
-  /// run already during a recovery.
+  /// Does the same as `connect`, for a cluster that is starting, perhaps after a failure
+  /// (cluster.restart). Tries until the node runs requests, for at most `patience` (then
+  /// not_running), or until `gives_up` returns true. `isolation`: that of the requests that must
+  /// run; those that only read a snapshot run already during a recovery.
   ///
   /// After the end of a session, its requests in flight have ended as outcome_unknown. A later
   /// incarnation has every commit that was acknowledged as durable.
   static Result<std::unique_ptr<SessionClient>> connect_within(
       const std::string& run_dir, uint32_t node, std::chrono::milliseconds patience,
       const std::function<bool()>& gives_up = {}, Isolation isolation = Isolation::serializable);
-  /// As connect, for the cluster of this name. REQUIRES: it uses the default run_dir.
+  /// Does the same as `connect`, for the cluster of this name. REQUIRES: it uses the default
+  /// run_dir.
   static Result<std::unique_ptr<SessionClient>> connect_by_name(const std::string& cluster,
                                                                 uint32_t node);
-  /// As connect, over a connected socket (thread mode, tests).
+  /// Does the same as `connect`, over a connected socket (thread mode, tests).
   static Result<std::unique_ptr<SessionClient>> over(UniqueFd socket);
 
   SessionClient(const SessionClient&) = delete;

@@ -166,7 +166,8 @@ struct ConfigError {
 /// Relative paths in the file are relative to its folder.
 std::expected<Config, std::vector<ConfigError>> load_config(const std::string& path,
                                                             const Machine& machine);
-/// As load_config, for a text. `file_name` appears in messages and resolves relative paths.
+/// Does the same as `load_config`, for a text. `file_name` appears in messages and resolves
+/// relative paths.
 std::expected<Config, std::vector<ConfigError>> parse_config(std::string_view text,
                                                              std::string file_name,
                                                              const Machine& machine);

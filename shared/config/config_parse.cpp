@@ -66,7 +66,7 @@ bool is_address(const std::string& text) {
          inet_pton(AF_INET6, text.c_str(), &parsed) == 1;
 }
 
-/// Only loopback addresses: others would need authentication, which does not exist yet.
+/// Accepts only loopback addresses: others would need authentication, which does not exist yet.
 bool is_endpoint(std::string_view text) {
   if (text.starts_with("ipc://")) {
     return text.size() > 7 && text[6] == '/' && !has_control_character(text);

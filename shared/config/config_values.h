@@ -50,7 +50,7 @@ std::string quote_toml(std::string_view text);
 /// Returns the candidate that is most similar to `word`, or an empty view if none is similar.
 /// Similar words differ in at most a third of their letters.
 std::string_view nearest_word(std::string_view word, std::span<const std::string_view> candidates);
-/// As above, with the maximum number of differing letters.
+/// Does the same with a given maximum number of differing letters.
 std::string_view nearest_word(std::string_view word, std::span<const std::string_view> candidates,
                               size_t max_mistakes);
 

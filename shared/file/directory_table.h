@@ -50,14 +50,14 @@ class DirectoryTable {
  private:
   std::string data_dir_;
   std::vector<DirectoryRole> entries_;
-  uint64_t last_number_ = 0;  // highest <n> of a role log-<n> ever given
+  uint64_t last_number_ = 0;  // highest <n> of all roles log-<n> that were given
   bool is_changed_ = false;
 };
 
 /// data_dir/directories
 std::string directory_table_path(const std::string& data_dir);
 
-/// Returns the path without links and dots, as far as it exists.
+/// Returns the path with links and dots resolved in the part that exists.
 std::string canonical_path(const std::string& path);
 
 }  // namespace atolldb

@@ -1,6 +1,6 @@
 // Interface of file I/O for logs, snapshots and savepoints. `make_file_system` (file_system.h)
-// makes the backends. For cold paths: errors are values that name file, offset and reason. A failed
-// sync is final: the file must not be written or synced again.
+// makes the backends. The interface is for cold paths: errors are values that name file, offset and
+// reason. A failed sync is final: the file must not be written or synced again.
 #pragma once
 
 #include <cstddef>

@@ -45,10 +45,11 @@ uint64_t total_bytes(std::span<const std::span<const std::byte>> slices);
 Result<void> check_write(const std::string& path, uint64_t size, uint64_t offset,
                          std::span<const std::span<const std::byte>> slices);
 
-/// As check_write, for the size of a new file.
+/// Does the same as `check_write`, for the size of a new file.
 Result<void> check_create(const std::string& path, uint64_t bytes);
 
-/// As check_write, for the new size of a file of `size` bytes: misaligned, or smaller than now.
+/// Does the same as `check_write`, for the new size of a file of `size` bytes: misaligned, or
+/// smaller than now.
 Result<void> check_grow(const std::string& path, uint64_t size, uint64_t bytes);
 
 /// Keeps the first failed write or sync of a file, and returns it for all later calls. After a

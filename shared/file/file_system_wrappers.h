@@ -47,9 +47,9 @@ class EmulatedNvm : public ForwardingFileSystem {
 /// nearest parent that exists.
 Result<uint64_t> free_bytes_at(const std::string& directory);
 
-/// Creates and extends files only while a given number of bytes stays free. For work that may be
-/// given up (a run of the gleaner), so that the log, which may not, finds room. Thread-safe if
-/// `free_bytes` is.
+/// Creates and extends files only while a given number of bytes stays free. It is for work that may
+/// fail, such as a run of the gleaner, so that room is left for the log, whose failure would stop
+/// the cluster. Thread-safe if `free_bytes` is.
 class ReservingFileSystem : public ForwardingFileSystem {
  public:
   using FreeBytes = std::function<Result<uint64_t>(const std::string& directory)>;

@@ -67,7 +67,7 @@ int read_blocks(SystemCalls& calls, int descriptor, uint64_t offset, std::span<s
 /// meanwhile: an interrupted sync could consume the kernel's only report of an error. Returns an
 /// errno, or 0.
 int sync_data(SystemCalls& calls, int descriptor);
-/// As sync_data, but syncs data and metadata. For directories.
+/// Does the same as `sync_data`, but syncs data and metadata. Used for directories.
 int sync_all(SystemCalls& calls, int descriptor);
 
 Result<uint64_t> size_of(int descriptor, const std::string& path);

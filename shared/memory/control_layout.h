@@ -136,7 +136,7 @@ inline uint64_t durability_lag_epochs(const EpochBlock& epochs) {
   return current > settled + kUsual ? current - settled - kUsual : 0;
 }
 
-/// As durability_lag_epochs, in microseconds.
+/// Returns durability_lag_epochs in microseconds.
 inline uint64_t durability_lag_us(const ControlSegment& control) {
   return durability_lag_epochs(control.epochs) * control.epoch_interval_us;
 }

@@ -127,7 +127,7 @@ CallEnd ControlConnection::call(const ControlFrames& request, std::chrono::milli
     if ((items[1].revents & ZMQ_POLLIN) != 0) read_events();
     // Take the answer after the events: it arrives before the end of its connection.
     if (take_answer()) return CallEnd::answered;
-    // A new connection would reach a process that replaces the first one, and does not know the
+    // A new connection would reach a process that replaces the first one and has not received the
     // request.
     if (is_broken_) return CallEnd::broken_off;
     if (is_refused_ && Clock::now() - begin >= std::min(kConnectPatience, timeout)) {

@@ -98,7 +98,7 @@ class ControlServer::Loop {
       answers.swap(shared_->answers);
     }
     for (const Shared::Answer& answer : answers) {
-      // Without waiting: a client that does not read loses only its own answers.
+      // The send does not wait: a client that does not read loses only its own answers.
       if (!socket_.send(zmq::buffer(answer.peer),
                         zmq::send_flags::sndmore | zmq::send_flags::dontwait)) {
         continue;

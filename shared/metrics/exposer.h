@@ -24,7 +24,8 @@ namespace atolldb {
 class MetricsExposer {
  public:
   static constexpr uint32_t kThreads = 8;
-  /// From the first byte of a request to its last, and for each part of a response.
+  /// Limit for the time from the first byte of a request to its last, and for each part of a
+  /// response.
   static constexpr std::chrono::milliseconds kRequestTimeout{1'000};
 
   /// Port 0 takes any free port. Returns code resources if the port is not available; the text

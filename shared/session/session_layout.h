@@ -95,7 +95,7 @@ static_assert(sizeof(SessionSlot) == 128 + 320 + SessionSlot::kDataBytes);
 static_assert(sizeof(SessionSlot) / 64 % 2 == 1);
 
 /// Ring of slot numbers from one side to the other. At most kSessionSlots are in flight, so the
-/// ring is never full for a client that keeps the rules.
+/// ring is never full unless a client violates the protocol.
 struct SlotRing {
   /// Number of entries ever put in. The writer stores it after the entry with release; the reader's
   /// acquire pairs with that.

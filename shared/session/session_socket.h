@@ -1,5 +1,5 @@
-// Unix socket of a session. It transfers the descriptors once. Then it only shows each side when
-// the other has gone.
+// Unix socket of a session. It transfers the descriptors once. After that, it only shows to each
+// side whether the other has closed it.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ Result<UniqueFd> connect_to_sessions(const std::string& path);
 /// Returns both ends of a connection within this process: the node's, the client's.
 Result<std::pair<UniqueFd, UniqueFd>> session_socket_pair();
 
-/// Never blocks. Returns false if the peer has gone.
+/// Never blocks. Returns false if the peer has closed its end.
 bool send_welcome(int socket, const SessionWelcome& welcome, const SessionDescriptors* descriptors);
 /// Waits for the welcome, at most `timeout_ms`. Checks it and the number of descriptors.
 Result<SessionDescriptors> receive_welcome(int socket, int timeout_ms);

@@ -1,5 +1,5 @@
-// Blocking on shared memory: a 32-bit word with a futex underneath (R24). All waits use it. Also a
-// mutex on such a word.
+// Blocking on shared memory: a 32-bit word with a futex underneath (R24). All waits use it. This
+// header also has a mutex on such a word.
 #pragma once
 
 #include <sched.h>

@@ -20,9 +20,9 @@ namespace atolldb {
 /// The policy is CLOCK over the pages, with one revolution per snapshot. A page whose reference bit
 /// (PageHeader::reference_bit) was set since the last revolution loses the bit and is retained
 /// (WorkerContext::count_use sets it). If this frees too few pages, the coordinator starts a second
-/// pass that spares none. The ancestors of a retained page are retained anyway, because they have a
-/// child. Pages of sequential storages are dropped in the order of appending, and never have the
-/// bit.
+/// pass that spares none. The ancestors of a retained page are also retained, because they have a
+/// volatile child. Pages of sequential storages are dropped in the order of appending, and never
+/// have the bit.
 class DropPolicy {
  public:
   DropPolicy(const ClusterView& view, const DropLimits& limits) : view_(&view), limits_(limits) {

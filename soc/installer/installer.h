@@ -49,7 +49,7 @@ class Installer {
   void start();
   /// Serves a request. Thread: any; replies are called by any thread, too.
   void handle(const ControlRequest& request, const ControlReply& reply);
-  /// Gives up the pass under way, refuses later ones, and ends the thread.
+  /// Cancels the current pass, refuses later passes, and ends the thread.
   void stop();
 
  private:

@@ -40,8 +40,8 @@ class PageVisitor : public FenceMapSource {
   Status fence_map_of(uint32_t storage_id, std::span<const std::byte> prefix,
                       const SliceRange& range, FenceMap& shape) override;
 
-  /// Frees the pages that visits have retired and whose grace is over. Returns false if some still
-  /// wait; the caller should call again after about an epoch.
+  /// Frees the pages that visits have retired and whose grace is over. Returns false if the grace
+  /// of some pages is not over; the caller should call again after about an epoch.
   bool recycle();
 
  private:

@@ -124,8 +124,8 @@ class Node {
   // return the answer. The others answer now or later, or return an error instead.
   Result<void> serve(const ControlRequest& request, const ControlReply& reply);
   Result<void> serve_snapshots(const ControlRequest& request, const ControlReply& reply);
-  /// Returns why a request of this isolation cannot run now, or nothing if it can. A job counts as
-  /// serializable.
+  /// Returns the reason why a request of this isolation cannot run now, or nothing if it can. A job
+  /// counts as serializable.
   std::optional<Refusal> refuse(Isolation isolation) const;
   /// Returns that reason as an error.
   Result<void> admit(const ControlRequest& request, Isolation isolation) const;

@@ -137,7 +137,7 @@ void Scrubber::work() {
   std::unique_lock lock(mutex_);
   while (!ends_) {
     changed_.wait(lock, [this] { return ends_ || !places_.empty(); });
-    // Also before the first cycle: a starting node has other work, and deletes files.
+    // Pauses before the first cycle, too, because a starting node has other work and deletes files.
     if (changed_.wait_for(lock, settings_.pause, [this] { return ends_; })) break;
     lock.unlock();
     run_cycle();

@@ -28,7 +28,7 @@ struct ScrubberSettings {
   uint64_t bytes_per_s = 0;  // 0: no scrub
   /// Directories whose node<k>/ may hold logs of this node.
   std::vector<std::string> log_directories;
-  /// Time between the end of a cycle and the begin of the next one.
+  /// Time between the end of a cycle and the start of the next one.
   std::chrono::milliseconds pause{60'000};
 };
 
@@ -40,7 +40,7 @@ struct FoundDamage {
   uint64_t count() const;
 };
 
-/// Progress of the cycle under way and of the last complete one.
+/// Progress of the current cycle and of the last complete one.
 struct ScrubProgress {
   uint64_t bytes_read = 0;  // since the node began
   uint64_t damaged = 0;     // pages, blocks and files: the larger of the last and the current cycle

@@ -34,7 +34,7 @@ class NodeSnapshotJob {
                   ControlReply prepared, Logger logger);
   NodeSnapshotJob(const NodeSnapshotJob&) = delete;
   NodeSnapshotJob& operator=(const NodeSnapshotJob&) = delete;
-  /// Gives the job up if it has not ended. The file of a successful job is kept.
+  /// Cancels the job if it has not ended. Keeps the file of a successful job.
   ~NodeSnapshotJob();
 
   uint32_t number() const { return work_.snapshot(); }
@@ -46,8 +46,8 @@ class NodeSnapshotJob {
   /// Gives the job up and removes its file, even if the job has succeeded. Answers {} when that is
   /// done.
   void discard(const ControlReply& reply);
-  /// As discard, but without an answer, and the file of a successful job is kept. Returns false if
-  /// the job had ended.
+  /// Does the same as `discard`, but without an answer, and keeps the file of a successful job.
+  /// Returns false if the job had ended.
   bool give_up();
   bool has_ended() const;
 

@@ -22,10 +22,11 @@ class SnapshotJobService {
   /// Returns whether this class serves the request.
   static bool serves(const ControlRequest& request) { return request.op.starts_with("glean."); }
   void handle(const ControlRequest& request, const ControlReply& reply);
-  /// Gives up the job under way. Refuses later jobs.
+  /// Cancels the current job, and refuses later jobs.
   void stop();
 
-  /// Returns the progress of all jobs so far, including the one under way. It never falls.
+  /// Returns the progress of all jobs so far, including the current one. The counters never
+  /// decrease.
   SnapshotJobProgress total() const;
   SnapshotJobPhase phase() const;
 

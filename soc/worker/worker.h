@@ -1,6 +1,6 @@
 // A worker thread, which runs transactions. It takes tasks from its own bounded queue. While idle,
-// it holds no page reference (R9) and sleeps without a time-out, once its retired pages and hints
-// are gone.
+// it holds no page reference (R9) and sleeps without a time-out, once it has no retired pages and
+// no hints.
 #pragma once
 
 #include <condition_variable>
