@@ -44,8 +44,8 @@ Result<std::unique_ptr<Cluster>> find_bench_cluster(const ClusterChoice& choice,
                                                     const bench::CommonOptions& options);
 
 /// Returns the config of the benchmark's own cluster: from the file or the defaults, with the sizes
-/// of the command line. Its data are in new folders (own_folders). Without a file its logs are,
-/// too, and `name` is its name.
+/// of the command line. Its data are in new folders (own_folders). Without a file, its logs are in
+/// new folders as well, and `name` is its name.
 Result<Config> config_of_bench_cluster(const ClusterChoice& choice, const std::string& name,
                                        const bench::CommonOptions& options);
 

@@ -28,14 +28,16 @@ struct Before {
   std::string failure;
 };
 
-/// Returns why the cluster does not answer, if the launcher records it shortly.
+/// Returns the reason why the cluster does not answer, or "" if the launcher does not record one
+/// soon.
 std::string reason_of(const Config& config, const Before& before) {
   using Clock = std::chrono::steady_clock;
   constexpr std::chrono::milliseconds kPatience{500};
   constexpr std::chrono::milliseconds kPause{10};
   const auto give_up = Clock::now() + kPatience;
   for (;;) {
-    // Checked before the note: the launcher writes the note before it ends.
+    // This check precedes the read of the note, because the launcher writes the note before it
+    // ends.
     const bool may_note = before.launcher && is_alive(*before.launcher) && Clock::now() < give_up;
     std::string failure = noted_failure(config);
     if (failure != before.failure) return failure;

@@ -25,7 +25,7 @@ struct Listed {
   uint64_t bytes = 0;
 };
 
-/// By incarnation, node, logger, directory.
+/// The logs, ordered by incarnation, node, logger and directory.
 using ListedLogs = std::map<std::tuple<uint64_t, uint32_t, uint32_t, std::string>, Listed>;
 
 Result<ListedLogs> listed_logs(FileSystem& file_system, const LogData& data) {

@@ -20,7 +20,7 @@ struct SnapshotOptions : DataOptions {
   std::string pin;             // unpin: name of the pin, or id of a snapshot
 };
 
-/// What is known of one snapshot.
+/// The known facts about one snapshot.
 struct ListedSnapshot {
   bool is_newest = false;
   bool is_kept = false;  // an older one, kept by snapshot.keep
@@ -34,7 +34,8 @@ struct ListedSnapshot {
   uint64_t bytes = 0;  // in these files
 };
 
-/// By id; includes snapshots that the savepoint names and that have no files.
+/// Returns the snapshots by id. It includes snapshots that the savepoint names and that have no
+/// files.
 Result<std::map<uint32_t, ListedSnapshot>> find_snapshots(FileSystem& file_system,
                                                           const LogData& data);
 
@@ -50,7 +51,7 @@ Result<void> take_snapshot(const ClusterChoice& choice, const SnapshotOptions& o
 /// For a running cluster. Lists the damage that its scrubs have found, and the ranges that its
 /// newest snapshot could not read.
 Result<void> list_damage(const ClusterChoice& choice, const SnapshotOptions& options);
-/// For a running cluster through its coordinator, for a dead one under the lock of its data.
+/// Each of these asks the coordinator of a running cluster, or locks the data of a dead one.
 /// Returns code already_running if --data-dir names the data of a live one.
 Result<void> pin_snapshot(const ClusterChoice& choice, const SnapshotOptions& options);
 Result<void> unpin_snapshot(const ClusterChoice& choice, const SnapshotOptions& options);

@@ -1,5 +1,6 @@
-// `atoll snapshot pin|unpin|rm`: for a running cluster through its coordinator. For a dead one
-// under the locks of its directories, each of which must be where its owner file says (R47, R50).
+// `atoll snapshot pin|unpin|rm`: the coordinator of a running cluster makes the change. For a dead
+// cluster this program makes it, under the locks of its directories. Each must be where its owner
+// file says (R47, R50).
 #include <cstdio>
 #include <filesystem>
 #include <functional>

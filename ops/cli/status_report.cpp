@@ -98,13 +98,13 @@ std::string restarts_text(const Json& status) {
                      std::max<std::time_t>(since, 0), restarts.value("last_reason", ""));
 }
 
-/// Empty if commits become durable within an epoch.
+/// Returns the lag of durability as text, or "" if commits become durable within an epoch.
 std::string lag_text(const Json& epochs) {
   const uint64_t lag_us = number(epochs, "durability_lag_us");
   return lag_us == 0 ? "" : fmt::format(" (lag {:.1f} ms)", static_cast<double>(lag_us) * 1e-3);
 }
 
-/// Empty if there is no snapshot.
+/// Returns the line about snapshots, or "" if there is no snapshot.
 std::string snapshot_text(const Json& status) {
   const Json snapshots = status.value("snapshots", Json::object());
   if (number(snapshots, "newest") == 0) return "";

@@ -58,7 +58,7 @@ class Cluster {
   /// Runs a job on all workers of all nodes and waits for its end. The outputs are ordered by node
   /// and worker.
   Result<std::vector<JobOutput>> run_job(std::string_view name, std::string_view input);
-  /// As above, with an input for each node.
+  /// Does the same with an input for each node.
   Result<std::vector<JobOutput>> run_job(std::string_view name,
                                          const std::vector<std::string>& input_of_node);
 

@@ -27,10 +27,11 @@ struct ExecPlan {
   pid_t parent = 0;
 };
 
-/// In the child, between fork and exec: async-signal-safe calls only.
+/// Runs in the child between fork and exec, so it makes only async-signal-safe calls.
 [[noreturn]] void become(const ExecPlan& plan) {
   constexpr int kCannotStart = 127;
-  // Own process group: a terminal's Ctrl-C goes to the launcher, which stops the cluster in order.
+  // The child gets its own process group. So only the launcher gets a Ctrl-C of the terminal, and
+  // stops the cluster in order.
   setpgid(0, 0);
   if (!die_with_parent(plan.parent)) _exit(kCannotStart);
   sigset_t none;
@@ -100,7 +101,8 @@ Result<Child> spawn_child(const std::string& program, const std::string& log_fil
   child.role = handover.role;
   child.node = handover.node;
   child.log_file = log_file;
-  // Not reaped yet, so it can be found even when it has ended; its start time is fixed at fork.
+  // The child is not reaped yet, so it can be found even if it has ended. Its start time is fixed
+  // at fork.
   child.id = find_process(pid).value_or(ProcessId{pid, 0});
   child.channel = std::move(channel.first);
   child.reader.emplace(child.channel.get());

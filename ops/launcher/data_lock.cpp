@@ -77,8 +77,8 @@ class DataLocker {
     directories_.configured.push_back(place.directory);
     return lock(std::move(place));
   }
-  /// Locks the other directories that the data name (R50). A missing one is left to recovery, which
-  /// knows whether it is needed.
+  /// Locks the other directories that the data name (R50). A missing directory is no error here,
+  /// because recovery checks whether it is needed.
   Result<void> lock_left() {
     ATOLL_ASSIGN(auto named, named_directories(file_system_, directories_.data_dir));
     directories_.named = std::move(named);

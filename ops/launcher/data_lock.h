@@ -41,7 +41,7 @@ class DataLock {
 /// one of them, or identity if one was moved or copied. Returns code failed if one belongs to
 /// another cluster, running or not.
 Result<std::optional<DataLock>> lock_data(const Config& config);
-/// With another file system for the directories.
+/// Does the same with another file system for the directories.
 Result<std::optional<DataLock>> lock_data(const Config& config, FileSystem& file_system,
                                           const LocateDirectory& locate = locate_directory);
 

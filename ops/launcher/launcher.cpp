@@ -339,7 +339,8 @@ void Launcher::take_line(Child& child, const std::string& line) {
     progress_.note("recovering", "reading the logs", 0, 0, Clock::now());
     if (options_.until_readable && !rest.empty()) {
       options_.waiting_fd = -1;
-      restarts_.note_running(Clock::now());  // no command waits now: a failure may restart
+      restarts_.note_running(
+          Clock::now());  // no command waits now, so a failure may cause a restart
     }
     if (options_.on_recovering) options_.on_recovering(rest);
   } else if (word == "failed:") {

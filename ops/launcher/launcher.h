@@ -28,8 +28,9 @@ namespace atolldb {
 struct LaunchOptions {
   /// Folder of atoll-coordinator and atoll-node; empty: the folder of this program.
   std::string binary_dir;
-  /// From canonical_config_file: later commands with this file find the cluster in every
-  /// environment. Empty: they find it by its run folder only.
+  /// Path of the config file, as canonical_config_file returns it. Later commands with this file
+  /// find the cluster in every environment. Empty: commands find the cluster by its run folder
+  /// only.
   std::string config_file = {};
   /// Moves the content of the data directory aside before the start.
   bool discards_data = false;
@@ -46,7 +47,8 @@ struct LaunchOptions {
   /// Called at each step of a start and twice a second during it. Thread: the launcher's. In the
   /// first start only.
   std::function<void(const StartReport&)> on_progress = {};
-  /// The waiting command returns when snapshots can be read. The start then continues without it.
+  /// If true, the waiting command returns when snapshots can be read, and the start continues
+  /// without it.
   bool until_readable = false;
   /// Used with cluster.restart = "recover".
   RestartLimits restarts = {};

@@ -34,7 +34,7 @@ std::string new_owner_id();
 /// damaged.
 Result<std::optional<DirectoryOwner>> read_owner(FileSystem& file_system,
                                                  const std::string& directory);
-/// As read_owner, for the file at `path`.
+/// Does the same as `read_owner`, for the file at `path`.
 Result<std::optional<DirectoryOwner>> read_owner_file(FileSystem& file_system,
                                                       const std::string& path);
 

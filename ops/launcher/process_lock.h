@@ -21,8 +21,8 @@ class ProcessLock {
   /// live cluster holds it.
   static Result<ProcessLock> acquire(const std::string& path, const std::string& cluster,
                                      const std::string& key);
-  /// As acquire, of the file `lock` in a directory of data. Locks the directory itself first: it
-  /// stays locked when its lock file is removed.
+  /// Does the same as `acquire`, for the file `lock` in a directory of data. Locks the directory
+  /// itself first: it stays locked when its lock file is removed.
   static Result<ProcessLock> acquire_directory(const std::string& directory,
                                                const std::string& cluster, const std::string& key);
   ProcessLock(ProcessLock&&) = default;
@@ -43,7 +43,7 @@ class ProcessLock {
 
   /// Writes the processes of the cluster: this one as its launcher, and `children`.
   Result<void> write_processes(const std::vector<ProcessId>& children);
-  /// For an orderly end: the file then lists no process.
+  /// Removes the processes from the file. Called at an orderly end.
   void forget_processes();
 
  private:

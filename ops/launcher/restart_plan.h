@@ -1,5 +1,5 @@
-// Decides whether and when a failed cluster is restarted (cluster.restart = "recover"). It knows no
-// processes and reads no clock.
+// Decides whether and when a failed cluster is restarted (cluster.restart = "recover"). It starts
+// no processes and reads no clock.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
 // Progress of a cluster's start, for people and programs that wait: step, bytes, rate and time
-// left. It knows no processes and reads no clock.
+// left. It starts no processes and reads no clock.
 #pragma once
 
 #include <chrono>

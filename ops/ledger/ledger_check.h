@@ -44,8 +44,8 @@ struct LedgerViolation {
 /// result: no transaction is in flight.
 std::vector<LedgerViolation> check_ledger(const Ledger& ledger, const LedgerState& state);
 
-/// As check_ledger, and every write of a promised transaction must be in the log. REQUIRES:
-/// `writes` is the whole log, and none of it has been deleted.
+/// Does the same as `check_ledger`, and requires every write of a promised transaction in the log.
+/// REQUIRES: `writes` is the whole log, and none of it has been deleted.
 std::vector<LedgerViolation> check_ledger_log(const Ledger& ledger,
                                               const std::vector<LedgerWrite>& writes);
 

@@ -34,7 +34,7 @@ Result<std::unique_ptr<LedgerClient>> LedgerClient::open(const LedgerClientOptio
     for (const auto& [token, transaction] : before) {
       client->next_ = std::max(client->next_, (token & kSequence) + 1);
     }
-    // A submission whose line was cut was never sent. Its token is skipped all the same.
+    // A submission whose line was cut was never sent. Its token is skipped as well.
     ++client->next_;
   }
   ATOLL_TRY(client->file_.open(options.path));

@@ -47,9 +47,9 @@ class LedgerClient {
   Result<LedgerClientCounts> run(SessionClient& session, const std::function<bool()>& stop,
                                  uint64_t max_transactions = 0);
 
-  /// As `run`, over several sessions: after the end of one it continues with the next one from
-  /// `connect`, in the cluster's next incarnation. An error of `connect` ends it, unless `stop`
-  /// returns true.
+  /// Does the same as `run` over several sessions. After the end of a session it continues with the
+  /// next one from `connect`, in the cluster's next incarnation. An error of `connect` ends it,
+  /// unless `stop` returns true.
   using Connect = std::function<Result<std::unique_ptr<SessionClient>>()>;
   Result<LedgerClientCounts> run_over_restarts(const Connect& connect,
                                                const std::function<bool()>& stop,
