@@ -22,8 +22,8 @@ struct Recording {
   }
 };
 
-/// Reads the blocks of `first_epoch` and later from the logs of a data directory, the newest `most`
-/// at most. Returns code failed if there are none, or corruption if a log is damaged.
+/// Reads the blocks of `first_epoch` and later from the logs of a data directory, and keeps the
+/// newest `most` blocks. Returns code failed if there are none, or corruption if a log is damaged.
 Result<Recording> read_recording(FileSystem& file_system, const std::string& data_dir,
                                  uint64_t first_epoch, uint64_t most);
 

@@ -11,8 +11,8 @@ namespace {
 
 /// Pause between two checks of the reasons for a snapshot.
 constexpr std::chrono::milliseconds kCheckPause{100};
-/// Shortest and longest pause between snapshots for a low pool, after one that freed almost no
-/// pages because all were in use.
+/// Shortest and longest pause between snapshots for a low pool. The taker pauses after a snapshot
+/// that freed almost no pages because all were in use.
 constexpr std::chrono::milliseconds kMinPagePause{200};
 constexpr std::chrono::seconds kMaxPagePause{10};
 constexpr const char* kPoolIsLow = "volatile pool";

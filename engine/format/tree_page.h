@@ -45,7 +45,7 @@ inline constexpr uint32_t kMinBorderSlots = 4;
 /// Records of one slice share a page, even above kMaxBorderSlots: keys of nine lengths (0 to 8
 /// bytes) and one longer key or next layer.
 inline constexpr uint32_t kMaxSlotsOfOneSlice = 10;
-/// Capacity of arrays that have an entry for each slot of any page.
+/// Upper limit of the slots of any border page, for arrays with an entry per slot.
 inline constexpr uint32_t kBorderSlotBound = kMaxBorderSlots + kMaxSlotsOfOneSlice;
 
 struct TreePage {

@@ -39,7 +39,7 @@ inline constexpr size_t kMaxListedIncarnations = 64;
 struct LoggerPlace {
   uint16_t node = 0;
   uint16_t logger = 0;    // within the node
-  std::string directory;  // node<k>/ in it has the files
+  std::string directory;  // its folder node<k>/ has the files
 
   bool operator==(const LoggerPlace&) const = default;
 };

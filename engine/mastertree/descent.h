@@ -99,9 +99,10 @@ SlotView find_slot(WorkerContext& worker, BorderPage* page, PageVersion version,
 
 /// The place of a key: its record, or the page that would hold it.
 struct Location {
-  TreeRecord* record = nullptr;    // null: absent
-  TreeRecord* conflict = nullptr;  // key absent, this record has the same slice: a layer is needed
-  BorderPage* page = nullptr;      // null: see `missing`
+  TreeRecord* record = nullptr;  // null: absent
+  TreeRecord* conflict =
+      nullptr;  // if the key is absent: a record of the same slice, so that an insert needs a layer
+  BorderPage* page = nullptr;  // null: see `missing`
   PageVersion version{};
   Link link{};          // to the root of the last layer
   uint16_t key_at = 0;  // key bytes consumed by the layers above

@@ -42,7 +42,8 @@ class Merge {
 
   bool run(uint64_t slice) {
     DCHECK(!parent_->is_border() && parent_->header.level < kMaxLevels);
-    // R23: pages before locks. The merge needs one new page per level, and the parent's successor.
+    // R23 requires that pages are reserved before locks are taken. The merge needs one new page per
+    // level, and the parent's successor.
     if (!worker_.reserve_pages(parent_->header.level + 1u)) return false;
     if (!holder_lock_.try_lock_holder(worker_, storage_, link_)) return false;
     if (!parent_lock_.try_lock_page(worker_, parent_, kPageBlock)) return false;

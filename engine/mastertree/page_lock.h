@@ -1,4 +1,5 @@
-// Scoped page and record locks of system transactions (R22): by try, or in universal order.
+// Scoped page and record locks of system transactions. A thread takes them in universal order, or
+// only tries (R22).
 #pragma once
 
 #include <cstdint>

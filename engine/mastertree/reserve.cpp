@@ -264,7 +264,8 @@ Status reserve(Transaction& txn, StorageControl& storage, Bytes key, uint32_t pa
     location = locate(worker, storage, key);
     if (worker.cluster_failed()) return Status::cluster_failed;
     if (location.record != nullptr && is_ready(location.record, payload_bytes)) return Status::ok;
-    // R23: pages before locks. Roots grow in `adopt`, which reserves its own pages.
+    // R23 requires that pages are reserved before locks are taken. Roots grow in `adopt`, which
+    // reserves its own pages.
     if (!worker.reserve_pages(kPagesPerRestructure)) return Status::volatile_pool_exhausted;
     if (location.page == nullptr) {
       const Status status = install_missing(txn, storage, location.missing, payload_bytes);

@@ -140,7 +140,7 @@ std::optional<LockHolder> noted_cluster(const std::string& config_file,
         user == geteuid() || is_owner(user, config_file) || is_owner(user, data_dir);
     if (!counts) continue;
     if (!is_private(user_folder_of(user), user) || !is_private(notes_folder(user), user)) continue;
-    // An unreadable note names no cluster.
+    // A note that cannot be read counts as missing.
     const auto holder = holder_of_lock(note_path(user, config_file));
     if (holder && *holder) return *holder;
   }

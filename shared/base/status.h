@@ -59,8 +59,9 @@ inline constexpr uint32_t kStatusCount = static_cast<uint32_t>(Status::count_);
 
 constexpr bool is_abort(Status status) { return status >= Status::user_abort; }
 
-/// Aborts caused by other transactions, by the transaction's own installation of a page (R5), or by
-/// a slow logger (the next attempt waits for it).
+/// Returns whether another attempt may succeed. That is so if other transactions, the transaction's
+/// own installation of a page (R5), or a slow logger caused the abort. The next attempt waits for a
+/// slow logger.
 constexpr bool is_retryable(Status status) {
   return status == Status::read_conflict || status == Status::write_conflict ||
          status == Status::phantom || status == Status::pointer_installed ||

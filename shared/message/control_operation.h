@@ -43,7 +43,7 @@ enum class ControlOperation : uint8_t {
   snapshot_open,
   snapshot_publish,
   snapshot_withdraw,
-  /// Any other name. Has the limits of a small request.
+  /// Any other name. Such a request has the limits of a small one.
   unknown,
 };
 

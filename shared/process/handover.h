@@ -21,11 +21,12 @@ struct Handover {
   pid_t launcher_pid = 0;
   uint64_t cluster_uuid[2] = {0, 0};
   uint64_t incarnation = 0;
-  uint64_t restarts = 0;           // restarts of the cluster by its launcher (cluster.restart)
-  std::string config_text;         // effective values (to_toml)
-  int channel_fd = -1;             // lines to and from the launcher
-  int lock_fd = -1;                // open file description that holds the cluster's lock (R31)
-  std::vector<int> data_lock_fds;  // same, of data directories and of their files `lock`; or none
+  uint64_t restarts = 0;    // restarts of the cluster by its launcher (cluster.restart)
+  std::string config_text;  // effective values (to_toml)
+  int channel_fd = -1;      // lines to and from the launcher
+  int lock_fd = -1;         // open file description that holds the cluster's lock (R31)
+  std::vector<int>
+      data_lock_fds;  // locks of data directories and of their files `lock`; may be empty
   std::map<std::string, int> segments;  // "node0.pool" -> descriptor
 };
 

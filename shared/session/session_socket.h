@@ -34,7 +34,7 @@ struct SessionDescriptors {
 Result<UniqueFd> listen_for_sessions(const std::string& path);
 /// Returns a connected socket, or not_running if no process listens there.
 Result<UniqueFd> connect_to_sessions(const std::string& path);
-/// Returns both ends of a connection within this process: the node's, the client's.
+/// Returns both ends of a connection within this process: first the node's, then the client's.
 Result<std::pair<UniqueFd, UniqueFd>> session_socket_pair();
 
 /// Never blocks. Returns false if the peer has closed its end.
