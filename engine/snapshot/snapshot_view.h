@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "shared/base/check.h"
 #include "shared/base/pointer.h"
 
 namespace atolldb {
@@ -21,10 +20,10 @@ class SnapshotView {
     bool operator==(const Root&) const = default;
   };
 
-  /// `id`: not 0. `roots`: in any order, at most one per storage.
+  /// `id`: 0 for the empty state before the first snapshot (R62). `roots`: in any order, at most
+  /// one per storage.
   SnapshotView(uint32_t id, uint64_t epoch, std::vector<Root> roots)
       : id_(id), epoch_(epoch), roots_(std::move(roots)) {
-    CHECK(id != 0);
     std::ranges::sort(roots_, {}, &Root::storage_id);
   }
 
