@@ -23,8 +23,9 @@ Status McsLocker::lock_contended(McsWord& word, McsBlock& block, uint32_t block_
   // compare-and-swap in unlock.
   const uint64_t predecessor = word.tail.exchange(tail_of(block_index), std::memory_order_seq_cst);
   if (predecessor == 0) return Status::ok;
-  // This thread does not wait for itself, as it would after a second lock with the same block.
-  DCHECK(predecessor != tail_of(block_index));
+  // This thread does not wait for itself, as it would after a second lock with the same block. In a
+  // failed cluster the tail may be what this thread left when it gave up.
+  DCHECK(predecessor != tail_of(block_index) || has_failed());
 
   // Release: the predecessor that reads this name must see this block as waiting.
   space_->block(static_cast<uint32_t>(predecessor))
