@@ -1,4 +1,3 @@
-
 #include <cstring>
 
 #include "engine/hooks/mutants.h"

@@ -361,9 +361,9 @@ bool CommitProtocol::in_write_set(const RecordHead* record) const {
   // With a waiter, the tail names the waiter, and the search decides.
   const uint64_t tail = record->lock.tail.load(std::memory_order_relaxed);
   if (tail != 0 && is_ours(tail)) return true;
-  WriteEntry probe{};
-  probe.record = worker_.name_of(record);
-  return std::binary_search(txn_.writes_, txn_.writes_ + txn_.writes_size_, probe, by_record);
+  WriteEntry wanted{};
+  wanted.record = worker_.name_of(record);
+  return std::binary_search(txn_.writes_, txn_.writes_ + txn_.writes_size_, wanted, by_record);
 }
 
 // -- Writing --------------------------------------------------------------------------------------
