@@ -16,8 +16,9 @@ RULES = [(phase, re.compile(file), re.compile(function)) for phase, file, functi
     ("commit: lock", r"engine/transaction/(commit|sort_writes)",
      r"lock|sort|track_writes|still_fits"),
     ("commit: verify", r"engine/transaction/commit",
-     r"verify|in_write_set|is_as_read|look_at|is_ours|is_own_list"),
-    ("commit: apply", r"engine/transaction/(commit|increment)|engine/sequential/append", r""),
+     r"verify|in_write_set|is_as_read|probe|follow|is_ours|is_own_list"),
+    ("commit: apply", r"engine/transaction/commit|engine/sequential/append", r""),
+    ("commit: apply", r"engine/transaction/write_set", r"\badd(_increment)?\b"),
     ("commit: lock", r"shared/sync/mcs", r""),
     ("log", r"engine/(log/|format/log_|transaction/write_set)", r""),
     ("access sets", r"engine/transaction/(access_sets|write_index)", r""),
@@ -27,7 +28,7 @@ RULES = [(phase, re.compile(file), re.compile(function)) for phase, file, functi
     ("index: search", r"engine/mastertree/(descent|prefetch|page|cursor|track)|"
      r"engine/format/(slot_search|tree_key|tree_page)", r""),
     ("index: search", r"engine/(array/|format/array_)",
-     r"find|locate|place_of|top_page|leaf_of|prefetch"),
+     r"find|each_place|place_of|top_page|leaf_of|prefetch"),
     ("record access", r"engine/((array|mastertree|sequential)/|format/(array|tree|sequential)_)|"
      r"optimistic_read|racy_copy", r""),
     ("access sets", r"engine/transaction/transaction", r"register|find_write|observe"),
