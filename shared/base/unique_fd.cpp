@@ -9,6 +9,9 @@
 
 namespace atolldb {
 
+// Here, because clients include the header: check.h would give them its macros.
+UniqueFd::UniqueFd(int fd) : fd_(fd) { CHECK(fd >= -1); }
+
 std::string file_text(const std::string& path) {
   const UniqueFd file(
       uninterrupted([&] { return open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY); }));

@@ -7,15 +7,14 @@
 #include <string>
 #include <utility>
 
-#include "shared/base/check.h"
-
 namespace atolldb {
 
 /// A file descriptor with one owner. -1: none.
 class UniqueFd {
  public:
   UniqueFd() = default;
-  explicit UniqueFd(int fd) : fd_(fd) { CHECK(fd >= -1); }
+  /// REQUIRES: fd is a descriptor or -1.
+  explicit UniqueFd(int fd);
   UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   UniqueFd& operator=(UniqueFd&& other) noexcept {
     if (this != &other) {
