@@ -138,6 +138,52 @@ Result<SnapshotPointer> combine_sequential(PageOutput& pages, const PlannedStora
   return is_changed ? pages.write(buffer) : Result<SnapshotPointer>(at);
 }
 
+/// Returns whether the pages of an array ascend, and are children of its root or the root.
+bool are_array_pages(const PlannedStorage& storage, Partitions partitions) {
+  const ArrayShape shape(storage.record_count, storage.payload_bytes);
+  if (shape.levels == 1 && partitions.size() != 1) return false;
+  const uint32_t level = shape.levels == 1 ? 0 : shape.levels - 2;
+  const uint64_t span = shape.records_below_root_child();
+  uint64_t end = 0;
+  for (const ComposedPartition& partition : partitions) {
+    for (const ComposedPage& page : partition.pages) {
+      if (page.page.is_null() || page.level != level || page.low % span != 0) return false;
+      if (page.low < end || page.low >= storage.record_count) return false;
+      end = page.low + span;
+    }
+  }
+  return true;
+}
+
+/// Returns whether the pages of a Master-tree ascend and begin where their partitions begin.
+bool are_tree_pages(const PlannedStorage& storage, Partitions partitions) {
+  for (size_t i = 0; i < partitions.size(); ++i) {
+    const std::vector<ComposedPage>& pages = partitions[i].pages;
+    const bool is_last = i + 1 == partitions.size();
+    for (size_t at = 0; at < pages.size(); ++at) {
+      if (pages[at].page.is_null() || pages[at].level > UINT8_MAX) return false;
+      if (at == 0 ? pages[at].low != low_slice(storage.partitions[i])
+                  : pages[at].low <= pages[at - 1].low) {
+        return false;
+      }
+    }
+    if (pages.empty() || is_last) continue;
+    if (pages.back().low >= low_slice(storage.partitions[i + 1])) return false;
+  }
+  return true;
+}
+
+/// Returns whether the pages, which come from another process, are those of the plan's partitions.
+bool fit_the_plan(const PlannedStorage& storage, Partitions partitions) {
+  if (storage.type == StorageType::array) return are_array_pages(storage, partitions);
+  if (storage.type == StorageType::mastertree) return are_tree_pages(storage, partitions);
+  return std::ranges::all_of(partitions, [](const ComposedPartition& partition) {
+    return std::ranges::all_of(partition.pages, [](const ComposedPage& run) {
+      return !run.page.is_null() && (run.pages > 0 || is_lost_root(run));
+    });
+  });
+}
+
 Result<void> check_partitions(const PlannedStorage& storage, Partitions partitions) {
   const bool is_sequential = storage.type == StorageType::sequential;
   const size_t expected = is_sequential ? partitions.size() : storage.partitions.size();
@@ -151,10 +197,16 @@ Result<void> check_partitions(const PlannedStorage& storage, Partitions partitio
                       storage.id, i, partitions[i].partition, partitions[i].storage_id));
     }
   }
-  if (partitions.size() == expected) return {};
+  if (partitions.size() != expected) {
+    return make_error(ExitCode::failed,
+                      fmt::format("storage {}: {} partitions were composed, the plan has {}",
+                                  storage.id, partitions.size(), expected));
+  }
+  if (fit_the_plan(storage, partitions)) return {};
   return make_error(ExitCode::failed,
-                    fmt::format("storage {}: {} partitions were composed, the plan has {}",
-                                storage.id, partitions.size(), expected));
+                    fmt::format("storage {}: its composed pages do not fit the plan's partitions: "
+                                "internal error",
+                                storage.id));
 }
 
 }  // namespace

@@ -31,6 +31,28 @@ bool is_same_stream(const LogStream& a, const LogStream& b) {
          a.directory == b.directory;
 }
 
+/// Returns how the plan, which comes from another process, contradicts itself, or null.
+const char* contradiction_in(const SnapshotPlan& plan, const PlannedMapper& task) {
+  if (plan.snapshot <= plan.base || plan.epoch < plan.base_epoch) return "is older than its base";
+  if (plan.salvages && !plan.rewrites) return "salvages without a rewrite";
+  for (auto stream = task.streams.begin(); stream != task.streams.end(); ++stream) {
+    const bool is_repeated = std::any_of(task.streams.begin(), stream, [&](const auto& other) {
+      return is_same_stream(other.stream, stream->stream);
+    });
+    if (is_repeated) return "names a stream twice";
+  }
+  for (size_t at = 0; at < plan.storages.size(); ++at) {
+    const PlannedStorage& storage = plan.storages[at];
+    if (at != 0 && plan.storages[at - 1].id >= storage.id) return "has storages out of order";
+    for (size_t i = 1; i < storage.partitions.size(); ++i) {
+      if (storage.partitions[i - 1].low >= storage.partitions[i].low) {
+        return "has partitions out of order";
+      }
+    }
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 Mapper::Mapper(FileSystem& file_system, const SnapshotPlan& plan, const PlannedMapper& task,
@@ -52,12 +74,9 @@ Result<std::unique_ptr<Mapper>> Mapper::create(FileSystem& file_system, const Sn
   CHECK(settings.bucket_bytes >= MapperSettings::kMinBucketBytes);
   CHECK(settings.bucket_bytes % 8 == 0 && settings.bucket_bytes <= uint64_t{1} << 30);
   CHECK(inboxes.size() == plan.reducers.size());
-  CHECK(plan.snapshot > plan.base && plan.epoch >= plan.base_epoch);
-  CHECK(plan.rewrites || !plan.salvages);
-  for (const PlannedStream& stream : task.streams) {
-    CHECK(std::ranges::count_if(task.streams, [&](const PlannedStream& other) {
-            return is_same_stream(other.stream, stream.stream);
-          }) == 1);
+  if (const char* contradiction = contradiction_in(plan, task)) {
+    return make_error(ExitCode::failed, fmt::format("snapshot {}: its plan {}: internal error",
+                                                    plan.snapshot, contradiction));
   }
   std::unique_ptr<Mapper> mapper(new Mapper(file_system, plan, task, inboxes, settings));
   for (const PlannedStorage& storage : plan.storages) {
@@ -68,9 +87,6 @@ Result<std::unique_ptr<Mapper>> Mapper::create(FileSystem& file_system, const Sn
 
 Result<void> Mapper::add_storage(const PlannedStorage& storage) {
   CHECK(storages_.empty() || storages_.back().plan->id < storage.id);
-  for (size_t i = 1; i < storage.partitions.size(); ++i) {
-    CHECK(storage.partitions[i - 1].low < storage.partitions[i].low);
-  }
   Storage added = {&storage, {}, nullptr};
   std::vector<ReducerPlace> places;
   for (const PlannedPartition& partition : storage.partitions) places.push_back(partition.owner);

@@ -1,5 +1,7 @@
 #include "engine/gleaner/reducer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "engine/log/log_files.h"
@@ -123,7 +125,14 @@ Result<void> Reducer::dump(const InboxBatch& batch) {
     ATOLL_TRY(merge.advance());
   }
   ATOLL_ASSIGN(auto run, writer.finish());
-  CHECK(run.bytes <= received.bytes && run.records + merge.elided() == received.records);
+  CHECK(run.bytes <= received.bytes);
+  if (run.records + merge.elided() != received.records) {
+    return make_error(
+        ExitCode::corruption,
+        fmt::format("inbox of a reducer: the messages hold {} log records, not {} as announced: "
+                    "the shared memory was overwritten: restart the cluster",
+                    run.records + merge.elided(), received.records));
+  }
   progress_.sorted_runs.fetch_add(1, std::memory_order_relaxed);
   progress_.bytes_dumped.fetch_add(run.bytes, std::memory_order_relaxed);
   elided_ += merge.elided();

@@ -211,6 +211,25 @@ TEST(ComposePages, ACancelledCompositionEndsWithAnError) {
   EXPECT_EQ(asked, 3);
 }
 
+TEST(ComposePages, PagesThatDoNotFitThePlanAreNotCombined) {
+  using Change = void (*)(ComposedPage&);
+  for (const StorageType type : {StorageType::array, StorageType::mastertree}) {
+    for (const Change change : {Change([](ComposedPage& page) { page.low += 7; }),
+                                Change([](ComposedPage& page) { page.page = {}; }),
+                                Change([](ComposedPage& page) { page.level = 1000; })}) {
+      SnapshotStage stage(type, 1'000'000, 8);
+      stage.before_combine = [&] { change(stage.composed.at(0).pages.at(0)); };
+      const auto combined =
+          stage.round({{type == StorageType::array ? LogType::update : LogType::insert,
+                        big_endian(0), 0, "12345678", Vid::make(3, 1)}},
+                      {""}, 3);
+      ASSERT_FALSE(combined);
+      EXPECT_EQ(combined.error().code, ExitCode::failed);
+      EXPECT_TRUE(combined.error().message.contains("do not fit")) << combined.error().message;
+    }
+  }
+}
+
 TEST(ComposePages, DamageIsFoundByAWalkWithFileAndPage) {
   SnapshotStage stage(StorageType::mastertree);
   ASSERT_TRUE(stage.round(inserts(5000, 3, 40), {""}, 3));

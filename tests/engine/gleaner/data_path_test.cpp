@@ -182,6 +182,27 @@ TEST(DataPath, RefusesAPlanWithAnOwnerThatItDoesNotHave) {
   EXPECT_NE(mapper.error().message.find("reducer 1 of node 9"), std::string::npos);
 }
 
+TEST(DataPath, RefusesAPlanThatContradictsItself) {
+  const auto refuses = [](auto&& change) {
+    GleanStage stage(seed(), {});
+    change(stage.plan);
+    const std::vector<ReducerInbox*> none(stage.plan.reducers.size());
+    const auto mapper = Mapper::create(stage.files, stage.plan, stage.plan.mappers[0], none);
+    return !mapper && mapper.error().code == ExitCode::failed;
+  };
+  EXPECT_FALSE(refuses([](SnapshotPlan&) {}));
+  EXPECT_TRUE(refuses([](SnapshotPlan& plan) { plan.base = plan.snapshot; }));
+  EXPECT_TRUE(refuses([](SnapshotPlan& plan) { plan.epoch = plan.base_epoch - 1; }));
+  EXPECT_TRUE(refuses([](SnapshotPlan& plan) { plan.salvages = true; }));
+  EXPECT_TRUE(refuses([](SnapshotPlan& plan) { std::swap(plan.storages[0], plan.storages[1]); }));
+  EXPECT_TRUE(refuses([](SnapshotPlan& plan) {
+    plan.storages[0].partitions.push_back(plan.storages[0].partitions.back());
+  }));
+  EXPECT_TRUE(refuses([](SnapshotPlan& plan) {
+    plan.mappers[0].streams.push_back(plan.mappers[0].streams.front());
+  }));
+}
+
 TEST(DataPath, EndsEverywhereWhenOneSideGivesUp) {
   // No reducer takes messages: mappers fill both halves and wait.
   GleanStage stage(seed(), {});
