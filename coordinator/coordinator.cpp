@@ -120,7 +120,7 @@ Result<void> Coordinator::open(const Json& metrics) {
 /// at the next start, and the recovery's snapshot needs the room.
 Result<void> Coordinator::begin_logs() {
   const auto begin = [this] {
-    return ask_all_nodes(config_, call_node_, "log.begin", Json::object());
+    return ask_all_nodes(config_, call_node_, ControlOperation::log_begin, Json::object());
   };
   auto begun = begin();
   if (begun || begun.error().code != ExitCode::disk_full || durable_ == nullptr) return begun;

@@ -102,6 +102,7 @@ class Coordinator {
   void record_idleness();
   Json status();
   Json device_status() const;
+  void stop_cluster(const ControlRequest& request, const ControlReply& reply);
   /// Returns an error if the cluster does not run. `op` names the request.
   Result<void> check_runs(const std::string& op) const;
 

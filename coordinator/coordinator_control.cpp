@@ -9,21 +9,41 @@ namespace atolldb {
 
 void Coordinator::handle(const ControlRequest& request, ControlReply reply) {
   CHECK(snapshots_ != nullptr);
-  const std::string& op = request.op;
-  if (op == "status") return reply(status());
-  if (op == "storage.list") return reply(Json{{"storages", catalog_->list()}});
-  if (op == "storage.describe") return catalog_->describe(request, reply);
-  if (op == "down") {
-    const bool now = request.body.value("now", Json(false)) == true;
-    logger_->info("a client requests the stop of the cluster{}", now ? " now" : "");
-    reply(Json{{"state", "draining"}});
-    return launcher_.request_stop(now);
+  const auto runs = [&] {
+    const auto checked = check_runs(request.op);
+    if (!checked) reply(std::unexpected(checked.error()));
+    return checked.has_value();
+  };
+  switch (request.operation) {
+    case ControlOperation::status:
+      return reply(status());
+    case ControlOperation::storage_list:
+      return reply(Json{{"storages", catalog_->list()}});
+    case ControlOperation::storage_describe:
+      return catalog_->describe(request, reply);
+    case ControlOperation::down:
+      return stop_cluster(request, reply);
+    case ControlOperation::storage_create:
+    case ControlOperation::storage_drop:
+      if (runs()) catalog_->change(request, std::move(reply));
+      return;
+    case ControlOperation::snapshot_take:
+    case ControlOperation::snapshot_pin:
+    case ControlOperation::snapshot_unpin:
+    case ControlOperation::snapshot_remove:
+    case ControlOperation::snapshot_damage:
+      if (runs()) snapshots_->handle(request, reply);
+      return;
+    default:
+      return reply(unknown_op(request));
   }
-  const bool is_ddl = CatalogManager::is_change(op);
-  if (!is_ddl && !SnapshotManager::serves(op)) return reply(unknown_op(request));
-  if (const auto runs = check_runs(op); !runs) return reply(std::unexpected(runs.error()));
-  if (is_ddl) return catalog_->change(request, std::move(reply));
-  snapshots_->handle(request, reply);
+}
+
+void Coordinator::stop_cluster(const ControlRequest& request, const ControlReply& reply) {
+  const bool now = request.body.value("now", Json(false)) == true;
+  logger_->info("a client requests the stop of the cluster{}", now ? " now" : "");
+  reply(Json{{"state", "draining"}});
+  launcher_.request_stop(now);
 }
 
 Result<void> Coordinator::check_runs(const std::string& op) const {

@@ -20,12 +20,12 @@ namespace {
 /// Calls a node and waits for its answer. A node that has ended never answers (R64). Its launcher
 /// ends the cluster and knows the reason, so this function gives the launcher a second to report
 /// first.
-Result<Json> call_node(const std::string& endpoint, std::string_view op, const Json& body,
+Result<Json> call_node(const std::string& endpoint, ControlOperation operation, const Json& body,
                        const std::atomic<bool>& is_stopping) {
   constexpr std::chrono::milliseconds kPatience{1'000};
   constexpr std::chrono::milliseconds kPause{10};
   const auto stops = [&] { return is_stopping.load(std::memory_order_relaxed); };
-  Result<Json> answer = ControlClient(endpoint).call(op, body, kDdlTimeout, stops);
+  Result<Json> answer = ControlClient(endpoint).call(operation, body, kDdlTimeout, stops);
   if (answer || answer.error().code != ExitCode::coordinator_unreachable) return answer;
   const auto give_up = std::chrono::steady_clock::now() + kPatience;
   while (!stops() && std::chrono::steady_clock::now() < give_up) {
@@ -41,8 +41,8 @@ ExitCode run_coordinator(const ChildContext& context) {
   std::atomic<bool> is_stopping{false};
   Coordinator coordinator(
       config, context.handover.incarnation, space,
-      [&](uint32_t node, std::string_view op, const Json& body) {
-        return call_node(node_endpoint(config, node), op, body, is_stopping);
+      [&](uint32_t node, ControlOperation operation, const Json& body) {
+        return call_node(node_endpoint(config, node), operation, body, is_stopping);
       },
       LauncherCalls{
           .request_stop =

@@ -32,10 +32,10 @@ Result<void> on_all_nodes(const Config& config,
   return {};
 }
 
-Result<void> ask_all_nodes(const Config& config, const NodeCall& call_node, std::string_view op,
-                           const Json& body) {
+Result<void> ask_all_nodes(const Config& config, const NodeCall& call_node,
+                           ControlOperation operation, const Json& body) {
   return on_all_nodes(config, [&](uint32_t node) -> Result<void> {
-    ATOLL_TRY(call_node(node, op, body));
+    ATOLL_TRY(call_node(node, operation, body));
     return {};
   });
 }

@@ -12,7 +12,8 @@
 namespace atolldb {
 
 /// Calls a node and blocks for its answer. Thread: any.
-using NodeCall = std::function<Result<Json>(uint32_t node, std::string_view op, const Json& body)>;
+using NodeCall =
+    std::function<Result<Json>(uint32_t node, ControlOperation operation, const Json& body)>;
 
 /// Runs `action` for all nodes at once, on a thread each. If several nodes fail, returns an error
 /// whose code is not `failed`, if there is one: `failed` only means that the run was aborted. The
@@ -21,7 +22,7 @@ Result<void> on_all_nodes(const Config& config,
                           const std::function<Result<void>(uint32_t node)>& action);
 
 /// Sends the same request to all nodes at once, and waits for the answers. Errors: as on_all_nodes.
-Result<void> ask_all_nodes(const Config& config, const NodeCall& call_node, std::string_view op,
-                           const Json& body);
+Result<void> ask_all_nodes(const Config& config, const NodeCall& call_node,
+                           ControlOperation operation, const Json& body);
 
 }  // namespace atolldb

@@ -86,14 +86,11 @@ void CatalogManager::stop() {
   ddl_thread_.stop();
 }
 
-bool CatalogManager::is_change(const std::string& op) {
-  return op == "storage.create" || op == "storage.drop";
-}
-
 void CatalogManager::change(const ControlRequest& request, ControlReply reply) {
-  CHECK(is_change(request.op));
-  ddl_thread_.give([this, request, reply = std::move(reply)] {
-    request.op == "storage.create" ? create_storage(request, reply) : drop_storage(request, reply);
+  const bool creates = request.operation == ControlOperation::storage_create;
+  CHECK(creates || request.operation == ControlOperation::storage_drop);
+  ddl_thread_.give([this, creates, request, reply = std::move(reply)] {
+    creates ? create_storage(request, reply) : drop_storage(request, reply);
   });
 }
 
@@ -174,7 +171,8 @@ std::unique_ptr<StorageDropper> CatalogManager::make_dropper() {
   hooks.release = [this](uint32_t id) -> Result<uint64_t> {
     // Any node can walk the pages. The modulus spreads the work.
     const auto node = static_cast<uint32_t>(id % nodes_.size());
-    ATOLL_ASSIGN(const Json released, call_node_(node, "pages.release", Json{{"storage_id", id}}));
+    ATOLL_ASSIGN(const Json released,
+                 call_node_(node, ControlOperation::pages_release, Json{{"storage_id", id}}));
     return released.value("pages", uint64_t{0});
   };
   hooks.free_slot = [this](uint32_t id) {

@@ -47,10 +47,8 @@ class CatalogManager {
   /// Runs the tasks that the DDL thread already has, then ends it.
   void stop();
 
-  /// Returns whether requests of this op change the catalog.
-  static bool is_change(const std::string& op);
-  /// Serves such a request on the DDL thread. REQUIRES: is_change(request.op), and the cluster
-  /// runs.
+  /// Serves storage.create and storage.drop on the DDL thread. REQUIRES: the request is one of
+  /// them, and the cluster runs.
   void change(const ControlRequest& request, ControlReply reply);
   void describe(const ControlRequest& request, const ControlReply& reply) const;
   Json list() const;

@@ -103,7 +103,7 @@ Result<InstallReport> SnapshotJob::install_on(uint32_t node, const Json& body) {
     if (is_cancelled_.load(std::memory_order_relaxed)) {
       return make_error(ExitCode::failed, "the installation was cancelled");
     }
-    ATOLL_ASSIGN(const auto answer, call_node_(node, "snapshot.install", body));
+    ATOLL_ASSIGN(const auto answer, call_node_(node, ControlOperation::snapshot_install, body));
     const InstallReport report = report_of(answer);
     {
       const std::lock_guard guard(mutex_);

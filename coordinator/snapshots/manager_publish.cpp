@@ -64,11 +64,11 @@ Result<void> SnapshotManager::publish_on_nodes(const SnapshotMetadata& snapshot)
     roots.push_back(Json::array({storage.id, root}));
   }
   const Json body = {{"id", snapshot.id}, {"epoch", snapshot.epoch}, {"roots", std::move(roots)}};
-  return ask_all_nodes(config_, call_node_, "snapshot.publish", body);
+  return ask_all_nodes(config_, call_node_, ControlOperation::snapshot_publish, body);
 }
 
 Result<void> SnapshotManager::withdraw_on_nodes(const std::set<uint32_t>& keep) {
-  return ask_all_nodes(config_, call_node_, "snapshot.withdraw", {{"keep", keep}});
+  return ask_all_nodes(config_, call_node_, ControlOperation::snapshot_withdraw, {{"keep", keep}});
 }
 
 Result<void> SnapshotManager::offer_pinned(uint32_t id) {
@@ -119,7 +119,7 @@ Result<void> SnapshotManager::open_readable(const std::vector<SnapshotFilePlace>
   places.insert(places.end(), more.begin(), more.end());
   const Json body = {{"places", list_places(places)},
                      {"kept", list_places(durable_->kept_places())}};
-  return ask_all_nodes(config_, call_node_, "snapshot.open", body);
+  return ask_all_nodes(config_, call_node_, ControlOperation::snapshot_open, body);
 }
 
 /// Lets all nodes close the files that nothing needs, then deletes them. REQUIRES: no job is under

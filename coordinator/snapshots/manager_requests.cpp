@@ -10,10 +10,6 @@
 namespace atolldb {
 namespace {
 
-bool is_change(const std::string& op) {
-  return op == "snapshot.pin" || op == "snapshot.unpin" || op == "snapshot.remove";
-}
-
 Result<uint32_t> id_of(const ControlRequest& request) {
   ATOLL_ASSIGN(const uint64_t id, get_number_or(request, "id", 0));
   if (id > std::numeric_limits<uint32_t>::max()) {
@@ -29,21 +25,16 @@ Json describe_pin(const PinnedSnapshot& pin) {
 
 }  // namespace
 
-bool SnapshotManager::serves(const std::string& op) {
-  return op == "snapshot.take" || op == "snapshot.damage" || is_change(op);
-}
-
 void SnapshotManager::handle(const ControlRequest& request, const ControlReply& reply) {
-  CHECK(serves(request.op));
+  const bool asks_damage = request.operation == ControlOperation::snapshot_damage;
   if (durable_ == nullptr) {
     return reply(
-        make_error(ExitCode::failed,
-                   request.op + ": nothing is durable here: " +
-                       (request.op == "snapshot.damage" ? "a scrub needs" : "snapshots need") +
-                       " durability.mode \"durable\""));
+        make_error(ExitCode::failed, request.op + ": nothing is durable here: " +
+                                         (asks_damage ? "a scrub needs" : "snapshots need") +
+                                         " durability.mode \"durable\""));
   }
-  if (request.op == "snapshot.take") return request_snapshot(reply);
-  if (request.op == "snapshot.damage") return list_damage(reply);
+  if (asks_damage) return list_damage(reply);
+  if (request.operation == ControlOperation::snapshot_take) return request_snapshot(reply);
   taker_->between_runs([this, request, reply](bool runs) {
     if (!runs) return reply(make_error(ExitCode::not_running, request.op + ": the cluster stops"));
     reply(change(request));
@@ -64,7 +55,8 @@ void SnapshotManager::list_damage(const ControlReply& reply) {
   damage_thread_.give([this, reply] {
     std::vector<Json> answers(nodes_.size());
     const auto asked = on_all_nodes(config_, [&](uint32_t node) -> Result<void> {
-      ATOLL_ASSIGN(answers[node], call_node_(node, "snapshot.damage", Json::object()));
+      ATOLL_ASSIGN(answers[node],
+                   call_node_(node, ControlOperation::snapshot_damage, Json::object()));
       return {};
     });
     if (!asked) return reply(std::unexpected(asked.error()));
@@ -74,8 +66,16 @@ void SnapshotManager::list_damage(const ControlReply& reply) {
 
 Result<Json> SnapshotManager::change(const ControlRequest& request) {
   CHECK(is_own_thread());
-  if (request.op == "snapshot.pin") return pin(request);
-  return request.op == "snapshot.unpin" ? unpin(request) : remove(request);
+  switch (request.operation) {
+    case ControlOperation::snapshot_pin:
+      return pin(request);
+    case ControlOperation::snapshot_unpin:
+      return unpin(request);
+    case ControlOperation::snapshot_remove:
+      return remove(request);
+    default:
+      return unknown_op(request);
+  }
 }
 
 Result<Json> SnapshotManager::pin(const ControlRequest& request) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <optional>
+#include <span>
 #include <utility>
 
 #include "engine/compose/combine_roots.h"
@@ -45,6 +47,20 @@ const PhaseRow& row_of(SnapshotPhase phase) {
   };
   static_assert(std::size(kRows) == static_cast<size_t>(not_installed) + 1);
   return kRows[static_cast<size_t>(phase)];
+}
+
+/// Member of an answer with the encoded partitions of a node.
+constexpr const char* kPartitions = "partitions";
+
+/// Reads the last answer of a node.
+Result<NodePart> part_of(const Json& answer, uint32_t node, uint32_t snapshot) {
+  NodePart part;
+  const auto bytes = find_binary(answer, kPartitions).value_or(std::span<const std::byte>());
+  ATOLL_ASSIGN(part.partitions, decode_composed(bytes));
+  part.unreadable = answer.value("unreadable", Json::array());
+  part.file = {snapshot, node, answer.value("directory", std::string()),
+               answer.value("page_count", uint64_t{0})};
+  return part;
 }
 
 /// Returns the sums of the nodes' progress, by name.
@@ -108,7 +124,7 @@ Result<void> SnapshotJob::align(const SnapshotTask& task, SnapshotPlan& plan) {
     // Any node can walk the pages. The modulus spreads the work.
     const auto node = storage_id % static_cast<uint32_t>(config_.nodes.size());
     const Json body = {{"storage", storage_id}, {"keys", slices}};
-    ATOLL_ASSIGN(const Json answer, call_node_(node, "snapshot.align", body));
+    ATOLL_ASSIGN(const Json answer, call_node_(node, ControlOperation::snapshot_align, body));
     std::vector<uint64_t> cuts;
     for (const Json& cut : answer.value("keys", Json::array())) {
       if (cut.is_number_unsigned()) cuts.push_back(cut.get<uint64_t>());
@@ -120,14 +136,14 @@ Result<void> SnapshotJob::align(const SnapshotTask& task, SnapshotPlan& plan) {
 
 Result<void> SnapshotJob::prepare(const SnapshotTask& task, const SnapshotPlan& plan) {
   enter(SnapshotPhase::preparing, plan.snapshot);
-  const Json body = {{"plan", encode_plan(plan)}, {"disk_reserve", task.disk_reserve}};
-  return fail_on_error(ask_all_nodes(config_, call_node_, "glean.prepare", body));
+  const Json body = {{"plan", to_binary(encode_plan(plan))}, {"disk_reserve", task.disk_reserve}};
+  return fail_on_error(ask_all_nodes(config_, call_node_, ControlOperation::glean_prepare, body));
 }
 
 Result<void> SnapshotJob::map(const SnapshotPlan& plan) {
   enter(SnapshotPhase::gleaning, plan.snapshot);
-  return fail_on_error(
-      ask_all_nodes(config_, call_node_, "glean.map", Json{{"run", plan.snapshot}}));
+  return fail_on_error(ask_all_nodes(config_, call_node_, ControlOperation::glean_map,
+                                     Json{{"run", plan.snapshot}}));
 }
 
 Result<std::vector<NodePart>> SnapshotJob::reduce_and_compose(const SnapshotPlan& plan) {
@@ -146,19 +162,18 @@ Result<NodePart> SnapshotJob::await_part(uint32_t node, uint32_t snapshot) {
     if (is_cancelled_.load(std::memory_order_relaxed)) {
       return make_error(ExitCode::failed, "the snapshot was cancelled");
     }
-    ATOLL_ASSIGN(const Json answer, call_node_(node, "glean.wait", body));
+    ATOLL_ASSIGN(Json answer, call_node_(node, ControlOperation::glean_wait, body));
+    std::optional<NodePart> part;
+    if (answer.value("done", false)) {
+      ATOLL_ASSIGN(part, part_of(answer, node, snapshot));
+    }
+    answer.erase(kPartitions);  // only the rest is progress
     {
       const std::lock_guard guard(mutex_);
       CHECK(node < progress_.size());
-      progress_[node] = answer;
+      progress_[node] = std::move(answer);
     }
-    if (answer.value("done", false) == false) continue;
-    NodePart part;
-    ATOLL_ASSIGN(part.partitions, decode_composed(answer.value("partitions", std::string())));
-    part.unreadable = answer.value("unreadable", Json::array());
-    part.file = {snapshot, node, answer.value("directory", std::string()),
-                 answer.value("page_count", uint64_t{0})};
-    return part;
+    if (part) return *std::move(part);
   }
 }
 
@@ -218,7 +233,7 @@ Result<void> SnapshotJob::write_metadata(const SnapshotMetadata& metadata) {
 
 void SnapshotJob::keep(uint32_t snapshot) {
   const Json body = {{"run", snapshot}, {"keep", true}};
-  const auto kept = ask_all_nodes(config_, call_node_, "glean.end", body);
+  const auto kept = ask_all_nodes(config_, call_node_, ControlOperation::glean_end, body);
   if (!kept) logger_->warn("snapshot {}: {}", snapshot, kept.error().message);
 }
 
@@ -235,7 +250,7 @@ std::unexpected<Error> SnapshotJob::fail(const Error& error) {
 /// Files that cannot be removed do no harm, because ids are not used twice (R37).
 void SnapshotJob::discard(uint32_t snapshot) {
   const Json body = {{"run", snapshot}, {"keep", false}};
-  const auto discarded = ask_all_nodes(config_, call_node_, "glean.end", body);
+  const auto discarded = ask_all_nodes(config_, call_node_, ControlOperation::glean_end, body);
   if (!discarded) logger_->warn("snapshot {}: {}", snapshot, discarded.error().message);
   const std::string& data_dir = config_.cluster.data_dir;
   for (const std::string& path : {snapshot_metadata_path(data_dir, snapshot),

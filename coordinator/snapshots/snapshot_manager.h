@@ -68,9 +68,8 @@ class SnapshotManager {
   /// Cancels the current snapshot and ends the threads. Thread: the one that stops the cluster.
   void stop();
 
-  /// Returns whether `handle` serves this op. Thread: any.
-  static bool serves(const std::string& op);
-  /// REQUIRES: serves(request.op), and the cluster runs. Thread: any.
+  /// Serves snapshot.take, .pin, .unpin, .remove and .damage. REQUIRES: the cluster runs.
+  /// Thread: any.
   void handle(const ControlRequest& request, const ControlReply& reply);
   /// Returns the member "snapshots" of the cluster's status. Thread: any.
   Json status() const;

@@ -5,8 +5,6 @@
 #include <algorithm>
 
 #include "engine/format/byte_stream.h"
-#include "shared/base/base64.h"
-#include "shared/base/try.h"
 
 namespace atolldb {
 
@@ -83,45 +81,20 @@ Result<Value> decode(uint32_t magic, const char* what, std::span<const std::byte
   return not_written_here(what, bytes.size());
 }
 
-Result<std::vector<std::byte>> bytes_of(const char* what, std::string_view text) {
-  auto bytes = from_base64(text);
-  // The comparison rejects text whose unused bits of base64 are not zero.
-  if (!bytes || to_base64(*bytes) != text) return not_written_here(what, text.size());
-  return *std::move(bytes);
-}
-
 }  // namespace
 
-std::vector<std::byte> encode_plan_bytes(const SnapshotPlan& plan) {
-  return encode(kPlanMagic, plan);
-}
+std::vector<std::byte> encode_plan(const SnapshotPlan& plan) { return encode(kPlanMagic, plan); }
 
-std::vector<std::byte> encode_composed_bytes(const std::vector<ComposedPartition>& partitions) {
+std::vector<std::byte> encode_composed(const std::vector<ComposedPartition>& partitions) {
   return encode(kComposedMagic, partitions);
 }
 
-Result<SnapshotPlan> decode_plan_bytes(std::span<const std::byte> bytes) {
+Result<SnapshotPlan> decode_plan(std::span<const std::byte> bytes) {
   return decode<SnapshotPlan>(kPlanMagic, kPlan, bytes);
 }
 
-Result<std::vector<ComposedPartition>> decode_composed_bytes(std::span<const std::byte> bytes) {
+Result<std::vector<ComposedPartition>> decode_composed(std::span<const std::byte> bytes) {
   return decode<std::vector<ComposedPartition>>(kComposedMagic, kComposed, bytes);
-}
-
-std::string encode_plan(const SnapshotPlan& plan) { return to_base64(encode_plan_bytes(plan)); }
-
-std::string encode_composed(const std::vector<ComposedPartition>& partitions) {
-  return to_base64(encode_composed_bytes(partitions));
-}
-
-Result<SnapshotPlan> decode_plan(std::string_view text) {
-  ATOLL_ASSIGN(const auto bytes, bytes_of(kPlan, text));
-  return decode_plan_bytes(bytes);
-}
-
-Result<std::vector<ComposedPartition>> decode_composed(std::string_view text) {
-  ATOLL_ASSIGN(const auto bytes, bytes_of(kComposed, text));
-  return decode_composed_bytes(bytes);
 }
 
 }  // namespace atolldb

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "engine/log/log_reader.h"
@@ -118,18 +117,12 @@ struct ComposedPartition {
 };
 
 /// Encode for messages between coordinator and nodes, which have one version of the program.
-std::vector<std::byte> encode_plan_bytes(const SnapshotPlan& plan);
-std::vector<std::byte> encode_composed_bytes(const std::vector<ComposedPartition>& partitions);
+std::vector<std::byte> encode_plan(const SnapshotPlan& plan);
+std::vector<std::byte> encode_composed(const std::vector<ComposedPartition>& partitions);
 
 /// Decode bytes from another process.
 /// Error: code failed if the bytes differ from what encode_* writes.
-Result<SnapshotPlan> decode_plan_bytes(std::span<const std::byte> bytes);
-Result<std::vector<ComposedPartition>> decode_composed_bytes(std::span<const std::byte> bytes);
-
-/// Encode and decode text in base64 (RFC 4648, with padding), which fits into a member of JSON.
-std::string encode_plan(const SnapshotPlan& plan);
-std::string encode_composed(const std::vector<ComposedPartition>& partitions);
-Result<SnapshotPlan> decode_plan(std::string_view text);
-Result<std::vector<ComposedPartition>> decode_composed(std::string_view text);
+Result<SnapshotPlan> decode_plan(std::span<const std::byte> bytes);
+Result<std::vector<ComposedPartition>> decode_composed(std::span<const std::byte> bytes);
 
 }  // namespace atolldb

@@ -76,7 +76,8 @@ Result<std::vector<std::string>> BenchPort::run_job(const std::string& name,
 
 uint64_t BenchPort::epoch() {
   constexpr std::chrono::milliseconds kPatience{1'000};
-  const Result<Json> status = cluster_.coordinator("status", Json::object(), kPatience);
+  const Result<Json> status =
+      cluster_.coordinator(ControlOperation::status, Json::object(), kPatience);
   if (!status) return 0;
   return status->value("epochs", Json::object()).value("current", uint64_t{0});
 }
@@ -94,7 +95,8 @@ Result<std::string> new_folder(const std::filesystem::path& stem, const char* wh
 
 uint64_t BenchPort::commits() {
   constexpr std::chrono::milliseconds kPatience{1'000};
-  const Result<Json> status = cluster_.coordinator("status", Json::object(), kPatience);
+  const Result<Json> status =
+      cluster_.coordinator(ControlOperation::status, Json::object(), kPatience);
   if (!status) return 0;
   uint64_t commits = 0;
   for (const Json& node : status->value("nodes", Json::array())) {
@@ -182,7 +184,8 @@ void InterruptWatch::watch(Cluster& cluster, int signals) {
     if (read(signals, &signal, sizeof(signal)) != sizeof(signal)) continue;
     // The error is ignored: if the request is lost, the cluster does not end, and the user sends
     // another signal.
-    [[maybe_unused]] const auto asked = cluster.coordinator("down", Json{{"now", now}}, kPatience);
+    [[maybe_unused]] const auto asked =
+        cluster.coordinator(ControlOperation::down, Json{{"now", now}}, kPatience);
     now = true;
   }
 }

@@ -46,10 +46,10 @@ std::string reason_of(const Config& config, const Before& before) {
   }
 }
 
-Result<Json> call(const Config& config, const std::string& endpoint, std::string_view op,
+Result<Json> call(const Config& config, const std::string& endpoint, ControlOperation operation,
                   const Json& body, std::chrono::milliseconds timeout) {
   const Before before{running_launcher(config), noted_failure(config)};
-  Result<Json> answer = ControlClient(endpoint).call(op, body, timeout);
+  Result<Json> answer = ControlClient(endpoint).call(operation, body, timeout);
   if (answer || answer.error().code != ExitCode::coordinator_unreachable) return answer;
   const std::string reason = reason_of(config, before);
   if (reason.empty()) return answer;
@@ -59,14 +59,14 @@ Result<Json> call(const Config& config, const std::string& endpoint, std::string
 
 }  // namespace
 
-Result<Json> call_coordinator(const Config& config, std::string_view op, const Json& body,
+Result<Json> call_coordinator(const Config& config, ControlOperation operation, const Json& body,
                               std::chrono::milliseconds timeout) {
-  return call(config, config.control.endpoint, op, body, timeout);
+  return call(config, config.control.endpoint, operation, body, timeout);
 }
 
-Result<Json> call_node(const Config& config, uint32_t node, std::string_view op, const Json& body,
-                       std::chrono::milliseconds timeout) {
-  return call(config, node_endpoint(config, node), op, body, timeout);
+Result<Json> call_node(const Config& config, uint32_t node, ControlOperation operation,
+                       const Json& body, std::chrono::milliseconds timeout) {
+  return call(config, node_endpoint(config, node), operation, body, timeout);
 }
 
 }  // namespace atolldb::cli

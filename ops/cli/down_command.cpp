@@ -24,7 +24,7 @@ Result<void> request_stop(const LiveCluster& cluster, const UniqueFd& launcher, 
   const Config& config = cluster.config;
   const bool is_reachable = !cluster.is_run_folder_gone && !is_starting(config);
   const ControlClient client(config.control.endpoint);
-  if (is_reachable && client.call("down", Json{{"now", now}}, kPatience)) return {};
+  if (is_reachable && client.call(ControlOperation::down, Json{{"now", now}}, kPatience)) return {};
   if (!send_signal(launcher, SIGTERM) && is_refusal(errno)) {
     return make_error(ExitCode::failed,
                       "cluster \"" + config.cluster.name + "\": its launcher (pid " +

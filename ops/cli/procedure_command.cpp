@@ -28,7 +28,8 @@ struct ProcedureOptions {
 /// Added to the procedure's own time limit, for the transfer of request and reply.
 constexpr std::chrono::milliseconds kMargin{5'000};
 
-Result<Json> ask(const ClusterChoice& choice, uint32_t node, const char* op, const Json& body) {
+Result<Json> ask(const ClusterChoice& choice, uint32_t node, ControlOperation operation,
+                 const Json& body) {
   ATOLL_ASSIGN(const Config config, find_running(choice));
   if (node >= config.nodes.size()) {
     return make_error(ExitCode::usage, "--node " + std::to_string(node) + ": cluster \"" +
@@ -36,11 +37,12 @@ Result<Json> ask(const ClusterChoice& choice, uint32_t node, const char* op, con
                                            std::to_string(config.nodes.size() - 1));
   }
   const auto timeout = config.procedures.time_limit + kMargin;
-  return call_node(config, node, op, body, timeout);
+  return call_node(config, node, operation, body, timeout);
 }
 
 Result<void> list(const ClusterChoice& choice, const ProcedureOptions& options) {
-  ATOLL_ASSIGN(const Json answer, ask(choice, options.node, "procedure.list", Json::object()));
+  ATOLL_ASSIGN(const Json answer,
+               ask(choice, options.node, ControlOperation::procedure_list, Json::object()));
   const Json procedures = answer.value("procedures", Json::array());
   if (options.json) {
     const Json whole = {{"schema_version", 1}, {"procedures", procedures}};
@@ -77,24 +79,19 @@ Result<std::string> input_of(const ProcedureOptions& options) {
 
 /// Text gets a line end; binary output is written unchanged.
 void print_output(const Json& answer) {
-  if (const auto bytes = from_base64(answer.value("output_base64", "")); bytes && !bytes->empty()) {
-    std::fwrite(bytes->data(), 1, bytes->size(), stdout);
-    return;
-  }
-  const std::string text = answer.value("output", "");
-  if (text.empty()) return;
-  // The text may contain zero bytes.
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::putchar('\n');
+  const auto bytes = find_binary(answer, "output");
+  if (!bytes || bytes->empty()) return;
+  std::fwrite(bytes->data(), 1, bytes->size(), stdout);
+  if (is_utf8({reinterpret_cast<const char*>(bytes->data()), bytes->size()})) std::putchar('\n');
 }
 
 Result<void> call(const ClusterChoice& choice, const ProcedureOptions& options) {
   ATOLL_ASSIGN(const std::string input, input_of(options));
-  Json body = {{"name", options.name},
-               {"input_base64", to_base64(std::as_bytes(std::span(input)))}};
+  Json body = {{"name", options.name}, {"input", to_binary(std::as_bytes(std::span(input)))}};
   if (!options.isolation.empty()) body["isolation"] = options.isolation;
   if (options.snapshot != 0) body["snapshot"] = options.snapshot;
-  ATOLL_ASSIGN(const Json answer, ask(choice, options.node, "procedure.call", body));
+  ATOLL_ASSIGN(const Json answer,
+               ask(choice, options.node, ControlOperation::procedure_call, body));
   const std::string status = answer.value("status", "");
   if (status == "ok") {
     print_output(answer);

@@ -13,13 +13,13 @@ class RunningCluster final : public Cluster {
   /// `config`: from find_running.
   explicit RunningCluster(const Config& config) : Cluster(config) {}
 
-  Result<Json> call(uint32_t node, std::string_view op, const Json& body,
+  Result<Json> call(uint32_t node, ControlOperation operation, const Json& body,
                     std::chrono::milliseconds timeout) override {
-    return call_node(config_, node, op, body, timeout);
+    return call_node(config_, node, operation, body, timeout);
   }
-  Result<Json> coordinator(std::string_view op, const Json& body,
+  Result<Json> coordinator(ControlOperation operation, const Json& body,
                            std::chrono::milliseconds timeout) override {
-    return call_coordinator(config_, op, body, timeout);
+    return call_coordinator(config_, operation, body, timeout);
   }
   Result<std::unique_ptr<SessionClient>> connect_session(uint32_t node) override {
     return SessionClient::connect(config_.cluster.run_dir, node);

@@ -134,8 +134,8 @@ Result<void> list_snapshots(const ClusterChoice& choice, const SnapshotOptions& 
 
 Result<void> take_snapshot(const ClusterChoice& choice, const SnapshotOptions& options) {
   ATOLL_ASSIGN(const Config config, find_running(choice));
-  ATOLL_ASSIGN(const Json taken,
-               call_coordinator(config, "snapshot.take", Json::object(), kSnapshotTimeout));
+  ATOLL_ASSIGN(const Json taken, call_coordinator(config, ControlOperation::snapshot_take,
+                                                  Json::object(), kSnapshotTimeout));
   const auto id = taken.value("id", uint64_t{0});
   if (options.json) {
     const Json whole = {{"schema_version", 1}, {"id", id}, {"epoch", taken.value("epoch", 0ull)}};

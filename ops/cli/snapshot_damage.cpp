@@ -53,8 +53,8 @@ void print_unreadable(const Json& ranges) {
 
 Result<void> list_damage(const ClusterChoice& choice, const SnapshotOptions& options) {
   ATOLL_ASSIGN(const Config config, find_running(choice));
-  ATOLL_ASSIGN(const Json damage,
-               call_coordinator(config, "snapshot.damage", Json::object(), kDamageTimeout));
+  ATOLL_ASSIGN(const Json damage, call_coordinator(config, ControlOperation::snapshot_damage,
+                                                   Json::object(), kDamageTimeout));
   const Json nodes = damage.value("nodes", Json::array());
   const Json unreadable = damage.value("unreadable", Json::array());
   if (options.json) {

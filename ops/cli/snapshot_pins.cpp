@@ -49,11 +49,11 @@ Result<Json> change_dead(const ClusterChoice& choice, const SnapshotOptions& opt
   return done;
 }
 
-Result<Json> change_any(const ClusterChoice& choice, const SnapshotOptions& options, const char* op,
-                        const Json& body, const Change& change) {
+Result<Json> change_any(const ClusterChoice& choice, const SnapshotOptions& options,
+                        ControlOperation operation, const Json& body, const Change& change) {
   ATOLL_ASSIGN(const auto live, find_live(choice, options));
   if (!live) return change_dead(choice, options, change);
-  return call_coordinator(*live, op, body, kSnapshotTimeout);
+  return call_coordinator(*live, operation, body, kSnapshotTimeout);
 }
 
 void show(const SnapshotOptions& options, const Json& done, const std::string& text) {
@@ -92,14 +92,15 @@ Result<void> pin_snapshot(const ClusterChoice& choice, const SnapshotOptions& op
   ATOLL_TRY(check_name(options.name));
   Json body = {{"id", options.id.value_or(0)}};
   if (!options.name.empty()) body["name"] = options.name;
-  const auto pinned = change_any(
-      choice, options, "snapshot.pin", body, [&](FileSystem& files, LogData& data) -> Result<Json> {
-        ATOLL_ASSIGN(const auto chosen,
-                     choose_pin(data.savepoint, options.id.value_or(0), options.name));
-        ATOLL_TRY(
-            atolldb::pin_snapshot(files, data.data_dir, data.savepoint, chosen.id, chosen.name));
-        return to_json(chosen);
-      });
+  const auto pinned =
+      change_any(choice, options, ControlOperation::snapshot_pin, body,
+                 [&](FileSystem& files, LogData& data) -> Result<Json> {
+                   ATOLL_ASSIGN(const auto chosen,
+                                choose_pin(data.savepoint, options.id.value_or(0), options.name));
+                   ATOLL_TRY(atolldb::pin_snapshot(files, data.data_dir, data.savepoint, chosen.id,
+                                                   chosen.name));
+                   return to_json(chosen);
+                 });
   if (!pinned) return std::unexpected(pinned.error());
   show(options, *pinned,
        "snapshot " + id_text(*pinned) + " is pinned as " + pinned->value("name", "") +
@@ -109,14 +110,15 @@ Result<void> pin_snapshot(const ClusterChoice& choice, const SnapshotOptions& op
 
 Result<void> unpin_snapshot(const ClusterChoice& choice, const SnapshotOptions& options) {
   ATOLL_TRY(check_name(options.pin));
-  ATOLL_ASSIGN(const auto unpinned,
-               change_any(choice, options, "snapshot.unpin", Json{{"pin", options.pin}},
-                          [&](FileSystem& files, LogData& data) -> Result<Json> {
-                            ATOLL_ASSIGN(const auto found, find_pin(data.savepoint, options.pin));
-                            ATOLL_TRY(atolldb::unpin_snapshot(files, data.data_dir, data.savepoint,
-                                                              found.name));
-                            return to_json(found);
-                          }));
+  ATOLL_ASSIGN(
+      const auto unpinned,
+      change_any(choice, options, ControlOperation::snapshot_unpin, Json{{"pin", options.pin}},
+                 [&](FileSystem& files, LogData& data) -> Result<Json> {
+                   ATOLL_ASSIGN(const auto found, find_pin(data.savepoint, options.pin));
+                   ATOLL_TRY(
+                       atolldb::unpin_snapshot(files, data.data_dir, data.savepoint, found.name));
+                   return to_json(found);
+                 }));
   show(options, unpinned,
        "snapshot " + id_text(unpinned) + ": pin " + unpinned.value("name", "") +
            " removed: the running cluster or the next start deletes the files that nothing else "
@@ -127,7 +129,7 @@ Result<void> unpin_snapshot(const ClusterChoice& choice, const SnapshotOptions& 
 Result<void> remove_snapshot(const ClusterChoice& choice, const SnapshotOptions& options) {
   const uint32_t id = options.id.value_or(0);
   const auto removed = change_any(
-      choice, options, "snapshot.remove", Json{{"id", id}},
+      choice, options, ControlOperation::snapshot_remove, Json{{"id", id}},
       [&](FileSystem& files, LogData& data) -> Result<Json> {
         ATOLL_ASSIGN(const auto done, atolldb::remove_snapshot(files, data.data_dir, data.savepoint,
                                                                data.directories, {}, id));

@@ -53,7 +53,8 @@ Result<Json> ask(const Config& config) {
   if (const auto report = start_report(config); report && !report->is_served()) {
     return starting_status(config, *report, restarts);
   }
-  Result<Json> answer = ControlClient(config.control.endpoint).call("status", {}, kTimeout);
+  Result<Json> answer =
+      ControlClient(config.control.endpoint).call(ControlOperation::status, {}, kTimeout);
   const auto report = start_report(config);
   if (answer) {
     (*answer)["restarts"] = restarts;

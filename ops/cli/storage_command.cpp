@@ -20,9 +20,9 @@ struct StorageOptions {
   bool json = false;
 };
 
-Result<Json> ask(const ClusterChoice& choice, const char* op, const Json& body) {
+Result<Json> ask(const ClusterChoice& choice, ControlOperation operation, const Json& body) {
   ATOLL_ASSIGN(const Config config, find_running(choice));
-  return call_coordinator(config, op, body, kDdlTimeout);
+  return call_coordinator(config, operation, body, kDdlTimeout);
 }
 
 std::vector<std::string> row(const Json& storage) {
@@ -49,7 +49,7 @@ void print(const Json& storages) {
 }
 
 Result<void> create(const ClusterChoice& choice, const StorageOptions& options) {
-  ATOLL_ASSIGN(const Json answer, ask(choice, "storage.create",
+  ATOLL_ASSIGN(const Json answer, ask(choice, ControlOperation::storage_create,
                                       {{"name", options.name},
                                        {"type", options.type},
                                        {"payload_bytes", options.payload_bytes},
@@ -60,7 +60,7 @@ Result<void> create(const ClusterChoice& choice, const StorageOptions& options) 
 }
 
 Result<void> list(const ClusterChoice& choice, const StorageOptions& options) {
-  ATOLL_ASSIGN(Json answer, ask(choice, "storage.list", Json::object()));
+  ATOLL_ASSIGN(Json answer, ask(choice, ControlOperation::storage_list, Json::object()));
   const Json storages = answer.value("storages", Json::array());
   if (options.json) {
     const Json whole = {{"schema_version", 1}, {"storages", storages}};
@@ -72,7 +72,8 @@ Result<void> list(const ClusterChoice& choice, const StorageOptions& options) {
 }
 
 Result<void> describe(const ClusterChoice& choice, const StorageOptions& options) {
-  ATOLL_ASSIGN(const Json answer, ask(choice, "storage.describe", {{"name", options.name}}));
+  ATOLL_ASSIGN(const Json answer,
+               ask(choice, ControlOperation::storage_describe, {{"name", options.name}}));
   Json storage = {{"schema_version", 1}};
   for (const char* member : {"id", "name", "type", "state", "payload_bytes", "record_count"}) {
     if (answer.contains(member)) storage[member] = answer[member];
@@ -86,7 +87,8 @@ Result<void> describe(const ClusterChoice& choice, const StorageOptions& options
 }
 
 Result<void> drop(const ClusterChoice& choice, const StorageOptions& options) {
-  ATOLL_ASSIGN(const Json answer, ask(choice, "storage.drop", {{"name", options.name}}));
+  ATOLL_ASSIGN(const Json answer,
+               ask(choice, ControlOperation::storage_drop, {{"name", options.name}}));
   std::printf("storage \"%s\" dropped: %s pages freed\n", options.name.c_str(),
               format_count(answer.value("pages", uint64_t{0})).c_str());
   return {};

@@ -108,8 +108,8 @@ void print_recovering(const Config& config, const std::string& readable) {
 /// Prints problems that need attention at once, for example a start from an older snapshot.
 void print_problems(const Config& config) {
   constexpr std::chrono::milliseconds kStatusTimeout{5'000};
-  const auto status =
-      ControlClient(config.control.endpoint).call("status", Json::object(), kStatusTimeout);
+  const auto status = ControlClient(config.control.endpoint)
+                          .call(ControlOperation::status, Json::object(), kStatusTimeout);
   if (!status) return;
   for (const Problem& problem : find_problems(*status)) {
     print_line("problem", paint(Colour::yellow, printable(problem.what)));

@@ -49,8 +49,8 @@ Result<std::vector<JobOutput>> Cluster::run_job(std::string_view name,
   std::vector<uint64_t> jobs;
   Result<void> started;
   for (uint32_t node = 0; node < node_count(); ++node) {
-    const Result<Json> job =
-        call(node, "job.start", {{"name", name}, {"input", input_of_node.at(node)}});
+    const Result<Json> job = call(node, ControlOperation::job_start,
+                                  {{"name", name}, {"input", input_of_node.at(node)}});
     if (!job) {
       started = std::unexpected(job.error());
       break;
@@ -59,7 +59,8 @@ Result<std::vector<JobOutput>> Cluster::run_job(std::string_view name,
   }
   if (!started) {  // the other nodes must not work for an abandoned job
     for (uint32_t node = 0; node < jobs.size(); ++node) {
-      [[maybe_unused]] const auto stopped = call(node, "job.stop", {{"job", jobs[node]}});
+      [[maybe_unused]] const auto stopped =
+          call(node, ControlOperation::job_stop, {{"job", jobs[node]}});
     }
     return std::unexpected(started.error());
   }
@@ -69,7 +70,8 @@ Result<std::vector<JobOutput>> Cluster::run_job(std::string_view name,
     Result<Json> answer;
     do {
       // Waits in rounds, to notice the death of a process in between.
-      answer = call(node, "job.wait", {{"job", jobs[node]}, {"timeout_ms", kRound.count()}});
+      answer = call(node, ControlOperation::job_wait,
+                    {{"job", jobs[node]}, {"timeout_ms", kRound.count()}});
       if (!answer) return std::unexpected(answer.error());
     } while (!answer->value("done", false));
     for (const Json& output : answer->at("outputs")) outputs.push_back(job_output(node, output));
@@ -79,7 +81,7 @@ Result<std::vector<JobOutput>> Cluster::run_job(std::string_view name,
 
 Result<uint32_t> Cluster::create_storage(std::string_view name, StorageType type,
                                          uint32_t payload_bytes, uint64_t record_count) {
-  ATOLL_ASSIGN(const Json created, coordinator("storage.create",
+  ATOLL_ASSIGN(const Json created, coordinator(ControlOperation::storage_create,
                                                {{"name", name},
                                                 {"type", to_string(type)},
                                                 {"payload_bytes", payload_bytes},
@@ -89,7 +91,7 @@ Result<uint32_t> Cluster::create_storage(std::string_view name, StorageType type
 }
 
 Result<void> Cluster::drop_storage(std::string_view name) {
-  ATOLL_TRY(coordinator("storage.drop", {{"name", name}}, kDdlTimeout));
+  ATOLL_TRY(coordinator(ControlOperation::storage_drop, {{"name", name}}, kDdlTimeout));
   return {};
 }
 

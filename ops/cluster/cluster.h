@@ -47,9 +47,9 @@ class Cluster {
   /// Sends a control request to a node (soc/README.md) or to the coordinator
   /// (coordinator/README.md). If a process of the cluster has died, the error names it and how it
   /// ended.
-  virtual Result<Json> call(uint32_t node, std::string_view op, const Json& body,
+  virtual Result<Json> call(uint32_t node, ControlOperation operation, const Json& body,
                             std::chrono::milliseconds timeout = kDefaultTimeout) = 0;
-  virtual Result<Json> coordinator(std::string_view op, const Json& body,
+  virtual Result<Json> coordinator(ControlOperation operation, const Json& body,
                                    std::chrono::milliseconds timeout = kDefaultTimeout) = 0;
 
   /// Opens a session of this process with a node.

@@ -67,15 +67,15 @@ Result<Json> ProcessCluster::with_reason(Result<Json> answer) const {
                     "cluster \"" + config_.cluster.name + "\": has been stopped: launch it again");
 }
 
-Result<Json> ProcessCluster::call(uint32_t node, std::string_view op, const Json& body,
+Result<Json> ProcessCluster::call(uint32_t node, ControlOperation operation, const Json& body,
                                   std::chrono::milliseconds timeout) {
   if (node >= nodes_.size()) return no_such_node(node);
-  return with_reason(nodes_[node]->call(op, body, timeout, [this] { return has_ended(); }));
+  return with_reason(nodes_[node]->call(operation, body, timeout, [this] { return has_ended(); }));
 }
 
-Result<Json> ProcessCluster::coordinator(std::string_view op, const Json& body,
+Result<Json> ProcessCluster::coordinator(ControlOperation operation, const Json& body,
                                          std::chrono::milliseconds timeout) {
-  return with_reason(coordinator_.call(op, body, timeout, [this] { return has_ended(); }));
+  return with_reason(coordinator_.call(operation, body, timeout, [this] { return has_ended(); }));
 }
 
 Result<std::unique_ptr<SessionClient>> ProcessCluster::connect_session(uint32_t node) {

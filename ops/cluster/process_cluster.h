@@ -20,9 +20,9 @@ class ProcessCluster final : public Cluster {
                                                  const std::string& binary_dir);
   ~ProcessCluster() override;
 
-  Result<Json> call(uint32_t node, std::string_view op, const Json& body,
+  Result<Json> call(uint32_t node, ControlOperation operation, const Json& body,
                     std::chrono::milliseconds timeout) override;
-  Result<Json> coordinator(std::string_view op, const Json& body,
+  Result<Json> coordinator(ControlOperation operation, const Json& body,
                            std::chrono::milliseconds timeout) override;
   Result<std::unique_ptr<SessionClient>> connect_session(uint32_t node) override;
   Result<void> shutdown() override;

@@ -19,16 +19,16 @@ SegmentIdentity identity_of(const Config& config) {
 
 /// Sends a request to `target` (Node or Coordinator) and waits for the answer.
 template <typename Target>
-Result<Json> ask(Target& target, std::string_view op, const Json& body,
+Result<Json> ask(Target& target, ControlOperation operation, const Json& body,
                  std::chrono::milliseconds timeout) {
   const auto answered = std::make_shared<std::promise<Result<Json>>>();
   std::future<Result<Json>> answer = answered->get_future();
-  target.handle({std::string(op), body},
+  target.handle({operation, body},
                 [answered](Result<Json> result) { answered->set_value(std::move(result)); });
   if (answer.wait_for(timeout) != std::future_status::ready) {
-    return make_error(
-        ExitCode::coordinator_unreachable,
-        std::string(op) + ": no answer within " + std::to_string(timeout.count()) + " ms");
+    return make_error(ExitCode::coordinator_unreachable,
+                      std::string(to_string(operation)) + ": no answer within " +
+                          std::to_string(timeout.count()) + " ms");
   }
   return answer.get();
 }
@@ -56,8 +56,8 @@ Result<std::unique_ptr<Cluster>> ThreadCluster::launch(const Config& config) {
 Result<void> ThreadCluster::start() {
   coordinator_ = std::make_unique<Coordinator>(
       config_, 1, space_,
-      [this](uint32_t node, std::string_view op, const Json& body) {
-        return call(node, op, body, kDdlTimeout);
+      [this](uint32_t node, ControlOperation operation, const Json& body) {
+        return call(node, operation, body, kDdlTimeout);
       },
       LauncherCalls{[](bool) {}, [this](const Error& error) { note_failure(error); }},
       make_silent_logger("coordinator"));
@@ -90,15 +90,15 @@ void ThreadCluster::beat() {
 
 ThreadCluster::~ThreadCluster() { [[maybe_unused]] const auto ended = shutdown(); }
 
-Result<Json> ThreadCluster::call(uint32_t node, std::string_view op, const Json& body,
+Result<Json> ThreadCluster::call(uint32_t node, ControlOperation operation, const Json& body,
                                  std::chrono::milliseconds timeout) {
   if (node >= nodes_.size()) return no_such_node(node);
-  return ask(*nodes_[node], op, body, timeout);
+  return ask(*nodes_[node], operation, body, timeout);
 }
 
-Result<Json> ThreadCluster::coordinator(std::string_view op, const Json& body,
+Result<Json> ThreadCluster::coordinator(ControlOperation operation, const Json& body,
                                         std::chrono::milliseconds timeout) {
-  return ask(*coordinator_, op, body, timeout);
+  return ask(*coordinator_, operation, body, timeout);
 }
 
 Result<std::unique_ptr<SessionClient>> ThreadCluster::connect_session(uint32_t node) {

@@ -23,9 +23,9 @@ class ThreadCluster final : public Cluster {
   static Result<std::unique_ptr<Cluster>> launch(const Config& config);
   ~ThreadCluster() override;
 
-  Result<Json> call(uint32_t node, std::string_view op, const Json& body,
+  Result<Json> call(uint32_t node, ControlOperation operation, const Json& body,
                     std::chrono::milliseconds timeout) override;
-  Result<Json> coordinator(std::string_view op, const Json& body,
+  Result<Json> coordinator(ControlOperation operation, const Json& body,
                            std::chrono::milliseconds timeout) override;
   const ClusterView* view() const override { return &nodes_.front()->view(); }
   Result<std::unique_ptr<SessionClient>> connect_session(uint32_t node) override;

@@ -213,9 +213,9 @@ std::unexpected<Error> too_long(std::string_view op, size_t bytes, size_t limit)
 
 ControlClient::ControlClient(std::string endpoint) : endpoint_(std::move(endpoint)) {}
 
-Result<Json> ControlClient::call(std::string_view op, const Json& body,
-                                 std::chrono::milliseconds timeout,
-                                 const std::function<bool()>& gave_up) const {
+Result<Json> ControlClient::call_by_name(std::string_view op, const Json& body,
+                                         std::chrono::milliseconds timeout,
+                                         const std::function<bool()>& gave_up) const {
   const ControlFrames request = encode_request(op, body);
   const size_t limit = control_limits(op).bytes;
   if (request.bytes() > limit) return too_long(op, request.bytes(), limit);

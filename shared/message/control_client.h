@@ -21,12 +21,15 @@ class ControlClient {
   /// - coordinator_unreachable: no answer in time, or the process has ended. Its end ends the call
   ///   at once, with an unknown outcome (R64). The request is never sent to a process that replaces
   ///   it.
-  Result<Json> call(std::string_view op, const Json& body, std::chrono::milliseconds timeout,
-                    const std::function<bool()>& gave_up = {}) const;
+  /// REQUIRES: the operation is not `unknown`.
   Result<Json> call(ControlOperation operation, const Json& body, std::chrono::milliseconds timeout,
                     const std::function<bool()>& gave_up = {}) const {
-    return call(to_string(operation), body, timeout, gave_up);
+    return call_by_name(to_string(operation), body, timeout, gave_up);
   }
+  /// As `call`, also with a name that no operation has.
+  Result<Json> call_by_name(std::string_view op, const Json& body,
+                            std::chrono::milliseconds timeout,
+                            const std::function<bool()>& gave_up = {}) const;
 
  private:
   std::string endpoint_;

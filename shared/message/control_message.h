@@ -43,12 +43,13 @@ inline constexpr std::chrono::milliseconds kSnapshotTimeout{3'600'000};
 
 struct ControlRequest {
   ControlRequest() = default;
-  ControlRequest(std::string name, Json members)
-      : op(std::move(name)), operation(control_operation(op)), body(std::move(members)) {}
   ControlRequest(ControlOperation known, Json members)
       : op(to_string(known)), operation(known), body(std::move(members)) {
     CHECK(known != ControlOperation::unknown);
   }
+  /// `name`: perhaps no operation's.
+  explicit ControlRequest(std::string name, Json members)
+      : op(std::move(name)), operation(control_operation(op)), body(std::move(members)) {}
 
   std::string op;  // its name; text of an unknown operation, for messages
   ControlOperation operation = ControlOperation::unknown;

@@ -43,11 +43,9 @@ class Installer {
   Installer& operator=(const Installer&) = delete;
   ~Installer() { stop(); }
 
-  static bool serves(const ControlRequest& request) {
-    return request.op == "snapshot.install" || request.op == "snapshot.align";
-  }
   void start();
-  /// Serves a request. Thread: any; replies are called by any thread, too.
+  /// Serves snapshot.install and snapshot.align. Thread: any; replies are called by any thread,
+  /// too.
   void handle(const ControlRequest& request, const ControlReply& reply);
   /// Cancels the current pass, refuses later passes, and ends the thread.
   void stop();

@@ -35,12 +35,15 @@ Result<DropLimits> limits_of(const ControlRequest& request) {
 
 void Installer::handle(const ControlRequest& request, const ControlReply& reply) {
   Result<void> queued;
-  if (request.op == "snapshot.install") {
-    queued = queue_install(request, reply);
-  } else if (request.op == "snapshot.align") {
-    queued = queue_align(request, reply);
-  } else {
-    queued = unknown_op(request);
+  switch (request.operation) {
+    case ControlOperation::snapshot_install:
+      queued = queue_install(request, reply);
+      break;
+    case ControlOperation::snapshot_align:
+      queued = queue_align(request, reply);
+      break;
+    default:
+      queued = unknown_op(request);
   }
   if (!queued) reply(std::unexpected(queued.error()));
 }
@@ -57,7 +60,7 @@ Result<Installer::Pass> Installer::pass_of(const ControlRequest& request) {
                       request.op + ": member \"storages\" must be a list of roots");
   }
   for (const Json& entry : list) {
-    const ControlRequest member{request.op, entry};
+    const ControlRequest member{request.operation, entry};
     ATOLL_ASSIGN(const uint64_t id, get_number(member, "id"));
     ATOLL_ASSIGN(const uint64_t root, get_number(member, "root"));
     pass.roots.push_back({static_cast<uint32_t>(id), SnapshotPointer(root)});

@@ -18,9 +18,12 @@
 namespace atolldb {
 namespace {
 
+/// Reads the input: bytes, text in base64, or text.
 Result<std::vector<std::byte>> input_of(const ControlRequest& request) {
   std::vector<std::byte> input;
-  if (request.body.contains("input_base64")) {
+  if (const auto bytes = find_binary(request.body, "input")) {
+    input.assign(bytes->begin(), bytes->end());
+  } else if (request.body.contains("input_base64")) {
     ATOLL_ASSIGN(const std::string text, get_text(request, "input_base64"));
     auto bytes = from_base64(text);
     if (!bytes) {
@@ -76,13 +79,16 @@ Result<void> give(const ControlReply& reply, const Result<Json>& answer) {
   return {};
 }
 
-Json answer_of(const ProcedureOutcome& outcome) {
+/// `is_binary`: the request had its input as bytes, so the answer has the output as bytes.
+Json answer_of(const ProcedureOutcome& outcome, bool is_binary) {
   Json answer = {{"status", to_string(outcome.status)}};
   if (!outcome.message.empty()) answer["message"] = outcome.message;
   if (outcome.status != Status::ok) return answer;
   const std::string_view text(reinterpret_cast<const char*>(outcome.output.data()),
                               outcome.output.size());
-  if (is_utf8(text)) {
+  if (is_binary) {
+    answer["output"] = to_binary(outcome.output);
+  } else if (is_utf8(text)) {
     answer["output"] = text;
   } else {
     answer["output_base64"] = to_base64(outcome.output);
@@ -98,21 +104,30 @@ void Node::handle(const ControlRequest& request, const ControlReply& reply) {
 }
 
 Result<void> Node::serve(const ControlRequest& request, const ControlReply& reply) {
-  const std::string& op = request.op;
-  if (op == "describe") return give(reply, describe());
-  if (op == "procedure.list") return give(reply, list_procedures());
-  if (op == "job.wait") return wait_for_job(request, reply);
-  if (op == "job.stop") return give(reply, stop_job(request));
-  // The coordinator sends these requests also before the cluster runs: for the recovery (R32).
-  if (SnapshotJobService::serves(request) || op.starts_with("snapshot.")) {
-    return serve_snapshots(request, reply);
+  if (!is_served_by(ControlServers::nodes, request.operation)) return unknown_op(request);
+  switch (request.operation) {
+    case ControlOperation::describe:
+      return give(reply, describe());
+    case ControlOperation::procedure_list:
+      return give(reply, list_procedures());
+    case ControlOperation::procedure_call:
+      return call_procedure(request, reply);
+    case ControlOperation::job_start:
+      ATOLL_TRY(admit(request, Isolation::serializable));
+      return give(reply, start_job(request));
+    case ControlOperation::job_wait:
+      return wait_for_job(request, reply);
+    case ControlOperation::job_stop:
+      return give(reply, stop_job(request));
+    case ControlOperation::log_begin:
+      return give(reply, begin_logs(request));
+    case ControlOperation::pages_release:
+      ATOLL_TRY(admit(request, Isolation::serializable));
+      return release_pages(request, reply);
+    default:
+      // The coordinator sends these requests also before the cluster runs: for the recovery (R32).
+      return serve_snapshots(request, reply);
   }
-  if (op == "log.begin") return give(reply, begin_logs(request));
-  if (op == "procedure.call") return call_procedure(request, reply);
-  ATOLL_TRY(admit(request, Isolation::serializable));
-  if (op == "job.start") return give(reply, start_job(request));
-  if (op == "pages.release") return release_pages(request, reply);
-  return unknown_op(request);
 }
 
 Result<void> Node::serve_snapshots(const ControlRequest& request, const ControlReply& reply) {
@@ -124,22 +139,28 @@ Result<void> Node::serve_snapshots(const ControlRequest& request, const ControlR
                       request.op + ": node " + std::to_string(node_) +
                           ": is not running, or keeps no log: durability.mode is \"off\"");
   }
-  if (SnapshotJobService::serves(request)) {
-    snapshot_jobs_->handle(request, reply);
-  } else if (Installer::serves(request)) {
-    installer_->handle(request, reply);
-  } else if (request.op == "snapshot.open") {
-    return give(reply, open_snapshots(request));
-  } else if (request.op == "snapshot.publish") {
-    return give(reply, publish_snapshot(request));
-  } else if (request.op == "snapshot.withdraw") {
-    return give(reply, withdraw_snapshots(request));
-  } else if (request.op == "snapshot.damage") {
-    return give(reply, scrubber_->describe());
-  } else {
-    return unknown_op(request);
+  switch (request.operation) {
+    case ControlOperation::glean_prepare:
+    case ControlOperation::glean_map:
+    case ControlOperation::glean_wait:
+    case ControlOperation::glean_end:
+      snapshot_jobs_->handle(request, reply);
+      return {};
+    case ControlOperation::snapshot_align:
+    case ControlOperation::snapshot_install:
+      installer_->handle(request, reply);
+      return {};
+    case ControlOperation::snapshot_open:
+      return give(reply, open_snapshots(request));
+    case ControlOperation::snapshot_publish:
+      return give(reply, publish_snapshot(request));
+    case ControlOperation::snapshot_withdraw:
+      return give(reply, withdraw_snapshots(request));
+    case ControlOperation::snapshot_damage:
+      return give(reply, scrubber_->describe());
+    default:
+      return unknown_op(request);
   }
-  return {};
 }
 
 std::optional<Refusal> Node::refuse(Isolation isolation) const {
@@ -255,14 +276,16 @@ Result<void> Node::call_procedure(const ControlRequest& request, const ControlRe
   ATOLL_ASSIGN(const TransactionMode mode, mode_of(request, registry_.isolation(name)));
   ATOLL_TRY(admit(request, mode.isolation));
   ATOLL_ASSIGN(const uint32_t worker, chosen_worker(request));
+  const bool is_binary = find_binary(request.body, "input").has_value();
   auto task = [input = std::move(input), function, deadline = procedure_deadline(), mode, reply,
-               this](WorkerEnvironment& environment) {
+               is_binary, this](WorkerEnvironment& environment) {
     const ProcedureOutcome outcome =
         execute_procedure(environment, function, input, deadline, kMaxProcedureOutputBytes, mode);
     // The client learns the outcome when it is durable, as for a session's request (R19, R20).
-    answers_->add(outcome.commit_epoch, [reply, answer = answer_of(outcome)](bool is_durable) {
-      reply(is_durable ? answer : Json{{"status", to_string(Status::outcome_unknown)}});
-    });
+    answers_->add(
+        outcome.commit_epoch, [reply, answer = answer_of(outcome, is_binary)](bool is_durable) {
+          reply(is_durable ? answer : Json{{"status", to_string(Status::outcome_unknown)}});
+        });
   };
   return workers_[worker]->submit(std::move(task));
 }

@@ -14,7 +14,7 @@ namespace atolldb {
 namespace {
 
 Result<SnapshotFilePlace> place_of(const ControlRequest& request, const Json& entry) {
-  const ControlRequest member{request.op, entry};
+  const ControlRequest member{request.operation, entry};
   ATOLL_ASSIGN(const uint64_t snapshot, get_number(member, "snapshot"));
   ATOLL_ASSIGN(const uint64_t node, get_number(member, "node"));
   ATOLL_ASSIGN(std::string directory, get_text(member, "directory"));

@@ -192,7 +192,7 @@ void NodeSnapshotJob::end() {
     work_.discard();
   } else {
     CHECK(result_.file.snapshot == number());
-    answer_ = {{"partitions", encode_composed(result_.partitions)},
+    answer_ = {{"partitions", to_binary(encode_composed(result_.partitions))},
                {"directory", result_.file.directory},
                {"page_count", result_.file.page_count},
                {"unreadable", Json::array()}};

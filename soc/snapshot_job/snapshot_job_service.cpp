@@ -11,8 +11,8 @@ namespace atolldb {
 namespace {
 
 Result<SnapshotPlan> plan_of(const ControlRequest& request) {
-  ATOLL_ASSIGN(const std::string text, get_text(request, "plan"));
-  return decode_plan(text);
+  ATOLL_ASSIGN(const auto bytes, get_binary(request, "plan"));
+  return decode_plan(bytes);
 }
 
 }  // namespace
@@ -23,14 +23,18 @@ void SnapshotJobService::handle(const ControlRequest& request, const ControlRepl
 }
 
 Result<void> SnapshotJobService::serve(const ControlRequest& request, const ControlReply& reply) {
-  if (request.op == "glean.prepare") return prepare(request, reply);
-  if (request.op == "glean.wait") return wait(request, reply);
-  if (request.op == "glean.end") return end(request, reply);
-  if (request.op != "glean.map") return unknown_op(request);
-  ATOLL_ASSIGN(const auto job, job_of(request));
-  job->map();
-  reply(Json::object());
-  return {};
+  switch (request.operation) {
+    case ControlOperation::glean_prepare:
+      return prepare(request, reply);
+    case ControlOperation::glean_map:
+      return map(request, reply);
+    case ControlOperation::glean_wait:
+      return wait(request, reply);
+    case ControlOperation::glean_end:
+      return end(request, reply);
+    default:
+      return unknown_op(request);
+  }
 }
 
 Result<void> SnapshotJobService::prepare(const ControlRequest& request, const ControlReply& reply) {
@@ -48,6 +52,13 @@ Result<void> SnapshotJobService::prepare(const ControlRequest& request, const Co
   }
   before = take_job();
   job_ = std::make_shared<NodeSnapshotJob>(std::move(plan), places_, disk_reserve, reply, logger_);
+  return {};
+}
+
+Result<void> SnapshotJobService::map(const ControlRequest& request, const ControlReply& reply) {
+  ATOLL_ASSIGN(const auto job, job_of(request));
+  job->map();
+  reply(Json::object());
   return {};
 }
 

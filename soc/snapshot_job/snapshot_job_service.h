@@ -19,8 +19,7 @@ class SnapshotJobService {
   SnapshotJobService& operator=(const SnapshotJobService&) = delete;
   ~SnapshotJobService() { stop(); }
 
-  /// Returns whether this class serves the request.
-  static bool serves(const ControlRequest& request) { return request.op.starts_with("glean."); }
+  /// Serves glean.*.
   void handle(const ControlRequest& request, const ControlReply& reply);
   /// Cancels the current job, and refuses later jobs.
   void stop();
@@ -31,9 +30,10 @@ class SnapshotJobService {
   SnapshotJobPhase phase() const;
 
  private:
-  // These four answer now or later, or return an error instead.
+  // These five answer now or later, or return an error instead.
   Result<void> serve(const ControlRequest& request, const ControlReply& reply);
   Result<void> prepare(const ControlRequest& request, const ControlReply& reply);
+  Result<void> map(const ControlRequest& request, const ControlReply& reply);
   Result<void> wait(const ControlRequest& request, const ControlReply& reply);
   Result<void> end(const ControlRequest& request, const ControlReply& reply);
   /// Takes the job out and adds its progress to before_. REQUIRES: mutex_ is held.

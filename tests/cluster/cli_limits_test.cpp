@@ -129,8 +129,8 @@ TEST_F(CliLimitsTest, AFullCatalogSaysSoAndTakesANewOneAfterADrop) {
   const ControlClient client(endpoints.at("coordinator_endpoint").get<std::string>());
   for (uint32_t i = 0; i < kMaxStorages; ++i) {
     const auto created =
-        client.call("storage.create", {{"name", "s" + text_of(i)}, {"type", "sequential"}},
-                    std::chrono::seconds(10));
+        client.call(ControlOperation::storage_create,
+                    {{"name", "s" + text_of(i)}, {"type", "sequential"}}, std::chrono::seconds(10));
     ASSERT_TRUE(created) << created.error().message;
   }
   expect({create("more", "sequential"), 6, "all 1024 places are taken: drop one first"});

@@ -99,13 +99,13 @@ class DamageTest : public testing::Test {
     clients.stop();
   }
 
-  Result<Json> coordinator(std::string_view op, const Json& body = Json::object()) const {
-    return cli::RunningCluster(config_).coordinator(op, body, Cluster::kDefaultTimeout);
+  Result<Json> coordinator(ControlOperation operation, const Json& body = Json::object()) const {
+    return cli::RunningCluster(config_).coordinator(operation, body, Cluster::kDefaultTimeout);
   }
 
   Result<Content> read_content() const {
     Content content;
-    auto listed = coordinator("storage.list");
+    auto listed = coordinator(ControlOperation::storage_list);
     if (!listed) return std::unexpected(listed.error());
     for (const Json& storage : listed->at("storages")) {
       content.storages[storage.at("name")] = storage.at("id");
@@ -137,8 +137,8 @@ class DamageTest : public testing::Test {
       ASSERT_EQ(launcher.next_line(), "running");
       ASSERT_TRUE(create_ledger(config_));
       write_ledger(60'000);
-      ASSERT_TRUE(coordinator("snapshot.take"));
-      ASSERT_TRUE(coordinator("snapshot.pin", {{"name", kPinName}}));
+      ASSERT_TRUE(coordinator(ControlOperation::snapshot_take));
+      ASSERT_TRUE(coordinator(ControlOperation::snapshot_pin, {{"name", kPinName}}));
       write_ledger(30'000);
       kill(launcher.pid(), SIGTERM);
       ASSERT_EQ(launcher.wait(), 0);
@@ -149,7 +149,7 @@ class DamageTest : public testing::Test {
       LauncherProcess launcher(config_);
       ASSERT_EQ(launcher.next_line(), "running");
       write_ledger(30'000);
-      ASSERT_TRUE(coordinator("snapshot.take"));
+      ASSERT_TRUE(coordinator(ControlOperation::snapshot_take));
       write_ledger(60'000);
       cli::RunningCluster cluster(config_);
       ASSERT_TRUE(cluster.create_storage(kLastStorage, StorageType::mastertree, 8));

@@ -241,7 +241,7 @@ TEST_F(FailingStorage, ADdlLogThatCannotBeSyncedEndsTheClusterWithCode8) {
   if (tracer == 0) GTEST_SKIP() << "strace cannot attach to a process here: " << told();
   const ControlClient coordinator(config.control.endpoint);
   const auto created =
-      coordinator.call("storage.create", {{"name", "late"}, {"type", "mastertree"}},
+      coordinator.call(ControlOperation::storage_create, {{"name", "late"}, {"type", "mastertree"}},
                        std::chrono::milliseconds(1'000));
   EXPECT_FALSE(created);  // the answer may be lost with the coordinator
   expect_failed(config, launcher, clients, 8);
@@ -261,7 +261,8 @@ TEST_F(FailingStorage, ASavepointThatCannotBeSyncedCostsASnapshotAndNoMore) {
   LedgerClients clients(config, folder_.path(), seed());
   const ControlClient coordinator(config.control.endpoint);
   const auto take = [&] {
-    return coordinator.call("snapshot.take", Json::object(), std::chrono::milliseconds(30'000));
+    return coordinator.call(ControlOperation::snapshot_take, Json::object(),
+                            std::chrono::milliseconds(30'000));
   };
   ASSERT_TRUE(eventually([&] { return clients.has_written(1, 10'000); }));
   const pid_t tracer = inject(config, "coordinator", "fdatasync", "EIO");

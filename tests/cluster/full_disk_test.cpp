@@ -112,8 +112,9 @@ class FullDisk : public testing::Test {
 
   void create_rows() const {
     const ControlClient coordinator(config_.control.endpoint);
-    const auto created = coordinator.call(
-        "storage.create", {{"name", "rows"}, {"type", "mastertree"}}, Cluster::kDefaultTimeout);
+    const auto created =
+        coordinator.call(ControlOperation::storage_create,
+                         {{"name", "rows"}, {"type", "mastertree"}}, Cluster::kDefaultTimeout);
     ASSERT_TRUE(created) << created.error().message;
   }
   void kill_all(LauncherProcess& launcher) {

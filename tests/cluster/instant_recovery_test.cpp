@@ -48,7 +48,7 @@ class InstantRecoveryTest : public testing::Test {
 
   cli::RunningCluster cluster() const { return cli::RunningCluster(config_); }
   Json status() const {
-    const auto answer = cluster().coordinator("status", Json::object(), kPatience);
+    const auto answer = cluster().coordinator(ControlOperation::status, Json::object(), kPatience);
     return answer ? *answer : Json::object();
   }
   Ran atoll(std::vector<std::string> words) const {
@@ -72,7 +72,8 @@ class InstantRecoveryTest : public testing::Test {
     return pair_of(session.call("kv.txn", reads_pair().bytes(), options));
   }
   uint32_t take() const {
-    const auto taken = cluster().coordinator("snapshot.take", {}, Cluster::kDefaultTimeout);
+    const auto taken =
+        cluster().coordinator(ControlOperation::snapshot_take, {}, Cluster::kDefaultTimeout);
     EXPECT_TRUE(taken) << taken.error().message;
     return taken ? taken->value("id", 0u) : 0;
   }
@@ -98,7 +99,8 @@ class InstantRecoveryTest : public testing::Test {
     ASSERT_EQ(session->call("kv.txn", lost.bytes()).status, Status::ok);
     ASSERT_EQ(write_pair(*session, 1).status, Status::ok);
     pinned_ = take();
-    ASSERT_TRUE(cluster().coordinator("snapshot.pin", {{"id", pinned_}}, kPatience));
+    ASSERT_TRUE(
+        cluster().coordinator(ControlOperation::snapshot_pin, {{"id", pinned_}}, kPatience));
     ASSERT_EQ(write_pair(*session, 2).status, Status::ok);
     newest_ = take();
     ASSERT_EQ(write_pair(*session, 3).status, Status::ok);
@@ -174,13 +176,15 @@ void InstantRecoveryTest::expect_all_else_refused(SessionClient& session) const 
   }
   EXPECT_EQ(session.call("kv.txn", reads_pair().bytes()).status, Status::recovering);
   EXPECT_EQ(write_pair(session, 9, kReads).status, Status::read_only_transaction);
-  const auto job = cluster().call(0, "job.start", {{"name", "any"}}, kPatience);
+  const auto job = cluster().call(0, ControlOperation::job_start, {{"name", "any"}}, kPatience);
   ASSERT_FALSE(job);
   EXPECT_EQ(job.error().code, ExitCode::recovering) << job.error().message;
-  for (const char* op :
-       {"storage.create", "storage.drop", "snapshot.take", "snapshot.pin", "snapshot.remove"}) {
-    const auto done = cluster().coordinator(op, Json::object(), kPatience);
-    ASSERT_FALSE(done) << op;
+  for (const ControlOperation operation :
+       {ControlOperation::storage_create, ControlOperation::storage_drop,
+        ControlOperation::snapshot_take, ControlOperation::snapshot_pin,
+        ControlOperation::snapshot_remove}) {
+    const auto done = cluster().coordinator(operation, Json::object(), kPatience);
+    ASSERT_FALSE(done) << to_string(operation);
     EXPECT_EQ(done.error().code, ExitCode::recovering) << done.error().message;
   }
 }

@@ -178,7 +178,7 @@ TEST(KillTest, AnEmbeddingProgramIsToldWhoDied) {
   auto cluster = Cluster::launch(config, LaunchMode::process, ATOLL_BIN_DIR);
   ASSERT_TRUE(cluster) << cluster.error().message;
   kill(processes_of("embedded", "node1").at(0), SIGKILL);
-  const auto answer = (*cluster)->call(1, "describe", Json::object());
+  const auto answer = (*cluster)->call(1, ControlOperation::describe, Json::object());
   ASSERT_FALSE(answer);
   const auto ended = (*cluster)->shutdown();
   ASSERT_FALSE(ended);

@@ -195,8 +195,8 @@ class LargerThanMemoryTest : public testing::Test {
   }
 
   Json status() const {
-    const auto status =
-        cli::RunningCluster(config_).coordinator("status", {}, Cluster::kDefaultTimeout);
+    const auto status = cli::RunningCluster(config_).coordinator(ControlOperation::status, {},
+                                                                 Cluster::kDefaultTimeout);
     EXPECT_TRUE(status) << status.error().message;
     return status ? *status : Json::object();
   }

@@ -17,7 +17,7 @@ TEST(LifeCycleTest, OneToFourNodesWithOneToFourWorkersStartAndStop) {
       const Config config = folder.config("size", nodes, workers);
       auto cluster = Cluster::launch(config, LaunchMode::process, ATOLL_BIN_DIR);
       ASSERT_TRUE(cluster) << cluster.error().message;
-      const auto status = (*cluster)->coordinator("status", Json::object());
+      const auto status = (*cluster)->coordinator(ControlOperation::status, Json::object());
       ASSERT_TRUE(status) << status.error().message;
       EXPECT_EQ(status->at("state"), "running");
       ASSERT_EQ(status->at("nodes").size(), nodes);
@@ -47,7 +47,7 @@ TEST(LifeCycleTest, ASecondStartFailsAndNamesTheLivePid) {
   EXPECT_NE(second.error().message.find(std::to_string(getpid())), std::string::npos)
       << second.error().message;
   // The refused start has not affected the running cluster.
-  EXPECT_TRUE((*first)->coordinator("status", Json::object()));
+  EXPECT_TRUE((*first)->coordinator(ControlOperation::status, Json::object()));
   EXPECT_TRUE((*first)->shutdown());
 }
 
@@ -59,7 +59,7 @@ TEST(LifeCycleTest, TwoClustersRunSideBySide) {
   ASSERT_TRUE(right) << right.error().message;
   EXPECT_TRUE((*left)->create_storage("only_left", StorageType::mastertree));
   EXPECT_TRUE((*left)->shutdown());
-  const auto storages = (*right)->coordinator("storage.list", Json::object());
+  const auto storages = (*right)->coordinator(ControlOperation::storage_list, Json::object());
   ASSERT_TRUE(storages) << storages.error().message;
   EXPECT_TRUE(storages->at("storages").empty());
   EXPECT_TRUE((*right)->shutdown());
@@ -85,7 +85,7 @@ TEST(LifeCycleTest, ABackgroundLauncherRunsUntilItIsAskedToStop) {
   const auto pidfd = open_pidfd(launcher->pid);
   ASSERT_TRUE(pidfd);
   const auto down = ControlClient(endpoints.at("coordinator_endpoint"))
-                        .call("down", Json::object(), std::chrono::seconds(10));
+                        .call(ControlOperation::down, Json::object(), std::chrono::seconds(10));
   ASSERT_TRUE(down) << down.error().message;
   EXPECT_EQ(reap(launcher->pid), 0);
   EXPECT_TRUE(processes_of("back").empty());
@@ -163,13 +163,14 @@ TEST(LifeCycleTest, GarbageOnASocketIsDroppedAndTheClusterGoesOn) {
   const Config config = folder.config("garbage");
   auto cluster = Cluster::launch(config, LaunchMode::process, ATOLL_BIN_DIR);
   ASSERT_TRUE(cluster) << cluster.error().message;
-  const auto unknown = (*cluster)->coordinator("no.such.op", Json::object());
+  const auto unknown = ControlClient(config.control.endpoint)
+                           .call_by_name("no.such.op", Json::object(), std::chrono::seconds(10));
   ASSERT_FALSE(unknown);
   EXPECT_NE(unknown.error().message.find("no.such.op"), std::string::npos);
-  const auto wrong = (*cluster)->call(0, "job.start", {{"name", 7}});
+  const auto wrong = (*cluster)->call(0, ControlOperation::job_start, {{"name", 7}});
   ASSERT_FALSE(wrong);
   EXPECT_EQ(wrong.error().code, ExitCode::usage);
-  EXPECT_TRUE((*cluster)->coordinator("status", Json::object()));
+  EXPECT_TRUE((*cluster)->coordinator(ControlOperation::status, Json::object()));
   EXPECT_TRUE((*cluster)->shutdown());
 }
 

@@ -81,8 +81,9 @@ class MetricsTest : public ::testing::Test {
     for (uint32_t i = 0; i < count; ++i) {
       const ControlClient node("ipc://" + run_dir + "/node" + std::to_string(i % 2) + ".sock");
       const std::string input = i % 10 == 9 ? "1 2 1000000" : "3 4 0";
-      const auto answer = node.call("procedure.call", {{"name", "transfer"}, {"input", input}},
-                                    std::chrono::milliseconds(10'000));
+      const auto answer =
+          node.call(ControlOperation::procedure_call, {{"name", "transfer"}, {"input", input}},
+                    std::chrono::milliseconds(10'000));
       ASSERT_TRUE(answer) << answer.error().message;
     }
   }

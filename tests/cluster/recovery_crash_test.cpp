@@ -55,8 +55,8 @@ TEST_F(RecoveryCrashTest, WhatWasPromisedIsThereAgainHoweverOftenStartsAreKilled
     LauncherProcess launcher(config_);
     ASSERT_EQ(launcher.next_line(), "running");
     expect_promises_kept(config_, ledger);
-    const auto status =
-        cli::RunningCluster(config_).coordinator("status", {}, Cluster::kDefaultTimeout);
+    const auto status = cli::RunningCluster(config_).coordinator(ControlOperation::status, {},
+                                                                 Cluster::kDefaultTimeout);
     ASSERT_TRUE(status) << status.error().message;
     EXPECT_GE(status->at("snapshots").at("newest"), 1);
     kill(launcher.pid(), SIGTERM);

@@ -136,7 +136,8 @@ TEST(RequestDeathJobTest, AJobInFlightEndsWithTheCluster) {
     begin = Clock::now();
     kill(processes_of("job", "node1").at(0), SIGKILL);
   });
-  const auto answer = (*cluster)->call(0, "job.wait", Json{{"job", 1}}, std::chrono::hours(1));
+  const auto answer =
+      (*cluster)->call(0, ControlOperation::job_wait, Json{{"job", 1}}, std::chrono::hours(1));
   const auto took = Clock::now() - begin;
   killer.join();
   ASSERT_FALSE(answer);
@@ -200,9 +201,10 @@ TEST(HostileMessageTest, MessagesOfManyBytesValuesOrLevelsLeaveNoMemoryBehind) {
     ASSERT_GT(before, 0u);
     for (int round = 0; round < 3; ++round) attack(endpoint_of(role), frames);
     EXPECT_LE(peak_bytes(pid) - before, most) << role;
-    const auto answer = ControlClient(endpoint_of(role))
-                            .call(role == "coordinator" ? "status" : "describe", Json::object(),
-                                  std::chrono::seconds(10));
+    const auto answer =
+        ControlClient(endpoint_of(role))
+            .call(role == "coordinator" ? ControlOperation::status : ControlOperation::describe,
+                  Json::object(), std::chrono::seconds(10));
     EXPECT_TRUE(answer) << answer.error().message;
   }
   kill(launcher.pid(), SIGTERM);

@@ -132,7 +132,8 @@ TEST_F(RestartTest, AHungProcessIsReplacedAndDataThatWereDiscardedOnceAreNotAgai
       << reason;
   EXPECT_FALSE(find_process(hung.front()));
   const auto storage = cli::RunningCluster(config_).coordinator(
-      "storage.describe", Json{{"name", std::string(kLedgerStorage)}}, Cluster::kDefaultTimeout);
+      ControlOperation::storage_describe, Json{{"name", std::string(kLedgerStorage)}},
+      Cluster::kDefaultTimeout);
   EXPECT_TRUE(storage) << storage.error().message;
   kill(launcher.pid(), SIGTERM);
   EXPECT_EQ(launcher.wait(), 0);

@@ -106,7 +106,7 @@ TEST_F(SleepingReaderTest, AProcedureThatSleepsAfterAColdReadDelaysNoOtherColdRe
   ASSERT_TRUE(connected) << connected.error().message;
   SessionClient& session = **connected;
   ASSERT_NO_FATAL_FAILURE(fill(session));
-  ASSERT_TRUE(cluster.coordinator("snapshot.take", {}, Cluster::kDefaultTimeout));
+  ASSERT_TRUE(cluster.coordinator(ControlOperation::snapshot_take, {}, Cluster::kDefaultTimeout));
 
   // Each worker has one request at a time: the sleeper has worker 0 for itself.
   const auto begin = Clock::now();

@@ -21,8 +21,8 @@ class SnapshotCrashTest : public testing::Test {
   }
 
   Json snapshots() const {
-    const auto status =
-        cli::RunningCluster(config_).coordinator("status", {}, Cluster::kDefaultTimeout);
+    const auto status = cli::RunningCluster(config_).coordinator(ControlOperation::status, {},
+                                                                 Cluster::kDefaultTimeout);
     EXPECT_TRUE(status) << status.error().message;
     return status ? status->at("snapshots") : Json{{"newest", 0}};
   }

@@ -71,7 +71,7 @@ class SnapshotDamageTest : public testing::Test {
     return Status::ok;
   }
   void take() {
-    const auto taken = cluster_->coordinator("snapshot.take", Json::object());
+    const auto taken = cluster_->coordinator(ControlOperation::snapshot_take, Json::object());
     ASSERT_TRUE(taken) << taken.error().message;
   }
   /// Writes all keys, each with its number plus 1, and takes a snapshot.
@@ -156,7 +156,7 @@ class SnapshotDamageTest : public testing::Test {
     return counts;
   }
   Json damage() {
-    const auto answer = cluster_->coordinator("snapshot.damage", Json::object());
+    const auto answer = cluster_->coordinator(ControlOperation::snapshot_damage, Json::object());
     EXPECT_TRUE(answer) << answer.error().message;
     return answer ? *answer : Json::object();
   }
@@ -232,10 +232,10 @@ TEST_F(SnapshotDamageTest, IsFoundByTheScrub) {
   ASSERT_EQ(found.size(), 1u) << found.dump();
   EXPECT_EQ(found[0]["file"], damaged_file_);
   EXPECT_EQ(found[0]["storage"], storage_);
-  const auto status = cluster_->coordinator("status", Json::object());
+  const auto status = cluster_->coordinator(ControlOperation::status, Json::object());
   ASSERT_TRUE(status);
   EXPECT_TRUE(eventually([&] {
-    const auto now = cluster_->coordinator("status", Json::object());
+    const auto now = cluster_->coordinator(ControlOperation::status, Json::object());
     return now && (*now)["nodes"][0]["scrub"]["damaged"] == 1u;
   }));
   ASSERT_NO_FATAL_FAILURE(down());
@@ -278,7 +278,7 @@ TEST_F(SnapshotDamageTest, IsLeftOutByASalvageWhichKeepsTheRestAndTheOldFiles) {
 /// Otherwise every later start would be a salvage, and omit further damage without being asked.
 TEST_F(SnapshotDamageTest, OfThePinnedMetadataDoesNotKeepASalvageFromItsEnd) {
   ASSERT_NO_FATAL_FAILURE(fill());
-  const auto pinned = cluster_->coordinator("snapshot.pin", Json::object());
+  const auto pinned = cluster_->coordinator(ControlOperation::snapshot_pin, Json::object());
   ASSERT_TRUE(pinned) << pinned.error().message;
   const auto pin = (*pinned)["id"].get<uint32_t>();
   ASSERT_EQ(put(77, 7), Status::ok);
@@ -309,7 +309,7 @@ TEST_F(SnapshotDamageTest, OfTheNewestMetadataLosesNothingWhereAnOlderSnapshotIs
   ASSERT_NO_FATAL_FAILURE(take());
   changed[77] = 7;
   ASSERT_EQ(put(77, 7), Status::ok);
-  const auto status = cluster_->coordinator("status", Json::object());
+  const auto status = cluster_->coordinator(ControlOperation::status, Json::object());
   ASSERT_TRUE(status);
   const auto newest = (*status)["snapshots"]["newest"].get<uint32_t>();
   ASSERT_NO_FATAL_FAILURE(down());
@@ -317,7 +317,7 @@ TEST_F(SnapshotDamageTest, OfTheNewestMetadataLosesNothingWhereAnOlderSnapshotIs
   ASSERT_TRUE(std::filesystem::remove(metadata)) << metadata;
   ASSERT_NO_FATAL_FAILURE(up());
   EXPECT_EQ(read_all(changed).right, kKeys);
-  const auto now = cluster_->coordinator("status", Json::object());
+  const auto now = cluster_->coordinator(ControlOperation::status, Json::object());
   ASSERT_TRUE(now);
   const auto fallback = (*now)["snapshots"]["fallback"].get<std::string>();
   EXPECT_NE(fallback.find(metadata), std::string::npos) << fallback;

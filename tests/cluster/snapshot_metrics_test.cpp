@@ -43,8 +43,9 @@ class SnapshotMetricsTest : public ::testing::Test {
       // A transfer to the next account writes two records.
       const std::string input =
           std::to_string(1000 * i) + " " + std::to_string(1000 * i + 1) + " 0";
-      const auto answer = node.call("procedure.call", {{"name", "transfer"}, {"input", input}},
-                                    std::chrono::milliseconds(10'000));
+      const auto answer =
+          node.call(ControlOperation::procedure_call, {{"name", "transfer"}, {"input", input}},
+                    std::chrono::milliseconds(10'000));
       ASSERT_TRUE(answer) << answer.error().message;
     }
   }

@@ -121,8 +121,8 @@ class StormTest : public testing::Test {
   /// Checks that created storages exist, that dropped storages do not, and that no id was used
   /// twice.
   void expect_catalog_kept() {
-    const auto listed =
-        cli::RunningCluster(config_).coordinator("storage.list", {}, Cluster::kDefaultTimeout);
+    const auto listed = cli::RunningCluster(config_).coordinator(ControlOperation::storage_list, {},
+                                                                 Cluster::kDefaultTimeout);
     ASSERT_TRUE(listed) << listed.error().message;
     std::map<std::string, uint64_t> found;
     for (const Json& storage : listed->at("storages")) {

@@ -156,8 +156,8 @@ TEST(TpccRecovery, TheConditionsHoldOverRestartsWhileSnapshotsAreTaken) {
     cli::BenchPort port(**cluster);
     Driver driver(port, options, 4, kSilent);
     expect_consistent(start == 0 ? driver.go() : driver.resume());
-    const auto status =
-        cli::RunningCluster(config).coordinator("status", {}, Cluster::kDefaultTimeout);
+    const auto status = cli::RunningCluster(config).coordinator(ControlOperation::status, {},
+                                                                Cluster::kDefaultTimeout);
     ASSERT_TRUE(status) << status.error().message;
     const uint64_t snapshot = status->at("snapshots").at("newest");
     EXPECT_GT(snapshot, newest);

@@ -68,7 +68,7 @@ ATOLL_REGISTER_JOB(kCommitOnce, "test.commit_once", commit_once);
 
 Result<Json> create_records(StagedCluster& cluster) {
   return cluster.coordinator(
-      "storage.create",
+      ControlOperation::storage_create,
       {{"name", kStorage}, {"type", "array"}, {"payload_bytes", 8}, {"record_count", 1}});
 }
 
@@ -77,7 +77,7 @@ Result<Json> create_records(StagedCluster& cluster) {
 std::string call(StagedCluster& cluster, uint32_t node, const char* name, const char* input,
                  const char* isolation = "serializable") {
   const auto answer =
-      cluster.call(node, "procedure.call",
+      cluster.call(node, ControlOperation::procedure_call,
                    {{"name", name}, {"input", input}, {"isolation", isolation}, {"worker", 0}});
   if (!answer) return answer.error().message;
   const std::string status = answer->at("status");
@@ -96,8 +96,8 @@ class HeldTransaction {
   explicit HeldTransaction(StagedCluster& cluster) {
     is_blocked.store(false, std::memory_order_relaxed);
     may_go_on.store(false, std::memory_order_relaxed);
-    answer_ =
-        cluster.begin_call(0, "procedure.call", {{"name", "test.hold_record"}, {"worker", 1}});
+    answer_ = cluster.begin_call(0, ControlOperation::procedure_call,
+                                 {{"name", "test.hold_record"}, {"worker", 1}});
     while (!is_blocked.load(std::memory_order_acquire)) std::this_thread::yield();
   }
   ~HeldTransaction() { end(); }
@@ -131,10 +131,11 @@ std::string requests_are_refused_until_the_loggers_are_listed() {
   StagedCluster cluster(1);
   std::string problem;
   const auto try_to_commit = [&](const char* when) {
-    for (const char* op : {"procedure.call", "job.start"}) {
-      const auto answer = cluster.call(0, op, {{"name", "test.put_number"}, {"input", "1"}});
+    for (const ControlOperation operation :
+         {ControlOperation::procedure_call, ControlOperation::job_start}) {
+      const auto answer = cluster.call(0, operation, {{"name", "test.put_number"}, {"input", "1"}});
       const bool is_refused = !answer && answer.error().code == ExitCode::not_running;
-      if (!is_refused) problem = fmt::format("{} is not refused {}", op, when);
+      if (!is_refused) problem = fmt::format("{} is not refused {}", to_string(operation), when);
     }
   };
   cluster.start_nodes();
@@ -142,7 +143,7 @@ std::string requests_are_refused_until_the_loggers_are_listed() {
   if (!problem.empty()) return problem;
   // While the node opens, the coordinator calls it before the savepoint lists its loggers.
   bool has_asked = false;
-  cluster.before_call = [&](uint32_t, std::string_view, const Json&) {
+  cluster.before_call = [&](uint32_t, ControlOperation, const Json&) {
     has_asked = true;
     try_to_commit("while the cluster opens");
   };
@@ -166,10 +167,10 @@ std::string snapshots_are_of_durable_epochs() {
   if (!create_records(cluster)) return "the storage cannot be created";
   if (const auto committed = put(cluster, "1"); !committed.empty()) return committed;
   uint64_t durable_at_begin = 0;
-  cluster.before_call = [&](uint32_t, std::string_view op, const Json&) {
-    if (op == "glean.prepare") durable_at_begin = cluster.durable_epoch();
+  cluster.before_call = [&](uint32_t, ControlOperation operation, const Json&) {
+    if (operation == ControlOperation::glean_prepare) durable_at_begin = cluster.durable_epoch();
   };
-  const auto taken = cluster.coordinator("snapshot.take");
+  const auto taken = cluster.coordinator(ControlOperation::snapshot_take);
   if (!taken) return taken.error().message;
   const uint64_t epoch = taken->at("epoch");
   if (epoch > durable_at_begin) {
@@ -186,7 +187,7 @@ std::string files_stay_while_transactions_may_hold_their_pointers() {
   const auto next_snapshot = [&](const char* number) {
     const std::string committed = put(cluster, number);
     if (!committed.empty()) return committed;
-    const auto taken = cluster.coordinator("snapshot.take");
+    const auto taken = cluster.coordinator(ControlOperation::snapshot_take);
     return taken ? "" : taken.error().message;
   };
   // A snapshot refers to files of earlier ones. After this many snapshots, the next one is
@@ -217,8 +218,8 @@ std::string every_open_names_the_files_of_kept_snapshots() {
   if (!create_records(cluster)) return "the storage cannot be created";
   std::string problem;
   size_t checks = 0;
-  cluster.before_call = [&](uint32_t, std::string_view op, const Json& body) {
-    if (op != "snapshot.open") return;
+  cluster.before_call = [&](uint32_t, ControlOperation operation, const Json& body) {
+    if (operation != ControlOperation::snapshot_open) return;
     PosixFileSystem files;
     const auto read = read_savepoint(files, cluster.config().cluster.data_dir);
     if (!read || !*read) {
@@ -234,7 +235,7 @@ std::string every_open_names_the_files_of_kept_snapshots() {
   };
   for (const char* number : {"1", "2", "3"}) {
     if (const auto committed = put(cluster, number); !committed.empty()) return committed;
-    const auto taken = cluster.coordinator("snapshot.take");
+    const auto taken = cluster.coordinator(ControlOperation::snapshot_take);
     if (!taken) return taken.error().message;
   }
   cluster.before_call = {};
@@ -265,21 +266,23 @@ std::string newest_snapshots_never_go_back() {
     }
   };
   if (const auto committed = put(cluster, "1"); !committed.empty()) return committed;
-  if (const auto taken = cluster.coordinator("snapshot.take"); !taken) return taken.error().message;
-  const auto is_second = [](std::string_view op, const Json& body) {
-    return op == "snapshot.publish" && body.at("id") == 2;
+  if (const auto taken = cluster.coordinator(ControlOperation::snapshot_take); !taken)
+    return taken.error().message;
+  const auto is_second = [](ControlOperation operation, const Json& body) {
+    return operation == ControlOperation::snapshot_publish && body.at("id") == 2;
   };
-  cluster.after_call = [&](uint32_t node, std::string_view op, const Json& body) {
-    if (node == 0 && is_second(op, body))
+  cluster.after_call = [&](uint32_t node, ControlOperation operation, const Json& body) {
+    if (node == 0 && is_second(operation, body))
       is_published_on_first.store(true, std::memory_order_release);
   };
-  cluster.before_call = [&](uint32_t node, std::string_view op, const Json& body) {
-    if (node != 1 || !is_second(op, body) || has_looked) return;
+  cluster.before_call = [&](uint32_t node, ControlOperation operation, const Json& body) {
+    if (node != 1 || !is_second(operation, body) || has_looked) return;
     while (!is_published_on_first.load(std::memory_order_acquire)) std::this_thread::yield();
     look();
   };
   if (const auto committed = put(cluster, "2"); !committed.empty()) return committed;
-  if (const auto taken = cluster.coordinator("snapshot.take"); !taken) return taken.error().message;
+  if (const auto taken = cluster.coordinator(ControlOperation::snapshot_take); !taken)
+    return taken.error().message;
   cluster.before_call = {};
   cluster.after_call = {};
   if (!has_looked) return "no snapshot was published: this has not shown much";
@@ -297,7 +300,7 @@ std::string the_first_snapshot_is_taken_when_it_is_asked_for() {
     const std::string empty = call(cluster, 1, "test.get_number", "", isolation);
     if (empty != "0") return fmt::format("{} on an empty database: {}", isolation, empty);
   }
-  const auto refused = cluster.coordinator("snapshot.take");
+  const auto refused = cluster.coordinator(ControlOperation::snapshot_take);
   if (refused) return "a snapshot of nothing is taken, or said to be";
   if (!refused.error().message.contains("nothing has been committed yet")) {
     return "the error is: " + refused.error().message;
@@ -307,7 +310,7 @@ std::string the_first_snapshot_is_taken_when_it_is_asked_for() {
     const std::string number = read_snapshot(cluster, node);
     if (number != "7") return "a commit is not in the first snapshot: " + number;
   }
-  const auto status = cluster.coordinator("status");
+  const auto status = cluster.coordinator(ControlOperation::status);
   return status && status->at("snapshots").at("newest") == 1 ? "" : "more than one was taken";
 }
 
@@ -315,11 +318,11 @@ std::string jobs_are_done_when_their_commits_are_durable() {
   StagedCluster cluster(1, std::chrono::milliseconds(100));
   cluster.start();
   if (!create_records(cluster)) return "the storage cannot be created";
-  const auto started =
-      cluster.call(0, "job.start", {{"name", "test.commit_once"}, {"workers", Json::array({0})}});
+  const auto started = cluster.call(0, ControlOperation::job_start,
+                                    {{"name", "test.commit_once"}, {"workers", Json::array({0})}});
   if (!started) return started.error().message;
-  const auto done =
-      cluster.call(0, "job.wait", {{"job", started->at("job")}, {"timeout_ms", 60'000}});
+  const auto done = cluster.call(0, ControlOperation::job_wait,
+                                 {{"job", started->at("job")}, {"timeout_ms", 60'000}});
   const uint64_t durable = cluster.durable_epoch();
   if (!done) return done.error().message;
   const Json& output = done->at("outputs").at(0);
@@ -338,20 +341,21 @@ std::string drops_wait_for_transactions_and_hold_nothing_up() {
   if (const auto committed = put(cluster, "1"); !committed.empty()) return committed;
   std::future<Result<Json>> dropped;
   std::atomic<bool> is_released{false};
-  cluster.before_call = [&](uint32_t, std::string_view op, const Json&) {
-    if (op == "pages.release") is_released.store(true, std::memory_order_release);
+  cluster.before_call = [&](uint32_t, ControlOperation operation, const Json&) {
+    if (operation == ControlOperation::pages_release)
+      is_released.store(true, std::memory_order_release);
   };
   {
     HeldTransaction held(cluster);
-    dropped = cluster.begin_coordinator("storage.drop", {{"name", kStorage}});
+    dropped = cluster.begin_coordinator(ControlOperation::storage_drop, {{"name", kStorage}});
     // The DDL thread is free: it answers this request after it has hidden the name.
     const auto again = create_records(cluster);
     if (again) return "the name is given again although the drop is not logged";
     if (!again.error().message.contains("is being dropped")) return again.error().message;
-    if (const auto taken = cluster.coordinator("snapshot.take"); !taken) {
+    if (const auto taken = cluster.coordinator(ControlOperation::snapshot_take); !taken) {
       return "no snapshot while a drop waits: " + taken.error().message;
     }
-    const auto list = cluster.coordinator("storage.list");
+    const auto list = cluster.coordinator(ControlOperation::storage_list);
     const Json storage = list->at("storages").at(0);
     if (storage.value("drop", "") != "waits for transactions that began before it") {
       return "the status does not say what the drop waits for: " + storage.dump();
@@ -367,16 +371,17 @@ std::string a_slow_list_of_damage_delays_no_ddl() {
   StagedCluster cluster(1);
   std::promise<void> is_asked;
   std::promise<void> may_answer;
-  cluster.before_call = [&](uint32_t, std::string_view op, const Json&) {
-    if (op != "snapshot.damage") return;
+  cluster.before_call = [&](uint32_t, ControlOperation operation, const Json&) {
+    if (operation != ControlOperation::snapshot_damage) return;
     is_asked.set_value();
     may_answer.get_future().wait();
   };
   cluster.start();
-  auto damage = cluster.begin_coordinator("snapshot.damage", Json::object());
+  auto damage = cluster.begin_coordinator(ControlOperation::snapshot_damage, Json::object());
   is_asked.get_future().wait();
-  auto created = cluster.begin_coordinator(
-      "storage.create", {{"name", kStorage}, {"type", "mastertree"}, {"payload_bytes", 8}});
+  auto created =
+      cluster.begin_coordinator(ControlOperation::storage_create,
+                                {{"name", kStorage}, {"type", "mastertree"}, {"payload_bytes", 8}});
   const auto waited = created.wait_for(StagedCluster::kPatience);
   may_answer.set_value();
   const auto answer = damage.get();

@@ -51,8 +51,8 @@ class SnapshotInstallTest : public testing::Test {
 };
 
 TEST_F(SnapshotInstallTest, AsksUntilAllAreDoneAndSumsUp) {
-  const NodeCall call = [this](uint32_t node, std::string_view op, const Json& body) {
-    EXPECT_EQ(op, "snapshot.install");
+  const NodeCall call = [this](uint32_t node, ControlOperation operation, const Json& body) {
+    EXPECT_EQ(operation, ControlOperation::snapshot_install);
     EXPECT_EQ(body.at("snapshot"), 9);
     EXPECT_EQ(body.at("epoch"), 77);
     const std::lock_guard guard(mutex_);
@@ -95,7 +95,7 @@ class HotPagesTest : public SnapshotInstallTest {
                 {"oldest_left", is_spared ? 3 : 4 + node}};
   }
   Result<InstallReport> install(bool is_short) {
-    const NodeCall call = [this](uint32_t node, std::string_view, const Json& body) {
+    const NodeCall call = [this](uint32_t node, ControlOperation, const Json& body) {
       return answer(node, body);
     };
     SnapshotJob job(config_, files_, call, make_silent_logger("install"));
@@ -159,7 +159,7 @@ TEST_F(HotPagesTest, ASecondPassThatFailsLeavesTheFirstOnesReport) {
 }
 
 TEST_F(SnapshotInstallTest, WaitsForTheOthersWhenOneFailsAndReportsIt) {
-  const NodeCall call = [this](uint32_t node, std::string_view, const Json&) -> Result<Json> {
+  const NodeCall call = [this](uint32_t node, ControlOperation, const Json&) -> Result<Json> {
     const std::lock_guard guard(mutex_);
     if (node == 0) return make_error(ExitCode::failed, "a page is unreadable");
     return Json{{"done", ++calls_[node] == 5}};
@@ -174,7 +174,7 @@ TEST_F(SnapshotInstallTest, WaitsForTheOthersWhenOneFailsAndReportsIt) {
 
 TEST_F(SnapshotInstallTest, EndsWhenItIsCancelled) {
   SnapshotJob* running = nullptr;
-  const NodeCall call = [&](uint32_t, std::string_view, const Json&) -> Result<Json> {
+  const NodeCall call = [&](uint32_t, ControlOperation, const Json&) -> Result<Json> {
     running->cancel();
     return Json{{"done", false}};
   };

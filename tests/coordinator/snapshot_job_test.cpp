@@ -25,26 +25,26 @@ class SnapshotJobTest : public testing::Test {
     task.epoch = 90;
     return task;
   }
-  Result<Json> answer(std::string_view op, const Json& body) {
+  Result<Json> answer(ControlOperation operation, const Json& body) {
     const std::lock_guard guard(mutex_);
-    if (op == failing_op_) return make_error(ExitCode::disk_full, "no room");
-    if (op == "glean.end") keeps_.push_back(body.at("keep").get<bool>());
+    if (operation == failing_) return make_error(ExitCode::disk_full, "no room");
+    if (operation == ControlOperation::glean_end) keeps_.push_back(body.at("keep").get<bool>());
     return Json::object();
   }
 
   Config config_;
   test::MemoryFileSystem files_;
-  std::string failing_op_;
+  ControlOperation failing_ = ControlOperation::unknown;
   std::mutex mutex_;
   std::vector<bool> keeps_;  // of all requests glean.end; guarded by mutex_
-  const NodeCall call_ = [this](uint32_t, std::string_view op, const Json& body) {
-    return answer(op, body);
+  const NodeCall call_ = [this](uint32_t, ControlOperation operation, const Json& body) {
+    return answer(operation, body);
   };
   SnapshotJob job_{config_, files_, call_, make_silent_logger("snapshot")};
 };
 
 TEST_F(SnapshotJobTest, AFailedStepEndsTheJobOnAllNodes) {
-  failing_op_ = "glean.prepare";
+  failing_ = ControlOperation::glean_prepare;
   EXPECT_EQ(job_.status(), Json::object());
   const auto plan = job_.plan(task_of(4));
   ASSERT_TRUE(plan) << plan.error().message;
@@ -59,7 +59,7 @@ TEST_F(SnapshotJobTest, AFailedStepEndsTheJobOnAllNodes) {
 }
 
 TEST_F(SnapshotJobTest, ARetryTakesAnotherIdAndForgetsTheFailure) {
-  failing_op_ = "glean.map";
+  failing_ = ControlOperation::glean_map;
   const auto plan = job_.plan(task_of(4));
   ASSERT_TRUE(plan) << plan.error().message;
   ASSERT_TRUE(job_.prepare(task_of(4), *plan));

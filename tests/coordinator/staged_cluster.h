@@ -59,10 +59,10 @@ class StagedCluster {
     space_ = std::make_unique<SegmentSpace>(segments_->all(), identity, SegmentSpace::kAnyAddress);
     coordinator_ = std::make_unique<Coordinator>(
         config_, 1, *space_,
-        [this](uint32_t node, std::string_view op, const Json& body) {
-          if (before_call) before_call(node, op, body);
-          auto answer = call(node, op, body);
-          if (after_call) after_call(node, op, body);
+        [this](uint32_t node, ControlOperation operation, const Json& body) {
+          if (before_call) before_call(node, operation, body);
+          auto answer = call(node, operation, body);
+          if (after_call) after_call(node, operation, body);
           return answer;
         },
         LauncherCalls{[](bool) {}, [](const Error&) {}}, make_silent_logger("coordinator"));
@@ -87,8 +87,8 @@ class StagedCluster {
   /// Called before and after every request of the coordinator to a node. Thread: that of the
   /// request. REQUIRES: they are set before the cluster is open, or while no snapshot and no DDL is
   /// under way.
-  std::function<void(uint32_t node, std::string_view op, const Json& body)> before_call;
-  std::function<void(uint32_t node, std::string_view op, const Json& body)> after_call;
+  std::function<void(uint32_t node, ControlOperation operation, const Json& body)> before_call;
+  std::function<void(uint32_t node, ControlOperation operation, const Json& body)> after_call;
 
   /// Runs all stages except the last one: the nodes run, and the cluster is not open.
   void start_nodes() {
@@ -105,18 +105,19 @@ class StagedCluster {
     open();
   }
 
-  Result<Json> call(uint32_t node, std::string_view op, const Json& body) {
-    return ask(*nodes_[node], op, body).get();
+  Result<Json> call(uint32_t node, ControlOperation operation, const Json& body) {
+    return ask(*nodes_[node], operation, body).get();
   }
-  Result<Json> coordinator(std::string_view op, const Json& body = Json::object()) {
-    return ask(*coordinator_, op, body).get();
+  Result<Json> coordinator(ControlOperation operation, const Json& body = Json::object()) {
+    return ask(*coordinator_, operation, body).get();
   }
   /// As `call` and `coordinator`, without waiting for the answer.
-  std::future<Result<Json>> begin_call(uint32_t node, std::string_view op, const Json& body) {
-    return ask(*nodes_[node], op, body);
+  std::future<Result<Json>> begin_call(uint32_t node, ControlOperation operation,
+                                       const Json& body) {
+    return ask(*nodes_[node], operation, body);
   }
-  std::future<Result<Json>> begin_coordinator(std::string_view op, const Json& body) {
-    return ask(*coordinator_, op, body);
+  std::future<Result<Json>> begin_coordinator(ControlOperation operation, const Json& body) {
+    return ask(*coordinator_, operation, body);
   }
 
   const Config& config() const { return config_; }
@@ -125,10 +126,11 @@ class StagedCluster {
 
  private:
   template <typename Target>
-  static std::future<Result<Json>> ask(Target& target, std::string_view op, const Json& body) {
+  static std::future<Result<Json>> ask(Target& target, ControlOperation operation,
+                                       const Json& body) {
     const auto answered = std::make_shared<std::promise<Result<Json>>>();
     auto answer = answered->get_future();
-    target.handle({std::string(op), body},
+    target.handle({operation, body},
                   [answered](Result<Json> result) { answered->set_value(std::move(result)); });
     return answer;
   }

@@ -114,7 +114,7 @@ class RecoveredPagesTest : public testing::Test {
   }
   /// Number of pages taken from a pool since the cluster started.
   static uint64_t pages_taken(Cluster& cluster) {
-    const auto status = cluster.coordinator("status", Json::object());
+    const auto status = cluster.coordinator(ControlOperation::status, Json::object());
     if (!status) ADD_FAILURE() << status.error().message;
     uint64_t taken = 0;
     for (const Json& node : status->at("nodes")) {

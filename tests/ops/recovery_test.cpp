@@ -107,7 +107,7 @@ class RecoveryTest : public testing::Test {
     }
   }
   static Json snapshots(Cluster& cluster) {
-    const auto status = cluster.coordinator("status", Json::object());
+    const auto status = cluster.coordinator(ControlOperation::status, Json::object());
     return status ? status->at("snapshots") : Json(status.error().message);
   }
 

@@ -129,10 +129,11 @@ TEST(ThreadClusterTest, WithALogIncrementsAreDurableAndStoragesOutliveTheCluster
       const auto other = cluster->create_storage("counter", StorageType::array, 8, 10);
       ASSERT_TRUE(other) << other.error().message;
       EXPECT_GT(*other, id) << "an id is given twice";
-      const auto answer = cluster->call(0, "procedure.call", Json{{"name", "test.increment"}});
+      const auto answer =
+          cluster->call(0, ControlOperation::procedure_call, Json{{"name", "test.increment"}});
       ASSERT_TRUE(answer) << answer.error().message;
     } else {
-      const auto status = cluster->coordinator("status", Json::object());
+      const auto status = cluster->coordinator(ControlOperation::status, Json::object());
       ASSERT_TRUE(status) << status.error().message;
       EXPECT_EQ(status->at("snapshots").at("newest"), 1) << status->dump(2);
     }
@@ -147,7 +148,7 @@ TEST(ThreadClusterTest, OneToFourNodesWithOneToFourWorkersStartAndStop) {
     for (const uint32_t workers : {1u, 4u}) {
       const auto cluster = launch(nodes, workers);
       ASSERT_NE(cluster, nullptr);
-      const auto status = cluster->coordinator("status", Json::object());
+      const auto status = cluster->coordinator(ControlOperation::status, Json::object());
       ASSERT_TRUE(status);
       EXPECT_EQ(status->at("state"), "running");
       EXPECT_EQ(status->at("nodes").size(), nodes);
@@ -158,30 +159,40 @@ TEST(ThreadClusterTest, OneToFourNodesWithOneToFourWorkersStartAndStop) {
 
 TEST(ThreadClusterTest, AProcedureAnswersWithItsOutputOrWithWhyItFailed) {
   const auto cluster = launch(2, 2);
-  auto answer = cluster->call(1, "procedure.call", {{"name", "test.echo"}, {"input", "hello"}});
+  auto answer = cluster->call(1, ControlOperation::procedure_call,
+                              {{"name", "test.echo"}, {"input", "hello"}});
   ASSERT_TRUE(answer) << answer.error().message;
   EXPECT_EQ(answer->at("status"), "ok");
   EXPECT_EQ(answer->at("output"), "hello");
-  answer = cluster->call(0, "procedure.call", {{"name", "test.echo"}, {"input_base64", "/w=="}});
+  answer = cluster->call(0, ControlOperation::procedure_call,
+                         {{"name", "test.echo"}, {"input_base64", "/w=="}});
   ASSERT_TRUE(answer) << answer.error().message;
   EXPECT_EQ(answer->at("output_base64"), "/w==");
-  answer = cluster->call(0, "procedure.call", {{"name", "test.throw"}});
+  const std::string input("\0\xff", 2);
+  const Json bytes = to_binary(std::as_bytes(std::span(input)));
+  answer =
+      cluster->call(0, ControlOperation::procedure_call, {{"name", "test.echo"}, {"input", bytes}});
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_EQ(answer->at("output"), bytes);
+  answer = cluster->call(0, ControlOperation::procedure_call, {{"name", "test.throw"}});
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->at("status"), "procedure_failed");
   EXPECT_NE(answer->at("message").get<std::string>().find("planted"), std::string::npos);
-  answer = cluster->call(0, "procedure.call", {{"name", "test.garbage"}});
+  answer = cluster->call(0, ControlOperation::procedure_call, {{"name", "test.garbage"}});
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->at("status"), "procedure_failed");
   EXPECT_NE(answer->at("message").get<std::string>().find("200"), std::string::npos);
-  answer = cluster->call(0, "procedure.call", {{"name", "test.endless"}});
+  answer = cluster->call(0, ControlOperation::procedure_call, {{"name", "test.endless"}});
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->at("status"), "deadline_exceeded");
-  EXPECT_FALSE(cluster->call(0, "procedure.call", {{"name", "test.none"}}));
-  EXPECT_FALSE(cluster->call(0, "procedure.call", {{"name", "test.echo"}, {"worker", 2}}));
-  EXPECT_FALSE(cluster->call(0, "procedure.call",
+  EXPECT_FALSE(cluster->call(0, ControlOperation::procedure_call, {{"name", "test.none"}}));
+  EXPECT_FALSE(
+      cluster->call(0, ControlOperation::procedure_call, {{"name", "test.echo"}, {"worker", 2}}));
+  EXPECT_FALSE(cluster->call(0, ControlOperation::procedure_call,
                              {{"name", "test.echo"}, {"input", std::string((1 << 20) + 1, 'x')}}));
   // The node has survived all of these requests.
-  answer = cluster->call(0, "procedure.call", {{"name", "test.echo"}, {"input", "again"}});
+  answer = cluster->call(0, ControlOperation::procedure_call,
+                         {{"name", "test.echo"}, {"input", "again"}});
   EXPECT_EQ(answer->at("output"), "again");
 }
 
@@ -192,9 +203,10 @@ TEST(ThreadClusterTest, IncrementsOfAllWorkersOfAllNodesAddUp) {
   ASSERT_TRUE(outputs) << outputs.error().message;
   ASSERT_EQ(outputs->size(), 4u);
   for (const JobOutput& output : *outputs) EXPECT_EQ(output.output.value_or("failed"), "200");
-  const auto last = cluster->call(1, "procedure.call", {{"name", "test.increment"}});
+  const auto last =
+      cluster->call(1, ControlOperation::procedure_call, {{"name", "test.increment"}});
   EXPECT_EQ(last->at("status"), "ok");
-  const auto status = cluster->coordinator("status", Json::object());
+  const auto status = cluster->coordinator(ControlOperation::status, Json::object());
   uint64_t commits = 0;
   for (const Json& node : status->at("nodes")) commits += node.at("commits").get<uint64_t>();
   EXPECT_EQ(commits, 801u);
@@ -202,27 +214,28 @@ TEST(ThreadClusterTest, IncrementsOfAllWorkersOfAllNodesAddUp) {
 
 TEST(ThreadClusterTest, AJobRunsUntilItIsStopped) {
   const auto cluster = launch(1, 2);
-  const auto job =
-      cluster->call(0, "job.start", {{"name", "test.until_stopped"}, {"workers", {1}}});
+  const auto job = cluster->call(0, ControlOperation::job_start,
+                                 {{"name", "test.until_stopped"}, {"workers", {1}}});
   ASSERT_TRUE(job) << job.error().message;
   const Json id = {{"job", job->at("job")}, {"timeout_ms", 20}};
-  auto answer = cluster->call(0, "job.wait", id);
+  auto answer = cluster->call(0, ControlOperation::job_wait, id);
   ASSERT_TRUE(answer) << answer.error().message;
   EXPECT_FALSE(answer->at("done").get<bool>());
-  EXPECT_TRUE(cluster->call(0, "job.stop", id));
-  answer = cluster->call(0, "job.wait", {{"job", job->at("job")}, {"timeout_ms", 60'000}});
+  EXPECT_TRUE(cluster->call(0, ControlOperation::job_stop, id));
+  answer = cluster->call(0, ControlOperation::job_wait,
+                         {{"job", job->at("job")}, {"timeout_ms", 60'000}});
   ASSERT_TRUE(answer) << answer.error().message;
   EXPECT_TRUE(answer->at("done").get<bool>());
   EXPECT_EQ(answer->at("outputs").at(0).at("output"), "stopped");
   EXPECT_EQ(answer->at("outputs").at(0).at("worker"), 1);
-  EXPECT_FALSE(cluster->call(0, "job.wait", {{"job", 99}}));
+  EXPECT_FALSE(cluster->call(0, ControlOperation::job_wait, {{"job", 99}}));
 }
 
 TEST(ThreadClusterTest, ShutdownEndsRunningJobs) {
   const auto cluster = launch(2, 1);
-  ASSERT_TRUE(cluster->call(0, "job.start", {{"name", "test.until_stopped"}}));
+  ASSERT_TRUE(cluster->call(0, ControlOperation::job_start, {{"name", "test.until_stopped"}}));
   EXPECT_TRUE(cluster->shutdown());
-  EXPECT_FALSE(cluster->call(0, "job.start", {{"name", "test.until_stopped"}}));
+  EXPECT_FALSE(cluster->call(0, ControlOperation::job_start, {{"name", "test.until_stopped"}}));
 }
 
 TEST(ThreadClusterTest, ADroppedStorageGivesAllItsPagesBack) {
@@ -247,7 +260,7 @@ TEST(ThreadClusterTest, ADroppedStorageGivesAllItsPagesBack) {
   ASSERT_TRUE(cluster->create_storage("counter", StorageType::array, 8, 100'000));
   ASSERT_TRUE(cluster->run_job("test.fill_tree", ""));
   ASSERT_TRUE(cluster->run_job("test.increment_often", "3"));
-  const auto dropped = cluster->coordinator("storage.drop", {{"name", "tree"}});
+  const auto dropped = cluster->coordinator(ControlOperation::storage_drop, {{"name", "tree"}});
   ASSERT_TRUE(dropped) << dropped.error().message;
   EXPECT_GT(dropped->at("pages").get<uint64_t>(), 200u);
   EXPECT_TRUE(cluster->drop_storage("counter"));

@@ -265,10 +265,10 @@ class CutCluster {
     return {};
   }
 
-  Result<Json> call_node(uint32_t node, std::string_view op, const Json& body) {
+  Result<Json> call_node(uint32_t node, ControlOperation operation, const Json& body) {
     auto promise = std::make_shared<std::promise<Result<Json>>>();
     auto answer = promise->get_future();
-    nodes_[node].gleaner->handle({std::string(op), body}, [promise](Result<Json> result) {
+    nodes_[node].gleaner->handle({operation, body}, [promise](Result<Json> result) {
       promise->set_value(std::move(result));
     });
     return answer.get();
@@ -305,8 +305,8 @@ class CutCluster {
     task.snapshot = *id;
     task.cluster_uuid = durable_->data_uuid();
     task.base = durable_->snapshot();
-    const NodeCall call = [this](uint32_t node, std::string_view op, const Json& body) {
-      return call_node(node, op, body);
+    const NodeCall call = [this](uint32_t node, ControlOperation operation, const Json& body) {
+      return call_node(node, operation, body);
     };
     SnapshotJob job(config_, durable_->files(), call, make_silent_logger("snapshot"));
     ATOLL_ASSIGN(SnapshotPlan plan, job.plan(task));

@@ -98,7 +98,7 @@ TEST(PrivatePath, ClientsTalkToNoProcessOfAnotherUser) {
   EXPECT_NE(connected.error().message.find("user 65534"), std::string::npos)
       << connected.error().message;
   const auto called = ControlClient("ipc://" + open_folder + "/control")
-                          .call("status", Json::object(), std::chrono::seconds(1));
+                          .call(ControlOperation::status, Json::object(), std::chrono::seconds(1));
   ASSERT_FALSE(called);
   EXPECT_NE(called.error().message.find("belongs to user 65534"), std::string::npos)
       << called.error().message;

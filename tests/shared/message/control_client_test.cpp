@@ -80,7 +80,7 @@ TEST_P(ControlClientTest, ARequestInFlightEndsWithItsServer) {
     ended = Clock::now();
     server.reset();
   });
-  const auto answer = ControlClient(endpoint_).call("snapshot.take", {}, kLong);
+  const auto answer = ControlClient(endpoint_).call(ControlOperation::snapshot_take, {}, kLong);
   const auto now = Clock::now();
   stopper.join();
   expect_unknown(answer);
@@ -107,7 +107,7 @@ TEST_P(ControlClientTest, ARequestInFlightEndsWhenItsProcessIsKilled) {
     killed = Clock::now();
     kill(child, SIGKILL);
   });
-  const auto answer = ControlClient(endpoint_).call("snapshot.take", {}, kLong);
+  const auto answer = ControlClient(endpoint_).call(ControlOperation::snapshot_take, {}, kLong);
   const auto now = Clock::now();
   killer.join();
   waitpid(child, nullptr, 0);
@@ -124,12 +124,12 @@ TEST_P(ControlClientTest, AServerThatIsStartedInItsPlaceIsNotAsked) {
     server.reset();
     server = start();
   });
-  const auto answer = ControlClient(endpoint_).call("snapshot.take", {}, kLong);
+  const auto answer = ControlClient(endpoint_).call(ControlOperation::snapshot_take, {}, kLong);
   restarter.join();
   expect_unknown(answer);
   // Everything that the first call might still send comes before this one.
-  const auto other =
-      ControlClient(endpoint_).call("snapshot.take", {}, std::chrono::milliseconds(200));
+  const auto other = ControlClient(endpoint_).call(ControlOperation::snapshot_take, {},
+                                                   std::chrono::milliseconds(200));
   EXPECT_FALSE(other);
   EXPECT_EQ(requests_.load(std::memory_order_relaxed), 2u);
 }
@@ -144,7 +144,7 @@ TEST_P(ControlClientTest, WhereNobodyListensACallEndsSoon) {
     ASSERT_EQ(bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
   }
   const auto begin = Clock::now();
-  const auto answer = ControlClient(endpoint_).call("snapshot.take", {}, kLong);
+  const auto answer = ControlClient(endpoint_).call(ControlOperation::snapshot_take, {}, kLong);
   EXPECT_LT(Clock::now() - begin, 2 * kPatience);
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().code, ExitCode::coordinator_unreachable);
@@ -154,8 +154,9 @@ TEST_P(ControlClientTest, WhereNobodyListensACallEndsSoon) {
 
 TEST_P(ControlClientTest, ACallerMayGiveUp) {
   const auto server = start();
-  const auto answer = ControlClient(endpoint_).call(
-      "snapshot.take", {}, kLong, [&] { return requests_.load(std::memory_order_relaxed) != 0; });
+  const auto answer =
+      ControlClient(endpoint_).call(ControlOperation::snapshot_take, {}, kLong,
+                                    [&] { return requests_.load(std::memory_order_relaxed) != 0; });
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().code, ExitCode::coordinator_unreachable);
 }

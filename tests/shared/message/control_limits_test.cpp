@@ -119,9 +119,9 @@ TEST(ControlLimitsTest, HostileMessagesTakeNoMemoryBeyondTheirOwn) {
 
 TEST(ControlLimitsTest, AClientSendsNothingThatIsTooLongForItsOp) {
   const ControlClient client("ipc:///tmp/no-such-socket-of-atoll");
-  const auto refused =
-      client.call("storage.create", {{"name", std::string(kMaxSmallRequestBytes, 'x')}},
-                  std::chrono::milliseconds(10));
+  const auto refused = client.call(ControlOperation::storage_create,
+                                   {{"name", std::string(kMaxSmallRequestBytes, 'x')}},
+                                   std::chrono::milliseconds(10));
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ExitCode::usage);
   EXPECT_NE(refused.error().message.find("limit of " + std::to_string(kMaxSmallRequestBytes)),

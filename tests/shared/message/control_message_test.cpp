@@ -200,20 +200,21 @@ class ControlServerTest : public testing::Test {
 TEST_F(ControlServerTest, AnswersAtOnceOrLaterFromAnotherThread) {
   start();
   const ControlClient client(endpoint_);
-  const auto echoed = client.call("echo", {{"number", 7}}, kTimeout);
+  const auto echoed = client.call_by_name("echo", {{"number", 7}}, kTimeout);
   ASSERT_TRUE(echoed) << echoed.error().message;
   EXPECT_EQ(echoed->at("number"), 7);
-  EXPECT_EQ(client.call("fail", {}, kTimeout).error().message, "as asked");
-  const auto late = client.call("late", {}, kTimeout);
+  EXPECT_EQ(client.call_by_name("fail", {}, kTimeout).error().message, "as asked");
+  const auto late = client.call_by_name("late", {}, kTimeout);
   ASSERT_TRUE(late) << late.error().message;
   EXPECT_TRUE(late->at("late"));
 }
 
 TEST_F(ControlServerTest, WithoutAnAnswerTheCallerIsToldSo) {
   const ControlClient client(endpoint_);
-  EXPECT_EQ(client.call("echo", {}, kTimeout).error().code, ExitCode::coordinator_unreachable);
+  EXPECT_EQ(client.call_by_name("echo", {}, kTimeout).error().code,
+            ExitCode::coordinator_unreachable);
   start();
-  const auto never = client.call("never", {}, std::chrono::milliseconds(50));
+  const auto never = client.call_by_name("never", {}, std::chrono::milliseconds(50));
   ASSERT_FALSE(never);
   EXPECT_NE(never.error().message.find("50 ms"), std::string::npos) << never.error().message;
 }
@@ -272,7 +273,7 @@ TEST_F(ControlServerTest, GarbageFramesAreCountedAndDropped) {
   ASSERT_TRUE(socket.recv(answer));
   EXPECT_EQ(parse_answer(answer.to_string_view())->at("number"), 8);
   EXPECT_EQ(server_->garbage_count(), kFrames);
-  EXPECT_TRUE(client.call("echo", {}, kTimeout));
+  EXPECT_TRUE(client.call_by_name("echo", {}, kTimeout));
 }
 
 }  // namespace

@@ -93,9 +93,9 @@ class InstallerTest : public testing::Test {
     return {
         {"snapshot", snapshot}, {"epoch", 40}, {"storages", storages}, {"timeout_ms", timeout_ms}};
   }
-  static Result<Json> ask(Installer& installer, const char* op, const Json& body) {
+  static Result<Json> ask(Installer& installer, ControlOperation operation, const Json& body) {
     Answer answer;
-    installer.handle({op, body}, answer.reply());
+    installer.handle({operation, body}, answer.reply());
     return answer.get();
   }
 
@@ -119,7 +119,7 @@ class InstallerTest : public testing::Test {
 
 TEST_F(InstallerTest, InstallsInAllStoragesThatAreThereAndSumsUp) {
   const auto installer = start();
-  const auto done = ask(*installer, "snapshot.install", request(60'000));
+  const auto done = ask(*installer, ControlOperation::snapshot_install, request(60'000));
   ASSERT_TRUE(done) << done.error().message;
   EXPECT_EQ(done->at("done"), true);
   EXPECT_EQ(done->at("installed"), 1 + 2 + 3);
@@ -128,7 +128,7 @@ TEST_F(InstallerTest, InstallsInAllStoragesThatAreThereAndSumsUp) {
   EXPECT_EQ(seen_, (std::set<uint32_t>{1, 2, 3}));
   EXPECT_EQ(cluster_.view().shared[0]->slot(1).begin_epoch.load(std::memory_order_seq_cst),
             kIdleEpoch);
-  const auto again = ask(*installer, "snapshot.install", request(0));
+  const auto again = ask(*installer, ControlOperation::snapshot_install, request(0));
   ASSERT_TRUE(again);
   EXPECT_EQ(again->at("installed"), 6) << "the same snapshot is installed once";
 }
@@ -142,25 +142,25 @@ TEST_F(InstallerTest, HotPagesStayOrGoAsTheRequestSaysWhichIsAPassOfItsOwn) {
   Json body = request(60'000);
   body.update({{"free_percent", 40}, {"spares_hot", true}});
   for (int i = 0; i < 2; ++i) {
-    const auto first = ask(*installer, "snapshot.install", body);
+    const auto first = ask(*installer, ControlOperation::snapshot_install, body);
     ASSERT_TRUE(first) << first.error().message;
     EXPECT_EQ(first->at("dropped"), 0);
     EXPECT_EQ(first->at("kept_hot"), 3);
   }
   EXPECT_EQ(passes_, (std::map<uint32_t, int>{{1, 1}, {2, 1}, {3, 1}})) << "asked twice";
   body["spares_hot"] = false;
-  const auto second = ask(*installer, "snapshot.install", body);
+  const auto second = ask(*installer, ControlOperation::snapshot_install, body);
   ASSERT_TRUE(second) << second.error().message;
   EXPECT_EQ(second->at("dropped"), 3);
   EXPECT_EQ(second->at("kept_hot"), 0);
   EXPECT_EQ(passes_, (std::map<uint32_t, int>{{1, 2}, {2, 2}, {3, 2}}));
   body["spares_hot"] = 1;
-  EXPECT_FALSE(ask(*installer, "snapshot.install", body));
+  EXPECT_FALSE(ask(*installer, ControlOperation::snapshot_install, body));
   body["spares_hot"] = true;
   body["free_percent"] = 101;
-  EXPECT_FALSE(ask(*installer, "snapshot.install", body));
+  EXPECT_FALSE(ask(*installer, ControlOperation::snapshot_install, body));
   body["free_percent"] = 100;
-  EXPECT_TRUE(ask(*installer, "snapshot.install", body));
+  EXPECT_TRUE(ask(*installer, ControlOperation::snapshot_install, body));
 }
 
 TEST_F(InstallerTest, AnyPageStaysIfPagesEnoughAreFree) {
@@ -168,7 +168,7 @@ TEST_F(InstallerTest, AnyPageStaysIfPagesEnoughAreFree) {
   const auto installer = start();
   Json body = request(60'000);
   body["free_percent"] = 40;
-  const auto done = ask(*installer, "snapshot.install", body);
+  const auto done = ask(*installer, ControlOperation::snapshot_install, body);
   ASSERT_TRUE(done) << done.error().message;
   EXPECT_EQ(done->at("dropped"), 0);
   EXPECT_EQ(done->at("kept"), 3);
@@ -178,28 +178,28 @@ TEST_F(InstallerTest, AnyPageStaysIfPagesEnoughAreFree) {
 TEST_F(InstallerTest, TellsHowFarItIsAtTheDeadlineAndDoesNotBeginAnother) {
   holds_.store(true, std::memory_order_release);
   const auto installer = start();
-  const auto going = ask(*installer, "snapshot.install", request(0));
+  const auto going = ask(*installer, ControlOperation::snapshot_install, request(0));
   ASSERT_TRUE(going) << going.error().message;
   EXPECT_EQ(going->at("done"), false);
   EXPECT_EQ(going->at("installed"), 1);
-  const auto other = ask(*installer, "snapshot.install", request(0, 8));
+  const auto other = ask(*installer, ControlOperation::snapshot_install, request(0, 8));
   ASSERT_FALSE(other);
   EXPECT_NE(other.error().message.find("snapshot 7 is being installed"), std::string::npos);
   holds_.store(false, std::memory_order_release);
-  EXPECT_EQ(ask(*installer, "snapshot.install", request(60'000))->at("done"), true);
+  EXPECT_EQ(ask(*installer, ControlOperation::snapshot_install, request(60'000))->at("done"), true);
 }
 
 TEST_F(InstallerTest, AStorageThatIsDroppedMeanwhileIsLeftAloneAndTheOthersAreInstalled) {
   holds_.store(true, std::memory_order_release);
   const auto installer = start();
-  ASSERT_TRUE(ask(*installer, "snapshot.install", request(0)));
+  ASSERT_TRUE(ask(*installer, ControlOperation::snapshot_install, request(0)));
   storages_[0]->state.store(static_cast<uint32_t>(StorageState::dropping),
                             std::memory_order_seq_cst);
   storages_[1]->state.store(static_cast<uint32_t>(StorageState::dropping),
                             std::memory_order_seq_cst);
   // The third installation ends by itself.
   Answer last;
-  installer->handle({"snapshot.install", request(60'000)}, last.reply());
+  installer->handle({ControlOperation::snapshot_install, request(60'000)}, last.reply());
   holds_.store(false, std::memory_order_release);
   const auto done = last.get();
   ASSERT_TRUE(done) << done.error().message;
@@ -211,14 +211,14 @@ TEST_F(InstallerTest, AStorageThatIsDroppedMeanwhileIsLeftAloneAndTheOthersAreIn
 TEST_F(InstallerTest, AFailureIsTheAnswerAndTheNextSnapshotMayCome) {
   failing_ = 2;
   const auto installer = start();
-  const auto failed = ask(*installer, "snapshot.install", request(60'000));
+  const auto failed = ask(*installer, ControlOperation::snapshot_install, request(60'000));
   ASSERT_FALSE(failed);
   EXPECT_NE(failed.error().message.find("storage 2"), std::string::npos) << failed.error().message;
   EXPECT_FALSE(seen_.contains(3));
   failing_ = 0;
   Json next = request(60'000, 8);
   next["storages"] = Json::array();
-  const auto done = ask(*installer, "snapshot.install", next);
+  const auto done = ask(*installer, ControlOperation::snapshot_install, next);
   ASSERT_TRUE(done) << done.error().message;
   EXPECT_EQ(done->at("installed"), 0);
 }
@@ -226,23 +226,25 @@ TEST_F(InstallerTest, AFailureIsTheAnswerAndTheNextSnapshotMayCome) {
 TEST_F(InstallerTest, GivesUpWhenTheNodeStops) {
   holds_.store(true, std::memory_order_release);
   const auto installer = start();
-  ASSERT_TRUE(ask(*installer, "snapshot.install", request(0)));
+  ASSERT_TRUE(ask(*installer, ControlOperation::snapshot_install, request(0)));
   Answer waits;
-  installer->handle({"snapshot.install", request(60'000)}, waits.reply());
+  installer->handle({ControlOperation::snapshot_install, request(60'000)}, waits.reply());
   installer->stop();
   EXPECT_FALSE(waits.get());
-  EXPECT_FALSE(ask(*installer, "snapshot.install", request(0)));
-  EXPECT_FALSE(ask(*installer, "snapshot.align", {{"storage", 1}, {"keys", {1}}}));
+  EXPECT_FALSE(ask(*installer, ControlOperation::snapshot_install, request(0)));
+  EXPECT_FALSE(ask(*installer, ControlOperation::snapshot_align, {{"storage", 1}, {"keys", {1}}}));
 }
 
 TEST_F(InstallerTest, SaysWhereATreeMayBeCut) {
   const auto installer = start();
   const uint64_t large = 0xffff'ffff'ffff'ffff;
-  const auto cuts = ask(*installer, "snapshot.align", {{"storage", 1}, {"keys", {5u, 19u, large}}});
+  const auto cuts = ask(*installer, ControlOperation::snapshot_align,
+                        {{"storage", 1}, {"keys", {5u, 19u, large}}});
   ASSERT_TRUE(cuts) << cuts.error().message;
   EXPECT_EQ(cuts->at("keys"), (Json{0, 10, large / 10 * 10}));
-  EXPECT_FALSE(ask(*installer, "snapshot.align", {{"storage", 1}, {"keys", {-5}}}));
-  EXPECT_FALSE(ask(*installer, "snapshot.install", {{"snapshot", 7}, {"epoch", 1}}));
+  EXPECT_FALSE(ask(*installer, ControlOperation::snapshot_align, {{"storage", 1}, {"keys", {-5}}}));
+  EXPECT_FALSE(
+      ask(*installer, ControlOperation::snapshot_install, {{"snapshot", 7}, {"epoch", 1}}));
 }
 
 TEST_F(InstallerTest, PagesThatItRetiredComeBackWhenItIsIdle) {
@@ -253,7 +255,7 @@ TEST_F(InstallerTest, PagesThatItRetiredComeBackWhenItIsIdle) {
     return Status::ok;
   };
   const auto installer = start();
-  ASSERT_TRUE(ask(*installer, "snapshot.install", request(60'000)));
+  ASSERT_TRUE(ask(*installer, ControlOperation::snapshot_install, request(60'000)));
   while (cluster_.pool(0).free_count() != before) std::this_thread::yield();
 }
 

@@ -67,7 +67,7 @@ class SessionIsolation : public ::testing::Test {
     client_ = *std::move(connected);
   }
   uint64_t take_snapshot() {
-    const auto taken = cluster_->coordinator("snapshot.take", Json::object());
+    const auto taken = cluster_->coordinator(ControlOperation::snapshot_take, Json::object());
     EXPECT_TRUE(taken) << taken.error().message;
     return taken ? (*taken)["id"].get<uint64_t>() : 0;
   }
@@ -146,10 +146,10 @@ TEST_F(SessionIsolation, ADamagedPinIsRefusedAndToldAndHoldsNothingElseUp) {
     ASSERT_TRUE(stream.good()) << file;
   };
   const auto pin = [&](const char* name) {
-    EXPECT_TRUE(cluster_->coordinator("snapshot.pin", {{"name", name}}));
+    EXPECT_TRUE(cluster_->coordinator(ControlOperation::snapshot_pin, {{"name", name}}));
   };
   const auto unreadable_pins = [&] {
-    const auto status = cluster_->coordinator("status", Json::object());
+    const auto status = cluster_->coordinator(ControlOperation::status, Json::object());
     EXPECT_TRUE(status);
     return (*status)["snapshots"]["unreadable_pins"];
   };
@@ -186,12 +186,12 @@ TEST_F(SessionIsolation, ADamagedPinIsRefusedAndToldAndHoldsNothingElseUp) {
   ASSERT_EQ(put("fourth"), Status::ok);
   ASSERT_GT(take_snapshot(), newest);
   EXPECT_EQ(get(with(Isolation::snapshot_read_only)), "fourth");
-  const auto status = cluster_->coordinator("status", Json::object());
+  const auto status = cluster_->coordinator(ControlOperation::status, Json::object());
   ASSERT_TRUE(status);
   EXPECT_FALSE((*status)["snapshots"]["install"].contains("error")) << (*status)["snapshots"];
   // Without the pins, the status reports no problem.
   for (const char* name : {"metadata", "pages"}) {
-    EXPECT_TRUE(cluster_->coordinator("snapshot.unpin", {{"pin", name}}));
+    EXPECT_TRUE(cluster_->coordinator(ControlOperation::snapshot_unpin, {{"pin", name}}));
   }
   EXPECT_EQ(unreadable_pins(), Json::array());
 }
@@ -228,12 +228,14 @@ TEST_F(SessionIsolation, AProcedureRunsAsItsEntrySaysUnlessTheRequestSaysOtherwi
   ASSERT_EQ(put("value"), Status::ok);
   EXPECT_EQ(count({}), "0");
   EXPECT_EQ(count(with(Isolation::serializable)), "1");
-  const auto called = cluster_->call(
-      0, "procedure.call", {{"name", "test.count_in_snapshot"}, {"isolation", "serializable"}});
+  const auto called =
+      cluster_->call(0, ControlOperation::procedure_call,
+                     {{"name", "test.count_in_snapshot"}, {"isolation", "serializable"}});
   ASSERT_TRUE(called) << called.error().message;
   EXPECT_EQ((*called)["output"], "1");
-  EXPECT_FALSE(cluster_->call(
-      0, "procedure.call", {{"name", "test.count_in_snapshot"}, {"isolation", "repeatable_read"}}));
+  EXPECT_FALSE(
+      cluster_->call(0, ControlOperation::procedure_call,
+                     {{"name", "test.count_in_snapshot"}, {"isolation", "repeatable_read"}}));
 }
 
 }  // namespace

@@ -189,7 +189,9 @@ TEST_F(NodeSnapshotJobTest, ARunWithoutRecordsEndsOnAllNodesAndMakesNoFile) {
     ASSERT_TRUE(ended) << ended.error().message;
     EXPECT_TRUE(ended->at("done").get<bool>());
     EXPECT_EQ(ended->at("page_count"), 1);
-    EXPECT_TRUE(decode_composed(ended->at("partitions").get<std::string>()));
+    const auto partitions = find_binary(*ended, "partitions");
+    ASSERT_TRUE(partitions);
+    EXPECT_TRUE(decode_composed(*partitions));
   }
   EXPECT_FALSE(has_file(0));
   EXPECT_FALSE(has_file(1));
@@ -273,32 +275,36 @@ TEST(SnapshotJobProgressTest, EveryCounterIsSummedAndReportedOnce) {
 
 TEST_F(NodeSnapshotJobTest, TheServiceRunsOneAtATimeAndEndsItWhenTheNodeStops) {
   SnapshotJobService service(places_[1], make_silent_logger("test"));
-  const auto ask = [&](const char* op, const Json& body) {
+  const auto ask = [&](ControlOperation operation, const Json& body) {
     Answer answer;
-    service.handle({op, body}, answer.reply());
+    service.handle({operation, body}, answer.reply());
     return answer.get();
   };
-  EXPECT_FALSE(ask("glean.prepare", {{"plan", "no plan"}}));
-  EXPECT_FALSE(ask("glean.map", {{"run", kSnapshot}}));
-  const Json prepare = {{"plan", encode_plan(plan(false))}};
-  ASSERT_TRUE(ask("glean.prepare", prepare));
-  const auto second = ask("glean.prepare", prepare);
+  EXPECT_FALSE(ask(ControlOperation::glean_prepare, {{"plan", "no bytes"}}));
+  EXPECT_FALSE(ask(ControlOperation::glean_prepare, {{"plan", to_binary({})}}));
+  EXPECT_FALSE(ask(ControlOperation::glean_map, {{"run", kSnapshot}}));
+  const Json prepare = {{"plan", to_binary(encode_plan(plan(false)))}};
+  ASSERT_TRUE(ask(ControlOperation::glean_prepare, prepare));
+  const auto second = ask(ControlOperation::glean_prepare, prepare);
   ASSERT_FALSE(second);
   EXPECT_NE(second.error().message.find("snapshot 7 is under way"), std::string::npos)
       << second.error().message;
-  EXPECT_FALSE(ask("glean.end", {{"run", kSnapshot}, {"keep", true}})) << "it has not ended";
+  EXPECT_FALSE(ask(ControlOperation::glean_end, {{"run", kSnapshot}, {"keep", true}}))
+      << "it has not ended";
   EXPECT_EQ(service.phase(), SnapshotJobPhase::preparing);
-  EXPECT_TRUE(ask("glean.end", {{"run", kSnapshot}, {"keep", false}}));
+  EXPECT_TRUE(ask(ControlOperation::glean_end, {{"run", kSnapshot}, {"keep", false}}));
   EXPECT_EQ(service.phase(), SnapshotJobPhase::idle);
-  EXPECT_TRUE(ask("glean.end", {{"run", 99}, {"keep", false}})) << "there is nothing to end";
+  EXPECT_TRUE(ask(ControlOperation::glean_end, {{"run", 99}, {"keep", false}}))
+      << "there is nothing to end";
   Answer waiting;
   SnapshotPlan next = plan(false);
   next.snapshot = kSnapshot + 1;
-  ASSERT_TRUE(ask("glean.prepare", {{"plan", encode_plan(next)}}));
-  service.handle({"glean.wait", {{"run", next.snapshot}, {"timeout_ms", 60'000}}}, waiting.reply());
+  ASSERT_TRUE(ask(ControlOperation::glean_prepare, {{"plan", to_binary(encode_plan(next))}}));
+  service.handle({ControlOperation::glean_wait, {{"run", next.snapshot}, {"timeout_ms", 60'000}}},
+                 waiting.reply());
   service.stop();
   EXPECT_FALSE(waiting.get());
-  EXPECT_FALSE(ask("glean.prepare", prepare)) << "the node stops";
+  EXPECT_FALSE(ask(ControlOperation::glean_prepare, prepare)) << "the node stops";
 }
 
 }  // namespace
