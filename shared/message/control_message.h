@@ -47,7 +47,7 @@ struct ControlRequest {
       : op(to_string(known)), operation(known), body(std::move(members)) {
     CHECK(known != ControlOperation::unknown);
   }
-  /// `name`: perhaps no operation's.
+  /// A received request. Its name may be unknown.
   explicit ControlRequest(std::string name, Json members)
       : op(std::move(name)), operation(control_operation(op)), body(std::move(members)) {}
 

@@ -116,20 +116,20 @@ std::vector<ComposedPartition> random_composed(Random& random) {
   return all;
 }
 
-using Bytes = std::vector<std::byte>;
+using Encoded = std::vector<std::byte>;
 
-/// Truncated bytes must be rejected. Bytes with a change must be rejected, or decode to what they
+/// Truncated bytes must be rejected. Encoded with a change must be rejected, or decode to what they
 /// then encode.
 template <typename Decode, typename Encode>
-void expect_robust(const Bytes& bytes, Random& random, Decode decode, Encode encode) {
+void expect_robust(const Encoded& bytes, Random& random, Decode decode, Encode encode) {
   for (size_t length = 0; length < bytes.size(); ++length) {
     ASSERT_FALSE(decode(std::span(bytes).first(length))) << length;
   }
-  Bytes longer = bytes;
+  Encoded longer = bytes;
   longer.resize(bytes.size() + 3);
   ASSERT_FALSE(decode(longer));
   for (int i = 0; i < 100; ++i) {
-    Bytes changed = bytes;
+    Encoded changed = bytes;
     changed[random() % changed.size()] = static_cast<std::byte>(random());
     const auto decoded = decode(changed);
     if (decoded) {
@@ -142,7 +142,7 @@ TEST(PlanCodec, GivesThePlanBackAndRefusesWhatItDidNotWrite) {
   Random random(seed());
   for (uint64_t round = 0; round < rounds(100, 2000); ++round) {
     const SnapshotPlan plan = random_plan(random);
-    const Bytes bytes = encode_plan(plan);
+    const Encoded bytes = encode_plan(plan);
     const auto decoded = decode_plan(bytes);
     ASSERT_TRUE(decoded) << decoded.error().message;
     expect_same(*decoded, plan);
@@ -154,7 +154,7 @@ TEST(PlanCodec, GivesComposedPartitionsBackAndRefusesWhatItDidNotWrite) {
   Random random(seed());
   for (uint64_t round = 0; round < rounds(100, 2000); ++round) {
     const std::vector<ComposedPartition> composed = random_composed(random);
-    const Bytes bytes = encode_composed(composed);
+    const Encoded bytes = encode_composed(composed);
     const auto decoded = decode_composed(bytes);
     ASSERT_TRUE(decoded) << decoded.error().message;
     EXPECT_EQ(*decoded, composed);
@@ -166,7 +166,7 @@ TEST(PlanCodec, GivesComposedPartitionsBackAndRefusesWhatItDidNotWrite) {
 
 TEST(PlanCodec, DoesNotTakeMemoryForACountThatCannotBe) {
   // The magic number and the largest count.
-  Bytes bytes = encode_composed({});
+  Encoded bytes = encode_composed({});
   std::ranges::fill(std::span(bytes).subspan(sizeof(uint32_t)), std::byte{0xff});
   EXPECT_FALSE(decode_composed(bytes));
 }
