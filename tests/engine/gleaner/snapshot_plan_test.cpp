@@ -118,7 +118,7 @@ std::vector<ComposedPartition> random_composed(Random& random) {
 
 using Encoded = std::vector<std::byte>;
 
-/// Truncated bytes must be rejected. Encoded with a change must be rejected, or decode to what they
+/// Truncated bytes must be rejected. Bytes with a change must be rejected, or decode to what they
 /// then encode.
 template <typename Decode, typename Encode>
 void expect_robust(const Encoded& bytes, Random& random, Decode decode, Encode encode) {
