@@ -21,8 +21,8 @@ namespace {
 /// Reads the input: bytes, text in base64, or text.
 Result<std::vector<std::byte>> input_of(const ControlRequest& request) {
   std::vector<std::byte> input;
-  if (const auto bytes = find_binary(request.body, "input")) {
-    input.assign(bytes->begin(), bytes->end());
+  if (const auto binary = find_binary(request.body, "input")) {
+    input.assign(binary->begin(), binary->end());
   } else if (request.body.contains("input_base64")) {
     ATOLL_ASSIGN(const std::string text, get_text(request, "input_base64"));
     auto bytes = from_base64(text);
