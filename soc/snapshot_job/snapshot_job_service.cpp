@@ -2,17 +2,54 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
+#include <set>
+#include <string>
+#include <tuple>
 #include <utility>
 
+#include "engine/gleaner/exchange.h"
 #include "engine/gleaner/snapshot_plan.h"
+#include "shared/base/limits.h"
+#include "shared/base/pointer.h"
 #include "shared/base/try.h"
 
 namespace atolldb {
 namespace {
 
+/// Returns whether no member of the plan contradicts another one. The job relies on it.
+bool is_consistent(const SnapshotPlan& plan) {
+  if (plan.snapshot == 0 || plan.snapshot > SnapshotPointer::kMaxSnapshot) return false;
+  if (plan.base >= plan.snapshot || plan.base_epoch > plan.epoch) return false;
+  if (plan.epoch > kMaxEpoch || plan.mappers.size() > ReducerInbox::kMaxMappers) return false;
+  if (plan.salvages && !plan.rewrites) return false;
+  const auto ascend = [](const auto& list, const auto& key_of) {
+    return std::ranges::adjacent_find(list, std::ranges::greater_equal(), key_of) == list.end();
+  };
+  const auto place_of = [](const ReducerPlace& place) {
+    return std::pair(place.node, place.reducer);
+  };
+  if (!ascend(plan.reducers, place_of) || !ascend(plan.storages, &PlannedStorage::id)) return false;
+  for (const PlannedStorage& storage : plan.storages) {
+    if (!ascend(storage.partitions, &PlannedPartition::low)) return false;
+  }
+  for (const PlannedMapper& mapper : plan.mappers) {
+    std::set<std::tuple<std::string, uint64_t, uint16_t, uint16_t>> streams;
+    for (const auto& [stream, last_epoch] : mapper.streams) {
+      streams.emplace(stream.directory, stream.incarnation, stream.node, stream.logger);
+    }
+    if (streams.size() != mapper.streams.size()) return false;
+  }
+  return true;
+}
+
 Result<SnapshotPlan> plan_of(const ControlRequest& request) {
   ATOLL_ASSIGN(const auto bytes, get_binary(request, "plan"));
-  return decode_plan(bytes);
+  ATOLL_ASSIGN(SnapshotPlan plan, decode_plan(bytes));
+  if (is_consistent(plan)) return plan;
+  return make_error(ExitCode::failed, request.op + ": the plan of snapshot " +
+                                          std::to_string(plan.snapshot) +
+                                          " contradicts itself: internal error");
 }
 
 }  // namespace
@@ -50,6 +87,11 @@ Result<void> SnapshotJobService::prepare(const ControlRequest& request, const Co
                                             std::to_string(job_->number()) +
                                             " is under way: end it with glean.end");
   }
+  if (plan.snapshot <= largest_) {
+    return make_error(ExitCode::failed, request.op + ": snapshot " + std::to_string(plan.snapshot) +
+                                            " has had a job, or a later one has: take a new id");
+  }
+  largest_ = plan.snapshot;
   before = take_job();
   job_ = std::make_shared<NodeSnapshotJob>(std::move(plan), places_, disk_reserve, reply, logger_);
   return {};

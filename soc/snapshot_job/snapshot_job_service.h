@@ -47,6 +47,7 @@ class SnapshotJobService {
   // Guarded by mutex_:
   std::shared_ptr<NodeSnapshotJob> job_;  // shared: a request may hold it longer than this member
   SnapshotJobProgress before_;            // progress of the jobs before job_
+  uint32_t largest_ = 0;                  // number of the latest job; numbers grow (R37)
   bool is_stopped_ = false;
 };
 
