@@ -63,7 +63,14 @@ Result<Installer::Pass> Installer::pass_of(const ControlRequest& request) {
     const ControlRequest member{request.operation, entry};
     ATOLL_ASSIGN(const uint64_t id, get_number(member, "id"));
     ATOLL_ASSIGN(const uint64_t root, get_number(member, "root"));
-    pass.roots.push_back({static_cast<uint32_t>(id), SnapshotPointer(root)});
+    const SnapshotPointer page(root);
+    if (!page.is_null() && page.snapshot() > pass.snapshot) {
+      return make_error(ExitCode::usage,
+                        fmt::format("{}: the root of storage {} is a page of snapshot {}, which is "
+                                    "later than {}",
+                                    request.op, id, page.snapshot(), pass.snapshot));
+    }
+    pass.roots.push_back({static_cast<uint32_t>(id), page});
   }
   return pass;
 }
