@@ -116,8 +116,8 @@ Result<void> Coordinator::open(const Json& metrics) {
   return {};
 }
 
-/// Runs after the recovery for two reasons (R54). Files of a start that fails would still be there
-/// at the next start, and the recovery's snapshot needs the room.
+/// Runs after the recovery for two reasons (R54). Files of a start-up that fails would still be
+/// there at the next start-up, and the recovery's snapshot needs the room.
 Result<void> Coordinator::begin_logs() {
   const auto begin = [this] {
     return ask_all_nodes(config_, call_node_, ControlOperation::log_begin, Json::object());
@@ -203,7 +203,7 @@ bool Coordinator::beat() {
 }
 
 void Coordinator::watch_device() {
-  const auto change = device_watch_.look();
+  const auto change = device_watch_.check();
   if (!change) return;
   if (!change->hangs) return logger_->warn("{}", change->text);
   logger_->error("{}", change->text);

@@ -70,7 +70,7 @@ SnapshotPlan LogToGlean::plan(uint32_t id, uint64_t up_to_epoch, const Base& fro
 
 Result<LogToGlean> find_log(FileSystem& file_system, const std::string& data_dir) {
   ATOLL_ASSIGN(auto start, examine(file_system, data_dir));
-  if (start.to_glean.empty()) {
+  if (start.streams_to_read.empty()) {
     return make_error(ExitCode::failed, std::string(kCommand) + ": " + data_dir +
                                             ": no log after its newest snapshot: give the data "
                                             "directory of a cluster that has committed since, or "
@@ -79,7 +79,7 @@ Result<LogToGlean> find_log(FileSystem& file_system, const std::string& data_dir
   LogToGlean log;
   log.cluster_uuid = start.savepoint.cluster_uuid;
   log.storages = storages_of(start.ddl);
-  log.streams = start.to_glean;
+  log.streams = start.streams_to_read;
   log.epoch = start.recovery_epoch;
   if (start.snapshot) log.base = base_of(*start.snapshot, log.storages);
   return log;

@@ -206,7 +206,7 @@ Result<void> DurableState::store_snapshot(const SnapshotMetadata& metadata) {
   record_ddl_count();
   // Keeps no older snapshot in two cases. A salvage moves aside all files that it replaces. A
   // recovery in parts must make room (R54).
-  CHECK(!has_begun_ || !salvage_);  // only a start salvages
+  CHECK(!has_begun_ || !salvage_);  // only a start-up salvages
   const bool is_part = !has_begun_ && metadata.epoch < start_.recovery_epoch;
   const uint32_t keep = salvage_ || is_part ? 1 : config_.snapshot.keep;
   ATOLL_TRY(atolldb::store_snapshot(*files_, config_.cluster.data_dir, start_.savepoint,
@@ -285,7 +285,7 @@ Result<size_t> DurableState::remove(uint32_t id, const std::set<uint32_t>& in_us
 
 Result<void> DurableState::begin() {
   const std::lock_guard guard(savepoint_mutex_);
-  CHECK(!has_begun_ && start_.to_glean.empty());
+  CHECK(!has_begun_ && start_.streams_to_read.empty());
   record_ddl_count();
   const Result<void> begun =
       begin_incarnation(*files_, config_.cluster.data_dir, start_, loggers_of(config_));

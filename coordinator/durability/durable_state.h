@@ -42,10 +42,10 @@ class DurableState {
   /// Returns the creations and drops of all earlier incarnations, in order.
   const std::vector<DdlRecord>& ddl() const { return ddl_->records(); }
 
-  /// The newest snapshot, if there is one, and the logs after it. Recovery must glean all their
+  /// The newest snapshot, if there is one, and the logs after it. Recovery must read all their
   /// records up to recovery_epoch().
   const std::optional<SnapshotMetadata>& snapshot() const { return start_.snapshot; }
-  const std::vector<PlannedStream>& to_glean() const { return start_.to_glean; }
+  const std::vector<PlannedStream>& streams_to_read() const { return start_.streams_to_read; }
   uint64_t recovery_epoch() const { return start_.recovery_epoch; }
 
   /// Snapshots that users have pinned.
@@ -85,10 +85,10 @@ class DurableState {
 
   FileSystem& files() { return *files_; }
 
-  /// Returns whether this start salvages: it skips data that cannot be read, and deletes nothing
+  /// Returns whether this start-up salvages: it skips data that cannot be read, and deletes nothing
   /// before end_salvage.
   bool salvages() const { return salvage_.has_value(); }
-  /// Returns why this start does not use the newest snapshot (R55), or "" if it does.
+  /// Returns why this start-up does not use the newest snapshot (R55), or "" if it does.
   const std::string& fallback() const { return start_.fallback; }
   /// Returns the files of older kept snapshots whose metadata can be read.
   std::vector<SnapshotFilePlace> kept_places() const;
@@ -103,7 +103,7 @@ class DurableState {
   Result<std::string> end_salvage();
 
   /// Stores the savepoint after which commits may be accepted. REQUIRES: all loggers have begun
-  /// their first files, and nothing is left to glean (R32).
+  /// their first files, and no stream is left to read (R32).
   Result<void> begin();
   /// Logs the record. When it returns, the record is durable (R34) and the savepoint counts it. So
   /// later damage to it is not taken for a torn append (R52). After an error all later calls fail.
@@ -117,7 +117,7 @@ class DurableState {
  private:
   DurableState(const Config& config, std::unique_ptr<FileSystem> files)
       : config_(config), files_(std::move(files)), ballast_(config_, *files_) {}
-  /// Removes the leftovers of given-up starts, before this start creates any file (R54).
+  /// Removes the leftovers of given-up start-ups, before this start-up creates any file (R54).
   void remove_leftovers(const Logger& logger);
   std::set<std::string> all_directories() const;
   /// Sets the number of durable DDL records for the next write of the savepoint.

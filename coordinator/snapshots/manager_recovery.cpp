@@ -22,7 +22,7 @@ Result<void> SnapshotManager::recover(const OnRecovering& on_recovering) {
   CHECK(durable_ != nullptr && taker_ == nullptr && on_recovering);
   thread_ = std::this_thread::get_id();
   const bool salvages = durable_->salvages();
-  if (!durable_->to_glean().empty() || (salvages && durable_->snapshot())) {
+  if (!durable_->streams_to_read().empty() || (salvages && durable_->snapshot())) {
     on_recovering(begin_recovery());
     ATOLL_TRY(take_recovery_snapshots());
   }
@@ -33,7 +33,7 @@ Result<void> SnapshotManager::recover(const OnRecovering& on_recovering) {
   const Result<void> deleted = published ? delete_obsolete_files() : published;
   if (!deleted) warn_of_obsolete_files(deleted.error());
   if (salvages) {
-    // The salvage must end now: while it is in progress, every later start omits damaged data as
+    // The salvage must end now: while it is in progress, every later start-up omits damaged data as
     // well. Unreadable metadata of a pinned snapshot does not prevent the end. In that case all
     // files of snapshots are kept (R38), and the logs are moved aside.
     if (!deleted && deleted.error().code != ExitCode::corruption) return deleted;
@@ -72,7 +72,7 @@ Result<void> SnapshotManager::report_salvage() {
 
 std::string SnapshotManager::begin_recovery() {
   // Relaxed: for display.
-  bytes_to_recover_.store(log_volume(durable_->files(), durable_->to_glean()),
+  bytes_to_recover_.store(log_volume(durable_->files(), durable_->streams_to_read()),
                           std::memory_order_relaxed);
   if (!durable_->snapshot()) return "";
   const SnapshotMetadata& newest = *durable_->snapshot();
@@ -184,7 +184,7 @@ Result<void> SnapshotManager::take_recovery_snapshots() {
 }
 
 Result<void> SnapshotManager::take_recovery_snapshot(uint64_t epoch) {
-  std::vector<PlannedStream> streams = streams_up_to(durable_->to_glean(), epoch);
+  std::vector<PlannedStream> streams = streams_up_to(durable_->streams_to_read(), epoch);
   logger_->info("recovery: making a snapshot of {} logs up to epoch {}", streams.size(), epoch);
   // An ordinary recovery never rewrites all pages: the start waits for it, and there may be no
   // room. It also reserves no room: without this snapshot the cluster cannot start, and the logs
@@ -200,7 +200,8 @@ Result<void> SnapshotManager::take_recovery_snapshot(uint64_t epoch) {
 uint64_t SnapshotManager::recovered_epoch() const {
   std::optional<uint64_t> snapshot_epoch;
   if (durable_->snapshot()) snapshot_epoch = durable_->snapshot()->epoch;
-  return atolldb::recovered_epoch(durable_->to_glean(), snapshot_epoch, durable_->recovery_epoch());
+  return atolldb::recovered_epoch(durable_->streams_to_read(), snapshot_epoch,
+                                  durable_->recovery_epoch());
 }
 
 /// Sets the roots of all storages to this snapshot. The files are open on all nodes before any

@@ -41,7 +41,7 @@ struct FenceMapSource {
   /// Errors: those of `collect_fence_map`.
   /// Thread: any; calls are serialized.
   virtual Status fence_map_of(uint32_t storage_id, std::span<const std::byte> prefix,
-                              const SliceRange& range, FenceMap& shape) = 0;
+                              const SliceRange& range, FenceMap& fence_map) = 0;
 };
 
 /// The task of composing one partition of one storage. The objects that it refers to outlive the
@@ -58,7 +58,7 @@ struct ComposeTask {
   std::function<bool()> cancelled = {};  // polled from time to time; empty: never cancelled
   /// Fence map of the volatile pages beside which the new pages will be installed. Null if the
   /// storage has no volatile pages, or if their ranges do not matter.
-  FenceMapSource* shapes = nullptr;
+  FenceMapSource* fence_maps = nullptr;
   /// Called for each page of the base that cannot be read. Thread: the composer's. May be empty.
   std::function<void(const UnreadablePage&)> on_unreadable = {};
 };

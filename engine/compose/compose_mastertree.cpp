@@ -30,7 +30,7 @@ Result<ComposedPartition> compose_mastertree(const ComposeTask& task) {
                 RecordFold(),
                 task.plan.epoch,
                 task.plan.rewrites,
-                task.shapes,
+                task.fence_maps,
                 task.plan.salvages,
                 task.on_unreadable};
   const SliceRange range = range_of_partition(storage, task.partition);

@@ -27,9 +27,9 @@ namespace atolldb {
 inline uint64_t check_of(const PageHeader& page) {
   const auto* bytes = reinterpret_cast<const std::byte*>(&page);
   constexpr size_t kAt = offsetof(PageHeader, check);
-  constexpr size_t kBehind = kAt + sizeof(PageHeader::check);
+  constexpr size_t kAfter = kAt + sizeof(PageHeader::check);
   const uint64_t front = crc32c({bytes, kAt});
-  return front << 32 | crc32c({bytes + kBehind, kPageBytes - kBehind});
+  return front << 32 | crc32c({bytes + kAfter, kPageBytes - kAfter});
 }
 
 /// Makes zeroed memory the snapshot page `self`. The caller sets type, layer, level and content.

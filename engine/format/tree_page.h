@@ -174,7 +174,7 @@ inline VolatilePointer freeze(DualPointer& pointer) {
 
 /// Returns the newest removed version of the page (R43). Its successors inherit it.
 inline uint64_t max_removed_vid_of(const TreePage& page) {
-  return fault::floor_forgets_predecessor
+  return fault::max_removed_vid_forgets_predecessor
              ? 0
              : page.header.max_removed_vid.load(std::memory_order_relaxed);
 }

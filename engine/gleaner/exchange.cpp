@@ -92,18 +92,16 @@ Result<void> ReducerInbox::check(uint32_t run) const {
   // Acquire pairs with the release in `begin`: the control block belongs to that run.
   const uint32_t now = control_->run.load(std::memory_order_acquire);
   if (now == (run | kGivenUp)) {
-    return make_error(ExitCode::failed,
-                      fmt::format("snapshot {}: its gleaner run was given up", run));
+    return make_error(ExitCode::failed, fmt::format("snapshot {}: its job was given up", run));
   }
   if (now != run) {
     return make_error(ExitCode::failed,
-                      fmt::format("snapshot {}: its gleaner run has ended: the inbox serves run {}",
-                                  run, now & ~kGivenUp));
+                      fmt::format("snapshot {}: its job has ended: the inbox serves job {}", run,
+                                  now & ~kGivenUp));
   }
   if (is_over_()) {
-    return make_error(
-        ExitCode::failed,
-        fmt::format("snapshot {}: its gleaner run ends because the cluster stops", run));
+    return make_error(ExitCode::failed,
+                      fmt::format("snapshot {}: its job ends because the cluster stops", run));
   }
   return {};
 }
@@ -127,8 +125,7 @@ Result<void> ReducerInbox::begin(uint32_t run, uint32_t mapper_count) {
       if (is_over_()) {
         return make_error(
             ExitCode::failed,
-            fmt::format("snapshot {}: its gleaner run does not begin because the cluster stops",
-                        run));
+            fmt::format("snapshot {}: its job does not begin because the cluster stops", run));
       }
       wait_on(control_->reducer_signal, seen, kMaxSleep);
     }

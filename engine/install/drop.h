@@ -58,7 +58,7 @@ inline bool replace_cold(StorageControl& storage, DualPointer& pointer, Volatile
 /// REQUIRES: the page lock is held.
 inline void raise_max_removed_vid(PageHeader& page, uint64_t version) {
   DCHECK(page.lock.is_locked() && !page.version().is_moved());
-  if (fault::floor_forgets_left_out) return;
+  if (fault::max_removed_vid_forgets_elided) return;
   // Relaxed: readers hold the same lock, or use the value as a hint.
   if (page.max_removed_vid.load(std::memory_order_relaxed) < version) {
     page.max_removed_vid.store(version, std::memory_order_relaxed);

@@ -14,7 +14,7 @@ namespace {
 /// Returns the newest removed version of a page that holds pointers, for its successor (R43). It
 /// also covers pages that were dropped below the page.
 uint64_t max_removed_above(const TreePage& page) {
-  return fault::interior_floor_zero ? 0 : max_removed_vid_of(page);
+  return fault::interior_max_removed_vid_zero ? 0 : max_removed_vid_of(page);
 }
 
 /// Makes the link lead from `from` to `to`, and retires `from`. Clears the snapshot word if the

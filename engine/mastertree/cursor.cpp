@@ -67,7 +67,7 @@ uint64_t MasterTreeCursor::far_slice() const {
   return forward_ ? ~uint64_t{0} : 0;
 }
 
-bool MasterTreeCursor::behind_far_bound(Bytes key) const {
+bool MasterTreeCursor::past_far_bound(Bytes key) const {
   Bytes bound;
   if (!far_bound(bound)) return false;
   const int order = forward_ ? compare_keys(key, bound) : compare_keys(bound, key);
@@ -211,7 +211,7 @@ void MasterTreeCursor::take_page(BorderPage* page, SnapshotPointer cold, PageVer
   frame.page_high = page->high;
   frame.page_high_is_end = page->high_is_end != 0;
   frame.version = version;
-  frame.dead = 0;
+  frame.tombstones = 0;
 }
 
 inline Status MasterTreeCursor::hold_page() {
@@ -418,7 +418,7 @@ Status MasterTreeCursor::enter_layer(TreeRecord* record, uint64_t slice) {
 bool MasterTreeCursor::passes_bounds(uint64_t slice) {
   if (!may_be_outside(slice)) return true;
   if (before_start(key())) return false;
-  ended_ = behind_far_bound(key());
+  ended_ = past_far_bound(key());
   return !ended_;
 }
 
@@ -430,7 +430,7 @@ Status MasterTreeCursor::visit_record(TreeRecord* record, uint64_t slice, bool& 
   ref_.record = &record->head;
   ref_.payload_at = record->payload_at();
   ref_is_complete_ = false;
-  if (!seen_.is_deleted() || !fault::ignore_dead_in_scans) {
+  if (!seen_.is_deleted() || !fault::ignore_tombstones_in_scans) {
     const Status status = txn_->register_read(&record->head, seen_);
     if (status != Status::ok) return status;
   }
@@ -444,7 +444,7 @@ Status MasterTreeCursor::visit_record(TreeRecord* record, uint64_t slice, bool& 
     }
   }
   if (!visible) {
-    count_dead_record(seen_, removable_epoch(txn_->worker()));
+    count_tombstone(seen_, removable_epoch(txn_->worker()));
     return Status::ok;
   }
   ref_.payload_bytes = static_cast<uint16_t>(payload_bytes_);
@@ -467,9 +467,9 @@ void MasterTreeCursor::pass_stable_tombstones() {
   const uint64_t removable = removable_epoch(txn_->worker());
   const bool is_run = forward_ && current.ascending;
   const uint32_t first = current.slot_at(current.position);
-  DeadRunMemo::Run run{&current.page->header, current.version.word(), first, first, {}};
+  TombstoneRunMemo::Run run{&current.page->header, current.version.word(), first, first, {}};
   if (is_run) {
-    const DeadRunMemo::Run& known = txn_->worker().dead_runs().at(run.page);
+    const TombstoneRunMemo::Run& known = txn_->worker().tombstone_runs().at(run.page);
     if (known.page == run.page && known.page_word == run.page_word && known.first <= first &&
         first < known.end) {
       run = known;
@@ -482,11 +482,11 @@ void MasterTreeCursor::pass_stable_tombstones() {
     if (!vid.is_stable_tombstone()) break;
     if (vid.version() > run.latest.version()) run.latest = vid;
     ++run.end;
-    count_dead_record(vid, removable);
+    count_tombstone(vid, removable);
   }
   txn_->observe(run.latest);
   DCHECK(run.first <= run.end && run.end <= run.first + current.version.count());
-  if (is_run) txn_->worker().dead_runs().at(run.page) = run;
+  if (is_run) txn_->worker().tombstone_runs().at(run.page) = run;
 }
 
 void MasterTreeCursor::put_key(const TreeRecord* record, uint64_t slice) {
@@ -502,11 +502,11 @@ void MasterTreeCursor::put_key(const TreeRecord* record, uint64_t slice) {
   DCHECK(key_bytes_ <= key_.size());
 }
 
-void MasterTreeCursor::count_dead_record(Vid vid, uint64_t removable) {
+void MasterTreeCursor::count_tombstone(Vid vid, uint64_t removable) {
   if (!is_removable(vid, removable)) return;
   Frame& current = frame();
   // Queues the hint once per page, at the record that makes half of the page removable.
-  if (++current.dead != (current.version.count() + 1) / 2) return;
+  if (++current.tombstones != (current.version.count() + 1) / 2) return;
   push_dead_hint(txn_->worker(), current.page, prefix(), current.page->low);
 }
 

@@ -132,7 +132,7 @@ class MasterTreeCursor {
     bool ascending;    // slots are consecutive from `first`; otherwise `order` lists them
     uint32_t first;
     // Removable records met, except those of a remembered run. Becomes a compaction hint.
-    uint32_t dead;
+    uint32_t tombstones;
     int64_t position;  // next of the `ordered` slots; -1 or `ordered`: none
     // Slices of the bounds. Keys of a first layer that lie between them need no comparison with the
     // bounds. Below the first layer, and with an empty far bound, the slices alone do not decide.
@@ -194,10 +194,10 @@ class MasterTreeCursor {
   Status get_cold(void* out, uint32_t capacity);
   bool may_be_outside(uint64_t slice);
   bool before_start(Bytes key) const;
-  bool behind_far_bound(Bytes key) const;
+  bool past_far_bound(Bytes key) const;
   bool fence_ends_scan(uint64_t fence) const;
   void pass_stable_tombstones();
-  void count_dead_record(Vid vid, uint64_t removable);
+  void count_tombstone(Vid vid, uint64_t removable);
   // The functions below are for transactions that read a snapshot.
   Status next_in_snapshot();
   Status open_snapshot();

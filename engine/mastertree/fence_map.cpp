@@ -16,8 +16,8 @@ namespace atolldb {
 const FenceMap::Slot* FenceMap::find(uint32_t level, uint64_t slice) const {
   if (level >= levels_.size()) return nullptr;
   const Level& slots = levels_[level];
-  const auto behind = std::ranges::upper_bound(slots, slice, {}, &Slot::low);
-  return behind == slots.begin() ? nullptr : &*std::prev(behind);
+  const auto next = std::ranges::upper_bound(slots, slice, {}, &Slot::low);
+  return next == slots.begin() ? nullptr : &*std::prev(next);
 }
 
 bool FenceMap::is_fence(uint32_t level, uint64_t slice) const {
@@ -36,9 +36,9 @@ bool FenceMap::may_cut(uint32_t level, uint64_t slice) const {
 bool FenceMap::next_fence(uint32_t level, uint64_t slice, uint64_t& fence) const {
   if (level >= levels_.size()) return false;
   const Level& slots = levels_[level];
-  const auto behind = std::ranges::upper_bound(slots, slice, {}, &Slot::low);
-  if (behind == slots.end()) return false;
-  fence = behind->low;
+  const auto next = std::ranges::upper_bound(slots, slice, {}, &Slot::low);
+  if (next == slots.end()) return false;
+  fence = next->low;
   return true;
 }
 
@@ -77,7 +77,7 @@ void FenceMap::add(uint32_t level, const Slot& slot) {
 void FenceMap::settle() {
   // If pages were split between two passes, a level may have a page that begins where no page of
   // the level below begins. That is not a fence.
-  for (uint32_t level = 1; level < levels_.size() && !fault::unnested_shape; ++level) {
+  for (uint32_t level = 1; level < levels_.size() && !fault::unnested_fence_map; ++level) {
     std::erase_if(levels_[level], [&](const Slot& slot) { return !is_fence(level - 1, slot.low); });
   }
   while (!levels_.empty() && levels_.back().empty()) levels_.pop_back();
@@ -122,7 +122,7 @@ void adopt_children(WorkerContext& worker, StorageControl& storage, const Link& 
 }
 
 /// Adds all children of a page of level 1. Returns false if the page has changed meanwhile.
-bool add_borders(const InteriorPage& page, FenceMap& shape) {
+bool add_borders(const InteriorPage& page, FenceMap& fence_map) {
   const PageVersion version = page.header.version();
   const ChildRanges children(page, version.count());
   std::array<FenceMap::Slot, kInteriorCapacity> slots;
@@ -133,13 +133,13 @@ bool add_borders(const InteriorPage& page, FenceMap& shape) {
                 pointer.snapshot_word.load(std::memory_order_relaxed) != 0, true};
   }
   if (page.header.version() != version) return false;
-  for (uint32_t i = 0; i < children.size(); ++i) shape.add(0, slots[i]);
+  for (uint32_t i = 0; i < children.size(); ++i) fence_map.add(0, slots[i]);
   return true;
 }
 
 /// Adds the pages on a path, and sets `seen` to the range that is then known. Returns false if the
 /// caller must retry.
-bool add_path(const TreePath& path, FenceMap& shape, SliceRange& seen) {
+bool add_path(const TreePath& path, FenceMap& fence_map, SliceRange& seen) {
   if (path.size == 0) {
     seen = SliceRange{};
     return true;
@@ -147,17 +147,17 @@ bool add_path(const TreePath& path, FenceMap& shape, SliceRange& seen) {
   CHECK(path.size <= TreePath::kMaxLevels);
   for (uint32_t i = 1; i < path.size; ++i) {
     const InteriorPage& page = *path.steps[i].page;
-    shape.add(page.header.level,
-              {page.low, FenceMap::Kind::warm, has_snapshot(path.steps[i].link), true});
+    fence_map.add(page.header.level,
+                  {page.low, FenceMap::Kind::warm, has_snapshot(path.steps[i].link), true});
   }
   const InteriorPage& last = *path.steps[path.size - 1].page;
   if (last.header.level == 1) {
     seen = range_of(last);
-    return add_borders(last, shape);
+    return add_borders(last, fence_map);
   }
   // The path ends above the border pages.
   seen = path.range;
-  shape.add(last.header.level - 1u, {path.range.low, FenceMap::Kind::cold});
+  fence_map.add(last.header.level - 1u, {path.range.low, FenceMap::Kind::cold});
   return true;
 }
 
@@ -165,10 +165,10 @@ bool add_path(const TreePath& path, FenceMap& shape, SliceRange& seen) {
 
 Status collect_fence_map(WorkerContext& worker, StorageControl& storage,
                          std::span<const std::byte> prefix, const SliceRange& range,
-                         FenceMap& shape) {
+                         FenceMap& fence_map) {
   CHECK(prefix.size() % 8 == 0);
   const uint32_t storage_id = storage.id;
-  shape.clear();
+  fence_map.clear();
   SliceRange seen;
   seen.high = range.low;
   seen.high_is_end = false;
@@ -181,7 +181,7 @@ Status collect_fence_map(WorkerContext& worker, StorageControl& storage,
     if (worker.cluster_failed()) return Status::cluster_failed;
     Link root;
     if (!is_storage_ready(storage, storage_id) || !find_layer(worker, storage, prefix, root)) break;
-    if (!root.pointer->load_acquire().is_null()) shape.set_root();
+    if (!root.pointer->load_acquire().is_null()) fence_map.set_root();
     bool is_known = true;
     for (uint32_t i = 0; i < kPathsPerEpoch && is_known && !is_done(); ++i) {
       SliceRange next;
@@ -190,26 +190,26 @@ Status collect_fence_map(WorkerContext& worker, StorageControl& storage,
         adopt_children(worker, storage, root, *path.steps[path.size - 1].page);
         is_known = find_path(worker, root, seen.high, path);
       }
-      is_known = is_known && add_path(path, shape, next);
+      is_known = is_known && add_path(path, fence_map, next);
       if (is_known) seen = next;
     }
     failures = is_known ? 0 : failures + 1;
     if (!is_known) sched_yield();
-    if (failures != kMaxFailures || fault::endless_shape) continue;
+    if (failures != kMaxFailures || fault::endless_fence_map) continue;
     // Count a range as one page if its page moves and cannot be adopted, for instance without free
     // pages.
     failures = 0;
     static_cast<void>(find_path(worker, root, seen.high, path));
     if (path.size == 0) {
-      shape.clear();
+      fence_map.clear();
       break;
     }
     const uint32_t level = path.steps[path.size - 1].page->header.level - 1u;
-    shape.add(level, {path.range.low, FenceMap::Kind::warm, false, false});
+    fence_map.add(level, {path.range.low, FenceMap::Kind::warm, false, false});
     seen = path.range;
   }
   worker.leave();
-  shape.settle();
+  fence_map.settle();
   return Status::ok;
 }
 

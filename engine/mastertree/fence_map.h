@@ -82,7 +82,7 @@ class FenceMap {
 /// cluster_failed. Thread: any thread with a page slot.
 Status collect_fence_map(WorkerContext& worker, StorageControl& storage,
                          std::span<const std::byte> prefix, const SliceRange& range,
-                         FenceMap& shape);
+                         FenceMap& fence_map);
 
 /// Returns a slice at or before `slice` where the first layer may be cut for partitions. Returns 0
 /// if there is no such place. No pointer without a volatile page leads to both sides of the cut.

@@ -111,7 +111,7 @@ class Inspector {
         const std::string problem = layer(*record->next_layer());
         if (!problem.empty()) return problem;
       } else {
-        ++(vid.is_deleted() ? statistics_.dead_records : statistics_.records);
+        ++(vid.is_deleted() ? statistics_.tombstones : statistics_.records);
       }
     }
     if (version.is_ascending() && !std::is_sorted(seen.begin(), seen.end())) {

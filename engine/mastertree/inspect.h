@@ -14,7 +14,7 @@ struct TreeStatistics {
   uint64_t interior_pages = 0;
   uint64_t moved_pages = 0;  // replaced, and not adopted yet
   uint64_t records = 0;      // not deleted
-  uint64_t dead_records = 0;
+  uint64_t tombstones = 0;
   uint64_t layers = 0;
   uint64_t cold_subtrees = 0;  // pointers to data that is in a snapshot only; not visited
   uint64_t pages() const { return border_pages + interior_pages + moved_pages; }

@@ -21,7 +21,7 @@ constexpr uint64_t kEpochsUntilRemovable = 3;
 /// Hints that `run_hints` handles per call, so that no transaction waits long.
 constexpr uint32_t kHintsPerTurn = 4;
 
-struct DeadCount {
+struct TombstoneCount {
   uint32_t removable = 0;
   uint32_t young = 0;
   bool has_empty_layer = false;  // counts as removable, and frees a page of its own
@@ -35,22 +35,22 @@ bool leads_to_empty_layer(WorkerContext& worker, TreeRecord* record) {
   return root->is_border() && !version.is_moved() && version.count() == 0;
 }
 
-DeadCount count_dead(WorkerContext& worker, BorderPage* page, PageVersion version) {
+TombstoneCount count_tombstones(WorkerContext& worker, BorderPage* page, PageVersion version) {
   const uint64_t limit = removable_epoch(worker);
-  DeadCount dead;
+  TombstoneCount tombstones;
   for (uint32_t slot = 0; slot < version.count(); ++slot) {
     TreeRecord* record = page->record(slot);
     const Vid vid = record->head.load_acquire();
     const bool is_empty_layer = vid.is_next_layer() && leads_to_empty_layer(worker, record);
-    dead.has_empty_layer = dead.has_empty_layer || is_empty_layer;
+    tombstones.has_empty_layer = tombstones.has_empty_layer || is_empty_layer;
     if (is_empty_layer || (!vid.is_next_layer() && is_removable(vid, limit))) {
-      ++dead.removable;
+      ++tombstones.removable;
     } else if (vid.is_deleted()) {
-      ++dead.young;
+      ++tombstones.young;
     }
   }
-  DCHECK(dead.removable + dead.young <= version.count());
-  return dead;
+  DCHECK(tombstones.removable + tombstones.young <= version.count());
+  return tombstones;
 }
 
 bool compact(WorkerContext& worker, BorderPage* page) {
@@ -96,12 +96,12 @@ void maintain(WorkerContext& worker, const Hint& hint, std::span<const std::byte
   BorderView view = find_border(worker, storage, root, hint.slice);
   if (view.page == nullptr) return;
   const uint32_t count = view.version.count();
-  const DeadCount dead = count_dead(worker, view.page, view.version);
+  const TombstoneCount tombstones = count_tombstones(worker, view.page, view.version);
   // An empty layer has a page for which no snapshot page exists. It would therefore keep this page
   // and all pages above it in the pool, even if this page has many other records.
-  const bool frees_page = dead.has_empty_layer && !fault::keep_empty_layers;
-  if (count != 0 && dead.removable * 2 < count && !frees_page) {
-    if ((dead.removable + dead.young) * 2 >= count) {
+  const bool frees_page = tombstones.has_empty_layer && !fault::keep_empty_layers;
+  if (count != 0 && tombstones.removable * 2 < count && !frees_page) {
+    if ((tombstones.removable + tombstones.young) * 2 >= count) {
       push_dead_hint(worker, view.page, prefix, hint.slice);
     }
     return;
@@ -119,9 +119,9 @@ void maintain(WorkerContext& worker, const Hint& hint, std::span<const std::byte
   if (const uint32_t left = view.version.count(); left != 0) {
     // A record that exists creates a hint when it is deleted. The tombstones that were too young
     // have already created this hint, so it is queued again for them.
-    const DeadCount still = count_dead(worker, view.page, view.version);
+    const TombstoneCount still = count_tombstones(worker, view.page, view.version);
     const bool has_more = (still.removable + still.young) * 2 >= left;
-    if (has_more && !fault::forget_young_dead) {
+    if (has_more && !fault::forget_young_tombstones) {
       push_dead_hint(worker, view.page, prefix, hint.slice);
     }
     return;

@@ -59,7 +59,7 @@ Status add_layer(Transaction& txn, BorderPage* page, TreeRecord* record) {
 
   // From here on readers of the record wait. The page word changes (R6) before the layer can be
   // found. A scanner that has the old word fails if it verifies from now on. A scanner that has the
-  // new word sees being_written or next_layer.
+  // new word sees kBeingWritten or kNextLayer.
   record->head.vid.store(vid.with(Vid::kBeingWritten).word(), std::memory_order_relaxed);
   DualPointer* pointer = record->next_layer();
   // The former payload bytes are not a snapshot page (R44).
@@ -130,11 +130,11 @@ Status make_pending(Transaction& txn, BorderPage* page, TreeRecord* record) {
     return Status::cluster_failed;
   }
   DCHECK(holds_page(worker, page, kPageBlock) && !page->header.version().is_moved());
-  const Vid dead(record->head.vid.load(std::memory_order_relaxed));
-  if (!dead.is_stable_tombstone()) return Status::ok;
-  const Vid pending = dead.with(Vid::kPendingTombstone);
+  const Vid tombstone(record->head.vid.load(std::memory_order_relaxed));
+  if (!tombstone.is_stable_tombstone()) return Status::ok;
+  const Vid pending = tombstone.with(Vid::kPendingTombstone);
   record->head.vid.store(pending.word(), std::memory_order_release);
-  txn.record_changed(&record->head, dead, pending);
+  txn.record_changed(&record->head, tombstone, pending);
   const PageVersion before = page->header.version();
   const PageVersion after = fault::revive_unannounced ? before : before.with_change();
   page->header.set_version(after);

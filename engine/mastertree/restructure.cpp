@@ -11,7 +11,7 @@
 namespace atolldb {
 
 uint64_t removable_epoch(const WorkerContext& worker) {
-  if (fault::remove_young_dead) return worker.current_epoch();
+  if (fault::elide_young_tombstones) return worker.current_epoch();
   const EpochBlock& epochs = worker.view().control->epochs;
   const uint64_t settled = epochs.settled.load(std::memory_order_acquire);
   if (fault::ignore_oldest_begin) return settled;
@@ -119,7 +119,7 @@ class Restructuring {
                                             : is_removable(vid, limit) && record != request_.grow &&
                                                   !is_own_write(record);
       if (goes) {
-        if (!fault::floor_forgets_left_out)
+        if (!fault::max_removed_vid_forgets_elided)
           max_removed_vid_ = std::max(max_removed_vid_, vid.version());
         elided_[elided_count_++] = {&record->head, vid};
         continue;
@@ -150,7 +150,7 @@ class Restructuring {
   }
 
   bool is_own_write(const TreeRecord* record) const {
-    return txn_ != nullptr && !fault::leave_out_own_writes &&
+    return txn_ != nullptr && !fault::elide_own_writes &&
            txn_->has_write_at(worker_.name_of(record));
   }
 

@@ -55,8 +55,8 @@ void MasterTreeCursor::find_own_writes() {
   for (; scan.planned < planned.size(); ++scan.planned) {
     if (txn_->log_of(planned[scan.planned]).storage_id != tree_.handle().id()) continue;
     const Bytes key = key_of(scan.planned);
-    const bool is_behind = !scan.has_returned || scan.order(scan.returned, key) < 0;
-    if (!is_behind || before_start(key) || behind_far_bound(key)) continue;
+    const bool is_after = !scan.has_returned || scan.order(scan.returned, key) < 0;
+    if (!is_after || before_start(key) || past_far_bound(key)) continue;
     const auto next = scan.own.begin() + static_cast<std::ptrdiff_t>(scan.own_at);
     const auto place = std::upper_bound(next, scan.own.end(), key, [&](Bytes left, uint32_t right) {
       return scan.order(left, key_of(right)) < 0;

@@ -26,9 +26,9 @@ ClusterUuid random_uuid() {
   return uuid;
 }
 
-// A start reads from the device, not from the page cache (R53). After a failed sync the page cache
-// may hold pages that the device has refused, and marks them as clean. A start that trusts such
-// pages builds on data that is lost when the kernel evicts them.
+// A start-up reads from the device, not from the page cache (R53). After a failed sync the page
+// cache may hold pages that the device has refused, and marks them as clean. A start-up that trusts
+// such pages builds on data that is lost when the kernel evicts them.
 
 /// Drops the cached pages of savepoint, DDL log and snapshot metadata.
 Result<void> forget_cached_state(FileSystem& file_system, const std::string& data_dir) {
@@ -140,7 +140,7 @@ Result<void> cut_last(FileSystem& file_system, LogStart& start) {
 /// commits, which make no snapshot, would fill the list with numbers and the disk with files. The
 /// numbers of failed starts, whose files have only headers, become covered, too.
 void remove_covered_incarnations(LogStart& start) {
-  if (!start.to_glean.empty()) return;  // the snapshot of these streams will remove them
+  if (!start.streams_to_read.empty()) return;  // the snapshot of these streams will remove them
   Savepoint& savepoint = start.savepoint;
   const uint64_t covered_before = savepoint.covered_incarnation;
   std::vector<Incarnation>& listed = savepoint.incarnations;
@@ -264,7 +264,7 @@ Result<void> examine_snapshot(FileSystem& file_system, const std::string& data_d
 Result<void> collect_streams(FileSystem& file_system, LogStart& start) {
   const Savepoint& savepoint = start.savepoint;
   CHECK(savepoint.uncut() == nullptr);
-  start.to_glean.clear();
+  start.streams_to_read.clear();
   start.recovery_epoch = savepoint.snapshot_epoch;
   for (const Incarnation& incarnation : savepoint.incarnations) {
     const uint64_t cut = *incarnation.cut_epoch;
@@ -274,10 +274,10 @@ Result<void> collect_streams(FileSystem& file_system, LogStart& start) {
     for (const LoggerPlace& place : incarnation.loggers) {
       LogStream stream = stream_of(savepoint, incarnation, place);
       ATOLL_ASSIGN(auto holds, holds_records(file_system, stream, cut));
-      if (holds) start.to_glean.push_back({std::move(stream), cut});
+      if (holds) start.streams_to_read.push_back({std::move(stream), cut});
     }
   }
-  CHECK(start.to_glean.empty() || start.recovery_epoch > savepoint.snapshot_epoch);
+  CHECK(start.streams_to_read.empty() || start.recovery_epoch > savepoint.snapshot_epoch);
   return {};
 }
 

@@ -4,11 +4,11 @@
 //
 //   examine             reads everything; refuses damage; changes nothing
 //   store_cut           stores the last cut and the next incarnation's number, durably
-//   (recovery)          makes a snapshot of recovery_epoch from to_glean (savepoint_snapshots.h)
+//   (recovery)          makes a snapshot of recovery_epoch (savepoint_snapshots.h)
 //   (loggers)           create their first files with that number: LogWriter::create
 //   begin_incarnation   lists the loggers in the savepoint; commits may be accepted from now on
 //
-// The next start can continue after a crash between any two of these steps.
+// The next start-up can continue after a crash between any two of these steps.
 #pragma once
 
 #include <cstdint>
@@ -41,14 +41,15 @@ struct LogStart {
   std::string damaged_slot;  // why one slot of the savepoint is damaged, to be logged; or empty
   std::optional<SnapshotMetadata> snapshot;  // the newest complete snapshot
   /// The streams of all incarnations that have records in (snapshot epoch, their cut]. Recovery
-  /// must glean them. Ascending by incarnation.
-  std::vector<PlannedStream> to_glean;
+  /// must read them. Ascending by incarnation.
+  std::vector<PlannedStream> streams_to_read;
   /// D of R32: all committed epochs are at most this one. 0: no incarnation ever ran.
   uint64_t recovery_epoch = 0;
-  std::vector<IncarnationScan> last;  // the incarnation whose cut this start has determined, if any
-  std::vector<DdlRecord> ddl;         // may not be durable: call DdlLog::open before the first use
-  uint64_t incarnation = 0;           // the next one
-  uint64_t start_epoch = 0;           // the next one's first epoch, above every epoch in any file
+  std::vector<IncarnationScan>
+      last;                    // the incarnation whose cut this start-up has determined, if any
+  std::vector<DdlRecord> ddl;  // may not be durable: call DdlLog::open before the first use
+  uint64_t incarnation = 0;    // the next one
+  uint64_t start_epoch = 0;    // the next one's first epoch, above every epoch in any file
   /// Why the start uses an older snapshot (R55). Empty: it uses the newest one.
   std::string fallback;
   std::vector<std::string> left_out;  // Damage::left_out: what was omitted, and why
@@ -82,14 +83,14 @@ Result<void> refuse_unlisted(FileSystem& file_system, const Savepoint& savepoint
 std::set<std::string> log_directories(const Savepoint& savepoint, const std::string& data_dir,
                                       const std::vector<std::string>& configured);
 
-/// Determines the streams to glean after the savepoint's snapshot, and the epoch up to which. A
+/// Determines the streams to read after the savepoint's snapshot, and the epoch up to which. A
 /// part of examine; a recovery calls it again after a snapshot of a part. REQUIRES: every
 /// incarnation has its cut.
 Result<void> collect_streams(FileSystem& file_system, LogStart& start);
 
 /// Syncs the blocks that count of the last incarnation's logs, because a killed process may have
 /// left them unsynced. Then stores the cut and takes the number `start.incarnation`. If there is
-/// nothing to glean, removes all earlier incarnations from the savepoint's list.
+/// nothing to read, removes all earlier incarnations from the savepoint's list.
 Result<void> store_cut(FileSystem& file_system, const std::string& data_dir, LogStart& start);
 
 /// Lists the incarnation in the savepoint. REQUIRES: store_cut has returned; each logger has
@@ -97,9 +98,9 @@ Result<void> store_cut(FileSystem& file_system, const std::string& data_dir, Log
 Result<void> begin_incarnation(FileSystem& file_system, const std::string& data_dir,
                                LogStart& start, std::vector<LoggerPlace> loggers);
 
-/// Stores the durable epoch of the running incarnation in the savepoint at an orderly stop. A start
-/// can then distinguish even damage to the last epoch from a torn tail. REQUIRES: begin_incarnation
-/// has returned; the loggers have closed this epoch and write no more.
+/// Stores the durable epoch of the running incarnation in the savepoint at an orderly stop. A
+/// start-up can then distinguish even damage to the last epoch from a torn tail. REQUIRES:
+/// begin_incarnation has returned; the loggers have closed this epoch and write no more.
 Result<void> store_durable_epoch(FileSystem& file_system, const std::string& data_dir,
                                  LogStart& start, uint64_t durable_epoch);
 

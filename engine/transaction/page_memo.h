@@ -90,7 +90,7 @@ class PageMemo {
 /// head of a queue has such a run, and every scan would examine it again. A run is valid for the
 /// page word under which it was found. A stable tombstone can come alive only after that word has
 /// changed (R12). The entries are cleared with the begin epoch, as in PageMemo.
-class DeadRunMemo {
+class TombstoneRunMemo {
  public:
   struct Run {
     const PageHeader* page = nullptr;

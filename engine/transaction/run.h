@@ -90,8 +90,8 @@ Status run(Transaction& transaction, Backoff& backoff, uint64_t deadline_epoch, 
     WorkerContext& worker = transaction.worker();
     if (worker.hints().is_due(worker.current_epoch())) run_hints(transaction);
     if (is_retryable(status)) continue;
-    const bool lacks_pages = status == Status::volatile_pool_exhausted;
-    if (!lacks_pages || !page_wait.wait(worker, deadline_epoch)) return status;
+    const bool is_pool_exhausted = status == Status::volatile_pool_exhausted;
+    if (!is_pool_exhausted || !page_wait.wait(worker, deadline_epoch)) return status;
   }
 }
 

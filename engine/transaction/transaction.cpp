@@ -228,7 +228,7 @@ Status Transaction::page_replaced(PageHeader* page, PageVersion before,
     depended = true;
     pages_.remove(i);
   }
-  if (fault::keep_reads_of_left_out) elided = {};
+  if (fault::keep_reads_of_elided) elided = {};
   // The successors' page words now cover the absence of an elided tombstone.
   for (const ReadEntry& gone : elided) {
     for (uint32_t i = 0; i < reads_.size();) {

@@ -195,7 +195,7 @@ class Transaction {
   /// page or list word covers it. The transaction's own VID and its reply to the client still
   /// depend on the observed commit (R15, R19).
   void observe(Vid seen) {
-    if (!fault::forget_skipped_dead && seen.version() > observed_) observed_ = seen.version();
+    if (!fault::forget_skipped_tombstones && seen.version() > observed_) observed_ = seen.version();
   }
   /// R13, for a page that this worker has split or replaced. Replaces entries for it by entries for
   /// its successors. Own reads of elided tombstones become such entries, too. Returns phantom if an

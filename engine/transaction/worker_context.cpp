@@ -119,7 +119,7 @@ void WorkerContext::leave() {
 /// The begin epoch that protects the pages in the memos ends (R9).
 void WorkerContext::forget_pages() {
   if (!fault::keep_memo) memo_.clear();
-  dead_runs_.clear();
+  tombstone_runs_.clear();
 }
 
 }  // namespace atolldb

@@ -56,7 +56,7 @@ class WorkerContext {
   PageAllocator& pages() { return pages_; }
   HintQueue& hints() { return hints_; }
   PageMemo& memo() { return memo_; }
-  DeadRunMemo& dead_runs() { return dead_runs_; }
+  TombstoneRunMemo& tombstone_runs() { return tombstone_runs_; }
   /// Sets the reader for the node's cache of snapshot pages. REQUIRES: no transaction has begun;
   /// `snapshots` outlives the context.
   void use_snapshots(SnapshotReader& snapshots) {
@@ -188,7 +188,7 @@ class WorkerContext {
   PageAllocator pages_;
   HintQueue hints_;
   PageMemo memo_;
-  DeadRunMemo dead_runs_;
+  TombstoneRunMemo tombstone_runs_;
   SnapshotReader* snapshots_ = nullptr;            // null: this thread reads no snapshot pages
   const PublishedSnapshots* published_ = nullptr;  // null: its transactions read no snapshots
   const std::atomic<uint64_t>* epoch_;             // the cluster's current epoch

@@ -6,8 +6,8 @@
 #include <memory>
 
 #include "bench/gleaner_driver/driver.h"
+#include "ops/cli/bench_log_source.h"
 #include "ops/cli/bench_run.h"
-#include "ops/cli/bench_tpcc_log.h"
 #include "ops/cli/command.h"
 #include "shared/base/try.h"
 

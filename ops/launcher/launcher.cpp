@@ -312,7 +312,7 @@ void Launcher::take_requests() {
     logger_->info("got {}", signal_name(static_cast<int>(signal.ssi_signo)));
     ++stop_requests_;
   }
-  // Nothing commits during a start, so it stops at once. Clients that read snapshots can repeat
+  // Nothing commits during a start-up, so it stops at once. Clients that read snapshots can repeat
   // their reads.
   if (stop_requests_ > 1 || (stop_requests_ == 1 && phase_ == Phase::starting)) stop_now_ = true;
 }
@@ -339,7 +339,7 @@ void Launcher::take_line(Child& child, const std::string& line) {
     progress_.note("recovering", "reading the logs", 0, 0, Clock::now());
     if (options_.until_readable && !rest.empty()) {
       options_.waiting_fd = -1;
-      restarts_.note_running(
+      restarts_.record_running(
           Clock::now());  // no command waits now, so a failure may cause a restart
     }
     if (options_.on_recovering) options_.on_recovering(rest);
@@ -448,7 +448,7 @@ Result<void> Launcher::advance_start() {
   } else if (awaited_ == "opened" && children_.front().reached == "opened") {
     phase_ = Phase::running;
     end_progress();
-    restarts_.note_running(Clock::now());
+    restarts_.record_running(Clock::now());
     logger_->info("cluster {} runs", config_.cluster.name);
     const auto announced = announce(config_, children_);
     if (!announced) return fail(announced.error());

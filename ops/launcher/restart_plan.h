@@ -31,11 +31,11 @@ class RestartPlan {
 
   /// Records that the cluster runs since `now`: it accepts commits, or it serves all requests that
   /// its callers wait for.
-  void note_running(Clock::time_point now) { running_since_ = now; }
-  /// Returns how long to wait before the next start, or nothing if the cluster stays down. `error`:
-  /// the cause of the failure, or of a failed restart. If the config asks for restarts and there is
-  /// none, the function appends the reason to `error`. A failed first start is not repeated,
-  /// because a caller waits for its result.
+  void record_running(Clock::time_point now) { running_since_ = now; }
+  /// Returns how long to wait before the next start-up, or nothing if the cluster stays down.
+  /// `error`: the cause of the failure, or of a failed restart. If the config asks for restarts and
+  /// there is none, the function appends the reason to `error`. A failed first start is not
+  /// repeated, because a caller waits for its result.
   std::optional<std::chrono::milliseconds> after_failure(Error& error, Clock::time_point now);
 
   /// Returns the number of restarts in the current succession, including one that still waits.

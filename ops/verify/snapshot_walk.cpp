@@ -19,7 +19,7 @@ Result<void> PageWalk::check(SnapshotPointer pointer, SnapshotPointer parent, Pa
                              PageType type, PageType other, uint8_t layer) {
   ++totals.pages;
   const PageHeader& page = into.header();
-  const Vid floor(page.max_removed_vid.load(std::memory_order_relaxed));
+  const Vid removed_vid(page.max_removed_vid.load(std::memory_order_relaxed));
   if (page.storage_id != storage.id) {
     return wrong(page, fmt::format("it is of storage {}", page.storage_id));
   }
@@ -30,9 +30,10 @@ Result<void> PageWalk::check(SnapshotPointer pointer, SnapshotPointer parent, Pa
   if (page.layer != layer) {
     return wrong(page, fmt::format("its layer is {}, not {}", page.layer, layer));
   }
-  if (floor != Vid::make(floor.epoch(), 0) || floor.epoch() == 0 || floor.epoch() > epoch_) {
+  if (removed_vid != Vid::make(removed_vid.epoch(), 0) || removed_vid.epoch() == 0 ||
+      removed_vid.epoch() > epoch_) {
     return wrong(page, fmt::format("its newest version is of epoch {}, the snapshot of epoch {}",
-                                   floor.epoch(), epoch_));
+                                   removed_vid.epoch(), epoch_));
   }
   if (pointer.snapshot() > parent.snapshot()) return wrong(page, "it is newer than its parent");
   if (page.lock.is_locked()) return wrong(page, "it is locked");
@@ -43,10 +44,10 @@ Result<void> PageWalk::check(SnapshotPointer pointer, SnapshotPointer parent, Pa
 }
 
 Result<void> PageWalk::visit(const PageHeader& page, const WalkedRecord& record) {
-  const Vid floor(page.max_removed_vid.load(std::memory_order_relaxed));
-  if (record.vid.epoch() > floor.epoch()) {
+  const Vid removed_vid(page.max_removed_vid.load(std::memory_order_relaxed));
+  if (record.vid.epoch() > removed_vid.epoch()) {
     return wrong(page, fmt::format("a record is of epoch {}, its page of epoch {}",
-                                   record.vid.epoch(), floor.epoch()));
+                                   record.vid.epoch(), removed_vid.epoch()));
   }
   if (record.vid.word() != record.vid.version()) {
     return wrong(page, fmt::format("a record has flags: its VID is 0x{:x}", record.vid.word()));

@@ -203,7 +203,7 @@ constexpr ConfigKey kKeys[] = {
         "the one before stays in force."),
 
     row(KeyKind::integer, ATOLL_CONFIG(snapshot.keep), {1, 16},
-        "So many of the newest snapshots stay, with the log behind the oldest of them: a start\n"
+        "So many of the newest snapshots stay, with the log after the oldest of them: a start\n"
         "can begin with an older one if the newest is damaged."),
     row(KeyKind::size, ATOLL_CONFIG(snapshot.scrub_rate), {0, 1 * kTiB},
         "Each node reads its files of snapshots and logs again at this many bytes per second, to\n"

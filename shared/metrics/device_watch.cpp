@@ -32,7 +32,7 @@ std::string hang_text(const char* operation, const std::string& path, std::chron
 
 }  // namespace
 
-std::optional<DeviceWatch::Change> DeviceWatch::look() {
+std::optional<DeviceWatch::Change> DeviceWatch::check() {
   const auto pending = watch_.oldest();
   const bool hangs = pending && pending->age > limit_;
   // Relaxed, all stores: for display only.

@@ -28,7 +28,7 @@ class DeviceWatch {
   };
   /// Publishes the oldest call in progress. Returns a change when a hang begins and when it ends.
   /// Thread: a single one.
-  std::optional<Change> look();
+  std::optional<Change> check();
 
  private:
   const IoWatch& watch_;

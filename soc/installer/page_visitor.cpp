@@ -25,13 +25,13 @@ void PageVisitor::visit(const std::function<void(WorkerContext&)>& visit) {
 }
 
 Status PageVisitor::fence_map_of(uint32_t storage_id, std::span<const std::byte> prefix,
-                                 const SliceRange& range, FenceMap& shape) {
+                                 const SliceRange& range, FenceMap& fence_map) {
   Status status = Status::ok;
-  shape.clear();
+  fence_map.clear();
   visit([&](WorkerContext& context) {
     StorageControl& storage = context.view().control->storage(storage_id);
     if (!is_storage_ready(storage, storage_id)) return;
-    status = collect_fence_map(context, storage, prefix, range, shape);
+    status = collect_fence_map(context, storage, prefix, range, fence_map);
   });
   return status;
 }

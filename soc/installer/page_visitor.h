@@ -38,7 +38,7 @@ class PageVisitor : public FenceMapSource {
   /// soon.
   void visit(const std::function<void(WorkerContext&)>& visit);
   Status fence_map_of(uint32_t storage_id, std::span<const std::byte> prefix,
-                      const SliceRange& range, FenceMap& shape) override;
+                      const SliceRange& range, FenceMap& fence_map) override;
 
   /// Frees the pages that visits have retired and whose grace is over. Returns false if the grace
   /// of some pages is not over; the caller should call again after about an epoch.

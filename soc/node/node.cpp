@@ -203,7 +203,7 @@ void Node::beat() {
 }
 
 void Node::watch_device() {
-  const auto change = device_watch_->look();
+  const auto change = device_watch_->check();
   if (!change) return;
   if (!change->hangs) return logger_->warn("{}", change->text);
   logger_->error("{}", change->text);

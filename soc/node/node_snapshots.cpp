@@ -63,27 +63,29 @@ Result<void> Node::start_snapshot_jobs() {
   for (uint32_t i = 0; i < std::max(directories, 1u); ++i) {
     ATOLL_TRY(remove_sorted_runs(*files_, log_directory(config_, node_, i), node_));
   }
-  SnapshotJobResources places;
-  places.node = node_;
-  places.file_system = files_.get();
-  places.snapshots = &snapshots_->files();
+  SnapshotJobResources resources;
+  resources.node = node_;
+  resources.file_system = files_.get();
+  resources.snapshots = &snapshots_->files();
   // Uses the node's directories round robin, as for its loggers.
-  places.directory = [this](uint32_t snapshot) { return log_directory(config_, node_, snapshot); };
-  places.inbox = [this](const ReducerPlace& place) -> std::byte* {
+  resources.directory = [this](uint32_t snapshot) {
+    return log_directory(config_, node_, snapshot);
+  };
+  resources.inbox = [this](const ReducerPlace& place) -> std::byte* {
     const bool is_there =
         place.node < exchange_.size() && place.reducer < config_.nodes[place.node].reducers;
     return is_there ? exchange_[place.node] + inbox_offset(config_, place.reducer) : nullptr;
   };
   // Before the cluster runs there are no volatile pages. Acquire pairs with the coordinator's
   // release.
-  places.shapes = [this]() -> FenceMapSource* {
+  resources.fence_maps = [this]() -> FenceMapSource* {
     const auto state = view_.control->state.load(std::memory_order_acquire);
     return state < static_cast<uint32_t>(ClusterState::running) ? nullptr : visitor_.get();
   };
-  places.has_failed = [this] {
+  resources.has_failed = [this] {
     return view_.control->state.load(std::memory_order_relaxed) >= kClusterFailedFrom;
   };
-  snapshot_jobs_ = std::make_unique<SnapshotJobService>(std::move(places), logger_);
+  snapshot_jobs_ = std::make_unique<SnapshotJobService>(std::move(resources), logger_);
   return {};
 }
 

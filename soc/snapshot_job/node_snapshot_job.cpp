@@ -23,9 +23,9 @@ Json to_json(const UnreadablePage& page) {
           {"range", page.range},      {"reason", page.reason}};
 }
 
-NodeSnapshotJob::NodeSnapshotJob(SnapshotPlan plan, const SnapshotJobResources& places,
+NodeSnapshotJob::NodeSnapshotJob(SnapshotPlan plan, const SnapshotJobResources& resources,
                                  uint64_t disk_reserve, ControlReply prepared, Logger logger)
-    : work_(std::move(plan), places, disk_reserve), logger_(std::move(logger)) {
+    : work_(std::move(plan), resources, disk_reserve), logger_(std::move(logger)) {
   control_ = std::thread([this, prepared = std::move(prepared)] { run(prepared); });
 }
 

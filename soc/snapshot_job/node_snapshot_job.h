@@ -28,9 +28,9 @@ class NodeSnapshotJob {
   using Clock = PendingReplies<>::Clock;
 
   /// Begins at once. `prepared` is answered when the inboxes of this node accept records, or with
-  /// the error that prevents it. `disk_reserve`: see SnapshotJobWork. REQUIRES: `places` outlives
-  /// the job.
-  NodeSnapshotJob(SnapshotPlan plan, const SnapshotJobResources& places, uint64_t disk_reserve,
+  /// the error that prevents it. `disk_reserve`: see SnapshotJobWork. REQUIRES: `resources`
+  /// outlives the job.
+  NodeSnapshotJob(SnapshotPlan plan, const SnapshotJobResources& resources, uint64_t disk_reserve,
                   ControlReply prepared, Logger logger);
   NodeSnapshotJob(const NodeSnapshotJob&) = delete;
   NodeSnapshotJob& operator=(const NodeSnapshotJob&) = delete;

@@ -93,7 +93,8 @@ Result<void> SnapshotJobService::prepare(const ControlRequest& request, const Co
   }
   largest_ = plan.snapshot;
   before = take_job();
-  job_ = std::make_shared<NodeSnapshotJob>(std::move(plan), places_, disk_reserve, reply, logger_);
+  job_ =
+      std::make_shared<NodeSnapshotJob>(std::move(plan), resources_, disk_reserve, reply, logger_);
   return {};
 }
 
@@ -143,7 +144,7 @@ Result<std::shared_ptr<NodeSnapshotJob>> SnapshotJobService::job_of(
   ATOLL_ASSIGN(const uint64_t number, get_number(request, "run"));
   const std::lock_guard guard(mutex_);
   if (job_ != nullptr && job_->number() == number) return job_;
-  return make_error(ExitCode::failed, request.op + ": node " + std::to_string(places_.node) +
+  return make_error(ExitCode::failed, request.op + ": node " + std::to_string(resources_.node) +
                                           ": has no job of snapshot " + std::to_string(number));
 }
 

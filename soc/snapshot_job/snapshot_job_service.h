@@ -13,8 +13,8 @@ namespace atolldb {
 /// Runs the node's part of one job at a time. Thread: any, for all functions.
 class SnapshotJobService {
  public:
-  SnapshotJobService(SnapshotJobResources places, Logger logger)
-      : places_(std::move(places)), logger_(std::move(logger)) {}
+  SnapshotJobService(SnapshotJobResources resources, Logger logger)
+      : resources_(std::move(resources)), logger_(std::move(logger)) {}
   SnapshotJobService(const SnapshotJobService&) = delete;
   SnapshotJobService& operator=(const SnapshotJobService&) = delete;
   ~SnapshotJobService() { stop(); }
@@ -41,7 +41,7 @@ class SnapshotJobService {
   /// Returns the job that the request names.
   Result<std::shared_ptr<NodeSnapshotJob>> job_of(const ControlRequest& request) const;
 
-  const SnapshotJobResources places_;
+  const SnapshotJobResources resources_;
   Logger logger_;
   mutable std::mutex mutex_;
   // Guarded by mutex_:

@@ -13,27 +13,27 @@
 
 namespace atolldb {
 
-SnapshotJobWork::SnapshotJobWork(SnapshotPlan plan, const SnapshotJobResources& places,
+SnapshotJobWork::SnapshotJobWork(SnapshotPlan plan, const SnapshotJobResources& resources,
                                  uint64_t disk_reserve)
-    : plan_(std::move(plan)), places_(places), files_(*places.file_system, disk_reserve) {
-  CHECK(places.snapshots != nullptr);
-  CHECK(places.directory && places.inbox && places.has_failed);
+    : plan_(std::move(plan)), resources_(resources), files_(*resources.file_system, disk_reserve) {
+  CHECK(resources.snapshots != nullptr);
+  CHECK(resources.directory && resources.inbox && resources.has_failed);
 }
 
 Result<void> SnapshotJobWork::prepare() {
   CHECK(!writer_ && inboxes_.empty());
-  directory_ = places_.directory(plan_.snapshot);
+  directory_ = resources_.directory(plan_.snapshot);
   ATOLL_TRY(files_.check_room(directory_, 0));
   // Files that cannot be opened are reported when a composer needs a page of them.
-  ATOLL_TRY(places_.snapshots->open_readable(plan_.files));
+  ATOLL_TRY(resources_.snapshots->open_readable(plan_.files));
   ATOLL_ASSIGN(auto writer,
-               SnapshotWriter::create(files_, {directory_, places_.node, plan_.snapshot,
+               SnapshotWriter::create(files_, {directory_, resources_.node, plan_.snapshot,
                                                plan_.epoch, plan_.cluster_uuid}));
   writer_.emplace(std::move(writer));
   const auto mappers = static_cast<uint32_t>(plan_.mappers.size());
   const std::lock_guard guard(mutex_);
   for (const ReducerPlace& place : plan_.reducers) {
-    std::byte* memory = places_.inbox(place);
+    std::byte* memory = resources_.inbox(place);
     if (memory == nullptr) {
       return make_error(ExitCode::failed, "the plan names reducer " +
                                               std::to_string(place.reducer) + " of node " +
@@ -41,7 +41,7 @@ Result<void> SnapshotJobWork::prepare() {
     }
     inboxes_.push_back(std::make_unique<ReducerInbox>(memory, [this] { return is_over(); }));
     inbox_order_.push_back(inboxes_.back().get());
-    if (place.node != places_.node) continue;
+    if (place.node != resources_.node) continue;
     ATOLL_TRY(inboxes_.back()->begin(plan_.snapshot, mappers));
     ReducerSettings settings;
     settings.directory = directory_;
@@ -58,8 +58,8 @@ Result<void> SnapshotJobWork::make_mappers() {
   const std::lock_guard guard(mutex_);
   CHECK(mappers_.empty() && inbox_order_.size() == plan_.reducers.size());
   for (const PlannedMapper& task : plan_.mappers) {
-    if (task.node != places_.node) continue;
-    ATOLL_ASSIGN(auto mapper, Mapper::create(*places_.file_system, plan_, task, inbox_order_));
+    if (task.node != resources_.node) continue;
+    ATOLL_ASSIGN(auto mapper, Mapper::create(*resources_.file_system, plan_, task, inbox_order_));
     mappers_.push_back(std::move(mapper));
   }
   return {};
@@ -115,11 +115,11 @@ Result<void> SnapshotJobWork::compose_one(Reducer& reducer, size_t storage, uint
       .storage = storage,
       .partition = partition,
       .logs = *logs,
-      .base = *places_.snapshots,
+      .base = *resources_.snapshots,
       .writer = *writer_,
       .writer_mutex = writer_mutex_,
       .cancelled = [this] { return is_over(); },
-      .shapes = places_.shapes ? places_.shapes() : nullptr,
+      .fence_maps = resources_.fence_maps ? resources_.fence_maps() : nullptr,
       .on_unreadable = [this](const UnreadablePage& page) { record_unreadable(page); }};
   ATOLL_ASSIGN(ComposedPartition composed, compose(task));
   const std::lock_guard guard(mutex_);
@@ -140,7 +140,7 @@ Result<SnapshotJobResult> SnapshotJobWork::finish() {
   CHECK(writer_.has_value());
   ATOLL_TRY(writer_->finish());
   SnapshotJobResult result;
-  result.file = {plan_.snapshot, places_.node, directory_, writer_->page_count()};
+  result.file = {plan_.snapshot, resources_.node, directory_, writer_->page_count()};
   const std::lock_guard guard(mutex_);
   result.partitions = std::move(composed_);
   result.unreadable = std::move(unreadable_);

@@ -38,7 +38,7 @@ struct SnapshotJobResources {
   std::function<std::byte*(const ReducerPlace&)> inbox;
   /// Returns the source of the volatile pages' fence keys for composers. Empty, or a null result:
   /// there are no volatile pages yet.
-  std::function<FenceMapSource*()> shapes;
+  std::function<FenceMapSource*()> fence_maps;
   /// Returns whether the cluster has failed; then every wait ends.
   std::function<bool()> has_failed;
 };
@@ -56,7 +56,7 @@ inline constexpr size_t kMaxListedPages = 1000;
 class SnapshotJobWork {
  public:
   /// `disk_reserve`: bytes that the job's files leave free in the file system.
-  SnapshotJobWork(SnapshotPlan plan, const SnapshotJobResources& places, uint64_t disk_reserve);
+  SnapshotJobWork(SnapshotPlan plan, const SnapshotJobResources& resources, uint64_t disk_reserve);
   SnapshotJobWork(const SnapshotJobWork&) = delete;
   SnapshotJobWork& operator=(const SnapshotJobWork&) = delete;
 
@@ -95,11 +95,11 @@ class SnapshotJobWork {
   SnapshotJobProgress progress_locked() const;
   bool is_over() const {
     // Relaxed: the flag only ends waits.
-    return gives_up_.load(std::memory_order_relaxed) || places_.has_failed();
+    return gives_up_.load(std::memory_order_relaxed) || resources_.has_failed();
   }
 
   const SnapshotPlan plan_;
-  const SnapshotJobResources& places_;
+  const SnapshotJobResources& resources_;
   ReservingFileSystem files_;  // for all files that the job writes
   std::string directory_;
   std::optional<SnapshotWriter> writer_;

@@ -33,7 +33,7 @@ class CrashTest : public testing::Test {
     EXPECT_TRUE(eventually([&] { return processes_of(config.cluster.name).empty(); }));
   }
 
-  /// Returns exit code and message of a start without --discard-data that must be refused.
+  /// Returns exit code and message of a start-up without --discard-data that must be refused.
   static std::pair<int, std::string> refused_start(const Config& config) {
     LauncherProcess launcher(config);
     const std::string line = launcher.next_line();
@@ -73,7 +73,7 @@ class CrashTest : public testing::Test {
   int ledgers_ = 0;
 };
 
-TEST_F(CrashTest, WhoeverIsKilledAtAnyInstantEveryPromiseIsInTheLog) {
+TEST_F(CrashTest, WhicheverProcessIsKilledAtAnyInstantEveryPromiseIsInTheLog) {
   const Config config = durable("crash");
   const std::vector<std::string> roles = {"node0", "node1", "coordinator", "launcher"};
   const uint64_t count = rounds(20, 200);

@@ -39,7 +39,7 @@ pid_t find_victim(const Config& config, LauncherProcess& launcher, const std::st
   return 0;
 }
 
-TEST(KillTest, WhoeverIsKilledAtAnyInstantNothingIsLeftAndTheMessageNamesIt) {
+TEST(KillTest, WhicheverProcessIsKilledAtAnyInstantNothingIsLeftAndTheMessageNamesIt) {
   std::mt19937_64 random(seed());
   TestFolder folder;
   const Config config = folder.config("kill", 2, 1);
@@ -115,7 +115,7 @@ TEST(KillTest, AKilledCommandLeavesNothingThatDownDoesNotEnd) {
       return processes_of("cli-kill").empty();
     })) << read_text(error);
   }
-  // The next start removes everything that the last round left.
+  // The next start-up removes everything that the last round left.
   const CliCluster next(runner, config);
   EXPECT_EQ(next.up().code, 0) << next.up().error;
 }

@@ -268,7 +268,7 @@ TEST_F(LargerThanMemoryTest, AllOfItIsReadAndWrittenWhileMemoryStaysAsItIs) {
   EXPECT_EQ(launcher.wait(), 0);
 }
 
-TEST_F(LargerThanMemoryTest, WhatWasPromisedIsThereThoughProcessesDieWhilePagesGo) {
+TEST_F(LargerThanMemoryTest, WhatWasPromisedIsThereThoughProcessesDieWhilePagesAreDropped) {
   std::mt19937_64 random(seed());
   const uint64_t count = rounds(3, 60);
   for (uint64_t round = 0; round <= count; ++round) {

@@ -179,7 +179,7 @@ inline uint64_t expect_log_keeps(const Config& config, const Ledger& ledger) {
   for (const auto& [token, keys] : logged) {
     const auto found = ledger.find(token);
     if (found == ledger.end()) {
-      ADD_FAILURE() << "the log has transaction " << token << ", which nobody submitted";
+      ADD_FAILURE() << "the log has transaction " << token << ", which no client submitted";
       continue;
     }
     const auto& writes = found->second.writes;

@@ -61,7 +61,7 @@ class RestartTest : public testing::Test {
   std::mt19937_64 random_{seed()};
 };
 
-TEST_F(RestartTest, KilledUnderLoadTheClusterComesBackWithAllThatWasAcknowledged) {
+TEST_F(RestartTest, KilledUnderLoadTheClusterRecoversAllThatWasAcknowledged) {
   LauncherProcess launcher(config_, false, kManyRestarts);
   ASSERT_EQ(launcher.next_line(), "running");
   ASSERT_TRUE(create_ledger(config_));
@@ -193,7 +193,7 @@ TEST_F(RestartTest, DownEndsAClusterThatWaitsForItsRestart) {
   EXPECT_FALSE(std::filesystem::exists(config_.cluster.run_dir));
 }
 
-TEST_F(RestartTest, ARunFolderThatWasDeletedIsMadeAnew) {
+TEST_F(RestartTest, ARunFolderThatWasDeletedIsMadeAgain) {
   LauncherProcess launcher(config_, false, kManyRestarts);
   ASSERT_EQ(launcher.next_line(), "running");
   std::filesystem::remove_all(config_.cluster.run_dir);

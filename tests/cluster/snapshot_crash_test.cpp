@@ -1,6 +1,6 @@
 // Snapshots of a running cluster, taken as often as possible. Each kind of process is killed in
-// each phase of a gleaner run. After the next start, from snapshot and log, everything promised is
-// there.
+// each phase of a snapshot job. After the next start-up, from snapshot and log, everything promised
+// is there.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -60,7 +60,7 @@ class SnapshotCrashTest : public testing::Test {
   std::mt19937_64 random_{seed()};
 };
 
-TEST_F(SnapshotCrashTest, WhatWasPromisedIsThereWhoeverDiesInWhateverPhaseOfASnapshot) {
+TEST_F(SnapshotCrashTest, WhatWasPromisedIsThereWhicheverProcessDiesInAnyPhaseOfASnapshot) {
   const uint64_t count = rounds(kVictims.size() * kPhases.size(), 200);
   for (uint64_t round = 0; round <= count; ++round) {
     SCOPED_TRACE("round " + std::to_string(round));

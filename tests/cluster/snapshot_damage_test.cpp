@@ -241,7 +241,7 @@ TEST_F(SnapshotDamageTest, IsFoundByTheScrub) {
   ASSERT_NO_FATAL_FAILURE(down());
 }
 
-TEST_F(SnapshotDamageTest, IsLeftOutByASalvageWhichKeepsTheRestAndTheOldFiles) {
+TEST_F(SnapshotDamageTest, IsOmittedByASalvageWhichKeepsTheRestAndTheOldFiles) {
   ASSERT_NO_FATAL_FAILURE(fill());
   ASSERT_NO_FATAL_FAILURE(down());
   ASSERT_NO_FATAL_FAILURE(damage_page_of(1234));
@@ -275,7 +275,7 @@ TEST_F(SnapshotDamageTest, IsLeftOutByASalvageWhichKeepsTheRestAndTheOldFiles) {
   ASSERT_NO_FATAL_FAILURE(down());
 }
 
-/// Otherwise every later start would be a salvage, and omit further damage without being asked.
+/// Otherwise every later start-up would be a salvage, and omit further damage without being asked.
 TEST_F(SnapshotDamageTest, OfThePinnedMetadataDoesNotKeepASalvageFromItsEnd) {
   ASSERT_NO_FATAL_FAILURE(fill());
   const auto pinned = cluster_->coordinator(ControlOperation::snapshot_pin, Json::object());
@@ -297,7 +297,7 @@ TEST_F(SnapshotDamageTest, OfThePinnedMetadataDoesNotKeepASalvageFromItsEnd) {
   ASSERT_NO_FATAL_FAILURE(down());
 }
 
-/// With `keep = 2` the start is from the snapshot before, and from the log behind it (R55).
+/// With `keep = 2` the start is from the snapshot before, and from the log after it (R55).
 TEST_F(SnapshotDamageTest, OfTheNewestMetadataLosesNothingWhereAnOlderSnapshotIsKept) {
   config_.snapshot.keep = 2;
   ASSERT_NO_FATAL_FAILURE(fill());

@@ -180,7 +180,7 @@ std::string snapshots_are_of_durable_epochs() {
   return durable_at_begin == 0 ? "no run has begun: this has not shown much" : "";
 }
 
-std::string files_stay_while_transactions_may_hold_their_pointers() {
+std::string files_are_kept_while_transactions_may_hold_their_pointers() {
   StagedCluster cluster(1);
   cluster.start();
   if (!create_records(cluster)) return "the storage cannot be created";
@@ -243,7 +243,7 @@ std::string every_open_names_the_files_of_kept_snapshots() {
   return checks == 0 ? "no snapshot was kept: this has not shown much" : "";
 }
 
-std::string newest_snapshots_never_go_back() {
+std::string newest_snapshots_only_advance() {
   StagedCluster cluster(2);
   cluster.start();
   if (!create_records(cluster)) return "the storage cannot be created";

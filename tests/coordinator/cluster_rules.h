@@ -9,14 +9,14 @@ namespace atolldb::test {
 /// R28: a running node refuses every request that could commit, until the savepoint lists its
 /// loggers.
 std::string requests_are_refused_until_the_loggers_are_listed();
-/// R36: the epoch of a snapshot is durable when its gleaner run begins.
+/// R36: the epoch of a snapshot is durable when its job begins.
 std::string snapshots_are_of_durable_epochs();
 /// R38: the files of a snapshot are kept while a running transaction may hold a pointer to them.
-std::string files_stay_while_transactions_may_hold_their_pointers();
+std::string files_are_kept_while_transactions_may_hold_their_pointers();
 /// R55, R56: every request that opens files names those of the kept snapshots for the scrub.
 std::string every_open_names_the_files_of_kept_snapshots();
 /// R61: a client that goes from node to node while a snapshot is published never goes back.
-std::string newest_snapshots_never_go_back();
+std::string newest_snapshots_only_advance();
 /// R62: without a snapshot, transactions read the empty database, or a snapshot taken for them.
 std::string the_first_snapshot_is_taken_when_it_is_asked_for();
 /// R59: when a job is reported as done, its commits are durable.

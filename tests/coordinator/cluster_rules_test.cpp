@@ -14,15 +14,15 @@ TEST(ClusterRules, SnapshotsAreOfDurableEpochs) {
   EXPECT_EQ(snapshots_are_of_durable_epochs(), "");
 }
 
-TEST(ClusterRules, FilesStayWhileTransactionsMayHoldTheirPointers) {
-  EXPECT_EQ(files_stay_while_transactions_may_hold_their_pointers(), "");
+TEST(ClusterRules, FilesAreKeptWhileTransactionsMayHoldTheirPointers) {
+  EXPECT_EQ(files_are_kept_while_transactions_may_hold_their_pointers(), "");
 }
 
 TEST(ClusterRules, EveryOpenNamesTheFilesOfKeptSnapshots) {
   EXPECT_EQ(every_open_names_the_files_of_kept_snapshots(), "");
 }
 
-TEST(ClusterRules, NewestSnapshotsNeverGoBack) { EXPECT_EQ(newest_snapshots_never_go_back(), ""); }
+TEST(ClusterRules, NewestSnapshotsOnlyAdvance) { EXPECT_EQ(newest_snapshots_only_advance(), ""); }
 
 TEST(ClusterRules, TheFirstSnapshotIsTakenWhenItIsAskedFor) {
   EXPECT_EQ(the_first_snapshot_is_taken_when_it_is_asked_for(), "");

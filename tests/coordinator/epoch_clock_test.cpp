@@ -190,9 +190,9 @@ TEST_F(EpochClockTest, WithALogOnlyLoggersMakeDurableAndOnlyWhatIsDirtyIsWanted)
   EXPECT_EQ(durable(), start - 1);
 }
 
-TEST_F(EpochClockTest, WhatIsSettledGoesOnWhileNothingCommitsButNeverPastWhatMayBeLost) {
+TEST_F(EpochClockTest, TheSettledEpochAdvancesWhileNothingCommitsButNeverPastWhatMayBeLost) {
   for (int i = 0; i < 5; ++i) tick_logged();
-  EXPECT_EQ(settled(), current() - 1) << "nobody has committed: there is nothing to lose";
+  EXPECT_EQ(settled(), current() - 1) << "without commits there is nothing to lose";
   const uint64_t dirty = current();
   node().dirty_epoch.store(dirty, std::memory_order_relaxed);
   const uint64_t before = settled();

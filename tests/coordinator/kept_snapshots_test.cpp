@@ -38,7 +38,7 @@ TEST_F(KeptSnapshotsTest, OnesThatPointersAreLeftToStayAndSoDoAllLaterOnes) {
   EXPECT_EQ(ids(), (Ids{9}));
 }
 
-TEST_F(KeptSnapshotsTest, OnesThatWereReleasedStayUntilEverybodyHasBegunLater) {
+TEST_F(KeptSnapshotsTest, OnesThatWereReleasedAreKeptUntilAllThreadsHaveBegunLater) {
   add(1);
   add(2);
   kept_.release_before(2, 50);

@@ -24,12 +24,12 @@ class LogVolumeTest : public testing::Test {
   LogVolumeTest() { EXPECT_TRUE(files_.make_directory("/data/node1")); }
 
   static PlannedStream stream(uint64_t incarnation, uint16_t logger) {
-    PlannedStream gleaned;
-    gleaned.stream.directory = "/data";
-    gleaned.stream.node = 1;
-    gleaned.stream.logger = logger;
-    gleaned.stream.incarnation = incarnation;
-    return gleaned;
+    PlannedStream planned;
+    planned.stream.directory = "/data";
+    planned.stream.node = 1;
+    planned.stream.logger = logger;
+    planned.stream.incarnation = incarnation;
+    return planned;
   }
   /// Makes a file whose first `blocks` blocks are written.
   void make(const LogFileName& name, uint64_t blocks) {
@@ -69,7 +69,7 @@ TEST_F(LogVolumeTest, WhatIsMissingOrCannotBeReadIsNothing) {
   EXPECT_EQ(log_volume(files_, {stream(1, 0)}), 0u);
 }
 
-TEST(LogVolume, WhatMappersLeaveOutDoesNotCount) {
+TEST(LogVolume, BlocksThatMappersSkipDoNotCount) {
   constexpr uint64_t kStart = 10;
   const uint64_t first = test::seed();
   uint64_t left_out = 0;
@@ -82,17 +82,17 @@ TEST(LogVolume, WhatMappersLeaveOutDoesNotCount) {
       const uint64_t durable = epoch++;
       test::write_epoch(writer, epoch, random() % 4, durable, random);
     }
-    PlannedStream gleaned;
-    gleaned.stream = {"/data", 0, 0, 5, kStart, test::kUuid};
-    gleaned.stream.covered_epoch = kStart + random() % 60;
-    gleaned.last_epoch = epoch;
+    PlannedStream planned;
+    planned.stream = {"/data", 0, 0, 5, kStart, test::kUuid};
+    planned.stream.covered_epoch = kStart + random() % 60;
+    planned.last_epoch = epoch;
     uint64_t read = 0;
-    auto reader = LogReader::open(files, gleaned.stream, CoveredBlocks::skip);
+    auto reader = LogReader::open(files, planned.stream, CoveredBlocks::skip);
     ASSERT_TRUE(reader);
     for (auto block = reader->next(); block && *block != nullptr; block = reader->next()) {
       read += kLogBlockBytes;
     }
-    EXPECT_EQ(log_volume(files, {gleaned}), read) << "ATOLL_SEED=" << first + round;
+    EXPECT_EQ(log_volume(files, {planned}), read) << "ATOLL_SEED=" << first + round;
     left_out += reader->skipped_bytes();
   }
   EXPECT_GT(left_out, 0u);

@@ -1,4 +1,4 @@
-// Plans of gleaner runs: which node, mapper and reducer does what.
+// Plans of snapshot jobs: which node, mapper and reducer does what.
 #include "coordinator/snapshots/make_plan.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ Config two_nodes() {
   return config;
 }
 
-TEST(MakePlanTest, ANodesStreamsGoToItsMappersInTurnAndThoseOfLostNodesToAnybody) {
+TEST(MakePlanTest, ANodesStreamsGoToItsMappersInTurnAndThoseOfLostNodesToAnyMapper) {
   const auto mappers = assign_streams(
       two_nodes(), {stream(0, 0), stream(0, 1), stream(0, 2), stream(5, 0), stream(5, 1)});
   ASSERT_EQ(mappers.size(), 3u);

@@ -158,7 +158,7 @@ TEST_F(SnapshotTakerTest, TakesOneWhenALoggerHasNoRoomForItsNextFileAndPausesUnt
   EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::seconds(1));
 }
 
-TEST_F(SnapshotTakerTest, TakesFewerAndFewerForWantOfPagesThatBringNone) {
+TEST_F(SnapshotTakerTest, TakesFewerAndFewerForLackOfPagesIfTheyAreUnproductive) {
   hooks_.pool_is_low = [] { return true; };
   hooks_.has_freed_pages = [] { return false; };
   SnapshotTaker taker(config_, hooks_, logger_);
@@ -171,7 +171,7 @@ TEST_F(SnapshotTakerTest, TakesFewerAndFewerForWantOfPagesThatBringNone) {
   EXPECT_EQ(request(taker).get().value(), 5u) << "requests do not wait for that";
 }
 
-TEST_F(SnapshotTakerTest, TakesNoneForWantOfPagesWhenNothingWasCommitted) {
+TEST_F(SnapshotTakerTest, TakesNoneForLackOfPagesWhenNothingWasCommitted) {
   std::atomic<uint32_t> looks{0};
   has_new_commits_.store(false, std::memory_order_relaxed);
   hooks_.has_new_commits = [&] {

@@ -125,7 +125,7 @@ TEST(DataLock, NeitherAStartNorAToolGetsLiveDataThoughTheLockFilesWereRemoved) {
   }
 }
 
-TEST(DataLock, ALockFileThatWasReplacedByACopyNamesNobody) {
+TEST(DataLock, ALockFileThatWasReplacedByACopyNamesNoHolder) {
   TestFolder folder;
   const Config live = config_of(folder, "live", {});
   const std::string file = live.cluster.data_dir + "/lock";

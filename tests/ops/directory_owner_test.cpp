@@ -109,7 +109,7 @@ TEST(DirectoryOwner, IsNotGuessedWhenItsFileIsDamaged) {
   EXPECT_TRUE(claimed.error().message.starts_with("/fast/owner: ")) << claimed.error().message;
 }
 
-TEST(DirectoryOwner, IsNotWhoeverFindsTheLogsOfAnotherWithoutAnOwner) {
+TEST(DirectoryOwner, IsNotTheDatabaseThatFindsTheLogsOfAnotherWithoutAnOwner) {
   auto disk = disk_with_directories();
   ASSERT_TRUE(claim(*disk, "a", {}));
   const LogWriter log = make_writer(*disk, {1, 0, "/fast"}, 7, 1);

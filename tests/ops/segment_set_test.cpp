@@ -39,7 +39,7 @@ TEST(SegmentSetTest, WithoutALogThereIsNoExchange) {
   EXPECT_EQ(node_segment_sizes(small_config(DurabilityMode::off), 1).exchange, 0u);
 }
 
-TEST(SegmentSetTest, InboxesAreApartAndBehindTheHeader) {
+TEST(SegmentSetTest, InboxesAreApartAndAfterTheHeader) {
   const Config config = small_config(DurabilityMode::durable);
   const uint64_t bytes = node_segment_sizes(config, 1).exchange;
   EXPECT_EQ(bytes, uint64_t{12} << 20);

@@ -112,7 +112,7 @@ TEST_P(VerifyTree, FindsALostInsert) {
   expect_violation(database_.verify(), {"node 0: ", "inserted by worker 1"});
 }
 
-TEST_P(VerifyTree, FindsARecordThatNobodyInserted) {
+TEST_P(VerifyTree, FindsARecordThatWasNeverInserted) {
   database_.transact([&](Transaction& txn) {
     return table_.insert(txn, database_.id_of(kNode, number_of(200, 7)));
   });

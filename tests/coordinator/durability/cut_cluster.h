@@ -1,4 +1,4 @@
-// The complete durable side of a cluster: loggers, gleaner runs on all nodes, metadata, savepoint,
+// The complete durable side of a cluster: loggers, snapshot jobs on all nodes, metadata, savepoint,
 // pins and deletion. It uses the coordinator's own code, on files whose power a test cuts.
 // In-memory parts (workers, pages, installation) are missing: commits are log records made by an
 // oracle.
@@ -70,7 +70,7 @@ class CutCluster {
     if (auto ddl = check_ddl(oracle); !ddl) return ddl;
     if (auto begun = begin_nodes(); !begun) return begun;
     oracle.forget_after(durable_->recovery_epoch());
-    if (!durable_->to_glean().empty()) {
+    if (!durable_->streams_to_read().empty()) {
       if (auto recovered = recover(oracle); !recovered) return recovered;
     }
     if (auto deleted = delete_unneeded(); !deleted) return deleted;
@@ -152,9 +152,9 @@ class CutCluster {
     const uint64_t epoch = durable_epoch();
     const bool has_new_commits = !durable_->snapshot() || durable_->snapshot()->epoch < epoch;
     if (!has_new_commits) return {};
-    auto gleaned = glean(
+    auto made = make_snapshot(
         {.epoch = epoch, .streams = durable_->live_streams(epoch), .rewrites = rewrites}, oracle);
-    return gleaned ? delete_unneeded() : gleaned;
+    return made ? delete_unneeded() : made;
   }
   Result<PinnedSnapshot> pin(const std::string& name) { return durable_->pin(0, name); }
   Result<PinnedSnapshot> unpin(const std::string& name) { return durable_->unpin(name); }
@@ -193,7 +193,7 @@ class CutCluster {
   struct Node {
     std::vector<std::unique_ptr<std::byte, Free>> inboxes;  // of the node's reducers
     std::unique_ptr<SnapshotFiles> snapshots;
-    std::unique_ptr<SnapshotJobService> gleaner;
+    std::unique_ptr<SnapshotJobService> snapshot_jobs;
   };
 
   static std::unexpected<Error> wrong(const std::string& what) {
@@ -233,19 +233,19 @@ class CutCluster {
       node.snapshots = std::make_unique<SnapshotFiles>(files_, durable_->data_uuid());
     }
     for (uint32_t index = 0; index < nodes_.size(); ++index) {
-      SnapshotJobResources places;
-      places.node = index;
-      places.file_system = &files_;
-      places.snapshots = nodes_[index].snapshots.get();
-      places.directory = [this, index](uint32_t snapshot) {
+      SnapshotJobResources resources;
+      resources.node = index;
+      resources.file_system = &files_;
+      resources.snapshots = nodes_[index].snapshots.get();
+      resources.directory = [this, index](uint32_t snapshot) {
         return log_directory(config_, index, snapshot);
       };
-      places.inbox = [this](const ReducerPlace& place) {
+      resources.inbox = [this](const ReducerPlace& place) {
         return nodes_[place.node].inboxes[place.reducer].get();
       };
-      places.has_failed = is_off_;
-      nodes_[index].gleaner =
-          std::make_unique<SnapshotJobService>(std::move(places), make_silent_logger("node"));
+      resources.has_failed = is_off_;
+      nodes_[index].snapshot_jobs =
+          std::make_unique<SnapshotJobService>(std::move(resources), make_silent_logger("node"));
     }
     return {};
   }
@@ -268,7 +268,7 @@ class CutCluster {
   Result<Json> call_node(uint32_t node, ControlOperation operation, const Json& body) {
     auto promise = std::make_shared<std::promise<Result<Json>>>();
     auto answer = promise->get_future();
-    nodes_[node].gleaner->handle({operation, body}, [promise](Result<Json> result) {
+    nodes_[node].snapshot_jobs->handle({operation, body}, [promise](Result<Json> result) {
       promise->set_value(std::move(result));
     });
     return answer.get();
@@ -281,12 +281,13 @@ class CutCluster {
     for (uint64_t attempt = durable_->incarnation() % 3;; --attempt) {
       std::optional<uint64_t> base;
       if (durable_->snapshot()) base = durable_->snapshot()->epoch;
-      const uint64_t recovered = recovered_epoch(durable_->to_glean(), base, steps.epoch());
+      const uint64_t recovered = recovered_epoch(durable_->streams_to_read(), base, steps.epoch());
       if (attempt != 0 && steps.shrink(recovered)) continue;
-      auto gleaned = glean(
-          {.epoch = steps.epoch(), .streams = streams_up_to(durable_->to_glean(), steps.epoch())},
-          oracle);
-      if (!gleaned || steps.is_last()) return gleaned;
+      auto made =
+          make_snapshot({.epoch = steps.epoch(),
+                         .streams = streams_up_to(durable_->streams_to_read(), steps.epoch())},
+                        oracle);
+      if (!made || steps.is_last()) return made;
       ++parts;
       if (auto deleted = delete_unneeded(); !deleted) return deleted;
       steps.advance(recovered);
@@ -295,7 +296,7 @@ class CutCluster {
   }
 
   /// Makes a snapshot with the steps of SnapshotManager::make_snapshot.
-  Result<void> glean(SnapshotTask task, const CommitOracle& oracle) {
+  Result<void> make_snapshot(SnapshotTask task, const CommitOracle& oracle) {
     for (const DdlRecord& storage : oracle.storages()) {
       task.storages.push_back({storage.storage_id, storage.type, storage.name,
                                static_cast<uint32_t>(storage.payload_bytes), storage.record_count});

@@ -35,7 +35,7 @@ class SalvageTest : public testing::Test {
   DataDirectory data_;
 };
 
-TEST_F(SalvageTest, ReportsWhatAnInterruptedAttemptHasLeftOut) {
+TEST_F(SalvageTest, ReportsWhatAnInterruptedAttemptHasOmitted) {
   ASSERT_NO_FATAL_FAILURE(damage_log());
   ASSERT_TRUE(begin_salvage(data_.files, "/data"));
   const Json range = {{"storage", 1}, {"range", "keys from 0x01"}};

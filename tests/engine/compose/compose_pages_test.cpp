@@ -118,7 +118,7 @@ TEST(ComposePages, WithoutALogRecordTheRootStaysAndNothingIsWritten) {
   }
 }
 
-TEST(ComposePages, AnArraysPagesThatNobodyWroteAreNotThere) {
+TEST(ComposePages, AnArraysPagesThatWereNeverWrittenAreNotThere) {
   SnapshotStage stage(StorageType::array, 1'000'000, 8);
   ASSERT_TRUE(stage.round({{LogType::update, big_endian(777'777), 0, "12345678", Vid::make(3, 1)}},
                           {""}, 3));

@@ -19,7 +19,7 @@ TEST(ComposeStress, SequentialStoragesWithManyRootPagesKeepAllAppends) {
   sequential_rounds_keep_all_appends(rounds(30, 300), 60);
 }
 
-TEST(TreeShapesStress, AnyShapeMakesASoundSnapshotOfTinyPages) {
+TEST(FenceMapsStress, AnyFenceMapMakesASoundSnapshotOfTinyPages) {
   trees_of_any_fence_map_against_a_map(rounds(20, 500), 500);
 }
 

@@ -32,7 +32,7 @@ TEST(Compose, ARewriteOfASequentialStorageCountsThePagesThatItReads) {
   EXPECT_EQ(stage.composed.at(0).pages_read, pages + 1) << "all pages and their root";
 }
 
-TEST(TreeShapes, AnyShapeMakesASoundSnapshot) {
+TEST(FenceMaps, AnyFenceMapMakesASoundSnapshot) {
   trees_of_any_fence_map_against_a_map(rounds(20, 500), 500);
 }
 

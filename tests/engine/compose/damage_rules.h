@@ -14,7 +14,7 @@ namespace atolldb::test {
 
 /// Commits to a range while its page is damaged. When the page is readable again, these records are
 /// there, too.
-inline std::string held_records_come_back() {
+inline std::string held_records_are_restored() {
   SnapshotStage stage(StorageType::mastertree);
   const auto log = [](LogType type, uint64_t key, uint64_t epoch, const char* payload) {
     return GleanedLog{type, big_endian(key), 0, payload, Vid::make(epoch, key + 1)};

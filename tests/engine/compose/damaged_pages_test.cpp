@@ -109,7 +109,7 @@ TEST(DamagedPages, BecomeStandInsAsSoonAsAComposerFindsThem) {
   check_stage(tree.stage, tree.model);
 }
 
-TEST(DamagedPages, GiveHeldRecordsBack) { EXPECT_EQ(held_records_come_back(), ""); }
+TEST(DamagedPages, GiveHeldRecordsBack) { EXPECT_EQ(held_records_are_restored(), ""); }
 
 /// The held records stay bounded over any number of snapshots, because later records cover earlier
 /// ones (R35).
@@ -155,7 +155,7 @@ TEST(DamagedPages, KeepTheirPointerWhereNothingChanges) {
 }
 
 /// A salvage drops unreadable records for good, and keeps what was written to the range since.
-TEST(DamagedPages, AreLeftOutByASalvageWhichSaysSo) {
+TEST(DamagedPages, AreOmittedByASalvageWhichReportsThem) {
   DamagedTree tree;
   tree.flip(tree.page_of(1000));
   std::vector<GleanedLog> logs;

@@ -53,8 +53,8 @@ class UnadoptedTree {
     std::ranges::sort(lows);
     return lows;
   }
-  Status fence_map_of(FenceMap& shape) {
-    return collect_fence_map(*cluster.worker(1).context, storage, {}, SliceRange{}, shape);
+  Status fence_map_of(FenceMap& fence_map) {
+    return collect_fence_map(*cluster.worker(1).context, storage, {}, SliceRange{}, fence_map);
   }
 
   const ClusterView& view() const { return const_cast<TestCluster&>(cluster).view(); }
@@ -64,7 +64,7 @@ class UnadoptedTree {
 
 /// The pool has no page for a new parent of split pages. The map treats the page that they replace
 /// as one page, and knows all others.
-inline std::string a_shape_ends_on_a_full_pool() {
+inline std::string a_fence_map_ends_on_a_full_pool() {
   UnadoptedTree test;
   // A collection that ends makes fewer descents than this. At the limit the body stops the cluster,
   // which ends all waits.
@@ -74,19 +74,19 @@ inline std::string a_shape_ends_on_a_full_pool() {
     test.view().control->state.store(static_cast<uint32_t>(ClusterState::stopped),
                                      std::memory_order_seq_cst);
   });
-  FenceMap shape;
-  const Status status = test.fence_map_of(shape);
-  if (status != Status::ok) return "the shape ended with " + std::string(to_string(status));
+  FenceMap fence_map;
+  const Status status = test.fence_map_of(fence_map);
+  if (status != Status::ok) return "the fence map ended with " + std::string(to_string(status));
   if (looks == 0) return "nothing was in the way";
-  if (shape.level_count() != 1) return std::to_string(shape.level_count()) + " levels";
+  if (fence_map.level_count() != 1) return std::to_string(fence_map.level_count()) + " levels";
   std::vector<uint64_t> lows;
-  for (const FenceMap::Slot& slot : shape.level(0)) lows.push_back(slot.low);
+  for (const FenceMap::Slot& slot : fence_map.level(0)) lows.push_back(slot.low);
   if (lows != test.fences()) return "pages begin elsewhere";
-  return shape.level(0)[0].is_covered ? "what moves may be used as it is" : "";
+  return fence_map.level(0)[0].is_covered ? "what moves may be used as it is" : "";
 }
 
 /// R34: the storage is dropped while its fence map is collected again and again.
-inline std::string a_shape_of_a_storage_that_goes_is_given_up(bool reused) {
+inline std::string a_fence_map_of_a_dropped_storage_is_given_up(bool reused) {
   UnadoptedTree test;
   constexpr uint64_t kBefore = 40;
   uint64_t looks = 0;
@@ -98,26 +98,26 @@ inline std::string a_shape_of_a_storage_that_goes_is_given_up(bool reused) {
       test.storage.state.store(static_cast<uint32_t>(StorageState::dropping),
                                std::memory_order_seq_cst);
     });
-    FenceMap shape;
-    const Status status = test.fence_map_of(shape);
-    if (status != Status::ok) return "the shape ended with " + std::string(to_string(status));
+    FenceMap fence_map;
+    const Status status = test.fence_map_of(fence_map);
+    if (status != Status::ok) return "the fence map ended with " + std::string(to_string(status));
   }
   if (looks < kBefore) return "nothing was in the way";
   // Descents within one begin epoch are allowed.
   if (looks > kBefore + 16) return std::to_string(looks - kBefore) + " looks at pages that may go";
-  FenceMap shape;
+  FenceMap fence_map;
   if (reused) return "";
-  static_cast<void>(test.fence_map_of(shape));
-  if (!shape.is_empty()) return "a storage that goes has a shape";
+  static_cast<void>(test.fence_map_of(fence_map));
+  if (!fence_map.is_empty()) return "a dropped storage has a fence map";
   const uint64_t cut = cut_at_or_before(*test.cluster.worker(1).context, test.storage, 900'000);
-  return cut == 0 ? "" : "a storage that goes is cut";
+  return cut == 0 ? "" : "a dropped storage is cut";
 }
 
 /// Returns true if every page of a level begins where a page of the level below begins.
-inline bool is_nested(const FenceMap& shape) {
-  for (uint32_t level = 1; level < shape.level_count(); ++level) {
-    for (const FenceMap::Slot& slot : shape.level(level)) {
-      if (!shape.is_fence(level - 1, slot.low)) return false;
+inline bool is_nested(const FenceMap& fence_map) {
+  for (uint32_t level = 1; level < fence_map.level_count(); ++level) {
+    for (const FenceMap::Slot& slot : fence_map.level(level)) {
+      if (!fence_map.is_fence(level - 1, slot.low)) return false;
     }
   }
   return true;
@@ -125,16 +125,16 @@ inline bool is_nested(const FenceMap& shape) {
 
 /// R44: a collection sees the page from 100 on as a whole. Then the page and a page above it are
 /// split at 150, and the collection sees the new page above.
-inline std::string shapes_are_nested() {
+inline std::string fence_maps_are_nested() {
   constexpr auto kWarm = FenceMap::Kind::warm;
-  FenceMap shape;
-  shape.add(1, {0, kWarm});
-  for (const uint64_t low : {0u, 50u, 100u}) shape.add(0, {low, kWarm});
-  shape.add(1, {150, kWarm});
-  for (const uint64_t low : {200u, 250u}) shape.add(0, {low, kWarm});
-  shape.settle();
-  if (!is_nested(shape)) return "a page begins where none begins below it";
-  return shape.is_fence(0, 250) && shape.is_fence(1, 0) ? "" : "a fence is missing";
+  FenceMap fence_map;
+  fence_map.add(1, {0, kWarm});
+  for (const uint64_t low : {0u, 50u, 100u}) fence_map.add(0, {low, kWarm});
+  fence_map.add(1, {150, kWarm});
+  for (const uint64_t low : {200u, 250u}) fence_map.add(0, {low, kWarm});
+  fence_map.settle();
+  if (!is_nested(fence_map)) return "a page begins where none begins below it";
+  return fence_map.is_fence(0, 250) && fence_map.is_fence(1, 0) ? "" : "a fence is missing";
 }
 
 }  // namespace atolldb::test

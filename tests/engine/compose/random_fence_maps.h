@@ -19,10 +19,10 @@ class RandomFenceMaps : public FenceMapSource {
   explicit RandomFenceMaps(RandomHistory& history) : history_(history) {}
 
   Status fence_map_of(uint32_t, std::span<const std::byte> prefix, const SliceRange& range,
-                      FenceMap& shape) override {
-    shape.clear();
+                      FenceMap& fence_map) override {
+    fence_map.clear();
     if (history_.below(4) == 0) return Status::ok;
-    shape.set_root();
+    fence_map.set_root();
     // For a tree without interior pages, only the root is known.
     const uint64_t levels = history_.below(4);
     std::vector<std::pair<uint64_t, uint32_t>> slots;
@@ -44,10 +44,11 @@ class RandomFenceMaps : public FenceMapSource {
     // From left to right, in the order in which a collector finds them.
     std::ranges::sort(slots);
     for (const auto& [low, level] : slots) {
-      shape.add(level, {low, history_.below(3) == 0 ? FenceMap::Kind::cold : FenceMap::Kind::warm,
-                        history_.below(2) == 0, true});
+      fence_map.add(level,
+                    {low, history_.below(3) == 0 ? FenceMap::Kind::cold : FenceMap::Kind::warm,
+                     history_.below(2) == 0, true});
     }
-    shape.settle();
+    fence_map.settle();
     return Status::ok;
   }
 
@@ -67,14 +68,14 @@ inline void trees_of_any_fence_map_against_a_map(uint64_t histories, uint64_t op
   std::mt19937_64 seeds(seed());
   for (uint64_t i = 0; i < histories; ++i) {
     RandomHistory history(seeds());
-    RandomFenceMaps shapes(history);
+    RandomFenceMaps fence_maps(history);
     history.key_space = 1 + history.below(operations * 2);
     SnapshotStage stage(StorageType::mastertree);
     for (uint64_t round = 0; round < 8; ++round) {
       const auto logs = history.round(history.below(3) == 0 ? history.below(5) : operations,
                                       static_cast<uint32_t>(history.below(4) * 30));
       stage.rewrites = history.below(8) == 0;
-      const auto combined = stage.round(logs, history.partitions(5), history.epoch, &shapes);
+      const auto combined = stage.round(logs, history.partitions(5), history.epoch, &fence_maps);
       ASSERT_TRUE(combined) << combined.error().message;
       ASSERT_NO_FATAL_FAILURE(check_stage(stage, history.model))
           << "history " << i << " round " << round;

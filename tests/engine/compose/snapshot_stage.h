@@ -52,12 +52,12 @@ class SnapshotStage {
   }
 
   /// Makes one snapshot on top of the previous one. `lows`: first keys of the partitions; the first
-  /// one is empty. REQUIRES: `logs` is sorted. `shapes`: fence maps of the volatile pages beside
-  /// which the snapshot is to be installed. With `shapes`, files that the snapshot does not need
-  /// stay open.
+  /// one is empty. REQUIRES: `logs` is sorted. `fence_maps`: fence maps of the volatile pages
+  /// beside which the snapshot is to be installed. With `fence_maps`, files that the snapshot does
+  /// not need stay open.
   Result<CombinedRoot> round(const std::vector<GleanedLog>& logs,
                              const std::vector<std::string>& lows, uint64_t epoch_now,
-                             FenceMapSource* shapes = nullptr) {
+                             FenceMapSource* fence_maps = nullptr) {
     SnapshotPlan plan = make_plan(lows, epoch_now);
     std::vector<SnapshotWriter> writers;
     for (uint32_t node = 0; node <= kNodes; ++node) {
@@ -86,7 +86,7 @@ class SnapshotStage {
                    writers[i % kNodes],
                    mutex,
                    {},
-                   shapes,
+                   fence_maps,
                    [this](const UnreadablePage& page) { unreadable.push_back(page); }});
       if (!partition) return std::unexpected(partition.error());
       composed.push_back(std::move(*partition));
@@ -96,7 +96,7 @@ class SnapshotStage {
     if (!combined) return combined;
     if (auto kept = keep(plan, writers); !kept) return std::unexpected(kept.error());
     storage.base_root = combined->root;
-    if (shapes != nullptr) return combined;
+    if (fence_maps != nullptr) return combined;
     if (auto closed = close_unneeded(); !closed) return std::unexpected(closed.error());
     return combined;
   }
@@ -107,8 +107,8 @@ class SnapshotStage {
   Result<SnapshotWalkTotals> read_all(Model& records) {
     return walk([&](const WalkedRecord& record) {
       const auto* payload = reinterpret_cast<const char*>(record.payload.data());
-      const bool is_behind = records.empty() || records.rbegin()->first < record.key;
-      EXPECT_TRUE(is_behind) << "keys do not ascend";
+      const bool is_after = records.empty() || records.rbegin()->first < record.key;
+      EXPECT_TRUE(is_after) << "keys do not ascend";
       records[std::string(record.key)] = {std::string(payload, record.payload.size()), record.vid};
       return Result<void>();
     });

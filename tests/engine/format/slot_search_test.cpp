@@ -72,7 +72,7 @@ uint32_t naive_find(const InteriorPage& page, uint64_t slice, uint32_t count) {
   return best;
 }
 
-TEST(InteriorPageFind, AgreesWithALookAtEverySeparatorWhateverTheTail) {
+TEST(InteriorPageFind, AgreesWithACheckOfEverySeparatorWhateverTheTail) {
   Numbers numbers(test::seed());
   alignas(64) static std::byte bytes[kPageBytes];
   for (uint32_t count = 1; count <= kInteriorCapacity; ++count) {

@@ -63,7 +63,7 @@ std::string defect_of(const PlannedStorage& storage, const std::vector<ReducerPl
   return "";
 }
 
-TEST(AssignPartitions, GivesEachReducerItsShareOfUniformKeysWhoeverLoggedThem) {
+TEST(AssignPartitions, GivesEachReducerItsShareOfUniformKeysWhicheverNodeLoggedThem) {
   std::mt19937_64 random(seed());
   const auto reducers = reducers_of(3, 2);
   std::vector<PlannedStorage> storages = {storage_of(4, StorageType::mastertree)};
@@ -228,7 +228,7 @@ TEST(SampleKeys, FindsKeysOfTheEpochsToBeGleanedAndIsNotStoppedByDamage) {
   }
   const auto start = examine(data.files, "/data");
   ASSERT_TRUE(start);
-  std::vector<PlannedStream> streams = start->to_glean;
+  std::vector<PlannedStream> streams = start->streams_to_read;
   for (PlannedStream& stream : streams) stream.last_epoch = 5;
   const std::vector<PlannedStorage> storages = {storage_of(1, StorageType::array, 100),
                                                 storage_of(2, StorageType::mastertree)};

@@ -43,7 +43,7 @@ TEST(Compaction, TheLastEraseSurvivesAlone) {
   expect_kept({kInsert, kErase}, {1});
 }
 
-TEST(Compaction, WhatCameBehindTheLastInsertStays) {
+TEST(Compaction, RecordsAfterTheLastInsertStay) {
   expect_kept({update(0, 4), kInsert, update(0, 4), update(8, 4)}, {1, 2, 3});
   EXPECT_EQ(kept({kInsert, update(0, 4), update(8, 4), update(0, 4)}), (Ordinals{0, 2, 3}));
 }

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/log/log_files.h"
-#include "tests/engine/gleaner/glean_stage.h"
+#include "tests/engine/gleaner/snapshot_job_stage.h"
 #include "tests/support/seed.h"
 
 namespace atolldb::test {
@@ -18,7 +18,7 @@ TEST(DataPath, GivesOutExactlyWhatTheLogsHoldInSortOrder) {
     options.mappers_per_node = static_cast<uint16_t>(1 + round % 2);
     options.reducers_per_node = static_cast<uint16_t>(1 + round / 2 % 2);
     options.keys = round % 4 == 3 ? 2000 : 30;
-    GleanStage stage(first + round, options);
+    SnapshotJobStage stage(first + round, options);
     ASSERT_EQ(stage.run(), "") << "ATOLL_SEED=" << first + round;
     ASSERT_EQ(stage.check(), "") << "ATOLL_SEED=" << first + round;
     elided += stage.elided;
@@ -33,7 +33,7 @@ TEST(DataPath, NeedsNoFileWhenAllFitsTheInbox) {
   StageOptions options;
   options.half_bytes = 16 << 20;
   options.mapper = {};
-  GleanStage stage(seed(), options);
+  SnapshotJobStage stage(seed(), options);
   ASSERT_EQ(stage.run(), "");
   for (const auto& reducer : stage.reducers)
     EXPECT_EQ(reducer->progress().sorted_runs.load(std::memory_order_relaxed), 0u);
@@ -42,19 +42,19 @@ TEST(DataPath, NeedsNoFileWhenAllFitsTheInbox) {
 
 TEST(DataPath, RemovesItsFilesAlsoAfterErrors) {
   const uint64_t first = seed();
-  const auto runs = [](GleanStage& stage) {
+  const auto runs = [](SnapshotJobStage& stage) {
     size_t count = 0;
     for (const std::string& path : stage.disk.paths()) count += path.starts_with("/runs/") ? 1 : 0;
     return count;
   };
   {
-    GleanStage stage(first, {});
+    SnapshotJobStage stage(first, {});
     ASSERT_EQ(stage.run(), "");
     EXPECT_GT(runs(stage), 0u);
     stage.reducers.clear();
     EXPECT_EQ(runs(stage), 0u);
   }
-  GleanStage stage(first, {});
+  SnapshotJobStage stage(first, {});
   stage.disk.changes_left = 3;  // creation of the directory and of a file, and its first write
   EXPECT_NE(stage.run().find("input/output error"), std::string::npos);
   stage.disk.changes_left = UINT64_MAX;
@@ -68,7 +68,7 @@ TEST(DataPath, TellsWhereASortedRunIsDamaged) {
   options.read_bytes = options.chunk_bytes;
   options.keys = 5000;
   options.epochs = 40;
-  GleanStage stage(seed(), options);
+  SnapshotJobStage stage(seed(), options);
   ASSERT_EQ(stage.run(), "");
   uint64_t damaged = 0;
   for (const std::string& path : stage.disk.paths()) {
@@ -92,7 +92,7 @@ TEST(DataPath, TellsWhereASortedRunIsDamaged) {
 
 /// Damages the stage's first stream in the first block for which `block_is_right` returns true.
 template <typename Which>
-std::string damage(GleanStage& stage, Which block_is_right, std::byte* zeros = nullptr) {
+std::string damage(SnapshotJobStage& stage, Which block_is_right, std::byte* zeros = nullptr) {
   const PlannedStream& stream = stage.plan.mappers[0].streams[0];
   auto reader = LogReader::open(stage.files, stream.stream);
   CHECK(reader.has_value());
@@ -111,7 +111,7 @@ std::string damage(GleanStage& stage, Which block_is_right, std::byte* zeros = n
 }
 
 TEST(DataPath, RefusesADamagedBlockOfTheEpochsItNeeds) {
-  GleanStage stage(seed(), {});
+  SnapshotJobStage stage(seed(), {});
   const std::string place = damage(stage, [&](const LogBlock& block) {
     return block.header.type == LogBlockType::records && block.header.epoch > stage.plan.base_epoch;
   });
@@ -122,7 +122,7 @@ TEST(DataPath, RefusesADamagedBlockOfTheEpochsItNeeds) {
 }
 
 TEST(DataPath, RefusesAStreamThatEndsBeforeItsLastEpochIsClosed) {
-  GleanStage stage(seed(), {});
+  SnapshotJobStage stage(seed(), {});
   std::byte zero{};
   const std::string place = damage(
       stage,
@@ -136,9 +136,9 @@ TEST(DataPath, RefusesAStreamThatEndsBeforeItsLastEpochIsClosed) {
   EXPECT_NE(errors.find("epochs up to"), std::string::npos) << errors;
 }
 
-TEST(DataPath, TakesAStreamThatIsTornBehindItsLastEpoch) {
+TEST(DataPath, TakesAStreamThatIsTornAfterItsLastEpoch) {
   for (uint64_t first = seed();; ++first) {
-    GleanStage stage(first, {});
+    SnapshotJobStage stage(first, {});
     bool is_closed = false;
     bool is_next = false;
     // Damages a block after the marker that closes the last epoch. Not every stream has such a
@@ -154,9 +154,9 @@ TEST(DataPath, TakesAStreamThatIsTornBehindItsLastEpoch) {
     is_closed = false;
     uint64_t closed = 0;
     damage(stage, [&](const LogBlock& block) {
-      const bool is_behind = closed >= stream.last_epoch;
+      const bool is_after = closed >= stream.last_epoch;
       if (block.header.type == LogBlockType::marker) closed = block.header.epoch;
-      return is_behind;
+      return is_after;
     });
     ASSERT_EQ(stage.run(), "");
     EXPECT_EQ(stage.check(), "");
@@ -165,7 +165,7 @@ TEST(DataPath, TakesAStreamThatIsTornBehindItsLastEpoch) {
 }
 
 TEST(DataPath, RefusesRecordsThatCannotBeOfTheirStorage) {
-  GleanStage stage(seed(), {});
+  SnapshotJobStage stage(seed(), {});
   stage.plan.storages[0].record_count = 1;  // that of the array
   const std::string errors = stage.run();
   EXPECT_NE(errors.find("of storage 3, has an index beyond the end of its array"),
@@ -174,7 +174,7 @@ TEST(DataPath, RefusesRecordsThatCannotBeOfTheirStorage) {
 }
 
 TEST(DataPath, RefusesAPlanWithAnOwnerThatItDoesNotHave) {
-  GleanStage stage(seed(), {});
+  SnapshotJobStage stage(seed(), {});
   stage.plan.storages[1].partitions[0].owner = {9, 1};
   const std::vector<ReducerInbox*> none(stage.plan.reducers.size());
   auto mapper = Mapper::create(stage.files, stage.plan, stage.plan.mappers[0], none);
@@ -205,7 +205,7 @@ TEST(DataPath, RefusesAPlanThatContradictsItself) {
 
 TEST(DataPath, EndsEverywhereWhenOneSideGivesUp) {
   // No reducer takes messages: mappers fill both halves and wait.
-  GleanStage stage(seed(), {});
+  SnapshotJobStage stage(seed(), {});
   SharedInbox inbox(ReducerInbox::kMinHalfBytes);
   ASSERT_TRUE(inbox.reducer.begin(stage.plan.snapshot, 4));
   const std::vector<ReducerInbox*> views(stage.plan.reducers.size(), &inbox.mappers);

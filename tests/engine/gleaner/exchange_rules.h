@@ -22,7 +22,7 @@ inline std::string a_reservation_that_is_not_announced_is_void() {
   if (!inbox.mappers.finish(1)) return "the mapper is not told that it has finished";
   asked = 0;
   const auto batch = reducer.next_batch(1);
-  if (!batch) return "the reducer waits for a mapper that has gone";
+  if (!batch) return "the reducer waits for a mapper that has finished";
   auto rest = batch->bytes;
   const auto message = take_message(rest);
   if (!message || message->records != 0 || !rest.empty()) return "the reservation is not void";

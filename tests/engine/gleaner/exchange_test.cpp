@@ -196,7 +196,7 @@ TEST(Exchange, RefusesMappersOfAnotherRun) {
   ASSERT_TRUE(inbox.reducer.begin(2, 1));
   const auto late = inbox.mappers.reserve(1, 0, 64);
   ASSERT_FALSE(late);
-  EXPECT_EQ(late.error().message, "snapshot 1: its gleaner run has ended: the inbox serves run 2");
+  EXPECT_EQ(late.error().message, "snapshot 1: its job has ended: the inbox serves job 2");
   EXPECT_FALSE(inbox.mappers.finish(1));
   inbox.mappers.give_up(1);  // must not affect run 2
   ASSERT_TRUE(send(inbox.mappers, 2, 8, 64));

@@ -49,7 +49,7 @@ TEST(GleanedRecord, ArrayIndexesOrderLikeBytes) {
   EXPECT_EQ(gleaned.length, LogRecord::bytes(8, 5));
 }
 
-TEST(GleanedRecord, TreeKeysStayAndUnusedRoomGoes) {
+TEST(GleanedRecord, TreeKeysAreKeptAndUnusedRoomIsElided) {
   One one(LogType::insert, "abc", "0123456789", Vid::make(7, 3).word());
   one.record().length += 64;  // a worker that allocated more than it used
   const LogRecord& gleaned = one.gleaned(StorageType::mastertree);

@@ -38,18 +38,18 @@ PlannedStorage random_storage(Random& random) {
 }
 
 PlannedStream random_stream(Random& random) {
-  PlannedStream gleaned;
-  gleaned.stream = {random_text(random, 100),
+  PlannedStream planned;
+  planned.stream = {random_text(random, 100),
                     any<uint16_t>(random),
                     any<uint16_t>(random),
                     random(),
                     {},
                     {},
                     random()};
-  if (random() % 2 == 0) gleaned.stream.start_epoch = random();
-  if (random() % 2 == 0) gleaned.stream.cluster_uuid = ClusterUuid{any<uint8_t>(random)};
-  gleaned.last_epoch = random();
-  return gleaned;
+  if (random() % 2 == 0) planned.stream.start_epoch = random();
+  if (random() % 2 == 0) planned.stream.cluster_uuid = ClusterUuid{any<uint8_t>(random)};
+  planned.last_epoch = random();
+  return planned;
 }
 
 SnapshotPlan random_plan(Random& random) {

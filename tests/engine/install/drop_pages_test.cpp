@@ -15,7 +15,9 @@ TEST(DropPages, LaterChangesKeepTheirPage) { EXPECT_EQ(later_changes_keep_their_
 
 TEST(DropPages, APolicyMayKeepPages) { EXPECT_EQ(pages_are_kept_when_asked(), ""); }
 
-TEST(DropPages, DropsRaiseTheFloorAbove) { EXPECT_EQ(drops_raise_the_floor_above(), ""); }
+TEST(DropPages, DropsRaiseTheRemovedVersionAbove) {
+  EXPECT_EQ(drops_raise_the_removed_version_above(), "");
+}
 
 TEST(DropPages, FoundRecordsAreNotReadInDroppedPages) {
   EXPECT_EQ(found_records_are_not_read_in_dropped_pages(), "");
@@ -39,7 +41,7 @@ TEST(DropPages, HeapsScanTheSameWithoutPages) {
   EXPECT_EQ(heaps_scan_the_same_without_pages(), "");
 }
 
-TEST(DropPages, LaterAppendsStay) { EXPECT_EQ(later_appends_stay(), ""); }
+TEST(DropPages, LaterAppendsAreKept) { EXPECT_EQ(later_appends_are_kept(), ""); }
 
 TEST(DropPages, HeapsAreRightWhilePagesAreDropped) {
 #ifdef ATOLL_STRESS

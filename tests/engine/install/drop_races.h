@@ -107,7 +107,7 @@ inline std::string a_drop_that_is_given_up_leaves_all_as_it_was() {
     if (problem.empty()) problem = installed;
   }
   if (!problem.empty()) return problem;
-  if (stage.pages().interiors != 1 || stage.pages().leaves != 1) return "a page in use has gone";
+  if (stage.pages().interiors != 1 || stage.pages().leaves != 1) return "a page in use was dropped";
   if (stage.write(1, {{stage.index(0, 0, 0), false, 4}}) != Status::ok) return "writing beside it";
   if (stage.read(1, stage.index(0, 1, 0)) != 3) return "a commit was lost";
   return stage.read(0, stage.index(0, 0, 0)) == 4 ? "" : "a commit beside it was lost";

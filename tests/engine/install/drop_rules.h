@@ -210,8 +210,9 @@ inline std::string nothing_is_written_into_dropped_pages(bool adds) {
   return problem.text();
 }
 
-/// R43: a drop raises the floor of the page above to the latest change in the dropped page.
-inline std::string drops_raise_the_floor_above() {
+/// R43: a drop raises the newest removed version of the page above to the latest change in the
+/// dropped page.
+inline std::string drops_raise_the_removed_version_above() {
   DropStage stage;
   stage.fill(0, 1);
   const Vid last = stage.cluster.worker(0).transaction->last_vid();
@@ -219,8 +220,10 @@ inline std::string drops_raise_the_floor_above() {
   const std::string problem = stage.snapshot_and_install(report);
   if (!problem.empty()) return problem;
   const PageHeader* root = stage.cluster.view().resolve(stage.storage.root.load_acquire());
-  const Vid floor(root->max_removed_vid.load(std::memory_order_relaxed));
-  return floor.version() >= last.version() ? "" : "the root's floor is below what went";
+  const Vid removed_vid(root->max_removed_vid.load(std::memory_order_relaxed));
+  return removed_vid.version() >= last.version()
+             ? ""
+             : "the root's newest removed version is below the dropped page";
 }
 
 /// A drop policy keeps all pages: only the snapshot words change.
@@ -261,7 +264,7 @@ inline std::string heaps_scan_the_same_without_pages() {
 }
 
 /// Pages with appends newer than the snapshot are kept.
-inline std::string later_appends_stay() {
+inline std::string later_appends_are_kept() {
   WarmHeap warm(2, false);
   for (int i = 0; i < 30; ++i) {
     if (warm.append(0, 4) != Status::ok) return "appending";

@@ -18,7 +18,7 @@ bool is_cold(TestCluster& cluster, uint32_t worker, const std::function<void()>&
   return reads.get() != before;
 }
 
-TEST(HotPages, OfAnArrayStayWithThoseAboveThem) {
+TEST(HotPages, OfAnArrayAreSparedWithThoseAboveThem) {
   DropStage stage;
   stage.fill(0, 1);
   const uint64_t hot = stage.index(0, 1, 0);
@@ -37,7 +37,7 @@ TEST(HotPages, OfAnArrayStayWithThoseAboveThem) {
 
   InstallReport next;
   ASSERT_EQ(stage.install(next), "");
-  EXPECT_EQ(next.dropped, 2u) << "nobody has used it since";
+  EXPECT_EQ(next.dropped, 2u) << "it was not used since";
   EXPECT_EQ(stage.pages().leaves + stage.pages().interiors, 0u);
 }
 
@@ -60,7 +60,7 @@ TEST(HotPages, OfAnArrayAreThoseFoundTogether) {
   EXPECT_FALSE(is_cold(stage.cluster, 0, [&] { stage.read(0, indexes[0]); }));
 }
 
-TEST(HotPages, OfATreeStayWithThoseAboveThem) {
+TEST(HotPages, OfATreeAreSparedWithThoseAboveThem) {
   DroppableTree stage(1);
   ASSERT_EQ(stage.fill(), "");
   TreeStatistics statistics;
@@ -84,7 +84,7 @@ TEST(HotPages, OfATreeStayWithThoseAboveThem) {
 
   ASSERT_EQ(stage.warm.install(drop_cold), "");
   ASSERT_EQ(stage.warm.check(statistics), "");
-  EXPECT_EQ(statistics.border_pages, 0u) << "nobody has used it since";
+  EXPECT_EQ(statistics.border_pages, 0u) << "it was not used since";
 }
 
 /// The use of remembered and of prefetched pages sets the reference bit, too.

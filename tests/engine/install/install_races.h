@@ -117,19 +117,19 @@ inline std::string what_stands_for_a_page_is_there_before_it_goes() {
   DroppableTree test(1);
   std::string problem = test.fill();
   if (!problem.empty()) return problem;
-  std::string read = "nobody read";
+  std::string read = "no read";
   {
     // The first page is dropped first.
     const AtFirst at_point(SyncPoint::dropped, [&] { read = test.value_of(0); });
     problem = test.warm.install(drop_all);
   }
   if (!problem.empty()) return problem;
-  return read == "old" ? "" : "a record in a page that has just gone: " + read;
+  return read == "old" ? "" : "a record in a page that was just dropped: " + read;
 }
 
 /// Two keys share a slice, so they made a volatile layer, and one of them is erased. The layer can
 /// be dropped, and so can the page above.
-inline std::string a_layer_of_one_record_goes(bool first_lives) {
+inline std::string a_layer_of_one_record_is_dropped(bool first_lives) {
   WarmTree warm(1);
   const MasterTree tree(warm.storage);
   const std::string living = big_endian(5) + (first_lives ? "a" : "b");
@@ -204,7 +204,7 @@ inline void hide(StorageControl& storage, bool reused) {
 
 /// R34: a storage is dropped, or its catalog slot is reused, just after the installer has published
 /// its begin epoch. The installer must no longer access its pages.
-inline std::string a_storage_that_goes_is_left_alone(StorageType type, bool reused) {
+inline std::string a_dropped_storage_is_left_alone(StorageType type, bool reused) {
   InstallReport report;
   std::string problem;
   const auto install = [&](WarmCluster& warm) {

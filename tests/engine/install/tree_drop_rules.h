@@ -11,7 +11,7 @@
 namespace atolldb::test {
 
 /// A page with a commit newer than the snapshot is kept.
-inline std::string later_changes_stay() {
+inline std::string later_changes_are_kept() {
   DroppableTree test(1);
   std::string problem = test.fill();
   if (!problem.empty()) return problem;
@@ -24,7 +24,7 @@ inline std::string later_changes_stay() {
 
 /// An installation, which drops every page it can, runs while a commit has verified and is about to
 /// write.
-inline std::string locked_records_stay() {
+inline std::string locked_records_are_kept() {
   DroppableTree test(1);
   std::string problem = test.fill();
   if (!problem.empty()) return problem;
@@ -37,7 +37,7 @@ inline std::string locked_records_stay() {
   if (test.write(0, 500, "new") != Status::ok) return "no update";
   if (!problem.empty()) return problem;
   if (!is_done || test.warm.report.dropped == 0) return "no page was dropped";
-  return test.value_of(500) == "new" ? "" : "the commit wrote to a page that nobody finds";
+  return test.value_of(500) == "new" ? "" : "the commit wrote to a page that no reader finds";
 }
 
 /// A transaction reads below a null word. Then the page is copied up, changed, and dropped onto a

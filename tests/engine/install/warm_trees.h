@@ -83,8 +83,8 @@ class WarmTree : public FenceMapSource {
   }
 
   Status fence_map_of(uint32_t, std::span<const std::byte> prefix, const SliceRange& range,
-                      FenceMap& shape) override {
-    return collect_fence_map(installer_, storage, prefix, range, shape);
+                      FenceMap& fence_map) override {
+    return collect_fence_map(installer_, storage, prefix, range, fence_map);
   }
 
   /// Checks that the tree is sound, and counts its volatile pages.

@@ -54,8 +54,8 @@ TEST(LogReader, ReadsWhatWasWrittenAcrossFiles) {
 }
 
 /// Returns the record blocks after epoch `covered`, and the end of the stream.
-std::pair<std::vector<uint64_t>, LogScan> read_behind(FileSystem& files, uint64_t covered,
-                                                      CoveredBlocks how, uint64_t& blocks) {
+std::pair<std::vector<uint64_t>, LogScan> read_after(FileSystem& files, uint64_t covered,
+                                                     CoveredBlocks how, uint64_t& blocks) {
   LogStream stream = kStream;
   stream.covered_epoch = covered;
   std::vector<uint64_t> found;
@@ -77,10 +77,10 @@ TEST(LogReader, LeavesOutWhatASnapshotCoversAndReadsTheRestAsItWouldHave) {
     std::mt19937_64 random(first + round);
     Written log(first + round, 60, 4 + random() % 200);
     const uint64_t covered = kStart + random() % (log.last_epoch - kStart + 2);
-    const auto [expected, whole] = read_behind(log.files, covered, CoveredBlocks::read, all);
+    const auto [expected, whole] = read_after(log.files, covered, CoveredBlocks::read, all);
     const auto check = [&](bool is_damaged) {
       uint64_t blocks = 0;
-      const auto [found, scan] = read_behind(log.files, covered, CoveredBlocks::skip, blocks);
+      const auto [found, scan] = read_after(log.files, covered, CoveredBlocks::skip, blocks);
       if (!is_damaged) read += blocks;
       if (is_damaged && scan.end.is_defect) return;
       EXPECT_EQ(found, expected) << "ATOLL_SEED=" << first + round;
@@ -104,7 +104,7 @@ TEST(LogReader, LeavesOutWhatASnapshotCoversAndReadsTheRestAsItWouldHave) {
   EXPECT_LT(read, all * 8 / 10) << "next to nothing was left out";
 }
 
-TEST(LogReader, SaysHowMuchItHasLeftOut) {
+TEST(LogReader, ReportsHowManyBytesItHasSkipped) {
   const uint64_t first = seed();
   uint64_t skipped = 0;
   for (uint64_t round = 0; round < rounds(10, 1000); ++round) {

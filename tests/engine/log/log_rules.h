@@ -24,7 +24,7 @@ inline std::string a_flipped_bit_is_noticed() {
   bytes[kLogBlockBytes + sizeof(LogBlockHeader) + sizeof(LogRecord) + 5] ^= std::byte{4};
   auto scan = scan_log(files, {"/data", 0, 0, 1, 10, kUuid});
   CHECK(scan.has_value());
-  if (scan->durable_epoch != 9) return "a marker counts behind a damaged block";
+  if (scan->durable_epoch != 9) return "a marker counts after a damaged block";
   if (!scan->end.is_defect || scan->end.offset != kLogBlockBytes) return "another end is named";
   return "";
 }
@@ -39,7 +39,7 @@ inline std::string a_missing_block_is_noticed() {
   std::move(bytes.begin() + 3 * kLogBlockBytes, bytes.end(), bytes.begin() + 2 * kLogBlockBytes);
   auto scan = scan_log(files, {"/data", 0, 0, 1, 10, kUuid});
   CHECK(scan.has_value());
-  if (scan->durable_epoch != 9) return "a marker counts behind a gap";
+  if (scan->durable_epoch != 9) return "a marker counts after a gap";
   return "";
 }
 

@@ -226,7 +226,7 @@ inline std::string scan_foreign_revival_own_split() {
   uint64_t count = 0;
   problem.expect(a.begin(), Status::ok, "begin");
   problem.expect(table.scan(a, 0, 100, true, count), Status::ok, "scan");
-  problem.expect(count == 1, "the scan returned a dead record");
+  problem.expect(count == 1, "the scan returned a tombstone");
   stage.commit_alone([&](Transaction& b) { return insert(b, 3); });
   problem.expect(finish(a, insert(a, 2)), Status::phantom, "own split after a foreign insert");
   return problem.text();
@@ -244,8 +244,8 @@ inline std::string own_split_leaves_out_what_was_read() {
   stage.ticks(6);
   problem.expect(a.begin(), Status::ok, "begin");
   stage.ticks(2);
-  problem.expect(stage.tree().get(a, 30, value), Status::not_found, "look-up of a dead key");
-  problem.expect(a.read_set_size() == 1, "the dead record is not in the read set");
+  problem.expect(stage.tree().get(a, 30, value), Status::not_found, "look-up of an erased key");
+  problem.expect(a.read_set_size() == 1, "the tombstone is not in the read set");
   problem.expect(finish(a, insert_keys(a, stage.tree(), 1000, 200)), Status::ok, "own splits");
   problem.expect(stage.cluster().metrics(0, 0).splits.get() != 0, "the page was not split");
   return problem.text();
@@ -277,7 +277,7 @@ inline std::string adoption_forgets_the_snapshot_page() {
 
 /// R3: the content of a slot of an interior page stays in that slot as long as the page lives. When
 /// the page has been replaced, every word of it is frozen.
-inline std::string interior_slots_stay_and_freeze() {
+inline std::string interior_slots_do_not_move_and_freeze() {
   Stage stage;
   Problem problem;
   StorageControl& storage = stage.empty_tree("growing");

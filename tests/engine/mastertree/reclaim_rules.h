@@ -1,6 +1,6 @@
-// Rules of reclaiming after deletes: eliding tombstones, floors, compaction and merging (R10, R43,
-// R45, R46). The body conventions of anomalies.h apply. Needs the engine with sync points
-// (`ATOLL_MUTANTS`).
+// Rules of reclaiming after deletes: eliding tombstones, newest removed versions, compaction and
+// merging (R10, R43, R45, R46). The body conventions of anomalies.h apply. Needs the engine with
+// sync points (`ATOLL_MUTANTS`).
 #pragma once
 
 #include <atomic>
@@ -76,7 +76,7 @@ class Reclaim {
     writer().worker().enter();
     return find_border(writer().worker(), storage(), root_link(storage()), slice).page;
   }
-  uint64_t floor_at(uint64_t key) {
+  uint64_t removed_vid_at(uint64_t key) {
     const auto bytes = ordered_key(key);
     return page_with(slice_of(bytes))->header.max_removed_vid.load(std::memory_order_relaxed);
   }
@@ -141,8 +141,8 @@ inline std::string vids_grow_over_a_split() {
   return problem.text();
 }
 
-/// R43: the floor of a page covers the records that a compaction has elided.
-inline std::string floors_cover_what_was_left_out() {
+/// R43: the newest removed version of a page covers the records that a compaction has elided.
+inline std::string removed_versions_cover_what_was_elided() {
   Reclaim stage;
   Problem problem;
   stage.insert(stage.keeper(), 0, 10);
@@ -151,26 +151,29 @@ inline std::string floors_cover_what_was_left_out() {
   stage.let_grace_pass();
   stage.work_off_hints();
   problem.expect(stage.compactions() == 1, "the page was not compacted");
-  problem.expect(stage.floor_at(5) >= erased, "a floor below what a compaction left out");
+  problem.expect(stage.removed_vid_at(5) >= erased,
+                 "a newest removed version below what a compaction left out");
   return problem.text();
 }
 
-/// R43: both pages of a split inherit the floor.
-inline std::string floors_are_inherited_by_splits() {
+/// R43: both pages of a split inherit the newest removed version.
+inline std::string removed_versions_are_inherited_by_splits() {
   Reclaim stage;
   Problem problem;
   stage.insert(stage.keeper(), 0, 10);
-  const uint64_t floor = Vid::make(1, 77).version();
-  stage.page_with(0)->header.max_removed_vid.store(floor, std::memory_order_relaxed);
+  const uint64_t removed_vid = Vid::make(1, 77).version();
+  stage.page_with(0)->header.max_removed_vid.store(removed_vid, std::memory_order_relaxed);
   stage.insert(stage.keeper(), 10, 300);
-  problem.expect(stage.floor_at(0) >= floor, "a split's left page has a lower floor");
-  problem.expect(stage.floor_at(299) >= floor, "a split's right page has a lower floor");
+  problem.expect(stage.removed_vid_at(0) >= removed_vid,
+                 "a split's left page has a lower newest removed version");
+  problem.expect(stage.removed_vid_at(299) >= removed_vid,
+                 "a split's right page has a lower newest removed version");
   return problem.text();
 }
 
 /// R43: keys that the page has elided may be inserted again into the layer, so the layer inherits
-/// the floor.
-inline std::string floors_are_inherited_by_layers() {
+/// the newest removed version.
+inline std::string removed_versions_are_inherited_by_layers() {
   Reclaim stage;
   Problem problem;
   const MasterTree tree = stage.table().tree();
@@ -183,20 +186,20 @@ inline std::string floors_are_inherited_by_layers() {
   };
   insert(first);
   BorderPage* page = stage.page_with(0);
-  const uint64_t floor = Vid::make(1, 77).version();
-  page->header.max_removed_vid.store(floor, std::memory_order_relaxed);
+  const uint64_t removed_vid = Vid::make(1, 77).version();
+  page->header.max_removed_vid.store(removed_vid, std::memory_order_relaxed);
   insert(second);
   problem.expect(page->record(0)->head.load_acquire().is_next_layer(), "no layer was made");
   const TreePage* root =
       tree_page(stage.cluster().view().resolve(page->record(0)->next_layer()->load_acquire()));
-  problem.expect(root->header.max_removed_vid.load(std::memory_order_relaxed) >= floor,
-                 "a layer's floor is lower than that of the page it comes from");
+  problem.expect(root->header.max_removed_vid.load(std::memory_order_relaxed) >= removed_vid,
+                 "a layer's newest removed version is lower than that of the page it comes from");
   return problem.text();
 }
 
-/// R43: a merged page inherits the floor from all its predecessors. The last page of a tree
-/// inherits it from the root that it replaces.
-inline std::string floors_are_inherited_by_merged_pages() {
+/// R43: a merged page inherits the newest removed version from all its predecessors. The last page
+/// of a tree inherits it from the root that it replaces.
+inline std::string removed_versions_are_inherited_by_merged_pages() {
   Reclaim stage;
   Problem problem;
   TreeStatistics statistics;
@@ -212,17 +215,17 @@ inline std::string floors_are_inherited_by_merged_pages() {
   const uint64_t erased = stage.keeper().last_vid().version();
   TreePage* root = tree_page(stage.cluster().view().resolve(stage.storage().root.load_acquire()));
   problem.expect(!root->is_border(), "the tree has one page only");
-  const uint64_t floor = Vid::make(1, Vid::kMaxOrdinal).version();
-  problem.expect(floor > erased, "the floor is not the largest of all");
-  // The floor that a dropped page below the root would leave (R8).
-  root->header.max_removed_vid.store(floor, std::memory_order_relaxed);
+  const uint64_t removed_vid = Vid::make(1, Vid::kMaxOrdinal).version();
+  problem.expect(removed_vid > erased, "the newest removed version is not the largest of all");
+  // The newest removed version that a dropped page below the root would leave (R8).
+  root->header.max_removed_vid.store(removed_vid, std::memory_order_relaxed);
   stage.work_off_hints();
   problem.expect(stage.merges() != 0, "nothing was merged");
   const TreePage* last =
       tree_page(stage.cluster().view().resolve(stage.storage().root.load_acquire()));
   problem.expect(last->is_border(), "the tree did not shrink to one page");
-  problem.expect(last->header.max_removed_vid.load(std::memory_order_relaxed) >= floor,
-                 "a root that gave way took its floor with it");
+  problem.expect(last->header.max_removed_vid.load(std::memory_order_relaxed) >= removed_vid,
+                 "a replaced root took its newest removed version with it");
   return problem.text();
 }
 
@@ -246,7 +249,7 @@ inline std::string a_merge_forgets_the_snapshot_pages() {
   stage.work_off_hints();
   problem.expect(at_point.was_reached(), "no run of empty pages was found");
   problem.expect(stage.merges() != 0, "nothing was merged");
-  problem.expect(root()->header.version().count() > 1, "the root has gone");
+  problem.expect(root()->header.version().count() > 1, "the root was replaced");
   problem.expect(root()->children[0].snapshot_word.load(std::memory_order_relaxed) == 0,
                  "the merged page's slot has a snapshot page");
   return problem.text();
@@ -322,7 +325,7 @@ inline std::string a_compaction_keeps_layers_with_keys() {
 }
 
 /// R45: an empty layer is removed, even though all records beside its slot are living.
-inline std::string an_empty_layer_goes_from_a_living_page() {
+inline std::string an_empty_layer_is_dropped_from_a_living_page() {
   Layered stage;
   Problem problem;
   for (int i = 10; i < 30; ++i) stage.put(stage.keeper(), "live" + std::to_string(i));
@@ -344,7 +347,7 @@ inline std::string an_empty_layer_goes_from_a_living_page() {
 /// R45: a look-up answers "not found" from a layer's empty root. After the layer is removed, an
 /// insert puts the key into the layer above. Only the old root can show that the answer is out of
 /// date.
-inline std::string a_layer_that_has_gone_says_so() {
+inline std::string a_dropped_layer_is_marked() {
   Layered stage;
   Problem problem;
   for (size_t i = 0; i < 4; ++i) stage.erase(stage.key(i));
@@ -372,7 +375,7 @@ inline std::string a_layer_that_has_gone_says_so() {
 
 /// R46: a merge finds a run of empty pages. Before it locks them, one of them gets keys: a few, or
 /// so many that it is split.
-inline std::string a_merge_looks_again_under_its_locks(uint64_t keys) {
+inline std::string a_merge_checks_again_under_its_locks(uint64_t keys) {
   Reclaim stage;
   Problem problem;
   stage.make_empty_run();

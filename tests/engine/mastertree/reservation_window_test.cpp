@@ -15,7 +15,7 @@ TEST(ReservationWindow, LookUpThenForeignCommit) {
 TEST(ReservationWindow, ScanThenForeignCommit) {
   EXPECT_EQ(foreign_commit_of_a_reserved_key(true, false), "");
 }
-TEST(ReservationWindow, LookUpOfADeadRecordThenForeignCommit) {
+TEST(ReservationWindow, LookUpOfATombstoneThenForeignCommit) {
   EXPECT_EQ(foreign_commit_of_a_reserved_key(false, true), "");
 }
 TEST(ReservationWindow, ScanOfADeadRecordThenForeignCommit) {
@@ -39,7 +39,7 @@ TEST(BlindWrites, AForeignEraseThenAWriteOverAnIncrement) {
 
 /// Two threads meet at a new key in every round. One looks it up and inserts it, the other writes
 /// it blindly. No transaction may see the key both absent and present.
-TEST(ReservationWindow, NobodySeesAKeyAbsentAndPresent) {
+TEST(ReservationWindow, NoTransactionSeesAKeyAbsentAndPresent) {
   const uint64_t rounds = std::getenv("ATOLL_LONG") != nullptr ? 20'000'000 : 30'000;
   TestCluster cluster(2, 1);
   const Table table(Kind::tree, cluster.create("tree", StorageType::mastertree, 8));

@@ -113,18 +113,18 @@ TEST_F(StalePlaces, AnIncrementIsReadAndChangedThroughAnOldRef) {
   EXPECT_EQ(number, (uint64_t{7} << 56) + 5);
 }
 
-TEST(LeftOutWrites, AreNotMissedByLookUps) {
-  EXPECT_EQ(look_up_of_an_own_write_that_was_left_out(), "");
+TEST(ElidedWrites, AreNotMissedByLookUps) {
+  EXPECT_EQ(look_up_of_an_own_write_that_was_elided(), "");
 }
 
-TEST(LeftOutWrites, EndTheAttemptOfAScanThatHasMissedThem) {
-  EXPECT_EQ(scan_of_an_own_write_that_was_left_out(false), "");
-  EXPECT_EQ(scan_of_an_own_write_that_was_left_out(true), "");
+TEST(ElidedWrites, EndTheAttemptOfAScanThatHasMissedThem) {
+  EXPECT_EQ(scan_of_an_own_write_that_was_elided(false), "");
+  EXPECT_EQ(scan_of_an_own_write_that_was_elided(true), "");
 }
 
 /// The eraser's epoch is older than the begin of the blind writer. Therefore a split may elide the
 /// tombstone while the writer still runs. Then the key is inserted again with less space.
-TEST(StaleSizes, ABlindWriteDoesNotOverrunARecordThatWasMadeAnewSmaller) {
+TEST(StaleSizes, ABlindWriteDoesNotOverrunARecordThatWasMadeAgainSmaller) {
   TestClusterOptions options{.clock = false};
   options.pool_bytes = uint64_t{16} << 20;
   TestCluster cluster(1, 3, options);

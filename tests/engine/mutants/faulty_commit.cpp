@@ -66,7 +66,7 @@ class FaultyCommit final : public CommitProtocol {
       if (fault::revive_unannounced && log.type == LogType::insert && vid.is_stable_tombstone()) {
         return log.payload_bytes <= tree_record.capacity;
       }
-      if (fault::update_dead_records && log.type == LogType::update) {
+      if (fault::update_tombstones && log.type == LogType::update) {
         return log.payload_offset + log.payload_bytes <=
                tree_record.payload_bytes.load(std::memory_order_relaxed);
       }

@@ -290,7 +290,7 @@ class CrashAtInstant {
       }
       if (records != found.end()) found.erase(records);
     }
-    return found.empty() ? "" : "the log has a transaction that nobody committed";
+    return found.empty() ? "" : "the log has a transaction that no worker committed";
   }
 
   const Instant instant_;

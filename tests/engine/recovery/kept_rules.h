@@ -31,7 +31,7 @@ struct KeptData {
   DataDirectory data;
 };
 
-/// The newest snapshot is damaged. A start from the older one must have everything that was
+/// The newest snapshot is damaged. A start-up from the older one must have everything that was
 /// committed.
 inline std::string kept_snapshots_keep_their_log() {
   KeptData kept;
@@ -46,8 +46,8 @@ inline std::string kept_snapshots_keep_their_log() {
   }
   if (start->fallback.empty()) return "the start does not say so";
   if (start->recovery_epoch != 9) return "the start ends before the last commit";
-  if (start->to_glean.size() != 1) return "nothing is gleaned";
-  return start->to_glean.front().stream.covered_epoch == 3 ? "" : "the log begins too late";
+  if (start->streams_to_read.size() != 1) return "no stream is read";
+  return start->streams_to_read.front().stream.covered_epoch == 3 ? "" : "the log begins too late";
 }
 
 }  // namespace atolldb::test

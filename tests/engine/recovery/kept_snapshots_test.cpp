@@ -45,7 +45,7 @@ TEST(KeptSnapshots, AreNotRemoved) {
 }
 
 /// An incarnation stays listed until the oldest kept snapshot covers it.
-TEST(KeptSnapshots, KeepTheIncarnationsBehindThem) {
+TEST(KeptSnapshots, KeepTheIncarnationsAfterThem) {
   PowerCutFileSystem files;
   Savepoint savepoint;
   savepoint.largest_incarnation = 3;

@@ -1,4 +1,4 @@
-// Removal of leftovers of given-up starts (R54).
+// Removal of leftovers of given-up start-ups (R54).
 #include "engine/recovery/leftovers.h"
 
 #include <gtest/gtest.h>
@@ -36,8 +36,8 @@ TEST(Leftovers, AreAllThatAStartMadeAndNothingElse) {
   LogStart start = next_start(files);
   const auto removed = remove_at(files, start);
   ASSERT_TRUE(removed) << removed.error().message;
-  // Each start leaves two files of pages, metadata, an unfinished copy of it, a sorted run, and two
-  // logs.
+  // Each start-up leaves two files of pages, metadata, an unfinished copy of it, a sorted run, and
+  // two logs.
   EXPECT_EQ(removed->removed.size(), 3u * 7);
   EXPECT_TRUE(removed->damaged_logs.empty());
   EXPECT_EQ(files.paths(), before);
@@ -47,7 +47,7 @@ TEST(Leftovers, AreAllThatAStartMadeAndNothingElse) {
 }
 
 /// Leftovers are no files with commits, no files of unknown content, and no files of other clusters
-/// or of this start.
+/// or of this start-up.
 TEST(Leftovers, AreNoFilesWithMoreThanAHeader) {
   MemoryFileSystem files;
   fill_directory(files);
@@ -74,7 +74,7 @@ TEST(Leftovers, AreNoFilesWithMoreThanAHeader) {
   auto more = files.copy();
   more->bytes(log)[3] ^= std::byte{1};
   more->bytes(log)[kLogBlockBytes + 1] = std::byte{1};
-  EXPECT_TRUE(kept(*more)) << "something behind a damaged header";
+  EXPECT_TRUE(kept(*more)) << "something after a damaged header";
   auto foreign = files.copy();
   make_writer(*foreign, kSecond, given_up - 1, 1, 8, {1, 2, 3});
   LogStart start = *examine(*foreign, "/data", {"/data"});
@@ -83,7 +83,7 @@ TEST(Leftovers, AreNoFilesWithMoreThanAHeader) {
   EXPECT_TRUE(*foreign->exists("/fast/node1/" + to_string(LogFileName{given_up - 1, 0, 0})));
 }
 
-TEST(Leftovers, OfTheRunningStartStay) {
+TEST(Leftovers, OfTheRunningStartUpAreKept) {
   MemoryFileSystem files;
   fill_directory(files);
   LogStart start = next_start(files);

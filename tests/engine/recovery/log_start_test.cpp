@@ -1,4 +1,4 @@
-// Tests of a start: cuts, corruption, snapshots, incarnations, and other clusters' logs.
+// Tests of a start-up: cuts, corruption, snapshots, incarnations, and other clusters' logs.
 #include "engine/recovery/log_start.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ constexpr uint64_t kLate = (uint64_t{1} << 32) + 1000;
 const std::string kFirstFile = "/data/node0/log_1_0_000000.atlog";
 const std::string kSecondFile = "/fast/node1/log_1_0_000000.atlog";
 
-/// Expects a start to fail with a corruption error that names `place`.
+/// Expects a start-up to fail with a corruption error that names `place`.
 void expect_corruption(FileSystem& files, const std::string& place) {
   auto start = examine(files, "/data");
   ASSERT_FALSE(start);
@@ -35,7 +35,7 @@ TEST(LogStart, BeginsFromNothing) {
   auto next = examine(data.files, "/data");
   ASSERT_TRUE(next) << next.error().message;
   EXPECT_FALSE(next->is_new);
-  EXPECT_TRUE(next->to_glean.empty());
+  EXPECT_TRUE(next->streams_to_read.empty());
   EXPECT_EQ(next->recovery_epoch, 0u);
   EXPECT_EQ(next->savepoint.incarnations.back().cut_epoch, 0u) << "no marker: start - 1";
   EXPECT_EQ(next->savepoint.cluster_uuid, data.start.savepoint.cluster_uuid);
@@ -115,10 +115,10 @@ TEST(LogStart, RefusesASnapshotOfAStorageThatNoDdlRecordCreates) {
 /// Returns "incarnation/node up to last epoch" for all streams.
 std::vector<std::string> streams(const LogStart& start) {
   std::vector<std::string> all;
-  for (const PlannedStream& gleaned : start.to_glean) {
-    all.push_back(std::to_string(gleaned.stream.incarnation) + "/" +
-                  std::to_string(gleaned.stream.node) + " up to " +
-                  std::to_string(gleaned.last_epoch));
+  for (const PlannedStream& planned : start.streams_to_read) {
+    all.push_back(std::to_string(planned.stream.incarnation) + "/" +
+                  std::to_string(planned.stream.node) + " up to " +
+                  std::to_string(planned.last_epoch));
   }
   return all;
 }
@@ -144,7 +144,7 @@ TEST(LogStart, NamesTheStreamsThatHoldCommitsAndTheEpochTheyReach) {
   EXPECT_EQ(start->recovery_epoch, epoch);
 }
 
-TEST(LogStart, GleansWhatTheSnapshotLacksAndNoMore) {
+TEST(LogStart, ReadsTheLogThatTheSnapshotLacksAndNoMore) {
   DataDirectory data;
   ASSERT_EQ(data.begin({kFirst, kSecond}, 64), "");
   data.write_all(1, 5);
@@ -155,8 +155,8 @@ TEST(LogStart, GleansWhatTheSnapshotLacksAndNoMore) {
   ASSERT_TRUE(start->snapshot);
   EXPECT_EQ(start->snapshot->id, 1u);
   EXPECT_EQ(streams(*start), (std::vector<std::string>{"1/0 up to 5", "1/1 up to 5"}));
-  for (const PlannedStream& gleaned : start->to_glean) {
-    EXPECT_EQ(gleaned.stream.covered_epoch, 3u);
+  for (const PlannedStream& planned : start->streams_to_read) {
+    EXPECT_EQ(planned.stream.covered_epoch, 3u);
   }
   ASSERT_EQ(make_snapshot(data.files, "/data", savepoint, 5), "");
   start = examine(data.files, "/data");
@@ -188,7 +188,7 @@ TEST(LogStart, ForgetsIncarnationsThatASnapshotCoversAndNeedsNoFilesOfThem) {
   auto next = examine(data.files, "/data", {"/fast"});  // files of incarnation 1 still exist
   ASSERT_TRUE(next) << next.error().message;
   EXPECT_EQ(next->recovery_epoch, 3u);
-  EXPECT_TRUE(next->to_glean.empty());
+  EXPECT_TRUE(next->streams_to_read.empty());
   EXPECT_GT(next->start_epoch, 3u);
   EXPECT_EQ(next->incarnation, 3u) << "2 was taken by the start that crashed";
   ASSERT_TRUE(data.files.remove(kFirstFile));
@@ -198,7 +198,7 @@ TEST(LogStart, ForgetsIncarnationsThatASnapshotCoversAndNeedsNoFilesOfThem) {
   data.write_all(data.start.start_epoch, data.start.start_epoch + 1);
   next = examine(data.files, "/data");
   ASSERT_TRUE(next) << next.error().message;
-  EXPECT_EQ(next->to_glean.size(), 2u);
+  EXPECT_EQ(next->streams_to_read.size(), 2u);
   EXPECT_EQ(next->savepoint.incarnations.size(), 1u);
 }
 
@@ -266,7 +266,7 @@ TEST(LogStart, DoesNotCountRecordsAboveTheCutAsCommits) {
   for (int crash = 0; crash < 3; ++crash) {
     auto start = examine(data.files, "/data");
     ASSERT_TRUE(start) << start.error().message;
-    EXPECT_TRUE(start->to_glean.empty());
+    EXPECT_TRUE(start->streams_to_read.empty());
     EXPECT_GE(start->start_epoch, 2u) << "but their epoch was seen";
     ASSERT_EQ(data.begin({kFirst}), "");
   }

@@ -242,7 +242,7 @@ class PowerCutLogs {
       for_each_record(block, [&](const LogRecord& record) {
         uint64_t key[3];
         if (record.key_bytes != sizeof key) {
-          problem = "a record has a key that nobody wrote";
+          problem = "a record has a key that was never written";
           return;
         }
         std::memcpy(key, record.key(), sizeof key);

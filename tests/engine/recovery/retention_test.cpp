@@ -75,7 +75,7 @@ TEST(Retention, DeletesLogFilesWhoseEpochsBothSlotsCoverButNeverTheNewest) {
   expect(4, 1);
   expect(5, 2);
   expect(9, 3);
-  // A start after each deletion finds everything that it needs.
+  // A start-up after each deletion finds everything that it needs.
   for (const std::string& path : logs(data.files)) {
     ASSERT_TRUE(data.files.remove(path));
     auto start = examine(data.files, "/data");
@@ -88,7 +88,7 @@ TEST(Retention, DeletesLogFilesWhoseEpochsBothSlotsCoverButNeverTheNewest) {
   auto start = examine(data.files, "/data");
   ASSERT_TRUE(start) << start.error().message;
   EXPECT_EQ(start->recovery_epoch, 12u);
-  EXPECT_EQ(start->to_glean.size(), 1u);
+  EXPECT_EQ(start->streams_to_read.size(), 1u);
 }
 
 TEST(Retention, DeletesAllFilesOfIncarnationsThatAreCovered) {
@@ -274,7 +274,7 @@ TEST(Retention, LeavesAGoodStateWhateverChangeACrashInterrupts) {
     Savepoint savepoint = fill(disk, random);
     auto before = examine(disk, "/data");
     ASSERT_TRUE(before) << before.error().message;
-    ASSERT_EQ(before->to_glean.size(), 1u);
+    ASSERT_EQ(before->streams_to_read.size(), 1u);
     HookedFileSystem killed(disk, {}, changes);
     is_done = delete_unneeded(killed, "/data", savepoint, kDirectories, {}).has_value();
     for (uint64_t cut = 0; cut < 6; ++cut) {
@@ -283,7 +283,7 @@ TEST(Retention, LeavesAGoodStateWhateverChangeACrashInterrupts) {
       ASSERT_TRUE(after) << changes << ": " << after.error().message;
       EXPECT_EQ(after->recovery_epoch, before->recovery_epoch);
       EXPECT_EQ(after->snapshot, before->snapshot);
-      EXPECT_EQ(after->to_glean.size(), 1u);
+      EXPECT_EQ(after->streams_to_read.size(), 1u);
       EXPECT_TRUE(read_snapshot_metadata(*image, "/data", 1)) << "it is pinned";
       auto again = delete_unneeded(*image, "/data", after->savepoint, kDirectories, {});
       ASSERT_TRUE(again) << changes << ": " << again.error().message;

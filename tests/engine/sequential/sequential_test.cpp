@@ -78,7 +78,7 @@ TEST(Sequential, AScanConflictsWithAnAppendToAListItHasSeen) {
   EXPECT_EQ(reader.commit(), Status::phantom);
 }
 
-TEST(Sequential, AppendsConflictWithNobodyAndAnOwnScanSeesThemLast) {
+TEST(Sequential, AppendsDoNotConflictAndAnOwnScanSeesThemLast) {
   TestCluster cluster(2, 1, {.clock = false});
   const Sequential heap(cluster.create("heap", StorageType::sequential));
   Transaction& one = *cluster.worker(0).transaction;

@@ -108,7 +108,7 @@ class Checker {
         name(reader) + " read " + key_text(read.key) + " as written by " + name_text(read.value);
     const auto origin = origins_.find(read.value);
     if (origin == origins_.end())
-      return fail(Anomaly::impossible_read, what + ", which nobody was");
+      return fail(Anomaly::impossible_read, what + ", which was never written");
     const auto& [writer, version, intermediate] = origin->second;
     if (!history_[writer].committed) return fail(Anomaly::aborted_read, what + ", which aborted");
     if (intermediate) return fail(Anomaly::intermediate_read, what + ", which wrote it again");

@@ -167,7 +167,7 @@ TEST(HistoryChecker, FindsAStaleReadAndAValueFromNowhere) {
       {Builder(1).at(0, 10).vid(1).writes(kX, 1), Builder(2).at(11, 12).vid(2).writes(kX, 1),
        Builder(3).at(20, 30).reads(kX, value(1, 1))},
       Anomaly::impossible_read, "overwritten by w2#1");
-  expect_anomaly({Builder(3).reads(kX, value(1, 1))}, Anomaly::impossible_read, "nobody");
+  expect_anomaly({Builder(3).reads(kX, value(1, 1))}, Anomaly::impossible_read, "never written");
   expect_anomaly({Builder(1).vid(1).writes(kX, 1), Builder(3).reads(kY, value(1, 1))},
                  Anomaly::impossible_read, "elsewhere");
 }

@@ -74,7 +74,7 @@ struct TestCache {
 
 /// R39: a reader uses a page while another reader reads many times as many pages as there are
 /// frames. The page must not change. Deterministic.
-inline std::string a_page_stays_while_it_is_looked_at() {
+inline std::string a_page_is_not_evicted_while_it_is_read() {
   NumberedPages pages(64);
   TestCache test(pages.files(), 8, 2);
   SnapshotReader holder(test.cache, 0);

@@ -293,7 +293,7 @@ inline std::string cold_read_then_foreign_copy_up() {
 }
 
 /// A page that is copied up for a write has the versions of its commits (R36), and the snapshot's
-/// epoch as its floor (R43).
+/// epoch as its newest removed version (R43).
 inline std::string copy_up_keeps_versions() {
   SnapshotStage stage(StorageType::mastertree);
   constexpr uint64_t kEarlier = 77;  // epoch of the commits, earlier than the snapshot
@@ -318,8 +318,9 @@ inline std::string copy_up_keeps_versions() {
     }
     if (one != Status::ok) return one;
     if (ref.record->load_acquire() != Vid::make(kEarlier, 6)) problem = "another version";
-    const Vid floor(page_of(ref.record)->max_removed_vid.load(std::memory_order_relaxed));
-    if (floor.epoch() != stage.epoch) problem = "floor " + std::to_string(floor.epoch());
+    const Vid removed_vid(page_of(ref.record)->max_removed_vid.load(std::memory_order_relaxed));
+    if (removed_vid.epoch() != stage.epoch)
+      problem = "newest removed version " + std::to_string(removed_vid.epoch());
     return Status::ok;
   });
   if (status != Status::ok) return "the transaction ended with " + std::string(to_string(status));
@@ -357,7 +358,7 @@ inline std::string cold_scan_registers_one_pointer() {
 
 /// R39: between two steps of a scan, its transaction reads many other pages. When the scan
 /// continues, its page is in another frame or in none.
-inline std::string a_scan_goes_on_though_its_page_was_evicted() {
+inline std::string a_scan_continues_though_its_page_was_evicted() {
   SnapshotStage stage(StorageType::mastertree);
   constexpr uint64_t kRecords = 4000;
   const auto payload_of = [](uint64_t i) { return std::string(100, '.') + std::to_string(i); };

@@ -40,8 +40,8 @@ TEST(ColdStorages, AScanOverColdDataRegistersOnePointer) {
 }
 
 #ifndef ATOLL_STRESS
-TEST(ColdStorages, AScanGoesOnThoughItsPageWasEvicted) {
-  EXPECT_EQ(a_scan_goes_on_though_its_page_was_evicted(), "");
+TEST(ColdStorages, AScanContinuesThoughItsPageWasEvicted) {
+  EXPECT_EQ(a_scan_continues_though_its_page_was_evicted(), "");
 }
 #endif
 

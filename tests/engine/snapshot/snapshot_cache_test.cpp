@@ -19,8 +19,8 @@ bool reads(SnapshotReader& reader, uint32_t number) {
          NumberedPages::is_page(page, number);
 }
 
-TEST(SnapshotCache, APageStaysWhileItIsLookedAt) {
-  EXPECT_EQ(a_page_stays_while_it_is_looked_at(), "");
+TEST(SnapshotCache, APageIsNotEvictedWhileItIsRead) {
+  EXPECT_EQ(a_page_is_not_evicted_while_it_is_read(), "");
 }
 
 TEST(SnapshotCache, ReadsEachPageOnceWhileAllFit) {
@@ -32,7 +32,7 @@ TEST(SnapshotCache, ReadsEachPageOnceWhileAllFit) {
       ASSERT_TRUE(reads(reader, number));
     }
   }
-  EXPECT_EQ(test.cache.statistics().misses, 2u) << "16 pages, and the 4 behind them";
+  EXPECT_EQ(test.cache.statistics().misses, 2u) << "16 pages, and the 4 after them";
   EXPECT_EQ(test.cache.statistics().evictions, 0u);
   EXPECT_EQ(test.cache.statistics().frames, 32u);
   EXPECT_EQ(test.cache.statistics().frames_in_use, pages.count());
@@ -96,7 +96,7 @@ TEST(SnapshotCache, WhatIsReadAheadForOthersThanScansPushesNothingOut) {
   EXPECT_LE(test.cache.statistics().misses, before + 2 * 160 / 16);
 }
 
-TEST(SnapshotCache, WhatWasReadAheadStaysWhenItIsUsedAgain) {
+TEST(SnapshotCache, PagesReadAheadAreKeptWhenTheyAreUsedAgain) {
   NumberedPages pages(400);
   TestCache test(pages.files(), 32, 1);
   SnapshotReader reader(test.cache, 0);

@@ -71,7 +71,7 @@ TEST_F(SnapshotFilesTest, PagesAreReadAsTheyWereWrittenWithWhatMakesThemSnapshot
   EXPECT_NE(error_of(reader.read(SnapshotPointer::make(5, 1, 1), page.header())), "");
 }
 
-TEST_F(SnapshotFilesTest, APointerBehindTheLastPageIsAnError) {
+TEST_F(SnapshotFilesTest, APointerPastTheLastPageIsAnError) {
   ASSERT_EQ(error_of(write(files_, 3)), "");
   SnapshotFiles reader(files_, kUuid);
   ASSERT_EQ(error_of(reader.open({place(3)})), "");

@@ -143,9 +143,9 @@ inline std::string scan_then_dead_record_returns(bool forward) {
   stage.commit_alone([&](Transaction& b) { return stage.tree().erase(b, 30); });
   problem.expect(a.begin(), Status::ok, "begin");
   problem.expect(stage.tree().scan(a, 15, 45, forward, count), Status::ok, "scan");
-  problem.expect(count == 2, "the scan returned a dead record");
+  problem.expect(count == 2, "the scan returned a tombstone");
   stage.commit_alone([&](Transaction& b) { return stage.tree().insert(b, 30, 1); });
-  problem.expect(a.commit(), Status::phantom, "commit after a record came back");
+  problem.expect(a.commit(), Status::phantom, "commit after a tombstone was revived");
   return problem.text();
 }
 
@@ -183,11 +183,11 @@ inline std::string scan_between_erase_and_blind_write() {
   stage.commit_alone([&](Transaction& txn) { return stage.tree().erase(txn, 30); });
   problem.expect(b.begin(), Status::ok, "begin of the scan");
   problem.expect(stage.tree().scan(b, 15, 45, true, count), Status::ok, "scan");
-  problem.expect(count == 2, "the scan returned a dead record");
+  problem.expect(count == 2, "the scan returned a tombstone");
   const bool written = a.commit() == Status::ok;
   const bool scanned = b.commit() == Status::ok;
   problem.expect(!(written && scanned), "both committed: the scan missed the write");
-  problem.expect(scanned, "the scan aborted, though nothing came back");
+  problem.expect(scanned, "the scan aborted, though nothing was revived");
   return problem.text();
 }
 
@@ -200,7 +200,7 @@ inline std::string look_up_then_dead_record_returns() {
   problem.expect(a.begin(), Status::ok, "begin");
   problem.expect(stage.tree().get(a, 30, value), Status::not_found, "look-up");
   stage.commit_alone([&](Transaction& b) { return stage.tree().insert(b, 30, 1); });
-  problem.expect(a.commit(), Status::read_conflict, "commit after a record came back");
+  problem.expect(a.commit(), Status::read_conflict, "commit after a tombstone was revived");
   return problem.text();
 }
 

@@ -41,7 +41,7 @@ TEST(Anomalies, TwoInsertsIntoARangeThatBothFoundEmptyAbort) {
   EXPECT_EQ(phantom_write_skew(), "");
 }
 
-TEST(Anomalies, ADeadRecordThatComesBackAbortsItsReaders) {
+TEST(Anomalies, ATombstoneThatIsRevivedAbortsItsReaders) {
   EXPECT_EQ(scan_then_dead_record_returns(true), "");
   EXPECT_EQ(scan_then_dead_record_returns(false), "");
   EXPECT_EQ(look_up_then_dead_record_returns(), "");

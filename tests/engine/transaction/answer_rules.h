@@ -83,11 +83,11 @@ inline std::string length_of_an_increment_is_verified(After after) {
 /// R14: the writer plans a blind write of a living record. Another transaction, whose commit is
 /// late, erases the record in the epoch before the writer's. A split by a third transaction then
 /// elides the tombstone.
-class LeftOut {
+class ElidedOwnWrite {
  public:
   static constexpr uint64_t kKey = 100;
 
-  LeftOut() : cluster_(1, 3, options()), tree_(Kind::tree, make_tree()) {
+  ElidedOwnWrite() : cluster_(1, 3, options()), tree_(Kind::tree, make_tree()) {
     for (int i = 0; i < 20; ++i) cluster_.tick();
     run(1, [&](Transaction& txn) { return tree_.insert(txn, kKey, 1); });
     cluster_.worker(1).context->leave();
@@ -127,11 +127,11 @@ class LeftOut {
 };
 
 /// A look-up of the writer must report a conflict, not that the key is missing.
-inline std::string look_up_of_an_own_write_that_was_left_out() {
-  LeftOut stage;
+inline std::string look_up_of_an_own_write_that_was_elided() {
+  ElidedOwnWrite stage;
   Problem problem;
   uint64_t value = 0;
-  const Status status = stage.tree().get(stage.writer(), LeftOut::kKey, value);
+  const Status status = stage.tree().get(stage.writer(), ElidedOwnWrite::kKey, value);
   problem.expect(status, Status::write_conflict, "look-up of the own write");
   problem.expect(finish(stage.writer(), status) != Status::ok, "the attempt has committed");
   return problem.text();
@@ -139,11 +139,11 @@ inline std::string look_up_of_an_own_write_that_was_left_out() {
 
 /// The scan meets no record that would reveal the own write. The attempt must still end as a
 /// conflict, whatever the procedure concludes from the scan.
-inline std::string scan_of_an_own_write_that_was_left_out(bool user_abort) {
-  LeftOut stage;
+inline std::string scan_of_an_own_write_that_was_elided(bool user_abort) {
+  ElidedOwnWrite stage;
   Problem problem;
   uint64_t count = 0;
-  const uint64_t key = LeftOut::kKey;
+  const uint64_t key = ElidedOwnWrite::kKey;
   problem.expect(stage.tree().scan(stage.writer(), key - 10, key + 1, true, count), Status::ok,
                  "scan");
   problem.expect(count == 0, "the record was not left out");
@@ -183,8 +183,8 @@ inline std::string look_up_of_a_dead_key_then_insert() {
   uint64_t value = 0;
   stage.commit_alone([&](Transaction& b) { return stage.tree().erase(b, 30); });
   problem.expect(a.begin(), Status::ok, "begin");
-  problem.expect(stage.tree().get(a, 30, value), Status::not_found, "look-up of a dead key");
-  problem.expect(finish(a, stage.tree().insert(a, 30, 31)), Status::ok, "insert of the dead key");
+  problem.expect(stage.tree().get(a, 30, value), Status::not_found, "look-up of an erased key");
+  problem.expect(finish(a, stage.tree().insert(a, 30, 31)), Status::ok, "insert of the erased key");
   return problem.text();
 }
 

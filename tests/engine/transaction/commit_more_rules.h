@@ -125,7 +125,7 @@ enum class InTheWay {
 
 /// R23: a commit verifies a record that has moved. While it holds locks, it does not wait for the
 /// operation that is under way at the record's new place.
-inline std::string verification_waits_for_nobody(InTheWay what) {
+inline std::string verification_never_waits(InTheWay what) {
   Stage stage;
   Problem problem;
   const MasterTree tree(stage.empty_tree("moving"));

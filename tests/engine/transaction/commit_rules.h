@@ -326,7 +326,7 @@ inline std::string increments_sum_up(Kind kind) {
 
 /// R33: an increment has no read-set entry. The commit itself must detect that the record was
 /// erased.
-inline std::string an_increment_does_not_wake_the_dead() {
+inline std::string an_increment_does_not_revive_a_tombstone() {
   Stage stage;
   Problem problem;
   Transaction& a = stage.a();

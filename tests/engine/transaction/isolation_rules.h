@@ -74,9 +74,9 @@ inline std::string snapshot_write_of_a_changed_record(Kind kind, bool before_beg
   return problem.text();
 }
 
-/// A record is erased after the snapshot, and its page elides the tombstone. Only the floor of the
-/// page shows that the key has changed.
-inline std::string snapshot_write_of_a_key_that_was_left_out() {
+/// A record is erased after the snapshot, and its page elides the tombstone. Only the newest
+/// removed version of the page shows that the key has changed.
+inline std::string snapshot_write_of_a_key_that_was_elided() {
   IsolationStage stage(Kind::tree);
   Problem problem;
   const Table& table = stage.table();

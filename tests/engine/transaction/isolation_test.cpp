@@ -30,8 +30,8 @@ TEST(Isolation, AWriteOfWhatHasChangedSinceTheSnapshotIsRefused) {
   }
 }
 
-TEST(Isolation, AKeyThatItsPageHasLeftOutSinceTheSnapshotCountsAsChanged) {
-  EXPECT_EQ(snapshot_write_of_a_key_that_was_left_out(), "");
+TEST(Isolation, AKeyThatItsPageHasElidedSinceTheSnapshotCountsAsChanged) {
+  EXPECT_EQ(snapshot_write_of_a_key_that_was_elided(), "");
 }
 
 TEST(Isolation, AReservedRecordCountsAsUnchanged) {

@@ -90,7 +90,7 @@ inline std::string dead_then_own_insert_commits() {
   problem.expect(tree.scan(a, 25, 35, true, count), Status::ok, "scan");
   problem.expect(count == 1, "the own insert is not seen");
   problem.expect(a.commit(), Status::ok, "commit");
-  problem.expect(stage.value_of(Kind::tree, 30) == 7, "the record did not come back");
+  problem.expect(stage.value_of(Kind::tree, 30) == 7, "the record was not revived");
   return problem.text();
 }
 

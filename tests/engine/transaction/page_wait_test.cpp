@@ -25,7 +25,7 @@ class PageWaitTest : public testing::Test {
     return options;
   }
   ControlSegment& control() { return *cluster_.view().control; }
-  void let_pages_come_back(uint32_t helps) {
+  void let_snapshots_free_pages(uint32_t helps) {
     control().snapshots_free_pages.store(helps, std::memory_order_relaxed);
   }
   Status insert(uint64_t deadline_epoch = kMaxEpoch) {
@@ -58,8 +58,8 @@ TEST_F(PageWaitTest, WithoutSnapshotsTheAnswerComesAtOnce) {
   EXPECT_EQ(stalls(), 0u);
 }
 
-TEST_F(PageWaitTest, WaitsWithoutHoldingBackPagesAndGoesOnWhenSomeAreFree) {
-  let_pages_come_back(1);
+TEST_F(PageWaitTest, WaitsWithoutHoldingBackPagesAndContinuesWhenSomeAreFree) {
+  let_snapshots_free_pages(1);
   uint64_t begin_epoch = 0;
   const std::jthread gleaner = when_it_waits([&] {
     begin_epoch = cluster_.view().shared[0]->slot(0).begin_epoch.load(std::memory_order_seq_cst);
@@ -72,7 +72,7 @@ TEST_F(PageWaitTest, WaitsWithoutHoldingBackPagesAndGoesOnWhenSomeAreFree) {
 }
 
 TEST_F(PageWaitTest, IsToldWhenTwoSnapshotsHaveBroughtNothing) {
-  let_pages_come_back(1);
+  let_snapshots_free_pages(1);
   const std::jthread gleaner = when_it_waits([&] {
     for (int i = 0; i < 2; ++i) {
       control().unproductive_snapshots.fetch_add(1, std::memory_order_relaxed);
@@ -84,19 +84,19 @@ TEST_F(PageWaitTest, IsToldWhenTwoSnapshotsHaveBroughtNothing) {
 }
 
 TEST_F(PageWaitTest, EndsWithItsDeadline) {
-  let_pages_come_back(1);
+  let_snapshots_free_pages(1);
   const uint64_t deadline = control().epochs.current.load(std::memory_order_relaxed) + 20;
   EXPECT_EQ(insert(deadline), Status::volatile_pool_exhausted);
   EXPECT_GE(control().epochs.current.load(std::memory_order_relaxed), deadline);
 }
 
 TEST_F(PageWaitTest, EndsWhenTheGleanerDoesOrTheClusterFails) {
-  let_pages_come_back(1);
+  let_snapshots_free_pages(1);
   {
-    const std::jthread coordinator = when_it_waits([&] { let_pages_come_back(0); });
+    const std::jthread coordinator = when_it_waits([&] { let_snapshots_free_pages(0); });
     EXPECT_EQ(insert(), Status::volatile_pool_exhausted);
   }
-  let_pages_come_back(1);
+  let_snapshots_free_pages(1);
   const uint64_t before = stalls();
   const std::jthread failure([&] {
     while (stalls() == before) std::this_thread::yield();

@@ -25,7 +25,7 @@ std::vector<milliseconds> waits(RestartPlan& plan, milliseconds lasted, size_t m
   std::vector<milliseconds> all;
   Clock::time_point now = kBegin;
   while (all.size() < most) {
-    plan.note_running(now);
+    plan.record_running(now);
     now += lasted;
     Error error = died();
     const auto wait = plan.after_failure(error, now);
@@ -44,7 +44,7 @@ TEST(RestartPlanTest, WaitsDoubleUpToTheLongestAndEndAfterSoManyInSuccession) {
   EXPECT_EQ(plan.count(), 4U);
 }
 
-TEST(RestartPlanTest, AfterASteadyRunASuccessionBeginsAnew) {
+TEST(RestartPlanTest, AfterASteadyRunASuccessionBeginsAgain) {
   RestartPlan plan(RestartPolicy::recover, kLimits);
   EXPECT_EQ(waits(plan, milliseconds(5'000), 20), std::vector(20, milliseconds(0)));
   EXPECT_EQ(plan.count(), 20U);
@@ -53,7 +53,7 @@ TEST(RestartPlanTest, AfterASteadyRunASuccessionBeginsAnew) {
 
 TEST(RestartPlanTest, ARestartThatFailsItselfCountsInTheSuccession) {
   RestartPlan plan(RestartPolicy::recover, kLimits);
-  plan.note_running(kBegin);
+  plan.record_running(kBegin);
   for (uint32_t attempt = 1; attempt <= kLimits.most; ++attempt) {
     Error error = died(ExitCode::resources);
     // The duration of the start does not matter, because the cluster never ran.
@@ -72,7 +72,7 @@ TEST(RestartPlanTest, CausesThatStayAreNotTriedAgain) {
   for (const ExitCode code : {ExitCode::corruption, ExitCode::durability, ExitCode::disk_full,
                               ExitCode::config, ExitCode::already_running}) {
     RestartPlan plan(RestartPolicy::recover, kLimits);
-    plan.note_running(kBegin);
+    plan.record_running(kBegin);
     Error error = died(code);
     EXPECT_FALSE(plan.after_failure(error, kBegin + std::chrono::hours(1)));
     EXPECT_EQ(error.code, code);
@@ -86,7 +86,7 @@ TEST(RestartPlanTest, NeitherAFirstStartThatFailsNorAnotherPolicyIsTriedAgain) {
   Error error = died();
   EXPECT_FALSE(first.after_failure(error, kBegin));
   RestartPlan never(RestartPolicy::never, kLimits);
-  never.note_running(kBegin);
+  never.record_running(kBegin);
   EXPECT_FALSE(never.after_failure(error, kBegin));
   EXPECT_EQ(error.message, died().message);
 }

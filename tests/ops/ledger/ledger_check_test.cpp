@@ -80,7 +80,7 @@ TEST(LedgerCheckTest, EveryPlantedViolationIsNamedWithItsTransactionAndKey) {
        [](History& h) { h.state[2] = {1, version(5, 1)}; }},
       {"half of an unknown one is there", LedgerFault::torn, 3, 5,
        [](History& h) { h.state.erase(5); }},
-      {"a token that nobody knows", LedgerFault::unknown_token, 99, 6,
+      {"an unknown token", LedgerFault::unknown_token, 99, 6,
        [](History& h) { h.state[6] = {99, version(8, 1)}; }},
       {"a token at a foreign key", LedgerFault::unknown_token, 3, 6,
        [](History& h) { h.state[6] = {3, version(8, 1)}; }},

@@ -113,7 +113,8 @@ const BadInput kBadInputs[] = {
     {"HangLimitThatIsWrongAnyway", "[cluster]\nheartbeat = \"10s\"\nhang_limit = 1\n",
      "/x/t.toml:3:14: cluster.hang_limit: expected a time from \"500ms\" to \"1h\", a multiple of "
      "\"1ms\", got 1; times are written \"10ms\" (us, ms, s, min, h)\n"},
-    {"PagesGoBeforeThereAreTooFew", "[gleaner]\npool_low_water = 30\npool_high_water = 30\n",
+    {"PagesAreDroppedBeforeThereAreTooFew",
+     "[gleaner]\npool_low_water = 30\npool_high_water = 30\n",
      "/x/t.toml:3:19: gleaner.pool_high_water: expected more than gleaner.pool_low_water (30), got "
      "30\n"},
     {"PortsBeyondTheLast", "[metrics]\nbase_port = 65534\n",

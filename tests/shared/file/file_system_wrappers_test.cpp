@@ -76,7 +76,7 @@ TEST_F(ReservingFileSystemTest, RoomThatIsSmallerThanTheReserveIsNoRoom) {
   EXPECT_FALSE(files.check_room(folder_, 0));
 }
 
-TEST_F(ReservingFileSystemTest, WithoutAReserveNobodyIsAsked) {
+TEST_F(ReservingFileSystemTest, WithoutAReserveFreeSpaceIsNotChecked) {
   ReservingFileSystem files(below_, 0, [](const std::string&) -> Result<uint64_t> {
     ADD_FAILURE() << "asked";
     return 0;

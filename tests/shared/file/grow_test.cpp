@@ -29,7 +29,7 @@ void grows_and_keeps_what_it_has(FileSystem& files, const std::string& path) {
   EXPECT_TRUE(file.sync()) << "a refused size leaves the file good";
 }
 
-TEST(FilesThatGrow, KeepWhatTheyHaveWithZerosBehindIt) {
+TEST(FilesThatGrow, KeepWhatTheyHaveWithZerosAfterIt) {
   TestFolder folder;
   for (const FileBackend backend : {FileBackend::posix, FileBackend::pmem}) {
     const auto files = make_file_system({.backend = backend, .latency = {}, .warn = {}});

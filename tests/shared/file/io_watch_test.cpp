@@ -88,24 +88,24 @@ TEST(DeviceWatch, TellsAHangOncePastItsLimitAndItsEnd) {
   DeviceMetrics patient_metrics{};
   DeviceWatch patient(watch, patient_metrics, std::chrono::hours(1));
   const uint64_t path = watch.add_path("/data/log");
-  EXPECT_FALSE(device.look());
+  EXPECT_FALSE(device.check());
   {
     const IoWatch::Note note(watch, IoOperation::sync, path);
     while (watch.oldest()->age == 0ns) std::this_thread::yield();
-    const auto begun = device.look();
+    const auto begun = device.check();
     ASSERT_TRUE(begun);
     EXPECT_TRUE(begun->hangs);
     EXPECT_TRUE(begun->text.starts_with("device hangs: sync on /data/log for ")) << begun->text;
     EXPECT_TRUE(begun->text.ends_with("(limit 0us)")) << begun->text;
-    EXPECT_FALSE(device.look()) << "it was told";
+    EXPECT_FALSE(device.check()) << "it was told";
     EXPECT_TRUE(device_hang_text(metrics, 0ms).starts_with("device hangs: sync on /data/log"));
     EXPECT_GT(metrics.pending_ns.load(std::memory_order_relaxed), 0u);
     EXPECT_EQ(metrics.hangs.load(std::memory_order_relaxed), 1u);
-    EXPECT_FALSE(patient.look()) << "below the limit";
+    EXPECT_FALSE(patient.check()) << "below the limit";
     EXPECT_GT(patient_metrics.pending_ns.load(std::memory_order_relaxed), 0u);
     EXPECT_EQ(device_hang_text(patient_metrics, std::chrono::hours(1)), "");
   }
-  const auto over = device.look();
+  const auto over = device.check();
   ASSERT_TRUE(over);
   EXPECT_FALSE(over->hangs);
   EXPECT_TRUE(over->text.starts_with("the device answers again: sync on /data/log")) << over->text;

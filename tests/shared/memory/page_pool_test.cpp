@@ -33,7 +33,7 @@ class PagePools : public testing::Test {
     }
     cluster_.tick();
   }
-  void let_everybody_go() {
+  void release_all_workers() {
     for (uint32_t node = 0; node < 2; ++node) {
       context(node).leave();
       pages(node).flush();
@@ -54,7 +54,7 @@ TEST_F(PagePools, AnEmptyPoolSaysSoAndRecovers) {
   EXPECT_TRUE(pages(1).reserve(1));
   for (PageHeader* page : taken) pages(0).give_back(page);
   EXPECT_TRUE(pages(0).reserve(PageAllocator::kMaxReserve));
-  let_everybody_go();
+  release_all_workers();
   EXPECT_EQ(cluster_.pool(0).free_count(), all);
 }
 
@@ -117,7 +117,7 @@ TEST_F(PagePools, AnIdleThreadHoldsNothingBack) {
   EXPECT_EQ(pages(0).retired_count(), 0u);
 }
 
-TEST_F(PagePools, PagesAreRecycledOldestFirstAndOnlyAsFarAsGraceGoes) {
+TEST_F(PagePools, PagesAreRecycledOldestFirstAndOnlyAsFarAsGraceAllows) {
   auto everybody_enters = [&] {
     for (uint32_t node = 0; node < 2; ++node) context(node).enter();
   };
@@ -132,7 +132,7 @@ TEST_F(PagePools, PagesAreRecycledOldestFirstAndOnlyAsFarAsGraceGoes) {
   EXPECT_EQ(pages(0).retired_count(), 1u);
 }
 
-TEST_F(PagePools, AForeignPageGoesHome) {
+TEST_F(PagePools, AForeignPageReturnsToItsPool) {
   const uint64_t free_before = cluster_.pool(1).free_count();
   PageHeader* page = pages(1).take();
   pages(0).retire(page);  // a worker of node 0 unlinked a page of node 1
@@ -140,7 +140,7 @@ TEST_F(PagePools, AForeignPageGoesHome) {
   pages(0).recycle();
   EXPECT_EQ(pages(0).retired_count(), 0u);
   EXPECT_EQ(cluster_.metrics(0, 0).remote_frees.get(), 1u);
-  let_everybody_go();
+  release_all_workers();
   EXPECT_EQ(cluster_.pool(1).free_count(), free_before);
 }
 
@@ -174,7 +174,7 @@ TEST_F(PagePools, FreePagesEndWhereTheyBegan) {
     pass_grace();
     for (uint32_t node = 0; node < 2; ++node) pages(node).recycle();
   }
-  let_everybody_go();
+  release_all_workers();
   for (uint32_t node = 0; node < 2; ++node) {
     EXPECT_EQ(cluster_.pool(node).free_count(), before[node]) << "node " << node;
   }

@@ -134,7 +134,7 @@ TEST_P(ControlClientTest, AServerThatIsStartedInItsPlaceIsNotAsked) {
   EXPECT_EQ(requests_.load(std::memory_order_relaxed), 2u);
 }
 
-TEST_P(ControlClientTest, WhereNobodyListensACallEndsSoon) {
+TEST_P(ControlClientTest, WithoutAListenerACallEndsSoon) {
   if (!GetParam()) {
     // The socket file of a dead process.
     const UniqueFd fd(socket(AF_UNIX, SOCK_STREAM, 0));

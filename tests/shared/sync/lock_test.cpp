@@ -164,7 +164,7 @@ TEST_F(Locks, AFailedClusterEndsEveryWaitForAnMcsLock) {
   for (uint32_t self = 1; self <= 4; ++self) {
     while (!is_queued(self)) std::this_thread::yield();
   }
-  EXPECT_EQ(ended.load(std::memory_order_acquire), 0) << "somebody got a lock that is held";
+  EXPECT_EQ(ended.load(std::memory_order_acquire), 0) << "a worker got a lock that is held";
   arena_.cluster_state.store(kFailed, std::memory_order_release);
   for (std::thread& waiter : waiters) waiter.join();
   EXPECT_EQ(ended.load(std::memory_order_relaxed), 4);

@@ -67,14 +67,14 @@ class DropPolicyTest : public testing::Test {
   std::vector<uint32_t> taken_[2];
 };
 
-TEST_F(DropPolicyTest, NothingGoesWhereEnoughIsFree) {
+TEST_F(DropPolicyTest, NothingIsDroppedWhereEnoughIsFree) {
   leave_free(0, 60);
   DropPolicy policy(cluster_.view(), kAnyPage);
   EXPECT_FALSE(drops(policy, 0, 0));
   EXPECT_FALSE(drops(policy, 1, 0));
 }
 
-TEST_F(DropPolicyTest, PagesGoUntilThoseOnTheirWayMakeUpWhatIsMissing) {
+TEST_F(DropPolicyTest, PagesAreDroppedUntilThoseInFlightMakeUpWhatIsMissing) {
   leave_free(0, 10);
   DropPolicy policy(cluster_.view(), kAnyPage);
   const uint64_t went = count_of(policy, 0, 0);
@@ -97,16 +97,16 @@ TEST_F(DropPolicyTest, PagesThatHaveArrivedCountOnceAndPagesThatAreTakenMakeRoom
   EXPECT_GT(count_of(policy, 0, 0), 0u);
 }
 
-TEST_F(DropPolicyTest, AHotPageStaysOnceAndLosesItsMark) {
+TEST_F(DropPolicyTest, AHotPageIsSparedOnceAndLosesItsReferenceBit) {
   leave_free(0, 10);
   DropPolicy policy(cluster_.view(), kSparesHot);
   SomePage page(0, true);
   expect_spared(policy, page);
   DropPolicy next(cluster_.view(), kSparesHot);
-  EXPECT_EQ(next.judge(page, 0), DropVerdict::drop) << "nobody has used it since";
+  EXPECT_EQ(next.judge(page, 0), DropVerdict::drop) << "it was not used since";
 }
 
-TEST_F(DropPolicyTest, MarksAreForgottenWithoutPressureToo) {
+TEST_F(DropPolicyTest, ReferenceBitsAreClearedWithoutPressureToo) {
   leave_free(0, 60);
   DropPolicy policy(cluster_.view(), kSparesHot);
   SomePage page(0, true);

@@ -133,7 +133,7 @@ TEST_F(InstallerTest, InstallsInAllStoragesThatAreThereAndSumsUp) {
   EXPECT_EQ(again->at("installed"), 6) << "the same snapshot is installed once";
 }
 
-TEST_F(InstallerTest, HotPagesStayOrGoAsTheRequestSaysWhichIsAPassOfItsOwn) {
+TEST_F(InstallerTest, HotPagesAreSparedOrDroppedAsTheRequestSaysInAPassOfItsOwn) {
   judge_one_hot_page_of_each();
   PagePool& pool = cluster_.pool(0);
   uint32_t page = 0;
@@ -165,7 +165,7 @@ TEST_F(InstallerTest, HotPagesStayOrGoAsTheRequestSaysWhichIsAPassOfItsOwn) {
   EXPECT_FALSE(ask(*installer, "snapshot.install", body)) << "a page of a later snapshot";
 }
 
-TEST_F(InstallerTest, AnyPageStaysIfPagesEnoughAreFree) {
+TEST_F(InstallerTest, AnyPageIsSparedIfEnoughPagesAreFree) {
   judge_one_hot_page_of_each();
   const auto installer = start();
   Json body = request(60'000);
@@ -249,7 +249,7 @@ TEST_F(InstallerTest, SaysWhereATreeMayBeCut) {
       ask(*installer, ControlOperation::snapshot_install, {{"snapshot", 7}, {"epoch", 1}}));
 }
 
-TEST_F(InstallerTest, PagesThatItRetiredComeBackWhenItIsIdle) {
+TEST_F(InstallerTest, PagesThatItRetiredAreReclaimedWhenItIsIdle) {
   const uint64_t before = cluster_.pool(0).free_count();
   actions_.install = [](WorkerContext& context, StorageControl&, const InstallTask&,
                         InstallReport&) {

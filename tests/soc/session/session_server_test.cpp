@@ -141,7 +141,7 @@ TEST_F(SessionServerTest, AClientThatOnlyPollsLearnsThatItsNodeHasDied) {
   EXPECT_EQ((*client)->poll(*ticket)->status, Status::invalid_argument) << "fetched once";
 }
 
-TEST_F(SessionServerTest, ACallbackOfALostRequestCountsWhereNobodyWaits) {
+TEST_F(SessionServerTest, ACallbackOfALostRequestCountsThoughNoThreadWaits) {
   auto ends = session_socket_pair();
   ASSERT_TRUE(ends);
   auto session = Session::open(*server_, std::move(ends->first), 0, 0, 1);

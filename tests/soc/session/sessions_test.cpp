@@ -253,7 +253,7 @@ TEST_F(SessionTest, AFullRingMakesTheClientWaitOrFailByItsChoice) {
   EXPECT_EQ(replies, kSessionSlots);
 }
 
-TEST_F(SessionTest, RepliesThatNobodyFetchesFillTheRingButDoNotBlockForEver) {
+TEST_F(SessionTest, RepliesThatAreNotFetchedFillTheRingButDoNotBlockForEver) {
   const auto client = connect();
   std::vector<SessionTicket> tickets;
   for (uint32_t i = 0; i < kSessionSlots; ++i) {
@@ -380,7 +380,7 @@ TEST_F(SessionTest, IndexesOutOfBoundsEndTheSessionAndNothingElse) {
   breaks("a tail far ahead", [](SessionSegment& segment) {
     segment.requests.tail.fetch_add(1000, std::memory_order_release);
   });
-  breaks("a tail behind", [](SessionSegment& segment) {
+  breaks("a tail after the end", [](SessionSegment& segment) {
     segment.requests.tail.fetch_sub(1, std::memory_order_release);
   });
   breaks("a slot that does not exist", [](SessionSegment& segment) {
@@ -400,7 +400,7 @@ TEST_F(SessionTest, IndexesOutOfBoundsEndTheSessionAndNothingElse) {
   });
 }
 
-TEST_F(SessionTest, RandomBytesInTheSegmentHarmNobodyButTheirWriter) {
+TEST_F(SessionTest, RandomBytesInTheSegmentHarmOnlyTheirWriter) {
   std::mt19937_64 random(seed());
   const auto well = connect();
   uint64_t counted = 0;

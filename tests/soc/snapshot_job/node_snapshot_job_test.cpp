@@ -97,15 +97,15 @@ class NodeSnapshotJobTest : public testing::Test {
       inboxes_.emplace_back(static_cast<std::byte*>(std::aligned_alloc(4096, kInboxBytes)));
       ReducerInbox::format(inboxes_.back().get(), kInboxBytes);
       snapshots_.push_back(std::make_unique<SnapshotFiles>(files_, ClusterUuid{}));
-      SnapshotJobResources& places = places_[node];
-      places.node = node;
-      places.file_system = &files_;
-      places.snapshots = snapshots_.back().get();
-      places.directory = [](uint32_t) { return std::string("/data"); };
-      places.inbox = [this](const ReducerPlace& place) {
+      SnapshotJobResources& resources = resources_[node];
+      resources.node = node;
+      resources.file_system = &files_;
+      resources.snapshots = snapshots_.back().get();
+      resources.directory = [](uint32_t) { return std::string("/data"); };
+      resources.inbox = [this](const ReducerPlace& place) {
         return place.node < 2 && place.reducer == 0 ? inboxes_[place.node].get() : nullptr;
       };
-      places.has_failed = [] { return false; };
+      resources.has_failed = [] { return false; };
     }
   }
 
@@ -152,15 +152,15 @@ class NodeSnapshotJobTest : public testing::Test {
 
   std::unique_ptr<NodeSnapshotJob> start(uint32_t node, bool has_stream) {
     Answer prepared;
-    auto run = std::make_unique<NodeSnapshotJob>(plan(has_stream), places_[node], 0,
+    auto job = std::make_unique<NodeSnapshotJob>(plan(has_stream), resources_[node], 0,
                                                  prepared.reply(), make_silent_logger("test"));
     const auto answer = prepared.get();
     EXPECT_TRUE(answer) << answer.error().message;
-    return run;
+    return job;
   }
-  static Result<Json> outcome(NodeSnapshotJob& run) {
+  static Result<Json> outcome(NodeSnapshotJob& job) {
     Answer answer;
-    run.wait(Clock::time_point::max(), answer.reply());
+    job.wait(Clock::time_point::max(), answer.reply());
     return answer.get();
   }
   bool has_file(uint32_t node) {
@@ -171,7 +171,7 @@ class NodeSnapshotJobTest : public testing::Test {
   test::LockedFileSystem files_{memory_};
   std::vector<std::unique_ptr<std::byte, FreeMemory>> inboxes_;
   std::vector<std::unique_ptr<SnapshotFiles>> snapshots_;
-  SnapshotJobResources places_[2];
+  SnapshotJobResources resources_[2];
 };
 
 TEST_F(NodeSnapshotJobTest, ARunWithoutRecordsEndsOnAllNodesAndMakesNoFile) {
@@ -184,8 +184,8 @@ TEST_F(NodeSnapshotJobTest, ARunWithoutRecordsEndsOnAllNodesAndMakesNoFile) {
   EXPECT_FALSE(going->at("done").get<bool>());
   first->map();
   second->map();
-  for (NodeSnapshotJob* run : {first.get(), second.get()}) {
-    const auto ended = outcome(*run);
+  for (NodeSnapshotJob* job : {first.get(), second.get()}) {
+    const auto ended = outcome(*job);
     ASSERT_TRUE(ended) << ended.error().message;
     EXPECT_TRUE(ended->at("done").get<bool>());
     EXPECT_EQ(ended->at("page_count"), 1);
@@ -208,9 +208,9 @@ TEST_F(NodeSnapshotJobTest, AMapperThatFailsEndsTheRunOnAllNodesAndLeavesNoFile)
   const auto given_up = outcome(*second);
   ASSERT_FALSE(given_up);
   EXPECT_EQ(given_up.error().code, ExitCode::failed) << given_up.error().message;
-  for (NodeSnapshotJob* run : {first.get(), second.get()}) {
+  for (NodeSnapshotJob* job : {first.get(), second.get()}) {
     Answer discarded;
-    run->discard(discarded.reply());
+    job->discard(discarded.reply());
     EXPECT_TRUE(discarded.get());
   }
   EXPECT_FALSE(has_file(0));
@@ -220,7 +220,7 @@ TEST_F(NodeSnapshotJobTest, AMapperThatFailsEndsTheRunOnAllNodesAndLeavesNoFile)
 TEST_F(NodeSnapshotJobTest, WaitersAreAnsweredInTimeWhileTheFileIsSynced) {
   ASSERT_NO_FATAL_FAILURE(write_log());
   SlowFileSystem slow(files_);
-  places_[1].file_system = &slow;
+  resources_[1].file_system = &slow;
   const auto first = start(0, true);
   const auto second = start(1, true);
   first->map();
@@ -247,14 +247,14 @@ TEST_F(NodeSnapshotJobTest, WaitersAreAnsweredInTimeWhileTheFileIsSynced) {
 }
 
 TEST_F(NodeSnapshotJobTest, ARunThatIsDiscardedBeforeItsMappersStartEnds) {
-  const auto run = start(1, false);
+  const auto job = start(1, false);
   Answer waiting;
-  run->wait(Clock::time_point::max(), waiting.reply());
+  job->wait(Clock::time_point::max(), waiting.reply());
   Answer discarded;
-  run->discard(discarded.reply());
+  job->discard(discarded.reply());
   EXPECT_TRUE(discarded.get());
   EXPECT_FALSE(waiting.get());
-  EXPECT_TRUE(run->has_ended());
+  EXPECT_TRUE(job->has_ended());
   EXPECT_FALSE(has_file(1));
 }
 
@@ -274,7 +274,7 @@ TEST(SnapshotJobProgressTest, EveryCounterIsSummedAndReportedOnce) {
 }
 
 TEST_F(NodeSnapshotJobTest, TheServiceRunsOneAtATimeAndEndsItWhenTheNodeStops) {
-  SnapshotJobService service(places_[1], make_silent_logger("test"));
+  SnapshotJobService service(resources_[1], make_silent_logger("test"));
   const auto ask = [&](ControlOperation operation, const Json& body) {
     Answer answer;
     service.handle({operation, body}, answer.reply());

@@ -1,6 +1,6 @@
-// Rules of locks, floors and hints in the code that replaces and reclaims pages (R10, R22, R34,
-// R43, R44, R45). The body conventions of anomalies.h apply. Needs the engine with sync points
-// (`ATOLL_MUTANTS`).
+// Rules of locks, newest removed versions and hints in the code that replaces and reclaims pages
+// (R10, R22, R34, R43, R44, R45). The body conventions of anomalies.h apply. Needs the engine with
+// sync points (`ATOLL_MUTANTS`).
 #pragma once
 
 #include <string>
@@ -85,7 +85,7 @@ inline std::string a_reservation_outlives_its_epoch() {
 
 /// R34: when the worker processes hints, their storage was dropped, or another storage has its
 /// place.
-inline std::string hints_of_a_storage_that_has_gone(bool reused) {
+inline std::string hints_of_a_dropped_storage(bool reused) {
   Reclaim stage;
   Problem problem;
   stage.insert(stage.keeper(), 0, 10);
@@ -98,14 +98,14 @@ inline std::string hints_of_a_storage_that_has_gone(bool reused) {
     storage.state.store(static_cast<uint32_t>(StorageState::dropping), std::memory_order_release);
   }
   stage.work_off_hints();
-  problem.expect(stage.compactions() == 0, "compacted a page of a storage that has gone");
+  problem.expect(stage.compactions() == 0, "compacted a page of a dropped storage");
   if (reused) storage.id -= kMaxStorages;
   return problem.text();
 }
 
-/// R43: interior pages pass their floor on, to the root that grows above them and to their
-/// replacements.
-inline std::string floors_are_inherited_by_interior_pages() {
+/// R43: interior pages pass their newest removed version on, to the root that grows above them and
+/// to their replacements.
+inline std::string removed_versions_are_inherited_by_interior_pages() {
   Reclaim stage;
   Problem problem;
   const auto root = [&] {
@@ -121,14 +121,14 @@ inline std::string floors_are_inherited_by_interior_pages() {
   root()->header.max_removed_vid.store(of_border, std::memory_order_relaxed);
   while (root()->is_border()) grow();
   problem.expect(root()->header.max_removed_vid.load(std::memory_order_relaxed) >= of_border,
-                 "a root has a lower floor than the page that it has grown from");
+                 "a root has a lower newest removed version than the page that it has grown from");
   TreePage* before = root();
   const uint64_t of_root = Vid::make(1, Vid::kMaxOrdinal).version();
   before->header.max_removed_vid.store(of_root, std::memory_order_relaxed);
   while (root() == before && keys < 100'000) grow();
   problem.expect(root() != before, "the root was not rebuilt");
   problem.expect(root()->header.max_removed_vid.load(std::memory_order_relaxed) >= of_root,
-                 "a rebuilt page has a lower floor than the one before");
+                 "a rebuilt page has a lower newest removed version than the one before");
   return problem.text();
 }
 
@@ -154,7 +154,7 @@ inline std::string a_layer_has_no_snapshot_page() {
 }
 
 /// R45: layers are removed, however deep they are, when nothing is left in them.
-inline std::string deep_layers_go() {
+inline std::string deep_layers_are_dropped() {
   Reclaim stage;
   Problem problem;
   const MasterTree tree = stage.table().tree();
@@ -179,12 +179,12 @@ inline std::string deep_layers_go() {
   statistics = {};
   problem.expect(check_tree(stage.cluster().view(), stage.storage(), statistics).empty(), "check");
   problem.expect(statistics.layers == 1, "empty layers stay");
-  problem.expect(statistics.dead_records == 0, "dead records stay");
+  problem.expect(statistics.tombstones == 0, "tombstones stay");
   return problem.text();
 }
 
 /// R45 for a page whose last deletes come shortly after the hint of its first ones.
-inline std::string the_last_of_a_page_go() {
+inline std::string the_last_records_of_a_page_are_elided() {
   Reclaim stage;
   Problem problem;
   stage.insert(stage.keeper(), 0, 10);
@@ -197,7 +197,7 @@ inline std::string the_last_of_a_page_go() {
   problem.expect(stage.compactions() == 1, "the page was not compacted");
   stage.let_grace_pass();
   stage.work_off_hints();
-  problem.expect(stage.page_with(0)->header.version().count() == 0, "dead records stay");
+  problem.expect(stage.page_with(0)->header.version().count() == 0, "tombstones stay");
   return problem.text();
 }
 

@@ -1,4 +1,4 @@
-// Random logs, a gleaner run of mappers and reducers over them, and a model that knows every
+// Random logs, a snapshot job of mappers and reducers over them, and a model that knows every
 // record.
 #pragma once
 
@@ -71,7 +71,7 @@ struct StageOptions {
   uint64_t read_bytes = 3 * SortedRunWriter::kMinChunkBytes;
 };
 
-class GleanStage {
+class SnapshotJobStage {
  public:
   static constexpr uint64_t kStart = 100;
   static constexpr uint32_t kArray = 3;
@@ -81,7 +81,8 @@ class GleanStage {
   static constexpr uint32_t kDropped = 9;  // this storage is not in the plan
   static constexpr uint32_t kPayload = 60;
 
-  GleanStage(uint64_t seed, StageOptions options) : files(disk), options_(options), random_(seed) {
+  SnapshotJobStage(uint64_t seed, StageOptions options)
+      : files(disk), options_(options), random_(seed) {
     plan.snapshot = 5;
     plan.base_epoch = kStart + options.epochs / 4;
     plan.epoch = kStart + options.epochs * 3 / 4;
@@ -332,7 +333,7 @@ class GleanStage {
       }
       ++elided;
     }
-    return next == all.size() ? "" : "there are records that nobody has written";
+    return next == all.size() ? "" : "there are records that were never written";
   }
 
  public:

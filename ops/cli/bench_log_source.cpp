@@ -1,4 +1,4 @@
-#include "ops/cli/bench_tpcc_log.h"
+#include "ops/cli/bench_log_source.h"
 
 #include <poll.h>
 #include <signal.h>
