@@ -69,7 +69,7 @@ class Coordinator {
   /// Advances the heartbeat word. Returns false if the clock has not ticked for half of
   /// `cluster.hang_limit`, which means that it hangs. Thread: always the same one.
   bool beat();
-  /// Returns the progress of a start, for display: "recovering 12 400 reading the logs". The
+  /// Returns the progress of a start-up, for display: "recovering 12 400 reading the logs". The
   /// numbers are the bytes done and the bytes in total (0: unknown). Returns "" if there is no
   /// progress to report. Thread: the one that calls `beat`.
   std::string progress() const;

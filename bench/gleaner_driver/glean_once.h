@@ -1,4 +1,4 @@
-// One run of the gleaner with one mapper, one reducer and one composer, with the time of each.
+// One snapshot job with one mapper, one reducer and one composer, with the time of each.
 #pragma once
 
 #include <cstdint>

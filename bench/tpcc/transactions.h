@@ -1,4 +1,4 @@
-// The five transactions of clause 2: bodies for engine::run. Each produces all outputs of the
+// The five transactions of clause 2: bodies for `run`. Each produces all outputs of the
 // specification. None keeps state between transactions.
 #pragma once
 

@@ -6,12 +6,12 @@
 //  2. durability: everything that had committed by then is durable. Without this phase, a
 //     crash after "copy old to new, commit, drop old" could lose both storages, because only the
 //     drop is durable.
-//  3. log: the DDL log has the drop's record, synced. From here on a start skips the storage.
+//  3. log: the DDL log has the drop's record, synced. From here on a start-up skips the storage.
 //  4. pages: a node has released the volatile pages, and the slot is free.
 //
 // A drop is never undone, and the dropper retries failed steps as long as the cluster runs. The
 // client gets its answer after kDropPatience at the latest. If the cluster ends before phase 3 is
-// over, the storage exists again after the next start. If it ends later, the storage is gone.
+// over, the storage exists again after the next start-up. If it ends later, the storage is gone.
 #pragma once
 
 #include <chrono>
@@ -74,7 +74,7 @@ class StorageDropper {
   /// Returns what the drop of this storage waits for, or nothing if no drop is under way. Thread:
   /// any.
   std::optional<std::string> progress(uint32_t id) const;
-  /// Returns whether a storage of this name is hidden but its drop is not logged. A start would
+  /// Returns whether a storage of this name is hidden but its drop is not logged. A start-up would
   /// restore it, so no other storage may get the name yet. Thread: any.
   bool is_unlogged(std::string_view name) const;
 

@@ -10,7 +10,7 @@
 
 namespace atolldb {
 
-/// Returns the part of these streams that a snapshot of `epoch` has to glean. REQUIRES: each stream
+/// Returns the part of these streams that a snapshot of `epoch` has to read. REQUIRES: each stream
 /// is of a finished incarnation, and has a marker of its last epoch.
 std::vector<PlannedStream> streams_up_to(std::vector<PlannedStream> streams, uint64_t epoch);
 

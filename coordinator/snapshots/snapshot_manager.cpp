@@ -308,7 +308,7 @@ bool SnapshotManager::lacks_log_files() const {
   return false;
 }
 
-/// A failure here only means that a start on a full disk lacks its ballast. The manager retries
+/// A failure here only means that a start-up on a full disk lacks its ballast. The manager retries
 /// after each snapshot.
 void SnapshotManager::rebuild_ballast() {
   const auto built = durable_->rebuild_ballast();

@@ -51,7 +51,7 @@ struct TreeRecord {
 };
 static_assert(sizeof(TreeRecord) == TreeRecord::kHeadBytes);
 
-/// Thread: the committing worker, while the VID has the flag being_written. Release: orders the
+/// Thread: the committing worker, while the VID has the flag kBeingWritten. Release: orders the
 /// store after that flag.
 inline void set_payload_bytes(RecordHead& record, uint16_t bytes) {
   reinterpret_cast<TreeRecord&>(record).payload_bytes.store(bytes, std::memory_order_release);

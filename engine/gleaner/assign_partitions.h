@@ -1,4 +1,4 @@
-// Step one of a gleaner run: assigns key ranges of each storage to reducers. The statistics are a
+// Step one of a snapshot job: assigns key ranges of each storage to reducers. The statistics are a
 // sample of the log that the run reads. It shows which keys exist and which node wrote them.
 // Source: [FOEDUS15] section 7.2.
 #pragma once

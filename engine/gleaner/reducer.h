@@ -47,7 +47,7 @@ class Reducer {
   Reducer(FileSystem& file_system, ReducerInbox& inbox, ReducerSettings settings);
   Reducer(const Reducer&) = delete;
   Reducer& operator=(const Reducer&) = delete;
-  /// Removes its sorted runs, if possible. remove_leftovers removes the rest at the next start.
+  /// Removes its sorted runs, if possible. remove_leftovers removes the rest at the next start-up.
   ~Reducer();
 
   /// Receives all records and returns when all mappers have finished. An error aborts the run.

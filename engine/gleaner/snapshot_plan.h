@@ -1,4 +1,4 @@
-// Messages between coordinator and nodes for a gleaner run: the plan, which the coordinator makes,
+// Messages between coordinator and nodes for a snapshot job: the plan, which the coordinator makes,
 // the results of composers, and their encoding. Source: [FOEDUS15] sections 7.1, 7.2, 7.4.
 #pragma once
 

@@ -48,10 +48,10 @@ std::string to_string(const SortedRunName& name);
 std::optional<SortedRunName> parse_sorted_run_name(std::string_view name);
 
 /// Returns the names of all sorted runs in <directory>/node<k>; none if the directory is missing.
-/// While no gleaner run is under way, they are leftovers of a crash.
+/// While no snapshot job is under way, they are leftovers of a crash.
 Result<std::vector<std::string>> list_sorted_runs(FileSystem& file_system,
                                                   const std::string& directory, uint32_t node);
-/// Removes these files. REQUIRES: no gleaner run is under way in this directory.
+/// Removes these files. REQUIRES: no snapshot job is under way in this directory.
 Result<void> remove_sorted_runs(FileSystem& file_system, const std::string& directory,
                                 uint32_t node);
 

@@ -41,7 +41,7 @@ constexpr bool mutant(Mutant) { return false; }
 
 #endif
 
-/// `fault::name` is true while a test has switched the mutant `name` on.
+/// `fault::<name>` is true while a test has switched the mutant `name` on.
 namespace fault {
 #include "engine/hooks/mutants.inc"
 }

@@ -116,7 +116,7 @@ class HoldTimer {
 /// snapshot pages that cannot be read stay unchanged (R56). Returns cluster_failed, or unavailable
 /// if `cancelled` said so: then some pointers were not visited, and `report.oldest_left` is 0.
 /// REQUIRES: all nodes can read the files of the snapshot. No page was dropped since the composers
-/// read the fence maps: gleaner runs do not overlap.
+/// read the fence maps: snapshot jobs do not overlap.
 /// Thread: any thread of any node with its own page slot (R9), one per storage at a time. The page
 /// slot is idle on return. Blocks while it reads snapshot pages; it holds no lock then.
 Status install_snapshot(WorkerContext& worker, StorageControl& storage, const InstallTask& task,

@@ -91,8 +91,8 @@ Result<std::unique_ptr<File>> LogWriter::make_file(uint32_t ordinal) {
   auto file = file_system_->create(path_in(directory, to_string(name)), settings_.file_bytes);
   if (!file) return file;
   if (auto synced = sync_new(**file, directory); !synced) {
-    // Removes the empty file, so that a later attempt can create it again and a failed start leaves
-    // no file.
+    // Removes the empty file, so that a later attempt can create it again and a failed start-up
+    // leaves no file.
     const std::string path = (*file)->path();
     file->reset();
     if (auto removed = file_system_->remove(path); !removed) {

@@ -25,8 +25,8 @@
 
 namespace atolldb {
 
-/// Besides the pins, a slot has room for 80,000 loggers with roles of 7 bytes. A start lists only
-/// its own incarnation: a snapshot covers all earlier ones by then, or they committed nothing.
+/// Besides the pins, a slot has room for 80,000 loggers with roles of 7 bytes. A start-up lists
+/// only its own incarnation: a snapshot covers all earlier ones by then, or they committed nothing.
 inline constexpr uint64_t kSavepointSlotBytes = uint64_t{1} << 20;
 static_assert(kSavepointSlotBytes % kIoBlockBytes == 0);
 /// Limit for the directory of a logger.
@@ -62,7 +62,8 @@ struct PinnedSnapshot {
   bool operator==(const PinnedSnapshot&) const = default;
 };
 
-/// An older snapshot that a start may use instead of the newest one, with the log after it (R55).
+/// An older snapshot that a start-up may use instead of the newest one, with the log after it
+/// (R55).
 struct KeptSnapshot {
   uint32_t id = 0;
   uint64_t epoch = 0;

@@ -147,7 +147,7 @@ bool moves_before_savepoint(const std::string& name) {
 }
 
 /// Returns true if there is anything to move. A `savepoint.new` of an interrupted start does not
-/// count: it is not moved, and the next start overwrites it.
+/// count: it is not moved, and the next start-up overwrites it.
 Result<bool> holds_files(FileSystem& file_system, const std::string& data_dir,
                          const std::vector<std::string>& configured) {
   ATOLL_ASSIGN(auto names, names_in(file_system, coordinator_directory(data_dir)));

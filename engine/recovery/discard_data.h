@@ -1,4 +1,4 @@
-// Moves the content of a data directory aside, so that the next start begins with an empty
+// Moves the content of a data directory aside, so that the next start-up begins with an empty
 // database. Deletes nothing.
 //
 //   data_dir/coordinator/         -> data_dir/discarded-<n>/coordinator/

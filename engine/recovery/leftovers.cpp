@@ -20,7 +20,7 @@ namespace {
 
 enum class LogContent : uint8_t { header_at_most, foreign, unknown };
 
-/// Classifies a log file by its first two blocks. A failed start has written a header, perhaps a
+/// Classifies a log file by its first two blocks. A failed start-up has written a header, perhaps a
 /// torn one, or nothing.
 Result<LogContent> content_of(FileSystem& file_system, const LogFilePlace& place,
                               const ClusterUuid& own) {

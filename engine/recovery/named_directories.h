@@ -1,5 +1,5 @@
-// Finds the directories that the data of a cluster names (R50). A start locks and identifies all of
-// them before it reads any.
+// Finds the directories that the data of a cluster names (R50). A start-up locks and identifies all
+// of them before it reads any.
 #pragma once
 
 #include <functional>

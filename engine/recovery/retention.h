@@ -5,7 +5,7 @@
 // savepoint if one slot is out of date. A damaged slot may have named any file: nothing is
 // deletable until that slot has been rewritten.
 //
-// REQUIRES for all functions: no gleaner run is under way, and no other thread writes the
+// REQUIRES for all functions: no snapshot job is under way, and no other thread writes the
 // savepoint.
 #pragma once
 
@@ -49,7 +49,7 @@ Result<std::vector<std::string>> deletable_snapshots(FileSystem& file_system,
 
 /// Deletes all deletable files and returns their paths. With `aside` it moves them to
 /// discarded-<aside> instead. The result is durable on return. After a crash during the call the
-/// next call, or the next start, can continue.
+/// next call, or the next start-up, can continue.
 /// Error: code corruption if metadata cannot be read. If it is that of the newest snapshot, nothing
 /// is deleted. If it is that of a pinned or kept snapshot, or of one in use, the function still
 /// deletes logs.

@@ -1,4 +1,4 @@
-// Salvage: a start that omits unreadable data, at the request of the data's owner (`atoll up
+// Salvage: a start-up that omits unreadable data, at the request of the data's owner (`atoll up
 // --salvage`; R56). Nothing is deleted. Files that the salvaged data do not need are moved aside.
 //
 //   data_dir/coordinator/salvage_<n>             mark: a salvage is in progress
@@ -6,7 +6,7 @@
 //   <directory>/discarded-<n>/...                files that were moved aside
 //   data_dir/salvage-<n>.json                    report: what was omitted
 //
-// The mark is removed after all files are moved, so a start after a crash continues the salvage.
+// The mark is removed after all files are moved, so a start-up after a crash continues the salvage.
 // That start no longer finds the damage that the first one has omitted. Therefore the report is
 // written before each step that stores data without the damage, and it keeps its entries.
 // REQUIRES for all functions: the lock of the data directory is held.
@@ -23,7 +23,7 @@
 
 namespace atolldb {
 
-/// Creates the mark durably, so that the next start salvages. Does nothing if a salvage is in
+/// Creates the mark durably, so that the next start-up salvages. Does nothing if a salvage is in
 /// progress. Error code failed: there is no savepoint, so there is nothing to salvage.
 Result<void> begin_salvage(FileSystem& file_system, const std::string& data_dir);
 

@@ -72,7 +72,7 @@ bool is_listed(const SnapshotMetadata& metadata, SnapshotPointer pointer) {
   });
 }
 
-/// Checks what every gleaner run guarantees: ids and epochs are in order, every root lies in a
+/// Checks what every snapshot job guarantees: ids and epochs are in order, every root lies in a
 /// listed file, and page numbers leave room for kStandInBit.
 bool is_sensible(const SnapshotMetadata& metadata) {
   if (metadata.id == 0 || metadata.id > SnapshotPointer::kMaxSnapshot) return false;

@@ -24,7 +24,7 @@ struct SnapshotStorage {
   StorageType type = StorageType::none;
   std::string name;
   SnapshotPointer root;  // null: empty
-  // Sequential: all records. Others: log records that this gleaner run applied.
+  // Sequential: all records. Others: log records that this snapshot job applied.
   uint64_t records = 0;
 
   bool operator==(const SnapshotStorage&) const = default;

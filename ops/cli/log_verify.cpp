@@ -1,4 +1,4 @@
-// `atoll log verify`: checks every block of every incarnation by the rules of a start.
+// `atoll log verify`: checks every block of every incarnation by the rules of a start-up.
 #include <cstdio>
 #include <nlohmann/json.hpp>
 

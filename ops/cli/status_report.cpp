@@ -160,7 +160,7 @@ std::string recovered_text(const Json& status) {
                      run.value("phase", "planning"));
 }
 
-/// Returns the progress of a start; empty: unknown.
+/// Returns the progress of a start-up; empty: unknown.
 std::string start_text(const Json& status) {
   const auto report = parse_start_report(object_of(status, "start").dump());
   return report ? progress_text(*report) : "";

@@ -67,8 +67,8 @@ void print_running(const Config& config) {
   std::fflush(stdout);
 }
 
-/// Shows the progress of a start: on a terminal in one line that is replaced, otherwise in a line
-/// every few seconds.
+/// Shows the progress of a start-up: on a terminal in one line that is replaced, otherwise in a
+/// line every few seconds.
 class ProgressPrinter {
  public:
   void show(const StartReport& report) {
@@ -105,7 +105,7 @@ void print_recovering(const Config& config, const std::string& readable) {
   std::fflush(stdout);
 }
 
-/// Prints problems that need attention at once, for example a start from an older snapshot.
+/// Prints problems that need attention at once, for example a start-up from an older snapshot.
 void print_problems(const Config& config) {
   constexpr std::chrono::milliseconds kStatusTimeout{5'000};
   const auto status = ControlClient(config.control.endpoint)
@@ -118,7 +118,7 @@ void print_problems(const Config& config) {
   std::fflush(stdout);
 }
 
-/// Prints the report of this start, which is the newest one.
+/// Prints the report of this start-up, which is the newest one.
 void print_salvaged(const Config& config) {
   const std::string path = newest_salvage_report(config.cluster.data_dir);
   std::ifstream file(path);

@@ -7,7 +7,7 @@
 //   savepoint, metadata       only for a copy, or if an older version wrote them
 //   data_dir/owner            last: owner.adopting is renamed to it
 //
-// Until the last step a start is refused as before, and a repeated adoption resumes.
+// Until the last step a start-up is refused as before, and a repeated adoption resumes.
 #pragma once
 
 #include <string>

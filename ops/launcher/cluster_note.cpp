@@ -56,7 +56,7 @@ Result<void> make_private(const std::string& folder) {
                                 folder, user_text(geteuid()), kWayOut));
 }
 
-/// Removes notes that no process holds. A start that opens one meanwhile notices it and tries
+/// Removes notes that no process holds. A start-up that opens one meanwhile notices it and tries
 /// again.
 void remove_dead(const std::string& folder) {
   std::error_code error;

@@ -26,7 +26,7 @@ std::string note_path(uid_t user, const std::string& config_file);
 /// Returns the canonical path of a config file, or an empty text if it is no regular file (a pipe).
 std::string canonical_config_file(const std::string& path);
 
-/// Owns the note; the destructor removes it. The next start removes notes of dead launchers.
+/// Owns the note; the destructor removes it. The next start-up removes notes of dead launchers.
 class ClusterNote {
  public:
   /// Returns code already_running if a cluster of this file runs; other errors if the note cannot

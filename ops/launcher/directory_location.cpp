@@ -22,7 +22,7 @@
 namespace atolldb {
 namespace {
 
-/// From linux/fs.h of Linux 6.9; the installed headers may be older than the kernel.
+/// From <linux/fs.h> of Linux 6.9; the installed headers may be older than the kernel.
 struct FileSystemUuid {
   uint8_t length;
   uint8_t bytes[16];

@@ -227,7 +227,7 @@ Result<void> claim_directories(FileSystem& file_system, const DataDirectories& d
   // Written after the owner files: a role in the table means that the directory has one.
   ATOLL_TRY(claims.table.write(file_system));
   if (is_new || claims.own->location) return {};
-  // Converts files of an older version. Done last, so that after an earlier crash the next start
+  // Converts files of an older version. Done last, so that after an earlier crash the next start-up
   // repeats all steps.
   const auto same = [](const std::string& directory) -> Result<std::string> { return directory; };
   ATOLL_TRY(rename_directories(file_system, directories.data_dir, same));

@@ -44,7 +44,7 @@ struct LaunchOptions {
   /// Called when a recovery begins, with what can be read until it ends ("snapshot 3 of epoch 120";
   /// empty: nothing). Thread: the launcher's. In the first start only.
   std::function<void(const std::string& readable)> on_recovering = {};
-  /// Called at each step of a start and twice a second during it. Thread: the launcher's. In the
+  /// Called at each step of a start-up and twice a second during it. Thread: the launcher's. In the
   /// first start only.
   std::function<void(const StartReport&)> on_progress = {};
   /// If true, the waiting command returns when snapshots can be read, and the start continues
@@ -69,7 +69,8 @@ class Launcher {
   /// Returns when the cluster has stopped on request. Returns an error if it failed: the message
   /// names the process and how it ended, and everything has been cleaned up. With cluster.restart =
   /// "recover" it first restarts the cluster as often as options.restarts and the cause allow.
-  /// `started`: the result of start(); a failed start counts as a failure of the running cluster.
+  /// `started`: the result of start(); a failed start-up counts as a failure of the running
+  /// cluster.
   Result<void> supervise(Result<void> started = {});
   /// Thread: any. The second request, or `now`, kills the processes.
   void request_stop(bool now);

@@ -1,4 +1,4 @@
-// Progress of a start: a note in the run folder, and lines for the waiting command.
+// Progress of a start-up: a note in the run folder, and lines for the waiting command.
 #include <unistd.h>
 
 #include <array>

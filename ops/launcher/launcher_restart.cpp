@@ -1,6 +1,6 @@
 // Restarts of a failed cluster (cluster.restart = "recover"). The launcher keeps the run folder.
 // All processes of the previous incarnation are reaped when fail() returns (R31). The start takes
-// the locks of the data again, as every start does.
+// the locks of the data again, as every start-up does.
 #include <poll.h>
 #include <unistd.h>
 

@@ -140,8 +140,8 @@ Result<bool> try_lock_directory(const std::string& directory, const std::string&
 }
 
 /// Overwrites the file in place, because the lock belongs to this file, not to its name. Blanks
-/// after the text keep the blocks of the file allocated, so that a later start can write to it on a
-/// full disk (R54).
+/// after the text keep the blocks of the file allocated, so that a later start-up can write to it
+/// on a full disk (R54).
 bool overwrite(int fd, std::string text) {
   constexpr size_t kBlockBytes = 4096;
   struct stat info{};

@@ -34,7 +34,7 @@ class RunFolder {
   /// may then belong to another cluster, so nothing in it is removed at the end.
   bool is_in_place() const { return lock_.is_in_place(); }
 
-  /// Writes the processes of the cluster into the lock file, for the next start.
+  /// Writes the processes of the cluster into the lock file, for the next start-up.
   Result<void> write_processes(const std::vector<ProcessId>& children) {
     return lock_.write_processes(children);
   }

@@ -38,7 +38,7 @@ class StartProgress {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// A start begins.
+  /// A start-up begins.
   void begin(Clock::time_point now);
   /// Records progress of the current step, or the beginning of another. `total_bytes` 0: unknown.
   void note(std::string state, std::string step, uint64_t done_bytes, uint64_t total_bytes,

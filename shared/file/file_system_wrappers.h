@@ -48,7 +48,7 @@ class EmulatedNvm : public ForwardingFileSystem {
 Result<uint64_t> free_bytes_at(const std::string& directory);
 
 /// Creates and extends files only while a given number of bytes stays free. It is for work that may
-/// fail, such as a run of the gleaner, so that room is left for the log, whose failure would stop
+/// fail, such as a snapshot job, so that room is left for the log, whose failure would stop
 /// the cluster. Thread-safe if `free_bytes` is.
 class ReservingFileSystem : public ForwardingFileSystem {
  public:

@@ -1,5 +1,5 @@
-// Random damage to the files of a dead cluster. The next start refuses it and names the place, or
-// reads of the damaged part fail, or nothing has changed. The cluster never continues with less
+// Random damage to the files of a dead cluster. The next start-up refuses it and names the place,
+// or reads of the damaged part fail, or nothing has changed. The cluster never continues with less
 // data than it had.
 #include <fmt/format.h>
 #include <gtest/gtest.h>

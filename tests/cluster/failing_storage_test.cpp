@@ -191,7 +191,7 @@ TEST_F(FailingStorage, SnapshotsLeaveTheLogItsReserveAndTheClusterGoesOn) {
     launcher.wait();
     EXPECT_TRUE(eventually([&] { return processes_of(config.cluster.name).empty(); }));
   }
-  // A start needs its snapshot, so that snapshot may also use the reserve.
+  // A start-up needs its snapshot, so that snapshot may also use the reserve.
   LauncherProcess launcher(config);
   ASSERT_EQ(launcher.next_line(), "running");
   take(10);

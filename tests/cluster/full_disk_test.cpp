@@ -1,5 +1,5 @@
 // Starts on a file system that is nearly full, or that the cluster's own logs have filled (R54). A
-// failed start leaves no files, and no acknowledged commit is lost.
+// failed start-up leaves no files, and no acknowledged commit is lost.
 #include <gtest/gtest.h>
 #include <sys/mount.h>
 #include <sys/statvfs.h>
@@ -224,7 +224,7 @@ TEST_P(FullFileSystem,
   ASSERT_GT(promised(ledger), 0u);
   // The device is so slow that most starts are killed during their recovery.
   config_.durability.emulated_latency = std::chrono::milliseconds(30);
-  // With less space than a start needs, the start fails by itself with code 10.
+  // With less space than a start-up needs, the start fails by itself with code 10.
   const uint64_t room = random_() % (random_() % 3 == 0 ? 16 * 1024 : 24 * kMiB);
   fill_up_to(room);
   // First log files, pages and sorted runs of one start.
@@ -273,7 +273,7 @@ TEST_P(FullFileSystem,
   EXPECT_EQ(launcher.wait(), 0);
 }
 
-/// The log grows until the cluster ends with code 10. Without help, the next start then gives up
+/// The log grows until the cluster ends with code 10. Without help, the next start-up then gives up
 /// the ballast, recovers, and creates the ballast again.
 TEST_F(FullDisk, AStartOnADiskThatLogsHaveFilledRecoversAllByItself) {
   if (!mount_disk(24)) GTEST_SKIP() << "a tmpfs cannot be mounted here: " << std::strerror(errno);

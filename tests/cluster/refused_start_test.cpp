@@ -1,4 +1,4 @@
-// Starts that find no room or no permission, and what is said of a start that takes its time.
+// Starts that find no room or no permission, and what is said of a start-up that takes its time.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
@@ -116,7 +116,7 @@ TEST_F(RefusedStart, AFullDiskEndsItWithCode10AndNamesTheFileSystem) {
     config.cluster.log_dir = inside;
     expect_full(config, place, "log_dir");
   }
-  LauncherProcess next(good);  // the failed starts have left nothing that prevents this one
+  LauncherProcess next(good);  // the failed start-ups have left nothing that prevents this one
   EXPECT_EQ(next.next_line(), "running");
   kill(next.pid(), SIGTERM);
   EXPECT_EQ(next.wait(), 0);
@@ -187,7 +187,7 @@ TEST_F(RefusedStart, AMissingPermissionIsCalledSoWithThePathItsOwnerAndTheUser) 
   // A lock file that another user left.
   std::filesystem::create_directories(own + "/data");
   ASSERT_EQ(chown((own + "/data").c_str(), kOther, kOther), 0);
-  std::filesystem::remove(own + "/data/lock");  // a start above has made one of its own
+  std::filesystem::remove(own + "/data/lock");  // a start-up above has made one of its own
   std::ofstream(own + "/data/lock") << "";
   ASSERT_EQ(chown((own + "/data/lock").c_str(), 0, 0), 0);
   ASSERT_EQ(chmod((own + "/data/lock").c_str(), 0600), 0);

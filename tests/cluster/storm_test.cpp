@@ -1,5 +1,5 @@
 // Storms: kill -9 and SIGSTOP hit a loaded cluster at random instants, while snapshots are taken
-// and storages are created and dropped. After each storm, the next start must have everything
+// and storages are created and dropped. After each storm, the next start-up must have everything
 // acknowledged. The consistency conditions of TPC-C must hold.
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Lock file of the data directory on a full disk: a start can still write it (R54).
+// Lock file of the data directory on a full disk: a start-up can still write it (R54).
 #include <gtest/gtest.h>
 #include <sys/mount.h>
 

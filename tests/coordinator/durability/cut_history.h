@@ -1,5 +1,5 @@
 // History of a data directory over many incarnations. Each one ends in a power cut, a kill, or a
-// failing device. Every start is checked.
+// failing device. Every start-up is checked.
 #pragma once
 
 #include "engine/log/log_files.h"
@@ -196,7 +196,7 @@ class CutHistory {
     return {};
   }
 
-  /// After a start, only needed files may exist.
+  /// After a start-up, only needed files may exist.
   std::string find_leftovers() {
     CutCluster cluster(config_, *disk_, [] { return false; });
     auto started = cluster.start(oracle_, promises_);

@@ -1,5 +1,5 @@
 // Every kind of damage to blocks of every file of a data directory whose cluster was killed when
-// idle; to every block in the long form. A start refuses the damage, or has everything
+// idle; to every block in the long form. A start-up refuses the damage, or has everything
 // acknowledged.
 #include <gtest/gtest.h>
 

@@ -116,7 +116,7 @@ class RandomHistory {
     logs.push_back({LogType::update, key, static_cast<uint16_t>(offset), part, vid});
   }
 
-  /// Adds records that the base snapshot already has: a gleaner run may deliver them again.
+  /// Adds records that the base snapshot already has: a snapshot job may deliver them again.
   void repeat_old(const Model& before, std::vector<GleanedLog>& logs) {
     for (const GleanedLog& log : old_) {
       if (below(10) == 0 && before.contains(log.key)) logs.push_back(log);

@@ -49,14 +49,14 @@ inline void create_storages(FileSystem& files, const ClusterUuid& uuid,
   }
 }
 
-/// A data directory whose last incarnation has run, as a start finds it.
+/// A data directory whose last incarnation has run, as a start-up finds it.
 struct DataDirectory {
   MemoryFileSystem files;
   LogStart start;
   std::vector<LogWriter> writers;
   std::mt19937_64 random{1};
 
-  /// Runs a start. Returns its error, or an empty text.
+  /// Runs a start-up. Returns its error, or an empty text.
   std::string begin(std::vector<LoggerPlace> places, uint64_t blocks_per_file = 8) {
     writers.clear();
     auto examined = examine(files, "/data");

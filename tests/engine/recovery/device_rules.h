@@ -1,5 +1,5 @@
-// Bodies for rows of kRules in tests/engine/rules_mutant_test.cpp: what a start may rely on after a
-// failed sync (R53). A body returns an error text, or an empty text if all is right.
+// Bodies for rows of kRules in tests/engine/rules_mutant_test.cpp: what a start-up may rely on
+// after a failed sync (R53). A body returns an error text, or an empty text if all is right.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 namespace atolldb::test {
 
 /// A sync of the log fails and the cluster ends. The device has refused some blocks, but the page
-/// cache keeps them and marks them clean. It drops them after the cut of the next start.
+/// cache keeps them and marks them clean. It drops them after the cut of the next start-up.
 inline std::string a_start_reads_what_the_device_has() {
   for (uint64_t seed = 1; seed <= 8; ++seed) {
     PowerCutFileSystem disk;

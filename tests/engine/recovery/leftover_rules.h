@@ -30,8 +30,8 @@ inline void fill_directory(FileSystem& files) {
   for (uint64_t epoch = 1; epoch < 10; ++epoch) write_epoch(writer, epoch, 2, epoch - 1, random);
 }
 
-/// Runs a start that is given up after it has created all files of a start. Returns an error text,
-/// or an empty text. `cleans`: removes leftovers first, as a real start does.
+/// Runs a start-up that is given up after it has created all files of a start-up. Returns an error
+/// text, or an empty text. `cleans`: removes leftovers first, as a real start does.
 inline std::string give_up_a_start(FileSystem& files, bool cleans = true) {
   auto start = examine(files, "/data", {"/fast"});
   if (!start) return start.error().message;

@@ -1,4 +1,4 @@
-// Progress of a start: step, percentage, rate and remaining time.
+// Progress of a start-up: step, percentage, rate and remaining time.
 #include "ops/launcher/start_progress.h"
 
 #include <gtest/gtest.h>
