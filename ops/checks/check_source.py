@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Layering, atomics, sizes and assertions of the sources; rules, references and words of comments
-and Markdown.
+and Markdown; files and functions that both name.
 
 Prints `file:line: rule` and ends with 1 on violations.
 
 check_source.py ROOT checks the tree at ROOT; tests/checks plants violations to see it fail.
 """
+import fnmatch
 import pathlib
+import posixpath
 import re
 import sys
 
@@ -79,6 +81,28 @@ MAX_CELL = 120
 BARE_LINK = re.compile(
     r"\s*(?:[*-] |\d+\. |\[[^\]]*\]: )?(?:<\S+>|\[[^\]]*\]\(\S+\)|https?://\S+)[.;,]?"
 )
+# Code in Markdown: `text` within one line.
+SPAN = re.compile(r"`([^`\n]+)`")
+# What looks like a file of the tree, or like files of any of these kinds: `run.h`, `log/merge.*`.
+FILE_NAME = re.compile(r"[\w.*/-]*\w[\w*]*\.(?:h|cpp|inc|py|sh|md|\*)")
+FOLDER_NAME = re.compile(r"[\w.-]+(?:/[\w.-]+)*/")
+# The target of a link within the tree: [text](path#place).
+LINK = re.compile(r"\]\(([^)#:\s]+)(?:#[^)\s]*)?\)")
+# The first cell of a row about files: it begins with the name of a file, or with a link to one.
+FIRST_CELL = re.compile(r"\|\s*(?=`|\[`)[^|]*\|")
+# Lists what was once: its names of files are not checked.
+CHANGE_LOG = "ops/CHANGELOG.md"
+# A name of code in Markdown of the core: Class::function, snake_case, CamelCase, kConstant.
+CODE_NAME = re.compile(r"(?<![\w.:/<-])[A-Za-z_]\w*(?:::~?\w+)*")
+SPECIFIC_NAME = re.compile(r"\w_\w|::|[a-z][A-Z]")
+# Names of the build, not of code: a test in ctest (its path, with underscores), or a library.
+BUILD_NAME = re.compile(r"[a-z]+_\w+_test|atoll_[a-z]+")
+# Its body has the members that texts name Class::member.
+SCOPE = re.compile(r"\b(?:class|struct|union|enum(?:\s+class)?|namespace)\s+"
+                   r"(?:alignas\s*\([^)]*\)\s*)?(\w+)[^;{}()]*\{")
+# In a comment: a header or source, and Class::function.
+FILE_IN_COMMENT = re.compile(r"(?<![\w.*/<>-])[\w/]+\.(?:h|cpp|inc)\b")
+MEMBER_IN_COMMENT = re.compile(r"(?<![\w:./])(?!std::)[A-Za-z_]\w*(?:::~?\w+)+")
 # A raw string's text is not code: R"x( ... )x", then ordinary literals and comments.
 NOT_CODE = re.compile(
     r'R"(?P<mark>[^()\\\s]{0,16})\(.*?\)(?P=mark)"'
@@ -104,6 +128,12 @@ def comments_only(text):
         end = match.end()
     kept.append(blank.sub(" ", text[end:]))
     return "".join(kept)
+
+
+def without_comments(text):
+    """Code and literals, with comments blanked out."""
+    return NOT_CODE.sub(lambda match: re.sub(r"[^\n]", " ", match.group())
+                        if match.group().startswith(("//", "/*")) else match.group(), text)
 
 
 class Names:
@@ -162,6 +192,112 @@ def check_markdown(path, text, names):
         elif len(line) > MAX_COLUMNS and not is_fenced and not BARE_LINK.fullmatch(line):
             yield number, f"the line has more than {MAX_COLUMNS} columns"
     yield from check_words(path, text, names)
+
+
+class Tree:
+    """What Markdown may name: files, folders, and identifiers of the sources."""
+
+    def __init__(self, paths, sources=()):
+        """`paths`: of all files, relative to the root. `sources`: texts without comments."""
+        self.paths = set(paths)
+        for path in list(self.paths):
+            self.paths.update(parent.as_posix() for parent in pathlib.PurePosixPath(path).parents)
+        self.words = set()
+        self.members = {}
+        for code in sources:
+            self.words.update(re.findall(r"\w+", code))
+            for name, words in members_of(code):
+                self.members.setdefault(name, set()).update(words)
+
+    @classmethod
+    def at(cls, root):
+        files = [file for file in root.glob("*") if file.is_file()]
+        for folder in [*BELOW, "configs", ".github", ".ci"]:
+            files += [file for file in (root / folder).rglob("*") if file.is_file()]
+        sources = (without_comments(file.read_text(encoding="utf-8")) for file in files
+                   if file.suffix in (".h", ".cpp", ".inc"))
+        return cls((file.relative_to(root).as_posix() for file in files), sources)
+
+    def has(self, folder, name, in_folder):
+        """Whether `name` is a path from the root, the document's `folder` or its uppermost folder;
+        or the last part of a path: below `folder` if `in_folder`, else anywhere."""
+        name = name.rstrip("/")
+        bases = {folder} if in_folder else {folder, "", folder.split("/")[0]}
+        patterns = {posixpath.normpath(posixpath.join(base, name)) for base in bases}
+        if "/" not in name:
+            patterns.add(posixpath.join(folder if in_folder else "", f"*/{name}"))
+        return not patterns.isdisjoint(self.paths) or any(
+            fnmatch.filter(self.paths, pattern) for pattern in patterns if "*" in pattern)
+
+    def has_link(self, folder, target):
+        return posixpath.normpath(posixpath.join(folder, target)) in self.paths
+
+    def has_code(self, name):
+        """Whether some source has `name`: as it is, or as a member in the body of its class."""
+        if "::" not in name:
+            return name in self.words
+        scope, member = name.split("::")[-2:]
+        return member.lstrip("~") in self.members.get(scope, ()) or name in self.members.get("", ())
+
+
+def members_of(code):
+    """Yields (name, words in the body) of each class, enumeration and namespace in `code`; and
+    ("", all names A::b)."""
+    yield "", set(re.findall(r"(?<![\w:])\w+(?:::~?\w+)+", code))
+    ends = {}
+    opened = []
+    for match in re.finditer(r"[{}]", code):
+        if match.group() == "{":
+            opened.append(match.start())
+        elif opened:
+            ends[opened.pop()] = match.start()
+    for match in SCOPE.finditer(code):
+        begin = match.end() - 1
+        yield match.group(1), set(re.findall(r"\w+", code[begin : ends.get(begin, len(code))]))
+
+
+def check_references(path, text, tree):
+    """Yields (line, message) for each link, for each file in backticks, and in the core's folders
+    for each name of code in backticks, in the Markdown file at `path`, that the tree does not have.
+    """
+    folder = "" if path.parent.as_posix() == "." else path.parent.as_posix()
+    is_core = path.parts[0] in CORE_FOLDERS
+    is_fenced = False
+    for number, line in enumerate(text.splitlines(), 1):
+        is_fenced ^= line.lstrip().startswith("```")
+        if is_fenced or path.as_posix() == CHANGE_LOG:
+            continue
+        for target in LINK.findall(line):
+            if not tree.has_link(folder, target):
+                yield number, f"{target}: the link leads to no file or folder of the tree"
+        first = FIRST_CELL.match(line) if path.name == "README.md" else None
+        for span in SPAN.finditer(line):
+            name = span.group(1)
+            is_folder = FOLDER_NAME.fullmatch(name) and (first or name.split("/")[0] in BELOW)
+            in_folder = first is not None and span.end() < first.end()
+            # A control operation, `kv.*`, looks like files without a folder.
+            is_file = FILE_NAME.fullmatch(name) and (
+                in_folder or "/" in name or not name.endswith(".*"))
+            if is_file or is_folder:
+                if not tree.has(folder, name, in_folder):
+                    where = f"below {folder or 'the root'}" if in_folder else "in the tree"
+                    yield number, f"{name}: there is no such file or folder {where}"
+            elif is_core and not FILE_NAME.fullmatch(name) and not BUILD_NAME.fullmatch(name):
+                for code in CODE_NAME.findall(name):
+                    if SPECIFIC_NAME.search(code) and not tree.has_code(code):
+                        yield number, f"{code}: no source has this name"
+
+
+def check_comment_references(comments, tree):
+    """Yields (line, message) for each file and each Class::function in `comments` that the tree
+    does not have."""
+    for number, line in enumerate(comments.splitlines(), 1):
+        for name in FILE_IN_COMMENT.findall(line):
+            if not tree.has("", name, False):
+                yield number, f"{name}: there is no such file in the tree"
+        for name in MEMBER_IN_COMMENT.findall(line):
+            if not tree.has_code(name):
+                yield number, f"{name}: no source has this name"
 
 
 def arguments(code, opening):
@@ -307,6 +443,7 @@ def check_tree(root):
     count = 0
     violations = []
     names = Names.of_tree(root)
+    tree = Tree.at(root)
     markdown = sorted(file for file in root.glob("*.md"))
     for folder in [*BELOW, "configs", ".github"]:
         for file in sorted((root / folder).rglob("*")):
@@ -316,11 +453,15 @@ def check_tree(root):
             if file.suffix not in (".h", ".cpp"):
                 continue
             count += 1
-            for line, message in check_text(path, file.read_text(encoding="utf-8"), names):
+            text = file.read_text(encoding="utf-8")
+            for line, message in [*check_text(path, text, names),
+                                  *check_comment_references(comments_only(text), tree)]:
                 violations.append(f"{path}:{line}: {message}")
     for file in markdown:
         path = file.relative_to(root)
-        for line, message in check_markdown(path, file.read_text(encoding="utf-8"), names):
+        text = file.read_text(encoding="utf-8")
+        for line, message in [*check_markdown(path, text, names),
+                              *check_references(path, text, tree)]:
             violations.append(f"{path}:{line}: {message}")
     if (root / RULES).is_file():
         violations += [f"{RULES}:{line}: {message}" for line, message in check_rules(root)]

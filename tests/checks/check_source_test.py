@@ -249,6 +249,104 @@ class CheckSource(unittest.TestCase):
                 "engine/rules/a.md:2: R8: no rule has this number: see engine/RULES.md",
                 "engine/rules/a.md:3: R9: no rule has this number: see engine/RULES.md"])
 
+    SMALL_TREE = check_source.Tree(
+        ["engine/log/log_reader.cpp", "engine/log/log_reader.h", "engine/log/README.md",
+         "shared/base/check.h", "README.md"],
+        ["class LogReader final : public Reader {\n"
+         "  void next_block() { f(kSize); }\n"
+         "  PageKind kind;\n"
+         "};\n"
+         "struct Other {\n  int check_failed;\n};\n"
+         "void check_it() { LogScan::read(LogReader()); }\n"])
+
+    def references(self, path, text):
+        """What check_references finds in SMALL_TREE."""
+        return [m for _, m in check_source.check_references(pathlib.PurePosixPath(path), text,
+                                                            self.SMALL_TREE)]
+
+    def assert_one_reference(self, path, text, part):
+        found = self.references(path, text)
+        self.assertEqual(len(found), 1, found)
+        self.assertIn(part, found[0])
+
+    def test_files_and_folders_in_markdown_exist(self):
+        readme = "engine/log/README.md"
+        for name in ("log_reader.cpp", "log_reader.*", "log_*.h", "check.h",
+                     "engine/log/log_reader.cpp", "log/log_reader.h", "engine/log/", "../log/",
+                     "../../README.md", "kv.*", "*_reader.cpp", "data/", "cluster.toml", "a.b"):
+            self.assertEqual(self.references(readme, f"see `{name}`"), [], name)
+        for name in ("log_writer.cpp", "reader.cpp", "log_writer*.h", "base/check.h",
+                     "engine/log_reader.cpp", "log/log_writer.*", "engine/logs/", "../logs.md"):
+            self.assert_one_reference(readme, f"a\nsee `{name}` and `log_reader.h`",
+                                      f"{name}: there is no such file or folder")
+        self.assertEqual(self.references(readme, "```\n`a.cpp`\n```\n`log_reader.h`"), [])
+        self.assert_one_reference(readme, "```\n```\n`a.cpp`", "a.cpp")
+        self.assertEqual(self.references(check_source.CHANGE_LOG, "was `old.h`"), [])
+
+    def test_links_in_markdown_lead_to_files(self):
+        for target in ("log_reader.h", "../log/README.md#top", "..", "https://a.org/b", "#top"):
+            self.assertEqual(self.references("engine/log/README.md", f"[a]({target})"), [])
+        for target in ("log_writer.h", "engine/log/README.md", "../README.md#top"):
+            self.assert_one_reference("engine/log/README.md", f"[a]({target}), [b](README.md)",
+                                      "the link leads to no file")
+
+    def test_a_table_of_files_names_files_of_its_folder(self):
+        readme = "engine/log/README.md"
+        self.assertEqual(self.references(readme, "| `log_reader.*` | `check.h` |"), [])
+        self.assertEqual(self.references("engine/README.md", "| `log/`, `log_reader.h` | x |"), [])
+        self.assertEqual(self.references("README.md", "| `engine/` | `shared/` |"), [])
+        for name in ("check.h", "log_writer.*", "kv.*", "more/"):
+            self.assert_one_reference(readme, f"| `log_reader.h`, `{name}` | x |",
+                                      f"{name}: there is no such file or folder below engine/log")
+
+    def test_names_of_code_in_markdown_of_the_core_exist(self):
+        for file in (check_source.RULES, check_source.RULE_TEXTS + "/a.md", "soc/README.md"):
+            good = ("`next_block`", "`LogReader::next_block()`", "`LogReader::kSize`",
+                    "`LogScan::read`",
+                    "`kSize` `PageKind`", "next_chunk", "`a - b`", "`x = next_block(kSize)`",
+                    "`some.x_y`", "`engine_log_log_reader_test`", "`atoll_engine`")
+            self.assertEqual(self.references(file, " ".join(good)), [])
+            for code, name in (("next_chunk", "next_chunk"), ("next_chunk(kSize)", "next_chunk"),
+                               ("LogWriter::next_block", "LogWriter::next_block"),
+                               ("LogReader::next_chunk", "LogReader::next_chunk"),
+                               # Both exist, but one is a member of another class.
+                               ("LogReader::check_failed", "LogReader::check_failed"),
+                               ("LogScan::write", "LogScan::write"),
+                               ("kLimit", "kLimit"), ("PageType", "PageType")):
+                self.assert_one_reference(file, f"as `{code}` does", f"{name}: no source")
+        self.assertEqual(self.references("ops/README.md", "`next_chunk`"), [])
+
+    def test_files_and_members_in_comments_exist(self):
+        def found(comment):
+            return [m for _, m in check_source.check_comment_references(
+                check_source.comments_only(f"int a;  // {comment}\n"), self.SMALL_TREE)]
+
+        for good in ("see log_reader.h", "engine/log/log_reader.cpp.", "log/x", "<linux/fs.h>",
+                     "Other::check_failed, std::vector::data", "LogWriter", "e.g. next_chunk",
+                     "*_reader.h"):
+            self.assertEqual(found(good), [], good)
+        for bad in ("log_writer.h", "engine/log_reader.h", "LogReader::next_chunk",
+                    "LogReader::check_failed"):
+            messages_of = found(f"as ({bad}) does")
+            self.assertEqual(len(messages_of), 1, messages_of)
+            self.assertIn(f"{bad}: ", messages_of[0])
+        self.assertEqual(len(found("one.h and two.h")), 2)
+
+    def test_references_are_checked_in_a_tree(self):
+        with tempfile.TemporaryDirectory() as name:
+            root = pathlib.Path(name)
+            (root / "engine" / "rules").mkdir(parents=True)
+            (root / "engine" / "a.cpp").write_text("int code_of;  // stale_name\n// See gone.h.\n")
+            (root / "engine" / "b.inc").write_text("ROW(row_name)\n")
+            (root / "engine" / "rules" / "a.md").write_text(
+                "`code_of` `row_name` `a.cpp`\n`stale_name` `c.cpp`\n")
+            (root / "README.md").write_text("`engine/a.cpp` `engine/c.cpp`\n")
+            self.assertEqual(check_source.check_tree(root)[1], [
+                "engine/a.cpp:2: gone.h: there is no such file in the tree",
+                "README.md:1: engine/c.cpp: there is no such file or folder in the tree",
+                "engine/rules/a.md:2: stale_name: no source has this name",
+                "engine/rules/a.md:2: c.cpp: there is no such file or folder in the tree"])
+
     TEXTS = "\n".join(f"### R{i} (name)" for i in range(1, check_source.LAST_RULE + 1))
 
     def rules(self, table, texts=None):
