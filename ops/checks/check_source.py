@@ -31,10 +31,10 @@ LONG_FUNCTIONS = {
 }
 # Limits for figures of the tree that may only improve. Tighten them when the tree improves.
 CHECKED_FOLDERS = ("engine", "shared")
-MIN_CHECKS_PER_100_LINES = 2.5
+MIN_CHECKS_PER_100_LINES = 2.8
 CORE_FOLDERS = ("engine", "shared", "soc", "coordinator")
 SMALL_FILE_LINES = 50
-MAX_PERCENT_OF_SMALL_FILES = 16.0
+MAX_PERCENT_OF_SMALL_FILES = 15.5
 CHECK_CALL = re.compile(r"(?<!define )\bD?CHECK\s*\(")
 ATOMIC_CALL = re.compile(
     r"(?:\.|->)\s*(load|store|exchange|fetch_add|fetch_sub|fetch_and|fetch_or|fetch_xor|"
