@@ -184,7 +184,7 @@ TEST(DataPath, RefusesAPlanWithAnOwnerThatItDoesNotHave) {
 
 TEST(DataPath, RefusesAPlanThatContradictsItself) {
   const auto refuses = [](auto&& change) {
-    GleanStage stage(seed(), {});
+    SnapshotJobStage stage(seed(), {});
     change(stage.plan);
     const std::vector<ReducerInbox*> none(stage.plan.reducers.size());
     const auto mapper = Mapper::create(stage.files, stage.plan, stage.plan.mappers[0], none);
