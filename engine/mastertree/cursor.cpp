@@ -321,6 +321,11 @@ Status MasterTreeCursor::end_without_record(Status status) {
   ref_ = RecordRef{};
   ref_is_complete_ = true;
   if (scan_ != nullptr) scan_->has_record = false;
+  // The route may be incomplete. A procedure that ignores the status gets it again.
+  if (is_abort(status)) {
+    ended_ = true;
+    end_ = status;
+  }
   return status;
 }
 

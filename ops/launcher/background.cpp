@@ -166,7 +166,9 @@ Result<void> start_background(const Config& config, LaunchOptions options) {
       }
       reap(pid);
       const size_t space = line.find(' ');
-      return make_error(static_cast<ExitCode>(std::atoi(line.c_str())), line.substr(space + 1));
+      const int code = std::atoi(line.c_str());
+      return make_error(code == 0 ? ExitCode::failed : static_cast<ExitCode>(code),
+                        line.substr(space + 1));
     }
   }
   return make_error(ExitCode::failed, "launcher (pid " + std::to_string(pid) + ") " +

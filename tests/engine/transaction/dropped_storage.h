@@ -48,7 +48,9 @@ inline std::string operations_on_dropped_storages(bool reused) {
   gone(tree.update_range(a, key, 0, key), "update_range");
   gone(tree.increment(a, key, 0, IncrementType::u64, &value), "increment");
   gone(tree.erase(a, key), "erase");
-  gone(MasterTreeCursor(tree, a, {}, true).next(), "cursor");
+  MasterTreeCursor cursor(tree, a, {}, true);
+  gone(cursor.next(), "cursor");
+  gone(cursor.next(), "cursor: a call after the error");
   const uint64_t index = 30;
   gone(array.get(a, index, &value), "array: get");
   gone(array.get_for_update(a, index, 0, 8, &value, ref), "array: get_for_update");
