@@ -162,7 +162,8 @@ TEST_F(InstallerTest, HotPagesAreSparedOrDroppedAsTheRequestSaysInAPassOfItsOwn)
   body["free_percent"] = 100;
   EXPECT_TRUE(ask(*installer, ControlOperation::snapshot_install, body));
   body["storages"][0]["root"] = SnapshotPointer::make(8, 0, 1).word();
-  EXPECT_FALSE(ask(*installer, "snapshot.install", body)) << "a page of a later snapshot";
+  EXPECT_FALSE(ask(*installer, ControlOperation::snapshot_install, body))
+      << "a page of a later snapshot";
 }
 
 TEST_F(InstallerTest, AnyPageIsSparedIfEnoughPagesAreFree) {

@@ -296,13 +296,13 @@ TEST_F(NodeSnapshotJobTest, TheServiceRunsOneAtATimeAndEndsItWhenTheNodeStops) {
   EXPECT_EQ(service.phase(), SnapshotJobPhase::idle);
   EXPECT_TRUE(ask(ControlOperation::glean_end, {{"run", 99}, {"keep", false}}))
       << "there is nothing to end";
-  EXPECT_FALSE(ask("glean.prepare", prepare)) << "a request that comes late";
+  EXPECT_FALSE(ask(ControlOperation::glean_prepare, prepare)) << "a request that comes late";
   Answer waiting;
   SnapshotPlan next = plan(false);
   next.snapshot = kSnapshot + 1;
   SnapshotPlan wrong = next;
   wrong.reducers.push_back(wrong.reducers.back());
-  EXPECT_FALSE(ask("glean.prepare", {{"plan", encode_plan(wrong)}}));
+  EXPECT_FALSE(ask(ControlOperation::glean_prepare, {{"plan", to_binary(encode_plan(wrong))}}));
   ASSERT_TRUE(ask(ControlOperation::glean_prepare, {{"plan", to_binary(encode_plan(next))}}));
   service.handle({ControlOperation::glean_wait, {{"run", next.snapshot}, {"timeout_ms", 60'000}}},
                  waiting.reply());
