@@ -321,8 +321,8 @@ Status MasterTreeCursor::end_without_record(Status status) {
   ref_ = RecordRef{};
   ref_is_complete_ = true;
   if (scan_ != nullptr) scan_->has_record = false;
-  // The route may be incomplete. A procedure that ignores the status gets it again.
-  if (is_abort(status)) {
+  // The route may be incomplete. A procedure that calls next() again gets the same status.
+  if (status != Status::end_of_scan) {
     ended_ = true;
     end_ = status;
   }
