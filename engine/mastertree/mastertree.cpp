@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 #include "engine/mastertree/descent.h"
 #include "engine/mastertree/prefetch.h"

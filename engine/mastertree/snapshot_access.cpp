@@ -1,7 +1,6 @@
 #include <array>
 #include <cstring>
 
-#include "engine/hooks/mutants.h"
 #include "engine/mastertree/mastertree.h"
 #include "engine/mastertree/snapshot_tree.h"
 #include "engine/mastertree/tree_access.h"

@@ -1,6 +1,5 @@
 // Cursor of transactions that read a snapshot (R18). All pages on its route belong to the snapshot.
 #include <algorithm>
-#include <cstring>
 
 #include "engine/hooks/mutants.h"
 #include "engine/mastertree/cursor.h"

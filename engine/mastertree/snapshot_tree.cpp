@@ -1,7 +1,6 @@
 #include "engine/mastertree/snapshot_tree.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "engine/mastertree/descent.h"
 #include "engine/mastertree/prefetch.h"

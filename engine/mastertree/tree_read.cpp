@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/hooks/mutants.h"
 #include "engine/transaction/optimistic_read.h"
 #include "shared/sync/racy_copy.h"
 

@@ -4,7 +4,6 @@
 
 #include "engine/format/sequential_page.h"
 #include "engine/hooks/mutants.h"
-#include "engine/hooks/sync_points.h"
 #include "engine/sequential/sequential.h"
 #include "engine/transaction/dual_pointer.h"
 #include "shared/base/check.h"

@@ -5,8 +5,6 @@
 
 #include "engine/format/array_page.h"
 #include "engine/format/tree_page.h"
-#include "engine/hooks/mutants.h"
-#include "engine/hooks/sync_points.h"
 #include "shared/base/check.h"
 
 namespace atolldb {
