@@ -76,8 +76,7 @@ Result<void> check_parents_but(uid_t also, const std::string& path, const std::s
         return unsafe(folder.string(), "other users may rename what is in it", key);
       }
     } else if (errno != ENOENT) {
-      return unsafe(folder.string(), std::string("cannot be examined: ") + std::strerror(errno),
-                    key);
+      return unsafe(folder.string(), "cannot be examined: " + error_text(errno), key);
     }
     if (folder == folder.parent_path()) return {};
   }
@@ -187,7 +186,7 @@ Result<void> check_peer(int socket, const std::string& what) {
   socklen_t length = sizeof peer;
   if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) {
     return make_error(ExitCode::failed, what + ": the user of the listening process is unknown: " +
-                                            std::strerror(errno) + ": run `atoll status`");
+                                            error_text(errno) + ": run `atoll status`");
   }
   CHECK(length == sizeof peer);
   return check_peer_user(peer.uid, what);
