@@ -512,7 +512,7 @@ void MasterTreeCursor::count_tombstone(Vid vid, uint64_t removable) {
   Frame& current = frame();
   // Queues the hint once per page, at the record that makes half of the page removable.
   if (++current.tombstones != (current.version.count() + 1) / 2) return;
-  push_dead_hint(txn_->worker(), current.page, prefix(), current.page->low);
+  push_tombstone_hint(txn_->worker(), current.page, prefix(), current.page->low);
 }
 
 Status MasterTreeCursor::get_cold(void* out, uint32_t capacity) {

@@ -65,8 +65,8 @@ bool compact(WorkerContext& worker, BorderPage* page) {
 
 }  // namespace
 
-void push_dead_hint(WorkerContext& worker, const TreePage* page, std::span<const std::byte> prefix,
-                    uint64_t slice) {
+void push_tombstone_hint(WorkerContext& worker, const TreePage* page,
+                         std::span<const std::byte> prefix, uint64_t slice) {
   if (worker.hints().contains(page->header.self)) return;
   DCHECK(page->is_border() && prefix.size() == size_t{page->header.layer} * 8);
   if (fault::lose_deep_hints && prefix.size() > 64) return;
@@ -82,8 +82,8 @@ void push_dead_hint(WorkerContext& worker, const TreePage* page, std::span<const
 void record_erased(WorkerContext& worker, const RecordHead* head, std::span<const std::byte> key) {
   const TreePage* page = tree_page(page_of(head));
   const size_t consumed = size_t{page->header.layer} * 8;
-  push_dead_hint(worker, page, key.first(std::min(consumed, key.size())),
-                 slice_of(key.subspan(std::min(consumed, key.size()))));
+  push_tombstone_hint(worker, page, key.first(std::min(consumed, key.size())),
+                      slice_of(key.subspan(std::min(consumed, key.size()))));
 }
 
 void maintain(WorkerContext& worker, const Hint& hint, std::span<const std::byte> prefix) {
@@ -102,7 +102,7 @@ void maintain(WorkerContext& worker, const Hint& hint, std::span<const std::byte
   const bool frees_page = tombstones.has_empty_layer && !fault::keep_empty_layers;
   if (count != 0 && tombstones.removable * 2 < count && !frees_page) {
     if ((tombstones.removable + tombstones.young) * 2 >= count) {
-      push_dead_hint(worker, view.page, prefix, hint.slice);
+      push_tombstone_hint(worker, view.page, prefix, hint.slice);
     }
     return;
   }
@@ -110,7 +110,7 @@ void maintain(WorkerContext& worker, const Hint& hint, std::span<const std::byte
     if (!compact(worker, view.page)) {
       // Another thread has locked the page or a record, or the pool is empty. Existing tombstones
       // create no further hint.
-      push_dead_hint(worker, view.page, prefix, hint.slice);
+      push_tombstone_hint(worker, view.page, prefix, hint.slice);
       return;
     }
     view = find_border(worker, storage, root, hint.slice);  // adopts
@@ -122,7 +122,7 @@ void maintain(WorkerContext& worker, const Hint& hint, std::span<const std::byte
     const TombstoneCount still = count_tombstones(worker, view.page, view.version);
     const bool has_more = (still.removable + still.young) * 2 >= left;
     if (has_more && !fault::forget_young_tombstones) {
-      push_dead_hint(worker, view.page, prefix, hint.slice);
+      push_tombstone_hint(worker, view.page, prefix, hint.slice);
     }
     return;
   }
@@ -134,8 +134,8 @@ void maintain(WorkerContext& worker, const Hint& hint, std::span<const std::byte
         above_root.page->high_is_end == 0) {
       return;
     }
-    push_dead_hint(worker, root.holder, prefix.first(prefix.size() - 8),
-                   slice_of(prefix.subspan(prefix.size() - 8)));
+    push_tombstone_hint(worker, root.holder, prefix.first(prefix.size() - 8),
+                        slice_of(prefix.subspan(prefix.size() - 8)));
   }
 }
 

@@ -52,8 +52,8 @@ Status restructure(WorkerContext& worker, Transaction* txn, BorderPage* page,
                    const RestructureRequest& request);
 
 /// Queues a hint that `page` has tombstones. `prefix`: the whole slices that lead to its layer.
-void push_dead_hint(WorkerContext& worker, const TreePage* page, std::span<const std::byte> prefix,
-                    uint64_t slice);
+void push_tombstone_hint(WorkerContext& worker, const TreePage* page,
+                         std::span<const std::byte> prefix, uint64_t slice);
 
 /// Queues a hint for a record that a commit has deleted. REQUIRES: the begin epoch still protects
 /// the record's page.

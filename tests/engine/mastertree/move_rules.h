@@ -234,7 +234,7 @@ inline std::string scan_foreign_revival_own_split() {
 
 /// R13: a look-up met a tombstone and answered "not found". Own inserts then split the page, and
 /// the split elides the tombstone. The new pages answer for the absence from then on.
-inline std::string own_split_leaves_out_what_was_read() {
+inline std::string own_split_elides_what_was_read() {
   Stage stage;
   Problem problem;
   Transaction& a = stage.a();

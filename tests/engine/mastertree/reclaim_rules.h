@@ -152,7 +152,7 @@ inline std::string removed_versions_cover_what_was_elided() {
   stage.work_off_hints();
   problem.expect(stage.compactions() == 1, "the page was not compacted");
   problem.expect(stage.removed_vid_at(5) >= erased,
-                 "a newest removed version below what a compaction left out");
+                 "a newest removed version below what a compaction elided");
   return problem.text();
 }
 

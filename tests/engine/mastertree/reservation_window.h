@@ -11,20 +11,20 @@ namespace atolldb::test {
 
 /// Worker a looks a key up or scans, and reserves it. Then b commits it, and a continues its
 /// insert.
-inline std::string foreign_commit_of_a_reserved_key(bool by_scan, bool of_a_dead_record) {
+inline std::string foreign_commit_of_a_reserved_key(bool by_scan, bool of_a_tombstone) {
   Stage stage;
   Problem problem;
   Transaction& a = stage.a();
   constexpr uint64_t kOnlyKeyInRange = 30;  // the only existing key in the scanned range
-  const uint64_t key = of_a_dead_record ? kOnlyKeyInRange : 33;
-  if (of_a_dead_record) {
+  const uint64_t key = of_a_tombstone ? kOnlyKeyInRange : 33;
+  if (of_a_tombstone) {
     stage.commit_alone([&](Transaction& b) { return stage.tree().erase(b, key); });
   }
   uint64_t found = 0;
   problem.expect(a.begin(), Status::ok, "begin");
   if (by_scan) {
     problem.expect(stage.tree().scan(a, 25, 39, true, found), Status::ok, "scan");
-    problem.expect(found == (of_a_dead_record ? 0u : 1u), "the scan found another number");
+    problem.expect(found == (of_a_tombstone ? 0u : 1u), "the scan found another number");
   } else {
     problem.expect(stage.tree().get(a, key, found), Status::not_found, "look-up");
   }

@@ -135,7 +135,7 @@ inline std::string phantom_write_skew() {
 
 /// R12: a scan passes a tombstone, then a foreign insert revives it. No slot is added, but the page
 /// word changes.
-inline std::string scan_then_dead_record_returns(bool forward) {
+inline std::string scan_then_tombstone_is_revived(bool forward) {
   Stage stage;
   Problem problem;
   Transaction& a = stage.a();
@@ -191,7 +191,7 @@ inline std::string scan_between_erase_and_blind_write() {
   return problem.text();
 }
 
-inline std::string look_up_then_dead_record_returns() {
+inline std::string look_up_then_tombstone_is_revived() {
   Stage stage;
   Problem problem;
   Transaction& a = stage.a();

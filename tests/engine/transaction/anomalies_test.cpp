@@ -42,9 +42,9 @@ TEST(Anomalies, TwoInsertsIntoARangeThatBothFoundEmptyAbort) {
 }
 
 TEST(Anomalies, ATombstoneThatIsRevivedAbortsItsReaders) {
-  EXPECT_EQ(scan_then_dead_record_returns(true), "");
-  EXPECT_EQ(scan_then_dead_record_returns(false), "");
-  EXPECT_EQ(look_up_then_dead_record_returns(), "");
+  EXPECT_EQ(scan_then_tombstone_is_revived(true), "");
+  EXPECT_EQ(scan_then_tombstone_is_revived(false), "");
+  EXPECT_EQ(look_up_then_tombstone_is_revived(), "");
 }
 
 TEST(Anomalies, AnInsertAmidAScanAbortsTheScan) {

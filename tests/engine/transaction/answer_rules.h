@@ -146,7 +146,7 @@ inline std::string scan_of_an_own_write_that_was_elided(bool user_abort) {
   const uint64_t key = ElidedOwnWrite::kKey;
   problem.expect(stage.tree().scan(stage.writer(), key - 10, key + 1, true, count), Status::ok,
                  "scan");
-  problem.expect(count == 0, "the record was not left out");
+  problem.expect(count == 0, "the record was not elided");
   const Status status =
       user_abort ? stage.writer().commit_user_abort() : finish(stage.writer(), Status::ok);
   problem.expect(status, user_abort ? Status::read_conflict : Status::write_conflict,
@@ -176,7 +176,7 @@ inline std::string own_split_keeps_what_is_written() {
 
 /// R13: a transaction looks up a tombstone's key, then inserts it. The revival is no foreign
 /// change.
-inline std::string look_up_of_a_dead_key_then_insert() {
+inline std::string look_up_of_an_erased_key_then_insert() {
   Stage stage;
   Problem problem;
   Transaction& a = stage.a();

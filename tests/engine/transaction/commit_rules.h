@@ -276,7 +276,7 @@ inline std::string read_only_transactions_write_nothing() {
 }
 
 /// R15, R19: the answer depends on the erase of a record that a scan only passed.
-inline std::string an_answer_depends_on_the_dead_it_passed() {
+inline std::string an_answer_depends_on_skipped_tombstones() {
   Stage stage;
   Problem problem;
   Transaction& a = stage.a();

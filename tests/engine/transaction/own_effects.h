@@ -75,7 +75,7 @@ inline std::string cursors_see_own_writes(bool forward) {
 
 /// R13 for a tombstone: reviving it changes its VID and the page word. This transaction depends on
 /// both.
-inline std::string dead_then_own_insert_commits() {
+inline std::string tombstone_then_own_insert_commits() {
   Stage stage;
   Problem problem;
   const Table& tree = stage.tree();

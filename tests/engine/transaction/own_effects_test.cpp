@@ -19,7 +19,7 @@ TEST(OwnEffects, LookUpThenInsertDoesNotAbortItself) {
 }
 
 TEST(OwnEffects, FindingARecordDeadThenInsertingItDoesNotAbortItself) {
-  EXPECT_EQ(dead_then_own_insert_commits(), "");
+  EXPECT_EQ(tombstone_then_own_insert_commits(), "");
 }
 
 TEST(OwnEffects, LookUpThenInsertSurvivesItsOwnSplits) {
