@@ -65,8 +65,7 @@ uint64_t log_volume(FileSystem& file_system, const std::vector<PlannedStream>& s
                                 place.name.incarnation == stream.incarnation &&
                                 place.name.logger == stream.logger;
       if (!is_of_stream) continue;
-      const auto file = file_system.open_for_reading(
-          path_in(node_directory(place.directory, place.node), to_string(place.name)));
+      const auto file = file_system.open_for_reading(path_of(place));
       if (file) written += written_blocks(**file);
     }
     blocks += written - std::min(written, skipped_blocks(file_system, stream));
@@ -81,8 +80,7 @@ uint64_t log_file_bytes(FileSystem& file_system, const Config& config) {
   if (!places) return 0;
   uint64_t bytes = 0;
   for (const LogFilePlace& place : *places) {
-    const auto file = file_system.open_for_reading(
-        path_in(node_directory(place.directory, place.node), to_string(place.name)));
+    const auto file = file_system.open_for_reading(path_of(place));
     const auto size = file ? (*file)->size() : Result<uint64_t>(0);
     bytes += size.value_or(0);
   }

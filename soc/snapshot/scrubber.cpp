@@ -61,8 +61,7 @@ uint64_t log_bytes(const ScrubberSettings& settings) {
   uint64_t bytes = 0;
   for (const auto& [key, files] : *streams) {
     for (size_t i = 0; i + 1 < files.size(); ++i) {
-      const auto file = settings.file_system->open_for_reading(
-          path_in(node_directory(files[i].directory, files[i].node), to_string(files[i].name)));
+      const auto file = settings.file_system->open_for_reading(path_of(files[i]));
       const auto size = file ? (*file)->size() : Result<uint64_t>(0);
       bytes += size.value_or(0);
     }
