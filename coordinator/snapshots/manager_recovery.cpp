@@ -217,8 +217,8 @@ Result<void> SnapshotManager::set_storage_roots(const SnapshotMetadata& snapshot
     // Relaxed: the release of the state `running` publishes both words.
     storage.root.snapshot_word.store(stored.root.is_null() ? 0 : stored.root.word(),
                                      std::memory_order_relaxed);
-    // R43 (removed-version floor): all versions that the snapshot elides, erased keys included, are
-    // of its epoch or older.
+    // R43 (newest removed version): all versions that the snapshot elides, erased keys included,
+    // are of its epoch or older.
     storage.root_max_removed_vid.store(Vid::make(snapshot.epoch, 0).word(),
                                        std::memory_order_relaxed);
   }
