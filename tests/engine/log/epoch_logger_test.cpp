@@ -151,7 +151,7 @@ TEST(EpochLogger, WorkersAndLoggersRunSideBySide) {
   const uint64_t first_seed = seed();
   constexpr uint32_t kNodes = 2;
   constexpr uint32_t kWorkers = 2;
-  constexpr int kTransactions = 3000;
+  constexpr size_t kCommits = 2500;  // of each worker, with at least one record
   LoggedCluster cluster(kNodes, kWorkers, logged_options(uint64_t{128} << 10));
   StorageControl& tree = cluster.cluster().create("tree", StorageType::mastertree, 0);
   StorageControl& list = cluster.cluster().create("list", StorageType::sequential, 0);
@@ -168,9 +168,11 @@ TEST(EpochLogger, WorkersAndLoggersRunSideBySide) {
     }
   });
   cluster.cluster().run_threads([&](uint32_t index, TestWorker&) {
-    for (int i = 0; i < kTransactions; ++i) {
-      // Conflicts and full buffers are normal outcomes. They leave nothing in the log.
-      [[maybe_unused]] const Status status = loads[index]->attempt([] {});
+    // Conflicts, full buffers and a full pool are normal outcomes. They leave nothing in the log. A
+    // thread that is not scheduled holds an old epoch, and others then find the pool full for a
+    // while. So the test counts commits, not attempts.
+    while (loads[index]->ledger().size() < kCommits) {
+      if (loads[index]->attempt([] {}) != Status::ok) std::this_thread::yield();
     }
   });
   done.store(true, std::memory_order_release);
@@ -179,7 +181,6 @@ TEST(EpochLogger, WorkersAndLoggersRunSideBySide) {
   cluster.close(cluster.epoch() - 1);
   Ledger all;
   for (const auto& load : loads) all.insert(load->ledger().begin(), load->ledger().end());
-  EXPECT_GT(all.size(), uint64_t{kTransactions});
   expect_exactly(cluster, all);
 }
 
