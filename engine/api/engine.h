@@ -14,13 +14,13 @@
 //   the byte order of payloads; increments use the machine's byte order.
 // * Every call takes the transaction and returns a Status (shared/base/status.h). Values below
 //   `user_abort` are results, for instance not_found or out_of_range: the transaction continues.
-//   From `user_abort` on (`is_abort`) the attempt has ended: the procedure returns the status
-//   unchanged, and the node retries if that can help (`is_retryable`).
+//   All other values are abort statuses (`is_abort`) and end the attempt. The procedure returns an
+//   abort status unchanged, and the node retries if that can help (`is_retryable`).
 // * A transaction sees its own writes. Other transactions see them after the commit.
 // * A transaction that reads a snapshot (shared/base/isolation.h) uses the same calls. If it may
 //   only read, its writes return read_only_transaction.
-// * A RecordRef names a record that was found, until the end of the transaction. Calls that take it
-//   save the second look-up.
+// * A RecordRef names a record that was found, until the end of the transaction. A call with a
+//   RecordRef needs no second look-up.
 // * Procedures never call begin, commit or rollback. A job runs transactions with `run`.
 // * Thread: the worker's. No call may be made from another thread.
 #pragma once
@@ -37,7 +37,7 @@
 
 namespace atolldb {
 
-// The limits in the table above.
+// The table above states these limits.
 static_assert(Array::kMaxPayloadBytes == 2000);
 static_assert(MasterTree::kMaxKeyBytes == 1024 && MasterTree::kMaxPayloadBytes == 2048);
 static_assert(Sequential::kMaxPayloadBytes == 2048);

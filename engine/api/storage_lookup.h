@@ -8,9 +8,9 @@
 
 namespace atolldb {
 
-/// Returns the ready storage of this name and type, or null if there is none. Reads shared memory
-/// only. The search is linear: call it once at the start of a job or procedure library, not per
-/// transaction.
+/// Returns the ready storage of this name and type (`none`: any type), or null if there is none.
+/// Reads shared memory only. The search is linear: call it once at the start of a job or procedure
+/// library, not per transaction.
 inline StorageControl* find_storage(ControlSegment& control, std::string_view name,
                                     StorageType type = StorageType::none) {
   for (StorageControl& storage : control.storages) {

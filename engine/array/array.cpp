@@ -16,8 +16,9 @@ namespace atolldb {
 
 namespace {
 
-/// Installs an empty page in `pointer`, whose word was read as `seen` (null). R1: by CAS from
-/// exactly that word. R5: never over a pointer that the transaction depends on.
+/// Installs an empty page over the null word `seen` of `pointer`, by compare-and-swap from exactly
+/// that word (R1). Returns pointer_installed if the transaction depends on the null word (R5), or
+/// volatile_pool_exhausted.
 Status add_page(Transaction& txn, DualPointer& pointer, VolatilePointer seen, PageType type,
                 uint8_t level, uint32_t storage_id) {
   DCHECK((level == 0) == (type == PageType::array_leaf));
@@ -31,7 +32,7 @@ Status add_page(Transaction& txn, DualPointer& pointer, VolatilePointer seen, Pa
   page->level = level;
   page->storage_id = storage_id;
   page->last_modifier.store(static_cast<uint16_t>(worker.node()), std::memory_order_relaxed);
-  // If the installation fails, the caller uses the page that another worker has installed.
+  // If the installation fails, another thread has changed the word. The caller loads it again.
   uint64_t word = seen.word();
   if (!install_page(pointer.volatile_word, word, page->self)) worker.pages().give_back(page);
   return Status::ok;
@@ -59,8 +60,9 @@ Array::Array(StorageControl& storage)
       records_per_leaf_(0),
       levels_(0),
       leaf_reciprocal_(0) {
-  // A caller that looks a storage up outside a transaction has no begin epoch that delays its drop.
-  // So the slot may belong to another storage by now (R34); then the handle is unusable.
+  // The caller may have looked the storage up outside a transaction. Then no begin epoch delays a
+  // drop of the storage, and its slot may belong to another storage by now (R34). The handle is
+  // made unusable in that case.
   const bool is_array = storage.type == StorageType::array && storage.id == storage_.id();
   if (!is_array || record_count_ > kMaxRecords || payload_bytes_ > kMaxPayloadBytes) {
     storage_ = StorageHandle(no_storage());
@@ -71,7 +73,8 @@ Array::Array(StorageControl& storage)
   record_bytes_ = shape.record_bytes;
   records_per_leaf_ = shape.records_per_leaf;
   levels_ = shape.levels;
-  // leaf_of is exact if index * (rounding error, at most records_per_leaf_) < 2^64.
+  // leaf_of is exact if the product of index and rounding error is less than 2^64. The rounding
+  // error of the reciprocal is at most records_per_leaf_.
   static_assert(kMaxRecords <= uint64_t{1} << 40);
   CHECK(records_per_leaf_ >= 2 && records_per_leaf_ < 1u << 24);
   leaf_reciprocal_ = ~uint64_t{0} / records_per_leaf_ + 1;
@@ -178,8 +181,8 @@ Status Array::find_by_descent(Transaction& txn, uint64_t index, bool create, Rec
   }
 }
 
-/// R14: returns true if this transaction plans to write the record and its page was dropped since
-/// then. A read would miss that write.
+/// Returns true if this transaction plans to write a record that has no volatile page now. The page
+/// was dropped after the write was planned, so a read would miss the write (R14).
 bool Array::has_lost_write(Transaction& txn, uint64_t index) const {
   if (txn.plans_no_write() || fault::cold_hides_own_writes) return false;
   RecordRef ref;
@@ -188,8 +191,8 @@ bool Array::has_lost_write(Transaction& txn, uint64_t index) const {
   return txn.find_write(ref) != nullptr;
 }
 
-/// Descends from the root to the leaf, or to the end of the volatile pages. `is_frozen`: there was
-/// a frozen null word on the path; nothing was registered, and the caller must retry.
+/// Descends from the root to the leaf, or to the end of the volatile pages. Sets `is_frozen` if
+/// there is a frozen null word on the path. Nothing is registered then, and the caller must retry.
 Status Array::descend_once(Transaction& txn, uint64_t index, const Children& child, uint32_t slot,
                            bool create, RecordRef& ref, bool& is_frozen) const {
   DualPointer* pointer = &storage_.control().root;
@@ -225,15 +228,15 @@ Status Array::descend_once(Transaction& txn, uint64_t index, const Children& chi
   }
 }
 
-/// Descends from the page at `pointer`, at this level, to the leaf. `pointer` becomes null if there
-/// is no leaf.
+/// Descends from the snapshot page `pointer`, which has level `level`, to the leaf. Sets `pointer`
+/// to the leaf, or to null if there is no leaf.
 Status Array::descend_in_snapshot(WorkerContext& worker, uint32_t level, const Children& child,
                                   SnapshotPointer& pointer) {
   DCHECK(!pointer.is_null());
   const PageHeader* page = nullptr;
   Status status = worker.snapshot_page(pointer, page);
   for (; level != 0 && status == Status::ok; --level) {
-    // Only the cache writes into the page.
+    // Only the cache writes into the page: it stores a hint in the link.
     auto* interior = reinterpret_cast<ArrayInterior*>(const_cast<PageHeader*>(page));
     DualPointer& link = interior->children[child[level]];
     pointer = SnapshotPointer(link.snapshot_word.load(std::memory_order_relaxed));
@@ -243,8 +246,9 @@ Status Array::descend_in_snapshot(WorkerContext& worker, uint32_t level, const C
   return status;
 }
 
-/// Descends from the page at `pointer`, at this level, to the leaf, which `ref` then names. If
-/// there is no leaf, the record was never written.
+/// Descends from the snapshot page `pointer`, which has level `level`, to the leaf. Stores the
+/// place of the record in `ref`. Leaves `ref.place` unchanged if there is no leaf: the record was
+/// never written.
 Status Array::find_cold(Transaction& txn, SnapshotPointer pointer, uint32_t level,
                         const Children& child, uint32_t slot, RecordRef& ref) const {
   if (level != 0) {
@@ -266,7 +270,7 @@ Status Array::find_in_snapshot(Transaction& txn, uint64_t index, RecordRef& ref)
   if (index >= record_count_) return Status::out_of_range;
   ref = RecordRef{};
   ref.payload_bytes = static_cast<uint16_t>(payload_bytes_);
-  // Needed to find own writes.
+  // A look-up of own writes compares these two fields.
   ref.storage_id = storage_.id();
   ref.identity = identity_of(storage_.id(), index);
   const SnapshotPointer root = txn.snapshot()->root_of(storage_.id());
@@ -290,7 +294,8 @@ Status Array::write_whole(Transaction& txn, uint64_t index, const Whole& record)
   return txn.write_update(ref, key_of(index), 0, std::span(record).first(payload_bytes_));
 }
 
-/// Returns not_found if this transaction, which reads a snapshot, has not written the record.
+/// Reads the record from the pending write of this transaction, which reads a snapshot. Returns
+/// not_found if the transaction has not written the record.
 Status Array::get_own(Transaction& txn, const RecordRef& ref, uint32_t offset, uint32_t count,
                       void* out) {
   const WriteEntry* own = txn.own_write(ref);
@@ -323,7 +328,7 @@ Status Array::get_cold(Transaction& txn, const RecordRef& ref, uint32_t offset, 
   const PageHeader* page = nullptr;
   const Status status = txn.worker().snapshot_page(ref.snapshot(), page);
   if (status == Status::ok) {
-    // The page is immutable, and the pointer set covers the read.
+    // The page is immutable. In a serializable transaction the pointer set covers the read.
     const auto* payload = reinterpret_cast<const std::byte*>(page) + ref.payload_at;
     if (seen != nullptr) *seen = reinterpret_cast<const RecordHead*>(payload)[-1].load_acquire();
     copy_bytes(out, payload + offset, count);
@@ -354,8 +359,8 @@ Status Array::get_for_update(Transaction& txn, uint64_t index, uint32_t offset, 
 }
 
 /// Calls `use(i, leaf, slot)` for each index. `leaf`: the word that leads to the record's leaf, or
-/// null if the fast path does not find it. `slot`: the slot in that leaf. Stops at a status other
-/// than ok. The cache misses of a batch overlap.
+/// null if the fast path does not find it. `slot`: the record's slot in that leaf. Stops at a
+/// status other than ok, and returns it. The cache misses of a batch overlap.
 template <typename Use>
 inline Status Array::for_each_place(WorkerContext& worker, std::span<const uint64_t> indexes,
                                     Use&& use) const {
@@ -463,7 +468,7 @@ Status Array::update(Transaction& txn, uint64_t index, uint32_t offset, uint32_t
 Status Array::update(Transaction& txn, const RecordRef& ref, uint64_t index, uint32_t offset,
                      uint32_t count, const void* bytes) const {
   if (offset + uint64_t{count} > ref.payload_bytes) return Status::out_of_range;
-  // The ref was found for reading only and there is no page yet, or the transaction reads a
+  // The ref names no volatile record: it was found for reading only, or the transaction reads a
   // snapshot.
   if (ref.record == nullptr) {
     return txn.snapshot() == nullptr ? Status::invalid_argument

@@ -1,6 +1,6 @@
-// Array storage: dense integer keys 0 .. record_count-1 and fixed-size records, which always exist
-// (zero-filled until written). Its pages form a radix of dual pointers, and there are no phantoms
-// by construction. Records without a volatile page are read from the snapshot page.
+// Array storage: integer keys 0 .. record_count-1 and records of fixed size. Every record always
+// exists and is zero-filled until it is written, so there are no phantoms. The pages form a radix
+// tree of dual pointers. A record without a volatile page is read from its snapshot page.
 #pragma once
 
 #include <array>
@@ -30,16 +30,17 @@ class Array {
   uint64_t record_count() const { return record_count_; }
   uint32_t payload_bytes() const { return payload_bytes_; }
 
-  /// Reads bytes [offset, offset+count) of record `index`. Returns out_of_range past the last
-  /// record or its payload.
+  /// Reads bytes [offset, offset+count) of record `index`. Returns out_of_range for an index past
+  /// the last record, or for bytes past its payload.
   Status get(Transaction& txn, uint64_t index, uint32_t offset, uint32_t count, void* out) const;
   Status get(Transaction& txn, uint64_t index, void* out) const {
     return get(txn, index, 0, payload_bytes_, out);
   }
   /// Reads a whole record. `seen` gets its version, or 0 if it was never written.
   Status get(Transaction& txn, uint64_t index, void* out, Vid& seen) const;
-  /// Reads a record that the transaction will write (R5), and returns its place for `update`. A
-  /// transaction that reads a snapshot gets no place here; it finds the place when it writes.
+  /// Reads a record that the transaction will write (R5), and sets `ref` to its place, for
+  /// `update`. If the transaction reads a snapshot, `ref` names no volatile record: `update` looks
+  /// it up then.
   Status get_for_update(Transaction& txn, uint64_t index, uint32_t offset, uint32_t count,
                         void* out, RecordRef& ref) const;
   /// Reads whole records `indexes[i]` to `out + i * payload_bytes()`, with overlapping cache
@@ -65,8 +66,8 @@ class Array {
   void prefetch(Transaction& txn, std::span<const uint64_t> indexes) const;
   /// Prefetches bytes of a record that was found.
   static void prefetch(const RecordRef& ref, uint32_t offset, uint32_t count);
-  /// Reads a record that was found; zeroes if it was never written. Returns out_of_range for bytes
-  /// past the payload, and for the ref of an index past the end.
+  /// Reads a record that was found. A record that was never written reads as zeros. Returns
+  /// out_of_range for bytes past the payload, and for the ref of an index past the end.
   Status get(Transaction& txn, const RecordRef& ref, uint32_t offset, uint32_t count,
              void* out) const {
     if (offset + uint64_t{count} > ref.payload_bytes) return Status::out_of_range;
@@ -77,16 +78,19 @@ class Array {
     return get_cold(txn, ref, offset, count, out);
   }
 
-  /// Overwrites bytes without reading, so it does not conflict with transactions that only write.
-  /// Returns out_of_range past the last record or its payload.
+  /// Overwrites bytes of a record without reading it. So two serializable transactions that only
+  /// write the record do not conflict. Returns out_of_range for an index past the last record, or
+  /// for bytes past its payload.
   Status update(Transaction& txn, uint64_t index, uint32_t offset, uint32_t count,
                 const void* bytes) const;
-  /// `ref`: of record `index`, from get_for_update or find_many_for_update. Returns
-  /// invalid_argument for a ref from find_many whose page is missing.
+  /// Does the same as `update` by index. `ref`: the place of record `index`, from get_for_update or
+  /// find_many_for_update. Returns invalid_argument if a serializable transaction passes a ref from
+  /// find_many whose page is missing.
   Status update(Transaction& txn, const RecordRef& ref, uint64_t index, uint32_t offset,
                 uint32_t count, const void* bytes) const;
-  /// Adds `*delta`, increment_bytes(type) bytes, at the commit, without reading now. Errors: as
-  /// update.
+  /// Adds `*delta`, which has increment_bytes(type) bytes, at the commit. A serializable
+  /// transaction does not read the record before. Errors: as for `update`; invalid_argument if
+  /// there is no such type.
   Status increment(Transaction& txn, uint64_t index, uint32_t offset, IncrementType type,
                    const void* delta) const;
 
@@ -100,8 +104,9 @@ class Array {
   using Children = std::array<uint64_t, kMaxLevels>;  // number of the child on the path, by level
   using Whole = std::array<std::byte, kMaxPayloadBytes>;  // a whole record
 
-  /// Finds record `index`. With `create`, installs missing pages. Without it, registers a null
-  /// pointer (R4) and leaves `ref.record` null: the record is in `ref.snapshot`, or all zeroes.
+  /// Finds record `index`. Installs missing pages if `create` is true, or if the transaction
+  /// installs on read (R5). Otherwise registers the null pointer (R4) and leaves `ref.record` null.
+  /// The record is then in the page `ref.snapshot()`, or all zeros if that is null.
   Status find(Transaction& txn, uint64_t index, bool create, RecordRef& ref) const;
   /// Slow path of `find`, for a path with null words or with more than three levels.
   Status find_by_descent(Transaction& txn, uint64_t index, bool create, RecordRef& ref) const;
@@ -126,9 +131,9 @@ class Array {
   Status find_many(Transaction& txn, std::span<const uint64_t> indexes, std::span<RecordRef> refs,
                    bool create) const;
 
-  /// The place of a record: its slot in a leaf, and the pointer to that leaf. `leaf` is null if the
-  /// fast path does not find it: a page on the path is missing, or there are more than three
-  /// levels.
+  /// The place of a record: the pointer to its leaf, and its slot in that leaf. `leaf` is null if
+  /// the index is past the last record, if a page on the path is missing, or if there are more than
+  /// three levels.
   struct Place {
     const DualPointer* leaf;
     uint32_t slot;

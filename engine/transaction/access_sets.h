@@ -19,9 +19,9 @@ struct ReadEntry {
   Vid seen;
 };
 
-/// A planned write. It lives in the node's `local` segment, where another process could finish a
-/// dead worker's commit; so it has universal names and offsets only. After sorting, entry i uses
-/// lock block i + 1 (R22).
+/// A planned write. It lies in the node's `local` segment, so that another process could finish a
+/// dead worker's commit. Therefore it holds universal names and offsets only. After sorting, entry
+/// i uses lock block i + 1 (R22).
 struct WriteEntry {
   UniversalName record;
   uint32_t log_offset;  // position of the LogRecord in the worker's log buffer
@@ -31,12 +31,13 @@ struct WriteEntry {
 };
 static_assert(sizeof(WriteEntry) == 16);
 
-/// Universal order (R22).
+/// Returns whether `left` comes before `right` in universal order (R22).
 inline bool by_record(const WriteEntry& left, const WriteEntry& right) {
   return left.record < right.record;
 }
 
-/// Array records have only a RecordHead; Master-tree records have a header after it.
+/// Payload offset of array records, which have only a RecordHead. Master-tree records have a longer
+/// header, so their payload begins later.
 inline constexpr uint16_t kArrayPayloadAt = sizeof(RecordHead);
 inline bool is_array_write(const WriteEntry& entry) { return entry.payload_at == kArrayPayloadAt; }
 

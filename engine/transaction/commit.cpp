@@ -42,7 +42,8 @@ Status Transaction::commit_user_abort() {
 
 Status CommitProtocol::verify_user_abort() {
   Status status = txn_.broken_;
-  // Snapshot reads find own writes by key, so their volatile records do not matter.
+  // A transaction that reads a snapshot finds its own writes by key, wherever their volatile
+  // records are. So it cannot have missed one.
   if (status == Status::ok && txn_.snapshot_ == nullptr) status = txn_.verify_planned_writes();
   forget_writes();
   // Discards the own appends. The verification then needs no exception for own lists.
@@ -118,8 +119,9 @@ void CommitProtocol::record_erasures() {
 
 // -- Epoch ----------------------------------------------------------------------------------------
 
-/// Store, then load, both seq_cst (R21): a logger that closes the loaded epoch sees the store. The
-/// stored value was loaded earlier, so it is a lower bound of the commit epoch.
+/// The store comes before the load, and both are seq_cst (R21). So a logger that closes the loaded
+/// epoch sees the store. The stored value was loaded earlier, so it is a lower bound of the commit
+/// epoch.
 void CommitProtocol::enter_epoch(uint64_t lower_bound) {
   WorkerSlot& slot = worker_.slot();
   DCHECK(slot.in_commit_epoch.load(std::memory_order_relaxed) == 0);
@@ -193,7 +195,8 @@ Status CommitProtocol::lock_in_order(uint32_t& locked, uint32_t& remote, bool& m
   uint64_t max_locked = 0;
   for (uint32_t i = 0; i < count; ++i) {
     const WriteEntry& entry = txn_.writes_[i];
-    // R22. Also R14: with two entries for one record this worker would wait for itself.
+    // Locks are taken in universal order (R22). The check also finds two entries for one record
+    // (R14), with which this worker would wait for itself.
     CHECK(is_in_order(i));
     const RecordHead* record = txn_.write_heads_[i];
     const Status status = lock_write(i);
@@ -217,8 +220,9 @@ Status CommitProtocol::lock_in_order(uint32_t& locked, uint32_t& remote, bool& m
 }
 
 /// R18: returns true if no locked record was written after the snapshot. A reserved record (ordinal
-/// 0) was not written, but its key may have had another record, which was elided. Then the page's
-/// newest removed version is newer than the snapshot (R43). Array records always exist.
+/// 0) was not written. But its key may have had another record, which was deleted after the
+/// snapshot and elided. The page's newest removed version is then newer than the snapshot (R43).
+/// Array records are never elided.
 bool CommitProtocol::are_as_of_snapshot() const {
   for (uint32_t i = 0; i < txn_.writes_size_; ++i) {
     const RecordHead* record = txn_.write_heads_[i];
@@ -241,9 +245,9 @@ bool CommitProtocol::write_still_fits(const WriteEntry& entry, const RecordHead&
   const LogRecord& log = txn_.log_of(entry);
   const auto& tree_record = reinterpret_cast<const TreeRecord&>(record);
   if (log.type == LogType::insert) {
-    // The record may have been elided and created again, smaller, since the write was planned. Or
-    // it was alive then: scans now rely on the page word for its absence, so the insert must be
-    // announced there first (R12).
+    // Since the write was planned, the record may have been elided and created again with less
+    // room. Or another transaction has deleted a record that was alive then. Scans rely on the page
+    // word for the absence of a stable tombstone, so an insert must change that word first (R12).
     return log.payload_bytes <= tree_record.capacity && !vid.is_stable_tombstone();
   }
   if (log.type != LogType::update) return true;
@@ -276,8 +280,8 @@ void CommitProtocol::unlock(uint32_t count) {
 // -- Verification ---------------------------------------------------------------------------------
 
 Status CommitProtocol::verify() {
-  // All reads came from a snapshot. The records that writes have reserved were checked under their
-  // locks.
+  // All reads came from a snapshot, so there is nothing to verify. The records that writes have
+  // reserved were checked under their locks.
   if (txn_.snapshot_ != nullptr) return Status::ok;
   max_seen_ = std::max(max_seen_, txn_.observed_);
   Status status = verify_reads();
@@ -351,14 +355,14 @@ Status CommitProtocol::verify_read(const ReadEntry& read) {
 bool CommitProtocol::follow(RecordHead*& record) {
   uint16_t payload_at = 0;
   const RecordHead* before = record;
-  // If the place is the same, the mover has not published the new one yet. It may have lost its
-  // processor, and this worker holds locks: do not wait (R23).
+  // If the place is the same, the mover has not published the new one yet. It may have been
+  // descheduled. This worker holds locks, so it does not wait (R23).
   return ops_of(record).track_moved(worker_, record, payload_at) && record != before;
 }
 
 bool CommitProtocol::in_write_set(const RecordHead* record) const {
   // If the tail of the queue names this worker, it holds the lock and no other worker waits for it.
-  // With a waiter, the tail names the waiter, and the search decides.
+  // If another worker waits, the tail names that worker, and the search decides.
   const uint64_t tail = record->lock.tail.load(std::memory_order_relaxed);
   if (tail != 0 && is_ours(tail)) return true;
   WriteEntry wanted{};
@@ -389,7 +393,8 @@ void CommitProtocol::apply() {
 void CommitProtocol::apply_record(const WriteEntry& entry, LogRecord& log, RecordHead& record) {
   DCHECK(log.type == LogType::erase || log.type == LogType::update || log.type == LogType::insert);
   const uint64_t before = record.vid.load(std::memory_order_relaxed);
-  // R15, and R7: the worker that moves a record locks it first.
+  // VIDs grow (R15). The record has not moved, because a worker that moves a record locks it first
+  // (R7).
   DCHECK(Vid(before).version() < vid_.version());
   DCHECK(!Vid(before).is_relocated() && !Vid(before).is_being_written());
   log.vid = vid_.word();

@@ -23,8 +23,8 @@ class CommitProtocol {
   Status commit_writes();
   /// Verifies only. Sets the epoch that the reply to the client depends on (R19).
   ATOLL_STEP Status commit_read_only();
-  /// Verifies the reads of a transaction that discards its writes (R20). Removes the writes from
-  /// its sets.
+  /// Verifies the reads of a transaction that discards its writes (R20). Removes its planned writes
+  /// and appends.
   ATOLL_STEP Status verify_user_abort();
 
  protected:
@@ -64,14 +64,14 @@ class CommitProtocol {
   ATOLL_STEP void enter_epoch(uint64_t lower_bound);
   /// Clears the in-commit epoch: the logger that closes the epoch no longer waits for this worker.
   ATOLL_STEP void leave_epoch();
-  /// Ends the epoch and releases all locks.
+  /// Clears the in-commit epoch, then releases all locks.
   ATOLL_STEP void leave_epoch_and_unlock();
   /// Ends a commit that wrote nothing: cancels its appends, leaves the epoch and releases the
   /// locks.
   ATOLL_STEP void leave_commit();
   ATOLL_STEP bool is_last_epoch() const { return commit_epoch_ >= kMaxEpoch; }
-  /// R16. Also returns deadline_exceeded if the commit epoch is the last possible one, and
-  /// cluster_failed.
+  /// Waits until the commit epoch is over (R16). Returns cluster_failed, or deadline_exceeded at
+  /// the deadline and if the commit epoch is the last possible one.
   Status wait_for_next_epoch();
 
   // -- Verification -------------------------------------------------------------------------------
@@ -86,7 +86,8 @@ class CommitProtocol {
   ATOLL_STEP Probe probe(const RecordHead& record) const;
   bool is_as_read(const ReadEntry& read) const;
   ATOLL_STEP Status verify_read(const ReadEntry& read);
-  /// Moves on to the place where a relocated record is now. Returns false if there is none yet.
+  /// Sets `record` to the current place of a relocated record. Returns false if there is no other
+  /// place, or none that is published yet.
   ATOLL_STEP bool follow(RecordHead*& record);
   ATOLL_STEP bool in_write_set(const RecordHead* record) const;
   /// Discards the planned writes, which are not locked.
@@ -114,7 +115,7 @@ class CommitProtocol {
     return worker_.view().control->storage(storage_id);
   }
 
-  /// True if this worker is the last in the lock's queue. REQUIRES: `tail` is not 0.
+  /// Returns true if this worker is the last in the lock's queue. REQUIRES: `tail` is not 0.
   bool is_ours(uint64_t tail) const { return (tail >> 16) == worker_.id(); }
   /// Entry i of the sorted write set locks with block i + 1 (R22, R25).
   ATOLL_STEP uint32_t block_of(uint32_t i) const { return i + 1; }

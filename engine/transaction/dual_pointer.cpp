@@ -11,7 +11,7 @@ namespace atolldb {
 
 namespace {
 
-/// Copies a page of the cache, except the hints in its null volatile words, which other readers
+/// Copies a page of the cache, except its null volatile words: they hold hints, which other readers
 /// write.
 void copy_page(PageHeader* to, const PageHeader* from) {
   const DualPointer* links = nullptr;
@@ -58,7 +58,7 @@ Status copy_up(Transaction& txn, DualPointer& pointer, const DualPointer::View& 
   page->is_snapshot = 0;
   page->check = 0;
   page->last_modifier.store(static_cast<uint16_t>(worker.node()), std::memory_order_relaxed);
-  // If the installation fails, the worker uses the page that another worker has installed.
+  // If the installation fails, another thread has changed the word. The caller loads it again.
   uint64_t word = view.page.word();
   if (!install_page(pointer.volatile_word, word, self)) worker.pages().give_back(page);
   return Status::ok;

@@ -11,9 +11,9 @@
 
 namespace atolldb {
 
-/// Loads both words of a dual pointer. If the volatile word is null, it is the same before and
-/// after the load of the snapshot word (R2). So no worker installed a page in between that an
-/// installer then dropped onto a later snapshot.
+/// Loads both words of a dual pointer. If the volatile word is null, loads it again after the
+/// snapshot word, and starts over if it has changed (R2). So no page was installed and dropped onto
+/// a later snapshot between the loads.
 inline DualPointer::View load_both(const DualPointer& pointer) {
   DualPointer::View view{pointer.load_acquire(), {}};
   while (view.page.is_null()) {
@@ -28,16 +28,16 @@ inline DualPointer::View load_both(const DualPointer& pointer) {
   return view;
 }
 
-/// R3: returns true if the word is a null word whose holder is being replaced. Such a word decides
-/// nothing: the caller retries.
+/// Returns true if the word is a null word that is frozen: the page that holds it is being replaced
+/// or dropped (R3). Such a word decides no read, so the caller retries.
 inline bool is_frozen_null(VolatilePointer word) {
   return word.is_null() && word.is_frozen() && !fault::register_frozen_null;
 }
 
 /// Installs the page with the word `page` over the null word that was read as `seen`, by
 /// compare-and-swap from exactly that word (R1). Release: the page is complete before another
-/// thread can find it. Returns false if another worker has installed one; `seen` is then its word,
-/// and the caller gives its own page back.
+/// thread can find it. Returns false if the word has changed. `seen` is then the new word, and the
+/// caller gives its own page back.
 inline bool install_page(std::atomic<uint64_t>& word, uint64_t& seen, uint64_t page) {
   DCHECK(VolatilePointer(seen).is_null() && !VolatilePointer(seen).is_frozen());
   DCHECK(!VolatilePointer(page).is_null());
@@ -48,10 +48,10 @@ inline bool install_page(std::atomic<uint64_t>& word, uint64_t& seen, uint64_t p
 }
 
 /// Copies the page `view.snapshot` into the pool of the worker's own node and installs the copy in
-/// `pointer`, which the caller has read as `view`. Returns ok if there is a volatile page now, also
-/// if another worker installed it: the caller reads the pointer again. Returns pointer_installed if
-/// the transaction depends on the absence of a volatile page: the attempt must end (R5).
-/// REQUIRES: the caller holds no lock. May read from the device.
+/// `pointer`, which the caller has read as `view`. Returns ok also if another thread has changed
+/// the word: the caller reads the pointer again in any case. Returns pointer_installed if the
+/// transaction depends on the absence of a volatile page: the attempt must end (R5). REQUIRES: the
+/// caller holds no lock. May read from the device.
 Status copy_up(Transaction& txn, DualPointer& pointer, const DualPointer::View& view);
 
 }  // namespace atolldb

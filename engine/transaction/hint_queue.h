@@ -1,5 +1,6 @@
-// Queue of hints: maintenance that a transaction has found, to be done between transactions. Hints
-// name pages with tombstones (R45) and runs of empty pages (R46). A hint may be lost.
+// Queue of hints. A hint is maintenance work that a transaction has found, and that the worker does
+// between transactions. Hints name pages with tombstones (R45) and runs of empty pages (R46). A
+// hint may be lost.
 #pragma once
 
 #include <array>
@@ -14,7 +15,8 @@
 namespace atolldb {
 
 /// Names a border page by the slices that lead to it, not by address, because the page may be
-/// replaced meanwhile. Its prefix, the whole slices that lead to its layer, is stored beside it.
+/// replaced meanwhile. Beside the hint the queue stores its prefix: the whole slices that lead to
+/// the page's layer.
 struct Hint {
   uint64_t not_before;  // epoch; tombstones can be removed only when they are old enough
   uint64_t page;        // VolatilePointer word, to detect duplicate hints
@@ -35,7 +37,8 @@ class HintQueue {
       : prefixes_(
             std::make_unique_for_overwrite<std::byte[]>(size_t{kCapacity} * kMaxPrefixBytes)) {}
 
-  /// A commit calls this for each record that it has deleted. Compares all places without a branch.
+  /// Returns true if a hint for this page is queued. Compares all places without a branch, because
+  /// a commit calls this for each record that it has deleted.
   bool contains(uint64_t page) const {
     uint64_t found = 0;
     for (const uint64_t one : pages_) found |= static_cast<uint64_t>(one == page);
@@ -54,7 +57,7 @@ class HintQueue {
   }
   bool empty() const { return size_ == 0; }
   bool is_due(uint64_t epoch) const { return size_ != 0 && hints_[first_].not_before <= epoch; }
-  /// Removes the first hint. `prefix` gets the hint's prefix, copied to `storage`.
+  /// Removes and returns the first hint. `prefix` gets the hint's prefix, copied to `storage`.
   Hint pop(std::span<std::byte, kMaxPrefixBytes> storage, std::span<const std::byte>& prefix) {
     DCHECK(size_ != 0 && first_ < kCapacity);
     const Hint hint = hints_[first_];

@@ -30,9 +30,10 @@ Status read_stable(const WorkerContext& worker, const RecordHead& record, Vid& s
   }
 }
 
-/// Waits until the word of `page` is marked as moved, after a record of the page was found marked
-/// (R7 stores the VIDs first). A caller that searches again then does not meet the same page. The
-/// mover may have been descheduled. Returns cluster_failed if the cluster has failed (R24).
+/// Waits until the word of `page` is marked as moved. REQUIRES: a record of the page is marked as
+/// moved; the mover marks the page word after the records (R7). A caller that searches after this
+/// wait does not find the same page. The mover may have been descheduled. Returns ok, or
+/// cluster_failed if the cluster has failed (R24).
 Status await_move(const WorkerContext& worker, const PageHeader* page);
 
 }  // namespace atolldb

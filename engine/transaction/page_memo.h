@@ -15,10 +15,10 @@ namespace atolldb {
 /// Border pages that this worker has found recently. A hit saves the descent for neighbouring keys
 /// (the lines of an order, both ends of a queue). An entry is valid as long as the begin epoch is
 /// unchanged, because no page found under that epoch can be recycled. The caller still checks the
-/// page version, and the range if it was not known.
+/// page version. It also checks the page's range if the entry has no known range.
 class PageMemo {
  public:
-  /// Slices [low, last] are known to be in the page, without a load from the page.
+  /// Slices [low, last], which the page is known to hold. All slices: the page's range is unknown.
   struct Range {
     uint64_t low = 0;
     uint64_t last = ~uint64_t{0};
@@ -57,8 +57,8 @@ class PageMemo {
     DCHECK(range.low <= range.last && range.contains(slice));
     Set& set = sets_[index(root, slice)];
     DCHECK(set.older < kWays);
-    // An entry that held the slice before is outdated, so it is replaced; otherwise the older one
-    // is.
+    // An entry that held the slice before is outdated, so it is replaced. Otherwise the older entry
+    // is replaced.
     uint32_t way = set.older;
     for (uint32_t i = 0; i < kWays; ++i) {
       if (set.ways[i].root == root && set.ways[i].range.contains(slice)) way = i;

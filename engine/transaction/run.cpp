@@ -49,8 +49,8 @@ bool PageWait::wait(WorkerContext& worker, uint64_t deadline_epoch) {
   bool has_counted = false;
   while (!is_hopeless(worker, deadline_epoch)) {
     if (!std::exchange(has_counted, true)) worker.metrics().page_stalls.add();
-    // Frees the pages cached in this worker, which others can use. Its retired pages may be what is
-    // missing.
+    // Recycles the worker's retired pages, which may be all that is missing. Then gives the pages
+    // that this worker caches back to the pool, for other workers.
     worker.pages().recycle();
     worker.pages().flush();
     if (worker.pages().free_in_pool() >= kPagesToGoOn) return true;
@@ -67,8 +67,8 @@ bool SnapshotWait::wait(WorkerContext& worker, uint64_t deadline_epoch) {
   // Relaxed: the coordinator polls the word.
   const uint32_t own = control.snapshot_requests.fetch_add(1, std::memory_order_relaxed) + 1;
   for (;;) {
-    // Acquire pairs with the coordinator's release: a successful attempt stores the id of the
-    // snapshot before.
+    // Acquire pairs with the coordinator's release. Before that release a successful attempt stores
+    // the id of the snapshot.
     const uint32_t answered = control.snapshot_answered.load(std::memory_order_acquire);
     if (worker.published()->newest() != 0) return true;
     // The counters may wrap around. Attempts that began before this request answer with a smaller

@@ -27,11 +27,12 @@ class Backoff {
 /// holds nothing while it waits until a snapshot job has freed pages (R23).
 class PageWait {
  public:
-  /// Limit for all waits of one transaction; after that it gets the error.
+  /// Limit for all waits of one transaction. After that it ends with volatile_pool_exhausted.
   static constexpr std::chrono::seconds kPatience{20};
 
   /// Returns true if there are free pages, so another attempt may succeed. Returns false if no
-  /// snapshot job frees pages, or if `deadline_epoch` or the patience has passed. REQUIRES: no
+  /// snapshot job frees pages, if two snapshots since the start of the wait were unproductive, if
+  /// the cluster has failed, or if `deadline_epoch` or the patience has passed. REQUIRES: no
   /// transaction is active.
   bool wait(WorkerContext& worker, uint64_t deadline_epoch);
 
@@ -42,23 +43,24 @@ class PageWait {
   uint32_t unproductive_snapshots_ = 0;
 };
 
-/// The wait of a transaction that asks for the newest snapshot when there is none. It requests one
-/// and holds nothing while it waits (R62, R23).
+/// The wait of a transaction that asks for the newest snapshot when there is none. The wait
+/// requests a snapshot. The transaction holds nothing meanwhile (R62, R23).
 class SnapshotWait {
  public:
   /// Returns true if there is a snapshot now. Returns false if this cluster takes none, if an
-  /// attempt since the request has failed, or if `deadline_epoch` has passed. REQUIRES: no
-  /// transaction is active.
+  /// attempt since the request has failed, if the cluster has failed, or if `deadline_epoch` has
+  /// passed. REQUIRES: no transaction is active.
   bool wait(WorkerContext& worker, uint64_t deadline_epoch);
 };
 
-/// Executes hints (compaction, merging), a bounded number. `run` calls it between transactions.
+/// Executes a bounded number of hints (compaction, merging). `run` calls it between transactions.
 void run_hints(Transaction& transaction);
 
-/// Runs `body(transaction)` and commits if it returns ok. If the body returns user_abort,
-/// procedure_failed or a result such as not_found, it rolls back and returns that status. The body
-/// must return abort statuses of engine calls unchanged. Retries until `deadline_epoch`. Waits for
-/// pages that snapshots free, and for the first snapshot. Returns ok only after the commit.
+/// Runs `body(transaction)` and commits if the body returns ok. Returns ok only after the commit.
+/// If the body returns user_abort, procedure_failed or a result such as not_found, verifies the
+/// reads (R20), rolls back and returns that status. The body must return abort statuses of engine
+/// calls unchanged. Retries until `deadline_epoch`. Waits for pages that snapshots free, and for
+/// the first snapshot.
 template <typename Body>
 Status run(Transaction& transaction, Backoff& backoff, uint64_t deadline_epoch, Body&& body,
            TransactionMode mode = {}) {

@@ -64,8 +64,8 @@ void rank_sort(WriteEntry* writes, uint32_t count) {
     _mm256_store_si256(reinterpret_cast<__m256i*>(ranks + i), low_ranks);
     _mm256_store_si256(reinterpret_cast<__m256i*>(ranks + i + kLanes), high_ranks);
   }
-  // All names differ (R14). Equal names would share a rank and leave another entry twice in the
-  // set; lock_in_order checks that the names ascend.
+  // All names differ (R14). Two equal names would share a rank, and one position would keep its old
+  // entry. lock_in_order checks that the names ascend.
   for (uint32_t i = 0; i < count; ++i) _mm_storeu_si128(entries + ranks[i], unsorted[i]);
 }
 

@@ -20,14 +20,14 @@ class StorageHandle {
 
   /// Every operation that looks for records calls this first. Returns the status of
   /// Transaction::check, or storage_not_found once the storage is being dropped (R34). A drop waits
-  /// for all transactions that may have called this before it. So pages and slot stay unchanged
-  /// until the end of a transaction that got ok.
+  /// for all transactions that may have got ok. So the pages and the slot of the storage stay
+  /// unchanged until such a transaction ends.
   Status check(const Transaction& txn) const {
     const Status status = txn.check();
     return status == Status::ok ? check_storage() : status;
   }
   /// Does the same as `check`, with Transaction::check_volatile, for an operation that continues in
-  /// volatile pages. If it returns another status, the caller tests whether the transaction reads a
+  /// volatile pages. If it does not return ok, the caller tests whether the transaction reads a
   /// snapshot.
   Status check_volatile(const Transaction& txn) const {
     const Status status = txn.check_volatile();

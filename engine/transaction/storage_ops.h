@@ -28,8 +28,8 @@ struct StorageOps {
 extern const StorageOps kArrayOps;       // engine/array/array.cpp
 extern const StorageOps kMastertreeOps;  // engine/mastertree/track.cpp
 
-/// The table of the storage whose page holds the record. Write sets and read sets have records of
-/// arrays and Master-trees only: appends are prepared and applied by the functions below.
+/// Returns the table of the storage whose page holds the record. Write sets and read sets have
+/// records of arrays and Master-trees only. The functions below prepare and apply appends.
 inline const StorageOps& ops_of(const RecordHead* record) {
   return page_of(record)->type == PageType::mastertree_border ? kMastertreeOps : kArrayOps;
 }
@@ -49,7 +49,8 @@ void apply_append(WorkerContext& worker, StorageControl& storage, const LogRecor
 /// Publishes the appends: the version word becomes the next even value. Idempotent.
 void end_append(WorkerContext& worker, StorageControl& storage);
 
-/// Restores the version word if nothing was appended. Idempotent.
+/// Restores the even version word from before begin_append. REQUIRES: nothing was appended.
+/// Idempotent.
 void cancel_append(WorkerContext& worker, StorageControl& storage);
 
 /// Returns the version word of this worker's list. REQUIRES: the list exists.

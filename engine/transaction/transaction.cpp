@@ -30,7 +30,7 @@ Transaction::Transaction(WorkerContext& worker, const TransactionLimits& limits,
 
 Status Transaction::begin(uint64_t deadline_epoch, TransactionMode mode) {
   if (is_active() || mode.isolation >= Isolation::count_) return Status::invalid_argument;
-  // Writes on an older snapshot would always fail at the commit.
+  // Only a read-only transaction may name a snapshot.
   if (mode.snapshot != 0 && mode.isolation != Isolation::snapshot_read_only) {
     return Status::invalid_argument;
   }
@@ -150,8 +150,8 @@ Status Transaction::read_in_place(const RecordRef& ref, uint32_t offset, uint32_
 
 Status Transaction::register_pointer(const DualPointer* pointer, uint64_t word) {
   DCHECK(VolatilePointer(word).is_null() && !VolatilePointer(word).is_frozen());
-  // Large parts of an array, or a whole cold tree, may lie below one null word. So the latest
-  // entries are compared. A duplicate entry is harmless.
+  // Many reads may depend on one null word, for example that of a cold tree. So the latest entries
+  // are searched for it. A duplicate entry is harmless.
   constexpr uint32_t kLatest = 16;
   for (uint32_t i = pointers_.size(); i > 0 && pointers_.size() - i < kLatest; --i) {
     const PointerEntry& entry = pointers_[i - 1];

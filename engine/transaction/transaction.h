@@ -74,8 +74,8 @@ inline uint64_t identity_of(uint32_t storage_id, std::span<const std::byte> key)
   for (; at < key.size(); ++at) {
     hash = (hash ^ static_cast<uint64_t>(key[at]) ^ (hash >> 29)) * kMultiplier;
   }
-  // Most keys are big-endian, so their last byte is in a word's top bits. It must affect all other
-  // bits.
+  // Most keys are big-endian, so their last byte is in the top bits of a word. It must affect all
+  // bits of the hash.
   hash = (hash ^ (hash >> 32)) * kMultiplier;
   return hash ^ (hash >> 29);
 }
@@ -105,8 +105,8 @@ class Transaction {
   /// a user abort only if this returns ok (R20).
   Status commit_user_abort();
   /// Ends the attempt. Does nothing if the transaction is not active. The metrics count `reason`.
-  /// An attempt fails if it must install a page and has relied on the absence of that page. The
-  /// next attempt then installs missing pages already when it reads (R5).
+  /// If the attempt had to install a page and had relied on the absence of that page, the next
+  /// attempt installs missing pages already when it reads (R5).
   void rollback(Status reason);
 
   bool is_active() const { return state_ != State::idle; }
@@ -141,11 +141,11 @@ class Transaction {
   Status check_snapshot(bool writes);
 
   /// Reads bytes [offset, offset+count) of the payload into `out` consistently. Applies own pending
-  /// writes to them (R14) and adds the record to the read set. `seen` gets the VID. If it is
-  /// `is_relocated`, nothing was read or registered, and the caller must look up the record's new
-  /// place. If the record is deleted, and this transaction has not inserted it, it is registered
-  /// (R12) and the status is not_found. The status is not_found, too, if this transaction has
-  /// erased the record. `key`: as for find_write.
+  /// writes to them (R14). Sets `seen` to the VID and adds the record to the read set, also if the
+  /// record is deleted (R12). If `seen.is_relocated()`, nothing was read or registered, and the
+  /// caller must look up the record's new place. Returns not_found if the record is deleted and
+  /// this transaction has not inserted it, or if this transaction has erased it. `key`: as for
+  /// find_write.
   Status read(const RecordRef& ref, uint32_t offset, uint32_t count, void* out, Vid& seen,
               std::span<const std::byte> key = {});
   /// Does the same as `read`, for a record of an array, which always exists and never moves.
@@ -164,9 +164,9 @@ class Transaction {
     }
     return read_in_place(ref, offset, count, out, seen);
   }
-  /// As read_existing; `seen` gets the VID.
+  /// Does the same as read_existing, and sets `seen` to the VID.
   Status read_in_place(const RecordRef& ref, uint32_t offset, uint32_t count, void* out, Vid& seen);
-  /// Adds a record to the read set whose VID decided a read, without a copy of its payload.
+  /// Adds a record to the read set because its VID decided a read. Does not copy its payload.
   Status register_read(RecordHead* record, Vid seen) {
     DCHECK(is_active() && record != nullptr);
     DCHECK(!seen.is_being_written() && !seen.is_relocated());
@@ -183,23 +183,24 @@ class Transaction {
   Status register_word(const std::atomic<uint64_t>& word, uint64_t seen);
   /// R5: returns true if `pointer` is in the own pointer set.
   bool depends_on(const DualPointer* pointer);
-  /// R5: true if the previous attempt would have installed a page over a pointer that it depended
-  /// on. Then this attempt installs pages already when it only reads.
+  /// R5: returns true if the previous attempt would have installed a page over a pointer that it
+  /// depended on. Then this attempt installs missing pages already when it only reads.
   bool installs_on_read() const { return installs_on_read_; }
   /// R13: a system transaction of this worker changed `page` from `before` to `after`. Returns
   /// phantom if an entry for the page has another word than `before`.
   Status page_changed(PageHeader* page, PageVersion before, PageVersion after);
   /// R13: a system transaction of this worker changed the VID of a tombstone.
   void record_changed(const RecordHead* record, Vid before, Vid after);
-  /// Observes a VID that needs no read-set entry (of a stable tombstone or an append), because a
-  /// page or list word covers it. The transaction's own VID and its reply to the client still
-  /// depend on the observed commit (R15, R19).
+  /// Observes the VID of a stable tombstone or of an append. It needs no read-set entry, because a
+  /// page or list word covers it. But the transaction's own VID and its reply to the client depend
+  /// on the observed commit (R15, R19).
   void observe(Vid seen) {
     if (!fault::forget_skipped_tombstones && seen.version() > observed_) observed_ = seen.version();
   }
-  /// R13, for a page that this worker has split or replaced. Replaces entries for it by entries for
-  /// its successors. Own reads of elided tombstones become such entries, too. Returns phantom if an
-  /// entry has another word than `before` or another VID, or transaction_too_large.
+  /// R13: this worker has split or replaced `page`. Replaces the page-version entries of `page` by
+  /// entries for its successors. Replaces read entries of `elided` tombstones in the same way.
+  /// Returns phantom if an entry does not have the word `before`, or not the VID given in `elided`.
+  /// Returns transaction_too_large if the set is full.
   Status page_replaced(PageHeader* page, PageVersion before,
                        std::span<const PageVersionEntry> successors,
                        std::span<const ReadEntry> elided);
@@ -211,7 +212,7 @@ class Transaction {
     const auto bit = static_cast<uint32_t>(ref.identity >> 56);
     return ((filter_[bit >> 6] >> (bit & 63)) & 1) != 0 ? find_write_slow(ref, key) : nullptr;
   }
-  /// Does the same for a record of a Master-tree that may have no place.
+  /// Does the same for a key of a Master-tree. Its record need not be in a volatile page.
   WriteEntry* find_write(uint32_t storage_id, std::span<const std::byte> key) {
     if (plans_no_write()) return nullptr;  // saves the hash computation
     RecordRef ref;
@@ -226,14 +227,15 @@ class Transaction {
   WriteEntry* own_write(uint32_t storage_id, std::span<const std::byte> key) {
     return fault::hide_own_writes ? nullptr : find_write(storage_id, key);
   }
-  /// Returns true if this transaction plans to write a key of which a look-up has found no volatile
-  /// record (R14). The record was dropped with its page, or removed by a compaction.
+  /// Returns true if this transaction plans to write the key. The caller has found no volatile
+  /// record of the key. So the record was dropped with its page, or removed by a compaction, and a
+  /// read would miss the write (R14).
   bool has_lost_write(uint32_t storage_id, std::span<const std::byte> key) {
     return find_write(storage_id, key) != nullptr && !fault::cold_hides_own_writes;
   }
-  /// All planned writes, in no order.
+  /// All planned writes, in the order in which they were planned. The commit sorts them.
   std::span<const WriteEntry> planned_writes() const { return {writes_, writes_size_}; }
-  /// True if no record has a pending write.
+  /// Returns true if no record has a pending write.
   bool plans_no_write() const { return writes_size_ == 0; }
   /// Records that a write was planned over a live record that was not read. Only the commit can
   /// notice that such a record is deleted.
@@ -249,9 +251,9 @@ class Transaction {
   }
 
   /// Applies the pending write to bytes [offset, offset+count), which the caller has read when the
-  /// record's VID was `seen`. If the write is an increment, completes it first, which reads the
-  /// record (R14, R33). Returns write_conflict if the record was erased since the write was
-  /// planned, and read_conflict if it has changed.
+  /// record's VID was `seen`. If the write is an increment, first calls materialize_increment,
+  /// which reads the record (R14, R33). Returns write_conflict if the record was erased since the
+  /// write was planned, and read_conflict if it has changed.
   Status overlay(const RecordRef& ref, WriteEntry& entry, Vid seen, uint32_t offset, uint32_t count,
                  void* out);
 
@@ -263,21 +265,21 @@ class Transaction {
   Status materialize_increment(RecordRef ref, WriteEntry& entry, const Vid* expected = nullptr);
 
   /// Plans a write, and merges it into the pending write of the same record, if there is one (R14).
-  /// `insert`: the record, reserved or deleted before, exists with this payload afterwards.
+  /// `write_insert`: the record exists with this payload afterwards, whatever its state is now.
   Status write_insert(const RecordRef& ref, std::span<const std::byte> key,
                       std::span<const std::byte> payload);
   Status write_update(const RecordRef& ref, std::span<const std::byte> key, uint32_t offset,
                       std::span<const std::byte> bytes);
   Status write_erase(const RecordRef& ref, std::span<const std::byte> key);
-  /// Computed under the lock (R33). It has no read-set entry, so increments do not conflict with
-  /// each other.
+  /// Plans an increment. The commit computes the sum under the record lock (R33). An increment has
+  /// no read-set entry, so increments do not conflict with each other.
   Status write_increment(const RecordRef& ref, std::span<const std::byte> key, uint32_t offset,
                          IncrementType type, const void* delta);
   /// Plans an append to a sequential storage. The commit applies it after verification.
   Status write_append(StorageControl* storage, std::span<const std::byte> payload);
 
-  /// Returns the next pending append to this storage from number `index` on, and moves `index` past
-  /// it.
+  /// Finds the next pending append to this storage from number `index` on. Sets `payload`, and
+  /// moves `index` past the append. Returns false if there is none.
   bool own_append(uint32_t storage_id, uint32_t& index, std::span<const std::byte>& payload);
 
   /// Limit per transaction, because each append may need a page, and pages are taken before the
@@ -288,8 +290,8 @@ class Transaction {
   /// erases count.
   bool is_visible(const RecordRef& ref, std::span<const std::byte> key, Vid seen);
 
-  /// Number of records that this transaction has reserved. A cursor re-opens its page if it has
-  /// changed.
+  /// Number of times that this transaction has reserved records. A cursor searches its place again
+  /// if the number has changed.
   uint64_t reservations() const { return reservations_; }
   void count_reservation() {
     DCHECK(is_active());
@@ -325,11 +327,12 @@ class Transaction {
   Status read_where_it_is(RecordRef ref, std::span<const std::byte> key, uint32_t offset,
                           uint32_t count, void* out);
   Status await_log_room(uint64_t deadline_epoch);
-  /// Allocates a log record as a filler, until it carries a planned write. Returns null if there is
-  /// no room; then `no_log_room` returns the status.
+  /// Allocates a log record. It stays a filler until it carries a planned write. Returns null if
+  /// there is no room; then `no_log_room` returns the status.
   LogRecord* allocate_log(uint32_t storage_id, std::span<const std::byte> key,
                           uint32_t payload_bytes);
-  /// transaction_too_large, or log_buffer_full if the record fits once the logger has caught up.
+  /// Returns transaction_too_large, or log_buffer_full if the record fits once the logger has
+  /// caught up.
   Status no_log_room() {
     return fail(log_.is_too_large() ? Status::transaction_too_large : Status::log_buffer_full);
   }

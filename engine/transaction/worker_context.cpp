@@ -92,16 +92,16 @@ const SnapshotView* WorkerContext::empty_snapshot() const {
 }
 
 void WorkerContext::set_reference_bit(PageHeader* page) {
-  // At random distances (xorshift), because repetitive work would otherwise always mark the same
-  // pages.
+  // Sets bits at random distances (xorshift), because repetitive work would otherwise always choose
+  // the same pages.
   DCHECK(use_random_ != 0);
   use_random_ ^= use_random_ << 13;
   use_random_ ^= use_random_ >> 17;
   use_random_ ^= use_random_ << 5;
   uses_until_reference_bit_ = 1 + use_random_ % (2 * kUsesPerReferenceBit - 1);
-  // The cache line may be on another node, and a look-up in an array needs nothing else of it. So
-  // it is read only once in kUsesPerReferenceBit uses, and written once between two snapshots.
-  // Relaxed: a hint.
+  // The page header may be on another node, and a look-up in an array needs nothing else of its
+  // cache line. So the bit is read only once in kUsesPerReferenceBit uses, and written once between
+  // two snapshots. Relaxed: a hint.
   if (page->reference_bit.load(std::memory_order_relaxed) == 0) {
     page->reference_bit.store(1, std::memory_order_relaxed);
   }
@@ -116,7 +116,7 @@ void WorkerContext::leave() {
   forget_pages();
 }
 
-/// The begin epoch that protects the pages in the memos ends (R9).
+/// Clears the memos, because the begin epoch that protects their pages ends (R9).
 void WorkerContext::forget_pages() {
   if (!fault::keep_memo) memo_.clear();
   tombstone_runs_.clear();

@@ -74,7 +74,7 @@ class WorkerContext {
     const SnapshotView* view = published_->use(*slot_, id);
     return view == nullptr && id == 0 ? empty_snapshot() : view;
   }
-  /// Null: transactions of this thread never read snapshots.
+  /// Returns null if transactions of this thread never read snapshots.
   const PublishedSnapshots* published() const { return published_; }
   void end_snapshot() { PublishedSnapshots::release(*slot_); }
   /// Loads a snapshot page. It is valid until the next call; see SnapshotReader::get. REQUIRES:
@@ -151,8 +151,8 @@ class WorkerContext {
   }
   /// Counts a use of a volatile page of records. On average one use in kUsesPerReferenceBit of this
   /// worker, at random, sets the page's reference bit (`reference_bit`,
-  /// soc/installer/drop_policy.h). So pages that are used often are marked almost surely, pages of
-  /// a single scan rarely.
+  /// soc/installer/drop_policy.h). So the bit of a page that is used often is almost surely set,
+  /// and that of a page of a single scan rarely.
   void count_use(PageHeader* page) {
     DCHECK(page->level == 0 && uses_until_reference_bit_ != 0);
     if (--uses_until_reference_bit_ == 0) [[unlikely]]
@@ -175,7 +175,7 @@ class WorkerContext {
   void forget_pages();
   const SnapshotView* empty_snapshot() const;
   void set_reference_bit(PageHeader* page);
-  /// Cluster states from this one on end every wait (R24).
+  /// Returns the first of the cluster states that end every wait (R24).
   static uint32_t failed_from() {
     return fault::waits_ignore_failure ? ~uint32_t{0} : kClusterFailedFrom;
   }

@@ -1,4 +1,5 @@
-// Write index: maps a record's identity to its write-set entry, for R14 without a search.
+// Write index: maps a record's identity to its write-set entry, so that R14 (own writes are
+// visible) needs no search.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +15,7 @@ namespace atolldb {
 /// times. The part in use grows with the number of entries, so a small transaction uses few cache
 /// lines. Allocates nothing after construction.
 ///
-/// `kStampBits`: fewer in tests.
+/// `kStampBits`: tests use fewer bits.
 template <uint32_t kStampBits = 40>
 class BasicWriteIndex {
  public:

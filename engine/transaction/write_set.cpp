@@ -75,8 +75,8 @@ Status Transaction::verify_planned_writes() {
     auto* record = reinterpret_cast<RecordHead*>(worker_->view().resolve(entry.record));
     uint16_t payload_at = 0;
     if (record->load_acquire().is_relocated()) {
-      // Its page was dropped, or the record was elided: reads and scans since then have missed the
-      // own write (R14).
+      // If the record cannot be followed, its page was dropped or it was elided. Reads and scans
+      // since then have missed the own write (R14).
       const bool is_found = ops_of(record).track_moved(*worker_, record, payload_at);
       const bool is_lost = !is_found || record->load_acquire().is_relocated();
       if (is_lost && !fault::forget_lost_writes) return Status::read_conflict;
@@ -110,7 +110,7 @@ bool Transaction::follow(RecordRef& ref, uint32_t payload_end) {
   if (worker_->cluster_failed()) return false;
   const RecordHead* before = ref.record;
   if (!ops_of(ref.record).track_moved(*worker_, ref.record, ref.payload_at)) return false;
-  // The mover has not published the new place yet.
+  // If the place is the same, the mover has not published the new one yet.
   if (ref.record == before && await_move(*worker_, page_of(before)) != Status::ok) return false;
   return reinterpret_cast<const TreeRecord*>(ref.record)->capacity >= payload_end;
 }
@@ -220,8 +220,8 @@ Status Transaction::merge_update(const RecordRef& ref, std::span<const std::byte
     return Status::ok;
   }
   if (old.type == LogType::insert) return Status::out_of_range;
-  // The union of both ranges. Bytes between them are read from the record, so the commit verifies
-  // them.
+  // The new log record has the union of both ranges. Bytes between them are read from the record,
+  // so the commit verifies them.
   LogRecord* log = allocate_log(ref.storage_id, key, high - low);
   if (log == nullptr) return no_log_room();
   log->payload_offset = static_cast<uint16_t>(low);
@@ -310,7 +310,7 @@ Status Transaction::materialize_increment(RecordRef ref, WriteEntry& entry, cons
     if (!follow(ref, end)) return Status::write_conflict;
   }
   if (seen.is_deleted()) return Status::not_found;
-  // The increment returned ok because the record was long enough (R33).
+  // The increment was planned because the record was long enough (R33).
   if (!is_long_enough) return Status::write_conflict;
   if (expected != nullptr && seen != *expected) return Status::read_conflict;
   add_increment(static_cast<IncrementType>(entry.increment), value, log.payload(), log.payload());
