@@ -1,5 +1,5 @@
-// Layout of array pages: 64-byte header, then records (leaf) or dual pointers (interior). Geometry
-// of the radix tree that they form.
+// Layout of array pages: 64-byte header, then records (leaf) or dual pointers (interior). This
+// header also has the geometry of the radix tree that the pages form.
 #pragma once
 
 #include <algorithm>

@@ -183,7 +183,7 @@ class ByteReader {
   bool is_at_end() const { return is_good_ && bytes_.empty(); }
 
  private:
-  /// No element is empty, so a wrong count ends when the bytes end.
+  /// Every element has at least one byte, so the loop for a wrong count ends when the bytes end.
   template <typename Element, typename Describe>
   void append(std::vector<Element>& all, uint32_t count, Describe describe) {
     CHECK(all.empty());

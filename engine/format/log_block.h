@@ -81,11 +81,12 @@ struct LogFileHeader {
 };
 static_assert(sizeof(LogFileHeader) == 32);
 
-// The checksum of a block: CRC32C of the payload, then of the header after the checksum field.
-// The payload comes first so that two threads can share the work. The worker that finishes a block
+// The checksum of a block: CRC32C of the payload, then of the header after the checksum field. The
+// payload comes first so that two threads can share the work. The worker that finishes a block
 // *seals* it: it stores the checksum of the payload, which its caches still hold. The logger, on
-// another core, stamps the header and continues the checksum with the header alone. It reads only
-// the payload of the one block that it copies, because that block's worker has not sealed it yet.
+// another core, fills in its header fields and continues the checksum over the header alone. The
+// logger reads a payload only in the one block that it copies, because that block's worker has not
+// sealed it yet.
 
 /// The header part of the checksum begins at this offset.
 inline constexpr uint32_t kChecksumEnd = offsetof(LogBlockHeader, incarnation);

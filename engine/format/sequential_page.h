@@ -33,9 +33,9 @@ struct SequentialListHead {
   std::atomic<uint64_t> version;  // odd: an append is in progress
   std::atomic<uint64_t> first;    // VolatilePointer word of the oldest data page
   uint64_t last;                  // word of the newest data page; private to the worker
-  /// At least the number of the page that `first` leads to. A scan that loads `first` (acquire) and
-  /// then this word notices a gap in the list, but accepts that the oldest pages were dropped.
-  /// Writer: the installer, before it stores `first`.
+  /// At least the number of the page that `first` leads to. A scan loads `first` (acquire), then
+  /// this word. If the page's number is larger, the list has a gap. If not, all older pages were
+  /// dropped. Writer: the installer, before it stores `first`.
   std::atomic<uint64_t> first_number;
 };
 static_assert(sizeof(SequentialListHead) <= kPageBytes);
@@ -84,7 +84,7 @@ struct SequentialRun {
 static_assert(sizeof(SequentialRun) == 40);
 
 /// Page of type sequential and level 1. The pages form a chain, and the storage's root is the
-/// newest. A full page never changes: a newer page is added that leads to it.
+/// newest. A full page never changes: a newer page is added, which links to it.
 struct SequentialSnapshotRoot {
 #ifdef ATOLL_STRESS
   static constexpr uint32_t kMaxRuns = 3;

@@ -79,8 +79,8 @@ inline uint32_t count_at_or_below(const uint64_t* values, uint32_t count, uint64
   return result;
 }
 
-/// Returns the start of the stride that decides about `bound`. `guide[i]` is value number (i + 1) *
-/// kSearchStride. REQUIRES: count <= kSearchStride * (kSearchStride + 1).
+/// Returns the start of the stride in which `count_at_or_below` searches for `bound`. `guide[i]` is
+/// value number (i + 1) * kSearchStride. REQUIRES: count <= kSearchStride * (kSearchStride + 1).
 inline uint32_t stride_begin(const uint64_t* guide, uint32_t count, uint64_t bound) {
   const uint32_t guides = count == 0 ? 0 : (count - 1) / kSearchStride;
   return kSearchStride * count_in_stride(guide, guides, bound);

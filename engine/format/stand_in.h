@@ -2,10 +2,10 @@
 //
 // A stand-in names the page that cannot be read. It leads to the *held records*: the log records of
 // its range that are newer than the content of that page. Pointers to stand-ins have kStandInBit
-// set. Readers of pages treat them as unreadable, installers drop no volatile page onto them, and
-// only composers read their content. A composer tries to read the original page again when its
-// range has new log records, and in each rewrite. If that succeeds, the composer applies the held
-// records and removes the stand-in.
+// set. Readers of pages treat a stand-in as unreadable, installers drop no volatile page onto it,
+// and only composers read its content. A composer tries to read the original page again when the
+// range of the stand-in has new log records, and in each rewrite. If that succeeds, the composer
+// applies the held records and removes the stand-in.
 #pragma once
 
 #include <cstddef>
@@ -78,8 +78,8 @@ struct LostPage {
   uint64_t held_batches = 0;
 };
 
-/// After this number of snapshots that added held records, they are rewritten without those that
-/// later ones cover (R35). So the keys of the range bound their size.
+/// After this number of snapshots that added held records, a composer rewrites the held records. It
+/// elides those that later ones cover (R35). So the number of keys in the range limits their size.
 inline constexpr uint64_t kMaxHeldBatches = 16;
 
 /// A private copy of a log record.

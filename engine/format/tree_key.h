@@ -29,7 +29,8 @@ inline uint64_t slice_of(Bytes rest) {
   return __builtin_bswap64(slice);
 }
 
-/// Returns the order of keys: by their bytes, and a prefix before its extensions.
+/// Returns a number below, equal to or above 0 if `left` comes before, equals or comes after
+/// `right`. Keys are ordered by their bytes, and a prefix comes before its extensions.
 inline int compare_keys(Bytes left, Bytes right) {
   const size_t common = std::min(left.size(), right.size());
   const int order = common == 0 ? 0 : std::memcmp(left.data(), right.data(), common);
@@ -42,10 +43,10 @@ inline void put_slice(uint64_t slice, std::byte* to) {
   std::memcpy(to, &slice, 8);
 }
 
-/// Returns the fence between neighbours `left` < `right`: the value in (left, right] that ends in
-/// most zero bits. Ranges then end where common prefixes of keys end. Appends after one prefix then
-/// do not disturb readers that start at the next prefix. Source: shortest separators of prefix
-/// B-trees, Bayer and Unterauer 1977.
+/// Returns the fence between neighbours `left` < `right`: the value in (left, right] with the most
+/// zero bits at its end. Ranges then end where common prefixes of keys end. So appends after one
+/// prefix do not disturb readers that start at the next prefix. Source: shortest separators of
+/// prefix B-trees, Bayer and Unterauer 1977.
 inline uint64_t fence_between(uint64_t left, uint64_t right) {
   DCHECK(left < right);
   const int differing = 63 - std::countl_zero(left ^ right);
@@ -61,7 +62,7 @@ struct LayerKey {
 
   /// Returns the key bytes after the slice; empty if the key ends in this layer.
   Bytes suffix() const { return remainder > 8 ? rest.subspan(8) : Bytes(); }
-  /// REQUIRES: the key does not end before the slice does.
+  /// REQUIRES: the key has at least 8 bytes left at this layer.
   LayerKey next() const {
     DCHECK(rest.size() >= 8);
     return LayerKey(rest.subspan(8));
@@ -72,7 +73,8 @@ struct LayerKey {
   uint16_t remainder;
 };
 
-/// Orders records of one slice: by length; the key that is longer than its slice comes last.
+/// Returns a number that orders the records of one slice: by length, with the key that is longer
+/// than its slice last.
 inline uint32_t length_class(uint32_t remainder) { return std::min(remainder, 9u); }
 
 }  // namespace atolldb

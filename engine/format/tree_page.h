@@ -132,11 +132,12 @@ struct InteriorPage : TreePage {
   uint64_t separators[kInteriorCapacity];  // separators[i] = low fence of child i
   DualPointer children[kInteriorCapacity];
 
-  /// Returns the child whose range starts last at or before `slice`, among the first `count`.
+  /// Returns the slot of the child whose range has the largest start that is at most `slice`.
+  /// Searches the first `count` slots.
   uint32_t find(uint64_t slice, uint32_t count) const {
     const uint32_t sorted = std::min<uint32_t>(sorted_count, count);
-    // separators[0] <= slice in every page that covers the slice. Descents leave other pages by
-    // their fences.
+    // If the page covers the slice, separators[0] <= slice. A descent checks the fences, and leaves
+    // a page that does not cover the slice.
     const uint32_t below = count_at_or_below(separators, guide, sorted, slice);
     uint32_t best = below - (below != 0 ? 1 : 0);
     uint64_t best_begin = separators[best];
@@ -148,7 +149,7 @@ struct InteriorPage : TreePage {
     }
     return best;
   }
-  /// Returns the stride of sorted separators in which `find` decides.
+  /// Returns the start of the stride of sorted separators that `find` reads for `slice`.
   const uint64_t* stride_for(uint64_t slice) const {
     return separators + stride_begin(guide, sorted_count, slice);
   }

@@ -12,9 +12,9 @@ namespace atolldb {
 enum class SyncPoint : uint32_t {
   locking_write,     // a commit is about to lock a record
   locked_writes,     // a commit has locked all its records
-  loaded_epoch,      // a commit has loaded the epoch but not published it
+  loaded_epoch,      // a commit has loaded the current epoch, but published no in-commit epoch yet
   awaiting_epoch,    // a commit waits for the next epoch
-  verifying_read,    // a commit has loaded one of the lock and the VID of a read-set record
+  verifying_read,    // a commit is between the loads of a read record's lock and its VID
   tracking,          // a worker follows a moved record through the twins of its page
   verified,          // a commit is verified and starts to write
   applied,           // a commit has written its records and still holds its locks

@@ -11,8 +11,8 @@ namespace atolldb {
 
 namespace {
 
-/// Returns the newest removed version of a page that holds pointers, for its successor (R43). It
-/// also covers pages that were dropped below the page.
+/// Returns the newest removed version of a page that holds pointers, for its successor (R43). That
+/// version also covers pages that were dropped below the page.
 uint64_t max_removed_above(const TreePage& page) {
   return fault::interior_max_removed_vid_zero ? 0 : max_removed_vid_of(page);
 }
@@ -42,8 +42,8 @@ void adopt_in_interior(WorkerContext& worker, const Link& link, TreePage* page,
   DCHECK(holds_page(worker, parent, kHolderBlock) && !version.is_moved());
   DCHECK(page->header.level + 1 == parent->header.level);
   DCHECK(page->contains(page->twin_fence) && parent->contains(page->twin_fence));
-  // First store the new child, then the word of the old one. In between, both lead to the place of
-  // a key. The separator is appended after the others (R3).
+  // First stores the new child, then the word of the old one. In between, the old word leads to the
+  // moved page, whose twins lead to both children. The separator is appended after the others (R3).
   parent->separators[count] = page->twin_fence;
   parent->children[count].snapshot_word.store(0, std::memory_order_relaxed);
   parent->children[count].volatile_word.store(right.word(), std::memory_order_relaxed);

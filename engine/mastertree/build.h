@@ -8,7 +8,7 @@
 
 namespace atolldb {
 
-/// Range of slices [low, high), or [low, end].
+/// Range of slices [low, high). If `high_is_end`, the range has no end, and `high` is not used.
 struct SliceRange {
   uint64_t low = 0;
   uint64_t high = 0;
@@ -27,12 +27,13 @@ BorderPage* new_border(WorkerContext& worker, uint32_t storage_id, uint8_t layer
 InteriorPage* new_interior(WorkerContext& worker, uint32_t storage_id, uint8_t layer, uint8_t level,
                            const SliceRange& range, uint64_t max_removed_vid);
 
-/// Writes slot `count` of `page` without counting it. `suffix`: the key bytes after the slice.
+/// Writes slot `count` of `page`. Readers do not see it until the caller changes the page word.
+/// `suffix`: the key bytes after the slice.
 TreeRecord* write_slot(BorderPage* page, uint32_t count, uint64_t slice, uint16_t remainder,
                        const std::byte* suffix, uint32_t capacity, Vid vid);
 
-/// Copies a record, without its lock and `moved`, to slot `count`, with at least `min_capacity`
-/// bytes.
+/// Copies a record to slot `count`, without its lock and its flag kMoved. The capacity of the copy
+/// is at least `min_capacity`.
 TreeRecord* copy_record(BorderPage* to, uint32_t count, uint64_t slice, TreeRecord* from,
                         uint32_t min_capacity);
 
@@ -40,7 +41,7 @@ TreeRecord* copy_record(BorderPage* to, uint32_t count, uint64_t slice, TreeReco
 /// no next layer; `to` has the same slot capacity and no records.
 void copy_all_records(BorderPage* to, BorderPage* from, uint32_t count);
 
-/// Returns the bytes that copy_record takes from the heap.
+/// Returns the number of bytes that copy_record takes from the record heap of the page.
 uint32_t copied_bytes(const TreeRecord* record, uint32_t min_capacity);
 
 /// Returns whether the page stays ascending if a slot (slice, remainder) is appended.

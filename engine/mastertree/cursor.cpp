@@ -186,8 +186,8 @@ Status MasterTreeCursor::open_next_cold_page(uint64_t fence) {
   return Status::ok;
 }
 
-/// Ends the scan because a page of the layer cannot be read. The scan can neither continue nor skip
-/// it.
+/// Ends the scan because a page of the layer cannot be read. The scan can neither read that page
+/// nor skip it.
 Status MasterTreeCursor::end_at_unreadable(Status status) {
   txn_->worker().leave_snapshots();
   ended_ = true;
@@ -240,8 +240,8 @@ void MasterTreeCursor::order_slots(uint64_t slice) {
   Frame& frame = this->frame();
   const uint32_t count = frame.version.count();
   const uint64_t* slices = frame.page->slices();
-  // Does not use the page's own fence: after a merge the page may cover more than the range still
-  // to visit.
+  // Does not use the page's own fence. After a merge the page may cover more than the part of the
+  // range that is still to visit (R46).
   uint64_t low = forward_ ? slice : far_slice();
   uint64_t high = forward_ ? far_slice() : slice;
   if (fault::scan_from_page_fence && forward_) low = frame.page->low;
@@ -341,7 +341,8 @@ Status MasterTreeCursor::visit(bool& found) {
       pass_stable_tombstones();
       return Status::ok;
     }
-    // The record may have existed when this transaction planned to write it (R14).
+    // The record may have existed when this transaction planned to write it. The scan would then
+    // miss the own write (R14).
     put_key(record, slice);
     if (txn_->find_write(make_ref(txn_->worker(), record, key()), key()) != nullptr) {
       return txn_->miss_own_write();

@@ -118,8 +118,8 @@ class MasterTreeCursor {
   struct Frame {
     Link root;                  // link to the root page of the layer
     SnapshotPointer cold_root;  // not null: the layer is in a snapshot, and `root` is not used
-    // The page. For a snapshot's page also its name, and the round in which the address is valid
-    // (R39).
+    // The page. If it is a snapshot page, also its name, and the round in which its address is
+    // valid (R39).
     BorderPage* page;
     SnapshotPointer cold;
     SnapshotPlace place;  // place of `cold` in its parent
@@ -131,11 +131,12 @@ class MasterTreeCursor {
     uint32_t ordered;  // number of slots that can lie within the bounds
     bool ascending;    // slots are consecutive from `first`; otherwise `order` lists them
     uint32_t first;
-    // Removable records met, except those of a remembered run. Becomes a compaction hint.
+    // Removable tombstones that this scan has met, except those of a remembered run. At half
+    // of the page's slots the cursor queues a compaction hint.
     uint32_t tombstones;
     int64_t position;  // next of the `ordered` slots; -1 or `ordered`: none
-    // Slices of the bounds. Keys of a first layer that lie between them need no comparison with the
-    // bounds. Below the first layer, and with an empty far bound, the slices alone do not decide.
+    // Slices of the bounds. If `slices_decide`, keys between these slices need no comparison with
+    // the bounds. It is false below the first layer, and if the far bound is the empty key.
     uint64_t low_slice;
     uint64_t high_slice;
     bool slices_decide;
@@ -215,7 +216,7 @@ class MasterTreeCursor {
   Status end_ = Status::end_of_scan;  // end_of_scan, or the status of a page that could not be read
   bool visited_ = false;              // key_ is the key of a record
   bool has_resume_ = false;           // the route starts after resume_, not at the range's bound
-  uint64_t reservations_ = ~uint64_t{0};  // count of the transaction when the route was made
+  uint64_t reservations_ = ~uint64_t{0};  // transaction's reservations() at the latest seek
 
   uint32_t depth_ = 0;
   Frame* top_ = nullptr;  // frame of layer `depth_`

@@ -154,7 +154,7 @@ BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link
   DCHECK(link.pointer != nullptr);
   reach(SyncPoint::descending);
   const void* first_layer = link.holder == nullptr ? link.pointer : nullptr;
-  // If the root is null, the storage is in a snapshot only, and the memo has no page of it.
+  // If the root word is null, the storage is in a snapshot only or empty, and the memo is not used.
   if (first_layer != nullptr && adoption != Adoption::whole_way &&
       !link.pointer->load_acquire().is_null()) {
     BorderView view;

@@ -1,7 +1,7 @@
 // Lock-free descent to the page and record of a key. A reader follows a pointer that is probably
-// right, checks the child's fences, and retries locally. Also adoption, which a descent performs
-// when it meets a moved page, and the search for a record that has moved. Source: [FOEDUS15]
-// section 8.2.
+// right, checks the child's fences, and retries locally. This header also has adoption, which a
+// descent performs when it meets a moved page, and the search for a record that has moved. Source:
+// [FOEDUS15] section 8.2.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,9 @@
 
 namespace atolldb {
 
-/// The single word that leads to a page, and the page that guards its changes. The lock of the page
-/// that holds the word guards it, or, for a storage's root word, the root lock.
+/// The pointer that leads to a page, and the page that holds this pointer. The holder's page lock
+/// guards changes of the pointer. The storage's root pointer has no holder: the root lock guards
+/// it.
 struct Link {
   DualPointer* pointer = nullptr;
   TreePage* holder = nullptr;  // null: the storage root
@@ -59,10 +60,10 @@ struct BorderView {
   MissingPage missing{};
 };
 
-/// Whether a descent adopts the splits that it meets, if the needed locks are free. Descents within
-/// a commit do not adopt, because that would take pages that were reserved for the commit's
-/// appends. They also do not wait for a page that is being replaced, but report it as dropped
-/// (R23).
+/// Whether a descent adopts the successors of moved pages that it meets, if the needed locks are
+/// free. Descents within a commit do not adopt, because that would take pages that were reserved
+/// for the commit's appends. They also do not wait for a page that is being replaced, but report it
+/// as dropped (R23).
 enum class Adoption : uint8_t {
   yes,
   no,
@@ -74,8 +75,8 @@ BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link
                        Adoption adoption = Adoption::yes);
 
 /// Waits while the layer below `link` is being dropped, until the page that holds `link` is marked
-/// as moved. Another thread compacts that page (R45). A caller that restarts afterwards does not
-/// meet the dropped layer again. Returns ok or cluster_failed.
+/// as moved. The thread that drops the layer also replaces that page (R45). A caller that restarts
+/// afterwards does not meet the dropped layer again. Returns ok or cluster_failed.
 Status await_drop(const WorkerContext& worker, const Link& link);
 
 enum class Match : uint8_t {
@@ -92,8 +93,8 @@ struct SlotView {
 };
 
 /// Finds the key among the slots that `version` counts. A record that is being written may become a
-/// next layer. A caller that holds locks does not wait for that, and treats the record as another
-/// key (R23).
+/// next layer, so the function waits until the write ends. With `may_wait` false, for callers that
+/// hold locks, it returns `conflict` for such a record (R23).
 SlotView find_slot(WorkerContext& worker, BorderPage* page, PageVersion version,
                    const LayerKey& key, bool may_wait = true);
 
@@ -117,7 +118,7 @@ Location locate(WorkerContext& worker, StorageControl& storage, Bytes key);
 /// twins are set, `link` led to it, and the caller holds no lock.
 void adopt(WorkerContext& worker, StorageControl& storage, const Link& link, TreePage* page);
 
-/// Hook for mutants, called after a parent has got a new child of this number.
+/// Hook for mutants, called after a parent has got a new child in this slot.
 ATOLL_HOOK(after_adoption, InteriorPage*, uint32_t)
 
 /// Replaces an interior page by one or two sorted ones (R3). The page is moved on return; its own

@@ -49,7 +49,7 @@ bool FenceMap::fits(uint32_t level, const SliceRange& range) const {
   if (slot == nullptr || slot->kind == Kind::below) return true;
   if (slot->low != range.low) return false;
   const Slot* const end = levels_[known].data() + levels_[known].size();
-  // A page above the highest known level stands for several slots.
+  // A page above the highest known level covers several slots of that level.
   const bool is_above = level > known;
   for (; slot != end && (range.high_is_end || slot->low < range.high); ++slot) {
     if (slot->kind == Kind::warm && !(slot->is_covered && (slot->has_snapshot || !is_above))) {
@@ -76,7 +76,7 @@ void FenceMap::add(uint32_t level, const Slot& slot) {
 
 void FenceMap::settle() {
   // If pages were split between two passes, a level may have a page that begins where no page of
-  // the level below begins. That is not a fence.
+  // the level below begins. Such a start is not a fence.
   for (uint32_t level = 1; level < levels_.size() && !fault::unnested_fence_map; ++level) {
     std::erase_if(levels_[level], [&](const Slot& slot) { return !is_fence(level - 1, slot.low); });
   }

@@ -1,8 +1,8 @@
 // Fence map of a Master-tree (`FenceMap`): where its volatile pages begin and end. Composers use
 // it, because a snapshot page can replace a volatile page only if it has the same range (R44).
 //
-// A fence map may be slightly out of date when it is used. An error then only keeps a page from
-// being dropped this time. For ranges that are in a snapshot only, the map is exact until the next
+// A fence map may be slightly out of date when it is used. A wrong fence only means that a page is
+// not dropped this time. For ranges that are in a snapshot only, the map is exact until the next
 // pages are dropped.
 #pragma once
 
@@ -45,19 +45,20 @@ class FenceMap {
     return levels_[level];
   }
 
-  /// Returns whether a page of this level must begin at this slice, and the page before must end
-  /// there.
+  /// Returns whether the slice is a fence of this level: one page must end there, and the next page
+  /// must begin there.
   bool is_fence(uint32_t level, uint64_t slice) const;
   /// Returns whether a page of this level may begin at this slice.
   bool may_cut(uint32_t level, uint64_t slice) const;
   /// Finds the first fence of the level after `slice`. Returns false if no fence follows.
   bool next_fence(uint32_t level, uint64_t slice, uint64_t& fence) const;
-  /// Returns whether an unchanged snapshot page of this level and range may be reused. If so, the
-  /// installer finds the volatile pages that the page and its children stand for.
+  /// Returns whether an unchanged snapshot page of this level and range may be reused. As far as
+  /// fences are known, the range must begin and end at fences of the level. All volatile pages
+  /// below the page must already have snapshot pages.
   bool fits(uint32_t level, const SliceRange& range) const;
 
-  /// Adds a slot. REQUIRES: slots of a level are added from left to right. A cold slot also stands
-  /// for the levels below it.
+  /// Adds a slot. REQUIRES: slots of a level are added from left to right. A cold slot is also
+  /// added to all levels below it, with the kind `below`.
   void add(uint32_t level, const Slot& slot);
   /// Completes the map after the last `add`.
   void settle();

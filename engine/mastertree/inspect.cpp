@@ -32,7 +32,8 @@ class Inspector {
            std::to_string(page->self().node());
   }
 
-  /// Returns whether a null word has a snapshot page beside it, and is not frozen (R44).
+  /// Counts a cold subtree. Returns whether the null word has a snapshot page beside it, and is not
+  /// frozen (R44).
   bool cold(const DualPointer& pointer) {
     ++statistics_.cold_subtrees;
     return pointer.snapshot_word.load(std::memory_order_relaxed) != 0 &&

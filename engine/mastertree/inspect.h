@@ -20,9 +20,9 @@ struct TreeStatistics {
   uint64_t pages() const { return border_pages + interior_pages + moved_pages; }
 };
 
-/// Walks the tree and checks its invariants: ranges tile, slots lie in their page's range, keys
-/// ascend and are unique, levels are right, no lock is held. Returns an empty string, or the first
-/// violation. REQUIRES: no thread changes the tree.
+/// Walks the tree and checks its invariants: the ranges of siblings have no gap and no overlap,
+/// slots lie in their page's range, keys ascend and are unique, levels are right, no lock is held.
+/// Returns an empty string, or the first violation. REQUIRES: no thread changes the tree.
 std::string check_tree(const ClusterView& view, StorageControl& storage,
                        TreeStatistics& statistics);
 

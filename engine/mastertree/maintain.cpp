@@ -14,9 +14,9 @@ namespace {
 
 static_assert(kMaxTreeKeyBytes <= HintQueue::kMaxPrefixBytes);
 
-/// Epochs until a deleted record is removable. Its epoch must be final, and every transaction that
-/// ran at the deletion must have ended. That is the case in the second epoch after this one at the
-/// earliest.
+/// Number of epochs that a hint waits before it is handled. A tombstone is removable once the epoch
+/// of the deletion is settled and all transactions that ran then have ended. This usually takes at
+/// least two epochs. `maintain` queues the hint again if its tombstones are still too young.
 constexpr uint64_t kEpochsUntilRemovable = 3;
 /// Hints that `run_hints` handles per call, so that no transaction waits long.
 constexpr uint32_t kHintsPerTurn = 4;
@@ -97,8 +97,8 @@ void maintain(WorkerContext& worker, const Hint& hint, std::span<const std::byte
   if (view.page == nullptr) return;
   const uint32_t count = view.version.count();
   const TombstoneCount tombstones = count_tombstones(worker, view.page, view.version);
-  // An empty layer has a page for which no snapshot page exists. It would therefore keep this page
-  // and all pages above it in the pool, even if this page has many other records.
+  // An empty layer has a page for which no snapshot page exists. The layer would therefore keep
+  // this page and all pages above it in the pool, even if this page has many other records.
   const bool frees_page = tombstones.has_empty_layer && !fault::keep_empty_layers;
   if (count != 0 && tombstones.removable * 2 < count && !frees_page) {
     if ((tombstones.removable + tombstones.young) * 2 >= count) {

@@ -37,8 +37,8 @@ Status register_absent(Transaction& txn, const StorageControl& storage, Bytes ke
 /// Whether the record will be written. If so, a snapshot page is copied up before it is read (R5).
 enum class Intent : uint8_t { read, write };
 
-/// Returns whether to install a missing volatile page: for a write if there is a snapshot page, and
-/// on the retry after an attempt that had relied on its absence (R5).
+/// Returns whether to install a missing volatile page. A write installs it if there is a snapshot
+/// page. A retry installs it if the attempt before relied on the null word (R5).
 bool wants_page(const Transaction& txn, const MissingPage& missing, Intent intent) {
   if (!missing) return false;
   return txn.installs_on_read() || (intent == Intent::write && !missing.view.snapshot.is_null());
@@ -113,7 +113,7 @@ Status reserve_and_probe(Transaction& txn, const StorageHandle& handle, Bytes ke
   }
 }
 
-/// An own increment or update relies on a record that exists and is long enough. The entry that
+/// An own increment or update relies on a record that exists and is long enough. A write that
 /// replaces it in the write set must keep these conditions (R33). `seen`: the record's current VID.
 Status keep_own_result(Transaction& txn, const RecordRef& ref, Bytes key, Vid seen) {
   WriteEntry* own = txn.find_write(ref, key);

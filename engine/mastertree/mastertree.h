@@ -1,6 +1,6 @@
-// Master-tree storage: an ordered map from byte strings to byte strings. Combines Masstree's 64-bit
-// slices [MASSTREE12], the Foster B-tree's single incoming pointer, and foster twins. Source:
-// [FOEDUS15] section 8.
+// Master-tree storage: an ordered map from byte strings to byte strings. It combines Masstree's
+// 64-bit slices [MASSTREE12], the Foster B-tree's single incoming pointer, and foster twins.
+// Source: [FOEDUS15] section 8.
 #pragma once
 
 #include <array>
@@ -39,8 +39,8 @@ class MasterTree {
   /// Does the same as `get`, and sets `ref` to the record's place, for `update` and `erase`.
   Status get_for_update(Transaction& txn, Bytes key, void* out, uint32_t capacity,
                         uint32_t& payload_bytes, RecordRef& ref) const;
-  /// Writes one outcome per key to `results`. Payload i is at `out + i * stride`, at most `stride`
-  /// bytes.
+  /// Writes one outcome per key to `results`, and payload i to `out + i * stride`, at most `stride`
+  /// bytes. Returns ok, or the first abort status.
   Status get_many(Transaction& txn, std::span<const Bytes> keys, void* out, uint32_t stride,
                   std::span<Status> results) const;
 
@@ -66,8 +66,9 @@ class MasterTree {
   Status erase(Transaction& txn, const RecordRef& ref, Bytes key) const;
 
   /// Prefetches the pages and records of `get` calls for these keys, or of scans of `records`
-  /// records from them. They may be in this transaction or in the next ones of this worker. This is
-  /// a hint, and registers nothing. Works best with some 16 keys, whose cache misses then overlap.
+  /// records from these keys. The calls may follow in this transaction or in the next ones of this
+  /// worker. This is a hint, and registers nothing. It works best with some 16 keys, whose cache
+  /// misses then overlap.
   void prefetch(Transaction& txn, std::span<const Bytes> keys, uint32_t records = 1) const;
 
   StorageControl& storage() const { return storage_.control(); }

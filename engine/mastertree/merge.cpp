@@ -18,8 +18,8 @@ constexpr uint32_t kMaxMergePages = 96;
 constexpr uint32_t kMaxLevels = TreePath::kMaxLevels;
 
 /// Returns whether the page leads to exactly one empty border page, through interior pages with one
-/// child each. Writes the pages of that chain to `chain`, from the top. Takes no locks: a first
-/// check.
+/// child each. Writes the pages of that chain to `chain`, from the top. Takes no locks, so the
+/// result may be outdated at once.
 bool leads_to_empty(WorkerContext& worker, TreePage* page, TreePage** chain, uint32_t& size,
                     uint32_t room) {
   for (size = 0; size < room;) {
@@ -76,10 +76,11 @@ class Merge {
                           kMaxLevels);
   }
 
-  /// Finds the run [first_, last_) of empty children around the child that holds `slice`. A run
-  /// must be long enough to justify a new parent, or be all children of the parent. Only a parent
-  /// with one child can itself be merged with its neighbours. Otherwise the head of a queue would
-  /// leave a trail of such parents.
+  /// Finds the run [first_, last_) of empty children around the child that holds `slice`. Returns
+  /// true if the run is long enough to justify a new parent, or if it is all children of the
+  /// parent. In the latter case the parent gets a single child and can itself be merged with its
+  /// neighbours. Without this, the head of a queue would leave a trail of parents with few empty
+  /// children each.
   bool find_run(uint64_t slice) {
     uint32_t at = 0;
     while (at + 1 < count_ && parent_->separators[order_[at + 1]] <= slice) ++at;
@@ -94,7 +95,7 @@ class Merge {
     return run >= kMinMergeRun || (run == count_ && run > 1);
   }
 
-  /// Locks every page of the run and checks the run again under the locks.
+  /// Locks every page of the run, and checks under the locks that the run is unchanged.
   bool lock_run() {
     for (uint32_t i = first_; i < last_; ++i) {
       TreePage* child =

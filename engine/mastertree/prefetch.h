@@ -1,6 +1,6 @@
 // Prefetches the cache lines that look-ups and scans will touch. A call takes many keys, so that
-// their cache misses overlap. All of this is a hint: if a page is replaced meanwhile, the wrong
-// lines load.
+// their cache misses overlap. These are hints: if a page is replaced meanwhile, the wrong lines are
+// loaded.
 #pragma once
 
 #include <cstddef>

@@ -62,7 +62,7 @@ Status add_layer(Transaction& txn, BorderPage* page, TreeRecord* record) {
   // new word sees kBeingWritten or kNextLayer.
   record->head.vid.store(vid.with(Vid::kBeingWritten).word(), std::memory_order_relaxed);
   DualPointer* pointer = record->next_layer();
-  // The former payload bytes are not a snapshot page (R44).
+  // The pointer lies in former payload bytes, which do not name a snapshot page (R44).
   if (!fault::layer_keeps_snapshot_word) {
     pointer->snapshot_word.store(0, std::memory_order_release);
   }
@@ -120,9 +120,9 @@ Status append_slot(Transaction& txn, BorderPage* page, const LayerKey& key, uint
 }
 
 /// Turns a stable tombstone into a pending one (R12). Scans rely on the page word for the absence
-/// of a stable tombstone, so the word changes before a commit may insert the key. The flag is
-/// stored first, so readers that have the new word see the flag, and register the record itself.
-/// REQUIRES: the page lock is held.
+/// of a stable tombstone, so the page word changes before a commit may insert the key. The flag is
+/// stored before the page word. So readers that have the new word see the flag, and register the
+/// record itself. REQUIRES: the page lock is held.
 Status make_pending(Transaction& txn, BorderPage* page, TreeRecord* record) {
   WorkerContext& worker = txn.worker();
   ScopedLock lock;
@@ -138,8 +138,8 @@ Status make_pending(Transaction& txn, BorderPage* page, TreeRecord* record) {
   const PageVersion before = page->header.version();
   const PageVersion after = fault::revive_unannounced ? before : before.with_change();
   page->header.set_version(after);
-  // A cursor of this transaction on this page has passed the record that is about to be inserted,
-  // or remembers it as a tombstone (R14).
+  // A cursor of this transaction on this page may have passed the record that is about to be
+  // inserted, or may remember it as a tombstone (R14).
   txn.count_reservation();
   const Status status = txn.page_changed(&page->header, before, after);
   return status == Status::ok ? cover_absence(txn, &record->head, pending) : status;

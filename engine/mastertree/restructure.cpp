@@ -48,7 +48,8 @@ class Restructuring {
     const bool two = !fits_one() && choose_fence(middle, fence);
     if (two && request_.grow != nullptr && !both_fit(middle)) do_not_grow_yet();
     if (!two && bytes_ + request_.new_record_bytes + kSlotBytes > kBorderUsableBytes) {
-      // Otherwise threads that wait for the holder of a dropped layer to move would wait forever.
+      // If a layer was dropped, the page must be replaced here: other threads wait for that
+      // (await_drop).
       CHECK(dropped_count_ == 0);
       unlock_records(count_);
       // Young tombstones occupy the room. A later attempt can remove them.
@@ -82,8 +83,8 @@ class Restructuring {
     return page_->record(fault::records_descending ? position : count_ - 1 - position);
   }
 
-  /// Returns the number of records locked. A compaction only tries, because no transaction needs it
-  /// (R45).
+  /// Returns the number of records locked. A compaction does not wait for locks, because no
+  /// transaction needs the compaction (R45).
   uint32_t lock_records() {
     if (fault::move_without_record_locks) return count_;
     const bool may_wait = !request_.compaction_only || fault::wait_out_of_order;
@@ -155,8 +156,8 @@ class Restructuring {
   }
 
   /// Marks the root page of an empty next layer as dropped, so that the layer is removed together
-  /// with its slot (R45). Returns true if the page was marked; this page must then be replaced.
-  /// Returns false if nothing was changed.
+  /// with its slot (R45). Returns true if the root was marked; the caller must then replace
+  /// `page_`. Returns false if nothing was changed.
   bool try_drop_layer(TreeRecord* record) {
     if (!request_.compaction_only) return false;
     const VolatilePointer word = record->next_layer()->load_acquire();
@@ -209,7 +210,7 @@ class Restructuring {
   }
 
   /// Chooses the fence: items [middle, size) go to the right page, with all slices >= `fence`.
-  /// Returns false if all items have one slice.
+  /// Returns false if there are no items, or if all items and the new key have one slice.
   bool choose_fence(uint32_t& middle, uint64_t& fence) const {
     if (size_ == 0) return false;
     if (request_.new_record_bytes != 0 && choose_at_insert(middle, fence)) return true;
@@ -234,8 +235,8 @@ class Restructuring {
   }
 
   /// Handles ascending inserts, where the new key follows the record inserted last. The left page
-  /// stays full and the new key starts the right page. If other keys follow, the first split moves
-  /// those to the right.
+  /// stays full, and the new key starts the right page. If other keys follow the new key, they also
+  /// go to the right page.
   bool choose_at_insert(uint32_t& middle, uint64_t& fence) const {
     if (count_ == 0) return false;
     const TreeRecord* newest = page_->record(count_ - 1);

@@ -59,9 +59,10 @@ void push_tombstone_hint(WorkerContext& worker, const TreePage* page,
 /// the record's page.
 void record_erased(WorkerContext& worker, const RecordHead* record, std::span<const std::byte> key);
 
-/// Compacts the page that the hint names if at least half of its records are removable. Merges it
-/// with its neighbours if it is empty. `prefix` is that of the hint. REQUIRES: the worker is
-/// between transactions, and its begin epoch is published.
+/// Compacts the page that the hint names if at least half of its records are removable, or if a
+/// record leads to an empty layer. Merges the page with its neighbours if it is empty. `prefix` is
+/// that of the hint. REQUIRES: the worker is between transactions, and its begin epoch is
+/// published.
 void maintain(WorkerContext& worker, const Hint& hint, std::span<const std::byte> prefix);
 
 /// Merges runs of empty pages around `slice` in one layer, and shortens the layer's root. Does a

@@ -53,7 +53,8 @@ class SnapshotTreeAccess {
  public:
   SnapshotTreeAccess(Transaction& txn, const StorageHandle& handle) : txn_(txn), handle_(handle) {}
 
-  /// As read_tree_record. `request.seen` is 0 for a record that only this transaction has written.
+  /// Reads as read_tree_record does, but registers nothing. `request.seen` stays 0 if this
+  /// transaction has written the record.
   Status read(Bytes key, TreeRead& request) { return check_and_read(key, request, false); }
   /// Does the same as `read`, for a record that will be written. May return read_only_transaction.
   Status read_for_write(Bytes key, TreeRead& request) { return check_and_read(key, request, true); }

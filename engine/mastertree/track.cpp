@@ -10,9 +10,9 @@ namespace atolldb {
 
 namespace {
 
-/// Returns the border page that holds `slice` now and has not moved, starting from `page` through
-/// twins. Returns null if the page was dropped, or if its mover has not set the twins yet. Commits
-/// call this with locks held, and do not wait for a mover that may have been descheduled (R23).
+/// Returns the border page that holds `slice` now and has not moved. Follows twins from `page` on.
+/// Returns null if the page was dropped, or if its mover has not set the twins yet. Commits call
+/// this with locks held, and do not wait for a mover that may have been descheduled (R23).
 BorderPage* current_page(WorkerContext& worker, TreePage* page, uint64_t slice,
                          PageVersion& version) {
   for (;;) {

@@ -46,7 +46,7 @@ bool find_path(WorkerContext& worker, const Link& root, uint64_t slice, TreePath
     const DualPointer::View view = load_both(*path.link.pointer);
     if (view.page.is_frozen()) return false;
     if (view.page.is_null()) {
-      // The version is unchanged, so no child was inserted in between, and the page is still in
+      // If the version is unchanged, no child was inserted in between, and the page is still in
       // place.
       return path.size == 0 || path.steps[path.size - 1].page->header.version() == holder_version;
     }

@@ -26,7 +26,7 @@ struct TreePath {
 };
 
 /// Follows the pointers of one layer without locks. Returns false if a page on the path has moved
-/// or is being replaced. A descent has adopted it meanwhile, or will.
+/// or is being replaced. A descent adopts such a page later, if it has not done so already.
 bool find_path(WorkerContext& worker, const Link& root, uint64_t slice, TreePath& path);
 
 /// Does the same as `find_path`, but adopts moved pages on the path, and retries a bounded number

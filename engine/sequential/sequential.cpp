@@ -41,9 +41,9 @@ Status SequentialCursor::open() {
     reach(SyncPoint::opening_lists);
     const Status status = open_all(snapshot);
     if (status != Status::ok) return status;
-    // The installer stores this word (release) before it shortens lists. Assume that a list lacks
-    // pages that were dropped onto a later snapshot. Then this load, after the load of the list's
-    // head (acquire), sees the later snapshot.
+    // The installer stores this word (release) before it shortens lists. A list may lack pages that
+    // were dropped onto a later snapshot. Then this load sees the later snapshot, because it comes
+    // after the load of the list's head (acquire).
     if (word.load(std::memory_order_acquire) == snapshot.word() || fault::scan_one_snapshot_word) {
       return Status::ok;
     }
@@ -118,7 +118,8 @@ Status SequentialCursor::open_list(const std::atomic<uint64_t>& word) {
   const VolatilePointer pointer(word.load(std::memory_order_acquire));
   if (pointer.is_null()) return txn_->register_word(word, pointer.word());
   auto* list = reinterpret_cast<SequentialListHead*>(worker.resolve(pointer));
-  // An append in progress ends soon. The records that are then visible belong to the even value.
+  // Waits while an append is in progress. The records that are then visible belong to the even
+  // value.
   uint64_t version = list->version.load(std::memory_order_acquire);
   for (uint32_t turns = 0; version % 2 == 1 && !fault::scan_odd_lists;) {
     reach(SyncPoint::scanning_list);
@@ -132,8 +133,8 @@ Status SequentialCursor::open_list(const std::atomic<uint64_t>& word) {
   const VolatilePointer first(list->first.load(std::memory_order_acquire));
   if (first.is_null()) return Status::ok;
   auto* page = reinterpret_cast<SequentialPage*>(worker.resolve(first));
-  // Page numbers must have no gap from the first page that was not dropped; else a page is missing
-  // (R17). Acquire, after `first`: see SequentialListHead.
+  // If the first page has a larger number than `first_number`, a page is missing (R17). Pages
+  // before the first one may have been dropped. Acquire, after `first`: see SequentialListHead.
   if (page->number > list->first_number.load(std::memory_order_acquire) && !fault::ignore_list_gaps)
     return Status::read_conflict;
   ListPosition position;
