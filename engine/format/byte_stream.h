@@ -14,7 +14,7 @@
 //   number         its bytes; so a member's type is part of the format
 //   bool           one byte; a reader takes every byte but 0 for true
 //   text           length in 16 bits, then the bytes
-//   optional       one byte as of a bool, then the value, or a default value
+//   optional       one byte as for a bool, then the value (without one: a default value)
 //   vector         count in 32 bits, then the elements
 //   byte array     its bytes
 //   pointer word   64 bits

@@ -29,8 +29,9 @@ inline uint32_t find_equal(const uint64_t* slices, uint32_t from, uint32_t count
 /// Distance between the values that a search compares first: two cache lines.
 inline constexpr uint32_t kSearchStride = 16;
 
-/// Returns how many of the ascending values, at most one stride, are <= `bound`. Compares with all
-/// of them, so that no branch depends on their contents. Does not load values from `count` on.
+/// Returns how many of the first `count` values, or of the first kSearchStride values if `count` is
+/// larger, are <= `bound`. Compares with all of them, so that no branch depends on their contents.
+/// Does not load values from `count` on.
 inline uint32_t count_in_stride(const uint64_t* values, uint32_t count, uint64_t bound) {
   // Signed comparison with the sign bit flipped gives the order of unsigned numbers.
   constexpr auto kSign = static_cast<long long>(uint64_t{1} << 63);

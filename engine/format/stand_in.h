@@ -37,7 +37,7 @@ constexpr SnapshotPointer unmarked(SnapshotPointer pointer) {
   return SnapshotPointer(pointer.word() & ~uint64_t{kStandInBit});
 }
 
-/// Types of pages that occur only in snapshots. They follow those of PageType.
+/// Types of pages that occur only in snapshots. Their numbers follow those of PageType.
 inline constexpr PageType kStandInType{6};
 inline constexpr PageType kHeldLogType{7};
 static_assert(static_cast<int>(PageType::sequential) < static_cast<int>(kStandInType));
@@ -69,8 +69,8 @@ struct HeldPage {
 };
 static_assert(sizeof(HeldPage) == kPageBytes);
 
-/// A page that could not be read, as its stand-in records it. Each snapshot copies this to the
-/// next.
+/// A page that could not be read, as its stand-in records it. A composer copies this to the
+/// stand-in of the next snapshot.
 struct LostPage {
   SnapshotPointer lost;
   SnapshotPointer held;  // null: none

@@ -19,7 +19,7 @@ class Vid {
  public:
   static constexpr uint64_t kBeingWritten = 1;  // the payload is changing: readers wait
   static constexpr uint64_t kDeleted = 2;       // tombstone: the record is logically absent
-  static constexpr uint64_t kMoved = 4;         // continue in the page's twins; never reverts
+  static constexpr uint64_t kMoved = 4;         // copied to a twin page, or evicted; never reverts
   static constexpr uint64_t kNextLayer = 8;     // the payload is a dual pointer; never reverts
   static constexpr uint64_t kPendingTombstone =
       16;  // tombstone that a worker may be about to insert again
@@ -40,24 +40,26 @@ class Vid {
   constexpr uint64_t epoch() const { return word_ >> kEpochShift; }
   constexpr uint64_t ordinal() const { return (word_ >> kOrdinalShift) & kMaxOrdinal; }
   constexpr bool is_being_written() const { return (word_ & kBeingWritten) != 0; }
-  /// The payload is valid here: no worker is writing it, and the record has not moved.
+  /// Returns true if the payload is valid here: no worker is writing it, and the record has not
+  /// moved.
   constexpr bool is_in_place() const { return (word_ & (kBeingWritten | kMoved)) == 0; }
   constexpr bool is_deleted() const { return (word_ & kDeleted) != 0; }
   constexpr bool is_moved() const { return (word_ & kMoved) != 0; }
   constexpr bool is_next_layer() const { return (word_ & kNextLayer) != 0; }
-  /// Stable tombstone: no worker can insert the record again before it changes the page word. For
-  /// readers it is like an absent key (R12). An insert may revive any other tombstone without a
-  /// change of that word.
+  /// Returns true for a stable tombstone: a worker must change the page word before it can insert
+  /// the record again. Readers treat such a tombstone like an absent key (R12). An insert may
+  /// revive any other tombstone without a change of that word.
   constexpr bool is_stable_tombstone() const {
     return (word_ & kFlagsMask) == kDeleted && ordinal() != 0;
   }
-  /// The record is relocated: the caller must continue in a twin page or in the next layer.
+  /// Returns true if the record is relocated: it is in a twin page or in a next layer, or its page
+  /// was evicted.
   constexpr bool is_relocated() const { return (word_ & (kMoved | kNextLayer)) != 0; }
   constexpr Vid with(uint64_t flags) const {
     DCHECK(flags <= kFlagsMask);
     return Vid(word_ | flags);
   }
-  /// Epoch and ordinal without flags: comparable, grows per key (R15).
+  /// Returns epoch and ordinal without flags. Versions are comparable, and grow per key (R15).
   constexpr uint64_t version() const { return word_ & ~kFlagsMask; }
   constexpr bool operator==(const Vid&) const = default;
 

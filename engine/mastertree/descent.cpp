@@ -44,7 +44,7 @@ bool recall_border(WorkerContext& worker, const Link& link, uint64_t slice, Bord
 /// Returns whether the child in `slot` is in a snapshot only. `version`: that of the page when
 /// `find` returned the slot. Returns false if the caller must retry:
 /// - the child has a volatile page now, or
-/// - the page is being replaced (R3: a frozen null word waits), or
+/// - the page is being replaced, so its null words are frozen (R3), or
 /// - the page has a new child. The slice may belong to it, and the old child's snapshot page is not
 ///   known to cover the slice.
 bool is_missing(InteriorPage* interior, uint32_t slot, PageVersion version, MissingPage& missing) {
@@ -65,7 +65,8 @@ inline BorderView descend(WorkerContext& worker, StorageControl& storage, Link l
   uint32_t turns = 0;
   const DualPointer::View root = load_both(*link.pointer);
   if (root.page.is_null()) {
-    // R3: a frozen null word waits until its holder names the successor.
+    // R3: a frozen null word decides nothing. The caller waits until its holder is replaced
+    // (await_drop).
     view.dropped = is_frozen_null(root.page);
     if (!view.dropped) view.missing = {link.pointer, root};
     return view;

@@ -64,7 +64,7 @@ void FenceMap::add(uint32_t level, const Slot& slot) {
   CHECK(level < TreePath::kMaxLevels);
   if (levels_.size() <= level) levels_.resize(level + 1);
   const auto append = [](Level& slots, const Slot& one) {
-    // Ignore fences of pages that were split or replaced between two passes.
+    // Ignores a fence that does not ascend: its page was split or replaced between two passes.
     if (slots.empty() || slots.back().low < one.low) slots.push_back(one);
   };
   append(levels_[level], slot);

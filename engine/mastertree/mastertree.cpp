@@ -58,8 +58,8 @@ Status read_below(Transaction& txn, const StorageControl& storage, const Locatio
 }
 
 /// Finds an existing record and reads bytes of it; `request` is as in TreeRead. With write intent,
-/// `ref` is that of a volatile record. Otherwise, and for a transaction that reads a snapshot, it
-/// may stay empty.
+/// `ref` gets the place of a volatile record. Without it, or if the transaction reads a snapshot,
+/// `ref` may stay empty.
 Status find_and_read(Transaction& txn, const StorageHandle& handle, Bytes key, Intent intent,
                      TreeRead& request, RecordRef& ref) {
   StorageControl& storage = handle.control();

@@ -12,7 +12,7 @@ namespace atolldb {
 namespace {
 
 constexpr size_t kBatch =
-    16;  // keys in progress at once; their lines are as many as a core can miss at once
+    16;  // keys in progress at once: enough for all cache misses that a core can have at once
 
 /// Returns the child of an interior page. Returns null if the child is in a snapshot only, or if
 /// the page has moved: its words are not maintained any more, and may lead to recycled pages (R9).

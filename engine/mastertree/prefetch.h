@@ -32,8 +32,8 @@ inline void prefetch_page_start(const TreePage* page, bool is_border) {
   }
 }
 
-/// Prefetches the border page that a scan visits next: its start, with all slots of a page of
-/// medium-sized records, and the first records, which lie at its end.
+/// Prefetches parts of the border page that a scan visits next: its start, which has all slots if
+/// the records are of medium size, and its end, where the first records lie.
 inline void prefetch_scanned_page(const PageHeader* page) {
   prefetch_page_start(reinterpret_cast<const TreePage*>(page), true);
   const auto* end = reinterpret_cast<const std::byte*>(page) + kPageBytes;

@@ -16,7 +16,7 @@
 
 namespace atolldb {
 
-/// Why the page is replaced.
+/// The purpose of a replacement.
 struct RestructureRequest {
   /// Room for a new key, if `new_record_bytes` is not zero.
   uint64_t new_slice = 0;
@@ -28,7 +28,7 @@ struct RestructureRequest {
   bool compaction_only = false;
 };
 
-/// Returns the newest removable VID epoch. Tombstones with this epoch or an older one are final,
+/// Returns the newest removable VID epoch. Tombstones with this epoch or an older one are settled,
 /// and were deleted before any running transaction began, so no transaction depends on them (R10).
 uint64_t removable_epoch(const WorkerContext& worker);
 inline bool is_removable(Vid vid, uint64_t limit) {

@@ -36,8 +36,8 @@ Status SnapshotTreeAccess::read_whole(Bytes key, Whole& record) {
   return status;
 }
 
-/// Finds the volatile record that the commit writes to. Reads nothing there: the commit checks
-/// under the record lock whether it has changed since the snapshot.
+/// Finds the volatile record that the commit writes to. Reads nothing from the record: the commit
+/// checks under its lock whether the record has changed since the snapshot.
 Status SnapshotTreeAccess::find_place(Bytes key, uint32_t payload_bytes, RecordRef& ref) {
   DCHECK(!txn_.is_serializable() && payload_bytes <= MasterTree::kMaxPayloadBytes);
   Location location;

@@ -43,8 +43,8 @@ Status MasterTreeCursor::read_ahead() {
   return Status::ok;
 }
 
-/// Adds the writes that the transaction has planned since the last call, and that lie after the
-/// returned record.
+/// Adds own writes to the merge: those that the transaction has planned since the last call, and
+/// whose keys come after the last returned record.
 void MasterTreeCursor::find_own_writes() {
   SnapshotScan& scan = *scan_;
   const auto planned = txn_->planned_writes();

@@ -47,8 +47,9 @@ Status next_snapshot_border(WorkerContext& worker, SnapshotPlace place, uint64_t
 Status read_snapshot_record(WorkerContext& worker, SnapshotPointer root, LayerKey rest,
                             TreeRead& request);
 
-/// REQUIRES: the transaction reads a snapshot, or is not active (each operation then returns
-/// invalid_argument). The caller has checked the lengths, except for the key length in `read`.
+/// Operations of a transaction that reads a snapshot (R18). If the transaction is not active, each
+/// operation returns invalid_argument. REQUIRES: the transaction is not serializable, and the
+/// caller has checked all lengths except that of the key in `read`.
 class SnapshotTreeAccess {
  public:
   SnapshotTreeAccess(Transaction& txn, const StorageHandle& handle) : txn_(txn), handle_(handle) {}

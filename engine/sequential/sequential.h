@@ -34,12 +34,12 @@ class Sequential {
   StorageHandle storage_;
 };
 
-/// Full scan in the order of commit epochs [first_epoch, last_epoch]. Within an epoch it returns
-/// list after list, each in append order. Own pending appends come last. The cursor registers the
-/// version word of every list, and the null words of lists that do not exist yet. It reads records
-/// that are in the snapshot from there, because they never change. A transaction that reads a
-/// snapshot gets the snapshot's records and its own appends. REQUIRES: the attempt of its
-/// transaction has not ended.
+/// Scan of the records with commit epochs in [first_epoch, last_epoch], in the order of epochs.
+/// Within an epoch it returns list after list, each in append order. Own pending appends come last.
+/// The cursor registers the version word of every list, and the null words of lists that do not
+/// exist yet. It reads all records of the snapshot from the snapshot, because they never change. A
+/// transaction that reads a snapshot gets the snapshot's records and its own appends. REQUIRES: the
+/// attempt of its transaction has not ended.
 class SequentialCursor {
  public:
   SequentialCursor(const Sequential& sequential, Transaction& txn, uint64_t first_epoch = 0,

@@ -48,7 +48,7 @@ struct PointerEntry {
   uint64_t seen;
 };
 
-/// A page-version word that a scan or a not-found look-up depends on (R6, R12).
+/// A page version that was read by a scan, or by a look-up that found nothing (R6, R12).
 struct PageVersionEntry {
   PageHeader* page;
   PageVersion seen;

@@ -73,7 +73,7 @@ Status run(Transaction& transaction, Backoff& backoff, uint64_t deadline_epoch, 
       // The loop waits at most once: after that there is always a published snapshot.
       if (!std::exchange(may_wait_for_snapshot, false)) return status;
       WorkerContext& own = transaction.worker();
-      // If the cluster has failed, the next `begin` returns that.
+      // If the cluster has failed, the next `begin` returns cluster_failed.
       if (SnapshotWait().wait(own, deadline_epoch) || own.cluster_failed()) continue;
     }
     if (status != Status::ok) return status;

@@ -53,10 +53,10 @@ class StorageHandle {
   uint32_t id_;
 };
 
-/// Returns true if the storage is ready and its slot still holds the storage `id`. The caller calls
-/// it each time it has published a begin epoch, before it loads pages of the storage. A drop hides
-/// the storage first, then waits for the begin epochs of threads that may have called this before
-/// (R9, R34). Thread: any.
+/// Returns true if the storage is ready and its slot still holds the storage `id`. A thread calls
+/// this each time after it has published a begin epoch, before it loads pages of the storage. A
+/// drop hides the storage first, then waits for the begin epochs of threads that may have called
+/// this before (R9, R34). Thread: any.
 inline bool is_storage_ready(const StorageControl& storage, uint32_t id) {
   if (fault::walk_dropped_storages) return true;
   // seq_cst pairs with the store that hid the storage: either this load sees it, or the drop sees

@@ -1,6 +1,6 @@
 // Interface from transactions to the code of storages, which this module may not include. Rare
-// steps go through a table per storage type (StorageOps). Appends to sequential storages are
-// functions.
+// steps go through a table per storage type (StorageOps). The steps of appends to sequential
+// storages are plain functions.
 #pragma once
 
 #include <cstddef>

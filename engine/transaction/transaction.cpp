@@ -68,8 +68,8 @@ Status Transaction::check_snapshot(bool writes) {
   DCHECK((snapshot_ == nullptr) == is_serializable());
   if (state_ != State::snapshot_read_only) return Status::ok;
   if (writes) return Status::read_only_transaction;
-  // The transaction holds no volatile page, so it must not delay their reuse, however long it runs
-  // (R9). Relaxed: only this worker writes the word.
+  // The transaction holds no volatile page. So it must not delay the reuse of pages, however long
+  // it runs (R9). Relaxed: only this worker writes the word.
   const auto& begin_epoch = worker_->slot().begin_epoch;
   if (begin_epoch.load(std::memory_order_relaxed) != worker_->current_epoch()) worker_->enter();
   return Status::ok;

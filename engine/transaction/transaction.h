@@ -47,7 +47,7 @@ struct RecordRef {
   uint16_t payload_at = 0;     // bytes from `record`, or from the snapshot page, to the payload
   uint16_t payload_bytes = 0;  // current length of the payload
   uint32_t storage_id = 0;
-  uint64_t place = 0;     // the word of the name of `record`, or of the snapshot page
+  uint64_t place = 0;     // word of the UniversalName of `record`, or of the snapshot page
   uint64_t identity = 0;  // hash of storage and key (identity_of), unchanged by moves
 
   /// REQUIRES: `record` is not null.
@@ -134,7 +134,7 @@ class Transaction {
     return may_read_volatile() ? Status::ok : Status::invalid_argument;
   }
   bool is_serializable() const { return state_ == State::serializable; }
-  /// The snapshot that the transaction reads, or null.
+  /// Returns the snapshot that the transaction reads, or null.
   const SnapshotView* snapshot() const { return snapshot_; }
   /// Does the same as `check`, for the snapshot paths of storages. If the operation `writes` and
   /// the transaction is snapshot_read_only, returns read_only_transaction.
@@ -233,7 +233,7 @@ class Transaction {
   bool has_lost_write(uint32_t storage_id, std::span<const std::byte> key) {
     return find_write(storage_id, key) != nullptr && !fault::cold_hides_own_writes;
   }
-  /// All planned writes, in the order in which they were planned. The commit sorts them.
+  /// Returns all planned writes, in the order in which they were planned. The commit sorts them.
   std::span<const WriteEntry> planned_writes() const { return {writes_, writes_size_}; }
   /// Returns true if no record has a pending write.
   bool plans_no_write() const { return writes_size_ == 0; }

@@ -250,7 +250,8 @@ Status Transaction::write_erase(const RecordRef& ref, std::span<const std::byte>
     }
     LogRecord& log = log_of(*own);
     if (log.type == LogType::erase) return Status::not_found;
-    // An erase has no payload: the record's fields change, its bytes in the buffer stay unused.
+    // An erase has no payload. The fields of the log record change, and its payload bytes stay
+    // unused.
     log.type = LogType::erase;
     log.payload_offset = 0;
     log.payload_bytes = 0;
