@@ -5,9 +5,9 @@
 // input, a damaged file, another process or a race can make false is an error (error.h, status.h).
 // A static_assert is better than both where the compiler can see the fact.
 //
-// The condition has no side effects, because release builds do not evaluate that of a DCHECK. Join
-// two facts by && only if they fail together: the text of a failed check is its condition. It shows
-// no values; the core file has them.
+// A condition must have no side effects, because release builds do not evaluate the condition of a
+// DCHECK. A failed check prints its whole condition, so join two facts by && only if they fail
+// together. It prints no values; the core file has them.
 #pragma once
 
 #include <cstdio>
@@ -26,8 +26,8 @@ namespace atolldb {
 #define CHECK(expression) \
   ((expression) ? static_cast<void>(0) : ::atolldb::check_failed(#expression, __FILE__, __LINE__))
 
-/// Does the same as CHECK, in debug and sanitizer builds only. The engine for mutant tests has
-/// none, because a mutant breaks an invariant and its test shows the consequence.
+/// Does the same as CHECK, but only in debug and sanitizer builds. The engine for mutant tests
+/// disables DCHECK, because a mutant breaks an invariant and its test shows the consequence.
 #if defined(ATOLL_DCHECK) && !defined(ATOLL_MUTANTS)
 #define DCHECK(expression) CHECK(expression)
 #else

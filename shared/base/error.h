@@ -17,9 +17,9 @@ enum class ExitCode : int {
   resources = 6,
   corruption = 7,
   durability = 8,
-  recovering = 9,  // for requests: the cluster does not serve them yet; try again later
+  recovering = 9,  // the cluster does not serve the request yet; try again later
   disk_full = 10,
-  identity = 11,  // a directory is a copy, or was moved: `atoll data adopt`
+  identity = 11,  // a directory is a copy, or was moved; run `atoll data adopt`
   config = 78,
 };
 

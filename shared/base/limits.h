@@ -1,5 +1,4 @@
-// Limits that the layouts of shared memory set. Segments are laid out by them, and the config
-// refuses values above them.
+// Limits of ids, epochs and sets in shared memory. The config rejects values above them.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +15,9 @@ inline constexpr uint32_t kMaxWorkersPerNode = 250;
 /// Epochs start at 1 or later, and fit in 36 bits (two decades at 10 ms).
 inline constexpr uint64_t kMaxEpoch = (uint64_t{1} << 36) - 1;
 
-/// Lock blocks for system transactions, in addition to those of the write set: a page lock or two,
-/// and every record of the pages involved.
+/// Number of lock blocks for system transactions, in addition to those of the write set. A system
+/// transaction locks pages (a merge locks several), and records of a page that it replaces or
+/// evicts.
 inline constexpr uint32_t kSystemLockBlocks = 1024;
 /// Maximum number of records that one transaction writes. Each takes a lock block; block indexes
 /// have 16 bits and start at 1.

@@ -12,7 +12,7 @@
 
 namespace atolldb {
 
-/// `what`: the failure ("cannot be made"). `way_out`: the remedy for any other cause ("change
+/// `what`: the failure ("cannot be made"). `way_out`: the last remedy in the text ("change
 /// cluster.log_dir in the config"). Returns code disk_full for ENOSPC and EDQUOT; the text names
 /// the file system and its free space. For EACCES and EPERM the text names the path without access,
 /// its owner and the current user.
@@ -23,8 +23,8 @@ Error path_error(const std::string& path, std::string_view what, int error_numbe
 std::string user_text(unsigned user);
 
 /// Returns text like "/run/user/7 belongs to alice (uid 7) with mode 0700, and this is bob (uid
-/// 8)". It names the first part of `path` that the current user cannot access. Empty if all parts
-/// seem accessible.
+/// 8)". It names the first part of `path` that the current user cannot access. If there is no such
+/// part, it names the last part that exists. Empty for a relative path.
 std::string refusal_text(const std::string& path);
 
 /// Returns text like "the file system of /x (mounted on /) has 0 MiB of 512 MiB free".
@@ -34,8 +34,9 @@ std::string room_text(const std::string& path);
 /// file_failure_in has to find it in messages of other processes.
 std::string error_text(int error_number);
 
-/// Whether the error is ENOSPC or EDQUOT; EACCES or EPERM.
+/// Returns whether the error is ENOSPC or EDQUOT.
 bool is_disk_full(int error_number);
+/// Returns whether the error is EACCES or EPERM.
 bool is_refusal(int error_number);
 
 /// Checks the folders above `path`. Returns code failed if one belongs to another user (except
@@ -44,7 +45,7 @@ bool is_refusal(int error_number);
 Result<void> check_parents(const std::string& path, const std::string& key);
 
 /// Does the same as `check_parents`. The file or folder itself, if it exists, must also belong to
-/// this user, and must not be a symbolic link.
+/// this user or root, and must not be a symbolic link.
 Result<void> check_owned(const std::string& path, const std::string& key);
 
 /// Does the same as `check_owned`, for a socket that a client will connect to. Root may use another

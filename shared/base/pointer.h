@@ -56,12 +56,12 @@ class VolatilePointer {
 };
 static_assert(sizeof(VolatilePointer) == 8);
 
-/// 64-bit name of an immutable snapshot page (R37). An id is never reused.
+/// 64-bit name of an immutable snapshot page (R37). A snapshot id is never reused.
 ///
 ///   63          40 39    32 31        0
 ///   [ snapshot 24 ][ node 8 ][ page 32 ]
 ///
-/// Page 0 is null: it is the header of that node's file of the snapshot. Node 255 is the
+/// Page 0 is null, because it is the header of the node's file in that snapshot. Node 255 is the
 /// coordinator, which writes the upper pages of partitioned storages.
 class SnapshotPointer {
  public:
@@ -85,11 +85,11 @@ class SnapshotPointer {
   uint64_t word_ = 0;
 };
 
-/// {volatile word, snapshot word}: pages that are logically equivalent and physically independent.
-/// A dual pointer never changes its address during the life of the page that holds it (R3). The
-/// volatile word changes from null by compare-and-swap from exactly the word that was read (R1). It
-/// changes from one page to another only under the lock of the page (or storage root) that holds
-/// it.
+/// Pair of a volatile word and a snapshot word. Their pages are logically equivalent and physically
+/// independent. A dual pointer never changes its address during the life of the page that holds it
+/// (R3). A null volatile word is replaced by compare-and-swap from exactly the word that was read
+/// (R1). The word changes from one page to another only under the lock of its holder, a page or a
+/// storage root.
 struct DualPointer {
   std::atomic<uint64_t> volatile_word{0};
   std::atomic<uint64_t> snapshot_word{0};
@@ -103,7 +103,7 @@ struct DualPointer {
   /// Both words, as engine/transaction/dual_pointer.h reads them.
   struct View {
     VolatilePointer page;
-    SnapshotPointer snapshot;  // valid only if `page` is null: the page's replacement
+    SnapshotPointer snapshot;  // valid only if `page` is null: the page to read instead
   };
 };
 static_assert(sizeof(DualPointer) == 16);

@@ -44,7 +44,7 @@ enum class [[nodiscard]] Status : uint8_t {
   snapshot_unreadable,
   /// There is no snapshot yet, or no readable one with that id.
   snapshot_not_found,
-  /// A transaction with `snapshot` isolation was to write a record that has changed since the
+  /// A transaction with `snapshot` isolation tried to write a record that has changed since the
   /// snapshot. A retry helps only after a later snapshot has been taken.
   snapshot_conflict,
   /// The transaction may only read, and a call tried to write.

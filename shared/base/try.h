@@ -1,5 +1,5 @@
-// Returns an error to the caller, for functions that return a Result. Cold paths only: the
-// transaction path has Status.
+// Macros that return an error to the caller, for functions that return a Result. They are only for
+// cold paths, because the transaction path uses Status.
 #pragma once
 
 #include <expected>

@@ -9,7 +9,7 @@
 
 namespace atolldb {
 
-// Here, because clients include the header: check.h would give them its macros.
+// Defined here because clients include the header, which would give them the macros of check.h.
 UniqueFd::UniqueFd(int fd) : fd_(fd) { CHECK(fd >= -1); }
 
 std::string file_text(const std::string& path) {

@@ -48,9 +48,9 @@ auto uninterrupted(Call&& call) {
   }
 }
 
-/// Returns the text of the file, or an empty text if it cannot be opened. Returns what was read if
-/// a read fails: a file of /proc/<pid> fails with ESRCH as soon as the process has ended, also
-/// between its opening and its reading. Streams throw then.
+/// Returns the text of the file, or an empty text if it cannot be opened. If a read fails, returns
+/// what was read before. Reads of /proc/<pid> fail with ESRCH after the process has ended, even if
+/// the file was opened earlier. C++ streams throw in that case.
 std::string file_text(const std::string& path);
 
 /// Returns the rest of an open file, from its position on.

@@ -21,9 +21,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Checks of the ring before the thread sleeps.
+/// Number of checks of the answer ring before the thread sleeps.
 constexpr int kRingChecks = 50;
-/// The client checks for a dead node, by a system call, once per this many waits without a sleep.
+/// Number of expired waits (for example `poll`) per check whether the node is dead. The check is a
+/// system call.
 constexpr uint32_t kWaitsPerNodeCheck = 64;
 
 /// Pause between two attempts to connect to a node.
@@ -141,8 +142,8 @@ uint32_t SessionClient::in_flight() const {
 }
 
 void SessionClient::wake_node() {
-  // Fence between the put and the load of node_sleeps. Pairs with the node, which announces its
-  // sleep before it checks the ring.
+  // The fence orders the put before the load of node_sleeps. The node announces its sleep before it
+  // checks the ring, so it finds the request or this thread finds the announcement.
   full_fence();
   if (segment_->node_sleeps.load(std::memory_order_relaxed) == 0) return;
   if (segment_->node_sleeps.exchange(0, std::memory_order_seq_cst) == 0) return;
@@ -181,7 +182,8 @@ std::expected<SessionTicket, Status> SessionClient::submit(std::string_view proc
   if (input.size() > kMaxSessionInputBytes) return std::unexpected(Status::payload_too_long);
   for (;;) {
     std::vector<Ready> ready;
-    // Acquire pairs with the node's increment after each put. Loaded before the ring is checked.
+    // Acquire pairs with the node's increment after each put. The load precedes the check of the
+    // ring, so `sleep` notices an answer that arrives after that check.
     const uint32_t seen = segment_->answer_signal.load(std::memory_order_acquire);
     bool can_wait = false;
     SessionTicket ticket = 0;
@@ -313,7 +315,7 @@ std::optional<SessionReply> SessionClient::wait_for(SessionTicket ticket,
                                                     std::chrono::nanoseconds timeout) {
   const Clock::time_point until = deadline_of(timeout);
   for (int checks = 0;; ++checks) {
-    // Acquire, before the ring is checked: see `submit`.
+    // Acquire as in `submit`. The load precedes the check of the ring.
     const uint32_t seen = segment_->answer_signal.load(std::memory_order_acquire);
     std::vector<Ready> ready;
     std::optional<SessionReply> reply = try_fetch(ticket, ready);
@@ -386,7 +388,7 @@ bool SessionClient::notice_end(std::vector<Ready>& ready) {
 }
 
 void SessionClient::sleep(uint32_t seen, Clock::time_point until, std::vector<Ready>& ready) {
-  // A read-modify-write (R24) with seq_cst. Pairs with the node, which changes the signal and then
+  // This seq_cst read-modify-write (R24) pairs with the node, which changes the signal and then
   // checks for sleepers.
   segment_->sleepers.fetch_add(1, std::memory_order_seq_cst);
   if (segment_->answer_signal.load(std::memory_order_seq_cst) == seen) {

@@ -41,14 +41,15 @@ struct SessionReply {
   /// durable: the result, also of a failure, survives a failure of the cluster. precommitted: a
   /// failure of the cluster may undo it.
   AnswerAt answered_at = AnswerAt::durable;
-  /// Epoch that must be durable before a durable answer: of the commit, or of the data read.
+  /// Epoch that must be durable before a durable answer: the commit's epoch, or without writes the
+  /// latest epoch that the transaction depends on.
   uint64_t commit_epoch = 0;
   /// VID (epoch and ordinal) of the transaction's writes; 0 if it wrote nothing.
   uint64_t commit_version = 0;
   /// Incarnation of the cluster; changes with every restart.
   uint64_t incarnation = 0;
-  /// Output of the procedure, at most kMaxSessionOutputBytes. Its format is the procedure's; of
-  /// `kv.*`: see read_kv_reply.
+  /// Output of the procedure, at most kMaxSessionOutputBytes. The procedure defines its format.
+  /// `read_kv_reply` decodes the output of `kv.*`.
   std::vector<std::byte> output;
   /// Reason of a failure if there is more to say than `status`, at most kMaxSessionMessageBytes.
   std::string message;
@@ -63,7 +64,7 @@ struct SessionOptions {
   uint64_t affinity = 0;
   /// Ordinal of an existing worker.
   uint32_t worker = kAnyWorker;
-  /// Without a value: the isolation of the procedure's entry; serializable for `kv.*`.
+  /// Without a value, the procedure's entry decides; `kv.*` uses serializable.
   std::optional<Isolation> isolation = std::nullopt;
   /// Id of the snapshot to read; 0: the latest. Only with snapshot_read_only.
   uint32_t snapshot = 0;
@@ -90,9 +91,9 @@ class SessionClient {
   /// failed if another user owns the socket, or the node has another layout version.
   static Result<std::unique_ptr<SessionClient>> connect(const std::string& run_dir, uint32_t node);
   /// Does the same as `connect`, for a cluster that is starting, perhaps after a failure
-  /// (cluster.restart). Tries until the node runs requests, for at most `patience` (then
-  /// not_running), or until `gives_up` returns true. `isolation`: that of the requests that must
-  /// run; those that only read a snapshot run already during a recovery.
+  /// (cluster.restart). Tries until the node runs requests. Returns not_running after `patience`,
+  /// or if `gives_up` returns true. `isolation`: isolation level of the requests that must run.
+  /// Those with snapshot_read_only already run during a recovery.
   ///
   /// After the end of a session, its requests in flight have ended as outcome_unknown. A later
   /// incarnation has every commit that was acknowledged as durable.
@@ -145,7 +146,8 @@ class SessionClient {
   bool is_open();
   uint64_t incarnation() const { return incarnation_; }
   uint32_t node() const { return segment_->node; }
-  /// For tests of clients that violate the protocol: the segment, and the call that follows a put.
+  /// For tests of clients that violate the protocol. A caller that puts a request into the ring of
+  /// the segment calls `wake_node` afterwards.
   SessionSegment& segment() { return *segment_; }
   void wake_node();
 
@@ -191,7 +193,7 @@ class SessionClient {
 
   mutable std::mutex mutex_;
   std::atomic<bool> ended_{false};              // written under mutex_
-  std::atomic<uint32_t> waits_{0};              // waits that ended without a sleep
+  std::atomic<uint32_t> waits_{0};              // expired waits (see kWaitsPerNodeCheck)
   uint32_t requests_tail_ = 0;                  // guarded by mutex_
   uint32_t answers_head_ = 0;                   // guarded by mutex_
   uint64_t next_ = 1;                           // guarded by mutex_

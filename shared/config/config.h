@@ -40,8 +40,7 @@ struct NodeConfig {
 struct Config {
   struct Cluster {
     std::string name = "atoll";
-    // Absolute paths. They are empty only in a Config that was made without load_config and
-    // default_config.
+    // Absolute paths. They are empty only in a Config on which resolve_defaults was not called.
     std::string run_dir;
     std::string log_dir;
     std::string data_dir;
@@ -49,7 +48,7 @@ struct Config {
     RestartPolicy restart = RestartPolicy::never;
     std::chrono::milliseconds heartbeat{100};
     std::chrono::milliseconds hang_limit{10'000};
-    /// First epoch of a new cluster, at most kMaxEpoch; tests start near that horizon.
+    /// First epoch of a new cluster, at most kMaxEpoch. Tests start near this limit.
     uint64_t start_epoch = 1;
 
     bool operator==(const Cluster&) const = default;
@@ -74,7 +73,7 @@ struct Config {
     DurabilityMode mode = DurabilityMode::durable;
     FileBackend backend = FileBackend::posix;
     uint64_t log_file_size = 256ULL << 20;  ///< bytes, a multiple of 4 KiB
-    uint32_t ballast_files = 1;             ///< ballast in log files per logger; 0: no ballast
+    uint32_t ballast_files = 1;             ///< ballast per logger, in log files; 0: no ballast
     /// Time added to each write and each sync of a log.
     std::chrono::microseconds emulated_latency{0};
     /// A device call that takes longer counts as hung.
@@ -172,8 +171,8 @@ std::expected<Config, std::vector<ConfigError>> parse_config(std::string_view te
                                                              std::string file_name,
                                                              const Machine& machine);
 
-/// Returns the config of an empty file: two nodes with one worker each, directories under the
-/// user's own.
+/// Returns the config of an empty file: two nodes with one worker each, and the default directories
+/// of the user.
 Config default_config();
 
 /// Fills in directories and endpoints that are empty, from the user's environment.
@@ -198,7 +197,8 @@ std::string durability_text(const Config& config);
 /// if the node has no directories. REQUIRES: `node` is less than config.nodes.size().
 const std::string& log_directory(const Config& config, uint32_t node, uint32_t logger);
 
-/// Returns the directories of all nodes, without data_dir, which has the files of the other nodes.
+/// Returns the directories of all nodes that have any. data_dir, which has the files of the other
+/// nodes, is not included.
 std::vector<std::string> node_directories(const Config& config);
 
 /// Returns all errors, one per line, as the commands print them.

@@ -26,8 +26,8 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-/// Returns $HOME, or else the home of the user's entry, because cron and system units may set no
-/// variables. Empty if neither is an absolute path.
+/// Returns $HOME, or else the home folder of the user's passwd entry, because cron and system units
+/// may set no variables. Empty if neither is an absolute path.
 std::string home_folder() {
   const std::string home = environment("HOME");
   if (home.starts_with('/')) return home;
@@ -64,9 +64,9 @@ std::string node_key(size_t index, const char* name) {
   return "node[" + std::to_string(index) + "]." + name;
 }
 
-/// A folder with two purposes would lose data. run_dir is removed with its cluster, and its lock
-/// file has the same name as that of data_dir. Copying or discarding data_dir would include the
-/// sockets.
+/// Reports folders that serve two purposes, because data would be lost. run_dir is removed with its
+/// cluster, and its lock file has the same name as that of data_dir. Copying or discarding data_dir
+/// would include the sockets.
 void check_folders(const Config& config, const ConfigReport& report) {
   const Config::Cluster& cluster = config.cluster;
   if (cluster.run_dir.empty()) return;
@@ -135,7 +135,7 @@ void check_placement(const Config& config, const Machine& machine, const ConfigR
 }
 
 void check_memory(const Config& config, const Machine& machine, const ConfigReport& report) {
-  // At most 255 nodes with 8 TiB and 250 buffers of 1 GiB each: no overflow is possible.
+  // No overflow is possible: at most 255 nodes have 8 TiB each, and 250 buffers of 1 GiB each.
   uint64_t workers = 0;
   uint64_t reducers = 0;
   for (const NodeConfig& node : config.nodes) {
@@ -192,7 +192,8 @@ void check_relations(const Config& config, const ConfigReport& report) {
                " nodes",
            std::to_string(config.metrics.base_port), "");
   }
-  // Values from the file were checked when they were read. These come from the environment.
+  // Values from the file were checked when they were read. run_dir may also come from the
+  // environment.
   if (config.cluster.run_dir.size() > kMaxRunDirBytes) {
     report("cluster.run_dir",
            "a path of at most " + std::to_string(kMaxRunDirBytes) +

@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, 7> kLogLevelChoices{"trace", "debug",    
                                                            "error", "critical", "off"};
 
 constexpr int64_t kMaxPathBytes = 1'024;
-constexpr int64_t kMaxEndpointBytes = kMaxSocketPathBytes + 6;  // with "ipc://"
+constexpr int64_t kMaxEndpointBytes = kMaxSocketPathBytes + 6;  // "ipc://", then the path
 constexpr int64_t kMinSetEntries = 16;
 constexpr int64_t kMaxSetEntries = 1LL << 24;  // limit of the write set: kMaxWriteSet
 constexpr int64_t kMaxPoolBytes = 8 * kTiB;    // page indexes have 31 bits, pages 4 KiB
@@ -84,7 +84,7 @@ constexpr ConfigKey row(KeyKind kind, Member member, std::span<const std::string
   return key;
 }
 
-// {minimum, maximum, step}, or the choices; then the text of the reference.
+// Each row has {minimum, maximum, step} or the choices, and then the text of the reference.
 constexpr ConfigKey kKeys[] = {
     row(KeyKind::name, ATOLL_CONFIG(cluster.name), {1, 32},
         "Name of the cluster; `atoll --cluster NAME` finds it by that."),
@@ -165,7 +165,7 @@ constexpr ConfigKey kKeys[] = {
     row(KeyKind::choice, ATOLL_CONFIG(durability.backend), kBackendChoices,
         "How logs reach the device: by system calls with direct I/O; mapped persistent memory;\n"
         "not at all, which needs mode = \"measure\"."),
-    // Files are written in blocks of the step (kIoBlockBytes).
+    // The step equals kIoBlockBytes, because log files are written in such blocks.
     row(KeyKind::size, ATOLL_CONFIG(durability.log_file_size),
         {1 * kMiB, 64 * kGiB, kLogFileStepBytes},
         "A logger takes a new file when one of this size is full; allocated beforehand."),
@@ -215,7 +215,7 @@ constexpr ConfigKey kKeys[] = {
     row(KeyKind::boolean, ATOLL_CONFIG(metrics.enabled),
         "Whether every process serves Prometheus metrics over HTTP."),
     row(KeyKind::address, ATOLL_CONFIG(metrics.listen), "Address to serve them on."),
-    // The first node uses the port after the coordinator's.
+    // kMaxPort - 1, because the first node uses the port after the coordinator's.
     row(KeyKind::integer, ATOLL_CONFIG(metrics.base_port), {0, kMaxPort - 1},
         "Port of the coordinator; node k has base_port + 1 + k. 0: free ports (`atoll status`)."),
 
@@ -236,7 +236,7 @@ constexpr ConfigKey kKeys[] = {
 #undef ATOLL_CONFIG
 #undef ATOLL_NODE
 
-/// Limits that the kinds need, and unique names.
+/// Returns whether every key has valid limits and choices for its kind, and a unique name.
 constexpr bool are_sound(std::span<const ConfigKey> keys) {
   for (const ConfigKey& key : keys) {
     if (key.section.empty() || key.name.empty() || key.doc.empty() || key.field == nullptr) {

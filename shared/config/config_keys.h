@@ -59,13 +59,13 @@ struct ConfigKey {
 
 /// Shown next to every planned key.
 constexpr std::string_view kNoEffectYet = "no effect yet";
-constexpr std::string_view kNodesSection = "nodes";  ///< `[nodes] count = 2`, or instead:
-constexpr std::string_view kNodeSection = "node";    ///< one `[[node]]` table per node
+constexpr std::string_view kNodesSection = "nodes";  ///< holds `[nodes] count = 2`
+constexpr std::string_view kNodeSection = "node";    ///< the alternative: one `[[node]]` per node
 
 /// Returns all keys, grouped by section, in display order.
 std::span<const ConfigKey> config_keys();
 
-/// Describes the values of a key: `an integer from 1 to 255`.
+/// Returns text like "an integer from 1 to 255" about the values of a key.
 std::string expected_text(const ConfigKey& key);
 
 /// Returns a field's value as TOML.

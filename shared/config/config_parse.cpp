@@ -66,7 +66,8 @@ bool is_address(const std::string& text) {
          inet_pton(AF_INET6, text.c_str(), &parsed) == 1;
 }
 
-/// Accepts only loopback addresses: others would need authentication, which does not exist yet.
+/// Accepts ipc paths and loopback addresses. Other addresses would need authentication, which does
+/// not exist yet.
 bool is_endpoint(std::string_view text) {
   if (text.starts_with("ipc://")) {
     return text.size() > 7 && text[6] == '/' && !has_control_character(text);
@@ -116,7 +117,7 @@ void store(const ConfigKey& key, const ConfigField& field, const Value& value) {
           target->push_back(static_cast<int32_t>(number()));
         } else {
           *target = std::chrono::duration_cast<T>(std::chrono::microseconds(number()));
-          CHECK(*target == std::chrono::microseconds(number()));  // the step permits no rest
+          CHECK(*target == std::chrono::microseconds(number()));  // the step leaves no remainder
         }
       },
       field);

@@ -1,5 +1,5 @@
-// Values with units, as written in a config: "512MiB", "10ms". Units, and limits that several files
-// need; a limit of one key is in its row in config_keys.cpp.
+// Parses and formats values with units, as in a config: "512MiB", "10ms". Also has the units, and
+// limits that several files need. A limit of one key is in its row in config_keys.cpp.
 #pragma once
 
 #include <cstdint>
@@ -33,11 +33,11 @@ constexpr int64_t kMaxPort = 65'535;
 
 }  // namespace config_limits
 
-/// Returns the bytes of "512MiB". Units: B, KiB, MiB, GiB, TiB. Returns nothing if the text is
-/// malformed or the value exceeds 63 bits.
+/// Returns the number of bytes of a text like "512MiB". Units: B, KiB, MiB, GiB, TiB. Returns
+/// nothing if the text is malformed or the value exceeds 63 bits.
 std::optional<int64_t> parse_size(std::string_view text);
-/// Returns the microseconds of "10ms". Units: us, ms, s, min, h. Returns nothing if the text is
-/// malformed or the value exceeds 63 bits.
+/// Returns the number of microseconds of a text like "10ms". Units: us, ms, s, min, h. Returns
+/// nothing if the text is malformed or the value exceeds 63 bits.
 std::optional<int64_t> parse_duration_us(std::string_view text);
 
 /// Formats a value in the largest unit that gives an integer.
@@ -48,7 +48,7 @@ std::string format_duration_us(int64_t us);
 std::string quote_toml(std::string_view text);
 
 /// Returns the candidate that is most similar to `word`, or an empty view if none is similar.
-/// Similar words differ in at most a third of their letters.
+/// Similar words differ in at most a third of the letters of `word`, or in one letter.
 std::string_view nearest_word(std::string_view word, std::span<const std::string_view> candidates);
 /// Does the same with a given maximum number of differing letters.
 std::string_view nearest_word(std::string_view word, std::span<const std::string_view> candidates,

@@ -54,8 +54,8 @@ uint64_t detect_memory_bytes() {
   const long page_bytes = sysconf(_SC_PAGE_SIZE);
   CHECK(pages > 0 && page_bytes > 0);
   uint64_t bytes = static_cast<uint64_t>(pages) * static_cast<uint64_t>(page_bytes);
-  // Inside a container, this process's own group is the root of the mount. On a host, its path is
-  // in /proc.
+  // Inside a container, the control group of this process is the root of the cgroup mount. On a
+  // host, /proc names the path of the group.
   bytes = std::min(bytes, read_limit("/sys/fs/cgroup/memory.max", bytes));
   bytes = std::min(bytes, read_limit("/sys/fs/cgroup/memory/memory.limit_in_bytes", bytes));
   std::ifstream groups("/proc/self/cgroup");

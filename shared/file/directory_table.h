@@ -32,8 +32,8 @@ class DirectoryTable {
   static Result<DirectoryTable> read(FileSystem& file_system, const std::string& data_dir);
   explicit DirectoryTable(std::string data_dir) : data_dir_(std::move(data_dir)) {}
 
-  /// Writes the table durably. Does nothing if it equals the file. REQUIRES: the caller holds the
-  /// lock of data_dir, and data_dir exists.
+  /// Writes the table durably, if `add`, `set` or `remove` has changed it. REQUIRES: the caller
+  /// holds the lock of data_dir, and data_dir exists.
   Result<void> write(FileSystem& file_system);
 
   /// Returns the directory's path, or nothing if no directory has the role.
@@ -42,7 +42,7 @@ class DirectoryTable {
   std::optional<std::string> role_of(const std::string& directory) const;
   /// Returns the role of the directory; adds one if it has no role.
   std::string add(const std::string& directory);
-  /// Gives the role to this path, and takes it from any other.
+  /// Gives the role to this path. The path keeps no other role, and no other path keeps the role.
   void set(const std::string& role, const std::string& path);
   void remove(const std::string& role);
   const std::vector<DirectoryRole>& entries() const { return entries_; }
@@ -50,11 +50,11 @@ class DirectoryTable {
  private:
   std::string data_dir_;
   std::vector<DirectoryRole> entries_;
-  uint64_t last_number_ = 0;  // highest <n> of all roles log-<n> that were given
+  uint64_t last_number_ = 0;  // highest <n> of all roles log-<n> so far
   bool is_changed_ = false;
 };
 
-/// data_dir/directories
+/// Returns data_dir/directories.
 std::string directory_table_path(const std::string& data_dir);
 
 /// Returns the path with links and dots resolved in the part that exists.

@@ -41,8 +41,8 @@ struct FoundText {
   int error_number = 0;
 };
 
-/// Finds the first error text that is a part of its own: ": text", followed by ":", " (" or the
-/// end.
+/// Finds the first error text that is a whole part of the message: it follows ": ", and ":", " ("
+/// or the end of the message follows it.
 FoundText find_error_text(std::string_view message) {
   FoundText first;
   for (int number = 1; number <= kLastErrorNumber; ++number) {

@@ -1,5 +1,5 @@
-// Errors of file operations that fail or are misused, for every backend; and what their texts say:
-// file and error number can be separate fields next to a message that other processes passed on.
+// Errors of failed or incorrect file operations, for every backend. Also extracts file and error
+// number from an error message, because other processes pass on only the message.
 #pragma once
 
 #include <cstddef>
@@ -45,11 +45,12 @@ uint64_t total_bytes(std::span<const std::span<const std::byte>> slices);
 Result<void> check_write(const std::string& path, uint64_t size, uint64_t offset,
                          std::span<const std::span<const std::byte>> slices);
 
-/// Does the same as `check_write`, for the size of a new file.
+/// Returns the error durability if the size of a new file is misaligned, which is a bug of the
+/// caller.
 Result<void> check_create(const std::string& path, uint64_t bytes);
 
-/// Does the same as `check_write`, for the new size of a file of `size` bytes: misaligned, or
-/// smaller than now.
+/// Returns the error durability if the new size of a file of `size` bytes is misaligned, or smaller
+/// than `size`. Both are bugs of the caller.
 Result<void> check_grow(const std::string& path, uint64_t size, uint64_t bytes);
 
 /// Keeps the first failed write or sync of a file, and returns it for all later calls. After a

@@ -19,7 +19,7 @@ struct FileSystemSettings {
   FileBackend backend = FileBackend::posix;
   EmulatedLatency latency;   ///< all zero: no emulation
   FileWarning warn;          ///< may be empty
-  IoWatch* watch = nullptr;  ///< notes the calls; null: calls are not noted
+  IoWatch* watch = nullptr;  ///< records device calls in progress; null: no record
 };
 
 /// Returns the settings in `[durability]`. The emulated latency applies to writes and syncs.
@@ -39,8 +39,8 @@ inline constexpr uint64_t kMaxTextFileBytes = uint64_t{16} << 20;
 /// than kMaxTextFileBytes.
 Result<std::optional<std::string>> read_text_file(FileSystem& file_system, const std::string& path);
 
-/// Replaces the file by a rename. Durable on return. A crash leaves the old text or the new one.
-/// Newlines pad the text to whole blocks. Returns code resources if it is larger than
+/// Replaces the file by a rename. The new text is durable on return. A crash leaves the old text or
+/// the new one. Newlines pad the text to whole blocks. Returns code resources if it is larger than
 /// kMaxTextFileBytes. REQUIRES: the directory exists, and no other process replaces the file.
 Result<void> replace_text_file(FileSystem& file_system, const std::string& path, std::string text);
 

@@ -14,8 +14,8 @@
 namespace atolldb {
 namespace {
 
-/// Spins on the steady clock. It is the scaled time-stamp counter, read without entering the
-/// kernel.
+/// Spins on the steady clock, which is the scaled time-stamp counter. A read of the clock does not
+/// enter the kernel.
 void spin(std::chrono::nanoseconds time) {
   CHECK(time.count() >= 0);
   if (time.count() == 0) return;

@@ -48,22 +48,22 @@ class EmulatedNvm : public ForwardingFileSystem {
 Result<uint64_t> free_bytes_at(const std::string& directory);
 
 /// Creates and extends files only while a given number of bytes stays free. It is for work that may
-/// fail, such as a snapshot job, so that room is left for the log, whose failure would stop
-/// the cluster. Thread-safe if `free_bytes` is.
+/// fail, for example a snapshot job. It leaves room for the log, whose failure would stop the
+/// cluster. Thread-safe if `free_bytes` is.
 class ReservingFileSystem : public ForwardingFileSystem {
  public:
   using FreeBytes = std::function<Result<uint64_t>(const std::string& directory)>;
 
-  /// REQUIRES: `below` outlives this object, and this object outlives its files. With 0 it reserves
-  /// nothing, and never calls `free_bytes`.
+  /// REQUIRES: `below` outlives this object, and this object outlives its files. If `reserve_bytes`
+  /// is 0, it reserves nothing, and never calls `free_bytes`.
   ReservingFileSystem(FileSystem& below, uint64_t reserve_bytes,
                       FreeBytes free_bytes = free_bytes_at)
       : ForwardingFileSystem(below),
         reserve_bytes_(reserve_bytes),
         free_bytes_(std::move(free_bytes)) {}
 
-  /// Checks that `more` bytes below the directory leave the reserve. Otherwise returns code
-  /// disk_full; the text names the directory, its free bytes, the reserve and its config key.
+  /// Returns code disk_full if `more` bytes below the directory would use the reserve. The text
+  /// names the directory, its free bytes, the reserve and its config key.
   Result<void> check_room(const std::string& directory, uint64_t more) const;
 
   Result<std::unique_ptr<File>> create(const std::string& path, uint64_t bytes) override;

@@ -12,8 +12,8 @@ int64_t now_ns() {
   return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// Threads search for a free slot from different starting points, so the first probe mostly
-/// succeeds.
+/// Returns the slot at which this thread starts its search for a free slot (modulo kMaxCalls).
+/// Threads start at different slots, so the first probe mostly succeeds.
 uint32_t first_slot() {
   static std::atomic<uint32_t> threads{0};
   thread_local const uint32_t own = threads.fetch_add(1, std::memory_order_relaxed);

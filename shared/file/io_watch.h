@@ -44,15 +44,15 @@ class IoWatch {
   /// Limit of recorded calls in progress; calls above it are not recorded.
   static constexpr uint32_t kMaxCalls = 512;
 
-  /// Registers a path and returns its number, which notes store instead of the text. A file stays
-  /// registered while it is open.
+  /// Registers a path and returns its number. A note stores the number instead of the text. A file
+  /// stays registered while it is open.
   uint64_t add_path(const std::string& path);
   void remove_path(uint64_t number);
 
   /// Returns the oldest call in progress, or nothing if there is no call.
   std::optional<PendingIo> oldest() const;
 
-  /// Notes a call during its lifetime.
+  /// Records a call from construction to destruction.
   class Note {
    public:
     Note(IoWatch& watch, IoOperation operation, uint64_t path);
@@ -80,7 +80,7 @@ class IoWatch {
   uint64_t last_path_ = 0;                 // guarded by mutex_
 };
 
-/// File system whose calls are noted. REQUIRES: it outlives its files.
+/// File system that records each call in an IoWatch. REQUIRES: it outlives its files.
 class WatchedFileSystem : public ForwardingFileSystem {
  public:
   /// REQUIRES: `watch` outlives this object.

@@ -78,7 +78,8 @@ class PmemFile : public File {
     return {};
   }
 
-  /// Earlier writes keep their contents until `sync`: both mappings share the same memory.
+  /// Keeps writes that are not synced yet, because the old and the new mapping share the same
+  /// memory.
   Result<void> grow(uint64_t bytes) override {
     ATOLL_TRY(failure_.check());
     auto grown = grow_preallocated(owner_.calls_, descriptor_.get(), path_, size_, bytes);
@@ -108,8 +109,8 @@ class PmemFile : public File {
     return {};
   }
 
-  /// Reads through the descriptor. In the mapping a bad block would raise a signal; here it is an
-  /// error.
+  /// Reads through the descriptor, where a bad block is an error. In the mapping it would raise a
+  /// signal.
   Result<uint64_t> read(uint64_t offset, std::span<std::byte> into) const override {
     return read_all(owner_.calls_, descriptor_.get(), path_, offset, into);
   }

@@ -21,8 +21,8 @@
 
 namespace atolldb {
 
-/// A copy-on-write file system allocates blocks on each write. On a full disk it ends the process
-/// with SIGBUS, as with every mapped file. Use `posix` there.
+/// A copy-on-write file system allocates blocks on each write. On a full disk, a write to a mapped
+/// file then ends the process with SIGBUS. Use `posix` on such a file system.
 class PmemFileSystem : public FileSystem {
  public:
   /// REQUIRES: `calls` outlives this object, and this object outlives its files.
@@ -54,7 +54,7 @@ class PmemFileSystem : public FileSystem {
   bool is_durable() const override { return true; }
   std::string describe() const override;
 
-  /// Numbers of syncs that drained stores, and of syncs through the kernel.
+  /// Number of syncs that drained stores, and number of syncs through the kernel.
   uint64_t drains() const { return drains_.load(std::memory_order_relaxed); }
   uint64_t kernel_syncs() const { return kernel_syncs_.load(std::memory_order_relaxed); }
 
@@ -69,7 +69,7 @@ class PmemFileSystem : public FileSystem {
   PosixFileSystem posix_;
   FileWarning warn_;
   SystemCalls& calls_;
-  // Statistics: relaxed, nothing depends on them.
+  // Statistics. Accesses are relaxed, because nothing depends on them.
   std::atomic<uint64_t> drains_{0};
   std::atomic<uint64_t> kernel_syncs_{0};
   mutable std::mutex mutex_;

@@ -36,10 +36,10 @@ bool is_aligned(uint64_t offset, std::span<std::byte> bytes) {
 
 }  // namespace
 
-/// File with direct and buffered I/O. Reads of whole blocks bypass the page cache too: logs and
-/// snapshot pages are read once or cached by their reader, and allocating page-cache pages costs
-/// more than the copies. Other reads go through the page cache. They see direct writes, because the
-/// kernel drops the cached pages of the range after each direct write.
+/// File with direct and buffered I/O. Reads of whole blocks also bypass the page cache. Logs are
+/// read once, and readers of snapshot pages have their own cache. The allocation of page-cache
+/// pages would cost more than the copies. Other reads go through the page cache. They see direct
+/// writes, because the kernel drops the cached pages of the range after each direct write.
 class PosixFile : public File {
  public:
   /// `direct` is empty if direct I/O is refused. `size` is empty for a file that is never written.
@@ -121,12 +121,13 @@ class PosixFile : public File {
 
   PosixFileSystem& owner_;
   std::string path_;
-  // An error of their close affects only data that was never synced, and no caller relies on that.
+  // If `close` of a descriptor fails, only data is affected that was never synced. No caller relies
+  // on such data.
   UniqueFd buffered_;
   UniqueFd direct_;
-  /// False after the first refusal. Written by any thread that reads or writes. Relaxed: both
-  /// descriptors stay valid as long as the file, so a thread that sees the old value is refused
-  /// once more.
+  /// False after the first refusal. Any thread that reads or writes stores it. Relaxed: both
+  /// descriptors stay valid as long as the file, so a thread that sees the old value is only
+  /// refused once more.
   mutable std::atomic<bool> is_direct_ = direct_.is_open();
   std::optional<uint64_t> size_;
   FirstFailure failure_;
@@ -151,8 +152,9 @@ Result<std::unique_ptr<File>> PosixFileSystem::make_file(const std::string& path
   return std::make_unique<PosixFile>(*this, path, std::move(buffered), std::move(direct), size);
 }
 
-/// Opens by descriptor, not by path, because the path may have been renamed or may name another
-/// file. Returns an empty descriptor if direct I/O is refused, or if /proc is not mounted.
+/// Opens the file of `buffered` again, for direct I/O. Opens by descriptor, not by path, because
+/// the path may have been renamed or may name another file. Returns an empty descriptor if direct
+/// I/O is refused, or if /proc is not mounted.
 Result<UniqueFd> PosixFileSystem::open_direct(const UniqueFd& buffered, int flags,
                                               const std::string& path) {
   CHECK(buffered.is_open());
@@ -241,8 +243,8 @@ Result<void> PosixFileSystem::forget_cached(const std::string& path) {
     if (exists && !*exists) return {};
     return std::unexpected(file.error());
   }
-  // Dirty pages cannot be dropped, so write them first. An error does not matter: the kernel then
-  // calls the refused pages clean, and drops them.
+  // Dirty pages cannot be dropped, so write them first. An error does not matter, because the
+  // kernel then marks the refused pages as clean, so that they can be dropped.
   calls_.fdatasync(file->get());
   const int error = calls_.drop_cached_pages(file->get());
   if (error != 0) return io_error("dropping cached pages of " + path, error);

@@ -16,9 +16,9 @@ namespace atolldb {
 /// Receives warnings for the user that are not errors. Called from any thread that does I/O.
 using FileWarning = std::function<void(const std::string&)>;
 
-/// The file system may refuse direct I/O when a file is opened, or the device when it is written or
-/// read. Files then go through the page cache; the first refusal gives a warning. The guarantees
-/// are the same, because fdatasync provides them.
+/// The file system may refuse direct I/O when a file is opened. The device may refuse it when the
+/// file is written or read. Files then go through the page cache; the first refusal gives a
+/// warning. The guarantees are the same, because fdatasync provides them.
 class PosixFileSystem : public FileSystem {
  public:
   /// REQUIRES: `calls` outlives this object, and this object outlives its files.

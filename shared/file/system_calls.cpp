@@ -23,7 +23,7 @@ namespace {
 
 /// Only the cluster's user may access its data.
 constexpr mode_t kFileMode = 0600;
-/// Consecutive calls that write less than one block each, before write_all fails.
+/// Limit of consecutive calls that write less than one block each. At the limit write_all fails.
 constexpr int kMaxFutileCalls = 16;
 
 /// A position in a list of slices.
@@ -99,7 +99,7 @@ int write_zeros(SystemCalls& calls, int descriptor, uint64_t from, uint64_t byte
   return 0;
 }
 
-/// Allocates blocks for [0, bytes). REQUIRES: those before `from` are allocated.
+/// Allocates blocks for [0, bytes). REQUIRES: the blocks of [0, from) are allocated.
 int allocate(SystemCalls& calls, int descriptor, uint64_t from, uint64_t bytes) {
   CHECK(from <= bytes);
   if (bytes == from) return 0;
@@ -175,7 +175,7 @@ Result<UniqueFd> open_descriptor(SystemCalls& calls, const std::string& path, in
 
 Result<UniqueFd> create_preallocated(SystemCalls& calls, const std::string& path, uint64_t bytes) {
   ATOLL_TRY(check_create(path, bytes));
-  // Without O_DIRECT: on a file system that refuses it, the kernel would still create the file.
+  // Do not use O_DIRECT: on a file system that refuses it, open fails but still creates the file.
   ATOLL_ASSIGN(auto descriptor, open_descriptor(calls, path, O_RDWR | O_CREAT | O_EXCL));
   const int error = allocate(calls, descriptor.get(), 0, bytes);
   if (error == 0) return descriptor;

@@ -1,6 +1,6 @@
 // System calls of file I/O as virtual functions, so that tests can make each of them fail or
-// transfer less than requested; and loops around calls that may transfer less. Used by the backends
-// on real files.
+// transfer less than requested. Also loops that repeat a call until all bytes are transferred. The
+// backends on real files use both.
 #pragma once
 
 #include <sys/types.h>
@@ -58,14 +58,14 @@ int write_all(SystemCalls& calls, int descriptor, uint64_t offset,
 Result<uint64_t> read_all(SystemCalls& calls, int descriptor, const std::string& path,
                           uint64_t offset, std::span<std::byte> into, uint64_t done = 0);
 
-/// Reads whole blocks into the first `done` bytes of `into`, as direct I/O requires. Stops at the
-/// end of the file, and after a partial block. Returns the first errno, or 0.
+/// Reads whole blocks into `into`, as direct I/O requires, and sets `done` to the number of bytes
+/// read. Stops at the end of the file, and after a partial block. Returns the first errno, or 0.
 int read_blocks(SystemCalls& calls, int descriptor, uint64_t offset, std::span<std::byte> into,
                 uint64_t& done);
 
-/// Syncs the data of a file, and repeats the call if a signal interrupts it. Blocks signal handlers
-/// meanwhile: an interrupted sync could consume the kernel's only report of an error. Returns an
-/// errno, or 0.
+/// Syncs the data of a file, and repeats the call if a signal interrupts it. Blocks all signals
+/// meanwhile, because an interrupted sync could consume the kernel's only report of an error.
+/// Returns an errno, or 0.
 int sync_data(SystemCalls& calls, int descriptor);
 /// Does the same as `sync_data`, but syncs data and metadata. Used for directories.
 int sync_all(SystemCalls& calls, int descriptor);

@@ -16,8 +16,8 @@ inline constexpr uint32_t kMaxKvStorageName = 63;
 inline constexpr uint32_t kMaxKvKeyBytes = 1024;
 inline constexpr uint32_t kMaxKvValueBytes = 2048;
 inline constexpr uint32_t kMaxKvScanRows = 10'000;
-/// Limit for the bytes of all scans of a request together. They end after the row that reaches it,
-/// and kKvMore is set.
+/// Maximum number of bytes of all scans of a request together. The row that reaches the limit is
+/// the last row. kKvMore is set if more rows follow.
 inline constexpr uint32_t kMaxKvScanBytes = 32u << 10;
 
 enum class KvCode : uint8_t {

@@ -17,7 +17,7 @@ class KvReplyWriter {
  public:
   KvReplyWriter();
   void add(Status status, KvBytes value = {}, uint64_t version = 0);
-  /// For a scan: call begin_scan, row for each row, end_scan.
+  /// For a scan, call begin_scan, then `row` for each row, then end_scan.
   void begin_scan();
   void row(KvBytes key, KvBytes value, uint64_t version);
   void end_scan(uint64_t digest, bool has_more);

@@ -62,7 +62,7 @@ std::string over(std::string_view what, uint64_t got, uint64_t limit) {
          std::to_string(limit);
 }
 
-/// Returns a fault of the operation that is visible without its context, or an empty string.
+/// Returns the first fault that the head of an operation shows, or an empty string.
 std::string fault_of(const KvOperation& head) {
   if (head.code < KvCode::get || head.code >= KvCode::count_) {
     return "unknown code " + std::to_string(static_cast<uint32_t>(head.code));
@@ -119,7 +119,7 @@ KvRequest::KvRequest(uint64_t incarnation) {
 
 KvRequest& KvRequest::operation(KvOperation head, std::string_view storage, KvBytes key,
                                 KvBytes high, KvBytes value) {
-  // A length that does not fit its field would be read as another one.
+  // The node would read a length that does not fit its field as a different length.
   DCHECK(head.code >= KvCode::get && head.code < KvCode::count_);
   DCHECK((head.flags & ~allowed_flags(head.code)) == 0);
   DCHECK(bytes_.size() >= sizeof(KvRequestHeader) + count_ * sizeof(KvOperation));

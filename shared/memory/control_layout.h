@@ -30,7 +30,7 @@ inline constexpr uint32_t kClusterFailedFrom = static_cast<uint32_t>(ClusterStat
 /// Value of the begin-epoch slot of a thread that holds no page reference.
 inline constexpr uint64_t kIdleEpoch = ~uint64_t{0};
 
-/// One cache line per frequently written word: every worker polls `current`.
+/// The words are spread over cache lines, because every worker polls `current`.
 struct EpochBlock {
   alignas(64) std::atomic<uint64_t> current;
   /// No commit of this epoch or an earlier one is still in progress, on any node (R26).
@@ -44,7 +44,7 @@ struct EpochBlock {
   /// Every commit of this epoch and earlier ones is durable, and no further commit can belong to
   /// them. Unlike `durable`, it advances while no transaction commits.
   alignas(64) std::atomic<uint64_t> settled;
-  /// Loggers write a marker for this epoch, which has ended: some node is dirty in it (R27).
+  /// Epoch for which loggers write a marker. It has ended, and some node is dirty in it (R27).
   alignas(64) std::atomic<uint64_t> marker_wanted;
   /// Changes after each advance of `marker_wanted`. For wait_on.
   std::atomic<uint32_t> marker_signal;
@@ -88,23 +88,25 @@ struct ControlSegment {
   uint32_t epoch_interval_us;
   std::atomic<uint32_t> catalog_version;  // incremented by every DDL
   uint64_t incarnation;
-  uint64_t start_epoch;   // of the incarnation
-  uint8_t data_uuid[16];  // of the durable data: the same in every incarnation
-  /// Not 0: snapshots free volatile pages, so a thread that finds no free page waits for one (R23).
+  uint64_t start_epoch;   // first epoch of the incarnation
+  uint8_t data_uuid[16];  // identifies the durable data in every incarnation
+  /// Not 0: snapshots free volatile pages, so a worker that finds no free page waits (R23).
   std::atomic<uint32_t> snapshots_free_pages;
   /// Number of snapshots triggered by low memory that freed almost no pages. For wait_on.
   std::atomic<uint32_t> unproductive_snapshots;
   /// Newest snapshot that all nodes have published; 0: no snapshot yet. Transactions read it if
-  /// they ask for a snapshot without naming one. Older ones are withdrawn after this word was
-  /// stored (R61).
+  /// they ask for a snapshot without naming one. The coordinator withdraws older snapshots only
+  /// after it has stored this word (R61).
   std::atomic<uint32_t> readable_snapshot;
   /// While the cluster recovers: percentage of the logs that has been read. For display only.
   std::atomic<uint32_t> recovered_percent;
   /// Incremented when a transaction waits for the first snapshot (R62). Writers: workers.
   alignas(64) std::atomic<uint32_t> snapshot_requests;
-  /// Value of `snapshot_requests` when the last finished attempt began. For wait_on.
+  /// Value of `snapshot_requests` when the last finished attempt to take a snapshot began. For
+  /// wait_on.
   std::atomic<uint32_t> snapshot_answered;
-  /// Not 0: the incarnation began without any commit. Stored before the state becomes `running`.
+  /// Not 0: the incarnation began with an empty database. Stored before the state becomes
+  /// `running`.
   std::atomic<uint32_t> began_empty;
   alignas(64) std::atomic<uint64_t> heartbeat;
   EpochBlock epochs;
@@ -131,7 +133,7 @@ inline uint64_t latest_settled_epoch(const EpochBlock& epochs) {
 inline uint64_t durability_lag_epochs(const EpochBlock& epochs) {
   const uint64_t settled = latest_settled_epoch(epochs);
   const uint64_t current = epochs.current.load(std::memory_order_relaxed);
-  // The current epoch has not ended. During a tick the previous one is not settled yet.
+  // The current epoch has not ended. During a tick, the epoch before it is not settled yet.
   constexpr uint64_t kUsual = 2;
   return current > settled + kUsual ? current - settled - kUsual : 0;
 }

@@ -1,6 +1,6 @@
 // Counters of a node's snapshot cache, and of its part of snapshot jobs, since the cluster began.
-// In the node's `metrics` segment. Writer: the node's control loop, at each heartbeat. Readers: any
-// process.
+// They are in the node's `metrics` segment. Writer: the node's control loop, at each heartbeat.
+// Readers: any process.
 //
 // A new counter of snapshot jobs needs: a member of SnapshotJobProgress, a member of
 // GleanerMetrics, and a row of kSnapshotJobCounters, all in this file; a row of kGleanerCounters
@@ -39,7 +39,7 @@ struct SnapshotJobProgress {
   uint64_t bytes_received = 0;
   uint64_t sorted_runs = 0;
   uint64_t bytes_dumped = 0;  // to sorted runs
-  // Composers, each counted when it has ended.
+  // Composers. The counters of a composer are added when it has ended.
   uint64_t records_composed = 0;
   uint64_t pages_written = 0;
   uint64_t pages_read = 0;        // of earlier snapshots

@@ -87,8 +87,8 @@ class Histogram {
   uint64_t count() const;
   uint64_t sum_ns() const { return sum_ns_.load(std::memory_order_relaxed); }
   uint64_t max_ns() const { return max_ns_.load(std::memory_order_relaxed); }
-  /// Returns the middle of the bucket that contains the value of this rank, limited to the maximum;
-  /// 0 if the histogram is empty. REQUIRES: 0 <= quantile <= 1.
+  /// Returns the middle of the bucket that contains the quantile, but not more than the maximum.
+  /// Returns 0 if the histogram is empty. REQUIRES: 0 <= quantile <= 1.
   uint64_t quantile_ns(double quantile) const;
   /// Returns the number of values in buckets that end at or below `ns`. Exact if a bucket begins at
   /// `ns`.

@@ -1,4 +1,4 @@
-// Layout of a node's `shared` segment: the data that its peers read, and the lock blocks.
+// Layout of a node's `shared` segment: the data that other processes read, and the lock blocks.
 #pragma once
 
 #include <algorithm>
@@ -18,14 +18,15 @@ namespace atolldb {
 
 enum class NodeState : uint32_t { starting = 0, attached, recovering, running, draining, stopped };
 
-/// Slots after those of the workers: threads of the node that dereference pages but run no
-/// transactions (the housekeeper, and threads that visit pages for snapshots).
+/// Number of slots after those of the workers. They are for threads of the node that dereference
+/// pages but run no transactions (the housekeeper, and threads that visit pages for snapshots).
 inline constexpr uint32_t kAuxiliarySlots = 2;
 static_assert(kMaxWorkersPerNode + kAuxiliarySlots <= 256);
 
 /// Epochs of one thread. Writer: that thread. Readers: the coordinator (each tick).
 struct WorkerSlot {
-  /// Epoch at the begin of the running or latest transaction; kIdleEpoch before blocking (R9).
+  /// Epoch at the begin of the running or latest transaction. The thread stores kIdleEpoch before
+  /// it blocks (R9).
   alignas(64) std::atomic<uint64_t> begin_epoch;
   /// Id of the snapshot that the running transaction reads; 0: no snapshot (R18). The files of that
   /// snapshot are not deleted (R38).
@@ -35,8 +36,9 @@ struct WorkerSlot {
 };
 static_assert(sizeof(WorkerSlot) == 128);
 
-/// Ring of pages freed remotely, one per (sending node, owner). Single producer: a thread of the
-/// sender, under its node-private lock. Single consumer: a thread of the owner, under its own lock.
+/// Ring of pages freed remotely, one per pair of sending node and owner. Single producer: a thread
+/// of the sender, under its node-private lock. Single consumer: a thread of the owner, under its
+/// own lock.
 struct ReturnRing {
   static constexpr uint32_t kCapacity = 2048;
   alignas(64) std::atomic<uint64_t> head;  // writer: owner
@@ -81,7 +83,7 @@ struct LoggerSlot {
 static_assert(sizeof(LoggerSlot) == 64);
 static_assert(sizeof(ReturnRing) == 128 + ReturnRing::kCapacity * 8);
 
-/// Fixed part. Slots, lock blocks and return rings follow at the offsets below.
+/// Fixed part of the segment. Slots, lock blocks and return rings follow at the offsets below.
 struct NodeShared {
   SegmentHeader header;
   alignas(64) std::atomic<uint32_t> state;  // NodeState

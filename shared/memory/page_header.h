@@ -77,11 +77,11 @@ struct alignas(64) PageHeader {
   uint8_t layer;  // Master-tree layer; array: 0
   uint8_t level;  // 0 = leaf/border
   uint8_t is_snapshot;
-  std::atomic<uint16_t> last_modifier;  // node that last changed the page: statistics
+  std::atomic<uint16_t> last_modifier;  // node that last changed the page; for statistics
   std::atomic<uint8_t>
       reference_bit;  // reference bit: set by workers on sampled uses, cleared by installers
   uint8_t spare[5];
-  uint64_t next_retired;  // retired pages only: the retiring thread's list
+  uint64_t next_retired;  // retired pages only: next page in the retiring thread's list
   uint64_t check;         // snapshot pages: CRC32C; retired pages: retire epoch
 
   PageVersion version() const {

@@ -41,7 +41,8 @@ void PagePool::push_locked(uint32_t index) {
   set_free_locked(count + 1);
 }
 
-/// The coordinator reads the gauge between heartbeats to see whether the pool is low.
+/// Sets the number of free pages, and the gauge `pages_free`. The coordinator reads the gauge
+/// between heartbeats to see whether the pool is low.
 void PagePool::set_free_locked(uint64_t count) {
   control_->free_count.store(count, std::memory_order_relaxed);
   view_->shared[node_]->pages_free.store(count, std::memory_order_relaxed);

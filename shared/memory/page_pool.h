@@ -31,7 +31,7 @@ struct PoolControl {
 /// The owner's handle of its pool. One per node process, shared by the node's threads.
 class PagePool {
  public:
-  /// Pages that move between a thread's cache and the pool at once.
+  /// Number of pages that move between a thread's cache and the pool at once.
   static constexpr uint32_t kBatchPages = 32;
 
   /// Writes control block and free stack. REQUIRES: the `bytes` bytes at `base` are zero.
@@ -63,7 +63,8 @@ class PagePool {
   const ClusterView* view_;
   uint32_t node_;
   PoolControl* control_;
-  // The threads of this process take turns at each owner's ring, which has a single producer.
+  // One lock for each owner. The ring of an owner has a single producer, so the threads of this
+  // process take turns.
   std::array<FutexLock, kMaxNodes + 1> send_locks_{};
 };
 
@@ -91,7 +92,8 @@ class PageAllocator {
   /// Recycles the pages whose grace period has ended. Called between transactions, after the oldest
   /// begin epoch has changed.
   void recycle();
-  /// Recycles pages retired before epoch `oldest_begin`, which the caller has loaded (acquire).
+  /// Recycles the pages retired before `oldest_begin`. The caller has loaded this epoch with
+  /// acquire.
   void recycle(uint64_t oldest_begin);
   /// Returns the cached pages to the pool. Called before blocking, and at exit.
   void flush();

@@ -56,7 +56,7 @@ uint64_t group_available(const std::string& folder) {
   return limit - std::min(limit, used - std::min(used, reclaimable));
 }
 
-/// Allocates the memory of one part. Returns 0, or the error number.
+/// Allocates the memory of a part of a segment. Returns 0, or the error number.
 int populate(std::byte* base, uint64_t bytes) {
   if (madvise(base, bytes, MADV_POPULATE_WRITE) == 0) return 0;
   if (errno != EINVAL) return errno;
@@ -100,7 +100,7 @@ MemoryAvailable MemoryAvailable::detect() {
   std::ifstream groups("/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {
     if (!line.starts_with("0::")) continue;
-    // Inside a container, this process's own group is the root of the mount.
+    // Inside a container, the control group of this process is the root of the mount.
     for (const std::string& folder :
          {"/sys/fs/cgroup" + line.substr(3), std::string("/sys/fs/cgroup")}) {
       available.bytes = std::min(available.bytes, group_available(folder));

@@ -1,5 +1,5 @@
-// Segments as anonymous files (memfd_create), which do not outlive the cluster's processes. Their
-// memory: limits, NUMA binding, prefaulting, real page size.
+// Segments as anonymous files (memfd_create), which do not outlive the cluster's processes. Also
+// checks memory limits, binds memory to NUMA nodes, prefaults it, and finds the real page size.
 #pragma once
 
 #include <cstddef>

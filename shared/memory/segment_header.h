@@ -1,4 +1,4 @@
-// Header of every segment. Attaching checks all of it.
+// Header of every segment. Processes check it when they attach.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct SegmentHeader {
   uint64_t magic;
   uint32_t layout_version;
   SegmentKind kind;
-  uint64_t layout_hash;  // over the sizes of all structs that live in segments
+  uint64_t layout_hash;  // hash of the sizes of structs that live in segments
   uint64_t cluster_uuid[2];
   uint64_t config_digest;
   int64_t owner_pid;

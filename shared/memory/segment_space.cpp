@@ -24,14 +24,16 @@ namespace atolldb {
 namespace {
 
 #ifdef ATOLL_TSAN
-/// ThreadSanitizer's shadow memory takes most of the address space, so it chooses the addresses.
+/// ThreadSanitizer's shadow memory takes most of the address space, so the kernel chooses
+/// addresses.
 constexpr bool kChoosesAddresses = false;
 #else
 constexpr bool kChoosesAddresses = true;
 #endif
-/// Far from the addresses that loaders and heaps use.
+/// First address of role 0, far from the addresses that loaders and heaps use.
 constexpr uint64_t kFirstHint = 0x2000'0000'0000;
-/// Odd in units of 2 MiB, so that offsets of two roles never agree either.
+/// Distance between the first addresses of two roles. Because of the added 2 MiB, the low 36 bits
+/// of these addresses differ, too.
 constexpr uint64_t kHintPerRole = (uint64_t{1} << 36) + kSegmentStepBytes;
 
 std::unexpected<Error> differs(const std::string& name, const char* field, uint64_t found,

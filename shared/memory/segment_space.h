@@ -1,6 +1,6 @@
 // The segments that one process has mapped, by kind and node. The owner of a segment prepares it:
 // it maps, binds and prefaults it, then publishes a header. Other processes attach, and check the
-// whole header.
+// header.
 #pragma once
 
 #include <cstddef>
@@ -37,10 +37,11 @@ struct SegmentPlacement {
   uint32_t prefault_threads = 1;
 };
 
-/// Not thread safe: used while a process (in thread mode: the cluster) starts and stops.
+/// Not thread-safe. Used only while a process starts or stops (in thread mode: the cluster).
 class SegmentSpace {
  public:
-  /// Lets the kernel choose addresses: threads of one process share one space (thread mode).
+  /// Role in thread mode, where the kernel chooses the addresses because all threads share one
+  /// space.
   static constexpr uint32_t kAnyAddress = ~uint32_t{0};
 
   /// `files`: descriptors by segment name, owned by the caller. `role` (node id or kCoordinator)
@@ -53,7 +54,7 @@ class SegmentSpace {
   /// Owner: maps the zero-filled segment, places it and allocates its memory. Other processes
   /// cannot attach before `publish`. REQUIRES: this space has not mapped the segment.
   Result<std::byte*> prepare(SegmentKind kind, uint32_t node, const SegmentPlacement& placement);
-  /// Owner, after formatting: writes the header, and the magic number last.
+  /// Owner: writes the header of the formatted segment, with the magic number last.
   void publish(SegmentKind kind, uint32_t node);
   /// Other processes: maps a published segment. Returns the known address if this space has mapped
   /// it already.

@@ -18,8 +18,7 @@
 
 namespace atolldb {
 
-/// Counters of a node's sessions. Several threads increment them, each rarely or for many requests
-/// at once, by read-modify-writes.
+/// Counters of a node's sessions. Several threads increment them, by read-modify-writes.
 struct SessionMetrics {
   std::atomic<uint64_t> open;         // open now, including those that wait for their last request
   std::atomic<uint64_t> opened;       // ever
@@ -36,7 +35,7 @@ static_assert(sizeof(SessionMetrics) == 64);
 struct alignas(64) LoggerMetrics {
   Counter written_bytes;  // including headers, markers and padding
   Counter blocks;
-  Counter batches;  // epochs made durable
+  Counter batches;  // syncs, each of which made one or more epochs durable
   Counter files;
   Counter failed_preallocations;      // attempts to preallocate the next file that found no space
   std::atomic<uint64_t> batch_bytes;  // size of the latest batch
@@ -61,13 +60,13 @@ class SharedText {
 };
 
 /// A process's oldest device call in progress (R58), in the node's segment or local to the
-/// coordinator. Writer: the process's heartbeat. All zero: no call is in progress.
+/// coordinator. Writer: the process's heartbeat.
 struct alignas(64) DeviceMetrics {
-  std::atomic<uint64_t> pending_ns;  // age of the oldest call
+  std::atomic<uint64_t> pending_ns;  // age of the oldest call; 0: no call is in progress
   std::atomic<uint64_t> hangs;       // number of calls that took longer than the limit
   std::atomic<uint32_t> operation;   // IoOperation of a call past the limit; 0: no such call
   std::atomic<uint32_t> spare;
-  SharedText path;  // of that call
+  SharedText path;  // of the call past the limit
 };
 
 /// Counters of one worker or auxiliary thread. Writer: that thread.
@@ -95,14 +94,14 @@ struct alignas(64) WorkerMetrics {
   Counter spare[8];
 };
 
-/// Fixed part. One WorkerMetrics per slot follows, also for auxiliary threads.
+/// Fixed part of the segment. One WorkerMetrics per slot follows, also for auxiliary threads.
 struct MetricsSegment {
   SegmentHeader header;
   uint32_t slot_count;
   uint32_t spare[15];
   LoggerMetrics loggers[kMaxLoggersPerNode];
   SessionMetrics sessions;
-  SnapshotCacheMetrics snapshot_cache;  // this and the next two: all 0 without a log
+  SnapshotCacheMetrics snapshot_cache;  // this member and the next two are 0 without a log
   GleanerMetrics gleaner;
   DeviceMetrics device;
 
@@ -118,7 +117,7 @@ struct MetricsSegment {
 };
 static_assert(sizeof(MetricsSegment) % alignof(WorkerMetrics) == 0);
 
-/// Sums over all threads of a node, for `atoll status` and for scrapes.
+/// Return sums over all threads of a node, for `atoll status` and for scrapes.
 uint64_t sum_counter(const MetricsSegment& metrics, Counter WorkerMetrics::* counter);
 uint64_t sum_aborts(const MetricsSegment& metrics, Status reason);
 

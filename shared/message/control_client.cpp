@@ -51,7 +51,7 @@ enum class CallEnd {
   timed_out,
   gave_up,    // `gave_up` returned true
   refused,    // no process has accepted the connection
-  broken_off  // the process that accepted it has ended; it may have received the request
+  broken_off  // the process that accepted it has ended, perhaps after it received the request
 };
 
 /// One connection: sends a request, and detects the answer or the end of the other process (R64).
@@ -101,7 +101,7 @@ ControlConnection::ControlConnection(const std::string& endpoint)
 /// event without a reader, and all calls of the process with it.
 ControlConnection::~ControlConnection() { zmq_socket_monitor(socket_.handle(), nullptr, 0); }
 
-/// Queues the request at once. It is sent when there is a connection.
+/// Queues the request at once. ZeroMQ sends it when there is a connection.
 bool ControlConnection::send(const ControlFrames& request) {
   CHECK(!is_sent_);  // a request is never sent again (R64)
   CHECK(request.bytes() <= kMaxControlBytes);
@@ -125,10 +125,11 @@ CallEnd ControlConnection::call(const ControlFrames& request, std::chrono::milli
     if (gave_up && gave_up()) return CallEnd::gave_up;
     zmq::poll(items, std::min(kSlice, timeout - waited));
     if ((items[1].revents & ZMQ_POLLIN) != 0) read_events();
-    // Take the answer after the events: it arrives before the end of its connection.
+    // Take the answer after the events. An answer arrives before the end of its connection, so it
+    // is not lost if the events show this end.
     if (take_answer()) return CallEnd::answered;
-    // A new connection would reach a process that replaces the first one and has not received the
-    // request.
+    // Do not wait for a new connection. It would reach a process that replaces the first one and
+    // has not received the request.
     if (is_broken_) return CallEnd::broken_off;
     if (is_refused_ && Clock::now() - begin >= std::min(kConnectPatience, timeout)) {
       return CallEnd::refused;
@@ -136,7 +137,7 @@ CallEnd ControlConnection::call(const ControlFrames& request, std::chrono::milli
   }
 }
 
-/// Reads the connection's events. Each is {number and value, endpoint}.
+/// Reads the events of the connection. Each has two frames: number and value, then the endpoint.
 void ControlConnection::read_events() {
   zmq::message_t event;
   zmq::message_t endpoint;

@@ -12,7 +12,7 @@ namespace atolldb {
 
 /// Maximum length of a request or answer, in bytes, including its binary part.
 inline constexpr size_t kMaxControlBytes = size_t{16} << 20;
-/// Limit for requests with the input of a procedure or job: 1 MiB in base64, and more.
+/// Limit for requests with the input of a procedure or job: at most 1 MiB, perhaps in base64.
 inline constexpr size_t kMaxCallBytes = size_t{2} << 20;
 /// Limit for requests without such input.
 inline constexpr size_t kMaxSmallRequestBytes = size_t{64} << 10;

@@ -8,10 +8,11 @@
 namespace atolldb {
 namespace {
 
-/// Member that names the binary one.
+/// Name of the member that contains the name of the binary member.
 constexpr const char* kBinary = "binary";
 
-/// Text from users may be invalid UTF-8. It is repaired, and never causes an exception.
+/// Returns the message as JSON text. Replaces invalid UTF-8, which texts of users may contain, and
+/// so never throws.
 std::string dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -98,7 +99,8 @@ Result<ControlRequest> parse_request(std::string_view frame, ControlPart binary)
     return std::unexpected(
         garbage("its op is empty or longer than " + std::to_string(kMaxOpBytes) + " bytes"));
   }
-  // The limits were those of another op, because the name was written with escapes, or twice.
+  // The scan has chosen the limits of another op, because the member op has escapes or occurs
+  // twice.
   if (name != scan.op) return std::unexpected(garbage("its member op is ambiguous"));
   ATOLL_TRY(put_binary(json, binary));
   ControlRequest request(std::move(name), std::move(json));

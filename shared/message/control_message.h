@@ -6,7 +6,7 @@
 // `code` is the exit code of a command that fails with this error.
 //
 // One member of the outermost object may have a binary value. A second frame carries its bytes, and
-// the member "binary" of the first frame has its name:
+// the member "binary" of the first frame names the member:
 //
 //   body     {"disk_reserve": 0, "plan": <bytes>}
 //   frames   {"v": 1, "op": "glean.prepare", "disk_reserve": 0, "binary": "plan"}  |  bytes
@@ -38,7 +38,7 @@ inline constexpr size_t kMaxOpBytes = 64;
 /// Timeout of requests that change the catalog. A drop waits for the grace period of its pages, and
 /// visits all of them.
 inline constexpr std::chrono::milliseconds kDdlTimeout{600'000};
-/// Timeout of snapshots: their duration is proportional to the log.
+/// Timeout of snapshots. Their duration is proportional to the log.
 inline constexpr std::chrono::milliseconds kSnapshotTimeout{3'600'000};
 
 struct ControlRequest {
@@ -51,7 +51,7 @@ struct ControlRequest {
   explicit ControlRequest(std::string name, Json members)
       : op(std::move(name)), operation(control_operation(op)), body(std::move(members)) {}
 
-  std::string op;  // its name; text of an unknown operation, for messages
+  std::string op;  // name of the operation, also of an unknown one
   ControlOperation operation = ControlOperation::unknown;
   Json body = Json::object();  // all members of the request
 };
@@ -69,14 +69,15 @@ using ControlReply = std::function<void(Result<Json>)>;
 /// Serves requests. Must not block for long, and may answer later.
 using ControlHandler = std::function<void(const ControlRequest&, ControlReply)>;
 
-/// A frame of a received message. No binary part: nullopt.
+/// Binary frame of a received message, or nullopt if it has none.
 using ControlPart = std::optional<std::span<const std::byte>>;
 
 /// Returns an error if a frame is invalid, or if the message exceeds a limit of its op (R64).
 Result<ControlRequest> parse_request(std::string_view frame, ControlPart binary = std::nullopt);
 /// REQUIRES: at most one member of `body` is binary, and none has the name "binary".
 ControlFrames encode_request(std::string_view op, const Json& body);
-/// An answer above the limit becomes an error that names the limit. REQUIRES: as encode_request.
+/// An answer above the limit becomes an error that names the limit. REQUIRES: the same as for
+/// encode_request.
 ControlFrames encode_answer(const Result<Json>& answer);
 Result<Json> parse_answer(std::string_view frame, ControlPart binary = std::nullopt);
 

@@ -11,9 +11,9 @@ constexpr ControlServers kCluster = ControlServers::coordinator;
 constexpr ControlServers kNodes = ControlServers::nodes;
 
 constexpr ControlLimits kSmall = {kMaxSmallRequestBytes, kMaxSmallRequestValues};
-/// Requests with the input of a procedure or job.
+/// Limits of requests with the input of a procedure or job.
 constexpr ControlLimits kCall = {kMaxCallBytes, kMaxSmallRequestValues};
-/// Requests of the coordinator to nodes, about the gleaner, and about roots and files of storages.
+/// Limits of the coordinator's requests to nodes about snapshots.
 constexpr ControlLimits kLarge = {kMaxControlBytes, kMaxControlValues};
 
 using Op = ControlOperation;

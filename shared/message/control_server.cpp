@@ -56,7 +56,8 @@ class ControlServer::Loop {
         socket_(context_, zmq::socket_type::router) {}
 
   void bind(const std::string& endpoint, size_t max_request_bytes) {
-    // Pending requests per connection: a client sends one request, and waits for its answer.
+    // Maximum number of pending requests per connection. A client needs one, because it waits for
+    // its answer.
     constexpr int kMostWaiting = 16;
     socket_.set(zmq::sockopt::linger, 0);
     socket_.set(zmq::sockopt::maxmsgsize, static_cast<int64_t>(max_request_bytes));
@@ -107,7 +108,7 @@ class ControlServer::Loop {
       CHECK(!frames.json.empty() && frames.bytes() <= kMaxControlBytes);
       const auto json_flags = frames.binary ? zmq::send_flags::sndmore | zmq::send_flags::dontwait
                                             : zmq::send_flags::dontwait;
-      // ZeroMQ accepts or drops all parts of a message: the first one decides.
+      // ZeroMQ accepts or drops a message as a whole. The send of its first part decides.
       [[maybe_unused]] auto sent = socket_.send(zmq::buffer(frames.json), json_flags);
       if (frames.binary)
         sent = socket_.send(zmq::buffer(*frames.binary), zmq::send_flags::dontwait);
@@ -115,13 +116,13 @@ class ControlServer::Loop {
   }
 
   void receive() {
-    // {peer, JSON, binary part}. Not copied, because frames may be long.
+    // {peer, JSON, binary part}. The frames are not copied, because they may be long.
     std::array<zmq::message_t, 1 + kMaxControlParts> frames;
     size_t count = 0;
     do {
       zmq::message_t message;
       if (!socket_.recv(message, zmq::recv_flags::dontwait)) return;
-      // Frees the frames of an invalid message one by one.
+      // Each excess frame of an invalid message is freed before the next one is received.
       if (count < frames.size()) frames[count] = std::move(message);
       ++count;
     } while (socket_.get(zmq::sockopt::rcvmore) != 0);

@@ -15,14 +15,14 @@
 namespace atolldb {
 
 /// The owner's mutex guards the event and this object. The owner takes replies out under the lock,
-/// and answers them after it has released the lock: a reply may block, or call the owner.
+/// and answers them after it has released the lock, because a reply may block, or call the owner.
 ///
 ///   std::unique_lock lock(mutex_);
 ///   const auto due = has_happened_ ? pending_.take_all() : pending_.take_due(Clock::now());
 ///   lock.unlock();
 ///   pending_.answer(due, answer);
 ///
-/// The destructor answers no reply, so the owner takes all replies out before.
+/// The destructor answers no reply. REQUIRES: the owner takes all replies out before.
 template <typename Answer = Json>
 class PendingReplies {
  public:
@@ -58,7 +58,7 @@ class PendingReplies {
     return replies;
   }
 
-  /// Gives the same answer to all of them. REQUIRES: the owner's mutex is not held by this thread.
+  /// Gives the same answer to all `replies`. REQUIRES: this thread does not hold the owner's mutex.
   static void answer(const Replies& replies, const Result<Answer>& answer) {
     for (const Reply& reply : replies) reply(answer);
   }

@@ -13,7 +13,7 @@
 namespace atolldb {
 
 /// Snapshot metrics of the coordinator, local to its process. Writer: the thread that takes
-/// snapshots, one at a time.
+/// snapshots.
 struct SnapshotMetrics {
   Counter taken;   // by this incarnation, including at its start
   Counter failed;  // failed attempts
@@ -33,8 +33,8 @@ struct SnapshotMetrics {
 class ClusterMetrics : public prometheus::Collectable {
  public:
   /// `snapshots`, `device`: null without a log. `restarts`: restarts of the cluster by its launcher
-  /// before this process. REQUIRES: the segment stays mapped, and `snapshots` and `device` live, as
-  /// long as this object.
+  /// before this process began. REQUIRES: the segment stays mapped, and `snapshots` and `device`
+  /// live, as long as this object.
   explicit ClusterMetrics(const ControlSegment& control, const SnapshotMetrics* snapshots = nullptr,
                           uint64_t restarts = 0, const DeviceMetrics* device = nullptr)
       : control_(control), snapshots_(snapshots), restarts_(restarts), device_(device) {}

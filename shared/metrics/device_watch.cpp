@@ -35,7 +35,7 @@ std::string hang_text(const char* operation, const std::string& path, std::chron
 std::optional<DeviceWatch::Change> DeviceWatch::check() {
   const auto pending = watch_.oldest();
   const bool hangs = pending && pending->age > limit_;
-  // Relaxed, all stores: for display only.
+  // All stores are relaxed, because the values are only displayed.
   const auto age = pending ? static_cast<uint64_t>(std::max<int64_t>(pending->age.count(), 0)) : 0;
   metrics_.pending_ns.store(age, std::memory_order_relaxed);
   if (hangs && !hang_) {

@@ -34,7 +34,7 @@ class DeviceWatch {
   const IoWatch& watch_;
   DeviceMetrics& metrics_;
   const std::chrono::milliseconds limit_;
-  std::optional<PendingIo> hang_;  // the hang whose begin was returned
+  std::optional<PendingIo> hang_;  // current hang, whose begin `check` has returned
 };
 
 /// Returns text like "device hangs: sync on /data/node0/log_1_0_000000.atlog for 12.0 s (limit

@@ -76,7 +76,7 @@ MetricsExposer::MetricsExposer(std::unique_ptr<prometheus::Exposer> exposer,
 }
 
 MetricsExposer::~MetricsExposer() {
-  // The server checks for its end only every two seconds, or after a connection.
+  // The server checks whether it must stop only every two seconds, or after a connection.
   CHECK(exposer_ != nullptr);
   std::atomic<bool> ended{false};
   std::thread end([&] {

@@ -15,8 +15,8 @@
 
 namespace atolldb {
 
-/// One metric of a struct T of counters and gauges: an entry of a table. It is a counter if its
-/// name ends in _total, else a gauge.
+/// Entry of a table of metrics: one counter or gauge of a struct T. It is a counter if its name
+/// ends in _total, else a gauge.
 template <typename T>
 struct Metric {
   const char* name;

@@ -155,7 +155,7 @@ void add_locality(MetricFamilies& families, const MetricsSegment& metrics) {
 }  // namespace
 
 std::vector<prometheus::MetricFamily> NodeMetrics::Collect() const {
-  // The node sets both before it publishes its segments, and never changes them.
+  // The node sets these counts before it publishes its segments, and never changes them.
   CHECK(metrics_.slot_count == shared_.slot_count && shared_.worker_count <= shared_.slot_count);
   MetricFamilies families({{"node", std::to_string(node_)}});
   add_transactions(families, metrics_);

@@ -106,8 +106,8 @@ class ChildLoop {
   void receive() {
     for (std::string& line : reader_.read()) pending_.push_back(std::move(line));
     if (!reader_.is_closed()) return;
-    // The kernel kills this process together with the launcher. This case is a launcher that has
-    // only closed the channel.
+    // The kernel kills this process if the launcher dies. Here the launcher lives, but has closed
+    // the channel.
     logger_->error("the launcher has closed the channel: ending");
     code_ = ExitCode::failed;
     finished_ = true;

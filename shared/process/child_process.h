@@ -38,7 +38,7 @@ int child_main(int argc, char** argv, const std::function<ExitCode(const ChildCo
 struct ChildSteps {
   std::function<Result<void>()> prepare;
   std::function<Result<void>()> attach;
-  /// The result is sent with "running": JSON for the launcher.
+  /// Returns JSON for the launcher. The loop sends it with "running".
   std::function<Result<std::string>()> start;
   /// `argument`: JSON from the launcher.
   std::function<Result<void>(const std::string& argument)> open;
@@ -61,7 +61,8 @@ class LauncherLink {
   int fd_;
 };
 
-/// Runs until the launcher says stop or has ended. Returns the exit code of the process.
+/// Runs until the launcher commands STOP or closes the channel, or until a step fails. Returns the
+/// exit code of the process.
 ExitCode run_child(const Handover& handover, std::chrono::milliseconds heartbeat, Logger logger,
                    ChildSteps steps);
 
@@ -69,8 +70,8 @@ ExitCode run_child(const Handover& handover, std::chrono::milliseconds heartbeat
 class ChildServices {
  public:
   /// Binds the control endpoint, for requests of at most `max_request_bytes`. If the config enables
-  /// metrics, also binds their port: `port_offset` above the base port. REQUIRES: the objects that
-  /// `handler` and `collectable` use live until `stop`.
+  /// metrics, also binds their port (see metrics_port for `port_offset`). REQUIRES: the objects
+  /// that `handler` and `collectable` use live until `stop`.
   Result<void> start(const Config& config, const std::string& control_endpoint,
                      ControlHandler handler, size_t max_request_bytes, uint32_t port_offset,
                      std::shared_ptr<prometheus::Collectable> collectable);

@@ -26,7 +26,7 @@ struct Handover {
   int channel_fd = -1;      // lines to and from the launcher
   int lock_fd = -1;         // open file description that holds the cluster's lock (R31)
   std::vector<int>
-      data_lock_fds;  // locks of data directories and of their files `lock`; may be empty
+      data_lock_fds;  // locked data directories and their lock files (descriptors); may be empty
   std::map<std::string, int> segments;  // "node0.pool" -> descriptor
 };
 

@@ -12,7 +12,7 @@
 
 namespace atolldb {
 
-/// Returns both ends. They are close-on-exec and non-blocking.
+/// Returns both ends of a new channel. They are close-on-exec and non-blocking.
 Result<std::pair<UniqueFd, UniqueFd>> make_channel();
 
 /// Limit for the length of a line. Longer lines are truncated.

@@ -11,14 +11,14 @@
 
 namespace atolldb {
 
-/// Exists while the cluster runs: JSON with name, launcher, endpoints.
+/// File that exists while the cluster runs: JSON with name, launcher and endpoints.
 inline std::string endpoints_path(const Config& config) {
   return config.cluster.run_dir + "/endpoints.json";
 }
-/// Locked by all processes of the cluster; JSON with their process ids.
+/// File that all processes of the cluster lock: JSON with their process ids.
 inline std::string lock_path(const Config& config) { return config.cluster.run_dir + "/lock"; }
-/// In data_dir and each log directory. All processes of a durable cluster lock it, so that no other
-/// cluster uses the data (R31).
+/// File in data_dir and in each log directory. All processes of a durable cluster lock it, so that
+/// no other cluster uses the data (R31).
 inline std::string directory_lock_path(const std::string& directory) { return directory + "/lock"; }
 /// The effective config of the running cluster.
 inline std::string running_config_path(const Config& config) {
@@ -28,16 +28,17 @@ inline std::string running_config_path(const Config& config) {
 inline std::string prometheus_targets_path(const Config& config) {
   return config.cluster.run_dir + "/prometheus-targets.json";
 }
-/// Next to the run folder, which is removed with the cluster: JSON with the failure of the last
-/// run.
+/// File with the failure of the last run, as JSON. It is next to the run folder, because that
+/// folder is removed with the cluster.
 inline std::string last_failure_path(const Config& config) {
   return config.cluster.run_dir + ".last_failure.json";
 }
-/// Exists after the running cluster was restarted: JSON with the number of restarts and the reason.
+/// File that exists after the running cluster was restarted: JSON with the number of restarts and
+/// the reason.
 inline std::string restarts_path(const Config& config) {
   return config.cluster.run_dir + "/restarts.json";
 }
-/// Exists while the cluster starts: JSON with its progress.
+/// File that exists while the cluster starts: JSON with its progress.
 inline std::string start_path(const Config& config) {
   return config.cluster.run_dir + "/start.json";
 }

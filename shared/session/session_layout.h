@@ -33,17 +33,18 @@ inline constexpr uint32_t kMaxSessionOutputBytes = 64u << 10;
 inline constexpr uint32_t kMaxSessionMessageBytes = 240;
 inline constexpr uint32_t kMaxSessionProcedureName = 60;
 /// Maximum number of sessions per node. A session counts until its last request has ended, even if
-/// its client has gone. Each reserves some 17 MiB of address space, and only the memory that its
-/// requests touch.
+/// its client has gone. Each session reserves about 17 MiB of address space, but uses only the
+/// memory that its requests touch.
 inline constexpr uint32_t kMaxSessionsPerNode = 64;
 
-/// SessionRequest::worker: any worker, by `affinity` if that is not 0, else round robin.
+/// Value of SessionRequest::worker if the node chooses the worker: by `affinity` if that is not 0,
+/// else round robin.
 inline constexpr uint32_t kAnyWorker = ~uint32_t{0};
 
-/// When a request is answered.
+/// Condition for the answer to a request.
 enum class AnswerAt : uint32_t {
-  durable = 0,       // when its transaction, and all data that it read, survives a failure
-  precommitted = 1,  // when it has committed in memory: a failure may lose it
+  durable = 0,       // its transaction, and all data that it read, survive a failure
+  precommitted = 1,  // its transaction has committed in memory; a failure may lose it
 };
 
 /// Writer: the client. The input follows in the slot.
@@ -56,7 +57,7 @@ struct SessionRequest {
   uint32_t name_bytes;
   std::array<char, kMaxSessionProcedureName + 4> name;  // name of the procedure; not terminated
   uint32_t snapshot;                                    // see TransactionMode
-  uint8_t isolation;  // 1 + Isolation; 0: that of the procedure's entry
+  uint8_t isolation;  // 1 + Isolation; 0: the procedure's entry decides
   std::array<uint8_t, 3> spare;
 };
 static_assert(sizeof(SessionRequest) == 104);
@@ -64,7 +65,8 @@ static_assert(sizeof(SessionRequest) == 104);
 /// Writer: the node. The output follows in the slot.
 struct SessionAnswer {
   uint64_t id;
-  /// Epoch that must be durable before a durable answer: of the commit, or of the data read (R19).
+  /// Epoch that must be durable before a durable answer: the commit's epoch, or without writes the
+  /// latest epoch that the transaction depends on (R19).
   uint64_t commit_epoch;
   /// VID (epoch and ordinal) of a committed transaction's writes; 0 if it wrote nothing.
   uint64_t commit_version;
@@ -97,8 +99,8 @@ static_assert(sizeof(SessionSlot) / 64 % 2 == 1);
 /// Ring of slot numbers from one side to the other. At most kSessionSlots are in flight, so the
 /// ring is never full unless a client violates the protocol.
 struct SlotRing {
-  /// Number of entries ever put in. The writer stores it after the entry with release; the reader's
-  /// acquire pairs with that.
+  /// Number of entries ever put in. The writer stores it with release, after the entry. The reader
+  /// loads it with acquire.
   alignas(64) std::atomic<uint32_t> tail;
   alignas(64) std::array<std::atomic<uint32_t>, kSessionSlots> entries;
 
@@ -120,8 +122,9 @@ struct SessionSegment {
   /// closed: the node sends no more answers. Release pairs with the client's acquire: all answers
   /// are in the ring.
   std::atomic<uint32_t> state;
-  /// 1: the node's session thread sleeps, or is about to. A client thread that has put a request in
-  /// exchanges it for 0. The thread that gets the 1 writes to the session's eventfd.
+  /// 1: the node's session thread sleeps, or is about to sleep. A client thread that has put a
+  /// request in exchanges this word for 0. The thread that gets the 1 writes to the session's
+  /// eventfd.
   alignas(64) std::atomic<uint32_t> node_sleeps;
   /// Number of client threads that sleep on `answer_signal`, or are about to.
   alignas(64) std::atomic<uint32_t> sleepers;

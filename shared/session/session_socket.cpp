@@ -100,7 +100,7 @@ Result<UniqueFd> listen_for_sessions(const std::string& path) {
 Result<UniqueFd> connect_to_sessions(const std::string& path) {
   sockaddr_un address;
   if (!set_path(address, path)) return too_long(path);
-  // Blocking: waits while the backlog is full.
+  // On a blocking socket, `connect` waits while the backlog is full.
   UniqueFd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (!fd.is_open()) return socket_error("session socket " + path);
   const auto connected = uninterrupted([&] {

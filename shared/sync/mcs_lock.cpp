@@ -7,7 +7,7 @@ namespace atolldb {
 namespace {
 // A holder's critical section takes about a microsecond. With more threads than cores the holder
 // may be descheduled. A queue of sleepers would then get the lock one context switch at a time. So
-// a newcomer spins for the free word briefly before it queues (R24).
+// a thread spins briefly and tries to take the lock before it queues (R24).
 constexpr int kSpinsBeforeQueueing = 100;
 constexpr int kSpinsBeforeSleeping = 400;
 }  // namespace
@@ -19,12 +19,12 @@ Status McsLocker::lock_contended(McsWord& word, McsBlock& block, uint32_t block_
   }
   block.successor.store(0, std::memory_order_relaxed);
   block.state.store(McsBlock::kWaiting, std::memory_order_relaxed);
-  // seq_cst (R21) pairs with McsWord::is_locked. If it takes the lock, it also pairs with the
-  // compare-and-swap in unlock.
+  // seq_cst (R21) pairs with McsWord::is_locked. If the exchange takes the lock, it also pairs with
+  // the compare-and-swap in `unlock`.
   const uint64_t predecessor = word.tail.exchange(tail_of(block_index), std::memory_order_seq_cst);
   if (predecessor == 0) return Status::ok;
-  // This thread does not wait for itself, as it would after a second lock with the same block. In a
-  // failed cluster the tail may be what this thread left when it gave up.
+  // A thread that uses one block for two locks would wait for itself. In a failed cluster the tail
+  // may be the name that this thread left when it gave up.
   DCHECK(predecessor != tail_of(block_index) || has_failed());
 
   // Release: the predecessor that reads this name must see this block as waiting.
@@ -44,8 +44,8 @@ Status McsLocker::lock_contended(McsWord& word, McsBlock& block, uint32_t block_
         waiting == McsBlock::kSleeping) {
       wait_on(block.state, McsBlock::kSleeping, kMaxSleep);
     }
-    // The queue after this block is lost then. That is harmless, because no lock is taken any more
-    // once the cluster has failed.
+    // If the cluster has failed, this thread gives up, and the queue after its block is lost. That
+    // is harmless, because all other waits end, too.
     if (has_failed()) {
       if (block.state.load(std::memory_order_acquire) == McsBlock::kGranted) return Status::ok;
       return Status::cluster_failed;
@@ -70,7 +70,8 @@ void McsLocker::hand_over(McsBlock& block) {
   // Release pairs with the acquiring loads of `state` in lock_contended: writes under the lock are
   // visible to the next holder.
   const uint32_t before = next.state.exchange(McsBlock::kGranted, std::memory_order_acq_rel);
-  // One predecessor grants a lock. A waiter that gave up in a failed cluster may reuse its block.
+  // Only one predecessor grants a lock. A waiter that gave up in a failed cluster may reuse its
+  // block.
   DCHECK(before != McsBlock::kGranted || has_failed());
   if (before == McsBlock::kSleeping) wake(next.state, 1);
 }

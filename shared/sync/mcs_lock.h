@@ -56,7 +56,8 @@ class LockSpace {
   McsBlock& block(uint32_t tail) const {
     const uint32_t worker = tail >> 16;
     const Node& node = nodes_[worker >> 8];
-    // Also true of a tail that another process wrote: its segments have the same layout.
+    // This also holds for a tail that another process wrote, because its segments have the same
+    // layout.
     DCHECK(node.blocks != nullptr && (tail & 0xffff) < node.blocks_per_worker);
     return node.blocks[uint64_t{worker & 0xff} * node.blocks_per_worker + (tail & 0xffff)];
   }

@@ -11,7 +11,8 @@
 
 #include "shared/base/copy_bytes.h"
 
-// ThreadSanitizer: code that it cannot follow has another form in its builds.
+// ATOLL_TSAN marks ThreadSanitizer builds, where code that the sanitizer cannot follow has another
+// form.
 #if defined(__SANITIZE_THREAD__)
 #define ATOLL_TSAN 1
 #elif defined(__has_feature)
@@ -47,7 +48,7 @@ inline void racy_read(void* to, const void* from, size_t bytes) {
   std::atomic_thread_fence(std::memory_order_acquire);
 }
 inline void racy_write(void* to, const void* from, size_t bytes) {
-  // The store that announces the write comes before it.
+  // The store that announces the write comes before the copy.
   std::atomic_thread_fence(std::memory_order_release);
   copy_bytes(to, from, bytes);
   std::atomic_signal_fence(std::memory_order_acq_rel);

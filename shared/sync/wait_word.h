@@ -18,8 +18,8 @@ inline constexpr std::chrono::milliseconds kMaxSleep{50};
 /// Hint to the processor that this is a spin loop.
 inline void spin_pause() { __builtin_ia32_pause(); }
 
-/// One iteration of a wait for another worker's next few instructions: a pause. Every 256th
-/// iteration it yields, in case that worker was descheduled, and returns true.
+/// Makes one iteration of a short wait for another worker: a pause. Every 256th iteration also
+/// yields the processor, because that worker may be descheduled, and returns true.
 inline bool spin_or_yield(uint32_t& turns) {
   spin_pause();
   if (++turns % 256 != 0) return false;
