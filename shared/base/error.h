@@ -1,4 +1,4 @@
-// Errors of cold paths: values whose message names the object and the limit.
+// Error values of cold paths. A message names the object and the limit.
 #pragma once
 
 #include <expected>

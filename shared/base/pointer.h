@@ -18,8 +18,8 @@ inline constexpr uint64_t kPageBytes = 4096;
 ///
 /// Page index 0 is null. The node and generation bits of a null word are a drop count (R1). Two
 /// null words therefore differ if a page was installed and dropped in between. F is the frozen bit
-/// (R3): the page that holds the word is being replaced. The generation changes whenever a page is
-/// recycled. Debug builds check it on every resolve.
+/// (R3): the page that holds the word is being replaced or evicted. The generation changes whenever
+/// a page is recycled. Debug builds check the generation on every resolve.
 class VolatilePointer {
  public:
   static constexpr uint64_t kIndexMask = 0x7fffffffull;
@@ -100,7 +100,7 @@ struct DualPointer {
     return VolatilePointer(volatile_word.load(std::memory_order_acquire));
   }
 
-  /// Both words, as engine/transaction/dual_pointer.h reads them.
+  /// Values of both words, as engine/transaction/dual_pointer.h reads them.
   struct View {
     VolatilePointer page;
     SnapshotPointer snapshot;  // valid only if `page` is null: the page to read instead

@@ -17,8 +17,8 @@
 namespace atolldb {
 namespace {
 
-/// Returns the fields of /proc/<pid>/stat from the third ("state") on. The second may contain any
-/// bytes.
+/// Returns the fields of /proc/<pid>/stat from the third ("state") on. The second field is the name
+/// in parentheses, which may contain any bytes.
 std::vector<std::string> stat_fields(pid_t pid) {
   const std::string text = file_text("/proc/" + std::to_string(pid) + "/stat");
   const size_t name_end = text.rfind(')');

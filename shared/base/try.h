@@ -16,8 +16,8 @@
     }                                                                    \
   } while (false)
 
-/// Evaluates the expression, a Result, and returns its error if it has one. Else it gives the value
-/// to the target, for example `ATOLL_ASSIGN(const auto names, file_system.list(directory));`.
+/// Evaluates the expression, a Result, and returns its error if it has one. Otherwise moves the
+/// value to the target, for example `ATOLL_ASSIGN(const auto names, file_system.list(directory));`.
 #define ATOLL_ASSIGN(target, ...) \
   ATOLL_ASSIGN_FROM(ATOLL_JOIN(atoll_result_, __COUNTER__), target, __VA_ARGS__)
 #define ATOLL_ASSIGN_FROM(result, target, ...)         \

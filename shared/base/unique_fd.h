@@ -1,4 +1,4 @@
-// File descriptors: an owner, repeated system calls, and reads of whole small files.
+// An owner of a file descriptor, repetition of interrupted system calls, and reads of small files.
 #pragma once
 
 #include <unistd.h>

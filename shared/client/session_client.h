@@ -38,8 +38,8 @@ namespace atolldb {
 ///   all others        the request had no effect
 struct SessionReply {
   Status status = Status::outcome_unknown;
-  /// durable: the result, also of a failure, survives a failure of the cluster. precommitted: a
-  /// failure of the cluster may undo it.
+  /// durable: a failure of the cluster cannot undo the result, whether it is ok or an error.
+  /// precommitted: a failure of the cluster may undo it.
   AnswerAt answered_at = AnswerAt::durable;
   /// Epoch that must be durable before a durable answer: the commit's epoch, or without writes the
   /// latest epoch that the transaction depends on.
@@ -100,8 +100,8 @@ class SessionClient {
   static Result<std::unique_ptr<SessionClient>> connect_within(
       const std::string& run_dir, uint32_t node, std::chrono::milliseconds patience,
       const std::function<bool()>& gives_up = {}, Isolation isolation = Isolation::serializable);
-  /// Does the same as `connect`, for the cluster of this name. REQUIRES: it uses the default
-  /// run_dir.
+  /// Does the same as `connect`, for the cluster of this name. REQUIRES: the cluster uses the
+  /// default run_dir.
   static Result<std::unique_ptr<SessionClient>> connect_by_name(const std::string& cluster,
                                                                 uint32_t node);
   /// Does the same as `connect`, over a connected socket (thread mode, tests).

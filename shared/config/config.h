@@ -157,7 +157,7 @@ struct ConfigError {
   std::string got;
   std::string hint;
 
-  /// "file:line:col: key: expected ..., got ...; hint"
+  /// Returns text like "file:line:col: key: expected ..., got ...; hint".
   std::string to_string() const;
 };
 

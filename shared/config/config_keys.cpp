@@ -137,8 +137,8 @@ constexpr ConfigKey kKeys[] = {
     row(KeyKind::size, ATOLL_CONFIG(memory.volatile_pool),
         {kSegmentStepBytes, kMaxPoolBytes, kSegmentStepBytes},
         "Pages of the data in memory, per node."),
-    // The minimum provides more than one frame for each thread that reads snapshots:
-    // kMaxWorkersPerNode and a few.
+    // At the minimum, a node has more frames than threads that read snapshots: kMaxWorkersPerNode
+    // and a few.
     row(KeyKind::size, ATOLL_CONFIG(memory.snapshot_cache),
         {kSegmentStepBytes, kMaxPoolBytes, kSegmentStepBytes},
         "Cache of snapshot pages, per node."),

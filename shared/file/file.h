@@ -67,7 +67,7 @@ class FileSystem {
   /// such a cache do nothing. A missing file is not an error.
   virtual Result<void> forget_cached([[maybe_unused]] const std::string& path) { return {}; }
 
-  /// Whether a sync makes data durable. False for `null`.
+  /// Returns whether a sync makes data durable. `null` returns false.
   virtual bool is_durable() const = 0;
   /// Description for display: "posix, direct I/O", "pmem, cache-line granularity, ...".
   virtual std::string describe() const = 0;

@@ -63,7 +63,7 @@ class FirstFailure {
     if (!error_) return {};
     return std::unexpected(*error_);
   }
-  /// Returns `result`, and keeps its error.
+  /// Returns `result`. Keeps its error if it is the first one.
   Result<void> keep(Result<void> result) {
     CHECK(result || result.error().code != ExitCode::success);
     if (!result && !error_) error_ = result.error();

@@ -35,7 +35,7 @@ class EmulatedNvm : public ForwardingFileSystem {
   Result<std::unique_ptr<File>> open(const std::string& path) override;
   Result<std::unique_ptr<File>> open_for_reading(const std::string& path) override;
   Result<void> sync_directory(const std::string& path) override;
-  /// "posix, direct I/O; emulated latency in ns: read 0, write 5000, sync 5000"
+  /// Returns text like "posix, direct I/O; emulated latency in ns: read 0, write 5000, sync 5000".
   std::string describe() const override;
 
  private:

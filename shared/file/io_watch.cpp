@@ -129,7 +129,7 @@ IoWatch::Note::Note(IoWatch& watch, IoOperation operation, uint64_t path) {
     slot.operation.store(static_cast<uint32_t>(operation), std::memory_order_relaxed);
     slot.path.store(path, std::memory_order_relaxed);
     since_ = &slot.since_ns;
-    // Release pairs with the acquire in oldest.
+    // Release pairs with the acquire in `oldest`.
     since_->store(now_ns(), std::memory_order_release);
     return;
   }

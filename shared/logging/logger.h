@@ -16,7 +16,7 @@ using Logger = std::shared_ptr<spdlog::logger>;
 /// Appends to `path`. Every line contains `name` ("node0"). `level` is as in the config.
 Result<Logger> make_file_logger(const std::string& name, const std::string& path,
                                 const std::string& level);
-/// For processes whose standard error is already their log file, and for tests.
+/// Returns a logger for a process whose standard error is already its log file, or for tests.
 Logger make_stderr_logger(const std::string& name, const std::string& level);
 Logger make_silent_logger(const std::string& name);
 

@@ -114,7 +114,7 @@ struct ControlSegment {
 
   StorageControl& storage(uint32_t id) { return storages[id % kMaxStorages]; }
 };
-// Words that workers poll keep to their cache lines.
+// The words that workers poll stay aligned to cache lines.
 static_assert(sizeof(StorageControl) % 64 == 0 && alignof(ControlSegment) == 64);
 static_assert(offsetof(ControlSegment, epochs) % 64 == 0);
 static_assert(offsetof(ControlSegment, storages) % 64 == 0);
@@ -128,8 +128,8 @@ inline uint64_t latest_settled_epoch(const EpochBlock& epochs) {
                   epochs.durable.load(std::memory_order_relaxed));
 }
 
-/// Returns the number of epochs that the oldest commits have waited for durability. 0: every commit
-/// of an ended epoch is durable.
+/// Returns for how many epochs the oldest commits that are not durable have waited. Returns 0 if
+/// every commit of an ended epoch is durable.
 inline uint64_t durability_lag_epochs(const EpochBlock& epochs) {
   const uint64_t settled = latest_settled_epoch(epochs);
   const uint64_t current = epochs.current.load(std::memory_order_relaxed);

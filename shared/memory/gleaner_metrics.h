@@ -28,7 +28,7 @@ struct SnapshotCacheMetrics {
 };
 static_assert(sizeof(SnapshotCacheMetrics) == 64);
 
-/// Counters of one snapshot job on a node, or sums over several.
+/// Counters of one snapshot job on a node, or their sums over several jobs.
 struct SnapshotJobProgress {
   // Mappers.
   uint64_t bytes_read = 0;  // of log files

@@ -96,7 +96,7 @@ struct alignas(64) PageHeader {
 };
 static_assert(sizeof(PageHeader) == 64 && offsetof(PageHeader, check) == 56);
 
-/// Returns the page that contains this address. Pools are mapped page aligned.
+/// Returns the page that contains this address. REQUIRES: the pool is mapped page-aligned.
 inline PageHeader* page_of(const void* address) {
   return reinterpret_cast<PageHeader*>(reinterpret_cast<uintptr_t>(address) & ~(kPageBytes - 1));
 }

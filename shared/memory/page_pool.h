@@ -21,7 +21,7 @@ namespace atolldb {
 /// pages, so that page index 0 is never allocated.
 struct PoolControl {
   SegmentHeader header;
-  FutexLock lock;  // only threads of the owner, once per batch of pages
+  FutexLock lock;  // taken only by threads of the owner, once per batch of pages
   uint32_t spare;
   uint64_t page_count;  // pages in the segment, including those of this control block
   uint64_t first_page;

@@ -18,7 +18,7 @@ void SharedText::set(std::string_view text) {
     // Release: a reader of this word then sees the odd version.
     words_[i].store(word, std::memory_order_release);
   }
-  // Release pairs with the acquire in text: the words are complete.
+  // Release pairs with the acquire in `text`: the words are complete.
   version_.store(version + 2, std::memory_order_release);
 }
 
@@ -28,7 +28,7 @@ std::string SharedText::text() const {
     const uint64_t version = version_.load(std::memory_order_acquire);
     char bytes[kBytes];
     for (size_t word = 0; word < words_.size(); ++word) {
-      // Acquire pairs with the release in set: the second load of the version comes after it.
+      // Acquire pairs with the release in `set`: the second load of the version comes after it.
       const uint64_t value = words_[word].load(std::memory_order_acquire);
       std::memcpy(bytes + word * sizeof value, &value, sizeof value);
     }

@@ -23,7 +23,7 @@ struct SessionMetrics {
   std::atomic<uint64_t> open;         // open now, including those that wait for their last request
   std::atomic<uint64_t> opened;       // ever
   std::atomic<uint64_t> refused;      // because of the session limit
-  std::atomic<uint64_t> broken;       // ended because the client broke the rules of the rings
+  std::atomic<uint64_t> broken;       // ended because the client violated the protocol of the rings
   std::atomic<uint64_t> requests;     // requests taken out of rings
   std::atomic<uint64_t> unavailable;  // rejected with `unavailable` or `recovering`
   std::atomic<uint64_t> outcome_unknown;

@@ -25,8 +25,9 @@ constexpr std::chrono::milliseconds kSlice{100};
 /// time.
 constexpr std::chrono::milliseconds kConnectPatience{1'000};
 
-/// One context for all calls of a process, because it has a thread of its own. Never destroyed,
-/// because calls may be in progress when the program ends. A forked child gets its own context.
+/// One context for all calls of a process, because a context has a thread of its own. It is never
+/// destroyed, because calls may be in progress when the program ends. A forked child gets its own
+/// context.
 zmq::context_t& shared_context() {
   static std::mutex mutex;
   static pid_t owner = 0;
@@ -97,8 +98,8 @@ ControlConnection::ControlConnection(const std::string& endpoint)
   socket_.connect(endpoint);
 }
 
-/// Ends the events before their reader closes. Otherwise ZeroMQ's thread would block forever on an
-/// event without a reader, and all calls of the process with it.
+/// Stops the events before the socket that reads them closes. Otherwise ZeroMQ's thread would block
+/// forever on an event that is not read, and with it all calls of the process.
 ControlConnection::~ControlConnection() { zmq_socket_monitor(socket_.handle(), nullptr, 0); }
 
 /// Queues the request at once. ZeroMQ sends it when there is a connection.

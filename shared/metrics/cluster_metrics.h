@@ -15,7 +15,7 @@ namespace atolldb {
 /// Snapshot metrics of the coordinator, local to its process. Writer: the thread that takes
 /// snapshots.
 struct SnapshotMetrics {
-  Counter taken;   // by this incarnation, including at its start
+  Counter taken;   // snapshots taken by this incarnation, including its start-up
   Counter failed;  // failed attempts
   std::atomic<bool> is_taking{false};
   std::atomic<uint64_t> duration_us{0};  // duration of the latest snapshot taken

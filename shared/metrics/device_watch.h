@@ -41,7 +41,7 @@ class DeviceWatch {
 /// 10s)", or an empty string without a hang.
 std::string device_hang_text(const DeviceMetrics& metrics, std::chrono::milliseconds limit);
 
-/// Adds the families of the calls to the device to a scrape.
+/// Adds the metric families about device calls to a scrape.
 void add_device(MetricFamilies& families, const DeviceMetrics& device);
 
 }  // namespace atolldb

@@ -13,7 +13,8 @@ namespace {
 
 bool is_counter_name(std::string_view name) { return name.ends_with("_total"); }
 
-/// Returns whether the name is atoll_ and lower-case words, and the help text a sentence.
+/// Returns whether the name consists of atoll_ and lower-case words, and the help text is a
+/// sentence.
 bool is_valid(std::string_view name, std::string_view help) {
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789_";
   return name.starts_with("atoll_") && name.find_first_not_of(kLetters) == std::string_view::npos &&

@@ -54,7 +54,8 @@ class LauncherLink {
  public:
   explicit LauncherLink(int channel_fd) : fd_(channel_fd) {}
   bool send(const std::string& line) const;
-  /// Reports that the cluster cannot continue. The launcher ends it, and gives `error` to the user.
+  /// Reports that the cluster cannot continue. The launcher stops the cluster, and gives `error` to
+  /// the user.
   bool report_failure(const Error& error) const;
 
  private:

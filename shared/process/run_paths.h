@@ -20,11 +20,11 @@ inline std::string lock_path(const Config& config) { return config.cluster.run_d
 /// File in data_dir and in each log directory. All processes of a durable cluster lock it, so that
 /// no other cluster uses the data (R31).
 inline std::string directory_lock_path(const std::string& directory) { return directory + "/lock"; }
-/// The effective config of the running cluster.
+/// File with the effective config of the running cluster.
 inline std::string running_config_path(const Config& config) {
   return config.cluster.run_dir + "/config.toml";
 }
-/// The metrics endpoints of the running cluster, for Prometheus (file_sd).
+/// File with the metrics endpoints of the running cluster, for Prometheus (file_sd).
 inline std::string prometheus_targets_path(const Config& config) {
   return config.cluster.run_dir + "/prometheus-targets.json";
 }

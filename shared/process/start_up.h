@@ -20,8 +20,8 @@ Result<void> check_processor();
 /// if `parent` has already died. Async-signal-safe: may be called between fork and exec.
 bool die_with_parent(pid_t parent);
 
-/// Blocks these signals in the calling thread and in the threads that it starts later. Reads of the
-/// descriptor return them as signalfd_siginfo.
+/// Blocks these signals in the calling thread and in the threads that it starts later. Returns a
+/// descriptor, from which they are read as signalfd_siginfo.
 Result<UniqueFd> receive_signals(std::initializer_list<int> signals);
 
 /// Restricts the calling thread to these CPUs. Does nothing for an empty list.

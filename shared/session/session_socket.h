@@ -37,7 +37,8 @@ Result<UniqueFd> connect_to_sessions(const std::string& path);
 /// Returns both ends of a connection within this process: first the node's, then the client's.
 Result<std::pair<UniqueFd, UniqueFd>> session_socket_pair();
 
-/// Never blocks. Returns false if the peer has closed its end.
+/// Sends the welcome without blocking. `descriptors`: null for a refusal. Returns false if the
+/// welcome was not sent, for example because the peer has closed its end.
 bool send_welcome(int socket, const SessionWelcome& welcome, const SessionDescriptors* descriptors);
 /// Waits for the welcome, at most `timeout_ms`. Checks it and the number of descriptors.
 Result<SessionDescriptors> receive_welcome(int socket, int timeout_ms);

@@ -19,12 +19,12 @@ Status McsLocker::lock_contended(McsWord& word, McsBlock& block, uint32_t block_
   }
   block.successor.store(0, std::memory_order_relaxed);
   block.state.store(McsBlock::kWaiting, std::memory_order_relaxed);
-  // seq_cst (R21) pairs with McsWord::is_locked. If the exchange takes the lock, it also pairs with
-  // the compare-and-swap in `unlock`.
+  // seq_cst (R21) pairs with the load in CommitProtocol::probe. If the exchange takes the lock, it
+  // also pairs with the compare-and-swap in `unlock`.
   const uint64_t predecessor = word.tail.exchange(tail_of(block_index), std::memory_order_seq_cst);
   if (predecessor == 0) return Status::ok;
-  // A thread that uses one block for two locks would wait for itself. In a failed cluster the tail
-  // may be the name that this thread left when it gave up.
+  // The predecessor is another block. A thread that used one block for two locks would wait for
+  // itself. In a failed cluster the tail may be what this thread left when it gave up.
   DCHECK(predecessor != tail_of(block_index) || has_failed());
 
   // Release: the predecessor that reads this name must see this block as waiting.

@@ -3,7 +3,7 @@
 // A lock word names the last waiter (worker, block). Each waiter spins, then sleeps, on a block in
 // its own node's `shared` segment, so waiting costs no remote traffic. Invariants:
 // - A block is used for one lock at a time. It names that lock from before the word changes until
-//   after the release (R22). Another thread could then complete the operation of a dead worker.
+//   after the release (R22). So another thread could complete the operation of a dead worker.
 // - Threads that wait without limit do so in universal order. All others only try.
 // - Every wait checks the cluster state, and can end with `cluster_failed`.
 #pragma once
@@ -133,7 +133,7 @@ class McsLocker {
     uint64_t expected = 0;
     if (word.tail.load(std::memory_order_relaxed) != 0) return false;
     block.successor.store(0, std::memory_order_relaxed);
-    // seq_cst (R21) pairs with McsWord::is_locked: validators order their loads against this.
+    // seq_cst (R21) pairs with the load in CommitProtocol::probe, which verifies reads.
     return word.tail.compare_exchange_strong(expected, tail_of(block_index),
                                              std::memory_order_seq_cst, std::memory_order_relaxed);
   }

@@ -47,7 +47,7 @@ class FutexLock {
  public:
   bool try_lock() {
     uint32_t expected = kFree;
-    // Acquire pairs with the release in unlock.
+    // Acquire pairs with the release in `unlock`.
     return word_.compare_exchange_strong(expected, kHeld, std::memory_order_acquire,
                                          std::memory_order_relaxed);
   }
