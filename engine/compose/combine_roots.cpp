@@ -78,8 +78,9 @@ Result<SnapshotPointer> combine_mastertree(PageOutput& pages, const PlannedStora
   return root.front().page;
 }
 
-/// Returns the root page that the composer of the base's runs could not read, or null. The page is
-/// not read again: if it could be read now, its runs would be missing in the new root.
+/// Returns the root page that the composer of the base's runs could not read, or null. The caller
+/// does not read the page again. If a second read succeeded, the new root would not refer to the
+/// page, and the composer has not copied its runs.
 SnapshotPointer find_lost_root(Partitions partitions) {
   for (const ComposedPartition& partition : partitions) {
     const auto found = std::ranges::find_if(partition.pages, is_lost_root);
@@ -88,8 +89,8 @@ SnapshotPointer find_lost_root(Partitions partitions) {
   return {};
 }
 
-/// Adds the new runs after those of the base's newest root page, and in new root pages if it is
-/// full.
+/// Adds the new runs to a copy of the base's newest root page. If that page is full, adds them to
+/// new root pages. A rewrite begins with an empty root page.
 Result<SnapshotPointer> combine_sequential(PageOutput& pages, const PlannedStorage& storage,
                                            const SnapshotPlan& plan, Partitions partitions,
                                            uint64_t& records) {

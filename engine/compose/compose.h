@@ -53,11 +53,12 @@ struct ComposeTask {
   LogSource& logs;     // log records of this storage and partition only
   const SnapshotFiles& base;
   SnapshotWriter& writer;  // of the node
-  // Guards `writer`: held while a page, or a run of pages, is handed over.
+  // Guards `writer`. The composer holds it while it copies one page, or one run of pages, to the
+  // writer.
   std::mutex& writer_mutex;
   std::function<bool()> cancelled = {};  // polled from time to time; empty: never cancelled
-  /// Fence map of the volatile pages beside which the new pages will be installed. Null if the
-  /// storage has no volatile pages, or if their ranges do not matter.
+  /// Source of the fence maps of the volatile pages beside which the new pages will be installed.
+  /// Null if the storage has no volatile pages, or if their ranges do not matter.
   FenceMapSource* fence_maps = nullptr;
   /// Called for each page of the base that cannot be read. Thread: the composer's. May be empty.
   std::function<void(const UnreadablePage&)> on_unreadable = {};

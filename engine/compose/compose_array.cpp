@@ -86,7 +86,7 @@ class ArrayComposer {
       found = std::move(read);
     }
     const bool is_lost = !found.is_readable && !task_.plan.salvages;
-    SnapshotPointer shared;  // stands for all children without log records
+    SnapshotPointer shared;  // stand-in that all children without log records share
     for (uint64_t first = low_; first < high_; first += span) {
       const DualPointer& child = root.as<ArrayInterior>()->children[first / span];
       const SnapshotPointer base(child.snapshot_word.load(std::memory_order_relaxed));
@@ -131,7 +131,8 @@ class ArrayComposer {
     if (!held.empty()) logs_.add_held(std::move(held));
   }
 
-  /// Descends to the page at `level` that has record `first`; the page is all zeros if none exists.
+  /// Descends to the page at `level` that has record `first`. The page is all zeros if there is no
+  /// such page.
   /// Returns an empty text, or the reason if a page on the way cannot be read. A salvage reports
   /// such a page and treats it as empty.
   Result<std::string> descend(PageBuffer& page, uint32_t level, uint64_t first, uint64_t end) {
@@ -223,7 +224,7 @@ class ArrayComposer {
       ATOLL_ASSIGN(auto found, find(base, *page, level, first, end));
       if (!found.is_readable && !task_.plan.salvages) {
         // A stand-in replaces every pointer to an unreadable page. Otherwise an installer could
-        // drop a volatile page onto that page.
+        // evict a volatile page although its snapshot page is unreadable.
         if (is_changed || !is_stand_in(base)) return stand_in(found.lost, level, first, end);
         pages_.count_stand_in();
         return base;

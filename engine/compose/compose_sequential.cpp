@@ -48,9 +48,10 @@ class SequentialComposer {
     return batch_[used_ - 1].as<SequentialPage>();
   }
 
-  /// Copies all runs of the base unchanged, the oldest first. A root page that cannot be read is
-  /// not copied, nor is any older one: combine_roots makes the new root lead to it. combine_roots
-  /// relies on the finding of this composer, because a second read of the page may succeed.
+  /// Copies all runs of the base, the oldest first. If a root page cannot be read, its runs and
+  /// those of older root pages are not copied. Unless the plan salvages, combine_roots then makes
+  /// the new root refer to that page. combine_roots relies on the finding of this composer, because
+  /// a second read of the page may succeed.
   Result<void> copy_base() {
     std::vector<SequentialRun> runs;
     PageBuffer buffer;
@@ -94,8 +95,8 @@ class SequentialComposer {
     return {};
   }
 
-  /// Reads a page. Returns false if it cannot be read: then the page is reported, and `into` is
-  /// zeros.
+  /// Reads a page. If the page cannot be read, reports it, fills `into` with zeros and returns
+  /// false.
   Result<bool> find(SnapshotPointer at, PageBuffer& into, const std::string& range) {
     ATOLL_ASSIGN(auto found,
                  pages_.find(at, into, PageType::sequential, PageType::sequential, 0, false));
@@ -105,7 +106,8 @@ class SequentialComposer {
     return false;
   }
 
-  /// A page of a run that cannot be read becomes a run of its own at its old place (R56).
+  /// Makes an unreadable page of a run a run of its own, at its old place (R56). A salvage leaves
+  /// the page out.
   Result<void> keep_lost(SnapshotPointer page, const SequentialRun& run) {
     ATOLL_TRY(flush());
     may_follow_ = false;
@@ -150,8 +152,8 @@ class SequentialComposer {
     return {};
   }
 
-  /// Writes the batch. It extends the last run if it follows that run in the file; otherwise it
-  /// becomes a new run.
+  /// Writes the batch. The batch extends the last run if it follows that run in the file and
+  /// continues its epochs. Otherwise the batch becomes a new run.
   Result<void> flush() {
     if (used_ == 0) return {};
     bool follows = false;
@@ -189,7 +191,7 @@ class SequentialComposer {
   std::vector<PageBuffer> batch_;
   uint32_t used_ = 0;  // pages of the batch in use
   ComposedPage run_;   // the run in the batch
-  // The next batch continues the epochs of the last run, so it may extend that run.
+  // True if the next batch continues the epochs of the last run, so that it may extend that run.
   bool may_follow_ = true;
   std::vector<ComposedPage> composed_;
 };

@@ -67,8 +67,8 @@ Result<LayerResult> LayerComposer::compose(std::span<const CarriedRecord> carrie
   size_t at = 0;
   ATOLL_TRY(add_cut_records(range_, at));
   const std::optional<TreeItem> only = builder_.only_item();
-  // R44: only the root of a layer can stand beside a pointer to a volatile layer. Without one the
-  // volatile layer, and all pages above it, could never be dropped.
+  // R44: the snapshot word beside a volatile layer can only refer to the root of a layer. Without
+  // such a root, the volatile layer and all pages above it could never be evicted.
   const bool is_layer = keeps_single || (fences_.has_root() && !fault::layers_of_two_only);
   if (only && !only->is_next_layer() && !is_layer) {
     std::string rest(8, '\0');
@@ -98,7 +98,8 @@ Result<void> LayerComposer::collect_fences() {
                                 work_.pages.storage_id(), to_string(status)));
 }
 
-/// Ends pages where volatile pages begin (R44). The next range or record begins at `slice`.
+/// Ends the new pages at `slice` on each level on which a volatile page begins there (R44). The
+/// next range or record begins at `slice`.
 Result<void> LayerComposer::pass(uint64_t slice) {
   const SliceRange before{0, slice, false};
   for (uint32_t level = 0; level < fences_.level_count(); ++level) {
@@ -156,7 +157,8 @@ Result<void> LayerComposer::compose_node(SnapshotPointer pointer, uint32_t level
                                          const SliceRange& range,
                                          const std::optional<SliceRange>& next) {
   CHECK(overlaps(range) && (!next || (!range.high_is_end && next->low == range.high)));
-  // Clips the range, because the first child of a page that can be read again may begin before it.
+  // Clips the range, because the first child of a page that can be read again may begin before
+  // range_.
   const SliceRange clipped = clip(range);
   ATOLL_TRY(pass(clipped.low));
   if (!work_.rewrites && is_inside(range) && !has_log(range) && builder_.may_add(level) &&
@@ -181,8 +183,8 @@ Result<void> LayerComposer::compose_node(SnapshotPointer pointer, uint32_t level
   auto done = compose_page(pointer, *page, next);
   range_ = outer;
   if (!done) return done;
-  // If a volatile page extends past the end of the base page, the new page becomes part of its
-  // successor.
+  // If a volatile page extends past the end of the base page, the new page does not end here.
+  // Children of the next base page are added to it.
   const bool is_cut = clipped.high_is_end || fences_.may_cut(level, clipped.high);
   return level == 0 || !is_cut ? Result<void>() : builder_.close(level - 1, clipped);
 }
@@ -246,12 +248,12 @@ Result<void> LayerComposer::compose_records(const SliceRange& range,
   size_t at = 0;
   ATOLL_TRY(add_cut_records(range, at));
   const bool is_at_end = range.high_is_end || (!range_.high_is_end && range.high == range_.high);
-  // A volatile page extends past this end.
+  // If a volatile page extends past the end of the range, the new page does not end here.
   if (!is_at_end && !fences_.may_cut(0, range.high)) return {};
   if (!is_at_end && fences_.is_fence(0, range.high)) {
     return builder_.end_border(range, TreeBuilder::Ending::exact);
   }
-  // An empty range is always joined with the next range.
+  // An empty range is joined with the next range, if there is one, even if that is not rewritten.
   const bool is_next_rewritten = next && (work_.rewrites || has_log(*next));
   const bool may_join = is_next_rewritten || (next && builder_.is_empty());
   return builder_.end_border(range,
@@ -322,7 +324,7 @@ Result<void> LayerComposer::compose_record(uint64_t slice, uint16_t remainder,
     const std::string key = prefix_ + text_of(Bytes(bytes).first(remainder));
     return skip_unbacked(key);
   }
-  // Pages of a snapshot record its epoch as their newest removed version (R43).
+  // Each page has the snapshot's epoch as newest removed version (R43), so no record may be newer.
   DCHECK(fold.vid().epoch() <= work_.epoch);
   if (!fold.exists()) return {};
   TreeItem item;
@@ -333,8 +335,8 @@ Result<void> LayerComposer::compose_record(uint64_t slice, uint16_t remainder,
   return builder_.add(item);
 }
 
-/// Composes the records of a slice whose keys extend past the slice: one record stays in this page,
-/// several move to a lower layer.
+/// Composes the records of a slice whose keys extend past the slice. A single record stays in this
+/// page. Several move to a lower layer.
 Result<void> LayerComposer::compose_beyond(uint64_t slice, std::span<const TreeItem> base) {
   DCHECK(!base.empty() || has_log_at(slice));
   if (!base.empty() && base.front().is_next_layer()) {
@@ -403,9 +405,9 @@ Result<void> LayerComposer::add_sublayer(uint64_t slice, Result<LayerResult> bel
   return builder_.add({slice, kRemainderNextLayer, {}, {}, vid, below->root});
 }
 
-/// Adds a record whose key extends past the slice. It gets a layer of its own if it does not fit
-/// beside the other records of its slice. When it was committed it may have been in a lower layer,
-/// and needed no room beside them.
+/// Adds a record whose key extends past the slice. If the record does not fit beside the other
+/// records of its slice, it gets a layer of its own. This can happen if the volatile record is in a
+/// lower layer, where it shares no page with them.
 Result<void> LayerComposer::add_beyond(const TreeItem& item) {
   DCHECK(is_beyond(item) && !item.is_next_layer());
   if (builder_.bytes_of_slice(item.slice) + item.page_bytes() <= kBorderUsableBytes) {

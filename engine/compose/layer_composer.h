@@ -58,9 +58,9 @@ class LayerComposer {
   Result<std::vector<TreeChild>> compose_partition(SnapshotPointer base, uint32_t& level);
   /// Composes a lower layer that has pages in the base.
   Result<LayerResult> compose(SnapshotPointer base);
-  /// Composes a lower layer that has no pages in the base. `carried`: ascending; the log records of
-  /// the layer are merged with them. Returns a sole record as `single`, unless `keeps_single` is
-  /// set or the layer has volatile pages.
+  /// Composes a lower layer that has no pages in the base. `carried`: records in ascending order.
+  /// They are merged with the log records of the layer. Returns a sole record as `single`, unless
+  /// `keeps_single` is set or the layer has volatile pages.
   Result<LayerResult> compose(std::span<const CarriedRecord> carried, bool keeps_single);
 
  private:
@@ -86,8 +86,8 @@ class LayerComposer {
   /// Finds the page to which a base pointer leads. Adds the held records of `range` to the log
   /// input.
   Result<FoundPage> find_page(SnapshotPointer pointer, PageBuffer& page, const SliceRange& range);
-  /// Composes the range of a page that cannot be read. `is_whole`: the range is all that the
-  /// pointer stands for.
+  /// Composes the range of a page that cannot be read. `is_whole`: `range` is the whole range of
+  /// the page, not a part.
   Result<void> compose_lost(SnapshotPointer pointer, FoundPage& found, uint32_t level,
                             const SliceRange& range, bool is_whole);
   Result<void> end_before(uint32_t level, uint64_t low);

@@ -17,7 +17,7 @@ Result<FoundPage> LayerComposer::find_page(SnapshotPointer pointer, PageBuffer& 
                                             PageType::mastertree_interior, layer, work_.salvages));
   std::vector<HeldRecord> held = std::exchange(found.held, {});
   if (!found.is_readable && !work_.salvages) return found;
-  // Other layers and partitions get their own held records.
+  // Drops the held records of other layers and partitions. Their composers add these themselves.
   std::erase_if(held, [&](const HeldRecord& record) {
     const std::string_view key = record.key();
     if (!key.starts_with(prefix_) || (!prefix_.empty() && key.size() == prefix_.size())) {
@@ -29,7 +29,7 @@ Result<FoundPage> LayerComposer::find_page(SnapshotPointer pointer, PageBuffer& 
   return found;
 }
 
-/// Ends the pages below `level` that were composed so far, at `low`, where the range begins.
+/// Ends the unfinished pages of all levels up to `level` at `low`, where the lost range begins.
 Result<void> LayerComposer::end_before(uint32_t level, uint64_t low) {
   CHECK(low >= range_.low);
   const SliceRange before{0, low, false};
@@ -44,8 +44,9 @@ Result<void> LayerComposer::end_before(uint32_t level, uint64_t low) {
 
 /// Composes a range that cannot be read. A stand-in of exactly this range stays unchanged if there
 /// are no new log records. Otherwise a new stand-in for the range names the page and holds the log
-/// records. A pointer to an unreadable page is never copied, because an installer could drop a
-/// volatile page onto that page.
+/// records. A pointer to an unreadable page is never copied. Otherwise an installer could evict a
+/// volatile page although its snapshot page is unreadable. A salvage composes the range from its
+/// log records alone.
 Result<void> LayerComposer::compose_lost(SnapshotPointer pointer, FoundPage& found, uint32_t level,
                                          const SliceRange& range, bool is_whole) {
   CHECK(!found.is_readable && is_inside(range));

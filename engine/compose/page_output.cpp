@@ -124,8 +124,8 @@ bool PageOutput::take_held(SnapshotPointer last, std::vector<HeldRecord>& held,
   return false;
 }
 
-/// Merges the older held records with the new ones, and elides those that a later one covers.
-/// Returns false if the older ones cannot be read; they stay unchanged then.
+/// Merges the held records of `lost` with `records`, and elides those that a later one covers.
+/// Returns false if the held records of `lost` cannot be read.
 bool PageOutput::compact_held(const LostPage& lost, std::span<const std::byte> records,
                               std::vector<std::byte>& compacted) {
   std::vector<HeldRecord> held;
@@ -178,7 +178,7 @@ Result<FoundPage> PageOutput::find(SnapshotPointer pointer, PageBuffer& into, Pa
     if (!take_held(chain, found.held, found.reason)) found.is_readable = false;
   }
   if (!found.is_readable) {
-    // Clears the page, because the composer builds it from the beginning if it needs one.
+    // Clears the page, because a composer that builds a new page in it begins with zeros.
     std::memset(into.bytes, 0, sizeof into.bytes);
     return found;
   }
@@ -232,7 +232,7 @@ void check_fences(const TreePage& page, std::span<const uint64_t> slices) {
   CHECK(slices.empty() || (page.contains(slices.front()) && page.contains(slices.back())));
 }
 
-/// Checks a page before it is written. A defect is an internal error for any input.
+/// Checks a page before it is written. A failed check is an internal error, whatever the input is.
 void check_page_to_write(PageBuffer& page) {
   const PageHeader& header = page.header();
   const uint32_t count = header.version().count();

@@ -35,7 +35,7 @@ struct alignas(kPageBytes) PageBuffer {
 struct FoundPage {
   bool is_readable = true;
   /// The pointer led to a stand-in. If the page is readable now, `held` has the log records that
-  /// must be applied to its range [low, high).
+  /// must be applied to [low, high), the range of the stand-in.
   bool was_lost = false;
   LostPage lost;  // if not readable: content of the next stand-in
   uint64_t low = 0;
@@ -66,8 +66,8 @@ class PageOutput {
   /// records even if the page cannot be read.
   Result<FoundPage> find(SnapshotPointer pointer, PageBuffer& into, PageType type, PageType other,
                          uint8_t layer, bool takes_held);
-  /// Writes a stand-in for a range, and the new held records after those of `lost`. The caller sets
-  /// level, layer and range in `page`. Returns a pointer with kStandInBit set.
+  /// Writes a stand-in for a range. `records`: new held records, which follow those of `lost`. The
+  /// caller sets level, layer and range in `page`. Returns a pointer with kStandInBit set.
   Result<SnapshotPointer> write_stand_in(PageBuffer& page, const LostPage& lost,
                                          std::span<const std::byte> records);
   /// Copies a page to the writer: version word, type, layer, level, and all bytes after the header.
@@ -80,7 +80,8 @@ class PageOutput {
   Result<void> check_cancelled() const;
   uint64_t pages_read() const { return pages_read_; }
   uint64_t pages_written() const { return pages_written_; }
-  /// Stand-ins that were written or retained, and unreadable pages of sequential storages.
+  /// Returns the number of stand-ins that were written or retained, plus the number of unreadable
+  /// pages of sequential storages.
   uint64_t stand_ins() const { return stand_ins_; }
   void count_stand_in() { ++stand_ins_; }
   uint32_t storage_id() const { return storage_id_; }

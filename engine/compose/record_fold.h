@@ -48,7 +48,8 @@ class RecordFold {
         is_unbacked_ = false;
         break;
       case LogType::update:
-        // A later entry that covers both may have elided the record that this update changes (R35).
+        // The insert of the record may have been elided. A later log record then covers this
+        // update, too (R35).
         if (!exists_ || log.payload_offset + uint32_t{log.payload_bytes} > payload_bytes_) {
           return mark_unbacked();
         }
@@ -66,8 +67,8 @@ class RecordFold {
     vid_ = Vid(version);
   }
 
-  /// Returns whether an update of a missing record remains that no later record covers. Such an
-  /// update is damage.
+  /// Returns whether there was an update of a missing record that no later log record covers. The
+  /// log is then damaged.
   bool is_unbacked() const { return is_unbacked_; }
   bool exists() const { return exists_; }
   /// Returns the VID of the last log record that was applied, or that of the base; without flags.

@@ -99,7 +99,7 @@ bool TreeBuilder::is_small() const {
   return held_bytes_ <= kBorderUsableBytes / 2 && held_.size() <= kMaxBorderSlots / 2;
 }
 
-/// Returns how many items the fullest first page takes while some items remain for the next page.
+/// Returns the largest number of items that fit in one page and leave an item for the next page.
 /// Returns 0 if not even the first slice fits.
 size_t TreeBuilder::longest_prefix() const {
   size_t best = 0;
@@ -282,8 +282,8 @@ Result<void> TreeBuilder::emit_interior(uint32_t level, size_t count, uint64_t h
   return add_page(level + 1, taken.front().low, written);
 }
 
-/// Writes empty pages for ranges without records that have neighbours, because the ranges of the
-/// neighbours are already fixed.
+/// Writes empty pages for children without records, because the ranges of their neighbours are
+/// already fixed.
 Result<void> TreeBuilder::fill_gaps(uint32_t level, std::span<TreeChild> children_here,
                                     uint64_t high, bool high_is_end) {
   for (size_t i = 0; i < children_here.size(); ++i) {

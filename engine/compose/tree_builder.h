@@ -1,12 +1,12 @@
 // Builds the pages of one layer of a Master-tree from left to right. Records in key order become
-// border pages, and pages become interior pages. Pages are dense, except that records at the end of
-// a range that do not fit in one page are split into two halves.
+// border pages, and interior pages are built above them. Pages are dense. If the last records of a
+// range need two pages, each gets about half of the bytes.
 // Memory: the content of two pages per level.
 //
-// Ranges: the caller names the end of the range of a base page, and a new page ends there, too. So
-// fences stay unchanged. The builder joins only small pages with the next page, if that is
-// rewritten as well. The caller also names the ends of volatile pages. A page ends there in any
-// case, even an empty one (R44).
+// Ranges: the caller names the end of each range of a base page. A new page ends there, too, so
+// fences stay unchanged. Exception: a small page may be joined with the next page if the next range
+// is rewritten as well. The caller also names the ends of volatile pages. A new page ends at each
+// of them, even if it has no records (R44).
 #pragma once
 
 #include <cstddef>
@@ -66,12 +66,12 @@ class TreeBuilder {
   enum class Ending : uint8_t {
     plain,
     joinable,  // another range begins at the end, and the two may share a page
-    exact,     // a page ends at this end, even a page without records
+    exact,     // a page ends at the end of the range, even if it has no records
   };
   /// Ends the range of records at `range.high`.
   Result<void> end_border(const SliceRange& range, Ending ending);
 
-  /// Returns whether no page below `level` waits for its parent.
+  /// Returns whether no range is open and no page of a level below `level` waits for its parent.
   bool may_add(uint32_t level) const;
   /// Adds an existing page, or a range without records if `page` is null. REQUIRES: may_add.
   Result<void> add_page(uint32_t level, uint64_t low, SnapshotPointer page);
@@ -122,7 +122,7 @@ class TreeBuilder {
   std::vector<Held> held_;
   std::vector<std::byte> bytes_;
   uint32_t held_bytes_ = 0;  // bytes that `held_` takes in pages
-  size_t boundary_ = 0;      // items of ranges that ended before, at boundary_fence_; 0: none
+  size_t boundary_ = 0;      // items of joinable ranges that end at boundary_fence_; 0: none
   uint64_t boundary_fence_ = 0;
   std::vector<std::vector<TreeChild>> levels_;
 };

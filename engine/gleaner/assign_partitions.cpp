@@ -64,8 +64,8 @@ std::optional<SampledKey> key_of(const LogRecord& record, uint16_t node,
   return sampled;
 }
 
-/// Assigns the reducers of one run. Among equally suitable nodes and within a node it prefers the
-/// reducer with the least load.
+/// Assigns partitions to the reducers of one snapshot job. Among equally suitable nodes, and within
+/// a node, it prefers the reducer with the least load.
 class Owners {
  public:
   explicit Owners(std::span<const ReducerPlace> reducers)
@@ -73,8 +73,8 @@ class Owners {
 
   void next_storage() { is_taken_.assign(reducers_.size(), false); }
 
-  /// Returns a reducer that has no partition of this storage yet. `records`: of the partition, by
-  /// node.
+  /// Returns a reducer that has no partition of this storage yet. `records`: number of sampled
+  /// records of the partition, by node.
   ReducerPlace take(const std::map<uint16_t, uint64_t>& records) {
     std::optional<size_t> best;
     for (size_t i = 0; i < reducers_.size(); ++i) {
@@ -102,7 +102,7 @@ class Owners {
   std::vector<bool> is_taken_;  // for the current storage
 };
 
-/// Returns ascending boundaries within the sampled keys. So no partition is without sampled keys.
+/// Returns ascending boundaries within the sampled keys. So every partition has sampled keys.
 std::vector<uint64_t> boundaries_of(const PlannedStorage& storage, std::span<const SampledKey> keys,
                                     uint64_t reducers) {
   const uint64_t wanted = std::min<uint64_t>(reducers, keys.size() / kSampledPerPartition);
@@ -142,7 +142,8 @@ void assign(PlannedStorage& storage, std::span<const SampledKey> keys, uint64_t 
     const auto above = std::ranges::upper_bound(boundaries, key.key);
     ++logged[static_cast<size_t>(above - boundaries.begin())][key.node];
   }
-  // The partition with most records of a single node chooses first: it would lose most locality.
+  // The partition with the most records of a single node is assigned first, because a reducer on
+  // another node would cost it most.
   std::vector<size_t> order(logged.size());
   std::iota(order.begin(), order.end(), size_t{0});
   const auto most = [&](size_t partition) {

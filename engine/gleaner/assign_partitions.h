@@ -1,5 +1,5 @@
-// Step one of a snapshot job: assigns key ranges of each storage to reducers. The statistics are a
-// sample of the log that the run reads. It shows which keys exist and which node wrote them.
+// Step one of a snapshot job: assigns key ranges of each storage to reducers. The job first samples
+// the log that it will read. The sample shows which keys exist and which node wrote them.
 // Source: [FOEDUS15] section 7.2.
 #pragma once
 
@@ -24,7 +24,8 @@ struct SampledKey {
   auto operator<=>(const SampledKey&) const = default;
 };
 
-/// Log blocks that a sample reads. They give a few thousand keys of each storage with many writes.
+/// Number of log blocks that a sample reads. They give a few thousand keys of each storage with
+/// many writes.
 inline constexpr uint64_t kSampledBlocks = 2048;
 
 /// Samples the keys of `storages` in every n-th block of the streams, for epochs after `base_epoch`

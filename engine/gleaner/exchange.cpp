@@ -40,7 +40,8 @@ void InboxReservation::release(uint32_t records) {
   CHECK(inbox_ != nullptr);  // neither announced nor moved from
   message_->records = records;
   ReducerInbox& inbox = *std::exchange(inbox_, nullptr);
-  // Release pairs with the acquire loads in `close` and `begin`: the copy is complete.
+  // Release pairs with the acquire accesses in `close` and `begin`: a reducer that sees the
+  // reservation end sees the copied records.
   const uint64_t before =
       inbox.control_->halves[half_].status.fetch_sub(kOneWriter, std::memory_order_acq_rel);
   CHECK((before & kWritersMask) != 0);
@@ -82,14 +83,16 @@ std::byte* ReducerInbox::half(uint32_t number) const {
 }
 
 void ReducerInbox::signal(std::atomic<uint32_t>& word) {
-  // Release pairs with the acquire load of a thread that reads this word before all others.
+  // Release pairs with the acquire load of a thread that reads this word before the other words of
+  // the inbox.
   word.fetch_add(1, std::memory_order_release);
   wake(word, kWakeAll);
 }
 
 Result<void> ReducerInbox::check(uint32_t run) const {
   CHECK(run >= 1 && run <= kMaxRun);
-  // Acquire pairs with the release in `begin`: the control block belongs to that run.
+  // Acquire pairs with the release in `begin`: if the load returns `run`, the other words of the
+  // control block are from this run.
   const uint32_t now = control_->run.load(std::memory_order_acquire);
   if (now == (run | kGivenUp)) {
     return make_error(ExitCode::failed, fmt::format("snapshot {}: its job was given up", run));
@@ -115,8 +118,8 @@ Result<void> ReducerInbox::begin(uint32_t run, uint32_t mapper_count) {
     std::atomic<uint64_t>& word = control_->halves[i].status;
     for (;;) {
       const uint32_t seen = control_->reducer_signal.load(std::memory_order_acquire);
-      // The half is closed first, so the last writer that ends its reservation signals. Acquire
-      // pairs with the release of that writer.
+      // Closes the half first, so that the last writer signals when it ends its reservation.
+      // Acquire pairs with the release of that writer.
       uint64_t status = word.fetch_or(kClosed, std::memory_order_acq_rel) | kClosed;
       if ((status & kWritersMask) == 0 &&
           word.compare_exchange_strong(status, status_of(run, i != 0), std::memory_order_acq_rel)) {
@@ -145,13 +148,13 @@ Result<InboxReservation> ReducerInbox::reserve(uint32_t run, uint32_t storage_id
   for (;;) {
     const uint32_t seen = control_->mapper_signal.load(std::memory_order_acquire);
     ATOLL_TRY(check(run));
-    // Acquire pairs with the release in `swap`: the half that it names is open.
+    // Acquire pairs with the release in `swap`: the half that `swaps` selects was opened before.
     const uint32_t swaps = control_->swaps.load(std::memory_order_acquire);
     std::atomic<uint64_t>& word = control_->halves[swaps % 2].status;
     uint64_t status = word.load(std::memory_order_acquire);
     if (run_of(status) != run) continue;  // `begin` is in progress: `check` will report it
     if ((status & kClosed) != 0) {
-      // The reducer opens the other half before it closes one, unless it is the last one.
+      // The reducer opens the other half before it closes this one, unless this is the last half.
       if (control_->swaps.load(std::memory_order_acquire) != swaps) continue;
       return make_error(
           ExitCode::failed,
@@ -159,7 +162,7 @@ Result<InboxReservation> ReducerInbox::reserve(uint32_t run, uint32_t storage_id
     }
     const uint64_t used = status & kUsedMask;
     if ((used + more) * kUnitBytes <= control_->half_bytes) {
-      // Acquire: the reducer has finished reading this half before it opened it.
+      // Acquire pairs with the release in `swap`: the reducer had finished reading this half.
       if (!word.compare_exchange_weak(status, status + more + kOneWriter,
                                       std::memory_order_acq_rel)) {
         continue;
@@ -190,10 +193,10 @@ Result<void> ReducerInbox::finish(uint32_t run) {
   ATOLL_TRY(check(run));
   uint64_t finished = control_->finished.load(std::memory_order_relaxed);
   do {
-    // Another run has begun after the check: do not count this mapper there.
+    // If another run has begun since the check, this mapper must not be counted in it.
     if (finished >> 32 != run) return check(run);
     CHECK(static_cast<uint32_t>(finished) < kMaxMappers);
-    // Release pairs with the acquire in next_batch: this mapper's messages are announced.
+    // Release pairs with the acquire in next_batch: the reducer sees all messages of this mapper.
   } while (!control_->finished.compare_exchange_weak(
       finished, finished + 1, std::memory_order_release, std::memory_order_relaxed));
   signal(control_->reducer_signal);
@@ -220,7 +223,7 @@ Result<InboxBatch> ReducerInbox::close(uint32_t run, uint32_t number, bool is_la
   }
   for (;;) {
     const uint32_t seen = control_->reducer_signal.load(std::memory_order_acquire);
-    // Acquire pairs with the release of each reservation.
+    // Acquire pairs with the release in `release`.
     const uint64_t status = word.load(std::memory_order_acquire);
     if ((status & kWritersMask) == 0) {
       const uint64_t bytes = (status & kUsedMask) * kUnitBytes;
@@ -253,7 +256,7 @@ Result<InboxBatch> ReducerInbox::next_batch(uint32_t run) {
 
 void ReducerInbox::give_up(uint32_t run) {
   uint32_t expected = run;
-  // Release suffices: a thread that sees it reads nothing else.
+  // Release suffices, because a thread that sees kGivenUp reads no other data of this thread.
   control_->run.compare_exchange_strong(expected, run | kGivenUp, std::memory_order_release,
                                         std::memory_order_relaxed);
   signal(control_->mapper_signal);

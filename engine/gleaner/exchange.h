@@ -1,5 +1,5 @@
 // A reducer's inbox in shared memory, through which mappers of all processes send sorted records.
-// It has another address in each process.
+// The inbox has a different address in each process.
 // Source: [FOEDUS15] section 7.3; rule R40.
 //
 // The inbox has two halves: mappers write to the current half while the reducer works on the other.
@@ -49,11 +49,12 @@ struct InboxControl {
   uint32_t mapper_count;  // writer: the owner
   /// Number of swaps so far. The current half is number (swaps % 2). Writer: the reducer.
   alignas(64) std::atomic<uint32_t> swaps;
-  /// Number of swaps that mappers request. Writers: mappers.
+  /// Number of swaps that mappers have requested so far. Writers: mappers.
   alignas(64) std::atomic<uint32_t> swaps_wanted;
   /// [ run 32 ][ mappers that have finished 32 ]
   std::atomic<uint64_t> finished;
-  /// Change whenever a mapper, or the reducer, should check the inbox again. Used with wait_on.
+  /// Change whenever mappers, or the reducer, should check the inbox again. Their threads sleep on
+  /// these words (wait_on).
   alignas(64) std::atomic<uint32_t> mapper_signal;
   alignas(64) std::atomic<uint32_t> reducer_signal;
   struct alignas(64) Half {
@@ -85,7 +86,7 @@ class InboxReservation {
     DCHECK(inbox_ != nullptr);  // not announced yet
     return {reinterpret_cast<std::byte*>(message_ + 1), message_->bytes};
   }
-  /// Announces the message: the copy is complete. `records`: their number, at least 1.
+  /// Announces the message after its records were copied. `records`: number of records, at least 1.
   void announce(uint32_t records) {
     CHECK(records > 0);
     release(records);
@@ -123,7 +124,7 @@ class ReducerInbox {
   /// bytes_for(kMinHalfBytes).
   static void format(std::byte* memory, uint64_t bytes);
 
-  /// `memory`: formatted. `is_over`: returns true if all waits must end in any run, because the
+  /// `memory`: formatted. `is_over`: returns true if the waits of all runs must end, because the
   /// cluster has failed or stops. Waiting threads call it at least once per kMaxSleep.
   ReducerInbox(std::byte* memory, std::function<bool()> is_over);
 
@@ -136,7 +137,8 @@ class ReducerInbox {
 
   /// Reserves room for `bytes` of records: a multiple of 8, from 8 to max_message_bytes(). Waits
   /// for a swap if the half is full.
-  /// Error: code failed if the run was aborted, or the inbox has another run.
+  /// Error: code failed if the run was aborted, the inbox has another run, or `is_over` returned
+  /// true.
   /// Thread: a mapper.
   Result<InboxReservation> reserve(uint32_t run, uint32_t storage_id, uint32_t bytes);
   uint64_t max_message_bytes() const { return control_->half_bytes - sizeof(InboxMessage); }
@@ -144,8 +146,9 @@ class ReducerInbox {
   /// Thread: a mapper, once, without open reservations.
   Result<void> finish(uint32_t run);
 
-  /// Returns the next full half, or the last one. After the last one it returns an error. The half
-  /// that was returned before is given back to the mappers.
+  /// Returns the next full half, or the last half, which may have free room. After the last half it
+  /// returns an error. The half that was returned before is invalid, because mappers may write to
+  /// it again.
   /// Thread: the reducer.
   Result<InboxBatch> next_batch(uint32_t run);
 
@@ -168,15 +171,16 @@ class ReducerInbox {
   std::function<bool()> is_over_;
 };
 
-/// Removes the first message from `batch` and returns its header and records.
-/// Error: code corruption for bytes that are no message, because a process wrote memory that it had
-/// not reserved.
-/// REQUIRES: `batch` is not empty.
+/// A received message without its padding.
 struct InboxMessageView {
   uint32_t storage_id = 0;
   uint32_t records = 0;
   std::span<const std::byte> bytes;
 };
+/// Removes the first message from `batch` and returns its header and records.
+/// Error: code corruption for bytes that are no message, because a process wrote memory that it had
+/// not reserved.
+/// REQUIRES: `batch` is not empty.
 Result<InboxMessageView> take_message(std::span<const std::byte>& batch);
 
 }  // namespace atolldb

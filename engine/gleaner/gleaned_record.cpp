@@ -22,7 +22,7 @@ const char* defect_in_array(const LogRecord& record, const PlannedStorage& stora
   return nullptr;
 }
 
-/// Later records of a key that are kept.
+/// The later records of a key that `compact` keeps.
 class KeptRecord {
  public:
   bool covers(const LogRecord& record) const {
@@ -32,10 +32,10 @@ class KeptRecord {
     return false;
   }
   void add(const LogRecord& record) {
-    // A record that does not fit here counts as covering nothing. So the function may keep too many
-    // records, but never too few.
+    // A record that does not fit in the array counts as covering nothing. So `compact` may keep too
+    // many records, but never too few.
     if (count_ < records_.size()) records_[count_++] = &record;
-    // This record covers all earlier ones, so the others need not be kept here any more.
+    // This record covers all earlier records of its key, so the array needs no other one.
     if (record.type == LogType::insert || record.type == LogType::erase) {
       records_[0] = &record;
       count_ = 1;
@@ -72,7 +72,7 @@ LogRecord* write_gleaned(const LogRecord& record, StorageType type, const LogBlo
   DCHECK(reinterpret_cast<uintptr_t>(into) % alignof(LogRecord) == 0);
   auto* out = reinterpret_cast<LogRecord*>(into);
   if (type != StorageType::sequential) {
-    // Only the end of `length` may differ: a worker may have reserved more room than it used.
+    // `length` is computed again, because a worker may have reserved more room than it used.
     const uint32_t bytes = LogRecord::bytes(record.key_bytes, record.payload_bytes);
     copy_bytes(into, &record, bytes);
     out->length = bytes;

@@ -19,8 +19,8 @@
 
 namespace atolldb {
 
-/// A log record in gleaned form is a LogRecord whose key has byte order (memcmp, a prefix first)
-/// for all storage types:
+/// A log record in gleaned form is a LogRecord whose key sorts by its bytes (memcmp, a prefix
+/// first) for all storage types:
 ///
 ///  array        the index, big-endian, 8 bytes
 ///  Master-tree  the key
@@ -56,8 +56,8 @@ inline std::string_view key_of(const LogRecord& record) {
   return {reinterpret_cast<const char*>(record.key()), record.key_bytes};
 }
 
-/// Returns whether a key belongs to a partition before the one that begins with `low`. Keys that
-/// end before `low` does are compared as if zeros followed, as slices are.
+/// Returns whether a key belongs to a partition before the one that begins with `low`. A key
+/// shorter than `low` is compared as if zeros followed it, as slices are.
 inline bool is_before(std::string_view key, std::string_view low) {
   const size_t common = std::min(key.size(), low.size());
   const int order = common == 0 ? 0 : std::memcmp(key.data(), low.data(), common);
@@ -65,8 +65,8 @@ inline bool is_before(std::string_view key, std::string_view low) {
   return std::ranges::any_of(low.substr(common), [](char byte) { return byte != '\0'; });
 }
 
-/// Position of a record in the sort order of its storage. Comparing two of them seldom requires
-/// reading the records.
+/// Position of a record in the sort order of its storage. A comparison of two positions seldom
+/// reads the records.
 ///
 ///  first, second   bytes [0, 8) and [8, 16) of the key, big-endian, zeros after its end
 ///  third           [ min(key bytes, 17) : 6 ][ VID without flags : 58 ]

@@ -117,8 +117,8 @@ std::span<SortKey> KeySorter::put_in_place(std::span<const SortKey> keys,
     const uint64_t code = codes[begin] >> place_bits;
     size_t end = begin;
     bool is_ascending = true;
-    // Records of one key stand in arrival order: those of one worker are in order, those of several
-    // may not be.
+    // Records of one key are in arrival order. That is the order of their VIDs for one worker, but
+    // perhaps not for several workers.
     for (; end < codes.size() && codes[end] >> place_bits == code; ++end) {
       sorted[end] = keys[codes[end] & place_mask];
       is_ascending = is_ascending && (end == begin || sorted[end - 1].third <= sorted[end].third);

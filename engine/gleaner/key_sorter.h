@@ -12,7 +12,8 @@ namespace atolldb {
 
 /// Keys of one storage seldom differ in more than about 30 bits. The sorter gathers these bits into
 /// a word and appends the key's position. It sorts the words by counting digits, then moves the
-/// keys to the positions of their words. It sorts by comparison if the keys do not fit, or are few.
+/// keys to the positions of their words. It sorts by comparison if the bits do not fit in the word,
+/// or if there are few keys.
 /// Thread: one.
 class KeySorter {
  public:

@@ -132,10 +132,10 @@ Result<void> Mapper::map_all() {
 }
 
 Result<void> Mapper::read(const PlannedStream& stream) {
-  if (stream.last_epoch <= plan_->base_epoch) return {};  // the base contains all of it
+  if (stream.last_epoch <= plan_->base_epoch) return {};  // the base has all its records
   ATOLL_ASSIGN(auto reader, LogReader::open(*file_system_, stream.stream, CoveredBlocks::skip));
-  // Read up to the marker that closes last_epoch: no block of these epochs follows it, and an epoch
-  // counts as a whole.
+  // Reads up to the marker that closes stream.last_epoch. No block of an epoch up to that one
+  // follows the marker, and without its marker an epoch does not count.
   const uint64_t last_epoch = std::min(stream.last_epoch, plan_->epoch);
   while (reader.closed_epoch() < stream.last_epoch) {
     ATOLL_ASSIGN(auto block, reader.next());
@@ -209,7 +209,8 @@ Result<Bucket*> Mapper::room_for(Storage& storage, uint32_t bytes) {
   return storage.bucket;
 }
 
-/// Returns an empty bucket that no storage uses.
+/// Returns an empty bucket that no storage uses. If there is no room for a new bucket, ships the
+/// fullest one and takes it from its storage.
 Result<Bucket*> Mapper::free_bucket() {
   if (buckets_.size() < max_buckets_) {
     buckets_.push_back(std::make_unique<Bucket>(settings_.bucket_bytes));

@@ -65,8 +65,8 @@ Result<void> RecordMerge::step(uint32_t number) {
          (heads_[number].storage == next.storage && !(next.key < heads_[number].key)));
   heads_[number] = next;
   input.at += record.length;
-  // These lines are read after this head is returned. With many inputs the hardware prefetcher does
-  // not predict them.
+  // Prefetches the cache lines of the next record, which is read after this head was returned. With
+  // many inputs the hardware prefetcher does not predict them.
   __builtin_prefetch(input.at);
   __builtin_prefetch(input.at + 64);
   return {};
@@ -115,8 +115,9 @@ Result<void> RecordMerge::advance() {
     }
     ATOLL_TRY(step(winner_));
     replay(winner_);
-    // If the next record covers this one, this one is elided. The next record may be elided as
-    // well. A record that covers it also covers this one, and the last such record is returned.
+    // Elides the head if the next record covers it. The next record may be elided as well. The
+    // record that covers the next record also covers the head, and the last such record is
+    // returned.
     const Head& next = heads_[winner_];
     DCHECK(next.storage > head.storage || (next.storage == head.storage && !(next.key < head.key)));
     if (next.storage == head.storage && is_same_key(next.key, head.key) &&

@@ -15,14 +15,16 @@ namespace atolldb {
 
 class RecordMerge {
  public:
-  /// Adds records in sort order. They stay in place as long as the merge exists.
+  /// Adds records, which are in sort order.
+  /// REQUIRES: their memory stays unchanged as long as the merge exists.
   void add(std::span<const std::byte> records);
   void add(std::unique_ptr<SortedRunReader> run);
-  /// Starts the merge after the last `add`: `current` is the first record then.
+  /// Starts the merge and makes the first record the current one. Call it once, after the last
+  /// `add`.
   Result<void> start();
 
-  /// Returns the current record, or null at the end. The merge elides records that the next record
-  /// of their key covers (R35). Valid until the next `advance`.
+  /// Returns the current record, valid until the next `advance`, or null at the end. The merge
+  /// elides a record if the next record of its key covers it (R35).
   const LogRecord* current() const { return current_; }
   /// Moves to the next record.
   /// REQUIRES: current() is not null.

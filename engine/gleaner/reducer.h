@@ -3,8 +3,9 @@
 // Source: [FOEDUS15] section 7.3.
 //
 // Memory: one write buffer of kWriteBytes. While records are returned, also two buffers for each
-// sorted run; each full half of the inbox makes one sorted run. A buffer has
-// ReducerSettings::read_bytes, or less if all would exceed kAllReadBytes, but at least one chunk.
+// sorted run. Each full half of the inbox becomes one sorted run. A buffer has
+// ReducerSettings::read_bytes. It is smaller, but at least one chunk, if all buffers would exceed
+// kAllReadBytes.
 #pragma once
 
 #include <atomic>
@@ -23,7 +24,7 @@
 namespace atolldb {
 
 struct ReducerSettings {
-  std::string directory;  // its node<k>/ gets the sorted runs; created if it is missing
+  std::string directory;  // sorted runs are in its node<k>/, which is created if missing
   uint16_t node = 0;
   uint16_t reducer = 0;   // within the node
   uint32_t snapshot = 0;  // also the run number

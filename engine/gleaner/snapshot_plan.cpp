@@ -49,7 +49,7 @@ void fields(Archive& archive, Described<Archive, ComposedPartition>& partition) 
 
 namespace {
 
-// Readers of another version return an error instead of wrong data.
+// Magic numbers: a reader of another version returns an error instead of wrong data.
 constexpr uint32_t kPlanMagic = 0x32504c47;      // "GLP2"
 constexpr uint32_t kComposedMagic = 0x32434c47;  // "GLC2"
 constexpr const char* kPlan = "plan of a snapshot";

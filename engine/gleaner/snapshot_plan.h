@@ -40,7 +40,7 @@ struct PlannedStorage {
   StorageType type = StorageType::none;
   uint32_t payload_bytes = 0;  // array: bytes per record
   uint64_t record_count = 0;   // array
-  SnapshotPointer base_root;   // root in the base snapshot; null: none, or empty
+  SnapshotPointer base_root;   // root in the base snapshot; null: no base, or no records in it
   /// Ascending, at least one. Sequential: empty, since each mapper sends its records to reducer 0
   /// of its own node.
   std::vector<PlannedPartition> partitions;
@@ -66,15 +66,16 @@ struct SnapshotPlan {
   uint32_t base = 0;        // 0: none
   uint64_t base_epoch = 0;  // the base contains all records of this epoch and earlier ones
   uint64_t epoch = 0;       // records of later epochs are ignored
-  /// The run writes every page and uses no page of the base. So files of older snapshots are
-  /// not needed afterwards (R38). Rewrites take place from time to time and bound the number of
-  /// files.
+  /// The job writes every page. The new snapshot refers to no page of the base, except to
+  /// unreadable ones (R56). Without those, files of older snapshots are not needed afterwards
+  /// (R38). Rewrites take place from time to time and bound the number of files.
   bool rewrites = false;
-  /// Data of the base that cannot be read is omitted, so it is lost. Otherwise these ranges stay
-  /// unreadable, and their log records are held (R56). Requires `rewrites`.
+  /// If true, the new snapshot omits data of the base that cannot be read, so the data is lost. If
+  /// false, the ranges of such data stay unreadable, and their log records are held (R56). Requires
+  /// `rewrites`.
   bool salvages = false;
   ClusterUuid cluster_uuid = {};
-  // Ascending ids. Records of other storages are ignored, because these were dropped.
+  // Ascending ids. Records of other storages are ignored, because those storages were dropped.
   std::vector<PlannedStorage> storages;
   std::vector<PlannedMapper> mappers;    // mappers of all nodes
   std::vector<ReducerPlace> reducers;    // reducers of all nodes, ascending
@@ -111,12 +112,12 @@ struct ComposedPartition {
   uint64_t log_records = 0;  // log records that were applied
   uint64_t pages_written = 0;
   uint64_t pages_read = 0;  // pages of the base that were read
-  uint64_t stand_ins = 0;   // pointers to unreadable pages that were found and retained (R56)
+  uint64_t stand_ins = 0;   // stand-ins written or retained, and unreadable sequential pages (R56)
 
   bool operator==(const ComposedPartition&) const = default;
 };
 
-/// Encode for messages between coordinator and nodes, which have one version of the program.
+/// Encode for messages between coordinator and nodes, which run the same version of the program.
 std::vector<std::byte> encode_plan(const SnapshotPlan& plan);
 std::vector<std::byte> encode_composed(const std::vector<ComposedPartition>& partitions);
 

@@ -22,7 +22,7 @@ uint32_t crc_of(std::span<const std::byte> chunk, uint32_t record_bytes) {
 
 static_assert(SortedRunWriter::kMinChunkBytes > sizeof(RunChunkHeader) + kMaxGleanedBytes);
 
-/// Returns the most chunks that `record_bytes` of records can take: records do not cross chunks.
+/// Returns the maximum number of chunks for `record_bytes` of records. Records do not cross chunks.
 uint64_t max_chunks(uint64_t record_bytes, uint64_t chunk_bytes) {
   const uint64_t least = chunk_bytes - sizeof(RunChunkHeader) - kMaxGleanedBytes;
   return (record_bytes + least - 1) / least;

@@ -51,7 +51,8 @@ std::optional<SortedRunName> parse_sorted_run_name(std::string_view name);
 /// While no snapshot job is under way, they are leftovers of a crash.
 Result<std::vector<std::string>> list_sorted_runs(FileSystem& file_system,
                                                   const std::string& directory, uint32_t node);
-/// Removes these files. REQUIRES: no snapshot job is under way in this directory.
+/// Removes all sorted runs in <directory>/node<k>.
+/// REQUIRES: no snapshot job is under way in this directory.
 Result<void> remove_sorted_runs(FileSystem& file_system, const std::string& directory,
                                 uint32_t node);
 
@@ -67,7 +68,7 @@ struct SortedRun {
 
 class SortedRunWriter {
  public:
-  /// Smallest chunk: it holds at least one record, and loses little space at its end.
+  /// Smallest chunk. It has room for any record, and wastes little space at its end.
   static constexpr uint64_t kMinChunkBytes = 4 * kIoBlockBytes;
 
   /// Creates the file with room for `record_bytes` of records. `buffer`: a number of whole chunks,
@@ -105,8 +106,8 @@ class SortedRunReader {
                                                        uint32_t chunks_at_once);
 
   /// Returns the records of the next chunk, or an empty span at the end. They are valid until the
-  /// next call but one: a caller that moves to the next chunk may still use the last record of this
-  /// one.
+  /// second call after this one. So a caller that moves to the next chunk may still use the last
+  /// record of the chunk before.
   /// Error: code corruption, with file and offset.
   Result<std::span<const std::byte>> next();
 

@@ -35,15 +35,15 @@ inline bool is_removed_in_snapshot(uint64_t max_removed_vid, uint64_t snapshot_e
 /// Returns a null word for the next drop. It differs from all null words before it (R1).
 inline VolatilePointer next_null(StorageControl& storage) {
   if (fault::drop_without_count) return {};
-  // Relaxed: only the number matters; it orders no other access.
+  // Relaxed: the counter orders no other access.
   return VolatilePointer::null_of(storage.drop_count.fetch_add(1, std::memory_order_relaxed) + 1);
 }
 
-/// Replaces the snapshot page beside a null volatile word. Both snapshots have the same content
-/// there, and the page holds pointers. A copy-up of the older page may be in progress, and would
-/// install pointers to older snapshots that no installer reports. Therefore the function also
-/// changes the null word, so that such a copy-up fails (R1). Returns false if a copy-up came first:
-/// the pointer has a volatile page now.
+/// Replaces the snapshot page beside a null volatile word by `page`, which has the same content.
+/// Both may have pointers. A copy-up of the old page may be in progress. It would install pointers
+/// to older snapshots that no installer reports. Therefore the function also changes the null word,
+/// so that such a copy-up fails (R1). Returns false if a copy-up came first, so that the pointer
+/// has a volatile page now.
 inline bool replace_cold(StorageControl& storage, DualPointer& pointer, VolatilePointer seen,
                          SnapshotPointer page) {
   DCHECK(seen.is_null() && !page.is_null());
@@ -65,8 +65,8 @@ inline void raise_max_removed_vid(PageHeader& page, uint64_t version) {
   }
 }
 
-/// The locks of all records of a page. They are only tried, never waited for. `HeadOf` returns the
-/// RecordHead of a slot.
+/// The locks of all records of a page. The class only tries locks and never waits. `HeadOf` returns
+/// the RecordHead of a slot.
 template <typename HeadOf>
 class RecordLocks {
  public:
@@ -115,11 +115,11 @@ enum class Dropped : uint8_t {
 bool seems_needed(const WorkerContext& worker, BorderPage* page, uint64_t epoch);
 bool seems_needed(const WorkerContext& worker, InteriorPage* page, uint64_t epoch);
 
-/// Both functions drop `page`, to which `link` leads. `page` is not the root of a storage.
-/// `snapshot`: the page of exactly the same range in the snapshot of `epoch`; for the root of a
-/// layer, the layer's root there.
-/// REQUIRES: the caller has stored it beside the pointer. Both functions only try locks and never
-/// wait.
+/// Both functions drop `page`, to which `link` leads. They only try locks and never wait.
+/// `snapshot`: the page of exactly the same range in the snapshot of `epoch`. For the root of a
+/// layer, it is the root of that layer in the snapshot.
+/// REQUIRES: `page` is not the root of a storage; the caller has stored `snapshot` beside the
+/// pointer.
 Dropped drop_border(WorkerContext& worker, StorageControl& storage, const Link& link,
                     BorderPage* page, SnapshotPointer snapshot, uint64_t epoch);
 Dropped drop_interior(WorkerContext& worker, StorageControl& storage, const Link& link,

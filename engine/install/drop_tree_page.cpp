@@ -20,7 +20,7 @@ class FrozenNulls {
   ~FrozenNulls() {
     for (uint32_t i = 0; i < count_; ++i) {
       std::atomic<uint64_t>& word = pointers_[i]->volatile_word;
-      // No other thread changes a frozen word: this thread holds the page lock.
+      // No other thread changes a frozen word, because this thread holds the page lock.
       word.store(VolatilePointer(word.load(std::memory_order_relaxed)).thawed().word(),
                  std::memory_order_release);
     }
@@ -57,7 +57,8 @@ class Locked {
       is_busy_ = true;
       return;
     }
-    // R44: since the installer stored the word it may have become null, or that of another slot.
+    // R44: the snapshot word may have changed since the installer stored it. It may be null, or the
+    // word of another slot.
     const uint64_t word = link.pointer->snapshot_word.load(std::memory_order_relaxed);
     is_good_ = link_leads_to(link, page) && !page->header.version().is_moved() &&
                !snapshot.is_null() && word == snapshot.word();
@@ -145,9 +146,9 @@ Dropped drop_border(WorkerContext& worker, StorageControl& storage, const Link& 
     // A VID with ordinal 0 stands for no commit.
     if (vid.ordinal() != 0 || vid.is_next_layer()) latest = std::max(latest, vid.version());
   }
-  // A page without live records is merged with its neighbours (R46), which requires that they are
-  // volatile. If such pages were dropped, the head of a queue would become an ever longer sequence
-  // of empty cold pages.
+  // Keeps a page without live records, because merging (R46) needs volatile pages. If such pages
+  // were dropped, a tree that serves as a queue would begin with an ever longer sequence of empty
+  // cold pages.
   if (!has_living) return Dropped::changed;
   layers.keep();
   reach(SyncPoint::frozen_words);

@@ -44,7 +44,8 @@ Status begin_turn(WorkerContext& worker, StorageControl& storage, uint32_t stora
   worker.enter();
   if (worker.cluster_failed()) return Status::cluster_failed;
   if (task.cancelled && task.cancelled()) return Status::unavailable;
-  // Checked after the begin epoch is published, which a drop of the storage waits for (R34).
+  // The check follows the publication of the begin epoch, because a drop of the storage waits for
+  // begin epochs (R34).
   if (!is_storage_ready(storage, storage_id)) return Status::storage_not_found;
   DCHECK(storage.type != StorageType::none);
   return Status::ok;

@@ -4,9 +4,9 @@
 //
 // An installer walks the volatile pages of a storage. Beside every pointer it stores the snapshot
 // page of exactly the same range, or null if the snapshot has no such page. Then it drops, from the
-// bottom up, volatile pages whose content equals that of the snapshot. It skips a page that it
-// cannot lock at once, and leaves that page to the next snapshot. Other threads wait for an
-// installer at most as long as its work on one page takes.
+// bottom up, volatile pages whose content equals that of the snapshot. If it cannot lock such a
+// page at once, it leaves the page to the next snapshot. Other threads wait for an installer at
+// most as long as its work on one page takes.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,7 @@ enum class DropVerdict : uint8_t {
   keep_hot,  // the page was used often lately
 };
 
-/// Limits of one pass. All installers of a pass have the same.
+/// Limits of one pass of an install. All installers of a pass have the same limits.
 struct DropLimits {
   uint32_t free_percent = 100;  // drop until this share of each node's pool is free
   bool spares_hot = false;
@@ -65,8 +65,8 @@ struct InstallReport {
   void add(const InstallReport& other);
 };
 
-/// The counters that an installer reports by name, and that add up. The other members of
-/// InstallReport have rules of their own.
+/// The counters that an installer reports by name, and that `add` sums up. `add` treats each other
+/// member of InstallReport in its own way.
 struct InstallCounter {
   const char* name;
   uint64_t InstallReport::* value;
@@ -87,8 +87,8 @@ inline bool may_drop(const InstallTask& task, PageHeader& page, InstallReport& r
   return false;
 }
 
-/// Records that a cold pointer still leads to `page`, so the file of that page must be kept. Null:
-/// no page.
+/// Records that a cold pointer still leads to `page`, so the file of that page must be kept. Does
+/// nothing if `page` is null.
 inline void report_left(SnapshotPointer page, InstallReport& report) {
   if (!page.is_null()) report.oldest_left = std::min(report.oldest_left, page.snapshot());
 }
@@ -112,19 +112,20 @@ class HoldTimer {
   Clock::time_point begin_;
 };
 
-/// Installs the snapshot in one storage. Returns ok if all pointers were visited; pointers below
-/// snapshot pages that cannot be read stay unchanged (R56). Returns cluster_failed, or unavailable
-/// if `cancelled` said so: then some pointers were not visited, and `report.oldest_left` is 0.
+/// Installs the snapshot in one storage. Returns ok at the end of the walk. Pointers below snapshot
+/// pages that cannot be read stay unchanged (R56). Returns cluster_failed, or unavailable if
+/// `cancelled` returned true. `report.oldest_left` is 0 if the walk did not end, or skipped a path
+/// that other threads kept changing.
 /// REQUIRES: all nodes can read the files of the snapshot. No page was dropped since the composers
-/// read the fence maps: snapshot jobs do not overlap.
+/// read the fence maps, because snapshot jobs do not overlap.
 /// Thread: any thread of any node with its own page slot (R9), one per storage at a time. The page
 /// slot is idle on return. Blocks while it reads snapshot pages; it holds no lock then.
 Status install_snapshot(WorkerContext& worker, StorageControl& storage, const InstallTask& task,
                         InstallReport& report);
 
 /// Publishes a new begin epoch. Pages found before the call must not be used after it. Returns ok,
-/// cluster_failed, unavailable if `cancelled` said so, or storage_not_found if the storage with
-/// this id was dropped.
+/// cluster_failed, unavailable if `cancelled` returned true, or storage_not_found if the storage
+/// with this id was dropped.
 Status begin_turn(WorkerContext& worker, StorageControl& storage, uint32_t storage_id,
                   const InstallTask& task);
 
@@ -137,8 +138,8 @@ Status install_sequential(WorkerContext& worker, StorageControl& storage, const 
                           InstallReport& report);
 
 /// Frees the pages of a dropped storage (R34): unlinks the root and retires every page below it.
-/// Returns the number of pages retired. REQUIRES: the storage is hidden; every begin epoch is later
-/// than that; the calling thread has entered (WorkerContext::enter).
+/// Returns the number of pages retired. REQUIRES: the storage was hidden before every current begin
+/// epoch; the calling thread has entered (WorkerContext::enter).
 uint64_t release_storage(WorkerContext& worker, StorageControl& storage);
 
 }  // namespace atolldb

@@ -21,12 +21,13 @@ namespace {
 static_assert(kFirstRecordBlock + (kPageBytes - sizeof(PageHeader)) / sizeof(RecordHead) <=
               kSystemLockBlocks);
 
-/// Installs a snapshot in one array. It addresses pages by level and number, so that it can find
-/// them again after each `enter`. The root is number 0 of the top level and is never dropped.
+/// Installs a snapshot in one array. The installer addresses pages by level and number, so that it
+/// can find them again after each `enter`. The root is number 0 of the top level and is never
+/// dropped.
 ///
-/// It stores snapshot words without locks: pages of an array are never split, merged or replaced,
-/// and no other thread stores such a word once its page can be found (R44). Copy-ups change
-/// volatile words only, by compare-and-swap from null.
+/// It stores snapshot words without locks, because pages of an array are never split, merged or
+/// replaced, and because no other thread stores such a word once its page can be found (R44).
+/// Copy-ups change volatile words only, by compare-and-swap from null.
 class ArrayInstaller {
  public:
   ArrayInstaller(WorkerContext& worker, StorageControl& storage, const InstallTask& task,
@@ -130,8 +131,8 @@ class ArrayInstaller {
     return Status::ok;
   }
 
-  /// Stores the snapshot page of the same range beside a pointer to a page of this level. Returns
-  /// the volatile word.
+  /// Stores `match`, the snapshot page of the same range, beside a pointer to a page of this level.
+  /// Returns the volatile word.
   VolatilePointer place(DualPointer& pointer, SnapshotPointer match, uint32_t level) {
     VolatilePointer word = pointer.load_acquire();
     // Relaxed: words that earlier installers stored are visible to this one.
@@ -143,7 +144,7 @@ class ArrayInstaller {
     ++(match.is_null() ? report_.unmatched : report_.installed);
     if (before == match) return word;
     if (!word.is_null() || level == 0) {
-      // Release: stored before the word that drops the page (R2).
+      // Release: the snapshot word is stored before the null word that drops the page (R2).
       pointer.snapshot_word.store(match.word(), std::memory_order_release);
     } else if (!replace_cold(storage_, pointer, word, match)) {
       word = pointer.load_acquire();
@@ -170,7 +171,7 @@ class ArrayInstaller {
   void drop_leaf(ArrayInterior& parent, DualPointer& pointer, SnapshotPointer match) {
     const VolatilePointer word = pointer.load_acquire();
     if (word.is_null() || match.is_null()) return;
-    // R56: only the volatile page has its records.
+    // R56: the stand-in has no page, so only the volatile page has the records.
     if (is_stand_in(match) && !fault::drop_onto_stand_ins) return;
     auto* leaf = reinterpret_cast<ArrayLeaf*>(worker_.view().resolve(word));
     DCHECK(leaf->header.type == PageType::array_leaf && leaf->header.level == 0);

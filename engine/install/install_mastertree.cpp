@@ -19,7 +19,7 @@ namespace atolldb {
 
 namespace {
 
-/// Paths that the installer handles before it publishes a new begin epoch (R9).
+/// Maximum number of paths that the installer handles before it publishes a new begin epoch (R9).
 constexpr uint32_t kPathsPerTurn = 32;
 
 /// A page of one level of a Master-tree layer in a snapshot.
@@ -34,7 +34,7 @@ bool overlap(const SliceRange& a, const SliceRange& b) {
 
 Status collect_level(WorkerContext& worker, SnapshotPointer pointer, uint32_t level,
                      const SliceRange& range, std::vector<SnapshotLevelPage>& pages) {
-  // Below an unreadable page there are no pages that volatile pages could be dropped onto (R56).
+  // There are no pages below an unreadable page that could replace volatile pages (R56).
   if (is_stand_in(pointer)) return Status::ok;
   const PageHeader* header = nullptr;
   const Status status = worker.snapshot_page(pointer, header);
@@ -45,7 +45,7 @@ Status collect_level(WorkerContext& worker, SnapshotPointer pointer, uint32_t le
     pages.push_back({range_of(*page), pointer});
     return Status::ok;
   }
-  // Copied, because the page is valid only until the next page is requested.
+  // Copies the children, because the page is valid only until the next page is requested.
   std::vector<SnapshotLevelPage> children;
   const uint32_t count = header->version().count();
   for (uint32_t i = 0; i < count; ++i) {
@@ -67,9 +67,9 @@ Status collect_level(WorkerContext& worker, SnapshotPointer pointer, uint32_t le
   return Status::ok;
 }
 
-/// Collects the pages of `level` whose ranges overlap `range`, ascending, below the layer's root. A
-/// null root has none. Reads the pages above that level. Skips the pages below a page that cannot
-/// be read (R56).
+/// Collects, in ascending order, the pages of `level` below the layer's `root` whose ranges overlap
+/// `range`. Collects none if `root` is null. Reads the pages above that level. Skips the pages
+/// below a page that cannot be read (R56).
 Status find_snapshot_level(WorkerContext& worker, SnapshotPointer root, uint32_t level,
                            const SliceRange& range, std::vector<SnapshotLevelPage>& pages) {
   pages.clear();
@@ -133,7 +133,8 @@ class TreeInstaller {
 
   void install_root() {
     ScopedLock lock;
-    // Waits: no other lock is held. The next turn notices a failed cluster.
+    // May wait, because this thread holds no other lock. If the cluster has failed, the next turn
+    // notices it.
     if (!lock.lock(worker_, storage_.root_lock, kHolderBlock, root_lock_name(storage_))) return;
     install(storage_.root, task_.root);
   }
@@ -143,8 +144,8 @@ class TreeInstaller {
   /// REQUIRES: the lock that guards the pointer is held (R44).
   void install(DualPointer& pointer, SnapshotPointer page) {
     const uint64_t before = pointer.snapshot_word.load(std::memory_order_relaxed);
-    // Only this installer can make the word null from here on. A copy-up may store a page, but no
-    // other thread drops one.
+    // The word cannot become null from here on. A copy-up may store a page, but only this installer
+    // drops pages.
     const VolatilePointer word = pointer.load_acquire();
     // Frozen words occur only in pages that are locked or moved.
     DCHECK(!word.is_frozen() || fault::install_in_moved_pages);
@@ -155,7 +156,7 @@ class TreeInstaller {
     ++(page.is_null() ? report_.unmatched : report_.installed);
     if (before == page.word()) return;
     if (word.is_null() && replace_cold(storage_, pointer, word, page)) return;
-    // Release: stored before the word that drops the page (R2).
+    // Release: the snapshot word is stored before the null word that drops the page (R2).
     pointer.snapshot_word.store(page.word(), std::memory_order_release);
   }
 
@@ -173,8 +174,8 @@ class TreeInstaller {
       Step step = Step::done;
       const uint64_t epoch = worker_.current_epoch();
       for (uint32_t i = 0; i < kPathsPerTurn && step == Step::done && !walk.has_ended; ++i) {
-        // Reads from the device may take long, and pages that other workers retire wait for this
-        // thread's begin epoch.
+        // Ends the turn when the epoch changes. Reads from the device may take long, and pages that
+        // other workers retire wait for this thread's begin epoch.
         if (i != 0 && worker_.current_epoch() != epoch) break;
         const Status stepped = take_step(walk, root, step);
         if (stepped != Status::ok) return stepped;
@@ -224,8 +225,8 @@ class TreeInstaller {
                                : page.high_is_end == 0 && page.high == path.range.high;
       if (is_last) drop(walk, path.steps[i].link, path.steps[i].page);
     }
-    // Removes the layers below the part that is done. The walk through the layer above removes the
-    // layer itself.
+    // Removes the layers below this one from the set, because their border page is done. The walk
+    // through the layer above removes this layer.
     std::erase_if(done_layers_, [&](const std::string& layer) {
       return layer.size() > walk.prefix.size() && layer.starts_with(walk.prefix);
     });
@@ -287,8 +288,8 @@ class TreeInstaller {
       const HoldTimer timer(report_);
       ScopedLock lock;
       if (!lock.lock_page(worker_, page, kPageBlock)) return Status::cluster_failed;
-      // Slots do not move as long as the page is not moved. A layer that was created meanwhile has
-      // no snapshot page, and no page below it has one.
+      // Slots stay in place until the page is moved. A layer that was created meanwhile has no
+      // snapshot page, and neither have the pages below it.
       if (page->header.version().is_moved() && !fault::install_in_moved_pages) {
         step = Step::again;
         return Status::ok;
@@ -356,9 +357,9 @@ class TreeInstaller {
     const SnapshotPointer snapshot =
         is_layer_root ? walk.root
                       : page_of_range(walk.levels[page->header.level].pages, range_of(*page));
-    // R56: only the volatile page has its records.
+    // R56: the stand-in has no page, so only the volatile page has the records.
     if (is_stand_in(snapshot) && !fault::drop_onto_stand_ins) return;
-    // Calls the drop policy last, because it counts each page that it releases.
+    // Calls the drop policy last, because the policy counts each page whose drop it allows.
     if (snapshot.is_null() || seems_needed(worker_, page, task_.epoch)) return;
     if (!may_drop(task_, page->header, report_)) return;
     const HoldTimer timer(report_);

@@ -10,10 +10,10 @@ namespace atolldb {
 
 namespace {
 
-/// Installs a snapshot in one sequential storage. The root page of the snapshot stands for all its
-/// records, and the installer removes pages from the heads of the workers' lists. It takes no
-/// locks: a page that has a successor never changes, and no other thread changes the head of a list
-/// of two or more pages (R17).
+/// Installs a snapshot in one sequential storage. The root page of the snapshot leads to all its
+/// records. The installer stores this page beside the volatile root and removes pages from the
+/// heads of the workers' lists. It takes no locks, because a page that has a successor never
+/// changes, and no other thread changes the head of a list of two or more pages (R17).
 class SequentialInstaller {
  public:
   SequentialInstaller(WorkerContext& worker, StorageControl& storage, const InstallTask& task,
@@ -42,14 +42,14 @@ class SequentialInstaller {
   Status install_root() {
     std::atomic<uint64_t>& word = storage_.root.snapshot_word;
     if (task_.root.is_null()) {
-      // No append up to the epoch exists, in the snapshot or in memory, because appends are never
-      // removed.
+      // The snapshot has no appends. Appends are never removed, so memory has none up to its epoch
+      // either.
       report_left(SnapshotPointer(word.load(std::memory_order_relaxed)), report_);
       return Status::ok;
     }
     const PageHeader* root = nullptr;
     Status status = worker_.snapshot_page(task_.root, root);
-    if (status == Status::snapshot_unreadable) {  // R56: no page is dropped
+    if (status == Status::snapshot_unreadable) {  // then no page is dropped (R56)
       worker_.leave_snapshots();
       report_left(SnapshotPointer(word.load(std::memory_order_relaxed)), report_);
       return Status::ok;
@@ -62,7 +62,7 @@ class SequentialInstaller {
     covered_ = std::min(task_.epoch, newest.epoch());
     status = enter();
     if (status != Status::ok) return status;
-    // Release: stored before any list is shortened, see SequentialCursor::open.
+    // Release: the word is stored before any list is shortened, see SequentialCursor::open.
     word.store(task_.root.word(), std::memory_order_release);
     ++report_.installed;
     return Status::ok;
@@ -125,7 +125,7 @@ class SequentialInstaller {
     return count == kPagesAtOnce;
   }
 
-  /// Returns whether the snapshot has every record of the page. REQUIRES: it has a successor.
+  /// Returns whether the snapshot has every record of the page. REQUIRES: the page has a successor.
   bool is_covered(SequentialPage& page) const {
     DCHECK(page.next.load(std::memory_order_relaxed) != 0);
     const uint32_t count = page.header.version().count();
