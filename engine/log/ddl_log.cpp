@@ -51,8 +51,8 @@ bool decode(std::span<const std::byte> bytes, DdlRecord& record) {
   return reader.is_at_end() && record.name.size() <= kMaxStorageName;
 }
 
-/// Decodes the record number `sequence` of the block. Returns why it is damaged, or null if it is
-/// intact.
+/// Decodes the block as record number `sequence`. Returns why the record is damaged, or null if it
+/// is intact.
 const char* defect_of(std::span<const std::byte> block, uint64_t sequence,
                       const ClusterUuid& cluster_uuid, DdlRecord& record) {
   CHECK(block.size() == kIoBlockBytes);
@@ -212,7 +212,7 @@ Result<void> DdlLog::open_file() {
   const std::string path = path_in(directory_, ddl_file_name(content_.next_ordinal));
   ATOLL_TRY(file_system_->make_directory(directory_));
   ATOLL_ASSIGN(auto exists, file_system_->exists(path));
-  // Creates a file again that a crash cut short before its first record.
+  // Creates a file without records again, because a crash may have cut it short.
   if (exists && content_.next_offset == 0) {
     ATOLL_TRY(file_system_->remove(path));
     exists = false;

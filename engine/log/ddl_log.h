@@ -30,7 +30,7 @@ struct DdlRecord {
   uint32_t storage_id = 0;
   uint64_t epoch = 0;  // the current epoch when the operation was done
   std::string name;    // at most kMaxStorageName bytes
-  // Only of creations.
+  // The following members are set only in creations.
   StorageType type = StorageType::none;
   uint64_t payload_bytes = 0;
   uint64_t record_count = 0;
@@ -46,9 +46,9 @@ struct DdlContent {
   uint64_t next_offset = 0;
 };
 
-/// Reads the whole log. A missing log has no records. Changes nothing on disk. Error code
-/// corruption, with file, offset and reason: damage before the last record, or to one of the first
-/// `durable_records` records (the count in the savepoint).
+/// Reads the whole log. A missing log has no records. Changes nothing on disk.
+/// Error: code corruption, with file, offset and reason, for damage before the last record, or to
+/// one of the first `durable_records` records (the count in the savepoint).
 Result<DdlContent> read_ddl_log(FileSystem& file_system, const std::string& data_dir,
                                 const ClusterUuid& cluster_uuid, uint64_t durable_records = 0);
 

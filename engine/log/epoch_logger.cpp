@@ -35,7 +35,7 @@ EpochLogger::EpochLogger(const ClusterView& view, LogWriter writer, std::vector<
 }
 
 Result<void> EpochLogger::close(uint64_t epoch) {
-  // seq_cst, before the loads of the in-commit words (R21, R26).
+  // seq_cst, so that the loads of the in-commit epochs come after this load (R21, R26).
   CHECK(view_->control->epochs.current.load(std::memory_order_seq_cst) > epoch);
   CHECK(epoch > durable_epoch());
   if (fault::committed_before_closed) load_committed();
@@ -62,7 +62,7 @@ void EpochLogger::await_closed(uint64_t epoch) const {
           worker.source.slot->in_commit_epoch.load(std::memory_order_seq_cst);
       if (in_commit == 0 || in_commit > epoch) break;
       reach(SyncPoint::awaiting_closed);
-      // The worker is past its locks, waits for nothing and needs only its processor (R23).
+      // The worker has all its locks and waits for nothing. It needs only processor time (R23).
       spin_or_yield(turns);
     }
   }
@@ -71,7 +71,7 @@ void EpochLogger::await_closed(uint64_t epoch) const {
 void EpochLogger::load_committed() {
   for (Worker& worker : workers_) {
     const WorkerLogRing& ring = worker.source.ring;
-    // Acquire pairs with WorkerLog::publish: the blocks before the marker are complete.
+    // Acquire pairs with WorkerLog::publish: the blocks before the position are complete.
     const uint64_t committed = ring.control->committed.load(std::memory_order_acquire);
     CHECK(committed >= worker.committed);
     CHECK(committed / kLogBlockBytes <= worker.next + ring.block_count);
@@ -112,7 +112,7 @@ void EpochLogger::take_blocks(Worker& worker, uint64_t epoch) {
     const bool may_be_in_use = worker.next == worker.committed / kLogBlockBytes;
     ++worker.next;
     if (may_be_in_use) {
-      // A transaction may be writing to the block after its committed part.
+      // Copies the block, because a transaction may be writing to it after its committed part.
       runs_.push_back({&copy_of(block), 1});
       return;
     }
@@ -145,7 +145,8 @@ void EpochLogger::free_blocks() {
     const uint64_t durable = control.durable.load(std::memory_order_relaxed);
     CHECK(durable <= worker.next);
     if (durable == worker.next) continue;
-    // Both are seq_cst: a worker that is not seen to wait sees the freed blocks (R24).
+    // Both accesses are seq_cst. So a worker whose `waits` is read as 0 sees the freed blocks
+    // (R24).
     control.durable.store(worker.next, std::memory_order_seq_cst);
     if (control.waits.load(std::memory_order_seq_cst) == 0) continue;
     control.signal.fetch_add(1, std::memory_order_seq_cst);
@@ -153,7 +154,7 @@ void EpochLogger::free_blocks() {
   }
 }
 
-/// Returns an epoch that recovery may rely on: every logger has closed it (R29).
+/// Returns an epoch that every logger has closed, so that recovery may rely on it (R29).
 uint64_t EpochLogger::durable_epoch_to_name() const {
   const uint64_t global = view_->control->epochs.durable.load(std::memory_order_acquire);
   return std::min(global, durable_epoch());

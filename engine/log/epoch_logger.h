@@ -2,10 +2,10 @@
 // R30). Source: [FOEDUS15] section 6, [SILOR14] section 3.
 //
 // To close epoch e, the logger waits until the current epoch is later than e. Then it waits until
-// none of its workers is committing in e or an earlier epoch. Then it loads their committed
-// markers. So everything committed up to e lies before these markers, and nothing will be added.
-// Only then does the logger write the blocks; the last ones share a write with the marker. One sync
-// follows.
+// none of its workers is committing in e or an earlier epoch. Then it loads the `committed`
+// position of each worker. So everything committed up to e lies before these positions, and no more
+// records of these epochs follow. Only then does the logger write the blocks; the last ones share a
+// write with the marker. One sync follows.
 #pragma once
 
 #include <cstdint>
@@ -28,13 +28,14 @@ class EpochLogger {
     WorkerLogRing ring;
   };
 
-  /// The logger belongs to one thread from now on. REQUIRES: `view` outlives it.
+  /// REQUIRES: `view` outlives the logger.
+  /// Thread: one, for all members.
   EpochLogger(const ClusterView& view, LogWriter writer, std::vector<Source> workers);
 
-  /// Makes everything that the workers commit up to `epoch` durable, with one marker. REQUIRES: the
-  /// current epoch is later. Waits for commits in progress; these only apply their records and seal
-  /// their blocks. When it returns, the workers may reuse the blocks. After an error the logger
-  /// writes nothing more.
+  /// Makes everything that the workers commit up to `epoch` durable, with one marker. Waits for
+  /// commits in progress, which only apply their records and seal their blocks. When it returns,
+  /// the workers may reuse the blocks. After an error the logger writes nothing more.
+  /// REQUIRES: the current epoch is later than `epoch`.
   Result<void> close(uint64_t epoch);
 
   /// Returns the last epoch that `close` has made durable, or the incarnation's start epoch - 1
@@ -42,8 +43,8 @@ class EpochLogger {
   uint64_t durable_epoch() const { return writer_.last_closed_epoch(); }
   /// Creates the next file before it is needed. See LogWriter.
   Result<void> prepare_next_file() { return writer_.prepare_next_file(); }
-  /// Whether the logger should create the next file now. `wants`: if it is idle. `needs`: even if
-  /// it is busy. See LogWriter.
+  /// Return whether the logger should create the next file now. `wants_next_file` is for an idle
+  /// logger, `needs_next_file_soon` for a busy one. See LogWriter.
   bool wants_next_file() const { return writer_.wants_next_file(); }
   bool needs_next_file_soon() const { return writer_.needs_next_file_soon(); }
   /// Returns the bytes that still fit into the current file.
@@ -72,7 +73,8 @@ class EpochLogger {
 
   void await_closed(uint64_t epoch) const;
   void load_committed();
-  /// Writes the blocks committed up to `epoch`, except for the last ones, which stay in `runs_`.
+  /// Writes the blocks committed up to `epoch`. Leaves the last ones in `runs_`, for the write with
+  /// the marker.
   Result<void> write_up_to(uint64_t epoch);
   static uint64_t epoch_of_next(const Worker& worker);
   void take_blocks(Worker& worker, uint64_t epoch);
@@ -83,7 +85,7 @@ class EpochLogger {
   const ClusterView* view_;
   LogWriter writer_;
   std::vector<Worker> workers_;
-  std::vector<std::span<LogBlock>> runs_;  // taken, not yet written; a member to reuse its memory
+  std::vector<std::span<LogBlock>> runs_;  // blocks to write; a member to reuse its memory
   std::unique_ptr<OwnBlock[]> copies_;     // one per worker
   uint32_t copies_used_ = 0;
   Batch latest_;

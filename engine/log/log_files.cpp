@@ -13,7 +13,8 @@
 namespace atolldb {
 namespace {
 
-/// Removes a number from the front of `text`. Returns false if there is none, or it does not fit.
+/// Removes a number from the front of `text`. Returns false if there is no number, or if it does
+/// not fit in the type.
 template <typename Number>
 bool take_number(std::string_view& text, Number& number) {
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);

@@ -40,7 +40,7 @@ std::string to_string(const LogFileName& name);
 /// Returns nothing if `name` is not exactly the name that to_string writes for a log file.
 std::optional<LogFileName> parse_log_file_name(std::string_view name);
 
-/// "node7", and its inverse.
+/// Convert a node to the name of its folder, for example "node7", and back.
 std::string node_directory_name(uint32_t node);
 std::optional<uint32_t> parse_node_directory_name(std::string_view name);
 
@@ -51,11 +51,11 @@ std::string coordinator_directory(const std::string& data_dir);
 /// The path of `name` in `directory`.
 std::string path_in(const std::string& directory, std::string_view name);
 
-/// "ddl_000003.atlog", and its inverse.
+/// Convert an ordinal to the name of a DDL file, for example "ddl_000003.atlog", and back.
 std::string ddl_file_name(uint32_t ordinal);
 std::optional<uint32_t> parse_ddl_file_name(std::string_view name);
 
-/// "<directory>/node<k>/log_..."
+/// Returns "<directory>/node<k>/log_...".
 std::string path_of(const LogFilePlace& place);
 
 /// Fields of a log file's header.
@@ -81,7 +81,8 @@ Result<void> for_each_node_folder(
     FileSystem& file_system, const std::string& directory,
     const std::function<Result<void>(uint32_t node, const std::string& path)>& visit);
 
-/// Returns all log files of the directories, in order. A missing directory has none.
+/// Returns all log files of the directories, in the order of incarnation, node, logger and ordinal.
+/// A missing directory has none.
 Result<std::vector<LogFilePlace>> log_files_in(FileSystem& file_system,
                                                const std::set<std::string>& directories);
 

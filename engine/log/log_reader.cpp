@@ -35,7 +35,8 @@ const char* defect_of(const LogRecord& record, uint32_t room, uint64_t epoch) {
   return nullptr;
 }
 
-/// The search for a marker goes back at most this far; otherwise the blocks are read.
+/// Maximum number of blocks that the search for a marker goes back. If it finds none, the reader
+/// reads the blocks.
 constexpr uint64_t kMostBlocksBack = 4096;
 
 }  // namespace
@@ -125,8 +126,7 @@ Result<const LogBlock*> LogReader::next() {
   auto block = read_block();
   if (!block) return block;
   if (*block == nullptr) {
-    // At the start of a later file this is no defect: a crash cut the file short before its sync,
-    // so the file was empty.
+    // A later file without any block is no defect: a crash cut it short before its first sync.
     return end_here(position_ != 0 || ordinal_ == first_ordinal_, "the file ends here");
   }
   if (is_zero(**block)) {
@@ -292,7 +292,7 @@ Result<void> LogReader::skip_covered_blocks() {
     const bool is_before = count == 1 && is_covered(block_at(0), middle);
     (is_before ? last : end) = middle;
   }
-  // Only a marker tells which epochs are closed: find the last one up to that block.
+  // Only a marker tells which epochs are closed, so this finds the last marker up to that block.
   for (uint64_t end = last + 1; end > 1 && last + 1 - end <= kMostBlocksBack;) {
     const uint64_t first = end > kBlocksAtOnce ? end - kBlocksAtOnce : 1;
     ATOLL_ASSIGN(const uint64_t count, read(first, end - first));

@@ -1,8 +1,8 @@
-// Reads one logger's stream, block by block, over its files (R29, R30). The files may belong to
-// another, running cluster: the reader opens them for reading only.
+// Reads one logger's stream, block by block, over its files (R29, R30). The files may belong to a
+// running cluster, because the reader opens them for reading only.
 //
 // A stream ends where its chain of blocks ends: at a block that was never written, or at the first
-// defect. log_scan.h decides whether that is the torn tail of a crash or corruption.
+// defect. log_scan.h decides whether that end is the torn tail of a crash or corruption.
 #pragma once
 
 #include <cstdint>
@@ -49,7 +49,8 @@ struct LogEnd {
   std::string reason;
 };
 
-/// The blocks after the end of a stream that are intact by themselves, in no chain.
+/// Summary of the blocks after the end of a stream that are intact by themselves, although no chain
+/// leads to them.
 struct LogRemainder {
   uint64_t intact_blocks = 0;
   uint64_t largest_epoch = 0;
@@ -64,9 +65,9 @@ std::optional<std::string> defect_of_records(const LogBlock& block);
 
 class LogReader {
  public:
-  /// Searches the stream's files. If the first file is missing and no snapshot covers it, the
-  /// stream ends there with a defect. REQUIRES: `file_system` outlives the reader. Errors: those of
-  /// the file system.
+  /// Finds the stream's files. If the first file is missing and no snapshot covers it, the stream
+  /// ends there with a defect. REQUIRES: `file_system` outlives the reader. Errors: those of the
+  /// file system.
   static Result<LogReader> open(FileSystem& file_system, LogStream stream,
                                 CoveredBlocks covered = CoveredBlocks::read);
 
@@ -75,16 +76,17 @@ class LogReader {
   /// those of the file system.
   Result<const LogBlock*> next();
 
-  /// File of the block last returned. The chain is gapless and intact up to and including that
-  /// block.
+  /// Returns the file of the block that was returned last. The chain is gapless and intact up to
+  /// and including that block.
   const std::string& file() const { return path_; }
   uint64_t offset() const {
     CHECK(position_ != 0);
     return (position_ - 1) * kLogBlockBytes;
   }
 
-  /// Bytes of covered blocks that were skipped: whole files, and the blocks from the first header
-  /// to a marker. Final after the second next(), because the first one returns the header.
+  /// Returns the bytes of covered blocks that were skipped: whole files, and the blocks from the
+  /// first header to a marker. Final after the second next(), because the first one returns the
+  /// header.
   uint64_t skipped_bytes() const { return skipped_blocks_ * kLogBlockBytes; }
 
   /// REQUIRES: next() returned null.
@@ -96,8 +98,8 @@ class LogReader {
   /// REQUIRES: next() returned null.
   Result<LogRemainder> read_remainder();
 
-  /// The epoch of the last marker, or start epoch - 1 before the first marker (0 before the first
-  /// header).
+  /// Returns the epoch of the last marker, or start epoch - 1 before the first marker. If LogStream
+  /// lacks the start epoch, returns 0 before the first header.
   uint64_t closed_epoch() const { return closed_epoch_; }
   /// Ordinals of the stream's files, as found by open().
   const std::vector<uint32_t>& ordinals() const { return ordinals_; }
@@ -115,7 +117,7 @@ class LogReader {
   /// Returns the ordinal of the last file before which all blocks are covered.
   Result<uint32_t> find_first_file() const;
   /// Skips from the block after the first file's header to the last marker of a covered epoch, if
-  /// the search finds it.
+  /// the search finds one.
   Result<void> skip_covered_blocks();
   /// Returns true for an intact block that belongs at `position`, has a covered epoch and is no
   /// file header.
@@ -128,7 +130,7 @@ class LogReader {
   /// Appends the block to the chain. Returns why it does not fit there, or null if it does.
   const char* chain(const LogBlock& block);
   const char* chain_header(const LogBlock& block);
-  /// Does the same as `chain_header`, for the first file that exists when earlier ones were
+  /// Does the same as `chain_header`, for the first file that still exists, if earlier ones were
   /// deleted.
   const char* chain_first_header(const LogBlock& block);
 

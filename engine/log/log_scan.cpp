@@ -69,9 +69,9 @@ bool lacks_what_was_durable(const IncarnationScan& scan, const LogScan& log) {
          (!scan.incarnation.cut_epoch && !has_begun(log));
 }
 
-/// Returns true if the file ends after an intact header. A file has its whole size, durably, before
-/// its header is written. So damage has cut such a file short, even if no epoch in it is known to
-/// be durable.
+/// Returns true if the stream ends because its file is too short, although the file's header is
+/// intact. A file has its whole size, durably, before its header is written. So damage has cut such
+/// a file short, even if no epoch in it is known to be durable.
 Result<bool> is_cut_short(FileSystem& file_system, const LogEnd& end) {
   if (!end.is_defect || end.offset == 0) return false;
   ATOLL_ASSIGN(auto file, file_system.open_for_reading(end.file));

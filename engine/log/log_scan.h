@@ -42,10 +42,10 @@ struct LogScan {
   /// Epoch of the first block of records that no snapshot covers (LogStream::covered_epoch).
   std::optional<uint64_t> first_record_epoch;
   uint64_t largest_epoch = 0;          // in any intact block, even after the end
-  uint64_t largest_durable_epoch = 0;  // named by any intact block, even after the end
+  uint64_t largest_durable_epoch = 0;  // largest that any intact block names, even after the end
   LogEnd end;
   uint64_t intact_after_end = 0;  // blocks after the end that are intact
-  /// By storage id; only from blocks that no snapshot covers.
+  /// First block with a record of each storage id. Covered blocks do not count.
   std::map<uint32_t, StorageSighting> storages;
 };
 
@@ -57,25 +57,28 @@ struct IncarnationScan {
   /// Blocks up to this epoch count: the stored cut, or else the smallest durable epoch of all logs.
   uint64_t cut_epoch = 0;
   uint64_t largest_epoch = 0;  // in any intact block
-  /// Place of a missing or damaged block that was durable. Nothing if only torn tails are missing.
+  /// Place of a missing or damaged block that was durable. Nothing if the logs lack only torn
+  /// tails.
   std::optional<LogEnd> corruption;
 
   /// Returns true if the incarnation has records that count and are in no snapshot yet.
   bool holds_commits() const;
-  /// Returns place, reason and remedy, with code corruption. REQUIRES: `corruption` is set.
+  /// Returns an error with code corruption, place, reason and remedy.
+  /// REQUIRES: `corruption` is set.
   Error corruption_error() const;
 };
 
 /// Called for every block of the chains, with its file and its offset in bytes.
 using LogVisit = std::function<void(const LogBlock&, const std::string& file, uint64_t offset)>;
 
-/// Errors: those of the file system. Damage is not an error here; it is in LogScan::end.
+/// Scans one stream and calls `visit` for its blocks. Reports damage in LogScan::end.
+/// Errors: those of the file system.
 Result<LogScan> scan_log(FileSystem& file_system, const LogStream& stream,
                          const LogVisit& visit = {}, CoveredBlocks covered = CoveredBlocks::read);
 
-/// Scans the logs of an incarnation and judges them (R30). The scan reads a log again before it
-/// calls it corrupt if a log that was read later names a larger durable epoch: a running cluster
-/// may have written meanwhile.
+/// Scans the logs of an incarnation and judges them (R30). If a log seems to lack durable epochs,
+/// the function scans it again before it calls it corrupt, because a running cluster may have
+/// written to it meanwhile.
 Result<IncarnationScan> scan_incarnation(FileSystem& file_system, const Savepoint& savepoint,
                                          const Incarnation& incarnation,
                                          CoveredBlocks covered = CoveredBlocks::read);

@@ -63,8 +63,8 @@ Result<void> LogWriter::close_epoch(uint64_t epoch, uint64_t durable_epoch,
   seal_block(marker_->block);
   ATOLL_TRY(place(LogBlockType::marker, {&marker_->block, 1}, durable_epoch));
   CHECK(last_epoch_ == epoch);
-  // One write for records and marker. Their order on the device does not matter, because the chain
-  // breaks before a marker whose earlier blocks are missing.
+  // Records and marker share one write. Their order on the device does not matter, because the
+  // chain breaks before a marker whose earlier blocks are missing.
   ATOLL_TRY(write_placed());
   ATOLL_TRY(sync_all());
   CHECK(written_ == position_ && placed_.empty());
@@ -117,7 +117,7 @@ void LogWriter::start_file() {
   header_->block.header.last_epoch_before = last_epoch_;
   seal_block(header_->block);
   ++counters_.files;
-  // The last block of the previous file has already named the durable epoch.
+  // The header names no durable epoch, because the last block of the previous file has named it.
   stamp(header_->block, 0);
   placed_.push_back(std::as_bytes(std::span(&header_->block, 1)));
   position_ = 1;

@@ -1,10 +1,9 @@
 // Writes one logger's stream of blocks, in files of equal size (R26, R28, R29, R30). log_block.h
 // describes the format.
 //
-// Thread: the logger owns the writer; nothing is shared. Files are filled to the last block, so the
-// sequence number of a block gives its file and offset. A file is created before its first block is
-// needed. Its header is written together with that block, because the header names the last epoch
-// closed before it.
+// Thread: one, that of the logger. Files are filled to the last block, so the sequence number of a
+// block gives its file and offset. A file is created before its first block is needed. Its header
+// is written together with that block, because the header names the last epoch closed before it.
 #pragma once
 
 #include <array>
@@ -24,7 +23,7 @@
 namespace atolldb {
 
 struct LogWriterSettings {
-  std::string directory;  // node<k>/ in it gets the files
+  std::string directory;  // its node<k>/ holds the files
   uint16_t node = 0;
   uint16_t logger = 0;  // within the node
   uint64_t incarnation = 0;
@@ -124,7 +123,7 @@ class LogWriter {
   uint64_t closed_epoch_;  // epoch of the last marker
   LogWriterCounters counters_;
 
-  std::vector<std::span<const std::byte>> placed_;  // from `written_` on; reuses its memory
+  std::vector<std::span<const std::byte>> placed_;  // blocks to write; a member to reuse its memory
   std::unique_ptr<OwnBlock> header_;
   std::unique_ptr<OwnBlock> marker_;
 };

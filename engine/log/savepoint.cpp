@@ -62,8 +62,8 @@ void fields(Archive& archive, Described<Archive, LoggerPlace>& place) {
 
 namespace {
 
-/// `previous`: the incarnation before this one in the list, or null. Loggers equal to its loggers
-/// are not repeated.
+/// `previous`: the incarnation before this one in the list, or null. If both have the same loggers,
+/// the file does not repeat them.
 template <typename Archive>
 void incarnation_fields(Archive& archive, Described<Archive, Incarnation>& incarnation,
                         const Incarnation* previous) {
@@ -82,7 +82,7 @@ void incarnation_fields(Archive& archive, Described<Archive, Incarnation>& incar
   }
 }
 
-/// The body of a slot. A writer writes kSavepointVersion.
+/// Reads or writes the body of a slot. Writers pass kSavepointVersion.
 template <typename Archive>
 void body_fields(Archive& archive, Described<Archive, Savepoint>& savepoint, uint32_t version) {
   CHECK(version >= kVersionBeforeSnapshots && version <= kSavepointVersion);
@@ -99,7 +99,8 @@ void body_fields(Archive& archive, Described<Archive, Savepoint>& savepoint, uin
   });
 }
 
-/// Changes each directory of the savepoint. Returns false when `change` does.
+/// Applies `change` to each directory of the savepoint. Stops and returns false if `change` returns
+/// false.
 template <typename Change>
 bool for_each_directory(Savepoint& savepoint, Change change) {
   return std::ranges::all_of(savepoint.incarnations, [&](Incarnation& incarnation) {
@@ -120,8 +121,8 @@ ByteWriter encode(Savepoint savepoint, DirectoryTable& table) {
   return body;
 }
 
-/// Returns true if the snapshot fields are consistent: ids were given, limits hold, pin names are
-/// unique.
+/// Returns true if the snapshot fields are consistent: no id is above largest_snapshot, limits
+/// hold, and pin names are unique.
 bool has_sensible_snapshots(const Savepoint& savepoint) {
   if (savepoint.largest_snapshot > SnapshotPointer::kMaxSnapshot) return false;
   if (savepoint.snapshot > savepoint.largest_snapshot) return false;
@@ -162,8 +163,8 @@ bool is_sensible(const Savepoint& savepoint) {
   return true;
 }
 
-/// Returns false if the content is invalid. Then `reason` says why, or is empty if there is no more
-/// to say.
+/// Returns false if the content is invalid. Then `reason` says why, or is empty if no more is
+/// known.
 bool decode(std::span<const std::byte> bytes, uint32_t version, const DirectoryTable& table,
             Savepoint& savepoint, std::string& reason) {
   ByteReader body(bytes);
@@ -219,7 +220,7 @@ std::optional<Savepoint> decode_slot(std::span<const std::byte> slot, const Dire
   return std::nullopt;
 }
 
-/// Inverse of <data_dir>/coordinator/<file>.
+/// Returns <data_dir> for the path <data_dir>/coordinator/<file>.
 std::string data_dir_of(const std::string& path) {
   const std::string directory = path.substr(0, path.rfind('/'));
   return directory.substr(0, directory.rfind('/'));
@@ -251,7 +252,7 @@ Result<std::array<SavepointSlot, 2>> read_savepoint_slots(FileSystem& file_syste
   IoBuffer buffer(kSavepointSlotBytes);
   for (size_t i = 0; i < slots.size(); ++i) {
     ATOLL_ASSIGN(const uint64_t count, file->read(i * kSavepointSlotBytes, buffer.bytes()));
-    // Read after the slot, so that the table has every role that the slot names.
+    // The table is read after the slot, so that it has every role that the slot names.
     ATOLL_ASSIGN(auto table, DirectoryTable::read(file_system, data_dir));
     std::string& damage = slots[i].damage;
     slots[i].savepoint = decode_slot(buffer.bytes().first(count), table, damage);
@@ -319,7 +320,7 @@ Result<void> write_savepoint(FileSystem& file_system, const std::string& data_di
   const std::string target = is_new ? path + ".new" : path;
   if (is_new) {
     ATOLL_TRY(file_system.make_directory(directory));
-    // left by a crash during an earlier write
+    // Removes a file that a crash during an earlier write has left.
     ATOLL_ASSIGN(const bool exists, file_system.exists(target));
     if (exists) {
       ATOLL_TRY(file_system.remove(target));
@@ -330,11 +331,11 @@ Result<void> write_savepoint(FileSystem& file_system, const std::string& data_di
   ATOLL_ASSIGN(const auto file, is_new ? file_system.create(target, 2 * kSavepointSlotBytes)
                                        : file_system.open(path));
   if (!is_new) {
-    // A killed process may have written the remaining slot without a sync. If it were lost together
-    // with the slot that is overwritten now, the state before both would return.
+    // A killed process may have written the other slot without a sync. Without this sync, a power
+    // cut could lose that slot together with the slot that is overwritten now.
     ATOLL_TRY(file->sync());
     ATOLL_TRY(file_system.sync_directory(directory));
-    // Damage may have cut the file short; the remaining slot counts.
+    // Damage may have cut the file short. Then its other slot is intact.
     ATOLL_ASSIGN(const uint64_t size, file->size());
     if (size < 2 * kSavepointSlotBytes) {
       ATOLL_TRY(file->grow(2 * kSavepointSlotBytes));

@@ -25,11 +25,11 @@
 
 namespace atolldb {
 
-/// Besides the pins, a slot has room for 80,000 loggers with roles of 7 bytes. A start-up lists
-/// only its own incarnation: a snapshot covers all earlier ones by then, or they committed nothing.
+/// Besides the pins, a slot has room for 80,000 loggers with roles of 7 bytes. An incarnation
+/// leaves the list when the newest snapshot and all kept ones have its commits (R55).
 inline constexpr uint64_t kSavepointSlotBytes = uint64_t{1} << 20;
 static_assert(kSavepointSlotBytes % kIoBlockBytes == 0);
-/// Limit for the directory of a logger.
+/// Maximum length of the directory of a logger.
 inline constexpr uint32_t kMaxLogPathBytes = 4095;
 inline constexpr uint32_t kMaxPinnedSnapshots = 64;
 inline constexpr uint32_t kMaxPinNameBytes = 255;
@@ -47,7 +47,7 @@ struct LoggerPlace {
 struct Incarnation {
   uint64_t number = 0;
   uint64_t start_epoch = 0;
-  std::optional<uint64_t> cut_epoch;  // none: it runs, or no start has determined it yet
+  std::optional<uint64_t> cut_epoch;  // none: it runs, or no start-up has determined the cut yet
   std::vector<LoggerPlace> loggers;   // all its loggers
 
   bool operator==(const Incarnation&) const = default;
@@ -88,15 +88,15 @@ struct Savepoint {
   /// Number of DDL records known to be durable. A log with fewer is damaged, not torn (R52).
   uint64_t ddl_records = 0;
   std::vector<PinnedSnapshot> pinned;  // at most kMaxPinnedSnapshots
-  /// Older than the newest snapshot, ascending.
+  /// Kept snapshots, all older than the newest one, ascending.
   std::vector<KeptSnapshot> kept;
   /// Incarnations up to this number have left the list. All their records that count are in the
   /// newest snapshot and in all kept ones.
   uint64_t covered_incarnation = 0;
   std::vector<Incarnation> incarnations;  // ascending; only the last one may lack a cut
 
-  /// The epoch of the oldest snapshot among the newest and the kept ones. Log after it is still
-  /// needed.
+  /// Returns the epoch of the oldest snapshot among the newest and the kept ones. The log after
+  /// that epoch is still needed.
   uint64_t oldest_epoch() const {
     CHECK(kept.empty() || kept.front().epoch <= snapshot_epoch);
     return kept.empty() ? snapshot_epoch : kept.front().epoch;
@@ -115,15 +115,15 @@ struct SavepointRead {
 
 struct SavepointSlot {
   std::optional<Savepoint> savepoint;
-  std::string damage;  // why it has none; empty: it has one, or was never written
+  std::string damage;  // damage of the slot; empty: none, or the slot was never written
 };
 
 /// Reads both slots of a file, in file order. A missing file has two slots that were never written.
 Result<std::array<SavepointSlot, 2>> read_savepoint_slots(FileSystem& file_system,
                                                           const std::string& path);
 
-/// Returns nothing if there is no savepoint. Error code corruption, with file and reasons: both
-/// slots are damaged.
+/// Reads the newest intact slot. Returns nothing if the file is missing.
+/// Error: code corruption, with file and reasons, if neither slot has a savepoint.
 Result<std::optional<SavepointRead>> read_savepoint(FileSystem& file_system,
                                                     const std::string& data_dir);
 
@@ -131,10 +131,11 @@ Result<std::optional<SavepointRead>> read_savepoint(FileSystem& file_system,
 Result<std::optional<SavepointRead>> read_savepoint_file(FileSystem& file_system,
                                                          const std::string& path);
 
-/// Writes the savepoint. It is durable when the function returns, and `savepoint.generation` is
-/// that of the slot. REQUIRES: its generation is that of the newest slot (0: none); no other thread
-/// or process writes. Error code resources: too large for a slot. After an error of a write or sync
-/// the caller must read the savepoint again before the next write.
+/// Writes the savepoint durably and adds 1 to `savepoint.generation`. After an error of a write or
+/// sync the caller must read the savepoint again before the next write.
+/// REQUIRES: `savepoint.generation` is that of the newest slot (0: there is none); no other thread
+/// or process writes.
+/// Error: code resources if the savepoint is too large for a slot.
 Result<void> write_savepoint(FileSystem& file_system, const std::string& data_dir,
                              Savepoint& savepoint);
 

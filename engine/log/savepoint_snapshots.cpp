@@ -33,8 +33,8 @@ Result<void> replace_both(FileSystem& file_system, const std::string& data_dir,
   return replace(file_system, data_dir, savepoint, savepoint);
 }
 
-/// Returns the epoch of a snapshot that exists and will not be deleted meanwhile: the newest, a
-/// kept or a pinned one. Other metadata may be left over from a failed snapshot job.
+/// Returns the epoch of a snapshot that is the newest, kept or pinned, or nothing for other ids.
+/// Other metadata may be left over from a failed snapshot job, or may be deleted at any time.
 std::optional<uint64_t> epoch_of(const Savepoint& savepoint, uint32_t id) {
   if (id != 0 && id == savepoint.snapshot) return savepoint.snapshot_epoch;
   const auto kept = std::ranges::find(savepoint.kept, id, &KeptSnapshot::id);

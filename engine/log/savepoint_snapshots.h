@@ -14,33 +14,38 @@
 
 namespace atolldb {
 
-/// Takes the id of the snapshot to be made. REQUIRES: no file has that id before this returns. If
-/// the snapshot job fails, the id is never used again. Error code resources: all ids are used up.
+/// Takes an id for the next snapshot. If the snapshot job fails, the id is never used again.
+/// REQUIRES: no file gets the id before the function returns.
+/// Error: code resources if all ids are used up.
 Result<uint32_t> take_snapshot_id(FileSystem& file_system, const std::string& data_dir,
                                   Savepoint& savepoint);
 
-/// Makes the snapshot exist. Keeps the `keep` - 1 newest of the older ones, or fewer if their log
-/// belongs to more than kMaxListedIncarnations. Incarnations whose cut all these snapshots cover
-/// leave the list (R55). REQUIRES: its id was taken; its files and metadata are durable; `epoch` is
-/// not before the last one's (CHECK).
+/// Makes snapshot `id` the newest one. Keeps the `keep` - 1 newest of the older ones, or fewer if
+/// their log belongs to more than kMaxListedIncarnations incarnations. Incarnations whose cut all
+/// these snapshots cover leave the list (R55).
+/// REQUIRES: the id was taken; files and metadata of the snapshot are durable; `epoch` is not
+/// before the epoch of the snapshot before (CHECK).
 Result<void> store_snapshot(FileSystem& file_system, const std::string& data_dir,
                             Savepoint& savepoint, uint32_t id, uint64_t epoch, uint32_t keep = 1);
 
 /// Completes a pin that a user asks for. Id 0 means the newest snapshot; an empty name becomes
-/// "snapshot-<id>". Error code failed: there is no snapshot.
+/// "snapshot-<id>".
+/// Error: code failed if there is no snapshot.
 Result<PinnedSnapshot> choose_pin(const Savepoint& savepoint, uint32_t id, std::string name);
 
-/// Returns the pin with this name, or the only pin of the snapshot with this id. Error code failed:
-/// there is none, or the snapshot has several pins.
+/// Returns the pin with this name, or the only pin of the snapshot with this id.
+/// Error: code failed if there is no such pin, or if the snapshot has several pins.
 Result<PinnedSnapshot> find_pin(const Savepoint& savepoint, const std::string& name_or_id);
 
-/// Keeps a snapshot until unpin_snapshot. Error code failed: it is neither the newest, nor kept,
-/// nor pinned, or a pin has the name, or the name is empty or too long. Error code resources: there
-/// are already kMaxPinnedSnapshots pins.
+/// Keeps a snapshot until unpin_snapshot.
+/// Errors: code failed if the snapshot is neither the newest, nor kept, nor pinned, if another pin
+/// has the name, or if the name is empty or too long. Code resources if there are already
+/// kMaxPinnedSnapshots pins.
 Result<void> pin_snapshot(FileSystem& file_system, const std::string& data_dir,
                           Savepoint& savepoint, uint32_t id, const std::string& name);
 
-/// Error code failed: there is no such pin.
+/// Removes a pin.
+/// Error: code failed if there is no such pin.
 Result<void> unpin_snapshot(FileSystem& file_system, const std::string& data_dir,
                             Savepoint& savepoint, const std::string& name);
 

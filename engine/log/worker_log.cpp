@@ -19,15 +19,15 @@ WorkerLog::WorkerLog(std::byte* memory, uint64_t block_bytes, uint16_t worker, b
 
 uint64_t WorkerLog::durable() const {
   // Pairs with the logger's store: the logger no longer reads the freed blocks. seq_cst (free on
-  // x86): a waiting worker has announced before that it waits (Transaction::await_log_room).
+  // x86), because a waiting worker stores `waits` before this load (Transaction::await_log_room).
   return ring_.control->durable.load(std::memory_order_seq_cst);
 }
 
 uint64_t WorkerLog::limit() const {
   if (!is_logged_) return ring_.block_count;
-  // The logger frees the open block at most up to its committed records.
+  // The logger frees the open block at most, and no block after it.
   DCHECK(durable() <= open_block_ + 1);
-  // The running transaction began in the open block, whose first part may be durable by now.
+  // The logger may have freed the open block, but the running transaction still uses it.
   return std::min(durable(), open_block_) + ring_.block_count;
 }
 
@@ -51,8 +51,9 @@ void WorkerLog::begin(uint64_t current_epoch) {
     open_used_ = 0;
   } else if (open_used_ != 0 && open_epoch_ < current_epoch &&
              open_block_ + kSpareBlocks < limit()) {
-    // A block has records of one epoch, so a new epoch begins a new block. Only `publish` knows the
-    // final epoch. The logger may be copying the block, but without its checksum.
+    // A block has records of one epoch, so a new epoch begins a new block. The epoch may still
+    // change before `publish`. The logger may be copying the block while it is sealed, but it does
+    // not copy the checksum.
     seal_block(ring_.block(open_block_++));
     open_used_ = 0;
   }

@@ -27,15 +27,17 @@
 
 namespace atolldb {
 
-/// The markers, in the node's `local` segment.
+/// Positions and wake-up words of a worker's log buffer, in the node's `local` segment.
 struct WorkerLogControl {
   /// Position (block number * kLogBlockBytes + bytes of header and payload) after the last
-  /// committed record. Writer: the worker. Release: blocks and headers before it are visible.
+  /// committed record. Writer: the worker. Release: a logger that loads it sees the blocks and
+  /// headers before it.
   alignas(64) std::atomic<uint64_t> committed;
-  /// Number of the first block that may not be reused; those before it are durable. Writer: the
-  /// logger. Release: the logger has read them.
+  /// Number of the first block that may not be reused. Blocks before it are durable, and the logger
+  /// does not read them any more. Writer: the logger.
   alignas(64) std::atomic<uint64_t> durable;
-  /// The logger changes it after `durable` when a worker `waits`.
+  /// The logger changes this word after it has stored `durable`, if `waits` is set. Workers sleep
+  /// on it.
   std::atomic<uint32_t> signal;
   std::atomic<uint32_t> waits;  // writer: the worker
 };
@@ -49,7 +51,7 @@ struct WorkerLogRing {
 
   /// `memory`, `block_bytes`: as for WorkerLog.
   static WorkerLogRing at(std::byte* memory, uint64_t block_bytes) {
-    // The markers take a whole block, so that the blocks are aligned.
+    // The control words take a whole block, so that the blocks are aligned.
     return {reinterpret_cast<WorkerLogControl*>(memory),
             reinterpret_cast<LogBlock*>(memory + kLogBlockBytes), block_bytes / kLogBlockBytes};
   }
@@ -62,8 +64,8 @@ struct WorkerLogRing {
 /// The worker's side of the buffer.
 class WorkerLog {
  public:
-  /// Blocks that a transaction cannot use: the target for moved records, and the block that it
-  /// shares with the previous transaction.
+  /// Number of blocks that a transaction cannot use: the target for moved records, and the block
+  /// that it shares with the previous transaction.
   static constexpr uint64_t kSpareBlocks = 2;
   static constexpr uint64_t kMinBlocks = 2 * kSpareBlocks;
 
@@ -114,12 +116,12 @@ class WorkerLog {
                                  reinterpret_cast<const std::byte*>(ring_.blocks));
   }
 
-  /// Hands the records of the running transaction, committed in `epoch`, to the logger. REQUIRES:
-  /// the in-commit epoch is not cleared yet (R26). Copies at most one block and seals the blocks
-  /// that it leaves. Earlier they cannot be sealed, because the commit has just stored the VIDs in
-  /// them. Does not wait.
+  /// Hands the records of the running transaction, committed in `epoch`, to the logger. Copies at
+  /// most one block. Seals the blocks that are complete. They cannot be sealed earlier, because the
+  /// commit has just stored the VIDs in them. Does not wait.
+  /// REQUIRES: the in-commit epoch is not cleared yet (R26).
   void publish(uint64_t epoch);
-  /// Bytes of records that the running transaction has written.
+  /// Returns the bytes of records that the running transaction has written.
   uint64_t used_bytes() const;
 
  private:

@@ -58,8 +58,8 @@ Result<std::vector<std::string>> names_in(FileSystem& file_system, const std::st
   return file_system.list(directory);
 }
 
-/// Returns the first number that no finished discard has. An unfinished discard has no savepoint
-/// there yet.
+/// Returns the first number that no finished discard uses. The folder of an unfinished discard has
+/// no savepoint yet.
 Result<uint32_t> free_number(FileSystem& file_system, const std::string& data_dir) {
   for (uint32_t number = 0;; ++number) {
     ATOLL_ASSIGN(const bool exists,
@@ -130,7 +130,7 @@ Result<void> begin_discard(FileSystem& file_system, const std::string& data_dir)
   return file_system.sync_directory(directory);
 }
 
-/// Writes a table for the old savepoint that says where the files of its directories are now.
+/// Writes a table of directories for the old savepoint. It says where the files are now.
 Result<void> write_discarded_table(FileSystem& file_system, const std::string& data_dir,
                                    uint32_t number) {
   ATOLL_ASSIGN(auto table, DirectoryTable::read(file_system, data_dir));
@@ -146,8 +146,8 @@ bool moves_before_savepoint(const std::string& name) {
   return parse_ddl_file_name(name) || parse_snapshot_file_name(name) || parse_salvage_mark(name);
 }
 
-/// Returns true if there is anything to move. A `savepoint.new` of an interrupted start does not
-/// count: it is not moved, and the next start-up overwrites it.
+/// Returns true if there is anything to move. A `savepoint.new` of an interrupted start-up does not
+/// count, because the next start-up replaces it.
 Result<bool> holds_files(FileSystem& file_system, const std::string& data_dir,
                          const std::vector<std::string>& configured) {
   ATOLL_ASSIGN(auto names, names_in(file_system, coordinator_directory(data_dir)));
@@ -184,7 +184,7 @@ Result<std::vector<std::string>> discard_data(FileSystem& file_system, const std
     by_directory[{file.directory, file.node}].push_back(to_string(file.name));
   }
   for (const StoredSnapshotFile& file : files.snapshots) {
-    if (file.node == kCoordinator) continue;  // moved below, with the other files of that directory
+    if (file.node == kCoordinator) continue;  // moved below, with the coordinator's other files
     by_directory[{file.directory, file.node}].push_back(snapshot_file_name(file.snapshot));
   }
   for (const auto& [place, names] : by_directory) {
@@ -199,7 +199,8 @@ Result<std::vector<std::string>> discard_data(FileSystem& file_system, const std
   const std::string target = discarded_directory(data_dir, number);
   used.insert(target);
   ATOLL_ASSIGN(auto names, names_in(file_system, coordinator));
-  // Moved last, because the metadata tells where the files of snapshots are.
+  // The coordinator's files are moved last, because metadata tells where the files of snapshots
+  // are.
   std::erase_if(names, [](const std::string& name) { return !moves_before_savepoint(name); });
   ATOLL_TRY(move(file_system, coordinator, coordinator_directory(target), names));
   ATOLL_TRY(write_discarded_table(file_system, data_dir, number));

@@ -9,11 +9,12 @@
 // data_dir/discarded-<n> gets its own table of directories (directory_table.h).
 //
 // The savepoint is renamed to savepoint.discarding first and moved last. The renamed file marks a
-// discard in progress: after a crash at any time, the next call finishes it, into the same
+// discard in progress: after a crash at any time, the next call finishes the discard, into the same
 // discarded-<n>. If there is no savepoint, an empty file takes its place. No file overwrites
 // another.
 //
-// REQUIRES for all functions: the lock of the data directory is held; no process writes to it.
+// REQUIRES for all functions: the lock of the data directory is held; no process writes to the
+// directory.
 #pragma once
 
 #include <cstdint>

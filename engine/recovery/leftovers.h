@@ -1,8 +1,8 @@
 // Removes the files that failed start-ups have left, before a start-up creates anything (R54).
 //
 // A start-up that is killed leaves log files without commits, sorted runs, and pages and metadata
-// of a snapshot that no savepoint names. If only successful starts removed them, each attempt on a
-// full disk would leave less room for the next one.
+// of a snapshot that no savepoint names. If only successful start-ups removed these files, each
+// attempt on a full disk would leave less room for the next one.
 #pragma once
 
 #include <cstdint>
@@ -23,11 +23,11 @@ struct RemovedLeftovers {
 };
 
 /// Removes files that nothing needs (delete_unneeded), sorted runs, and log files of failed earlier
-/// starts. Such a log file holds at most a header, and no slot of the savepoint lists its
+/// start-ups. Such a log file holds at most a header, and no slot of the savepoint lists its
 /// incarnation. `incarnation`: the number of this start-up. The result is durable on return. After
-/// a crash during the call the next call can continue. REQUIRES: store_cut has stored `savepoint`;
-/// `directories` are locked and belong to this cluster; no snapshot job is under way; this start-up
-/// has created no log file yet.
+/// a crash during the call the next call can continue.
+/// REQUIRES: store_cut has stored `savepoint`; `directories` are locked and belong to this cluster;
+/// no snapshot job is under way; this start-up has created no log file yet.
 Result<RemovedLeftovers> remove_leftovers(FileSystem& file_system, const std::string& data_dir,
                                           Savepoint& savepoint,
                                           const std::set<std::string>& directories,

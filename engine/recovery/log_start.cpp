@@ -136,11 +136,11 @@ Result<void> cut_last(FileSystem& file_system, LogStart& start) {
   return {};
 }
 
-/// Removes incarnations without commits after the snapshot from the list. Otherwise starts without
-/// commits, which make no snapshot, would fill the list with numbers and the disk with files. The
-/// numbers of failed starts, whose files have only headers, become covered, too.
+/// Removes incarnations without commits after the snapshot from the list. Otherwise start-ups
+/// without commits, which make no snapshot, would fill the list with numbers and the disk with
+/// files. The numbers of failed start-ups, whose files have only headers, become covered, too.
 void remove_covered_incarnations(LogStart& start) {
-  if (!start.streams_to_read.empty()) return;  // the snapshot of these streams will remove them
+  if (!start.streams_to_read.empty()) return;  // the snapshot of these streams will do it
   Savepoint& savepoint = start.savepoint;
   const uint64_t covered_before = savepoint.covered_incarnation;
   std::vector<Incarnation>& listed = savepoint.incarnations;
@@ -159,7 +159,8 @@ void remove_covered_incarnations(LogStart& start) {
   CHECK(savepoint.covered_incarnation >= covered_before);
 }
 
-/// Checks that the snapshot named by the savepoint is there.
+/// Checks metadata and files of the snapshot that the savepoint names, and stores the metadata in
+/// `start`. With Damage::left_out, files that cannot be read are only listed.
 Result<void> examine_newest(FileSystem& file_system, const std::string& data_dir, LogStart& start,
                             Damage damage) {
   const Savepoint& savepoint = start.savepoint;
@@ -222,9 +223,9 @@ Result<void> refuse_uncreated_in_snapshot(FileSystem& file_system, const std::st
   return {};
 }
 
-/// Examines the newest snapshot. If it is damaged, uses the newest kept one that is intact, with
-/// all its log. If there is none, the damage of the newest is returned as error, or omitted with
-/// Damage::left_out.
+/// Examines the newest snapshot. If it is damaged, uses the newest kept snapshot that is intact and
+/// has an intact log after it. If there is none, returns the damage of the newest snapshot as an
+/// error, or omits the damaged files with Damage::left_out.
 Result<void> examine_snapshot(FileSystem& file_system, const std::string& data_dir, LogStart& start,
                               Damage damage) {
   if (start.savepoint.snapshot == 0) return {};
@@ -237,7 +238,8 @@ Result<void> examine_snapshot(FileSystem& file_system, const std::string& data_d
     other.savepoint.snapshot_epoch = start.savepoint.kept[older].epoch;
     other.savepoint.kept.resize(older);
     CHECK(other.savepoint.snapshot < start.savepoint.snapshot);
-    // The newest snapshot was made of durable epochs: a log that ends before them is damaged (R30).
+    // The newest snapshot has only durable epochs. So a log that ends before its epoch is damaged
+    // (R30).
     if (other.savepoint.uncut() != nullptr) {
       other.savepoint.durable_epoch =
           std::max(other.savepoint.durable_epoch, start.savepoint.snapshot_epoch);

@@ -1,4 +1,5 @@
-// The coordinator's start on a data directory, from the lock to the first commit (R28, R29, R30).
+// The coordinator's start-up on a data directory, from the lock to the first commit (R28, R29,
+// R30).
 // REQUIRES for all functions: the lock of the data directory is held; no process that wrote to the
 // directory before is alive.
 //
@@ -40,61 +41,65 @@ struct LogStart {
   bool is_new = false;       // the directory has held no data of a cluster yet
   std::string damaged_slot;  // why one slot of the savepoint is damaged, to be logged; or empty
   std::optional<SnapshotMetadata> snapshot;  // the newest complete snapshot
-  /// The streams of all incarnations that have records in (snapshot epoch, their cut]. Recovery
-  /// must read them. Ascending by incarnation.
+  /// The streams that recovery must read, ascending by incarnation. Each has records after the
+  /// snapshot's epoch and up to the cut of its incarnation.
   std::vector<PlannedStream> streams_to_read;
   /// D of R32: all committed epochs are at most this one. 0: no incarnation ever ran.
   uint64_t recovery_epoch = 0;
   std::vector<IncarnationScan>
       last;                    // the incarnation whose cut this start-up has determined, if any
   std::vector<DdlRecord> ddl;  // may not be durable: call DdlLog::open before the first use
-  uint64_t incarnation = 0;    // the next one
-  uint64_t start_epoch = 0;    // the next one's first epoch, above every epoch in any file
-  /// Why the start uses an older snapshot (R55). Empty: it uses the newest one.
+  uint64_t incarnation = 0;    // number of the next incarnation
+  uint64_t start_epoch = 0;    // first epoch of the next incarnation, above every epoch in any file
+  /// Why the start-up uses an older snapshot (R55). Empty: it uses the newest one.
   std::string fallback;
   std::vector<std::string> left_out;  // Damage::left_out: what was omitted, and why
 };
 
-/// Reads savepoint, DDL log, logs and snapshot metadata, and decides which of them the start uses.
-/// `directories`: all configured directories of the nodes. The function adds those that the
+/// Reads savepoint, DDL log, logs and snapshot metadata, and decides which of them the start-up
+/// uses. `directories`: all configured directories of the nodes. The function adds those that the
 /// savepoint names.
 ///
-/// Error code corruption: names file, offset and reason, for files of the snapshot, too. The
-/// function checks that each snapshot file is there with all its pages; readers verify the content
-/// of the pages. Error code failed: a discard_data is in progress.
+/// The function checks that each snapshot file is there with all its pages. Readers verify the
+/// content of the pages.
+/// Errors: code corruption, with file, offset and reason, for damage to these files. Code failed if
+/// a discard_data is in progress, or if a directory has logs of another cluster. Code resources if
+/// all epochs are used up.
 ///
 /// With Damage::left_out, the first damaged log is cut at the last epoch that all logs of its
 /// incarnation have intact. All later incarnations are omitted. So the result is a prefix of what
 /// was committed. Damaged savepoints and DDL logs are refused even then.
 ///
-/// If the newest snapshot's metadata or files are damaged, the start uses a kept snapshot (R55).
-/// That snapshot, and all log after it, must be intact. `fallback` says why.
+/// If the newest snapshot's metadata or files are damaged, the start-up uses a kept snapshot (R55).
+/// That snapshot, and all log after it, must be intact. `fallback` has the reason.
 Result<LogStart> examine(FileSystem& file_system, const std::string& data_dir,
                          const std::vector<std::string>& directories = {},
                          Damage damage = Damage::refused);
 
 /// Checks the log files of incarnations that the savepoint does not list. Such a file may have a
-/// header, because its start may have failed, but no more blocks unless a snapshot covers the
-/// incarnation. Otherwise: code corruption. A file of another cluster: code failed. A part of
-/// examine, also for tools.
+/// header, because its start-up may have failed. It has more blocks only if a snapshot covers the
+/// incarnation. `examine` and tools call this function.
+/// Errors: code corruption for a file with more blocks; code failed for a file of another cluster.
 Result<void> refuse_unlisted(FileSystem& file_system, const Savepoint& savepoint,
                              const std::set<std::string>& directories);
 /// Returns data_dir, the directories of the savepoint's loggers, and `configured`.
 std::set<std::string> log_directories(const Savepoint& savepoint, const std::string& data_dir,
                                       const std::vector<std::string>& configured);
 
-/// Determines the streams to read after the savepoint's snapshot, and the epoch up to which. A
-/// part of examine; a recovery calls it again after a snapshot of a part. REQUIRES: every
-/// incarnation has its cut.
+/// Sets `streams_to_read` and `recovery_epoch`, for the log after the savepoint's snapshot.
+/// `examine` calls this function. A recovery calls it again after a snapshot of a part of that log.
+/// REQUIRES: every incarnation has its cut.
 Result<void> collect_streams(FileSystem& file_system, LogStart& start);
 
 /// Syncs the blocks that count of the last incarnation's logs, because a killed process may have
-/// left them unsynced. Then stores the cut and takes the number `start.incarnation`. If there is
-/// nothing to read, removes all earlier incarnations from the savepoint's list.
+/// left them unsynced. Then stores the cut and takes the number `start.incarnation`. If
+/// `streams_to_read` is empty, removes from the savepoint's list the incarnations that no kept
+/// snapshot needs.
 Result<void> store_cut(FileSystem& file_system, const std::string& data_dir, LogStart& start);
 
-/// Lists the incarnation in the savepoint. REQUIRES: store_cut has returned; each logger has
-/// created its first file (an error if not).
+/// Lists the incarnation in the savepoint.
+/// REQUIRES: store_cut has returned.
+/// Error: code durability if a logger has not created its first file.
 Result<void> begin_incarnation(FileSystem& file_system, const std::string& data_dir,
                                LogStart& start, std::vector<LoggerPlace> loggers);
 

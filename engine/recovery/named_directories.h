@@ -1,5 +1,5 @@
 // Finds the directories that the data of a cluster names (R50). A start-up locks and identifies all
-// of them before it reads any.
+// these directories before it reads any.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@ namespace atolldb {
 
 struct NamedDirectories {
   std::set<std::string> directories;  // includes data_dir if a file names it
-  /// The savepoint or some metadata could not be read: more directories may exist.
+  /// True if the savepoint or some metadata could not be read, so that more directories may exist.
   bool is_partial = false;
 };
 

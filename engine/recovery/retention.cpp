@@ -54,7 +54,7 @@ Result<void> add_covered_files(FileSystem& file_system, const ClusterUuid& own, 
   for (size_t i = 0; i < stream.size(); ++i) {
     ATOLL_ASSIGN(auto begin, begin_of(file_system, stream[i]));
     if (!begin || begin->cluster_uuid != own) break;
-    // written before R38 was implemented
+    // such a header was written before R38 was implemented
     if (begin->last_epoch_before < begin->closed_epoch) break;
     if (begin->last_epoch_before > covered) break;
     kept = i;
@@ -62,8 +62,8 @@ Result<void> add_covered_files(FileSystem& file_system, const ClusterUuid& own, 
   for (const LogFilePlace& place : stream.first(kept)) paths.push_back(path_of(place));
   CHECK(kept < stream.size());
   if (kept == 0) return {};
-  // The stream begins with that file from now on. It is synced, because the part that was read must
-  // survive a power cut.
+  // From now on the stream begins with the file `kept`. That file is synced, because its header,
+  // which was read, must survive a power cut.
   const std::string path = path_of(stream[kept]);
   ATOLL_ASSIGN(auto file, file_system.open(path));
   ATOLL_TRY(file->sync());
@@ -71,7 +71,8 @@ Result<void> add_covered_files(FileSystem& file_system, const ClusterUuid& own, 
 }
 
 /// Adds all files of a stream that neither slot lists. A file without a header (created before its
-/// first block was written) does not name its cluster. So the files with headers are removed last.
+/// first block was written) does not name its cluster. So the files with headers, which name it,
+/// are removed last.
 Result<void> add_whole_stream(FileSystem& file_system, const ClusterUuid& own,
                               std::span<const LogFilePlace> stream,
                               std::vector<std::string>& paths) {
@@ -89,7 +90,7 @@ Result<void> add_whole_stream(FileSystem& file_system, const ClusterUuid& own,
   return {};
 }
 
-/// The metadata that is kept, and the files that may hold pages of the kept snapshots.
+/// Ids of all needed snapshots, and the paths of their metadata and of all files with their pages.
 struct Kept {
   std::set<uint32_t> ids;
   std::set<std::string> paths;
@@ -162,8 +163,8 @@ Result<void> refuse_unreadable_newest(FileSystem& file_system, const std::string
                                 metadata.error().message));
 }
 
-/// Rewrites the savepoint until both slots agree with `savepoint` on the needed files. Returns the
-/// slots.
+/// Writes the savepoint, at most twice, until both slots agree with `savepoint` on the needed
+/// files. Returns the slots.
 Result<std::array<SavepointSlot, 2>> equal_slots(FileSystem& file_system,
                                                  const std::string& data_dir,
                                                  Savepoint& savepoint) {
@@ -232,7 +233,8 @@ Result<std::vector<std::string>> deletable_logs(FileSystem& file_system,
                                      : std::min(first.oldest_epoch(), second.oldest_epoch());
   const uint64_t covered = std::min(first.covered_incarnation, second.covered_incarnation);
   ATOLL_ASSIGN(auto files, log_files_in(file_system, view.directories));
-  // The files of streams in different directories may have interleaved ordinals.
+  // Sorts by directory before ordinal, because streams in different directories may have the same
+  // name and interleaved ordinals.
   std::ranges::sort(files, {}, [](const LogFilePlace& place) {
     return std::tuple(place.name.incarnation, place.node, place.name.logger,
                       std::string_view(place.directory), place.name.ordinal);
@@ -288,8 +290,8 @@ Result<std::vector<std::string>> delete_unneeded(FileSystem& file_system,
   if (snapshots) paths.insert(paths.begin(), snapshots->begin(), snapshots->end());
   check_unneeded(data_dir, savepoint, in_use, paths);
   ATOLL_TRY(aside ? move_aside(file_system, paths, *aside) : remove_in_order(file_system, paths));
-  // If the metadata of a pinned snapshot is damaged, its needs are unknown: all snapshots are kept,
-  // but the logs are not.
+  // If the metadata of a pinned snapshot is damaged, the files that it needs are unknown. So the
+  // files of all snapshots are kept, but deletable logs are deleted.
   if (!snapshots) return snapshots;
   return paths;
 }

@@ -2,7 +2,7 @@
 //
 // After a crash either slot of the savepoint may be the valid one. So a file is deletable only if
 // neither slot needs it. All functions check both slots. delete_unneeded first rewrites the
-// savepoint if one slot is out of date. A damaged slot may have named any file: nothing is
+// savepoint if one slot is out of date. A damaged slot may have named any file, so nothing is
 // deletable until that slot has been rewritten.
 //
 // REQUIRES for all functions: no snapshot job is under way, and no other thread writes the
@@ -34,15 +34,15 @@ struct RetentionView {
 
 /// Returns the paths of deletable log files. The caller may remove them one after the other in the
 /// returned order.
-/// In a stream that both slots list, the first files are deletable. The oldest kept snapshot of
-/// each slot must cover all their epochs (R55). The newest file is never deletable. In an
-/// incarnation that neither slot lists any more, all files are deletable. The streams may include
-/// logs that are being written. Files of other clusters are never returned.
+/// In a stream that both slots list, the first files are deletable if the oldest kept snapshot of
+/// each slot covers all their epochs (R55). The newest file is never deletable. In an incarnation
+/// that neither slot lists any more, all files are deletable. The streams may include logs that are
+/// being written. Files of other clusters are never returned.
 Result<std::vector<std::string>> deletable_logs(FileSystem& file_system, const RetentionView& view);
 
 /// Returns the paths of deletable files of snapshots, metadata first. A file is deletable if no
-/// slot, pin, snapshot in use, or metadata of one of these names it. Leftovers of failed gleaner
-/// runs are deletable, too.
+/// slot, pin, snapshot in use, or metadata of such a snapshot names it. Leftovers of failed
+/// snapshot jobs are deletable, too.
 /// Error: code corruption if the metadata of a kept snapshot cannot be read.
 Result<std::vector<std::string>> deletable_snapshots(FileSystem& file_system,
                                                      const RetentionView& view);
@@ -50,9 +50,8 @@ Result<std::vector<std::string>> deletable_snapshots(FileSystem& file_system,
 /// Deletes all deletable files and returns their paths. With `aside` it moves them to
 /// discarded-<aside> instead. The result is durable on return. After a crash during the call the
 /// next call, or the next start-up, can continue.
-/// Error: code corruption if metadata cannot be read. If it is that of the newest snapshot, nothing
-/// is deleted. If it is that of a pinned or kept snapshot, or of one in use, the function still
-/// deletes logs.
+/// Error: code corruption if metadata cannot be read. If it is the metadata of the newest snapshot,
+/// nothing is deleted. If it is that of another needed snapshot, only logs are deleted.
 Result<std::vector<std::string>> delete_unneeded(FileSystem& file_system,
                                                  const std::string& data_dir, Savepoint& savepoint,
                                                  const std::set<std::string>& directories,

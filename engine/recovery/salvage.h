@@ -7,8 +7,9 @@
 //   data_dir/salvage-<n>.json                    report: what was omitted
 //
 // The mark is removed after all files are moved, so a start-up after a crash continues the salvage.
-// That start no longer finds the damage that the first one has omitted. Therefore the report is
-// written before each step that stores data without the damage, and it keeps its entries.
+// That start-up no longer finds the damage whose data the first one has omitted. Therefore the
+// report is written before each step that stores data without the damage. Later start-ups keep its
+// entries.
 // REQUIRES for all functions: the lock of the data directory is held.
 #pragma once
 
@@ -24,7 +25,8 @@
 namespace atolldb {
 
 /// Creates the mark durably, so that the next start-up salvages. Does nothing if a salvage is in
-/// progress. Error code failed: there is no savepoint, so there is nothing to salvage.
+/// progress.
+/// Error: code failed if there is no savepoint, because then there is nothing to salvage.
 Result<void> begin_salvage(FileSystem& file_system, const std::string& data_dir);
 
 /// Returns the number in a mark's file name, or nothing if the file is no mark.
@@ -44,11 +46,12 @@ Result<std::string> read_salvage_report(FileSystem& file_system, const std::stri
 Result<void> write_salvage_report(FileSystem& file_system, const std::string& data_dir,
                                   uint32_t number, const std::string& report);
 
-/// Removes the mark of a salvage that was refused before it stored anything, so that later starts
-/// are not salvages. A salvage with a report may have stored data, so its mark is kept.
+/// Removes the mark of a salvage that was refused before it stored anything, so that later
+/// start-ups are not salvages. A salvage with a report may have stored data, so its mark is kept.
 Result<void> give_up_salvage(FileSystem& file_system, const std::string& data_dir, uint32_t number);
 
-/// Removes the mark, so the salvage is over. REQUIRES: the report is complete.
+/// Removes the mark, so the salvage is over.
+/// REQUIRES: the report is complete.
 Result<void> end_salvage(FileSystem& file_system, const std::string& data_dir, uint32_t number);
 
 /// Moves files from <directory>/<folder>/ to <directory>/discarded-<n>/<folder>/, one after the

@@ -17,10 +17,10 @@
 namespace atolldb {
 namespace {
 
-/// 256 KiB per read.
+/// Number of pages per read: 256 KiB.
 constexpr uint32_t kScrubPages = 64;
 
-/// Adds the storage and range from the header of a damaged page, if the header has the right
+/// Adds the storage and range from the header of a damaged page, if the header has the page's own
 /// pointer.
 void describe(const PageHeader& page, SnapshotPointer self, ScrubDamage& damage) {
   if (page.self != self.word()) return;
@@ -61,7 +61,8 @@ Result<std::optional<LogEnd>> find_defect(FileSystem& file_system, const LogStre
     if (block == nullptr) break;
     if (block->header.file_ordinal == newest) return std::nullopt;
   }
-  // The reader may find the end of the second newest file before its successor is begun.
+  // A stream may end without a defect before its newest file, because a logger creates that file
+  // before it needs it.
   if (!reader.end().is_defect) return std::nullopt;
   return reader.end();
 }
@@ -99,8 +100,9 @@ Result<void> scrub_log(FileSystem& file_system, LogStream stream, const ScrubHoo
   stream.covered_epoch = kMaxEpoch;  // files before the first existing one were deleted
   ATOLL_ASSIGN(auto first, find_defect(file_system, stream, hooks));
   if (!first) return {};
-  // The newest file may be one that a logger made ahead, and the logger writes to the one before. A
-  // read during that write may find half a block. Real damage is found at the same place again.
+  // A logger may have created the newest file in advance, and may still write to the file before
+  // it. A read during such a write may find half a block. Real damage is found at the same place
+  // again.
   ATOLL_ASSIGN(auto second, find_defect(file_system, stream, hooks));
   if (!second || second->file != first->file || second->offset != first->offset) {
     return {};

@@ -63,7 +63,8 @@ Result<void> PublishedSnapshots::publish(std::unique_ptr<const SnapshotView> vie
   collect();
   const uint32_t id = view->id();
   if (find(id) != nullptr) return {};
-  // A withdrawn snapshot of this id that is still read is the same one: ids are never reused (R37).
+  // If a withdrawn snapshot with this id is still read, it is the same snapshot, because ids are
+  // never reused (R37). Its entry is used again.
   auto place = std::ranges::find_if(entries_, [id](const Entry& entry) {
     return entry.view != nullptr && entry.view->id() == id;
   });

@@ -35,8 +35,8 @@ void snapshots_in_use(NodeShared& node, std::set<uint32_t>& ids);
 
 class PublishedSnapshots {
  public:
-  /// Limit of the table. It counts the newest snapshots, all pinned ones, and withdrawn ones that
-  /// are still read.
+  /// Maximum number of snapshots in the table: the newest ones, all pinned ones, and withdrawn ones
+  /// that are still read.
   static constexpr uint32_t kMaxSnapshots = 128;
 
   /// `node`: its workers read the snapshots. `newest`: the id for transactions that name no
@@ -59,8 +59,8 @@ class PublishedSnapshots {
   /// Lets transactions that name this snapshot use it from now on. Transactions that name none use
   /// it once the word of the cluster names it. Does nothing if the snapshot is already published.
   /// Error: code resources if kMaxSnapshots are in the table.
-  /// REQUIRES: its files are open, and no file that holds its pages is deleted before it is
-  /// withdrawn.
+  /// REQUIRES: the files of the snapshot are open, and no file with its pages is deleted before the
+  /// snapshot is withdrawn.
   Result<void> publish(std::unique_ptr<const SnapshotView> view);
   /// Prevents new transactions from using snapshots that are not in `ids`. Running transactions
   /// continue.

@@ -83,7 +83,8 @@ const PageHeader* SnapshotCache::find_at(uint64_t number, SnapshotPointer pointe
 const PageHeader* SnapshotCache::use(uint32_t frame) const {
   std::atomic<uint8_t>& state = state_bits_[frame];
   const uint8_t bits = state.load(std::memory_order_relaxed);
-  // The reference bit is set by fetch_or, not a store: the frame may be evicted at the same time.
+  // The reference bit is set by fetch_or, not by a store, because the frame may be evicted at the
+  // same time.
   if ((bits & kReferenced) == 0) [[unlikely]] {
     if ((bits & kAhead) != 0) {
       state.fetch_and(static_cast<uint8_t>(~kAhead), std::memory_order_relaxed);
@@ -116,8 +117,8 @@ Status SnapshotReader::load(SnapshotPointer pointer, const PageHeader*& page) {
   const uint32_t wanted = cache_->pages_to_read(pointer, is_scan);
   SnapshotCache::Frames frames;
   // Leaves the round, so earlier results of this reader become invalid. A reader that waits then
-  // delays no other reader, even if the device hangs (R57). Some frames become free only in the
-  // round that this call is about to begin.
+  // delays no other reader, even if the device hangs (R57). Frames that this call evicts become
+  // free only after this reader has left its round.
   if (!fault::read_within_round) leave();
   if (!cache_->take_frames(wanted, frames)) {
     const Status status = await_frames(wanted, frames);
@@ -133,12 +134,13 @@ Status SnapshotReader::load(SnapshotPointer pointer, const PageHeader*& page) {
 }
 
 Status SnapshotReader::await_frames(uint32_t wanted, SnapshotCache::Frames& frames) {
-  // Other readers are within engine calls, most of which end within microseconds.
+  // Spins first, because other readers are within engine calls, most of which end within
+  // microseconds.
   constexpr uint32_t kSpinTurns = 64;
   constexpr uint32_t kSpins = 64;
   constexpr std::chrono::microseconds kPause{100};
   using Clock = std::chrono::steady_clock;
-  const std::atomic<uint32_t> nothing{0};  // no thread wakes this one: the pause is short
+  const std::atomic<uint32_t> nothing{0};  // no thread wakes this one, because the pause is short
   DCHECK(seen_ == SnapshotCache::kIdle || fault::read_within_round);
   if (limits_->waits != nullptr) limits_->waits->add();
   const auto begin = Clock::now();
@@ -185,7 +187,8 @@ bool SnapshotCache::take_frames(uint32_t wanted, Frames& frames) {
   return take_free_frames(wanted, frames, lacks_evicted);
 }
 
-/// `lacks_evicted`: no frame is free because all evicted frames were taken.
+/// Takes up to `wanted` free frames. Sets `lacks_evicted` if no frame is free because all evicted
+/// frames were taken.
 bool SnapshotCache::take_free_frames(uint32_t wanted, Frames& frames, bool& lacks_evicted) {
   DCHECK(wanted != 0 && wanted <= kPagesPerRead);
   const std::lock_guard guard(lock_);
@@ -214,11 +217,10 @@ bool SnapshotCache::take_free_frames(uint32_t wanted, Frames& frames, bool& lack
   return frames.count != 0;
 }
 
-/// Reads pages into the frames. Returns how many of them are good; 0: not even the first, and
-/// on_error_ was called. `buffer` has room for all. Runs without the lock, because it may read
-/// several pages. Two readers that miss the same page read it twice. Readers may find both copies,
-/// which are evicted when they are no longer used. A second copy of a page that was read ahead is
-/// dropped at once.
+/// Reads pages into the frames. Returns the number of good pages. If it is 0, the first page is not
+/// good, and on_error_ was called. `buffer` has room for all pages. Runs without the lock, so two
+/// readers that miss the same page read it twice. Readers may find both copies, which are evicted
+/// when they are no longer used. A second copy of a page that was read ahead is dropped at once.
 uint32_t SnapshotCache::read(const Frames& frames, SnapshotPointer pointer, std::byte* buffer) {
   reach(SyncPoint::reading_frames);
   PageHeader* const wanted = page_at(frames.numbers[0]);
@@ -234,7 +236,8 @@ uint32_t SnapshotCache::read(const Frames& frames, SnapshotPointer pointer, std:
   return good;
 }
 
-/// Lists the pages that were read. REQUIRES: the reader is in a round.
+/// Lists the pages that were read, so that readers find them.
+/// REQUIRES: the reader is in a round.
 Status SnapshotCache::list_read(const Frames& frames, SnapshotPointer pointer, uint32_t good,
                                 const PageHeader*& page) {
   DCHECK(frames.count != 0 && good <= frames.count);
@@ -260,8 +263,8 @@ Status SnapshotCache::list_read(const Frames& frames, SnapshotPointer pointer, u
 void SnapshotCache::give_back(uint32_t frame) {
   DCHECK((state_bits_[frame].load(std::memory_order_relaxed) & kListed) == 0);
   frame_states_[frame].free_from = 0;
-  // It takes the place of a frame that was taken. So repeated requests for a damaged page use no
-  // memory.
+  // The frame takes the place of one that was taken, so that repeated requests for a damaged page
+  // do not lengthen `evicted_`.
   if (evicted_head_ != 0) {
     evicted_[--evicted_head_] = frame;
   } else {

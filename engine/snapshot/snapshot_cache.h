@@ -8,16 +8,17 @@
 // the device.
 //
 // Read-ahead. A miss also reads the pages that follow the missing one, at little extra cost, in two
-// cases. First, while some frames were never used: nothing is evicted, and a cache that holds all
-// pages is warm after a sixteenth of the reads. Second, when the reader has read the preceding
-// pages, as scans do. The reference bit (CLOCK) of a page that was read ahead is set by its second
-// access. The same holds for the page that caused the read: the miss itself does not set its bit.
+// cases. First, while some frames were never used. Then nothing is evicted, and a cache that has
+// room for all pages is warm after a sixteenth of the reads. Second, when the reader has read the
+// preceding pages, as scans do. The reference bit (CLOCK) of a page that was read ahead is set by
+// its second access. The same holds for the page that caused the read: the miss itself does not set
+// its bit.
 //
 // Reuse of frames. Evicted frames have a grace period of their own. Every reader has a slot with
 // the *round* that it entered last; when it enters a round it holds no pointer to a frame. An
 // eviction removes the entry from the table, then begins a new round. The frame is free when every
-// slot has that round or is idle. Each call of `get` enters the current round: it invalidates the
-// pages that earlier calls of the same reader returned.
+// slot is idle or has that round or a later one. Each call of `get` enters the current round, so it
+// invalidates the pages that earlier calls of the same reader returned.
 //
 // A reader is in a round only within an engine call (R57): the call leaves the round at its end,
 // since it returns no address of a frame. A reader that waits for a frame or for the device is in
@@ -28,10 +29,10 @@
 //
 // Addresses and hints. As long as the round stays the same, no page that was found in it moves. So
 // a reader remembers the addresses of its latest pages and searches the table only for others. It
-// uses an address only after it has compared the round (R39). Interior pages learn the frames of
-// their children: the volatile half of a dual pointer is null in a snapshot. The cache stores the
-// number of the child's frame there, as a null word (VolatilePointer::null_of). This is a hint: the
-// reader checks the state bits of the frame and the name in it.
+// uses an address only after it has compared the round (R39). Interior pages remember the frames of
+// their children. The volatile half of a dual pointer is null in a snapshot, so the cache stores
+// the number of the child's frame there, as a null word (VolatilePointer::null_of). This is a hint:
+// the reader checks the state bits of the frame and the name in it.
 #pragma once
 
 #include <array>
@@ -61,16 +62,16 @@ struct FrameWaitLimits {
   const std::atomic<uint64_t>* epoch = nullptr;  // epoch of the cluster; null: no deadline
   // From this epoch on the wait ends with deadline_exceeded.
   uint64_t deadline_epoch = kMaxEpoch;
-  /// After this time the wait ends with read_conflict. The transaction then ends its attempt and
-  /// holds nothing meanwhile.
+  /// After this time the wait ends with read_conflict. The transaction then ends its attempt, and
+  /// holds nothing until the next attempt.
   std::chrono::nanoseconds patience = std::chrono::nanoseconds::max();
   Counter* waits = nullptr;  // counts the waits; may be null
 };
 
 class SnapshotCache {
  public:
-  /// Frames that one pass of an eviction checks before it takes frames that were used lately. An
-  /// eviction makes at most two passes.
+  /// Maximum number of frames that one pass of an eviction checks before it takes frames that were
+  /// used lately. An eviction makes at most two passes.
   static constexpr uint32_t kMostSwept = 1024;
 
   /// Smallest cache: each reader may hold one frame, so fewer frames cannot serve all readers.
@@ -156,7 +157,7 @@ class SnapshotCache {
   Status list_read(const Frames& frames, SnapshotPointer pointer, uint32_t good,
                    const PageHeader*& page);
   void evict();
-  // REQUIRES: sweep_lock_ is held.
+  // REQUIRES for sweep, pick and next_of_hand: sweep_lock_ is held.
   struct Victims {
     std::array<uint32_t, kEvictAtOnce> frames;
     uint32_t count = 0;
@@ -164,7 +165,7 @@ class SnapshotCache {
   void sweep(Victims& victims);
   void pick(uint32_t frame, Victims& victims);
   uint32_t next_of_hand();
-  // REQUIRES: lock_ is held.
+  // REQUIRES for the functions from here on: lock_ is held.
   void unlist_all(const Victims& victims);
   void give_back(uint32_t frame);
   void unlist(uint32_t frame);
@@ -227,8 +228,8 @@ class SnapshotReader {
     page = cache_->find(pointer, frame);
     if (page == nullptr) [[unlikely]]
       return load(pointer, page);
-    // A page that was read ahead is remembered only from its second access on: an access through
-    // `known_` does not set the reference bit.
+    // A page that was read ahead is remembered only from its second access on, because an access
+    // through `known_` does not set the reference bit.
     if (cache_->is_referenced(frame)) [[likely]]
       known = {pointer.word(), page};
     return Status::ok;

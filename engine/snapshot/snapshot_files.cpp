@@ -173,7 +173,8 @@ Error SnapshotFiles::error_of_stand_in(SnapshotPointer marked) const {
   CHECK(is_stand_in(marked));
   IoBuffer page(kPageBytes);
   SnapshotPointer lost = marked;
-  // A stand-in may stand for an older stand-in. A damaged pointer may lead in a circle.
+  // A stand-in may stand for an older stand-in. The depth is limited, because a damaged pointer may
+  // lead in a circle.
   constexpr uint32_t kMaxStandIns = 64;
   for (uint32_t depth = 0; is_stand_in(lost) && depth < kMaxStandIns; ++depth) {
     if (auto read = read_run(unmarked(lost), 1, page.bytes().data()); !read) return read.error();

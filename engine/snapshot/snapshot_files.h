@@ -30,8 +30,8 @@ std::string snapshot_file_name(uint32_t snapshot);
 /// of the node.
 std::string snapshot_file_path(const std::string& directory, uint32_t node, uint32_t snapshot);
 
-/// Pages per read where the adjacent pages are wanted, too. Past the page cache one read of several
-/// pages takes about as long as a read of one.
+/// Pages per read if the adjacent pages are wanted, too. If a read bypasses the page cache, several
+/// pages take about as long as one.
 inline constexpr uint32_t kPagesPerRead = 16;
 
 /// One file of a snapshot, as the metadata lists it.
@@ -87,8 +87,8 @@ class SnapshotFiles {
     uint64_t page_count = 0;
   };
 
-  /// Returns the open file, or null if it is not open. The result is valid without the lock: an
-  /// entry does not move until open_only removes it, and then no thread reads the file.
+  /// Returns the open file, or null if it is not open. The result is valid without the lock,
+  /// because an entry does not move until open_only removes it, and then no thread reads the file.
   const OpenFile* find(SnapshotPointer page) const;
   /// Returns an error that names the file and page for which a stand-in stands (R56), or an error
   /// that says why this is unknown.
@@ -100,7 +100,8 @@ class SnapshotFiles {
   std::map<uint64_t, OpenFile> files_;  // by the word of page 0; guarded by mutex_
 };
 
-/// Thread: one. `files` outlives the reader.
+/// Reads pages of snapshots, and reads ahead. `files` outlives the reader.
+/// Thread: one.
 class PageReader {
  public:
   explicit PageReader(const SnapshotFiles& files) : files_(files) {}

@@ -137,7 +137,7 @@ std::unexpected<Error> damaged_metadata(const std::string& path, const std::stri
 Result<void> write_file(FileSystem& file_system, const std::string& path,
                         std::span<const std::byte> bytes) {
   CHECK(bytes.size() % kIoBlockBytes == 0);
-  // left by a crash during an earlier call
+  // Removes a file that a crash during an earlier call has left.
   ATOLL_ASSIGN(const bool exists, file_system.exists(path));
   if (exists) {
     ATOLL_TRY(file_system.remove(path));
@@ -189,7 +189,7 @@ Result<SnapshotMetadata> read_snapshot_metadata(FileSystem& file_system,
   ATOLL_ASSIGN(const uint64_t size, file->size());
   IoBuffer buffer(size);
   ATOLL_ASSIGN(const uint64_t count, file->read(0, buffer.bytes()));
-  // Read after the file, so that the table has every role that the file names.
+  // The table is read after the file, so that it has every role that the file names.
   ATOLL_ASSIGN(auto table, DirectoryTable::read(file_system, data_dir));
   SnapshotMetadata metadata;
   const std::string reason = decode_file(buffer.bytes().first(count), table, metadata);

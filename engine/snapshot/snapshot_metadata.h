@@ -1,6 +1,6 @@
 // Metadata file of a snapshot: data_dir/coordinator/snapshot_<id>.meta. A snapshot exists once the
 // savepoint names it. The file names directories by their roles (R48), which data_dir/directories
-// resolves (directory_table.h). Version 1 has paths instead: it is still read, but no longer
+// resolves (directory_table.h). Version 1 names paths instead. It is still read, but no longer
 // written.
 // Source: [FOEDUS15] section 7.4.
 #pragma once
@@ -32,7 +32,7 @@ struct SnapshotStorage {
 
 struct SnapshotMetadata {
   uint32_t id = 0;
-  uint32_t base = 0;  // the snapshot from which it was made; 0: none
+  uint32_t base = 0;  // snapshot on which this one was built; 0: none
   uint64_t epoch = 0;
   uint64_t base_epoch = 0;
   ClusterUuid cluster_uuid = {};
@@ -45,10 +45,11 @@ struct SnapshotMetadata {
 /// Returns data_dir/coordinator/snapshot_<id>.meta.
 std::string snapshot_metadata_path(const std::string& data_dir, uint32_t id);
 
-/// Writes the metadata. Durable on return. Replaces a leftover of the same name.
+/// Writes the metadata durably. Replaces a leftover of the same name.
 Result<void> write_snapshot_metadata(FileSystem& file_system, const std::string& data_dir,
                                      const SnapshotMetadata& metadata);
-/// Reads metadata. Error: code corruption, with file and reason, if it is missing or damaged.
+/// Reads metadata.
+/// Error: code corruption, with file and reason, if the file is missing or damaged.
 Result<SnapshotMetadata> read_snapshot_metadata(FileSystem& file_system,
                                                 const std::string& data_dir, uint32_t id);
 

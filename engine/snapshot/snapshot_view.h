@@ -28,7 +28,7 @@ class SnapshotView {
   }
 
   uint32_t id() const { return id_; }
-  /// Returns its epoch: it contains all commits up to this epoch and no later ones.
+  /// Returns the epoch of the snapshot, which has all commits up to this epoch and no later ones.
   uint64_t epoch() const { return epoch_; }
   /// Returns the root, or null if the storage was empty or did not exist.
   SnapshotPointer root_of(uint32_t storage_id) const {

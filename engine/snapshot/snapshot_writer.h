@@ -22,7 +22,7 @@ struct SnapshotWriterSettings {
 /// Thread: one at a time. The composers of a node take turns: a lock guards each run of pages.
 class SnapshotWriter {
  public:
-  /// Creates a writer. Replaces what a failed earlier run may have left under the same name.
+  /// Creates a writer. Replaces a file of the same name, which a failed earlier job may have left.
   /// `file_system` outlives the writer.
   static Result<SnapshotWriter> create(FileSystem& file_system, SnapshotWriterSettings settings);
   ~SnapshotWriter();
