@@ -80,7 +80,7 @@ Result<SnapshotPointer> combine_mastertree(PageOutput& pages, const PlannedStora
 
 /// Returns the root page that the composer of the base's runs could not read, or null. The caller
 /// does not read the page again. If a second read succeeded, the new root would not refer to the
-/// page, and the composer has not copied its runs.
+/// page, although the composer has not copied its runs.
 SnapshotPointer find_lost_root(Partitions partitions) {
   for (const ComposedPartition& partition : partitions) {
     const auto found = std::ranges::find_if(partition.pages, is_lost_root);
@@ -139,7 +139,7 @@ Result<SnapshotPointer> combine_sequential(PageOutput& pages, const PlannedStora
   return is_changed ? pages.write(buffer) : Result<SnapshotPointer>(at);
 }
 
-/// Returns whether the pages of an array ascend, and are children of its root or the root.
+/// Returns whether the pages of an array ascend, and are children of its root, or the root itself.
 bool are_array_pages(const PlannedStorage& storage, Partitions partitions) {
   const ArrayShape shape(storage.record_count, storage.payload_bytes);
   if (shape.levels == 1 && partitions.size() != 1) return false;
@@ -174,7 +174,7 @@ bool are_tree_pages(const PlannedStorage& storage, Partitions partitions) {
   return true;
 }
 
-/// Returns whether the pages, which come from another process, are those of the plan's partitions.
+/// Returns whether the composed pages fit the plan's partitions. They come from another process.
 bool fit_the_plan(const PlannedStorage& storage, Partitions partitions) {
   if (storage.type == StorageType::array) return are_array_pages(storage, partitions);
   if (storage.type == StorageType::mastertree) return are_tree_pages(storage, partitions);

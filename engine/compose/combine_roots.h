@@ -16,7 +16,7 @@ namespace atolldb {
 struct CombinedRoot {
   SnapshotPointer root;        // null: the storage has no records
   uint64_t records = 0;        // sequential: all records; others: log records that were applied
-  uint64_t log_records = 0;    // applied, in all partitions
+  uint64_t log_records = 0;    // log records applied in all partitions
   uint64_t pages_written = 0;  // by composers and by `combine_roots`
 };
 

@@ -49,7 +49,7 @@ struct FenceMapSource {
 struct ComposeTask {
   const SnapshotPlan& plan;
   size_t storage;      // index in plan.storages
-  uint32_t partition;  // index in its partitions; sequential: the node
+  uint32_t partition;  // index in the storage's partitions; sequential: the node
   LogSource& logs;     // log records of this storage and partition only
   const SnapshotFiles& base;
   SnapshotWriter& writer;  // of the node

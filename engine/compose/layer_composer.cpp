@@ -253,7 +253,8 @@ Result<void> LayerComposer::compose_records(const SliceRange& range,
   if (!is_at_end && fences_.is_fence(0, range.high)) {
     return builder_.end_border(range, TreeBuilder::Ending::exact);
   }
-  // An empty range is joined with the next range, if there is one, even if that is not rewritten.
+  // An empty range is joined with the next range, if there is one, even if the next range is not
+  // rewritten.
   const bool is_next_rewritten = next && (work_.rewrites || has_log(*next));
   const bool may_join = is_next_rewritten || (next && builder_.is_empty());
   return builder_.end_border(range,

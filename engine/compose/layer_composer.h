@@ -82,7 +82,7 @@ class LayerComposer {
   Result<void> compose_page(SnapshotPointer pointer, PageBuffer& page,
                             const std::optional<SliceRange>& next);
   Result<void> compose_interior(SnapshotPointer pointer, const InteriorPage& page);
-  // Pages that cannot be read (R56): layer_composer_lost.cpp.
+  // The next functions, in layer_composer_lost.cpp, handle pages that cannot be read (R56).
   /// Finds the page to which a base pointer leads. Adds the held records of `range` to the log
   /// input.
   Result<FoundPage> find_page(SnapshotPointer pointer, PageBuffer& page, const SliceRange& range);

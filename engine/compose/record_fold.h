@@ -71,7 +71,8 @@ class RecordFold {
   /// log is then damaged.
   bool is_unbacked() const { return is_unbacked_; }
   bool exists() const { return exists_; }
-  /// Returns the VID of the last log record that was applied, or that of the base; without flags.
+  /// Returns the VID of the last log record that was applied, or the VID in the base. It has no
+  /// flags.
   Vid vid() const { return vid_; }
   std::span<const std::byte> payload() const {
     DCHECK(payload_bytes_ <= kMaxPayloadBytes);

@@ -121,7 +121,7 @@ class TreeBuilder {
   uint64_t low_ = 0;      // low fence of the open border page
   std::vector<Held> held_;
   std::vector<std::byte> bytes_;
-  uint32_t held_bytes_ = 0;  // bytes that `held_` takes in pages
+  uint32_t held_bytes_ = 0;  // bytes that the items of `held_` take in pages
   size_t boundary_ = 0;      // items of joinable ranges that end at boundary_fence_; 0: none
   uint64_t boundary_fence_ = 0;
   std::vector<std::vector<TreeChild>> levels_;

@@ -42,7 +42,7 @@ struct Differences {
     return static_cast<uint32_t>(std::popcount(first) + std::popcount(second) +
                                  std::popcount(length));
   }
-  /// Returns a code with the order of the keys, VIDs excepted.
+  /// Returns a code that sorts like the keys, except for their VIDs.
   /// REQUIRES: bits() < 64, and no key is longer than kWholeBytes.
   uint64_t code_of(const SortKey& key) const {
     const uint64_t high = _pext_u64(key.first, first) << std::popcount(second);
@@ -117,8 +117,8 @@ std::span<SortKey> KeySorter::put_in_place(std::span<const SortKey> keys,
     const uint64_t code = codes[begin] >> place_bits;
     size_t end = begin;
     bool is_ascending = true;
-    // Records of one key are in arrival order. That is the order of their VIDs for one worker, but
-    // perhaps not for several workers.
+    // Records of one key are in arrival order. For one worker this is the order of their VIDs. For
+    // several workers it may not be.
     for (; end < codes.size() && codes[end] >> place_bits == code; ++end) {
       sorted[end] = keys[codes[end] & place_mask];
       is_ascending = is_ascending && (end == begin || sorted[end - 1].third <= sorted[end].third);

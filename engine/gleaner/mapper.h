@@ -91,7 +91,8 @@ class Mapper {
  public:
   /// Creates a mapper. `inboxes`: in the order of plan.reducers; they have begun run plan.snapshot.
   /// All arguments outlive the mapper.
-  /// Error: a partition of the plan names a reducer that the plan lacks.
+  /// Error: code failed if the plan contradicts itself, for example if a partition names a reducer
+  /// that the plan lacks.
   static Result<std::unique_ptr<Mapper>> create(FileSystem& file_system, const SnapshotPlan& plan,
                                                 const PlannedMapper& task,
                                                 std::span<ReducerInbox* const> inboxes,

@@ -67,8 +67,8 @@ struct SnapshotPlan {
   uint64_t base_epoch = 0;  // the base contains all records of this epoch and earlier ones
   uint64_t epoch = 0;       // records of later epochs are ignored
   /// The job writes every page. The new snapshot refers to no page of the base, except to
-  /// unreadable ones (R56). Without those, files of older snapshots are not needed afterwards
-  /// (R38). Rewrites take place from time to time and bound the number of files.
+  /// unreadable ones (R56). If there are no such pages, files of older snapshots are not needed
+  /// afterwards (R38). Rewrites take place from time to time and bound the number of files.
   bool rewrites = false;
   /// If true, the new snapshot omits data of the base that cannot be read, so the data is lost. If
   /// false, the ranges of such data stay unreadable, and their log records are held (R56). Requires

@@ -115,7 +115,7 @@ class HoldTimer {
 /// Installs the snapshot in one storage. Returns ok at the end of the walk. Pointers below snapshot
 /// pages that cannot be read stay unchanged (R56). Returns cluster_failed, or unavailable if
 /// `cancelled` returned true. `report.oldest_left` is 0 if the walk did not end, or skipped a path
-/// that other threads kept changing.
+/// that other threads were changing.
 /// REQUIRES: all nodes can read the files of the snapshot. No page was dropped since the composers
 /// read the fence maps, because snapshot jobs do not overlap.
 /// Thread: any thread of any node with its own page slot (R9), one per storage at a time. The page

@@ -111,7 +111,7 @@ class ArrayInstaller {
   }
 
   /// Handles a snapshot page that cannot be read (R56). Volatile pages are retained. Pointers
-  /// without a volatile page keep leading to older snapshots, which the report names.
+  /// without a volatile page still lead to older snapshots, which the report names.
   Status keep_below(uint32_t level, uint64_t number) {
     const Status status = enter();
     if (status != Status::ok) return status;
@@ -171,7 +171,7 @@ class ArrayInstaller {
   void drop_leaf(ArrayInterior& parent, DualPointer& pointer, SnapshotPointer match) {
     const VolatilePointer word = pointer.load_acquire();
     if (word.is_null() || match.is_null()) return;
-    // R56: the stand-in has no page, so only the volatile page has the records.
+    // R56: the page of a stand-in cannot be read, so only the volatile page has the records.
     if (is_stand_in(match) && !fault::drop_onto_stand_ins) return;
     auto* leaf = reinterpret_cast<ArrayLeaf*>(worker_.view().resolve(word));
     DCHECK(leaf->header.type == PageType::array_leaf && leaf->header.level == 0);

@@ -34,7 +34,7 @@ bool overlap(const SliceRange& a, const SliceRange& b) {
 
 Status collect_level(WorkerContext& worker, SnapshotPointer pointer, uint32_t level,
                      const SliceRange& range, std::vector<SnapshotLevelPage>& pages) {
-  // There are no pages below an unreadable page that could replace volatile pages (R56).
+  // No page below an unreadable page can replace a volatile page (R56).
   if (is_stand_in(pointer)) return Status::ok;
   const PageHeader* header = nullptr;
   const Status status = worker.snapshot_page(pointer, header);
@@ -211,7 +211,8 @@ class TreeInstaller {
       if (path.size != 0) drop(walk, path.link, path.border);
     }
     if (is_known && path.border == nullptr && !path.link.pointer->load_acquire().is_null()) {
-      // A copy-up, perhaps of the older page, has installed a page meanwhile: visit that page.
+      // A copy-up, perhaps of the older page, has installed a page meanwhile. The next attempt
+      // visits that page.
       step = Step::again;
       return Status::ok;
     }
@@ -357,7 +358,7 @@ class TreeInstaller {
     const SnapshotPointer snapshot =
         is_layer_root ? walk.root
                       : page_of_range(walk.levels[page->header.level].pages, range_of(*page));
-    // R56: the stand-in has no page, so only the volatile page has the records.
+    // R56: the page of a stand-in cannot be read, so only the volatile page has the records.
     if (is_stand_in(snapshot) && !fault::drop_onto_stand_ins) return;
     // Calls the drop policy last, because the policy counts each page whose drop it allows.
     if (snapshot.is_null() || seems_needed(worker_, page, task_.epoch)) return;

@@ -48,7 +48,7 @@ std::optional<uint32_t> parse_node_directory_name(std::string_view name);
 std::string node_directory(const std::string& directory, uint32_t node);
 /// data_dir/coordinator
 std::string coordinator_directory(const std::string& data_dir);
-/// The path of `name` in `directory`.
+/// Returns the path of `name` in `directory`.
 std::string path_in(const std::string& directory, std::string_view name);
 
 /// Convert an ordinal to the name of a DDL file, for example "ddl_000003.atlog", and back.

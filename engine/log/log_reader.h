@@ -101,7 +101,7 @@ class LogReader {
   /// Returns the epoch of the last marker, or start epoch - 1 before the first marker. If LogStream
   /// lacks the start epoch, returns 0 before the first header.
   uint64_t closed_epoch() const { return closed_epoch_; }
-  /// Ordinals of the stream's files, as found by open().
+  /// Returns the ordinals of the stream's files, as found by open().
   const std::vector<uint32_t>& ordinals() const { return ordinals_; }
   const LogStream& stream() const { return stream_; }
 

@@ -48,13 +48,13 @@ class LogWriter {
   /// error the function removes what it has created, as far as the file system allows.
   static Result<LogWriter> create(FileSystem& file_system, LogWriterSettings settings);
 
-  /// Writes whole blocks in the given order, with as few writes as possible. When it returns they
-  /// are written, not synced. REQUIRES: the memory of the blocks is aligned to kIoBlockBytes; the
-  /// workers have filled epoch, length, worker and type (records) and have sealed the blocks. The
-  /// writer stamps the other header fields in place. Epochs do not descend and are later than the
-  /// last closed one (CHECK). `durable_epoch`: the cluster's durable epoch as known now. It is the
-  /// minimum over all loggers, so it is at most last_closed_epoch() (CHECK). A block that named a
-  /// larger one would make its log corrupt (R30).
+  /// Writes whole blocks in the given order, with as few writes as possible. When it returns, the
+  /// blocks are written but not synced. `durable_epoch`: the cluster's durable epoch as known now.
+  /// It is the minimum over all loggers, so it is at most last_closed_epoch() (CHECK). A block that
+  /// named a larger epoch would make its log corrupt (R30).
+  /// REQUIRES: the memory of the blocks is aligned to kIoBlockBytes; the workers have filled epoch,
+  /// length, worker and type (records) and have sealed the blocks. The writer stamps the other
+  /// header fields in place. Epochs do not descend and are later than the last closed one (CHECK).
   Result<void> append(std::span<const std::span<LogBlock>> runs, uint64_t durable_epoch);
 
   /// Writes `runs` as append does, and the marker of `epoch` in the same write. Then syncs once
@@ -72,9 +72,9 @@ class LogWriter {
   bool needs_next_file_soon() const {
     return !next_ && position_ >= blocks_per_file_ - blocks_per_file_ / 4;
   }
-  /// Creates the next file, durably, if it does not exist. Error code disk_full: the attempt left
-  /// nothing on disk, the writer continues in the current file, and the caller may try again. Any
-  /// other error is final.
+  /// Creates the next file, durably, if it does not exist.
+  /// Error: code disk_full if there is no room. The attempt then leaves nothing on disk, the writer
+  /// continues in the current file, and the caller may try again. Any other error is final.
   Result<void> prepare_next_file();
   /// Returns the bytes that still fit into the current file.
   uint64_t bytes_left() const {

@@ -2,8 +2,8 @@
 // their loggers and cuts, the newest snapshot, and the pinned and kept ones (R28, R29, R37, R38).
 //
 // data_dir/coordinator/savepoint has two slots of kSavepointSlotBytes. A write overwrites the older
-// slot and syncs it. So one slot is always intact, and a crash during a write leaves the state
-// before it. A rename creates the file with its first slot already written.
+// slot and syncs it. So one slot is always intact, and after a crash during a write the state
+// before that write is still there. A rename creates the file with its first slot already written.
 //
 // The savepoint names directories by their roles (R48), which data_dir/directories resolves
 // (directory_table.h). Versions 1 to 3 name paths; they are read but no longer written.

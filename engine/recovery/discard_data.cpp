@@ -199,8 +199,8 @@ Result<std::vector<std::string>> discard_data(FileSystem& file_system, const std
   const std::string target = discarded_directory(data_dir, number);
   used.insert(target);
   ATOLL_ASSIGN(auto names, names_in(file_system, coordinator));
-  // The coordinator's files are moved last, because metadata tells where the files of snapshots
-  // are.
+  // The coordinator's files are moved after those of the nodes, because metadata tells where the
+  // files of snapshots are.
   std::erase_if(names, [](const std::string& name) { return !moves_before_savepoint(name); });
   ATOLL_TRY(move(file_system, coordinator, coordinator_directory(target), names));
   ATOLL_TRY(write_discarded_table(file_system, data_dir, number));

@@ -62,8 +62,8 @@ Result<void> add_covered_files(FileSystem& file_system, const ClusterUuid& own, 
   for (const LogFilePlace& place : stream.first(kept)) paths.push_back(path_of(place));
   CHECK(kept < stream.size());
   if (kept == 0) return {};
-  // From now on the stream begins with the file `kept`. That file is synced, because its header,
-  // which was read, must survive a power cut.
+  // From now on the stream begins with the first file that is kept. That file is synced, because
+  // its header, which was read, must survive a power cut.
   const std::string path = path_of(stream[kept]);
   ATOLL_ASSIGN(auto file, file_system.open(path));
   ATOLL_TRY(file->sync());
@@ -179,7 +179,8 @@ Result<std::array<SavepointSlot, 2>> equal_slots(FileSystem& file_system,
   }
 }
 
-/// Returns ok if snapshot `id` may be removed, or an error that says why its files `own` must stay.
+/// Returns ok if snapshot `id` may be removed, or an error that says why its files, `own`, must be
+/// kept.
 Result<void> refuse_removal(FileSystem& file_system, const RetentionView& view,
                             const Savepoint& savepoint, uint32_t id,
                             const std::set<std::string>& own) {

@@ -40,8 +40,9 @@ struct RetentionView {
 /// being written. Files of other clusters are never returned.
 Result<std::vector<std::string>> deletable_logs(FileSystem& file_system, const RetentionView& view);
 
-/// Returns the paths of deletable files of snapshots, metadata first. A file is deletable if no
-/// slot, pin, snapshot in use, or metadata of such a snapshot names it. Leftovers of failed
+/// Returns the paths of deletable files of snapshots, metadata first. A file is deletable if it
+/// neither belongs to a needed snapshot nor is listed in the metadata of one. Needed are the
+/// snapshots that a slot names as newest, pinned or kept, and those in use. Leftovers of failed
 /// snapshot jobs are deletable, too.
 /// Error: code corruption if the metadata of a kept snapshot cannot be read.
 Result<std::vector<std::string>> deletable_snapshots(FileSystem& file_system,

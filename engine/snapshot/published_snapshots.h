@@ -3,8 +3,9 @@
 // A worker announces the snapshot id in its slot before it looks the snapshot up in the table. A
 // thread that withdraws a snapshot removes it from the table before it reads the slots. All these
 // accesses are seq_cst. So either the worker does not find the snapshot, or the withdrawing thread
-// sees that it is in use:
-// * its SnapshotView exists until no slot of this node names it (`collect` runs on every change);
+// sees that the snapshot is in use. Therefore:
+// * the SnapshotView of a snapshot exists until no slot of this node names it (`collect` runs on
+//   every change);
 // * its files exist until no slot of any node names it. The coordinator asks all nodes to withdraw
 //   the snapshot, then calls snapshots_in_use. It deletes the files that neither this set nor
 //   anything else needs.

@@ -1,4 +1,5 @@
-// Writes one node's file of one snapshot, page after page. All writes are sequential.
+// Writes one node's file of one snapshot, page after page. All writes are sequential, except for
+// that of the header at the end.
 #pragma once
 
 #include <cstdint>
