@@ -407,8 +407,8 @@ Result<void> LayerComposer::add_sublayer(uint64_t slice, Result<LayerResult> bel
 }
 
 /// Adds a record whose key extends past the slice. If the record does not fit beside the other
-/// records of its slice, it gets a layer of its own. This can happen if the volatile record is in a
-/// lower layer, where it shares no page with them.
+/// records of its slice, it gets a layer of its own. This can happen if the record was in a lower
+/// layer when it was committed. There it shared no page with them.
 Result<void> LayerComposer::add_beyond(const TreeItem& item) {
   DCHECK(is_beyond(item) && !item.is_next_layer());
   if (builder_.bytes_of_slice(item.slice) + item.page_bytes() <= kBorderUsableBytes) {

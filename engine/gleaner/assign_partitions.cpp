@@ -142,8 +142,8 @@ void assign(PlannedStorage& storage, std::span<const SampledKey> keys, uint64_t 
     const auto above = std::ranges::upper_bound(boundaries, key.key);
     ++logged[static_cast<size_t>(above - boundaries.begin())][key.node];
   }
-  // The partition with the most records of a single node is assigned first, because a reducer on
-  // another node would cost it most.
+  // The partition with the most records of a single node is assigned first, because it would lose
+  // most locality on another node.
   std::vector<size_t> order(logged.size());
   std::iota(order.begin(), order.end(), size_t{0});
   const auto most = [&](size_t partition) {

@@ -40,7 +40,7 @@ void InboxReservation::release(uint32_t records) {
   CHECK(inbox_ != nullptr);  // neither announced nor moved from
   message_->records = records;
   ReducerInbox& inbox = *std::exchange(inbox_, nullptr);
-  // Release pairs with the acquire accesses in `close` and `begin`: a reducer that sees the
+  // Release pairs with the acquire accesses in `close` and `begin`: a thread that sees the
   // reservation end sees the copied records.
   const uint64_t before =
       inbox.control_->halves[half_].status.fetch_sub(kOneWriter, std::memory_order_acq_rel);

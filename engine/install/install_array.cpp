@@ -25,9 +25,9 @@ static_assert(kFirstRecordBlock + (kPageBytes - sizeof(PageHeader)) / sizeof(Rec
 /// can find them again after each `enter`. The root is number 0 of the top level and is never
 /// dropped.
 ///
-/// It stores snapshot words without locks, because pages of an array are never split, merged or
-/// replaced, and because no other thread stores such a word once its page can be found (R44).
-/// Copy-ups change volatile words only, by compare-and-swap from null.
+/// It stores snapshot words without locks. Pages of an array are never split, merged or replaced.
+/// No other thread stores a snapshot word once its page can be found (R44). Copy-ups change
+/// volatile words only, by compare-and-swap from null.
 class ArrayInstaller {
  public:
   ArrayInstaller(WorkerContext& worker, StorageControl& storage, const InstallTask& task,

@@ -98,8 +98,8 @@ struct LayerWalk {
   SnapshotPointer root;  // root of the layer in the snapshot; null: the snapshot has no such layer
   uint64_t slice = 0;    // low end of the range that is still to be visited
   bool has_ended = false;
-  /// State per page level: the slice up to which pointers to pages of this level are done, and the
-  /// snapshot pages below the interior page that was visited last.
+  /// State per page level. `done_to`: pointers to pages of this level are done up to this slice.
+  /// `pages`: the snapshot pages below the interior page that was visited last.
   struct Level {
     uint64_t done_to = 0;
     std::vector<SnapshotLevelPage> pages;

@@ -12,8 +12,8 @@ namespace {
 
 /// Installs a snapshot in one sequential storage. The root page of the snapshot leads to all its
 /// records. The installer stores this page beside the volatile root and removes pages from the
-/// heads of the workers' lists. It takes no locks, because a page that has a successor never
-/// changes, and no other thread changes the head of a list of two or more pages (R17).
+/// heads of the workers' lists. It takes no locks: a page that has a successor never changes, and
+/// only this installer changes the head of a list of two or more pages (R17).
 class SequentialInstaller {
  public:
   SequentialInstaller(WorkerContext& worker, StorageControl& storage, const InstallTask& task,

@@ -77,8 +77,7 @@ Result<LogScan> scan_log(FileSystem& file_system, const LogStream& stream,
                          const LogVisit& visit = {}, CoveredBlocks covered = CoveredBlocks::read);
 
 /// Scans the logs of an incarnation and judges them (R30). If a log seems to lack durable epochs,
-/// the function scans it again before it calls it corrupt, because a running cluster may have
-/// written to it meanwhile.
+/// the function scans it a second time, because a running cluster may have written to it meanwhile.
 Result<IncarnationScan> scan_incarnation(FileSystem& file_system, const Savepoint& savepoint,
                                          const Incarnation& incarnation,
                                          CoveredBlocks covered = CoveredBlocks::read);

@@ -38,9 +38,9 @@ Result<PinnedSnapshot> choose_pin(const Savepoint& savepoint, uint32_t id, std::
 Result<PinnedSnapshot> find_pin(const Savepoint& savepoint, const std::string& name_or_id);
 
 /// Keeps a snapshot until unpin_snapshot.
-/// Errors: code failed if the snapshot is neither the newest, nor kept, nor pinned, if another pin
-/// has the name, or if the name is empty or too long. Code resources if there are already
-/// kMaxPinnedSnapshots pins.
+/// Errors: code failed if the snapshot is neither the newest, nor kept, nor pinned. Code failed if
+/// another pin has the name, or if the name is empty or too long. Code resources if there are
+/// already kMaxPinnedSnapshots pins.
 Result<void> pin_snapshot(FileSystem& file_system, const std::string& data_dir,
                           Savepoint& savepoint, uint32_t id, const std::string& name);
 

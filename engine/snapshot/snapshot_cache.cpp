@@ -166,8 +166,8 @@ Status SnapshotReader::await_frames(uint32_t wanted, SnapshotCache::Frames& fram
   }
 }
 
-/// Returns how many pages to read: the wanted one and, where read-ahead is worth it, the pages
-/// after it in the file up to the first one that is cached.
+/// Returns how many pages to read: the wanted page and, if read-ahead is worthwhile, the pages
+/// after it. The read ends before the first page that is cached.
 uint32_t SnapshotCache::pages_to_read(SnapshotPointer first, bool is_scan) const {
   if (!is_scan && never_used_.load(std::memory_order_relaxed) == frame_count_) return 1;
   const auto most =

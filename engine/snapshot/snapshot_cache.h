@@ -20,9 +20,9 @@
 // slot is idle or has that round or a later one. Each call of `get` enters the current round, so it
 // invalidates the pages that earlier calls of the same reader returned.
 //
-// A reader is in a round only within an engine call (R57): the call leaves the round at its end,
-// since it returns no address of a frame. A reader that waits for a frame or for the device is in
-// no round. So a worker that sleeps or computes within a transaction delays the reuse of no frame.
+// A reader is in a round only within an engine call (R57). The call returns no address of a frame,
+// so it leaves the round at its end. A reader that waits for a frame or for the device is in no
+// round. So a worker that sleeps or computes within a transaction delays the reuse of no frame.
 //
 // Eviction. One eviction checks the reference bits of a bounded number of frames, under a lock of
 // its own. Readers that find free frames do not wait for it.
@@ -30,9 +30,9 @@
 // Addresses and hints. As long as the round stays the same, no page that was found in it moves. So
 // a reader remembers the addresses of its latest pages and searches the table only for others. It
 // uses an address only after it has compared the round (R39). Interior pages remember the frames of
-// their children. The volatile half of a dual pointer is null in a snapshot, so the cache stores
-// the number of the child's frame there, as a null word (VolatilePointer::null_of). This is a hint:
-// the reader checks the state bits of the frame and the name in it.
+// their children. The volatile half of a dual pointer is null in a snapshot. The cache stores the
+// number of the child's frame there, as a null word (VolatilePointer::null_of). This is a hint: the
+// reader checks the state bits of the frame and the name in it.
 #pragma once
 
 #include <array>
