@@ -116,8 +116,8 @@ Result<void> Coordinator::open(const Json& metrics) {
   return {};
 }
 
-/// Runs after the recovery for two reasons (R54). Files of a start-up that fails would still be
-/// there at the next start-up, and the recovery's snapshot needs the room.
+/// Runs after the recovery for two reasons (R54). A recovery that fails then leaves no new log
+/// files. The recovery's snapshot can use the room that these files would take.
 Result<void> Coordinator::begin_logs() {
   const auto begin = [this] {
     return ask_all_nodes(config_, call_node_, ControlOperation::log_begin, Json::object());
@@ -132,7 +132,8 @@ Result<void> Coordinator::begin_logs() {
 
 void Coordinator::fail_durability(const Error& error) {
   logger_->critical("{}", error.message);
-  // From here on commits and waits end. Everything that was acknowledged is durable.
+  // In state `stopped` no transaction commits, and every wait ends with cluster_failed. All
+  // acknowledged commits are durable.
   set_state(ClusterState::stopped);
   launcher_.report_failure(error);
 }
@@ -152,7 +153,8 @@ void Coordinator::stop() {
   drain();
   watched_clock_.store(nullptr, std::memory_order_release);
   if (snapshots_ != nullptr) snapshots_->stop();
-  // After a failure `drain` returns early. Drops use the clock and the DDL thread.
+  // After a failure `drain` returns early and has not ended the drops. They use the clock and the
+  // DDL thread.
   if (catalog_ != nullptr) catalog_->stop_drops();
   if (clock_ != nullptr) clock_->stop();
   if (catalog_ != nullptr) catalog_->stop();
@@ -174,7 +176,7 @@ ClusterState Coordinator::state() const {
 void Coordinator::set_state(ClusterState state) {
   CHECK(control_ != nullptr && state <= ClusterState::stopped);
   // The state only rises, so a concurrent drain does not undo a failure. Release pairs with the
-  // acquire of every thread that waits or begins.
+  // acquire of every thread that waits or begins a transaction.
   const auto wanted = static_cast<uint32_t>(state);
   uint32_t seen = control_->state.load(std::memory_order_relaxed);
   while (seen < wanted && !control_->state.compare_exchange_weak(
@@ -218,11 +220,13 @@ void Coordinator::watch_device() {
   fail_durability(error);
 }
 
-/// Complements the closing markers. They lie in the last file of each log. If a single logger's log
-/// loses this file, the loss would look like the torn tail of a crash. The second heartbeat that
-/// finds the cluster idle writes, so short pauses in the load cost no writes.
+/// Complements the closing markers, which lie in the last file of each log. Without the savepoint's
+/// record, the loss of such a file would look like the torn tail of a crash. Only the second
+/// heartbeat that finds the cluster idle writes the record, so short pauses in the load cost no
+/// writes.
 void Coordinator::record_idleness() {
-  // Acquire, before the nodes' words: past the last commit, only a closing marker raises `durable`.
+  // Acquire, so that the nodes' words are loaded later. If `durable` is larger than all of them, a
+  // closing marker has raised it.
   const uint64_t durable = control_->epochs.durable.load(std::memory_order_acquire);
   const uint64_t dirty = dirty_epoch(nodes_);
   if (dirty == 0 || durable <= dirty || durable == idle_epoch_recorded_) return;

@@ -1,7 +1,6 @@
-// The coordinator of a cluster: its life cycle, its control requests, and the owner of its parts.
-// These are the epoch clock, the catalog (`CatalogManager`), the snapshots (`SnapshotManager`) and
-// the status report. It runs in a process of its own, or beside the nodes in one process (thread
-// mode).
+// The coordinator of a cluster: its life cycle and its control requests. It owns the epoch clock,
+// the catalog (`CatalogManager`), the snapshots (`SnapshotManager`) and the status report. The
+// coordinator runs in its own process, or beside the nodes in one process (thread mode).
 #pragma once
 
 #include <atomic>
@@ -36,13 +35,13 @@ struct LauncherCalls {
   std::function<void(bool now)> request_stop;
   /// Tells the launcher that the cluster cannot continue.
   std::function<void(const Error&)> report_failure;
-  /// Tells the launcher that the recovery has begun. `readable`: as SnapshotManager::OnRecovering.
-  /// The function itself may be empty.
+  /// Tells the launcher that the recovery has begun. `readable`: see SnapshotManager::OnRecovering.
+  /// This member may be empty.
   std::function<void(const std::string& readable)> report_recovering = {};
 };
 
 /// Order of the calls: prepare -> attach -> start -> open -> (drain) -> stop. Thread: one thread
-/// makes these calls, and any thread may call `handle`. `beat` and `progress` share one thread.
+/// makes these calls, and any thread may call `handle`. One thread calls `beat` and `progress`.
 class Coordinator {
  public:
   /// REQUIRES: `space` outlives the coordinator.
@@ -52,22 +51,22 @@ class Coordinator {
   Coordinator& operator=(const Coordinator&) = delete;
   ~Coordinator();
 
-  /// Makes the control segment. With a log, it first checks the data directory.
+  /// Makes the control segment. If durability.mode is "durable", first checks the data directory.
   Result<void> prepare();
   /// Maps the segments that the nodes share. REQUIRES: all nodes are prepared.
   Result<void> attach();
   /// Starts the clock and the threads that serve requests.
   Result<void> start();
-  /// Lets the cluster accept transactions. `metrics`: endpoints by role. With a log, two steps come
-  /// first: a snapshot takes up the commits of earlier incarnations (R32), and the savepoint lists
-  /// the loggers (R28). REQUIRES: the nodes run.
+  /// Lets the cluster accept transactions. `metrics`: endpoints by role. If durability.mode is
+  /// "durable", two steps come first. A snapshot takes up the commits of earlier incarnations
+  /// (R32), and the savepoint lists the loggers (R28). REQUIRES: the nodes run.
   Result<void> open(const Json& metrics);
   /// Ends the admission of new work.
   void drain();
   void stop();
 
-  /// Advances the heartbeat word. Returns false if the clock has not ticked for half of
-  /// `cluster.hang_limit`, which means that it hangs. Thread: always the same one.
+  /// Advances the heartbeat word. Returns false if the clock hangs: it has not ticked for half of
+  /// `cluster.hang_limit`, and for 4 epochs. Thread: always the same one.
   bool beat();
   /// Returns the progress of a start-up, for display: "recovering 12 400 reading the logs". The
   /// numbers are the bytes done and the bytes in total (0: unknown). Returns "" if there is no
@@ -92,7 +91,8 @@ class Coordinator {
   Result<std::unique_ptr<DurableState>> open_durable_state();
   /// Lets every logger of every node make its first log file durable and start.
   Result<void> begin_logs();
-  /// Ends all commits and acknowledgements, because nothing can become durable any more.
+  /// Makes all later commits and waits for durability fail, because nothing can become durable any
+  /// more.
   void fail_durability(const Error& error);
   /// Reports a device that hangs, and ends the cluster if the config says so (R58). Thread: the
   /// heartbeat's.

@@ -15,9 +15,9 @@ namespace atolldb {
 using NodeCall =
     std::function<Result<Json>(uint32_t node, ControlOperation operation, const Json& body)>;
 
-/// Runs `action` for all nodes at once, on a thread each. If several nodes fail, returns an error
-/// whose code is not `failed`, if there is one: `failed` only means that the run was aborted. The
-/// message names the node.
+/// Runs `action` for all nodes at once, on one thread per node. The error message names the node.
+/// If several nodes fail, prefers an error with a code other than `failed`. A node also reports
+/// `failed` if the run was aborted because another node has failed.
 Result<void> on_all_nodes(const Config& config,
                           const std::function<Result<void>(uint32_t node)>& action);
 

@@ -11,7 +11,7 @@ void TaskThread::start() {
 }
 
 void TaskThread::stop() {
-  CHECK(!is_current());  // it would wait for itself
+  CHECK(!is_current());  // the thread would wait for itself
   {
     const std::lock_guard guard(mutex_);
     ends_ = true;

@@ -23,7 +23,7 @@ class TaskThread {
   void start();
   /// Runs the tasks that were given before, then ends the thread.
   void stop();
-  /// Adds a task. Tasks that are given before `start` wait for it. Thread: any.
+  /// Adds a task. Tasks that are given before `start` run after it. Thread: any.
   void give(std::function<void()> task);
   /// Returns whether the caller is a task of this thread. Thread: any.
   bool is_current() const {

@@ -180,8 +180,8 @@ std::vector<const StorageControl*> Catalog::list() const {
 void Catalog::publish(StorageControl& storage, StorageState state) {
   CHECK(is_transition(state_of(storage), state));
   // Release pairs with the acquire of find_storage, which then sees all fields. seq_cst is for
-  // `dropping`: every thread sees this store before the coordinator's next load of the current
-  // epoch.
+  // `dropping`: this store precedes the coordinator's next load of the current epoch. A thread that
+  // begins after that epoch cannot find the storage.
   storage.state.store(static_cast<uint32_t>(state), std::memory_order_seq_cst);
   control_->catalog_version.fetch_add(1, std::memory_order_release);
 }

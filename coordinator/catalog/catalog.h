@@ -37,13 +37,13 @@ class Catalog {
   /// Makes a creation durable. After an error the storage does not exist (R34).
   using Persist = std::function<Result<void>(const StorageControl& storage)>;
 
-  /// Creates a storage and returns its id. Any thread can find the storage once `persist` has
-  /// returned.
+  /// Creates a storage and returns its id. Other threads can find the storage after `persist` has
+  /// succeeded.
   Result<uint32_t> create(const StorageDefinition& definition, const Persist& persist);
-  /// Restores a storage of an earlier incarnation, as the DDL log describes it. It is usable at
-  /// once.
+  /// Restores a storage of an earlier incarnation, as the DDL log describes it. On return its state
+  /// is `ready`.
   Result<void> restore(uint32_t id, const StorageDefinition& definition);
-  /// Records that the ids up to `last_id` were given before. Ids are never reused.
+  /// Records that earlier incarnations have used ids up to `last_id`. Ids are never reused.
   void skip_ids(uint32_t last_id) { last_id_ = std::max(last_id_, last_id); }
   /// Hides the storage, so that no thread finds its name. The slot stays taken until `free_slot`.
   Result<uint32_t> hide(std::string_view name);

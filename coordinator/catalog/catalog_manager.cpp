@@ -110,8 +110,8 @@ void CatalogManager::create_storage(const ControlRequest& request, const Control
   reply(describe_storage(control_.storage(*id)));
 }
 
-/// Only hides the name, so the DDL thread is free again at once. The dropper's thread does the
-/// rest.
+/// Only hides the name, so that other requests need not wait for the drop. The dropper's thread
+/// does the rest.
 void CatalogManager::drop_storage(const ControlRequest& request, const ControlReply& reply) {
   CHECK(ddl_thread_.is_current());
   const Result<std::string> name = get_text(request, "name");
@@ -169,7 +169,7 @@ std::unique_ptr<StorageDropper> CatalogManager::make_dropper() {
         [this, id] { return log_ddl(DdlOperation::drop_storage, control_.storage(id)); });
   };
   hooks.release = [this](uint32_t id) -> Result<uint64_t> {
-    // Any node can walk the pages. The modulus spreads the work.
+    // Any node can walk the pages. The modulus spreads the storages over the nodes.
     const auto node = static_cast<uint32_t>(id % nodes_.size());
     ATOLL_ASSIGN(const Json released,
                  call_node_(node, ControlOperation::pages_release, Json{{"storage_id", id}}));
@@ -185,7 +185,7 @@ std::unique_ptr<StorageDropper> CatalogManager::make_dropper() {
 }
 
 Result<void> CatalogManager::on_ddl_thread(const std::function<Result<void>()>& task) {
-  CHECK(!ddl_thread_.is_current());  // it would wait for itself
+CHECK(!ddl_thread_.is_current());  // the thread would wait for itself
   std::promise<Result<void>> promise;
   auto done = promise.get_future();
   ddl_thread_.give([&] { promise.set_value(task()); });
@@ -193,7 +193,7 @@ Result<void> CatalogManager::on_ddl_thread(const std::function<Result<void>()>& 
 }
 
 std::vector<StorageEntry> CatalogManager::entries() {
-  CHECK(!ddl_thread_.is_current());  // it would wait for itself
+  CHECK(!ddl_thread_.is_current());  // the thread would wait for itself
   std::promise<std::vector<StorageEntry>> promise;
   auto answer = promise.get_future();
   ddl_thread_.give([&] {

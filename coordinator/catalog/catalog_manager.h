@@ -1,5 +1,5 @@
-// Creates, drops and lists the storages of a running cluster. It owns the catalog, the thread that
-// changes it (the DDL thread), the DDL log's records, and the thread that finishes drops (R34).
+// Creates, drops and lists the storages of a running cluster (R34). It owns the catalog, the DDL
+// thread, which changes the catalog and writes the DDL log, and the thread that finishes drops.
 #pragma once
 
 #include <cstdint>
@@ -25,11 +25,11 @@ namespace atolldb {
 /// calls. After `start`, any thread may make the others.
 class CatalogManager {
  public:
-  /// Ends the cluster, because the DDL log cannot be written any more.
+  /// Called when the DDL log cannot be written any more. Ends the cluster.
   using OnFailure = std::function<void(const Error&)>;
 
-  /// `durable`: null if nothing is durable. `nodes`: complete from `start` on. REQUIRES: all
-  /// references outlive it.
+  /// `durable`: null if nothing is durable. REQUIRES: all references outlive this object; `nodes`
+  /// is complete before `start`.
   CatalogManager(ControlSegment& control, DurableState* durable,
                  const std::vector<NodeShared*>& nodes, const NodeCall& call_node,
                  OnFailure on_failure, Logger logger);
@@ -53,10 +53,10 @@ class CatalogManager {
   void describe(const ControlRequest& request, const ControlReply& reply) const;
   Json list() const;
 
-  /// Returns all storages that are not dropped. A storage counts until its drop is durable. Blocks
-  /// until the DDL thread, the only writer of the catalog, has answered.
+  /// Returns all storages that are not dropped. A storage that is being dropped is included until
+  /// its slot is free. Blocks until the DDL thread, the only writer of the catalog, has answered.
   std::vector<StorageEntry> entries();
-  /// Lets the savepoint record that this epoch is durable, although nothing commits (R51).
+  /// Lets the savepoint record that this epoch of the idle cluster is durable (R51).
   void record_idle_epoch(uint64_t durable_epoch);
 
  private:
@@ -64,11 +64,12 @@ class CatalogManager {
   void create_storage(const ControlRequest& request, const ControlReply& reply);
   void drop_storage(const ControlRequest& request, const ControlReply& reply);
   Result<void> log_ddl(DdlOperation operation, const StorageControl& storage);
-  /// Returns an error if a storage of this name is being dropped: a crash would restore it (R34).
+  /// Returns an error if a storage of this name is hidden and its drop is not logged yet. A
+  /// start-up after a crash would restore that storage (R34).
   Result<void> check_no_drop(const std::string& name) const;
 
   std::unique_ptr<StorageDropper> make_dropper();
-  /// Runs the task on the DDL thread and waits for its end. Thread: any other one.
+  /// Runs the task on the DDL thread and waits for its end. Thread: any except the DDL thread.
   Result<void> on_ddl_thread(const std::function<Result<void>()>& task);
 
   ControlSegment& control_;

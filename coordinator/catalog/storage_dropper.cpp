@@ -101,7 +101,7 @@ void StorageDropper::enter(Drop& drop, Phase phase) {
   drop.phase = phase;
 }
 
-/// A drop that cannot be logged ends the cluster.
+/// If the drop cannot be logged, hooks_.log ends the cluster.
 void StorageDropper::log(Drop& drop) {
   CHECK(drop.phase == Phase::log && !drop.is_logged);
   const auto logged = hooks_.log(drop.id);
@@ -197,7 +197,7 @@ void StorageDropper::run() {
       lock.lock();
     }
     std::erase_if(drops_, [](const auto& drop) { return drop->phase == Phase::done; });
-    // All drops wait for another attempt or for a condition.
+    // Each remaining drop waits for its next attempt or for a condition.
     if (!has_advanced) changed_.wait_for(lock, kMinRetryPause / 10, [this] { return ends_; });
   }
 }

@@ -1,17 +1,18 @@
 // The phases of a storage drop, from the moment its name is hidden (R34, R60).
 //
 // A drop goes through four phases, in this order:
-//  1. transactions: every thread of the cluster has begun after the name was hidden. Then no
-//     transaction can use the storage.
-//  2. durability: everything that had committed by then is durable. Without this phase, a
-//     crash after "copy old to new, commit, drop old" could lose both storages, because only the
-//     drop is durable.
-//  3. log: the DDL log has the drop's record, synced. From here on a start-up skips the storage.
-//  4. pages: a node has released the volatile pages, and the slot is free.
+//  1. transactions: wait until all begin epochs are later than the epoch in which the name was
+//     hidden. Then no transaction can use the storage.
+//  2. durability: wait until everything that had committed by then is durable. Without this phase,
+//     a crash after "copy old to new, commit, drop old" could lose both storages: the drop would be
+//     durable, and the copy would not.
+//  3. log: write the drop's record to the DDL log and sync it. From then on a start-up skips the
+//     storage.
+//  4. pages: let a node release the volatile pages, then free the slot.
 //
-// A drop is never undone, and the dropper retries failed steps as long as the cluster runs. The
-// client gets its answer after kDropPatience at the latest. If the cluster ends before phase 3 is
-// over, the storage exists again after the next start-up. If it ends later, the storage is gone.
+// A drop is never undone. As long as the cluster runs, the dropper retries to release the pages.
+// The client gets its answer after kDropPatience at the latest. If the cluster ends before phase 3
+// is over, the storage exists again after the next start-up. If it ends later, the storage is gone.
 #pragma once
 
 #include <chrono>
@@ -36,7 +37,7 @@ namespace atolldb {
 inline constexpr std::chrono::milliseconds kDropPatience{60'000};
 
 struct StorageDropperHooks {
-  /// Waits up to `patience`. Returns true if every thread has begun after `epoch`.
+  /// Waits up to `patience`. Returns true if all begin epochs are later than `epoch`.
   std::function<bool(uint64_t epoch, std::chrono::milliseconds patience)> have_begun_after;
   /// Returns the latest epoch with commits.
   std::function<uint64_t()> latest_commit_epoch;
@@ -44,7 +45,7 @@ struct StorageDropperHooks {
   std::function<bool(uint64_t epoch, std::chrono::milliseconds patience)> is_durable;
   /// Logs the drop of this storage durably. An error ends the cluster.
   std::function<Result<void>(uint32_t id)> log;
-  /// Returns the number of released pages.
+  /// Releases the volatile pages of the storage. Returns their number.
   std::function<Result<uint64_t>(uint32_t id)> release;
   std::function<void(uint32_t id)> free_slot;
 };
@@ -67,15 +68,15 @@ class StorageDropper {
   /// Ends all waits. A client whose drop is logged gets a success; the others get an error.
   void stop();
 
-  /// Starts a drop. REQUIRES: the name is hidden, and `hidden_at` is the current epoch that was
-  /// loaded afterwards.
+  /// Starts a drop. `hidden_at`: the current epoch, loaded after the name was hidden. REQUIRES: the
+  /// name is hidden.
   void drop(uint32_t id, std::string name, uint64_t hidden_at, Reply reply);
 
   /// Returns what the drop of this storage waits for, or nothing if no drop is under way. Thread:
   /// any.
   std::optional<std::string> progress(uint32_t id) const;
   /// Returns whether a storage of this name is hidden but its drop is not logged. A start-up would
-  /// restore it, so no other storage may get the name yet. Thread: any.
+  /// restore that storage, so no other storage may get the name yet. Thread: any.
   bool is_unlogged(std::string_view name) const;
 
  private:
@@ -109,9 +110,8 @@ class StorageDropper {
   const std::chrono::milliseconds patience_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  /// The vector is guarded by mutex_. After `drop` has added it, only the dropper's thread changes
-  /// a Drop. That thread changes the members that other threads read (phase, failure, is_logged)
-  /// under mutex_.
+  /// The vector is guarded by mutex_. Only the dropper's thread changes an added Drop. It holds
+  /// mutex_ when it changes a member that other threads read (phase, failure, is_logged).
   std::vector<std::unique_ptr<Drop>> drops_;
   bool ends_ = false;  // guarded by mutex_
   std::thread thread_;

@@ -41,12 +41,11 @@ class Ballast {
   Ballast(const Config& config, FileSystem& file_system)
       : config_(config), file_system_(file_system) {}
 
-  /// Removes the ballast files in `directories`. Returns how many it removed; 0: there was no
-  /// ballast.
+  /// Removes the ballast files in `directories`. Returns the number of removed files.
   Result<uint32_t> release(const std::set<std::string>& directories);
-  /// Makes the ballast files that are missing or have another size. Removes those that are not
-  /// configured any more. Returns code disk_full if some file system has no room for its file
-  /// beside the reserve. The files on the other file systems exist then.
+  /// Makes the ballast files that are missing or have another size. Removes the files in
+  /// `directories` that the config needs no more. Returns code disk_full if a file system has no
+  /// room for its file beside the reserve. Even then makes the files on the other file systems.
   Result<void> rebuild(const std::set<std::string>& directories);
 
  private:

@@ -30,7 +30,7 @@ std::vector<LoggerPlace> loggers_of(const Config& config) {
   return places;
 }
 
-/// Returns `found` with the entries of `earlier` before its own.
+/// Returns `found`, with the entries of `earlier` put before its own entries in both lists.
 Json merge_reports(const Json& earlier, Json found) {
   for (const char* part : {"left_out", "ranges"}) {
     Json entries = earlier.value(part, Json::array());
@@ -89,7 +89,7 @@ Result<std::unique_ptr<DurableState>> DurableState::open(const Config& config, u
   return state;
 }
 
-/// A failure to remove files only costs room.
+/// A failure to remove files costs only disk room.
 void DurableState::remove_leftovers(const Logger& logger) {
   const auto removed = atolldb::remove_leftovers(
       *files_, config_.cluster.data_dir, start_.savepoint, directories_, start_.incarnation);
@@ -114,7 +114,7 @@ Result<bool> DurableState::release_ballast() {
   return released != 0;
 }
 
-/// Ignores pinned snapshots whose metadata cannot be read: while there are any, no file is deleted.
+/// Ignores pinned snapshots whose metadata cannot be read. No file is deleted while there are any.
 std::set<std::string> DurableState::all_directories() const {
   const Savepoint& savepoint = start_.savepoint;
   std::set<std::string> all =

@@ -1,6 +1,6 @@
 // The coordinator's files in the data directory: the savepoint and the DDL log. This module checks
-// what earlier incarnations left, and records the orderly end of this one (R28, R29, R30, R31, R32,
-// R34).
+// the files of earlier incarnations, and records the orderly end of the running incarnation (R28,
+// R29, R30, R31, R32, R34).
 #pragma once
 
 #include <atomic>
@@ -25,12 +25,13 @@
 
 namespace atolldb {
 
-/// Thread: one at a time. In addition, a second thread may call log_ddl and record_idle.
+/// Thread: one at a time, the main thread of this class. The DDL thread may call log_ddl and
+/// record_idle at the same time.
 class DurableState {
  public:
   /// Reads the data directory and stores the cut. Returns code corruption (exit 7) if something is
-  /// damaged. `incarnation`: the least number of this incarnation. `files`: the file system of the
-  /// config, or a test's. REQUIRES: the lock of the data directory is held.
+  /// damaged. `incarnation`: lower bound of this incarnation's number. `files`: the file system of
+  /// the config, or a test's. REQUIRES: the lock of the data directory is held.
   static Result<std::unique_ptr<DurableState>> open(const Config& config, uint64_t incarnation,
                                                     std::unique_ptr<FileSystem> files,
                                                     const Logger& logger);
@@ -61,8 +62,9 @@ class DurableState {
   /// Returns the log streams of the running incarnation, up to `epoch`. REQUIRES: begin was called,
   /// and the epoch is durable.
   std::vector<PlannedStream> live_streams(uint64_t epoch) const;
-  /// Deletes files of logs and snapshots that nothing needs (R38), and returns how many. `in_use`:
-  /// snapshots that memory refers to. REQUIRES: no snapshot job is under way.
+  /// Deletes files of logs and snapshots that nothing needs (R38). Returns the number of deleted
+  /// files. `in_use`: snapshots that pages or transactions refer to. REQUIRES: no snapshot job is
+  /// under way.
   Result<size_t> delete_unneeded(const std::set<uint32_t>& in_use);
 
   /// Calls choose_pin and pin_snapshot. Returns the new pin.
@@ -78,8 +80,8 @@ class DurableState {
   /// Makes the ballast again. Returns code disk_full if there is no room for it now.
   Result<void> rebuild_ballast() { return ballast_.rebuild(directories_); }
 
-  /// Returns the directories that were configured when their files were written and are not
-  /// configured now. The number counts this cluster's files of logs and snapshots in each.
+  /// Returns the directories that may hold files of earlier incarnations and are not configured
+  /// now. The number counts this cluster's files of logs and snapshots in each directory.
   /// delete_unneeded deletes files there, too.
   Result<std::map<std::string, size_t>> left_directories();
 
@@ -94,9 +96,9 @@ class DurableState {
   std::vector<SnapshotFilePlace> kept_places() const;
   /// Returns the parts of logs and files that a salvage's check left out.
   const std::vector<std::string>& left_out() const { return start_.left_out; }
-  /// Adds the lists "left_out" and "ranges" of `found` to the salvage's report, durably. Keeps the
-  /// entries of earlier attempts, and lists equal entries once. Sets all other members of `found`,
-  /// and returns the report. REQUIRES: salvages().
+  /// Adds `found` to the salvage's report, durably, and returns the report. In the lists "left_out"
+  /// and "ranges" it keeps the entries of earlier attempts, and lists equal entries once. All other
+  /// members are those of `found`. REQUIRES: salvages().
   Result<Json> report_salvage(Json found);
   /// Ends the salvage and returns the path of the report. REQUIRES: salvages(), and delete_unneeded
   /// has succeeded since the salvaged snapshot was stored.
@@ -105,8 +107,8 @@ class DurableState {
   /// Stores the savepoint after which commits may be accepted. REQUIRES: all loggers have begun
   /// their first files, and no stream is left to read (R32).
   Result<void> begin();
-  /// Logs the record. When it returns, the record is durable (R34) and the savepoint counts it. So
-  /// later damage to it is not taken for a torn append (R52). After an error all later calls fail.
+  /// Logs the record durably (R34), and counts the record in the savepoint. Later damage to the
+  /// record is then not taken for a torn append (R52). If the append fails, all later calls fail.
   Result<void> log_ddl(const DdlRecord& record);
   /// Lets the savepoint record the durable epoch of the idle cluster, in addition to the closing
   /// markers of the logs (R51). REQUIRES: begin was called.
@@ -117,12 +119,12 @@ class DurableState {
  private:
   DurableState(const Config& config, std::unique_ptr<FileSystem> files)
       : config_(config), files_(std::move(files)), ballast_(config_, *files_) {}
-  /// Removes the leftovers of given-up start-ups, before this start-up creates any file (R54).
+  /// Removes the leftovers of failed start-ups, before this start-up creates any file (R54).
   void remove_leftovers(const Logger& logger);
   std::set<std::string> all_directories() const;
   /// Sets the number of durable DDL records for the next write of the savepoint.
   void record_ddl_count();
-  /// Changes two members of the savepoint durably. The first thread reads them only under the lock.
+  /// Changes two members of the savepoint durably. REQUIRES: savepoint_mutex_ is held.
   Result<void> record_in_savepoint(uint64_t ddl_records, uint64_t durable_epoch);
 
   const Config& config_;
@@ -130,10 +132,10 @@ class DurableState {
   Ballast ballast_;
   LogStart start_;
   std::optional<DdlLog> ddl_;
-  std::atomic<uint64_t> ddl_records_{0};  // durable records; the thread that logs them writes it
+  std::atomic<uint64_t> ddl_records_{0};  // number of durable DDL records. Writer: the DDL thread
   /// Held during each change of the savepoint. log_ddl and record_idle change ddl_records,
-  /// durable_epoch and generation; the first thread reads these members only under this lock. The
-  /// second thread only reads the other members.
+  /// durable_epoch and generation. The main thread reads these members only under this lock. The
+  /// DDL thread only reads the other members.
   std::mutex savepoint_mutex_;
   /// All directories that held files when this incarnation began. The savepoint may drop
   /// incarnations and snapshots that name a directory before the files in it are deleted.

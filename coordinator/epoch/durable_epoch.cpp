@@ -26,7 +26,8 @@ bool wait_until_durable(const ControlSegment& control, uint64_t epoch,
   const EpochBlock& epochs = control.epochs;
   const auto end = std::chrono::steady_clock::now() + patience;
   for (;;) {
-    // Acquire, and the signal before `durable`: a rise that this load misses changes the signal.
+    // Acquire, so that `durable` is loaded later. An increase that the load of `durable` misses
+    // changes the signal and ends the wait.
     const uint32_t signal = epochs.durable_signal.load(std::memory_order_acquire);
     if (epochs.durable.load(std::memory_order_acquire) >= epoch) return true;
     const auto now = std::chrono::steady_clock::now();
@@ -56,7 +57,8 @@ void DurableEpoch::stop() {
 void DurableEpoch::run() {
   bool has_failed = false;
   for (;;) {
-    // Acquire, before the loggers' words: a change that this pass misses changes the signal, too.
+    // Acquire, so that the loggers' words are loaded later. A change that this pass misses also
+    // changes the signal and ends the wait.
     const uint32_t signal = epochs_.logger_signal.load(std::memory_order_acquire);
     const bool ends = stop_.load(std::memory_order_acquire);
     raise_durable(epochs_, durable_on_all(nodes_));

@@ -1,5 +1,5 @@
-// The global durable epoch: the minimum over all loggers. A thread raises it; the thread sleeps
-// until a logger has synced a marker.
+// The global durable epoch: the minimum over all loggers. A thread raises it whenever a logger has
+// synced a marker.
 #pragma once
 
 #include <atomic>
@@ -28,16 +28,16 @@ bool wait_until_durable(const ControlSegment& control, uint64_t epoch,
 /// The only writer of EpochBlock::durable in a cluster that has a log.
 class DurableEpoch {
  public:
-  /// Called once, by the thread of this class, when a logger has failed: nothing becomes durable
+  /// Called once, by the thread of this class, when a logger has failed. Nothing becomes durable
   /// any more.
   using OnFailure = std::function<void(const Error&)>;
 
-  /// REQUIRES: the segments outlive it.
+  /// REQUIRES: the segments outlive this object.
   DurableEpoch(EpochBlock& epochs, std::vector<NodeShared*> nodes, OnFailure on_failure);
   ~DurableEpoch() { stop(); }
 
   void start();
-  /// Reads the loggers' words a last time, then ends the thread.
+  /// Reads the loggers' durable epochs a last time, then ends the thread.
   void stop();
 
  private:

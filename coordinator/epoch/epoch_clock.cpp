@@ -32,8 +32,8 @@ uint64_t oldest_begin(const EpochBlock& epochs, const std::vector<NodeShared*>& 
 
 /// Returns the largest epoch that is closed on all nodes (R26).
 uint64_t closed_epoch(const EpochBlock& epochs, const std::vector<NodeShared*>& nodes) {
-  // seq_cst, before the in-commit words (R21). A commit whose word is not seen here loads the
-  // current epoch after this load, and gets a later epoch.
+  // seq_cst, before the in-commit epochs (R21). A commit whose in-commit epoch is not seen here
+  // loads the current epoch after this load, so its epoch is later than `closed`.
   uint64_t closed = epochs.current.load(std::memory_order_seq_cst) - 1;
   for (NodeShared* node : nodes) {
     for (uint32_t i = 0; i < node->slot_count; ++i) {
@@ -46,8 +46,8 @@ uint64_t closed_epoch(const EpochBlock& epochs, const std::vector<NodeShared*>& 
 
 /// Raises the word to `value`; the word never falls. Returns whether it was raised.
 bool raise_to(std::atomic<uint64_t>& word, uint64_t value) {
-  // There is one writer. Release pairs with the readers' acquire: they see the slots as this scan
-  // saw them, or later.
+  // Each word has one writer. Release pairs with the readers' acquire: readers see the slots and
+  // words from which the writer computed `value`, or newer values.
   if (value <= word.load(std::memory_order_relaxed)) return false;
   word.store(value, std::memory_order_release);
   return true;
@@ -68,9 +68,9 @@ void want_marker(EpochBlock& epochs, uint64_t epoch) {
 /// `dirty`, so no commit is in the epochs after `dirty` up to `closed`.
 void want_closing_marker(EpochBlock& epochs, uint64_t dirty, uint64_t closed, uint64_t durable) {
   const uint64_t wanted = epochs.marker_wanted.load(std::memory_order_relaxed);
-  // Skips the request if a marker after the last commit's was requested before, or if nothing was
-  // committed. Also skips it if a logger still has to write the last commit's marker: before that
-  // no block could name its epoch.
+  // Skips the request if a marker of a later epoch was requested before. Also skips it while a
+  // logger still has to write the last commit's marker, because the closing marker could not name
+  // that epoch as durable.
   if (wanted == dirty && durable >= wanted) want_marker(epochs, closed);
 }
 
@@ -101,10 +101,9 @@ bool tick_epochs(EpochBlock& epochs, const std::vector<NodeShared*>& nodes, bool
   if (is_logged) {
     const uint64_t last_closed = epochs.closed.load(std::memory_order_relaxed);
     const uint64_t dirty = dirty_epoch(nodes);
-    // The next tick sees a node that is dirty in the current epoch.
+    // The current epoch gets its marker after it has ended, at a later tick.
     want_marker(epochs, std::min(dirty, epochs.current.load(std::memory_order_relaxed) - 1));
-    // Acquire pairs with the release of the thread that raised it: the epoch is durable on the
-    // devices.
+    // Acquire pairs with the release in raise_durable: the epoch is durable on the devices.
     const uint64_t durable = epochs.durable.load(std::memory_order_acquire);
     if (dirty != 0 && last_closed >= dirty + epochs_until_closing) {
       want_closing_marker(epochs, dirty, last_closed, durable);
@@ -173,8 +172,8 @@ void EpochClock::run() {
     }
     bool is_held = false;
     {
-      // A waiter tests the epoch and sleeps under this lock, so it misses no tick. Only DDL
-      // contends for it.
+      // A waiter tests the epoch and sleeps under this lock, so it misses no tick. Only drops and
+      // snapshots wait, so the lock is rarely contended.
       const std::lock_guard guard(mutex_);
       is_held = !tick_epochs(epochs_, nodes_, is_logged_, epochs_until_closing_);
     }

@@ -16,7 +16,7 @@
 
 namespace atolldb {
 
-/// The clock is at most this many epochs ahead of the oldest open one (R26).
+/// The current epoch is at most this many epochs ahead of the oldest open epoch (R26).
 inline constexpr uint64_t kMaxOpenEpochs = 64;
 
 /// After this time without a commit every logger writes its closing marker (R51).
@@ -24,23 +24,23 @@ inline constexpr std::chrono::milliseconds kClosingAfter{100};
 /// kClosingAfter in epochs of the default interval.
 inline constexpr uint64_t kEpochsUntilClosing = 10;
 
-/// Returns the latest epoch in which any node has a commit. If the caller loads it after it found
-/// an epoch closed, it covers all commits of that epoch. The reason: a commit makes its epoch dirty
-/// before it clears its in-commit word (R27).
+/// Returns the latest epoch in which any node has a commit, or 0 if no node has. After the caller
+/// has found an epoch closed, the result covers all commits of that epoch: a commit makes its epoch
+/// dirty before it clears its in-commit epoch (R27).
 uint64_t dirty_epoch(const std::vector<NodeShared*>& nodes);
 
 /// Initializes the epoch words of a new cluster.
 void start_epochs(EpochBlock& epochs, uint64_t start_epoch);
 
-/// Does one tick. `is_logged`: loggers make epochs durable. The tick then tells them the epoch of
-/// the next marker (R27) and of the closing marker (R51). Otherwise the closed epoch counts as
-/// durable. Returns false if the clock did not advance: an epoch was open for kMaxOpenEpochs, or
-/// the last epoch is reached.
+/// Does one tick. If `is_logged`, loggers make epochs durable, and the tick tells them the epoch of
+/// the next marker (R27) and of the closing marker (R51). Otherwise a closed epoch counts as
+/// durable. Returns false if the current epoch did not advance, because an epoch was open for
+/// kMaxOpenEpochs, or because the last epoch is reached.
 bool tick_epochs(EpochBlock& epochs, const std::vector<NodeShared*>& nodes, bool is_logged,
                  uint64_t epochs_until_closing = kEpochsUntilClosing);
 
-/// Raises the global durable epoch and wakes its waiters. Thread: the clock's, or with a log that
-/// of DurableEpoch.
+/// Raises the global durable epoch and wakes its waiters. Thread: the thread of DurableEpoch, or
+/// the clock's if there is no log.
 void raise_durable(EpochBlock& epochs, uint64_t epoch);
 
 /// Ticks at absolute deadlines, on a thread of its own.
@@ -54,8 +54,8 @@ class EpochClock {
   void stop();
   /// Returns the number of ticks; it shows that the thread is alive.
   uint64_t tick_count() const { return ticks_.load(std::memory_order_relaxed); }
-  /// Waits up to `patience` until every thread of the cluster has begun after `epoch`. Returns
-  /// false if a thread that began before still runs, or if the clock has stopped.
+  /// Waits up to `patience` until all begin epochs are later than `epoch`. Returns false if a begin
+  /// epoch is not, at the deadline or when the clock stops.
   bool wait_until_begun_after(uint64_t epoch, std::chrono::milliseconds patience);
 
  private:
