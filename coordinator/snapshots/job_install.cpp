@@ -9,8 +9,8 @@
 namespace atolldb {
 namespace {
 
-/// Longest wait of one request, in ms. It bounds the delay of progress reports and of a
-/// cancellation.
+/// Longest wait of one request for the end of the pass, in ms. It bounds the delay of progress
+/// reports and of a cancellation.
 constexpr uint64_t kInstallWaitMs = 200;
 
 InstallReport report_of(const Json& answer) {
@@ -53,8 +53,8 @@ Result<InstallReport> SnapshotJob::install(const SnapshotMetadata& snapshot,
   return report;
 }
 
-/// Runs a second pass, which also drops hot pages. `report` holds the result of the first pass, and
-/// remains valid if the second pass fails.
+/// Runs a second pass, which also drops hot pages. Updates `report`, the result of the first pass.
+/// If the second pass fails, `report` does not change.
 void SnapshotJob::drop_hot(const SnapshotMetadata& snapshot, uint32_t free_percent,
                            InstallReport& report) {
   const auto second = install_pass(snapshot, {.free_percent = free_percent, .spares_hot = false});
@@ -96,8 +96,8 @@ Result<InstallReport> SnapshotJob::install_pass(const SnapshotMetadata& snapshot
   return sum;
 }
 
-/// Asks until the node's share is done. The same request begins the install and later asks for its
-/// progress.
+/// Installs the share of one node. Repeats the same request until the share is done: the first
+/// request begins the pass, and the later ones ask for its progress.
 Result<InstallReport> SnapshotJob::install_on(uint32_t node, const Json& body) {
   for (;;) {
     if (is_cancelled_.load(std::memory_order_relaxed)) {

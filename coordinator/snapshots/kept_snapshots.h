@@ -14,23 +14,23 @@ namespace atolldb {
 /// Thread: one.
 class KeptSnapshots {
  public:
-  /// Records that pointers may refer to its pages from now on, also to pages of older snapshots in
-  /// its files.
+  /// Records that from now on pointers may refer to pages of this snapshot, including its unchanged
+  /// pages in files of older snapshots.
   void add(const SnapshotMetadata& snapshot) {
     CHECK(snapshot.id != 0);
     kept_.push_back({snapshot, 0});
   }
-  /// Records that since epoch `now` no pointer refers to a page of a snapshot older than
-  /// `oldest_left`. Threads that began after `now` know no such pointer. A pointer that an install
-  /// of a snapshot stored refers to a page of that snapshot or of an older one. So all pointers of
-  /// installs before `oldest_left` are replaced; pointers of the others may remain.
+  /// Records that in epoch `now` no pointer refers to a file older than that of snapshot
+  /// `oldest_left`. An install stores only pointers to the files of its snapshot and of older ones.
+  /// So no pointer of an install before `oldest_left` is left, and those snapshots are released.
+  /// Threads that begin after `now` find no such pointer.
   void release_before(uint32_t oldest_left, uint64_t now) {
     CHECK(now != 0);  // 0 means: in use
     for (Kept& kept : kept_) {
       if (kept.metadata.id < oldest_left && kept.released_at == 0) kept.released_at = now;
     }
   }
-  /// Removes the released snapshots that no thread can refer to, because every thread has begun in
+  /// Removes the released snapshots that no thread can refer to, because all begin epochs are
   /// `oldest_begin` or later.
   void forget(uint64_t oldest_begin) {
     std::erase_if(kept_, [&](const Kept& kept) {

@@ -10,10 +10,10 @@
 
 namespace atolldb {
 
-/// Returns the written bytes of these streams' files, without the blocks that a snapshot covers and
-/// mappers skip. (The files are preallocated.) It reads a few blocks of each file, and up to 16 MiB
-/// to find the end of the covered part. Unreadable parts count 0: the snapshot job reports the
-/// error.
+/// Returns the written bytes of these streams' files, which are preallocated. Blocks that a
+/// snapshot covers and mappers skip do not count. Reads a few blocks of each file, and up to 16 MiB
+/// of each stream to find the end of the covered part. Unreadable parts count 0, because the
+/// snapshot job reports the error.
 uint64_t log_volume(FileSystem& file_system, const std::vector<PlannedStream>& streams);
 
 /// Returns the size of all log files in the config's directories, including preallocated room.

@@ -34,7 +34,7 @@ std::vector<PlannedStorage> storages_of(const SnapshotTask& task) {
   return storages;
 }
 
-/// Returns the first slice of the partition. An empty text stands for slice 0.
+/// Returns the first slice of the partition. If `low` is empty, this is slice 0.
 uint64_t low_of(const PlannedPartition& partition) {
   return slice_of(std::as_bytes(std::span(partition.low)));
 }
@@ -121,9 +121,10 @@ Result<void> align_partitions(std::vector<PlannedStorage>& storages, const CutsO
     std::vector<PlannedPartition> kept;
     uint64_t low = 0;
     for (size_t i = 0; i < storage.partitions.size(); ++i) {
-      // The tree changes during the requests. A cut that lies below the previous one is ignored.
+      // The tree changes during the request, so a boundary may lie below the previous one. Such a
+      // boundary is ignored.
       if (i != 0) low = std::max(low, cuts[i - 1]);
-      // The previous partition has the same begin, so it is empty.
+      // The previous partition begins at the same slice, so it is empty.
       if (!kept.empty() && low == low_of(kept.back())) kept.pop_back();
       kept.push_back({low_text(low), storage.partitions[i].owner});
     }

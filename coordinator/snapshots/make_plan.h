@@ -29,25 +29,26 @@ struct SnapshotTask {
   bool rewrites = false;                    // as SnapshotPlan::rewrites
   bool salvages = false;                    // as SnapshotPlan::salvages
   uint64_t disk_reserve = 0;                // bytes to leave free in each file system
-  /// The cluster runs, so there are volatile pages beside which the snapshot will be installed.
+  /// True if the cluster runs. The snapshot will then be installed beside volatile pages.
   bool has_volatile_pages = false;
 };
 
-/// Returns the mappers of all nodes that have something to read. The streams of a node are assigned
-/// to the mappers of that node, round robin. Streams of nodes that no longer exist are distributed
-/// over all nodes.
+/// Returns the mappers, of all nodes, that have a stream to read. The streams of a node are
+/// assigned to the mappers of that node, round robin. Streams of nodes that no longer exist are
+/// distributed over all nodes.
 std::vector<PlannedMapper> assign_streams(const Config& config,
                                           const std::vector<PlannedStream>& streams);
 
 /// Returns the reducers of all nodes, ascending.
 std::vector<ReducerPlace> reducers_of(const Config& config);
 
-/// Makes the plan; it reads a sample of the log. Returns an error if that read fails.
+/// Makes the plan. Reads a sample of the log to choose the partitions. Returns an error if that
+/// read fails.
 Result<SnapshotPlan> make_plan(const Config& config, FileSystem& file_system,
                                const SnapshotTask& task);
 
-/// Returns where partitions of a Master-tree may begin: for each slice, ascending, the nearest cut
-/// at or before it.
+/// Returns, for each of the ascending slices, the nearest slice at or before it at which a
+/// partition of the Master-tree may begin.
 using CutsOf = std::function<Result<std::vector<uint64_t>>(uint32_t storage_id,
                                                            const std::vector<uint64_t>& slices)>;
 

@@ -1,7 +1,7 @@
 // Installation of new snapshots in the volatile pages of the running cluster (R23, R38, R44). It
 // has three steps. Pointers are set to the new snapshot. Pages that the snapshot makes unnecessary
-// are dropped. Files without references are released. All of this changes volatile memory only:
-// after a crash at any instant the savepoint is valid, and it already names the new snapshot (R37).
+// are dropped. Files without references are released. All steps change only volatile memory. So
+// after a crash at any instant the savepoint is valid and already names the new snapshot (R37).
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -26,12 +26,12 @@ bool SnapshotManager::open_for_install(const SnapshotMetadata& snapshot) {
 }
 
 /// Installs the snapshot and releases older ones. A failure only costs memory and files until the
-/// next snapshot: all pages that a pointer may refer to stay readable. REQUIRES: its files are open
-/// on all nodes.
+/// next snapshot, because all pages that a pointer may refer to stay readable. REQUIRES: the files
+/// of the snapshot are open on all nodes.
 void SnapshotManager::install(const SnapshotMetadata& snapshot) {
   CHECK(is_own_thread());
   CHECK(snapshot.id == newest_.load(std::memory_order_relaxed));
-  // From here on pointers may refer to it, even if the install fails.
+  // From here on pointers may refer to the snapshot, even if the install fails.
   kept_.add(snapshot);
   const auto begun = std::chrono::steady_clock::now();
   const auto report =
@@ -48,8 +48,8 @@ void SnapshotManager::install(const SnapshotMetadata& snapshot) {
   release_kept(report->oldest_left, snapshot.id);
 }
 
-/// Releases the snapshots that no pointer refers to any more, after the snapshot `installed`.
-/// `oldest_left`: as InstallReport::oldest_left.
+/// Releases the snapshots that no pointer refers to any more, after the install of the snapshot
+/// `installed`. `oldest_left`: see InstallReport::oldest_left.
 void SnapshotManager::release_kept(uint32_t oldest_left, uint32_t installed) {
   // seq_cst: a thread that begins in a later epoch finds no pointer that was replaced.
   const uint64_t now = control_.epochs.current.load(std::memory_order_seq_cst);
@@ -109,10 +109,10 @@ bool SnapshotManager::pool_is_below(uint32_t free_percent) const {
   });
 }
 
-/// Returns whether the pool is still low after the dropped pages have become free. Dropped pages
-/// become free when every thread has begun after the drop. A node reclaims pages that another node
-/// dropped when its pool is low or with its heartbeat. If an old transaction holds the pages back,
-/// their number is unknown, and the function returns false.
+/// Returns whether some pool is still low after the dropped pages have become free. This takes
+/// until all begin epochs are later than the drop. Then each node reclaims those of its pages that
+/// another node dropped, with its heartbeat or when its pool is low. If an old transaction holds
+/// the pages back, their number is unknown, and the function returns false.
 bool SnapshotManager::pool_still_low(uint32_t free_percent) const {
   if (!pool_is_below(free_percent)) return false;
   constexpr auto kPatience = std::chrono::milliseconds(200);
@@ -127,7 +127,7 @@ bool SnapshotManager::pool_still_low(uint32_t free_percent) const {
   return false;
 }
 
-/// Wakes the workers that wait for pages. They count the snapshots that freed almost no page.
+/// Counts a snapshot that freed almost no page, and wakes the workers that wait for pages.
 void SnapshotManager::record_unproductive_snapshot() {
   // Relaxed: workers use the count only to decide how long to wait.
   control_.unproductive_snapshots.fetch_add(1, std::memory_order_relaxed);

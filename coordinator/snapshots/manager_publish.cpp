@@ -39,7 +39,7 @@ Result<void> SnapshotManager::publish_to_transactions() {
     ATOLL_TRY(publish_on_nodes(offered_.at(id)));
   }
   make_newest(newest.id);
-  // Withdraws the others after that, so that a published snapshot exists at any time.
+  // The other snapshots are withdrawn last, so that a published snapshot exists at any time.
   ATOLL_TRY(withdraw_on_nodes(kept));
   for (NodeShared* node : nodes_) snapshots_in_use(*node, kept);
   std::erase_if(offered_, [&](const auto& offer) { return !kept.contains(offer.first); });

@@ -33,9 +33,9 @@ Result<void> SnapshotManager::recover(const OnRecovering& on_recovering) {
   const Result<void> deleted = published ? delete_obsolete_files() : published;
   if (!deleted) warn_of_obsolete_files(deleted.error());
   if (salvages) {
-    // The salvage must end now: while it is in progress, every later start-up omits damaged data as
-    // well. Unreadable metadata of a pinned snapshot does not prevent the end. In that case all
-    // files of snapshots are kept (R38), and the logs are moved aside.
+    // The salvage must end now, because every later start-up omits damaged data as well while it is
+    // in progress. Unreadable metadata of a pinned snapshot does not prevent the end. In that case
+    // all files of snapshots are kept (R38), and the logs are moved aside.
     if (!deleted && deleted.error().code != ExitCode::corruption) return deleted;
     ATOLL_TRY(report_salvage());
   }
@@ -53,7 +53,8 @@ Json SnapshotManager::salvaged() const {
   return found;
 }
 
-/// Reports the data that the salvage has omitted: in the process log and in the salvage report.
+/// Writes the data that the salvage has omitted to the process log and to the salvage report. Then
+/// ends the salvage.
 Result<void> SnapshotManager::report_salvage() {
   Json found = salvaged();
   found["snapshot"] = newest_.load(std::memory_order_relaxed);
@@ -146,9 +147,9 @@ void SnapshotManager::warn_of_left_directories() {
   }
 }
 
-/// Makes one snapshot of all the log that no snapshot covers, if there is room for it. Otherwise it
-/// makes several, one part of the epochs after the other. The logs that one part covers make room
-/// for the next part (R54).
+/// Makes one snapshot of all the log that no snapshot covers, if there is room for it. Otherwise
+/// makes several snapshots, each of a further part of the epochs. The deletion of the logs that one
+/// snapshot covers makes room for the next one (R54).
 Result<void> SnapshotManager::take_recovery_snapshots() {
   RecoverySteps steps(durable_->recovery_epoch());
   for (;;) {
@@ -168,13 +169,15 @@ Result<void> SnapshotManager::take_recovery_snapshots() {
                     steps.epoch());
       continue;
     }
-    // Closes the part's files: transactions may not read it before the end of the recovery.
+    // Closes the files of the new snapshot, because transactions may not read it before the end of
+    // the recovery.
     ATOLL_TRY(open_readable());
     const auto deleted = durable_->delete_unneeded(ids_in_use());
     if (deleted) {
       logger_->info("recovery: {} files that the snapshot covers are deleted", *deleted);
     } else if (deleted.error().code == ExitCode::corruption) {
-      // Metadata of a snapshot cannot be read. The next part makes another one.
+      // The metadata of a snapshot cannot be read, so no file was deleted. The recovery goes on
+      // without the room of these files.
       logger_->warn("recovery: obsolete files remain: {}", deleted.error().message);
     } else {
       return std::unexpected(deleted.error());
@@ -186,10 +189,10 @@ Result<void> SnapshotManager::take_recovery_snapshots() {
 Result<void> SnapshotManager::take_recovery_snapshot(uint64_t epoch) {
   std::vector<PlannedStream> streams = streams_up_to(durable_->streams_to_read(), epoch);
   logger_->info("recovery: making a snapshot of {} logs up to epoch {}", streams.size(), epoch);
-  // An ordinary recovery never rewrites all pages: the start waits for it, and there may be no
-  // room. It also reserves no room: without this snapshot the cluster cannot start, and the logs
-  // that it covers make room. A salvage does rewrite: it reads all pages, and keeps no page that
-  // cannot be read.
+  // An ordinary recovery does not rewrite all pages, because the start-up waits for the snapshot,
+  // and there may be no room. A salvage rewrites all pages, so that it reads all of them and omits
+  // those that cannot be read. No room is reserved, because the cluster cannot start without the
+  // snapshot, and the deletion of the logs that it covers makes room.
   return make_snapshot({.epoch = epoch,
                         .streams = std::move(streams),
                         .storages = catalog_.entries(),
@@ -204,9 +207,9 @@ uint64_t SnapshotManager::recovered_epoch() const {
                                   durable_->recovery_epoch());
 }
 
-/// Sets the roots of all storages to this snapshot. The files are open on all nodes before any
-/// pointer refers to them. REQUIRES: no transaction reads a storage's root yet. Transactions that
-/// read a snapshot have roots of their own.
+/// Sets the roots of all storages to this snapshot. Before that, opens its files on all nodes.
+/// REQUIRES: no transaction reads a storage's root yet. Transactions that read a snapshot have
+/// roots of their own.
 Result<void> SnapshotManager::set_storage_roots(const SnapshotMetadata& snapshot) {
   ATOLL_TRY(open_readable(snapshot.files));
   for (const SnapshotStorage& stored : snapshot.storages) {

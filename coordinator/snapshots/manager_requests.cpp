@@ -1,5 +1,5 @@
-// Requests for snapshots, and their status. The taker's thread makes all changes of the savepoint,
-// between two snapshots (R38).
+// The requests snapshot.*, and the status of the snapshots. The taker's thread makes the changes
+// that a request asks for, between two snapshots (R38).
 #include <limits>
 #include <utility>
 

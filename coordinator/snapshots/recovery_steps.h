@@ -1,5 +1,5 @@
-// Recovery in parts, for a disk that has no room for all of it at once. Each part's snapshot covers
-// logs, and their deletion makes room for the next part (R54).
+// Recovery in parts, for a disk that has no room for one snapshot of all epochs. The snapshot of
+// each part covers logs, and their deletion makes room for the next part (R54).
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 namespace atolldb {
 
 /// Returns the part of these streams that a snapshot of `epoch` has to read. REQUIRES: each stream
-/// is of a finished incarnation, and has a marker of its last epoch.
+/// is of an ended incarnation, and has a marker of its last epoch.
 std::vector<PlannedStream> streams_up_to(std::vector<PlannedStream> streams, uint64_t epoch);
 
-/// Chooses the next part of a recovery. Each attempt covers the epochs after `recovered`, which is
-/// the epoch of the newest snapshot or the one before the first commit.
+/// Chooses the next part of a recovery. Each part begins after the epoch `recovered`, which is the
+/// epoch of the newest snapshot, or the epoch before the first commit.
 class RecoverySteps {
  public:
   explicit RecoverySteps(uint64_t last_epoch) : last_epoch_(last_epoch), epoch_(last_epoch) {}
@@ -26,7 +26,8 @@ class RecoverySteps {
   /// Halves the part, because there was no room for it. Returns false if it was a single epoch, or
   /// after too many attempts.
   bool shrink(uint64_t recovered);
-  /// Doubles the part: the last one succeeded, so there is more room now.
+  /// Chooses a part that is twice as long as the last one, which has succeeded and made room.
+  /// `recovered_before`: the epoch after which the last part began.
   void advance(uint64_t recovered_before);
 
  private:
@@ -38,8 +39,8 @@ class RecoverySteps {
   uint32_t failures_ = 0;
 };
 
-/// Returns the epoch before the first one of `streams` that no snapshot covers. `snapshot_epoch`:
-/// of the newest snapshot, if there is one.
+/// Returns the epoch before the first epoch of `streams` that no snapshot covers, or `last_epoch`
+/// if there are no streams. `snapshot_epoch`: epoch of the newest snapshot, if there is one.
 uint64_t recovered_epoch(const std::vector<PlannedStream>& streams,
                          std::optional<uint64_t> snapshot_epoch, uint64_t last_epoch);
 

@@ -42,14 +42,14 @@ const PhaseRow& row_of(SnapshotPhase phase) {
       {"combining", set_of(gleaning)},
       {"done", set_of(combining, installing)},
       {"failed", set_of(planning, preparing, gleaning, combining)},
-      {"installing", set_of(none, done)},  // none: another job has made the snapshot
+      {"installing", set_of(none, done)},  // none: another object has made the snapshot
       {"not installed", set_of(installing)},
   };
   static_assert(std::size(kRows) == static_cast<size_t>(not_installed) + 1);
   return kRows[static_cast<size_t>(phase)];
 }
 
-/// Member of an answer with the encoded partitions of a node.
+/// Name of the answer's member that holds the encoded partitions of a node.
 constexpr const char* kPartitions = "partitions";
 
 /// Reads the last answer of a node.
@@ -167,7 +167,7 @@ Result<NodePart> SnapshotJob::await_part(uint32_t node, uint32_t snapshot) {
     if (answer.value("done", false)) {
       ATOLL_ASSIGN(part, part_of(answer, node, snapshot));
     }
-    answer.erase(kPartitions);  // only the rest is progress
+    answer.erase(kPartitions);  // the other members are the progress
     {
       const std::lock_guard guard(mutex_);
       CHECK(node < progress_.size());

@@ -47,7 +47,7 @@ enum class SnapshotPhase : uint8_t {
 /// Makes one snapshot after the other. Thread: one, except where a function says otherwise.
 class SnapshotJob {
  public:
-  /// REQUIRES: all arguments outlive it.
+  /// REQUIRES: all arguments outlive this object.
   SnapshotJob(const Config& config, FileSystem& file_system, const NodeCall& call_node,
               Logger logger)
       : config_(config),
@@ -55,9 +55,9 @@ class SnapshotJob {
         call_node_(call_node),
         logger_(std::move(logger)) {}
 
-  // The steps of a snapshot, in their order. A step blocks until it is complete on all nodes. If a
-  // step fails, it first ends the job on all nodes and removes its files. A file remains only if
-  // its removal fails. A retry takes another id.
+  // The steps of a snapshot, in their order. A step blocks until it is complete on all nodes. A
+  // step that fails ends the job on all nodes and removes its files. A file remains only if its
+  // removal fails. A retry takes another id.
 
   /// Begins the job of a new snapshot: decides which thread reads and composes what. REQUIRES: the
   /// id is larger than those of all jobs before.
@@ -77,21 +77,21 @@ class SnapshotJob {
   /// Makes the metadata durable. The snapshot exists once the savepoint names it, too.
   Result<void> write_metadata(const SnapshotMetadata& metadata);
 
-  /// Tells the nodes to keep the snapshot's files and to end the job. The caller calls it after it
-  /// stored the savepoint. It also calls it if that failed, because the savepoint may name the
-  /// snapshot or not.
+  /// Tells the nodes to keep the snapshot's files and to end the job. REQUIRES: the caller has
+  /// tried to store the savepoint. If that failed, the files are kept as well, because the
+  /// savepoint may name the snapshot.
   void keep(uint32_t snapshot);
 
   /// Returns whether some node still has less than this percentage of its pages free after the
   /// dropped pages became free. May block for up to a second.
   using PoolStillLow = std::function<bool(uint32_t free_percent)>;
-  /// Sets pointers of the running cluster to the snapshot. Drops volatile pages that it makes
-  /// unnecessary where the pool is low. Hot pages are dropped in a second pass, if the others were
-  /// too few. After an error, a pointer may refer to this snapshot or to an older one. REQUIRES:
-  /// its files can be read on all nodes, and it is the latest job's.
+  /// Sets pointers of the running cluster to the snapshot. Drops volatile pages that the snapshot
+  /// makes unnecessary, until enough pages are free. If too few pages are free then, a second pass
+  /// also drops hot pages. After an error, a pointer may refer to this snapshot or to an older one.
+  /// REQUIRES: the snapshot's files can be read on all nodes, and no later job has begun.
   Result<InstallReport> install(const SnapshotMetadata& snapshot,
                                 const PoolStillLow& pool_still_low);
-  /// Makes the current job and all later ones fail soon. Thread: any.
+  /// Makes the current job and all later jobs fail soon. Thread: any.
   void cancel() { is_cancelled_.store(true, std::memory_order_relaxed); }
 
   /// Returns {} if no job was begun, else an object of:

@@ -15,8 +15,8 @@
 namespace atolldb {
 namespace {
 
-/// If the base has files of this many snapshots, the next one rewrites all pages into new files, if
-/// there is room. This bounds the number of files, and the space of pages that nothing refers to.
+/// If the base has files of this many snapshots, the next snapshot rewrites all pages into new
+/// files. This bounds the number of files, and the space of pages that nothing refers to.
 constexpr size_t kManySnapshotsInUse = 32;
 /// Number of ordinary snapshots between a failed rewrite and the next attempt. The rewrite may have
 /// failed because there is no room. Without these snapshots the log would grow without bound.
@@ -84,10 +84,10 @@ SnapshotManager::SnapshotManager(const SnapshotContext& context, Logger logger)
 }
 
 /// The sequence of a snapshot, in the order of its effects (README.md). An error before the
-/// savepoint ends the snapshot and removes its files: the previous one remains the newest. All
-/// steps after the savepoint change volatile memory or delete obsolete files. Their errors are
-/// logged: everything stays readable, and the next snapshot tries again. REQUIRES: no other
-/// snapshot is under way.
+/// savepoint ends the snapshot and removes its files, and the previous snapshot remains the newest.
+/// All steps after the savepoint change volatile memory or delete obsolete files. Their errors are
+/// only logged, because everything stays readable, and the next snapshot tries again. REQUIRES: no
+/// other snapshot is under way.
 Result<void> SnapshotManager::make_snapshot(SnapshotTask task) {
   CHECK(is_own_thread());
   Attempt attempt(snapshot_metrics_);
@@ -101,7 +101,7 @@ Result<void> SnapshotManager::make_snapshot(SnapshotTask task) {
   ATOLL_TRY(job_->write_metadata(snapshot));
   ATOLL_TRY(store_savepoint(task, snapshot));  // from here on the snapshot exists
   attempt.succeed();
-  // A recovery publishes its last snapshot only. It has no volatile pages.
+  // In a recovery there are no volatile pages. It publishes only its last snapshot, later.
   if (!task.has_volatile_pages) return {};
   if (open_for_install(snapshot)) install(snapshot);
   if (!has_freed_pages_ && pool_is_low()) record_unproductive_snapshot();
@@ -197,7 +197,8 @@ std::unique_ptr<SnapshotTaker> SnapshotManager::make_taker() {
   return std::make_unique<SnapshotTaker>(config_.gleaner, std::move(hooks), logger_);
 }
 
-/// Takes a snapshot if anything was committed since the newest one. Returns the id of the newest.
+/// Takes a snapshot if anything was committed since the newest one. Returns the id of the newest
+/// snapshot.
 Result<uint32_t> SnapshotManager::take_snapshot() {
   CHECK(is_own_thread());
   // Acquire pairs with the release of the coordinator, which changes the state.
@@ -207,8 +208,8 @@ Result<uint32_t> SnapshotManager::take_snapshot() {
   }
   const bool has_none = newest_.load(std::memory_order_relaxed) == 0;
   if (has_none) {
-    // The first snapshot holds everything that is committed: its requester may not know what is
-    // durable.
+    // The first snapshot holds everything that is committed now, because its requester may not know
+    // what is durable.
     constexpr std::chrono::milliseconds kPatience{5'000};
     wait_until_durable(control_, latest_dirty_epoch(nodes_), kPatience);
   }
@@ -243,14 +244,14 @@ Result<void> SnapshotManager::take_new_snapshot() {
 }
 
 SnapshotTask SnapshotManager::next_task() {
-  // The epoch is loaded first: a storage with commits of this epoch was created before. The epoch
-  // is durable, because a crash can undo commits of a later one (R36).
+  // The epoch is loaded before the list of storages, so the list has every storage with commits up
+  // to this epoch. The epoch is durable, because a crash can undo commits of later epochs (R36).
   const EpochBlock& epochs = control_.epochs;
   SnapshotTask task;
   task.epoch = fault::snapshot_epoch_from_current ? epochs.current.load(std::memory_order_acquire)
                                                   : epochs.durable.load(std::memory_order_acquire);
-  // A last resort reserves no room, as in a recovery: only a snapshot allows the deletion of log
-  // files.
+  // If a logger has no room for its next file, the snapshot reserves no room, as in a recovery.
+  // Only a snapshot allows the deletion of log files.
   const bool is_last_resort = lacks_log_files();
   task.rewrites = !is_last_resort && is_rewrite_due();
   task.streams = durable_->live_streams(task.epoch);
@@ -263,7 +264,7 @@ SnapshotTask SnapshotManager::next_task() {
 /// Returns whether a commit after the newest snapshot's epoch is durable.
 bool SnapshotManager::has_new_commits() const {
   const uint64_t newest = newest_epoch_.load(std::memory_order_relaxed);
-  // Acquire: as for the thread that answers clients. `durable` alone is not enough, because a
+  // Acquire pairs with the release in raise_durable. `durable` alone is not enough, because a
   // closing marker also makes epochs without commits durable (R51).
   return control_.epochs.durable.load(std::memory_order_acquire) > newest &&
          dirty_epoch(nodes_) > newest;
@@ -299,7 +300,7 @@ uint64_t SnapshotManager::log_bytes() const {
 bool SnapshotManager::lacks_log_files() const {
   for (size_t node = 0; node < metrics_.size(); ++node) {
     for (uint32_t logger = 0; logger < nodes_[node]->logger_count; ++logger) {
-      // Relaxed: the logger sets the word again, and this function is called again.
+      // Relaxed: the snapshot taker calls this function again and then sees a missed change.
       if (metrics_[node]->loggers[logger].lacks_next_file.load(std::memory_order_relaxed) != 0) {
         return true;
       }
@@ -308,8 +309,8 @@ bool SnapshotManager::lacks_log_files() const {
   return false;
 }
 
-/// A failure here only means that a start-up on a full disk lacks its ballast. The manager retries
-/// after each snapshot.
+/// After a failure a start-up on a full disk lacks its ballast. The manager retries after each
+/// snapshot.
 void SnapshotManager::rebuild_ballast() {
   const auto built = durable_->rebuild_ballast();
   if (!built && !lacks_ballast_) {

@@ -45,8 +45,8 @@ struct SnapshotContext {
   const NodeCall& call_node;
 };
 
-/// Two threads work on snapshots, one after the other: the one that opens the cluster, until it has
-/// called `start`, then the taker's. These two threads call the functions without a `Thread:` line.
+/// Two threads work on snapshots, one after the other. Until `start`, this is the thread that opens
+/// the cluster, afterwards the taker's thread. They call the functions without a `Thread:` line.
 class SnapshotManager {
  public:
   SnapshotManager(const SnapshotContext& context, Logger logger);
@@ -58,7 +58,8 @@ class SnapshotManager {
   /// read meanwhile, for example "snapshot 3 of epoch 120"; it is empty if they can read nothing.
   using OnRecovering = std::function<void(const std::string& readable)>;
   /// Makes a snapshot of the commits that no snapshot holds yet, and lets all nodes read it.
-  /// REQUIRES: something is durable, and the nodes run. Thread: the one that opens the cluster.
+  /// REQUIRES: SnapshotContext::durable is not null, and the nodes run. Thread: the one that opens
+  /// the cluster.
   Result<void> recover(const OnRecovering& on_recovering);
   /// Begins to take snapshots of the running cluster. REQUIRES: DurableState::begin was called.
   /// Thread: the one that opens the cluster.
@@ -75,7 +76,7 @@ class SnapshotManager {
   Json status() const;
   /// Returns the member "recovery" of the cluster's status, if it recovers. Thread: any.
   Json recovery_status() const;
-  /// Returns the progress of the recovery, as Coordinator::progress. Thread: any.
+  /// Returns the progress of the recovery, in the form of Coordinator::progress. Thread: any.
   std::string recovery_progress() const;
   /// Stores the progress of the recovery in the control segment, for display. Thread: any.
   void record_recovery_progress();
@@ -107,13 +108,13 @@ class SnapshotManager {
   void rebuild_ballast();
 
   // Recovery: manager_recovery.cpp.
-  /// Lets transactions read the existing snapshots. Returns what they can read. A failure here only
-  /// makes readers wait.
+  /// Lets transactions read the existing snapshots. Returns the text for OnRecovering. After a
+  /// failure, readers must wait for the end of the recovery.
   std::string begin_recovery();
   Result<void> take_recovery_snapshots();
   Result<void> take_recovery_snapshot(uint64_t epoch);
-  /// Returns the last epoch that needs no recovery: the newest snapshot's, or the one before the
-  /// first commit that no snapshot holds.
+  /// Returns the last epoch that needs no recovery: the epoch of the newest snapshot, or the epoch
+  /// before the first commit that no snapshot holds.
   uint64_t recovered_epoch() const;
   Result<void> set_storage_roots(const SnapshotMetadata& snapshot);
   Json salvaged() const;
@@ -125,23 +126,24 @@ class SnapshotManager {
   void make_newest(uint32_t id);
   /// Publishes the snapshot on all nodes (R18). REQUIRES: its files are open there.
   Result<void> publish_on_nodes(const SnapshotMetadata& snapshot);
-  /// Withdraws all snapshots that are not in `keep`. When it returns, no transaction can begin with
-  /// them. Running transactions still name them in their slots (snapshots_in_use).
+  /// Withdraws all snapshots that are not in `keep`. On return no transaction can begin with them.
+  /// Running transactions that read them still name them in their slots (snapshots_in_use).
   Result<void> withdraw_on_nodes(const std::set<uint32_t>& keep);
-  /// Reads the metadata of a pinned snapshot and opens its files on all nodes. Returns an error if
-  /// either fails; transactions then cannot begin with this snapshot.
+  /// Reads the metadata of a pinned snapshot and opens its files on all nodes. After an error
+  /// transactions cannot begin with this snapshot.
   Result<void> offer_pinned(uint32_t id);
   /// Returns the ids of the pinned snapshots that can be read. Records the reason for each of the
   /// others.
   std::set<uint32_t> offer_pins();
   std::vector<SnapshotFilePlace> readable_places() const;
-  /// Opens the readable files and those of `more` on all nodes, and closes all other files there.
-  /// The nodes also learn the files of the kept snapshots. A scrub drops the damage of all files
-  /// that are not in this list.
+  /// Opens the files of readable_places() and `more` on all nodes, and closes all other files
+  /// there. Also sends the files of the kept snapshots, which the nodes scrub as well. A scrub
+  /// forgets the damage of all snapshot files that were not sent.
   Result<void> open_readable(const std::vector<SnapshotFilePlace>& more = {});
   Result<void> delete_obsolete_files();
   void warn_of_obsolete_files(const Error& error);
-  /// Returns the newest snapshot and those that volatile pages or transactions may refer to.
+  /// Returns the ids of the newest snapshot and of those that volatile pages or transactions may
+  /// refer to.
   std::set<uint32_t> ids_in_use() const;
 
   // Installation: manager_install.cpp.
@@ -180,12 +182,12 @@ class SnapshotManager {
   // Used only by the thread that works on snapshots.
   std::thread::id thread_;  // that thread
   KeptSnapshots kept_;      // snapshots whose files the nodes have open
-  /// The snapshots that transactions may begin with (R18), by id. It also holds withdrawn ones that
-  /// a transaction still read at the last check. Their files are open on all nodes.
+  /// The snapshots that transactions may begin with (R18), by id, and withdrawn snapshots that a
+  /// transaction still read at the last check. Their files are open on all nodes.
   std::map<uint32_t, SnapshotMetadata> offered_;
   bool has_freed_pages_ = false;  // the latest install freed a good part of a pool
   uint32_t snapshots_until_rewrite_ = 0;
-  bool lacks_ballast_ = false;  // a warning was logged
+  bool lacks_ballast_ = false;  // a warning about this was logged
 
   // Used by any thread.
   std::atomic<uint64_t> bytes_to_recover_{0};
@@ -193,9 +195,10 @@ class SnapshotManager {
   std::atomic<uint64_t> newest_epoch_{0};
   SnapshotMetrics snapshot_metrics_;
   mutable std::mutex mutex_;
-  Json install_status_ = Json::object();             // guarded by mutex_: of the latest install
-  std::map<uint32_t, std::string> unreadable_pins_;  // guarded by mutex_: reasons of the last check
-  Json readable_ = Json();                           // guarded by mutex_: set during recovery
+  // The next three members are guarded by mutex_.
+  Json install_status_ = Json::object();             // status of the latest install
+  std::map<uint32_t, std::string> unreadable_pins_;  // by id: the reason at the last check
+  Json readable_ = Json();                           // what can be read during a recovery
 
   /// Waits for the nodes' answers to snapshot.damage. A slow node then delays no other request.
   TaskThread damage_thread_{"damage"};

@@ -16,7 +16,7 @@ constexpr std::chrono::milliseconds kCheckPause{100};
 constexpr std::chrono::milliseconds kMinPagePause{200};
 constexpr std::chrono::seconds kMaxPagePause{10};
 constexpr const char* kPoolIsLow = "volatile pool";
-/// Pause between snapshots that a logger without room for its next file requests.
+/// Shortest pause between snapshots that are due because a logger has no room for its next file.
 constexpr std::chrono::seconds kFilePause{1};
 constexpr const char* kLacksFiles = "a logger has no room for its next file";
 
@@ -31,7 +31,7 @@ void SnapshotTaker::start() {
 }
 
 void SnapshotTaker::stop() {
-  CHECK(std::this_thread::get_id() != thread_.get_id());  // it would wait for itself
+  CHECK(std::this_thread::get_id() != thread_.get_id());  // the thread would wait for itself
   {
     const std::lock_guard guard(mutex_);
     ends_ = true;
@@ -86,7 +86,7 @@ std::string SnapshotTaker::reason() const {
   return {};
 }
 
-/// The page pause doubles with each snapshot that frees too few pages.
+/// The page pause doubles after each snapshot for a low pool that frees too few pages.
 void SnapshotTaker::set_pauses(const std::string& why) {
   file_pause_ = why == kLacksFiles ? kFilePause : Clock::duration{};
   if (hooks_.has_freed_pages && hooks_.has_freed_pages()) {

@@ -1,7 +1,7 @@
 // The snapshot taker: the thread that decides when the running cluster takes a snapshot. A snapshot
-// is due for one of these reasons: the interval is over, a volume of log was written, the pool of
-// volatile pages is low, a logger has no room for its next file, or a client requests it. The taker
-// does not know how a snapshot is made.
+// is due for one of these reasons: the interval is over, a volume of log was written, a pool of
+// volatile pages is low, a logger has no room for its next file, a transaction waits for the first
+// snapshot, or a client requests a snapshot. The taker does not know how a snapshot is made.
 #pragma once
 
 #include <chrono>
@@ -20,8 +20,8 @@
 namespace atolldb {
 
 struct SnapshotTakerHooks {
-  /// Takes a snapshot on the taker's thread. Returns its id, or that of the newest one if nothing
-  /// has been committed since.
+  /// Takes a snapshot on the taker's thread. Returns its id, or the id of the newest snapshot if
+  /// nothing has been committed since.
   std::function<Result<uint32_t>()> take;
   /// Returns whether anything has been committed since the last snapshot.
   std::function<bool()> has_new_commits;
@@ -35,13 +35,14 @@ struct SnapshotTakerHooks {
   std::function<bool()> has_freed_pages = {};
   /// Returns whether a transaction waits for the first snapshot (R62). Empty: never.
   std::function<bool()> is_first_awaited = {};
-  /// Called once, first on the taker's thread. Empty: nothing to do.
+  /// Called once, when the taker's thread begins. Empty: nothing to do.
   std::function<void()> on_start = {};
 };
 
 class SnapshotTaker {
  public:
-  /// Answers a request. Called once, on the taker's thread or by stop.
+  /// Answers a request. Called once, on the taker's thread, by `stop`, or by `request` after
+  /// `stop`.
   using Reply = std::function<void(Result<uint32_t>)>;
 
   SnapshotTaker(const Config::Gleaner& config, SnapshotTakerHooks hooks, Logger logger)
@@ -51,12 +52,12 @@ class SnapshotTaker {
   ~SnapshotTaker() { stop(); }
 
   void start();
-  /// Answers the waiting requests with an error, and waits for the current snapshot. The caller
-  /// should cancel that snapshot before.
+  /// Waits for the current snapshot, which the caller should cancel before. Then answers the
+  /// waiting requests with an error.
   void stop();
 
-  /// Another task that needs the savepoint; it runs on the taker's thread between two snapshots.
-  /// `runs` is false if the taker ends before.
+  /// A task that changes the savepoint. It runs on the taker's thread between two snapshots, with
+  /// `runs` true. If the taker ends before, the task is called with `runs` false.
   using Task = std::function<void(bool runs)>;
   void between_runs(Task task);
 
@@ -70,7 +71,7 @@ class SnapshotTaker {
   void run();
   /// Returns the reason why a snapshot is due now, or "" if none is due.
   std::string reason() const;
-  /// Sets the pauses before the next snapshot, after one for this reason.
+  /// Sets the pauses before the next snapshot. `why`: the reason of the last snapshot.
   void set_pauses(const std::string& why);
 
   const Config::Gleaner& config_;
