@@ -5,8 +5,8 @@
 
 namespace atolldb {
 
-/// Pages become free in the order in which they were dropped. Those that are free by now count in
-/// the gauge.
+/// Removes the pages that are free by now from `on_their_way_`, because the pool counts them as
+/// free. Pages become free in the order in which they were dropped.
 void DropPolicy::count_arrivals(uint64_t retired) {
   while (on_their_way_.size() > retired) {
     uint64_t& count = on_their_way_count_[on_their_way_.front()];
@@ -20,7 +20,7 @@ bool DropPolicy::is_short(uint32_t node) const {
   const auto& pool = *reinterpret_cast<const PoolControl*>(view_->pool[node]);
   CHECK(pool.page_count > pool.first_page);
   const uint64_t total = pool.page_count - pool.first_page;
-  // Relaxed: the value changes at any time anyway.
+  // Relaxed: other threads change the value at any time, so it is only an estimate.
   const uint64_t free = pool.free_count.load(std::memory_order_relaxed);
   return (free + on_their_way_count_[node]) * 100 < total * limits_.free_percent;
 }

@@ -1,5 +1,5 @@
-// Drop policy of the installer: volatile pages are dropped only until enough pages are free, and
-// hot ones last. See DropPolicy.
+// Drop policy of the installer: volatile pages are dropped only until enough pages are free. Hot
+// pages are dropped last. See DropPolicy.
 #pragma once
 
 #include <array>
@@ -13,15 +13,15 @@
 
 namespace atolldb {
 
-/// Decides for one installer, in one pass. Thread: the installer's. The installers of several nodes
-/// do not coordinate. Together they may drop a few pages too many, which only have to be read
-/// again.
+/// Decides which pages one installer drops in one pass. Thread: the installer's. The installers of
+/// several nodes do not coordinate. Together they may drop a few pages too many, which only have to
+/// be read again.
 ///
 /// The policy is CLOCK over the pages, with one revolution per snapshot. A page whose reference bit
 /// (PageHeader::reference_bit) was set since the last revolution loses the bit and is retained
 /// (WorkerContext::count_use sets it). If this frees too few pages, the coordinator starts a second
-/// pass that spares none. The ancestors of a retained page are also retained, because they have a
-/// volatile child. Pages of sequential storages are dropped in the order of appending, and never
+/// pass that spares no page. The ancestors of a retained page are also retained, because they have
+/// a volatile child. Pages of sequential storages are dropped in the order of appending, and never
 /// have the bit.
 class DropPolicy {
  public:

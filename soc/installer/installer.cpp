@@ -13,7 +13,8 @@
 namespace atolldb {
 namespace {
 
-/// About an epoch: after it, retired pages may be past their grace.
+/// Pause between two attempts to recycle retired pages: about one epoch, after which their grace
+/// may be over.
 constexpr std::chrono::milliseconds kInstallerPause{10};
 
 }  // namespace
@@ -52,7 +53,7 @@ void Installer::stop() {
 void Installer::work() {
   name_thread("install");
   std::unique_lock lock(mutex_);
-  bool is_clean = true;  // no page that this thread retired waits for its grace
+  bool is_clean = true;  // this thread has no retired page that waits for its grace
   while (!ends_) {
     if (work_once(lock)) {
       is_clean = false;
@@ -73,8 +74,8 @@ void Installer::work() {
   answer_rest();
 }
 
-/// Answers the requests that are left when the thread ends. REQUIRES: ends_ is set, so no more
-/// come.
+/// Answers the requests that are left when the thread ends. REQUIRES: ends_ is set, so no request
+/// is added later.
 void Installer::answer_rest() {
   std::unique_lock lock(mutex_);
   CHECK(ends_);
@@ -107,7 +108,7 @@ bool Installer::work_once(std::unique_lock<std::mutex>& lock) {
     return true;
   }
   if (waiting_.is_empty()) return false;
-  CHECK(pass_ && pass_->has_ended);  // each waiting request has named this pass
+  CHECK(pass_ && pass_->has_ended);  // each waiting request is for this pass
   const Pass pass = *pass_;
   const auto replies = waiting_.take_all();
   lock.unlock();
@@ -176,8 +177,8 @@ Status Installer::install_one(Pass& pass, const Root& root, DropPolicy& policy) 
   return status;
 }
 
-/// Answers the requests whose deadline has passed. Returns whether the install goes on. Called
-/// every few pages.
+/// Answers the requests whose deadline has passed. Returns whether the installation continues.
+/// Called every few pages.
 bool Installer::answer_due(const Pass& pass, const InstallReport& current) {
   std::unique_lock lock(mutex_);
   const bool ends = ends_;

@@ -1,6 +1,6 @@
-// A node's part of installing a snapshot in the volatile pages of the running cluster. It serves
-// the coordinator's requests snapshot.install and snapshot.align (soc/README.md) with a thread of
-// its own. engine/install/install.h describes the changes of the pages.
+// A node's part of installing a snapshot in the volatile pages of the running cluster. The
+// installer serves the coordinator's requests snapshot.install and snapshot.align (soc/README.md)
+// with a thread of its own. engine/install/install.h describes the changes of the pages.
 #pragma once
 
 #include <chrono>
@@ -44,8 +44,7 @@ class Installer {
   ~Installer() { stop(); }
 
   void start();
-  /// Serves snapshot.install and snapshot.align. Thread: any; replies are called by any thread,
-  /// too.
+  /// Serves snapshot.install and snapshot.align. Thread: any. Any thread may call the reply.
   void handle(const ControlRequest& request, const ControlReply& reply);
   /// Cancels the current pass, refuses later passes, and ends the thread.
   void stop();
@@ -97,8 +96,8 @@ class Installer {
   std::mutex mutex_;
   std::condition_variable changed_;
   // Guarded by mutex_:
-  std::optional<Pass> pass_;  // the latest; until it has ended, only the thread uses it, unlocked
-  PendingReplies<> waiting_;  // for the end of pass_, or for their deadline
+  std::optional<Pass> pass_;  // the latest; until its end the thread changes it without the lock
+  PendingReplies<> waiting_;  // requests that wait for the end of pass_ or for their deadline
   std::deque<Align> aligns_;
   bool has_begun_pass_ = false;
   bool ends_ = false;
@@ -106,7 +105,7 @@ class Installer {
   std::thread thread_;
 };
 
-/// Converts a report to members of an answer; `oldest_left` only if there is one.
+/// Converts a report to members of an answer. Omits `oldest_left` if it is kNoSnapshot.
 Json to_json(const InstallReport& report);
 
 }  // namespace atolldb

@@ -1,5 +1,5 @@
-// Access to volatile pages for threads without a page slot: they take turns with one slot (R9).
-// Installers visit pages through it; composers ask it for fence keys.
+// Access to volatile pages for threads without a page slot. They take turns with the slot of the
+// visitor (R9). The installer visits pages, and composers ask for fence maps.
 #pragma once
 
 #include <cstdint>
@@ -20,15 +20,15 @@ struct PageVisitorSettings {
   WorkerMetrics* metrics = nullptr;
   SnapshotCache* snapshots = nullptr;
   uint32_t node = 0;
-  uint32_t slot = 0;  // used by no other thread
+  uint32_t slot = 0;  // used only by this visitor
   uint32_t write_set = 0;
 };
 
-/// Keeps a small reserve of pages. Visitors replace parents of split pages, which takes pages.
-/// Without the reserve, they could not do so when the pool is exhausted, and then no snapshot could
+/// Keeps a small reserve of pages, because a visit may replace the parents of split pages. Without
+/// the reserve, a visit could not do this when the pool is exhausted, and then no snapshot could
 /// free pages.
 ///
-/// Thread: any, for all functions; they run one at a time.
+/// Thread: any, for all functions. The calls run one at a time.
 class PageVisitor : public FenceMapSource {
  public:
   explicit PageVisitor(const PageVisitorSettings& settings);

@@ -12,8 +12,8 @@
 
 namespace atolldb {
 
-/// Runs one attempt. After a status other than ok the transaction must end with that status, and
-/// `fault` returns the reason.
+/// Runs one attempt of the transaction. If `run` returns a status other than ok, the transaction
+/// must end with that status. `fault` then returns the reason, or "" if the status tells all.
 class KvExecutor {
  public:
   explicit KvExecutor(ProcedureContext& context) : context_(context), txn_(context.transaction()) {}
@@ -32,8 +32,8 @@ class KvExecutor {
   Status compare(const KvOperationView& operation, Status found, KvBytes value, uint64_t version);
   Status scan(const KvOperationView& operation, const MasterTree& tree);
   Status unsupported(const KvOperationView& operation, const char* type);
-  /// Adds the result of an operation that lets the transaction continue. Returns every other
-  /// status.
+  /// If `status` lets the transaction continue, adds the result to the reply and returns ok.
+  /// Otherwise returns `status`.
   Status finish(const KvOperationView& operation, Status status, KvBytes value = {},
                 uint64_t version = 0);
   Status fail(Status status, std::string why);

@@ -30,12 +30,12 @@ void LoggerThread::start() {
 
 void LoggerThread::stop() {
   stop_.store(true, std::memory_order_release);
-  // The thread reads `stop_` when it wakes: at the next marker, or after kMaxSleep.
+  // The thread reads `stop_` when it wakes: at the next request for a marker, or after kMaxSleep.
   if (thread_.joinable()) thread_.join();
 }
 
-/// Returns whether this log covers the last commits of all nodes: they need a marker of every
-/// logger.
+/// Returns whether this log has closed all epochs in which any node has committed. A commit is
+/// durable only when every logger has closed its epoch.
 bool LoggerThread::covers_all_commits() const {
   uint64_t dirty = 0;
   for (uint32_t node = 0; node < settings_.view->control->node_count; ++node) {
@@ -49,7 +49,8 @@ void LoggerThread::run() {
   EpochBlock& epochs = settings_.view->control->epochs;
   const std::atomic<uint32_t>& state = settings_.view->control->state;
   for (;;) {
-    // Acquire, before the wanted epoch: a request that this pass misses changes the signal, too.
+    // Acquire, so that the wanted epoch is loaded later. A request that this pass misses also
+    // changes the signal and ends the wait.
     const uint32_t signal = epochs.marker_signal.load(std::memory_order_acquire);
     const uint64_t wanted = epochs.marker_wanted.load(std::memory_order_acquire);
     Result<void> done;
@@ -71,10 +72,11 @@ void LoggerThread::run() {
 
 void LoggerThread::report_failure(const Error& error) {
   log_->critical("{}", error.message);
-  // The launcher must learn file and error before the coordinator reports only the fact of the
-  // failure.
+  // The launcher must learn the file and the error first. The coordinator then reports only that
+  // the logger has failed.
   settings_.on_failure(error);
-  // Release: the coordinator then stops the cluster, and nothing is acknowledged any more.
+  // Release pairs with the acquire of the coordinator, which then stops the cluster. Nothing is
+  // acknowledged any more.
   slot().failure.store(static_cast<uint32_t>(error.code), std::memory_order_release);
   signal_coordinator();
 }
@@ -110,7 +112,8 @@ void LoggerThread::record_lack(const Error& error) {
   }
   lacks_next_file_ = true;
   retry_at_ = now + kPreallocationPause;
-  // Relaxed: for display, and for the coordinator, which polls it and takes a snapshot.
+  // Relaxed: the flag guards no other data. `atoll status` shows it. The coordinator polls it, and
+  // takes a snapshot if it is set.
   settings_.metrics->lacks_next_file.store(1, std::memory_order_relaxed);
 }
 

@@ -1,5 +1,6 @@
-// The thread of one logger. It sleeps until a marker is requested, makes the epoch durable, and
-// publishes it (R27). In an idle cluster it writes nothing after the closing marker (R51).
+// The thread of one logger. It sleeps until a marker is requested, makes the epoch of the marker
+// durable, and publishes this epoch (R27). In an idle cluster it writes nothing after the closing
+// marker (R51).
 #pragma once
 
 #include <atomic>
@@ -17,7 +18,7 @@ namespace atolldb {
 
 class LoggerThread {
  public:
-  /// Called by the thread when a write or sync has failed. The thread ends afterwards.
+  /// Called by the logger's thread when a write or sync has failed. The thread ends afterwards.
   using OnFailure = std::function<void(const Error&)>;
 
   struct Settings {
@@ -28,14 +29,14 @@ class LoggerThread {
     OnFailure on_failure;
   };
 
-  /// REQUIRES: all objects that the settings refer to outlive it.
+  /// REQUIRES: all objects that the settings refer to outlive this object.
   LoggerThread(Settings settings, EpochLogger logger, Logger log);
   LoggerThread(const LoggerThread&) = delete;
   LoggerThread& operator=(const LoggerThread&) = delete;
   ~LoggerThread() { stop(); }
 
   void start();
-  /// Waits until everything that any node has committed is durable in this log, then ends the
+  /// Waits until this log has closed all epochs in which any node has committed, then ends the
   /// thread. REQUIRES: no worker of the cluster commits any more, and the epoch clock ticks; or the
   /// cluster has failed.
   void stop();
@@ -45,8 +46,8 @@ class LoggerThread {
 
   void run();
   bool covers_all_commits() const;
-  /// Makes the next file ahead of time, unless an attempt has just failed. A full disk is no error
-  /// as long as the current file has room.
+  /// Makes the next file ahead of time. Does nothing until kPreallocationPause after a failed
+  /// attempt. A full disk is no error as long as the current file has room.
   Result<void> prepare_next_file();
   void record_lack(const Error& error);
   void record_next_file();

@@ -32,8 +32,8 @@ struct Job {
 class JobTable {
  public:
   using Clock = PendingReplies<>::Clock;
-  /// Calls `deliver` with true when `epoch` is durable, or with false if it never will be. The call
-  /// comes from any thread, or at once (DurableAnswers::add).
+  /// Calls `deliver` with true when `epoch` is durable, or with false if it never will be. The
+  /// call may come from any thread, or before the function returns (DurableAnswers::add).
   using Hold = std::function<void(uint64_t epoch, std::function<void(bool is_durable)> deliver)>;
   /// Limit of running and finished jobs. A new job replaces the oldest finished one.
   static constexpr size_t kMaxJobs = 256;
@@ -56,8 +56,8 @@ class JobTable {
   /// Asks all jobs to stop. From now on `add` refuses (not_running), so no job is missed.
   void stop_all();
 
-  /// Answers the requests whose deadline has passed. Returns the next deadline, or nothing if none
-  /// is left.
+  /// Answers the requests whose deadline has passed. Returns the next deadline, or nothing if no
+  /// request waits.
   std::optional<Clock::time_point> expire(Clock::time_point now);
 
  private:
@@ -65,10 +65,10 @@ class JobTable {
     std::shared_ptr<Job> job;
     size_t running = 0;
     bool is_done = false;       // no worker runs, and the answer may be sent
-    uint64_t commit_epoch = 0;  // the largest that its workers have reported
+    uint64_t commit_epoch = 0;  // the largest epoch that its workers have reported
     Json outputs = Json::array();
     Status status = Status::ok;
-    PendingReplies<> waiting;  // for the end of the job, or for their deadline
+    PendingReplies<> waiting;  // requests that wait for the end of the job or for their deadline
   };
 
   /// Completes a job whose commits are durable, or never will be. Answers the requests that wait

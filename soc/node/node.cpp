@@ -152,7 +152,7 @@ void Node::drain() {
   if (installer_ != nullptr) installer_->stop();
   if (scrubber_ != nullptr) scrubber_->stop();
   jobs_.stop_all();
-  // All workers close before the first join, so none takes tasks while another one ends.
+  // All workers close before the first join, so no worker takes new tasks while another one ends.
   for (const auto& worker : workers_) worker->close();
   for (const auto& worker : workers_) worker->stop();
 }
@@ -184,8 +184,8 @@ NodeState Node::state() const {
 
 void Node::set_state(NodeState state) {
   CHECK(state >= this->state());
-  // Release pairs with the acquire of the thread that reads the state: everything before is
-  // visible.
+  // Release pairs with the acquire of a thread that reads the state. That thread sees all stores
+  // before this one.
   view_.shared[node_]->state.store(static_cast<uint32_t>(state), std::memory_order_release);
 }
 
@@ -251,7 +251,8 @@ void Node::housekeep() {
     }
   }
   lock.unlock();
-  // The node ends: answers the clients that wait for jobs which will never be done.
+  // The node ends, so jobs that are not done now never will be. Answers the clients that still wait
+  // for them.
   jobs_.expire(JobTable::Clock::time_point::max());
 }
 

@@ -1,5 +1,5 @@
 // One node of a cluster: its segments, its threads, and its answers to control requests. It runs in
-// a process of its own, or as one of several in a process (thread mode).
+// a process of its own, or in one process with the other nodes (thread mode).
 #pragma once
 
 #include <atomic>
@@ -43,7 +43,8 @@ namespace atolldb {
 /// these calls; any thread may call `handle` and `beat`.
 class Node {
  public:
-  /// Called once if the node cannot continue, because its log cannot be written. Thread: any.
+  /// Called if the node cannot continue, because a log cannot be written or a device hangs (R58).
+  /// May be called several times. Thread: any.
   using OnFailure = std::function<void(const Error&)>;
 
   /// REQUIRES: `space` outlives the node.
@@ -55,7 +56,8 @@ class Node {
   /// Makes this node's segments: memory, layout, header. Loads the procedure libraries. Called
   /// once.
   Result<void> prepare();
-  /// Maps the segments of the coordinator and of the other nodes. REQUIRES: all are prepared.
+  /// Maps the segments of the coordinator and of the other nodes. REQUIRES: the coordinator and all
+  /// nodes are prepared.
   Result<void> attach();
   /// Starts the threads.
   Result<void> start();
@@ -87,19 +89,19 @@ class Node {
  private:
   /// Raises the state.
   void set_state(NodeState state);
-  /// `bases`: the segments shared, pool, local and metrics, then exchange if there is one.
+  /// `bases`: base addresses of the segments shared, pool, local and metrics, then of exchange if
+  /// there is one.
   void format_segments(const std::vector<std::byte*>& bases);
   /// Runs `task` on the housekeeper's thread, with its page slot.
   void give_to_housekeeper(std::function<void(WorkerContext&)> task);
   void housekeep();
-  /// Answers requests whose deadline has passed, and recycles retired pages. Returns when the next
-  /// of both is due, or nothing if there is none.
+  /// Answers requests whose deadline has passed, and recycles retired pages. Returns the time at
+  /// which the next of these tasks is due, or nothing if none is left.
   std::optional<JobTable::Clock::time_point> housekeep_once(WorkerContext& context);
   void start_workers();
   Result<void> start_sessions();
   uint64_t procedure_deadline() const;
-  /// Returns an epoch that is not below the commit epoch of any commit that precedes the call
-  /// (R59).
+  /// Returns an upper bound for the epochs of all commits before the call (R59).
   uint64_t latest_commit_epoch() const;
   /// Reports a device that hangs, and ends the cluster if the config says so (R58).
   void watch_device();
@@ -127,7 +129,7 @@ class Node {
   /// Returns the reason why a request of this isolation cannot run now, or nothing if it can. A job
   /// counts as serializable.
   std::optional<Refusal> refuse(Isolation isolation) const;
-  /// Returns that reason as an error.
+  /// Returns the reason of `refuse` as an error.
   Result<void> admit(const ControlRequest& request, Isolation isolation) const;
   Result<std::vector<uint32_t>> chosen_workers(const ControlRequest& request) const;
   Result<uint32_t> chosen_worker(const ControlRequest& request);
@@ -154,12 +156,12 @@ class Node {
   std::byte* local_ = nullptr;
   std::vector<std::byte*> exchange_;  // exchange segments of all nodes; empty without a log
   std::unique_ptr<PagePool> pool_;
-  std::atomic<bool> attached_{false};  // pool_ and view_ are complete
+  std::atomic<bool> attached_{false};  // true once pool_ and view_ are complete
   ProcedureRegistry registry_;
   IoWatch io_watch_;                         // watches the files of files_
   std::optional<DeviceWatch> device_watch_;  // used by the heartbeat's thread, once attached
   std::unique_ptr<FileSystem> files_;
-  // All five are null without a log; each one uses those before it.
+  // The next five members are null without a log. Each of them uses those before it.
   std::unique_ptr<SnapshotStore> snapshots_;
   std::unique_ptr<PageVisitor> visitor_;
   std::unique_ptr<Installer> installer_;

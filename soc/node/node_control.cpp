@@ -18,7 +18,7 @@
 namespace atolldb {
 namespace {
 
-/// Reads the input: bytes, text in base64, or text.
+/// Reads the input, which is given as bytes, as base64 text, or as plain text.
 Result<std::vector<std::byte>> input_of(const ControlRequest& request) {
   std::vector<std::byte> input;
   if (const auto binary = find_binary(request.body, "input")) {
@@ -44,7 +44,8 @@ Result<std::vector<std::byte>> input_of(const ControlRequest& request) {
   return input;
 }
 
-/// Reads the members `isolation` and `snapshot`. Without them the procedure's entry decides.
+/// Reads the members `isolation` and `snapshot`. `usual`: the isolation if the request has no
+/// member `isolation`.
 Result<TransactionMode> mode_of(const ControlRequest& request, Isolation usual) {
   TransactionMode mode{usual};
   if (request.body.contains("isolation")) {
@@ -72,7 +73,7 @@ Result<std::chrono::milliseconds> timeout_of(const ControlRequest& request) {
   return std::chrono::milliseconds(std::min(timeout_ms, kMaxWaitMs));
 }
 
-/// Replies at once. Returns the error, if the answer is one.
+/// Replies with the answer. If it is an error, returns the error and does not reply.
 Result<void> give(const ControlReply& reply, const Result<Json>& answer) {
   if (!answer) return std::unexpected(answer.error());
   reply(answer);
@@ -125,7 +126,7 @@ Result<void> Node::serve(const ControlRequest& request, const ControlReply& repl
       ATOLL_TRY(admit(request, Isolation::serializable));
       return release_pages(request, reply);
     default:
-      // The coordinator sends these requests also before the cluster runs: for the recovery (R32).
+      // The coordinator also sends these requests before the cluster runs, for the recovery (R32).
       return serve_snapshots(request, reply);
   }
 }
@@ -169,7 +170,7 @@ std::optional<Refusal> Node::refuse(Isolation isolation) const {
   const auto cluster =
       runs ? static_cast<ClusterState>(view_.control->state.load(std::memory_order_acquire))
            : ClusterState::starting;
-  // In a running cluster the savepoint lists this node's loggers (R28).
+  // The cluster runs only after the savepoint lists this node's loggers (R28).
   if (cluster == ClusterState::running) return std::nullopt;
   if (runs && fault::requests_before_listed) return std::nullopt;
   const std::string name = "node " + std::to_string(node_) + ": ";
@@ -228,10 +229,11 @@ Result<Json> Node::start_job(const ControlRequest& request) {
     const auto submitted = workers_[ordinal]->submit([this, job, function,
                                                       count](WorkerEnvironment& environment) {
       auto output = execute_job(environment, function, job->input, count, job->stop);
-      // This bound covers all commits of the job and costs its transactions nothing (R59).
+      // latest_commit_epoch() covers all commits of the job, and costs its transactions nothing
+      // (R59).
       jobs_.finish_worker(job->id, environment.ordinal, std::move(output), latest_commit_epoch());
     });
-    // The other workers run. The job's outputs say which worker did not.
+    // The other workers still run the job. Its outputs name the worker that does not.
     if (!submitted) {
       jobs_.finish_worker(job->id, ordinal, std::unexpected(submitted.error()), 0);
     }
@@ -281,7 +283,7 @@ Result<void> Node::call_procedure(const ControlRequest& request, const ControlRe
                is_binary, this](WorkerEnvironment& environment) {
     const ProcedureOutcome outcome =
         execute_procedure(environment, function, input, deadline, kMaxProcedureOutputBytes, mode);
-    // The client learns the outcome when it is durable, as for a session's request (R19, R20).
+    // The client learns the outcome when its epoch is durable, as in a session (R19, R20).
     answers_->add(
         outcome.commit_epoch, [reply, answer = answer_of(outcome, is_binary)](bool is_durable) {
           reply(is_durable ? answer : Json{{"status", to_string(Status::outcome_unknown)}});

@@ -25,8 +25,8 @@ void Node::open_log_files() {
   }
 }
 
-/// Serves log.begin of the coordinator, which sends it after the recovery (R54). The savepoint
-/// lists the loggers next (R28).
+/// Serves log.begin. The coordinator sends this request after the recovery (R54), and then lists
+/// the loggers in the savepoint (R28).
 Result<Json> Node::begin_logs(const ControlRequest& request) {
   // Acquire pairs with the release of `start`: the objects that the loggers need exist.
   if (state() != NodeState::running || files_ == nullptr) {
@@ -40,7 +40,7 @@ Result<Json> Node::begin_logs(const ControlRequest& request) {
 
 Result<void> Node::start_loggers() {
   const std::lock_guard guard(loggers_mutex_);
-  if (!loggers_.empty()) return {};  // repeated, because another node had no room
+  if (!loggers_.empty()) return {};  // the request is repeated, because another node had no room
   const uint32_t count = view_.shared[node_]->logger_count;
   ATOLL_ASSIGN(std::vector<LogWriter> writers, make_log_writers(count));
   CHECK(count > 0 && writers.size() == count);

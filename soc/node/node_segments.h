@@ -11,8 +11,8 @@
 
 namespace atolldb {
 
-// Sizes and layout depend on the config alone: the launcher sizes the files with them, and the node
-// formats the segments with them.
+// Sizes and layout depend only on the config, because two processes compute them: the launcher
+// sizes the files, and the node formats the segments.
 TransactionLimits transaction_limits(const Config& config);
 NodeSharedLayout shared_layout(const Config& config, uint32_t node);
 
@@ -35,8 +35,8 @@ struct NodeSegmentSizes {
 };
 NodeSegmentSizes node_segment_sizes(const Config& config, uint32_t node);
 
-/// Returns the NUMA node that provides the memory: the configured one, or else one chosen round
-/// robin; -1 if the machine has only one.
+/// Returns the NUMA node that provides the memory: the configured one, or one chosen round robin if
+/// none is configured. Returns -1 if the machine has only one NUMA node.
 int32_t numa_node_of(const Config& config, uint32_t node, const Machine& machine);
 
 /// Returns the CPUs that this worker may run on; empty: any.

@@ -1,5 +1,5 @@
-// The requests snapshot.* that the node serves itself: which files are open, and with which
-// snapshots transactions may begin (R18).
+// The requests snapshot.* that the node serves itself. They decide which files are open, and with
+// which snapshots transactions may begin (R18).
 #include <algorithm>
 #include <memory>
 #include <set>

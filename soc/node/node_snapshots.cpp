@@ -67,7 +67,7 @@ Result<void> Node::start_snapshot_jobs() {
   resources.node = node_;
   resources.file_system = files_.get();
   resources.snapshots = &snapshots_->files();
-  // Uses the node's directories round robin, as for its loggers.
+  // Snapshots use the node's directories round robin, as loggers do.
   resources.directory = [this](uint32_t snapshot) {
     return log_directory(config_, node_, snapshot);
   };
@@ -89,8 +89,8 @@ Result<void> Node::start_snapshot_jobs() {
   return {};
 }
 
-/// Publishes the gauges of the cache, of snapshot jobs and of the scrub. REQUIRES: the node runs,
-/// or has run.
+/// Publishes the gauges of the cache, of snapshot jobs and of the scrub. REQUIRES: the state of the
+/// node is `running` or later.
 void Node::publish_snapshot_metrics() {
   if (snapshot_jobs_ == nullptr) return;
   // Relaxed: for display; each figure is valid on its own.

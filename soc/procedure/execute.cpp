@@ -70,7 +70,7 @@ ProcedureOutcome execute_procedure(WorkerEnvironment& environment, ProcedureFunc
   if (outcome.status == Status::snapshot_not_found) {
     outcome.message = why_no_snapshot(own.worker(), mode.snapshot);
   }
-  // Other aborts were not verified: they say nothing about the data.
+  // After any other abort the reads were not verified, so the outcome says nothing about the data.
   const bool is_verified = !is_abort(outcome.status) || outcome.status == Status::user_abort ||
                            outcome.status == Status::procedure_failed;
   if (is_verified) outcome.commit_epoch = own.commit_epoch();

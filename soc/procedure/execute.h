@@ -16,9 +16,9 @@ struct ProcedureOutcome {
   std::vector<std::byte> output;  // of a committed transaction
   std::string message;            // the reason of a failure, if `status` alone does not say it
   /// The epoch that the outcome depends on. A client may learn the outcome when this epoch is
-  /// durable (R19, R20). 0: depends on no commit.
+  /// durable (R19, R20). 0: the outcome depends on no commit.
   uint64_t commit_epoch = 0;
-  uint64_t commit_version = 0;  // VID word of what was written; 0: nothing written
+  uint64_t commit_version = 0;  // Vid::version() of the written records; 0: none was written
 };
 
 /// Runs one transaction, with retries until `deadline_epoch`. Its status is procedure_failed if the

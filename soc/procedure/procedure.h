@@ -1,5 +1,5 @@
-// The procedure API, which gives applications the fastest access to the engine. It is the only
-// header that they include.
+// The procedure API, which gives applications the fastest access to the engine. Applications
+// include only this header.
 //
 // A *procedure* is the body of one transaction. The transaction is serializable, unless the entry
 // or the caller asks for another isolation (shared/base/isolation.h). The node begins, commits and
@@ -121,8 +121,8 @@ struct ProcedureLibrary {
   const ProcedureEntry* entries;
 };
 
-/// Links an entry of a library in the node binary into the list that every node reads at its start.
-/// Only static initialization writes the list.
+/// Adds an entry to the list of built-in procedures, which every node reads at its start. For
+/// libraries that are linked into the node's binary. Only static initialization changes the list.
 class ProcedureRegistration {
  public:
   explicit ProcedureRegistration(ProcedureEntry entry) : entry_(entry), next_(head) { head = this; }

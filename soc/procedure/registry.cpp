@@ -20,7 +20,8 @@ std::unexpected<Error> library_error(const std::string& path, const std::string&
 
 Result<ProcedureRegistry> ProcedureRegistry::load(const std::vector<std::string>& libraries) {
   ProcedureRegistry registry;
-  // Named here instead of registered: a linker drops objects that nothing refers to.
+  // The procedures kv.* are named here and not registered, because a linker drops object files that
+  // nothing refers to.
   for (const ProcedureEntry& entry : kv_procedures()) {
     ATOLL_TRY(registry.add(entry, "built in"));
   }
@@ -29,7 +30,7 @@ Result<ProcedureRegistry> ProcedureRegistry::load(const std::vector<std::string>
     ATOLL_TRY(registry.add(built_in->entry(), "built in"));
   }
   for (const std::string& path : libraries) {
-    // Never closed: workers may run its code until the process ends.
+    // The library is never closed, because workers may run its code until the process ends.
     void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle == nullptr) {
       const char* reason = dlerror();

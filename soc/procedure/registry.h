@@ -25,8 +25,8 @@ class ProcedureRegistry {
   /// the reason.
   static Result<ProcedureRegistry> load(const std::vector<std::string>& libraries);
 
-  /// Returns the procedure (or job) of this name. An error says whether the name is unknown or of
-  /// the other kind.
+  /// Returns the procedure (or job) of this name. An error says whether the name is unknown, or
+  /// names a job (or procedure).
   Result<ProcedureFunction> procedure(std::string_view name) const;
   Result<JobFunction> job(std::string_view name) const;
   /// Returns the isolation of a procedure, unless the call names another one.

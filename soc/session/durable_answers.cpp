@@ -14,7 +14,8 @@ void DurableAnswers::start() {
 }
 
 bool DurableAnswers::has_failed() const {
-  // Acquire pairs with the coordinator's release: `durable` does not rise any more.
+  // Acquire pairs with the coordinator's release of the state. In a failed state `durable` does not
+  // rise any more.
   return control_.state.load(std::memory_order_acquire) >= kClusterFailedFrom;
 }
 
@@ -68,8 +69,8 @@ void DurableAnswers::run() {
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [this] { return !waiting_.empty() || ends_; });
-    // Acquire, and before `durable`: pairs with the coordinator's release after it stored
-    // `durable`.
+    // Acquire, so that `durable` is loaded later. Pairs with the release in raise_durable, which
+    // changes the signal after it has stored `durable`.
     const uint32_t seen = control_.epochs.durable_signal.load(std::memory_order_acquire);
     const bool gives_up = ends_ && std::chrono::steady_clock::now() >= give_up_;
     release(lock, has_failed() || gives_up);

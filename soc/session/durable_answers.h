@@ -16,12 +16,13 @@
 
 namespace atolldb {
 
-/// A queue, ordered by commit epoch, with a thread. The thread sleeps on `durable_signal` only
-/// while an answer waits, so an idle node uses no processor time. Thread: any.
+/// A queue of answers, ordered by commit epoch, with a thread that delivers them. The thread sleeps
+/// on `durable_signal` only while an answer waits, so an idle node uses no processor time. Thread:
+/// any.
 class DurableAnswers {
  public:
-  /// `is_durable` is false if the cluster failed or ended before: the outcome is unknown (R41).
-  /// Called once, by the queue's thread or by the caller of `add`. It must not block.
+  /// Delivers an answer. If the cluster failed or ended before, `is_durable` is false, and the
+  /// outcome is unknown (R41). Called once, by the queue's thread or by `add`. Must not block.
   using Deliver = std::function<void(bool is_durable)>;
 
   /// REQUIRES: the control segment outlives this object.
@@ -31,7 +32,8 @@ class DurableAnswers {
   ~DurableAnswers() { stop(std::chrono::milliseconds(0)); }
 
   void start();
-  /// Calls `deliver` when `epoch` is durable, at once if it already is. Epoch 0 is always durable.
+  /// Calls `deliver` when `epoch` is durable, or at once if it is durable already. Epoch 0 is
+  /// always durable.
   void add(uint64_t epoch, Deliver deliver);
   /// Waits until all answers are delivered. After `patience` it delivers the rest as not durable.
   void stop(std::chrono::milliseconds patience);
@@ -41,7 +43,7 @@ class DurableAnswers {
 
  private:
   void run();
-  /// Delivers the answers whose epoch is durable; with `at_end`, all answers. Releases the lock
+  /// Delivers the answers whose epoch is durable, or all answers if `at_end`. Releases the lock
   /// while it delivers.
   void release(std::unique_lock<std::mutex>& lock, bool at_end);
   bool has_failed() const;

@@ -19,7 +19,7 @@
 namespace atolldb {
 namespace {
 
-/// A call with longer buffers frees them at its end.
+/// A call keeps an input buffer of at most this capacity for the next request in its slot.
 constexpr size_t kKeptBytes = 4096;
 
 void format(SessionSegment& segment, uint32_t node, uint32_t number, uint64_t incarnation) {
@@ -87,13 +87,13 @@ Session::Session(SessionServer& server, UniqueFd socket, UniqueFd wake, MappedSe
 Session::~Session() = default;
 
 bool Session::has_request() const {
-  // seq_cst, after announce_sleep's exchange: pairs with the client's fence between its put and its
-  // load of node_sleeps.
+  // seq_cst, after the exchange in announce_sleep. Pairs with the client's fence between its store
+  // of the tail and its load of node_sleeps.
   return segment_->requests.tail.load(std::memory_order_seq_cst) != requests_head_;
 }
 
 bool Session::announce_sleep() {
-  // A read-modify-write (R24). seq_cst, before the load of the ring's tail: see has_request.
+  // A read-modify-write (R24). seq_cst, so that the ring's tail is loaded later: see has_request.
   segment_->node_sleeps.exchange(1, std::memory_order_seq_cst);
   return has_request();
 }
@@ -121,8 +121,8 @@ Session::Taken Session::take(uint32_t& slot) {
 }
 
 Session::Taken Session::accept(SessionCall& call, SessionSlot& shared) const {
-  // The request is copied once and then validated, because the client can change it at any time
-  // (R41).
+  // The request is copied once, and the copy is validated, because the client can change the
+  // segment at any time (R41).
   SessionRequest request;
   racy_read(&request, &shared.request, sizeof(request));
   call.id = request.id;
@@ -156,8 +156,8 @@ Session::Taken Session::accept(SessionCall& call, SessionSlot& shared) const {
 }
 
 void Session::wake_client() {
-  // seq_cst, before the load of `sleepers`: pairs with the client, which announces its sleep and
-  // then compares this word again.
+  // seq_cst, so that `sleepers` is loaded later. Pairs with the client, which announces its sleep
+  // and then compares answer_signal again.
   segment_->answer_signal.fetch_add(1, std::memory_order_seq_cst);
   if (segment_->sleepers.load(std::memory_order_seq_cst) != 0) {
     atolldb::wake(segment_->answer_signal, kWakeAll);
@@ -190,22 +190,22 @@ void Session::answer(uint32_t slot) {
   if (call.input.capacity() > kKeptBytes) call.input = {};
   {
     const std::lock_guard guard(answers_mutex_);
-    // This store precedes the entry in the ring, because the client may use the slot again after
-    // that. Release: pairs with the acquire in `take`.
+    // This store precedes the entry in the ring, because the client may use the slot again when it
+    // sees the entry. Release pairs with the acquire in `take`.
     call.in_flight.store(false, std::memory_order_release);
     segment_->answers.put(answers_tail_++, slot);
   }
   wake_client();
   SessionServer& server = server_;
-  // seq_cst: pairs with the session thread, which moves the session to ending_ and then loads this
-  // count.
+  // seq_cst pairs with the session thread, which sets SessionServer::waits_for_end_ and then loads
+  // this count.
   const uint32_t in_flight = in_flight_.fetch_sub(1, std::memory_order_seq_cst);
   DCHECK(in_flight > 0);
   server.signal_end();
 }
 
 void Session::close() {
-  // Release pairs with the client's acquire: all answers are in the ring.
+  // Release pairs with the client's acquire. A client that sees the state sees all earlier answers.
   segment_->state.store(static_cast<uint32_t>(SessionState::closed), std::memory_order_release);
   wake_client();
 }

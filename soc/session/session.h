@@ -1,4 +1,5 @@
-// The node's side of one session: takes requests out of the client's segment and puts answers in.
+// The node's side of one session. It takes requests out of the session's segment and puts answers
+// into it.
 #pragma once
 
 #include <array>
@@ -46,7 +47,7 @@ class Session {
     nothing,
     request,  // `slot` is its slot
     invalid,  // `slot` is its slot; `outcome` says why it must not run
-    broken,   // the client violated the protocol of the ring: the session must end
+    broken,   // the client violated the protocol of the ring, so the session must end
   };
 
   /// Makes the segment and the eventfd, and sends them to the client.
@@ -60,12 +61,12 @@ class Session {
   // -- Session thread ---------------------------------------------------------------------------
   Taken take(uint32_t& slot);
   bool has_request() const;
-  /// Tells the client to wake the node from now on. Returns true if a request arrived before the
-  /// client could know.
+  /// Tells the client to wake the node from now on. Returns true if a request has arrived already,
+  /// for which the client may not wake the node.
   bool announce_sleep();
   void end_sleep() { segment_->node_sleeps.store(0, std::memory_order_relaxed); }
-  /// Marks the session closed: no answer follows. Wakes sleeping clients, which then read the
-  /// state.
+  /// Marks the session as closed, so that the client waits for no more answers. Wakes sleeping
+  /// threads of the client, which then read the state.
   void close();
 
   // -- Any thread -------------------------------------------------------------------------------
@@ -73,8 +74,8 @@ class Session {
     DCHECK(slot < kSessionSlots);
     return calls_[slot];
   }
-  /// Answers with the call's outcome. REQUIRES: `take` has returned this slot, and it is not
-  /// answered yet. The session may be freed before this returns.
+  /// Answers with the call's outcome. The session may be freed before this function returns.
+  /// REQUIRES: `take` has returned this slot, and the call is not answered yet.
   void answer(uint32_t slot);
   /// Returns the number of calls between `take` and the end of `answer`. seq_cst: pairs with
   /// SessionServer::signal_end.
@@ -85,7 +86,7 @@ class Session {
   int wake() const { return wake_.get(); }
   uint32_t number() const { return number_; }
 
-  /// Slot of a call that waits for room at its worker. Used by the session thread only.
+  /// Slot of a call that waits for room in its worker's queue. Used by the session thread only.
   std::optional<uint32_t> held;
 
  private:
@@ -100,7 +101,7 @@ class Session {
   UniqueFd socket_;
   UniqueFd wake_;
   MappedSegment memory_;
-  SessionSegment* segment_;  // in memory_; untrusted: the client can write any of it
+  SessionSegment* segment_;  // in memory_; untrusted, because the client can write all of it
   const uint32_t number_;
   uint64_t incarnation_ = 0;
   uint32_t requests_head_ = 0;  // session thread

@@ -20,20 +20,21 @@
 namespace atolldb {
 namespace {
 
-/// Tags of epoll events. Any other tag is a session's number, doubled, plus one for its eventfd.
+/// Tags of epoll events. Any other tag is twice the number of a session, plus one for its eventfd.
 constexpr uint64_t kOwnWake = ~uint64_t{0};
 constexpr uint64_t kListener = kOwnWake - 1;
 /// Requests of one session in a round, before the next session has its turn.
 constexpr int kRequestsPerTurn = 64;
-/// Passes over all rings before the thread sleeps: a client that got an answer soon sends the next
-/// request.
+/// Number of idle passes over all rings before the thread sleeps. A client that got an answer often
+/// sends its next request soon.
 constexpr int kIdlePasses = 40;
-/// Busy rounds between two checks of the sockets.
+/// Number of busy rounds between two checks of the sockets.
 constexpr int kBusyRounds = 64;
-/// Retry interval for a full worker queue: the end of other tasks does not wake this thread.
+/// Retry interval while a worker's queue is full. The end of a task that is no session request does
+/// not wake this thread.
 constexpr int kRetryMs = 1;
-/// Retry interval for accept: a descriptor that another part of the process frees does not wake
-/// this thread.
+/// Retry interval while no descriptor is free for accept. A descriptor that another part of the
+/// process frees does not wake this thread.
 constexpr std::chrono::milliseconds kAcceptPause{1000};
 
 void drain_eventfd(int fd) {
@@ -112,8 +113,8 @@ void SessionServer::wake() const {
 }
 
 void SessionServer::signal_end() {
-  // seq_cst, after the call's counters: pairs with the thread, which sets the flag and then loads
-  // the counters.
+  // seq_cst, after the caller has changed a counter of calls. Pairs with the session thread, which
+  // sets the flag and then loads the counters.
   if (waits_for_end_.load(std::memory_order_seq_cst)) wake();
 }
 
@@ -153,11 +154,11 @@ int SessionServer::sleep_ms() const {
 }
 
 bool SessionServer::may_sleep() {
-  // seq_cst, before the loads of the counters: see signal_end.
+  // seq_cst, so that the counters are loaded later: see signal_end.
   waits_for_end_.store(holds_any() || !ending_.empty(), std::memory_order_seq_cst);
   free_ended();
   for (const auto& session : sessions_) {
-    // A held request blocks the later ones of its session.
+    // A held request blocks the later requests of its session.
     if (session->announce_sleep() && !session->held) return false;
   }
   return true;
@@ -242,7 +243,8 @@ void SessionServer::dispatch(Session& session, uint32_t slot) {
   if (!submit(session, slot)) session.held = slot;
 }
 
-/// Returns the worker that the call names. If it names none, its affinity or its turn decides.
+/// Returns the worker that the call names. If it names none, its affinity decides, or round robin
+/// if it has none.
 uint32_t SessionServer::worker_of(const SessionCall& call) {
   if (call.worker != kAnyWorker) return call.worker;
   const auto workers = static_cast<uint32_t>(services_.workers.size());
@@ -258,7 +260,7 @@ bool SessionServer::submit(Session& session, uint32_t slot) {
   // seq_cst: see signal_end.
   if (queued_[worker].load(std::memory_order_seq_cst) >= kMaxQueuedPerWorker) return false;
   queued_[worker].fetch_add(1, std::memory_order_relaxed);
-  // Small enough for std::function to store it without a heap allocation.
+  // The task is so small that std::function stores it without a heap allocation.
   const auto submitted =
       services_.workers[worker]->submit([&session, slot](WorkerEnvironment& environment) {
         session.server().execute(session, slot, environment);
@@ -313,10 +315,11 @@ void SessionServer::handle_events(int timeout_ms) {
       return session->number() == what / 2;
     });
     if (place == sessions_.end()) continue;  // an earlier event has ended it
-    // The event has ended the sleep, and needs nothing more. The node never reads this eventfd
-    // (R41): the client shares it, and may have made it blocking or may have read it.
+    // The event has ended the sleep, and needs nothing more. The node never reads this eventfd,
+    // because the client shares it, and may have made it blocking or may have read it (R41).
     if (what % 2 == 1) continue;
-    // A client sends nothing on this socket. Any event here means its end, or a broken client.
+    // A client sends nothing on this socket. Any event means that the client has ended or is
+    // broken.
     end_session(static_cast<size_t>(place - sessions_.begin()), "its client has ended");
   }
   if (accept_paused_ && std::chrono::steady_clock::now() >= accept_again_) resume_accepting();
@@ -324,7 +327,7 @@ void SessionServer::handle_events(int timeout_ms) {
 
 void SessionServer::pause_accepting(int error) {
   CHECK(!accept_paused_ && listener_.is_open());
-  // The waiting clients would end every epoll_wait at once.
+  // Otherwise the waiting clients would end every epoll_wait at once.
   epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr);
   accept_paused_ = true;
   accept_again_ = std::chrono::steady_clock::now() + kAcceptPause;
@@ -337,8 +340,8 @@ void SessionServer::resume_accepting() {
   if (!accept_paused_) return;
   const std::lock_guard guard(mutex_);
   accept_paused_ = false;
-  // Level-triggered: epoll reports waiting clients at once. If there is no memory for it, the
-  // server retries later.
+  // Level-triggered, so epoll reports waiting clients at once. If there is no memory for the watch,
+  // the server retries later.
   if (!watch(listener_.get(), kListener, EPOLLIN)) pause_accepting(errno);
 }
 
@@ -381,7 +384,7 @@ void SessionServer::open_session(UniqueFd socket) {
     return;
   }
   if (!watch(descriptor, uint64_t{number} * 2, EPOLLIN | EPOLLRDHUP) ||
-      // Edge-triggered: each write is one event, and the node reads nothing.
+      // Edge-triggered, because the node does not read the eventfd. Each write is one event.
       !watch((*session)->wake(), uint64_t{number} * 2 + 1, EPOLLIN | EPOLLET)) {
     logger_->warn("session {}: epoll: {}", number, std::strerror(errno));
     return;

@@ -26,7 +26,7 @@ namespace atolldb {
 
 /// Why a request does not run.
 struct Refusal {
-  Status status = Status::unavailable;  // or recovering; a later retry is safe
+  Status status = Status::unavailable;  // unavailable or recovering; a later retry is safe
   std::string why;
 };
 
@@ -38,7 +38,7 @@ struct SessionServices {
   std::vector<Worker*> workers;
   DurableAnswers* answers = nullptr;
   SessionMetrics* metrics = nullptr;
-  /// Returns why requests of this isolation do not run now, or nothing if they run.
+  /// Returns the reason why requests of this isolation cannot run now, or nothing if they can.
   std::function<std::optional<Refusal>(Isolation)> refusal;
   /// Returns the epoch at which a procedure that begins now exceeds its time limit.
   std::function<uint64_t()> deadline_epoch;
@@ -83,8 +83,8 @@ class SessionServer {
   void handle_events(int timeout_ms);
   int sleep_ms() const;
   void accept_all();
-  /// Stops accepting, because no descriptor is left. New clients wait in the backlog. REQUIRES:
-  /// mutex_ is held.
+  /// Stops accepting clients, because no descriptor or memory is left. New clients wait in the
+  /// backlog. REQUIRES: mutex_ is held.
   void pause_accepting(int error);
   void resume_accepting();
   void open_session(UniqueFd socket);
@@ -107,7 +107,7 @@ class SessionServer {
   // Used by the session thread only.
   std::vector<std::unique_ptr<Session>> sessions_;
   std::vector<std::unique_ptr<Session>>
-      ending_;  // without a client; freed when their calls have ended
+      ending_;  // sessions without a client, freed when their calls have ended
   uint32_t next_number_ = 0;
   uint32_t next_worker_ = 0;
   bool accept_paused_ = false;
@@ -116,7 +116,8 @@ class SessionServer {
 
   std::vector<std::atomic<uint32_t>>
       queued_;  // calls of each worker that were submitted and have not run yet
-  /// The session thread waits for the end of a call, of an ending session or of a busy worker.
+  /// True if the end of a call must wake the session thread, because a session is ending or a
+  /// worker's queue is full.
   std::atomic<bool> waits_for_end_{false};
 };
 

@@ -109,7 +109,7 @@ void Scrubber::set_files(const std::vector<SnapshotFilePlace>& places) {
     const bool is_listed = std::ranges::find(places_, place) != places_.end();
     if (is_own(place) && !is_listed) places_.push_back(place);
   }
-  // Damage of files that are no longer needed does not count.
+  // Forgets the damage of snapshot files that are no longer needed.
   std::set<std::string> paths;
   for (const SnapshotFilePlace& place : places_) {
     paths.insert(snapshot_file_path(place.directory, place.node, place.snapshot));
@@ -210,7 +210,7 @@ bool Scrubber::pace(uint64_t bytes) {
   if (ends_) return false;
   CHECK(settings_.bytes_per_s > 0);  // else the thread was not started
   const auto cost = std::chrono::nanoseconds(bytes * 1'000'000'000 / settings_.bytes_per_s);
-  // Unused bandwidth of the past is not made up for.
+  // The scrub does not catch up on time in which it read less.
   next_read_ = std::max(next_read_, Clock::now()) + cost;
   progress_.bytes_read += bytes;
   cycle_done_ += bytes;
@@ -242,7 +242,8 @@ Json Scrubber::describe() const {
                {"bytes_read", progress_.bytes_read},
                {"damaged", progress_.damaged},
                {"damage", Json::array()}};
-  // Damage of the last cycle that the current cycle has not reached yet probably still exists.
+  // Adds the damage of the last cycle, which probably still exists where the current cycle has not
+  // read yet.
   for (const ScrubDamage& damage : current_.listed) json["damage"].push_back(to_json(damage));
   for (const ScrubDamage& damage : last_.listed) {
     if (json["damage"].size() >= kMaxListedDamage) break;

@@ -56,10 +56,12 @@ class Scrubber {
   Scrubber& operator=(const Scrubber&) = delete;
   ~Scrubber() { stop(); }
 
-  /// Starts the thread, which begins when there are files. Does nothing without a rate.
+  /// Starts the thread, which begins when there are snapshot files. Does nothing if bytes_per_s is
+  /// 0.
   void start();
   void stop();
-  /// Sets the snapshot files of all nodes. The scrubber keeps those of this node.
+  /// Sets the snapshot files to read. Ignores the files of other nodes. Node 0 also reads the files
+  /// of the coordinator.
   void set_files(const std::vector<SnapshotFilePlace>& places);
 
   // Thread: any.
@@ -89,8 +91,8 @@ class Scrubber {
   ScrubProgress progress_;
   uint64_t cycle_bytes_ = 0;  // size of the files that the current cycle reads
   uint64_t cycle_done_ = 0;
-  FoundDamage last_;     // by the last complete cycle
-  FoundDamage current_;  // by the current cycle
+  FoundDamage last_;     // damage found by the last complete cycle
+  FoundDamage current_;  // damage found by the current cycle
 
   Clock::time_point next_read_;  // used by the thread only
   std::thread thread_;

@@ -17,8 +17,8 @@ namespace atolldb {
 
 namespace {
 
-/// Errors that were logged. An unreadable page may be requested thousands of times a second, but is
-/// logged once.
+/// Error messages that were logged. Transactions may request an unreadable page thousands of times
+/// a second, but its error is logged once.
 class LoggedErrors {
  public:
   bool is_new(const std::string& message) {

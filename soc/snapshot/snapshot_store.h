@@ -16,21 +16,21 @@
 namespace atolldb {
 
 struct SnapshotStoreSettings {
-  FileSystem* file_system = nullptr;  // outlives the node's snapshots
-  NodeShared* shared = nullptr;       // of the node, with its workers' slots; outlives them, too
+  FileSystem* file_system = nullptr;  // outlives the store
+  NodeShared* shared = nullptr;       // segment with the slots of the workers; outlives the store
   const std::atomic<uint32_t>* newest =
-      nullptr;  // ControlSegment::readable_snapshot; outlives them, too
+      nullptr;  // ControlSegment::readable_snapshot; outlives the store
   ClusterUuid cluster_uuid = {};
   uint64_t cache_bytes = 0;
   uint32_t reader_count = 0;      // threads of the node that read snapshot pages
   bool transparent_huge = false;  // ask for 2 MiB pages: memory.huge_pages is not off
-  int32_t numa_node = -1;         // provides the cache's memory
+  int32_t numa_node = -1;         // NUMA node of the cache's memory; -1: any
 };
 
 class SnapshotStore {
  public:
-  /// Reserves address space; memory is taken when it is first used. Returns code config if the
-  /// cache is too small for its readers.
+  /// Reserves address space for the cache. A page of it takes memory when it is first used. Returns
+  /// code config if the cache is too small for its readers.
   static Result<std::unique_ptr<SnapshotStore>> create(const SnapshotStoreSettings& settings,
                                                        const Logger& logger);
 

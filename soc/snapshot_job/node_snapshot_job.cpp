@@ -102,8 +102,8 @@ void NodeSnapshotJob::run(const ControlReply& prepared) {
   }
   serve();
   if (is_wanted()) {
-    // This is a part of its own, because it waits for the device while waiting requests have
-    // deadlines.
+    // `finish` runs on a thread of its own, because it waits for the device. This thread must
+    // answer waiting requests at their deadlines meanwhile.
     start("glean-end", 1, [this](uint32_t) -> Result<void> {
       ATOLL_ASSIGN(result_, work_.finish());
       return {};
@@ -173,8 +173,8 @@ void NodeSnapshotJob::fail(const Error& error) {
   {
     const std::lock_guard guard(mutex_);
     CHECK(!has_ended_);
-    // A part that fails gives the job up. The other parts then fail with code `failed`, perhaps
-    // earlier. Those errors say less, so a later error with another code replaces them.
+    // A part that fails gives the job up, so the other parts fail with code `failed`. Their errors
+    // say less, but may be recorded first. A later error with another code replaces them.
     const bool says_more =
         !failure_ || (failure_->code == ExitCode::failed && error.code != ExitCode::failed);
     if (says_more) failure_ = error;

@@ -27,8 +27,8 @@ class NodeSnapshotJob {
  public:
   using Clock = PendingReplies<>::Clock;
 
-  /// Begins at once. `prepared` is answered when the inboxes of this node accept records, or with
-  /// the error that prevents it. `disk_reserve`: see SnapshotJobWork. REQUIRES: `resources`
+  /// Begins the job at once. `prepared` is called when the inboxes of this node accept records, or
+  /// with the error that prevents this. `disk_reserve`: see SnapshotJobWork. REQUIRES: `resources`
   /// outlives the job.
   NodeSnapshotJob(SnapshotPlan plan, const SnapshotJobResources& resources, uint64_t disk_reserve,
                   ControlReply prepared, Logger logger);
@@ -43,11 +43,11 @@ class NodeSnapshotJob {
   /// Answers with "done": true and the result when the job has succeeded, or with "done": false at
   /// the deadline; both with the progress. Answers with an error if the job has failed.
   void wait(Clock::time_point deadline, ControlReply reply);
-  /// Gives the job up and removes its file, even if the job has succeeded. Answers {} when that is
-  /// done.
+  /// Gives the job up and removes its file, even if the job has succeeded. Answers {} when the file
+  /// is removed.
   void discard(const ControlReply& reply);
-  /// Does the same as `discard`, but without an answer, and keeps the file of a successful job.
-  /// Returns false if the job had ended.
+  /// Gives the job up and removes its file, without an answer. If the job has already ended, does
+  /// nothing and returns false.
   bool give_up();
   bool has_ended() const;
 
@@ -63,7 +63,7 @@ class NodeSnapshotJob {
   void start(const char* name, uint32_t count, const Part& part);
   void fail(const Error& error);
   void end();
-  // REQUIRES for these three: mutex_ is held.
+  // REQUIRES for the next five functions, except is_wanted: mutex_ is held.
   bool is_idle() const;
   bool must_start_mappers() const { return map_wanted_ && !is_mapping_; }
   void answer_due(std::unique_lock<std::mutex>& lock);
@@ -72,8 +72,8 @@ class NodeSnapshotJob {
 
   SnapshotJobWork work_;
   Logger logger_;
-  std::vector<std::thread> parts_;  // thread: control_
-  SnapshotJobResult result_;        // set by the last part; thread: control_, after its end
+  std::vector<std::thread> parts_;  // used by the thread control_
+  SnapshotJobResult result_;        // set by the last part; read by control_ after the part's end
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
@@ -85,8 +85,8 @@ class NodeSnapshotJob {
   uint32_t parts_running_ = 0;
   std::optional<Error> failure_;  // the most specific error so far
   Json answer_;                   // set when the job has succeeded
-  PendingReplies<> waiting_;      // for the end, or for their deadline
-  PendingReplies<> discarding_;   // for the end
+  PendingReplies<> waiting_;      // of `wait`: for the end of the job or for their deadline
+  PendingReplies<> discarding_;   // of `discard`: for the end of the job
 
   std::thread control_;  // declared after all members that it uses
 };

@@ -17,7 +17,7 @@
 namespace atolldb {
 namespace {
 
-/// Returns whether no member of the plan contradicts another one. The job relies on it.
+/// Returns whether the members of the plan are consistent. The job relies on this.
 bool is_consistent(const SnapshotPlan& plan) {
   if (plan.snapshot == 0 || plan.snapshot > SnapshotPointer::kMaxSnapshot) return false;
   if (plan.base >= plan.snapshot || plan.base_epoch > plan.epoch) return false;
@@ -117,7 +117,7 @@ Result<void> SnapshotJobService::wait(const ControlRequest& request, const Contr
 Result<void> SnapshotJobService::end(const ControlRequest& request, const ControlReply& reply) {
   auto job = job_of(request);
   if (!job) {
-    // The request was repeated, or the job never began on this node: there is nothing to end.
+    // The request was repeated, or the job never began on this node. There is nothing to end.
     reply(Json::object());
     return {};
   }

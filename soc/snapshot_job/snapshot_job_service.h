@@ -30,13 +30,14 @@ class SnapshotJobService {
   SnapshotJobPhase phase() const;
 
  private:
-  // These five answer now or later, or return an error instead.
+  // The next five functions answer now or later, or return an error instead.
   Result<void> serve(const ControlRequest& request, const ControlReply& reply);
   Result<void> prepare(const ControlRequest& request, const ControlReply& reply);
   Result<void> map(const ControlRequest& request, const ControlReply& reply);
   Result<void> wait(const ControlRequest& request, const ControlReply& reply);
   Result<void> end(const ControlRequest& request, const ControlReply& reply);
-  /// Takes the job out and adds its progress to before_. REQUIRES: mutex_ is held.
+  /// Adds the progress of job_ to before_, sets job_ to null, and returns the job. REQUIRES: mutex_
+  /// is held.
   std::shared_ptr<NodeSnapshotJob> take_job();
   /// Returns the job that the request names.
   Result<std::shared_ptr<NodeSnapshotJob>> job_of(const ControlRequest& request) const;

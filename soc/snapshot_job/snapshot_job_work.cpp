@@ -77,12 +77,12 @@ Result<void> SnapshotJobWork::reduce(uint32_t ordinal) {
   return compose_all(reducer, places_of_reducers_[ordinal]);
 }
 
-/// Composes in the order in which the reducer returns its records.
+/// Composes all partitions of the reducer, in the order in which it returns its records.
 Result<void> SnapshotJobWork::compose_all(Reducer& reducer, const ReducerPlace& place) {
   for (size_t index = 0; index < plan_.storages.size(); ++index) {
     const PlannedStorage& storage = plan_.storages[index];
     if (storage.type == StorageType::sequential) {
-      // Appends of a node are composed by reducer 0 of that node.
+      // Reducer 0 of each node composes the appends of that node.
       if (place.reducer != 0) continue;
       ATOLL_TRY(compose_one(reducer, index, place.node));
       continue;

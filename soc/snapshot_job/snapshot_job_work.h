@@ -26,20 +26,20 @@
 
 namespace atolldb {
 
-/// The resources that a job uses of its node. They outlive the job.
+/// The resources of the node that a job uses. They outlive the job.
 struct SnapshotJobResources {
   uint32_t node = 0;
   FileSystem* file_system = nullptr;
   SnapshotFiles* snapshots = nullptr;
-  /// Returns the directory for the file of pages of this snapshot, and for sorted runs meanwhile.
+  /// Returns the directory for this snapshot's file of pages and for the sorted runs of its job.
   std::function<std::string(uint32_t snapshot)> directory;
-  /// Returns a reducer's inbox, formatted, as mapped in this process, or null if there is no such
-  /// reducer.
+  /// Returns the address of a reducer's formatted inbox in this process, or null if there is no
+  /// such reducer.
   std::function<std::byte*(const ReducerPlace&)> inbox;
-  /// Returns the source of the volatile pages' fence keys for composers. Empty, or a null result:
-  /// there are no volatile pages yet.
+  /// Returns the source of the fence maps for composers, or null if there are no volatile pages
+  /// yet. Empty: there are never volatile pages.
   std::function<FenceMapSource*()> fence_maps;
-  /// Returns whether the cluster has failed; then every wait ends.
+  /// Returns whether the cluster has failed. If it has, every wait of the job ends.
   std::function<bool()> has_failed;
 };
 
@@ -68,14 +68,15 @@ class SnapshotJobWork {
   /// REQUIRES: prepare has succeeded. Thread: one for each reducer.
   Result<void> reduce(uint32_t ordinal);
 
-  /// Called once. REQUIRES: all nodes are prepared.
+  /// Makes the mappers of the node. Called once. REQUIRES: all nodes are prepared.
   Result<void> make_mappers();
   uint32_t mapper_count() const { return static_cast<uint32_t>(mappers_.size()); }
-  /// Thread: one for each mapper. REQUIRES: make_mappers has succeeded.
+  /// Runs the node's mapper `ordinal`. REQUIRES: make_mappers has succeeded. Thread: one for each
+  /// mapper.
   Result<void> map(uint32_t ordinal);
 
-  /// Completes the file and makes it durable. REQUIRES: all of the above have succeeded and
-  /// returned.
+  /// Completes the file and makes it durable. REQUIRES: `reduce` and `map` have succeeded for all
+  /// reducers and mappers.
   Result<SnapshotJobResult> finish();
   /// Removes the file. REQUIRES: none of the functions above is running.
   void discard();
@@ -107,7 +108,8 @@ class SnapshotJobWork {
   std::atomic<bool> gives_up_{false};
 
   mutable std::mutex mutex_;
-  // Guarded by mutex_ while they grow; constant afterwards.
+  // The next five members are guarded by mutex_ while they grow. Afterwards they are constant until
+  // `release`.
   std::vector<std::unique_ptr<ReducerInbox>> inboxes_;  // in the order of plan_.reducers
   std::vector<ReducerInbox*> inbox_order_;
   std::vector<std::unique_ptr<Reducer>> reducers_;  // of this node
@@ -115,7 +117,7 @@ class SnapshotJobWork {
   std::vector<std::unique_ptr<Mapper>> mappers_;  // of this node
   std::vector<ComposedPartition> composed_;       // guarded by mutex_
   std::vector<UnreadablePage> unreadable_;        // guarded by mutex_
-  SnapshotJobProgress last_;  // guarded by mutex_; of the released mappers and reducers
+  SnapshotJobProgress last_;  // guarded by mutex_; of composers, released mappers and reducers
 };
 
 }  // namespace atolldb

@@ -64,7 +64,7 @@ void Worker::run() {
   if (const auto pinned = pin_thread(settings_.cpus); !pinned) {
     logger_->warn("{}", pinned.error().message);
   }
-  // Created by the thread that uses them, so that their memory comes from its NUMA node.
+  // The worker's thread creates these objects, so that their memory comes from its NUMA node.
   WorkerContext context(*settings_.view, *settings_.pool, settings_.node, settings_.ordinal,
                         *settings_.metrics, settings_.limits.write_set);
   std::optional<SnapshotReader> snapshots;
@@ -78,7 +78,7 @@ void Worker::run() {
   WorkerEnvironment environment{transaction, backoff, settings_.ordinal};
   for (WorkerTask task = next(transaction); task; task = next(transaction)) {
     task(environment);
-    // A task must not leave a transaction open: that counts as a failure.
+    // A task must not leave a transaction open. An open transaction is rolled back as failed.
     if (transaction.is_active()) transaction.rollback(Status::procedure_failed);
   }
   context.leave();

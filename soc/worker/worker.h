@@ -1,6 +1,6 @@
 // A worker thread, which runs transactions. It takes tasks from its own bounded queue. While idle,
-// it holds no page reference (R9) and sleeps without a time-out, once it has no retired pages and
-// no hints.
+// it holds no page reference (R9). Once it has no retired pages and no hints, it sleeps without a
+// time-out.
 #pragma once
 
 #include <condition_variable>
@@ -33,9 +33,10 @@ struct WorkerSettings {
   PagePool* pool = nullptr;
   WorkerMetrics* metrics = nullptr;
   TransactionLimits limits;
-  std::byte* local = nullptr;                     // limits.local_bytes() bytes
-  SnapshotCache* snapshots = nullptr;             // null: the node reads no snapshots
-  const PublishedSnapshots* published = nullptr;  // that transactions may begin with; null: none
+  std::byte* local = nullptr;          // limits.local_bytes() bytes
+  SnapshotCache* snapshots = nullptr;  // null: the node reads no snapshots
+  const PublishedSnapshots* published =
+      nullptr;  // snapshots to begin transactions with; null: none
   uint32_t node = 0;
   uint32_t ordinal = 0;
   std::vector<int32_t> cpus;  // empty: any
