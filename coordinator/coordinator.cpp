@@ -143,7 +143,7 @@ void Coordinator::drain() {
   set_state(ClusterState::draining);
   if (snapshots_ != nullptr) snapshots_->end_page_supply();
   logger_->info("cluster {} drains", config_.cluster.name);
-  // Drops need nodes that still answer.
+  // Ends the drops now, while the nodes still answer.
   if (catalog_ != nullptr) catalog_->stop_drops();
 }
 

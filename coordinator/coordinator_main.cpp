@@ -17,9 +17,9 @@
 namespace atolldb {
 namespace {
 
-/// Calls a node and waits for its answer. A node that has ended never answers (R64). Its launcher
-/// ends the cluster and knows the reason, so this function gives the launcher a second to report
-/// first.
+/// Calls a node and waits for its answer. A node that has ended never answers (R64). The launcher
+/// then ends the cluster and knows the reason, so this function gives the launcher a second to
+/// report first.
 Result<Json> call_node(const std::string& endpoint, ControlOperation operation, const Json& body,
                        const std::atomic<bool>& is_stopping) {
   constexpr std::chrono::milliseconds kPatience{1'000};

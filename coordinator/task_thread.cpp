@@ -42,7 +42,7 @@ void TaskThread::run() {
     task();
     lock.lock();
   }
-  // Another thread may get this id later.
+  // Clears the id, because another thread may get the same id later.
   id_.store(std::thread::id(), std::memory_order_relaxed);
 }
 

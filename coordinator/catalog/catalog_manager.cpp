@@ -81,7 +81,7 @@ void CatalogManager::stop_drops() {
 }
 
 void CatalogManager::stop() {
-  // A drop waits for the DDL thread.
+  // Drops wait for the DDL thread, so they end before it.
   stop_drops();
   ddl_thread_.stop();
 }
@@ -185,7 +185,7 @@ std::unique_ptr<StorageDropper> CatalogManager::make_dropper() {
 }
 
 Result<void> CatalogManager::on_ddl_thread(const std::function<Result<void>()>& task) {
-CHECK(!ddl_thread_.is_current());  // the thread would wait for itself
+  CHECK(!ddl_thread_.is_current());  // the thread would wait for itself
   std::promise<Result<void>> promise;
   auto done = promise.get_future();
   ddl_thread_.give([&] { promise.set_value(task()); });

@@ -37,7 +37,7 @@ std::string ballast_path(const std::string& directory);
 /// files for each logger there. REQUIRES: the directories are locked. Thread: one.
 class Ballast {
  public:
-  /// REQUIRES: `config` and `file_system` outlive it.
+  /// REQUIRES: `config` and `file_system` outlive this object.
   Ballast(const Config& config, FileSystem& file_system)
       : config_(config), file_system_(file_system) {}
 

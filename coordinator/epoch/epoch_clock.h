@@ -54,8 +54,8 @@ class EpochClock {
   void stop();
   /// Returns the number of ticks; it shows that the thread is alive.
   uint64_t tick_count() const { return ticks_.load(std::memory_order_relaxed); }
-  /// Waits up to `patience` until all begin epochs are later than `epoch`. Returns false if a begin
-  /// epoch is not, at the deadline or when the clock stops.
+  /// Waits up to `patience` until all begin epochs are later than `epoch`. The wait also ends when
+  /// the clock stops. Returns whether all begin epochs are later at the end of the wait.
   bool wait_until_begun_after(uint64_t epoch, std::chrono::milliseconds patience);
 
  private:

@@ -17,7 +17,7 @@
 
 namespace atolldb {
 
-/// The parameters of a snapshot: its content, and the way to make it.
+/// The parameters of a snapshot: what it contains, and how it is made.
 struct SnapshotTask {
   uint32_t snapshot = 0;  // id of the new snapshot, taken durably (R37)
   /// Epoch of the new snapshot. The base and `streams` hold all commits up to it.

@@ -76,7 +76,7 @@ Result<void> SnapshotManager::offer_pinned(uint32_t id) {
                read_snapshot_metadata(durable_->files(), config_.cluster.data_dir, id));
   offered_.emplace(id, std::move(metadata));
   const auto opened = open_readable();
-  // Some nodes may have opened the files. The next call that succeeds closes them.
+  // Some nodes may have opened the files. The next successful call of open_readable closes them.
   if (!opened) offered_.erase(id);
   return opened;
 }

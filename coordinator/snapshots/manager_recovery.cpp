@@ -80,8 +80,8 @@ std::string SnapshotManager::begin_recovery() {
   if (const auto published = publish_to_transactions(); !published) {
     logger_->warn("no snapshot can be read before the end of the recovery: {}",
                   published.error().message);
-    // Some node may have published the snapshot. If that node cannot withdraw it, the recovery
-    // fails as well.
+    // Some node may have published the snapshot. If that node does not answer the request to
+    // withdraw it, the recovery fails as well.
     make_newest(0);
     [[maybe_unused]] const auto withdrawn = withdraw_on_nodes({});
     offered_.clear();

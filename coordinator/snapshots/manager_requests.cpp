@@ -51,7 +51,7 @@ void SnapshotManager::request_snapshot(const ControlReply& reply) {
 /// Answers with the damage that the scrubs of all nodes found, and the ranges that the latest
 /// complete job could not read.
 void SnapshotManager::list_damage(const ControlReply& reply) {
-  // Runs on another thread, because nodes may wait for the calling thread.
+  // Runs on another thread, so that a slow node does not block the calling thread.
   damage_thread_.give([this, reply] {
     std::vector<Json> answers(nodes_.size());
     const auto asked = on_all_nodes(config_, [&](uint32_t node) -> Result<void> {

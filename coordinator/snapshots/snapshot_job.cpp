@@ -121,7 +121,7 @@ Result<void> SnapshotJob::align(const SnapshotTask& task, SnapshotPlan& plan) {
   if (!task.has_volatile_pages) return {};
   const auto cuts_of = [&](uint32_t storage_id,
                            const auto& slices) -> Result<std::vector<uint64_t>> {
-    // Any node can walk the pages. The modulus spreads the work.
+    // Any node can walk the pages. The modulus spreads the storages over the nodes.
     const auto node = storage_id % static_cast<uint32_t>(config_.nodes.size());
     const Json body = {{"storage", storage_id}, {"keys", slices}};
     ATOLL_ASSIGN(const Json answer, call_node_(node, ControlOperation::snapshot_align, body));

@@ -139,8 +139,8 @@ Result<void> SnapshotManager::store_savepoint(const SnapshotTask& task,
 }
 
 void SnapshotManager::record_newest(const SnapshotMetadata& snapshot) {
-  // Relaxed: for display, and for this thread itself. R36: each snapshot holds later epochs than
-  // the previous one.
+  // Relaxed: other threads only display the words. R36: each snapshot holds later epochs than the
+  // previous one.
   CHECK(snapshot.id >= newest_.load(std::memory_order_relaxed));
   CHECK(snapshot.epoch >= newest_epoch_.load(std::memory_order_relaxed));
   newest_epoch_.store(snapshot.epoch, std::memory_order_relaxed);
@@ -162,7 +162,7 @@ void SnapshotManager::record_newest(const SnapshotMetadata& snapshot) {
 void SnapshotManager::start() {
   CHECK(is_own_thread() && taker_ == nullptr);
   rebuild_ballast();
-  // Relaxed: the release of the state `running` publishes it.
+  // Relaxed: the release of the state `running` publishes this word.
   control_.began_empty.store(durable_->snapshot() ? 0 : 1, std::memory_order_relaxed);
   // Relaxed: workers use the word only to decide whether to wait.
   control_.snapshots_free_pages.store(1, std::memory_order_relaxed);
@@ -216,7 +216,7 @@ Result<uint32_t> SnapshotManager::take_snapshot() {
   if (has_new_commits()) {
     const uint32_t requests = control_.snapshot_requests.load(std::memory_order_relaxed);
     const auto taken = take_new_snapshot();
-    // Release: a thread that sees the attempt over also sees what the attempt published.
+    // Release: a thread that sees that the attempt is over also sees what it has published.
     control_.snapshot_answered.store(requests, std::memory_order_release);
     wake(control_.snapshot_answered, kWakeAll);
     ATOLL_TRY(taken);

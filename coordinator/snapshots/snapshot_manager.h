@@ -74,7 +74,7 @@ class SnapshotManager {
   void handle(const ControlRequest& request, const ControlReply& reply);
   /// Returns the member "snapshots" of the cluster's status. Thread: any.
   Json status() const;
-  /// Returns the member "recovery" of the cluster's status, if it recovers. Thread: any.
+  /// Returns the member "recovery" of the status of a recovering cluster. Thread: any.
   Json recovery_status() const;
   /// Returns the progress of the recovery, in the form of Coordinator::progress. Thread: any.
   std::string recovery_progress() const;
@@ -132,8 +132,8 @@ class SnapshotManager {
   /// Reads the metadata of a pinned snapshot and opens its files on all nodes. After an error
   /// transactions cannot begin with this snapshot.
   Result<void> offer_pinned(uint32_t id);
-  /// Returns the ids of the pinned snapshots that can be read. Records the reason for each of the
-  /// others.
+  /// Returns the ids of the pinned snapshots that can be read. Records why each of the other pinned
+  /// snapshots cannot be read.
   std::set<uint32_t> offer_pins();
   std::vector<SnapshotFilePlace> readable_places() const;
   /// Opens the files of readable_places() and `more` on all nodes, and closes all other files

@@ -62,7 +62,7 @@ class LoggerThread {
   Settings settings_;
   EpochLogger logger_;
   Logger log_;
-  // Used by the thread only: attempts to make the next file.
+  // State of the attempts to make the next file. Used by the thread only.
   bool lacks_next_file_ = false;
   Clock::time_point retry_at_;
   Clock::time_point warn_at_;

@@ -54,7 +54,7 @@ class DurableAnswers {
   std::map<uint64_t, std::vector<Deliver>> waiting_;  // by epoch; guarded by mutex_
   bool ends_ = false;                                 // guarded by mutex_
   bool has_ended_ = false;                            // guarded by mutex_
-  std::chrono::steady_clock::time_point give_up_;     // guarded by mutex_, once `ends_`
+  std::chrono::steady_clock::time_point give_up_;     // guarded by mutex_; valid if ends_
   std::thread thread_;
 };
 

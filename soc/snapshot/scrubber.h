@@ -18,7 +18,7 @@
 
 namespace atolldb {
 
-/// A node lists this much damage of a cycle; it only counts the rest.
+/// A node lists at most this many damaged places of a cycle. It only counts the rest.
 inline constexpr size_t kMaxListedDamage = 1000;
 
 struct ScrubberSettings {

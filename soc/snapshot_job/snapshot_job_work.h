@@ -50,7 +50,7 @@ struct SnapshotJobResult {
   std::vector<UnreadablePage> unreadable;  // the first kMaxListedPages (R56)
 };
 
-/// A node lists this many unreadable pages of a job; it only counts the others.
+/// A node lists at most this many unreadable pages of a job. It only counts the others.
 inline constexpr size_t kMaxListedPages = 1000;
 
 class SnapshotJobWork {

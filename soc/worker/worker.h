@@ -1,6 +1,6 @@
 // A worker thread, which runs transactions. It takes tasks from its own bounded queue. While idle,
-// it holds no page reference (R9). Once it has no retired pages and no hints, it sleeps without a
-// time-out.
+// it holds no page reference (R9). Once its retired pages are recycled and it works off no more
+// hints, it sleeps without a time-out.
 #pragma once
 
 #include <condition_variable>
@@ -33,10 +33,9 @@ struct WorkerSettings {
   PagePool* pool = nullptr;
   WorkerMetrics* metrics = nullptr;
   TransactionLimits limits;
-  std::byte* local = nullptr;          // limits.local_bytes() bytes
-  SnapshotCache* snapshots = nullptr;  // null: the node reads no snapshots
-  const PublishedSnapshots* published =
-      nullptr;  // snapshots to begin transactions with; null: none
+  std::byte* local = nullptr;                     // limits.local_bytes() bytes
+  SnapshotCache* snapshots = nullptr;             // null: the node reads no snapshots
+  const PublishedSnapshots* published = nullptr;  // snapshots for new transactions; null: none
   uint32_t node = 0;
   uint32_t ordinal = 0;
   std::vector<int32_t> cpus;  // empty: any
