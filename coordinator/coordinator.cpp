@@ -87,6 +87,11 @@ Result<void> Coordinator::start() {
       SnapshotContext{config_, *control_, nodes_, metrics_, *clock_, *catalog_, durable_.get(),
                       call_node_},
       logger_);
+  if (durable_ != nullptr) {
+    times_ = std::make_unique<EpochTimeRecorder>(durable_->files(), config_.cluster.data_dir,
+                                                 durable_->data_uuid(), logger_);
+    times_->start();
+  }
   // Release pairs with the acquire in beat and progress.
   watched_clock_.store(clock_.get(), std::memory_order_release);
   catalog_->start(*clock_);
@@ -159,6 +164,7 @@ void Coordinator::stop() {
   if (clock_ != nullptr) clock_->stop();
   if (catalog_ != nullptr) catalog_->stop();
   if (durable_epoch_ != nullptr) durable_epoch_->stop();
+  if (times_ != nullptr) times_->stop();
   if (durable_ != nullptr && state() == ClusterState::draining) {
     const uint64_t durable = control_->epochs.durable.load(std::memory_order_relaxed);
     if (const auto ended = durable_->end(durable); !ended) {
@@ -190,7 +196,10 @@ bool Coordinator::beat() {
   const EpochClock* clock = watched_clock_.load(std::memory_order_acquire);
   if (clock == nullptr) return true;
   if (state() == ClusterState::recovering) snapshots_->record_recovery_progress();
-  if (state() == ClusterState::running && durable_ != nullptr) record_idleness();
+  if (state() == ClusterState::running && durable_ != nullptr) {
+    record_idleness();
+    times_->beat(control_->epochs, nodes_);
+  }
   control_->heartbeat.fetch_add(1, std::memory_order_relaxed);
   const auto now = std::chrono::steady_clock::now();
   const uint64_t ticks = clock->tick_count();

@@ -15,6 +15,7 @@
 #include "coordinator/durability/durable_state.h"
 #include "coordinator/epoch/durable_epoch.h"
 #include "coordinator/epoch/epoch_clock.h"
+#include "coordinator/epoch/epoch_time_recorder.h"
 #include "coordinator/node_calls.h"
 #include "coordinator/snapshots/snapshot_manager.h"
 #include "coordinator/status.h"
@@ -123,6 +124,7 @@ class Coordinator {
   std::unique_ptr<DurableState> durable_;    // null: nothing is durable
   std::unique_ptr<EpochClock> clock_;
   std::unique_ptr<DurableEpoch> durable_epoch_;  // null without a log
+  std::unique_ptr<EpochTimeRecorder> times_;     // made by start; null if nothing is durable
   std::unique_ptr<CatalogManager> catalog_;      // made by prepare
   std::unique_ptr<SnapshotManager> snapshots_;   // made by start
   std::unique_ptr<StatusReport> status_;         // made by attach

@@ -209,6 +209,7 @@ Result<void> DurableState::store_snapshot(const SnapshotMetadata& metadata) {
   CHECK(!has_begun_ || !salvage_);  // only a start-up salvages
   const bool is_part = !has_begun_ && metadata.epoch < start_.recovery_epoch;
   const uint32_t keep = salvage_ || is_part ? 1 : config_.snapshot.keep;
+  if (is_part) remove_backup_pins(start_.savepoint);
   ATOLL_TRY(atolldb::store_snapshot(*files_, config_.cluster.data_dir, start_.savepoint,
                                     metadata.id, metadata.epoch, keep));
   if (fault::metadata_after_savepoint) {

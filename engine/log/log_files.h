@@ -2,6 +2,7 @@
 //
 //   data_dir/coordinator/savepoint                     two slots (savepoint.h)
 //   data_dir/coordinator/ddl_<ordinal>.atlog           creations and drops of storages (ddl_log.h)
+//   data_dir/coordinator/epoch_times                   times of epochs (epoch_times.h)
 //   <directory>/node<k>/log_<incarnation>_<logger>_<ordinal>.atlog
 //
 // <directory> is data_dir or one of the node's `directories`. Ordinals have at least six digits.

@@ -12,10 +12,12 @@
 //   crc: CRC32C of bytes [8, 32 + length). All numbers are little-endian.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/log/log_writer.h"
@@ -33,6 +35,9 @@ static_assert(kSavepointSlotBytes % kIoBlockBytes == 0);
 inline constexpr uint32_t kMaxLogPathBytes = 4095;
 inline constexpr uint32_t kMaxPinnedSnapshots = 64;
 inline constexpr uint32_t kMaxPinNameBytes = 255;
+/// Pins with this prefix belong to a backup in progress. They also keep the log after their
+/// snapshot (R65). Users cannot make such pins.
+inline constexpr std::string_view kBackupPinPrefix = "atoll-backup-";
 /// Older snapshots are not kept if their log belongs to more incarnations than this.
 inline constexpr size_t kMaxListedIncarnations = 64;
 
@@ -59,6 +64,7 @@ struct PinnedSnapshot {
   uint64_t epoch = 0;
   std::string name;  // 1 to kMaxPinNameBytes bytes, unique among the pins
 
+  bool is_of_backup() const { return name.starts_with(kBackupPinPrefix); }
   bool operator==(const PinnedSnapshot&) const = default;
 };
 
@@ -95,11 +101,18 @@ struct Savepoint {
   uint64_t covered_incarnation = 0;
   std::vector<Incarnation> incarnations;  // ascending; only the last one may lack a cut
 
-  /// Returns the epoch of the oldest snapshot among the newest and the kept ones. The log after
-  /// that epoch is still needed.
+  /// Returns the epoch of the oldest snapshot among the newest, the kept ones, and those that a
+  /// backup has pinned. The log after that epoch is still needed (R55, R65).
   uint64_t oldest_epoch() const {
     CHECK(kept.empty() || kept.front().epoch <= snapshot_epoch);
-    return kept.empty() ? snapshot_epoch : kept.front().epoch;
+    uint64_t oldest = kept.empty() ? snapshot_epoch : kept.front().epoch;
+    for (const PinnedSnapshot& pin : pinned) {
+      if (pin.is_of_backup()) oldest = std::min(oldest, pin.epoch);
+    }
+    return oldest;
+  }
+  bool has_backup_pins() const {
+    return std::ranges::any_of(pinned, &PinnedSnapshot::is_of_backup);
   }
   /// Returns the last incarnation if it has no cut, or null.
   const Incarnation* uncut() const;

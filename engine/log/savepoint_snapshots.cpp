@@ -80,16 +80,22 @@ Result<void> store_snapshot(FileSystem& file_system, const std::string& data_dir
       return !incarnation.cut_epoch || *incarnation.cut_epoch > oldest;
     });
   };
-  while (!next.kept.empty() &&
-         next.incarnations.end() - first_needed() > ptrdiff_t{kMaxListedIncarnations}) {
-    next.kept.erase(next.kept.begin());
-  }
+  const auto are_too_many = [&] {
+    return next.incarnations.end() - first_needed() > ptrdiff_t{kMaxListedIncarnations};
+  };
+  while (!next.kept.empty() && are_too_many()) next.kept.erase(next.kept.begin());
+  if (are_too_many()) remove_backup_pins(next);
   const auto kept = first_needed();
   if (kept != next.incarnations.begin()) next.covered_incarnation = std::prev(kept)->number;
   next.incarnations.erase(next.incarnations.begin(), kept);
   CHECK(next.kept.size() < keep && next.oldest_epoch() >= savepoint.oldest_epoch());
   CHECK(next.covered_incarnation >= savepoint.covered_incarnation);
   return replace(file_system, data_dir, savepoint, std::move(next));
+}
+
+void remove_backup_pins(Savepoint& savepoint) {
+  std::erase_if(savepoint.pinned, [](const PinnedSnapshot& pin) { return pin.is_of_backup(); });
+  CHECK(!savepoint.has_backup_pins());
 }
 
 Result<PinnedSnapshot> choose_pin(const Savepoint& savepoint, uint32_t id, std::string name) {

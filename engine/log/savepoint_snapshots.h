@@ -21,12 +21,16 @@ Result<uint32_t> take_snapshot_id(FileSystem& file_system, const std::string& da
                                   Savepoint& savepoint);
 
 /// Makes snapshot `id` the newest one. Keeps the `keep` - 1 newest of the older ones, or fewer if
-/// their log belongs to more than kMaxListedIncarnations incarnations. Incarnations whose cut all
-/// these snapshots cover leave the list (R55).
+/// their log belongs to more than kMaxListedIncarnations incarnations. Backup pins are removed if
+/// that is not enough. Incarnations whose cut all these snapshots cover leave the list (R55, R65).
 /// REQUIRES: the id was taken; files and metadata of the snapshot are durable; `epoch` is not
 /// before the epoch of the snapshot before (CHECK).
 Result<void> store_snapshot(FileSystem& file_system, const std::string& data_dir,
                             Savepoint& savepoint, uint32_t id, uint64_t epoch, uint32_t keep = 1);
+
+/// Removes the pins of backups from `savepoint`, which the caller writes afterwards. Their log is
+/// not kept any more, and a backup in progress fails (R65).
+void remove_backup_pins(Savepoint& savepoint);
 
 /// Completes a pin that a user asks for. Id 0 means the newest snapshot; an empty name becomes
 /// "snapshot-<id>".

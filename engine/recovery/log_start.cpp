@@ -10,6 +10,7 @@
 
 #include "engine/hooks/mutants.h"
 #include "engine/log/log_files.h"
+#include "engine/log/savepoint_snapshots.h"
 #include "engine/recovery/discard_data.h"
 #include "shared/base/check.h"
 #include "shared/base/limits.h"
@@ -144,12 +145,16 @@ void remove_covered_incarnations(LogStart& start) {
   Savepoint& savepoint = start.savepoint;
   const uint64_t covered_before = savepoint.covered_incarnation;
   std::vector<Incarnation>& listed = savepoint.incarnations;
-  if (listed.size() >= kMaxListedIncarnations) savepoint.kept.clear();
-  // Keeps the incarnations that an older snapshot needs, and all later ones (R55).
+  if (listed.size() >= kMaxListedIncarnations) {
+    savepoint.kept.clear();
+    remove_backup_pins(savepoint);
+  }
+  const bool keeps_log = !savepoint.kept.empty() || savepoint.has_backup_pins();
+  // Keeps the incarnations that an older snapshot needs, and all later ones (R55, R65).
   const auto first = std::ranges::find_if(listed, [&](const Incarnation& incarnation) {
     return *incarnation.cut_epoch > savepoint.oldest_epoch();
   });
-  if (savepoint.kept.empty() || first == listed.end()) {
+  if (!keeps_log || first == listed.end()) {
     listed.clear();
     savepoint.covered_incarnation = start.incarnation - 1;
   } else if (first != listed.begin()) {

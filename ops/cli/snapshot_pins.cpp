@@ -90,6 +90,12 @@ Result<void> check_name(const std::string& name) {
 
 Result<void> pin_snapshot(const ClusterChoice& choice, const SnapshotOptions& options) {
   ATOLL_TRY(check_name(options.name));
+  if (options.name.starts_with(kBackupPinPrefix)) {
+    return make_error(ExitCode::usage, "pin \"" + printable(options.name) +
+                                           "\": names that begin with \"" +
+                                           std::string(kBackupPinPrefix) +
+                                           "\" belong to `atoll backup`: choose another name");
+  }
   Json body = {{"id", options.id.value_or(0)}};
   if (!options.name.empty()) body["name"] = options.name;
   const auto pinned =

@@ -62,6 +62,17 @@ class FileSystem {
   /// directory.
   virtual Result<void> rename(const std::string& from, const std::string& to) = 0;
   virtual Result<void> remove(const std::string& path) = 0;
+  /// Gives a file a second name (a hard link). Returns false if links are impossible there: on
+  /// another file system, or if the file system or the kernel refuses them. The caller then copies.
+  /// Durable after sync_directory of the directory of `to`. Returns an error if `to` exists.
+  virtual Result<bool> link([[maybe_unused]] const std::string& from,
+                            [[maybe_unused]] const std::string& to) {
+    return false;
+  }
+  /// Removes an empty directory. Durable after sync_directory of its parent.
+  virtual Result<void> remove_directory(const std::string& path) {
+    return make_error(ExitCode::failed, path + ": this backend removes no directories");
+  }
   /// Makes later reads of the file return what the device has. Otherwise a cache might return a
   /// write that the device has refused (R53). Writes unsynced data back first. Backends without
   /// such a cache do nothing. A missing file is not an error.

@@ -62,6 +62,12 @@ class ForwardingFileSystem : public FileSystem {
     return below_.rename(from, to);
   }
   Result<void> remove(const std::string& path) override { return below_.remove(path); }
+  Result<bool> link(const std::string& from, const std::string& to) override {
+    return below_.link(from, to);
+  }
+  Result<void> remove_directory(const std::string& path) override {
+    return below_.remove_directory(path);
+  }
   Result<void> forget_cached(const std::string& path) override {
     return below_.forget_cached(path);
   }

@@ -48,6 +48,12 @@ class PmemFileSystem : public FileSystem {
     return posix_.rename(from, to);
   }
   Result<void> remove(const std::string& path) override { return posix_.remove(path); }
+  Result<bool> link(const std::string& from, const std::string& to) override {
+    return posix_.link(from, to);
+  }
+  Result<void> remove_directory(const std::string& path) override {
+    return posix_.remove_directory(path);
+  }
   Result<void> forget_cached(const std::string& path) override {
     return posix_.forget_cached(path);
   }

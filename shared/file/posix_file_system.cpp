@@ -236,6 +236,21 @@ Result<void> PosixFileSystem::remove(const std::string& path) {
   return io_error("removal of " + path, errno);
 }
 
+Result<bool> PosixFileSystem::link(const std::string& from, const std::string& to) {
+  if (calls_.link(from.c_str(), to.c_str()) == 0) return true;
+  const int error = errno;
+  // EPERM: the file system has no links, or fs.protected_hardlinks forbids this one.
+  const bool is_impossible =
+      error == EXDEV || error == EPERM || error == EOPNOTSUPP || error == ENOSYS || error == EMLINK;
+  if (is_impossible) return false;
+  return io_error("linking of " + from + " to " + to, error);
+}
+
+Result<void> PosixFileSystem::remove_directory(const std::string& path) {
+  if (calls_.rmdir(path.c_str()) == 0) return {};
+  return io_error("removal of directory " + path, errno);
+}
+
 Result<void> PosixFileSystem::forget_cached(const std::string& path) {
   auto file = open_descriptor(calls_, path, O_RDONLY);
   if (!file) {

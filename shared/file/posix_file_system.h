@@ -34,6 +34,8 @@ class PosixFileSystem : public FileSystem {
   Result<bool> exists(const std::string& path) override;
   Result<void> rename(const std::string& from, const std::string& to) override;
   Result<void> remove(const std::string& path) override;
+  Result<bool> link(const std::string& from, const std::string& to) override;
+  Result<void> remove_directory(const std::string& path) override;
   Result<void> forget_cached(const std::string& path) override;
   bool is_durable() const override { return true; }
   std::string describe() const override;

@@ -159,6 +159,10 @@ int SystemCalls::rename(const char* from, const char* to) { return ::rename(from
 
 int SystemCalls::unlink(const char* path) { return ::unlink(path); }
 
+int SystemCalls::link(const char* from, const char* to) { return ::link(from, to); }
+
+int SystemCalls::rmdir(const char* path) { return ::rmdir(path); }
+
 SystemCalls& kernel_calls() {
   static SystemCalls calls;
   return calls;

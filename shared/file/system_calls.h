@@ -33,6 +33,8 @@ class SystemCalls {
   virtual int mkdir(const char* path, mode_t mode);
   virtual int rename(const char* from, const char* to);
   virtual int unlink(const char* path);
+  virtual int link(const char* from, const char* to);
+  virtual int rmdir(const char* path);
 };
 
 /// Returns the implementation that calls the kernel.

@@ -205,4 +205,14 @@ Result<void> FaultInjector::remove(const std::string& path) {
   return run(IoCall::remove, "removal of " + path, [&] { return below_.remove(path); });
 }
 
+Result<bool> FaultInjector::link(const std::string& from, const std::string& to) {
+  return run(IoCall::rename, "linking of " + from + " to " + to,
+             [&] { return below_.link(from, to); });
+}
+
+Result<void> FaultInjector::remove_directory(const std::string& path) {
+  return run(IoCall::remove, "removal of directory " + path,
+             [&] { return below_.remove_directory(path); });
+}
+
 }  // namespace atolldb::test

@@ -78,6 +78,10 @@ class FaultInjector : public FileSystem {
   Result<bool> exists(const std::string& path) override;
   Result<void> rename(const std::string& from, const std::string& to) override;
   Result<void> remove(const std::string& path) override;
+  /// Counted as a rename.
+  Result<bool> link(const std::string& from, const std::string& to) override;
+  /// Counted as a removal.
+  Result<void> remove_directory(const std::string& path) override;
   Result<void> forget_cached(const std::string& path) override {
     return below_.forget_cached(path);
   }

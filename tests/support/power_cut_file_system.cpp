@@ -501,4 +501,32 @@ Result<void> PowerCutFileSystem::remove(const std::string& path) {
   return {};
 }
 
+Result<bool> PowerCutFileSystem::link(const std::string& from, const std::string& to) {
+  const auto [directory, name] = split(to);
+  const std::string what = "linking of " + from + " to " + to;
+  const std::lock_guard lock(state_->mutex);
+  if (auto on = state_->check_power(what); !on) return std::unexpected(on.error());
+  InodePtr inode = state_->find(from);
+  if (inode == nullptr || !state_->current.contains(directory)) return io_error(what, ENOENT);
+  if (state_->find(to) != nullptr) return io_error(what, EEXIST);
+  state_->change({{directory, name, std::move(inode)}});
+  return true;
+}
+
+Result<void> PowerCutFileSystem::remove_directory(const std::string& path) {
+  const std::string full = normal(path);
+  const std::string what = "removal of directory " + path;
+  const std::lock_guard lock(state_->mutex);
+  if (auto on = state_->check_power(what); !on) return on;
+  const auto names = state_->current.find(full);
+  if (names == state_->current.end()) return io_error(what, ENOENT);
+  const bool has_directory = std::ranges::any_of(
+      state_->current, [&](const auto& entry) { return split(entry.first).first == full; });
+  if (!names->second.empty() || (has_directory && full != "/")) return io_error(what, ENOTEMPTY);
+  state_->sync_names(full);
+  state_->current.erase(full);
+  state_->synced.erase(full);
+  return {};
+}
+
 }  // namespace atolldb::test

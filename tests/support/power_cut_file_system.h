@@ -71,6 +71,9 @@ class PowerCutFileSystem : public FileSystem {
   Result<bool> exists(const std::string& path) override;
   Result<void> rename(const std::string& from, const std::string& to) override;
   Result<void> remove(const std::string& path) override;
+  Result<bool> link(const std::string& from, const std::string& to) override;
+  /// The removal is durable at once, as the creation of a directory is.
+  Result<void> remove_directory(const std::string& path) override;
   Result<void> forget_cached(const std::string& path) override;
   /// Returns true, because synced state survives `cut`.
   bool is_durable() const override { return true; }

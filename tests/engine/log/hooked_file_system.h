@@ -81,6 +81,15 @@ class HookedFileSystem : public FileSystem {
     if (!change()) return off();
     return below_.remove(path);
   }
+  Result<bool> link(const std::string& from, const std::string& to) override {
+    if (!change()) return off();
+    note_name(to);
+    return below_.link(from, to);
+  }
+  Result<void> remove_directory(const std::string& path) override {
+    if (!change()) return off();
+    return below_.remove_directory(path);
+  }
   Result<void> forget_cached(const std::string& path) override {
     if (is_off()) return off();
     return below_.forget_cached(path);

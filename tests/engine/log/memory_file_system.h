@@ -97,6 +97,22 @@ class MemoryFileSystem : public FileSystem {
     if (files_.erase(path) == 0) return missing(path);
     return {};
   }
+  Result<bool> link(const std::string& from, const std::string& to) override {
+    if (!files_.contains(from)) return missing(from);
+    if (!directories_.contains(to.substr(0, to.rfind('/')))) return missing(to);
+    if (files_.contains(to)) return make_error(ExitCode::failed, to + ": exists");
+    if (!change()) return refused(to);
+    files_[to] = files_.at(from);
+    return true;
+  }
+  Result<void> remove_directory(const std::string& path) override {
+    if (!directories_.contains(path)) return missing(path);
+    const auto names = list(path);
+    if (names && !names->empty()) return make_error(ExitCode::failed, path + ": is not empty");
+    if (!change()) return refused(path);
+    directories_.erase(path);
+    return {};
+  }
   bool is_durable() const override { return false; }
   std::string describe() const override { return "memory, for tests"; }
 

@@ -1,0 +1,58 @@
+// Takes a backup of a cluster, running or stopped: DIR/<id> gets a complete data directory without
+// an owner file, and a manifest (README.md).
+//
+// The caller has made sure that the cluster deletes nothing that the backup needs: it has pinned
+// the snapshots (R65), or it holds the locks of the data.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "engine/log/savepoint.h"
+#include "ops/backup/backup_manifest.h"
+#include "shared/base/error.h"
+#include "shared/file/file.h"
+
+namespace atolldb {
+
+struct BackupProgress {
+  std::string step;         // "copying snapshot 7"
+  uint64_t files = 0;       // complete files of the backup
+  uint64_t bytes = 0;       // bytes of them
+  uint64_t read_bytes = 0;  // bytes read so far, for copies and checksums
+};
+
+/// Called after each part of a file. An error ends the backup and is returned.
+using OnBackupProgress = std::function<Result<void>(const BackupProgress&)>;
+
+struct BackupRequest {
+  std::string data_dir;   // of the cluster
+  std::string directory;  // DIR
+  std::string id;         // DIR/<id> is new or an empty folder
+  std::string cluster;    // its name
+  /// The snapshots to copy, by id. 0: none. `older` is older than `newest`, and the log after it
+  /// exists. Without `newest` the whole log exists.
+  uint32_t newest = 0;
+  uint32_t older = 0;
+  /// The last complete backup in DIR, whose final files are linked if it is of the same data.
+  std::optional<BackupManifest> previous;
+  OnBackupProgress on_progress;
+};
+
+/// Returns the manifest, which is durable with the whole backup. After an error, DIR/<id> is
+/// incomplete. Returns code corruption if the data are damaged, with file and offset.
+/// REQUIRES: DIR exists.
+Result<BackupManifest> take_backup(FileSystem& file_system, const BackupRequest& request);
+
+/// Reads the savepoint, again if a slot is damaged, because a live coordinator may be writing it.
+/// Returns code failed if there is none.
+Result<Savepoint> read_live_savepoint(FileSystem& file_system, const std::string& data_dir);
+
+/// Checks by the rules of a start that the folder of a backup can be restored: savepoint, DDL log,
+/// all snapshots' metadata and file headers, and all log after the oldest snapshot. Returns code
+/// corruption with file and reason.
+Result<void> check_restorable(FileSystem& file_system, const std::string& folder);
+
+}  // namespace atolldb
