@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -350,9 +352,7 @@ class BackupJob {
   /// Links or copies a file of the cluster to a new path of the backup.
   Result<void> add_file(const std::string& from, const std::string& to, BackupFileKind kind,
                         bool is_final) {
-    const bool is_known = std::ranges::any_of(
-        manifest_.files, [&](const BackupFile& file) { return file.path == relative(to); });
-    if (is_known) return {};  // a page file of both snapshots
+    if (!paths_.insert(to).second) return {};  // a page file of both snapshots
     if (is_final) {
       ATOLL_ASSIGN(const bool is_reused, link_previous(from, to, kind));
       if (is_reused) return {};
@@ -401,7 +401,21 @@ class BackupJob {
   uint64_t oldest_epoch_ = 0;      // of the snapshots that the backup has
   uint64_t known_durable_ = 0;     // the largest epoch named as durable by what was read so far
   std::set<std::string> folders_;  // made in folder_
+  std::set<std::string> paths_;    // of added files, in folder_
 };
+
+/// Checks all log after the newest snapshot of the savepoint.
+Result<void> check_logs(FileSystem& file_system, const Savepoint& savepoint,
+                        const std::vector<DdlRecord>& ddl) {
+  for (const Incarnation& incarnation : savepoint.incarnations) {
+    if (!needs_log(incarnation, savepoint.snapshot_epoch)) continue;
+    ATOLL_ASSIGN(const auto scan,
+                 scan_incarnation(file_system, savepoint, incarnation, CoveredBlocks::skip));
+    if (scan.corruption) return std::unexpected(scan.corruption_error());
+    ATOLL_TRY(refuse_uncreated(scan, ddl));
+  }
+  return {};
+}
 
 /// Checks the log after an older snapshot, and that snapshot's files.
 Result<void> check_older(FileSystem& file_system, const std::string& folder,
@@ -420,13 +434,7 @@ Result<void> check_older(FileSystem& file_system, const std::string& folder,
   older.snapshot = kept.id;
   older.snapshot_epoch = kept.epoch;
   older.kept.clear();
-  for (const Incarnation& incarnation : older.incarnations) {
-    ATOLL_ASSIGN(const auto scan,
-                 scan_incarnation(file_system, older, incarnation, CoveredBlocks::skip));
-    if (scan.corruption) return std::unexpected(scan.corruption_error());
-    ATOLL_TRY(refuse_uncreated(scan, ddl));
-  }
-  return {};
+  return check_logs(file_system, older, ddl);
 }
 
 }  // namespace
@@ -464,17 +472,17 @@ Result<void> check_restorable(FileSystem& file_system, const std::string& folder
                       fmt::format("{}: is no savepoint of a backup: an incarnation has no cut",
                                   savepoint_path(folder)));
   }
+  // As it is on disk: a start drops what it does not need.
   ATOLL_ASSIGN(const auto read, read_savepoint(file_system, folder));
-  CHECK(read.has_value());
+  if (!read) {
+    return make_error(ExitCode::corruption,
+                      fmt::format("{}: the file was removed meanwhile: use another backup",
+                                  savepoint_path(folder)));
+  }
   for (const KeptSnapshot& kept : read->savepoint.kept) {
     ATOLL_TRY(check_older(file_system, folder, read->savepoint, kept, start.ddl));
   }
-  for (const Incarnation& incarnation : read->savepoint.incarnations) {
-    ATOLL_ASSIGN(const auto scan,
-                 scan_incarnation(file_system, read->savepoint, incarnation, CoveredBlocks::skip));
-    if (scan.corruption) return std::unexpected(scan.corruption_error());
-  }
-  return {};
+  return check_logs(file_system, read->savepoint, start.ddl);
 }
 
 Result<BackupManifest> take_backup(FileSystem& file_system, const BackupRequest& request) {

@@ -1,10 +1,8 @@
 #include "ops/launcher/adopt_data.h"
 
 #include <fmt/format.h>
-#include <sys/random.h>
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <optional>
 #include <set>
@@ -367,23 +365,12 @@ class DataAdoption {
     return is_copy() ? skip_incarnations() : Result<void>();
   }
 
-  /// Incarnation numbers name the cluster to which a session, a reply and a `kv.commit` request
-  /// belong. Those of the copy begin far above those of the original, at a random distance, so that
-  /// neither cluster accepts the other's.
   Result<void> skip_incarnations() {
     auto read = read_savepoint(files_, data_dir_);
     if (!read && read.error().code != ExitCode::corruption) return std::unexpected(read.error());
     if (!read || !*read) return {};
     Savepoint savepoint = (*read)->savepoint;
-    const auto now = std::chrono::duration_cast<std::chrono::microseconds>(
-                         std::chrono::system_clock::now().time_since_epoch())
-                         .count();
-    // Several generations of copies stay below 2^53, which every reader of JSON takes.
-    constexpr uint64_t kDistance = uint64_t{1} << 48;
-    uint64_t random = 0;
-    CHECK(getrandom(&random, sizeof random, 0) == static_cast<ssize_t>(sizeof random));
-    savepoint.largest_incarnation =
-        std::max(savepoint.largest_incarnation, static_cast<uint64_t>(now)) + random % kDistance;
+    savepoint.largest_incarnation = distant_incarnation(savepoint.largest_incarnation);
     for (int slot = 0; slot < 2; ++slot) {
       ATOLL_TRY(write_savepoint(files_, data_dir_, savepoint));
     }

@@ -39,6 +39,17 @@ Result<void> refuse_unowned_data(FileSystem& file_system, const std::string& dat
                                 owner_path(data_dir), directory, names.front()));
 }
 
+/// Refuses a directory whose restore has not ended (R66).
+Result<void> refuse_unfinished_restore(FileSystem& file_system, const std::string& data_dir) {
+  const std::string path = restoring_path(data_dir);
+  ATOLL_ASSIGN(auto exists, file_system.exists(path));
+  if (!exists) return {};
+  return make_error(ExitCode::identity,
+                    fmt::format("{}: a restore into {} runs or was interrupted: run `atoll "
+                                "restore` with --to {} again, or remove the directory",
+                                path, data_dir, data_dir));
+}
+
 /// Returns how the directory differs from its owner file; empty: not at all. `data_dir`: its
 /// canonical path.
 Result<std::string> find_difference(const std::string& directory, const DirectoryOwner& owner,
@@ -67,6 +78,7 @@ Result<Claims> read_data_claim(FileSystem& file_system, const std::string& data_
   ATOLL_ASSIGN(auto present, locate(data_dir));
   claims.data_path = present.path;
   if (!claims.own) {
+    ATOLL_TRY(refuse_unfinished_restore(file_system, data_dir));
     ATOLL_TRY(refuse_unowned_data(file_system, data_dir));
     return claims;
   }

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <sys/random.h>
 
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 
@@ -52,10 +54,25 @@ std::string adopting_path(const std::string& data_dir) {
   return owner_path(data_dir) + ".adopting";
 }
 
+std::string restoring_path(const std::string& data_dir) {
+  return owner_path(data_dir) + ".restoring";
+}
+
 std::string new_owner_id() {
   std::array<uint64_t, 2> bits{};
   CHECK(getrandom(bits.data(), sizeof bits, 0) == static_cast<ssize_t>(sizeof bits));
   return fmt::format("{:016x}{:016x}", bits[0], bits[1]);
+}
+
+uint64_t distant_incarnation(uint64_t largest) {
+  const auto now = std::chrono::duration_cast<std::chrono::microseconds>(
+                       std::chrono::system_clock::now().time_since_epoch())
+                       .count();
+  // Several generations of copies stay below 2^53, which every reader of JSON takes.
+  constexpr uint64_t kDistance = uint64_t{1} << 48;
+  uint64_t random = 0;
+  CHECK(getrandom(&random, sizeof random, 0) == static_cast<ssize_t>(sizeof random));
+  return std::max(largest, static_cast<uint64_t>(now)) + random % kDistance;
 }
 
 Result<std::optional<DirectoryOwner>> read_owner(FileSystem& file_system,

@@ -2,6 +2,7 @@
 // directory was when the file was written (R47).
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -24,11 +25,18 @@ struct DirectoryOwner {
 
 /// <directory>/owner
 std::string owner_path(const std::string& directory);
+/// data_dir/owner.restoring: a restore renames it to the owner file of data_dir at its end (R66).
+std::string restoring_path(const std::string& data_dir);
 /// data_dir/owner.adopting: the adoption renames it to the owner file of data_dir at its end.
 std::string adopting_path(const std::string& data_dir);
 
 /// Returns a new random id.
 std::string new_owner_id();
+
+/// Returns an incarnation number for the first start of a copy, far above `largest` and at a random
+/// distance. Incarnation numbers name the cluster to which a session, a reply and a `kv.commit`
+/// request belong. So neither the copy nor the original accepts the other's.
+uint64_t distant_incarnation(uint64_t largest);
 
 /// Returns nothing if the directory has no owner file. Returns code corruption if the file is
 /// damaged.

@@ -1,0 +1,285 @@
+#include "ops/backup/restore_backup.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "engine/log/ddl_log.h"
+#include "engine/log/log_files.h"
+#include "engine/log/savepoint.h"
+#include "engine/snapshot/snapshot_metadata.h"
+#include "ops/backup/backup_copy.h"
+#include "ops/backup/backup_folder.h"
+#include "ops/backup/backup_time.h"
+#include "ops/backup/restored_state.h"
+#include "ops/launcher/owner_file.h"
+#include "shared/base/check.h"
+#include "shared/base/try.h"
+#include "shared/file/directory_table.h"
+
+namespace atolldb {
+namespace {
+
+/// Returns the savepoint of a complete backup.
+Result<Savepoint> savepoint_of_backup(FileSystem& file_system, const std::string& folder) {
+  ATOLL_ASSIGN(auto read, read_savepoint(file_system, folder));
+  const bool is_complete = read && read->damaged_slot.empty() &&
+                           read->savepoint.uncut() == nullptr && read->savepoint.pinned.empty();
+  if (is_complete) return std::move(read->savepoint);
+  return make_error(ExitCode::corruption,
+                    fmt::format("{}: is not the savepoint of a backup: the backup is damaged: use "
+                                "another one",
+                                savepoint_path(folder)));
+}
+
+class RestoreJob {
+ public:
+  RestoreJob(FileSystem& file_system, const RestoreRequest& request)
+      : files_(file_system), request_(request) {
+    CHECK(request.manifest.oldest_epoch <= request.epoch);
+    CHECK(request.epoch <= request.manifest.durable_epoch);
+  }
+
+  Result<Restored> run() {
+    for (const auto step : {&RestoreJob::begin, &RestoreJob::read_backup, &RestoreJob::copy_files,
+                            &RestoreJob::write_ddl, &RestoreJob::write_times,
+                            &RestoreJob::write_state, &RestoreJob::check, &RestoreJob::end}) {
+      ATOLL_TRY((this->*step)());
+    }
+    return restored_;
+  }
+
+ private:
+  Result<void> report(std::string step) {
+    progress_.step = std::move(step);
+    return request_.on_progress ? request_.on_progress(progress_) : Result<void>();
+  }
+  OnBytes counted() {
+    return [this](uint64_t bytes) -> Result<void> {
+      progress_.read_bytes += bytes;
+      return request_.on_progress ? request_.on_progress(progress_) : Result<void>();
+    };
+  }
+
+  /// Marks the restore before it removes or creates anything else.
+  Result<void> begin() {
+    ATOLL_TRY(report("preparing the directory"));
+    ATOLL_TRY(check_restore_target(files_, request_.to));
+    restored_.id = new_owner_id();
+    ATOLL_ASSIGN(auto location, request_.locate(request_.to));
+    const DirectoryOwner owner = {
+        restored_.id,       true, request_.manifest.cluster, request_.to, std::string(kDataRole),
+        std::move(location)};
+    ATOLL_TRY(write_owner_file(files_, restoring_path(request_.to), owner));
+    ATOLL_TRY(remove_data_folders(files_, request_.to));
+    return files_.make_directory(coordinator_directory(request_.to));
+  }
+
+  /// Finds what the state at the epoch needs.
+  Result<void> read_backup() {
+    ATOLL_TRY(report("reading the backup"));
+    ATOLL_ASSIGN(const auto backup, savepoint_of_backup(files_, request_.folder));
+    if (request_.epoch < backup.oldest_epoch() || request_.epoch > backup.largest_epoch) {
+      return make_error(
+          ExitCode::corruption,
+          fmt::format("{}: lacks the state at epoch {}, which the manifest lists: the "
+                      "backup is damaged: use another one",
+                      savepoint_path(request_.folder), request_.epoch));
+    }
+    ATOLL_ASSIGN(const auto ddl,
+                 read_ddl_log(files_, request_.folder, backup.cluster_uuid, backup.ddl_records));
+    state_ = savepoint_at(backup, request_.epoch, request_.to);
+    ddl_ = ddl_at(ddl.records, request_.epoch);
+    restored_.snapshot = state_.snapshot;
+    restored_.snapshot_epoch = state_.snapshot_epoch;
+    if (state_.snapshot == 0) return {};
+    ATOLL_ASSIGN(const auto metadata,
+                 read_snapshot_metadata(files_, request_.folder, state_.snapshot));
+    for (const SnapshotFilePlace& place : metadata.files) {
+      wanted_.insert(snapshot_file_path(request_.folder, place.node, place.snapshot));
+    }
+    wanted_.insert(snapshot_metadata_path(request_.folder, state_.snapshot));
+    return {};
+  }
+
+  bool is_wanted(const BackupFile& file) const {
+    if (file.kind == BackupFileKind::log) {
+      const std::string name = file.path.substr(file.path.rfind('/') + 1);
+      const auto log = parse_log_file_name(name);
+      return log && std::ranges::any_of(state_.incarnations, [&](const Incarnation& incarnation) {
+               return incarnation.number == log->incarnation;
+             });
+    }
+    return wanted_.contains(path_in(request_.folder, file.path));
+  }
+
+  /// Copies, never links: the new cluster deletes files, and a copied data directory must share no
+  /// file with another (R47).
+  Result<void> copy_files() {
+    for (const BackupFile& file : request_.manifest.files) {
+      if (!is_wanted(file)) continue;
+      ATOLL_TRY(report("copying " + file.path));
+      const std::string from = path_in(request_.folder, file.path);
+      const std::string to = path_in(request_.to, file.path);
+      const std::string folder = to.substr(0, to.rfind('/'));
+      if (folders_.insert(folder).second) {
+        ATOLL_TRY(files_.make_directory(folder));
+      }
+      ATOLL_ASSIGN(const FileSum sum, copy_file(files_, from, to, counted()));
+      ATOLL_TRY(check_sum(from, {file.bytes, file.crc32c}, sum));
+      wanted_.erase(from);
+      ++progress_.files;
+      progress_.bytes += sum.bytes;
+    }
+    if (!wanted_.empty()) {
+      return make_error(ExitCode::corruption,
+                        fmt::format("{}: the manifest does not list this file: the backup is "
+                                    "damaged: use another one",
+                                    *wanted_.begin()));
+    }
+    for (const std::string& folder : folders_) {
+      ATOLL_TRY(files_.sync_directory(folder));
+    }
+    restored_.files = progress_.files;
+    restored_.bytes = progress_.bytes;
+    return files_.sync_directory(request_.to);
+  }
+
+  Result<void> write_ddl() {
+    ATOLL_TRY(report("writing the DDL log"));
+    ATOLL_ASSIGN(auto log, DdlLog::open(files_, request_.to, state_.cluster_uuid));
+    for (const DdlRecord& record : ddl_) {
+      ATOLL_TRY(log.append(record));
+    }
+    state_.ddl_records = ddl_.size();
+    return {};
+  }
+
+  /// Keeps the times up to the epoch: later epochs of the original mean nothing here.
+  Result<void> write_times() {
+    ATOLL_ASSIGN(const auto times, read_epoch_times(files_, request_.folder, state_.cluster_uuid));
+    if (times.empty() || times.front().epoch > request_.epoch) return {};
+    ATOLL_ASSIGN(auto writer, EpochTimesWriter::open(files_, request_.to, state_.cluster_uuid));
+    for (const EpochTime& time : times) {
+      if (time.epoch > request_.epoch) break;
+      ATOLL_TRY(writer.add(time));
+    }
+    return writer.sync();
+  }
+
+  Result<void> write_state() {
+    ATOLL_TRY(report("writing the savepoint"));
+    CHECK(state_.generation == 0);
+    for (int slot = 0; slot < 2; ++slot) {
+      ATOLL_TRY(write_savepoint(files_, request_.to, state_));
+    }
+    return {};
+  }
+
+  Result<void> check() {
+    ATOLL_TRY(report("checking the restored data"));
+    return check_restorable(files_, request_.to);
+  }
+
+  Result<void> end() {
+    ATOLL_TRY(files_.sync_directory(request_.to));
+    ATOLL_TRY(files_.rename(restoring_path(request_.to), owner_path(request_.to)));
+    return files_.sync_directory(request_.to);
+  }
+
+  FileSystem& files_;
+  const RestoreRequest& request_;
+  BackupProgress progress_;
+  Restored restored_;
+  Savepoint state_;
+  std::vector<DdlRecord> ddl_;
+  std::set<std::string> wanted_;  // paths in the backup that are still to be copied, without logs
+  std::set<std::string> folders_;
+};
+
+/// Names that a restore may find in its target without a restore under way.
+bool is_harmless_name(std::string_view name) { return name == "lock" || name == "lost+found"; }
+
+}  // namespace
+
+Result<void> check_restore_target(FileSystem& file_system, const std::string& to) {
+  ATOLL_ASSIGN(const bool exists, file_system.exists(to));
+  if (!exists) return {};
+  ATOLL_ASSIGN(const auto names, file_system.list(to));
+  const std::string marker = restoring_path(to).substr(to.size() + 1);
+  const bool is_begun = std::ranges::find(names, marker) != names.end();
+  const auto is_left = [&](const std::string& name) {
+    if (is_harmless_name(name) || name.starts_with(marker)) return true;
+    return is_begun && (name == "coordinator" || parse_node_directory_name(name).has_value());
+  };
+  for (const std::string& name : names) {
+    if (is_left(name)) continue;
+    return make_error(
+        ExitCode::failed,
+        fmt::format("{}: is not empty, it holds {}: restore into a new directory", to, name));
+  }
+  return {};
+}
+
+Result<Restored> restore_backup(FileSystem& file_system, const RestoreRequest& request) {
+  return RestoreJob(file_system, request).run();
+}
+
+Result<EpochTime> epoch_of_time(FileSystem& file_system, const std::string& folder,
+                                const BackupManifest& manifest, uint64_t unix_ms) {
+  if (unix_ms > manifest.started_ms) {
+    return make_error(ExitCode::failed,
+                      fmt::format("{}: the backup surely has the commits up to {}, not up to {}: "
+                                  "use a later backup, or choose an epoch up to {}",
+                                  folder, utc_text(manifest.started_ms), utc_text(unix_ms),
+                                  manifest.durable_epoch));
+  }
+  ATOLL_ASSIGN(const auto times, read_epoch_times(file_system, folder, manifest.cluster_uuid));
+  const auto found = epoch_at(times, unix_ms);
+  if (!found || found->epoch < manifest.oldest_epoch) {
+    const auto first = std::ranges::find_if(
+        times, [&](const EpochTime& time) { return time.epoch >= manifest.oldest_epoch; });
+    return make_error(ExitCode::failed,
+                      fmt::format("{}: the time of no epoch of the backup is known up to {}: {}",
+                                  folder, utc_text(unix_ms),
+                                  first == times.end()
+                                      ? fmt::format("choose an epoch of {} to {}",
+                                                    manifest.oldest_epoch, manifest.durable_epoch)
+                                      : "the first known one is " + utc_text(first->unix_ms)));
+  }
+  return EpochTime{std::min(found->epoch, manifest.durable_epoch), found->unix_ms};
+}
+
+Result<void> verify_backup(FileSystem& file_system, const std::string& folder,
+                           const BackupManifest& manifest, const OnBackupProgress& on_progress) {
+  BackupProgress progress;
+  const auto counted = [&](uint64_t bytes) -> Result<void> {
+    progress.read_bytes += bytes;
+    return on_progress ? on_progress(progress) : Result<void>();
+  };
+  for (const BackupFile& file : manifest.files) {
+    progress.step = "checking " + file.path;
+    const std::string path = path_in(folder, file.path);
+    ATOLL_ASSIGN(const bool exists, file_system.exists(path));
+    if (!exists) {
+      return make_error(ExitCode::corruption,
+                        fmt::format("{}: is missing, the manifest says {} bytes with the CRC32C "
+                                    "{:08x}: the backup is damaged: use another one",
+                                    path, file.bytes, file.crc32c));
+    }
+    ATOLL_ASSIGN(const FileSum sum, sum_of_file(file_system, path, counted));
+    ATOLL_TRY(check_sum(path, {file.bytes, file.crc32c}, sum));
+    ++progress.files;
+    progress.bytes += sum.bytes;
+  }
+  progress.step = "checking that it can be restored";
+  if (on_progress) {
+    ATOLL_TRY(on_progress(progress));
+  }
+  return check_restorable(file_system, folder);
+}
+
+}  // namespace atolldb

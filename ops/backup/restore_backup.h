@@ -1,0 +1,64 @@
+// Restores a backup into a new data directory, cut at an epoch (R66).
+//
+// The steps, in order:
+//   <to>/owner.restoring     the future owner file, written first
+//   <to>/node<k>/...         copies of log files and snapshot files, checked by the manifest
+//   <to>/coordinator/...     metadata, DDL log, times of epochs, savepoint
+//   (check)                  the rules of a start
+//   <to>/owner               last: owner.restoring is renamed to it
+//
+// Until the last step a start is refused, and a repeated restore begins again.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/log/epoch_times.h"
+#include "ops/backup/backup_manifest.h"
+#include "ops/backup/take_backup.h"
+#include "ops/launcher/directory_location.h"
+#include "shared/base/error.h"
+#include "shared/file/file.h"
+
+namespace atolldb {
+
+struct RestoreRequest {
+  std::string folder;       // of the backup: DIR/<id>
+  std::string to;           // the new data_dir; REQUIRES: it exists
+  BackupManifest manifest;  // of the backup
+  uint64_t epoch = 0;       // REQUIRES: the backup has the state at its end
+  OnBackupProgress on_progress;
+  LocateDirectory locate = locate_directory;
+};
+
+struct Restored {
+  std::string id;         // of the new data directory
+  uint32_t snapshot = 0;  // with which the start begins; 0: none
+  uint64_t snapshot_epoch = 0;
+  uint64_t files = 0;
+  uint64_t bytes = 0;
+};
+
+/// Returns code failed if `to` holds anything but an interrupted restore, which is removed first.
+/// Returns code corruption if a file of the backup is damaged; the message names it. After an error
+/// `to` holds an interrupted restore. REQUIRES: the lock of `to` is held.
+Result<Restored> restore_backup(FileSystem& file_system, const RestoreRequest& request);
+
+/// Returns code failed if `to` exists and holds anything but an interrupted restore. Changes
+/// nothing.
+Result<void> check_restore_target(FileSystem& file_system, const std::string& to);
+
+/// Returns the epoch that the backup has for a point in time. Returns code failed if the time is
+/// before the first known one, or after the begin of the backup.
+Result<EpochTime> epoch_of_time(FileSystem& file_system, const std::string& folder,
+                                const BackupManifest& manifest, uint64_t unix_ms);
+
+/// Checks the size and the CRC32C of every file of a backup, then restorability. Returns the first
+/// damage with code corruption.
+Result<void> verify_backup(FileSystem& file_system, const std::string& folder,
+                           const BackupManifest& manifest, const OnBackupProgress& on_progress);
+
+}  // namespace atolldb

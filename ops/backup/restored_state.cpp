@@ -1,0 +1,69 @@
+#include "ops/backup/restored_state.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "ops/launcher/owner_file.h"
+#include "shared/base/check.h"
+
+namespace atolldb {
+namespace {
+
+/// Makes the newest snapshot that is not after `epoch` the only one.
+void choose_snapshot(Savepoint& savepoint, uint64_t epoch) {
+  CHECK(epoch >= savepoint.oldest_epoch());
+  while (savepoint.snapshot != 0 && savepoint.snapshot_epoch > epoch) {
+    CHECK(!savepoint.kept.empty());
+    savepoint.snapshot = savepoint.kept.back().id;
+    savepoint.snapshot_epoch = savepoint.kept.back().epoch;
+    savepoint.kept.pop_back();
+  }
+  savepoint.kept.clear();
+}
+
+}  // namespace
+
+Savepoint savepoint_at(const Savepoint& backup, uint64_t epoch, const std::string& data_dir) {
+  CHECK(backup.uncut() == nullptr && backup.pinned.empty());
+  Savepoint restored = backup;
+  choose_snapshot(restored, epoch);
+  restored.generation = 0;
+  restored.durable_epoch = 0;
+  restored.largest_incarnation = distant_incarnation(backup.largest_incarnation);
+  restored.incarnations.clear();
+  for (Incarnation incarnation : backup.incarnations) {
+    if (incarnation.start_epoch > epoch) break;  // so are all later ones
+    const uint64_t cut = std::min(*incarnation.cut_epoch, epoch);
+    if (cut <= restored.snapshot_epoch && restored.incarnations.empty()) {
+      restored.covered_incarnation = incarnation.number;
+      continue;
+    }
+    incarnation.cut_epoch = cut;
+    for (LoggerPlace& place : incarnation.loggers) place.directory = data_dir;
+    restored.incarnations.push_back(std::move(incarnation));
+  }
+  CHECK(restored.snapshot_epoch <= epoch && restored.uncut() == nullptr);
+  CHECK(restored.largest_epoch >= epoch);
+  return restored;
+}
+
+std::vector<DdlRecord> ddl_at(const std::vector<DdlRecord>& records, uint64_t epoch) {
+  std::vector<DdlRecord> restored;
+  for (const DdlRecord& record : records) {
+    if (record.epoch <= epoch) {
+      restored.push_back(record);
+      continue;
+    }
+    if (record.operation != DdlOperation::create_storage) continue;
+    restored.push_back(record);
+    DdlRecord drop;
+    drop.operation = DdlOperation::drop_storage;
+    drop.storage_id = record.storage_id;
+    drop.epoch = record.epoch;
+    drop.name = record.name;
+    restored.push_back(std::move(drop));
+  }
+  return restored;
+}
+
+}  // namespace atolldb

@@ -1,0 +1,26 @@
+// What the savepoint and the DDL log of a restored cluster say (R66). Pure functions.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/log/ddl_log.h"
+#include "engine/log/savepoint.h"
+
+namespace atolldb {
+
+/// Returns the savepoint with which a start recovers exactly the state at the end of `epoch`. The
+/// newest snapshot that is not after it is the only one, and no block after it counts: the cut of
+/// each incarnation is at most the epoch, and later incarnations are not listed. The largest
+/// numbers given in the backup stay, so no epoch and no id is used again. The directory of all logs
+/// is `data_dir`. REQUIRES: `backup` is the savepoint of a backup, and `epoch` is not before its
+/// oldest snapshot.
+Savepoint savepoint_at(const Savepoint& backup, uint64_t epoch, const std::string& data_dir);
+
+/// Returns the DDL records with which the catalog is that at the end of `epoch`. A drop after it is
+/// left out. A creation after it stays, with a drop right after it: its id is never given again,
+/// and a snapshot may name it already (R34, R52).
+std::vector<DdlRecord> ddl_at(const std::vector<DdlRecord>& records, uint64_t epoch);
+
+}  // namespace atolldb
