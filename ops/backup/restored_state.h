@@ -1,4 +1,4 @@
-// What the savepoint and the DDL log of a restored cluster say (R66). Pure functions.
+// What the savepoint and the DDL log of a restored cluster say (R66).
 #pragma once
 
 #include <cstdint>

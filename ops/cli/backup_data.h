@@ -1,0 +1,49 @@
+// Shared parts of `atoll backup` and `atoll restore`.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "ops/backup/backup_manifest.h"
+#include "ops/backup/take_backup.h"
+#include "ops/cli/cluster_finder.h"
+#include "ops/cli/log_data.h"
+#include "shared/base/error.h"
+
+namespace atolldb::cli {
+
+struct BackupOptions : DataOptions {
+  std::string directory;  // DIR
+  std::string id;         // verify: only this backup; rm: this one
+};
+
+struct RestoreOptions {
+  std::string from;  // DIR or DIR/<id>
+  std::string to;
+  std::optional<uint64_t> epoch;
+  std::string time;  // empty: not given
+  bool json = false;
+};
+
+Result<void> take_backup_of(const ClusterChoice& choice, const BackupOptions& options);
+Result<void> list_backups_in(const BackupOptions& options);
+Result<void> verify_backups_in(const BackupOptions& options);
+Result<void> remove_backup_in(const BackupOptions& options);
+Result<void> restore_to(const RestoreOptions& options);
+
+/// Returns the path without dots and links as far as it exists, from the current directory.
+std::string absolute_path(const std::string& path);
+
+/// Text for errors: who may hold the lock of DIR.
+inline constexpr const char* kFolderUsers = "another `atoll backup`, `atoll restore` or their like";
+
+/// Makes SIGINT, SIGTERM and SIGHUP end the work at the next part of a file, so that the command
+/// can clean up. A second signal ends the command at once.
+void catch_interrupts();
+
+/// Returns a function that ends the work after a signal, and shows the progress on standard error
+/// once per second if that is a terminal. It erases its line when it is destroyed.
+OnBackupProgress progress_line();
+
+}  // namespace atolldb::cli

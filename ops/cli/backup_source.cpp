@@ -1,0 +1,205 @@
+#include "ops/cli/backup_source.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdio>
+#include <thread>
+#include <utility>
+
+#include "engine/log/log_files.h"
+#include "engine/log/savepoint_snapshots.h"
+#include "ops/backup/take_backup.h"
+#include "ops/cli/cluster_call.h"
+#include "ops/cli/terminal.h"
+#include "ops/launcher/owner_file.h"
+#include "shared/base/check.h"
+#include "shared/base/try.h"
+
+namespace atolldb::cli {
+namespace {
+
+/// A cluster that restarts answers again after this time, unless its recovery is long.
+constexpr std::chrono::seconds kUnpinPatience{30};
+constexpr std::chrono::milliseconds kUnpinPause{200};
+
+}  // namespace
+
+BackupSource::BackupSource(BackupSource&& other) noexcept
+    : files_(other.files_),
+      choice_(std::move(other.choice_)),
+      data_dir_(std::move(other.data_dir_)),
+      directories_(std::move(other.directories_)),
+      cluster_(std::move(other.cluster_)),
+      data_id_(std::move(other.data_id_)),
+      live_(std::exchange(other.live_, std::nullopt)),
+      locks_(std::exchange(other.locks_, std::nullopt)),
+      lock_(std::exchange(other.lock_, std::nullopt)),
+      pins_(std::exchange(other.pins_, {})),
+      newest_(other.newest_),
+      older_(other.older_) {}
+
+BackupSource::~BackupSource() {
+  if (const auto released = release(); !released) {
+    std::fprintf(stderr, "atoll: %s\n", printable(released.error().message).c_str());
+  }
+  if (locks_) locks_->forget_processes();
+}
+
+Result<BackupSource> BackupSource::open(FileSystem& file_system, const ClusterChoice& choice,
+                                        const DataOptions& options) {
+  BackupSource source(file_system, choice);
+  if (options.data_dir.empty()) {
+    auto running = find_running(choice);
+    if (running) {
+      source.live_ = *std::move(running);
+    } else if (running.error().code != ExitCode::not_running) {
+      return std::unexpected(running.error());
+    }
+  }
+  if (source.live_) {
+    if (source.live_->durability.mode != DurabilityMode::durable) {
+      return make_error(ExitCode::failed,
+                        "backup: nothing is durable here: backups need durability.mode "
+                        "\"durable\"");
+    }
+    source.data_dir_ = source.live_->cluster.data_dir;
+    source.directories_ = node_directories(*source.live_);
+  } else {
+    // Before the locks, which make files: a directory that is not a cluster's gets none.
+    ATOLL_ASSIGN(const LogData data, find_log_data(file_system, choice, options));
+    source.data_dir_ = data.data_dir;
+    source.directories_.assign(data.directories.begin(), data.directories.end());
+    ATOLL_ASSIGN(auto locks, lock_dead_data("atoll backup", source.data_dir_, source.directories_,
+                                            file_system));
+    source.locks_.emplace(std::move(locks));
+  }
+  ATOLL_ASSIGN(const auto owner, read_owner(file_system, source.data_dir_));
+  if (!owner || !owner->is_data_dir) {
+    return make_error(ExitCode::identity,
+                      owner_path(source.data_dir_) +
+                          ": the file is missing, or is not that of a data directory: choose "
+                          "another directory");
+  }
+  source.cluster_ = owner->cluster;
+  source.data_id_ = owner->id;
+  ATOLL_ASSIGN(auto lock, FolderLock::exclusive(path_in(source.data_dir_, "backup.lock"),
+                                                "another `atoll backup` of this cluster"));
+  source.lock_.emplace(std::move(lock));
+  return source;
+}
+
+Result<Savepoint> BackupSource::savepoint() const {
+  return read_live_savepoint(*files_, data_dir_);
+}
+
+Result<Json> BackupSource::call(const char* op, const Json& body) const {
+  CHECK(live_.has_value());
+  return call_coordinator(*live_, op, body, kSnapshotTimeout);
+}
+
+/// No backup holds these pins: this one has the lock, and none of its own yet.
+Result<std::vector<std::string>> BackupSource::remove_left_pins() {
+  CHECK(lock_.has_value() && pins_.empty());
+  std::vector<std::string> removed;
+  ATOLL_ASSIGN(Savepoint state, savepoint());
+  const std::vector<PinnedSnapshot> pinned = state.pinned;
+  for (const PinnedSnapshot& pin : pinned) {
+    if (!pin.is_of_backup()) continue;
+    if (is_live()) {
+      ATOLL_TRY(call("snapshot.unpin", Json{{"pin", pin.name}}));
+    } else {
+      ATOLL_TRY(atolldb::unpin_snapshot(*files_, data_dir_, state, pin.name));
+    }
+    removed.push_back(pin.name);
+  }
+  return removed;
+}
+
+Result<uint32_t> BackupSource::pin(uint32_t snapshot, const std::string& name) {
+  // First, because the pin may exist although its answer is lost.
+  pins_.push_back(name);
+  const auto pinned = call("snapshot.pin", Json{{"id", snapshot}, {"name", name}});
+  if (!pinned) {
+    if (pinned.error().code == ExitCode::failed) pins_.pop_back();
+    return std::unexpected(pinned.error());
+  }
+  return pinned->value("id", uint32_t{0});
+}
+
+Result<void> BackupSource::choose_snapshots(const std::string& backup_id) {
+  ATOLL_ASSIGN(Savepoint state, savepoint());
+  if (!is_live()) {
+    newest_ = state.snapshot;
+    older_ = state.kept.empty() ? 0 : state.kept.front().id;
+    return {};
+  }
+  if (state.snapshot == 0) {
+    ATOLL_TRY(call("snapshot.take", Json::object()));
+  }
+  const std::string name = std::string(kBackupPinPrefix) + backup_id;
+  ATOLL_ASSIGN(newest_, pin(0, name));
+  CHECK(newest_ != 0);
+  // After the first pin, so that the log after both snapshots is kept from here on.
+  ATOLL_ASSIGN(state, savepoint());
+  if (state.kept.empty() || state.kept.front().id >= newest_) return {};
+  const uint32_t oldest = state.kept.front().id;
+  const auto pinned = pin(oldest, name + "-older");
+  if (pinned) {
+    older_ = oldest;
+  } else if (pinned.error().code != ExitCode::failed) {  // failed: it has been dropped meanwhile
+    return std::unexpected(pinned.error());
+  }
+  return {};
+}
+
+Result<void> BackupSource::release() {
+  std::string left;
+  std::optional<Error> problem;
+  for (const std::string& name : std::exchange(pins_, {})) {
+    const auto removed = unpin(name);
+    if (removed) continue;
+    left += (left.empty() ? "" : ", ") + name;
+    problem = removed.error();
+  }
+  if (!problem) return {};
+  return make_error(problem->code,
+                    fmt::format("pins of snapshots stay ({}), which keep their log: the next "
+                                "`atoll backup` removes them: {}",
+                                left, problem->message));
+}
+
+/// The cluster may have ended, or may restart.
+Result<void> BackupSource::unpin(const std::string& name) const {
+  const auto give_up = std::chrono::steady_clock::now() + kUnpinPatience;
+  for (;;) {
+    Result<void> done = unpin_once(name);
+    if (done) return {};
+    if (done.error().code == ExitCode::failed) return {};  // there is no such pin
+    if (std::chrono::steady_clock::now() > give_up) return done;
+    std::this_thread::sleep_for(kUnpinPause);
+  }
+}
+
+Result<void> BackupSource::unpin_once(const std::string& name) const {
+  const auto running = find_running(choice_);
+  if (!running) {
+    if (running.error().code != ExitCode::not_running) return std::unexpected(running.error());
+    return unpin_dead(name);
+  }
+  ATOLL_TRY(call_coordinator(*running, "snapshot.unpin", Json{{"pin", name}}, kSnapshotTimeout));
+  return {};
+}
+
+Result<void> BackupSource::unpin_dead(const std::string& name) const {
+  ATOLL_ASSIGN(auto locks, lock_dead_data("atoll backup", data_dir_, directories_, *files_));
+  const auto remove = [&]() -> Result<void> {
+    ATOLL_ASSIGN(Savepoint state, savepoint());
+    return atolldb::unpin_snapshot(*files_, data_dir_, state, name);
+  };
+  const Result<void> removed = remove();
+  locks.forget_processes();
+  return removed;
+}
+
+}  // namespace atolldb::cli

@@ -1,0 +1,77 @@
+// The cluster that `atoll backup` copies. A running one keeps what the backup needs because of its
+// pins (R65); a stopped one because its data are locked.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/log/savepoint.h"
+#include "ops/backup/backup_folder.h"
+#include "ops/cli/log_data.h"
+#include "ops/launcher/data_lock.h"
+#include "shared/base/error.h"
+#include "shared/config/config.h"
+#include "shared/file/file.h"
+#include "shared/message/control_message.h"
+
+namespace atolldb::cli {
+
+class BackupSource {
+ public:
+  /// Finds the cluster and makes sure that no other backup of it runs. Locks the data of a stopped
+  /// one. REQUIRES: `file_system` outlives the object. Returns code recovering while the cluster
+  /// starts, and code already_running if another backup of it runs.
+  static Result<BackupSource> open(FileSystem& file_system, const ClusterChoice& choice,
+                                   const DataOptions& options);
+  BackupSource(BackupSource&& other) noexcept;
+  BackupSource& operator=(BackupSource&&) = delete;
+  /// Releases the pins and the locks.
+  ~BackupSource();
+
+  const std::string& data_dir() const { return data_dir_; }
+  /// The name of the cluster, and the id of its data directory.
+  const std::string& cluster() const { return cluster_; }
+  const std::string& data_id() const { return data_id_; }
+  bool is_live() const { return live_.has_value(); }
+
+  /// Removes the pins that killed backups have left, and returns their names.
+  Result<std::vector<std::string>> remove_left_pins();
+  /// Chooses the snapshots for this backup, and pins them in a running cluster. If a running
+  /// cluster has no snapshot yet, it takes one first.
+  Result<void> choose_snapshots(const std::string& backup_id);
+  /// The newest snapshot, and the oldest kept one. 0: none.
+  uint32_t newest() const { return newest_; }
+  uint32_t older() const { return older_; }
+
+  /// Removes the pins, also if the cluster has ended or restarted meanwhile. Returns an error that
+  /// names the pins that stay.
+  Result<void> release();
+
+ private:
+  BackupSource(FileSystem& file_system, ClusterChoice choice)
+      : files_(&file_system), choice_(std::move(choice)) {}
+
+  Result<Json> call(const char* op, const Json& body) const;
+  Result<uint32_t> pin(uint32_t snapshot, const std::string& name);
+  Result<void> unpin(const std::string& name) const;
+  Result<void> unpin_once(const std::string& name) const;
+  Result<void> unpin_dead(const std::string& name) const;
+  Result<Savepoint> savepoint() const;
+
+  FileSystem* files_;
+  ClusterChoice choice_;
+  std::string data_dir_;
+  std::vector<std::string> directories_;  // of its config, besides data_dir
+  std::string cluster_;
+  std::string data_id_;
+  std::optional<Config> live_;      // nothing: it is stopped
+  std::optional<DataLock> locks_;   // of a stopped one
+  std::optional<FolderLock> lock_;  // data_dir/backup.lock
+  std::vector<std::string> pins_;   // made by this backup
+  uint32_t newest_ = 0;
+  uint32_t older_ = 0;
+};
+
+}  // namespace atolldb::cli
