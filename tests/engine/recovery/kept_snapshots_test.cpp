@@ -1,4 +1,4 @@
-// Kept older snapshots (R55).
+// Kept older snapshots (R55), and pins of backups (R65).
 #include <gtest/gtest.h>
 
 #include <set>
@@ -118,6 +118,80 @@ TEST(KeptSnapshots, AreNotUsedWithALogThatEndsBeforeTheNewest) {
   const auto start = examine(files, "/data");
   ASSERT_FALSE(start) << "a start up to epoch " << start->recovery_epoch;
   EXPECT_EQ(start.error().code, ExitCode::corruption);
+}
+
+/// As a running backup of snapshot 1, while the cluster takes newer ones.
+TEST(BackupPins, KeepTheLogAfterTheirSnapshot) {
+  DataDirectory data;
+  ASSERT_EQ(data.begin({kFirst}, 8), "");
+  data.write_all(1, 9);
+  Savepoint& savepoint = data.start.savepoint;
+  ASSERT_EQ(make_snapshot(data.files, "/data", savepoint, 3), "");
+  const std::string pin = std::string(kBackupPinPrefix) + "1";
+  ASSERT_TRUE(pin_snapshot(data.files, "/data", savepoint, 1, pin));
+  EXPECT_EQ(savepoint.oldest_epoch(), 3u);
+  const auto logs = [&] {
+    size_t count = 0;
+    for (const std::string& path : data.files.paths()) count += path.ends_with(".atlog") ? 1 : 0;
+    return count;
+  };
+  const size_t before = logs();
+  ASSERT_EQ(make_snapshot(data.files, "/data", savepoint, 9), "");
+  EXPECT_EQ(savepoint.oldest_epoch(), 3u);
+  const auto clean = [&] {
+    const auto deleted = delete_unneeded(data.files, "/data", savepoint, {"/data"}, {});
+    EXPECT_TRUE(deleted) << deleted.error().message;
+  };
+  clean();
+  // The log after epoch 3 is complete: a start from snapshot 1 could use it.
+  Savepoint older = savepoint;
+  older.snapshot_epoch = 3;
+  const auto scan = scan_incarnation(data.files, older, older.incarnations.front());
+  ASSERT_TRUE(scan) << scan.error().message;
+  EXPECT_FALSE(scan->corruption);
+  EXPECT_EQ(scan->cut_epoch, 9u);
+  const size_t kept = logs();
+  EXPECT_LE(kept, before);
+  ASSERT_TRUE(unpin_snapshot(data.files, "/data", savepoint, pin));
+  EXPECT_EQ(savepoint.oldest_epoch(), 9u);
+  clean();
+  EXPECT_LT(logs(), kept) << "without the pin nothing needs these files";
+}
+
+TEST(BackupPins, KeepIncarnationsOverAStartWithoutCommits) {
+  DataDirectory data;
+  ASSERT_EQ(data.begin({kFirst}, 8), "");
+  data.write_all(1, 9);
+  ASSERT_EQ(make_snapshot(data.files, "/data", data.start.savepoint, 3), "");
+  const std::string pin = std::string(kBackupPinPrefix) + "1";
+  ASSERT_TRUE(pin_snapshot(data.files, "/data", data.start.savepoint, 1, pin));
+  ASSERT_EQ(make_snapshot(data.files, "/data", data.start.savepoint, 9), "");
+  ASSERT_EQ(data.begin({kFirst}, 8), "");
+  ASSERT_EQ(data.start.savepoint.incarnations.size(), 2u);
+  EXPECT_EQ(data.start.savepoint.incarnations.front().cut_epoch, 9u);
+  ASSERT_TRUE(unpin_snapshot(data.files, "/data", data.start.savepoint, pin));
+  ASSERT_EQ(data.begin({kFirst}, 8), "");
+  EXPECT_EQ(data.start.savepoint.incarnations.size(), 1u) << "earlier ones are covered";
+}
+
+/// A pin that a killed backup has left must not fill the savepoint.
+TEST(BackupPins, GoWhenTheirLogIsThatOfTooManyIncarnations) {
+  PowerCutFileSystem files;
+  Savepoint savepoint;
+  savepoint.largest_snapshot = 2;
+  savepoint.snapshot = 1;
+  savepoint.snapshot_epoch = 5;
+  savepoint.pinned = {{1, 5, std::string(kBackupPinPrefix) + "1"}, {1, 5, "of a user"}};
+  constexpr uint64_t kCount = kMaxListedIncarnations + 1;
+  for (uint64_t number = 1; number <= kCount; ++number) {
+    savepoint.incarnations.push_back({number, 10 * number, 10 * number + 5, {}});
+  }
+  savepoint.largest_incarnation = kCount;
+  savepoint.largest_epoch = 10 * kCount + 5;
+  ASSERT_TRUE(write_savepoint(files, "/data", savepoint));
+  ASSERT_TRUE(store_snapshot(files, "/data", savepoint, 2, 10 * kCount + 5));
+  EXPECT_EQ(savepoint.pinned, (std::vector<PinnedSnapshot>{{1, 5, "of a user"}}));
+  EXPECT_TRUE(savepoint.incarnations.empty());
 }
 
 }  // namespace
