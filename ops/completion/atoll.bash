@@ -33,7 +33,7 @@ _atoll() {
       mapfile -t COMPREPLY < <(compgen -W "uniform zipfian latest" -- "$word")
       return
       ;;
-    --data-dir | --directory)
+    --data-dir | --directory | --to)
       mapfile -t COMPREPLY < <(compgen -d -- "$word")
       return
       ;;

@@ -104,7 +104,8 @@ TEST(EpochTimes, APowerCutLosesOnlyTheLastUnsyncedOnes) {
         ASSERT_TRUE(writer->add({epoch, time_of(epoch)}));
       }
       ASSERT_TRUE(writer->sync());
-      for (uint64_t epoch = synced + 1; epoch <= synced + random() % 100; ++epoch) {
+      const uint64_t last = synced + random() % 100;
+      for (uint64_t epoch = synced + 1; epoch <= last; ++epoch) {
         ASSERT_TRUE(writer->add({epoch, time_of(epoch)}));
       }
     }

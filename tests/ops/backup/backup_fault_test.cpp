@@ -1,4 +1,5 @@
 // Damaged, interrupted and refused backups and restores.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,0 +1,291 @@
+// Backups of clusters under load, and restores at random epochs. The ledgers of the clients are the
+// oracle: the state at an epoch has every promised transaction up to it, and none after it.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <random>
+
+#include "engine/log/savepoint.h"
+#include "ops/backup/backup_folder.h"
+#include "tests/cluster/cli_run.h"
+#include "tests/cluster/launcher_process.h"
+#include "tests/cluster/ledger_cluster.h"
+
+namespace atolldb::test {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+/// Returns what the clients may expect of the state at the end of `epoch`: transactions of later
+/// epochs must be missing, so they count as failed.
+Ledger ledger_at(Ledger ledger, uint64_t epoch) {
+  for (auto& [token, transaction] : ledger) {
+    if (!transaction.outcome || transaction.outcome->status != Status::ok) continue;
+    if (transaction.outcome->commit_epoch <= epoch) continue;
+    transaction.outcome->status = Status::write_conflict;
+    transaction.outcome->reads.clear();
+  }
+  return ledger;
+}
+
+class BackupTest : public testing::Test {
+ protected:
+  BackupTest() {
+    config_.cluster.restart = RestartPolicy::never;
+    config_.cluster.hang_limit = std::chrono::minutes(2);
+    config_.gleaner.interval = std::chrono::hours(1);  // only the test takes snapshots
+    config_.snapshot.keep = 2;
+    config_.nodes[1].directories = {folder_.path() + "/fast"};
+    std::ofstream(file_) << to_toml(config_);
+    fs::create_directories(ledgers_);
+  }
+  ~BackupTest() override {
+    for (auto* launcher : {&launcher_, &restored_}) {
+      if (*launcher) kill((*launcher)->pid(), SIGKILL);
+      if (*launcher) (*launcher)->wait();
+    }
+    clients_.reset();
+  }
+
+  void start() {
+    launcher_ = std::make_unique<LauncherProcess>(config_);
+    ASSERT_EQ(launcher_->next_line(), "running");
+  }
+  void begin_load() {
+    clients_ = std::make_unique<LedgerClients>(config_, ledgers_, random_());
+    ASSERT_NO_FATAL_FAILURE(await_load());
+  }
+  void await_load() {
+    for (const uint32_t node : {0u, 1u}) {
+      std::error_code missing;
+      const uint64_t before = fs::file_size(clients_->file(node), missing);
+      const uint64_t known = missing ? 0 : before;
+      ASSERT_TRUE(eventually([&] { return clients_->has_written(node, known + 20'000); }));
+    }
+  }
+  /// Kills one process, and waits for the end of the cluster and of its clients.
+  void kill_cluster() {
+    const std::vector<std::string> roles = {"launcher", "coordinator", "node0", "node1"};
+    const std::string role = roles[random_() % roles.size()];
+    SCOPED_TRACE("kill -9 of " + role);
+    if (role == "launcher") {
+      kill(launcher_->pid(), SIGKILL);
+    } else {
+      for (const pid_t pid : processes_of(config_.cluster.name, role)) kill(pid, SIGKILL);
+    }
+    launcher_->wait();
+    EXPECT_TRUE(eventually([&] { return processes_of(config_.cluster.name).empty(); }));
+    launcher_.reset();
+    if (clients_) clients_->join();
+  }
+  Ran atoll(std::vector<std::string> words) const {
+    words.insert(words.end(), {"-c", file_});
+    return runner_.atoll(std::move(words));
+  }
+  json back_up() const {
+    const Ran ran = atoll({"backup", backups_, "--json"});
+    EXPECT_EQ(ran.code, 0) << ran.error;
+    return json::parse(ran.out, nullptr, false);
+  }
+  void take_snapshot() const {
+    const Ran ran = atoll({"snapshot", "take"});
+    EXPECT_EQ(ran.code, 0) << ran.error;
+  }
+  std::vector<std::string> pins() const {
+    std::vector<std::string> names;
+    PosixFileSystem files;
+    const auto read = read_savepoint(files, config_.cluster.data_dir);
+    EXPECT_TRUE(read && *read);
+    for (const PinnedSnapshot& pin : (*read)->savepoint.pinned) names.push_back(pin.name);
+    return names;
+  }
+
+  /// Restores the state at the epoch, starts a cluster on it, and compares.
+  void expect_state_at(const std::string& from, uint64_t epoch, const Ledger& ledger) {
+    SCOPED_TRACE("restore of " + from + " at epoch " + std::to_string(epoch));
+    const std::string name = "backup-restored" + std::to_string(++restores_);
+    Config config = folder_.config(name);
+    const Ran ran = runner_.atoll(
+        {"restore", from, "--to", config.cluster.data_dir, "--epoch", std::to_string(epoch)});
+    ASSERT_EQ(ran.code, 0) << ran.error;
+    config.cluster.hang_limit = std::chrono::minutes(2);
+    restored_ = std::make_unique<LauncherProcess>(config);
+    ASSERT_EQ(restored_->next_line(), "running");
+    auto session = SessionClient::connect(config.cluster.run_dir, 0);
+    ASSERT_TRUE(session) << session.error().message;
+    const auto state = read_ledger_state(**session);
+    ASSERT_TRUE(state) << state.error().message;
+    for (const LedgerViolation& one : check_ledger(ledger_at(ledger, epoch), *state)) {
+      ADD_FAILURE() << one.text;
+    }
+    session->reset();
+    kill(restored_->pid(), SIGTERM);
+    EXPECT_EQ(restored_->wait(), 0);
+    restored_.reset();
+    fs::remove_all(config.cluster.data_dir);
+  }
+  /// As above, at three random epochs of a backup, among them its last one.
+  void expect_states(const json& backup, const Ledger& ledger) {
+    const uint64_t oldest = backup.at("oldest_epoch");
+    const uint64_t last = backup.at("durable_epoch");
+    const std::string from = backups_ + "/" + backup.at("id").get<std::string>();
+    ASSERT_LE(oldest, last);
+    for (const uint64_t epoch : {last, oldest + random_() % (last - oldest + 1),
+                                 oldest + random_() % (last - oldest + 1)}) {
+      ASSERT_NO_FATAL_FAILURE(expect_state_at(from, epoch, ledger));
+    }
+  }
+  void expect_intact() const {
+    const Ran ran = runner_.atoll({"backup", "verify", backups_});
+    EXPECT_EQ(ran.code, 0) << ran.out << ran.error;
+  }
+
+  TestFolder folder_;
+  CliRunner runner_{folder_};
+  Config config_ = folder_.config("backup-source");
+  std::string file_ = folder_.path() + "/source.toml";
+  std::string ledgers_ = folder_.path() + "/ledgers";
+  std::string backups_ = folder_.path() + "/backups";
+  std::mt19937_64 random_{seed()};
+  std::unique_ptr<LauncherProcess> launcher_;
+  std::unique_ptr<LauncherProcess> restored_;
+  std::unique_ptr<LedgerClients> clients_;
+  uint32_t restores_ = 0;
+};
+
+TEST_F(BackupTest, UnderLoadHasEveryStateOfItsRangeThoughTheClusterIsKilled) {
+  const uint64_t count = rounds(2, 15);
+  for (uint64_t round = 0; round < count; ++round) {
+    SCOPED_TRACE("round " + std::to_string(round));
+    ASSERT_NO_FATAL_FAILURE(start());
+    if (round == 0) ASSERT_TRUE(create_ledger(config_));
+    ASSERT_NO_FATAL_FAILURE(begin_load());
+    take_snapshot();
+    ASSERT_NO_FATAL_FAILURE(await_load());
+    take_snapshot();
+    ASSERT_NO_FATAL_FAILURE(await_load());
+    const json backup = back_up();
+    ASSERT_TRUE(backup.is_object());
+    EXPECT_TRUE(pins().empty());
+    // The cluster goes on, and deletes what the backup has linked.
+    ASSERT_NO_FATAL_FAILURE(await_load());
+    take_snapshot();
+    take_snapshot();
+    kill_cluster();
+    ASSERT_NO_FATAL_FAILURE(expect_states(backup, clients_->ledger()));
+    // The backup of the dead cluster has all that was promised.
+    const json dead = back_up();
+    ASSERT_TRUE(dead.is_object());
+    ASSERT_NO_FATAL_FAILURE(expect_states(dead, clients_->ledger()));
+    expect_intact();
+    clients_.reset();
+  }
+}
+
+TEST_F(BackupTest, KilledAtARandomInstantIsRemovedWithItsPinByTheNext) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  ASSERT_TRUE(create_ledger(config_));
+  ASSERT_NO_FATAL_FAILURE(begin_load());
+  take_snapshot();
+  const uint64_t count = rounds(5, 60);
+  uint64_t incomplete = 0;
+  for (uint64_t round = 0; round < count; ++round) {
+    ASSERT_NO_FATAL_FAILURE(await_load());
+    const pid_t pid =
+        runner_.start(std::string(ATOLL_BIN_DIR) + "/atoll", {"backup", backups_, "-c", file_},
+                      folder_.path() + "/killed.out", folder_.path() + "/killed.err");
+    std::this_thread::sleep_for(std::chrono::milliseconds(random_() % 300));  // a random instant
+    kill(pid, SIGKILL);
+    int status = 0;
+    waitpid(pid, &status, 0);
+    PosixFileSystem files;
+    const auto found = list_backups(files, backups_);
+    ASSERT_TRUE(found) << found.error().message;
+    for (const ListedBackup& backup : *found) {
+      EXPECT_EQ(backup.damage, "");
+      if (backup.is_complete()) continue;
+      ++incomplete;
+      const Ran refused = runner_.atoll(
+          {"restore", backups_ + "/" + backup.id, "--to", folder_.path() + "/refused"});
+      EXPECT_EQ(refused.code, 1) << refused.error;
+      EXPECT_NE(refused.error.find(backup.id + ": is incomplete"), std::string::npos)
+          << refused.error;
+    }
+    // The snapshot and the log of the left pin stay, whatever the cluster takes meanwhile.
+    take_snapshot();
+  }
+  const json backup = back_up();
+  ASSERT_TRUE(backup.is_object());
+  EXPECT_TRUE(pins().empty());
+  std::printf("%llu incomplete backups\n", static_cast<unsigned long long>(incomplete));
+  expect_intact();
+  kill_cluster();
+  ASSERT_NO_FATAL_FAILURE(expect_states(backup, clients_->ledger()));
+}
+
+TEST_F(BackupTest, OfAClusterThatIsKilledMeanwhileEndsAndHarmsNothing) {
+  const uint64_t count = rounds(3, 40);
+  for (uint64_t round = 0; round < count; ++round) {
+    SCOPED_TRACE("round " + std::to_string(round));
+    ASSERT_NO_FATAL_FAILURE(start());
+    if (round == 0) ASSERT_TRUE(create_ledger(config_));
+    ASSERT_NO_FATAL_FAILURE(begin_load());
+    take_snapshot();
+    ASSERT_NO_FATAL_FAILURE(await_load());
+    const std::string out = folder_.path() + "/meanwhile.out";
+    const std::string error = folder_.path() + "/meanwhile.err";
+    const pid_t pid = runner_.start(std::string(ATOLL_BIN_DIR) + "/atoll",
+                                    {"backup", backups_, "--json", "-c", file_}, out, error);
+    std::this_thread::sleep_for(std::chrono::milliseconds(random_() % 300));  // a random instant
+    kill_cluster();
+    int status = 0;
+    waitpid(pid, &status, 0);
+    ASSERT_TRUE(WIFEXITED(status));
+    const Ledger ledger = clients_->ledger();
+    const json backup = json::parse(read_text(out), nullptr, false);
+    if (backup.is_object()) {
+      ASSERT_NO_FATAL_FAILURE(expect_states(backup, ledger));
+    } else {
+      EXPECT_NE(WEXITSTATUS(status), 0) << read_text(error);
+    }
+    EXPECT_TRUE(pins().empty()) << "a backup that ends by itself releases its pins";
+    const json after = back_up();
+    ASSERT_TRUE(after.is_object());
+    ASSERT_NO_FATAL_FAILURE(expect_state_at(backups_ + "/" + after.at("id").get<std::string>(),
+                                            after.at("durable_epoch"), ledger));
+    clients_.reset();
+  }
+}
+
+TEST_F(BackupTest, IsRestoredToATime) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  ASSERT_TRUE(create_ledger(config_));
+  ASSERT_NO_FATAL_FAILURE(begin_load());
+  take_snapshot();
+  // The coordinator records the time of an epoch once per second.
+  const auto now = [] {
+    return std::chrono::duration_cast<std::chrono::seconds>(
+               std::chrono::system_clock::now().time_since_epoch())
+        .count();
+  };
+  const auto begun = now();
+  ASSERT_TRUE(eventually([&] { return now() > begun + 3; }));
+  const auto wanted = now();
+  ASSERT_TRUE(eventually([&] { return now() > wanted + 2; }));
+  ASSERT_NO_FATAL_FAILURE(await_load());
+  const json backup = back_up();
+  kill_cluster();
+  const Ledger ledger = clients_->ledger();
+  const std::string to = folder_.path() + "/of-time";
+  const Ran ran = runner_.atoll(
+      {"restore", backups_, "--to", to, "--time", "@" + std::to_string(wanted), "--json"});
+  ASSERT_EQ(ran.code, 0) << ran.error;
+  const uint64_t epoch = json::parse(ran.out).at("epoch");
+  EXPECT_LT(epoch, backup.at("durable_epoch").get<uint64_t>());
+  EXPECT_GE(epoch, backup.at("oldest_epoch").get<uint64_t>());
+  ASSERT_NO_FATAL_FAILURE(expect_state_at(backups_, epoch, ledger));
+}
+
+}  // namespace
+}  // namespace atolldb::test
