@@ -159,7 +159,9 @@ TEST_F(BackupTest, UnderLoadHasEveryStateOfItsRangeThoughTheClusterIsKilled) {
   for (uint64_t round = 0; round < count; ++round) {
     SCOPED_TRACE("round " + std::to_string(round));
     ASSERT_NO_FATAL_FAILURE(start());
-    if (round == 0) ASSERT_TRUE(create_ledger(config_));
+    if (round == 0) {
+      ASSERT_TRUE(create_ledger(config_));
+    }
     ASSERT_NO_FATAL_FAILURE(begin_load());
     take_snapshot();
     ASSERT_NO_FATAL_FAILURE(await_load());
@@ -229,7 +231,9 @@ TEST_F(BackupTest, OfAClusterThatIsKilledMeanwhileEndsAndHarmsNothing) {
   for (uint64_t round = 0; round < count; ++round) {
     SCOPED_TRACE("round " + std::to_string(round));
     ASSERT_NO_FATAL_FAILURE(start());
-    if (round == 0) ASSERT_TRUE(create_ledger(config_));
+    if (round == 0) {
+      ASSERT_TRUE(create_ledger(config_));
+    }
     ASSERT_NO_FATAL_FAILURE(begin_load());
     take_snapshot();
     ASSERT_NO_FATAL_FAILURE(await_load());

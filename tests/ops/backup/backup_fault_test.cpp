@@ -264,7 +264,9 @@ TEST(BackupPowerCut, ABackupWithAManifestIsComplete) {
     const auto old = verify_backup(*image, folder_of(first), first, {});
     ASSERT_TRUE(old) << old.error().message;
     const auto found = find_backup(*image, kBackups, kSecondBackup);
-    if (is_done) ASSERT_TRUE(found) << found.error().message;
+    if (is_done) {
+      ASSERT_TRUE(found) << found.error().message;
+    }
     if (!found) continue;
     ++complete;
     const auto intact = verify_backup(*image, folder_of(*found), *found, {});
@@ -290,7 +292,9 @@ TEST(BackupPowerCut, ARestoredDirectoryWithAnOwnerIsComplete) {
     ASSERT_TRUE(image->make_directory("/new"));
     const auto owner = read_owner(*image, "/new");
     ASSERT_TRUE(owner) << owner.error().message;
-    if (is_done) ASSERT_TRUE(owner->has_value());
+    if (is_done) {
+      ASSERT_TRUE(owner->has_value());
+    }
     if (!*owner) {
       const auto again = restore(*image, manifest, 8, "/new");
       ASSERT_TRUE(again) << again.error().message;
