@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <thread>
@@ -169,13 +170,19 @@ Result<void> BackupSource::release() {
                                 left, problem->message));
 }
 
+/// A cluster that was short of room may have given up the pin, and an answer may be lost.
+bool BackupSource::is_unpinned(const std::string& name) const {
+  const auto state = savepoint();
+  return state &&
+         std::ranges::find(state->pinned, name, &PinnedSnapshot::name) == state->pinned.end();
+}
+
 /// The cluster may have ended, or may restart.
 Result<void> BackupSource::unpin(const std::string& name) const {
   const auto give_up = std::chrono::steady_clock::now() + kUnpinPatience;
   for (;;) {
     Result<void> done = unpin_once(name);
-    if (done) return {};
-    if (done.error().code == ExitCode::failed) return {};  // there is no such pin
+    if (done || is_unpinned(name)) return {};
     if (std::chrono::steady_clock::now() > give_up) return done;
     std::this_thread::sleep_for(kUnpinPause);
   }
@@ -183,10 +190,11 @@ Result<void> BackupSource::unpin(const std::string& name) const {
 
 Result<void> BackupSource::unpin_once(const std::string& name) const {
   const auto running = find_running(choice_);
-  if (!running) {
-    if (running.error().code != ExitCode::not_running) return std::unexpected(running.error());
-    return unpin_dead(name);
+  if (!running && running.error().code != ExitCode::not_running) {
+    return std::unexpected(running.error());
   }
+  // Without --cluster and -c, another cluster may be the only one that runs by now.
+  if (!running || running->cluster.data_dir != data_dir_) return unpin_dead(name);
   ATOLL_TRY(call_coordinator(*running, "snapshot.unpin", Json{{"pin", name}}, kSnapshotTimeout));
   return {};
 }

@@ -56,6 +56,7 @@ class BackupSource {
   Result<Json> call(const char* op, const Json& body) const;
   Result<uint32_t> pin(uint32_t snapshot, const std::string& name);
   Result<void> unpin(const std::string& name) const;
+  bool is_unpinned(const std::string& name) const;
   Result<void> unpin_once(const std::string& name) const;
   Result<void> unpin_dead(const std::string& name) const;
   Result<Savepoint> savepoint() const;

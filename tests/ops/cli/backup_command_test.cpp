@@ -154,7 +154,7 @@ TEST_F(BackupCommandTest, RefusesWhatCannotBeMeant) {
   restore_.epoch = 21;
   EXPECT_TRUE(has(restore(backup_.directory + "/" + id, folder_ + "/new", ExitCode::failed),
                   "epochs 20 to 20, not at 21"));
-  restore_.time = "2026-11-23T04:05:06Z";
+  restore_.time = "@1";
   EXPECT_TRUE(has(restore(backup_.directory, folder_ + "/new", ExitCode::usage),
                   "--epoch or --time, not both"));
   restore_.epoch.reset();
