@@ -193,6 +193,42 @@ TEST(BackupRestore, ASecondBackupLinksWhatHasNotChangedAndOutlivesTheFirst) {
   EXPECT_TRUE(intact) << intact.error().message;
 }
 
+/// A file system whose links lead nowhere else, as from one device to another.
+class NoLinks : public ForwardingFileSystem {
+ public:
+  using ForwardingFileSystem::ForwardingFileSystem;
+  Result<bool> link(const std::string& from, const std::string& to) override {
+    if (!from.starts_with(kBackups)) return false;
+    ++links;
+    return below().link(from, to);
+  }
+  uint64_t links = 0;
+};
+
+TEST(BackupRestore, OnAnotherDeviceCopiesFirstAndLinksEarlierBackupsLater) {
+  BackedUpData data;
+  NoLinks files(data.files());
+  const auto first = take_backup(files, data.request(kFirstBackup));
+  ASSERT_TRUE(first) << first.error().message;
+  EXPECT_EQ(first->linked_bytes, 0u);
+  data.data.write_all(10, 12);
+  BackupRequest request = data.request(kSecondBackup);
+  request.previous = *first;
+  const auto second = take_backup(files, request);
+  ASSERT_TRUE(second) << second.error().message;
+  EXPECT_GT(files.links, 0u);
+  EXPECT_GT(second->linked_bytes, 0u);
+  EXPECT_LT(second->linked_bytes, second->bytes());
+  for (const BackupManifest* manifest : {&*first, &*second}) {
+    const auto intact = verify_backup(files, backup_path(kBackups, manifest->id), *manifest, {});
+    EXPECT_TRUE(intact) << intact.error().message;
+  }
+  ASSERT_TRUE(restore(data.files(), *second, 11, "/new"));
+  const auto start = examine(data.files(), "/new", {});
+  ASSERT_TRUE(start) << start.error().message;
+  EXPECT_EQ(gleaned_by(data.files(), *start), records_of(data.files(), data.savepoint(), 5, 11));
+}
+
 /// A restored copy goes on under the same uuid, with other content under the same names.
 TEST(BackupRestore, ABackupOfOtherDataLinksNothingOfIt) {
   BackedUpData data;

@@ -49,6 +49,29 @@ size_t open_descriptors() {
       std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}));
 }
 
+TEST_F(PosixFiles, HaveSecondNamesUnlessTheKernelRefuses) {
+  ASSERT_TRUE(create(1));
+  EXPECT_EQ(files_.link(path("f"), path("g")).value(), true);
+  EXPECT_TRUE(std::filesystem::equivalent(path("f"), path("g")));
+  EXPECT_FALSE(files_.link(path("f"), path("g"))) << "no name is overwritten";
+  EXPECT_FALSE(files_.link(path("missing"), path("h")));
+  // Another file system: the caller copies.
+  const auto other = files_.link("/proc/self/status", path("h"));
+  ASSERT_TRUE(other) << other.error().message;
+  EXPECT_FALSE(*other);
+  ASSERT_TRUE(files_.remove(path("f")));
+  EXPECT_EQ(std::filesystem::file_size(path("g")), kIoBlockBytes);
+}
+
+TEST_F(PosixFiles, LieInDirectoriesThatAreRemovedWhenTheyAreEmpty) {
+  ASSERT_TRUE(files_.make_directory(path("d")));
+  ASSERT_TRUE(files_.create(path("d/f"), kIoBlockBytes));
+  EXPECT_FALSE(files_.remove_directory(path("d")));
+  ASSERT_TRUE(files_.remove(path("d/f")));
+  EXPECT_TRUE(files_.remove_directory(path("d")));
+  EXPECT_FALSE(files_.remove_directory(path("d")));
+}
+
 TEST_F(PosixFiles, AreWrittenDirectlyWhereThatIsAllowedAndSayWhichItIs) {
   ASSERT_TRUE(write(*create(1), 0, Blocks(1).bytes()));
   if (warnings_.empty()) {
