@@ -185,6 +185,14 @@ Result<void> WatchedFileSystem::remove(const std::string& path) {
   return noted(watch_, IoOperation::other, path, [&] { return below().remove(path); });
 }
 
+Result<bool> WatchedFileSystem::link(const std::string& from, const std::string& to) {
+  return noted(watch_, IoOperation::other, to, [&] { return below().link(from, to); });
+}
+
+Result<void> WatchedFileSystem::remove_directory(const std::string& path) {
+  return noted(watch_, IoOperation::other, path, [&] { return below().remove_directory(path); });
+}
+
 Result<void> WatchedFileSystem::forget_cached(const std::string& path) {
   return noted(watch_, IoOperation::sync, path, [&] { return below().forget_cached(path); });
 }

@@ -96,6 +96,8 @@ class WatchedFileSystem : public ForwardingFileSystem {
   Result<bool> exists(const std::string& path) override;
   Result<void> rename(const std::string& from, const std::string& to) override;
   Result<void> remove(const std::string& path) override;
+  Result<bool> link(const std::string& from, const std::string& to) override;
+  Result<void> remove_directory(const std::string& path) override;
   Result<void> forget_cached(const std::string& path) override;
 
  private:

@@ -3,8 +3,6 @@
 #include "coordinator/epoch/epoch_time_recorder.h"
 
 #include <gtest/gtest.h>
-#include <spdlog/sinks/null_sink.h>
-#include <spdlog/spdlog.h>
 
 #include <cstring>
 #include <memory>
@@ -48,8 +46,7 @@ class EpochTimeRecorderTest : public testing::Test {
   std::vector<NodeShared*> nodes_;
   EpochBlock epochs_{};
   test::MemoryFileSystem files_;
-  Logger logger_ = std::make_shared<spdlog::logger>(
-      "epoch-times", std::make_shared<spdlog::sinks::null_sink_mt>());
+  Logger logger_ = make_silent_logger("epoch-times");
   EpochTimeRecorder recorder_{files_, "/data", kUuid, logger_};
 };
 
