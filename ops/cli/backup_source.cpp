@@ -1,6 +1,7 @@
 #include "ops/cli/backup_source.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <chrono>
@@ -8,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "coordinator/durability/disk_room.h"
 #include "engine/log/log_files.h"
 #include "engine/log/savepoint_snapshots.h"
 #include "ops/backup/take_backup.h"
@@ -23,6 +25,13 @@ namespace {
 /// A cluster that restarts answers again after this time, unless its recovery is long.
 constexpr std::chrono::seconds kUnpinPatience{30};
 constexpr std::chrono::milliseconds kUnpinPause{200};
+
+/// Returns nothing if the path cannot be examined.
+std::optional<dev_t> device_of_path(const std::string& path) {
+  struct stat info{};
+  if (stat(path.c_str(), &info) != 0) return std::nullopt;
+  return info.st_dev;
+}
 
 }  // namespace
 
@@ -88,6 +97,14 @@ Result<BackupSource> BackupSource::open(FileSystem& file_system, const ClusterCh
                                                 "another `atoll backup` of this cluster"));
   source.lock_.emplace(std::move(lock));
   return source;
+}
+
+uint64_t BackupSource::reserve_for(const std::string& directory) const {
+  if (!live_) return 0;
+  const auto device = device_of_path(directory);
+  const auto is_there = [&](const std::string& own) { return device_of_path(own) == device; };
+  const bool shares = is_there(data_dir_) || std::ranges::any_of(directories_, is_there);
+  return device && shares ? disk_reserve(*live_) : 0;
 }
 
 Result<Savepoint> BackupSource::savepoint() const {

@@ -36,6 +36,10 @@ class BackupSource {
   const std::string& data_id() const { return data_id_; }
   bool is_live() const { return live_.has_value(); }
 
+  /// Returns the bytes that a backup into `directory` leaves free, so that the loggers of a running
+  /// cluster find room (R54). 0: the cluster is stopped, or keeps its data on other devices.
+  uint64_t reserve_for(const std::string& directory) const;
+
   /// Removes the pins that killed backups have left, and returns their names.
   Result<std::vector<std::string>> remove_left_pins();
   /// Chooses the snapshots for this backup, and pins them in a running cluster. If a running
