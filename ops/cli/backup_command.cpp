@@ -18,6 +18,7 @@
 #include "ops/cli/terminal.h"
 #include "shared/base/try.h"
 #include "shared/file/directory_table.h"
+#include "shared/file/file_system_wrappers.h"
 #include "shared/file/posix_file_system.h"
 
 namespace atolldb::cli {
@@ -152,8 +153,9 @@ Result<void> take_backup_of(const ClusterChoice& choice, const BackupOptions& op
   ATOLL_TRY(files.make_directory(backup_path(directory, id)));
   ATOLL_TRY(lock.share());
   ATOLL_ASSIGN(const auto left_pins, source.remove_left_pins());
+  ReservingFileSystem reserving(files, source.reserve_for(directory));
   auto taken = take_pinned(
-      files, source,
+      reserving, source,
       {source.data_dir(), directory, id, source.cluster(), 0, 0, before.previous, progress_line()});
   const Result<void> released = source.release();
   if (!taken) {
