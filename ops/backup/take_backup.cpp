@@ -139,11 +139,20 @@ class BackupJob {
     }
     if (request_.older != 0) {
       ATOLL_ASSIGN(const uint64_t epoch, copy_snapshot(request_.older));
+      if (epoch > state_.snapshot_epoch) {
+        return make_error(
+            ExitCode::corruption,
+            fmt::format("{}: is of epoch {}, but the newer snapshot {} is of epoch {}: restore "
+                        "both files from a backup",
+                        snapshot_metadata_path(request_.data_dir, request_.older), epoch,
+                        state_.snapshot, state_.snapshot_epoch));
+      }
       state_.kept.push_back({request_.older, epoch});
       manifest_.snapshots.push_back({request_.older, epoch});
     }
-    if (request_.newest != 0)
+    if (request_.newest != 0) {
       manifest_.snapshots.push_back({state_.snapshot, state_.snapshot_epoch});
+    }
     oldest_epoch_ = state_.oldest_epoch();
     return {};
   }
@@ -353,6 +362,8 @@ class BackupJob {
   Result<void> add_file(const std::string& from, const std::string& to, BackupFileKind kind,
                         bool is_final) {
     if (!paths_.insert(to).second) return {};  // a page file of both snapshots
+    // Copies and checksums are of what the device has (R53).
+    ATOLL_TRY(files_.forget_cached(from));
     if (is_final) {
       ATOLL_ASSIGN(const bool is_reused, link_previous(from, to, kind));
       if (is_reused) return {};

@@ -159,6 +159,7 @@ Result<void> take_backup_of(const ClusterChoice& choice, const BackupOptions& op
       {source.data_dir(), directory, id, source.cluster(), 0, 0, before.previous, progress_line()});
   const Result<void> released = source.release();
   if (!taken) {
+    if (!released) print_error(released.error());
     // Best effort: the next backup removes what stays.
     if (!remove_backup(files, directory, id)) {
       std::fprintf(stderr, "atoll: %s: stays, incomplete\n", backup_path(directory, id).c_str());
