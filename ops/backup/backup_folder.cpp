@@ -83,7 +83,7 @@ Result<void> change_lock(const UniqueFd& fd, const std::string& path, int operat
 
 Result<UniqueFd> lock_file(const std::string& path, int flags, int operation,
                            const std::string& holder) {
-  UniqueFd fd(open(path.c_str(), flags | O_CLOEXEC, kLockMode));
+  UniqueFd fd(open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, kLockMode));
   if (!fd.is_open()) {
     return std::unexpected(path_error(path, "cannot be opened", errno, "check its permissions"));
   }

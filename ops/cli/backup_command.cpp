@@ -16,6 +16,7 @@
 #include "ops/cli/backup_source.h"
 #include "ops/cli/command.h"
 #include "ops/cli/terminal.h"
+#include "ops/launcher/owner_file.h"
 #include "shared/base/try.h"
 #include "shared/file/directory_table.h"
 #include "shared/file/file_system_wrappers.h"
@@ -67,6 +68,16 @@ Result<void> refuse_nested(const std::string& directory, const std::string& data
                     fmt::format("backup: {} and the data directory {} lie in one another: choose "
                                 "another directory for backups",
                                 directory, data));
+}
+
+/// The lock file of a data directory is its cluster's, and its folders must hold nothing else.
+Result<void> refuse_data_directory(FileSystem& files, const std::string& directory) {
+  ATOLL_ASSIGN(const bool is_data, files.exists(owner_path(directory)));
+  if (!is_data) return {};
+  return make_error(ExitCode::usage,
+                    fmt::format("backup: {} is a directory of a cluster's data: choose another "
+                                "directory for backups",
+                                directory));
 }
 
 /// What DIR holds before a backup.
@@ -146,6 +157,7 @@ Result<void> take_backup_of(const ClusterChoice& choice, const BackupOptions& op
   const std::string directory = absolute_path(options.directory);
   ATOLL_ASSIGN(BackupSource source, BackupSource::open(files, choice, options));
   ATOLL_TRY(refuse_nested(directory, source.data_dir()));
+  ATOLL_TRY(refuse_data_directory(files, directory));
   ATOLL_TRY(files.make_directory(directory));
   ATOLL_ASSIGN(auto lock, FolderLock::exclusive(folder_lock_path(directory), kFolderUsers));
   ATOLL_ASSIGN(const FolderBefore before, clean_up(files, directory, source.data_id()));

@@ -143,6 +143,12 @@ TEST_F(BackupCommandTest, RefusesWhatCannotBeMeant) {
   inside.directory = data_ + "/backups";
   EXPECT_TRUE(
       has(run([&] { return take_backup_of({}, inside); }, ExitCode::usage), "lie in one another"));
+  BackupOptions foreign = backup_;
+  foreign.directory = folder_ + "/foreign";
+  fs::create_directory(foreign.directory);
+  ASSERT_TRUE(claim_directories(files_, {"other", foreign.directory, {}, {}, {}}));
+  EXPECT_TRUE(has(run([&] { return take_backup_of({}, foreign); }, ExitCode::usage),
+                  "is a directory of a cluster's data"));
   BackupOptions none = backup_;
   none.directory.clear();
   EXPECT_TRUE(
