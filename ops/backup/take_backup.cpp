@@ -138,23 +138,42 @@ class BackupJob {
       state_.snapshot_epoch = epoch;
     }
     if (request_.older != 0) {
-      ATOLL_ASSIGN(const uint64_t epoch, copy_snapshot(request_.older));
-      if (epoch > state_.snapshot_epoch) {
-        return make_error(
-            ExitCode::corruption,
-            fmt::format("{}: is of epoch {}, but the newer snapshot {} is of epoch {}: restore "
-                        "both files from a backup",
-                        snapshot_metadata_path(request_.data_dir, request_.older), epoch,
-                        state_.snapshot, state_.snapshot_epoch));
-      }
-      state_.kept.push_back({request_.older, epoch});
-      manifest_.snapshots.push_back({request_.older, epoch});
+      ATOLL_TRY(copy_older());
     }
     if (request_.newest != 0) {
       manifest_.snapshots.push_back({state_.snapshot, state_.snapshot_epoch});
     }
     oldest_epoch_ = state_.oldest_epoch();
     return {};
+  }
+
+  /// Leaves the older snapshot out if it is damaged: the newest one suffices for later epochs.
+  Result<void> copy_older() {
+    const uint32_t id = request_.older;
+    const Result<uint64_t> readable = check_readable(id);
+    if (!readable && readable.error().code != ExitCode::corruption) {
+      return std::unexpected(readable.error());
+    }
+    if (!readable || *readable > state_.snapshot_epoch) {
+      if (!request_.warn) return {};
+      request_.warn(fmt::format(
+          "snapshot {} is left out, so that only epochs from {} on can be restored: {}", id,
+          state_.snapshot_epoch,
+          readable ? fmt::format("it is of epoch {}", *readable) : readable.error().message));
+      return {};
+    }
+    ATOLL_ASSIGN(const uint64_t epoch, copy_snapshot(id));
+    state_.kept.push_back({id, epoch});
+    manifest_.snapshots.push_back({id, epoch});
+    return {};
+  }
+
+  /// Checks metadata, and header and size of each file. Returns the epoch of the snapshot.
+  Result<uint64_t> check_readable(uint32_t id) {
+    ATOLL_ASSIGN(const auto metadata, read_snapshot_metadata(files_, request_.data_dir, id));
+    SnapshotFiles pages(files_, state_.cluster_uuid);
+    ATOLL_TRY(pages.open(metadata.files));
+    return metadata.epoch;
   }
 
   /// Returns the epoch of the snapshot.

@@ -33,12 +33,15 @@ struct BackupRequest {
   std::string id;         // DIR/<id> is new or an empty folder
   std::string cluster;    // its name
   /// The snapshots to copy, by id. 0: none. `older` is older than `newest`, and the log after it
-  /// exists. Without `newest` the whole log exists.
+  /// exists; if it is damaged, the backup has `newest` alone. Without `newest` the whole log
+  /// exists.
   uint32_t newest = 0;
   uint32_t older = 0;
   /// The last complete backup in DIR, whose final files are linked if it is of the same data.
   std::optional<BackupManifest> previous;
   OnBackupProgress on_progress;
+  /// Receives texts for the user. May be empty.
+  std::function<void(const std::string&)> warn = {};
 };
 
 /// Returns the manifest, which is durable with the whole backup. After an error, DIR/<id> is

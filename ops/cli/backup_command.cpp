@@ -115,6 +115,10 @@ void print_taken(const BackupManifest& manifest, const std::string& directory) {
               std::to_string(manifest.durable_epoch).c_str());
 }
 
+void print_warning(const std::string& text) {
+  std::fprintf(stderr, "atoll: %s\n", printable(text).c_str());
+}
+
 /// Takes the backup between the choice of its snapshots and the release of their pins.
 Result<BackupManifest> take_pinned(FileSystem& files, BackupSource& source, BackupRequest request) {
   ATOLL_TRY(source.choose_snapshots(request.id));
@@ -166,9 +170,9 @@ Result<void> take_backup_of(const ClusterChoice& choice, const BackupOptions& op
   ATOLL_TRY(lock.share());
   ATOLL_ASSIGN(const auto left_pins, source.remove_left_pins());
   ReservingFileSystem reserving(files, source.reserve_for(directory));
-  auto taken = take_pinned(
-      reserving, source,
-      {source.data_dir(), directory, id, source.cluster(), 0, 0, before.previous, progress_line()});
+  auto taken = take_pinned(reserving, source,
+                           {source.data_dir(), directory, id, source.cluster(), 0, 0,
+                            before.previous, progress_line(), print_warning});
   const Result<void> released = source.release();
   if (!taken) {
     if (!released) print_error(released.error());

@@ -69,6 +69,28 @@ TEST(BackupRestore, WithoutAnOlderSnapshotBeginsWithTheNewest) {
   EXPECT_EQ(start->recovery_epoch, 5u);
 }
 
+TEST(BackupRestore, LeavesOutAnOlderSnapshotThatIsDamaged) {
+  BackedUpData data;
+  std::ranges::fill(data.files().bytes(snapshot_file_path("/data", 0, 1)), std::byte{0xee});
+  BackupRequest request = data.request(kFirstBackup);
+  std::vector<std::string> warnings;
+  request.warn = [&](const std::string& text) { warnings.push_back(text); };
+  const auto taken = take_backup(data.files(), request);
+  ASSERT_TRUE(taken) << taken.error().message;
+  EXPECT_EQ(taken->oldest_epoch, 5u);
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_TRUE(warnings.front().starts_with("snapshot 1 is left out")) << warnings.front();
+  EXPECT_NE(warnings.front().find(snapshot_file_path("/data", 0, 1)), std::string::npos);
+}
+
+TEST(BackupRestore, OfADamagedNewestSnapshotFails) {
+  BackedUpData data;
+  std::ranges::fill(data.files().bytes(snapshot_file_path("/data", 0, 2)), std::byte{0xee});
+  const auto taken = take_backup(data.files(), data.request(kFirstBackup));
+  ASSERT_FALSE(taken);
+  EXPECT_EQ(taken.error().code, ExitCode::corruption) << taken.error().message;
+}
+
 TEST(BackupRestore, OfAClusterWithoutSnapshotHasTheWholeLog) {
   DataDirectory data;
   ASSERT_EQ(data.begin({kFirst, kSecond}), "");
