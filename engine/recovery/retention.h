@@ -34,10 +34,11 @@ struct RetentionView {
 
 /// Returns the paths of deletable log files. The caller may remove them one after the other in the
 /// returned order.
-/// In a stream that both slots list, the first files are deletable if the oldest kept snapshot of
-/// each slot covers all their epochs (R55). The newest file is never deletable. In an incarnation
-/// that neither slot lists any more, all files are deletable. The streams may include logs that are
-/// being written. Files of other clusters are never returned.
+/// In a stream that both slots list, the first files are deletable. The oldest snapshot of each
+/// slot that is kept, or pinned by a backup, must cover all their epochs (R55, R65). The newest
+/// file is never deletable. In an incarnation that neither slot lists any more, all files are
+/// deletable. The streams may include logs that are being written. Files of other clusters are
+/// never returned.
 Result<std::vector<std::string>> deletable_logs(FileSystem& file_system, const RetentionView& view);
 
 /// Returns the paths of deletable files of snapshots, metadata first. A file is deletable if it
