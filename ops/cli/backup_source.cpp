@@ -26,6 +26,11 @@ namespace {
 constexpr std::chrono::seconds kUnpinPatience{30};
 constexpr std::chrono::milliseconds kUnpinPause{200};
 
+/// Whether the coordinator has answered that there is no such pin now.
+bool is_refused(const Error& error) {
+  return error.code == ExitCode::failed || error.code == ExitCode::resources;
+}
+
 /// Returns nothing if the path cannot be examined.
 std::optional<dev_t> device_of_path(const std::string& path) {
   struct stat info{};
@@ -139,7 +144,7 @@ Result<uint32_t> BackupSource::pin(uint32_t snapshot, const std::string& name) {
   pins_.push_back(name);
   const auto pinned = call("snapshot.pin", Json{{"id", snapshot}, {"name", name}});
   if (!pinned) {
-    if (pinned.error().code == ExitCode::failed) pins_.pop_back();
+    if (is_refused(pinned.error())) pins_.pop_back();
     return std::unexpected(pinned.error());
   }
   return pinned->value("id", uint32_t{0});
@@ -165,7 +170,7 @@ Result<void> BackupSource::choose_snapshots(const std::string& backup_id) {
   const auto pinned = pin(oldest, name + "-older");
   if (pinned) {
     older_ = oldest;
-  } else if (pinned.error().code != ExitCode::failed) {  // failed: it has been dropped meanwhile
+  } else if (!is_refused(pinned.error())) {  // it has been dropped meanwhile, or all pins are used
     return std::unexpected(pinned.error());
   }
   return {};
