@@ -116,9 +116,9 @@ Result<Savepoint> BackupSource::savepoint() const {
   return read_live_savepoint(*files_, data_dir_);
 }
 
-Result<Json> BackupSource::call(const char* op, const Json& body) const {
+Result<Json> BackupSource::call(ControlOperation operation, const Json& body) const {
   CHECK(live_.has_value());
-  return call_coordinator(*live_, op, body, kSnapshotTimeout);
+  return call_coordinator(*live_, operation, body, kSnapshotTimeout);
 }
 
 /// No backup holds these pins: this one has the lock, and none of its own yet.
@@ -130,7 +130,7 @@ Result<std::vector<std::string>> BackupSource::remove_left_pins() {
   for (const PinnedSnapshot& pin : pinned) {
     if (!pin.is_of_backup()) continue;
     if (is_live()) {
-      ATOLL_TRY(call("snapshot.unpin", Json{{"pin", pin.name}}));
+      ATOLL_TRY(call(ControlOperation::snapshot_unpin, Json{{"pin", pin.name}}));
     } else {
       ATOLL_TRY(atolldb::unpin_snapshot(*files_, data_dir_, state, pin.name));
     }
@@ -142,7 +142,7 @@ Result<std::vector<std::string>> BackupSource::remove_left_pins() {
 Result<uint32_t> BackupSource::pin(uint32_t snapshot, const std::string& name) {
   // First, because the pin may exist although its answer is lost.
   pins_.push_back(name);
-  const auto pinned = call("snapshot.pin", Json{{"id", snapshot}, {"name", name}});
+  const auto pinned = call(ControlOperation::snapshot_pin, Json{{"id", snapshot}, {"name", name}});
   if (!pinned) {
     if (is_refused(pinned.error())) pins_.pop_back();
     return std::unexpected(pinned.error());
@@ -158,7 +158,7 @@ Result<void> BackupSource::choose_snapshots(const std::string& backup_id) {
     return {};
   }
   if (state.snapshot == 0) {
-    ATOLL_TRY(call("snapshot.take", Json::object()));
+    ATOLL_TRY(call(ControlOperation::snapshot_take, Json::object()));
   }
   const std::string name = std::string(kBackupPinPrefix) + backup_id;
   ATOLL_ASSIGN(newest_, pin(0, name));
@@ -217,7 +217,8 @@ Result<void> BackupSource::unpin_once(const std::string& name) const {
   }
   // Without --cluster and -c, another cluster may be the only one that runs by now.
   if (!running || running->cluster.data_dir != data_dir_) return unpin_dead(name);
-  ATOLL_TRY(call_coordinator(*running, "snapshot.unpin", Json{{"pin", name}}, kSnapshotTimeout));
+  ATOLL_TRY(call_coordinator(*running, ControlOperation::snapshot_unpin, Json{{"pin", name}},
+                             kSnapshotTimeout));
   return {};
 }
 

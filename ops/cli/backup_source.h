@@ -57,7 +57,7 @@ class BackupSource {
   BackupSource(FileSystem& file_system, ClusterChoice choice)
       : files_(&file_system), choice_(std::move(choice)) {}
 
-  Result<Json> call(const char* op, const Json& body) const;
+  Result<Json> call(ControlOperation operation, const Json& body) const;
   Result<uint32_t> pin(uint32_t snapshot, const std::string& name);
   Result<void> unpin(const std::string& name) const;
   bool is_unpinned(const std::string& name) const;

@@ -65,7 +65,7 @@ TEST(BackupRestore, WithoutAnOlderSnapshotBeginsWithTheNewest) {
   ASSERT_TRUE(restore(data.files(), *taken, 5, "/new"));
   const auto start = examine(data.files(), "/new", {});
   ASSERT_TRUE(start) << start.error().message;
-  EXPECT_TRUE(start->to_glean.empty()) << "the snapshot has all that is restored";
+  EXPECT_TRUE(start->streams_to_read.empty()) << "the snapshot has all that is restored";
   EXPECT_EQ(start->recovery_epoch, 5u);
 }
 

@@ -66,7 +66,7 @@ inline CountedRecords records_of(FileSystem& files, const Savepoint& savepoint, 
 /// Returns what a start would glean.
 inline CountedRecords gleaned_by(FileSystem& files, const LogStart& start) {
   CountedRecords records;
-  for (const PlannedStream& stream : start.to_glean) {
+  for (const PlannedStream& stream : start.streams_to_read) {
     add_counted(files, stream.stream, start.savepoint.snapshot_epoch, stream.last_epoch, records);
   }
   return records;
