@@ -24,8 +24,8 @@ using OnBytes = std::function<Result<void>(uint64_t bytes)>;
 Result<FileSum> sum_of_file(FileSystem& file_system, const std::string& path,
                             const OnBytes& on_bytes);
 
-/// Creates `to` with the content of `from`, as long as `from` is at the start. Blocks of zeros are
-/// allocated and not written. Syncs the file, not its directory. Returns the sum of the copy.
+/// Creates `to` with the content of `from`, with the size that `from` has first. Blocks of zeros
+/// are allocated and not written. Syncs the file, not its directory. Returns the sum of the copy.
 /// Another process may be writing `from`: the copy then has some parts older than others. Returns
 /// code corruption if the size is no multiple of kIoBlockBytes.
 Result<FileSum> copy_file(FileSystem& file_system, const std::string& from, const std::string& to,

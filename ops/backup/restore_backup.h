@@ -4,10 +4,10 @@
 //   <to>/owner.restoring     the future owner file, written first
 //   <to>/node<k>/...         copies of log files and snapshot files, checked by the manifest
 //   <to>/coordinator/...     metadata, DDL log, times of epochs, savepoint
-//   (check)                  the rules of a start
+//   (check)                  the rules of a start-up
 //   <to>/owner               last: owner.restoring is renamed to it
 //
-// Until the last step a start is refused, and a repeated restore begins again.
+// Until the last step a start-up is refused, and a repeated restore begins again.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ struct RestoreRequest {
 
 struct Restored {
   std::string id;         // of the new data directory
-  uint32_t snapshot = 0;  // with which the start begins; 0: none
+  uint32_t snapshot = 0;  // with which the start-up begins; 0: none
   uint64_t snapshot_epoch = 0;
   uint64_t files = 0;
   uint64_t bytes = 0;

@@ -10,9 +10,9 @@
 
 namespace atolldb {
 
-/// Returns the savepoint with which a start recovers exactly the state at the end of `epoch`. The
-/// newest snapshot that is not after it is the only one, and no block after it counts: the cut of
-/// each incarnation is at most the epoch, and later incarnations are not listed. The largest
+/// Returns the savepoint with which a start-up recovers exactly the state at the end of `epoch`.
+/// The newest snapshot that is not after it is the only one, and no block after it counts: the cut
+/// of each incarnation is at most the epoch, and later incarnations are not listed. The largest
 /// numbers given in the backup stay, so no epoch and no id is used again. The directory of all logs
 /// is `data_dir`. REQUIRES: `backup` is the savepoint of a backup, and `epoch` is not before its
 /// oldest snapshot.

@@ -502,7 +502,7 @@ Result<void> check_restorable(FileSystem& file_system, const std::string& folder
                       fmt::format("{}: is no savepoint of a backup: an incarnation has no cut",
                                   savepoint_path(folder)));
   }
-  // As it is on disk: a start drops what it does not need.
+  // As it is on disk: a start-up drops what it does not need.
   ATOLL_ASSIGN(const auto read, read_savepoint(file_system, folder));
   if (!read) {
     return make_error(ExitCode::corruption,

@@ -53,9 +53,9 @@ Result<BackupManifest> take_backup(FileSystem& file_system, const BackupRequest&
 /// Returns code failed if there is none.
 Result<Savepoint> read_live_savepoint(FileSystem& file_system, const std::string& data_dir);
 
-/// Checks by the rules of a start that the folder of a backup can be restored: savepoint, DDL log,
-/// all snapshots' metadata and file headers, and all log after the oldest snapshot. Returns code
-/// corruption with file and reason.
+/// Checks by the rules of a start-up that the folder of a backup can be restored: savepoint, DDL
+/// log, all snapshots' metadata and file headers, and all log after the oldest snapshot. Returns
+/// code corruption with file and reason.
 Result<void> check_restorable(FileSystem& file_system, const std::string& folder);
 
 }  // namespace atolldb

@@ -68,7 +68,7 @@ TEST(BackupDamage, OfAFileThatARestoreCopiesIsRefused) {
     files->bytes(path)[random() % file.bytes] ^= std::byte{1};
     expect_error(restore(*files, manifest, 9, "/new"), ExitCode::corruption, {path});
     const auto owner = read_owner(*files, "/new");
-    EXPECT_TRUE(owner && !*owner) << "a start must refuse the directory";
+    EXPECT_TRUE(owner && !*owner) << "a start-up must refuse the directory";
   }
 }
 

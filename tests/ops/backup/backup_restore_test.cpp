@@ -13,7 +13,7 @@
 namespace atolldb::test {
 namespace {
 
-/// Expects that a start on `to` recovers exactly the state of `data` at the end of `epoch`.
+/// Expects that a start-up on `to` recovers exactly the state of `data` at the end of `epoch`.
 void expect_state_at(BackedUpData& data, const std::string& to, uint64_t epoch) {
   SCOPED_TRACE("epoch " + std::to_string(epoch));
   MemoryFileSystem& files = data.files();
@@ -184,7 +184,7 @@ TEST(BackupRestore, CoversIncarnationsThatEndedAndOneThatRuns) {
     const uint64_t base = epoch >= 5 ? 5 : 3;
     EXPECT_EQ(gleaned_by(data.files(), *start),
               records_of(data.files(), data.savepoint(), base, epoch));
-    // The next start continues, and its commits are in no epoch of the backup.
+    // The next start-up continues, and its commits are in no epoch of the backup.
     LogStart next = *start;
     EXPECT_TRUE(store_cut(data.files(), to, next));
     EXPECT_GT(next.start_epoch, last);

@@ -63,7 +63,7 @@ inline CountedRecords records_of(FileSystem& files, const Savepoint& savepoint, 
   return records;
 }
 
-/// Returns what a start would glean.
+/// Returns what a start-up would glean.
 inline CountedRecords gleaned_by(FileSystem& files, const LogStart& start) {
   CountedRecords records;
   for (const PlannedStream& stream : start.streams_to_read) {

@@ -90,7 +90,7 @@ TEST_F(BackupCommandTest, TakesListsVerifiesRestoresAndRemoves) {
   const std::string folder = backup_.directory + "/" + id;
   EXPECT_TRUE(is_same_file(folder + "/node0/snapshot_2.atsnap", data_ + "/node0/snapshot_2.atsnap"))
       << "final files are linked on one file system";
-  EXPECT_FALSE(fs::exists(folder + "/owner")) << "no start may take it for a data directory";
+  EXPECT_FALSE(fs::exists(folder + "/owner")) << "no start-up may take it for a data directory";
   const json listed = json::parse(run([&] { return list_backups_in(backup_); }));
   ASSERT_EQ(listed.at("backups").size(), 1u);
   EXPECT_EQ(listed.at("backups")[0].at("id"), id);
