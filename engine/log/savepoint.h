@@ -20,6 +20,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/hooks/mutants.h"
 #include "engine/log/log_writer.h"
 #include "shared/base/check.h"
 #include "shared/base/error.h"
@@ -107,7 +108,7 @@ struct Savepoint {
     CHECK(kept.empty() || kept.front().epoch <= snapshot_epoch);
     uint64_t oldest = kept.empty() ? snapshot_epoch : kept.front().epoch;
     for (const PinnedSnapshot& pin : pinned) {
-      if (pin.is_of_backup()) oldest = std::min(oldest, pin.epoch);
+      if (pin.is_of_backup() && !fault::forget_pinned_log) oldest = std::min(oldest, pin.epoch);
     }
     return oldest;
   }

@@ -475,6 +475,8 @@ const Rule kRules[] = {
      [] { return unreadable_ranges_keep_their_pages(); }},
     {"KeptSnapshotsKeepTheirLog", Mutant::forget_kept_log,
      [] { return kept_snapshots_keep_their_log(); }},
+    {"BackupPinsKeepTheirLog", Mutant::forget_pinned_log,
+     [] { return backup_pins_keep_their_log(); }},
     // The gleaner.
     {"OnlyCoveredRecordsAreElided", Mutant::elide_uncovered,
      [] { return compaction::leaves_records_as_their_changes_do(200); }},

@@ -1,5 +1,5 @@
-// Bodies of tests of kept older snapshots (R55). A body returns an error text, or an empty text if
-// all is right. Every run takes the same steps.
+// Bodies of tests of kept older snapshots (R55) and of pins of backups (R65). A body returns an
+// error text, or an empty text if all is right. Every run takes the same steps.
 #pragma once
 
 #include <string>
@@ -48,6 +48,30 @@ inline std::string kept_snapshots_keep_their_log() {
   if (start->recovery_epoch != 9) return "the start ends before the last commit";
   if (start->streams_to_read.size() != 1) return "no stream is read";
   return start->streams_to_read.front().stream.covered_epoch == 3 ? "" : "the log begins too late";
+}
+
+/// A backup of snapshot 1 is in progress while the cluster takes another one and deletes what it
+/// does not need. All log after snapshot 1 must stay.
+inline std::string backup_pins_keep_their_log() {
+  DataDirectory data;
+  std::string problem = data.begin({kFirst}, 8);
+  if (!problem.empty()) return problem;
+  data.write_all(1, 9);
+  Savepoint& savepoint = data.start.savepoint;
+  problem = make_snapshot(data.files, "/data", savepoint, 3);
+  if (!problem.empty()) return problem;
+  const std::string pin = std::string(kBackupPinPrefix) + "1";
+  if (!pin_snapshot(data.files, "/data", savepoint, 1, pin)) return "pinning snapshot 1";
+  problem = make_snapshot(data.files, "/data", savepoint, 9);
+  if (!problem.empty()) return problem;
+  const auto deleted = delete_unneeded(data.files, "/data", savepoint, {"/data"}, {});
+  if (!deleted) return deleted.error().message;
+  Savepoint older = savepoint;
+  older.snapshot_epoch = 3;
+  const auto scan = scan_incarnation(data.files, older, older.incarnations.front());
+  if (!scan) return scan.error().message;
+  if (scan->corruption) return scan->corruption_error().message;
+  return scan->cut_epoch == 9 ? "" : "the log ends before the last commit";
 }
 
 }  // namespace atolldb::test
