@@ -33,6 +33,7 @@ Result<void> SnapshotManager::publish_to_transactions() {
   offered_.try_emplace(newest.id, newest);
   ATOLL_TRY(open_readable());
   std::set<uint32_t> kept = offer_pins();
+  record_backup_pins();
   kept.insert(newest.id);
   if (fault::newest_before_published) make_newest(newest.id);
   for (const uint32_t id : kept) {

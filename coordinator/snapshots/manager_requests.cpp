@@ -86,13 +86,18 @@ Result<Json> SnapshotManager::pin(const ControlRequest& request) {
   }
   ATOLL_ASSIGN(const PinnedSnapshot pinned, durable_->pin(id, name));
   logger_->info("snapshot {}: pinned as {}", pinned.id, pinned.name);
-  return describe_pin(pinned);
+  record_backup_pins();
+  Json described = describe_pin(pinned);
+  // Acquire: as for the thread that answers clients. A backup must find these epochs in the logs.
+  described["durable_epoch"] = control_.epochs.durable.load(std::memory_order_acquire);
+  return described;
 }
 
 Result<Json> SnapshotManager::unpin(const ControlRequest& request) {
   ATOLL_ASSIGN(const std::string pin, get_text(request, "pin"));
   ATOLL_ASSIGN(const PinnedSnapshot unpinned, durable_->unpin(pin));
   logger_->info("snapshot {}: pin {} removed", unpinned.id, unpinned.name);
+  record_backup_pins();
   const Result<void> published = publish_to_transactions();
   const Result<void> deleted = published ? delete_obsolete_files() : published;
   if (!deleted) warn_of_obsolete_files(deleted.error());
@@ -115,6 +120,22 @@ Json SnapshotManager::unreadable_pins() const {
   return list;
 }
 
+/// Copies the pins of backups for `status`, which must not wait for the savepoint's lock.
+void SnapshotManager::record_backup_pins() {
+  CHECK(is_own_thread());
+  Json pins = Json::array();
+  for (const PinnedSnapshot& pin : durable_->pinned()) {
+    if (pin.is_of_backup()) pins.push_back(describe_pin(pin));
+  }
+  const std::lock_guard guard(mutex_);
+  backup_pins_ = std::move(pins);
+}
+
+Json SnapshotManager::backup_pins() const {
+  const std::lock_guard guard(mutex_);
+  return backup_pins_;
+}
+
 Json SnapshotManager::install_status() const {
   const std::lock_guard guard(mutex_);
   return install_status_;
@@ -126,6 +147,7 @@ Json SnapshotManager::status() const {
           {"epoch", newest_epoch_.load(std::memory_order_relaxed)},
           {"install", install_status()},
           {"unreadable_pins", unreadable_pins()},
+          {"backup_pins", backup_pins()},
           {"fallback", durable_ != nullptr ? durable_->fallback() : std::string()},
           {"run", job_ != nullptr ? job_->status() : Json::object()}};
 }

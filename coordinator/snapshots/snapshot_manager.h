@@ -167,6 +167,8 @@ class SnapshotManager {
   Result<Json> remove(const ControlRequest& request);
   Json install_status() const;
   Json unreadable_pins() const;
+  void record_backup_pins();
+  Json backup_pins() const;
 
   const Config& config_;
   ControlSegment& control_;
@@ -195,9 +197,10 @@ class SnapshotManager {
   std::atomic<uint64_t> newest_epoch_{0};
   SnapshotMetrics snapshot_metrics_;
   mutable std::mutex mutex_;
-  // The next three members are guarded by mutex_.
+  // The next four members are guarded by mutex_.
   Json install_status_ = Json::object();             // status of the latest install
   std::map<uint32_t, std::string> unreadable_pins_;  // by id: the reason at the last check
+  Json backup_pins_ = Json::array();                 // pins of backups
   Json readable_ = Json();                           // what can be read during a recovery
 
   /// Waits for the nodes' answers to snapshot.damage. A slow node then delays no other request.

@@ -2,10 +2,10 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <ranges>
 #include <utility>
 
@@ -70,24 +70,33 @@ Result<void> remove_files_in(FileSystem& file_system, const std::string& folder)
   return file_system.sync_directory(folder);
 }
 
-Result<void> change_lock(const UniqueFd& fd, const std::string& path, int operation,
+/// Describes a lock of the whole file.
+struct flock whole_file(short type) {
+  struct flock lock{};
+  lock.l_type = type;
+  lock.l_whence = SEEK_SET;
+  return lock;
+}
+
+Result<void> change_lock(const UniqueFd& fd, const std::string& path, short type,
                          const std::string& holder) {
   CHECK(fd.is_open());
-  if (flock(fd.get(), operation | LOCK_NB) == 0) return {};
-  if (errno == EWOULDBLOCK) {
+  struct flock lock = whole_file(type);
+  if (fcntl(fd.get(), F_OFD_SETLK, &lock) == 0) return {};
+  if (errno == EAGAIN || errno == EACCES) {
     return make_error(ExitCode::already_running,
                       fmt::format("{}: is locked by {}: wait until it ends", path, holder));
   }
   return std::unexpected(path_error(path, "cannot be locked", errno, "choose another directory"));
 }
 
-Result<UniqueFd> lock_file(const std::string& path, int flags, int operation,
+Result<UniqueFd> lock_file(const std::string& path, int flags, short type,
                            const std::string& holder) {
   UniqueFd fd(open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, kLockMode));
   if (!fd.is_open()) {
     return std::unexpected(path_error(path, "cannot be opened", errno, "check its permissions"));
   }
-  ATOLL_TRY(change_lock(fd, path, operation, holder));
+  ATOLL_TRY(change_lock(fd, path, type, holder));
   return fd;
 }
 
@@ -98,6 +107,10 @@ std::string backup_path(const std::string& directory, const std::string& id) {
 }
 
 std::string folder_lock_path(const std::string& directory) { return path_in(directory, "lock"); }
+
+std::string backup_lock_path(const std::string& data_dir) {
+  return path_in(data_dir, "backup.lock");
+}
 
 Result<std::vector<ListedBackup>> list_backups(FileSystem& file_system,
                                                const std::string& directory) {
@@ -179,13 +192,13 @@ Result<void> remove_backup(FileSystem& file_system, const std::string& directory
 }
 
 Result<FolderLock> FolderLock::exclusive(const std::string& path, const std::string& holder) {
-  ATOLL_ASSIGN(auto fd, lock_file(path, O_RDWR | O_CREAT, LOCK_EX, holder));
+  ATOLL_ASSIGN(auto fd, lock_file(path, O_RDWR | O_CREAT, F_WRLCK, holder));
   CHECK(fd.is_open());
   return FolderLock(std::move(fd), path, holder);
 }
 
 Result<FolderLock> FolderLock::shared(const std::string& path, const std::string& holder) {
-  auto fd = lock_file(path, O_RDONLY, LOCK_SH, holder);
+  auto fd = lock_file(path, O_RDONLY, F_RDLCK, holder);
   if (fd) return FolderLock(*std::move(fd), path, holder);
   if (fd.error().code == ExitCode::already_running) return std::unexpected(fd.error());
   return FolderLock(UniqueFd(), path, holder);
@@ -193,7 +206,20 @@ Result<FolderLock> FolderLock::shared(const std::string& path, const std::string
 
 Result<void> FolderLock::share() {
   CHECK(fd_.is_open());
-  return change_lock(fd_, path_, LOCK_SH, holder_);
+  return change_lock(fd_, path_, F_RDLCK, holder_);
+}
+
+Result<bool> FolderLock::is_taken(const std::string& path) {
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!fd.is_open()) {
+    if (errno == ENOENT) return false;
+    return std::unexpected(path_error(path, "cannot be opened", errno, "check its permissions"));
+  }
+  struct flock lock = whole_file(F_WRLCK);
+  if (fcntl(fd.get(), F_OFD_GETLK, &lock) != 0) {
+    return std::unexpected(path_error(path, "its lock cannot be read", errno, "check the device"));
+  }
+  return lock.l_type != F_UNLCK;
 }
 
 }  // namespace atolldb

@@ -55,7 +55,7 @@ Result<void> remove_backup(FileSystem& file_system, const std::string& directory
 /// Removes the files in the folders `coordinator` and node<k> of `folder`, then these folders.
 Result<void> remove_data_folders(FileSystem& file_system, const std::string& folder);
 
-/// An advisory lock (flock). The kernel releases it when the process ends.
+/// An advisory lock (F_OFD_SETLK). The kernel releases it when the process ends.
 class FolderLock {
  public:
   /// Creates the file and locks it. Returns code already_running, with `holder`, if another process
@@ -64,9 +64,11 @@ class FolderLock {
   /// Shares the lock with other readers. Succeeds without a lock if the file is missing or cannot
   /// be opened: DIR may be on a medium that nothing writes.
   static Result<FolderLock> shared(const std::string& path, const std::string& holder);
-  /// Turns an exclusive lock into a shared one. The kernel may give the lock to another process in
-  /// between: then returns code already_running, and the lock is lost.
+  /// Turns an exclusive lock into a shared one. No other process can have the lock in between.
   Result<void> share();
+  /// Returns whether a process holds the lock, or false if the file is missing. Does not take it,
+  /// so that no other process is refused meanwhile.
+  static Result<bool> is_taken(const std::string& path);
 
  private:
   FolderLock(UniqueFd fd, std::string path, std::string holder)
@@ -79,5 +81,8 @@ class FolderLock {
 
 /// DIR/lock
 std::string folder_lock_path(const std::string& directory);
+/// data_dir/backup.lock: held by a backup of the cluster, from before its first pin to after its
+/// last one.
+std::string backup_lock_path(const std::string& data_dir);
 
 }  // namespace atolldb

@@ -19,9 +19,10 @@ constexpr uint64_t kMsPerSecond = 1000;
 /// The end of the year 9999: later times have more digits.
 constexpr int64_t kLastSecond = 253402300799;
 
+/// Returns the last second of the year 9999 for later times, which only damaged input has.
 std::tm utc_of(uint64_t unix_seconds) {
-  CHECK(unix_seconds <= static_cast<uint64_t>(kLastSecond));
-  const auto seconds = static_cast<std::time_t>(unix_seconds);
+  const auto seconds =
+      static_cast<std::time_t>(std::min(unix_seconds, static_cast<uint64_t>(kLastSecond)));
   std::tm parts{};
   CHECK(gmtime_r(&seconds, &parts) != nullptr);
   return parts;
@@ -163,7 +164,14 @@ std::string next_backup_id(uint64_t unix_ms, const std::vector<std::string>& exi
   return id;
 }
 
-bool is_backup_id(std::string_view text) { return seconds_of_id(text).has_value(); }
+bool is_backup_id(std::string_view text) { return unix_ms_of_id(text).has_value(); }
+
+std::optional<uint64_t> unix_ms_of_id(std::string_view id) {
+  const auto seconds = seconds_of_id(id);
+  if (!seconds) return std::nullopt;
+  CHECK(id.size() == kBackupIdBytes && *seconds >= 0);
+  return static_cast<uint64_t>(*seconds) * kMsPerSecond;
+}
 
 std::string utc_text(uint64_t unix_ms) {
   const std::tm parts = utc_of(unix_ms / kMsPerSecond);

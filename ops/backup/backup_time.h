@@ -1,7 +1,9 @@
 // Ids of backups, which sort by time, and times as text. All times are UTC.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,11 +16,17 @@ namespace atolldb {
 uint64_t unix_ms_now();
 
 /// "20261123T040506Z": the second of the time, or the second after the largest existing id if that
-/// is later. So ids ascend although the clock may be set back.
+/// is later. So ids ascend although the clock may be set back. After the last second of the year
+/// 9999 there is none: then returns that one, which exists.
 std::string next_backup_id(uint64_t unix_ms, const std::vector<std::string>& existing);
+
+/// The length of every id.
+inline constexpr size_t kBackupIdBytes = 16;
 
 /// Whether the text has exactly the form of an id.
 bool is_backup_id(std::string_view text);
+/// Returns the time that the id names, in milliseconds since 1970, or nothing if it is no id.
+std::optional<uint64_t> unix_ms_of_id(std::string_view id);
 
 /// "2026-11-23T04:05:06.789Z"
 std::string utc_text(uint64_t unix_ms);

@@ -92,12 +92,22 @@ class RestoreJob {
     ATOLL_ASSIGN(const auto ddl,
                  read_ddl_log(files_, request_.folder, backup.cluster_uuid, backup.ddl_records));
     state_ = savepoint_at(backup, request_.epoch, request_.to);
-    ddl_ = ddl_at(ddl.records, request_.epoch);
     restored_.snapshot = state_.snapshot;
     restored_.snapshot_epoch = state_.snapshot_epoch;
-    if (state_.snapshot == 0) return {};
+    if (state_.snapshot == 0) {
+      ddl_ = ddl_at(ddl.records, request_.epoch, nullptr);
+      return {};
+    }
     ATOLL_ASSIGN(const auto metadata,
                  read_snapshot_metadata(files_, request_.folder, state_.snapshot));
+    if (metadata.epoch != state_.snapshot_epoch) {
+      return make_error(ExitCode::corruption,
+                        fmt::format("{}: is of epoch {}, the savepoint says {}: the backup is "
+                                    "damaged: use another one",
+                                    snapshot_metadata_path(request_.folder, state_.snapshot),
+                                    metadata.epoch, state_.snapshot_epoch));
+    }
+    ddl_ = ddl_at(ddl.records, request_.epoch, &metadata);
     for (const SnapshotFilePlace& place : metadata.files) {
       wanted_.insert(snapshot_file_path(request_.folder, place.node, place.snapshot));
     }
@@ -158,13 +168,15 @@ class RestoreJob {
     return {};
   }
 
-  /// Keeps the times up to the epoch: later epochs of the original mean nothing here.
+  /// Keeps the times from the snapshot on, up to the epoch: later epochs of the original mean
+  /// nothing here, and no backup of the restored data has earlier ones.
   Result<void> write_times() {
     ATOLL_ASSIGN(const auto times, read_epoch_times(files_, request_.folder, state_.cluster_uuid));
     if (times.empty() || times.front().epoch > request_.epoch) return {};
     ATOLL_ASSIGN(auto writer, EpochTimesWriter::open(files_, request_.to, state_.cluster_uuid));
     for (const EpochTime& time : times) {
       if (time.epoch > request_.epoch) break;
+      if (time.epoch < state_.snapshot_epoch) continue;
       ATOLL_TRY(writer.add(time));
     }
     return writer.sync();

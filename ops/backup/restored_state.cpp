@@ -21,6 +21,17 @@ void choose_snapshot(Savepoint& savepoint, uint64_t epoch) {
   savepoint.kept.clear();
 }
 
+/// Returns whether the snapshot lacks a storage that was created before its end.
+bool lacks_storage(const SnapshotMetadata& base, const std::vector<DdlRecord>& records,
+                   uint32_t id) {
+  const auto creates = [&](const DdlRecord& record) {
+    return record.operation == DdlOperation::create_storage && record.storage_id == id &&
+           record.epoch <= base.epoch;
+  };
+  return std::ranges::any_of(records, creates) &&
+         std::ranges::find(base.storages, id, &SnapshotStorage::id) == base.storages.end();
+}
+
 }  // namespace
 
 Savepoint savepoint_at(const Savepoint& backup, uint64_t epoch, const std::string& data_dir) {
@@ -47,14 +58,20 @@ Savepoint savepoint_at(const Savepoint& backup, uint64_t epoch, const std::strin
   return restored;
 }
 
-std::vector<DdlRecord> ddl_at(const std::vector<DdlRecord>& records, uint64_t epoch) {
+std::vector<DdlRecord> ddl_at(const std::vector<DdlRecord>& records, uint64_t epoch,
+                              const SnapshotMetadata* base) {
+  CHECK(base == nullptr || base->epoch <= epoch);
   std::vector<DdlRecord> restored;
   for (const DdlRecord& record : records) {
     if (record.epoch <= epoch) {
       restored.push_back(record);
       continue;
     }
-    if (record.operation != DdlOperation::create_storage) continue;
+    if (record.operation != DdlOperation::create_storage) {
+      const bool is_lacking = base != nullptr && lacks_storage(*base, records, record.storage_id);
+      if (is_lacking) restored.push_back(record);
+      continue;
+    }
     restored.push_back(record);
     DdlRecord drop;
     drop.operation = DdlOperation::drop_storage;

@@ -7,6 +7,7 @@
 
 #include "engine/log/ddl_log.h"
 #include "engine/log/savepoint.h"
+#include "engine/snapshot/snapshot_metadata.h"
 
 namespace atolldb {
 
@@ -21,6 +22,10 @@ Savepoint savepoint_at(const Savepoint& backup, uint64_t epoch, const std::strin
 /// Returns the DDL records with which the catalog is that at the end of `epoch`. A drop after it is
 /// left out. A creation after it stays, with a drop right after it: its id is never given again,
 /// and a snapshot may name it already (R34, R52).
-std::vector<DdlRecord> ddl_at(const std::vector<DdlRecord>& records, uint64_t epoch);
+/// `base`: the snapshot with which the start-up begins, or null. It is planned after its epoch, so
+/// it may lack a storage that is dropped later. Such a drop stays: the storage was hidden already,
+/// and must not be there without its content.
+std::vector<DdlRecord> ddl_at(const std::vector<DdlRecord>& records, uint64_t epoch,
+                              const SnapshotMetadata* base);
 
 }  // namespace atolldb

@@ -40,6 +40,14 @@ bool needs_log(const Incarnation& incarnation, uint64_t epoch) {
   return *incarnation.cut_epoch >= incarnation.start_epoch && *incarnation.cut_epoch > epoch;
 }
 
+/// Whether the cluster keeps the snapshot and the log after it: as the newest one, as a kept one
+/// (R55), or for a backup (R65).
+bool keeps_log_after(const Savepoint& savepoint, uint32_t id) {
+  const auto is_pin = [&](const PinnedSnapshot& pin) { return pin.is_of_backup() && pin.id == id; };
+  return id == savepoint.snapshot || std::ranges::any_of(savepoint.pinned, is_pin) ||
+         std::ranges::find(savepoint.kept, id, &KeptSnapshot::id) != savepoint.kept.end();
+}
+
 /// Returns the index of the file at which the log after `epoch` begins, as retention does.
 size_t first_after(const std::vector<StreamFile>& stream, uint64_t epoch) {
   size_t first = 0;
@@ -107,11 +115,23 @@ class BackupJob {
                                     owner_path(request_.data_dir)));
     }
     ATOLL_ASSIGN(state_, read_live_savepoint(files_, request_.data_dir));
+    ATOLL_TRY(refuse_unkept(request_.newest));
+    ATOLL_TRY(refuse_unkept(request_.older));
     manifest_.data_id = owner->id;
     manifest_.cluster_uuid = state_.cluster_uuid;
     manifest_.incarnation = state_.incarnations.empty() ? state_.covered_incarnation
                                                         : state_.incarnations.back().number;
     return {};
+  }
+
+  /// Incarnations that the savepoint does not list any more leave no gap that a scan finds. So the
+  /// savepoint that the backup goes by must still keep the log after its snapshots (R65).
+  Result<void> refuse_unkept(uint32_t snapshot) const {
+    if (snapshot == 0 || keeps_log_after(state_, snapshot)) return {};
+    return make_error(ExitCode::failed,
+                      fmt::format("{}: snapshot {} and the log after it are not kept any more: the "
+                                  "cluster gave up the pin of the backup to make room: try again",
+                                  savepoint_path(request_.data_dir), snapshot));
   }
 
   Result<void> make_folders() {
@@ -227,6 +247,7 @@ class BackupJob {
     }
     const bool has_ended = incarnation.cut_epoch.has_value();
     uint64_t cut = has_ended ? *incarnation.cut_epoch : UINT64_MAX;
+    ATOLL_ASSIGN(const uint64_t durable, durable_epoch_of(incarnation));
     state_.largest_epoch = std::max(state_.largest_epoch, incarnation.start_epoch);
     for (LoggerPlace& place : incarnation.loggers) {
       ATOLL_TRY(report(fmt::format("copying the log of incarnation {}, node {}, logger {}",
@@ -235,10 +256,10 @@ class BackupJob {
       ATOLL_TRY(copy_stream(incarnation.number, place, has_ended));
       place.directory = folder_;
       ATOLL_ASSIGN(const LogScan scan, scan_copy(incarnation, place));
-      // At least all that was known to be durable before this copy began must be in it.
-      const uint64_t needed =
-          has_ended ? cut : std::max(known_durable_, incarnation.start_epoch - 1);
-      if (scan.durable_epoch < needed) return lacks(scan, source, needed);
+      // At least all that was known to be durable before this copy began must be in it. The first
+      // file and its header were durable before the first commit (R28).
+      const uint64_t needed = has_ended ? cut : std::max(known_durable_, durable);
+      if (scan.durable_epoch < needed || scan.files.empty()) return lacks(scan, source, needed);
       known_durable_ = std::max(known_durable_, scan.largest_durable_epoch);
       state_.largest_epoch = std::max(state_.largest_epoch, scan.largest_epoch);
       if (!has_ended) cut = std::min(cut, scan.durable_epoch);
@@ -247,6 +268,22 @@ class BackupJob {
     CHECK(cut + 1 >= incarnation.start_epoch);
     incarnation.cut_epoch = cut;
     return {};
+  }
+
+  /// Returns the epoch that each log of the incarnation must reach. Damage to a log that is copied
+  /// first shows only in logs that are copied later (R30). These may be newer in a running cluster,
+  /// so there the cluster's word counts.
+  Result<uint64_t> durable_epoch_of(const Incarnation& incarnation) const {
+    if (incarnation.cut_epoch) return *incarnation.cut_epoch;
+    const uint64_t none = incarnation.start_epoch - 1;
+    if (request_.durable_epoch) return std::max(none, *request_.durable_epoch);
+    Savepoint source = state_;
+    source.snapshot_epoch = oldest_epoch_;
+    source.durable_epoch = known_durable_;
+    ATOLL_ASSIGN(const auto scan,
+                 scan_incarnation(files_, source, incarnation, CoveredBlocks::skip));
+    if (scan.corruption) return std::unexpected(scan.corruption_error());
+    return scan.cut_epoch;
   }
 
   Result<LogScan> scan_copy(const Incarnation& incarnation, const LoggerPlace& place) {

@@ -42,6 +42,9 @@ struct BackupRequest {
   OnBackupProgress on_progress;
   /// Receives texts for the user. May be empty.
   std::function<void(const std::string&)> warn = {};
+  /// What a running cluster named as durable before the backup began: each copy of a log that is
+  /// being written must have it. Nothing: the cluster is stopped, so its logs do not change.
+  std::optional<uint64_t> durable_epoch = {};
 };
 
 /// Returns the manifest, which is durable with the whole backup. After an error, DIR/<id> is

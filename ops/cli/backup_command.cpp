@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -124,6 +125,7 @@ Result<BackupManifest> take_pinned(FileSystem& files, BackupSource& source, Back
   ATOLL_TRY(source.choose_snapshots(request.id));
   request.newest = source.newest();
   request.older = source.older();
+  request.durable_epoch = source.durable_epoch();
   return take_backup(files, request);
 }
 
@@ -166,6 +168,12 @@ Result<void> take_backup_of(const ClusterChoice& choice, const BackupOptions& op
   ATOLL_ASSIGN(auto lock, FolderLock::exclusive(folder_lock_path(directory), kFolderUsers));
   ATOLL_ASSIGN(const FolderBefore before, clean_up(files, directory, source.data_id()));
   const std::string id = next_backup_id(unix_ms_now(), before.ids);
+  if (std::ranges::find(before.ids, id) != before.ids.end()) {
+    return make_error(ExitCode::failed,
+                      fmt::format("{}: backup {} has the last possible id: remove "
+                                  "it with `atoll backup rm`",
+                                  directory, id));
+  }
   ATOLL_TRY(files.make_directory(backup_path(directory, id)));
   ATOLL_TRY(lock.share());
   ATOLL_ASSIGN(const auto left_pins, source.remove_left_pins());

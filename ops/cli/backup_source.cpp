@@ -52,7 +52,8 @@ BackupSource::BackupSource(BackupSource&& other) noexcept
       lock_(std::exchange(other.lock_, std::nullopt)),
       pins_(std::exchange(other.pins_, {})),
       newest_(other.newest_),
-      older_(other.older_) {}
+      older_(other.older_),
+      durable_epoch_(other.durable_epoch_) {}
 
 BackupSource::~BackupSource() {
   if (const auto released = release(); !released) {
@@ -98,7 +99,7 @@ Result<BackupSource> BackupSource::open(FileSystem& file_system, const ClusterCh
   }
   source.cluster_ = owner->cluster;
   source.data_id_ = owner->id;
-  ATOLL_ASSIGN(auto lock, FolderLock::exclusive(path_in(source.data_dir_, "backup.lock"),
+  ATOLL_ASSIGN(auto lock, FolderLock::exclusive(backup_lock_path(source.data_dir_),
                                                 "another `atoll backup` of this cluster"));
   source.lock_.emplace(std::move(lock));
   return source;
@@ -147,6 +148,8 @@ Result<uint32_t> BackupSource::pin(uint32_t snapshot, const std::string& name) {
     if (is_refused(pinned.error())) pins_.pop_back();
     return std::unexpected(pinned.error());
   }
+  const uint64_t durable = pinned->value("durable_epoch", uint64_t{0});
+  durable_epoch_ = std::max(durable_epoch_.value_or(0), durable);
   return pinned->value("id", uint32_t{0});
 }
 
@@ -168,11 +171,15 @@ Result<void> BackupSource::choose_snapshots(const std::string& backup_id) {
   if (state.kept.empty() || state.kept.front().id >= newest_) return {};
   const uint32_t oldest = state.kept.front().id;
   const auto pinned = pin(oldest, name + "-older");
-  if (pinned) {
-    older_ = oldest;
-  } else if (!is_refused(pinned.error())) {  // it has been dropped meanwhile, or all pins are used
+  if (!pinned) {
+    // It is left out if it has been dropped meanwhile, or if all pins are used.
+    if (is_refused(pinned.error())) return {};
     return std::unexpected(pinned.error());
   }
+  // If a newer snapshot has replaced it before the pin, its log is incomplete. A pin of a user
+  // keeps only its pages.
+  ATOLL_ASSIGN(state, savepoint());
+  if (std::ranges::find(state.kept, oldest, &KeptSnapshot::id) != state.kept.end()) older_ = oldest;
   return {};
 }
 

@@ -48,6 +48,9 @@ class BackupSource {
   /// The newest snapshot, and the oldest kept one. 0: none.
   uint32_t newest() const { return newest_; }
   uint32_t older() const { return older_; }
+  /// What a running cluster had made durable when the snapshots were pinned. Nothing: it is
+  /// stopped.
+  std::optional<uint64_t> durable_epoch() const { return durable_epoch_; }
 
   /// Removes the pins, also if the cluster has ended or restarted meanwhile. Returns an error that
   /// names the pins that stay.
@@ -77,6 +80,7 @@ class BackupSource {
   std::vector<std::string> pins_;   // made by this backup
   uint32_t newest_ = 0;
   uint32_t older_ = 0;
+  std::optional<uint64_t> durable_epoch_;
 };
 
 }  // namespace atolldb::cli

@@ -103,16 +103,26 @@ TEST(BackupDamage, OfTheManifestIsFoundWhereverItIs) {
 }
 
 TEST(BackupDamage, OfTheClustersLogFailsTheBackup) {
-  BackedUpData data;
-  std::string last;
-  for (const std::string& path : data.files().paths()) {
-    if (path.starts_with("/fast/node1/log_")) last = std::max(last, path);
+  // Each node names epochs as durable that the log of the other one does not have any more. The log
+  // of node 0 is copied first.
+  for (const std::string folder : {"/data/node0", "/fast/node1"}) {
+    BackedUpData data;
+    std::string last;
+    for (const std::string& path : data.files().paths()) {
+      if (path.starts_with(folder + "/log_")) last = std::max(last, path);
+    }
+    ASSERT_TRUE(data.files().remove(last));
+    data.data.writers.clear();
+    for (const bool is_running : {false, true}) {
+      SCOPED_TRACE(folder + (is_running ? ", running" : ", stopped"));
+      BackupRequest request = data.request(kFirstBackup);
+      if (is_running) request.durable_epoch = 9;
+      expect_error(take_backup(data.files(), request), ExitCode::corruption,
+                   {"was durable", is_running ? folder.substr(0, 5) : folder});
+      EXPECT_FALSE(find_backup(data.files(), kBackups, kFirstBackup));
+      ASSERT_TRUE(remove_backup(data.files(), kBackups, kFirstBackup));
+    }
   }
-  // Node 0 names epochs as durable that the log of node 1 does not have any more.
-  ASSERT_TRUE(data.files().remove(last));
-  data.data.writers.clear();
-  expect_error(take_backup(data.files(), data.request(kFirstBackup)), ExitCode::corruption,
-               {"was durable", "/fast"});
 }
 
 TEST(InterruptedBackup, IsIncompleteAndHarmsNothing) {

@@ -155,7 +155,9 @@ TEST(BackupRestore, OfAClusterThatWritesMeanwhileHasAllThatWasDurableBefore) {
     SCOPED_TRACE("seed of the round: " + std::to_string(round_seed));
     BackedUpData data;
     BusyFileSystem busy(data, round_seed);
-    const auto taken = take_backup(busy, data.request(kFirstBackup));
+    BackupRequest request = data.request(kFirstBackup);
+    request.durable_epoch = 9;
+    const auto taken = take_backup(busy, request);
     ASSERT_TRUE(taken) << taken.error().message;
     EXPECT_GE(taken->durable_epoch, 9u);
     EXPECT_LE(taken->durable_epoch, busy.durable());
@@ -278,14 +280,52 @@ TEST(BackupRestore, RestoredFilesAreNoLinks) {
 /// A snapshot is planned after its epoch, so it may name a storage that was created later.
 TEST(BackupRestore, AStorageThatASnapshotNamesEarlyDoesNotExistBeforeItsCreation) {
   BackedUpData data;
-  auto metadata = read_snapshot_metadata(data.files(), "/data", 2);
-  ASSERT_TRUE(metadata);
-  metadata->storages.push_back({10, StorageType::mastertree, "late", {}, 0});
-  ASSERT_TRUE(write_snapshot_metadata(data.files(), "/data", *metadata));
+  data.change_storages(
+      2, [](auto& storages) { storages.push_back({10, StorageType::mastertree, "late", {}, 0}); });
   const BackupManifest manifest = data.back_up();
   const auto restored = restore(data.files(), manifest, 5, "/new");
   ASSERT_TRUE(restored) << restored.error().message;
   expect_state_at(data, "/new", 5);
+}
+
+/// For the same reason it may lack a storage that is dropped after its epoch.
+TEST(BackupRestore, AStorageThatTheSnapshotLacksIsNotThereWithoutItsContent) {
+  BackedUpData data;
+  data.change_storages(2, [](auto& storages) {
+    std::erase_if(storages, [](const SnapshotStorage& storage) { return storage.id == 2; });
+  });
+  const BackupManifest manifest = data.back_up();
+  for (const uint64_t epoch : {uint64_t{4}, uint64_t{6}}) {
+    const std::string to = "/new" + std::to_string(epoch);
+    const auto restored = restore(data.files(), manifest, epoch, to);
+    ASSERT_TRUE(restored) << restored.error().message;
+    const auto start = examine(data.files(), to, {});
+    ASSERT_TRUE(start) << start.error().message;
+    // Snapshot 1, of epoch 3, has its content.
+    EXPECT_EQ(storages_after(start->ddl).contains("s2"), epoch == 4) << epoch;
+  }
+}
+
+/// The pins of a backup may be given up before it reads the savepoint (R65).
+TEST(BackupRestore, OfASnapshotThatIsNotKeptAnyMoreIsRefused) {
+  BackedUpData data;
+  BackupRequest request = data.request(kFirstBackup);
+  const std::string pin = std::string(kBackupPinPrefix) + kFirstBackup;
+  ASSERT_TRUE(pin_snapshot(data.files(), "/data", data.savepoint(), request.older, pin));
+  ASSERT_EQ(make_snapshot(data.files(), "/data", data.savepoint(), 8, {}, 2), "");
+  const auto pinned = take_backup(data.files(), request);
+  ASSERT_TRUE(pinned) << pinned.error().message;
+  EXPECT_EQ(pinned->oldest_epoch, 3u);
+  ASSERT_TRUE(remove_backup(data.files(), kBackups, kFirstBackup));
+  ASSERT_TRUE(unpin_snapshot(data.files(), "/data", data.savepoint(), pin));
+  // A user's pin keeps the pages of the snapshot, but not the log after it.
+  ASSERT_TRUE(pin_snapshot(data.files(), "/data", data.savepoint(), request.older, "of a user"));
+  const auto taken = take_backup(data.files(), request);
+  ASSERT_FALSE(taken);
+  EXPECT_EQ(taken.error().code, ExitCode::failed);
+  EXPECT_NE(taken.error().message.find("snapshot 1 and the log after it are not kept any more"),
+            std::string::npos)
+      << taken.error().message;
 }
 
 TEST(BackupRestore, FindsTheEpochOfATime) {
@@ -318,7 +358,8 @@ TEST(BackupRestore, FindsTheEpochOfATime) {
   ASSERT_TRUE(restore(data.files(), manifest, 6, "/new"));
   const auto kept = read_epoch_times(data.files(), "/new", data.savepoint().cluster_uuid);
   ASSERT_TRUE(kept);
-  EXPECT_EQ(kept->size(), 3u) << "later epochs mean nothing in the restored data";
+  ASSERT_EQ(kept->size(), 1u) << "later epochs mean nothing in the restored data";
+  EXPECT_EQ(kept->front().epoch, 6u) << "earlier ones are before its only snapshot";
 }
 
 TEST(BackupRestore, ChoosesTheNewestBackupThatHasTheEpoch) {
@@ -344,6 +385,9 @@ TEST(BackupTime, IdsAscendThoughTheClockIsSetBack) {
   EXPECT_EQ(id, "20261123T040506Z");
   EXPECT_EQ(next_backup_id(time, {id}), "20261123T040507Z");
   EXPECT_EQ(next_backup_id(time - 5'000'000, {id}), "20261123T040507Z");
+  EXPECT_EQ(next_backup_id(time, {"99991231T235958Z"}), "99991231T235959Z");
+  EXPECT_EQ(next_backup_id(time, {"99991231T235959Z"}), "99991231T235959Z") << "the last one";
+  EXPECT_EQ(unix_ms_of_id(id), time);
   for (const char* other : {"", "lock", "20261123T040506", "20261323T040506Z", "20260230T000000Z",
                             "20261123T040506Zx"}) {
     EXPECT_FALSE(is_backup_id(other)) << other;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -98,6 +99,7 @@ class BackedUpData {
     data.write_all(1, 9);
     EXPECT_EQ(make_snapshot(files(), "/data", savepoint(), 3, {}, 2), "");
     EXPECT_EQ(make_snapshot(files(), "/data", savepoint(), 5, {}, 2), "");
+    for (const uint32_t snapshot : {1u, 2u}) change_storages(snapshot, add_all);
     auto ddl = DdlLog::open(files(), "/data", savepoint().cluster_uuid);
     EXPECT_TRUE(ddl);
     EXPECT_TRUE(
@@ -112,7 +114,22 @@ class BackedUpData {
   MemoryFileSystem& files() { return data.files; }
   Savepoint& savepoint() { return data.start.savepoint; }
 
-  /// As a running cluster with pinned snapshots, or as a stopped one.
+  using Storages = std::vector<SnapshotStorage>;
+  /// Changes the storages that the metadata of a snapshot lists.
+  void change_storages(uint32_t snapshot, const std::function<void(Storages&)>& change) {
+    auto metadata = read_snapshot_metadata(files(), "/data", snapshot);
+    ASSERT_TRUE(metadata) << metadata.error().message;
+    change(metadata->storages);
+    ASSERT_TRUE(write_snapshot_metadata(files(), "/data", *metadata));
+  }
+  /// Adds the storages that the DDL log creates in epoch 1.
+  static void add_all(Storages& storages) {
+    for (auto id = static_cast<uint32_t>(storages.size()) + 1; id <= kStorages; ++id) {
+      storages.push_back({id, StorageType::mastertree, "s" + std::to_string(id), {}, 0});
+    }
+  }
+
+  /// As a stopped cluster. Tests of running ones set `durable_epoch`.
   BackupRequest request(const std::string& id) {
     BackupRequest request;
     request.data_dir = "/data";

@@ -171,6 +171,24 @@ TEST_F(BackupCommandTest, RefusesWhatCannotBeMeant) {
   EXPECT_FALSE(fs::exists(folder_ + "/new"));
 }
 
+TEST_F(BackupCommandTest, LocksAreSharedWithoutAGapAndProbedWithoutTakingThem) {
+  const std::string path = folder_ + "/some.lock";
+  EXPECT_FALSE(*FolderLock::is_taken(path)) << "the file is missing";
+  {
+    auto lock = FolderLock::exclusive(path, "the first");
+    ASSERT_TRUE(lock);
+    EXPECT_TRUE(*FolderLock::is_taken(path));
+    const auto refused = FolderLock::shared(path, "the first");
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ExitCode::already_running);
+    ASSERT_TRUE(lock->share());
+    EXPECT_TRUE(*FolderLock::is_taken(path));
+    EXPECT_TRUE(FolderLock::shared(path, "the first"));
+    EXPECT_FALSE(FolderLock::exclusive(path, "the first"));
+  }
+  EXPECT_FALSE(*FolderLock::is_taken(path));
+}
+
 TEST_F(BackupCommandTest, RunsAloneOnItsClusterAndOnItsDirectory) {
   {
     const auto lock = lock_dead_data("test", data_, {}, files_);
@@ -184,6 +202,8 @@ TEST_F(BackupCommandTest, RunsAloneOnItsClusterAndOnItsDirectory) {
                     "another `atoll backup` of this cluster"));
   }
   const std::string id = back_up();
+  EXPECT_FALSE(*FolderLock::is_taken(data_ + "/backup.lock"))
+      << "the file stays, the lock does not";
   const auto lock = FolderLock::shared(folder_lock_path(backup_.directory), "a reader");
   ASSERT_TRUE(lock);
   EXPECT_EQ(json::parse(run([&] { return verify_backups_in(backup_); })).at("intact"), true);
