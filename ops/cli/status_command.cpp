@@ -7,7 +7,9 @@
 #include <memory>
 #include <thread>
 
+#include "ops/backup/backup_time.h"
 #include "ops/cli/command.h"
+#include "ops/cli/left_pins.h"
 #include "ops/cli/status_report.h"
 #include "ops/cli/terminal.h"
 #include "shared/message/control_client.h"
@@ -53,11 +55,14 @@ Result<Json> ask(const Config& config) {
   if (const auto report = start_report(config); report && !report->is_served()) {
     return starting_status(config, *report, restarts);
   }
+  const bool backed_up_before = may_back_up(config);
   Result<Json> answer =
       ControlClient(config.control.endpoint).call(ControlOperation::status, {}, kTimeout);
   const auto report = start_report(config);
   if (answer) {
     (*answer)["restarts"] = restarts;
+    // A backup that begins or ends right now has left no pins.
+    add_left_pins(*answer, backed_up_before || may_back_up(config), unix_ms_now());
     if (report) (*answer)["start"] = Json::parse(to_json_line(*report));
     return answer;
   }

@@ -176,6 +176,27 @@ std::string readable_text(const Json& status) {
       number(reads, "snapshot"), number(reads, "epoch"));
 }
 
+/// Returns "45 s", "12 min", "30 h" or "12 days".
+std::string age_text(uint64_t seconds) {
+  constexpr uint64_t kMinute = 60;
+  constexpr uint64_t kHour = 60 * kMinute;
+  constexpr uint64_t kDay = 24 * kHour;
+  if (seconds < 2 * kMinute) return fmt::format("{} s", seconds);
+  if (seconds < 2 * kHour) return fmt::format("{} min", seconds / kMinute);
+  if (seconds < 2 * kDay) return fmt::format("{} h", seconds / kHour);
+  return fmt::format("{} days", seconds / kDay);
+}
+
+Problem left_pin_problem(const Json& pin) {
+  const std::string name = pin.value("name", "");
+  const bool has_age = pin.contains("age_s") && pin["age_s"].is_number_unsigned();
+  return {fmt::format("pin {} of snapshot {} is left by a backup that has ended{}: the cluster "
+                      "keeps the log and the files since then",
+                      name, number(pin, "id"),
+                      has_age ? ", begun " + age_text(number(pin, "age_s")) + " ago" : ""),
+          fmt::format("run `atoll backup`, which removes it, or `atoll snapshot unpin {}`", name)};
+}
+
 void add_data_problems(const Json& status, std::vector<Problem>& problems) {
   const Json snapshots = status.value("snapshots", Json::object());
   const Json snapshot = snapshots.value("run", Json::object());
@@ -192,6 +213,9 @@ void add_data_problems(const Json& status, std::vector<Problem>& problems) {
                                     "then no transaction can read it, and files of old snapshots "
                                     "are kept",
                                     number(pin, "id"))});
+  }
+  for (const Json& pin : snapshots.value("left_pins", Json::array())) {
+    problems.push_back(left_pin_problem(pin));
   }
   for (const Json& hang : status.value("device_hangs", Json::array())) {
     problems.push_back({hang.value("process", "") + ": " + hang.value("text", ""),

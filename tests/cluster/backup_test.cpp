@@ -7,6 +7,7 @@
 
 #include "engine/log/savepoint.h"
 #include "ops/backup/backup_folder.h"
+#include "shared/message/control_client.h"
 #include "tests/cluster/cli_run.h"
 #include "tests/cluster/launcher_process.h"
 #include "tests/cluster/ledger_cluster.h"
@@ -91,6 +92,23 @@ class BackupTest : public testing::Test {
   void take_snapshot() const {
     const Ran ran = atoll({"snapshot", "take"});
     EXPECT_EQ(ran.code, 0) << ran.error;
+  }
+  /// Pins the newest snapshot as the commands do, under any name.
+  void pin(const std::string& name) const {
+    const auto pinned = ControlClient(config_.control.endpoint)
+                            .call(ControlOperation::snapshot_pin, json{{"id", 0}, {"name", name}},
+                                  std::chrono::minutes(1));
+    ASSERT_TRUE(pinned) << pinned.error().message;
+  }
+  /// Returns the problem that `atoll status` reports of a pin, or null.
+  json problem_of(const std::string& pin) const {
+    const Ran ran = atoll({"status", "--json"});
+    const json status = json::parse(ran.out, nullptr, false);
+    EXPECT_TRUE(status.is_object()) << ran.out << ran.error;
+    for (const json& problem : status.value("problems", json::array())) {
+      if (problem.at("what").get<std::string>().starts_with("pin " + pin + " of ")) return problem;
+    }
+    return {};
   }
   std::vector<std::string> pins() const {
     std::vector<std::string> names;
@@ -260,6 +278,65 @@ TEST_F(BackupTest, OfAClusterThatIsKilledMeanwhileEndsAndHarmsNothing) {
                                             after.at("durable_epoch"), ledger));
     clients_.reset();
   }
+}
+
+TEST_F(BackupTest, HasTheNewestSnapshotAloneIfOnlyOnePinIsLeft) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  ASSERT_TRUE(create_ledger(config_));
+  ASSERT_NO_FATAL_FAILURE(begin_load());
+  take_snapshot();
+  ASSERT_NO_FATAL_FAILURE(await_load());
+  take_snapshot();
+  uint32_t used = 0;
+  const auto use_pins = [&](uint32_t count) {
+    while (used < count) ASSERT_NO_FATAL_FAILURE(pin("of a user " + std::to_string(++used)));
+  };
+  ASSERT_NO_FATAL_FAILURE(use_pins(kMaxPinnedSnapshots - 2));
+  const json both = back_up();
+  ASSERT_TRUE(both.is_object());
+  EXPECT_EQ(both.at("snapshots").size(), 2u);
+  ASSERT_NO_FATAL_FAILURE(use_pins(kMaxPinnedSnapshots - 1));
+  const json alone = back_up();
+  ASSERT_TRUE(alone.is_object());
+  ASSERT_EQ(alone.at("snapshots").size(), 1u);
+  EXPECT_EQ(alone.at("oldest_epoch"), alone.at("snapshots")[0].at("epoch"));
+  EXPECT_GT(alone.at("oldest_epoch"), both.at("oldest_epoch"));
+  ASSERT_NO_FATAL_FAILURE(use_pins(kMaxPinnedSnapshots));
+  const Ran refused = atoll({"backup", backups_, "--json"});
+  EXPECT_NE(refused.code, 0);
+  EXPECT_NE(refused.error.find("there are 64 pins, which is the limit"), std::string::npos)
+      << refused.error;
+  EXPECT_EQ(pins().size(), kMaxPinnedSnapshots) << "no pin of a user is removed";
+  PosixFileSystem files;
+  const auto found = list_backups(files, backups_);
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_EQ(found->size(), 2u) << "the refused backup leaves no folder";
+  kill_cluster();
+  ASSERT_NO_FATAL_FAILURE(expect_states(alone, clients_->ledger()));
+}
+
+TEST_F(BackupTest, ThatWasKilledIsAProblemUntilItsPinIsRemoved) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  ASSERT_TRUE(create_ledger(config_));
+  ASSERT_NO_FATAL_FAILURE(begin_load());
+  take_snapshot();
+  const std::string name = std::string(kBackupPinPrefix) + "20200101T000000Z";
+  ASSERT_NO_FATAL_FAILURE(pin(name));
+  const json problem = problem_of(name);
+  ASSERT_TRUE(problem.is_object());
+  EXPECT_NE(problem.at("what").get<std::string>().find(" days ago"), std::string::npos) << problem;
+  EXPECT_NE(problem.at("what_to_do").get<std::string>().find("`atoll snapshot unpin " + name + "`"),
+            std::string::npos)
+      << problem;
+  {
+    const auto lock =
+        FolderLock::exclusive(backup_lock_path(config_.cluster.data_dir), "a backup in progress");
+    ASSERT_TRUE(lock) << lock.error().message;
+    EXPECT_TRUE(problem_of(name).is_null()) << "its backup runs";
+  }
+  EXPECT_TRUE(problem_of(name).is_object());
+  EXPECT_EQ(back_up().at("removed_pins"), json::array({name}));
+  EXPECT_TRUE(problem_of(name).is_null());
 }
 
 TEST_F(BackupTest, IsRestoredToATime) {

@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
+
+#include "ops/cli/left_pins.h"
 
 namespace atolldb::cli {
 namespace {
@@ -70,6 +73,35 @@ TEST(StatusReportTest, AClusterThatRecoversSaysHowFarItIsAndWhatItReads) {
   // The recovery has ended between two status requests.
   status["recovery"] = nullptr;
   EXPECT_EQ(find_problems(status)[0].what_to_do, "wait until it runs");
+}
+
+TEST(StatusReportTest, PinsOfABackupThatHasEndedAreAProblem) {
+  Json status = healthy_status();
+  status["snapshots"] = {
+      {"backup_pins",
+       {{{"id", 2}, {"epoch", 20}, {"name", "atoll-backup-20261123T040506Z"}},
+        {{"id", 1}, {"epoch", 10}, {"name", "atoll-backup-20261123T040506Z-older"}},
+        {{"id", 1}, {"epoch", 10}, {"name", "atoll-backup-by-hand"}}}}};
+  EXPECT_TRUE(find_problems(status).empty()) << "only add_left_pins knows whether a backup runs";
+  const uint64_t begun = uint64_t{1795406706} * 1000;
+  add_left_pins(status, true, begun);
+  EXPECT_EQ(status["snapshots"]["left_pins"], Json::array()) << "the backup runs";
+  EXPECT_TRUE(find_problems(status).empty());
+  add_left_pins(status, false, begun - 5'000);
+  EXPECT_EQ(status["snapshots"]["left_pins"][0]["age_s"], 0) << "the clock was set back";
+  add_left_pins(status, false, begun + 7'200'000);
+  const std::vector<Problem> problems = find_problems(status);
+  ASSERT_EQ(problems.size(), 3u);
+  EXPECT_EQ(problems[0].what,
+            "pin atoll-backup-20261123T040506Z of snapshot 2 is left by a backup that has ended, "
+            "begun 2 h ago: the cluster keeps the log and the files since then");
+  EXPECT_EQ(problems[0].what_to_do,
+            "run `atoll backup`, which removes it, or `atoll snapshot unpin "
+            "atoll-backup-20261123T040506Z`");
+  EXPECT_TRUE(has(problems[1].what, "20261123T040506Z-older of snapshot 1")) << problems[1].what;
+  EXPECT_TRUE(has(problems[1].what, "begun 2 h ago")) << problems[1].what;
+  EXPECT_FALSE(has(problems[2].what, "begun")) << problems[2].what;
+  EXPECT_FALSE(status_json(status).at("healthy"));
 }
 
 TEST(StatusReportTest, ASnapshotThatFailedIsAProblemUntilTheNextOneSucceeds) {
