@@ -18,7 +18,7 @@ namespace {
 
 /// Visits the file in parts of up to kHugePageBytes, in order, up to `size`.
 template <typename Visit>
-Result<void> for_each_part(const File& file, uint64_t size, const OnBytes& on_bytes, Visit visit) {
+Result<void> for_each_part(const File& file, uint64_t size, const OnPart& on_part, Visit visit) {
   IoBuffer buffer(std::max<uint64_t>(std::min(size, kHugePageBytes), kIoBlockBytes));
   for (uint64_t offset = 0; offset < size;) {
     const uint64_t wanted = std::min<uint64_t>(size - offset, buffer.bytes().size());
@@ -32,8 +32,8 @@ Result<void> for_each_part(const File& file, uint64_t size, const OnBytes& on_by
                                     file.path(), offset + count, size));
     }
     ATOLL_TRY(visit(offset, buffer.bytes().first(wanted)));
-    if (on_bytes) {
-      ATOLL_TRY(on_bytes(wanted));
+    if (on_part) {
+      ATOLL_TRY(on_part(buffer.bytes().first(wanted)));
     }
     offset += wanted;
   }
@@ -47,7 +47,7 @@ bool is_all_zero(std::span<const std::byte> bytes) {
 }  // namespace
 
 Result<FileSum> sum_of_file(FileSystem& file_system, const std::string& path,
-                            const OnBytes& on_bytes) {
+                            const OnPart& on_part) {
   ATOLL_ASSIGN(const auto file, file_system.open_for_reading(path));
   FileSum sum;
   ATOLL_ASSIGN(sum.bytes, file->size());
@@ -55,12 +55,12 @@ Result<FileSum> sum_of_file(FileSystem& file_system, const std::string& path,
     sum.crc32c = crc32c(part, sum.crc32c);
     return {};
   };
-  ATOLL_TRY(for_each_part(*file, sum.bytes, on_bytes, add));
+  ATOLL_TRY(for_each_part(*file, sum.bytes, on_part, add));
   return sum;
 }
 
 Result<FileSum> copy_file(FileSystem& file_system, const std::string& from, const std::string& to,
-                          const OnBytes& on_bytes) {
+                          const OnPart& on_part) {
   ATOLL_ASSIGN(const auto source, file_system.open_for_reading(from));
   FileSum sum;
   ATOLL_ASSIGN(sum.bytes, source->size());
@@ -78,9 +78,27 @@ Result<FileSum> copy_file(FileSystem& file_system, const std::string& from, cons
     const std::array<std::span<const std::byte>, 1> slices = {part};
     return target->write(offset, slices);
   };
-  ATOLL_TRY(for_each_part(*source, sum.bytes, on_bytes, copy));
+  ATOLL_TRY(for_each_part(*source, sum.bytes, on_part, copy));
   ATOLL_TRY(target->sync());
   return sum;
+}
+
+Result<bool> have_equal_ends(FileSystem& file_system, const std::string& one,
+                             const std::string& other, uint64_t bytes) {
+  if (bytes < kIoBlockBytes) return false;
+  ATOLL_ASSIGN(const auto first, file_system.open_for_reading(one));
+  ATOLL_ASSIGN(const auto second, file_system.open_for_reading(other));
+  IoBuffer of_first(kIoBlockBytes);
+  IoBuffer of_second(kIoBlockBytes);
+  for (const uint64_t offset : {uint64_t{0}, (bytes - 1) / kIoBlockBytes * kIoBlockBytes}) {
+    ATOLL_ASSIGN(const uint64_t count, first->read(offset, of_first.bytes()));
+    ATOLL_ASSIGN(const uint64_t other_count, second->read(offset, of_second.bytes()));
+    if (count != other_count) return false;
+    if (!std::ranges::equal(of_first.bytes().first(count), of_second.bytes().first(count))) {
+      return false;
+    }
+  }
+  return true;
 }
 
 Result<void> check_sum(const std::string& path, const FileSum& expected, const FileSum& found) {

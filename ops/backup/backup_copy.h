@@ -1,8 +1,10 @@
 // Copies, links and checks single files of a backup.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 
 #include "shared/base/error.h"
@@ -17,19 +19,25 @@ struct FileSum {
   bool operator==(const FileSum&) const = default;
 };
 
-/// Called after each part of a file with its bytes. An error ends the work and is returned.
-using OnBytes = std::function<Result<void>(uint64_t bytes)>;
+/// Called with each part of a file, in order. A part begins at a multiple of kHugePageBytes, and is
+/// aligned to a page. An error ends the work and is returned.
+using OnPart = std::function<Result<void>(std::span<const std::byte> part)>;
 
 /// Reads the whole file.
 Result<FileSum> sum_of_file(FileSystem& file_system, const std::string& path,
-                            const OnBytes& on_bytes);
+                            const OnPart& on_part);
 
 /// Creates `to` with the content of `from`, with the size that `from` has first. Blocks of zeros
 /// are allocated and not written. Syncs the file, not its directory. Returns the sum of the copy.
 /// Another process may be writing `from`: the copy then has some parts older than others. Returns
 /// code corruption if the size is no multiple of kIoBlockBytes.
 Result<FileSum> copy_file(FileSystem& file_system, const std::string& from, const std::string& to,
-                          const OnBytes& on_bytes);
+                          const OnPart& on_part);
+
+/// Returns whether the first and the last block of two files of this size are equal. Equal names of
+/// other content differ there: the first block of logs and page files names epochs.
+Result<bool> have_equal_ends(FileSystem& file_system, const std::string& one,
+                             const std::string& other, uint64_t bytes);
 
 /// Returns code corruption, with what was expected and found, if the sums differ.
 Result<void> check_sum(const std::string& path, const FileSum& expected, const FileSum& found);

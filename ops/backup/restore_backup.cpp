@@ -57,9 +57,9 @@ class RestoreJob {
     progress_.step = std::move(step);
     return request_.on_progress ? request_.on_progress(progress_) : Result<void>();
   }
-  OnBytes counted() {
-    return [this](uint64_t bytes) -> Result<void> {
-      progress_.read_bytes += bytes;
+  OnPart counted() {
+    return [this](std::span<const std::byte> part) -> Result<void> {
+      progress_.read_bytes += part.size();
       return request_.on_progress ? request_.on_progress(progress_) : Result<void>();
     };
   }
@@ -268,8 +268,8 @@ Result<EpochTime> epoch_of_time(FileSystem& file_system, const std::string& fold
 Result<void> verify_backup(FileSystem& file_system, const std::string& folder,
                            const BackupManifest& manifest, const OnBackupProgress& on_progress) {
   BackupProgress progress;
-  const auto counted = [&](uint64_t bytes) -> Result<void> {
-    progress.read_bytes += bytes;
+  const auto counted = [&](std::span<const std::byte> part) -> Result<void> {
+    progress.read_bytes += part.size();
     return on_progress ? on_progress(progress) : Result<void>();
   };
   for (const BackupFile& file : manifest.files) {

@@ -6,9 +6,11 @@
 #include <cstddef>
 #include <optional>
 #include <set>
+#include <span>
 #include <utility>
 #include <vector>
 
+#include "engine/format/snapshot_page.h"
 #include "engine/log/ddl_log.h"
 #include "engine/log/epoch_times.h"
 #include "engine/log/log_files.h"
@@ -91,10 +93,28 @@ class BackupJob {
     progress_.step = std::move(step);
     return request_.on_progress ? request_.on_progress(progress_) : Result<void>();
   }
-  OnBytes counted() {
-    return [this](uint64_t bytes) -> Result<void> {
-      progress_.read_bytes += bytes;
+  OnPart counted() {
+    return [this](std::span<const std::byte> part) -> Result<void> {
+      progress_.read_bytes += part.size();
       return request_.on_progress ? request_.on_progress(progress_) : Result<void>();
+    };
+  }
+
+  /// Also checks the pages of a snapshot file, as their readers do. `copy_snapshot` has checked
+  /// page 0.
+  OnPart counted_and_checked(const SnapshotFilePlace& place, const std::string& path) {
+    return [path, self = SnapshotPointer::make(place.snapshot, place.node, 0).word(),
+            count = counted()](std::span<const std::byte> part) mutable -> Result<void> {
+      for (size_t at = 0; at + kPageBytes <= part.size(); at += kPageBytes, ++self) {
+        const auto& page = *reinterpret_cast<const PageHeader*>(part.data() + at);
+        const uint64_t number = SnapshotPointer(self).page();
+        if (number == 0 || (page.check == check_of(page) && page.self == self)) continue;
+        return make_error(ExitCode::corruption,
+                          fmt::format("{}: page {}: its checksum or its own pointer is wrong: the "
+                                      "file is damaged: see `atoll snapshot damage`",
+                                      path, number));
+      }
+      return count(part);
     };
   }
 
@@ -168,32 +188,24 @@ class BackupJob {
   }
 
   /// Leaves the older snapshot out if it is damaged: the newest one suffices for later epochs.
+  /// Files that were copied before the damage was found stay, and nothing refers to them.
   Result<void> copy_older() {
     const uint32_t id = request_.older;
-    const Result<uint64_t> readable = check_readable(id);
-    if (!readable && readable.error().code != ExitCode::corruption) {
-      return std::unexpected(readable.error());
-    }
-    if (!readable || *readable > state_.snapshot_epoch) {
-      if (!request_.warn) return {};
-      request_.warn(fmt::format(
-          "snapshot {} is left out, so that only epochs from {} on can be restored: {}", id,
-          state_.snapshot_epoch,
-          readable ? fmt::format("it is of epoch {}", *readable) : readable.error().message));
+    const Result<uint64_t> epoch = copy_snapshot(id);
+    if (epoch && *epoch <= state_.snapshot_epoch) {
+      state_.kept.push_back({id, *epoch});
+      manifest_.snapshots.push_back({id, *epoch});
       return {};
     }
-    ATOLL_ASSIGN(const uint64_t epoch, copy_snapshot(id));
-    state_.kept.push_back({id, epoch});
-    manifest_.snapshots.push_back({id, epoch});
+    if (!epoch && epoch.error().code != ExitCode::corruption) {
+      return std::unexpected(epoch.error());
+    }
+    if (!request_.warn) return {};
+    request_.warn(
+        fmt::format("snapshot {} is left out, so that only epochs from {} on can be restored: {}",
+                    id, state_.snapshot_epoch,
+                    epoch ? fmt::format("it is of epoch {}", *epoch) : epoch.error().message));
     return {};
-  }
-
-  /// Checks metadata, and header and size of each file. Returns the epoch of the snapshot.
-  Result<uint64_t> check_readable(uint32_t id) {
-    ATOLL_ASSIGN(const auto metadata, read_snapshot_metadata(files_, request_.data_dir, id));
-    SnapshotFiles pages(files_, state_.cluster_uuid);
-    ATOLL_TRY(pages.open(metadata.files));
-    return metadata.epoch;
   }
 
   /// Returns the epoch of the snapshot.
@@ -205,12 +217,16 @@ class BackupJob {
                         fmt::format("{}: is of another cluster: restore the file",
                                     snapshot_metadata_path(request_.data_dir, id)));
     }
+    // Header and size of each file, before anything is copied.
+    SnapshotFiles pages(files_, state_.cluster_uuid);
+    ATOLL_TRY(pages.open(metadata.files));
     for (SnapshotFilePlace& place : metadata.files) {
       const std::string from = snapshot_file_path(place.directory, place.node, place.snapshot);
       place.directory = folder_;
       const std::string to = snapshot_file_path(folder_, place.node, place.snapshot);
       ATOLL_TRY(make_folder(to.substr(0, to.rfind('/'))));
-      ATOLL_TRY(add_file(from, to, BackupFileKind::snapshot_pages, true));
+      ATOLL_TRY(add_file(from, to, BackupFileKind::snapshot_pages, true,
+                         counted_and_checked(place, from)));
     }
     ATOLL_TRY(write_snapshot_metadata(files_, folder_, metadata));
     ATOLL_TRY(add_written(snapshot_metadata_path(folder_, id), BackupFileKind::snapshot_metadata));
@@ -333,7 +349,7 @@ class BackupJob {
       const bool is_final = has_ended || &file != &stream.back();
       const std::string from = path_of(file.place);
       ATOLL_TRY(add_file(from, path_in(folder, to_string(file.place.name)), BackupFileKind::log,
-                         is_final));
+                         is_final, counted()));
       if (is_final) continue;
       // What the backup counts is durable in the cluster, too: the copy may hold blocks that the
       // logger has not synced yet.
@@ -355,12 +371,14 @@ class BackupJob {
     ATOLL_ASSIGN(const auto names, files_.list(from));
     for (const std::string& name : names) {
       if (!parse_ddl_file_name(name)) continue;
-      ATOLL_TRY(add_file(path_in(from, name), path_in(to, name), BackupFileKind::ddl_log, false));
+      ATOLL_TRY(add_file(path_in(from, name), path_in(to, name), BackupFileKind::ddl_log, false,
+                         counted()));
     }
     const std::string times = epoch_times_path(request_.data_dir);
     ATOLL_ASSIGN(const bool has_times, files_.exists(times));
     if (!has_times) return {};
-    return add_file(times, epoch_times_path(folder_), BackupFileKind::epoch_times, false);
+    return add_file(times, epoch_times_path(folder_), BackupFileKind::epoch_times, false,
+                    counted());
   }
 
   /// Writes the savepoint of an ended cluster, in both slots.
@@ -416,7 +434,7 @@ class BackupJob {
 
   /// Links or copies a file of the cluster to a new path of the backup.
   Result<void> add_file(const std::string& from, const std::string& to, BackupFileKind kind,
-                        bool is_final) {
+                        bool is_final, const OnPart& on_part) {
     if (!paths_.insert(to).second) return {};  // a page file of both snapshots
     // Copies and checksums are of what the device has (R53).
     ATOLL_TRY(files_.forget_cached(from));
@@ -429,13 +447,13 @@ class BackupJob {
       }
       ATOLL_ASSIGN(const bool is_linked, files_.link(from, to));
       if (is_linked) {
-        ATOLL_ASSIGN(const FileSum sum, sum_of_file(files_, to, counted()));
+        ATOLL_ASSIGN(const FileSum sum, sum_of_file(files_, to, on_part));
         manifest_.linked_bytes += sum.bytes;
         add_entry(to, kind, sum, true);
         return {};
       }
     }
-    ATOLL_ASSIGN(const FileSum sum, copy_file(files_, from, to, counted()));
+    ATOLL_ASSIGN(const FileSum sum, copy_file(files_, from, to, on_part));
     add_entry(to, kind, sum, is_final);
     return {};
   }
@@ -452,6 +470,9 @@ class BackupJob {
         path_in(backup_path(request_.directory, request_.previous->id), before->path);
     ATOLL_ASSIGN(const bool is_there, files_.exists(path));
     if (!is_there) return false;
+    // A volume that was set back has the same names and ids, and other content.
+    ATOLL_ASSIGN(const bool is_same, have_equal_ends(files_, from, path, bytes));
+    if (!is_same) return false;
     ATOLL_ASSIGN(const bool is_linked, files_.link(path, to));
     if (!is_linked) return false;
     manifest_.linked_bytes += bytes;

@@ -91,6 +91,50 @@ TEST(BackupRestore, OfADamagedNewestSnapshotFails) {
   EXPECT_EQ(taken.error().code, ExitCode::corruption) << taken.error().message;
 }
 
+/// A file system whose links lead nowhere else, as from one device to another.
+class NoLinks : public ForwardingFileSystem {
+ public:
+  using ForwardingFileSystem::ForwardingFileSystem;
+  Result<bool> link(const std::string& from, const std::string& to) override {
+    if (!from.starts_with(kBackups)) return false;
+    ++links;
+    return below().link(from, to);
+  }
+  uint64_t links = 0;
+};
+
+TEST(BackupRestore, ADamagedPageIsFoundUnlessAnEarlierBackupHasTheFile) {
+  for (const uint32_t snapshot : {1u, 2u}) {
+    SCOPED_TRACE("snapshot " + std::to_string(snapshot));
+    BackedUpData data;
+    NoLinks files(data.files());
+    const auto first = take_backup(files, data.request(kFirstBackup));
+    ASSERT_TRUE(first) << first.error().message;
+    const std::string path = snapshot_file_path("/data", 0, snapshot);
+    data.files().bytes(path)[2 * kPageBytes + 100] ^= std::byte{1};
+    BackupRequest request = data.request(kSecondBackup);
+    std::vector<std::string> warnings;
+    request.warn = [&](const std::string& text) { warnings.push_back(text); };
+    const auto taken = take_backup(files, request);
+    if (snapshot == 1) {
+      ASSERT_TRUE(taken) << taken.error().message;
+      EXPECT_EQ(taken->oldest_epoch, 5u);
+      ASSERT_EQ(warnings.size(), 1u);
+      EXPECT_NE(warnings.front().find(path + ": page 2: "), std::string::npos) << warnings.front();
+    } else {
+      ASSERT_FALSE(taken);
+      EXPECT_EQ(taken.error().code, ExitCode::corruption);
+      EXPECT_TRUE(taken.error().message.starts_with(path + ": page 2: ")) << taken.error().message;
+    }
+    ASSERT_TRUE(remove_backup(files, kBackups, kSecondBackup));
+    request.previous = *first;
+    const auto healed = take_backup(files, request);
+    ASSERT_TRUE(healed) << healed.error().message;
+    EXPECT_EQ(healed->oldest_epoch, 3u);
+    EXPECT_TRUE(verify_backup(files, backup_path(kBackups, kSecondBackup), *healed, {}));
+  }
+}
+
 TEST(BackupRestore, OfAClusterWithoutSnapshotHasTheWholeLog) {
   DataDirectory data;
   ASSERT_EQ(data.begin({kFirst, kSecond}), "");
@@ -217,18 +261,6 @@ TEST(BackupRestore, ASecondBackupLinksWhatHasNotChangedAndOutlivesTheFirst) {
   EXPECT_TRUE(intact) << intact.error().message;
 }
 
-/// A file system whose links lead nowhere else, as from one device to another.
-class NoLinks : public ForwardingFileSystem {
- public:
-  using ForwardingFileSystem::ForwardingFileSystem;
-  Result<bool> link(const std::string& from, const std::string& to) override {
-    if (!from.starts_with(kBackups)) return false;
-    ++links;
-    return below().link(from, to);
-  }
-  uint64_t links = 0;
-};
-
 TEST(BackupRestore, OnAnotherDeviceCopiesFirstAndLinksEarlierBackupsLater) {
   BackedUpData data;
   NoLinks files(data.files());
@@ -261,6 +293,25 @@ TEST(BackupRestore, ABackupOfOtherDataLinksNothingOfIt) {
   for (BackupFile& file : first.files) file.crc32c ^= 1;  // would be taken over with a link
   const BackupManifest second = data.back_up(kSecondBackup, first);
   const auto intact = verify_backup(data.files(), backup_path(kBackups, second.id), second, {});
+  EXPECT_TRUE(intact) << intact.error().message;
+}
+
+/// As after a volume with the data was set back: the same names and ids, other content.
+TEST(BackupRestore, AFileOfTheSameNameWithAnotherBeginIsNotLinkedFromTheEarlierBackup) {
+  BackedUpData data;
+  const BackupManifest first = data.back_up();
+  const auto log = std::ranges::find_if(first.files, [](const BackupFile& file) {
+    return file.kind == BackupFileKind::log && file.is_final;
+  });
+  ASSERT_NE(log, first.files.end());
+  const std::string earlier = path_in(backup_path(kBackups, first.id), log->path);
+  const auto copy = data.files().copy();  // the names have bytes of their own
+  copy->bytes(earlier)[kIoBlockBytes - 1] ^= std::byte{1};
+  BackupRequest request = data.request(kSecondBackup);
+  request.previous = first;
+  const auto second = take_backup(*copy, request);
+  ASSERT_TRUE(second) << second.error().message;
+  const auto intact = verify_backup(*copy, backup_path(kBackups, second->id), *second, {});
   EXPECT_TRUE(intact) << intact.error().message;
 }
 
