@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "coordinator/durability/disk_room.h"
-#include "engine/log/log_files.h"
 #include "engine/log/savepoint_snapshots.h"
 #include "ops/backup/take_backup.h"
 #include "ops/cli/cluster_call.h"

@@ -7,6 +7,7 @@
 
 #include "engine/log/savepoint.h"
 #include "ops/backup/backup_folder.h"
+#include "ops/backup/backup_time.h"
 #include "shared/message/control_client.h"
 #include "tests/cluster/cli_run.h"
 #include "tests/cluster/launcher_process.h"
@@ -365,6 +366,11 @@ TEST_F(BackupTest, IsRestoredToATime) {
   const uint64_t epoch = json::parse(ran.out).at("epoch");
   EXPECT_LT(epoch, backup.at("durable_epoch").get<uint64_t>());
   EXPECT_GE(epoch, backup.at("oldest_epoch").get<uint64_t>());
+  const auto recorded = parse_utc(json::parse(ran.out).at("time").get<std::string>());
+  ASSERT_TRUE(recorded) << recorded.error().message;
+  const auto wanted_ms = static_cast<uint64_t>(wanted) * 1000;
+  EXPECT_LE(*recorded, wanted_ms);
+  EXPECT_GE(*recorded + 3'000, wanted_ms) << "an epoch of the last second is known";
   ASSERT_NO_FATAL_FAILURE(expect_state_at(backups_, epoch, ledger));
 }
 
