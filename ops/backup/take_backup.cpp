@@ -328,7 +328,14 @@ class BackupJob {
       const auto parsed = parse_log_file_name(name);
       if (!parsed || parsed->incarnation != incarnation || parsed->logger != place.logger) continue;
       StreamFile file = {{place.directory, place.node, *parsed}, {}};
-      ATOLL_ASSIGN(file.begin, begin_of(files_, file.place));
+      auto begin = begin_of(files_, file.place);
+      if (!begin) {
+        // The cluster may have deleted it since it was listed. A gap shows in the scan.
+        ATOLL_ASSIGN(const bool is_there, files_.exists(path_of(file.place)));
+        if (!is_there) continue;
+        return std::unexpected(begin.error());
+      }
+      file.begin = *begin;
       if (file.begin && file.begin->cluster_uuid != state_.cluster_uuid) file.begin.reset();
       stream.push_back(std::move(file));
     }
