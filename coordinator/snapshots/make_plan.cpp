@@ -90,6 +90,7 @@ Result<SnapshotPlan> make_plan(const Config& config, FileSystem& file_system,
   plan.epoch = task.epoch;
   plan.rewrites = task.rewrites;
   plan.salvages = task.salvages;
+  plan.merges_runs = task.merges_runs;
   plan.cluster_uuid = task.cluster_uuid;
   if (task.base) {
     plan.base = task.base->id;

@@ -28,6 +28,7 @@ struct SnapshotTask {
   std::vector<StorageEntry> storages = {};  // all storages that are not dropped
   bool rewrites = false;                    // as SnapshotPlan::rewrites
   bool salvages = false;                    // as SnapshotPlan::salvages
+  bool merges_runs = false;                 // as SnapshotPlan::merges_runs
   uint64_t disk_reserve = 0;                // bytes to leave free in each file system
   /// True if the cluster runs. The snapshot will then be installed beside volatile pages.
   bool has_volatile_pages = false;

@@ -254,6 +254,7 @@ SnapshotTask SnapshotManager::next_task() {
   // Only a snapshot allows the deletion of log files.
   const bool is_last_resort = lacks_log_files();
   task.rewrites = !is_last_resort && is_rewrite_due();
+  task.merges_runs = !is_last_resort;
   task.streams = durable_->live_streams(task.epoch);
   task.storages = catalog_.entries();
   task.disk_reserve = is_last_resort ? 0 : disk_reserve(config_);

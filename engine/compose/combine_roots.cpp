@@ -3,10 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "engine/compose/compose.h"
 #include "engine/compose/page_output.h"
+#include "engine/compose/sequential_runs.h"
 #include "engine/compose/tree_builder.h"
 #include "engine/format/array_page.h"
 #include "engine/format/sequential_page.h"
@@ -78,65 +83,111 @@ Result<SnapshotPointer> combine_mastertree(PageOutput& pages, const PlannedStora
   return root.front().page;
 }
 
-/// Returns the root page that the composer of the base's runs could not read, or null. The caller
-/// does not read the page again. If a second read succeeded, the new root would not refer to the
-/// page, although the composer has not copied its runs.
-SnapshotPointer find_lost_root(Partitions partitions) {
+/// Returns, by node, the oldest run of the base that the node has replaced.
+std::map<uint32_t, uint64_t> find_replaced(Partitions partitions) {
+  std::map<uint32_t, uint64_t> first;
   for (const ComposedPartition& partition : partitions) {
-    const auto found = std::ranges::find_if(partition.pages, is_lost_root);
-    if (found != partition.pages.end()) return found->page;
+    if (partition.pages.empty() || !is_replaced_from(partition.pages.front())) continue;
+    const bool is_new =
+        first.emplace(partition.partition, partition.pages.front().page.word()).second;
+    CHECK(is_new);  // the partitions ascend, see check_partitions
   }
+  return first;
+}
+
+/// Returns an error that the next snapshot may not meet: a run that a node has replaced is not in
+/// the root pages.
+std::unexpected<Error> lost_runs(uint32_t storage_id, uint32_t node, const BaseRuns& base) {
+  const std::string reason = base.unreadable.empty() ? "internal error" : base.unreadable;
+  return make_error(base.unreadable.empty() ? ExitCode::failed : ExitCode::corruption,
+                    fmt::format("storage {}: node {} has composed runs that no readable root page "
+                                "has: {}",
+                                storage_id, node, reason));
+}
+
+/// Removes the runs that nodes have replaced: of each node, the named one and all newer ones.
+Result<void> remove_replaced(const SnapshotPlan& plan, uint32_t storage_id,
+                             const std::map<uint32_t, uint64_t>& replaced, BaseRuns& base) {
+  std::set<uint32_t> nodes;  // whose later runs are all replaced
+  std::vector<SequentialRun> kept;
+  for (const SequentialRun& run : base.runs) {
+    const uint32_t node = composing_node(plan, run);
+    const auto first = replaced.find(node);
+    if (first != replaced.end() && first->second == run.first_page) nodes.insert(node);
+    if (!nodes.contains(node)) kept.push_back(run);
+  }
+  for (const auto& [node, first] : replaced) {
+    if (!nodes.contains(node)) return lost_runs(storage_id, node, base);
+  }
+  base.runs = std::move(kept);
   return {};
 }
 
-/// Adds the new runs to a copy of the base's newest root page. If that page is full, adds them to
-/// new root pages. A rewrite begins with an empty root page.
+/// Returns the runs of the base that the new snapshot keeps. A salvage keeps none: what its
+/// composers could not read is lost.
+Result<BaseRuns> kept_runs(PageOutput& pages, const PlannedStorage& storage,
+                           const SnapshotPlan& plan, Partitions partitions) {
+  if (plan.salvages) return BaseRuns{};
+  const std::map<uint32_t, uint64_t> replaced = find_replaced(partitions);
+  size_t missing = replaced.size();
+  const auto is_enough = [&](std::span<const SequentialRun> runs) {
+    missing -= static_cast<size_t>(std::ranges::count_if(runs, [&](const SequentialRun& run) {
+      const auto first = replaced.find(composing_node(plan, run));
+      return first != replaced.end() && first->second == run.first_page;
+    }));
+    return missing == 0 && !plan.rewrites;
+  };
+  ATOLL_ASSIGN(BaseRuns base, read_base_runs(pages, storage.base_root, is_enough));
+  ATOLL_TRY(remove_replaced(plan, storage.id, replaced, base));
+  // The files of the base are deleted after a rewrite, unless a composer has found a page that it
+  // could not read (R56).
+  const bool keeps_files = std::ranges::any_of(
+      partitions, [](const ComposedPartition& partition) { return partition.stand_ins != 0; });
+  const bool is_rest = !base.runs.empty() || !base.older.is_null();
+  if (plan.rewrites && is_rest && !keeps_files) {
+    return make_error(ExitCode::failed,
+                      fmt::format("storage {}: a rewrite leaves runs of older snapshots: internal "
+                                  "error",
+                                  storage.id));
+  }
+  return base;
+}
+
+/// Lists the runs that the new snapshot keeps, then the composed ones, in new root pages after the
+/// older ones. If nothing was composed, the root of the base remains.
 Result<SnapshotPointer> combine_sequential(PageOutput& pages, const PlannedStorage& storage,
                                            const SnapshotPlan& plan, Partitions partitions,
                                            uint64_t& records) {
-  PageBuffer buffer;
-  auto* root = buffer.as<SequentialSnapshotRoot>();
-  SnapshotPointer at = storage.base_root;
-  if (plan.rewrites) {
-    at = find_lost_root(partitions);
-    root->previous = at.word();
-  } else if (!at.is_null()) {
-    ATOLL_ASSIGN(auto found,
-                 pages.find(at, buffer, PageType::sequential, PageType::sequential, 0, false));
-    // A root page that cannot be read counts as full (R56).
-    if (!found.is_readable) root->previous = at.word();
-    if (found.is_readable &&
-        (root->header.level != 1 || root->count > SequentialSnapshotRoot::kMaxRuns)) {
-      return wrong_page(storage.id, at, "it is not a root page of a sequential storage");
-    }
-  }
-  root->header.type = PageType::sequential;
-  root->header.level = 1;
-  const auto records_here = [root] {
-    uint64_t sum = root->previous_records;
-    for (uint64_t i = 0; i < root->count; ++i) sum += root->runs[i].records;
-    return sum;
-  };
-  bool is_changed = false;
+  ATOLL_ASSIGN(BaseRuns base, kept_runs(pages, storage, plan, partitions));
+  const size_t unchanged = base.runs.size();
   for (const ComposedPartition& partition : partitions) {
     for (const ComposedPage& run : partition.pages) {
-      if (is_lost_root(run)) continue;
-      if (root->count == SequentialSnapshotRoot::kMaxRuns) {
-        ATOLL_ASSIGN(auto written, is_changed ? pages.write(buffer) : Result<SnapshotPointer>(at));
-        at = written;
-        const uint64_t sum = records_here();
-        std::memset(root->runs, 0, sizeof root->runs);
-        root->previous = at.word();
-        root->previous_records = sum;
-        root->count = 0;
-      }
-      CHECK(run.pages > 0 && root->count < SequentialSnapshotRoot::kMaxRuns);
-      root->runs[root->count++] = {run.page.word(), run.pages, run.low, run.high, run.records};
-      is_changed = true;
+      if (is_replaced_from(run)) continue;
+      CHECK(run.pages > 0 && run.low <= run.high);
+      base.runs.push_back({run.page.word(), run.pages, run.low, run.high, run.records});
     }
   }
-  records = records_here();
-  return is_changed ? pages.write(buffer) : Result<SnapshotPointer>(at);
+  records = base.older_records;
+  for (const SequentialRun& run : base.runs) records += run.records;
+  if (base.runs.size() == unchanged && !plan.salvages) return storage.base_root;
+  SnapshotPointer previous = base.older;
+  uint64_t previous_records = base.older_records;
+  for (size_t at = 0; at < base.runs.size();) {
+    PageBuffer buffer;
+    auto* root = buffer.as<SequentialSnapshotRoot>();
+    root->header.type = PageType::sequential;
+    root->header.level = 1;
+    root->previous = previous.word();
+    root->previous_records = previous_records;
+    root->count =
+        std::min<uint64_t>(base.runs.size() - at, uint64_t{SequentialSnapshotRoot::kMaxRuns});
+    for (uint64_t i = 0; i < root->count; ++i) {
+      root->runs[i] = base.runs[at++];
+      previous_records += root->runs[i].records;
+    }
+    ATOLL_ASSIGN(previous, pages.write(buffer));
+  }
+  return previous;
 }
 
 /// Returns whether the pages of an array ascend, and are children of its root, or the root itself.
@@ -174,15 +225,26 @@ bool are_tree_pages(const PlannedStorage& storage, Partitions partitions) {
   return true;
 }
 
-/// Returns whether the composed pages fit the plan's partitions. They come from another process.
+/// Returns whether the partitions of a sequential storage ascend, and have runs of pages. Only the
+/// first page may name a run that is replaced.
+bool are_runs(Partitions partitions) {
+  for (size_t i = 0; i < partitions.size(); ++i) {
+    if (i > 0 && partitions[i].partition <= partitions[i - 1].partition) return false;
+    const std::vector<ComposedPage>& runs = partitions[i].pages;
+    for (size_t at = 0; at < runs.size(); ++at) {
+      if (runs[at].page.is_null()) return false;
+      if (at == 0 && is_replaced_from(runs[at])) continue;
+      if (runs[at].pages == 0 || runs[at].low > runs[at].high) return false;
+    }
+  }
+  return true;
+}
+
+/// Returns whether the pages, which come from another process, are those of the plan's partitions.
 bool fit_the_plan(const PlannedStorage& storage, Partitions partitions) {
   if (storage.type == StorageType::array) return are_array_pages(storage, partitions);
   if (storage.type == StorageType::mastertree) return are_tree_pages(storage, partitions);
-  return std::ranges::all_of(partitions, [](const ComposedPartition& partition) {
-    return std::ranges::all_of(partition.pages, [](const ComposedPage& run) {
-      return !run.page.is_null() && (run.pages > 0 || is_lost_root(run));
-    });
-  });
+  return are_runs(partitions);
 }
 
 Result<void> check_partitions(const PlannedStorage& storage, Partitions partitions) {

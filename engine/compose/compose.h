@@ -4,7 +4,7 @@
 //
 // A composer writes only pages that change. The new snapshot refers to an unchanged subtree of the
 // base by its pointer, and the composer does not read that subtree.
-// Memory: a few pages per level of the storage.
+// Memory: a few pages per level of the storage; 16 MiB (kMaxMergedPages) for a sequential storage.
 #pragma once
 
 #include <cstddef>

@@ -2,24 +2,35 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "engine/compose/log_input.h"
 #include "engine/compose/page_output.h"
+#include "engine/compose/sequential_runs.h"
 #include "engine/format/sequential_page.h"
+#include "engine/hooks/mutants.h"
 #include "shared/base/try.h"
 
 namespace atolldb {
 
 namespace {
 
-/// Number of pages per call of the writer. Composers take turns at the writer, so large batches
-/// keep the runs long.
-constexpr uint32_t kBatchPages = 64;
+/// Number of pages per call of the writer. The pages of one call are adjacent, although composers
+/// take turns at the writer. So merged runs, which have no more pages, are one run again.
+constexpr uint64_t kBatchPages = kMaxMergedPages;
+
+/// Returns for each run of this node in the base, oldest first, whether its records are copied.
+/// Neighbours that are copied become one run (R69).
+std::vector<bool> runs_to_copy(const SnapshotPlan& plan, std::span<const SequentialRun> runs) {
+  const size_t first = plan.merges_runs ? first_merged_run(runs) : runs.size();
+  std::vector<bool> is_copied(runs.size());
+  for (size_t i = 0; i < runs.size(); ++i) is_copied[i] = i >= first || plan.rewrites;
+  return is_copied;
+}
 
 class SequentialComposer {
  public:
@@ -27,12 +38,11 @@ class SequentialComposer {
       : task_(task),
         storage_id_(task.plan.storages[task.storage].id),
         pages_(task.base, task.writer, &task.writer_mutex, storage_id_, task.cancelled),
-        logs_(task.logs, pages_, storage_id_),
-        batch_(kBatchPages) {}
+        logs_(task.logs, pages_, storage_id_) {}
 
   Result<ComposedPartition> run() {
-    if (task_.plan.rewrites && task_.partition == task_.plan.reducers.front().node) {
-      ATOLL_TRY(copy_base());
+    if (task_.plan.rewrites || logs_.current() != nullptr) {
+      ATOLL_TRY(compose_base());
     }
     while (logs_.current() != nullptr) {
       ATOLL_TRY(add(*logs_.current()));
@@ -43,76 +53,98 @@ class SequentialComposer {
   }
 
  private:
-  SequentialPage* page() {
-    DCHECK(used_ > 0 && used_ <= kBatchPages);
-    return batch_[used_ - 1].as<SequentialPage>();
-  }
-
-  /// Copies all runs of the base, the oldest first. If a root page cannot be read, its runs and
-  /// those of older root pages are not copied. Unless the plan salvages, combine_roots then makes
-  /// the new root refer to that page. combine_roots relies on the finding of this composer, because
-  /// a second read of the page may succeed.
-  Result<void> copy_base() {
-    std::vector<SequentialRun> runs;
-    PageBuffer buffer;
-    SnapshotPointer at = task_.plan.storages[task_.storage].base_root;
-    while (!at.is_null()) {
-      ATOLL_ASSIGN(auto found, find(at, buffer, "all appends of the root pages before"));
-      if (!found) {
-        if (!task_.plan.salvages) composed_.push_back(lost_root(at));
-        break;
+  /// Copies and merges runs of the base. Lists the runs from the first copied one on, because
+  /// combine_roots replaces all of them.
+  Result<void> compose_base() {
+    ATOLL_ASSIGN(const auto runs, own_runs());
+    const std::vector<bool> is_copied = runs_to_copy(task_.plan, runs);
+    CHECK(is_copied.size() == runs.size());
+    for (size_t i = 0; i < runs.size(); ++i) {
+      if (composed_.empty() && !is_copied[i]) continue;
+      if (composed_.empty()) {
+        composed_.push_back(replaced_from(SnapshotPointer(runs[i].first_page)));
       }
-      const auto& root = *buffer.as<SequentialSnapshotRoot>();
-      for (uint64_t i = root.count; i-- > 0;) runs.push_back(root.runs[i]);
-      at = SnapshotPointer(root.previous);
-    }
-    for (auto run = runs.rbegin(); run != runs.rend(); ++run) {
-      ATOLL_TRY(copy_run(*run));
+      if (is_copied[i]) {
+        ATOLL_TRY(copy_run(runs[i]));
+      } else {
+        ATOLL_TRY(list_unchanged(runs[i]));
+      }
     }
     return {};
+  }
+
+  /// Returns the runs of the base that this node composes, oldest first. Without a rewrite, runs
+  /// that are too old to be merged may be missing. Neither they, nor runs in root pages that cannot
+  /// be read, are replaced.
+  Result<std::vector<SequentialRun>> own_runs() {
+    const SnapshotPlan& plan = task_.plan;
+    const auto is_own = [&](const SequentialRun& run) {
+      return composing_node(plan, run) == task_.partition;
+    };
+    uint64_t pages = 0;
+    const auto is_enough = [&](std::span<const SequentialRun> runs) {
+      for (const SequentialRun& run : runs) {
+        if (is_own(run)) pages += std::min(run.pages, kMaxMergedPages + 1);
+      }
+      return !plan.rewrites && pages > kMaxMergedPages;
+    };
+    ATOLL_ASSIGN(BaseRuns base,
+                 read_base_runs(pages_, plan.storages[task_.storage].base_root, is_enough));
+    if (!base.unreadable.empty()) {
+      // All nodes find the page, and one of them reports it.
+      const bool is_reporter = task_.partition == plan.reducers.front().node;
+      lose(base.older, "all appends of the root pages before", base.unreadable, is_reporter);
+    }
+    std::erase_if(base.runs, [&](const SequentialRun& run) { return !is_own(run); });
+    return std::move(base.runs);
   }
 
   Result<void> copy_run(const SequentialRun& run) {
+    const std::string range =
+        fmt::format("appends of epochs {} to {}", run.first_epoch, run.last_epoch);
     for (uint64_t i = 0; i < run.pages; ++i) {
-      ATOLL_TRY(begin_page());
       const SnapshotPointer at(run.first_page + i);
-      ATOLL_ASSIGN(auto found, find(at, batch_[used_ - 1],
-                                    fmt::format("appends of epochs {} to {}", run.first_epoch,
-                                                run.last_epoch)));
-      if (!found) {
-        --used_;
-        ATOLL_TRY(keep_lost(at, run));
+      ATOLL_ASSIGN(auto found,
+                   pages_.find(at, source_, PageType::sequential, PageType::sequential, 0, false));
+      if (found.is_readable) {
+        ATOLL_TRY(copy_records(at));
         continue;
       }
-      // The epochs of a part of a run are unknown. So the part gets those of the whole run, and a
-      // scan reads the epochs of the records in it.
-      run_.low = run.first_epoch;
-      run_.high = run.last_epoch;
-      run_.records += batch_[used_ - 1].header().version().count();
+      lose(at, range, found.reason, true);
+      // The page becomes a run of its own at its old place (R56). Its epochs are unknown, so it
+      // gets those of the whole run, and a scan reads the epochs of its records.
+      if (!task_.plan.salvages) {
+        ATOLL_TRY(list_unchanged({at.word(), 1, run.first_epoch, run.last_epoch, 0}));
+      }
     }
-    ATOLL_TRY(flush());
-    may_follow_ = false;
     return {};
   }
 
-  /// Reads a page. If the page cannot be read, reports it, fills `into` with zeros and returns
-  /// false.
-  Result<bool> find(SnapshotPointer at, PageBuffer& into, const std::string& range) {
-    ATOLL_ASSIGN(auto found,
-                 pages_.find(at, into, PageType::sequential, PageType::sequential, 0, false));
-    if (found.is_readable) return true;
+  /// Counts and reports a page that cannot be read.
+  void lose(SnapshotPointer page, const std::string& range, const std::string& reason,
+            bool is_reported) {
     if (!task_.plan.salvages) pages_.count_stand_in();
-    if (task_.on_unreadable) task_.on_unreadable({storage_id_, at, 0, range, found.reason});
-    return false;
+    if (is_reported && task_.on_unreadable) {
+      task_.on_unreadable({storage_id_, page, 0, range, reason});
+    }
   }
 
-  /// Makes an unreadable page of a run a run of its own, at its old place (R56). A salvage leaves
-  /// the page out.
-  Result<void> keep_lost(SnapshotPointer page, const SequentialRun& run) {
-    ATOLL_TRY(flush());
-    may_follow_ = false;
-    if (task_.plan.salvages) return {};
-    composed_.push_back({run.first_epoch, page, 0, 1, run.last_epoch, 0});
+  /// Adds the records of `source_`, which is page `at` of the base.
+  Result<void> copy_records(SnapshotPointer at) {
+    const auto& page = *source_.as<SequentialPage>();
+    uint64_t offset = 0;
+    for (uint32_t i = 0; i < page.header.version().count(); ++i) {
+      constexpr uint64_t kHead = sizeof(SequentialRecord);
+      const auto* record = reinterpret_cast<const SequentialRecord*>(page.data + offset);
+      if (offset + kHead > SequentialPage::kDataBytes ||
+          record->payload_bytes > SequentialPage::kDataBytes - kHead - offset) {
+        return wrong_page(storage_id_, at, fmt::format("record {} goes beyond its end", i));
+      }
+      const std::span<const std::byte> payload(reinterpret_cast<const std::byte*>(record + 1),
+                                               record->payload_bytes);
+      ATOLL_TRY(put(Vid(record->vid), payload));
+      offset += SequentialRecord::bytes_for(static_cast<uint32_t>(record->payload_bytes));
+    }
     return {};
   }
 
@@ -120,64 +152,94 @@ class SequentialComposer {
     if (log.type != LogType::append) {
       return logs_.wrong(LogInput::key_of(log), "a sequential storage has appends only");
     }
-    const uint32_t bytes = SequentialRecord::bytes_for(log.payload_bytes);
-    if (bytes > SequentialPage::kDataBytes) {
+    if (SequentialRecord::bytes_for(log.payload_bytes) > SequentialPage::kDataBytes) {
       return logs_.wrong(LogInput::key_of(log), "its payload is longer than a page");
     }
-    if (used_ == 0 || !page()->has_room(bytes)) {
+    return put(Vid(Vid(log.vid).version()),
+               {reinterpret_cast<const std::byte*>(log.payload()), log.payload_bytes});
+  }
+
+  /// Adds a record to the current run. Begins a new run if its epoch is less than that of the
+  /// record before it, because scans rely on ascending epochs (R69). REQUIRES: it fits a page.
+  Result<void> put(Vid vid, std::span<const std::byte> payload) {
+    if (vid.epoch() < newest_epoch_ && !fault::merge_overlapping_runs) {
+      ATOLL_TRY(end_run());
+    }
+    const uint32_t bytes = SequentialRecord::bytes_for(static_cast<uint32_t>(payload.size()));
+    if (batch_.empty() || !page()->has_room(bytes)) {
       ATOLL_TRY(begin_page());
     }
     DCHECK(page()->has_room(bytes));
     auto* record = reinterpret_cast<SequentialRecord*>(page()->data + page()->used_bytes);
-    record->vid = Vid(log.vid).version();
-    record->payload_bytes = log.payload_bytes;
-    if (log.payload_bytes != 0) std::memcpy(record->payload(), log.payload(), log.payload_bytes);
+    record->vid = vid.word();
+    record->payload_bytes = payload.size();
+    if (!payload.empty()) std::memcpy(record->payload(), payload.data(), payload.size());
     page()->used_bytes += bytes;
     PageHeader& header = page()->header;
     header.version_word.store(PageVersion::make(0, header.version().count() + 1, 0).word(),
                               std::memory_order_relaxed);
-    const uint64_t epoch = Vid(log.vid).epoch();
-    DCHECK(run_.records == 0 || epoch >= run_.high);
-    if (run_.records++ == 0) run_.low = epoch;
-    run_.high = epoch;  // epochs ascend
+    newest_epoch_ = vid.epoch();
+    if (part_.records++ == 0) part_.low = newest_epoch_;
+    part_.high = std::max(part_.high, newest_epoch_);
     return {};
   }
+
+  SequentialPage* page() { return batch_.back().as<SequentialPage>(); }
 
   Result<void> begin_page() {
-    if (used_ == kBatchPages) {
+    if (batch_.size() == kBatchPages) {
       ATOLL_TRY(flush());
     }
-    CHECK(used_ < kBatchPages);
-    batch_[used_++].header().type = PageType::sequential;
+    CHECK(batch_.size() < kBatchPages);
+    batch_.emplace_back().header().type = PageType::sequential;
     return {};
   }
 
-  /// Writes the batch. The batch extends the last run if it follows that run in the file and
-  /// continues its epochs. Otherwise the batch becomes a new run.
+  /// Writes the batch. It extends the current run if it follows that run in the file; otherwise it
+  /// becomes a new run.
   Result<void> flush() {
-    if (used_ == 0) return {};
-    bool follows = false;
-    ATOLL_TRY(pages_.write_run({batch_.data(), used_}, [&](SnapshotPointer first) {
-      follows = may_follow_ && !composed_.empty() && end_of(composed_.back()) == first.word();
-      const uint64_t number = follows ? composed_.back().pages : 0;
-      for (uint32_t i = 0; i < used_; ++i) batch_[i].as<SequentialPage>()->number = number + i;
-      run_.page = first;
-      run_.pages = used_;
-      CHECK(!follows || number > 0);
+    if (batch_.empty()) return {};
+    CHECK(part_.records > 0);
+    bool extends = false;
+    ATOLL_TRY(pages_.write_run(batch_, [&](SnapshotPointer first) {
+      CHECK(!first.is_null());
+      extends = extends_ && end_of(composed_.back()) == first.word();
+      uint64_t number = extends ? composed_.back().pages : 0;
+      for (PageBuffer& page : batch_) page.as<SequentialPage>()->number = number++;
+      part_.page = first;
     }));
-    CHECK(!run_.page.is_null());
-    if (follows) {
+    part_.pages = static_cast<uint32_t>(batch_.size());
+    if (extends) {
       ComposedPage& last = composed_.back();
-      last.pages += run_.pages;
-      last.high = run_.high;
-      last.records += run_.records;
+      CHECK(last.pages > 0);
+      last.pages += part_.pages;
+      last.high = std::max(last.high, part_.high);
+      last.records += part_.records;
     } else {
-      composed_.push_back(run_);
+      composed_.push_back(part_);
     }
-    run_ = {};
-    may_follow_ = true;
-    for (uint32_t i = 0; i < used_; ++i) batch_[i] = {};
-    used_ = 0;
+    part_ = {};
+    extends_ = true;
+    batch_.clear();
+    return {};
+  }
+
+  /// Ends the current run: the next record begins a new one.
+  Result<void> end_run() {
+    ATOLL_TRY(flush());
+    extends_ = false;
+    newest_epoch_ = 0;
+    return {};
+  }
+
+  /// Lists a run that stays at its place.
+  Result<void> list_unchanged(const SequentialRun& run) {
+    ATOLL_TRY(end_run());
+    composed_.push_back({.low = run.first_epoch,
+                         .page = SnapshotPointer(run.first_page),
+                         .pages = static_cast<uint32_t>(run.pages),
+                         .high = run.last_epoch,
+                         .records = run.records});
     return {};
   }
 
@@ -188,11 +250,12 @@ class SequentialComposer {
   uint32_t storage_id_;
   PageOutput pages_;
   LogInput logs_;
+  PageBuffer source_;  // the page that is copied
   std::vector<PageBuffer> batch_;
-  uint32_t used_ = 0;  // pages of the batch in use
-  ComposedPage run_;   // the run in the batch
-  // True if the next batch continues the epochs of the last run, so that it may extend that run.
-  bool may_follow_ = true;
+  ComposedPage part_;          // the part of the current run that is in the batch
+  uint64_t newest_epoch_ = 0;  // of the last record of the current run
+  // The last of `composed_` is the current run, so the next batch may extend it.
+  bool extends_ = false;
   std::vector<ComposedPage> composed_;
 };
 

@@ -73,18 +73,22 @@ struct SequentialPage {
 };
 static_assert(sizeof(SequentialPage) == kPageBytes);
 
-/// Adjacent pages in one file.
+/// Adjacent pages in one file. The epochs of their records ascend (R69).
 struct SequentialRun {
   uint64_t first_page;  // SnapshotPointer word
   uint64_t pages;
   uint64_t first_epoch;
   uint64_t last_epoch;
   uint64_t records;
+
+  /// Returns whether the run is a page that a composer could not read. It may be readable again
+  /// (R56). Its epochs are those of the run that it was part of.
+  bool is_lost() const { return pages == 1 && records == 0; }
 };
 static_assert(sizeof(SequentialRun) == 40);
 
 /// Page of type sequential and level 1. The pages form a chain, and the storage's root is the
-/// newest. A full page never changes: a newer page is added, which links to it.
+/// newest. A snapshot writes the page with the oldest replaced run, and all newer pages, again.
 struct SequentialSnapshotRoot {
 #ifdef ATOLL_STRESS
   static constexpr uint32_t kMaxRuns = 3;
@@ -94,7 +98,7 @@ struct SequentialSnapshotRoot {
   PageHeader header;
   uint64_t previous;          // SnapshotPointer word of the next older page; 0: none
   uint64_t previous_records;  // records in the runs of all older pages
-  uint64_t count;             // number of `runs`, which are ordered by snapshot, then by node
+  uint64_t count;             // number of `runs`; those of one node are in the order of epochs
   SequentialRun runs[kMaxRuns];
 };
 static_assert(sizeof(SequentialSnapshotRoot) <= kPageBytes);

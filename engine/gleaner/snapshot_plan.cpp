@@ -35,7 +35,8 @@ void fields(Archive& archive, Described<Archive, PlannedMapper>& mapper) {
 template <typename Archive>
 void fields(Archive& archive, Described<Archive, SnapshotPlan>& plan) {
   archive(plan.snapshot, plan.base, plan.base_epoch, plan.epoch, plan.rewrites, plan.salvages,
-          plan.cluster_uuid, plan.storages, plan.mappers, plan.reducers, plan.files);
+          plan.merges_runs, plan.cluster_uuid, plan.storages, plan.mappers, plan.reducers,
+          plan.files);
 }
 template <typename Archive>
 void fields(Archive& archive, Described<Archive, ComposedPage>& page) {

@@ -74,6 +74,9 @@ struct SnapshotPlan {
   /// false, the ranges of such data stay unreadable, and their log records are held (R56). Requires
   /// `rewrites`.
   bool salvages = false;
+  /// Neighbouring runs of sequential storages are merged by their sizes (R69). False in jobs that
+  /// must write as little as possible, because only their snapshot makes room (R54).
+  bool merges_runs = false;
   ClusterUuid cluster_uuid = {};
   // Ascending ids. Records of other storages are ignored, because those storages were dropped.
   std::vector<PlannedStorage> storages;
@@ -88,7 +91,7 @@ struct ComposedPage {
   // smallest epoch in the run of pages.
   uint64_t low = 0;
   SnapshotPointer page;
-  uint32_t level = 0;    // level of the page; sequential: 0, or 1 for a lost root
+  uint32_t level = 0;    // level of the page; sequential: 0, or 1 for a replaced run
   uint32_t pages = 1;    // sequential: number of adjacent pages from `page` on
   uint64_t high = 0;     // sequential: largest epoch in the pages
   uint64_t records = 0;  // sequential: records in the pages
@@ -96,12 +99,14 @@ struct ComposedPage {
   bool operator==(const ComposedPage&) const = default;
 };
 
-/// Sequential storages: a root page of the base that a rewrite could not read. Its runs, and those
-/// of all older root pages, are not among the composed pages (R56).
-inline ComposedPage lost_root(SnapshotPointer root) {
-  return {.page = root, .level = 1, .pages = 0};
+/// Sequential storages, only as the first page of a partition: the oldest run of the base that the
+/// partition's pages replace. They also replace all newer runs of the same node (R69).
+inline ComposedPage replaced_from(SnapshotPointer run) {
+  return {.page = run, .level = 1, .pages = 0};
 }
-inline bool is_lost_root(const ComposedPage& page) { return page.level == 1 && page.pages == 0; }
+inline bool is_replaced_from(const ComposedPage& page) {
+  return page.level == 1 && page.pages == 0;
+}
 
 /// The pages of one partition of one storage. They ascend and tile the partition's range. Ranges of
 /// an array that were never written have no page. No page crosses the bounds of the partition.

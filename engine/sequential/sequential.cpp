@@ -1,6 +1,8 @@
 #include "engine/sequential/sequential.h"
 
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 #include "engine/format/sequential_page.h"
 #include "engine/hooks/mutants.h"
@@ -30,11 +32,10 @@ SequentialCursor::SequentialCursor(const Sequential& sequential, Transaction& tx
 Status SequentialCursor::open() {
   const Status usable = storage_.check_volatile(*txn_);
   if (usable != Status::ok && txn_->snapshot() == nullptr) return usable;
+  opened_ = true;
   if (usable != Status::ok) {
-    opened_ = true;
     return open_snapshot(txn_->snapshot()->root_of(storage_.id()));
   }
-  opened_ = true;
   const std::atomic<uint64_t>& word = storage_.control().root.snapshot_word;
   for (;;) {
     const SnapshotPointer snapshot(word.load(std::memory_order_acquire));
@@ -45,13 +46,14 @@ Status SequentialCursor::open() {
     // were dropped onto a later snapshot. Then this load sees the later snapshot, because it comes
     // after the load of the list's head (acquire).
     if (word.load(std::memory_order_acquire) == snapshot.word() || fault::scan_one_snapshot_word) {
-      return Status::ok;
+      return merge_lists();
     }
   }
 }
 
 Status SequentialCursor::open_all(SnapshotPointer snapshot) {
-  lists_.clear();
+  ahead_.clear();
+  open_.clear();
   snapshot_epoch_ = 0;
   WorkerContext& worker = txn_->worker();
   const DualPointer& root_pointer = storage_.control().root;
@@ -82,7 +84,7 @@ Status SequentialCursor::open_all(SnapshotPointer snapshot) {
   return Status::ok;
 }
 
-/// Finds the runs of snapshot pages. A newer root page links to the older ones.
+/// Finds the runs of snapshot pages, and opens none. A newer root page links to the older ones.
 Status SequentialCursor::open_snapshot(SnapshotPointer root) {
   if (root.is_null()) return Status::ok;
   const Status status = find_runs(root);
@@ -101,15 +103,76 @@ Status SequentialCursor::find_runs(SnapshotPointer root) {
     for (uint64_t i = runs->count; i-- > 0;) {
       const SequentialRun& run = runs->runs[i];
       if (run.last_epoch < first_epoch_ || run.first_epoch > last_epoch_) continue;
-      ListPosition position;
-      // The position lies before the first page; settle moves to that page.
-      position.cold = SnapshotPointer(run.first_page - 1);
-      position.cold_pages = run.pages + 1;
-      lists_.push_back(position);
+      ahead_.push_back({SnapshotPointer(run.first_page), run.pages, run.first_epoch});
     }
     root = SnapshotPointer(runs->previous);
   }
-  std::reverse(lists_.begin(), lists_.end());
+  // The runs are in reverse order here. Stable: runs of one node that begin at the same epoch stay
+  // in their order, which is that of their records (R69).
+  std::ranges::stable_sort(ahead_, std::greater<>(), &RunAhead::first_epoch);
+  return Status::ok;
+}
+
+/// Makes the heap of the lists. Lists come after all runs of their epoch.
+Status SequentialCursor::merge_lists() {
+  std::vector<ListPosition> lists = std::move(open_);
+  open_.clear();
+  for (ListPosition& list : lists) {
+    bool ended = false;
+    const Status status = settle(list, ended);
+    if (status != Status::ok) return status;
+    if (ended) continue;
+    list.rank = ahead_.size() + open_.size();
+    open_.push_back(list);
+    std::ranges::push_heap(open_, comes_later);
+  }
+  return Status::ok;
+}
+
+/// Opens the runs that may have the next record. So only runs whose epochs overlap are open at a
+/// time.
+Status SequentialCursor::open_reached_runs() {
+  DCHECK(!last_is_taken_);
+  while (!ahead_.empty()) {
+    const RunAhead run = ahead_.back();
+    if (!open_.empty() && run.first_epoch > open_.front().epoch) break;
+    ListPosition position;
+    // The position lies before the first page; settle moves to that page.
+    position.cold = SnapshotPointer(run.first_page.word() - 1);
+    position.cold_pages = run.pages;
+    position.rank = next_rank_++;
+    Status status = run.first_epoch < first_epoch_ ? find_first_page(position) : Status::ok;
+    bool ended = false;
+    if (status == Status::ok) status = settle(position, ended);
+    if (status != Status::ok) return status;
+    ahead_.pop_back();
+    if (ended) continue;
+    open_.push_back(position);
+    std::ranges::push_heap(open_, comes_later);
+  }
+  return Status::ok;
+}
+
+/// Moves the position of a run before the page that has the first record of the scan. The epochs of
+/// a run ascend (R69), so a binary search finds this page.
+Status SequentialCursor::find_first_page(ListPosition& position) {
+  uint64_t begin = 0;                  // the page before this one begins before first_epoch_
+  uint64_t end = position.cold_pages;  // this page does not, or it is the end of the run
+  while (begin < end) {
+    const uint64_t middle = begin + (end - begin) / 2;
+    const SequentialPage* page = nullptr;
+    const Status status = load_cold(SnapshotPointer(position.cold.word() + 1 + middle), page);
+    const bool is_before =
+        status == Status::ok &&
+        Vid(reinterpret_cast<const SequentialRecord*>(page->data)->vid).epoch() < first_epoch_;
+    txn_->worker().leave_snapshots();
+    if (status != Status::ok) return status;
+    (is_before ? begin : end) = is_before ? middle + 1 : middle;
+  }
+  const uint64_t skipped = begin == 0 ? 0 : begin - 1;
+  DCHECK(skipped <= position.cold_pages);
+  position.cold = SnapshotPointer(position.cold.word() + skipped);
+  position.cold_pages -= skipped;
   return Status::ok;
 }
 
@@ -140,39 +203,24 @@ Status SequentialCursor::open_list(const std::atomic<uint64_t>& word) {
   ListPosition position;
   position.page = page;
   position.count = page->header.version().count();
-  lists_.push_back(position);
+  open_.push_back(position);  // not settled yet, see merge_lists
   return Status::ok;
 }
 
-/// Loads the page of a position. A snapshot page is valid until the worker leaves the round or
-/// loads the next page. The caller leaves the round after it has read the page (R57).
-Status SequentialCursor::hold_page(const ListPosition& position, SequentialPage*& page) {
-  DCHECK(position.page != nullptr || !position.cold.is_null());
-  page = position.page;
-  if (page != nullptr) return Status::ok;
+/// Loads a snapshot page, which is valid until the worker leaves the round or loads the next page.
+/// The caller leaves the round after it has read the page (R57).
+Status SequentialCursor::load_cold(SnapshotPointer pointer, const SequentialPage*& page) {
+  DCHECK(!pointer.is_null());
   const PageHeader* header = nullptr;
-  const Status status = txn_->worker().snapshot_page(position.cold, header);
-  page = reinterpret_cast<SequentialPage*>(const_cast<PageHeader*>(header));
+  const Status status = txn_->worker().snapshot_page(pointer, header);
+  page = reinterpret_cast<const SequentialPage*>(header);
   return status;
 }
 
-Status SequentialCursor::next_cold_page(ListPosition& position, bool& ended) {
-  DCHECK(position.cold_pages != 0);
-  ended = --position.cold_pages == 0;
-  if (ended) return Status::ok;
-  position.cold = SnapshotPointer(position.cold.word() + 1);
-  position.index = 0;
-  position.offset = 0;
-  SequentialPage* page = nullptr;
-  const Status status = hold_page(position, page);
-  position.count = status == Status::ok ? page->header.version().count() : 0;
-  txn_->worker().leave_snapshots();
-  return status;
-}
-
+/// Moves the position of a list to its next page.
 Status SequentialCursor::next_page(ListPosition& position, bool& ended) {
+  DCHECK(position.page != nullptr);
   DCHECK(position.index == position.count && !position.is_settled);
-  if (position.page == nullptr) return next_cold_page(position, ended);
   const VolatilePointer next(position.page->next.load(std::memory_order_acquire));
   ended = next.is_null();
   if (ended) return Status::ok;
@@ -190,27 +238,43 @@ Status SequentialCursor::next_page(ListPosition& position, bool& ended) {
 /// Moves a position to its next record, if necessary on the next page.
 Status SequentialCursor::settle(ListPosition& position, bool& ended) {
   ended = false;
+  if (position.page == nullptr) return settle_cold(position, ended);
   while (!position.is_settled) {
     while (position.index == position.count) {
       const Status status = next_page(position, ended);
       if (status != Status::ok || ended) return status;
     }
-    SequentialPage* page = nullptr;
-    const Status status = hold_page(position, page);
-    if (status != Status::ok) {
-      txn_->worker().leave_snapshots();
-      return status;
-    }
-    const auto* record = reinterpret_cast<SequentialRecord*>(page->data + position.offset);
+    const auto* record = reinterpret_cast<SequentialRecord*>(position.page->data + position.offset);
     position.epoch = Vid(record->vid).epoch();
     position.is_settled = true;
-    if (position.page == nullptr) {
-      txn_->worker().leave_snapshots();
-    } else if (position.epoch <= snapshot_epoch_) {
+    if (position.epoch <= snapshot_epoch_) {
       // The record is also in the snapshot, so the list's copy is skipped.
       txn_->observe(Vid(record->vid));
       skip(position, *record);
     }
+  }
+  return Status::ok;
+}
+
+/// Does the same in a run. `take_cold` settles a position whose page has a further record.
+Status SequentialCursor::settle_cold(ListPosition& position, bool& ended) {
+  while (!position.is_settled) {
+    DCHECK(position.index == position.count);
+    ended = position.cold_pages == 0;
+    if (ended) return Status::ok;
+    --position.cold_pages;
+    position.cold = SnapshotPointer(position.cold.word() + 1);
+    position.index = 0;
+    position.offset = 0;
+    const SequentialPage* page = nullptr;
+    const Status status = load_cold(position.cold, page);
+    if (status == Status::ok) {
+      position.count = page->header.version().count();
+      position.is_settled = position.count != 0;
+      position.epoch = Vid(reinterpret_cast<const SequentialRecord*>(page->data)->vid).epoch();
+    }
+    txn_->worker().leave_snapshots();
+    if (status != Status::ok) return status;
   }
   return Status::ok;
 }
@@ -222,27 +286,60 @@ void SequentialCursor::skip(ListPosition& position, const SequentialRecord& reco
   position.is_settled = false;
 }
 
-/// Makes the record at the position the current one, and moves the position past it.
-Status SequentialCursor::take(ListPosition& position) {
-  SequentialPage* page = nullptr;
-  const Status status = hold_page(position, page);
-  if (status != Status::ok) {
-    txn_->worker().leave_snapshots();
-    return status;
-  }
-  DCHECK(position.offset + sizeof(SequentialRecord) <= SequentialPage::kDataBytes);
-  auto* record = reinterpret_cast<SequentialRecord*>(page->data + position.offset);
-  payload_ = {record->payload(), record->payload_bytes};
-  epoch_ = position.epoch;
-  skip(position, *record);
-  if (position.page == nullptr) {
-    cold_payload_.assign(payload_.begin(), payload_.end());
-    payload_ = cold_payload_;
-    txn_->worker().leave_snapshots();
+/// Settles the position whose record was taken, and returns it to the heap.
+Status SequentialCursor::settle_last() {
+  if (!last_is_taken_) return Status::ok;
+  DCHECK(!open_.empty());
+  bool ended = false;
+  const Status status = settle(open_.back(), ended);
+  if (status != Status::ok) return status;
+  last_is_taken_ = false;
+  if (ended) {
+    open_.pop_back();
   } else {
-    txn_->observe(Vid(record->vid));
+    std::ranges::push_heap(open_, comes_later);
   }
   return Status::ok;
+}
+
+/// Makes the first record of the heap the current one, and moves its position past it.
+Status SequentialCursor::take_first() {
+  DCHECK(!open_.empty() && !last_is_taken_);
+  std::ranges::pop_heap(open_, comes_later);
+  last_is_taken_ = true;
+  ListPosition& position = open_.back();
+  epoch_ = position.epoch;
+  if (position.page == nullptr) return take_cold(position);
+  DCHECK(position.offset + sizeof(SequentialRecord) <= SequentialPage::kDataBytes);
+  auto* record = reinterpret_cast<SequentialRecord*>(position.page->data + position.offset);
+  payload_ = {record->payload(), record->payload_bytes};
+  txn_->observe(Vid(record->vid));
+  skip(position, *record);
+  return Status::ok;
+}
+
+/// Copies the record from the cache. Settles the position as well if the page has a further record,
+/// so that a record costs one request to the cache.
+Status SequentialCursor::take_cold(ListPosition& position) {
+  const SequentialPage* page = nullptr;
+  const Status status = load_cold(position.cold, page);
+  if (status == Status::ok) {
+    const auto record_at = [&] {
+      DCHECK(position.offset + sizeof(SequentialRecord) <= SequentialPage::kDataBytes);
+      return reinterpret_cast<const SequentialRecord*>(page->data + position.offset);
+    };
+    const SequentialRecord& record = *record_at();
+    const auto* bytes = reinterpret_cast<const std::byte*>(&record + 1);
+    cold_payload_.assign(bytes, bytes + record.payload_bytes);
+    payload_ = cold_payload_;
+    skip(position, record);
+    if (position.index < position.count) {
+      position.epoch = Vid(record_at()->vid).epoch();
+      position.is_settled = true;
+    }
+  }
+  txn_->worker().leave_snapshots();
+  return status;
 }
 
 Status SequentialCursor::next() {
@@ -252,23 +349,13 @@ Status SequentialCursor::next() {
   if (!opened_) status = open();
   if (status != Status::ok) return status;
   for (;;) {
-    ListPosition* best = nullptr;
-    for (size_t i = 0; i < lists_.size();) {
-      bool ended = false;
-      status = settle(lists_[i], ended);
-      if (status != Status::ok) return status;
-      if (ended) {
-        lists_.erase(lists_.begin() + static_cast<std::ptrdiff_t>(i));
-        // `best` stays valid, because it lies before the erased element.
-        continue;
-      }
-      if (best == nullptr || lists_[i].epoch < best->epoch) best = &lists_[i];
-      ++i;
-    }
-    if (best == nullptr) break;
-    status = take(*best);
+    status = settle_last();
+    if (status == Status::ok) status = open_reached_runs();
     if (status != Status::ok) return status;
-    if (epoch_ >= first_epoch_ && epoch_ <= last_epoch_) return Status::ok;
+    if (open_.empty() || open_.front().epoch > last_epoch_) break;
+    status = take_first();
+    if (status != Status::ok) return status;
+    if (epoch_ >= first_epoch_) return Status::ok;
   }
   epoch_ = 0;
   payload_ = {};

@@ -52,12 +52,24 @@ class SequentialCursor {
   /// Commit epoch of the current record; 0 for an own pending append, and after end_of_scan.
   uint64_t epoch() const { return epoch_; }
 
+  /// Number of lists and runs that the scan merges now. A record costs at most one request for a
+  /// snapshot page and comparisons by the logarithm of this number. Runs that begin at later epochs
+  /// do not count.
+  size_t open_positions() const { return open_.size(); }
+
  private:
+  /// A run of snapshot pages that the scan has not reached yet.
+  struct RunAhead {
+    SnapshotPointer first_page;
+    uint64_t pages = 0;
+    uint64_t first_epoch = 0;
+  };
   /// A position in a worker's list, or in a run of snapshot pages.
   struct ListPosition {
     SequentialPage* page = nullptr;  // null: the position is in the snapshot
     SnapshotPointer cold{};
-    uint64_t cold_pages = 0;  // pages left in the run, the current one included
+    uint64_t cold_pages = 0;  // pages left in the run after this one
+    size_t rank = 0;          // order within an epoch
     uint32_t index = 0;       // records of this page before the position
     uint32_t offset = 0;
     uint32_t count = 0;       // records in the page when it was opened
@@ -70,12 +82,20 @@ class SequentialCursor {
   Status open_snapshot(SnapshotPointer root);
   Status find_runs(SnapshotPointer root);
   Status open_list(const std::atomic<uint64_t>& word);
+  Status merge_lists();
+  Status open_reached_runs();
+  Status find_first_page(ListPosition& position);
+  Status settle_last();
   Status settle(ListPosition& position, bool& ended);
+  Status settle_cold(ListPosition& position, bool& ended);
   Status next_page(ListPosition& position, bool& ended);
-  Status next_cold_page(ListPosition& position, bool& ended);
-  Status hold_page(const ListPosition& position, SequentialPage*& page);
-  Status take(ListPosition& position);
+  Status load_cold(SnapshotPointer pointer, const SequentialPage*& page);
+  Status take_first();
+  Status take_cold(ListPosition& position);
   static void skip(ListPosition& position, const SequentialRecord& record);
+  static bool comes_later(const ListPosition& a, const ListPosition& b) {
+    return a.epoch != b.epoch ? a.epoch > b.epoch : a.rank > b.rank;
+  }
 
   StorageHandle storage_;
   Transaction* txn_;
@@ -83,8 +103,12 @@ class SequentialCursor {
   uint64_t last_epoch_;
   bool opened_ = false;
   uint32_t own_ = 0;
-  std::vector<ListPosition> lists_;  // may allocate: scans are not on the OLTP path
-  uint64_t snapshot_epoch_ = 0;      // records up to it are in the snapshot
+  // These vectors may allocate: scans are not on the OLTP path.
+  std::vector<RunAhead> ahead_;     // ordered by their first epochs, the next one last
+  std::vector<ListPosition> open_;  // a heap: the position of the next record is the first
+  size_t next_rank_ = 0;            // of the next run that is opened
+  bool last_is_taken_ = false;      // the last of open_ is not in the heap; its record was taken
+  uint64_t snapshot_epoch_ = 0;     // records up to it are in the snapshot
   std::vector<std::byte> cold_payload_;
   std::span<const std::byte> payload_;
   uint64_t epoch_ = 0;

@@ -133,14 +133,11 @@ class ArrayWalk {
   ArrayShape shape_;
 };
 
-/// Returns whether the run is a page that a rewrite could not read. It may be readable again (R56).
-bool is_lost(const SequentialRun& run) { return run.pages == 1 && run.records == 0; }
-
 Result<void> walk_sequential_page(PageWalk& walk, PageBuffer& buffer, const SequentialRun& run,
                                   uint64_t number) {
   auto* page = buffer.as<SequentialPage>();
   if (page->header.level != 0 || page->next.load(std::memory_order_relaxed) != 0 ||
-      (page->number != number && !is_lost(run)) || page->used_bytes > SequentialPage::kDataBytes) {
+      (page->number != number && !run.is_lost()) || page->used_bytes > SequentialPage::kDataBytes) {
     return walk.wrong(page->header, fmt::format("it is not page {} of its run", number));
   }
   uint64_t at = 0;
@@ -181,7 +178,7 @@ Result<void> walk_runs(PageWalk& walk, const SequentialSnapshotRoot& root) {
       if (!read) continue;
       ATOLL_TRY(walk_sequential_page(walk, buffer, run, number));
     }
-    if (is_lost(run)) walk.has_gaps = true;
+    if (run.is_lost()) walk.has_gaps = true;
     if (!walk.has_gaps && walk.totals.records - before != run.records) {
       return walk.wrong(root.header, fmt::format("run {} has {} records, not {}", i,
                                                  walk.totals.records - before, run.records));

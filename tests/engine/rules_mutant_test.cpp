@@ -22,6 +22,7 @@
 #include "tests/engine/recovery/leftover_rules.h"
 #include "tests/engine/recovery/power_cut_logs.h"
 #include "tests/engine/sequential/append_rules.h"
+#include "tests/engine/sequential/run_rules.h"
 #include "tests/engine/snapshot/cache_rules.h"
 #include "tests/engine/snapshot/cold_storages.h"
 #include "tests/engine/snapshot/round_rules.h"
@@ -473,6 +474,8 @@ const Rule kRules[] = {
      [] { return held_records_are_restored(); }},
     {"UnreadableRangesKeepTheirPages", Mutant::drop_onto_stand_ins,
      [] { return unreadable_ranges_keep_their_pages(); }},
+    {"MergedRunsKeepTheOrderOfEpochs", Mutant::merge_overlapping_runs,
+     [] { return merged_runs_keep_the_order_of_epochs(); }},
     {"KeptSnapshotsKeepTheirLog", Mutant::forget_kept_log,
      [] { return kept_snapshots_keep_their_log(); }},
     {"BackupPinsKeepTheirLog", Mutant::forget_pinned_log,

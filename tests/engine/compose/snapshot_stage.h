@@ -69,9 +69,13 @@ class SnapshotStage {
     }
     composed.clear();
     size_t at = 0;
-    for (uint32_t i = 0; i < lows.size(); ++i) {
+    // Every node composes its runs of a sequential storage, even without log records.
+    const bool is_sequential = storage.type == StorageType::sequential;
+    const size_t partitions = is_sequential ? composing_nodes : lows.size();
+    EXPECT_LE(lows.size(), partitions);
+    for (uint32_t i = 0; i < partitions; ++i) {
       std::vector<GleanedLog> part;
-      const bool is_last = i + 1 == lows.size();
+      const bool is_last = i + 1 >= lows.size();
       while (at < logs.size() && (is_last || is_before(logs[at].key, lows[i + 1]))) {
         part.push_back(logs[at++]);
       }
@@ -132,6 +136,11 @@ class SnapshotStage {
   bool keeps_files = false;
   /// The next rounds drop the ranges that cannot be read.
   bool salvages = false;
+  /// The next rounds merge neighbouring runs of a sequential storage (R69).
+  bool merges_runs = true;
+  /// Only nodes 0 to this one, exclusive, compose a sequential storage. The cluster lacks the
+  /// others.
+  uint32_t composing_nodes = kNodes;
   std::vector<UnreadablePage> unreadable;  // all unreadable pages reported, over all rounds
   std::function<void()> before_combine;    // may be empty
 
@@ -154,7 +163,8 @@ class SnapshotStage {
     plan.cluster_uuid = kUuid;
     plan.rewrites = rewrites;
     plan.salvages = salvages;
-    plan.reducers = {{0, 0}, {1, 0}};
+    plan.merges_runs = merges_runs;
+    for (uint16_t node = 0; node < composing_nodes; ++node) plan.reducers.push_back({node, 0});
     storage.partitions.clear();
     if (storage.type != StorageType::sequential) {
       for (const std::string& low : lows) storage.partitions.push_back({low, {}});

@@ -58,6 +58,9 @@ SnapshotPlan random_plan(Random& random) {
   plan.base = any<uint32_t>(random);
   plan.base_epoch = random();
   plan.epoch = random();
+  plan.rewrites = random() % 2 == 0;
+  plan.salvages = random() % 2 == 0;
+  plan.merges_runs = random() % 2 == 0;
   plan.cluster_uuid = {any<uint8_t>(random), any<uint8_t>(random)};
   for (uint64_t i = random() % 4; i > 0; --i) plan.storages.push_back(random_storage(random));
   for (uint64_t i = random() % 4; i > 0; --i) {
@@ -80,6 +83,9 @@ void expect_same(const SnapshotPlan& a, const SnapshotPlan& b) {
   EXPECT_EQ(a.base, b.base);
   EXPECT_EQ(a.base_epoch, b.base_epoch);
   EXPECT_EQ(a.epoch, b.epoch);
+  EXPECT_EQ(a.rewrites, b.rewrites);
+  EXPECT_EQ(a.salvages, b.salvages);
+  EXPECT_EQ(a.merges_runs, b.merges_runs);
   EXPECT_EQ(a.cluster_uuid, b.cluster_uuid);
   EXPECT_EQ(a.storages, b.storages);
   EXPECT_EQ(a.reducers, b.reducers);
