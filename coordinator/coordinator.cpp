@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "coordinator/durability/disk_room.h"
 #include "coordinator/snapshots/log_volume.h"
 #include "shared/base/check.h"
 #include "shared/base/try.h"
@@ -112,6 +113,7 @@ Result<void> Coordinator::open(const Json& metrics) {
   }
   if (durable_ != nullptr) {
     ATOLL_TRY(durable_->begin());
+    for (const std::string& warning : low_disk_reserves(config_)) logger_->warn("{}", warning);
     snapshots_->start();
   }
   set_state(ClusterState::running);

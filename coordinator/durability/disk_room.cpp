@@ -33,6 +33,11 @@ Result<bool> remove_file(FileSystem& file_system, const std::string& directory) 
   return true;
 }
 
+uint64_t reserved_log_bytes(const Config& config, const LogFileSystem& place) {
+  CHECK(place.loggers > 0);
+  return kReservedLogFiles * place.loggers * config.durability.log_file_size;
+}
+
 uint64_t ballast_bytes(const Config& config, const LogFileSystem& place) {
   return config.durability.ballast_files * place.loggers * config.durability.log_file_size;
 }
@@ -53,14 +58,30 @@ std::vector<LogFileSystem> log_file_systems(const Config& config) {
   return systems;
 }
 
-uint64_t disk_reserve(const Config& config) {
-  uint64_t reserve = config.gleaner.disk_reserve;
-  if (reserve == 0) return 0;
+uint64_t disk_reserve(const Config& config, const std::string& directory) {
+  if (config.gleaner.disk_reserve != 0) return config.gleaner.disk_reserve;
+  const dev_t device = device_of(directory);
+  const std::vector<LogFileSystem> places = log_file_systems(config);
+  const auto here = std::ranges::find_if(
+      places, [&](const LogFileSystem& place) { return device_of(place.directory) == device; });
+  return here == places.end() ? kMinDiskReserve
+                              : std::max(kMinDiskReserve, reserved_log_bytes(config, *here));
+}
+
+std::vector<std::string> low_disk_reserves(const Config& config) {
+  std::vector<std::string> warnings;
+  const uint64_t reserve = config.gleaner.disk_reserve;
+  if (reserve == 0) return warnings;
   for (const LogFileSystem& place : log_file_systems(config)) {
-    reserve =
-        std::max(reserve, kReservedLogFiles * place.loggers * config.durability.log_file_size);
+    const uint64_t wanted = reserved_log_bytes(config, place);
+    if (reserve >= wanted) continue;
+    warnings.push_back(
+        fmt::format("{}: gleaner.disk_reserve leaves {} bytes free, but {} log files of each of "
+                    "its {} loggers have {}: snapshots may take the room that the log needs: raise "
+                    "gleaner.disk_reserve, or remove it from the config",
+                    place.directory, reserve, kReservedLogFiles, place.loggers, wanted));
   }
-  return reserve;
+  return warnings;
 }
 
 std::string ballast_path(const std::string& directory) {
@@ -105,7 +126,7 @@ Result<void> Ballast::rebuild_at(const LogFileSystem& place) {
     ATOLL_TRY(remove_file(file_system_, place.directory));
   }
   ATOLL_ASSIGN(const uint64_t free, free_bytes_at(place.directory));
-  const uint64_t reserve = disk_reserve(config_);
+  const uint64_t reserve = disk_reserve(config_, place.directory);
   if (free < bytes || free - bytes < reserve) {
     return make_error(
         ExitCode::disk_full,

@@ -13,8 +13,10 @@
 
 namespace atolldb {
 
-/// Snapshots of a running cluster leave room for at least this many log files of each logger.
+/// The automatic reserve of a file system has room for this many log files of each of its loggers,
 inline constexpr uint64_t kReservedLogFiles = 2;
+/// and at least this many bytes.
+inline constexpr uint64_t kMinDiskReserve = uint64_t{1} << 30;
 
 /// A file system that holds logs.
 struct LogFileSystem {
@@ -25,10 +27,14 @@ struct LogFileSystem {
 /// ancestor that exists.
 std::vector<LogFileSystem> log_file_systems(const Config& config);
 
-/// Returns the bytes that a snapshot of a running cluster leaves free in each file system. That is
-/// gleaner.disk_reserve, but at least kReservedLogFiles log files of each logger on the file system
-/// with most loggers. Returns 0 if the key is 0.
-uint64_t disk_reserve(const Config& config);
+/// Returns the bytes that snapshots and backups of a running cluster leave free in the file system
+/// of this directory. That is gleaner.disk_reserve, or the automatic reserve if the key is 0.
+uint64_t disk_reserve(const Config& config, const std::string& directory);
+
+/// Returns a warning for each file system with logs for which gleaner.disk_reserve has less than
+/// kReservedLogFiles log files of each logger. Its loggers may then find no room while a snapshot
+/// is written.
+std::vector<std::string> low_disk_reserves(const Config& config);
 
 /// Returns "<directory>/ballast.atoll".
 std::string ballast_path(const std::string& directory);

@@ -29,8 +29,8 @@ struct SnapshotTask {
   bool rewrites = false;                    // as SnapshotPlan::rewrites
   bool salvages = false;                    // as SnapshotPlan::salvages
   bool merges_runs = false;                 // as SnapshotPlan::merges_runs
-  uint64_t disk_reserve = 0;                // bytes to leave free in each file system
-  /// True if the cluster runs. The snapshot will then be installed beside volatile pages.
+  bool keeps_reserve = false;               // leaves the disk reserve free (disk_room.h)
+  /// The cluster runs, so there are volatile pages beside which the snapshot will be installed.
   bool has_volatile_pages = false;
 };
 

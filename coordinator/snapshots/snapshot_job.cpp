@@ -7,6 +7,7 @@
 #include <span>
 #include <utility>
 
+#include "coordinator/durability/disk_room.h"
 #include "engine/compose/combine_roots.h"
 #include "engine/gleaner/snapshot_plan.h"
 #include "engine/hooks/mutants.h"
@@ -108,9 +109,13 @@ std::vector<SnapshotFilePlace> all_files(const SnapshotPlan& plan,
 
 }  // namespace
 
+uint64_t SnapshotJob::reserve_in(const SnapshotTask& task, const std::string& directory) const {
+  return task.keeps_reserve ? disk_reserve(config_, directory) : 0;
+}
+
 Result<SnapshotPlan> SnapshotJob::plan(const SnapshotTask& task) {
   enter(SnapshotPhase::planning, task.snapshot);
-  const ReservingFileSystem roomy(file_system_, task.disk_reserve);
+  const ReservingFileSystem roomy(file_system_, reserve_in(task, config_.cluster.data_dir));
   const auto room = roomy.check_room(config_.cluster.data_dir, 0);
   if (!room) return fail(room.error());
   return fail_on_error(make_plan(config_, file_system_, task));
@@ -136,8 +141,14 @@ Result<void> SnapshotJob::align(const SnapshotTask& task, SnapshotPlan& plan) {
 
 Result<void> SnapshotJob::prepare(const SnapshotTask& task, const SnapshotPlan& plan) {
   enter(SnapshotPhase::preparing, plan.snapshot);
-  const Json body = {{"plan", to_binary(encode_plan(plan))}, {"disk_reserve", task.disk_reserve}};
-  return fail_on_error(ask_all_nodes(config_, call_node_, ControlOperation::glean_prepare, body));
+  const std::vector<std::byte> encoded = encode_plan(plan);
+  return fail_on_error(on_all_nodes(config_, [&](uint32_t node) -> Result<void> {
+    // The node writes its files of this snapshot there (Node::start_snapshot_jobs).
+    const std::string& directory = log_directory(config_, node, plan.snapshot);
+    const Json body = {{"plan", to_binary(encoded)}, {"disk_reserve", reserve_in(task, directory)}};
+    ATOLL_TRY(call_node_(node, ControlOperation::glean_prepare, body));
+    return {};
+  }));
 }
 
 Result<void> SnapshotJob::map(const SnapshotPlan& plan) {
@@ -191,7 +202,7 @@ Result<SnapshotMetadata> SnapshotJob::combine_parts(const SnapshotTask& task,
   const std::string& data_dir = config_.cluster.data_dir;
   SnapshotFiles base(file_system_, plan.cluster_uuid);
   ATOLL_TRY(base.open_readable(plan.files));
-  ReservingFileSystem roomy(file_system_, task.disk_reserve);
+  ReservingFileSystem roomy(file_system_, reserve_in(task, data_dir));
   ATOLL_ASSIGN(auto writer, SnapshotWriter::create(roomy, {data_dir, kCoordinator, plan.snapshot,
                                                            plan.epoch, plan.cluster_uuid}));
   SnapshotMetadata metadata;

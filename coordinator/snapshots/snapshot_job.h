@@ -106,6 +106,8 @@ class SnapshotJob {
   void forget_unreadable();
 
  private:
+  /// Returns the bytes that the job leaves free in the file system of this directory.
+  uint64_t reserve_in(const SnapshotTask& task, const std::string& directory) const;
   Result<NodePart> await_part(uint32_t node, uint32_t snapshot);
   Result<SnapshotMetadata> combine_parts(const SnapshotTask& task, const SnapshotPlan& plan,
                                          std::vector<NodePart> parts);

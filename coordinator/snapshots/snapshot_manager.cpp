@@ -4,7 +4,6 @@
 #include <set>
 #include <utility>
 
-#include "coordinator/durability/disk_room.h"
 #include "coordinator/epoch/durable_epoch.h"
 #include "engine/hooks/mutants.h"
 #include "shared/base/check.h"
@@ -257,7 +256,7 @@ SnapshotTask SnapshotManager::next_task() {
   task.merges_runs = !is_last_resort;
   task.streams = durable_->live_streams(task.epoch);
   task.storages = catalog_.entries();
-  task.disk_reserve = is_last_resort ? 0 : disk_reserve(config_);
+  task.keeps_reserve = !is_last_resort;
   task.has_volatile_pages = true;
   return task;
 }

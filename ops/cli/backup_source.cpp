@@ -109,7 +109,7 @@ uint64_t BackupSource::reserve_for(const std::string& directory) const {
   const auto device = device_of_path(directory);
   const auto is_there = [&](const std::string& own) { return device_of_path(own) == device; };
   const bool shares = is_there(data_dir_) || std::ranges::any_of(directories_, is_there);
-  return device && shares ? disk_reserve(*live_) : 0;
+  return device && shares ? disk_reserve(*live_, directory) : 0;
 }
 
 Result<Savepoint> BackupSource::savepoint() const {

@@ -87,9 +87,9 @@ struct Config {
     std::chrono::milliseconds interval{600'000};  ///< maximum time between snapshots
     uint64_t log_volume = 1ULL << 30;             ///< bytes of log per node that trigger a snapshot
     uint32_t pool_low_water = 20;  ///< percentage of free pages below which a snapshot is triggered
-    uint32_t pool_high_water = 40;       ///< pages are evicted until this percentage is free
-    bool keep_hot_pages = true;          ///< frequently used pages are evicted last
-    uint64_t disk_reserve = 1ULL << 30;  ///< bytes that snapshot files leave free
+    uint32_t pool_high_water = 40;  ///< pages are evicted until this percentage is free
+    bool keep_hot_pages = true;     ///< frequently used pages are evicted last
+    uint64_t disk_reserve = 0;      ///< bytes that snapshot files leave free; 0: automatic
 
     bool operator==(const Gleaner&) const = default;
   };

@@ -196,11 +196,10 @@ constexpr ConfigKey kKeys[] = {
         "Pages that transactions used often since the snapshot before go last, and only until the\n"
         "percentage in the middle of these two is free. false: all go in the order of keys."),
     row(KeyKind::size, ATOLL_CONFIG(gleaner.disk_reserve), {0, 1 * kTiB},
-        "Snapshots of a running cluster leave this much of each file system free, for the log, and "
-        "room\n"
-        "for two log files of each logger at least; 0: nothing. One that would not is given up, "
-        "and\n"
-        "the one before stays in force."),
+        "Snapshots and backups of a running cluster leave this much of each file system free, for "
+        "the\n"
+        "log. 0: room for two log files of each logger that writes to it, and 1GiB at least. A\n"
+        "snapshot that would leave less is given up, and the one before stays in force."),
 
     row(KeyKind::integer, ATOLL_CONFIG(snapshot.keep), {1, 16},
         "So many of the newest snapshots stay, with the log after the oldest of them: a start\n"

@@ -139,7 +139,8 @@ Result<void> ReservingFileSystem::check_room(const std::string& directory, uint6
   return make_error(
       ExitCode::disk_full,
       fmt::format("{}: {} bytes are free, and gleaner.disk_reserve keeps {} of them for the log: "
-                  "free disk space, or lower gleaner.disk_reserve and durability.log_file_size",
+                  "free disk space, or lower gleaner.disk_reserve (automatic: lower "
+                  "durability.log_file_size)",
                   directory, free, reserve_bytes_));
 }
 

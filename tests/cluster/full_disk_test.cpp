@@ -277,7 +277,7 @@ TEST_P(FullFileSystem,
 /// the ballast, recovers, and creates the ballast again.
 TEST_F(FullDisk, AStartOnADiskThatLogsHaveFilledRecoversAllByItself) {
   if (!mount_disk(24)) GTEST_SKIP() << "a tmpfs cannot be mounted here: " << std::strerror(errno);
-  config_.gleaner.disk_reserve = kMiB;
+  config_.gleaner.disk_reserve = 4 * kMiB;  // two log files of each logger
   const std::string ballast = ballast_path(config_.cluster.data_dir);
   Ledger ledger;
   {
@@ -312,7 +312,7 @@ TEST_F(FullDisk, AStartOnADiskThatLogsHaveFilledRecoversAllByItself) {
 /// space that the earlier parts have freed.
 TEST_P(FullFileSystem, ARecoveryThatNeedsMoreRoomThanThereIsGoesOnInParts) {
   if (!mount_kind(16)) GTEST_SKIP() << GetParam() << " cannot be mounted here";
-  config_.gleaner.disk_reserve = kMiB;
+  config_.gleaner.disk_reserve = 4 * kMiB;  // two log files of each logger
   config_.memory.volatile_pool = 64 * kMiB;
   Rows rows;
   {

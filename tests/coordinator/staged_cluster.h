@@ -29,7 +29,7 @@ inline Config staged_config(uint32_t nodes, std::chrono::milliseconds epoch) {
   config.durability.mode = DurabilityMode::durable;
   config.cluster.epoch = epoch;
   config.gleaner.interval = std::chrono::hours(1);
-  config.gleaner.disk_reserve = 0;
+  config.gleaner.disk_reserve = 1;
   config.nodes.assign(nodes, NodeConfig{});
   for (NodeConfig& node : config.nodes) node.workers = 2;
   config.memory.volatile_pool = uint64_t{16} << 20;

@@ -38,7 +38,7 @@ inline Config cut_cluster_config() {
   config.nodes[0].directories = {"/fast/one", "/fast/two"};
   config.nodes[0].reducers = 2;
   config.durability.log_file_size = 6 * kLogBlockBytes;
-  config.gleaner.disk_reserve = 0;
+  config.gleaner.disk_reserve = 1;
   return config;
 }
 

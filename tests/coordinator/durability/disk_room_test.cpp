@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include "shared/file/file_system_wrappers.h"
 #include "shared/file/posix_file_system.h"
@@ -67,12 +69,52 @@ TEST_F(DiskRoomTest, CountsTheLoggersOfEachFileSystem) {
   EXPECT_EQ(two[1].loggers, 3u);
 }
 
-TEST_F(DiskRoomTest, TheReserveHasRoomForTwoLogFilesOfEachLogger) {
-  EXPECT_EQ(disk_reserve(config_), 8 * kFile);
-  config_.gleaner.disk_reserve = 8 * kFile + 1;
-  EXPECT_EQ(disk_reserve(config_), 8 * kFile + 1);
+TEST_F(DiskRoomTest, TheReserveFollowsTheLoggersAndTheirFilesFromOneGibibyteOn) {
+  const std::string& data = config_.cluster.data_dir;
   config_.gleaner.disk_reserve = 0;
-  EXPECT_EQ(disk_reserve(config_), 0u) << "it was switched off";
+  // Four loggers.
+  config_.durability.log_file_size = kMinDiskReserve / 8;
+  EXPECT_EQ(disk_reserve(config_, data), kMinDiskReserve);
+  config_.durability.log_file_size = kMinDiskReserve / 8 + 4096;
+  EXPECT_EQ(disk_reserve(config_, data), kMinDiskReserve + 8 * 4096);
+  EXPECT_EQ(disk_reserve(config_, data + "/not/made/yet"), kMinDiskReserve + 8 * 4096);
+  config_.durability.log_file_size = kFile;
+  EXPECT_EQ(disk_reserve(config_, data), kMinDiskReserve);
+  EXPECT_TRUE(low_disk_reserves(config_).empty());
+}
+
+TEST_F(DiskRoomTest, AnotherReserveHoldsAsItIsAndALowOneGivesAWarning) {
+  const std::string& data = config_.cluster.data_dir;
+  config_.gleaner.disk_reserve = 8 * kFile;
+  EXPECT_EQ(disk_reserve(config_, data), 8 * kFile);
+  EXPECT_TRUE(low_disk_reserves(config_).empty());
+  config_.gleaner.disk_reserve = 8 * kFile - 1;
+  EXPECT_EQ(disk_reserve(config_, data), 8 * kFile - 1);
+  const std::vector<std::string> warnings = low_disk_reserves(config_);
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_EQ(warnings[0],
+            data +
+                ": gleaner.disk_reserve leaves 8388607 bytes free, but 2 log files of each of its "
+                "4 loggers have 8388608: snapshots may take the room that the log needs: raise "
+                "gleaner.disk_reserve, or remove it from the config");
+}
+
+TEST_F(DiskRoomTest, EachFileSystemHasAReserveOfItsOwn) {
+  if (!mount_small("64m")) GTEST_SKIP() << "no tmpfs can be mounted: " << std::strerror(errno);
+  const std::string& data = config_.cluster.data_dir;
+  config_.gleaner.disk_reserve = 0;
+  config_.durability.log_file_size = kMinDiskReserve;
+  EXPECT_EQ(disk_reserve(config_, data), 2 * kMinDiskReserve) << "one logger";
+  EXPECT_EQ(disk_reserve(config_, mounted() + "/logs"), 6 * kMinDiskReserve) << "three loggers";
+  EXPECT_EQ(disk_reserve(config_, mounted() + "/logs/a/b"), 6 * kMinDiskReserve);
+  // Node 0 has no logs in data_dir any more, but snapshots write there.
+  config_.nodes[0].directories = {mounted() + "/logs"};
+  EXPECT_EQ(disk_reserve(config_, data), kMinDiskReserve);
+  EXPECT_EQ(disk_reserve(config_, mounted()), 8 * kMinDiskReserve);
+  config_.gleaner.disk_reserve = 7 * kMinDiskReserve;
+  ASSERT_EQ(low_disk_reserves(config_).size(), 1u);
+  EXPECT_TRUE(low_disk_reserves(config_)[0].starts_with(mounted() + "/logs: "));
+  EXPECT_EQ(disk_reserve(config_, data), 7 * kMinDiskReserve);
 }
 
 TEST_F(DiskRoomTest, TheBallastIsMadeOnceGivenUpAndMadeAgain) {
@@ -105,6 +147,7 @@ TEST_F(DiskRoomTest, TheBallastIsMadeOnceGivenUpAndMadeAgain) {
 TEST_F(DiskRoomTest, TheBallastLeavesTheReserveFree) {
   if (!mount_small("13m")) GTEST_SKIP() << "no tmpfs can be mounted: " << std::strerror(errno);
   // For node 1: 6 MiB of ballast, and 6 MiB of reserve.
+  config_.gleaner.disk_reserve = 6 * kFile;
   Ballast ballast(config_, files_);
   const std::set<std::string> directories = {config_.cluster.data_dir, mounted() + "/logs"};
   auto built = ballast.rebuild(directories);

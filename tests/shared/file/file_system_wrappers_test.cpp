@@ -47,7 +47,8 @@ TEST_F(ReservingFileSystemTest, FilesAreMadeAndGrowDownToTheReserveAndNotBelow) 
   EXPECT_EQ(refused.error().message,
             folder_ +
                 ": 49152 bytes are free, and gleaner.disk_reserve keeps 40960 of them for the "
-                "log: free disk space, or lower gleaner.disk_reserve and durability.log_file_size");
+                "log: free disk space, or lower gleaner.disk_reserve (automatic: lower "
+                "durability.log_file_size)");
   EXPECT_FALSE(*below_.exists(path));
   auto file = files.create(path, 2 * kBlock);
   ASSERT_TRUE(file) << file.error().message;
