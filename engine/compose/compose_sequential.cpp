@@ -41,7 +41,7 @@ class SequentialComposer {
         logs_(task.logs, pages_, storage_id_) {}
 
   Result<ComposedPartition> run() {
-    if (task_.plan.rewrites || logs_.current() != nullptr) {
+    if (task_.plan.rewrites || (task_.plan.merges_runs && logs_.current() != nullptr)) {
       ATOLL_TRY(compose_base());
     }
     while (logs_.current() != nullptr) {

@@ -152,8 +152,11 @@ class CutCluster {
     const uint64_t epoch = durable_epoch();
     const bool has_new_commits = !durable_->snapshot() || durable_->snapshot()->epoch < epoch;
     if (!has_new_commits) return {};
-    auto made = make_snapshot(
-        {.epoch = epoch, .streams = durable_->live_streams(epoch), .rewrites = rewrites}, oracle);
+    auto made = make_snapshot({.epoch = epoch,
+                               .streams = durable_->live_streams(epoch),
+                               .rewrites = rewrites,
+                               .merges_runs = true},
+                              oracle);
     return made ? delete_unneeded() : made;
   }
   Result<PinnedSnapshot> pin(const std::string& name) { return durable_->pin(0, name); }
