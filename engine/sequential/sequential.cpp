@@ -266,6 +266,7 @@ Status SequentialCursor::settle_cold(ListPosition& position, bool& ended) {
     position.cold = SnapshotPointer(position.cold.word() + 1);
     position.index = 0;
     position.offset = 0;
+    position.count = 0;
     const SequentialPage* page = nullptr;
     const Status status = load_cold(position.cold, page);
     if (status == Status::ok) {
