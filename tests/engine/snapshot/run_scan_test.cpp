@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/engine/sequential/run_rules.h"
+#include "tests/engine/snapshot/run_rules.h"
 #include "tests/support/seed.h"
 
 namespace atolldb::test {
