@@ -65,6 +65,7 @@ void SnapshotJob::drop_hot(const SnapshotMetadata& snapshot, uint32_t free_perce
   }
   report.dropped_hot = second->dropped;
   report.dropped += second->dropped;
+  report.reclaimed += second->reclaimed;
   report.kept_hot -= std::min(report.kept_hot, second->dropped);
   report.kept = second->kept;
   report.busy = second->busy;

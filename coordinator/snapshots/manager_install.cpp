@@ -11,6 +11,7 @@
 #include "engine/hooks/mutants.h"
 #include "shared/base/check.h"
 #include "shared/base/limits.h"
+#include "shared/memory/page_pool.h"
 #include "shared/sync/wait_word.h"
 
 namespace atolldb {
@@ -72,7 +73,7 @@ bool SnapshotManager::frees_enough(const InstallReport& report) const {
   for (const NodeShared* node : nodes_) {
     pages = std::min(pages, node->pages_total.load(std::memory_order_relaxed));
   }
-  return report.dropped >= std::max<uint64_t>(1, pages / kGoodPart);
+  return report.dropped + report.reclaimed >= std::max<uint64_t>(1, pages / kGoodPart);
 }
 
 /// Records the install for the status.
@@ -88,6 +89,7 @@ void SnapshotManager::record_install(const SnapshotMetadata& snapshot,
                    {"kept", report->kept},
                    {"kept_hot", report->kept_hot},
                    {"busy", report->busy},
+                   {"reclaimed", report->reclaimed},
                    {"longest_hold_us", static_cast<double>(report->longest_hold_ns) * 1e-3}});
     const bool is_left = report->oldest_left != InstallReport::kNoSnapshot;
     status["oldest_left"] = is_left ? Json(report->oldest_left) : Json();
@@ -109,10 +111,20 @@ bool SnapshotManager::pool_is_below(uint32_t free_percent) const {
   });
 }
 
-/// Returns whether some pool is still low after the dropped pages have become free. This takes
-/// until all begin epochs are later than the drop. Then each node reclaims those of its pages that
-/// another node dropped, with its heartbeat or when its pool is low. If an old transaction holds
-/// the pages back, their number is unknown, and the function returns false.
+/// Returns whether the pool of some node is almost empty. Transactions then wait for pages.
+bool SnapshotManager::pool_is_starved() const {
+  // A worker needs more than a batch of pages to go on (PageWait).
+  constexpr uint64_t kFewPages = 2 * PagePool::kBatchPages;
+  return std::ranges::any_of(nodes_, [](const NodeShared* node) {
+    // Relaxed: the word is a gauge.
+    return node->pages_free.load(std::memory_order_relaxed) < kFewPages;
+  });
+}
+
+/// Returns whether the pool is still low after the dropped pages have become free. Dropped pages
+/// become free when every thread has begun after the drop. A node reclaims pages that another node
+/// dropped when its pool is low or with its heartbeat. If an old transaction holds the pages back,
+/// their number is unknown, and the function returns false.
 bool SnapshotManager::pool_still_low(uint32_t free_percent) const {
   if (!pool_is_below(free_percent)) return false;
   constexpr auto kPatience = std::chrono::milliseconds(200);

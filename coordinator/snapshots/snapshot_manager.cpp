@@ -186,19 +186,22 @@ void SnapshotManager::stop() {
 std::unique_ptr<SnapshotTaker> SnapshotManager::make_taker() {
   SnapshotTakerHooks hooks;
   hooks.on_start = [this] { thread_ = std::this_thread::get_id(); };
-  hooks.take = [this] { return take_snapshot(); };
+  hooks.take = [this] { return take_snapshot(false); };
+  hooks.take_again = [this] { return take_snapshot(true); };
   hooks.has_new_commits = [this] { return has_new_commits(); };
   hooks.log_bytes = [this] { return log_bytes(); };
   hooks.lacks_log_files = [this] { return lacks_log_files(); };
   hooks.pool_is_low = [this] { return pool_is_low(); };
+  hooks.pool_is_starved = [this] { return pool_is_starved(); };
   hooks.has_freed_pages = [this] { return has_freed_pages_; };
   hooks.is_first_awaited = [this] { return is_first_snapshot_awaited(); };
   return std::make_unique<SnapshotTaker>(config_.gleaner, std::move(hooks), logger_);
 }
 
-/// Takes a snapshot if anything was committed since the newest one. Returns the id of the newest
-/// snapshot.
-Result<uint32_t> SnapshotManager::take_snapshot() {
+/// Takes a snapshot if anything was committed since the newest one, or if there is one and
+/// `even_if_idle`. Returns the id of the newest. An idle cluster takes none before its first commit
+/// since the start-up: its logs then have no epoch up to the one of the snapshot.
+Result<uint32_t> SnapshotManager::take_snapshot(bool even_if_idle) {
   CHECK(is_own_thread());
   // Acquire pairs with the release of the coordinator, which changes the state.
   const uint32_t state = control_.state.load(std::memory_order_acquire);
@@ -212,7 +215,7 @@ Result<uint32_t> SnapshotManager::take_snapshot() {
     constexpr std::chrono::milliseconds kPatience{5'000};
     wait_until_durable(control_, latest_dirty_epoch(nodes_), kPatience);
   }
-  if (has_new_commits()) {
+  if (has_new_commits() || (even_if_idle && !has_none && dirty_epoch(nodes_) != 0)) {
     const uint32_t requests = control_.snapshot_requests.load(std::memory_order_relaxed);
     const auto taken = take_new_snapshot();
     // Release: a thread that sees that the attempt is over also sees what it has published.
@@ -231,7 +234,8 @@ Result<uint32_t> SnapshotManager::take_snapshot() {
 Result<void> SnapshotManager::take_new_snapshot() {
   has_freed_pages_ = false;
   const SnapshotTask task = next_task();
-  CHECK(task.epoch > newest_epoch_.load(std::memory_order_relaxed));
+  // R36. Equal if nothing was committed since: then only the ranges of the pages differ (R71).
+  CHECK(task.epoch >= newest_epoch_.load(std::memory_order_relaxed));
   const Result<void> made = make_snapshot(task);
   if (task.rewrites && !made) snapshots_until_rewrite_ = kSnapshotsBetweenRewrites;
   // Unreadable pages (R56) made this rewrite keep the older files. Another rewrite soon afterwards

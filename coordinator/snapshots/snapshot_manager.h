@@ -94,7 +94,7 @@ class SnapshotManager {
 
   // Snapshots of the running cluster: snapshot_manager.cpp.
   std::unique_ptr<SnapshotTaker> make_taker();
-  Result<uint32_t> take_snapshot();
+  Result<uint32_t> take_snapshot(bool even_if_idle);
   Result<void> take_new_snapshot();
   SnapshotTask next_task();
   bool has_new_commits() const;
@@ -155,6 +155,7 @@ class SnapshotManager {
                       std::chrono::milliseconds took);
   bool pool_is_below(uint32_t free_percent) const;
   bool pool_is_low() const { return pool_is_below(config_.gleaner.pool_low_water); }
+  bool pool_is_starved() const;
   bool pool_still_low(uint32_t free_percent) const;
   void record_unproductive_snapshot();
 

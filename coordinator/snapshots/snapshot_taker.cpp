@@ -15,6 +15,12 @@ constexpr std::chrono::milliseconds kCheckPause{100};
 /// that freed almost no pages because all were in use.
 constexpr std::chrono::milliseconds kMinPagePause{200};
 constexpr std::chrono::seconds kMaxPagePause{10};
+/// Longest pause while transactions wait for pages. They give up after two unproductive snapshots
+/// (PageWait), so the pause limits their wait.
+constexpr std::chrono::seconds kMaxStarvedPause{1};
+/// Snapshots of an idle cluster that may free too few pages, before the taker stops until the next
+/// commit. The first one may only change what later ones can drop (R71).
+constexpr uint32_t kMaxIdleFailures = 4;
 constexpr const char* kPoolIsLow = "volatile pool";
 /// Shortest pause between snapshots that are due because a logger has no room for its next file.
 constexpr std::chrono::seconds kFilePause{1};
@@ -70,8 +76,23 @@ void SnapshotTaker::request(Reply reply) {
   changed_.notify_one();
 }
 
+bool SnapshotTaker::needs_pages() const {
+  if (!hooks_.pool_is_low) return false;
+  const bool is_starved = hooks_.pool_is_starved && hooks_.pool_is_starved();
+  const auto pause =
+      is_starved ? std::min<Clock::duration>(page_pause_, kMaxStarvedPause) : page_pause_;
+  return Clock::now() - last_at_ >= pause && hooks_.pool_is_low();
+}
+
+/// The tree has changed since the newest snapshot although nothing was committed: pages without
+/// living records were reclaimed, and neighbours merged. Only a snapshot whose pages have the new
+/// ranges lets the others be dropped (R44).
+std::string SnapshotTaker::idle_reason() const {
+  const bool may_help = hooks_.take_again && idle_failures_ < kMaxIdleFailures;
+  return may_help && needs_pages() ? kPoolIsLow : "";
+}
+
 std::string SnapshotTaker::reason() const {
-  if (!hooks_.has_new_commits()) return {};
   if (hooks_.is_first_awaited && hooks_.is_first_awaited()) {
     return "a transaction waits for the first one";
   }
@@ -81,9 +102,7 @@ std::string SnapshotTaker::reason() const {
   }
   const bool may_free_files = hooks_.lacks_log_files && Clock::now() - last_at_ >= file_pause_;
   if (may_free_files && hooks_.lacks_log_files()) return kLacksFiles;
-  const bool may_free_pages = hooks_.pool_is_low && Clock::now() - last_at_ >= page_pause_;
-  if (may_free_pages && hooks_.pool_is_low()) return kPoolIsLow;
-  return {};
+  return needs_pages() ? kPoolIsLow : "";
 }
 
 /// The page pause doubles after each snapshot for a low pool that frees too few pages.
@@ -108,11 +127,14 @@ void SnapshotTaker::run() {
     const std::vector<Reply> replies = std::exchange(requests_, {});
     lock.unlock();
     for (const Task& task : tasks) task(true);
-    const std::string why = replies.empty() ? reason() : "requested";
+    const bool is_idle = !hooks_.has_new_commits();
+    if (!is_idle) idle_failures_ = 0;
+    const std::string why = !replies.empty() ? "requested" : is_idle ? idle_reason() : reason();
+    const bool is_again = is_idle && why == kPoolIsLow;
     if (!why.empty()) {
       const auto begun = Clock::now();
       last_log_bytes_ = hooks_.log_bytes();
-      const Result<uint32_t> taken = hooks_.take();
+      const Result<uint32_t> taken = is_again ? hooks_.take_again() : hooks_.take();
       last_at_ = Clock::now();
       const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(last_at_ - begun);
       if (taken) {
@@ -123,6 +145,7 @@ void SnapshotTaker::run() {
             taken.error().message);
       }
       set_pauses(why);
+      if (is_again && (!hooks_.has_freed_pages || !hooks_.has_freed_pages())) ++idle_failures_;
       for (const Reply& reply : replies) reply(taken);
     }
     lock.lock();

@@ -23,6 +23,9 @@ struct SnapshotTakerHooks {
   /// Takes a snapshot on the taker's thread. Returns its id, or the id of the newest snapshot if
   /// nothing has been committed since.
   std::function<Result<uint32_t>()> take;
+  /// Does the same, but takes one although nothing has been committed since the newest, which
+  /// exists (R71). Empty: never.
+  std::function<Result<uint32_t>()> take_again = {};
   /// Returns whether anything has been committed since the last snapshot.
   std::function<bool()> has_new_commits;
   /// Returns the bytes of log that the busiest node has written since the cluster began.
@@ -31,6 +34,8 @@ struct SnapshotTakerHooks {
   std::function<bool()> lacks_log_files = {};
   /// Returns whether the pool of some node is low. Empty: never.
   std::function<bool()> pool_is_low = {};
+  /// Returns whether transactions wait for pages now, because a pool is almost empty. Empty: never.
+  std::function<bool()> pool_is_starved = {};
   /// Returns whether the latest snapshot has freed a good part of some node's pool. Empty: never.
   std::function<bool()> has_freed_pages = {};
   /// Returns whether a transaction waits for the first snapshot (R62). Empty: never.
@@ -71,7 +76,11 @@ class SnapshotTaker {
   void run();
   /// Returns the reason why a snapshot is due now, or "" if none is due.
   std::string reason() const;
-  /// Sets the pauses before the next snapshot. `why`: the reason of the last snapshot.
+  /// Returns the reason why another snapshot of an idle cluster is due, or "" if none is due.
+  std::string idle_reason() const;
+  /// Returns whether the pool is low and the pause after the last snapshot for it is over.
+  bool needs_pages() const;
+  /// Sets the pauses before the next snapshot, after one for this reason.
   void set_pauses(const std::string& why);
 
   const Config::Gleaner& config_;
@@ -87,6 +96,7 @@ class SnapshotTaker {
   Clock::time_point last_at_;
   uint64_t last_log_bytes_ = 0;
   Clock::duration page_pause_{0};  // before the next snapshot for a low pool
+  uint32_t idle_failures_ = 0;     // snapshots since the last commit that freed too few pages
   Clock::duration file_pause_{0};  // before the next snapshot for a logger without its next file
   std::thread thread_;
 };

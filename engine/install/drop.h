@@ -111,17 +111,18 @@ enum class Dropped : uint8_t {
 /// Checks without locks whether the page must be retained. The result is a hint. Returns true if:
 /// * the snapshot of `epoch` lacks a change of the page,
 /// * the page has volatile pages below it, or
-/// * it is a border page without live records (see drop_border).
-bool seems_needed(const WorkerContext& worker, BorderPage* page, uint64_t epoch);
+/// * it is a border page without live records, unless `drops_empty` (see drop_border).
+bool seems_needed(const WorkerContext& worker, BorderPage* page, uint64_t epoch, bool drops_empty);
 bool seems_needed(const WorkerContext& worker, InteriorPage* page, uint64_t epoch);
 
-/// Both functions drop `page`, to which `link` leads. They only try locks and never wait.
-/// `snapshot`: the page of exactly the same range in the snapshot of `epoch`. For the root of a
-/// layer, it is the root of that layer in the snapshot.
-/// REQUIRES: `page` is not the root of a storage; the caller has stored `snapshot` beside the
-/// pointer.
+/// Both functions drop `page`, to which `link` leads. `page` is not the root of a storage.
+/// `snapshot`: the page of exactly the same range in the snapshot of `epoch`; for the root of a
+/// layer, the layer's root there.
+/// `drops_empty`: also drops a page without records, which no merge can remove (R71).
+/// REQUIRES: the caller has stored it beside the pointer. Both functions only try locks and never
+/// wait.
 Dropped drop_border(WorkerContext& worker, StorageControl& storage, const Link& link,
-                    BorderPage* page, SnapshotPointer snapshot, uint64_t epoch);
+                    BorderPage* page, SnapshotPointer snapshot, uint64_t epoch, bool drops_empty);
 Dropped drop_interior(WorkerContext& worker, StorageControl& storage, const Link& link,
                       InteriorPage* page, SnapshotPointer snapshot, uint64_t epoch);
 

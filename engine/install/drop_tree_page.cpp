@@ -98,7 +98,7 @@ void unlink(WorkerContext& worker, StorageControl& storage, const Link& link, Tr
 
 }  // namespace
 
-bool seems_needed(const WorkerContext& worker, BorderPage* page, uint64_t epoch) {
+bool seems_needed(const WorkerContext& worker, BorderPage* page, uint64_t epoch, bool drops_empty) {
   if (!is_removed_in_snapshot(page->header.max_removed_vid.load(std::memory_order_relaxed), epoch))
     return true;
   const uint32_t count = page->header.version().count();
@@ -111,7 +111,7 @@ bool seems_needed(const WorkerContext& worker, BorderPage* page, uint64_t epoch)
     if (vid.is_next_layer() && !record->next_layer()->load_acquire().is_null()) return true;
     has_living = has_living || vid.is_next_layer() || !vid.is_deleted();
   }
-  return !has_living;
+  return !has_living && !(drops_empty && count == 0);
 }
 
 bool seems_needed(const WorkerContext&, InteriorPage* page, uint64_t epoch) {
@@ -126,7 +126,7 @@ bool seems_needed(const WorkerContext&, InteriorPage* page, uint64_t epoch) {
 }
 
 Dropped drop_border(WorkerContext& worker, StorageControl& storage, const Link& link,
-                    BorderPage* page, SnapshotPointer snapshot, uint64_t epoch) {
+                    BorderPage* page, SnapshotPointer snapshot, uint64_t epoch, bool drops_empty) {
   Locked locked(worker, link, page, snapshot);
   if (!locked.is_good()) return locked.is_busy() ? Dropped::busy : Dropped::changed;
   RecordLocks records(worker, [&](uint32_t slot) { return &page->record(slot)->head; });
@@ -146,10 +146,10 @@ Dropped drop_border(WorkerContext& worker, StorageControl& storage, const Link& 
     // A VID with ordinal 0 stands for no commit.
     if (vid.ordinal() != 0 || vid.is_next_layer()) latest = std::max(latest, vid.version());
   }
-  // Keeps a page without live records, because merging (R46) needs volatile pages. If such pages
-  // were dropped, a tree that serves as a queue would begin with an ever longer sequence of empty
-  // cold pages.
-  if (!has_living) return Dropped::changed;
+  // A page without live records is merged with its neighbours (R46), which requires that they are
+  // volatile. If such pages were dropped, the head of a queue would become an ever longer sequence
+  // of empty cold pages. The caller names the pages without such neighbours (R71).
+  if (!has_living && !(drops_empty && count == 0)) return Dropped::changed;
   layers.keep();
   reach(SyncPoint::frozen_words);
   for (uint32_t slot = 0; slot < count; ++slot) {

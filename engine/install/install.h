@@ -3,10 +3,11 @@
 // Source: [FOEDUS15] section 5; rules R1-R3, R8, R9, R44.
 //
 // An installer walks the volatile pages of a storage. Beside every pointer it stores the snapshot
-// page of exactly the same range, or null if the snapshot has no such page. Then it drops, from the
-// bottom up, volatile pages whose content equals that of the snapshot. If it cannot lock such a
-// page at once, it leaves the page to the next snapshot. Other threads wait for an installer at
-// most as long as its work on one page takes.
+// page of exactly the same range, or null if the snapshot has no such page. In a Master-tree it
+// reclaims the pages of deleted records on its way (R70). Then it drops, from the bottom up,
+// volatile pages whose content equals that of the snapshot. It skips a page that it cannot lock at
+// once, and leaves that page to the next snapshot. Other threads wait for an installer at most as
+// long as its work on one page takes.
 #pragma once
 
 #include <algorithm>
@@ -56,6 +57,7 @@ struct InstallReport {
   uint64_t kept = 0;             // pages that the policy retained
   uint64_t kept_hot = 0;         // the part of `kept` that was retained because the page is hot
   uint64_t busy = 0;             // pages skipped because another thread held a lock
+  uint64_t reclaimed = 0;        // pages of deleted records that were freed (R70), not in `dropped`
   uint64_t longest_hold_ns = 0;  // longest time for which the locks of one step were held
   /// Id of the oldest snapshot to which a pointer without a volatile page still leads. The files of
   /// that snapshot and of newer ones must be kept. kNoSnapshot: there is no such pointer.
@@ -75,6 +77,7 @@ inline constexpr InstallCounter kInstallCounters[] = {
     {"installed", &InstallReport::installed}, {"unmatched", &InstallReport::unmatched},
     {"dropped", &InstallReport::dropped},     {"kept", &InstallReport::kept},
     {"kept_hot", &InstallReport::kept_hot},   {"busy", &InstallReport::busy},
+    {"reclaimed", &InstallReport::reclaimed},
 };
 
 /// Calls the drop policy and counts a page that it retains.

@@ -11,6 +11,7 @@
 #include "engine/hooks/sync_points.h"
 #include "engine/install/drop.h"
 #include "engine/mastertree/page_lock.h"
+#include "engine/mastertree/reclaim.h"
 #include "engine/mastertree/snapshot_tree.h"
 #include "engine/mastertree/tree_path.h"
 #include "shared/base/check.h"
@@ -98,8 +99,9 @@ struct LayerWalk {
   SnapshotPointer root;  // root of the layer in the snapshot; null: the snapshot has no such layer
   uint64_t slice = 0;    // low end of the range that is still to be visited
   bool has_ended = false;
-  /// State per page level. `done_to`: pointers to pages of this level are done up to this slice.
-  /// `pages`: the snapshot pages below the interior page that was visited last.
+  uint32_t reclaims = 0;  // replacements on the path to `slice` (R70)
+  /// State per page level: the slice up to which pointers to pages of this level are done, and the
+  /// snapshot pages below the interior page that was visited last.
   struct Level {
     uint64_t done_to = 0;
     std::vector<SnapshotLevelPage> pages;
@@ -114,6 +116,8 @@ class TreeInstaller {
       : worker_(worker), storage_(storage), id_(storage.id), task_(task), report_(report) {}
 
   Status run() {
+    const uint64_t freed_before = pages_freed();
+    const uint64_t dropped_before = report_.dropped;
     Status status = enter();
     if (status == Status::ok) {
       install_root();
@@ -123,10 +127,19 @@ class TreeInstaller {
     }
     if (status == Status::storage_not_found) status = Status::ok;  // the storage was dropped
     if (has_missed_) report_.oldest_left = 0;
+    // Wraps around if more pages were taken than retired.
+    const uint64_t dropped = report_.dropped - dropped_before;
+    const auto reclaimed = static_cast<int64_t>(pages_freed() - freed_before - dropped);
+    report_.reclaimed += static_cast<uint64_t>(std::max<int64_t>(0, reclaimed));
     return status;
   }
 
  private:
+  uint64_t pages_freed() {
+    const WorkerMetrics& metrics = worker_.metrics();
+    return metrics.pages_retired.get() - metrics.pages_allocated.get();
+  }
+
   enum class Step : uint8_t { done, again };
 
   Status enter() { return begin_turn(worker_, storage_, id_, task_); }
@@ -194,13 +207,24 @@ class TreeInstaller {
     TreePath path;
     static_cast<void>(find_path(worker_, root, walk.slice, path));
     has_missed_ = true;
+    move_on(walk, path);
+  }
+
+  static void move_on(LayerWalk& walk, const TreePath& path) {
     walk.has_ended = path.range.high_is_end;
     walk.slice = path.range.high;
+    walk.reclaims = 0;
   }
 
   Status take_step(LayerWalk& walk, const Link& root, Step& step) {
     TreePath path;
     const bool is_known = reach_path(worker_, storage_, root, walk.slice, path);
+    if (is_known && path.border != nullptr && walk.reclaims < kMaxReclaims &&
+        reclaim_path(worker_, storage_, root, walk.slice, path.border)) {
+      ++walk.reclaims;
+      step = Step::again;  // pages on the path were replaced
+      return Status::ok;
+    }
     for (uint32_t i = 0; i < path.size; ++i) {
       const Status status = install_children(walk, path.steps[i].page, step);
       if (status != Status::ok || step == Step::again) return status;
@@ -232,8 +256,7 @@ class TreeInstaller {
       return layer.size() > walk.prefix.size() && layer.starts_with(walk.prefix);
     });
     DCHECK(path.range.contains(walk.slice));  // so the walk moves on
-    walk.has_ended = path.range.high_is_end;
-    walk.slice = path.range.high;
+    move_on(walk, path);
     return Status::ok;
   }
 
@@ -351,6 +374,24 @@ class TreeInstaller {
     }
   }
 
+  /// Returns whether a border page has no volatile neighbour below its parent, but a cold one. If
+  /// it is empty, no merge can remove it, so it may be dropped (R71). A hint: the parent may
+  /// change.
+  static bool is_between_cold_pages(const Link& link) {
+    CHECK(link.holder != nullptr && !link.holder->is_border());
+    const InteriorPage& parent = *interior_page(link.holder);
+    const PageVersion version = parent.header.version();
+    if (version.is_moved() || version.count() < 2) return false;
+    const ChildRanges children(parent, version.count());
+    uint32_t at = 0;
+    while (at < children.size() && &parent.children[children[at]] != link.pointer) ++at;
+    const auto is_cold = [&](uint32_t position) {
+      return parent.children[children[position]].load_acquire().is_null();
+    };
+    if (at == children.size()) return false;
+    return (at == 0 || is_cold(at - 1)) && (at + 1 == children.size() || is_cold(at + 1));
+  }
+
   template <typename Page>
   void drop(const LayerWalk& walk, const Link& link, Page* page) {
     DCHECK(link.holder != nullptr && page->header.storage_id == id_);
@@ -360,13 +401,23 @@ class TreeInstaller {
                       : page_of_range(walk.levels[page->header.level].pages, range_of(*page));
     // R56: the page of a stand-in cannot be read, so only the volatile page has the records.
     if (is_stand_in(snapshot) && !fault::drop_onto_stand_ins) return;
-    // Calls the drop policy last, because the policy counts each page whose drop it allows.
-    if (snapshot.is_null() || seems_needed(worker_, page, task_.epoch)) return;
+    // Calls the drop policy last, because it counts each page that it releases.
+    bool is_needed = snapshot.is_null();
+    bool drops_empty = false;
+    if constexpr (std::is_same_v<Page, BorderPage>) {
+      const bool is_empty = page->header.version().count() == 0;
+      drops_empty =
+          is_empty && !is_layer_root && !fault::keep_empty_pages && is_between_cold_pages(link);
+      is_needed = is_needed || seems_needed(worker_, page, task_.epoch, drops_empty);
+    } else {
+      is_needed = is_needed || seems_needed(worker_, page, task_.epoch);
+    }
+    if (is_needed) return;
     if (!may_drop(task_, page->header, report_)) return;
     const HoldTimer timer(report_);
     Dropped dropped = Dropped::changed;
     if constexpr (std::is_same_v<Page, BorderPage>) {
-      dropped = drop_border(worker_, storage_, link, page, snapshot, task_.epoch);
+      dropped = drop_border(worker_, storage_, link, page, snapshot, task_.epoch, drops_empty);
     } else {
       dropped = drop_interior(worker_, storage_, link, page, snapshot, task_.epoch);
     }
@@ -376,7 +427,11 @@ class TreeInstaller {
 
   static Bytes bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 
-  static constexpr uint32_t kMaxFailures = 100;
+  /// More than the attempts at one path that make progress: one for each layer of its border page,
+  /// and one for each replacement.
+  static constexpr uint32_t kMaxFailures = 100 + kBorderSlotBound;
+  /// Most replacements on one path. Concurrent deletes could cause more of them.
+  static constexpr uint32_t kMaxReclaims = 16;
 
   WorkerContext& worker_;
   StorageControl& storage_;

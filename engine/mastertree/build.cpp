@@ -1,6 +1,7 @@
 #include "engine/mastertree/build.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "engine/format/tree_key.h"
@@ -97,6 +98,31 @@ TreeRecord* copy_record(BorderPage* to, uint32_t count, uint64_t slice, TreeReco
   }
   const uint32_t capacity = std::max<uint32_t>(from->capacity, min_capacity);
   TreeRecord* record = write_slot(to, count, slice, from->remainder, from->suffix(), capacity, vid);
+  const uint16_t payload_bytes = from->payload_bytes.load(std::memory_order_relaxed);
+  DCHECK(payload_bytes <= capacity);
+  record->payload_bytes.store(payload_bytes, std::memory_order_relaxed);
+  std::memcpy(record->payload(), from->payload(), payload_bytes);
+  return record;
+}
+
+uint32_t raised_bytes(const TreeRecord* record) {
+  const uint32_t remainder = 8u + record->remainder;
+  return TreeRecord::bytes_for(remainder, TreeRecord::capacity_for(remainder, record->capacity));
+}
+
+TreeRecord* raise_record(BorderPage* to, uint32_t count, uint64_t slice, BorderPage* layer) {
+  TreeRecord* from = layer->record(0);
+  const Vid vid(from->head.vid.load(std::memory_order_relaxed) & ~Vid::kMoved);
+  DCHECK(!vid.is_next_layer() && !vid.is_deleted());
+  DCHECK(to->header.layer + 1 == layer->header.layer);
+  // A key that ends with its slice has a record of its own in the page above.
+  DCHECK(from->remainder != 0 && from->remainder + 8u <= kMaxTreeKeyBytes);
+  std::array<std::byte, kMaxTreeKeyBytes> suffix;
+  put_slice(layer->slices()[0], suffix.data());
+  std::memcpy(suffix.data() + 8, from->suffix(), from->suffix_bytes());
+  const auto remainder = static_cast<uint16_t>(8 + from->remainder);
+  const uint32_t capacity = TreeRecord::capacity_for(remainder, from->capacity);
+  TreeRecord* record = write_slot(to, count, slice, remainder, suffix.data(), capacity, vid);
   const uint16_t payload_bytes = from->payload_bytes.load(std::memory_order_relaxed);
   DCHECK(payload_bytes <= capacity);
   record->payload_bytes.store(payload_bytes, std::memory_order_relaxed);

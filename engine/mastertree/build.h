@@ -37,6 +37,13 @@ TreeRecord* write_slot(BorderPage* page, uint32_t count, uint64_t slice, uint16_
 TreeRecord* copy_record(BorderPage* to, uint32_t count, uint64_t slice, TreeRecord* from,
                         uint32_t min_capacity);
 
+/// Copies the only record of the layer root `layer` to slot `count` of the page above, in which its
+/// key begins with `slice` (R70). Returns the copy, without the lock and `moved`.
+TreeRecord* raise_record(BorderPage* to, uint32_t count, uint64_t slice, BorderPage* layer);
+
+/// Returns the bytes that raise_record takes from the heap for this record.
+uint32_t raised_bytes(const TreeRecord* record);
+
 /// Copies all records and slots at unchanged offsets. REQUIRES: the slots of `from` ascend and hold
 /// no next layer; `to` has the same slot capacity and no records.
 void copy_all_records(BorderPage* to, BorderPage* from, uint32_t count);

@@ -2,7 +2,7 @@
 #include <array>
 
 #include "engine/hooks/mutants.h"
-#include "engine/mastertree/page_lock.h"
+#include "engine/mastertree/reclaim.h"
 #include "engine/mastertree/restructure.h"
 #include "engine/mastertree/tree_path.h"
 #include "engine/transaction/run.h"
@@ -18,50 +18,9 @@ static_assert(kMaxTreeKeyBytes <= HintQueue::kMaxPrefixBytes);
 /// of the deletion is settled and all transactions that ran then have ended. This usually takes at
 /// least two epochs. `maintain` queues the hint again if its tombstones are still too young.
 constexpr uint64_t kEpochsUntilRemovable = 3;
-/// Hints that `run_hints` handles per call, so that no transaction waits long.
-constexpr uint32_t kHintsPerTurn = 4;
-
-struct TombstoneCount {
-  uint32_t removable = 0;
-  uint32_t young = 0;
-  bool has_empty_layer = false;  // counts as removable, and frees a page of its own
-};
-
-bool leads_to_empty_layer(WorkerContext& worker, TreeRecord* record) {
-  const VolatilePointer word = record->next_layer()->load_acquire();
-  if (word.is_null()) return false;  // in a snapshot only
-  TreePage* root = tree_page(worker.view().resolve(word.thawed()));
-  const PageVersion version = root->header.version();
-  return root->is_border() && !version.is_moved() && version.count() == 0;
-}
-
-TombstoneCount count_tombstones(WorkerContext& worker, BorderPage* page, PageVersion version) {
-  const uint64_t limit = removable_epoch(worker);
-  TombstoneCount tombstones;
-  for (uint32_t slot = 0; slot < version.count(); ++slot) {
-    TreeRecord* record = page->record(slot);
-    const Vid vid = record->head.load_acquire();
-    const bool is_empty_layer = vid.is_next_layer() && leads_to_empty_layer(worker, record);
-    tombstones.has_empty_layer = tombstones.has_empty_layer || is_empty_layer;
-    if (is_empty_layer || (!vid.is_next_layer() && is_removable(vid, limit))) {
-      ++tombstones.removable;
-    } else if (vid.is_deleted()) {
-      ++tombstones.young;
-    }
-  }
-  DCHECK(tombstones.removable + tombstones.young <= version.count());
-  return tombstones;
-}
-
-bool compact(WorkerContext& worker, BorderPage* page) {
-  if (!worker.reserve_pages(kPagesPerRestructure)) return false;
-  ScopedLock lock;
-  if (!lock.try_lock_page(worker, page, kPageBlock)) return false;
-  if (page->header.version().is_moved()) return false;
-  RestructureRequest request;
-  request.compaction_only = true;
-  return restructure(worker, nullptr, page, request) == Status::ok;
-}
+/// Hints that a turn handles at least. A turn also handles as many as were left since the turn
+/// before: a transaction then pays for the pages of its own deletes, and no other one waits long.
+constexpr uint32_t kMinHintsPerTurn = 4;
 
 }  // namespace
 
@@ -96,18 +55,18 @@ void maintain(WorkerContext& worker, const Hint& hint, std::span<const std::byte
   BorderView view = find_border(worker, storage, root, hint.slice);
   if (view.page == nullptr) return;
   const uint32_t count = view.version.count();
-  const TombstoneCount tombstones = count_tombstones(worker, view.page, view.version);
-  // An empty layer has a page for which no snapshot page exists. The layer would therefore keep
-  // this page and all pages above it in the pool, even if this page has many other records.
-  const bool frees_page = tombstones.has_empty_layer && !fault::keep_empty_layers;
-  if (count != 0 && tombstones.removable * 2 < count && !frees_page) {
-    if ((tombstones.removable + tombstones.young) * 2 >= count) {
+  const PageContent content = content_of(worker, view.page, view.version);
+  // An empty layer has a page for which no snapshot page exists. It would therefore keep this page
+  // and all pages above it in the pool, even if this page has many other records.
+  const bool frees_page = content.has_empty_layer && !fault::keep_empty_layers;
+  if (count != 0 && content.removable * 2 < count && !frees_page) {
+    if ((content.removable + content.young) * 2 >= count) {
       push_tombstone_hint(worker, view.page, prefix, hint.slice);
     }
     return;
   }
   if (count != 0) {
-    if (!compact(worker, view.page)) {
+    if (!compact(worker, view.page, false)) {
       // Another thread has locked the page or a record, or the pool is empty. Existing tombstones
       // create no further hint.
       push_tombstone_hint(worker, view.page, prefix, hint.slice);
@@ -119,7 +78,7 @@ void maintain(WorkerContext& worker, const Hint& hint, std::span<const std::byte
   if (const uint32_t left = view.version.count(); left != 0) {
     // A record that exists creates a hint when it is deleted. The tombstones that were too young
     // have already created this hint, so it is queued again for them.
-    const TombstoneCount still = count_tombstones(worker, view.page, view.version);
+    const PageContent still = content_of(worker, view.page, view.version);
     const bool has_more = (still.removable + still.young) * 2 >= left;
     if (has_more && !fault::forget_young_tombstones) {
       push_tombstone_hint(worker, view.page, prefix, hint.slice);
@@ -139,12 +98,12 @@ void maintain(WorkerContext& worker, const Hint& hint, std::span<const std::byte
   }
 }
 
-void run_hints(Transaction& transaction) {
-  WorkerContext& worker = transaction.worker();
-  DCHECK(!transaction.is_active());
+void run_hints(WorkerContext& worker) {
+  DCHECK(worker.slot().in_commit_epoch.load(std::memory_order_relaxed) == 0);
   worker.enter();
   std::array<std::byte, HintQueue::kMaxPrefixBytes> prefix_bytes;
-  for (uint32_t i = 0; i < kHintsPerTurn && worker.hints().is_due(worker.current_epoch()); ++i) {
+  const uint32_t budget = std::max(kMinHintsPerTurn, worker.hints().take_arrivals());
+  for (uint32_t i = 0; i < budget && worker.hints().is_due(worker.current_epoch()); ++i) {
     std::span<const std::byte> prefix;
     const Hint hint = worker.hints().pop(prefix_bytes, prefix);
     maintain(worker, hint, prefix);

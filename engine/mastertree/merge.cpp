@@ -37,8 +37,11 @@ bool leads_to_empty(WorkerContext& worker, TreePage* page, TreePage** chain, uin
 
 class Merge {
  public:
-  Merge(WorkerContext& worker, StorageControl& storage, const Link& link, InteriorPage* parent)
-      : worker_(worker), storage_(storage), link_(link), parent_(parent) {}
+  Merge(WorkerContext& worker, StorageControl& storage, const Link& link, InteriorPage* parent,
+        uint32_t min_run)
+      : worker_(worker), storage_(storage), link_(link), parent_(parent), min_run_(min_run) {
+    DCHECK(min_run_ > 1);
+  }
 
   bool run(uint64_t slice) {
     DCHECK(!parent_->is_border() && parent_->header.level < kMaxLevels);
@@ -92,7 +95,7 @@ class Merge {
     while (last_ < count_ && last_ - first_ < limit && empty_child(last_)) ++last_;
     DCHECK(first_ < last_ && last_ <= count_);
     const uint32_t run = last_ - first_;
-    return run >= kMinMergeRun || (run == count_ && run > 1);
+    return run >= min_run_ || (run == count_ && run > 1);
   }
 
   /// Locks every page of the run, and checks under the locks that the run is unchanged.
@@ -196,6 +199,7 @@ class Merge {
   StorageControl& storage_;
   const Link& link_;
   InteriorPage* parent_;
+  const uint32_t min_run_;
   uint32_t count_ = 0;
   uint32_t first_ = 0;
   uint32_t last_ = 0;
@@ -241,24 +245,27 @@ bool shorten_root(WorkerContext& worker, StorageControl& storage, const Link& li
 
 }  // namespace
 
-void merge_around(WorkerContext& worker, StorageControl& storage, const Link& root,
-                  uint64_t slice) {
+bool merge_around(WorkerContext& worker, StorageControl& storage, const Link& root, uint64_t slice,
+                  uint32_t min_run) {
   constexpr uint32_t kMaxRounds = 8;
+  bool has_changed = false;
   for (uint32_t round = 0; round < kMaxRounds; ++round) {
     find_border(worker, storage, root, slice, Adoption::whole_way);
     TreePath path;
     if (!find_path(worker, root, slice, path)) continue;
-    if (path.border == nullptr) return;
+    if (path.border == nullptr) return has_changed;
     bool changed = false;
     for (uint32_t i = path.size; i-- > 0 && !changed;) {
-      changed = Merge(worker, storage, path.steps[i].link, path.steps[i].page).run(slice);
+      changed = Merge(worker, storage, path.steps[i].link, path.steps[i].page, min_run).run(slice);
     }
     const TreePath::Step& top = path.steps[0];
     if (!changed && path.size != 0 && top.page->header.version().count() == 1) {
       changed = shorten_root(worker, storage, top.link, top.page);
     }
-    if (!changed) return;
+    if (!changed) return has_changed;
+    has_changed = true;
   }
+  return has_changed;
 }
 
 }  // namespace atolldb

@@ -19,6 +19,23 @@ uint64_t removable_epoch(const WorkerContext& worker) {
   return std::min(settled, oldest == 0 ? 0 : oldest - 1);
 }
 
+BorderPage* only_page_below(WorkerContext& worker, TreeRecord* record) {
+  const VolatilePointer word = record->next_layer()->load_acquire();
+  if (word.is_null()) return nullptr;  // in a snapshot only
+  TreePage* root = tree_page(worker.view().resolve(word.thawed()));
+  const bool is_single = root->is_border() && !root->header.version().is_moved();
+  return is_single ? border_page(root) : nullptr;
+}
+
+TreeRecord* lone_record_of(BorderPage* root) {
+  const PageVersion version = root->header.version();
+  DCHECK(root->low == 0 && root->high_is_end != 0);
+  if (version.is_moved() || version.count() != 1) return nullptr;
+  TreeRecord* lone = root->record(0);
+  const Vid vid = lone->head.load_acquire();
+  return vid.is_next_layer() || vid.is_deleted() ? nullptr : lone;
+}
+
 namespace {
 
 /// One restructuring: the page's records in key order, and their destinations.
@@ -33,6 +50,7 @@ class Restructuring {
         version_(page->header.version()),
         count_(version_.count()) {
     CHECK(count_ <= kBorderSlotBound);
+    CHECK(!request.collapses_layers || (request.compaction_only && txn == nullptr));
     DCHECK(holds_page(worker, page, kPageBlock) && !version_.is_moved());
   }
 
@@ -43,9 +61,14 @@ class Restructuring {
       return worker_.cluster_failed() ? Status::cluster_failed : Status::write_conflict;
     }
     collect();
+    if (request_.collapses_layers) plan_collapses();
     uint32_t middle = 0;
     uint64_t fence = 0;
-    const bool two = !fits_one() && choose_fence(middle, fence);
+    bool two = !fits_one() && choose_fence(middle, fence);
+    if (planned_count_ != 0 && !fits_one() && !(two && both_fit(middle))) {
+      forget_collapses();
+      two = false;
+    }
     if (two && request_.grow != nullptr && !both_fit(middle)) do_not_grow_yet();
     if (!two && bytes_ + request_.new_record_bytes + kSlotBytes > kBorderUsableBytes) {
       // If a layer was dropped, the page must be replaced here: other threads wait for that
@@ -57,6 +80,7 @@ class Restructuring {
                  ? Status::write_conflict
                  : Status::payload_too_long;
     }
+    if (planned_count_ != 0) collapse_layers();
     freeze_next_layers();
     std::array<PageVersionEntry, 2> successors{};
     const uint32_t successor_count = two ? split(middle, fence, successors) : replace(successors);
@@ -71,6 +95,7 @@ class Restructuring {
     uint64_t slice;
     TreeRecord* record;
     uint32_t bytes;
+    BorderPage* collapsed;  // root of the next layer whose only record takes its slot, or null
   };
 
   uint32_t min_capacity(const TreeRecord* record) const {
@@ -127,7 +152,7 @@ class Restructuring {
       }
       has_next_layers_ = has_next_layers_ || vid.is_next_layer();
       const uint32_t bytes = copied_bytes(record, min_capacity(record));
-      items_[size_++] = {page_->slices()[slot], record, bytes};
+      items_[size_++] = {page_->slices()[slot], record, bytes, nullptr};
       bytes_ += bytes + kSlotBytes;
     }
     DCHECK(size_ + elided_count_ == count_);
@@ -178,6 +203,78 @@ class Restructuring {
     return true;
   }
 
+  /// Plans to replace layers of one living record by these records (R70), as far as two pages have
+  /// room for them. Takes no locks, so `collapse_layer` checks again.
+  void plan_collapses() {
+    for (uint32_t i = 0; i < size_; ++i) {
+      const Vid vid(items_[i].record->head.vid.load(std::memory_order_relaxed));
+      if (!vid.is_next_layer()) continue;
+      BorderPage* root = only_page_below(worker_, items_[i].record);
+      const TreeRecord* lone = root == nullptr ? nullptr : lone_record_of(root);
+      if (lone == nullptr) continue;
+      const uint32_t raised = raised_bytes(lone);
+      const uint32_t bytes = bytes_ - items_[i].bytes + raised;
+      // A split into halves leaves room for half of the largest record in each.
+      const bool fits_two = raised <= kBorderUsableBytes / 4 && bytes <= kBorderUsableBytes * 3 / 2;
+      if (bytes + kSlotBytes > kBorderUsableBytes && !fits_two) continue;
+      bytes_ = bytes;
+      items_[i].bytes = raised;
+      items_[i].collapsed = root;
+      ++planned_count_;
+    }
+  }
+
+  void forget_collapses() {
+    for (uint32_t i = 0; i < size_; ++i) {
+      if (items_[i].collapsed == nullptr) continue;
+      bytes_ -= items_[i].bytes;
+      items_[i].bytes = copied_bytes(items_[i].record, 0);
+      bytes_ += items_[i].bytes;
+      items_[i].collapsed = nullptr;
+    }
+    planned_count_ = 0;
+  }
+
+  /// Carries out the plan. From here on the page must be replaced.
+  void collapse_layers() {
+    for (uint32_t i = 0; i < size_; ++i) {
+      Item& item = items_[i];
+      if (item.collapsed != nullptr && !collapse_layer(item)) item.collapsed = nullptr;
+    }
+  }
+
+  /// Marks the root page of a layer as dropped if it still holds one living record, which then
+  /// takes the slot of the layer (R70). Returns false, and changes nothing, if not, or if a lock is
+  /// not free.
+  bool collapse_layer(const Item& item) {
+    TreePage* root = item.collapsed;
+    ScopedLock page_lock;
+    if (!page_lock.try_lock_page(worker_, root, kHolderBlock)) return false;
+    const PageVersion version = root->header.version();
+    DualPointer& link = *item.record->next_layer();
+    if (version.is_moved() || version.count() != 1 || link.load_acquire() != root->self()) {
+      return false;
+    }
+    TreeRecord* lone = border_page(root)->record(0);
+    // A commit may have verified, and be about to write the record (R7). Once this lock is free, a
+    // committer finds the record moved. So the copy, which is made later, is complete.
+    ScopedLock record_lock;
+    if (!fault::collapse_locked_records &&
+        !record_lock.try_lock(worker_, lone->head.lock, kFirstChildBlock, worker_.name_of(lone))) {
+      return false;
+    }
+    const Vid vid(lone->head.vid.load(std::memory_order_relaxed));
+    if (vid.is_next_layer() || vid.is_deleted() || raised_bytes(lone) > item.bytes) return false;
+    DCHECK(root->low == 0 && root->high_is_end != 0 && dropped_count_ < dropped_layers_.size());
+    freeze(link);
+    // Keys that the layer has elided may be inserted into the successor from now on (R43).
+    max_removed_vid_ = std::max(max_removed_vid_, max_removed_vid_of(*root));
+    lone->head.vid.store(vid.word() | Vid::kMoved, std::memory_order_release);
+    root->header.set_version(version.with_status(PageVersion::kMoved | PageVersion::kDropped));
+    dropped_layers_[dropped_count_++] = root;
+    return true;
+  }
+
   void freeze_next_layers() {
     for (uint32_t i = 0; i < size_; ++i) {
       const Vid vid(items_[i].record->head.vid.load(std::memory_order_relaxed));
@@ -186,7 +283,9 @@ class Restructuring {
   }
 
   bool fits_one() const {
-    if (request_.compaction_only) return true;
+    if (request_.compaction_only) {
+      return planned_count_ == 0 || bytes_ + kSlotBytes <= kBorderUsableBytes;
+    }
     const uint32_t wanted = bytes_ + request_.new_record_bytes + kSlotBytes;
     // Leaves room, so that the next few inserts do not replace the page again.
     return wanted <= kBorderUsableBytes * 6 / 10 && (size_ + 1) * 10 <= kMaxBorderSlots * 6;
@@ -293,7 +392,12 @@ class Restructuring {
     BorderPage* to = new_border(worker_, page_->header.storage_id, page_->header.layer, range,
                                 std::max(std::min(wanted, fitting), count), max_removed_vid_);
     for (uint32_t i = first; i < last; ++i) {
-      copy_record(to, i - first, items_[i].slice, items_[i].record, min_capacity(items_[i].record));
+      const Item& item = items_[i];
+      if (item.collapsed != nullptr) {
+        raise_record(to, i - first, item.slice, item.collapsed);
+      } else {
+        copy_record(to, i - first, item.slice, item.record, min_capacity(item.record));
+      }
     }
     to->header.set_version(PageVersion::make(0, count, PageVersion::kAscending));
     return to;
@@ -324,7 +428,7 @@ class Restructuring {
   }
 
   uint32_t split(uint32_t middle, uint64_t fence, std::array<PageVersionEntry, 2>& successors) {
-    DCHECK(!request_.compaction_only && middle <= size_);
+    DCHECK((!request_.compaction_only || planned_count_ != 0) && middle <= size_);
     DCHECK(page_->low < fence && page_->contains(fence));
     DCHECK(middle == 0 || items_[middle - 1].slice < fence);
     DCHECK(middle == size_ || fence <= items_[middle].slice);
@@ -350,6 +454,7 @@ class Restructuring {
   bool has_next_layers_ = false;
   uint32_t elided_count_ = 0;
   uint32_t dropped_count_ = 0;
+  uint32_t planned_count_ = 0;  // items with `collapsed`
   std::array<Item, kBorderSlotBound> items_;
   std::array<ReadEntry, kBorderSlotBound> elided_;
   std::array<TreePage*, kBorderSlotBound> dropped_layers_;

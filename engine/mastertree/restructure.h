@@ -24,8 +24,11 @@ struct RestructureRequest {
   /// This record gets at least `grow_capacity` bytes of payload, if not null.
   const TreeRecord* grow = nullptr;
   uint32_t grow_capacity = 0;
-  /// If true, only removes tombstones, so there is exactly one successor.
+  /// If true, only removes tombstones and empty layers, so there is exactly one successor.
   bool compaction_only = false;
+  /// If true, a layer that is one living record also gives way to that record (R70). There are two
+  /// successors if one has no room for these records. REQUIRES: compaction_only.
+  bool collapses_layers = false;
 };
 
 /// Returns the newest removable VID epoch. Tombstones with this epoch or an older one are settled,
@@ -51,6 +54,14 @@ inline constexpr uint32_t kPagesPerRestructure = 2;
 Status restructure(WorkerContext& worker, Transaction* txn, BorderPage* page,
                    const RestructureRequest& request);
 
+/// Returns the root page of the layer below a slot if that page is the whole layer, or null.
+/// REQUIRES: the record leads, or led, to a next layer.
+BorderPage* only_page_below(WorkerContext& worker, TreeRecord* record);
+
+/// Returns the record of a layer of one page that has one living record, or null. A hint, unless
+/// the page and the record are locked.
+TreeRecord* lone_record_of(BorderPage* root);
+
 /// Queues a hint that `page` has tombstones. `prefix`: the whole slices that lead to its layer.
 void push_tombstone_hint(WorkerContext& worker, const TreePage* page,
                          std::span<const std::byte> prefix, uint64_t slice);
@@ -65,8 +76,9 @@ void record_erased(WorkerContext& worker, const RecordHead* record, std::span<co
 /// published.
 void maintain(WorkerContext& worker, const Hint& hint, std::span<const std::byte> prefix);
 
-/// Merges runs of empty pages around `slice` in one layer, and shortens the layer's root. Does a
-/// bounded number of rounds.
-void merge_around(WorkerContext& worker, StorageControl& storage, const Link& root, uint64_t slice);
+/// Merges runs of at least `min_run` empty pages around `slice` in one layer, and shortens the
+/// layer's root. Does a bounded number of rounds. Returns whether a page was replaced.
+bool merge_around(WorkerContext& worker, StorageControl& storage, const Link& root, uint64_t slice,
+                  uint32_t min_run = kMinMergeRun);
 
 }  // namespace atolldb

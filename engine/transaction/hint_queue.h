@@ -1,6 +1,6 @@
-// Queue of hints. A hint is maintenance work that a transaction has found, and that the worker does
-// between transactions. Hints name pages with tombstones (R45) and runs of empty pages (R46). A
-// hint may be lost.
+// Queue of hints: maintenance that a transaction has found, to be done between transactions. Hints
+// name pages with tombstones (R45) and runs of empty pages (R46). A hint may be lost: the walk of
+// the next snapshot's installer then finds the page (R70).
 #pragma once
 
 #include <array>
@@ -9,6 +9,7 @@
 #include <cstring>
 #include <memory>
 #include <span>
+#include <utility>
 
 #include "shared/base/check.h"
 
@@ -48,6 +49,7 @@ class HintQueue {
   void push(const Hint& hint, std::span<const std::byte> prefix) {
     CHECK(prefix.size() == hint.prefix_bytes && prefix.size() <= kMaxPrefixBytes);
     DCHECK(hint.page != 0 && size_ <= kCapacity);
+    if (arrivals_ < kCapacity) ++arrivals_;
     if (size_ == kCapacity) return;
     const uint32_t at = (first_ + size_++) % kCapacity;
     DCHECK(pages_[at] == 0);
@@ -56,6 +58,9 @@ class HintQueue {
     if (!prefix.empty()) std::memcpy(prefix_at(at), prefix.data(), prefix.size());
   }
   bool empty() const { return size_ == 0; }
+  /// Returns the number of hints pushed since the last call, at most kCapacity. Also counts hints
+  /// that found no room.
+  uint32_t take_arrivals() { return std::exchange(arrivals_, 0); }
   bool is_due(uint64_t epoch) const { return size_ != 0 && hints_[first_].not_before <= epoch; }
   /// Removes and returns the first hint. `prefix` gets the hint's prefix, copied to `storage`.
   Hint pop(std::span<std::byte, kMaxPrefixBytes> storage, std::span<const std::byte>& prefix) {
@@ -78,6 +83,7 @@ class HintQueue {
   std::unique_ptr<std::byte[]> prefixes_;    // prefixes of hints_
   uint32_t first_ = 0;
   uint32_t size_ = 0;
+  uint32_t arrivals_ = 0;
 };
 
 }  // namespace atolldb

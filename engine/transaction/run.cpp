@@ -49,8 +49,13 @@ bool PageWait::wait(WorkerContext& worker, uint64_t deadline_epoch) {
   bool has_counted = false;
   while (!is_hopeless(worker, deadline_epoch)) {
     if (!std::exchange(has_counted, true)) worker.metrics().page_stalls.add();
-    // Recycles the worker's retired pages, which may be all that is missing. Then gives the pages
-    // that this worker caches back to the pool, for other workers.
+    // The hints of this worker may free pages, and no other thread executes them.
+    if (worker.hints().is_due(worker.current_epoch())) {
+      run_hints(worker);
+      worker.leave();
+    }
+    // Frees the pages cached in this worker, which others can use. Its retired pages may be what is
+    // missing.
     worker.pages().recycle();
     worker.pages().flush();
     if (worker.pages().free_in_pool() >= kPagesToGoOn) return true;

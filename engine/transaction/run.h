@@ -24,7 +24,8 @@ class Backoff {
 };
 
 /// The wait of a transaction that found no free page. The transaction has ended its attempt and
-/// holds nothing while it waits until a snapshot job has freed pages (R23).
+/// holds nothing while it waits until a snapshot job, or a hint of its worker, has freed pages
+/// (R23).
 class PageWait {
  public:
   /// Limit for all waits of one transaction. After that it ends with volatile_pool_exhausted.
@@ -53,8 +54,9 @@ class SnapshotWait {
   bool wait(WorkerContext& worker, uint64_t deadline_epoch);
 };
 
-/// Executes a bounded number of hints (compaction, merging). `run` calls it between transactions.
-void run_hints(Transaction& transaction);
+/// Executes hints that are due (compaction, merging), a bounded number. `run` calls it between
+/// transactions. REQUIRES: the worker has no active transaction.
+void run_hints(WorkerContext& worker);
 
 /// Runs `body(transaction)` and commits if the body returns ok. Returns ok only after the commit.
 /// If the body returns user_abort, procedure_failed or a result such as not_found, verifies the
@@ -90,7 +92,7 @@ Status run(Transaction& transaction, Backoff& backoff, uint64_t deadline_epoch, 
     }
     DCHECK(!transaction.is_active());
     WorkerContext& worker = transaction.worker();
-    if (worker.hints().is_due(worker.current_epoch())) run_hints(transaction);
+    if (worker.hints().is_due(worker.current_epoch())) run_hints(worker);
     if (is_retryable(status)) continue;
     const bool is_pool_exhausted = status == Status::volatile_pool_exhausted;
     if (!is_pool_exhausted || !page_wait.wait(worker, deadline_epoch)) return status;

@@ -144,9 +144,9 @@ void Installer::install(Pass& pass) {
   }
   logger_->info(
       "snapshot {}: {} pointers installed, {} pages dropped, {} kept ({} hot), {} busy, {} "
-      "unmatched",
+      "unmatched, {} reclaimed",
       pass.snapshot, pass.report.installed, pass.report.dropped, pass.report.kept,
-      pass.report.kept_hot, pass.report.busy, pass.report.unmatched);
+      pass.report.kept_hot, pass.report.busy, pass.report.unmatched, pass.report.reclaimed);
 }
 
 Status Installer::install_one(Pass& pass, const Root& root, DropPolicy& policy) {

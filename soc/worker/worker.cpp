@@ -13,9 +13,15 @@ namespace {
 
 /// Pause between two checks whether retired pages are past their grace; about one epoch.
 constexpr std::chrono::milliseconds kGracePause{10};
-/// Maximum number of hint rounds of an idle worker after its last task. Without the limit it might
-/// never sleep, because working off a hint can create new ones.
+/// An idle worker works its hints off until none is left. It gives up after this number of rounds
+/// that reclaimed nothing. Without the limit it might never sleep, because a hint whose tombstones
+/// an old transaction needs is queued again and again.
 constexpr uint32_t kMaxIdleHintRounds = 100;
+
+/// Returns a number that grows with each page that a hint has reclaimed.
+uint64_t reclaim_count(WorkerContext& context) {
+  return context.metrics().compactions.get() + context.metrics().merges.get();
+}
 
 }  // namespace
 
@@ -94,6 +100,11 @@ WorkerTask Worker::next(Transaction& transaction) {
   return task;
 }
 
+bool Worker::is_wanted() {
+  const std::lock_guard guard(mutex_);
+  return !tasks_.empty() || closed_;
+}
+
 void Worker::sleep_until_task(Transaction& transaction, std::unique_lock<std::mutex>& lock) {
   DCHECK(lock.owns_lock() && tasks_.empty());
   WorkerContext& context = transaction.worker();
@@ -112,8 +123,9 @@ void Worker::sleep_until_task(Transaction& transaction, std::unique_lock<std::mu
     if (changed_.wait_for(lock, kGracePause, is_woken)) return;
     lock.unlock();
     if (has_hints) {
-      ++hint_rounds;
-      if (context.hints().is_due(context.current_epoch())) run_hints(transaction);
+      const uint64_t before = reclaim_count(context);
+      while (context.hints().is_due(context.current_epoch()) && !is_wanted()) run_hints(context);
+      hint_rounds = reclaim_count(context) == before ? hint_rounds + 1 : 0;
     }
     context.pages().recycle();
     context.leave();

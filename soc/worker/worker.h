@@ -63,6 +63,8 @@ class Worker {
   void run();
   /// Returns the next task, or an empty one if the worker must end.
   WorkerTask next(Transaction& transaction);
+  /// Returns whether a task waits, or the worker must end. REQUIRES: the lock is not held.
+  bool is_wanted();
   void sleep_until_task(Transaction& transaction, std::unique_lock<std::mutex>& lock);
 
   WorkerSettings settings_;

@@ -10,6 +10,7 @@
 #include "tests/engine/install/install_races.h"
 #include "tests/engine/install/lost_write_rules.h"
 #include "tests/engine/install/pointer_rules.h"
+#include "tests/engine/install/reclaim_walk_rules.h"
 #include "tests/engine/install/tree_drop_rules.h"
 #include "tests/engine/log/log_rules.h"
 #include "tests/engine/log/logger_rules.h"
@@ -470,6 +471,12 @@ const Rule kRules[] = {
      [] { return a_layer_of_one_record_is_dropped(true); }},
     {"LayersOfTheSecondRecordAreDropped", Mutant::layers_of_two_only,
      [] { return a_layer_of_one_record_is_dropped(false); }},
+    {"InstallersReclaimWhatHintsMissed", Mutant::reclaim_by_hints_only,
+     [] { return installers_reclaim_what_hints_have_missed(); }},
+    {"LockedRecordsKeepTheirLayer", Mutant::collapse_locked_records,
+     [] { return a_locked_record_keeps_its_layer(); }},
+    {"EmptyPagesBetweenColdOnesAreDropped", Mutant::keep_empty_pages,
+     [] { return empty_pages_between_cold_ones_are_dropped(); }},
     {"HeldRecordsAreRestored", Mutant::forget_held_records,
      [] { return held_records_are_restored(); }},
     {"UnreadableRangesKeepTheirPages", Mutant::drop_onto_stand_ins,

@@ -90,7 +90,7 @@ void settle(TestCluster& cluster) {
     for (uint32_t i = 0; i < cluster.worker_count(); ++i) {
       WorkerContext& context = *cluster.worker(i).context;
       context.enter();
-      run_hints(*cluster.worker(i).transaction);
+      run_hints(context);
       context.leave();
       context.pages().recycle();
       context.pages().flush();

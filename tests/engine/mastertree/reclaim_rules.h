@@ -60,7 +60,7 @@ class Reclaim {
   }
   void work_off_hints() {
     HintQueue& hints = keeper().worker().hints();
-    while (hints.is_due(keeper().worker().current_epoch())) run_hints(keeper());
+    while (hints.is_due(keeper().worker().current_epoch())) run_hints(keeper().worker());
   }
   bool has(uint64_t key) {
     uint64_t value = 0;

@@ -119,7 +119,7 @@ void WorkloadWorker::finish(Status status) {
     worker_.backoff.wait(1 + static_cast<uint32_t>(below(6)));
   }
   WorkerContext& context = *worker_.context;
-  if (context.hints().is_due(context.current_epoch())) run_hints(engine_);
+  if (context.hints().is_due(context.current_epoch())) run_hints(context);
 }
 
 void WorkloadWorker::record_committed(Status status) {
