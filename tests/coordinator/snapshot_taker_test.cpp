@@ -185,6 +185,66 @@ TEST_F(SnapshotTakerTest, TakesNoneForLackOfPagesWhenNothingWasCommitted) {
   EXPECT_EQ(begun(), 0u);
 }
 
+TEST_F(SnapshotTakerTest, TakesFurtherOnesOfAnIdleClusterWhileItHelps) {
+  has_new_commits_.store(false, std::memory_order_relaxed);
+  std::atomic<uint32_t> again{0};
+  hooks_.take_again = [&] {
+    again.fetch_add(1, std::memory_order_relaxed);
+    return take();
+  };
+  hooks_.pool_is_low = [&] { return again.load(std::memory_order_relaxed) < 10; };
+  hooks_.has_freed_pages = [] { return true; };
+  let_through(1000);
+  SnapshotTaker taker(config_, hooks_, logger_);
+  taker.start();
+  await_begun(10);
+  EXPECT_EQ(request(taker).get().value(), 11u) << "the pool is not low any more";
+  EXPECT_EQ(again.load(std::memory_order_relaxed), 10u);
+}
+
+TEST_F(SnapshotTakerTest, StopsInAnIdleClusterWhenFourWereUnproductive) {
+  has_new_commits_.store(false, std::memory_order_relaxed);
+  std::atomic<uint32_t> again{0};
+  hooks_.take_again = [&] {
+    again.fetch_add(1, std::memory_order_relaxed);
+    return take();
+  };
+  std::atomic<uint32_t> checks{0};
+  hooks_.has_new_commits = [&] {
+    checks.fetch_add(1, std::memory_order_relaxed);
+    return has_new_commits_.load(std::memory_order_relaxed);
+  };
+  hooks_.pool_is_low = [] { return true; };
+  hooks_.pool_is_starved = [] { return true; };
+  hooks_.has_freed_pages = [] { return false; };
+  let_through(1000);
+  SnapshotTaker taker(config_, hooks_, logger_);
+  taker.start();
+  await_begun(4);
+  // Far more checks than pass in the longest pause while transactions wait for pages.
+  const uint32_t before = checks.load(std::memory_order_relaxed);
+  while (checks.load(std::memory_order_relaxed) < before + 25) std::this_thread::yield();
+  EXPECT_EQ(begun(), 4u);
+  // A commit counts anew.
+  has_new_commits_.store(true, std::memory_order_relaxed);
+  await_begun(5);
+  EXPECT_EQ(again.load(std::memory_order_relaxed), 4u);
+}
+
+TEST_F(SnapshotTakerTest, PausesForASecondAtMostWhileTransactionsWaitForPages) {
+  hooks_.pool_is_low = [] { return true; };
+  hooks_.pool_is_starved = [] { return true; };
+  hooks_.has_freed_pages = [] { return false; };
+  let_through(1000);
+  SnapshotTaker taker(config_, hooks_, logger_);
+  const auto begin = std::chrono::steady_clock::now();
+  taker.start();
+  await_begun(6);
+  // The pauses double to 200, 400 and 800 ms, then are 1 s instead of 1.6 and 3.2 s. With the time
+  // between two checks this is well below the sum of the doubled pauses.
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(6000));
+}
+
 TEST_F(SnapshotTakerTest, AFailureIsTheAnswerAndTheNextOneIsTriedAllTheSame) {
   fails_ = true;
   let_through(2);
