@@ -225,7 +225,7 @@ TEST_F(SnapshotTakerTest, StopsInAnIdleClusterWhenFourWereUnproductive) {
   const uint32_t before = checks.load(std::memory_order_relaxed);
   while (checks.load(std::memory_order_relaxed) < before + 25) std::this_thread::yield();
   EXPECT_EQ(begun(), 4u);
-  // A commit counts anew.
+  // After a commit the taker tries again.
   has_new_commits_.store(true, std::memory_order_relaxed);
   await_begun(5);
   EXPECT_EQ(again.load(std::memory_order_relaxed), 4u);
