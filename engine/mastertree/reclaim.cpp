@@ -95,7 +95,7 @@ bool compact(WorkerContext& worker, BorderPage* page, bool collapses_layers) {
   RestructureRequest request;
   request.compaction_only = true;
   request.collapses_layers = collapses_layers;
-  return restructure(worker, nullptr, page, request) == Status::ok;
+  return restructure(worker, nullptr, page, request, lock) == Status::ok;
 }
 
 bool reclaim_path(WorkerContext& worker, StorageControl& storage, const Link& root, uint64_t slice,

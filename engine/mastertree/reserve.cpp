@@ -26,10 +26,15 @@ Vid reserved_vid(const WorkerContext& worker) {
 /// Returns whether the page is still in use. REQUIRES: the page lock is held.
 bool may_change(PageVersion version) { return !version.is_moved() || fault::change_moved_pages; }
 
+// The functions below release the page lock before they change the transaction's own sets, whose
+// sizes are its own business: other workers wait for the page. An entry then names what this worker
+// has stored under the lock. If another worker has changed it since, the verification fails, as it
+// would after a change a moment later.
+
 /// Adds a next layer for a new key with the same slice and a different suffix. Moves the record
-/// into that layer, as R7 requires, and turns its slot into the pointer to the layer. REQUIRES: the
-/// page lock is held.
-Status add_layer(Transaction& txn, BorderPage* page, TreeRecord* record) {
+/// into that layer, as R7 requires, and turns its slot into the pointer to the layer. REQUIRES:
+/// `page_lock` holds the page.
+Status add_layer(Transaction& txn, BorderPage* page, TreeRecord* record, ScopedLock& page_lock) {
   WorkerContext& worker = txn.worker();
   ScopedLock lock;
   if (!fault::move_without_record_locks &&
@@ -76,12 +81,15 @@ Status add_layer(Transaction& txn, BorderPage* page, TreeRecord* record) {
   // a successor too (R13).
   const PageVersionEntry successors[] = {{&page->header, after}, {&root->header, layer}};
   const size_t count = fault::forget_layer_root ? 1 : 2;
+  lock.unlock();
+  page_lock.unlock();
   return txn.page_replaced(&page->header, before, std::span(successors).first(count), {});
 }
 
 /// Publishes new slots: one release store makes them visible and changes the page word (R6).
-/// REQUIRES: the page lock is held.
-Status publish_inserts(Transaction& txn, BorderPage* page, PageVersion before, PageVersion after) {
+/// REQUIRES: `page_lock` holds the page.
+Status publish_inserts(Transaction& txn, BorderPage* page, PageVersion before, PageVersion after,
+                       ScopedLock& page_lock) {
   DCHECK(holds_page(txn.worker(), page, kPageBlock));
   DCHECK(after.count() > before.count() && after.count() <= page->slot_capacity);
   page->header.set_version(after);
@@ -89,20 +97,21 @@ Status publish_inserts(Transaction& txn, BorderPage* page, PageVersion before, P
   if (page->header.last_modifier.load(std::memory_order_relaxed) != node) {
     page->header.last_modifier.store(node, std::memory_order_relaxed);
   }
+  if (!fault::sets_under_page_lock) page_lock.unlock();
   txn.count_reservation();
   return txn.page_changed(&page->header, before, after);
 }
 
-/// Registers the new record. Until now the page word covered the absence of its key; from here on
-/// the record does (R13). Another transaction may insert the key without a change of the page word.
-/// REQUIRES: the page lock is held.
+/// Registers the new record with the VID that it got under the page lock. Until then the page word
+/// covered the absence of its key; since then the record does (R13). Another transaction may insert
+/// the key without a change of the page word.
 Status cover_absence(Transaction& txn, RecordHead* record, Vid absent) {
   return fault::uncovered_reservation ? Status::ok : txn.register_read(record, absent);
 }
 
-/// REQUIRES: the page lock is held, and the page has room.
+/// REQUIRES: `page_lock` holds the page, and the page has room.
 Status append_slot(Transaction& txn, BorderPage* page, const LayerKey& key, uint32_t capacity,
-                   Location& location) {
+                   Location& location, ScopedLock& page_lock) {
   WorkerContext& worker = txn.worker();
   const PageVersion before = page->header.version();
   const bool ascending = extends_order(page, before, key.slice, key.remainder);
@@ -115,15 +124,15 @@ Status append_slot(Transaction& txn, BorderPage* page, const LayerKey& key, uint
   location.record = record;
   location.conflict = nullptr;
   location.version = after;
-  const Status status = publish_inserts(txn, page, before, after);
+  const Status status = publish_inserts(txn, page, before, after, page_lock);
   return status == Status::ok ? cover_absence(txn, &record->head, reserved) : status;
 }
 
 /// Turns a stable tombstone into a pending one (R12). Scans rely on the page word for the absence
-/// of a stable tombstone, so the page word changes before a commit may insert the key. The flag is
-/// stored before the page word. So readers that have the new word see the flag, and register the
-/// record itself. REQUIRES: the page lock is held.
-Status make_pending(Transaction& txn, BorderPage* page, TreeRecord* record) {
+/// of a stable tombstone, so the word changes before a commit may insert the key. The flag is
+/// stored first, so readers that have the new word see the flag, and register the record itself.
+/// REQUIRES: `page_lock` holds the page.
+Status make_pending(Transaction& txn, BorderPage* page, TreeRecord* record, ScopedLock& page_lock) {
   WorkerContext& worker = txn.worker();
   ScopedLock lock;
   if (!lock.lock(worker, record->head.lock, kFirstRecordBlock, worker.name_of(record))) {
@@ -134,12 +143,14 @@ Status make_pending(Transaction& txn, BorderPage* page, TreeRecord* record) {
   if (!tombstone.is_stable_tombstone()) return Status::ok;
   const Vid pending = tombstone.with(Vid::kPendingTombstone);
   record->head.vid.store(pending.word(), std::memory_order_release);
-  txn.record_changed(&record->head, tombstone, pending);
   const PageVersion before = page->header.version();
   const PageVersion after = fault::revive_unannounced ? before : before.with_change();
   page->header.set_version(after);
-  // A cursor of this transaction on this page may have passed the record that is about to be
-  // inserted, or may remember it as a tombstone (R14).
+  lock.unlock();
+  page_lock.unlock();
+  txn.record_changed(&record->head, tombstone, pending);
+  // A cursor of this transaction on this page has passed the record that is about to be inserted,
+  // or remembers it as a tombstone (R14).
   txn.count_reservation();
   const Status status = txn.page_changed(&page->header, before, after);
   return status == Status::ok ? cover_absence(txn, &record->head, pending) : status;
@@ -176,23 +187,23 @@ Status change_page(Transaction& txn, Bytes key, uint32_t payload_bytes, Location
     case Match::next_layer:
       return Status::ok;
     case Match::conflict:
-      return add_layer(txn, page, slot.record);
+      return add_layer(txn, page, slot.record, lock);
     case Match::record:
-      if (slot.record->capacity >= payload_bytes) return make_pending(txn, page, slot.record);
+      if (slot.record->capacity >= payload_bytes) return make_pending(txn, page, slot.record, lock);
       request.grow = slot.record;
       request.grow_capacity = capacity;
-      return restructure(worker, &txn, page, request);
+      return restructure(worker, &txn, page, request, lock);
     case Match::none:
       break;
   }
   const uint32_t record_bytes = TreeRecord::bytes_for(rest.remainder, capacity);
   if (page->has_room(version.count(), record_bytes)) {
     step = Step::done;
-    return append_slot(txn, page, rest, capacity, location);
+    return append_slot(txn, page, rest, capacity, location, lock);
   }
   request.new_slice = rest.slice;
   request.new_record_bytes = record_bytes;
-  return restructure(worker, &txn, page, request);
+  return restructure(worker, &txn, page, request, lock);
 }
 
 }  // namespace
@@ -252,7 +263,7 @@ Status reserve_run(Transaction& txn, StorageControl& storage, std::span<const By
     last = key.slice;
   }
   if (done == 0) return Status::ok;
-  return publish_inserts(txn, page, before, before.with_inserts(done, true));
+  return publish_inserts(txn, page, before, before.with_inserts(done, true), lock);
 }
 
 Status reserve(Transaction& txn, StorageControl& storage, Bytes key, uint32_t payload_bytes,

@@ -42,11 +42,12 @@ namespace {
 class Restructuring {
  public:
   Restructuring(WorkerContext& worker, Transaction* txn, BorderPage* page,
-                const RestructureRequest& request)
+                const RestructureRequest& request, ScopedLock& page_lock)
       : worker_(worker),
         txn_(txn),
         page_(page),
         request_(request),
+        page_lock_(page_lock),
         version_(page->header.version()),
         count_(version_.count()) {
     CHECK(count_ <= kBorderSlotBound);
@@ -86,6 +87,7 @@ class Restructuring {
     const uint32_t successor_count = two ? split(middle, fence, successors) : replace(successors);
     unlock_records(count_);
     if (txn_ == nullptr) return Status::ok;
+    page_lock_.unlock();
     return txn_->page_replaced(&page_->header, version_, {successors.data(), successor_count},
                                {elided_.data(), elided_count_});
   }
@@ -446,6 +448,7 @@ class Restructuring {
   Transaction* txn_;
   BorderPage* page_;
   RestructureRequest request_;
+  ScopedLock& page_lock_;
   PageVersion version_;
   uint32_t count_;
   uint64_t max_removed_vid_ = 0;
@@ -463,8 +466,8 @@ class Restructuring {
 }  // namespace
 
 Status restructure(WorkerContext& worker, Transaction* txn, BorderPage* page,
-                   const RestructureRequest& request) {
-  return Restructuring(worker, txn, page, request).run();
+                   const RestructureRequest& request, ScopedLock& page_lock) {
+  return Restructuring(worker, txn, page, request, page_lock).run();
 }
 
 }  // namespace atolldb

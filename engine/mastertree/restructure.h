@@ -11,6 +11,7 @@
 #include "engine/format/tree_page.h"
 #include "engine/mastertree/build.h"
 #include "engine/mastertree/descent.h"
+#include "engine/mastertree/page_lock.h"
 #include "engine/transaction/hint_queue.h"
 #include "engine/transaction/transaction.h"
 
@@ -42,17 +43,18 @@ inline bool is_removable(Vid vid, uint64_t limit) {
 inline constexpr uint32_t kPagesPerRestructure = 2;
 
 /// Replaces `page`. `txn`: the transaction whose sets follow the move (R13), or null between
-/// transactions. REQUIRES: `page` is locked with kPageBlock and not moved; kPagesPerRestructure
-/// pages are reserved.
+/// transactions. REQUIRES: `page_lock` holds `page` with kPageBlock, and it is not moved;
+/// kPagesPerRestructure pages are reserved.
 ///
-/// The page is still locked on return. It is moved after ok, phantom and transaction_too_large; the
-/// last two abort the transaction. The other results leave the page unchanged:
+/// Releases `page_lock` before the sets follow, because they may be large. The page is moved after
+/// ok, phantom and transaction_too_large; the last two abort the transaction. The other results
+/// leave the page unchanged:
 /// - payload_too_long: the records of one slice do not fit a page.
 /// - write_conflict: the records fit once young tombstones may be removed. Or, in a compaction,
 ///   another thread has locked a record of the page.
 /// - cluster_failed.
 Status restructure(WorkerContext& worker, Transaction* txn, BorderPage* page,
-                   const RestructureRequest& request);
+                   const RestructureRequest& request, ScopedLock& page_lock);
 
 /// Returns the root page of the layer below a slot if that page is the whole layer, or null.
 /// REQUIRES: the record leads, or led, to a next layer.

@@ -258,6 +258,8 @@ const Rule kRules[] = {
      [] { return a_merge_checks_again_under_its_locks(99); }},
     {"ScansStartAtTheirBound", Mutant::scan_from_page_fence,
      [] { return a_scan_starts_within_a_merged_page(); }},
+    {"OwnSetsChangeAfterThePageIsFree", Mutant::sets_under_page_lock,
+     [] { return own_sets_change_after_the_page_is_free(); }},
     {"OwnSplitsAnswerForWhatTheyElide", Mutant::keep_reads_of_elided,
      [] { return own_split_elides_what_was_read(); }},
     {"AdoptionsForgetSnapshots", Mutant::keep_snapshot_words,

@@ -201,4 +201,22 @@ inline std::string the_last_records_of_a_page_are_elided() {
   return problem.text();
 }
 
+/// R13: an insert changes the own sets after the page is free, because they may be large.
+inline std::string own_sets_change_after_the_page_is_free() {
+  Reclaim stage;
+  Problem problem;
+  stage.insert(stage.keeper(), 0, 10);
+  Transaction& writer = stage.writer();
+  problem.expect(writer.begin(), Status::ok, "begin");
+  uint32_t at_unlock = 1;
+  {
+    const AtFirst at_point(SyncPoint::unlocking_page, [&] { at_unlock = writer.read_set_size(); });
+    problem.expect(stage.table().insert(writer, 20, 20), Status::ok, "insert");
+  }
+  problem.expect(at_unlock == 0, "the read set has changed before the page was free");
+  problem.expect(writer.read_set_size() == 1, "the reservation does not cover the absence");
+  problem.expect(writer.commit(), Status::ok, "commit");
+  return problem.text();
+}
+
 }  // namespace atolldb::test
