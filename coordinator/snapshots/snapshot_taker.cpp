@@ -78,18 +78,23 @@ void SnapshotTaker::request(Reply reply) {
 
 bool SnapshotTaker::needs_pages() const {
   if (!hooks_.pool_is_low) return false;
-  const bool is_starved = hooks_.pool_is_starved && hooks_.pool_is_starved();
-  const auto pause =
-      is_starved ? std::min<Clock::duration>(page_pause_, kMaxStarvedPause) : page_pause_;
+  const bool is_urgent = pool_is_starved() && idle_failures_ < kMaxIdleFailures;
+  const Clock::duration pause =
+      is_urgent ? std::min<Clock::duration>(page_pause_, kMaxStarvedPause) : page_pause_;
   return Clock::now() - last_at_ >= pause && hooks_.pool_is_low();
 }
 
 /// The tree has changed since the newest snapshot although nothing was committed: pages without
 /// living records were reclaimed, and neighbours merged. Only a snapshot whose pages have the new
-/// ranges lets the others be dropped (R44).
+/// ranges lets the others be dropped (R44). If the pool is almost empty, it may be the reason why
+/// nothing is committed: then the taker never stops, with the longest pause.
 std::string SnapshotTaker::idle_reason() const {
-  const bool may_help = hooks_.take_again && idle_failures_ < kMaxIdleFailures;
-  return may_help && needs_pages() ? kPoolIsLow : "";
+  if (!hooks_.take_again || !needs_pages()) return {};
+  return idle_failures_ < kMaxIdleFailures || pool_is_starved() ? kPoolIsLow : "";
+}
+
+bool SnapshotTaker::pool_is_starved() const {
+  return hooks_.pool_is_starved && hooks_.pool_is_starved();
 }
 
 std::string SnapshotTaker::reason() const {

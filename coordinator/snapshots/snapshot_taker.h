@@ -78,6 +78,7 @@ class SnapshotTaker {
   std::string reason() const;
   /// Returns the reason why another snapshot of an idle cluster is due, or "" if none is due.
   std::string idle_reason() const;
+  bool pool_is_starved() const;
   /// Returns whether the pool is low and the pause after the last snapshot for it is over.
   bool needs_pages() const;
   /// Sets the pauses before the next snapshot, after one for this reason.

@@ -70,6 +70,11 @@ class Restructuring {
       forget_collapses();
       two = false;
     }
+    if (request_.collapses_layers && planned_count_ == 0 && elided_count_ == 0) {
+      CHECK(dropped_count_ == 0);
+      unlock_records(count_);
+      return Status::write_conflict;  // the same page again would be of no use
+    }
     if (two && request_.grow != nullptr && !both_fit(middle)) do_not_grow_yet();
     if (!two && bytes_ + request_.new_record_bytes + kSlotBytes > kBorderUsableBytes) {
       // If a layer was dropped, the page must be replaced here: other threads wait for that

@@ -51,7 +51,7 @@ inline constexpr uint32_t kPagesPerRestructure = 2;
 /// leave the page unchanged:
 /// - payload_too_long: the records of one slice do not fit a page.
 /// - write_conflict: the records fit once young tombstones may be removed. Or, in a compaction,
-///   another thread has locked a record of the page.
+///   another thread has locked a record of the page, or a collapse finds nothing to remove.
 /// - cluster_failed.
 Status restructure(WorkerContext& worker, Transaction* txn, BorderPage* page,
                    const RestructureRequest& request, ScopedLock& page_lock);
