@@ -18,8 +18,9 @@ static_assert(kMaxTreeKeyBytes <= HintQueue::kMaxPrefixBytes);
 /// of the deletion is settled and all transactions that ran then have ended. This usually takes at
 /// least two epochs. `maintain` queues the hint again if its tombstones are still too young.
 constexpr uint64_t kEpochsUntilRemovable = 3;
-/// Hints that a turn handles at least. A turn also handles as many as were left since the turn
-/// before: a transaction then pays for the pages of its own deletes, and no other one waits long.
+/// Hints that a turn handles at least. A turn also handles as many as were queued since the turn
+/// before. So a worker that deletes in bulk keeps up with itself, and one that does not never waits
+/// long. The queue's capacity bounds a turn to about a millisecond.
 constexpr uint32_t kMinHintsPerTurn = 4;
 
 }  // namespace
