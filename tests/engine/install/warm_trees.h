@@ -183,7 +183,7 @@ inline std::string all_pages_are_dropped(KeyShape shape) {
     if (!problem.empty()) return problem;
     const uint64_t left = statistics.border_pages + statistics.interior_pages;
     if (warm.report.dropped == 0) return "no page was dropped";
-    // A layer without living records is kept, and so is the page that leads to it.
+    // A layer without living records may be kept, and so is the page that leads to it.
     if (shape == KeyShape::integers && left > 1 && statistics.records != 0) {
       return std::to_string(left) + " volatile pages are left with " +
              std::to_string(statistics.records) + " records, " +
@@ -191,6 +191,20 @@ inline std::string all_pages_are_dropped(KeyShape shape) {
              std::to_string(warm.report.unmatched) + " have no snapshot page";
     }
     if (warm.report.oldest_left != InstallReport::kNoSnapshot) return "an older snapshot is needed";
+  }
+  // The installers of further snapshots reclaim and drop the rest (R70, R71), although nothing is
+  // committed. The third snapshot has pages of the ranges that the first two have merged.
+  for (int round = 0; round < 4; ++round) {
+    std::string problem = warm.take({}, warm.settle(), 0);
+    if (problem.empty()) problem = warm.install(drop_all);
+    if (!problem.empty()) return problem;
+  }
+  TreeStatistics statistics;
+  const std::string problem = warm.check(statistics);
+  if (!problem.empty()) return problem;
+  constexpr uint64_t kFewPages = 3;  // the root, and a page that had a volatile neighbour
+  if (statistics.pages() > kFewPages) {
+    return std::to_string(statistics.pages()) + " volatile pages of an idle tree are left";
   }
   return {};
 }
