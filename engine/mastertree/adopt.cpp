@@ -73,7 +73,7 @@ void adopt(WorkerContext& worker, StorageControl& storage, const Link& link, Tre
   const VolatilePointer left(page->twins[0].load(std::memory_order_acquire));
   const VolatilePointer right(page->twins[1].load(std::memory_order_acquire));
   DCHECK(page->header.version().is_moved());
-  if (left.is_null() || !worker.reserve_pages(2)) return;
+  if (left.is_null() || !worker.reserve_pages(kPagesPerAdoption)) return;
   DCHECK(!right.is_null());
   ScopedLock holder;
   if (!holder.try_lock_holder(worker, storage, link)) return;

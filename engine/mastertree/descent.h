@@ -113,6 +113,9 @@ struct Location {
 /// Descends all layers.
 Location locate(WorkerContext& worker, StorageControl& storage, Bytes key);
 
+/// Pages that an adoption reserves: the successors of an interior page.
+inline constexpr uint32_t kPagesPerAdoption = 2;
+
 /// Makes `link` lead to the successors of `page` and retires the page, if the needed locks are
 /// free. Otherwise a later descent does it. Holds no lock on return. REQUIRES: `page` is moved, its
 /// twins are set, `link` led to it, and the caller holds no lock.

@@ -88,7 +88,9 @@ PageContent content_of(WorkerContext& worker, BorderPage* page, PageVersion vers
 }
 
 bool compact(WorkerContext& worker, BorderPage* page, bool collapses_layers) {
-  if (!worker.reserve_pages(kPagesPerRestructure)) return false;
+  // Includes the adoption that follows. With the old page on the path, an installer could drop
+  // nothing below it, just when the pool is exhausted.
+  if (!worker.reserve_pages(kPagesPerRestructure + kPagesPerAdoption)) return false;
   ScopedLock lock;
   if (!lock.try_lock_page(worker, page, kPageBlock)) return false;
   if (page->header.version().is_moved()) return false;
