@@ -10,6 +10,7 @@
 #include "shared/base/check.h"
 #include "shared/base/try.h"
 #include "shared/file/file_system_wrappers.h"
+#include "shared/file/posix_file_system.h"
 
 namespace atolldb {
 
@@ -75,6 +76,7 @@ Result<void> Coordinator::attach() {
 
 Result<void> Coordinator::start() {
   CHECK(status_ != nullptr && clock_ == nullptr);
+  start_archiver();
   clock_ = std::make_unique<EpochClock>(control_->epochs, nodes_, config_.cluster.epoch,
                                         is_logged(), logger_);
   tick_seen_at_ = std::chrono::steady_clock::now();
@@ -99,9 +101,27 @@ Result<void> Coordinator::start() {
   return {};
 }
 
+/// Before the threads that may report a failure, because these read `archiver_`. The archive has
+/// files of its own: a directory that hangs is no device of the cluster that hangs (R58).
+void Coordinator::start_archiver() {
+  CHECK(archiver_ == nullptr);
+  if (durable_ == nullptr || durable_->archive() == nullptr) return;
+  const auto warn = [logger = logger_](const std::string& text) { logger->warn("{}", text); };
+  archiver_ = std::make_unique<LogArchiver>(
+      ArchiveSource{durable_->files(), config_.cluster.data_dir, durable_->directories(),
+                    *durable_->archive(),
+                    [durable = durable_.get()] { return durable->ddl_record_count(); }},
+      std::make_unique<PosixFileSystem>(warn), config_.archive, logger_);
+  archiver_->start();
+}
+
 Result<void> Coordinator::open(const Json& metrics) {
   CHECK(snapshots_ != nullptr && state() != ClusterState::running);
   status_->set_metrics_endpoints(metrics);
+  // Only the archive of other data ends the start. A failing archive never does.
+  if (archiver_ != nullptr) {
+    ATOLL_TRY(archiver_->await_examined(kArchivePatience));
+  }
   if (durable_ != nullptr) {
     ATOLL_TRY(snapshots_->recover([this](const std::string& readable) {
       set_state(ClusterState::recovering);
@@ -137,7 +157,11 @@ Result<void> Coordinator::begin_logs() {
   return begin();
 }
 
-void Coordinator::fail_durability(const Error& error) {
+void Coordinator::fail_durability(const Error& cause) {
+  Error error = cause;
+  const std::string kept =
+      error.code == ExitCode::disk_full && archiver_ != nullptr ? archiver_->waiting_text() : "";
+  if (!kept.empty()) error.message += "; " + kept;
   logger_->critical("{}", error.message);
   // In state `stopped` no transaction commits, and every wait ends with cluster_failed. All
   // acknowledged commits are durable.
@@ -160,8 +184,8 @@ void Coordinator::stop() {
   drain();
   watched_clock_.store(nullptr, std::memory_order_release);
   if (snapshots_ != nullptr) snapshots_->stop();
-  // After a failure `drain` returns early and has not ended the drops. They use the clock and the
-  // DDL thread.
+  if (archiver_ != nullptr) archiver_->stop();
+  // After a failure `drain` returns early. Drops use the clock and the DDL thread.
   if (catalog_ != nullptr) catalog_->stop_drops();
   if (clock_ != nullptr) clock_->stop();
   if (catalog_ != nullptr) catalog_->stop();

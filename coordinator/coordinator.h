@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "coordinator/archive/log_archiver.h"
 #include "coordinator/catalog/catalog_manager.h"
 #include "coordinator/durability/durable_state.h"
 #include "coordinator/epoch/durable_epoch.h"
@@ -84,17 +85,23 @@ class Coordinator {
   const SnapshotMetrics* snapshot_metrics() const {
     return is_logged() ? &snapshots_->metrics() : nullptr;
   }
+  /// Returns null without an archive. REQUIRES: `start` has returned.
+  const ArchiveMetrics* archive_metrics() const {
+    return archiver_ == nullptr ? nullptr : &archiver_->metrics();
+  }
   const DeviceMetrics* device_metrics() const { return is_logged() ? &device_metrics_ : nullptr; }
 
  private:
   bool is_logged() const { return config_.durability.mode != DurabilityMode::off; }
   void set_state(ClusterState state);
   Result<std::unique_ptr<DurableState>> open_durable_state();
+  /// Starts the archive, if the config has one.
+  void start_archiver();
   /// Lets every logger of every node make its first log file durable and start.
   Result<void> begin_logs();
-  /// Makes all later commits and waits for durability fail, because nothing can become durable any
-  /// more.
-  void fail_durability(const Error& error);
+  /// Ends all commits and acknowledgements, because nothing can become durable any more. If a disk
+  /// is full of log that the archive does not have yet, the message says so.
+  void fail_durability(const Error& cause);
   /// Reports a device that hangs, and ends the cluster if the config says so (R58). Thread: the
   /// heartbeat's.
   void watch_device();
@@ -122,6 +129,7 @@ class Coordinator {
   std::atomic<uint64_t> bytes_to_check_{0};  // size of the log files, set by prepare
   std::atomic<uint64_t> bytes_checked_{0};   // bytes that durable_ has read
   std::unique_ptr<DurableState> durable_;    // null: nothing is durable
+  std::unique_ptr<LogArchiver> archiver_;    // made by start; null: nothing is archived
   std::unique_ptr<EpochClock> clock_;
   std::unique_ptr<DurableEpoch> durable_epoch_;  // null without a log
   std::unique_ptr<EpochTimeRecorder> times_;     // made by start; null if nothing is durable

@@ -61,6 +61,7 @@ Json Coordinator::status() {
   status["snapshots"] = snapshots_->status();
   status["recovery"] = state() == ClusterState::recovering ? snapshots_->recovery_status() : Json();
   status["device_hangs"] = device_status();
+  if (archiver_ != nullptr) status["archive"] = archiver_->status();
   return status;
 }
 

@@ -65,7 +65,8 @@ ExitCode run_coordinator(const ChildContext& context) {
         },
         kMaxSmallRequestBytes, 0,
         std::make_shared<ClusterMetrics>(*coordinator.control(), coordinator.snapshot_metrics(),
-                                         context.handover.restarts, coordinator.device_metrics())));
+                                         context.handover.restarts, coordinator.device_metrics(),
+                                         coordinator.archive_metrics())));
     return services.endpoints_text();
   };
   steps.open = [&](const std::string& argument) {

@@ -9,7 +9,6 @@
 #include "engine/log/log_files.h"
 #include "engine/log/savepoint_snapshots.h"
 #include "engine/recovery/leftovers.h"
-#include "engine/recovery/retention.h"
 #include "engine/recovery/salvage.h"
 #include "engine/snapshot/snapshot_metadata.h"
 #include "engine/snapshot/stored_snapshots.h"
@@ -78,6 +77,10 @@ Result<std::unique_ptr<DurableState>> DurableState::open(const Config& config, u
     ATOLL_TRY(state->report_salvage(Json::object({{"left_out", state->start_.left_out}})));
   }
   ATOLL_TRY(store_cut(files, data_dir, state->start_));
+  if (config.archive.is_on()) {
+    ATOLL_ASSIGN(state->archive_,
+                 ArchiveProgress::open(files, config, state->start_.savepoint, logger));
+  }
   // A salvage deletes nothing. After a fallback the damaged newest snapshot may yet be restored
   // (R55).
   if (!state->salvage_ && state->start_.fallback.empty()) state->remove_leftovers(logger);
@@ -91,8 +94,9 @@ Result<std::unique_ptr<DurableState>> DurableState::open(const Config& config, u
 
 /// A failure to remove files costs only disk room.
 void DurableState::remove_leftovers(const Logger& logger) {
-  const auto removed = atolldb::remove_leftovers(
-      *files_, config_.cluster.data_dir, start_.savepoint, directories_, start_.incarnation);
+  const auto removed =
+      atolldb::remove_leftovers(*files_, config_.cluster.data_dir, start_.savepoint, directories_,
+                                start_.incarnation, keep_log());
   if (!removed) {
     logger->warn("leftovers of earlier starts are not removed: {}", removed.error().message);
     return;
@@ -107,6 +111,11 @@ void DurableState::remove_leftovers(const Logger& logger) {
         "its room is needed",
         path);
   }
+}
+
+KeepLog DurableState::keep_log() const {
+  if (archive_ == nullptr) return {};
+  return [this](const LogFilePlace& place) { return archive_->must_stay(place); };
 }
 
 Result<bool> DurableState::release_ballast() {
@@ -233,8 +242,9 @@ std::vector<PlannedStream> DurableState::live_streams(uint64_t epoch) const {
 Result<size_t> DurableState::delete_unneeded(const std::set<uint32_t>& in_use) {
   const std::lock_guard guard(savepoint_mutex_);
   const std::string& data_dir = config_.cluster.data_dir;
-  ATOLL_ASSIGN(const auto deleted, atolldb::delete_unneeded(*files_, data_dir, start_.savepoint,
-                                                            directories_, in_use, salvage_));
+  ATOLL_ASSIGN(const auto deleted,
+               atolldb::delete_unneeded(*files_, data_dir, start_.savepoint, directories_, in_use,
+                                        salvage_, keep_log()));
   return deleted.size();
 }
 
@@ -291,6 +301,7 @@ Result<void> DurableState::begin() {
   const Result<void> begun =
       begin_incarnation(*files_, config_.cluster.data_dir, start_, loggers_of(config_));
   has_begun_ = begun.has_value();
+  if (has_begun_ && archive_ != nullptr) archive_->add(start_.savepoint);
   return begun;
 }
 

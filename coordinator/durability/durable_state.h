@@ -14,9 +14,11 @@
 #include <utility>
 #include <vector>
 
+#include "coordinator/archive/archive_progress.h"
 #include "coordinator/durability/disk_room.h"
 #include "engine/log/ddl_log.h"
 #include "engine/recovery/log_start.h"
+#include "engine/recovery/retention.h"
 #include "shared/base/error.h"
 #include "shared/config/config.h"
 #include "shared/file/file_system.h"
@@ -87,6 +89,13 @@ class DurableState {
 
   FileSystem& files() { return *files_; }
 
+  /// Returns null if nothing is archived.
+  ArchiveProgress* archive() { return archive_.get(); }
+  /// Returns the directories that may hold log files. They do not change. Thread: any.
+  const std::set<std::string>& directories() const { return directories_; }
+  /// Returns the number of durable DDL records. Thread: any.
+  uint64_t ddl_record_count() const { return ddl_records_.load(std::memory_order_relaxed); }
+
   /// Returns whether this start-up salvages: it skips data that cannot be read, and deletes nothing
   /// before end_salvage.
   bool salvages() const { return salvage_.has_value(); }
@@ -119,7 +128,9 @@ class DurableState {
  private:
   DurableState(const Config& config, std::unique_ptr<FileSystem> files)
       : config_(config), files_(std::move(files)), ballast_(config_, *files_) {}
-  /// Removes the leftovers of failed start-ups, before this start-up creates any file (R54).
+  /// Returns which log files the archive keeps, or an empty function (R72).
+  KeepLog keep_log() const;
+  /// Removes the leftovers of given-up start-ups, before this start-up creates any file (R54).
   void remove_leftovers(const Logger& logger);
   std::set<std::string> all_directories() const;
   /// Sets the number of durable DDL records for the next write of the savepoint.
@@ -129,6 +140,7 @@ class DurableState {
 
   const Config& config_;
   std::unique_ptr<FileSystem> files_;
+  std::unique_ptr<ArchiveProgress> archive_;  // null: nothing is archived
   Ballast ballast_;
   LogStart start_;
   std::optional<DdlLog> ddl_;

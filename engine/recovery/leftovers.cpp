@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -9,7 +10,6 @@
 #include "engine/gleaner/sorted_run.h"
 #include "engine/hooks/mutants.h"
 #include "engine/log/log_files.h"
-#include "engine/recovery/retention.h"
 #include "engine/snapshot/stored_snapshots.h"
 #include "shared/base/check.h"
 #include "shared/base/try.h"
@@ -40,7 +40,7 @@ Result<LogContent> content_of(FileSystem& file_system, const LogFilePlace& place
 
 Result<void> remove_logs(FileSystem& file_system, const std::string& data_dir,
                          const Savepoint& savepoint, const std::set<std::string>& directories,
-                         uint64_t incarnation, RemovedLeftovers& result) {
+                         uint64_t incarnation, const KeepLog& keep_log, RemovedLeftovers& result) {
   ATOLL_ASSIGN(auto slots, read_savepoint_slots(file_system, savepoint_path(data_dir)));
   // A damaged slot may have listed any incarnation.
   for (const SavepointSlot& slot : slots) {
@@ -55,6 +55,7 @@ Result<void> remove_logs(FileSystem& file_system, const std::string& data_dir,
   ATOLL_ASSIGN(auto files, log_files_in(file_system, directories));
   for (const LogFilePlace& place : files) {
     if (place.name.incarnation >= incarnation || is_listed(place.name.incarnation)) continue;
+    if (keep_log && keep_log(place)) continue;  // it waits for the archive (R72)
     ATOLL_ASSIGN(auto content, content_of(file_system, place, savepoint.cluster_uuid));
     const std::string path = path_of(place);
     if (content == LogContent::unknown) result.damaged_logs.push_back(path);
@@ -104,14 +105,16 @@ Result<void> sync_directories(FileSystem& file_system, const std::vector<std::st
 Result<RemovedLeftovers> remove_leftovers(FileSystem& file_system, const std::string& data_dir,
                                           Savepoint& savepoint,
                                           const std::set<std::string>& directories,
-                                          uint64_t incarnation) {
+                                          uint64_t incarnation, const KeepLog& keep_log) {
   CHECK(savepoint.uncut() == nullptr && savepoint.largest_incarnation == incarnation);
   RemovedLeftovers result;
   if (fault::keep_leftovers) return result;
   // The rest is removed even if delete_unneeded cannot determine which snapshots are needed.
-  auto unneeded = delete_unneeded(file_system, data_dir, savepoint, directories, {});
+  auto unneeded =
+      delete_unneeded(file_system, data_dir, savepoint, directories, {}, std::nullopt, keep_log);
   auto runs = remove_runs(file_system, directories, result);
-  auto logs = remove_logs(file_system, data_dir, savepoint, directories, incarnation, result);
+  auto logs =
+      remove_logs(file_system, data_dir, savepoint, directories, incarnation, keep_log, result);
   auto synced = sync_directories(file_system, result.removed);
   if (!unneeded) return std::unexpected(unneeded.error());
   for (const Result<void>& done : {runs, logs, synced}) ATOLL_TRY(done);

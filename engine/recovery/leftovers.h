@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/log/savepoint.h"
+#include "engine/recovery/retention.h"
 #include "shared/base/error.h"
 #include "shared/file/file.h"
 
@@ -23,14 +24,14 @@ struct RemovedLeftovers {
 };
 
 /// Removes files that nothing needs (delete_unneeded), sorted runs, and log files of failed earlier
-/// start-ups. Such a log file holds at most a header, and no slot of the savepoint lists its
-/// incarnation. `incarnation`: the number of this start-up. The result is durable on return. After
-/// a crash during the call the next call can continue.
-/// REQUIRES: store_cut has stored `savepoint`; `directories` are locked and belong to this cluster;
-/// no snapshot job is under way; this start-up has created no log file yet.
+/// starts. Such a log file holds at most a header, and no slot of the savepoint lists its
+/// incarnation. `incarnation`: the number of this start-up. `keep_log`: as for delete_unneeded. The
+/// result is durable on return. After a crash during the call the next call can continue. REQUIRES:
+/// store_cut has stored `savepoint`; `directories` are locked and belong to this cluster; no
+/// snapshot job is under way; this start-up has created no log file yet.
 Result<RemovedLeftovers> remove_leftovers(FileSystem& file_system, const std::string& data_dir,
                                           Savepoint& savepoint,
                                           const std::set<std::string>& directories,
-                                          uint64_t incarnation);
+                                          uint64_t incarnation, const KeepLog& keep_log = {});
 
 }  // namespace atolldb

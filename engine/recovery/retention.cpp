@@ -43,15 +43,22 @@ bool is_same_stream(const LogFilePlace& a, const LogFilePlace& b) {
          a.node == b.node && a.directory == b.directory;
 }
 
+bool must_stay(const KeepLog& keep_log, const LogFilePlace& place) {
+  if (fault::delete_unarchived_log) return false;
+  return keep_log && keep_log(place);
+}
+
 /// Adds the deletable files at the beginning of a listed stream. It searches for the last file
 /// whose header says that all earlier files end at `covered` or before, and adds these earlier
-/// files. So the newest file with a header is always kept.
+/// files. So the newest file with a header is always kept, and so is every file from the first one
+/// on that `keep_log` keeps (R72).
 Result<void> add_covered_files(FileSystem& file_system, const ClusterUuid& own, uint64_t covered,
-                               std::span<const LogFilePlace> stream,
+                               std::span<const LogFilePlace> stream, const KeepLog& keep_log,
                                std::vector<std::string>& paths) {
   CHECK(!stream.empty());
   size_t kept = 0;
   for (size_t i = 0; i < stream.size(); ++i) {
+    if (i != 0 && must_stay(keep_log, stream[i - 1])) break;
     ATOLL_ASSIGN(auto begin, begin_of(file_system, stream[i]));
     if (!begin || begin->cluster_uuid != own) break;
     // such a header was written before R38 was implemented
@@ -71,10 +78,10 @@ Result<void> add_covered_files(FileSystem& file_system, const ClusterUuid& own, 
 }
 
 /// Adds all files of a stream that neither slot lists. A file without a header (created before its
-/// first block was written) does not name its cluster. So the files with headers, which name it,
-/// are removed last.
+/// first block was written) does not name its cluster. So the files with headers are removed last.
+/// The whole stream stays if `keep_log` keeps a file with a header (R72).
 Result<void> add_whole_stream(FileSystem& file_system, const ClusterUuid& own,
-                              std::span<const LogFilePlace> stream,
+                              std::span<const LogFilePlace> stream, const KeepLog& keep_log,
                               std::vector<std::string>& paths) {
   CHECK(!stream.empty());
   std::vector<std::string> with_header;
@@ -82,6 +89,7 @@ Result<void> add_whole_stream(FileSystem& file_system, const ClusterUuid& own,
   for (const LogFilePlace& place : stream) {
     ATOLL_ASSIGN(auto begin, begin_of(file_system, place));
     if (begin && begin->cluster_uuid != own) return {};
+    if (begin && must_stay(keep_log, place)) return {};
     (begin ? with_header : without_header).push_back(path_of(place));
   }
   if (with_header.empty()) return {};
@@ -247,10 +255,11 @@ Result<std::vector<std::string>> deletable_logs(FileSystem& file_system,
     const auto stream = rest.first(static_cast<size_t>(end - rest.begin()));
     rest = rest.subspan(stream.size());
     if (is_listed(first, place) && is_listed(second, place)) {
-      ATOLL_TRY(add_covered_files(file_system, first.cluster_uuid, covered_epoch, stream, paths));
+      ATOLL_TRY(add_covered_files(file_system, first.cluster_uuid, covered_epoch, stream,
+                                  view.keep_log, paths));
     } else if (place.name.incarnation <= covered) {
       CHECK(!is_listed(first, place) && !is_listed(second, place));  // see Savepoint
-      ATOLL_TRY(add_whole_stream(file_system, first.cluster_uuid, stream, paths));
+      ATOLL_TRY(add_whole_stream(file_system, first.cluster_uuid, stream, view.keep_log, paths));
     }
   }
   return paths;
@@ -280,12 +289,14 @@ Result<std::vector<std::string>> delete_unneeded(FileSystem& file_system,
                                                  const std::string& data_dir, Savepoint& savepoint,
                                                  const std::set<std::string>& directories,
                                                  const std::set<uint32_t>& in_use,
-                                                 std::optional<uint32_t> aside) {
+                                                 std::optional<uint32_t> aside,
+                                                 const KeepLog& keep_log) {
   // This check comes before the slots become equal, because the older slot may name a snapshot that
   // can be read.
   ATOLL_TRY(refuse_unreadable_newest(file_system, data_dir, savepoint));
   ATOLL_ASSIGN(auto slots, equal_slots(file_system, data_dir, savepoint));
-  const RetentionView view = {data_dir, directories, std::move(slots), in_use};
+  const RetentionView view = {data_dir, directories, std::move(slots), in_use,
+                              aside ? KeepLog() : keep_log};
   auto snapshots = deletable_snapshots(file_system, view);
   ATOLL_ASSIGN(auto paths, deletable_logs(file_system, view));
   if (snapshots) paths.insert(paths.begin(), snapshots->begin(), snapshots->end());
@@ -302,7 +313,7 @@ Result<std::vector<std::string>> remove_snapshot(FileSystem& file_system,
                                                  const std::set<std::string>& directories,
                                                  const std::set<uint32_t>& in_use, uint32_t id) {
   ATOLL_ASSIGN(auto slots, equal_slots(file_system, data_dir, savepoint));
-  const RetentionView view = {data_dir, directories, std::move(slots), in_use};
+  const RetentionView view = {data_dir, directories, std::move(slots), in_use, {}};
   ATOLL_ASSIGN(auto files, snapshot_files_in(file_system, data_dir, directories));
   std::set<std::string> own;
   for (const StoredSnapshotFile& file : files) {

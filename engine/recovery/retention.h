@@ -11,16 +11,22 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "engine/log/log_files.h"
 #include "engine/log/savepoint.h"
 #include "shared/base/error.h"
 #include "shared/file/file.h"
 
 namespace atolldb {
+
+/// Returns whether a log file must stay although the cluster does not need it, because an archive
+/// does not have it yet (R72). Empty: no file must.
+using KeepLog = std::function<bool(const LogFilePlace&)>;
 
 struct RetentionView {
   std::string data_dir;
@@ -30,6 +36,7 @@ struct RetentionView {
   /// Snapshots that memory refers to: by the snapshot words of volatile pages, or because a
   /// transaction may still read a published one. They are kept, with all files that they refer to.
   std::set<uint32_t> in_use;
+  KeepLog keep_log = {};
 };
 
 /// Returns the paths of deletable log files. The caller may remove them one after the other in the
@@ -38,7 +45,7 @@ struct RetentionView {
 /// slot that is kept, or pinned by a backup, must cover all their epochs (R55, R65). The newest
 /// file is never deletable. In an incarnation that neither slot lists any more, all files are
 /// deletable. The streams may include logs that are being written. Files of other clusters are
-/// never returned.
+/// never returned, nor are files that keep_log keeps, or later ones of their stream.
 Result<std::vector<std::string>> deletable_logs(FileSystem& file_system, const RetentionView& view);
 
 /// Returns the paths of deletable files of snapshots, metadata first. A file is deletable if it
@@ -50,7 +57,8 @@ Result<std::vector<std::string>> deletable_snapshots(FileSystem& file_system,
                                                      const RetentionView& view);
 
 /// Deletes all deletable files and returns their paths. With `aside` it moves them to
-/// discarded-<aside> instead. The result is durable on return. After a crash during the call the
+/// discarded-<aside> instead, and ignores `keep_log`, because these files still exist there. The
+/// result is durable on return. After a crash during the call the
 /// next call, or the next start-up, can continue.
 /// Error: code corruption if metadata cannot be read. If it is the metadata of the newest snapshot,
 /// nothing is deleted. If it is that of another needed snapshot, only logs are deleted.
@@ -58,7 +66,8 @@ Result<std::vector<std::string>> delete_unneeded(FileSystem& file_system,
                                                  const std::string& data_dir, Savepoint& savepoint,
                                                  const std::set<std::string>& directories,
                                                  const std::set<uint32_t>& in_use,
-                                                 std::optional<uint32_t> aside = std::nullopt);
+                                                 std::optional<uint32_t> aside = std::nullopt,
+                                                 const KeepLog& keep_log = {});
 
 /// Deletes the files of one snapshot that delete_unneeded would delete too, and returns their
 /// paths.

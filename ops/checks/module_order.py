@@ -15,7 +15,7 @@ ORDER = {
     ],
     "engine": [
         "hooks", "format", "log", "snapshot", "transaction", "array", "mastertree", "sequential",
-        "gleaner", "compose", "install", "recovery", "api",
+        "gleaner", "compose", "install", "recovery", "archive", "api",
     ],
 }
 INCLUDE = re.compile(r'\s*#\s*include\s+"([^"]+)"')

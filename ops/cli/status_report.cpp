@@ -197,6 +197,39 @@ Problem left_pin_problem(const Json& pin) {
           fmt::format("run `atoll backup`, which removes it, or `atoll snapshot unpin {}`", name)};
 }
 
+/// Returns the line about the archive, or "" without one.
+std::string archive_text(const Json& status) {
+  const Json archive = object_of(status, "archive");
+  if (archive.empty()) return "";
+  return fmt::format("  archive        up to epoch {}, last {}, waiting {} files with {}\n",
+                     format_count(number(archive, "epoch")),
+                     archive.value("file", "").empty() ? "none" : archive.value("file", ""),
+                     format_count(number(archive, "waiting_files")),
+                     format_bytes(number(archive, "waiting_bytes")));
+}
+
+void add_archive_problems(const Json& status, std::vector<Problem>& problems) {
+  constexpr uint64_t kLagLimit = 300;  // seconds, as in alerts.yml
+  const Json archive = object_of(status, "archive");
+  if (archive.empty()) return;
+  const std::string error = archive.value("error", "");
+  const std::string kept =
+      fmt::format("{} closed log files ({}) are kept for it", number(archive, "waiting_files"),
+                  format_bytes(number(archive, "waiting_bytes")));
+  if (!error.empty()) {
+    problems.push_back(
+        {fmt::format("the archive has failed for {} s: {}; {}", number(archive, "failing_seconds"),
+                     error, kept),
+         "remove the cause: commits go on, and the archive catches up by itself, but the log fills "
+         "its disk meanwhile"});
+  } else if (number(archive, "lag_seconds") > kLagLimit) {
+    problems.push_back(
+        {fmt::format("the archive lags: a log file has waited for {} s; {}",
+                     number(archive, "lag_seconds"), kept),
+         "check whether the archive (" + archive.value("target", "") + ") hangs or is too slow"});
+  }
+}
+
 void add_data_problems(const Json& status, std::vector<Problem>& problems) {
   const Json snapshots = status.value("snapshots", Json::object());
   const Json snapshot = snapshots.value("run", Json::object());
@@ -221,6 +254,7 @@ void add_data_problems(const Json& status, std::vector<Problem>& problems) {
     problems.push_back({hang.value("process", "") + ": " + hang.value("text", ""),
                         "check the device and its kernel messages; commits wait for it"});
   }
+  add_archive_problems(status, problems);
   const std::string fallback = snapshots.value("fallback", std::string());
   if (!fallback.empty()) {
     problems.push_back({"this start did not use the newest snapshot: " + fallback,
@@ -348,7 +382,8 @@ std::string status_text(const Json& status) {
                         storage.value("drop", ""));
   }
   text += fmt::format("  aborts         {}\n", aborts_text(nodes));
-  text += stalls_text(nodes) + snapshot_text(status) + restarts_text(status) + "\n";
+  text += stalls_text(nodes) + snapshot_text(status) + archive_text(status);
+  text += restarts_text(status) + "\n";
   return text + node_table(status) + "\n" + logger_table(status) + process_table(status);
 }
 

@@ -102,6 +102,16 @@ struct Config {
     bool operator==(const Snapshot&) const = default;
   };
 
+  struct Archive {
+    std::string directory;  ///< absolute path; empty: no directory
+    std::string command;    ///< run by /bin/sh for each file; empty: no command
+    std::chrono::milliseconds timeout{600'000};  ///< a command that runs longer is killed
+    std::chrono::milliseconds retry{10'000};     ///< pause after a failure
+
+    bool is_on() const { return !directory.empty() || !command.empty(); }
+    bool operator==(const Archive&) const = default;
+  };
+
   struct Metrics {
     bool enabled = true;
     std::string listen = "127.0.0.1";
@@ -137,6 +147,7 @@ struct Config {
   Durability durability;
   Gleaner gleaner;
   Snapshot snapshot;
+  Archive archive;
   Metrics metrics;
   Control control;
   Procedures procedures;

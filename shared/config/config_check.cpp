@@ -226,6 +226,51 @@ void check_logs(const Config& config, const ConfigReport& report) {
   }
 }
 
+/// Returns why the command cannot archive anything, or an empty text.
+std::string defect_of_command(const std::string& command) {
+  std::string seen;
+  for (size_t i = 0; i < command.size(); ++i) {
+    if (command[i] != '%') continue;
+    const char kind = i + 1 < command.size() ? command[i + 1] : '\0';
+    if (kind != 'p' && kind != 'f' && kind != '%') return "a % that is none of them";
+    seen += kind;
+    ++i;
+  }
+  if (!seen.contains('p')) return "no %p";
+  return seen.contains('f') ? "" : "no %f";
+}
+
+void check_archive(const Config& config, const ConfigReport& report) {
+  const Config::Archive& archive = config.archive;
+  if (!archive.is_on()) return;
+  const char* key = archive.command.empty() ? "archive.directory" : "archive.command";
+  if (!archive.command.empty() && !archive.directory.empty()) {
+    report(key, "either archive.directory or archive.command", "both", "remove one of them");
+  }
+  if (config.durability.mode != DurabilityMode::durable) {
+    report(key, "durability.mode = \"durable\" with an archive",
+           config.durability.mode == DurabilityMode::off ? "\"off\"" : "\"measure\"",
+           "there is no log to archive");
+  }
+  const std::string defect = archive.command.empty() ? "" : defect_of_command(archive.command);
+  if (!defect.empty()) {
+    report(key, "a command with %p (path of the file) and %f (its name in the archive)", defect,
+           "write %% for a percent sign");
+  }
+  const auto check_apart = [&](const std::string& other, const std::string& path) {
+    if (archive.directory.empty() || !is_within(archive.directory, path)) return;
+    report("archive.directory", "a folder outside of " + other + " (" + quote_toml(path) + ")",
+           quote_toml(archive.directory), "an archive outlives the data: use another device");
+  };
+  check_apart("cluster.data_dir", config.cluster.data_dir);
+  check_apart("cluster.run_dir", config.cluster.run_dir);
+  for (size_t index = 0; index < config.nodes.size(); ++index) {
+    for (const std::string& directory : config.nodes[index].directories) {
+      check_apart(node_key(index, "directories"), directory);
+    }
+  }
+}
+
 }  // namespace
 
 void check_config(const Config& config, const Machine& machine, const ConfigReport& report) {
@@ -235,6 +280,7 @@ void check_config(const Config& config, const Machine& machine, const ConfigRepo
   check_memory(config, machine, report);
   check_relations(config, report);
   check_logs(config, report);
+  check_archive(config, report);
   check_folders(config, report);
 }
 

@@ -20,7 +20,8 @@ constexpr std::array<std::string_view, 7> kLogLevelChoices{"trace", "debug",    
                                                            "error", "critical", "off"};
 
 constexpr int64_t kMaxPathBytes = 1'024;
-constexpr int64_t kMaxEndpointBytes = kMaxSocketPathBytes + 6;  // "ipc://", then the path
+constexpr int64_t kMaxCommandBytes = 4'096;
+constexpr int64_t kMaxEndpointBytes = kMaxSocketPathBytes + 6;  // with "ipc://"
 constexpr int64_t kMinSetEntries = 16;
 constexpr int64_t kMaxSetEntries = 1LL << 24;  // limit of the write set: kMaxWriteSet
 constexpr int64_t kMaxPoolBytes = 8 * kTiB;    // page indexes have 31 bits, pages 4 KiB
@@ -210,6 +211,19 @@ constexpr ConfigKey kKeys[] = {
     row(KeyKind::duration, ATOLL_CONFIG(snapshot.scrub_interval),
         {100 * kMillisecondUs, 24 * 30 * kHourUs, kMillisecondUs},
         "Time before a node reads its files, after its start and after it has read them."),
+
+    row(KeyKind::optional_path, ATOLL_CONFIG(archive.directory), {1, kMaxPathBytes},
+        "Closed log files are copied into this existing directory before they may be deleted.\n"
+        "With a backup, `atoll restore --archive` restores any time since then. Empty: off."),
+    row(KeyKind::command, ATOLL_CONFIG(archive.command), {1, kMaxCommandBytes},
+        "Instead of a directory, /bin/sh runs this command for each file: %p is its path, %f its\n"
+        "name in the archive (node0/log_3_0_000012.atlog), %% is %. Exit code 0 says: stored."),
+    row(KeyKind::duration, ATOLL_CONFIG(archive.timeout),
+        {100 * kMillisecondUs, 24 * kHourUs, kMillisecondUs},
+        "A command that runs longer is killed, and counts as failed."),
+    row(KeyKind::duration, ATOLL_CONFIG(archive.retry),
+        {100 * kMillisecondUs, 1 * kHourUs, kMillisecondUs},
+        "Pause after a failure. Meanwhile commits go on, and the log is kept."),
 
     row(KeyKind::boolean, ATOLL_CONFIG(metrics.enabled),
         "Whether every process serves Prometheus metrics over HTTP."),

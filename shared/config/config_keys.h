@@ -19,15 +19,17 @@ namespace atolldb {
 enum class KeyKind : uint8_t {
   boolean,
   integer,
-  size,      ///< "512MiB"; min, max and step in bytes
-  duration,  ///< "10ms"; min, max and step in microseconds
-  choice,    ///< one of `choices`
-  name,      ///< letters, digits, _ and -; at most `max` bytes
-  path,      ///< at most `max` bytes when made absolute
-  address,   ///< IPv4 or IPv6 literal
-  endpoint,  ///< ipc:// or loopback tcp://
-  paths,     ///< a list of paths
-  integers,  ///< a list of distinct integers from `min` to `max`
+  size,           ///< "512MiB"; min, max and step in bytes
+  duration,       ///< "10ms"; min, max and step in microseconds
+  choice,         ///< one of `choices`
+  name,           ///< letters, digits, _ and -; at most `max` bytes
+  path,           ///< at most `max` bytes when made absolute
+  optional_path,  ///< a path, or empty
+  command,        ///< at most `max` bytes without control characters, or empty
+  address,        ///< IPv4 or IPv6 literal
+  endpoint,       ///< ipc:// or loopback tcp://
+  paths,          ///< a list of paths
+  integers,       ///< a list of distinct integers from `min` to `max`
 };
 
 /// Pointer to a key's value. uint8_t: an enumeration, whose value is the index in `choices`.

@@ -299,6 +299,8 @@ class Parser {
       }
       case KeyKind::name:
       case KeyKind::path:
+      case KeyKind::optional_path:
+      case KeyKind::command:
       case KeyKind::paths:
       case KeyKind::address:
       case KeyKind::endpoint:
@@ -314,11 +316,15 @@ class Parser {
       return is_address(text) ? std::optional<Value>(text) : std::nullopt;
     }
     CHECK(key.min >= 1);
+    const bool may_be_empty = key.kind == KeyKind::optional_path || key.kind == KeyKind::command;
+    if (text.empty() && may_be_empty) return text;
     if (std::ssize(text) < key.min) return std::nullopt;
-    if (key.kind == KeyKind::path || key.kind == KeyKind::paths) {
+    const bool is_path = key.kind == KeyKind::path || key.kind == KeyKind::paths ||
+                         key.kind == KeyKind::optional_path;
+    if (is_path || key.kind == KeyKind::command) {
       if (has_control_character(text)) return std::nullopt;
-      text = absolute_path(text, base_);
     }
+    if (is_path) text = absolute_path(text, base_);
     if (std::ssize(text) > key.max) return std::nullopt;
     if (key.kind == KeyKind::name && !is_name(text)) return std::nullopt;
     if (key.kind == KeyKind::endpoint && !is_endpoint(text)) return std::nullopt;

@@ -141,6 +141,10 @@ std::string expected_text(const ConfigKey& key) {
       return plain(key.min) + " to " + plain(key.max) + " letters, digits, \"_\" or \"-\"";
     case KeyKind::path:
       return "a path of " + plain(key.min) + " to " + plain(key.max) + " bytes";
+    case KeyKind::optional_path:
+      return "\"\", or a path of " + plain(key.min) + " to " + plain(key.max) + " bytes";
+    case KeyKind::command:
+      return "\"\", or a command of " + plain(key.min) + " to " + plain(key.max) + " bytes";
     case KeyKind::address:
       return "an IPv4 or IPv6 address";
     case KeyKind::endpoint:
@@ -237,7 +241,8 @@ std::string reference_toml() {
     if (key.planned) out += "# (" + std::string(kNoEffectYet) + ")\n";
     out += "# Value: " + expected_text(key) + ".\n";
     const std::string value = value_text(key, key.field({config, node, node_count}));
-    const bool depends_on_user = value == "\"\"";
+    const bool may_be_empty = key.kind == KeyKind::optional_path || key.kind == KeyKind::command;
+    const bool depends_on_user = value == "\"\"" && !may_be_empty;
     out += (of_node || depends_on_user ? "# " : "") + std::string(key.name) + " = " + value + "\n";
   }
   return out;

@@ -1,5 +1,7 @@
 #include "shared/metrics/cluster_metrics.h"
 
+#include <chrono>
+
 #include "shared/base/check.h"
 #include "shared/memory/control_layout.h"
 #include "shared/memory/page_header.h"
@@ -42,6 +44,32 @@ constexpr Metric<SnapshotMetrics> kSnapshotMetrics[] = {
      "Size of the files that contain pages of the newest snapshot, including pages that only older "
      "snapshots need.",
      field<&SnapshotMetrics::pages_stored>, kPageBytes},
+};
+
+template <auto kSince>
+double age(const ArchiveMetrics& archive) {
+  return static_cast<double>(seconds_since(archive.*kSince));
+}
+
+constexpr Metric<ArchiveMetrics> kArchiveMetrics[] = {
+    {"atoll_archive_files_total", "Log files stored in the archive.",
+     field<&ArchiveMetrics::files>},
+    {"atoll_archive_bytes_total", "Bytes of log files stored in the archive.",
+     field<&ArchiveMetrics::bytes>},
+    {"atoll_archive_failures_total", "Failed attempts to archive.",
+     field<&ArchiveMetrics::failures>},
+    {"atoll_archive_waiting_files", "Closed log files that the archive does not have yet.",
+     field<&ArchiveMetrics::waiting_files>},
+    {"atoll_archive_waiting_bytes", "Bytes of closed log files that the archive does not have yet.",
+     field<&ArchiveMetrics::waiting_bytes>},
+    {"atoll_archive_lag_seconds",
+     "Time that the oldest closed log file has waited for the archive, or 0 if none waits.",
+     age<&ArchiveMetrics::waiting_since_s>},
+    {"atoll_archive_failing_seconds",
+     "Time since the first of the failures without a success between them, or 0.",
+     age<&ArchiveMetrics::failing_since_s>},
+    {"atoll_archive_epoch", "Last epoch that the archive has completely.",
+     field<&ArchiveMetrics::epoch>},
 };
 
 template <ClusterState kState>
@@ -89,6 +117,15 @@ constexpr Metric<ControlSegment> kClusterMetrics[] = {
 
 }  // namespace
 
+uint64_t seconds_since(const std::atomic<uint64_t>& unix_s) {
+  const uint64_t since = unix_s.load(std::memory_order_relaxed);  // for display
+  if (since == 0) return 0;
+  const auto now = static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(
+                                             std::chrono::system_clock::now().time_since_epoch())
+                                             .count());
+  return now > since ? now - since : 0;
+}
+
 std::vector<prometheus::MetricFamily> ClusterMetrics::Collect() const {
   CHECK(control_.node_count <= kMaxNodes);
   MetricFamilies families({});
@@ -98,6 +135,7 @@ std::vector<prometheus::MetricFamily> ClusterMetrics::Collect() const {
       .sample(restarts_);
   if (snapshots_ != nullptr) families.add(kSnapshotMetrics, *snapshots_);
   if (device_ != nullptr) add_device(families, *device_);
+  if (archive_ != nullptr) families.add(kArchiveMetrics, *archive_);
   return families.take();
 }
 

@@ -29,15 +29,35 @@ struct SnapshotMetrics {
   std::atomic<uint64_t> pages_stored{0};  // pages in these files
 };
 
+/// Metrics of the archive, local to the coordinator's process. Writer: the thread that archives.
+struct ArchiveMetrics {
+  Counter files;     // stored by this incarnation
+  Counter bytes;     // of these files
+  Counter failures;  // failed attempts
+  std::atomic<uint64_t> waiting_files{0};
+  std::atomic<uint64_t> waiting_bytes{0};
+  std::atomic<uint64_t> epoch{0};            // the archive has every commit up to it
+  std::atomic<uint64_t> waiting_since_s{0};  // seconds since 1970; 0: nothing waits
+  std::atomic<uint64_t> failing_since_s{0};  // 0: the last attempt succeeded
+};
+
+/// Returns the seconds since a time in seconds since 1970, or 0 for the time 0.
+uint64_t seconds_since(const std::atomic<uint64_t>& unix_s);
+
 /// Thread: any of the HTTP server. Reads memory only.
 class ClusterMetrics : public prometheus::Collectable {
  public:
-  /// `snapshots`, `device`: null without a log. `restarts`: restarts of the cluster by its launcher
-  /// before this process began. REQUIRES: the segment stays mapped, and `snapshots` and `device`
-  /// live, as long as this object.
+  /// `snapshots`, `device`: null without a log. `archive`: null without an archive. `restarts`:
+  /// restarts of the cluster by its launcher before this process. REQUIRES: the segment stays
+  /// mapped, and `snapshots`, `device` and `archive` live, as long as this object.
   explicit ClusterMetrics(const ControlSegment& control, const SnapshotMetrics* snapshots = nullptr,
-                          uint64_t restarts = 0, const DeviceMetrics* device = nullptr)
-      : control_(control), snapshots_(snapshots), restarts_(restarts), device_(device) {}
+                          uint64_t restarts = 0, const DeviceMetrics* device = nullptr,
+                          const ArchiveMetrics* archive = nullptr)
+      : control_(control),
+        snapshots_(snapshots),
+        restarts_(restarts),
+        device_(device),
+        archive_(archive) {}
 
   std::vector<prometheus::MetricFamily> Collect() const override;
 
@@ -46,6 +66,7 @@ class ClusterMetrics : public prometheus::Collectable {
   const SnapshotMetrics* const snapshots_;
   const uint64_t restarts_;
   const DeviceMetrics* const device_;
+  const ArchiveMetrics* const archive_;
 };
 
 }  // namespace atolldb

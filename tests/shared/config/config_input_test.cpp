@@ -117,6 +117,25 @@ const BadInput kBadInputs[] = {
      "[gleaner]\npool_low_water = 30\npool_high_water = 30\n",
      "/x/t.toml:3:19: gleaner.pool_high_water: expected more than gleaner.pool_low_water (30), got "
      "30\n"},
+    {"TwoArchives", "[archive]\ndirectory = \"/a\"\ncommand = \"cp %p /a/%f\"\n",
+     "/x/t.toml:3:11: archive.command: expected either archive.directory or archive.command, got "
+     "both; remove one of them\n"},
+    {"ArchiveCommandWithoutPath", "[archive]\ncommand = \"true %f\"\n",
+     "/x/t.toml:2:11: archive.command: expected a command with %p (path of the file) and %f (its "
+     "name in the archive), got no %p; write %% for a percent sign\n"},
+    {"ArchiveCommandWithoutName", "[archive]\ncommand = \"cp %p /a 100%%\"\n",
+     "/x/t.toml:2:11: archive.command: expected a command with %p (path of the file) and %f (its "
+     "name in the archive), got no %f; write %% for a percent sign\n"},
+    {"ArchiveCommandThatEndsInAPercentSign", "[archive]\ncommand = \"cp %p %f %\"\n",
+     "/x/t.toml:2:11: archive.command: expected a command with %p (path of the file) and %f (its "
+     "name in the archive), got a % that is none of them; write %% for a percent sign\n"},
+    {"ArchiveWithoutALog", "[archive]\ndirectory = \"/a\"\n[durability]\nmode = \"off\"\n",
+     "/x/t.toml:2:13: archive.directory: expected durability.mode = \"durable\" with an archive, "
+     "got \"off\"; there is no log to archive\n"},
+    {"ArchiveAmongTheData",
+     "[cluster]\ndata_dir = \"/data\"\n[archive]\ndirectory = \"/data/archive\"\n",
+     "/x/t.toml:4:13: archive.directory: expected a folder outside of cluster.data_dir "
+     "(\"/data\"), got \"/data/archive\"; an archive outlives the data: use another device\n"},
     {"PortsBeyondTheLast", "[metrics]\nbase_port = 65534\n",
      "/x/t.toml:2:13: metrics.base_port: expected 0, or at most 65533 with 2 nodes, got 65534\n"},
     {"SizeWithoutUnit", "[memory]\nvolatile_pool = \"512\"\n",

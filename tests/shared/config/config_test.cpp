@@ -137,6 +137,19 @@ std::vector<LimitCase> limit_cases(const ConfigKey& key) {
       bad(quote_toml(""));
       bad(quote_toml("a\nb"));
       break;
+    case KeyKind::optional_path:
+      good(quote_toml(""));
+      good(quote_toml(text_of_bytes(key, key.min)));
+      good(quote_toml(text_of_bytes(key, key.max)));
+      bad(quote_toml(text_of_bytes(key, key.max + 1)));
+      bad(quote_toml("a\nb"));
+      break;
+    case KeyKind::command:
+      good(quote_toml(""));
+      good(quote_toml("%p %f" + std::string(static_cast<size_t>(key.max) - 5, 'a')));
+      bad(quote_toml("%p %f" + std::string(static_cast<size_t>(key.max) - 4, 'a')));
+      bad(quote_toml("%p %f\n"));
+      break;
     case KeyKind::address:
       for (const char* address : {"127.0.0.1", "0.0.0.0", "::1"}) good(quote_toml(address));
       for (const char* address : {"", "localhost", "256.0.0.1", "1.2.3", "::g"}) {

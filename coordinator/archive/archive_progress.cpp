@@ -1,0 +1,115 @@
+#include "coordinator/archive/archive_progress.h"
+
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "shared/base/check.h"
+#include "shared/base/try.h"
+#include "shared/file/file_system.h"
+
+namespace atolldb {
+namespace {
+
+/// Returns the id in the owner file of data_dir (R47), or "" without one: tests have none.
+Result<std::string> data_id_of(FileSystem& file_system, const std::string& data_dir) {
+  ATOLL_ASSIGN(const auto text, read_text_file(file_system, data_dir + "/owner"));
+  if (!text) return std::string();
+  const auto json = nlohmann::json::parse(*text, nullptr, false);
+  const auto id = json.is_object() ? json.find("id") : json.end();
+  if (id == json.end() || !id->is_string()) return std::string();
+  return id->get<std::string>();
+}
+
+}  // namespace
+
+std::string archive_target_name(const Config::Archive& archive) {
+  CHECK(archive.is_on());
+  return archive.command.empty() ? "directory " + archive.directory : "command";
+}
+
+Result<std::unique_ptr<ArchiveProgress>> ArchiveProgress::open(FileSystem& file_system,
+                                                               const Config& config,
+                                                               const Savepoint& savepoint,
+                                                               const Logger& logger) {
+  const std::string& data_dir = config.cluster.data_dir;
+  std::unique_ptr<ArchiveProgress> progress(
+      new ArchiveProgress(file_system, data_dir, archive_target_name(config.archive), logger));
+  ArchiveIdentity own = {"", "", savepoint.cluster_uuid, config.cluster.name};
+  ATOLL_ASSIGN(own.data_id, data_id_of(file_system, data_dir));
+  auto read = read_archive_state(file_system, data_dir);
+  if (!read && read.error().code != ExitCode::corruption) return std::unexpected(read.error());
+  if (!read) logger->error("{}: the archive begins anew", read.error().message);
+  ArchiveState state;
+  const bool is_known = read && *read && (*read)->identity.is_of_same_data(own);
+  if (is_known) {
+    state = **read;
+  } else {
+    state.identity = own;
+    state.identity.id = new_archive_id();
+    state.target = progress->target_;
+  }
+  const bool has_ended = state.end_unlisted(savepoint);
+  const bool has_new = state.add(savepoint);
+  if (!is_known || has_ended || has_new) progress->store_or_warn(state);
+  progress->state_ = std::move(state);
+  return progress;
+}
+
+bool ArchiveProgress::must_stay(const LogFilePlace& place) const {
+  const std::lock_guard guard(mutex_);
+  // Until the archive at another place is examined, it is not known to have anything.
+  if (state_.target != target_) return state_.find(place.name.incarnation) != nullptr;
+  return state_.lacks(place.node, place.name);
+}
+
+ArchiveState ArchiveProgress::state() const {
+  const std::lock_guard guard(mutex_);
+  return state_;
+}
+
+void ArchiveProgress::add(const Savepoint& savepoint) {
+  const std::lock_guard changing(change_mutex_);
+  ArchiveState next = state();
+  if (!next.add(savepoint)) return;
+  store_or_warn(next);
+  const std::lock_guard guard(mutex_);
+  state_ = std::move(next);
+}
+
+Result<void> ArchiveProgress::apply(const ArchiveRecord& record) {
+  const std::lock_guard changing(change_mutex_);
+  ArchiveState next = state();
+  next.apply(record);
+  ATOLL_TRY(write_archive_state(files_, data_dir_, next));
+  const std::lock_guard guard(mutex_);
+  state_ = std::move(next);
+  return {};
+}
+
+Result<void> ArchiveProgress::remove(uint64_t incarnation) {
+  const std::lock_guard changing(change_mutex_);
+  ArchiveState next = state();
+  next.remove(incarnation);
+  ATOLL_TRY(write_archive_state(files_, data_dir_, next));
+  const std::lock_guard guard(mutex_);
+  state_ = std::move(next);
+  return {};
+}
+
+Result<void> ArchiveProgress::replace(ArchiveState next) {
+  const std::lock_guard changing(change_mutex_);
+  next.take_incarnations(state());  // the start may have added one meanwhile
+  ATOLL_TRY(write_archive_state(files_, data_dir_, next));
+  const std::lock_guard guard(mutex_);
+  state_ = std::move(next);
+  return {};
+}
+
+void ArchiveProgress::store_or_warn(const ArchiveState& state) {
+  const auto stored = write_archive_state(files_, data_dir_, state);
+  if (stored) return;
+  logger_->warn("{}: after a crash now, the archive may lack the end of the log before it",
+                stored.error().message);
+}
+
+}  // namespace atolldb

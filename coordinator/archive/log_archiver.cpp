@@ -1,0 +1,412 @@
+#include "coordinator/archive/log_archiver.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "engine/archive/archive_content.h"
+#include "engine/hooks/mutants.h"
+#include "engine/log/ddl_log.h"
+#include "engine/log/epoch_times.h"
+#include "shared/base/check.h"
+#include "shared/base/try.h"
+#include "shared/file/file_system.h"
+#include "shared/process/start_up.h"
+
+namespace atolldb {
+namespace {
+
+uint64_t unix_seconds() {
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(
+                                   std::chrono::system_clock::now().time_since_epoch())
+                                   .count());
+}
+
+bool is_running(const ArchivedIncarnation& incarnation) {
+  return !incarnation.cut_epoch.has_value();
+}
+
+/// A state of another archive of the same data: nothing is stored there yet.
+ArchiveState begin_archive(const ArchiveState& before, const std::string& target) {
+  ArchiveState next;
+  next.identity = before.identity;
+  next.identity.id = new_archive_id();
+  next.target = target;
+  next.take_incarnations(before);
+  CHECK(next.records == 0 && next.streams.empty());
+  return next;
+}
+
+std::unexpected<Error> other_data(const std::string& directory, const ArchiveIdentity& found,
+                                  const ArchiveIdentity& own) {
+  return make_error(
+      ExitCode::identity,
+      fmt::format("{}: is the archive of other data: of cluster {} (data {}), not of {} (data {}): "
+                  "set archive.directory to another directory",
+                  directory, found.cluster, found.data_id, own.cluster, own.data_id));
+}
+
+}  // namespace
+
+LogArchiver::LogArchiver(ArchiveSource source, std::unique_ptr<FileSystem> archive_files,
+                         const Config::Archive& archive, Logger logger)
+    : source_(std::move(source)),
+      archive_files_(std::move(archive_files)),
+      retry_(archive.retry),
+      logger_(std::move(logger)),
+      target_(make_archive_target(archive, *archive_files_, [this] { return is_cancelled(); })) {
+  CHECK(!source_.directories.empty());
+  CHECK(target_->name() == archive_target_name(archive));
+}
+
+void LogArchiver::start() {
+  CHECK(!thread_.joinable());
+  thread_ = std::thread([this] { run(); });
+}
+
+void LogArchiver::stop() {
+  {
+    const std::lock_guard guard(mutex_);
+    ends_.store(true, std::memory_order_relaxed);  // the mutex orders it for run
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void LogArchiver::run() {
+  name_thread("archiver");
+  while (!is_cancelled()) {
+    const Result<void> worked = work();
+    if (is_cancelled()) return;
+    report(worked);
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, worked ? kArchivePeriod : retry_, [this] { return is_cancelled(); });
+  }
+}
+
+Result<void> LogArchiver::await_examined(std::chrono::milliseconds patience) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, patience, [this] { return first_answer_.has_value(); });
+  if (!first_answer_ || *first_answer_) return {};
+  if (first_answer_->error().code != ExitCode::identity) return {};
+  return *first_answer_;
+}
+
+/// Says what changed: a failure once, and its end.
+void LogArchiver::report(const Result<void>& worked) {
+  const std::string error = worked ? "" : worked.error().message;
+  const bool failed_before = metrics_.failing_since_s.load(std::memory_order_relaxed) != 0;
+  if (!worked) {
+    metrics_.failures.add();
+    if (!failed_before) {
+      metrics_.failing_since_s.store(unix_seconds(), std::memory_order_relaxed);
+    }
+  } else if (failed_before) {
+    metrics_.failing_since_s.store(0, std::memory_order_relaxed);
+    logger_->info("the archive works again");
+  }
+  const std::lock_guard guard(mutex_);
+  if (!worked && error != error_) {
+    logger_->error("the log is kept, because it cannot be archived: {}", error);
+  }
+  error_ = error;
+}
+
+Result<void> LogArchiver::work() {
+  ATOLL_ASSIGN(auto waiting, find_waiting());
+  publish_waiting(waiting);
+  if (!is_examined_) {
+    const Result<void> examined = examine_target();
+    {
+      const std::lock_guard guard(mutex_);
+      if (!first_answer_) first_answer_ = examined;
+    }
+    changed_.notify_all();
+    ATOLL_TRY(examined);
+    is_examined_ = true;
+  }
+  ATOLL_TRY(finish_record());
+  ATOLL_ASSIGN(waiting, find_waiting());
+  for (const Waiting& file : waiting) {
+    if (is_cancelled()) return {};
+    ATOLL_TRY(archive_file(file));
+  }
+  ATOLL_ASSIGN(const ArchiveRecord rest, next_record());
+  const bool is_due =
+      !rest.incarnations.empty() || !rest.ddl.empty() || rest.times.size() == kMaxRecordTimes;
+  if (is_due) {
+    ATOLL_TRY(store_record(rest));
+  }
+  ATOLL_TRY(forget_complete());
+  ATOLL_ASSIGN(waiting, find_waiting());
+  publish_waiting(waiting);
+  return {};
+}
+
+Result<std::vector<LogArchiver::Waiting>> LogArchiver::find_waiting() {
+  const ArchiveState state = source_.progress.state();
+  ATOLL_ASSIGN(const auto files, log_files_in(source_.files, source_.directories));
+  std::vector<Waiting> waiting;
+  // Sorted by incarnation, node, logger and ordinal.
+  for (std::span<const LogFilePlace> rest(files); !rest.empty();) {
+    const LogFilePlace& place = rest.front();
+    const auto end = std::ranges::find_if_not(rest, [&](const LogFilePlace& other) {
+      return other.node == place.node && other.name.incarnation == place.name.incarnation &&
+             other.name.logger == place.name.logger;
+    });
+    const auto stream = rest.first(static_cast<size_t>(end - rest.begin()));
+    rest = rest.subspan(stream.size());
+    ATOLL_TRY(add_stream(stream, state, waiting));
+  }
+  // All streams advance together, because the archive restores only what all of them have.
+  std::ranges::stable_sort(waiting, {}, [](const Waiting& file) {
+    return std::tuple(file.place.name.incarnation, file.reach_epoch);
+  });
+  return waiting;
+}
+
+/// Adds the closed files of a stream (R73). A file is closed if a later one of the stream has a
+/// header, which the logger writes after the last block of the file. If the incarnation has ended,
+/// all its files are closed.
+Result<void> LogArchiver::add_stream(std::span<const LogFilePlace> stream,
+                                     const ArchiveState& state, std::vector<Waiting>& waiting) {
+  CHECK(!stream.empty());
+  const PendingIncarnation* pending = state.find(stream.front().name.incarnation);
+  if (pending == nullptr) return {};
+  const ArchivedIncarnation& incarnation = pending->incarnation;
+  struct Begun {
+    LogFilePlace place;
+    LogFileBegin begin;
+  };
+  std::vector<Begun> begun;
+  for (const LogFilePlace& place : stream) {
+    if (!state.lacks(place.node, place.name)) continue;
+    // Usually only the file that is being written: it needs no read.
+    const bool is_newest = &place == &stream.back();
+    if (begun.empty() && is_newest && is_running(incarnation)) break;
+    ATOLL_ASSIGN(const auto begin, begin_of(source_.files, place));
+    if (!begin || begin->cluster_uuid != state.identity.cluster_uuid) continue;
+    begun.push_back({place, *begin});
+  }
+  uint64_t reached = 0;
+  for (size_t i = 0; i < begun.size(); ++i) {
+    const bool is_last = i + 1 == begun.size();
+    if (is_last && is_running(incarnation) && !fault::archive_open_log) break;
+    const LogFilePlace& place = begun[i].place;
+    // After a file that is missing, later ones reach no further.
+    uint64_t reach = begun[i].begin.closed_epoch;
+    if (is_last) {
+      reach = std::max(reach, incarnation.cut_epoch.value_or(reach));
+    } else if (begun[i + 1].place.name.ordinal == place.name.ordinal + 1) {
+      reach = begun[i + 1].begin.closed_epoch;
+    }
+    ATOLL_ASSIGN(const auto file, source_.files.open_for_reading(path_of(place)));
+    ATOLL_ASSIGN(const uint64_t bytes, file->size());
+    // A file counts as archived if a later one of its stream is, so the order by reach is also that
+    // of the ordinals.
+    reached = std::max(reached, reach);
+    waiting.push_back({place, bytes, reached});
+  }
+  return {};
+}
+
+void LogArchiver::publish_waiting(const std::vector<Waiting>& waiting) {
+  std::map<std::string, uint64_t> since;
+  uint64_t bytes = 0;
+  uint64_t oldest = 0;
+  for (const Waiting& file : waiting) {
+    const std::string path = path_of(file.place);
+    const auto known = seen_since_.find(path);
+    const uint64_t seen = known == seen_since_.end() ? unix_seconds() : known->second;
+    since[path] = seen;
+    oldest = oldest == 0 ? seen : std::min(oldest, seen);
+    bytes += file.bytes;
+  }
+  seen_since_ = std::move(since);
+  // Relaxed, all stores: for display only.
+  metrics_.waiting_files.store(waiting.size(), std::memory_order_relaxed);
+  metrics_.waiting_bytes.store(bytes, std::memory_order_relaxed);
+  metrics_.waiting_since_s.store(oldest, std::memory_order_relaxed);
+  metrics_.epoch.store(source_.progress.state().archived_epoch, std::memory_order_relaxed);
+}
+
+Result<void> LogArchiver::examine_target() {
+  ArchiveState state = source_.progress.state();
+  const std::string& directory = target_->directory();
+  if (!directory.empty()) {
+    ATOLL_TRY(examine_directory(directory, state));
+  } else if (state.target != target_->name()) {
+    state = begin_archive(state, target_->name());
+  }
+  if (state.identity != source_.progress.state().identity ||
+      state.target != source_.progress.state().target) {
+    ATOLL_TRY(source_.progress.replace(state));
+  }
+  return state.records == 0 ? store_identity(state.identity) : Result<void>();
+}
+
+Result<void> LogArchiver::examine_directory(const std::string& directory, ArchiveState& state) {
+  ATOLL_ASSIGN(const auto found, read_archive_identity(*archive_files_, directory));
+  if (found && !found->is_of_same_data(state.identity)) {
+    return other_data(directory, *found, state.identity);
+  }
+  const bool is_here = state.target == target_->name();
+  if (found && found->id != state.identity.id) return rebuild(directory, *found, state);
+  if (found) {
+    state.target = target_->name();  // perhaps the directory was moved
+    return {};
+  }
+  if (!is_here) {
+    state = begin_archive(state, target_->name());
+  } else if (state.records != 0) {
+    return make_error(
+        ExitCode::failed,
+        fmt::format("{}: {} is missing, but {} records were stored there: mount the "
+                    "device of the archive, or set archive.directory to a new one and "
+                    "take a backup",
+                    directory, kIdentityName, state.records));
+  }
+  return {};
+}
+
+/// The state is lost, or was of another archive meanwhile. The records say what this one has.
+Result<void> LogArchiver::rebuild(const std::string& directory, const ArchiveIdentity& identity,
+                                  ArchiveState& state) {
+  ArchiveState next;
+  next.identity = identity;
+  next.target = target_->name();
+  ATOLL_ASSIGN(const std::string damage,
+               for_each_archive_record(*archive_files_, directory, identity,
+                                       [&](const ArchiveRecord& record) { next.apply(record); }));
+  if (!damage.empty()) return make_error(ExitCode::corruption, damage);
+  next.take_incarnations(state);
+  state = std::move(next);
+  return {};
+}
+
+Result<void> LogArchiver::store_identity(const ArchiveIdentity& identity) {
+  const std::string path = pending_identity_path(source_.data_dir);
+  ATOLL_TRY(replace_text_file(source_.files, path, encode_identity(identity)));
+  const auto stored = target_->store(path, kIdentityName);
+  return stored ? Result<void>() : std::unexpected(stored.error());
+}
+
+Result<void> LogArchiver::finish_record() {
+  const std::string path = pending_record_path(source_.data_dir);
+  ATOLL_ASSIGN(const auto text, read_text_file(source_.files, path));
+  if (!text) return {};
+  const auto record = decode_record(*text, path);
+  const ArchiveState state = source_.progress.state();
+  // A damaged record was never stored: it is written before.
+  if (!record || record->archive != state.identity.id || record->number != state.records + 1) {
+    return {};
+  }
+  const auto stored = target_->store(path, archive_record_name(record->number));
+  if (!stored) return std::unexpected(stored.error());
+  return source_.progress.apply(*record);
+}
+
+Result<void> LogArchiver::archive_file(const Waiting& waiting) {
+  const std::string path = path_of(waiting.place);
+  // The archive has nothing that the cluster may lose: its logger may not have synced the end yet.
+  ATOLL_ASSIGN(const auto file, source_.files.open(path));
+  ATOLL_TRY(file->sync());
+  ATOLL_TRY(archive_files_->forget_cached(path));  // the copy is of what the device has (R53)
+  const std::string name = archived_log_name(waiting.place.node, waiting.place.name);
+  ATOLL_ASSIGN(ArchiveRecord record, next_record());
+  ATOLL_ASSIGN(const FileSum sum, target_->store(path, name));
+  record.file = ArchivedFile{name, sum.bytes, sum.crc32c, waiting.reach_epoch};
+  ATOLL_TRY(store_record(record));
+  metrics_.files.add();
+  metrics_.bytes.add(sum.bytes);
+  const std::lock_guard guard(mutex_);
+  last_file_ = name;
+  return {};
+}
+
+/// The DDL log is read after the files that the record counts were closed, so it has the creation
+/// of every storage in them (R34).
+Result<ArchiveRecord> LogArchiver::next_record() {
+  const ArchiveState state = source_.progress.state();
+  ArchiveRecord record;
+  record.archive = state.identity.id;
+  record.number = state.records + 1;
+  for (const PendingIncarnation& pending : state.incarnations) {
+    const bool has_new_cut = pending.incarnation.cut_epoch && !pending.is_cut_recorded;
+    if (!pending.is_recorded || has_new_cut) record.incarnations.push_back(pending.incarnation);
+  }
+  record.first_ddl = state.ddl_records;
+  // Before the log is read: what is durable by now is in it, and no crash takes it back.
+  const uint64_t durable = source_.durable_ddl_records();
+  if (durable > state.ddl_records) {
+    ATOLL_ASSIGN(const auto ddl, read_ddl_log(source_.files, source_.data_dir,
+                                              state.identity.cluster_uuid, durable));
+    CHECK(ddl.records.size() >= durable);  // read_ddl_log
+    const uint64_t end = std::min<uint64_t>(durable, state.ddl_records + kMaxRecordDdl);
+    record.ddl.assign(ddl.records.begin() + static_cast<ptrdiff_t>(state.ddl_records),
+                      ddl.records.begin() + static_cast<ptrdiff_t>(end));
+  }
+  ATOLL_ASSIGN(const auto times,
+               read_epoch_times(source_.files, source_.data_dir, state.identity.cluster_uuid));
+  for (const EpochTime& time : times) {
+    if (time.epoch <= state.last_time_epoch) continue;
+    if (record.times.size() == kMaxRecordTimes) break;
+    record.times.push_back(time);
+  }
+  return record;
+}
+
+Result<void> LogArchiver::store_record(const ArchiveRecord& record) {
+  const std::string path = pending_record_path(source_.data_dir);
+  ATOLL_TRY(replace_text_file(source_.files, path, encode_record(record)));
+  const auto stored = target_->store(path, archive_record_name(record.number));
+  if (!stored) return std::unexpected(stored.error());
+  return source_.progress.apply(record);
+}
+
+/// Forgets incarnations that have ended, and of which no file waits.
+Result<void> LogArchiver::forget_complete() {
+  ATOLL_ASSIGN(const auto waiting, find_waiting());
+  const ArchiveState state = source_.progress.state();
+  for (const PendingIncarnation& pending : state.incarnations) {
+    const uint64_t number = pending.incarnation.number;
+    if (!pending.is_cut_recorded) continue;
+    const bool is_waited_for = std::ranges::any_of(
+        waiting, [&](const Waiting& file) { return file.place.name.incarnation == number; });
+    if (is_waited_for) continue;
+    ATOLL_TRY(source_.progress.remove(number));
+  }
+  return {};
+}
+
+Json LogArchiver::status() const {
+  const ArchiveState state = source_.progress.state();
+  const std::lock_guard guard(mutex_);
+  // Relaxed: for display.
+  const auto get = [](const std::atomic<uint64_t>& word) {
+    return word.load(std::memory_order_relaxed);
+  };
+  return {{"target", target_->name()},
+          {"epoch", state.archived_epoch},
+          {"records", state.records},
+          {"file", last_file_},
+          {"waiting_files", get(metrics_.waiting_files)},
+          {"waiting_bytes", get(metrics_.waiting_bytes)},
+          {"lag_seconds", seconds_since(metrics_.waiting_since_s)},
+          {"failures", metrics_.failures.get()},
+          {"failing_seconds", seconds_since(metrics_.failing_since_s)},
+          {"error", error_}};
+}
+
+std::string LogArchiver::waiting_text() const {
+  const uint64_t files = metrics_.waiting_files.load(std::memory_order_relaxed);
+  if (files == 0) return "";
+  const std::lock_guard guard(mutex_);
+  return fmt::format("{} log files with {} bytes are kept until they are archived ({})", files,
+                     metrics_.waiting_bytes.load(std::memory_order_relaxed),
+                     error_.empty() ? "the archive is slower than the log" : error_);
+}
+
+}  // namespace atolldb

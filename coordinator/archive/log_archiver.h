@@ -1,0 +1,123 @@
+// Copies closed log files to the archive, each before it may be deleted (R72, R73). A thread of the
+// coordinator does it: all log files are on this machine, and no worker takes part.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "coordinator/archive/archive_progress.h"
+#include "coordinator/archive/archive_target.h"
+#include "engine/archive/archive_format.h"
+#include "engine/archive/archive_state.h"
+#include "shared/base/error.h"
+#include "shared/file/file.h"
+#include "shared/logging/logger.h"
+#include "shared/message/control_message.h"
+#include "shared/metrics/cluster_metrics.h"
+
+namespace atolldb {
+
+/// Time between two checks for closed log files.
+inline constexpr std::chrono::milliseconds kArchivePeriod{200};
+/// A start waits so long for the first answer of the archive, then goes on without it.
+inline constexpr std::chrono::milliseconds kArchivePatience{10'000};
+
+/// The data to archive. REQUIRES: the objects outlive the archiver.
+struct ArchiveSource {
+  FileSystem& files;  // of the cluster
+  std::string data_dir;
+  std::set<std::string> directories;  // that may hold log files
+  ArchiveProgress& progress;
+  std::function<uint64_t()> durable_ddl_records;
+};
+
+class LogArchiver {
+ public:
+  /// `archive_files`: reads log files and, in a directory, writes the archive. It does not note its
+  /// calls in the coordinator's IoWatch: an archive that hangs is no device that hangs (R58).
+  LogArchiver(ArchiveSource source, std::unique_ptr<FileSystem> archive_files,
+              const Config::Archive& archive, Logger logger);
+  LogArchiver(const LogArchiver&) = delete;
+  LogArchiver& operator=(const LogArchiver&) = delete;
+  ~LogArchiver() { stop(); }
+
+  void start();
+  /// Ends the copy or the command under way. The next start continues.
+  void stop();
+  /// Waits until the archive is known to be that of these data, or to be out of order. Returns code
+  /// identity if it is of other data. REQUIRES: the thread runs.
+  Result<void> await_examined(std::chrono::milliseconds patience);
+
+  /// Archives what waits. Thread: the archiver's, or the only one of a test that has not called
+  /// `start`.
+  Result<void> work();
+
+  /// Returns the member `archive` of the status. Thread: any.
+  Json status() const;
+  /// Returns why log files are kept, or "" if none waits. Thread: any.
+  std::string waiting_text() const;
+  const ArchiveMetrics& metrics() const { return metrics_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  /// A closed log file that the archive does not have.
+  struct Waiting {
+    LogFilePlace place;
+    uint64_t bytes = 0;
+    uint64_t reach_epoch = 0;
+  };
+
+  void run();
+  bool is_cancelled() const { return ends_.load(std::memory_order_relaxed); }
+  /// Returns the files that wait, in the order in which they are archived.
+  Result<std::vector<Waiting>> find_waiting();
+  Result<void> add_stream(std::span<const LogFilePlace> stream, const ArchiveState& state,
+                          std::vector<Waiting>& waiting);
+  void publish_waiting(const std::vector<Waiting>& waiting);
+  /// Makes the archive that of the state, or the state that of the archive.
+  Result<void> examine_target();
+  Result<void> examine_directory(const std::string& directory, ArchiveState& state);
+  Result<void> rebuild(const std::string& directory, const ArchiveIdentity& identity,
+                       ArchiveState& state);
+  Result<void> store_identity(const ArchiveIdentity& identity);
+  /// Stores the record that a crash has left, if it is the next one.
+  Result<void> finish_record();
+  Result<void> archive_file(const Waiting& waiting);
+  /// Returns the next record, with everything but a file.
+  Result<ArchiveRecord> next_record();
+  Result<void> store_record(const ArchiveRecord& record);
+  Result<void> forget_complete();
+  void report(const Result<void>& worked);
+
+  const ArchiveSource source_;
+  const std::unique_ptr<FileSystem> archive_files_;
+  const std::chrono::milliseconds retry_;
+  Logger logger_;
+  std::atomic<bool> ends_{false};  // read by the target's calls
+  const std::unique_ptr<ArchiveTarget> target_;
+  ArchiveMetrics metrics_;
+  bool is_examined_ = false;                    // used by the archiver's thread only
+  std::map<std::string, uint64_t> seen_since_;  // unix seconds by path; used by that thread only
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::optional<Result<void>> first_answer_;  // guarded by mutex_, as are the members below
+  std::string last_file_;                     // the name of the last stored file
+  std::string error_;                         // of the last attempt; empty: it succeeded
+  std::thread thread_;
+};
+
+}  // namespace atolldb

@@ -1,0 +1,37 @@
+// Copies and checksums of single files, for backups and archives.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+
+#include "shared/base/error.h"
+#include "shared/file/file.h"
+
+namespace atolldb {
+
+struct FileSum {
+  uint64_t bytes = 0;
+  uint32_t crc32c = 0;
+
+  bool operator==(const FileSum&) const = default;
+};
+
+/// Called with each part of a file, in order. A part begins at a multiple of kHugePageBytes, and is
+/// aligned to a page. An error ends the work and is returned.
+using OnPart = std::function<Result<void>(std::span<const std::byte> part)>;
+
+/// Reads the whole file.
+Result<FileSum> sum_of_file(FileSystem& file_system, const std::string& path,
+                            const OnPart& on_part);
+
+/// Creates `to` with the content of `from`, with the size that `from` has first. Blocks of zeros
+/// are allocated and not written. Syncs the file, not its directory. Returns the sum of the copy.
+/// Another process may be writing `from`: the copy then has some parts older than others. Returns
+/// code corruption if the size is no multiple of kIoBlockBytes.
+Result<FileSum> copy_file(FileSystem& file_system, const std::string& from, const std::string& to,
+                          const OnPart& on_part);
+
+}  // namespace atolldb
