@@ -23,18 +23,6 @@
 namespace atolldb {
 namespace {
 
-/// Returns the savepoint of a complete backup.
-Result<Savepoint> savepoint_of_backup(FileSystem& file_system, const std::string& folder) {
-  ATOLL_ASSIGN(auto read, read_savepoint(file_system, folder));
-  const bool is_complete = read && read->damaged_slot.empty() &&
-                           read->savepoint.uncut() == nullptr && read->savepoint.pinned.empty();
-  if (is_complete) return std::move(read->savepoint);
-  return make_error(ExitCode::corruption,
-                    fmt::format("{}: is not the savepoint of a backup: the backup is damaged: use "
-                                "another one",
-                                savepoint_path(folder)));
-}
-
 class RestoreJob {
  public:
   RestoreJob(FileSystem& file_system, const RestoreRequest& request)
@@ -81,7 +69,9 @@ class RestoreJob {
   /// Finds what the state at the epoch needs.
   Result<void> read_backup() {
     ATOLL_TRY(report("reading the backup"));
-    ATOLL_ASSIGN(const auto backup, savepoint_of_backup(files_, request_.folder));
+    ATOLL_ASSIGN(const auto backup, request_.extension != nullptr
+                                        ? Result<Savepoint>(request_.extension->savepoint)
+                                        : savepoint_of_backup(files_, request_.folder));
     if (request_.epoch < backup.oldest_epoch() || request_.epoch > backup.largest_epoch) {
       return make_error(
           ExitCode::corruption,
@@ -89,13 +79,12 @@ class RestoreJob {
                       "backup is damaged: use another one",
                       savepoint_path(request_.folder), request_.epoch));
     }
-    ATOLL_ASSIGN(const auto ddl,
-                 read_ddl_log(files_, request_.folder, backup.cluster_uuid, backup.ddl_records));
+    ATOLL_ASSIGN(const auto ddl, read_ddl(backup));
     state_ = savepoint_at(backup, request_.epoch, request_.to);
     restored_.snapshot = state_.snapshot;
     restored_.snapshot_epoch = state_.snapshot_epoch;
     if (state_.snapshot == 0) {
-      ddl_ = ddl_at(ddl.records, request_.epoch, nullptr);
+      ddl_ = ddl_at(ddl, request_.epoch, nullptr);
       return {};
     }
     ATOLL_ASSIGN(const auto metadata,
@@ -107,7 +96,7 @@ class RestoreJob {
                                     snapshot_metadata_path(request_.folder, state_.snapshot),
                                     metadata.epoch, state_.snapshot_epoch));
     }
-    ddl_ = ddl_at(ddl.records, request_.epoch, &metadata);
+    ddl_ = ddl_at(ddl, request_.epoch, &metadata);
     for (const SnapshotFilePlace& place : metadata.files) {
       wanted_.insert(snapshot_file_path(request_.folder, place.node, place.snapshot));
     }
@@ -115,8 +104,24 @@ class RestoreJob {
     return {};
   }
 
+  Result<std::vector<DdlRecord>> read_ddl(const Savepoint& backup) {
+    if (request_.extension != nullptr) return request_.extension->ddl;
+    ATOLL_ASSIGN(auto ddl,
+                 read_ddl_log(files_, request_.folder, backup.cluster_uuid, backup.ddl_records));
+    return std::move(ddl.records);
+  }
+
+  /// Returns the file's place in the archive, or null if it is in the backup.
+  const ArchivedLog* find_archived(const BackupFile& file) const {
+    if (request_.extension == nullptr) return nullptr;
+    const auto found = request_.extension->logs.find(file.path);
+    return found == request_.extension->logs.end() ? nullptr : &found->second;
+  }
+
   bool is_wanted(const BackupFile& file) const {
     if (file.kind == BackupFileKind::log) {
+      const ArchivedLog* archived = find_archived(file);
+      if (archived != nullptr && archived->after_epoch >= request_.epoch) return false;
       const std::string name = file.path.substr(file.path.rfind('/') + 1);
       const auto log = parse_log_file_name(name);
       return log && std::ranges::any_of(state_.incarnations, [&](const Incarnation& incarnation) {
@@ -132,7 +137,9 @@ class RestoreJob {
     for (const BackupFile& file : request_.manifest.files) {
       if (!is_wanted(file)) continue;
       ATOLL_TRY(report("copying " + file.path));
-      const std::string from = path_in(request_.folder, file.path);
+      const ArchivedLog* archived = find_archived(file);
+      const std::string from =
+          archived != nullptr ? archived->path : path_in(request_.folder, file.path);
       const std::string to = path_in(request_.to, file.path);
       const std::string folder = to.substr(0, to.rfind('/'));
       if (folders_.insert(folder).second) {
@@ -171,7 +178,10 @@ class RestoreJob {
   /// Keeps the times from the snapshot on, up to the epoch: later epochs of the original mean
   /// nothing here, and no backup of the restored data has earlier ones.
   Result<void> write_times() {
-    ATOLL_ASSIGN(const auto times, read_epoch_times(files_, request_.folder, state_.cluster_uuid));
+    ATOLL_ASSIGN(const auto times,
+                 request_.extension != nullptr
+                     ? Result<std::vector<EpochTime>>(request_.extension->times)
+                     : read_epoch_times(files_, request_.folder, state_.cluster_uuid));
     if (times.empty() || times.front().epoch > request_.epoch) return {};
     ATOLL_ASSIGN(auto writer, EpochTimesWriter::open(files_, request_.to, state_.cluster_uuid));
     for (const EpochTime& time : times) {
@@ -212,6 +222,32 @@ class RestoreJob {
   std::set<std::string> folders_;
 };
 
+/// `sure_ms`: every commit before this time is in the state at the last epoch of the manifest.
+Result<EpochTime> find_time(const std::string& place, const BackupManifest& manifest,
+                            const std::vector<EpochTime>& times, uint64_t sure_ms,
+                            uint64_t unix_ms) {
+  if (unix_ms > sure_ms) {
+    return make_error(
+        ExitCode::failed,
+        fmt::format("{}: the backup surely has the commits up to {}, not up to {}: "
+                    "use a later backup, or choose an epoch up to {}",
+                    place, utc_text(sure_ms), utc_text(unix_ms), manifest.durable_epoch));
+  }
+  const auto found = epoch_at(times, unix_ms);
+  if (!found || found->epoch < manifest.oldest_epoch) {
+    const auto first = std::ranges::find_if(
+        times, [&](const EpochTime& time) { return time.epoch >= manifest.oldest_epoch; });
+    return make_error(ExitCode::failed,
+                      fmt::format("{}: the time of no epoch of the backup is known up to {}: {}",
+                                  place, utc_text(unix_ms),
+                                  first == times.end()
+                                      ? fmt::format("choose an epoch of {} to {}",
+                                                    manifest.oldest_epoch, manifest.durable_epoch)
+                                      : "the first known one is " + utc_text(first->unix_ms)));
+  }
+  return EpochTime{std::min(found->epoch, manifest.durable_epoch), found->unix_ms};
+}
+
 /// Names that a restore may find in its target without a restore under way.
 bool is_harmless_name(std::string_view name) { return name == "lock" || name == "lost+found"; }
 
@@ -242,27 +278,18 @@ Result<Restored> restore_backup(FileSystem& file_system, const RestoreRequest& r
 
 Result<EpochTime> epoch_of_time(FileSystem& file_system, const std::string& folder,
                                 const BackupManifest& manifest, uint64_t unix_ms) {
-  if (unix_ms > manifest.started_ms) {
-    return make_error(ExitCode::failed,
-                      fmt::format("{}: the backup surely has the commits up to {}, not up to {}: "
-                                  "use a later backup, or choose an epoch up to {}",
-                                  folder, utc_text(manifest.started_ms), utc_text(unix_ms),
-                                  manifest.durable_epoch));
-  }
   ATOLL_ASSIGN(const auto times, read_epoch_times(file_system, folder, manifest.cluster_uuid));
-  const auto found = epoch_at(times, unix_ms);
-  if (!found || found->epoch < manifest.oldest_epoch) {
-    const auto first = std::ranges::find_if(
-        times, [&](const EpochTime& time) { return time.epoch >= manifest.oldest_epoch; });
-    return make_error(ExitCode::failed,
-                      fmt::format("{}: the time of no epoch of the backup is known up to {}: {}",
-                                  folder, utc_text(unix_ms),
-                                  first == times.end()
-                                      ? fmt::format("choose an epoch of {} to {}",
-                                                    manifest.oldest_epoch, manifest.durable_epoch)
-                                      : "the first known one is " + utc_text(first->unix_ms)));
+  return find_time(folder, manifest, times, manifest.started_ms, unix_ms);
+}
+
+Result<EpochTime> epoch_of_time(const std::string& archive, const ExtendedBackup& extended,
+                                uint64_t unix_ms) {
+  const BackupManifest& manifest = extended.manifest;
+  uint64_t sure_ms = manifest.started_ms;
+  for (const EpochTime& time : extended.times) {
+    if (time.epoch <= manifest.durable_epoch) sure_ms = std::max(sure_ms, time.unix_ms);
   }
-  return EpochTime{std::min(found->epoch, manifest.durable_epoch), found->unix_ms};
+  return find_time(archive, manifest, extended.times, sure_ms, unix_ms);
 }
 
 Result<void> verify_backup(FileSystem& file_system, const std::string& folder,

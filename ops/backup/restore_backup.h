@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "engine/log/epoch_times.h"
+#include "ops/backup/archived_log.h"
 #include "ops/backup/backup_manifest.h"
 #include "ops/backup/take_backup.h"
 #include "ops/launcher/directory_location.h"
@@ -32,6 +33,8 @@ struct RestoreRequest {
   uint64_t epoch = 0;       // REQUIRES: the backup has the state at its end
   OnBackupProgress on_progress;
   LocateDirectory locate = locate_directory;
+  /// The backup with the log of an archive; `manifest` is its. Null: the backup alone.
+  const ExtendedBackup* extension = nullptr;
 };
 
 struct Restored {
@@ -55,6 +58,11 @@ Result<void> check_restore_target(FileSystem& file_system, const std::string& to
 /// before the first known one, or after the begin of the backup.
 Result<EpochTime> epoch_of_time(FileSystem& file_system, const std::string& folder,
                                 const BackupManifest& manifest, uint64_t unix_ms);
+
+/// Does the same with the log of the archive. The time may be as late as the last known one of an
+/// epoch that the archive has.
+Result<EpochTime> epoch_of_time(const std::string& archive, const ExtendedBackup& extended,
+                                uint64_t unix_ms);
 
 /// Checks the size and the CRC32C of every file of a backup, then restorability. Returns the first
 /// damage with code corruption.

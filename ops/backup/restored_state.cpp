@@ -1,10 +1,13 @@
 #include "ops/backup/restored_state.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "ops/launcher/owner_file.h"
 #include "shared/base/check.h"
+#include "shared/base/try.h"
 
 namespace atolldb {
 namespace {
@@ -33,6 +36,17 @@ bool lacks_storage(const SnapshotMetadata& base, const std::vector<DdlRecord>& r
 }
 
 }  // namespace
+
+Result<Savepoint> savepoint_of_backup(FileSystem& file_system, const std::string& folder) {
+  ATOLL_ASSIGN(auto read, read_savepoint(file_system, folder));
+  const bool is_complete = read && read->damaged_slot.empty() &&
+                           read->savepoint.uncut() == nullptr && read->savepoint.pinned.empty();
+  if (is_complete) return std::move(read->savepoint);
+  return make_error(ExitCode::corruption,
+                    fmt::format("{}: is not the savepoint of a backup: the backup is damaged: use "
+                                "another one",
+                                savepoint_path(folder)));
+}
 
 Savepoint savepoint_at(const Savepoint& backup, uint64_t epoch, const std::string& data_dir) {
   CHECK(backup.uncut() == nullptr && backup.pinned.empty());

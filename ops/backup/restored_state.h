@@ -8,8 +8,13 @@
 #include "engine/log/ddl_log.h"
 #include "engine/log/savepoint.h"
 #include "engine/snapshot/snapshot_metadata.h"
+#include "shared/base/error.h"
+#include "shared/file/file.h"
 
 namespace atolldb {
+
+/// Returns the savepoint of a complete backup. Returns code corruption if it is no such savepoint.
+Result<Savepoint> savepoint_of_backup(FileSystem& file_system, const std::string& folder);
 
 /// Returns the savepoint with which a start-up recovers exactly the state at the end of `epoch`.
 /// The newest snapshot that is not after it is the only one, and no block after it counts: the cut

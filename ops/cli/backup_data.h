@@ -22,7 +22,8 @@ struct RestoreOptions {
   std::string from;  // DIR or DIR/<id>
   std::string to;
   std::optional<uint64_t> epoch;
-  std::string time;  // empty: not given
+  std::string time;     // empty: not given
+  std::string archive;  // directory of the archive; empty: none
   bool json = false;
 };
 

@@ -8,6 +8,8 @@
 #include <ranges>
 #include <utility>
 
+#include "engine/archive/archive_content.h"
+#include "ops/backup/archived_log.h"
 #include "ops/backup/backup_folder.h"
 #include "ops/backup/backup_time.h"
 #include "ops/backup/restore_backup.h"
@@ -15,6 +17,7 @@
 #include "ops/cli/command.h"
 #include "ops/cli/terminal.h"
 #include "ops/launcher/process_lock.h"
+#include "shared/base/check.h"
 #include "shared/base/try.h"
 #include "shared/file/posix_file_system.h"
 
@@ -41,35 +44,46 @@ BackupChoice split_choice(const std::string& from) {
 struct RestorePoint {
   BackupManifest manifest;
   uint64_t epoch = 0;
-  std::optional<EpochTime> time;  // the known time that --time chose
+  std::optional<EpochTime> time;            // the known time that --time chose
+  std::optional<ExtendedBackup> extension;  // with --archive
 };
 
-/// Searches the newest backup that knows an epoch for the time, among those of the same data as the
-/// newest complete one.
-Result<RestorePoint> point_of_time(FileSystem& files, const BackupChoice& choice, uint64_t time) {
+/// Returns the backups that may be restored, the newest first: the named one, or all complete ones
+/// of the same data as the newest.
+Result<std::vector<BackupManifest>> list_candidates(FileSystem& files, const BackupChoice& choice) {
   std::vector<BackupManifest> manifests;
   if (!choice.id.empty()) {
     ATOLL_ASSIGN(auto manifest, find_backup(files, choice.directory, choice.id));
     manifests.push_back(std::move(manifest));
-  } else {
-    ATOLL_ASSIGN(auto backups, list_backups(files, choice.directory));
-    for (ListedBackup& backup : std::views::reverse(backups)) {
-      if (!backup.manifest) continue;
-      if (!manifests.empty() && !backup.manifest->is_of_same_data(manifests.front())) continue;
-      manifests.push_back(*std::move(backup.manifest));
-    }
+    return manifests;
   }
+  ATOLL_ASSIGN(auto backups, list_backups(files, choice.directory));
+  for (ListedBackup& backup : std::views::reverse(backups)) {
+    if (!backup.manifest) continue;
+    if (!manifests.empty() && !backup.manifest->is_of_same_data(manifests.front())) continue;
+    manifests.push_back(*std::move(backup.manifest));
+  }
+  if (manifests.empty()) {
+    return make_error(ExitCode::failed,
+                      choice.directory + ": holds no complete backup: see `atoll backup ls`");
+  }
+  return manifests;
+}
+
+/// Searches the newest backup that knows an epoch for the time, among those of the same data as the
+/// newest complete one.
+Result<RestorePoint> point_of_time(FileSystem& files, const BackupChoice& choice, uint64_t time) {
+  ATOLL_ASSIGN(auto manifests, list_candidates(files, choice));
   std::optional<Error> problem;
   for (BackupManifest& manifest : manifests) {
     const auto found =
         epoch_of_time(files, backup_path(choice.directory, manifest.id), manifest, time);
-    if (found) return RestorePoint{std::move(manifest), found->epoch, *found};
+    if (found) return RestorePoint{std::move(manifest), found->epoch, *found, {}};
     if (found.error().code != ExitCode::failed) return std::unexpected(found.error());
     if (!problem) problem = found.error();
   }
-  if (problem) return std::unexpected(*problem);
-  return make_error(ExitCode::failed,
-                    choice.directory + ": holds no complete backup: see `atoll backup ls`");
+  CHECK(problem.has_value());  // there is a backup
+  return std::unexpected(*problem);
 }
 
 Result<RestorePoint> point_of_epoch(FileSystem& files, const BackupChoice& choice,
@@ -85,7 +99,56 @@ Result<RestorePoint> point_of_epoch(FileSystem& files, const BackupChoice& choic
                     "choose one of these, or another backup",
                     manifest->id, manifest->oldest_epoch, manifest->durable_epoch, wanted));
   }
-  return RestorePoint{*std::move(manifest), wanted, {}};
+  return RestorePoint{*std::move(manifest), wanted, {}, {}};
+}
+
+/// Returns the point in a backup that the log of an archive extends. Without an epoch and a time it
+/// is the last state.
+Result<RestorePoint> point_with_archive(const std::string& archive, ExtendedBackup extended,
+                                        std::optional<uint64_t> epoch,
+                                        std::optional<uint64_t> time) {
+  RestorePoint point = {extended.manifest, epoch.value_or(extended.manifest.durable_epoch), {}, {}};
+  const BackupManifest& manifest = point.manifest;
+  if (time) {
+    const auto found = epoch_of_time(archive, extended, *time);
+    if (!found) {
+      return make_error(found.error().code, fmt::format("{}; the archive ends: {}",
+                                                        found.error().message, extended.end));
+    }
+    point.epoch = found->epoch;
+    point.time = *found;
+  }
+  if (point.epoch < manifest.oldest_epoch || point.epoch > manifest.durable_epoch) {
+    return make_error(
+        ExitCode::failed,
+        fmt::format("backup {} with {}: has the states at the epochs {} to {}, not at {}: {}",
+                    manifest.id, archive, manifest.oldest_epoch, manifest.durable_epoch,
+                    point.epoch, extended.end));
+  }
+  point.extension = std::move(extended);
+  return point;
+}
+
+/// Takes the newest backup that has the state with the archive's log: less log is gleaned.
+Result<RestorePoint> find_point_with_archive(FileSystem& files, const BackupChoice& choice,
+                                             const RestoreOptions& options) {
+  const std::string archive = absolute_path(options.archive);
+  ATOLL_ASSIGN(const ArchiveContent content, read_archive(files, archive));
+  std::optional<uint64_t> time;
+  if (!options.time.empty()) {
+    ATOLL_ASSIGN(time, parse_utc(options.time));
+  }
+  ATOLL_ASSIGN(const auto manifests, list_candidates(files, choice));
+  std::optional<Error> problem;
+  for (const BackupManifest& manifest : manifests) {
+    ATOLL_ASSIGN(auto extended, extend_backup(files, backup_path(choice.directory, manifest.id),
+                                              manifest, archive, content));
+    auto point = point_with_archive(archive, std::move(extended), options.epoch, time);
+    if (point || point.error().code != ExitCode::failed) return point;
+    if (!problem) problem = point.error();
+  }
+  CHECK(problem.has_value());  // there is a backup
+  return std::unexpected(*problem);
 }
 
 Result<RestorePoint> find_point(FileSystem& files, const BackupChoice& choice,
@@ -93,6 +156,7 @@ Result<RestorePoint> find_point(FileSystem& files, const BackupChoice& choice,
   if (options.epoch && !options.time.empty()) {
     return make_error(ExitCode::usage, "restore: choose --epoch or --time, not both");
   }
+  if (!options.archive.empty()) return find_point_with_archive(files, choice, options);
   if (options.time.empty()) return point_of_epoch(files, choice, options.epoch);
   ATOLL_ASSIGN(const uint64_t time, parse_utc(options.time));
   return point_of_time(files, choice, time);
@@ -120,10 +184,12 @@ Json to_json(const RestorePoint& point, const Restored& restored, const std::str
                 {"id", restored.id},
                 {"epoch", point.epoch},
                 {"time", nullptr},
+                {"archived_files", 0},
                 {"snapshot", restored.snapshot},
                 {"snapshot_epoch", restored.snapshot_epoch},
                 {"files", restored.files},
                 {"bytes", restored.bytes}};
+  if (point.extension) whole["archived_files"] = point.extension->logs.size();
   if (point.time) whole["time"] = utc_text(point.time->unix_ms);
   return whole;
 }
@@ -147,7 +213,8 @@ Result<void> restore_to(const RestoreOptions& options) {
                              .to = to,
                              .manifest = point.manifest,
                              .epoch = point.epoch,
-                             .on_progress = progress_line()});
+                             .on_progress = progress_line(),
+                             .extension = point.extension ? &*point.extension : nullptr});
   lock.forget_processes();
   if (!restored) return std::unexpected(restored.error());
   if (options.json) {
@@ -177,6 +244,11 @@ void add_restore_command(CLI::App& app, Invocation& invocation) {
       ->add_option("--time", options->time,
                    "Restore the last known state before this time, like 2026-11-23T04:05:06Z")
       ->type_name("TIME");
+  command
+      ->add_option(
+          "--archive", options->archive,
+          "Add the log of this archive after the backup's: archive.directory of the config")
+      ->type_name("DIRECTORY");
   add_json_option(*command, options->json);
   command->callback(
       [&invocation, options] { invocation.run = [options] { return restore_to(*options); }; });

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "tests/coordinator/archive/made_archive.h"
 #include "tests/coordinator/cluster_rules.h"
 #include "tests/coordinator/drop_rules.h"
 #include "tests/coordinator/durability/cut_history.h"
@@ -55,6 +56,7 @@ const Rule kRules[] = {
     {"MetadataComesBeforeTheSavepoint", Mutant::metadata_after_savepoint, power_cuts, 20},
     {"FirstSnapshotHasCommits", Mutant::empty_snapshot_after_commits,
      the_first_snapshot_is_taken_when_it_is_asked_for},
+    {"OnlyClosedFilesAreArchived", Mutant::archive_open_log, only_closed_files_are_archived},
 };
 
 /// The earlier mutants belong to the engine: tests/engine/rules_mutant_test.cpp has their bodies.

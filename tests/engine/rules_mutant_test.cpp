@@ -489,6 +489,7 @@ const Rule kRules[] = {
      [] { return kept_snapshots_keep_their_log(); }},
     {"BackupPinsKeepTheirLog", Mutant::forget_pinned_log,
      [] { return backup_pins_keep_their_log(); }},
+    {"UnarchivedLogStays", Mutant::delete_unarchived_log, [] { return unarchived_log_stays(); }},
     // The gleaner.
     {"OnlyCoveredRecordsAreElided", Mutant::elide_uncovered,
      [] { return compaction::leaves_records_as_their_changes_do(200); }},

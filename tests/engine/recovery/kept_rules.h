@@ -1,7 +1,8 @@
-// Bodies of tests of kept older snapshots (R55) and of pins of backups (R65). A body returns an
-// error text, or an empty text if all is right. Every run takes the same steps.
+// Bodies of tests of kept older snapshots (R55), and of log that waits for an archive (R72). A body
+// returns an error text, or an empty text if all is right. Every run takes the same steps.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "engine/recovery/log_start.h"
@@ -72,6 +73,31 @@ inline std::string backup_pins_keep_their_log() {
   if (!scan) return scan.error().message;
   if (scan->corruption) return scan->corruption_error().message;
   return scan->cut_epoch == 9 ? "" : "the log ends before the last commit";
+}
+
+/// A snapshot covers the whole log, and an archive has only the first file of it. The others must
+/// stay (R72).
+inline std::string unarchived_log_stays() {
+  DataDirectory data;
+  std::string problem = data.begin({kFirst}, 8);
+  if (!problem.empty()) return problem;
+  data.write_all(1, 12);
+  problem = make_snapshot(data.files, "/data", data.start.savepoint, 12);
+  if (!problem.empty()) return problem;
+  const auto count = [&] {
+    const auto files = log_files_in(data.files, {"/data"});
+    return files ? files->size() : 0;
+  };
+  const size_t before = count();
+  if (before < 4) return "too few log files";
+  const KeepLog keep_log = [](const LogFilePlace& place) { return place.name.ordinal >= 1; };
+  const auto deleted = delete_unneeded(data.files, "/data", data.start.savepoint, {"/data"}, {},
+                                       std::nullopt, keep_log);
+  if (!deleted) return deleted.error().message;
+  if (count() != before - 1) return "not exactly the archived file was deleted";
+  const auto all = delete_unneeded(data.files, "/data", data.start.savepoint, {"/data"}, {});
+  if (!all) return all.error().message;
+  return count() == 1 ? "" : "archived files stay";
 }
 
 }  // namespace atolldb::test

@@ -1,0 +1,355 @@
+// The archive of a data directory in memory: what is archived, what is kept, and what failures and
+// power cuts leave.
+#include "coordinator/archive/log_archiver.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <random>
+
+#include "engine/archive/file_copy.h"
+#include "engine/recovery/retention.h"
+#include "shared/file/file_system.h"
+#include "shared/file/io_buffer.h"
+#include "tests/coordinator/archive/made_archive.h"
+#include "tests/engine/log/hooked_file_system.h"
+#include "tests/engine/snapshot/made_snapshot.h"
+#include "tests/support/power_cut_file_system.h"
+#include "tests/support/seed.h"
+
+namespace atolldb::test {
+namespace {
+
+using Paths = std::vector<std::string>;
+
+Paths log_files(MemoryFileSystem& files, const std::string& directory) {
+  Paths found;
+  for (const std::string& path : files.paths()) {
+    if (path.starts_with(directory + "/node") && path.contains("/log_")) found.push_back(path);
+  }
+  return found;
+}
+
+class LogArchiverTest : public testing::Test {
+ protected:
+  LogArchiverTest() {
+    std::printf("seed: none, nothing here is random\n");
+    EXPECT_TRUE(files().make_directory(kArchive));
+    EXPECT_EQ(data_.begin({kFirst, kSecond}), "");
+  }
+
+  MemoryFileSystem& files() { return data_.files; }
+  Savepoint& savepoint() { return data_.start.savepoint; }
+  std::unique_ptr<ArchiveRun> run(const Config& config = archive_config()) {
+    return std::make_unique<ArchiveRun>(files(), savepoint(), config);
+  }
+  ArchiveContent content() {
+    auto read = read_archive(files(), kArchive);
+    EXPECT_TRUE(read) << read.error().message;
+    return read ? *std::move(read) : ArchiveContent{};
+  }
+  /// The next incarnation of the cluster.
+  void restart() { ASSERT_EQ(data_.begin({kFirst, kSecond}), ""); }
+
+  DataDirectory data_;
+};
+
+TEST_F(LogArchiverTest, ArchivesClosedFilesOnlyAndRecordsHowFarTheyReach) {
+  EXPECT_EQ(only_closed_files_are_archived(), "");
+  const auto archive = run();
+  data_.write_all(1, 12);
+  ASSERT_EQ(archive->work(), "");
+  const ArchiveContent found = content();
+  const Paths of_cluster = log_files(files(), "/data");
+  const Paths of_archive = log_files(files(), kArchive);
+  ASSERT_GT(of_cluster.size(), 2u);
+  // Of each of the two streams, all but the newest file.
+  EXPECT_EQ(of_archive.size() + 2, of_cluster.size() + log_files(files(), "/fast").size());
+  EXPECT_EQ(found.files.size(), of_archive.size());
+  EXPECT_EQ(differing_file(files()), "");
+  EXPECT_EQ(found.ddl.size(), kStorages);
+  ASSERT_EQ(found.incarnations.size(), 1u);
+  const ArchivedIncarnation& incarnation = found.incarnations.begin()->second;
+  EXPECT_EQ(incarnation.loggers.size(), 2u);
+  EXPECT_FALSE(incarnation.cut_epoch);
+  // The epoch that the archive reaches is that of the last header.
+  const uint64_t reached = archive->progress().state().archived_epoch;
+  EXPECT_GT(reached, 8u);
+  EXPECT_LT(reached, 12u);
+  EXPECT_EQ(archive->archiver().status().at("epoch"), reached);
+  EXPECT_EQ(archive->archiver().waiting_text(), "");
+}
+
+TEST_F(LogArchiverTest, AnEndedIncarnationIsArchivedWholeAfterTheNextStart) {
+  auto archive = run();
+  data_.write_all(1, 5);
+  ASSERT_EQ(archive->work(), "");
+  restart();
+  archive = run();
+  ASSERT_EQ(archive->work(), "");
+  EXPECT_EQ(archive->progress().state().archived_epoch, 5u);
+  const ArchiveContent found = content();
+  ASSERT_EQ(found.incarnations.size(), 2u);
+  EXPECT_EQ(found.incarnations.begin()->second.cut_epoch, 5u);
+  EXPECT_EQ(found.incarnations.rbegin()->second.base_epoch, 5u);
+  // The state forgets it, so it does not grow.
+  EXPECT_EQ(archive->progress().state().incarnations.size(), 1u);
+}
+
+TEST_F(LogArchiverTest, CopiesNothingTwice) {
+  auto archive = run();
+  data_.write_all(1, 9);
+  ASSERT_EQ(archive->work(), "");
+  const uint64_t records = content().records;
+  archive = run();
+  ASSERT_EQ(archive->work(), "");
+  EXPECT_EQ(content().records, records);
+  EXPECT_EQ(archive->archiver().metrics().files.get(), 0u);
+}
+
+TEST_F(LogArchiverTest, ALostStateIsMadeFromTheRecords) {
+  auto archive = run();
+  data_.write_all(1, 9);
+  ASSERT_EQ(archive->work(), "");
+  const ArchiveState before = archive->progress().state();
+  ASSERT_TRUE(files().remove(archive_state_path("/data")));
+  archive = run();
+  EXPECT_TRUE(archive->progress().must_stay({"/data", 0, {data_.start.incarnation, 0, 0}}));
+  ASSERT_EQ(archive->work(), "");
+  EXPECT_EQ(archive->progress().state(), before);
+  EXPECT_EQ(archive->archiver().metrics().files.get(), 0u);
+}
+
+TEST_F(LogArchiverTest, DeletionWaitsForTheArchive) {
+  ASSERT_TRUE(files().remove_directory(kArchive));
+  const auto archive = run();
+  data_.write_all(1, 9);
+  ASSERT_EQ(make_snapshot(files(), "/data", savepoint(), 9), "");
+  const Paths before = log_files(files(), "/data");
+  const auto remove = [&] {
+    const auto deleted = delete_unneeded(files(), "/data", savepoint(), {"/data", "/fast"}, {},
+                                         std::nullopt, archive->keep_log());
+    ASSERT_TRUE(deleted) << deleted.error().message;
+  };
+  EXPECT_EQ(archive->work(), "/archive: the directory of the archive is missing: make or mount it");
+  remove();
+  EXPECT_EQ(log_files(files(), "/data"), before);
+  EXPECT_NE(archive->archiver().waiting_text(), "");
+  ASSERT_TRUE(files().make_directory(kArchive));
+  ASSERT_EQ(archive->work(), "");
+  remove();
+  EXPECT_EQ(log_files(files(), "/data").size(), 1u);
+  EXPECT_EQ(log_files(files(), kArchive).size(), before.size() * 2 - 2);
+}
+
+TEST_F(LogArchiverTest, CoveredIncarnationsStayUntilTheyAreArchived) {
+  ASSERT_TRUE(files().remove_directory(kArchive));
+  auto archive = run();
+  data_.write_all(1, 5);
+  restart();
+  archive = run();
+  ASSERT_EQ(make_snapshot(files(), "/data", savepoint(), 5), "");
+  const Paths before = log_files(files(), "/data");
+  const auto remove = [&] {
+    return delete_unneeded(files(), "/data", savepoint(), {"/data", "/fast"}, {}, std::nullopt,
+                           archive->keep_log());
+  };
+  ASSERT_TRUE(remove());
+  EXPECT_EQ(log_files(files(), "/data"), before);
+  // The savepoint does not list the incarnation any more, but the archive knows its cut.
+  ASSERT_TRUE(files().make_directory(kArchive));
+  archive = run();
+  ASSERT_EQ(archive->work(), "");
+  EXPECT_EQ(content().incarnations.begin()->second.cut_epoch, 5u);
+  ASSERT_TRUE(remove());
+  EXPECT_EQ(log_files(files(), "/data").size(), 1u);
+}
+
+TEST_F(LogArchiverTest, AFileWithOtherContentIsNamedAndNeverOverwritten) {
+  const auto archive = run();
+  data_.write_all(1, 3);
+  ASSERT_EQ(archive->work(), "");
+  data_.write_all(4, 12);
+  const std::string name = "/node0/" + to_string(LogFileName{data_.start.incarnation, 0, 1});
+  const auto copied = copy_file(files(), "/data" + name, kArchive + name, {});
+  ASSERT_TRUE(copied) << copied.error().message;
+  files().bytes(kArchive + name)[100] ^= std::byte{1};
+  const auto damaged = files().bytes(kArchive + name);
+  const std::string problem = archive->work();
+  EXPECT_TRUE(problem.starts_with(kArchive + name + ": exists with")) << problem;
+  EXPECT_EQ(files().bytes(kArchive + name), damaged);
+  // The same content is taken for what a crash has left.
+  files().bytes(kArchive + name)[100] ^= std::byte{1};
+  EXPECT_EQ(archive->work(), "");
+  EXPECT_EQ(differing_file(files()), "");
+}
+
+TEST_F(LogArchiverTest, TheArchiveOfOtherDataIsRefused) {
+  auto archive = run();
+  data_.write_all(1, 5);
+  ASSERT_EQ(archive->work(), "");
+  // A copy of the data that was adopted has another id, and a state of its own.
+  const auto owner = replace_text_file(files(), "/data/owner", R"({"id": "copy"})");
+  ASSERT_TRUE(owner);
+  archive = run();
+  const auto before = files().paths();
+  const auto refused = archive->archiver().work();
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ExitCode::identity);
+  EXPECT_TRUE(refused.error().message.starts_with("/archive: is the archive of other data"))
+      << refused.error().message;
+  EXPECT_EQ(files().paths(), before);
+}
+
+TEST_F(LogArchiverTest, AnEmptyMountPointIsNotTakenForTheArchive) {
+  auto archive = run();
+  data_.write_all(1, 5);
+  ASSERT_EQ(archive->work(), "");
+  auto unmounted = files().copy();
+  for (const std::string& path : unmounted->paths()) {
+    if (path.starts_with(kArchive)) {
+      ASSERT_TRUE(unmounted->remove(path));
+    }
+  }
+  ArchiveRun next(*unmounted, savepoint(), archive_config());
+  const std::string problem = next.work();
+  EXPECT_TRUE(problem.starts_with("/archive: identity.json is missing, but")) << problem;
+}
+
+TEST_F(LogArchiverTest, AnotherDirectoryBeginsAnotherArchive) {
+  auto archive = run();
+  data_.write_all(1, 5);
+  ASSERT_EQ(archive->work(), "");
+  const std::string first = content().identity.id;
+  ASSERT_TRUE(files().make_directory("/archive2"));
+  archive = run(archive_config("/archive2"));
+  EXPECT_TRUE(archive->progress().must_stay({"/data", 0, {data_.start.incarnation, 0, 0}}));
+  ASSERT_EQ(archive->work(), "");
+  const auto second = read_archive(files(), "/archive2");
+  ASSERT_TRUE(second) << second.error().message;
+  EXPECT_NE(second->identity.id, first);
+  EXPECT_EQ(second->files.size(), content().files.size());
+  // Back in the first one, it goes on where that ends.
+  data_.write_all(6, 12);
+  archive = run();
+  ASSERT_EQ(archive->work(), "");
+  EXPECT_EQ(content().identity.id, first);
+  EXPECT_GT(content().files.size(), second->files.size());
+  EXPECT_EQ(content().damage, "");
+}
+
+TEST_F(LogArchiverTest, AnIncarnationWithoutCommitsLeavesNoTrace) {
+  auto archive = run();
+  data_.write_all(1, 5);
+  restart();
+  archive = run();
+  restart();
+  archive = run();
+  data_.write_all(data_.start.start_epoch, data_.start.start_epoch + 8);
+  ASSERT_EQ(archive->work(), "");
+  EXPECT_GT(archive->progress().state().archived_epoch, data_.start.start_epoch);
+}
+
+TEST_F(LogArchiverTest, DamageToARecordEndsTheArchiveThere) {
+  const auto archive = run();
+  data_.write_all(1, 12);
+  ASSERT_EQ(archive->work(), "");
+  const uint64_t records = content().records;
+  ASSERT_GT(records, 3u);
+  const std::string third = std::string(kArchive) + "/" + archive_record_name(3);
+  files().bytes(third)[60] ^= std::byte{1};
+  EXPECT_EQ(content().records, 2u);
+  EXPECT_TRUE(content().damage.starts_with(third)) << content().damage;
+  ASSERT_TRUE(files().remove(third));
+  EXPECT_EQ(content().damage, third + ": is missing");
+}
+
+/// The process is killed after each number of changes. Then the next run completes the archive.
+TEST_F(LogArchiverTest, KilledAnywhereItGoesOnWhereItWas) {
+  data_.write_all(1, 9);
+  bool is_done = false;
+  for (uint64_t changes = 0; !is_done; ++changes) {
+    SCOPED_TRACE(std::to_string(changes) + " changes before the kill");
+    auto disk = files().copy();
+    {
+      HookedFileSystem killed(*disk, {}, changes);
+      ArchiveRun run(killed, savepoint(), archive_config());
+      is_done = run.work().empty();
+    }
+    ArchiveRun next(*disk, savepoint(), archive_config());
+    ASSERT_EQ(next.work(), "");
+    EXPECT_EQ(differing_file(*disk), "");
+    const auto found = read_archive(*disk, kArchive);
+    ASSERT_TRUE(found) << found.error().message;
+    EXPECT_EQ(found->damage, "");
+    EXPECT_EQ(found->files.size(), log_files(*disk, kArchive).size());
+    EXPECT_EQ(found->files.size(),
+              log_files(*disk, "/data").size() + log_files(*disk, "/fast").size() - 2);
+  }
+}
+
+/// Copies everything durably onto a file system that loses its power.
+void copy_durably(MemoryFileSystem& from, PowerCutFileSystem& to) {
+  for (const std::string& path : from.paths()) {
+    const auto& bytes = from.bytes(path);
+    const std::string directory = path.substr(0, path.rfind('/'));
+    ASSERT_TRUE(to.make_directory(directory));
+    const auto file = to.create(path, bytes.size());
+    ASSERT_TRUE(file);
+    IoBuffer buffer(bytes.size());
+    std::ranges::copy(bytes, buffer.bytes().begin());
+    const std::array<std::span<const std::byte>, 1> slices = {buffer.bytes().first(bytes.size())};
+    ASSERT_TRUE((*file)->write(0, slices));
+    ASSERT_TRUE((*file)->sync());
+    ASSERT_TRUE(to.sync_directory(directory));
+  }
+}
+
+/// A file counts as archived only if it is durable in the archive (R72). The next run completes the
+/// archive.
+TEST(ArchivePowerCut, WhatCountsAsArchivedIsInTheArchive) {
+  std::mt19937_64 random(seed());
+  DataDirectory data;
+  ASSERT_EQ(data.begin({kFirst}), "");
+  data.write_all(1, 9);
+  const uint64_t count = rounds(60, 2'000);
+  uint64_t archived = 0;
+  for (uint64_t round = 0; round < count; ++round) {
+    PowerCutFileSystem disk;
+    ASSERT_NO_FATAL_FAILURE(copy_durably(data.files, disk));
+    ASSERT_TRUE(disk.make_directory(kArchive));
+    {
+      HookedFileSystem killed(disk, {}, random() % 120);
+      ArchiveRun run(killed, data.start.savepoint, archive_config());
+      static_cast<void>(run.work());  // it may be killed at any place
+    }
+    const uint64_t cut_seed = random();
+    SCOPED_TRACE("cut " + std::to_string(cut_seed));
+    const auto image = disk.cut(cut_seed);
+    const auto state = read_archive_state(*image, "/data");
+    ASSERT_TRUE(state) << state.error().message;
+    if (!*state) continue;
+    for (const auto& [stream, progress] : (*state)->streams) {
+      const auto& [incarnation, node, logger] = stream;
+      for (uint32_t ordinal = 0; ordinal <= progress.ordinal; ++ordinal) {
+        const std::string name = archived_log_name(node, {incarnation, logger, ordinal});
+        const auto own = sum_of_file(data.files, "/data/" + name, {});
+        const auto found = sum_of_file(*image, path_in(kArchive, name), {});
+        ASSERT_TRUE(own);
+        ASSERT_TRUE(found) << name << " counts as archived: " << found.error().message;
+        EXPECT_EQ(*found, *own);
+        ++archived;
+      }
+    }
+    ArchiveRun next(*image, data.start.savepoint, archive_config());
+    ASSERT_EQ(next.work(), "");
+    const auto content = read_archive(*image, kArchive);
+    ASSERT_TRUE(content) << content.error().message;
+    EXPECT_EQ(content->damage, "");
+  }
+  EXPECT_GT(archived, 0u);
+}
+
+}  // namespace
+}  // namespace atolldb::test
