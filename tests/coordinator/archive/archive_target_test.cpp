@@ -18,8 +18,6 @@ class ArchiveTargetTest : public testing::Test {
  protected:
   ArchiveTargetTest() {
     std::printf("seed: none, nothing here is random\n");
-    std::string pattern = "/tmp/atoll-archive-XXXXXX";
-    folder_ = mkdtemp(pattern.data());
     fs::create_directory(archive_);
     std::ofstream(source_) << std::string(2 * kIoBlockBytes, 'x');
   }
@@ -29,7 +27,12 @@ class ArchiveTargetTest : public testing::Test {
     return make_command_target(files_, command, timeout, {})->store(source_, name_);
   }
 
-  std::string folder_;
+  static std::string make_folder() {
+    std::string pattern = "/tmp/atoll-archive-XXXXXX";
+    return mkdtemp(pattern.data());
+  }
+
+  const std::string folder_ = make_folder();
   PosixFileSystem files_;
   const std::string archive_ = folder_ + "/archive";
   const std::string source_ = folder_ + "/it's a source";

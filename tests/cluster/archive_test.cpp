@@ -1,0 +1,325 @@
+// Archives of clusters under load that are killed, and restores at random epochs from one backup
+// and the archive. The ledgers of the clients are the oracle. Archives that fail: commits go on.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <random>
+
+#include "engine/log/log_files.h"
+#include "tests/cluster/cli_run.h"
+#include "tests/cluster/launcher_process.h"
+#include "tests/cluster/ledger_cluster.h"
+
+namespace atolldb::test {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+/// As in backup_test.cpp: transactions of later epochs must be missing, so they count as failed.
+Ledger archived_ledger_at(Ledger ledger, uint64_t epoch) {
+  for (auto& [token, transaction] : ledger) {
+    if (!transaction.outcome || transaction.outcome->status != Status::ok) continue;
+    if (transaction.outcome->commit_epoch <= epoch) continue;
+    transaction.outcome->status = Status::write_conflict;
+    transaction.outcome->reads.clear();
+  }
+  return ledger;
+}
+
+class ArchiveTest : public testing::Test {
+ protected:
+  ArchiveTest() {
+    config_.cluster.restart = RestartPolicy::never;
+    config_.cluster.hang_limit = std::chrono::minutes(2);
+    config_.gleaner.interval = std::chrono::hours(1);  // only the test takes snapshots
+    config_.nodes[1].directories = {folder_.path() + "/fast"};
+    config_.archive.directory = archive_;
+    config_.archive.retry = std::chrono::milliseconds(100);
+    write_config();
+    fs::create_directories(ledgers_);
+  }
+  ~ArchiveTest() override {
+    for (auto* launcher : {&launcher_, &restored_}) {
+      if (*launcher) kill((*launcher)->pid(), SIGKILL);
+      if (*launcher) (*launcher)->wait();
+    }
+    clients_.reset();
+  }
+
+  void write_config() const { std::ofstream(file_) << to_toml(config_); }
+  void start() {
+    launcher_ = std::make_unique<LauncherProcess>(config_);
+    ASSERT_EQ(launcher_->next_line(), "running");
+  }
+  void begin_load() {
+    clients_ = std::make_unique<LedgerClients>(config_, ledgers_, random_());
+    ASSERT_NO_FATAL_FAILURE(await_load());
+  }
+  void await_load() {
+    for (const uint32_t node : {0u, 1u}) {
+      std::error_code missing;
+      const uint64_t before = fs::file_size(clients_->file(node), missing);
+      const uint64_t known = missing ? 0 : before;
+      ASSERT_TRUE(eventually([&] { return clients_->has_written(node, known + 20'000); }));
+    }
+  }
+  void kill_cluster() {
+    const std::vector<std::string> roles = {"launcher", "coordinator", "node0", "node1"};
+    const std::string role = roles[random_() % roles.size()];
+    SCOPED_TRACE("kill -9 of " + role);
+    if (role == "launcher") {
+      kill(launcher_->pid(), SIGKILL);
+    } else {
+      for (const pid_t pid : processes_of(config_.cluster.name, role)) kill(pid, SIGKILL);
+    }
+    launcher_->wait();
+    EXPECT_TRUE(eventually([&] { return processes_of(config_.cluster.name).empty(); }));
+    launcher_.reset();
+    clients_->join();
+  }
+  void stop_cluster() {
+    kill(launcher_->pid(), SIGTERM);
+    EXPECT_EQ(launcher_->wait(), 0);
+    launcher_.reset();
+    if (clients_) clients_->join();
+  }
+  Ran atoll(std::vector<std::string> words) const {
+    words.insert(words.end(), {"-c", file_});
+    return runner_.atoll(std::move(words));
+  }
+  void back_up() const {
+    const Ran ran = atoll({"backup", backups_});
+    EXPECT_EQ(ran.code, 0) << ran.error;
+  }
+  void take_snapshot() const {
+    const Ran ran = atoll({"snapshot", "take"});
+    EXPECT_EQ(ran.code, 0) << ran.error;
+  }
+  json status() const {
+    const Ran ran = atoll({"status", "--json"});
+    return json::parse(ran.out, nullptr, false);
+  }
+  json archive_status() const { return status().value("archive", json::object()); }
+  /// Waits until all closed log files are archived.
+  void await_archive() const {
+    ASSERT_TRUE(eventually([&] {
+      const json archive = archive_status();
+      return archive.value("waiting_files", 1) == 0 && archive.value("error", "?").empty();
+    })) << archive_status().dump(2);
+  }
+  size_t log_file_count() const {
+    size_t count = 0;
+    for (const std::string& node :
+         {config_.cluster.data_dir + "/node0", folder_.path() + "/fast/node1"}) {
+      for (const auto& entry : fs::directory_iterator(node)) {
+        if (parse_log_file_name(entry.path().filename().string())) ++count;
+      }
+    }
+    return count;
+  }
+  Ran restore(const std::string& to, const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> words = {"restore",   backups_, "--to",  to,
+                                      "--archive", archive_, "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    return runner_.atoll(std::move(words));
+  }
+  /// Restores the last state that the archive has, and returns its epoch.
+  uint64_t last_epoch() const {
+    const std::string to = folder_.path() + "/last";
+    const Ran ran = restore(to);
+    EXPECT_EQ(ran.code, 0) << ran.error;
+    fs::remove_all(to);
+    const json restored = json::parse(ran.out, nullptr, false);
+    return restored.is_object() ? restored.at("epoch").get<uint64_t>() : 0;
+  }
+
+  /// Restores the state at the epoch, starts a cluster on it, and compares.
+  void expect_state_at(uint64_t epoch, const Ledger& ledger) {
+    SCOPED_TRACE("restore at epoch " + std::to_string(epoch));
+    Config config = folder_.config("archive-restored" + std::to_string(++restores_));
+    const Ran ran = restore(config.cluster.data_dir, {"--epoch", std::to_string(epoch)});
+    ASSERT_EQ(ran.code, 0) << ran.error;
+    config.cluster.hang_limit = std::chrono::minutes(2);
+    restored_ = std::make_unique<LauncherProcess>(config);
+    ASSERT_EQ(restored_->next_line(), "running");
+    auto session = SessionClient::connect(config.cluster.run_dir, 0);
+    ASSERT_TRUE(session) << session.error().message;
+    const auto state = read_ledger_state(**session);
+    ASSERT_TRUE(state) << state.error().message;
+    for (const LedgerViolation& one : check_ledger(archived_ledger_at(ledger, epoch), *state)) {
+      ADD_FAILURE() << one.text;
+    }
+    session->reset();
+    kill(restored_->pid(), SIGTERM);
+    EXPECT_EQ(restored_->wait(), 0);
+    restored_.reset();
+    fs::remove_all(config.cluster.data_dir);
+  }
+  /// At the last epoch of the archive, and at two random ones since the first backup.
+  void expect_states(uint64_t first, const Ledger& ledger) {
+    const uint64_t last = last_epoch();
+    ASSERT_GT(last, first) << "the archive has nothing after the backup";
+    for (const uint64_t epoch :
+         {last, first + random_() % (last - first + 1), first + random_() % (last - first + 1)}) {
+      ASSERT_NO_FATAL_FAILURE(expect_state_at(epoch, ledger));
+    }
+  }
+  /// The last epoch of the only backup.
+  uint64_t backup_epoch() const {
+    const Ran ran = runner_.atoll({"backup", "ls", backups_, "--json"});
+    EXPECT_EQ(ran.code, 0) << ran.error;
+    return json::parse(ran.out).at("backups").at(0).at("durable_epoch");
+  }
+
+  TestFolder folder_;
+  CliRunner runner_{folder_};
+  Config config_ = folder_.config("archive-source");
+  std::string file_ = folder_.path() + "/source.toml";
+  std::string ledgers_ = folder_.path() + "/ledgers";
+  std::string backups_ = folder_.path() + "/backups";
+  std::string archive_ = folder_.path() + "/archive";
+  std::mt19937_64 random_{seed()};
+  std::unique_ptr<LauncherProcess> launcher_;
+  std::unique_ptr<LauncherProcess> restored_;
+  std::unique_ptr<LedgerClients> clients_;
+  uint32_t restores_ = 0;
+};
+
+TEST_F(ArchiveTest, OneBackupAndTheArchiveHaveEveryStateThoughTheClusterIsKilled) {
+  fs::create_directory(archive_);
+  const uint64_t count = rounds(3, 20);
+  for (uint64_t round = 0; round < count; ++round) {
+    SCOPED_TRACE("round " + std::to_string(round));
+    ASSERT_NO_FATAL_FAILURE(start());
+    if (round == 0) {
+      ASSERT_TRUE(create_ledger(config_));
+    }
+    ASSERT_NO_FATAL_FAILURE(begin_load());
+    take_snapshot();
+    if (round == 0) back_up();
+    // Snapshots let the cluster delete log, which the restores need.
+    for (int part = 0; part < 3; ++part) {
+      ASSERT_NO_FATAL_FAILURE(await_load());
+      take_snapshot();
+    }
+    if (random_() % 2 == 0) await_archive();
+    kill_cluster();
+    if (round + 1 < count) clients_.reset();
+  }
+  ASSERT_NO_FATAL_FAILURE(expect_states(backup_epoch(), clients_->ledger()));
+}
+
+TEST_F(ArchiveTest, AMissingDirectoryKeepsTheLogWhileCommitsGoOnAndIsCaughtUpWith) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  ASSERT_TRUE(create_ledger(config_));
+  ASSERT_NO_FATAL_FAILURE(begin_load());
+  take_snapshot();
+  back_up();
+  for (int part = 0; part < 3; ++part) {
+    ASSERT_NO_FATAL_FAILURE(await_load());
+    take_snapshot();
+  }
+  ASSERT_TRUE(eventually([&] { return archive_status().value("waiting_files", 0) > 1; }));
+  const json failing = status();
+  EXPECT_FALSE(failing.at("healthy"));
+  EXPECT_EQ(failing.at("archive").at("error"),
+            archive_ + ": the directory of the archive is missing: make or mount it");
+  const size_t kept = log_file_count();
+  EXPECT_GT(kept, failing.at("archive").at("waiting_files").get<size_t>());
+  ASSERT_NO_FATAL_FAILURE(await_load());
+  fs::create_directory(archive_);
+  ASSERT_NO_FATAL_FAILURE(await_archive());
+  EXPECT_TRUE(status().at("healthy")) << status().at("problems").dump(2);
+  ASSERT_NO_FATAL_FAILURE(await_load());
+  take_snapshot();
+  EXPECT_LT(log_file_count(), kept) << "archived log is deleted";
+  ASSERT_NO_FATAL_FAILURE(await_archive());
+  kill_cluster();
+  ASSERT_NO_FATAL_FAILURE(expect_states(backup_epoch(), clients_->ledger()));
+}
+
+TEST_F(ArchiveTest, ACommandThatFailsOrHangsKeepsTheLogAndOneThatWorksCatchesUp) {
+  fs::create_directory(archive_);
+  config_.archive.directory = "";
+  config_.archive.command = "test %p = %f";  // fails
+  write_config();
+  ASSERT_NO_FATAL_FAILURE(start());
+  ASSERT_TRUE(create_ledger(config_));
+  ASSERT_NO_FATAL_FAILURE(begin_load());
+  take_snapshot();
+  back_up();
+  ASSERT_NO_FATAL_FAILURE(await_load());
+  ASSERT_TRUE(eventually([&] {
+    return archive_status().value("error", "").contains("the command ended with exit code 1");
+  })) << archive_status().dump(2);
+  ASSERT_NO_FATAL_FAILURE(await_load());
+  stop_cluster();
+  clients_.reset();
+
+  config_.archive.command = "sleep 600 # %p %f";
+  config_.archive.timeout = std::chrono::milliseconds(100);
+  write_config();
+  ASSERT_NO_FATAL_FAILURE(start());
+  ASSERT_NO_FATAL_FAILURE(begin_load());
+  take_snapshot();
+  ASSERT_TRUE(eventually([&] {
+    return archive_status().value("error", "").contains("the command was killed after 100ms");
+  })) << archive_status().dump(2);
+  ASSERT_NO_FATAL_FAILURE(await_load());
+  kill_cluster();
+  clients_.reset();
+
+  config_.archive.command = "mkdir -p $(dirname " + archive_ + "/%f) && cp -n %p " + archive_ +
+                            "/%f && cmp %p " + archive_ + "/%f";
+  config_.archive.timeout = std::chrono::minutes(1);
+  write_config();
+  ASSERT_NO_FATAL_FAILURE(start());
+  ASSERT_NO_FATAL_FAILURE(begin_load());
+  ASSERT_NO_FATAL_FAILURE(await_load());
+  ASSERT_NO_FATAL_FAILURE(await_archive());
+  kill_cluster();
+  ASSERT_NO_FATAL_FAILURE(expect_states(backup_epoch(), clients_->ledger()));
+}
+
+TEST_F(ArchiveTest, AGapIsRefusedWithTheNameOfTheMissingFile) {
+  fs::create_directory(archive_);
+  ASSERT_NO_FATAL_FAILURE(start());
+  ASSERT_TRUE(create_ledger(config_));
+  ASSERT_NO_FATAL_FAILURE(begin_load());
+  back_up();
+  for (int part = 0; part < 5; ++part) {
+    ASSERT_NO_FATAL_FAILURE(await_load());
+  }
+  ASSERT_NO_FATAL_FAILURE(await_archive());
+  kill_cluster();
+  const uint64_t last = last_epoch();
+  std::vector<std::string> logs;
+  for (const auto& entry : fs::directory_iterator(archive_ + "/node0")) {
+    logs.push_back(entry.path().string());
+  }
+  std::ranges::sort(logs);
+  ASSERT_GT(logs.size(), 2u);
+  const std::string lost = logs[logs.size() - 1];
+  fs::remove(lost);
+  const Ran refused = restore(folder_.path() + "/refused", {"--epoch", std::to_string(last)});
+  EXPECT_EQ(refused.code, 1) << refused.out;
+  EXPECT_NE(refused.error.find(lost + ": is missing"), std::string::npos) << refused.error;
+}
+
+TEST_F(ArchiveTest, TheArchiveOfOtherDataIsRefusedAtTheStart) {
+  fs::create_directory(archive_);
+  ASSERT_NO_FATAL_FAILURE(start());
+  ASSERT_TRUE(eventually([&] { return fs::exists(archive_ + "/identity.json"); }));
+  const std::string other = runner_.config(
+      "archive-other",
+      "[durability]\nmode = \"durable\"\n[archive]\ndirectory = \"" + archive_ + "\"\n");
+  const Ran refused = runner_.atoll({"up", "-c", other});
+  EXPECT_EQ(refused.code, 11) << refused.error;
+  EXPECT_NE(refused.error.find(archive_ + ": is the archive of other data"), std::string::npos)
+      << refused.error;
+  stop_cluster();
+}
+
+}  // namespace
+}  // namespace atolldb::test
