@@ -104,6 +104,30 @@ TEST(StatusReportTest, PinsOfABackupThatHasEndedAreAProblem) {
   EXPECT_FALSE(status_json(status).at("healthy"));
 }
 
+TEST(StatusReportTest, AnArchiveIsShownAndItsFailureOrLagIsAProblem) {
+  Json status = healthy_status();
+  status["archive"] = {{"target", "directory /a"},
+                       {"epoch", 1'200},
+                       {"file", "node0/log_1_0_000003.atlog"},
+                       {"waiting_files", 2},
+                       {"waiting_bytes", 2 << 20},
+                       {"lag_seconds", 300},
+                       {"failing_seconds", 0},
+                       {"error", ""}};
+  EXPECT_TRUE(find_problems(status).empty()) << "the limit itself is no lag";
+  EXPECT_TRUE(has(status_text(status), "node0/log_1_0_000003.atlog, waiting 2 files with 2.0 MiB"))
+      << status_text(status);
+  status["archive"]["lag_seconds"] = 301;
+  ASSERT_EQ(find_problems(status).size(), 1u);
+  EXPECT_TRUE(find_problems(status)[0].what.starts_with("the archive lags")) << status_text(status);
+  status["archive"]["error"] = "/a: full";
+  status["archive"]["failing_seconds"] = 7;
+  ASSERT_EQ(find_problems(status).size(), 1u);
+  EXPECT_EQ(find_problems(status)[0].what,
+            "the archive has failed for 7 s: /a: full; 2 closed log files (2.0 MiB) are kept for "
+            "it");
+}
+
 TEST(StatusReportTest, ASnapshotThatFailedIsAProblemUntilTheNextOneSucceeds) {
   Json status = healthy_status();
   status["snapshots"] = {
