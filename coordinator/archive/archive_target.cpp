@@ -23,7 +23,7 @@ class DirectoryTarget : public ArchiveTarget {
     CHECK(directory_.starts_with('/'));
   }
 
-  Result<FileSum> store(const std::string& path, const std::string& name) override {
+  Result<FileSum> put(const std::string& path, const std::string& name) override {
     // Never made here: below the mount point of a device that is not mounted, it would be lost.
     ATOLL_ASSIGN(const bool exists, files_.exists(directory_));
     if (!exists) {
@@ -110,7 +110,7 @@ class CommandTarget : public ArchiveTarget {
     CHECK(!command_.empty() && timeout_.count() > 0);
   }
 
-  Result<FileSum> store(const std::string& path, const std::string& name) override {
+  Result<FileSum> put(const std::string& path, const std::string& name) override {
     const Result<void> done =
         run_shell_command(expand_command(command_, path, name), timeout_, is_cancelled_);
     if (done) return sum_of_file(files_, path, {});

@@ -20,7 +20,7 @@ class ArchiveTarget {
 
   /// Stores the file at `path` under `name`, and returns its sum. It is durable there on return.
   /// Overwrites nothing. Succeeds if the archive has the same file already.
-  virtual Result<FileSum> store(const std::string& path, const std::string& name) = 0;
+  virtual Result<FileSum> put(const std::string& path, const std::string& name) = 0;
   /// Returns the directory of the archive, or "" if only a command knows where it is.
   virtual const std::string& directory() const = 0;
   /// Returns the name of this place, by which the state knows it again.

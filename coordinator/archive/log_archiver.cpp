@@ -289,7 +289,7 @@ Result<void> LogArchiver::rebuild(const std::string& directory, const ArchiveIde
 Result<void> LogArchiver::store_identity(const ArchiveIdentity& identity) {
   const std::string path = pending_identity_path(source_.data_dir);
   ATOLL_TRY(replace_text_file(source_.files, path, encode_identity(identity)));
-  const auto stored = target_->store(path, kIdentityName);
+  const auto stored = target_->put(path, kIdentityName);
   return stored ? Result<void>() : std::unexpected(stored.error());
 }
 
@@ -303,7 +303,7 @@ Result<void> LogArchiver::finish_record() {
   if (!record || record->archive != state.identity.id || record->number != state.records + 1) {
     return {};
   }
-  const auto stored = target_->store(path, archive_record_name(record->number));
+  const auto stored = target_->put(path, archive_record_name(record->number));
   if (!stored) return std::unexpected(stored.error());
   return source_.progress.apply(*record);
 }
@@ -316,7 +316,7 @@ Result<void> LogArchiver::archive_file(const Waiting& waiting) {
   ATOLL_TRY(archive_files_->forget_cached(path));  // the copy is of what the device has (R53)
   const std::string name = archived_log_name(waiting.place.node, waiting.place.name);
   ATOLL_ASSIGN(ArchiveRecord record, next_record());
-  ATOLL_ASSIGN(const FileSum sum, target_->store(path, name));
+  ATOLL_ASSIGN(const FileSum sum, target_->put(path, name));
   record.file = ArchivedFile{name, sum.bytes, sum.crc32c, waiting.reach_epoch};
   ATOLL_TRY(store_record(record));
   metrics_.files.add();
@@ -361,7 +361,7 @@ Result<ArchiveRecord> LogArchiver::next_record() {
 Result<void> LogArchiver::store_record(const ArchiveRecord& record) {
   const std::string path = pending_record_path(source_.data_dir);
   ATOLL_TRY(replace_text_file(source_.files, path, encode_record(record)));
-  const auto stored = target_->store(path, archive_record_name(record.number));
+  const auto stored = target_->put(path, archive_record_name(record.number));
   if (!stored) return std::unexpected(stored.error());
   return source_.progress.apply(record);
 }

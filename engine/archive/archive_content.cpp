@@ -32,6 +32,7 @@ std::string add_record(ArchiveContent& content, const ArchiveRecord& record) {
     return fmt::format("begins with DDL record {}, the records before it have {}", record.first_ddl,
                        content.ddl.size());
   }
+  CHECK(record.number == content.records + 1);
   content.records = record.number;
   for (const ArchivedIncarnation& incarnation : record.incarnations) {
     content.incarnations[incarnation.number] = incarnation;
@@ -61,6 +62,7 @@ Result<std::optional<ArchiveIdentity>> read_archive_identity(FileSystem& file_sy
 Result<std::string> for_each_archive_record(
     FileSystem& file_system, const std::string& directory, const ArchiveIdentity& identity,
     const std::function<void(const ArchiveRecord&)>& visit) {
+  CHECK(visit && !identity.id.empty());
   ATOLL_ASSIGN(const uint64_t last, last_record(file_system, directory));
   for (uint64_t number = 1; number <= last; ++number) {
     const std::string path = path_in(directory, archive_record_name(number));

@@ -26,6 +26,7 @@ std::string record_file_name(uint64_t number) {
 }
 
 Json json_of_file(const ArchivedFile& file) {
+  CHECK(file.reach_epoch <= kMaxEpoch);
   return {{"name", file.name},
           {"bytes", file.bytes},
           {"crc32c", file.crc32c},
@@ -42,6 +43,7 @@ ArchivedFile archived_file_of(const Json& json) {
 }
 
 Json json_of_ddl(const DdlRecord& record) {
+  CHECK(!record.name.empty());
   return {{"operation", static_cast<uint8_t>(record.operation)},
           {"id", record.storage_id},
           {"epoch", record.epoch},
@@ -134,6 +136,8 @@ std::string encode_identity(const ArchiveIdentity& identity) {
 
 std::string encode_record(const ArchiveRecord& record) {
   CHECK(record.number != 0 && !record.archive.empty());
+  CHECK(std::ranges::is_sorted(record.times, {}, &EpochTime::epoch));
+  CHECK(!record.file || parse_archived_log_name(record.file->name).has_value());
   CHECK(record.times.size() <= kMaxRecordTimes && record.ddl.size() <= kMaxRecordDdl);
   return checked_json(kRecordKind, json_of_record(record));
 }

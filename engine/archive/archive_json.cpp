@@ -69,6 +69,7 @@ std::string checked_json(std::string_view kind, const Json& body) {
 
 Result<Json> parse_checked_json(const std::string& text, std::string_view kind,
                                 const std::string& path) {
+  CHECK(!kind.empty() && !path.empty());
   const Json whole = Json::parse(text, nullptr, false);
   if (!whole.is_object() || whole.value("format", Json()) != kArchiveFormat ||
       whole.value("kind", Json()) != kind) {
@@ -90,6 +91,7 @@ Result<Json> parse_checked_json(const std::string& text, std::string_view kind,
 }
 
 Json json_of(const ArchiveIdentity& identity) {
+  CHECK(!identity.id.empty());
   return {{"id", identity.id},
           {"data_id", identity.data_id},
           {"uuid", uuid_text(identity.cluster_uuid)},
@@ -102,6 +104,9 @@ ArchiveIdentity identity_of(const Json& json) {
 }
 
 Json json_of(const ArchivedIncarnation& incarnation) {
+  CHECK(incarnation.number != 0 && incarnation.start_epoch >= 1);
+  CHECK(incarnation.base_epoch < incarnation.start_epoch);
+  CHECK(!incarnation.cut_epoch || *incarnation.cut_epoch + 1 >= incarnation.start_epoch);
   Json loggers = Json::array();
   for (const LoggerName& name : incarnation.loggers) loggers.push_back({name.node, name.logger});
   return {{"number", incarnation.number},

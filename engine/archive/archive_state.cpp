@@ -71,6 +71,7 @@ std::string in_coordinator(const std::string& data_dir, const char* name) {
 }  // namespace
 
 bool ArchiveState::is_archived(uint32_t node, const LogFileName& log) const {
+  CHECK(records != 0 || streams.empty());  // a file counts with its record
   const auto found = streams.find({log.incarnation, node, log.logger});
   return found != streams.end() && log.ordinal <= found->second.ordinal;
 }
@@ -126,6 +127,7 @@ bool ArchiveState::end_unlisted(const Savepoint& savepoint) {
     const auto listed =
         std::ranges::find(savepoint.incarnations, incarnation.number, &Incarnation::number);
     if (incarnation.cut_epoch || listed != savepoint.incarnations.end()) continue;
+    CHECK(incarnation.start_epoch >= 1);
     incarnation.cut_epoch = incarnation.start_epoch - 1;
     is_changed = true;
   }
@@ -135,6 +137,7 @@ bool ArchiveState::end_unlisted(const Savepoint& savepoint) {
 void ArchiveState::sort_incarnations() {
   const auto number = [](const PendingIncarnation& pending) { return pending.incarnation.number; };
   std::ranges::sort(incarnations, {}, number);
+  CHECK(std::ranges::adjacent_find(incarnations, {}, number) == incarnations.end());
 }
 
 void ArchiveState::apply(const ArchiveRecord& record) {
@@ -167,7 +170,9 @@ void ArchiveState::apply(const ArchiveRecord& record) {
     progress.ordinal = std::max(progress.ordinal, name->log.ordinal);
     progress.reach_epoch = std::max(progress.reach_epoch, record.file->reach_epoch);
   }
+  const uint64_t before = archived_epoch;
   update_archived_epoch();
+  CHECK(archived_epoch >= before);
 }
 
 void ArchiveState::take_incarnations(const ArchiveState& other) {
@@ -205,6 +210,7 @@ void ArchiveState::remove(uint64_t incarnation) {
 void ArchiveState::update_archived_epoch() {
   for (const PendingIncarnation& pending : incarnations) {
     const ArchivedIncarnation& incarnation = pending.incarnation;
+    CHECK(incarnation.start_epoch >= 1);
     const uint64_t before = incarnation.start_epoch - 1;
     uint64_t reach = incarnation.loggers.empty() ? before : UINT64_MAX;
     if (incarnation.cut_epoch) reach = *incarnation.cut_epoch;
@@ -244,6 +250,8 @@ Result<std::optional<ArchiveState>> read_archive_state(FileSystem& file_system,
 
 Result<void> write_archive_state(FileSystem& file_system, const std::string& data_dir,
                                  const ArchiveState& state) {
+  CHECK(!state.identity.id.empty() && !state.target.empty());
+  CHECK(state.records != 0 || state.streams.empty());
   return replace_text_file(file_system, archive_state_path(data_dir),
                            checked_json(kStateKind, json_of_state(state)));
 }

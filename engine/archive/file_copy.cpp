@@ -61,6 +61,7 @@ Result<FileSum> sum_of_file(FileSystem& file_system, const std::string& path,
 
 Result<FileSum> copy_file(FileSystem& file_system, const std::string& from, const std::string& to,
                           const OnPart& on_part) {
+  CHECK(from != to);
   ATOLL_ASSIGN(const auto source, file_system.open_for_reading(from));
   FileSum sum;
   ATOLL_ASSIGN(sum.bytes, source->size());

@@ -88,7 +88,7 @@ class Extension {
   Result<void> add_times() {
     ATOLL_ASSIGN(auto times, read_epoch_times(files_, folder_, result_.savepoint.cluster_uuid));
     std::map<uint64_t, uint64_t> by_epoch;
-    for (const auto* source : {&times, &content_.times}) {
+    for (const std::vector<EpochTime>* source : {&std::as_const(times), &content_.times}) {
       for (const EpochTime& time : *source) by_epoch[time.epoch] = time.unix_ms;
     }
     for (const auto& [epoch, unix_ms] : by_epoch) result_.times.push_back({epoch, unix_ms});

@@ -128,6 +128,7 @@ uint64_t seconds_since(const std::atomic<uint64_t>& unix_s) {
 
 std::vector<prometheus::MetricFamily> ClusterMetrics::Collect() const {
   CHECK(control_.node_count <= kMaxNodes);
+  CHECK(archive_ == nullptr || snapshots_ != nullptr);  // an archive needs a log
   MetricFamilies families({});
   families.add(kClusterMetrics, control_);
   families

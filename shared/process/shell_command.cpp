@@ -41,6 +41,7 @@ constexpr std::chrono::milliseconds kCancelPeriod{50};
 /// Returns whether the process has ended before `until`.
 bool await_end(const UniqueFd& pidfd, std::chrono::steady_clock::time_point until,
                const std::function<bool()>& is_cancelled) {
+  CHECK(pidfd.is_open());
   while (!is_cancelled || !is_cancelled()) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
         until - std::chrono::steady_clock::now());

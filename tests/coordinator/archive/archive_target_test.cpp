@@ -23,8 +23,8 @@ class ArchiveTargetTest : public testing::Test {
   }
   ~ArchiveTargetTest() override { fs::remove_all(folder_); }
 
-  Result<FileSum> store(const std::string& command, std::chrono::milliseconds timeout) {
-    return make_command_target(files_, command, timeout, {})->store(source_, name_);
+  Result<FileSum> put(const std::string& command, std::chrono::milliseconds timeout) {
+    return make_command_target(files_, command, timeout, {})->put(source_, name_);
   }
 
   static std::string make_folder() {
@@ -41,14 +41,14 @@ class ArchiveTargetTest : public testing::Test {
 
 TEST_F(ArchiveTargetTest, ADirectoryGetsTheFileOnce) {
   const auto target = make_directory_target(files_, archive_, {});
-  const auto stored = target->store(source_, name_);
+  const auto stored = target->put(source_, name_);
   ASSERT_TRUE(stored) << stored.error().message;
   EXPECT_EQ(stored->bytes, 2 * kIoBlockBytes);
   EXPECT_EQ(fs::file_size(archive_ + "/" + name_), 2 * kIoBlockBytes);
   EXPECT_FALSE(fs::exists(archive_ + "/" + name_ + ".part"));
-  EXPECT_TRUE(target->store(source_, name_)) << "the same content is there already";
+  EXPECT_TRUE(target->put(source_, name_)) << "the same content is there already";
   std::ofstream(source_) << std::string(2 * kIoBlockBytes, 'y');
-  const auto refused = target->store(source_, name_);
+  const auto refused = target->put(source_, name_);
   ASSERT_FALSE(refused);
   EXPECT_TRUE(refused.error().message.starts_with(archive_ + "/" + name_ + ": exists with"))
       << refused.error().message;
@@ -56,7 +56,7 @@ TEST_F(ArchiveTargetTest, ADirectoryGetsTheFileOnce) {
 
 TEST_F(ArchiveTargetTest, AMissingDirectoryIsNotMade) {
   fs::remove_all(archive_);
-  const auto refused = make_directory_target(files_, archive_, {})->store(source_, name_);
+  const auto refused = make_directory_target(files_, archive_, {})->put(source_, name_);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().message,
             archive_ + ": the directory of the archive is missing: make or mount it");
@@ -66,13 +66,13 @@ TEST_F(ArchiveTargetTest, AMissingDirectoryIsNotMade) {
 TEST_F(ArchiveTargetTest, APartThatACrashHasLeftIsReplaced) {
   fs::create_directory(archive_ + "/node0");
   std::ofstream(archive_ + "/" + name_ + ".part") << "torn";
-  EXPECT_TRUE(make_directory_target(files_, archive_, {})->store(source_, name_));
+  EXPECT_TRUE(make_directory_target(files_, archive_, {})->put(source_, name_));
   EXPECT_EQ(fs::file_size(archive_ + "/" + name_), 2 * kIoBlockBytes);
 }
 
 TEST_F(ArchiveTargetTest, ACommandGetsPathAndNameQuotedForTheShell) {
   const auto stored =
-      store("mkdir " + archive_ + "/node0 && cp %p " + archive_ + "/%f", std::chrono::minutes(1));
+      put("mkdir " + archive_ + "/node0 && cp %p " + archive_ + "/%f", std::chrono::minutes(1));
   ASSERT_TRUE(stored) << stored.error().message;
   EXPECT_EQ(fs::file_size(archive_ + "/" + name_), 2 * kIoBlockBytes);
   EXPECT_EQ(expand_command("a %p b%%c %f", "/x/y", "n/l"), "a /x/y b%c n/l");
@@ -80,12 +80,12 @@ TEST_F(ArchiveTargetTest, ACommandGetsPathAndNameQuotedForTheShell) {
 }
 
 TEST_F(ArchiveTargetTest, ACommandThatFailsOrHangsIsAnErrorThatNamesTheFile) {
-  const auto failed = store("exit 3", std::chrono::minutes(1));
+  const auto failed = put("exit 3", std::chrono::minutes(1));
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().message, source_ + ": archive.command for " + name_ +
                                         ": the command ended with exit code 3: see `atoll logs "
                                         "coordinator`");
-  const auto late = store("sleep 600", std::chrono::milliseconds(200));
+  const auto late = put("sleep 600", std::chrono::milliseconds(200));
   ASSERT_FALSE(late);
   EXPECT_NE(late.error().message.find("the command was killed after 200ms"), std::string::npos)
       << late.error().message;
