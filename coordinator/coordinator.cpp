@@ -123,10 +123,11 @@ Result<void> Coordinator::open(const Json& metrics) {
     ATOLL_TRY(archiver_->await_examined(kArchivePatience));
   }
   if (durable_ != nullptr) {
-    ATOLL_TRY(snapshots_->recover([this](const std::string& readable) {
+    const auto recovered = snapshots_->recover([this](const std::string& readable) {
       set_state(ClusterState::recovering);
       if (launcher_.report_recovering) launcher_.report_recovering(readable);
-    }));
+    });
+    if (!recovered) return std::unexpected(with_reason(recovered.error()));
   }
   if (is_logged()) {
     ATOLL_TRY(begin_logs());
@@ -157,11 +158,15 @@ Result<void> Coordinator::begin_logs() {
   return begin();
 }
 
-void Coordinator::fail_durability(const Error& cause) {
-  Error error = cause;
+Error Coordinator::with_reason(Error error) const {
   const std::string kept =
       error.code == ExitCode::disk_full && archiver_ != nullptr ? archiver_->waiting_text() : "";
   if (!kept.empty()) error.message += "; " + kept;
+  return error;
+}
+
+void Coordinator::fail_durability(const Error& cause) {
+  const Error error = with_reason(cause);
   logger_->critical("{}", error.message);
   // In state `stopped` no transaction commits, and every wait ends with cluster_failed. All
   // acknowledged commits are durable.

@@ -99,8 +99,9 @@ class Coordinator {
   void start_archiver();
   /// Lets every logger of every node make its first log file durable and start.
   Result<void> begin_logs();
-  /// Ends all commits and acknowledgements, because nothing can become durable any more. If a disk
-  /// is full of log that the archive does not have yet, the message says so.
+  /// Returns the error. If a disk is full, and log files wait for the archive, the text says so.
+  Error with_reason(Error error) const;
+  /// Ends all commits and acknowledgements, because nothing can become durable any more.
   void fail_durability(const Error& cause);
   /// Reports a device that hangs, and ends the cluster if the config says so (R58). Thread: the
   /// heartbeat's.

@@ -28,6 +28,11 @@ bool is_running(const ArchivedIncarnation& incarnation) {
   return !incarnation.cut_epoch.has_value();
 }
 
+/// Whether the next record has the incarnation.
+bool is_news(const PendingIncarnation& pending) {
+  return !pending.is_recorded || (pending.incarnation.cut_epoch && !pending.is_cut_recorded);
+}
+
 /// A state of another archive of the same data: nothing is stored there yet.
 ArchiveState begin_archive(const ArchiveState& before, const std::string& target) {
   ArchiveState next;
@@ -117,32 +122,38 @@ void LogArchiver::report(const Result<void>& worked) {
 Result<void> LogArchiver::work() {
   ATOLL_ASSIGN(auto waiting, find_waiting());
   publish_waiting(waiting);
-  if (!is_examined_) {
-    const Result<void> examined = examine_target();
-    {
-      const std::lock_guard guard(mutex_);
-      if (!first_answer_) first_answer_ = examined;
-    }
-    changed_.notify_all();
-    ATOLL_TRY(examined);
-    is_examined_ = true;
+  // Again before anything is stored: the device of the archive may have been unmounted.
+  if (!is_examined_ || !waiting.empty()) {
+    ATOLL_TRY(examine());
   }
   ATOLL_TRY(finish_record());
   ATOLL_ASSIGN(waiting, find_waiting());
-  for (const Waiting& file : waiting) {
+  for (std::span<const Waiting> rest(waiting); !rest.empty();) {
     if (is_cancelled()) return {};
-    ATOLL_TRY(archive_file(file));
+    ATOLL_TRY(archive_file(rest.front()));
+    rest = rest.subspan(1);
+    publish_waiting(rest);
   }
-  ATOLL_ASSIGN(const ArchiveRecord rest, next_record());
-  const bool is_due =
-      !rest.incarnations.empty() || !rest.ddl.empty() || rest.times.size() == kMaxRecordTimes;
-  if (is_due) {
+  if (has_news()) {
+    ATOLL_TRY(examine());
+    ATOLL_ASSIGN(const ArchiveRecord rest, next_record());
     ATOLL_TRY(store_record(rest));
   }
   ATOLL_TRY(forget_complete());
   ATOLL_ASSIGN(waiting, find_waiting());
   publish_waiting(waiting);
   return {};
+}
+
+Result<void> LogArchiver::examine() {
+  const Result<void> examined = examine_target();
+  is_examined_ = examined.has_value();
+  {
+    const std::lock_guard guard(mutex_);
+    if (!first_answer_) first_answer_ = examined;
+  }
+  changed_.notify_all();
+  return examined;
 }
 
 Result<std::vector<LogArchiver::Waiting>> LogArchiver::find_waiting() {
@@ -212,7 +223,7 @@ Result<void> LogArchiver::add_stream(std::span<const LogFilePlace> stream,
   return {};
 }
 
-void LogArchiver::publish_waiting(const std::vector<Waiting>& waiting) {
+void LogArchiver::publish_waiting(std::span<const Waiting> waiting) {
   std::map<std::string, uint64_t> since;
   uint64_t bytes = 0;
   uint64_t oldest = 0;
@@ -326,6 +337,14 @@ Result<void> LogArchiver::archive_file(const Waiting& waiting) {
   return {};
 }
 
+/// Whether a record without a file is due. Times of epochs alone are none: the next file's record
+/// has them.
+bool LogArchiver::has_news() const {
+  const ArchiveState state = source_.progress.state();
+  return source_.durable_ddl_records() > state.ddl_records ||
+         std::ranges::any_of(state.incarnations, is_news);
+}
+
 /// The DDL log is read after the files that the record counts were closed, so it has the creation
 /// of every storage in them (R34).
 Result<ArchiveRecord> LogArchiver::next_record() {
@@ -334,8 +353,7 @@ Result<ArchiveRecord> LogArchiver::next_record() {
   record.archive = state.identity.id;
   record.number = state.records + 1;
   for (const PendingIncarnation& pending : state.incarnations) {
-    const bool has_new_cut = pending.incarnation.cut_epoch && !pending.is_cut_recorded;
-    if (!pending.is_recorded || has_new_cut) record.incarnations.push_back(pending.incarnation);
+    if (is_news(pending)) record.incarnations.push_back(pending.incarnation);
   }
   record.first_ddl = state.ddl_records;
   // Before the log is read: what is durable by now is in it, and no crash takes it back.

@@ -86,8 +86,10 @@ class LogArchiver {
   Result<std::vector<Waiting>> find_waiting();
   Result<void> add_stream(std::span<const LogFilePlace> stream, const ArchiveState& state,
                           std::vector<Waiting>& waiting);
-  void publish_waiting(const std::vector<Waiting>& waiting);
-  /// Makes the archive that of the state, or the state that of the archive.
+  void publish_waiting(std::span<const Waiting> waiting);
+  /// Checks that the archive is there and of these data. Makes it that of the state, or the state
+  /// that of the archive.
+  Result<void> examine();
   Result<void> examine_target();
   Result<void> examine_directory(const std::string& directory, ArchiveState& state);
   Result<void> rebuild(const std::string& directory, const ArchiveIdentity& identity,
@@ -96,6 +98,7 @@ class LogArchiver {
   /// Stores the record that a crash has left, if it is the next one.
   Result<void> finish_record();
   Result<void> archive_file(const Waiting& waiting);
+  bool has_news() const;
   /// Returns the next record, with everything but a file.
   Result<ArchiveRecord> next_record();
   Result<void> store_record(const ArchiveRecord& record);

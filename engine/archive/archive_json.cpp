@@ -128,8 +128,8 @@ ArchivedIncarnation incarnation_of(const Json& json) {
     incarnation.loggers.push_back({logger.at(0).get<uint16_t>(), logger.at(1).get<uint16_t>()});
   }
   const bool is_sensible =
-      incarnation.start_epoch >= 1 && incarnation.start_epoch <= kMaxEpoch &&
-      incarnation.base_epoch < incarnation.start_epoch &&
+      incarnation.number != 0 && incarnation.start_epoch >= 1 &&
+      incarnation.start_epoch <= kMaxEpoch && incarnation.base_epoch < incarnation.start_epoch &&
       (!incarnation.cut_epoch || (*incarnation.cut_epoch + 1 >= incarnation.start_epoch &&
                                   *incarnation.cut_epoch <= kMaxEpoch));
   if (!is_sensible) throw Json::other_error::create(501, "invalid incarnation", &json);
