@@ -30,6 +30,7 @@ std::string archive_target_name(const Config::Archive& archive) {
 Result<std::unique_ptr<ArchiveProgress>> ArchiveProgress::open(FileSystem& file_system,
                                                                const Config& config,
                                                                const Savepoint& savepoint,
+                                                               bool salvages,
                                                                const Logger& logger) {
   const std::string& data_dir = config.cluster.data_dir;
   std::unique_ptr<ArchiveProgress> progress(
@@ -50,7 +51,9 @@ Result<std::unique_ptr<ArchiveProgress>> ArchiveProgress::open(FileSystem& file_
   }
   const bool has_ended = state.end_unlisted(savepoint);
   const bool has_new = state.add(savepoint);
-  if (!is_known || has_ended || has_new) progress->store_or_warn(state);
+  // After these, which are of the history before.
+  if (salvages) ++state.history;
+  if (!is_known || has_ended || has_new || salvages) progress->store_or_warn(state);
   progress->state_ = std::move(state);
   return progress;
 }

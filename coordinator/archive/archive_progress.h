@@ -24,12 +24,13 @@ std::string archive_target_name(const Config::Archive& archive);
 class ArchiveProgress {
  public:
   /// Reads the state, or begins a new one if there is none of these data. Adds the incarnations of
-  /// the savepoint. If the state cannot be stored, the next change stores it, and a warning says
-  /// so: a full disk must not stop a start-up (R54). REQUIRES: store_cut has stored `savepoint`;
-  /// `file_system` outlives the object.
+  /// the savepoint. `salvages`: the start-up salvages, so a new history begins (R56). If the state
+  /// cannot be stored, the next change stores it, and a warning says so: a full disk must not stop
+  /// a start-up (R54). REQUIRES: store_cut has stored `savepoint`; `file_system` outlives the
+  /// object.
   static Result<std::unique_ptr<ArchiveProgress>> open(FileSystem& file_system,
                                                        const Config& config,
-                                                       const Savepoint& savepoint,
+                                                       const Savepoint& savepoint, bool salvages,
                                                        const Logger& logger);
 
   /// Whether the file must stay until it is archived (R72).

@@ -78,8 +78,8 @@ Result<std::unique_ptr<DurableState>> DurableState::open(const Config& config, u
   }
   ATOLL_TRY(store_cut(files, data_dir, state->start_));
   if (config.archive.is_on()) {
-    ATOLL_ASSIGN(state->archive_,
-                 ArchiveProgress::open(files, config, state->start_.savepoint, logger));
+    ATOLL_ASSIGN(state->archive_, ArchiveProgress::open(files, config, state->start_.savepoint,
+                                                        state->salvages(), logger));
   }
   // A salvage deletes nothing. After a fallback the damaged newest snapshot may yet be restored
   // (R55).

@@ -58,6 +58,9 @@ struct ArchivedIncarnation {
   /// Commits of earlier incarnations that count have epochs up to this one. So their archived log
   /// must reach it, or a log is missing between them.
   uint64_t base_epoch = 0;
+  /// Number of salvages before it (R56). A salvage gives commits up that the archive may have: the
+  /// log of an earlier history does not lead to this incarnation.
+  uint64_t history = 0;
   std::vector<LoggerName> loggers;
 
   bool operator==(const ArchivedIncarnation&) const = default;

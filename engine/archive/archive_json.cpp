@@ -113,6 +113,7 @@ Json json_of(const ArchivedIncarnation& incarnation) {
           {"start_epoch", incarnation.start_epoch},
           {"cut_epoch", incarnation.cut_epoch ? Json(*incarnation.cut_epoch) : Json()},
           {"base_epoch", incarnation.base_epoch},
+          {"history", incarnation.history},
           {"loggers", std::move(loggers)}};
 }
 
@@ -124,6 +125,7 @@ ArchivedIncarnation incarnation_of(const Json& json) {
     incarnation.cut_epoch = json.at("cut_epoch").get<uint64_t>();
   }
   incarnation.base_epoch = json.at("base_epoch").get<uint64_t>();
+  incarnation.history = json.at("history").get<uint64_t>();
   for (const Json& logger : json.at("loggers")) {
     incarnation.loggers.push_back({logger.at(0).get<uint16_t>(), logger.at(1).get<uint16_t>()});
   }

@@ -35,6 +35,7 @@ Json json_of_state(const ArchiveState& state) {
           {"ddl_records", state.ddl_records},
           {"last_time_epoch", state.last_time_epoch},
           {"archived_epoch", state.archived_epoch},
+          {"history", state.history},
           {"incarnations", std::move(incarnations)},
           {"streams", std::move(streams)}};
 }
@@ -47,6 +48,7 @@ ArchiveState state_of(const Json& json) {
   state.ddl_records = json.at("ddl_records").get<uint64_t>();
   state.last_time_epoch = json.at("last_time_epoch").get<uint64_t>();
   state.archived_epoch = json.at("archived_epoch").get<uint64_t>();
+  state.history = json.at("history").get<uint64_t>();
   for (const Json& entry : json.at("incarnations")) {
     state.incarnations.push_back({incarnation_of(entry.at("incarnation")),
                                   entry.at("recorded").get<bool>(),
@@ -99,11 +101,9 @@ bool ArchiveState::add(const Savepoint& savepoint) {
       return pending.incarnation.number == listed.number;
     });
     if (found == incarnations.end()) {
-      ArchivedIncarnation added = {listed.number,
-                                   listed.start_epoch,
-                                   listed.cut_epoch,
-                                   std::min(base, listed.start_epoch - 1),
-                                   {}};
+      ArchivedIncarnation added = {listed.number,    listed.start_epoch,
+                                   listed.cut_epoch, std::min(base, listed.start_epoch - 1),
+                                   history,          {}};
       for (const LoggerPlace& place : listed.loggers) {
         added.loggers.push_back({place.node, place.logger});
       }
@@ -145,6 +145,7 @@ void ArchiveState::apply(const ArchiveRecord& record) {
   CHECK(record.archive == identity.id);
   records = record.number;
   for (const ArchivedIncarnation& incarnation : record.incarnations) {
+    history = std::max(history, incarnation.history);
     auto found = std::ranges::find_if(incarnations, [&](const PendingIncarnation& pending) {
       return pending.incarnation.number == incarnation.number;
     });
@@ -176,6 +177,7 @@ void ArchiveState::apply(const ArchiveRecord& record) {
 }
 
 void ArchiveState::take_incarnations(const ArchiveState& other) {
+  history = std::max(history, other.history);
   std::erase_if(incarnations, [&](const PendingIncarnation& pending) {
     return other.find(pending.incarnation.number) == nullptr;
   });

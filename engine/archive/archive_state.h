@@ -47,6 +47,7 @@ struct ArchiveState {
   uint64_t last_time_epoch = 0;  // of the last EpochTime that they have
   /// The archive has every commit up to this epoch that counts, since it began. 0: none.
   uint64_t archived_epoch = 0;
+  uint64_t history = 0;  // of the next new incarnation: see ArchivedIncarnation
   std::vector<PendingIncarnation> incarnations;     // ascending by number
   std::map<ArchiveStream, StreamProgress> streams;  // of these incarnations
 

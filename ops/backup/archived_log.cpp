@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -99,12 +100,21 @@ class Extension {
   Result<void> add_log() {
     Savepoint& savepoint = result_.savepoint;
     uint64_t covered = result_.manifest.durable_epoch;
+    uint64_t history = history_of_backup();
     result_.end = content_.damage.empty() ? archive_ + ": has no later log" : content_.damage;
     for (const auto& [number, archived] : content_.incarnations) {
       const auto listed = std::ranges::find(savepoint.incarnations, number, &Incarnation::number);
       const bool is_listed = listed != savepoint.incarnations.end();
       if (is_listed && listed + 1 != savepoint.incarnations.end()) continue;  // it had ended
       if (!is_listed && number <= result_.manifest.incarnation) continue;
+      if (!is_listed && archived.history != history) {
+        result_.end = fmt::format(
+            "{}: incarnation {} began with a salvage, to which no earlier "
+            "log leads: use a backup that was taken after it",
+            archive_, number);
+        break;
+      }
+      history = archived.history;
       if (!is_listed && archived.base_epoch > covered) {
         result_.end = fmt::format(
             "{}: the log of the epochs {} to {} is missing: it was written "
@@ -136,6 +146,15 @@ class Extension {
     result_.manifest.durable_epoch = covered;
     std::ranges::sort(result_.manifest.files, {}, &BackupFile::path);
     return {};
+  }
+
+  /// Returns the history of the last incarnation that the backup has, as far as the archive knows
+  /// it: that of the last one before it, or else of the first one.
+  uint64_t history_of_backup() const {
+    if (content_.incarnations.empty()) return 0;
+    const auto after = content_.incarnations.upper_bound(result_.manifest.incarnation);
+    const auto known = after == content_.incarnations.begin() ? after : std::prev(after);
+    return known->second.history;
   }
 
   Incarnation begin_incarnation(const ArchivedIncarnation& archived) const {

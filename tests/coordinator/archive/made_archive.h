@@ -7,6 +7,7 @@
 
 #include "coordinator/archive/log_archiver.h"
 #include "engine/archive/archive_content.h"
+#include "engine/recovery/retention.h"
 #include "shared/file/forwarding_file_system.h"
 #include "tests/engine/log/written_log.h"
 
@@ -30,8 +31,9 @@ class ArchiveRun {
 
   /// `archive_files`: of the archive, which may fail apart from the data.
   ArchiveRun(FileSystem& files, FileSystem& archive_files, const Savepoint& savepoint,
-             const Config& config) {
-    auto opened = ArchiveProgress::open(files, config, savepoint, make_silent_logger("archive"));
+             const Config& config, bool salvages = false) {
+    auto opened =
+        ArchiveProgress::open(files, config, savepoint, salvages, make_silent_logger("archive"));
     CHECK(opened.has_value());
     progress_ = *std::move(opened);
     progress_->add(savepoint);

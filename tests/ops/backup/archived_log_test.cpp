@@ -172,6 +172,25 @@ TEST_F(ArchivedLogTest, AnIncarnationThatWasNotArchivedIsAGap) {
       << extended.end;
 }
 
+TEST_F(ArchivedLogTest, NoLogLeadsOverASalvage) {
+  const BackupManifest manifest = data_.back_up();
+  data_.data.write_all(10, 14);
+  archive();
+  restart();
+  const uint64_t second = start_epoch();
+  {
+    ArchiveRun run(files(), files(), data_.savepoint(), archive_config(), true);
+    data_.data.write_all(second, second + 12);
+  }
+  // The incarnation of the salvage itself is new after the next start-up.
+  restart();
+  data_.data.write_all(start_epoch(), start_epoch() + 12);
+  archive();
+  const ExtendedBackup extended = extend(manifest);
+  EXPECT_LT(extended.manifest.durable_epoch, start_epoch());
+  EXPECT_NE(extended.end.find("began with a salvage"), std::string::npos) << extended.end;
+}
+
 TEST_F(ArchivedLogTest, TheArchiveOfOtherDataIsRefused) {
   const BackupManifest manifest = data_.back_up();
   archive();
