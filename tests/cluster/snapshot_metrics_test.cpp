@@ -1,6 +1,7 @@
 // Metrics of snapshots in scrapes of a cluster.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -19,11 +20,13 @@ class SnapshotMetricsTest : public ::testing::Test {
   void SetUp() override {
     library_ = build_example_procedure(runner_);
     ASSERT_FALSE(library_.empty());
+    // With an archive, so that its metrics are there, too.
+    const std::string archive = folder_.path() + "/archive";
+    std::filesystem::create_directory(archive);
     cluster_ = std::make_unique<CliCluster>(
-        runner_, runner_.config("seen",
-                                "[durability]\nmode = \"durable\"\n[procedures]\n"
-                                "libraries = [\"" +
-                                    library_ + "\"]"));
+        runner_, runner_.config(
+                     "seen", "[durability]\nmode = \"durable\"\n[archive]\ndirectory = \"" +
+                                 archive + "\"\n[procedures]\nlibraries = [\"" + library_ + "\"]"));
     const nlohmann::json status = cluster_->status();
     for (const auto& process : status["processes"]) {
       const auto role = process["role"].get<std::string>();
