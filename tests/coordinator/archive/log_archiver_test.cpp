@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <random>
+#include <thread>
 
 #include "engine/archive/file_copy.h"
 #include "engine/recovery/retention.h"
@@ -263,6 +265,58 @@ TEST_F(LogArchiverTest, DamageToARecordEndsTheArchiveThere) {
   EXPECT_TRUE(content().damage.starts_with(third)) << content().damage;
   ASSERT_TRUE(files().remove(third));
   EXPECT_EQ(content().damage, third + ": is missing");
+}
+
+/// The device of the archive is full until the test makes room.
+class FullArchive : public ForwardingFileSystem {
+ public:
+  using ForwardingFileSystem::ForwardingFileSystem;
+
+  Result<std::unique_ptr<File>> create(const std::string& path, uint64_t bytes) override {
+    if (is_full && path.starts_with(kArchive)) {
+      return make_error(ExitCode::disk_full, path + ": no space left");
+    }
+    return ForwardingFileSystem::create(path, bytes);
+  }
+
+  bool is_full = false;
+};
+
+TEST_F(LogArchiverTest, AFullArchiveKeepsTheLogAndIsCaughtUpWith) {
+  FullArchive device(files());
+  ArchiveRun archive(files(), device, savepoint(), archive_config());
+  data_.write_all(1, 3);
+  ASSERT_EQ(archive.work(), "");
+  const uint64_t archived = content().files.size();
+  data_.write_all(4, 12);
+  device.is_full = true;
+  const std::string problem = archive.work();
+  EXPECT_TRUE(problem.ends_with(".part: no space left")) << problem;
+  EXPECT_EQ(content().files.size(), archived);
+  EXPECT_NE(archive.archiver().waiting_text(), "");
+  EXPECT_FALSE(archive.progress().must_stay({"/data", 0, {data_.start.incarnation, 0, 0}}));
+  EXPECT_TRUE(archive.progress().must_stay({"/data", 0, {data_.start.incarnation, 0, 1}}));
+  device.is_full = false;
+  ASSERT_EQ(archive.work(), "");
+  EXPECT_EQ(archive.archiver().waiting_text(), "");
+  EXPECT_EQ(differing_file(files()), "");
+}
+
+TEST_F(LogArchiverTest, TheThreadRepeatsWhatFailsAndSaysSoMeanwhile) {
+  ASSERT_TRUE(files().remove_directory(kArchive));
+  data_.write_all(1, 9);
+  Config config = archive_config();
+  config.archive.retry = std::chrono::milliseconds(1);
+  ArchiveRun archive(files(), savepoint(), config);
+  archive.archiver().start();
+  EXPECT_TRUE(archive.archiver().await_examined(std::chrono::minutes(1)))
+      << "only other data end a start";
+  while (archive.archiver().metrics().failures.get() < 3) std::this_thread::yield();
+  const Json status = archive.archiver().status();
+  EXPECT_EQ(status.at("error"),
+            "/archive: the directory of the archive is missing: make or mount it");
+  EXPECT_GT(status.at("waiting_files"), 2);
+  archive.archiver().stop();
 }
 
 /// The process is killed after each number of changes. Then the next run completes the archive.
