@@ -13,8 +13,11 @@ namespace atolldb {
 class PageWalk {
  public:
   PageWalk(const SnapshotFiles& files, const SnapshotWalkStorage& walked, uint64_t epoch,
-           const RecordVisitor& visitor, const UnreadableVisitor& on_unreadable)
+           const RecordVisitor& visitor, const UnreadableVisitor& on_unreadable,
+           const WalkRange& visited)
       : storage(walked),
+        range(visited),
+        has_gaps(!visited.is_whole()),
         visit_(visitor),
         on_unreadable_(on_unreadable),
         files_(files),
@@ -22,14 +25,14 @@ class PageWalk {
 
   /// Reads a page of either type and checks its whole header except level and version word.
   /// `parent`: the page that leads here; for the root, the root itself. Returns false if the page
-  /// cannot be read. The function has then called the visitor with the text that `range` returns,
+  /// cannot be read. The function has then called the visitor with the range that `text` returns,
   /// and the walk continues after the page.
   template <typename Range>
   Result<bool> read(SnapshotPointer pointer, SnapshotPointer parent, PageBuffer& into,
-                    PageType type, PageType other, uint8_t layer, Range range) {
+                    PageType type, PageType other, uint8_t layer, Range text) {
     if (auto good = files_.read(pointer, &into.header()); !good) {
       if (!on_unreadable_) return std::unexpected(good.error());
-      on_unreadable_({storage.id, pointer, 0, range(), good.error().message});
+      on_unreadable_({storage.id, pointer, 0, text(), good.error().message});
       has_gaps = true;
       return false;
     }
@@ -43,8 +46,9 @@ class PageWalk {
   }
 
   const SnapshotWalkStorage& storage;
+  const WalkRange range;
   SnapshotWalkTotals totals;
-  bool has_gaps = false;  // sums of records need not match
+  bool has_gaps;  // sums of records need not match
 
  private:
   Result<void> check(SnapshotPointer pointer, SnapshotPointer parent, PageBuffer& into,

@@ -93,6 +93,7 @@ class ArrayWalk {
       if (first + i * span >= shape_.record_count) {
         return walk_.wrong(page_buffer.header(), "it has a page after the last record");
       }
+      if (!walk_.range.overlaps(first + i * span, first + i * span + span - 1)) continue;
       auto done =
           page(below, SnapshotPointer(page_buffer.header().self), level - 1, first + i * span);
       if (!done) return done;
@@ -119,6 +120,7 @@ class ArrayWalk {
       if (index >= shape_.record_count) {
         return walk_.wrong(page_buffer.header(), "it has a record after the last one");
       }
+      if (!walk_.range.contains(index)) continue;
       const uint64_t key = __builtin_bswap64(index);
       auto visited =
           walk_.visit(page_buffer.header(), {{reinterpret_cast<const char*>(&key), sizeof key},
@@ -165,13 +167,15 @@ std::string epochs_of(const SequentialRun& run) {
   return fmt::format("appends of epochs {} to {}", run.first_epoch, run.last_epoch);
 }
 
-Result<void> walk_runs(PageWalk& walk, const SequentialSnapshotRoot& root) {
+/// `ordinal`: of the storage's next page.
+Result<void> walk_runs(PageWalk& walk, const SequentialSnapshotRoot& root, uint64_t& ordinal) {
   const SnapshotPointer parent(root.header.self);
   PageBuffer buffer;
   for (uint64_t i = 0; i < root.count; ++i) {
     const SequentialRun& run = root.runs[i];
     const uint64_t before = walk.totals.records;
-    for (uint64_t number = 0; number < run.pages; ++number) {
+    for (uint64_t number = 0; number < run.pages; ++number, ++ordinal) {
+      if (!walk.range.contains(ordinal)) continue;
       const SnapshotPointer pointer(run.first_page + number);
       ATOLL_ASSIGN(auto read, walk.read(pointer, parent, buffer, PageType::sequential,
                                         PageType::sequential, 0, [&] { return epochs_of(run); }));
@@ -213,6 +217,7 @@ Result<void> walk_sequential(PageWalk& walk) {
     }
     chain.push_back(at);
   }
+  uint64_t ordinal = 0;
   for (; !chain.empty(); chain.pop_back()) {
     ATOLL_ASSIGN(auto read,
                  walk.read(chain.back(), chain.back(), buffer, PageType::sequential,
@@ -223,7 +228,7 @@ Result<void> walk_sequential(PageWalk& walk) {
                         fmt::format("it counts {} records of older runs, but they have {}",
                                     root->previous_records, walk.totals.records));
     }
-    ATOLL_TRY(walk_runs(walk, *root));
+    ATOLL_TRY(walk_runs(walk, *root, ordinal));
   }
   return {};
 }
@@ -231,8 +236,9 @@ Result<void> walk_sequential(PageWalk& walk) {
 Result<SnapshotWalkTotals> walk_snapshot(const SnapshotFiles& files,
                                          const SnapshotWalkStorage& storage, uint64_t epoch,
                                          const RecordVisitor& visit,
-                                         const UnreadableVisitor& on_unreadable) {
-  PageWalk walk(files, storage, epoch, visit, on_unreadable);
+                                         const UnreadableVisitor& on_unreadable,
+                                         const WalkRange& range) {
+  PageWalk walk(files, storage, epoch, visit, on_unreadable, range);
   if (storage.root.is_null()) return walk.totals;
   Result<void> done;
   switch (storage.type) {

@@ -24,6 +24,19 @@ struct SnapshotWalkStorage {
   SnapshotPointer root;        // null: empty
 };
 
+/// The part of a storage that a walk visits, by these numbers: of an array, the indexes; of a
+/// Master-tree, the first 8 bytes of the keys, in big-endian order; of a sequential storage, the
+/// ordinals of its pages.
+struct WalkRange {
+  uint64_t low = 0;
+  uint64_t last = UINT64_MAX;  // inclusive
+
+  bool is_whole() const { return low == 0 && last == UINT64_MAX; }
+  bool overlaps(uint64_t from, uint64_t to) const { return from <= last && to >= low; }
+  bool contains(uint64_t number) const { return overlaps(number, number); }
+  bool operator==(const WalkRange&) const = default;
+};
+
 struct WalkedRecord {
   std::string_view key;  // in gleaned form (gleaned_record.h); sequential: empty
   std::span<const std::byte> payload;
@@ -45,12 +58,14 @@ struct SnapshotWalkTotals {
 
 /// Visits each record in key order. Array: only records that were ever written. Sequential storage:
 /// in the order of its runs. `epoch`: of the snapshot. With `on_unreadable` the walk continues
-/// after a range that cannot be read. Reads page by page.
+/// after a range that cannot be read. Reads page by page, and only the pages that may have records
+/// of `range`.
 /// Memory: one page per level.
 /// Errors: code corruption, which names file or storage, page and defect; errors of the visitor.
 Result<SnapshotWalkTotals> walk_snapshot(const SnapshotFiles& files,
                                          const SnapshotWalkStorage& storage, uint64_t epoch,
                                          const RecordVisitor& visit,
-                                         const UnreadableVisitor& on_unreadable = {});
+                                         const UnreadableVisitor& on_unreadable = {},
+                                         const WalkRange& range = {});
 
 }  // namespace atolldb

@@ -30,6 +30,10 @@ class TreeWalk {
   }
 
  private:
+  /// Only the first layer is divided: keys of deeper ones share their first 8 bytes.
+  bool is_visited(uint64_t low, uint64_t last) const {
+    return !prefix_.empty() || walk_.range.overlaps(low, last);
+  }
   uint8_t layer_number() const { return static_cast<uint8_t>(prefix_.size() / 8); }
 
   Result<void> page(SnapshotPointer pointer, SnapshotPointer parent, const SliceRange& range,
@@ -81,6 +85,7 @@ class TreeWalk {
       if (tree.find(tree.separators[i], count) != i) {
         return walk_.wrong(tree.header, fmt::format("a search does not find child {}", i));
       }
+      if (!is_visited(range.low, range.high_is_end ? UINT64_MAX : range.high - 1)) continue;
       auto done =
           page(child, SnapshotPointer(tree.header.self), range, uint32_t{tree.header.level} - 1);
       if (!done) return done;
@@ -104,7 +109,8 @@ class TreeWalk {
     }
     for (uint32_t slot = 0; slot < count; ++slot) {
       ATOLL_TRY(check_slot(tree, slot));
-      ATOLL_TRY(visit_slot(tree, slot));
+      const uint64_t slice = tree.slices()[slot];
+      if (is_visited(slice, slice)) ATOLL_TRY(visit_slot(tree, slot));
     }
     return {};
   }

@@ -1,0 +1,20 @@
+// Divides a storage of a snapshot into ranges for walks in parallel.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ops/verify/snapshot_walk.h"
+
+namespace atolldb {
+
+/// A storage is not divided into smaller ranges than of about this many leaf pages.
+inline constexpr uint64_t kMinPagesPerRange = 64;
+
+/// Returns up to `count` ranges that cover the storage, in order, without overlaps, with about
+/// equally many pages. A Master-tree is divided only by the first 8 bytes of its keys. A page that
+/// is damaged ends the division, and the walk of its range reports it. REQUIRES: `count` is not 0.
+std::vector<WalkRange> split_storage(const SnapshotFiles& files, const SnapshotWalkStorage& storage,
+                                     uint32_t count);
+
+}  // namespace atolldb
