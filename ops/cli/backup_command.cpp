@@ -57,20 +57,6 @@ void print_whole(const Json& whole) {
   std::printf("%s\n", whole.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
 }
 
-bool is_below(const std::string& path, const std::string& folder) {
-  return path == folder || path.starts_with(folder + "/");
-}
-
-/// A backup must outlive its cluster, and must not look like data of it.
-Result<void> refuse_nested(const std::string& directory, const std::string& data_dir) {
-  const std::string data = canonical_path(data_dir);
-  if (!is_below(directory, data) && !is_below(data, directory)) return {};
-  return make_error(ExitCode::usage,
-                    fmt::format("backup: {} and the data directory {} lie in one another: choose "
-                                "another directory for backups",
-                                directory, data));
-}
-
 /// The lock file of a data directory is its cluster's, and its folders must hold nothing else.
 Result<void> refuse_data_directory(FileSystem& files, const std::string& directory) {
   ATOLL_ASSIGN(const bool is_data, files.exists(owner_path(directory)));
@@ -152,7 +138,21 @@ Result<void> refuse_missing(FileSystem& files, const std::string& directory) {
   return make_error(ExitCode::failed, directory + ": there is no such directory: choose another");
 }
 
+bool is_below(const std::string& path, const std::string& folder) {
+  return path == folder || path.starts_with(folder + "/");
+}
+
 }  // namespace
+
+Result<void> refuse_nested(const std::string& command, const std::string& directory,
+                           const std::string& data_dir) {
+  const std::string data = canonical_path(data_dir);
+  if (!is_below(directory, data) && !is_below(data, directory)) return {};
+  return make_error(ExitCode::usage,
+                    fmt::format("{}: {} and the data directory {} lie in one another: choose "
+                                "another directory",
+                                command, directory, data));
+}
 
 Result<void> take_backup_of(const ClusterChoice& choice, const BackupOptions& options) {
   if (options.directory.empty()) {
@@ -162,7 +162,7 @@ Result<void> take_backup_of(const ClusterChoice& choice, const BackupOptions& op
   PosixFileSystem files;
   const std::string directory = absolute_path(options.directory);
   ATOLL_ASSIGN(BackupSource source, BackupSource::open(files, choice, options));
-  ATOLL_TRY(refuse_nested(directory, source.data_dir()));
+  ATOLL_TRY(refuse_nested("backup", directory, source.data_dir()));
   ATOLL_TRY(refuse_data_directory(files, directory));
   ATOLL_TRY(files.make_directory(directory));
   ATOLL_ASSIGN(auto lock, FolderLock::exclusive(folder_lock_path(directory), kFolderUsers));

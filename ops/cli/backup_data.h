@@ -36,12 +36,19 @@ Result<void> restore_to(const RestoreOptions& options);
 /// Returns the path without dots and links as far as it exists, from the current directory.
 std::string absolute_path(const std::string& path);
 
+/// Refuses a directory of a command that lies in data_dir, or has it in it: the directory must
+/// outlive its cluster, and must not look like data of it. `command`: for the error.
+Result<void> refuse_nested(const std::string& command, const std::string& directory,
+                           const std::string& data_dir);
+
 /// Text for errors: who may hold the lock of DIR.
 inline constexpr const char* kFolderUsers = "another `atoll backup`, `atoll restore` or their like";
 
 /// Makes SIGINT, SIGTERM and SIGHUP end the work at the next part of a file, so that the command
 /// can clean up. A second signal ends the command at once.
 void catch_interrupts();
+/// Returns whether one of these signals has arrived.
+bool was_interrupted();
 
 /// Returns a function that ends the work after a signal, and shows the progress on standard error
 /// once per second if that is a terminal. It erases its line when it is destroyed.

@@ -67,10 +67,12 @@ void catch_interrupts() {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
 }
 
+bool was_interrupted() { return is_interrupted.load(std::memory_order_relaxed); }
+
 OnBackupProgress progress_line() {
   const auto line = std::make_shared<BackupLine>();
   return [line](const BackupProgress& progress) -> Result<void> {
-    if (is_interrupted.load(std::memory_order_relaxed)) {
+    if (was_interrupted()) {
       return make_error(ExitCode::failed, progress.step + ": interrupted by a signal");
     }
     line->show(progress);

@@ -39,6 +39,14 @@ std::optional<dev_t> device_of_path(const std::string& path) {
 
 }  // namespace
 
+uint64_t reserve_beside(const Config& live, const std::string& directory) {
+  const auto device = device_of_path(directory);
+  const auto is_there = [&](const std::string& own) { return device_of_path(own) == device; };
+  const bool shares =
+      is_there(live.cluster.data_dir) || std::ranges::any_of(node_directories(live), is_there);
+  return device && shares ? disk_reserve(live, directory) : 0;
+}
+
 BackupSource::BackupSource(BackupSource&& other) noexcept
     : files_(other.files_),
       choice_(std::move(other.choice_)),
@@ -105,11 +113,7 @@ Result<BackupSource> BackupSource::open(FileSystem& file_system, const ClusterCh
 }
 
 uint64_t BackupSource::reserve_for(const std::string& directory) const {
-  if (!live_) return 0;
-  const auto device = device_of_path(directory);
-  const auto is_there = [&](const std::string& own) { return device_of_path(own) == device; };
-  const bool shares = is_there(data_dir_) || std::ranges::any_of(directories_, is_there);
-  return device && shares ? disk_reserve(*live_, directory) : 0;
+  return live_ ? reserve_beside(*live_, directory) : 0;
 }
 
 Result<Savepoint> BackupSource::savepoint() const {

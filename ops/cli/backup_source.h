@@ -18,6 +18,10 @@
 
 namespace atolldb::cli {
 
+/// Returns the bytes that a command leaves free in `directory`, so that the loggers of the running
+/// cluster find room (R54). 0: the cluster keeps its data on other devices.
+uint64_t reserve_beside(const Config& live, const std::string& directory);
+
 class BackupSource {
  public:
   /// Finds the cluster and makes sure that no other backup of it runs. Locks the data of a stopped
@@ -36,8 +40,7 @@ class BackupSource {
   const std::string& data_id() const { return data_id_; }
   bool is_live() const { return live_.has_value(); }
 
-  /// Returns the bytes that a backup into `directory` leaves free, so that the loggers of a running
-  /// cluster find room (R54). 0: the cluster is stopped, or keeps its data on other devices.
+  /// As reserve_beside. 0 also means that the cluster is stopped.
   uint64_t reserve_for(const std::string& directory) const;
 
   /// Removes the pins that killed backups have left, and returns their names.

@@ -172,9 +172,9 @@ int run_command_line(int argc, char** argv) {
   Invocation invocation;
   for (const auto add :
        {add_up_command, add_status_command, add_down_command, add_logs_command, add_log_command,
-        add_snapshot_command, add_backup_command, add_restore_command, add_data_command,
-        add_storage_command, add_procedure_command, add_bench_command, add_config_command,
-        add_doctor_command, add_version_command}) {
+        add_snapshot_command, add_backup_command, add_restore_command, add_export_command,
+        add_import_command, add_data_command, add_storage_command, add_procedure_command,
+        add_bench_command, add_config_command, add_doctor_command, add_version_command}) {
     add(app, invocation);
   }
   try {

@@ -43,6 +43,8 @@ void add_log_command(CLI::App& app, Invocation& invocation);
 void add_data_command(CLI::App& app, Invocation& invocation);
 void add_backup_command(CLI::App& app, Invocation& invocation);
 void add_restore_command(CLI::App& app, Invocation& invocation);
+void add_export_command(CLI::App& app, Invocation& invocation);
+void add_import_command(CLI::App& app, Invocation& invocation);
 void add_snapshot_command(CLI::App& app, Invocation& invocation);
 void add_storage_command(CLI::App& app, Invocation& invocation);
 void add_procedure_command(CLI::App& app, Invocation& invocation);

@@ -57,4 +57,8 @@ Result<void> pin_snapshot(const ClusterChoice& choice, const SnapshotOptions& op
 Result<void> unpin_snapshot(const ClusterChoice& choice, const SnapshotOptions& options);
 Result<void> remove_snapshot(const ClusterChoice& choice, const SnapshotOptions& options);
 
+/// The first two of these without output.
+Result<PinnedSnapshot> make_pin(const ClusterChoice& choice, const SnapshotOptions& options);
+Result<PinnedSnapshot> remove_pin(const ClusterChoice& choice, const SnapshotOptions& options);
+
 }  // namespace atolldb::cli

@@ -72,6 +72,10 @@ Json to_json(const PinnedSnapshot& pin) {
   return {{"id", pin.id}, {"epoch", pin.epoch}, {"name", pin.name}};
 }
 
+PinnedSnapshot pin_of(const Json& done) {
+  return {done.value("id", 0u), done.value("epoch", uint64_t{0}), done.value("name", "")};
+}
+
 std::string id_text(const Json& done) { return std::to_string(done.value("id", 0u)); }
 
 /// Names are written to JSON and to terminals.
@@ -96,28 +100,43 @@ Result<void> pin_snapshot(const ClusterChoice& choice, const SnapshotOptions& op
                                            std::string(kBackupPinPrefix) +
                                            "\" belong to `atoll backup`: choose another name");
   }
-  Json body = {{"id", options.id.value_or(0)}};
-  if (!options.name.empty()) body["name"] = options.name;
-  const auto pinned =
-      change_any(choice, options, ControlOperation::snapshot_pin, body,
-                 [&](FileSystem& files, LogData& data) -> Result<Json> {
-                   ATOLL_ASSIGN(const auto chosen,
-                                choose_pin(data.savepoint, options.id.value_or(0), options.name));
-                   ATOLL_TRY(atolldb::pin_snapshot(files, data.data_dir, data.savepoint, chosen.id,
-                                                   chosen.name));
-                   return to_json(chosen);
-                 });
+  const auto pinned = make_pin(choice, options);
   if (!pinned) return std::unexpected(pinned.error());
-  show(options, *pinned,
-       "snapshot " + id_text(*pinned) + " is pinned as " + pinned->value("name", "") +
+  show(options, to_json(*pinned),
+       "snapshot " + std::to_string(pinned->id) + " is pinned as " + pinned->name +
            ": it is kept until `atoll snapshot unpin`");
   return {};
 }
 
+Result<PinnedSnapshot> make_pin(const ClusterChoice& choice, const SnapshotOptions& options) {
+  Json body = {{"id", options.id.value_or(0)}};
+  if (!options.name.empty()) body["name"] = options.name;
+  ATOLL_ASSIGN(const Json pinned,
+               change_any(choice, options, ControlOperation::snapshot_pin, body,
+                          [&](FileSystem& files, LogData& data) -> Result<Json> {
+                            ATOLL_ASSIGN(
+                                const auto chosen,
+                                choose_pin(data.savepoint, options.id.value_or(0), options.name));
+                            ATOLL_TRY(atolldb::pin_snapshot(files, data.data_dir, data.savepoint,
+                                                            chosen.id, chosen.name));
+                            return to_json(chosen);
+                          }));
+  return pin_of(pinned);
+}
+
 Result<void> unpin_snapshot(const ClusterChoice& choice, const SnapshotOptions& options) {
   ATOLL_TRY(check_name(options.pin));
+  ATOLL_ASSIGN(const PinnedSnapshot unpinned, remove_pin(choice, options));
+  show(options, to_json(unpinned),
+       "snapshot " + std::to_string(unpinned.id) + ": pin " + unpinned.name +
+           " removed: the running cluster or the next start deletes the files that nothing else "
+           "needs");
+  return {};
+}
+
+Result<PinnedSnapshot> remove_pin(const ClusterChoice& choice, const SnapshotOptions& options) {
   ATOLL_ASSIGN(
-      const auto unpinned,
+      const Json unpinned,
       change_any(choice, options, ControlOperation::snapshot_unpin, Json{{"pin", options.pin}},
                  [&](FileSystem& files, LogData& data) -> Result<Json> {
                    ATOLL_ASSIGN(const auto found, find_pin(data.savepoint, options.pin));
@@ -125,11 +144,7 @@ Result<void> unpin_snapshot(const ClusterChoice& choice, const SnapshotOptions& 
                        atolldb::unpin_snapshot(files, data.data_dir, data.savepoint, found.name));
                    return to_json(found);
                  }));
-  show(options, unpinned,
-       "snapshot " + id_text(unpinned) + ": pin " + unpinned.value("name", "") +
-           " removed: the running cluster or the next start deletes the files that nothing else "
-           "needs");
-  return {};
+  return pin_of(unpinned);
 }
 
 Result<void> remove_snapshot(const ClusterChoice& choice, const SnapshotOptions& options) {

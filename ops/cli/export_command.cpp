@@ -1,0 +1,435 @@
+// `atoll export`: writes a pinned snapshot of a running or stopped cluster as CSV and Parquet.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <utility>
+
+#include "engine/format/crc32c.h"
+#include "engine/log/log_files.h"
+#include "ops/backup/backup_folder.h"
+#include "ops/cli/backup_data.h"
+#include "ops/cli/backup_source.h"
+#include "ops/cli/cluster_call.h"
+#include "ops/cli/command.h"
+#include "ops/cli/export_data.h"
+#include "ops/cli/snapshot_data.h"
+#include "ops/cli/terminal.h"
+#include "ops/export/export_manifest.h"
+#include "ops/export/export_tables.h"
+#include "shared/base/try.h"
+#include "shared/file/file_system.h"
+
+namespace atolldb::cli {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr const char* kOtherExport = "another `atoll export`";
+
+uint32_t crc_of_schema(const std::string& text) {
+  return crc32c(std::as_bytes(std::span(text.data(), text.size())));
+}
+
+/// Shows the progress on standard error if that is a terminal. Erases its line at its end.
+class ExportLine {
+ public:
+  ExportLine() : is_shown_(isatty(STDERR_FILENO) == 1) {}
+  ~ExportLine() {
+    if (is_open_) std::fprintf(stderr, "\r\033[K");
+  }
+  ExportLine(const ExportLine&) = delete;
+  ExportLine& operator=(const ExportLine&) = delete;
+
+  void show(const ExportProgress& progress) {
+    const auto now = Clock::now();
+    if (!is_shown_ || now - shown_at_ < kPause) return;
+    shown_at_ = now;
+    is_open_ = true;
+    const double seconds = std::chrono::duration<double>(now - begun_at_).count();
+    const auto rate = static_cast<uint64_t>(static_cast<double>(progress.bytes) / seconds);
+    std::string left = "?";
+    if (progress.done != 0) {
+      const auto missing = static_cast<double>(progress.parts - progress.done);
+      left = fmt::format("{:.0f}", seconds * missing / static_cast<double>(progress.done));
+    }
+    std::fprintf(stderr, "\r\033[Kexport: %s of %s parts, %s rows, %s, %s/s, about %s s left",
+                 format_count(progress.done).c_str(), format_count(progress.parts).c_str(),
+                 format_count(progress.rows).c_str(), format_bytes(progress.bytes).c_str(),
+                 format_bytes(rate).c_str(), left.c_str());
+    std::fflush(stderr);
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::milliseconds kPause{1'000};
+  const bool is_shown_;
+  bool is_open_ = false;
+  const Clock::time_point begun_at_ = Clock::now();
+  Clock::time_point shown_at_ = begun_at_;
+};
+
+OnExportProgress export_line() {
+  const auto line = std::make_shared<ExportLine>();
+  return [line](const ExportProgress& progress) -> Result<void> {
+    if (was_interrupted()) return make_error(ExitCode::failed, "export: interrupted by a signal");
+    line->show(progress);
+    return {};
+  };
+}
+
+/// An export in progress.
+struct OwnExport {
+  std::string directory;
+  FolderLock lock;
+  ExportSchema schema;
+  ExportManifest manifest;
+};
+
+Result<FolderLock> lock_export(const std::string& directory) {
+  return FolderLock::exclusive(path_in(directory, "export.lock"), kOtherExport);
+}
+
+/// Returns the running cluster, or nothing if it is stopped or --data-dir names its files.
+Result<std::optional<Config>> find_source(const ClusterChoice& choice,
+                                          const ExportOptions& options) {
+  if (!options.data_dir.empty()) return std::nullopt;
+  auto running = find_running(choice);
+  if (!running && running.error().code == ExitCode::not_running) return std::nullopt;
+  if (!running) return std::unexpected(running.error());
+  if (running->durability.mode == DurabilityMode::durable) return *std::move(running);
+  return make_error(ExitCode::failed,
+                    "export: there are no snapshots here: exports need durability.mode "
+                    "\"durable\"");
+}
+
+Result<void> refuse_used(FileSystem& files, const std::string& directory) {
+  ATOLL_ASSIGN(const bool exists, files.exists(directory));
+  if (!exists) return {};
+  ATOLL_ASSIGN(const auto names, files.list(directory));
+  if (names.empty()) return {};
+  return make_error(ExitCode::usage,
+                    fmt::format("export: {} is not empty: choose a new directory, or continue its "
+                                "export with --resume",
+                                directory));
+}
+
+/// Returns the tables to export, without parts.
+Result<std::vector<ExportTable>> chosen_tables(const ExportSchema& schema,
+                                               const ExportOptions& options) {
+  for (const std::string& name : options.tables) {
+    if (schema.find(name) != nullptr) continue;
+    return make_error(ExitCode::usage, fmt::format("--table {}: the schema {} has no such table",
+                                                   name, options.schema));
+  }
+  std::vector<ExportTable> tables;
+  for (const TableSchema& table : schema.tables) {
+    const bool is_chosen = options.tables.empty() ||
+                           std::ranges::find(options.tables, table.name) != options.tables.end();
+    if (!is_chosen) continue;
+    ExportTable& chosen = tables.emplace_back();
+    chosen.name = table.name;
+    for (const TableColumn& column : table.columns) {
+      chosen.columns.push_back({column.name, column.type_name});
+    }
+  }
+  return tables;
+}
+
+std::string new_pin_name() {
+  std::random_device random;
+  return fmt::format("atoll-export-{:08x}{:08x}", random(), random());
+}
+
+/// Creates the directory with a manifest that names the pin, before the pin exists. So a killed
+/// export leaves no pin that no manifest names.
+Result<OwnExport> begin_export(FileSystem& files, const ClusterChoice& choice,
+                               const ExportOptions& options, const std::string& directory) {
+  if (options.schema.empty()) {
+    return make_error(ExitCode::usage, "export: --schema is missing: see `atoll export --help`");
+  }
+  ATOLL_ASSIGN(SchemaFile schema, read_schema_file(files, options.schema));
+  ATOLL_ASSIGN(auto tables, chosen_tables(schema.schema, options));
+  ATOLL_TRY(refuse_used(files, directory));
+  ATOLL_ASSIGN(const LogData data, find_log_data(files, choice, options));
+  ATOLL_TRY(refuse_nested("export", directory, data.data_dir));
+  ATOLL_TRY(files.make_directory(directory));
+  ATOLL_ASSIGN(auto lock, lock_export(directory));
+  ATOLL_ASSIGN(const auto other, read_export_manifest(files, directory));
+  if (other) {
+    return make_error(ExitCode::usage, fmt::format("export: {} holds another export by now: choose "
+                                                   "a new directory",
+                                                   directory));
+  }
+  ExportManifest manifest;
+  manifest.pin = new_pin_name();
+  manifest.cluster_uuid = data.savepoint.cluster_uuid;
+  manifest.snapshot = options.snapshot.value_or(0);
+  manifest.schema_crc32c = crc_of_schema(schema.text);
+  manifest.tables = std::move(tables);
+  ATOLL_TRY(replace_text_file(files, export_schema_path(directory), schema.text));
+  ATOLL_TRY(write_export_manifest(files, directory, manifest));
+  return OwnExport{directory, std::move(lock), std::move(schema.schema), std::move(manifest)};
+}
+
+Result<OwnExport> resume_export(FileSystem& files, const ExportOptions& options,
+                                const std::string& directory) {
+  ATOLL_ASSIGN(auto manifest, read_export_manifest(files, directory));
+  if (!manifest) {
+    return make_error(ExitCode::failed, fmt::format("export: {} holds no export: export into it "
+                                                    "without --resume",
+                                                    directory));
+  }
+  ATOLL_ASSIGN(auto lock, lock_export(directory));
+  // Read again, because now no other process changes it.
+  ATOLL_ASSIGN(manifest, read_export_manifest(files, directory));
+  if (!manifest) return make_error(ExitCode::failed, directory + ": the export was just removed");
+  ATOLL_ASSIGN(SchemaFile schema, read_schema_file(files, export_schema_path(directory)));
+  bool is_same = crc_of_schema(schema.text) == manifest->schema_crc32c;
+  if (!options.schema.empty()) {
+    ATOLL_ASSIGN(const SchemaFile given, read_schema_file(files, options.schema));
+    is_same = is_same && given.text == schema.text;
+  }
+  for (const ExportTable& table : manifest->tables) {
+    is_same = is_same && schema.schema.find(table.name) != nullptr;
+  }
+  if (!is_same) {
+    return make_error(ExitCode::failed,
+                      fmt::format("export: {} was begun with another schema: continue with that "
+                                  "one, or export into a new directory",
+                                  directory));
+  }
+  if (options.snapshot && *options.snapshot != manifest->snapshot) {
+    return make_error(ExitCode::failed,
+                      fmt::format("export: {} is of snapshot {}, not {}: continue without "
+                                  "--snapshot, or export into a new directory",
+                                  directory, manifest->snapshot, *options.snapshot));
+  }
+  if (!options.tables.empty()) {
+    return make_error(ExitCode::usage,
+                      "--table: an export that continues keeps its tables: remove "
+                      "the option");
+  }
+  return OwnExport{directory, std::move(lock), std::move(schema.schema), *std::move(manifest)};
+}
+
+/// Finds the pin, or makes it. After this the manifest has the id and epoch of the snapshot.
+Result<void> ensure_pin(const ClusterChoice& choice, const ExportOptions& options,
+                        const LogData& data, ExportManifest& manifest) {
+  if (data.savepoint.cluster_uuid != manifest.cluster_uuid) {
+    return make_error(ExitCode::identity,
+                      fmt::format("export: {} is not the data that this export has begun with: "
+                                  "choose its cluster with -c or --cluster",
+                                  data.data_dir));
+  }
+  const auto& pins = data.savepoint.pinned;
+  const auto found = std::ranges::find(pins, manifest.pin, &PinnedSnapshot::name);
+  PinnedSnapshot pin;
+  if (found != pins.end()) {
+    pin = *found;
+  } else {
+    SnapshotOptions wanted;
+    wanted.data_dir = options.data_dir;
+    wanted.name = manifest.pin;
+    if (manifest.snapshot != 0) wanted.id = manifest.snapshot;
+    ATOLL_ASSIGN(pin, make_pin(choice, wanted));
+  }
+  if (manifest.snapshot != 0 && manifest.snapshot != pin.id) {
+    return make_error(ExitCode::failed,
+                      fmt::format("export: the pin {} keeps snapshot {}, but the export is of {}: "
+                                  "export into a new directory",
+                                  manifest.pin, pin.id, manifest.snapshot));
+  }
+  manifest.snapshot = pin.id;
+  manifest.epoch = pin.epoch;
+  return {};
+}
+
+Result<void> release_pin(const ClusterChoice& choice, const ExportOptions& options,
+                         const std::string& name) {
+  SnapshotOptions wanted;
+  wanted.data_dir = options.data_dir;
+  wanted.pin = name;
+  const auto removed = remove_pin(choice, wanted);
+  if (removed) return {};
+  return make_error(removed.error().code,
+                    fmt::format("the pin {} stays: `atoll snapshot unpin {}` removes it: {}", name,
+                                name, removed.error().message));
+}
+
+/// Pins the snapshot and divides the tables, if an earlier run has not.
+Result<void> prepare_export(FileSystem& files, const ClusterChoice& choice,
+                            const ExportOptions& options, const std::optional<Config>& live,
+                            ExportRequest& request, OwnExport& own) {
+  const bool is_planned = std::ranges::all_of(
+      own.manifest.tables, [](const ExportTable& table) { return !table.parts.empty(); });
+  if (live && own.manifest.snapshot == 0) {
+    ATOLL_TRY(
+        call_coordinator(*live, ControlOperation::snapshot_take, Json::object(), kSnapshotTimeout));
+  }
+  // Read after the snapshot was taken.
+  ATOLL_ASSIGN(const LogData data, find_log_data(files, choice, options));
+  request.data_dir = data.data_dir;
+  ATOLL_TRY(ensure_pin(choice, options, data, own.manifest));
+  if (!is_planned) ATOLL_TRY(plan_export(files, request, own.schema, own.manifest));
+  return write_export_manifest(files, own.directory, own.manifest);
+}
+
+/// Removes what begin_export has made, so that the directory can be used again.
+void discard_export(const ClusterChoice& choice, const ExportOptions& options,
+                    const OwnExport& own) {
+  if (own.manifest.epoch != 0) {
+    const auto released = release_pin(choice, options, own.manifest.pin);
+    if (!released) print_error(released.error());
+  }
+  // Best effort: what stays is a directory that --resume refuses or continues.
+  std::error_code ignored;
+  for (const std::string& path :
+       {export_manifest_path(own.directory), export_schema_path(own.directory),
+        path_in(own.directory, "export.lock"), own.directory}) {
+    std::filesystem::remove(path, ignored);
+  }
+}
+
+void print_export(const OwnExport& own, const ExportOptions& options) {
+  Json tables = Json::array();
+  uint64_t all_rows = 0;
+  uint64_t all_bytes = 0;
+  for (const ExportTable& table : own.manifest.tables) {
+    uint64_t rows = 0;
+    uint64_t bytes = 0;
+    for (const ExportPart& part : table.parts) {
+      rows += part.rows;
+      bytes += part.bytes;
+    }
+    tables.push_back(
+        {{"name", table.name}, {"rows", rows}, {"bytes", bytes}, {"parts", table.parts.size()}});
+    all_rows += rows;
+    all_bytes += bytes;
+  }
+  if (options.json) {
+    const Json whole = {{"schema_version", 1},
+                        {"directory", own.directory},
+                        {"snapshot", own.manifest.snapshot},
+                        {"epoch", own.manifest.epoch},
+                        {"tables", tables}};
+    std::printf("%s\n", whole.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+    return;
+  }
+  std::printf("export of snapshot %u, epoch %s: %zu tables, %s rows, %s\n", own.manifest.snapshot,
+              std::to_string(own.manifest.epoch).c_str(), own.manifest.tables.size(),
+              format_count(all_rows).c_str(), format_bytes(all_bytes).c_str());
+}
+
+Result<void> run_export(FileSystem& files, const ClusterChoice& choice,
+                        const ExportOptions& options, const std::optional<Config>& live,
+                        OwnExport& own) {
+  ExportRequest request{.data_dir = "",
+                        .directory = own.directory,
+                        .threads = options.threads,
+                        .parts = options.parts,
+                        .reserve_bytes = live ? reserve_beside(*live, own.directory) : 0,
+                        .on_progress = export_line()};
+  const Result<void> prepared = prepare_export(files, choice, options, live, request, own);
+  if (!prepared) {
+    if (!options.is_resumed) discard_export(choice, options, own);
+    return prepared;
+  }
+  const Result<void> done = export_tables(files, request, own.schema, own.manifest);
+  request.on_progress = {};  // erases the line
+  if (!done) {
+    std::fprintf(stderr,
+                 "atoll: the export in %s is unfinished and keeps snapshot %u: `atoll export "
+                 "--resume` continues it; to give it up, remove the directory and run `atoll "
+                 "snapshot unpin %s`\n",
+                 printable(own.directory).c_str(), own.manifest.snapshot, own.manifest.pin.c_str());
+  } else if (!live) {
+    std::fprintf(stderr,
+                 "atoll: the cluster is stopped: commits after snapshot %u are only in its log\n",
+                 own.manifest.snapshot);
+  }
+  return done;
+}
+
+/// Removes the pin of a complete export. A run that was killed before has left it.
+Result<void> release_left_pin(FileSystem& files, const ClusterChoice& choice,
+                              const ExportOptions& options, const std::string& name) {
+  const auto data = find_log_data(files, choice, options);
+  if (!data) return {};  // the files are complete, wherever the cluster is now
+  const auto& pins = data->savepoint.pinned;
+  if (std::ranges::find(pins, name, &PinnedSnapshot::name) == pins.end()) return {};
+  return release_pin(choice, options, name);
+}
+
+}  // namespace
+
+Result<SchemaFile> read_schema_file(FileSystem& file_system, const std::string& path) {
+  ATOLL_ASSIGN(auto text, read_text_file(file_system, path));
+  if (!text) {
+    return make_error(ExitCode::usage, path + ": there is no such file: choose another schema");
+  }
+  text->erase(text->find_last_not_of('\n') + 1);
+  ATOLL_ASSIGN(auto schema, parse_export_schema(*text, path));
+  return SchemaFile{*std::move(text), std::move(schema)};
+}
+
+Result<void> export_snapshot(const ClusterChoice& choice, const ExportOptions& options) {
+  catch_interrupts();
+  PosixFileSystem files;
+  const std::string directory = absolute_path(options.directory);
+  ATOLL_ASSIGN(const auto live, find_source(choice, options));
+  ATOLL_ASSIGN(OwnExport own, options.is_resumed ? resume_export(files, options, directory)
+                                                 : begin_export(files, choice, options, directory));
+  Result<void> released;
+  if (own.manifest.is_complete) {
+    released = release_left_pin(files, choice, options, own.manifest.pin);
+  } else {
+    ATOLL_TRY(run_export(files, choice, options, live, own));
+    released = release_pin(choice, options, own.manifest.pin);
+  }
+  if (options.wants_parquet) ATOLL_TRY(convert_to_parquet(directory, options.python));
+  print_export(own, options);
+  std::fflush(stdout);
+  return released;
+}
+
+void add_export_command(CLI::App& app, Invocation& invocation) {
+  const auto options = std::make_shared<ExportOptions>();
+  CLI::App* command =
+      add_cluster_command(app, invocation, "export", "Write a snapshot as CSV or Parquet files",
+                          options, export_snapshot);
+  add_data_options(*command, *options);
+  command->add_option("DIR", options->directory, "New directory for the files")->required();
+  command->add_option("--schema", options->schema, "Schema file: tables and their columns")
+      ->type_name("FILE");
+  command->add_option("--table", options->tables, "Export this table; may be repeated [all]")
+      ->type_name("NAME");
+  command
+      ->add_option("--snapshot", options->snapshot,
+                   "Snapshot to export [a new one; of a stopped cluster: the newest]")
+      ->check(CLI::Range(uint32_t{1}, SnapshotPointer::kMaxSnapshot));
+  command->add_flag("--resume", options->is_resumed, "Continue the unfinished export in DIR");
+  command
+      ->add_option_function<std::string>(
+          "--format",
+          [options](const std::string& format) { options->wants_parquet = format == "parquet"; },
+          "csv; or parquet, beside the CSV files [csv]")
+      ->check(CLI::IsMember({"csv", "parquet"}));
+  command->add_option("--parts", options->parts, "Largest number of files per table")
+      ->check(CLI::Range(uint32_t{1}, kMaxTableParts))
+      ->capture_default_str();
+  command->add_option("--threads", options->threads, "Files that are written at the same time")
+      ->check(CLI::Range(uint32_t{1}, kMaxExportThreads))
+      ->capture_default_str();
+  command->add_option("--python", options->python, "Python with pyarrow, for Parquet")
+      ->type_name("FILE");
+}
+
+}  // namespace atolldb::cli

@@ -1,0 +1,203 @@
+// `atoll import`: rows of CSV files into a storage of a running cluster.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "engine/format/crc32c.h"
+#include "ops/cli/backup_data.h"
+#include "ops/cli/cluster_call.h"
+#include "ops/cli/command.h"
+#include "ops/cli/export_data.h"
+#include "ops/cli/terminal.h"
+#include "ops/export/import_table.h"
+#include "shared/base/try.h"
+#include "shared/memory/state_names.h"
+
+namespace atolldb::cli {
+namespace {
+
+using Json = nlohmann::json;
+
+/// More wrong rows are counted only.
+constexpr uint64_t kMaxShownWrongRows = 1'000;
+constexpr std::chrono::seconds kConnectPatience{30};
+
+struct ImportOptions {
+  std::string table;
+  std::vector<std::string> files;
+  std::string schema;
+  std::string mode;  // empty: insert into a Master-tree
+  std::string on_error = "stop";
+  std::string resume;
+  uint32_t connections = 8;
+  bool json = false;
+};
+
+/// Shows the progress on standard error if that is a terminal. Erases its line at its end.
+class ImportLine {
+ public:
+  explicit ImportLine(ImportSource& source)
+      : source_(source), is_shown_(isatty(STDERR_FILENO) == 1) {}
+  ~ImportLine() {
+    if (is_open_) std::fprintf(stderr, "\r\033[K");
+  }
+  ImportLine(const ImportLine&) = delete;
+  ImportLine& operator=(const ImportLine&) = delete;
+
+  void show(const ImportCounts& counts) {
+    const auto now = Clock::now();
+    if (!is_shown_ || now - shown_at_ < kPause) return;
+    shown_at_ = now;
+    is_open_ = true;
+    const double seconds = std::chrono::duration<double>(now - begun_at_).count();
+    const auto read = static_cast<double>(source_.bytes_read());
+    const double left = read == 0 ? 0 : seconds * (static_cast<double>(source_.bytes()) / read - 1);
+    const auto rate = static_cast<uint64_t>(static_cast<double>(counts.rows) / seconds);
+    std::fprintf(stderr, "\r\033[Kimport: %s rows, %s wrong, %s rows/s, about %.0f s left",
+                 format_count(counts.rows).c_str(), format_count(counts.wrong).c_str(),
+                 format_count(rate).c_str(), left);
+    std::fflush(stderr);
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::milliseconds kPause{1'000};
+  ImportSource& source_;
+  const bool is_shown_;
+  bool is_open_ = false;
+  const Clock::time_point begun_at_ = Clock::now();
+  Clock::time_point shown_at_ = begun_at_;
+};
+
+/// The storage must have the type and the payload that the schema says.
+Result<void> check_storage(const Config& config, const TableSchema& table) {
+  ATOLL_ASSIGN(const Json answer, call_coordinator(config, ControlOperation::storage_describe,
+                                                   {{"name", table.storage}}, kDdlTimeout));
+  const std::string type = answer.value("type", "");
+  if (type != to_string(table.type)) {
+    return make_error(ExitCode::failed,
+                      fmt::format("import: storage \"{}\" is of type {}, the schema says {}",
+                                  table.storage, type, to_string(table.type)));
+  }
+  const auto payload = answer.value("payload_bytes", uint64_t{0});
+  if (table.type != StorageType::array || payload == table.payload_bytes) return {};
+  return make_error(ExitCode::failed,
+                    fmt::format("import: payloads of storage \"{}\" have {} bytes, the schema says "
+                                "{}",
+                                table.storage, payload, table.payload_bytes));
+}
+
+void print_import(const ImportOptions& options, const ImportCounts& counts) {
+  if (options.json) {
+    const Json whole = {{"schema_version", 1},
+                        {"table", options.table},
+                        {"rows", counts.rows},
+                        {"wrong", counts.wrong},
+                        {"left_out", counts.left_out}};
+    std::printf("%s\n", whole.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+  } else {
+    std::printf("import into \"%s\": %s rows committed, %s wrong, %s committed before\n",
+                printable(options.table).c_str(), format_count(counts.rows).c_str(),
+                format_count(counts.wrong).c_str(), format_count(counts.left_out).c_str());
+  }
+  std::fflush(stdout);
+}
+
+void show_wrong_row(const std::string& text, uint64_t& shown) {
+  if (++shown <= kMaxShownWrongRows) {
+    std::fprintf(stderr, "atoll: %s\n", printable(text).c_str());
+  } else if (shown == kMaxShownWrongRows + 1) {
+    std::fprintf(stderr, "atoll: more wrong rows are only counted\n");
+  }
+}
+
+Result<void> import_files(const ClusterChoice& choice, const ImportOptions& options) {
+  catch_interrupts();
+  PosixFileSystem files;
+  ATOLL_ASSIGN(const SchemaFile schema, read_schema_file(files, options.schema));
+  const TableSchema* table = schema.schema.find(options.table);
+  if (table == nullptr) {
+    return make_error(ExitCode::usage,
+                      fmt::format("import: \"{}\": the schema {} has no such table", options.table,
+                                  options.schema));
+  }
+  if (!options.mode.empty() && table->type != StorageType::mastertree) {
+    return make_error(ExitCode::usage,
+                      fmt::format("--mode: table \"{}\" is no mastertree: an array is overwritten, "
+                                  "a sequential storage appended to: remove the option",
+                                  options.table));
+  }
+  ATOLL_ASSIGN(const auto source, ImportSource::open(*table, options.files));
+  ATOLL_ASSIGN(const Config config, find_running(choice));
+  ATOLL_TRY(check_storage(config, *table));
+  if (!options.resume.empty()) {
+    const auto bytes = std::as_bytes(std::span(schema.text.data(), schema.text.size()));
+    ATOLL_TRY(source->remember_in(options.resume, crc32c(bytes)));
+  }
+  ImportCounts counts;
+  uint64_t shown = 0;
+  Result<void> done;
+  {
+    ImportLine line(*source);
+    const auto nodes = static_cast<uint32_t>(config.nodes.size());
+    const ImportRequest request{
+        .is_upsert = options.mode == "upsert",
+        .skips_wrong_rows = options.on_error == "skip",
+        .connections = options.connections,
+        .connect =
+            [&](uint32_t connection) {
+              return SessionClient::connect_within(config.cluster.run_dir, connection % nodes,
+                                                   kConnectPatience);
+            },
+        .on_wrong_row = [&](const std::string& text) { show_wrong_row(text, shown); },
+        .on_progress = [&](const ImportCounts& now) -> Result<void> {
+          if (was_interrupted()) {
+            return make_error(ExitCode::failed, "import: interrupted by a signal");
+          }
+          line.show(now);
+          return {};
+        }};
+    done = import_table(*table, *source, request, counts);
+  }
+  print_import(options, counts);
+  return done;
+}
+
+}  // namespace
+
+void add_import_command(CLI::App& app, Invocation& invocation) {
+  const auto options = std::make_shared<ImportOptions>();
+  CLI::App* command = add_cluster_command(app, invocation, "import",
+                                          "Read CSV files into a storage of a running cluster",
+                                          options, import_files);
+  command->add_option("TABLE", options->table, "Table of the schema")->required();
+  command->add_option("CSV", options->files, "CSV files; the first line names the columns")
+      ->required()
+      ->type_name("FILE...");
+  command->add_option("--schema", options->schema, "Schema file: tables and their columns")
+      ->required()
+      ->type_name("FILE");
+  command
+      ->add_option("--mode", options->mode,
+                   "mastertree: insert, or overwrite existing keys [insert]")
+      ->check(CLI::IsMember({"insert", "upsert"}));
+  command->add_option("--on-error", options->on_error, "At a wrong row: stop or skip")
+      ->check(CLI::IsMember({"stop", "skip"}))
+      ->capture_default_str();
+  command->add_option("--connections", options->connections, "Sessions that import in parallel")
+      ->check(CLI::Range(uint32_t{1}, kMaxImportConnections))
+      ->capture_default_str();
+  command
+      ->add_option("--resume", options->resume,
+                   "Remember committed rows in this file, and leave out those that it has")
+      ->type_name("FILE");
+  add_json_option(*command, options->json);
+}
+
+}  // namespace atolldb::cli

@@ -1,0 +1,72 @@
+// The manifest of an export, DIR/export.json: the snapshot, and the parts that are complete.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/log/log_writer.h"
+#include "ops/verify/snapshot_walk.h"
+#include "shared/base/error.h"
+#include "shared/file/file.h"
+
+namespace atolldb {
+
+inline constexpr uint32_t kExportVersion = 1;
+/// Parts of one table. The number in a file's name has 4 digits.
+inline constexpr uint32_t kMaxTableParts = 1'024;
+/// Parts of all tables together: their manifest fits into a text file.
+inline constexpr size_t kMaxExportParts = 65'536;
+
+struct ExportPart {
+  WalkRange range;
+  bool is_complete = false;
+  uint64_t rows = 0;
+  uint64_t bytes = 0;
+  uint32_t crc32c = 0;  // of the CSV file
+
+  bool operator==(const ExportPart&) const = default;
+};
+
+struct ExportColumn {
+  std::string name;
+  std::string type;  // as in the schema
+
+  bool operator==(const ExportColumn&) const = default;
+};
+
+struct ExportTable {
+  std::string name;
+  std::vector<ExportColumn> columns;
+  std::vector<ExportPart> parts;  // empty: not divided yet
+
+  bool operator==(const ExportTable&) const = default;
+};
+
+struct ExportManifest {
+  std::string pin;  // name of the pin that keeps the snapshot
+  ClusterUuid cluster_uuid = {};
+  uint32_t snapshot = 0;  // 0: not pinned yet
+  uint64_t epoch = 0;
+  uint32_t schema_crc32c = 0;  // of DIR/schema.toml
+  bool is_complete = false;
+  std::vector<ExportTable> tables;
+
+  bool operator==(const ExportManifest&) const = default;
+};
+
+std::string export_manifest_path(const std::string& directory);
+std::string export_schema_path(const std::string& directory);
+std::string table_folder(const std::string& directory, const std::string& table);
+/// Returns "part-0007.csv" for example.
+std::string part_name(size_t part);
+
+/// Durable on return.
+Result<void> write_export_manifest(FileSystem& file_system, const std::string& directory,
+                                   const ExportManifest& manifest);
+/// Returns nothing if there is none. Returns code corruption if it is damaged.
+Result<std::optional<ExportManifest>> read_export_manifest(FileSystem& file_system,
+                                                           const std::string& directory);
+
+}  // namespace atolldb

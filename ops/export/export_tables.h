@@ -1,0 +1,52 @@
+// Writes the tables of a pinned snapshot as CSV files, one per part, with several threads. It reads
+// the files of the snapshot, so the cluster's workers have no load from it.
+//
+// INVARIANT: a part that the manifest calls complete has a durable file with that size and
+// checksum. A crash leaves other files at most under temporary names, or complete but not listed;
+// the next run writes these parts again.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "engine/snapshot/snapshot_metadata.h"
+#include "ops/export/export_manifest.h"
+#include "ops/export/table_schema.h"
+#include "shared/base/error.h"
+#include "shared/file/file.h"
+
+namespace atolldb {
+
+inline constexpr uint32_t kMaxExportThreads = 64;
+
+struct ExportProgress {
+  uint64_t parts = 0;
+  uint64_t done = 0;
+  uint64_t rows = 0;   // in the parts of this run
+  uint64_t bytes = 0;  // in the parts of this run
+};
+
+/// Called from one thread at a time. An error ends the work and is returned.
+using OnExportProgress = std::function<Result<void>(const ExportProgress&)>;
+
+struct ExportRequest {
+  std::string data_dir;
+  std::string directory;  // of the export
+  uint32_t threads = 1;
+  uint32_t parts = 1;          // of a table, at most
+  uint64_t reserve_bytes = 0;  // room that stays free there
+  OnExportProgress on_progress;
+};
+
+/// Divides each table of the manifest into parts. REQUIRES: the snapshot of the manifest is pinned.
+/// Errors: code failed if a storage is missing, or its type or payload differs from the schema's.
+Result<void> plan_export(FileSystem& file_system, const ExportRequest& request,
+                         const ExportSchema& schema, ExportManifest& manifest);
+
+/// Writes all parts that are not complete, or whose files differ from the manifest, and marks the
+/// manifest as complete. REQUIRES: plan_export has divided the tables.
+Result<void> export_tables(FileSystem& file_system, const ExportRequest& request,
+                           const ExportSchema& schema, ExportManifest& manifest);
+
+}  // namespace atolldb

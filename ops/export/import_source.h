@@ -1,0 +1,86 @@
+// Gives the rows of CSV files to several threads in batches, and remembers in a file which batches
+// are committed.
+//
+//   FILE of --resume:   one line of JSON: table, checksum of the schema, the CSV files
+//                       one line per committed batch: <index of the CSV file> <offset> <end>
+//
+// The line of a batch follows its commit. A crash in between makes the next run send the batch
+// again. So only an import by upserts, or into an array, is exact after a crash.
+#pragma once
+
+#include <cstdint>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ops/export/csv.h"
+#include "ops/export/row_format.h"
+#include "ops/export/table_schema.h"
+#include "shared/base/error.h"
+#include "shared/base/unique_fd.h"
+
+namespace atolldb {
+
+/// CSV files of one import.
+inline constexpr size_t kMaxImportFiles = 10'000;
+/// Rows of a batch: one transaction, if they fit.
+inline constexpr size_t kMaxBatchRows = 256;
+
+struct ImportFile {
+  std::string path;
+  uint64_t bytes = 0;
+  FieldOrder order;  // of its header
+};
+
+/// Rows of one file, without gaps.
+struct ImportBatch {
+  size_t file = 0;
+  std::vector<CsvRow> rows;
+};
+
+/// Thread-safe.
+class ImportSource {
+ public:
+  /// Opens the files and reads their headers. Errors name the file.
+  static Result<std::unique_ptr<ImportSource>> open(const TableSchema& table,
+                                                    const std::vector<std::string>& paths);
+
+  /// Continues after the batches in `path`, or creates it. Returns code failed if it is of another
+  /// import. REQUIRES: no batch was taken.
+  Result<void> remember_in(const std::string& path, uint32_t schema_crc32c);
+
+  /// Takes the next batch. It is empty at the end.
+  Result<ImportBatch> next();
+  /// Remembers that all rows of the batch are committed, or reported as wrong.
+  Result<void> finish(const ImportBatch& batch);
+
+  const ImportFile& file(size_t index) const { return files_[index]; }
+  uint64_t bytes() const;
+  uint64_t bytes_read();
+  uint64_t rows_left_out();
+
+ private:
+  explicit ImportSource(const TableSchema& table) : table_(table) {}
+  Result<void> open_next();
+  bool is_committed(const CsvRow& row) const;
+  Result<void> read_memory(const std::string& path, const std::string& header);
+
+  const TableSchema& table_;
+  std::vector<ImportFile> files_;
+  std::map<size_t, std::map<uint64_t, uint64_t>> committed_;  // file -> offset -> end
+
+  std::mutex mutex_;
+  size_t at_ = 0;                    // guarded by mutex_; the open file
+  std::ifstream stream_;             // guarded by mutex_
+  std::optional<CsvReader> reader_;  // guarded by mutex_
+  uint64_t before_ = 0;              // guarded by mutex_; bytes of the files before the open one
+  uint64_t read_ = 0;                // guarded by mutex_; bytes of the open one
+  uint64_t left_out_ = 0;            // guarded by mutex_; rows that an earlier run has committed
+  UniqueFd memory_;                  // guarded by mutex_
+};
+
+}  // namespace atolldb
