@@ -410,6 +410,7 @@ void add_export_command(CLI::App& app, Invocation& invocation) {
   command->add_option("--schema", options->schema, "Schema file: tables and their columns")
       ->type_name("FILE");
   command->add_option("--table", options->tables, "Export this table; may be repeated [all]")
+      ->allow_extra_args(false)
       ->type_name("NAME");
   command
       ->add_option("--snapshot", options->snapshot,

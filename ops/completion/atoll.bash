@@ -6,7 +6,7 @@ _atoll() {
   local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
   COMPREPLY=()
   case $previous in
-    -c | --config | --json | --input-file)
+    -c | --config | --json | --input-file | --schema | --python)
       # `status --json` and the like take no file: then an option may follow.
       if [[ $word != -* ]]; then
         mapfile -t COMPREPLY < <(compgen -f -- "$word")
@@ -15,6 +15,18 @@ _atoll() {
       ;;
     --isolation)
       mapfile -t COMPREPLY < <(compgen -W "serializable snapshot snapshot_read_only" -- "$word")
+      return
+      ;;
+    --format)
+      mapfile -t COMPREPLY < <(compgen -W "csv parquet" -- "$word")
+      return
+      ;;
+    --mode)
+      mapfile -t COMPREPLY < <(compgen -W "insert upsert" -- "$word")
+      return
+      ;;
+    --on-error)
+      mapfile -t COMPREPLY < <(compgen -W "stop skip" -- "$word")
       return
       ;;
     --type)

@@ -47,7 +47,8 @@ TEST_F(CliTest, RefusesBadCommandLinesWithTheRightExitCodeAndMessage) {
       {{},
        2,
        "atoll: no command given: choose one of up, status, down, logs, log, snapshot, backup, "
-       "restore, data, storage, procedure, bench, config, doctor, version: see `atoll --help`\n"},
+       "restore, export, import, data, storage, procedure, bench, config, doctor, version: see "
+       "`atoll --help`\n"},
       {{"strat"},
        2,
        "atoll: \"strat\": no such command: did you mean \"status\"? see `atoll --help`\n"},
@@ -55,8 +56,8 @@ TEST_F(CliTest, RefusesBadCommandLinesWithTheRightExitCodeAndMessage) {
       {{"frobnicate"},
        2,
        "\"frobnicate\": no such command: choose one of up, status, down, logs, log, snapshot, "
-       "backup, restore, data, storage, procedure, bench, config, doctor, version: see `atoll "
-       "--help`\n"},
+       "backup, restore, export, import, data, storage, procedure, bench, config, doctor, version: "
+       "see `atoll --help`\n"},
       {{"storage", "list"},
        2,
        "atoll: \"storage list\": no such command: did you mean \"storage ls\"? see `atoll "

@@ -1,0 +1,508 @@
+// `atoll export` and `atoll import` with real clusters: TPC-C in mid-run, random records there and
+// back, kills, wrong rows.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <random>
+#include <set>
+
+#include "engine/log/savepoint.h"
+#include "ops/export/row_format.h"
+#include "shared/client/session_client.h"
+#include "shared/file/posix_file_system.h"
+#include "shared/kv/kv_reply.h"
+#include "shared/kv/kv_request.h"
+#include "tests/cluster/cli_run.h"
+#include "tests/cluster/launcher_process.h"
+
+namespace atolldb::test {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr const char* kPython = "/usr/bin/python3";
+constexpr const char* kTables[] = {"tree", "list", "heap"};
+constexpr uint64_t kListRecords = 20'000;
+
+/// A Master-tree, an array and a sequential storage.
+constexpr const char* kSchema = R"toml(
+[[table]]
+name = "tree"
+type = "mastertree"
+payload_bytes = 60
+key = [
+  { name = "id", type = "u64", offset = 0 },
+  { name = "name", type = "varchar(20)", offset = 8 },
+]
+column = [
+  { name = "amount", type = "decimal(12,2)", offset = 0 },
+  { name = "at", type = "timestamp", offset = 8, null = 0 },
+  { name = "note", type = "char(40)", offset = 16 },
+  { name = "flags", type = "bytes(4)", offset = 56 },
+]
+[[table]]
+name = "list"
+type = "array"
+payload_bytes = 16
+key = [ { name = "i", type = "u32", first = 1 } ]
+column = [ { name = "a", type = "i64", offset = 0 }, { name = "b", type = "f64", offset = 8 } ]
+[[table]]
+name = "heap"
+type = "sequential"
+payload_bytes = 8
+column = [
+  { name = "n", type = "u64", offset = 0 },
+  { name = "text", type = "varchar(200)", offset = 8 },
+]
+)toml";
+
+class ExportTest : public testing::Test {
+ protected:
+  ExportTest() {
+    config_.cluster.restart = RestartPolicy::never;
+    config_.cluster.hang_limit = std::chrono::minutes(2);
+    config_.gleaner.interval = std::chrono::hours(1);  // only the tests take snapshots
+    config_.memory.volatile_pool = uint64_t{64} << 20;
+    std::ofstream(file_) << to_toml(config_);
+    std::ofstream(schema_) << kSchema;
+  }
+  ~ExportTest() override {
+    if (launcher_) {
+      kill(launcher_->pid(), SIGKILL);
+      launcher_->wait();
+    }
+  }
+
+  void start() {
+    launcher_ = std::make_unique<LauncherProcess>(config_);
+    ASSERT_EQ(launcher_->next_line(), "running");
+  }
+  void stop() {
+    kill(launcher_->pid(), SIGTERM);
+    EXPECT_EQ(launcher_->wait(), 0);
+    launcher_.reset();
+  }
+  void create_storages() {
+    ASSERT_EQ(atoll({"storage", "create", "tree", "--type", "mastertree"}).code, 0);
+    ASSERT_EQ(atoll({"storage", "create", "list", "--type", "array", "--payload-bytes", "16",
+                     "--records", std::to_string(kListRecords)})
+                  .code,
+              0);
+    ASSERT_EQ(atoll({"storage", "create", "heap", "--type", "sequential"}).code, 0);
+  }
+
+  std::vector<std::string> of_cluster(std::vector<std::string> words) const {
+    words.insert(words.end(), {"-c", file_});
+    return words;
+  }
+  Ran atoll(std::vector<std::string> words) const {
+    return runner_.atoll(of_cluster(std::move(words)));
+  }
+  Ran import(const std::string& table, const std::string& csv,
+             std::vector<std::string> more = {}) const {
+    std::vector<std::string> words = {"import", table, csv, "--schema", schema_};
+    words.insert(words.end(), more.begin(), more.end());
+    return atoll(std::move(words));
+  }
+  Ran export_to(const std::string& directory, std::vector<std::string> more = {}) const {
+    std::vector<std::string> words = {"export", directory, "--schema", schema_};
+    words.insert(words.end(), more.begin(), more.end());
+    return atoll(std::move(words));
+  }
+  std::string path(const std::string& name) const { return folder_.path() + "/" + name; }
+
+  std::vector<std::string> pins() const {
+    std::vector<std::string> names;
+    PosixFileSystem files;
+    const auto read = read_savepoint(files, config_.cluster.data_dir);
+    EXPECT_TRUE(read && *read);
+    for (const PinnedSnapshot& pin : (*read)->savepoint.pinned) names.push_back(pin.name);
+    return names;
+  }
+
+  std::string write_csv(const std::string& name, const std::string& text) const {
+    std::ofstream(path(name), std::ios::binary) << text;
+    return path(name);
+  }
+
+  /// Makes random records of a table as CSV.
+  std::string random_csv(const TableSchema& table, uint64_t rows) {
+    std::string text = header_row(table);
+    std::string payload;
+    std::string key;
+    for (uint64_t i = 0; i < rows; ++i) {
+      const auto number = [&] {
+        const uint64_t bits = random_();
+        return std::string(reinterpret_cast<const char*>(&bits), 8);
+      };
+      if (table.name == "tree") {
+        // The first digits differ, so the keys do, too.
+        const uint64_t id = __builtin_bswap64(i * (UINT64_MAX / rows) + random_() % 1'000);
+        key = std::string(reinterpret_cast<const char*>(&id), 8) + word(20);
+        const auto amount = static_cast<int64_t>(random_() % 1'999'999'999'999) - 999'999'999'999;
+        const uint64_t at = random_() % 3 == 0 ? 0 : random_() % 253'402'300'800'000'000;
+        payload = std::string(60, '\0');
+        std::memcpy(payload.data(), &amount, 8);
+        std::memcpy(payload.data() + 8, &at, 8);
+        const std::string note = word(40);
+        payload.replace(16, note.size(), note);
+        payload.replace(56, 4, number().substr(0, 4));
+      } else if (table.name == "list") {
+        const uint64_t index = __builtin_bswap64(i);
+        key = std::string(reinterpret_cast<const char*>(&index), 8);
+        const double real = static_cast<double>(random_()) / 3.0;
+        payload = number() + std::string(reinterpret_cast<const char*>(&real), 8);
+      } else {
+        payload = number() + word(200);
+      }
+      const auto done =
+          append_row(table, key, std::as_bytes(std::span(payload.data(), payload.size())), text);
+      EXPECT_TRUE(done) << done.error();
+    }
+    return text;
+  }
+  std::string word(uint64_t most) {
+    constexpr std::string_view kLetters = "abcxyz \",\r\n'\xc3\xa9";
+    std::string letters;
+    for (uint64_t n = random_() % (most / 2 + 1); n > 0; --n) {
+      const char letter = kLetters[random_() % (kLetters.size() - 1)];
+      letters += letter == '\xc3' ? "\xc3\xa9" : std::string(1, letter);
+    }
+    return letters;
+  }
+
+  /// Returns the rows of all parts as sets of fields, without their order.
+  static std::multiset<std::vector<std::string>> rows_of(const std::vector<std::string>& files) {
+    std::multiset<std::vector<std::string>> rows;
+    for (const std::string& file : files) {
+      std::ifstream stream(file, std::ios::binary);
+      CsvReader reader(stream, file);
+      CsvRow row;
+      for (bool is_header = true;; is_header = false) {
+        const auto has_row = reader.next(row);
+        EXPECT_TRUE(has_row) << has_row.error().message;
+        if (!has_row || !*has_row) break;
+        std::vector<std::string> fields;
+        for (const CsvField& field : row.fields) {
+          fields.push_back(field.is_null() ? "(null)" : field.text);
+        }
+        if (!is_header) rows.insert(fields);
+      }
+    }
+    return rows;
+  }
+  static std::vector<std::string> parts_of(const std::string& folder,
+                                           const std::string& suffix = ".csv") {
+    std::vector<std::string> parts;
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      if (entry.path().extension() == suffix) parts.push_back(entry.path());
+    }
+    std::ranges::sort(parts);
+    return parts;
+  }
+  /// Returns the text of each CSV file of an export, by its path in there.
+  static std::map<std::string, std::string> files_of(const std::string& directory) {
+    std::map<std::string, std::string> files;
+    for (const char* table : kTables) {
+      for (const std::string& part : parts_of(directory + "/" + table)) {
+        files[fs::relative(part, directory)] = read_text(part);
+      }
+    }
+    return files;
+  }
+
+  /// Creates the storages, imports random records, and returns the CSV files by table.
+  std::map<std::string, std::string> fill(uint64_t rows) {
+    std::map<std::string, std::string> files;
+    create_storages();
+    const auto schema = parse_export_schema(kSchema, "schema");
+    EXPECT_TRUE(schema) << schema.error().message;
+    for (const char* table : kTables) {
+      files[table] = write_csv(std::string(table) + ".csv", random_csv(*schema->find(table), rows));
+      const Ran ran = import(table, files[table]);
+      EXPECT_EQ(ran.code, 0) << ran.error;
+    }
+    return files;
+  }
+
+  TestFolder folder_;
+  CliRunner runner_{folder_};
+  Config config_ = folder_.config("export-source");
+  std::string file_ = folder_.path() + "/source.toml";
+  std::string schema_ = folder_.path() + "/schema.toml";
+  std::mt19937_64 random_{seed()};
+  std::unique_ptr<LauncherProcess> launcher_;
+};
+
+TEST_F(ExportTest, WhatWasImportedIsExportedByARunningAndAStoppedCluster) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  const auto files = fill(rounds(10'000, kListRecords));
+  const Ran running = export_to(path("running"), {"--json"});
+  ASSERT_EQ(running.code, 0) << running.error;
+  EXPECT_TRUE(pins().empty());
+  stop();
+  const Ran stopped = export_to(path("stopped"), {"--table", "list", "--table", "tree"});
+  ASSERT_EQ(stopped.code, 0) << stopped.error;
+  EXPECT_TRUE(pins().empty());
+  const json done = json::parse(running.out);
+  EXPECT_EQ(done["tables"].size(), 3u);
+  for (const auto& [table, csv] : files) {
+    SCOPED_TRACE(table);
+    const auto rows = rows_of({csv});
+    const std::vector<std::string> parts = parts_of(path("running") + "/" + table);
+    EXPECT_GT(parts.size(), 1u);
+    EXPECT_EQ(rows_of(parts), rows);
+    if (table != "heap") {
+      EXPECT_EQ(rows_of(parts_of(path("stopped") + "/" + table)), rows);
+    }
+  }
+  EXPECT_FALSE(fs::exists(path("stopped") + "/heap"));
+}
+
+TEST_F(ExportTest, KilledAtRandomInstantsContinuesToTheSameFiles) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  const auto csv = fill(rounds(10'000, kListRecords));
+  const Ran whole = export_to(path("whole"), {"--json", "--parts", "8"});
+  ASSERT_EQ(whole.code, 0) << whole.error;
+  const std::string snapshot = std::to_string(json::parse(whole.out).at("snapshot").get<int>());
+  ASSERT_EQ(atoll({"snapshot", "pin", snapshot, "--name", "of the test"}).code, 0);
+  const auto expected = files_of(path("whole"));
+  uint64_t killed = 0;
+  for (uint64_t round = 0; round < rounds(4, 60); ++round) {
+    SCOPED_TRACE("round " + std::to_string(round));
+    const std::string directory = path("killed" + std::to_string(round));
+    const std::vector<std::string> begin = of_cluster(
+        {"export", directory, "--schema", schema_, "--parts", "8", "--snapshot", snapshot});
+    const std::vector<std::string> resume = of_cluster({"export", "--resume", directory});
+    for (uint32_t run = 0; run < 3; ++run) {
+      const bool has_begun = fs::exists(directory + "/export.json");
+      // Without a manifest there are at most a lock and a schema.
+      if (!has_begun) fs::remove_all(directory);
+      const pid_t pid =
+          runner_.start(std::string(ATOLL_BIN_DIR) + "/atoll", has_begun ? resume : begin,
+                        path("killed.out"), path("killed.err"));
+      std::this_thread::sleep_for(std::chrono::milliseconds(random_() % 150));  // a random instant
+      kill(pid, SIGKILL);
+      int status = 0;
+      waitpid(pid, &status, 0);
+      killed += WIFSIGNALED(status) ? 1 : 0;
+    }
+    // New commits and snapshots do not change what is exported.
+    ASSERT_EQ(import("heap", csv.at("heap")).code, 0);
+    ASSERT_EQ(atoll({"snapshot", "take"}).code, 0);
+    const bool has_begun = fs::exists(directory + "/export.json");
+    if (!has_begun) fs::remove_all(directory);
+    const Ran last = runner_.atoll(has_begun ? resume : begin);
+    ASSERT_EQ(last.code, 0) << last.error;
+    EXPECT_EQ(files_of(directory), expected);
+    EXPECT_EQ(pins(), std::vector<std::string>{"of the test"});
+    fs::remove_all(directory);
+  }
+  std::printf("%llu exports killed\n", static_cast<unsigned long long>(killed));
+}
+
+TEST_F(ExportTest, RefusesWhatDoesNotFitTheUnfinishedExport) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  fill(100);
+  const auto refuse = [&](const Ran& ran, int code, const std::string& why) {
+    EXPECT_EQ(ran.code, code) << ran.error;
+    EXPECT_NE(ran.error.find(why), std::string::npos) << ran.error;
+  };
+  refuse(export_to(path("none"), {"--table", "forest"}), 2, "the schema");
+  refuse(export_to(config_.cluster.data_dir + "/inside"), 2, "lie in one another");
+  refuse(atoll({"export", path("none")}), 2, "--schema is missing");
+  refuse(atoll({"export", "--resume", path("none")}), 1, "holds no export");
+  refuse(export_to(path("none"), {"--snapshot", "999"}), 1, "999");
+  EXPECT_FALSE(fs::exists(path("none"))) << "a refused export leaves nothing";
+  EXPECT_TRUE(pins().empty());
+  const std::string other = path("other.toml");
+  std::string text = kSchema;
+  text.replace(text.find("payload_bytes = 60"), 18, "payload_bytes = 64");
+  std::ofstream(other) << text;
+  refuse(atoll({"export", path("none"), "--schema", other}), 1,
+         "the payload has 60 bytes, the schema says 64");
+  EXPECT_EQ(pins().size(), 1u) << "an unfinished export keeps its snapshot";
+  refuse(atoll({"export", path("none"), "--schema", schema_}), 2, "is not empty");
+  refuse(export_to(path("none"), {"--resume"}), 1, "another schema");
+  refuse(atoll({"export", path("none"), "--resume", "--snapshot", "999"}), 1, "not 999");
+  refuse(atoll({"export", path("none"), "--resume", "--table", "tree"}), 2, "keeps its tables");
+  text.replace(text.find("payload_bytes = 16"), 18, "payload_bytes = 24");
+  std::ofstream(other) << text;
+  refuse(atoll({"export", path("array"), "--schema", other}), 1,
+         "payloads have 16 bytes, the schema says 24");
+  EXPECT_EQ(pins().size(), 1u);
+  EXPECT_FALSE(fs::exists(path("array")));
+  ASSERT_EQ(export_to(path("good")).code, 0);
+  const Ran again = atoll({"export", "--resume", path("good")});
+  EXPECT_EQ(again.code, 0) << again.error;
+  std::ofstream(path("good") + "/export.json", std::ios::app) << "}";
+  refuse(atoll({"export", "--resume", path("good")}), 7, "export.json: is damaged");
+}
+
+TEST_F(ExportTest, WrongRowsAreNamedByFileAndLine) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  ASSERT_NO_FATAL_FAILURE(create_storages());
+  const std::string csv = write_csv("wrong.csv",
+                                    "id,name,amount,at,note,flags\n"
+                                    "1,a,1.00,,\"two\nlines\",00000000\n"
+                                    "x,a,1.00,,n,00000000\n"
+                                    "2,a,1.001,,n,00000000\n"
+                                    "3,a,1.00,yesterday,n,00000000\n"
+                                    "4,a,1.00,,n\n"
+                                    "1,a,1.00,,again,00000000\n"
+                                    "5,a,1.00,2026-11-23T04:05:06Z,n,0000000g\n"
+                                    "6,a,1.00,2026-11-23T04:05:06Z,n,0000000f\n");
+  const Ran stopped = import("tree", csv);
+  EXPECT_EQ(stopped.code, 1);
+  EXPECT_NE(stopped.error.find(csv + ":4: id: \"x\": expected digits"), std::string::npos)
+      << stopped.error;
+  const Ran skipped = import("tree", csv, {"--on-error", "skip", "--json"});
+  EXPECT_EQ(skipped.code, 0) << skipped.error;
+  EXPECT_EQ(json::parse(skipped.out)["rows"], 2) << skipped.out;
+  EXPECT_EQ(json::parse(skipped.out)["wrong"], 6) << skipped.out;
+  for (const char* error :
+       {":4: id: \"x\": expected digits", ":5: amount: \"1.001\": expected at most 2 decimals",
+        ":6: at: \"yesterday\": expected a time like", ":7: expected 6 fields, got 5",
+        ":8: the key exists already", ":9: flags: \"0000000g\": expected hexadecimal digits"}) {
+    EXPECT_NE(skipped.error.find(csv + error), std::string::npos) << error << skipped.error;
+  }
+  const Ran upserted = import("tree", csv, {"--on-error", "skip", "--mode", "upsert", "--json"});
+  EXPECT_EQ(json::parse(upserted.out)["rows"], 3) << upserted.out;
+
+  const std::string beyond = write_csv(
+      "beyond.csv", "b,i,a\n1,1,1\n1," + std::to_string(kListRecords + 1) + ",1\n2,2,2\n");
+  const Ran array = import("list", beyond, {"--on-error", "skip", "--json"});
+  EXPECT_EQ(json::parse(array.out)["rows"], 2) << array.out;
+  EXPECT_NE(array.error.find(beyond + ":3: "), std::string::npos) << array.error;
+
+  const auto refuse = [&](const Ran& ran, int code, const std::string& why) {
+    EXPECT_EQ(ran.code, code) << ran.error;
+    EXPECT_NE(ran.error.find(why), std::string::npos) << ran.error;
+  };
+  refuse(import("forest", csv), 2, "the schema");
+  refuse(import("list", beyond, {"--mode", "insert"}), 2, "is no mastertree");
+  refuse(import("list", csv), 1, ":1: \"id\": table \"list\" has no such column");
+  refuse(import("list", path("missing.csv")), 1, "cannot be read");
+  refuse(import("list", write_csv("empty.csv", "")), 1, "is empty");
+  refuse(import("list", write_csv("open.csv", "i,a,b\n1,\"2,3\n")), 1,
+         "the quotes that open in line 2 are not closed");
+}
+
+TEST_F(ExportTest, AnImportThatIsKilledContinuesAfterTheCommittedRows) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  ASSERT_NO_FATAL_FAILURE(create_storages());
+  const auto schema = parse_export_schema(kSchema, "schema");
+  ASSERT_TRUE(schema);
+  const uint64_t rows = rounds(20'000, 200'000);
+  const std::string csv = write_csv("tree.csv", random_csv(*schema->find("tree"), rows));
+  const std::vector<std::string> more = {"--mode", "upsert", "--resume", path("memory"), "--json"};
+  std::vector<std::string> words = of_cluster({"import", "tree", csv, "--schema", schema_});
+  words.insert(words.end(), more.begin(), more.end());
+  for (uint32_t run = 0; run < 3; ++run) {
+    const pid_t pid = runner_.start(std::string(ATOLL_BIN_DIR) + "/atoll", words,
+                                    path("killed.out"), path("killed.err"));
+    std::this_thread::sleep_for(std::chrono::milliseconds(random_() % 200));  // a random instant
+    kill(pid, SIGKILL);
+    int status = 0;
+    waitpid(pid, &status, 0);
+  }
+  const Ran last = import("tree", csv, more);
+  ASSERT_EQ(last.code, 0) << last.error;
+  const json counts = json::parse(last.out);
+  EXPECT_EQ(counts["rows"].get<uint64_t>() + counts["left_out"].get<uint64_t>(), rows);
+  const Ran again = import("tree", csv, more);
+  ASSERT_EQ(again.code, 0) << again.error;
+  EXPECT_EQ(json::parse(again.out)["rows"], 0);
+  EXPECT_EQ(json::parse(again.out)["left_out"], rows);
+  std::ofstream(csv, std::ios::app) << "1,a,1.00,,n,00000000\n";
+  const Ran changed = import("tree", csv, more);
+  EXPECT_EQ(changed.code, 1);
+  EXPECT_NE(changed.error.find("another table, schema or files"), std::string::npos)
+      << changed.error;
+  ASSERT_EQ(export_to(path("all"), {"--table", "tree"}).code, 0);
+  fs::resize_file(csv, fs::file_size(csv) - std::strlen("1,a,1.00,,n,00000000\n"));
+  EXPECT_EQ(rows_of(parts_of(path("all") + "/tree")), rows_of({csv}));
+}
+
+TEST_F(ExportTest, ParquetNeedsPyarrowAndSaysSo) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  fill(1'000);
+  const Ran ran = export_to(path("parquet"), {"--format", "parquet"});
+  const bool has_tool = fs::exists(std::string(ATOLL_BIN_DIR) + "/../../tools/parquet/bin/python3");
+  if (has_tool) {
+    ASSERT_EQ(ran.code, 0) << ran.error;
+    for (const char* table : kTables) {
+      EXPECT_EQ(parts_of(path("parquet") + "/" + table, ".parquet").size(),
+                parts_of(path("parquet") + "/" + table).size());
+    }
+  }
+  // Debian's Python has no pyarrow.
+  const Ran without =
+      atoll({"export", "--resume", path("parquet"), "--format", "parquet", "--python", kPython});
+  EXPECT_EQ(without.code, 6) << without.error;
+  EXPECT_NE(without.error.find("the Python package pyarrow is missing: `./ops/setup --parquet`"),
+            std::string::npos)
+      << without.error;
+  const Ran missing =
+      atoll({"export", "--resume", path("parquet"), "--format", "parquet", "--python", "/none"});
+  EXPECT_EQ(missing.code, 6) << missing.error;
+  EXPECT_NE(missing.error.find("/none: cannot be started"), std::string::npos) << missing.error;
+}
+
+/// D_NEXT_O_ID of the first district, or 0 if it is not loaded yet.
+uint32_t next_order(SessionClient& session) {
+  KvRequest request;
+  request.get("tpcc_district_next", ordered_index_key(0));
+  const SessionReply reply = session.call("kv.get", request.bytes());
+  const auto results = read_kv_reply(reply.output, request.bytes());
+  if (reply.status != Status::ok || !results || results->front().value.size() < 4) return 0;
+  uint32_t next = 0;
+  std::memcpy(&next, results->front().value.data(), sizeof(next));
+  return next;
+}
+
+TEST_F(ExportTest, TpccInMidRunSatisfiesItsTwelveConditionsInSql) {
+  constexpr uint32_t kLoadedOrders = 3'000;
+  config_.memory.volatile_pool = uint64_t{768} << 20;
+  config_.durability.log_file_size = uint64_t{64} << 20;
+  config_.memory.log_buffer = uint64_t{16} << 20;
+  std::ofstream(file_) << to_toml(config_);
+  schema_ = std::string(ATOLL_SOURCE_DIR) + "/configs/schemas/tpcc.toml";
+  ASSERT_NO_FATAL_FAILURE(start());
+  const std::string seconds = std::to_string(rounds(20, 120));
+  const pid_t bench = runner_.start(
+      std::string(ATOLL_BIN_DIR) + "/atoll",
+      of_cluster({"bench", "tpcc", "--warehouses", "2", "--warmup", "0", "--seconds", seconds}),
+      path("bench.out"), path("bench.err"));
+  auto session = SessionClient::connect(config_.cluster.run_dir, 0);
+  ASSERT_TRUE(session) << session.error().message;
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::minutes(3);
+  uint32_t next = 0;
+  while (next < kLoadedOrders + 20 && std::chrono::steady_clock::now() < give_up) {
+    next = next_order(**session);
+    int status = 0;
+    ASSERT_EQ(waitpid(bench, &status, WNOHANG), 0) << read_text(path("bench.err"));
+  }
+  ASSERT_GE(next, kLoadedOrders + 20) << "the load takes too long";
+  for (uint64_t round = 0; round < rounds(1, 5); ++round) {
+    const std::string directory = path("mid" + std::to_string(round));
+    const Ran ran = export_to(directory);
+    ASSERT_EQ(ran.code, 0) << ran.error;
+    const Ran checked = runner_.run(
+        kPython, {std::string(ATOLL_SOURCE_DIR) + "/tests/cluster/tpcc_conditions.py", directory});
+    EXPECT_EQ(checked.code, 0) << checked.out << checked.error;
+    EXPECT_GT(std::stoul(checked.out), kLoadedOrders + 1) << "the run has begun";
+    fs::remove_all(directory);
+  }
+  int status = 0;
+  waitpid(bench, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0)
+      << read_text(path("bench.out")) << read_text(path("bench.err"));
+  EXPECT_TRUE(pins().empty());
+}
+
+}  // namespace
+}  // namespace atolldb::test
