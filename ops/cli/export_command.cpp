@@ -394,9 +394,9 @@ Result<void> export_snapshot(const ClusterChoice& choice, const ExportOptions& o
     ATOLL_TRY(run_export(files, choice, options, live, own));
     released = release_pin(choice, options, own.manifest.pin);
   }
-  if (options.wants_parquet) ATOLL_TRY(convert_to_parquet(directory, options.python));
   print_export(own, options);
   std::fflush(stdout);
+  if (options.wants_parquet) ATOLL_TRY(convert_to_parquet(directory, options.python));
   return released;
 }
 

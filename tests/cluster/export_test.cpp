@@ -16,6 +16,7 @@
 #include "shared/kv/kv_request.h"
 #include "tests/cluster/cli_run.h"
 #include "tests/cluster/launcher_process.h"
+#include "tests/cluster/ledger_cluster.h"
 
 namespace atolldb::test {
 namespace {
@@ -425,6 +426,54 @@ TEST_F(ExportTest, AnImportThatIsKilledContinuesAfterTheCommittedRows) {
   ASSERT_EQ(export_to(path("all"), {"--table", "tree"}).code, 0);
   fs::resize_file(csv, fs::file_size(csv) - std::strlen("1,a,1.00,,n,00000000\n"));
   EXPECT_EQ(rows_of(parts_of(path("all") + "/tree")), rows_of({csv}));
+}
+
+/// The tokens of all keys at the end of `epoch`, by what the cluster has told its clients.
+std::map<LedgerKey, LedgerToken> tokens_at(const Ledger& ledger, uint64_t epoch) {
+  std::map<LedgerKey, std::pair<uint64_t, LedgerToken>> newest;  // version first
+  for (const auto& [token, transaction] : ledger) {
+    EXPECT_TRUE(transaction.outcome) << "no reply to " << token;
+    if (!transaction.outcome || transaction.outcome->status != Status::ok) continue;
+    if (transaction.outcome->commit_epoch > epoch) continue;
+    for (const LedgerKey key : transaction.writes) {
+      newest[key] = std::max(newest[key], {transaction.outcome->version, token});
+    }
+  }
+  std::map<LedgerKey, LedgerToken> tokens;
+  for (const auto& [key, version] : newest) tokens[key] = version.second;
+  return tokens;
+}
+
+TEST_F(ExportTest, UnderLoadEqualsTheOracleAtItsEpoch) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  ASSERT_TRUE(create_ledger(config_));
+  fs::create_directories(path("ledgers"));
+  std::ofstream(schema_) << "[[table]]\nname = \"ledger\"\ntype = \"mastertree\"\n"
+                            "payload_bytes = 8\n"
+                            "key = [ { name = \"k\", type = \"u64\", offset = 0 } ]\n"
+                            "column = [ { name = \"t\", type = \"u64\", offset = 0 } ]\n";
+  LedgerClients clients(config_, path("ledgers"), random_());
+  std::map<uint64_t, std::map<LedgerKey, LedgerToken>> exported;  // by epoch
+  for (uint64_t round = 1; round <= rounds(3, 30); ++round) {
+    for (const uint32_t node : {0u, 1u}) {
+      ASSERT_TRUE(eventually([&] { return clients.has_written(node, round * 20'000); }));
+    }
+    const std::string directory = path("round" + std::to_string(round));
+    const Ran ran = export_to(directory, {"--json"});
+    ASSERT_EQ(ran.code, 0) << ran.error;
+    auto& tokens = exported[json::parse(ran.out).at("epoch").get<uint64_t>()];
+    for (const auto& row : rows_of(parts_of(directory + "/ledger"))) {
+      const auto key = static_cast<LedgerKey>(std::stoul(row.at(0)));
+      EXPECT_TRUE(tokens.emplace(key, std::stoull(row.at(1))).second) << "key " << key << " twice";
+    }
+  }
+  clients.stop();
+  const Ledger ledger = clients.ledger();
+  EXPECT_GT(exported.size(), 1u);
+  for (const auto& [epoch, tokens] : exported) {
+    EXPECT_GT(tokens.size(), 100u);
+    EXPECT_EQ(tokens, tokens_at(ledger, epoch)) << "epoch " << epoch;
+  }
 }
 
 TEST_F(ExportTest, ParquetNeedsPyarrowAndSaysSo) {

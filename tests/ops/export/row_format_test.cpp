@@ -97,7 +97,7 @@ TEST(RowFormat, WritesAndReadsNumbersAtTheirLimits) {
   expect_refused("type = \"i32\"", 4, "1.0", "expected digits");
   expect_refused("type = \"i32\"", 4, " 1", "expected digits");
   expect_refused("type = \"i32\"", 4, "\"\"", "expected digits");
-  expect_refused("type = \"i32\"", 4, "", "no value for null");
+  expect_refused("type = \"i32\"", 4, "\n", "no value for null");
   expect_refused("type = \"f32\"", 4, "1e39", "does not fit");
   expect_refused("type = \"f64\"", 8, "one", "expected a number");
 }
