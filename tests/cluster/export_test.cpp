@@ -277,7 +277,8 @@ TEST_F(ExportTest, KilledAtRandomInstantsContinuesToTheSameFiles) {
     const std::string directory = path("killed" + std::to_string(round));
     const std::vector<std::string> begin = of_cluster(
         {"export", directory, "--schema", schema_, "--parts", "8", "--snapshot", snapshot});
-    const std::vector<std::string> resume = of_cluster({"export", "--resume", directory});
+    const std::vector<std::string> resume =
+        of_cluster({"export", "--resume", directory, "--parts", "8"});
     for (uint32_t run = 0; run < 3; ++run) {
       const bool has_begun = fs::exists(directory + "/export.json");
       // Without a manifest there are at most a lock and a schema.
@@ -315,6 +316,14 @@ TEST_F(ExportTest, RefusesWhatDoesNotFitTheUnfinishedExport) {
   refuse(export_to(path("none"), {"--table", "forest"}), 2, "the schema");
   refuse(export_to(config_.cluster.data_dir + "/inside"), 2, "lie in one another");
   refuse(atoll({"export", path("none")}), 2, "--schema is missing");
+  for (const char* parts : {"0", "1025", "-1", "many"}) {
+    refuse(export_to(path("none"), {"--parts", parts}), 2, "--parts");
+  }
+  for (const char* threads : {"0", "65"}) {
+    refuse(export_to(path("none"), {"--threads", threads}), 2, "--threads");
+    refuse(import("tree", schema_, {"--connections", threads}), 2, "--connections");
+  }
+  refuse(export_to(path("none"), {"--format", "xml"}), 2, "--format");
   refuse(atoll({"export", "--resume", path("none")}), 1, "holds no export");
   refuse(export_to(path("none"), {"--snapshot", "999"}), 1, "999");
   EXPECT_FALSE(fs::exists(path("none"))) << "a refused export leaves nothing";
