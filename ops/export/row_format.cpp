@@ -17,7 +17,7 @@
 namespace atolldb {
 namespace {
 
-using Bytes = std::span<const std::byte>;
+using RecordBytes = std::span<const std::byte>;
 using Done = std::expected<void, std::string>;
 
 constexpr size_t kMaxShownFieldBytes = 80;
@@ -39,7 +39,7 @@ bool is_stored_number(const TableColumn& column) {
 }
 
 /// Reads a little-endian number, and extends it to 64 bits.
-uint64_t load_number(Bytes bytes, bool with_sign) {
+uint64_t load_number(RecordBytes bytes, bool with_sign) {
   CHECK(bytes.size() >= 1 && bytes.size() <= 8);
   uint64_t number = 0;
   std::memcpy(&number, bytes.data(), bytes.size());
@@ -101,6 +101,10 @@ std::optional<std::string> latin1_of_utf8(std::string_view text) {
 }
 
 Done append_text(const TableColumn& column, std::string_view stored, std::string& row) {
+  if (stored.size() > column.size) {
+    return bad(fmt::format("the text has {} bytes, the limit of {} is {}", stored.size(),
+                           column.type_name, column.size));
+  }
   if (stored.contains('\0')) return bad("the text has a zero byte: use bytes(n)");
   if (column.is_latin1) {
     append_csv_text(row, utf8_of_latin1(stored));
@@ -148,7 +152,7 @@ Done append_timestamp(uint64_t number, std::string& row) {
 
 /// Writes the shortest text that gives the same number again.
 template <typename Real>
-void append_real(Bytes bytes, std::string& row) {
+void append_real(RecordBytes bytes, std::string& row) {
   CHECK(bytes.size() == sizeof(Real));
   Real number;
   std::memcpy(&number, bytes.data(), sizeof(number));
@@ -171,14 +175,14 @@ Done append_stored_number(const TableColumn& column, uint64_t number, std::strin
 }
 
 /// `record`: the whole payload or key. REQUIRES: it has the size that the schema says.
-Done append_value(const TableColumn& column, Bytes record, std::string& row) {
-  const auto as_text = [](Bytes bytes) {
+Done append_value(const TableColumn& column, RecordBytes record, std::string& row) {
+  const auto as_text = [](RecordBytes bytes) {
     return std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   };
   if (column.type == ColumnType::text && column.length == TextLength::rest) {
     return append_text(column, as_text(record.subspan(column.offset)), row);
   }
-  const Bytes bytes = record.subspan(column.offset, column.size);
+  const RecordBytes bytes = record.subspan(column.offset, column.size);
   if (is_stored_number(column)) {
     return append_stored_number(column, load_number(bytes, is_signed(column)), row);
   }

@@ -179,6 +179,11 @@ TEST(RowFormat, WritesAndReadsTexts) {
   EXPECT_EQ(row_of(rest, "", "abc"), "abc\n");
   EXPECT_EQ(row_of(rest, "", ""), "\"\"\n");
   EXPECT_EQ(payload_of(rest, "abc"), "abc");
+  EXPECT_EQ(row_of(rest, "", "abcde"), "abcde\n");
+  EXPECT_NE(row_of(rest, "", "abcdef").find("has 6 bytes, the limit of varchar(5) is 5"),
+            std::string::npos);
+  EXPECT_NE(payload_of(rest, "abcdef").find("has 6 bytes, the limit of varchar(5) is 5"),
+            std::string::npos);
 
   const TableSchema bytes = one_column("type = \"bytes(2)\", offset = 0", 2);
   EXPECT_EQ(row_of(bytes, "", std::string("\0\xff", 2)), "00ff\n");
