@@ -522,11 +522,25 @@ uint32_t next_order(SessionClient& session) {
   return next;
 }
 
+constexpr uint32_t kLoadedOrders = 3'000;
+
+/// A sum of the rows of each table, without their order. No text of TPC-C has a line end.
+std::string table_sums(const CliRunner& runner, const std::string& directory) {
+  const Ran ran =
+      runner.run("/bin/bash",
+                 {"-c",
+                  "set -eo pipefail; cd \"$1\"; for table in */; do echo \"$table $(tail -q -n +2 "
+                  "\"$table\"*.csv | LC_ALL=C sort | sha256sum)\"; done",
+                  "bash", directory});
+  EXPECT_EQ(ran.code, 0) << ran.error;
+  return ran.out;
+}
+
 TEST_F(ExportTest, TpccInMidRunSatisfiesItsTwelveConditionsInSql) {
-  constexpr uint32_t kLoadedOrders = 3'000;
   config_.memory.volatile_pool = uint64_t{768} << 20;
   config_.durability.log_file_size = uint64_t{64} << 20;
   config_.memory.log_buffer = uint64_t{16} << 20;
+  config_.snapshot.keep = 8;
   std::ofstream(file_) << to_toml(config_);
   schema_ = std::string(ATOLL_SOURCE_DIR) + "/configs/schemas/tpcc.toml";
   ASSERT_NO_FATAL_FAILURE(start());
@@ -545,10 +559,19 @@ TEST_F(ExportTest, TpccInMidRunSatisfiesItsTwelveConditionsInSql) {
     ASSERT_EQ(waitpid(bench, &status, WNOHANG), 0) << read_text(path("bench.err"));
   }
   ASSERT_GE(next, kLoadedOrders + 20) << "the load takes too long";
-  for (uint64_t round = 0; round < rounds(1, 5); ++round) {
+  // With ATOLL_LONG the log after this snapshot gives the same state.
+  const bool has_oracle = rounds(0, 1) == 1;
+  if (has_oracle) {
+    ASSERT_EQ(atoll({"snapshot", "take"}).code, 0);
+  }
+  uint64_t epoch = 0;  // of the last export
+  std::string sums;
+  for (uint64_t round = 0; round < rounds(1, 3); ++round) {
     const std::string directory = path("mid" + std::to_string(round));
-    const Ran ran = export_to(directory);
+    const Ran ran = export_to(directory, {"--json"});
     ASSERT_EQ(ran.code, 0) << ran.error;
+    epoch = json::parse(ran.out).at("epoch").get<uint64_t>();
+    if (has_oracle) sums = table_sums(runner_, directory);
     const Ran checked = runner_.run(
         kPython, {std::string(ATOLL_SOURCE_DIR) + "/tests/cluster/tpcc_conditions.py", directory});
     EXPECT_EQ(checked.code, 0) << checked.out << checked.error;
@@ -560,6 +583,27 @@ TEST_F(ExportTest, TpccInMidRunSatisfiesItsTwelveConditionsInSql) {
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0)
       << read_text(path("bench.out")) << read_text(path("bench.err"));
   EXPECT_TRUE(pins().empty());
+  if (!has_oracle) return;
+  // The backup has the newest and the oldest snapshot, so the restore begins with the oldest one
+  // and applies the log up to the epoch.
+  ASSERT_EQ(atoll({"snapshot", "take"}).code, 0);
+  const Ran backup = atoll({"backup", path("backups")});
+  ASSERT_EQ(backup.code, 0) << backup.error;
+  session->reset();
+  stop();
+  Config restored = config_;
+  restored.cluster = folder_.config("export-restored").cluster;
+  restored.cluster.hang_limit = std::chrono::minutes(5);
+  restored.control.endpoint = "ipc://" + restored.cluster.run_dir + "/control.sock";
+  const Ran restore = runner_.atoll({"restore", path("backups"), "--to", restored.cluster.data_dir,
+                                     "--epoch", std::to_string(epoch)});
+  ASSERT_EQ(restore.code, 0) << restore.error;
+  config_ = restored;
+  std::ofstream(file_) << to_toml(config_);
+  ASSERT_NO_FATAL_FAILURE(start());
+  const Ran again = export_to(path("oracle"));
+  ASSERT_EQ(again.code, 0) << again.error;
+  EXPECT_EQ(table_sums(runner_, path("oracle")), sums);
 }
 
 }  // namespace
