@@ -1,10 +1,8 @@
 // `atoll export`: writes a pinned snapshot of a running or stopped cluster as CSV and Parquet.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -38,49 +36,24 @@ uint32_t crc_of_schema(const std::string& text) {
   return crc32c(std::as_bytes(std::span(text.data(), text.size())));
 }
 
-/// Shows the progress on standard error if that is a terminal. Erases its line at its end.
-class ExportLine {
- public:
-  ExportLine() : is_shown_(isatty(STDERR_FILENO) == 1) {}
-  ~ExportLine() {
-    if (is_open_) std::fprintf(stderr, "\r\033[K");
+std::string line_of_export(const ExportProgress& progress, double seconds) {
+  const auto rate = static_cast<uint64_t>(static_cast<double>(progress.bytes) / seconds);
+  std::string left = "?";
+  if (progress.done != 0) {
+    const auto missing = static_cast<double>(progress.parts - progress.done);
+    left = fmt::format("{:.0f}", seconds * missing / static_cast<double>(progress.done));
   }
-  ExportLine(const ExportLine&) = delete;
-  ExportLine& operator=(const ExportLine&) = delete;
-
-  void show(const ExportProgress& progress) {
-    const auto now = Clock::now();
-    if (!is_shown_ || now - shown_at_ < kPause) return;
-    shown_at_ = now;
-    is_open_ = true;
-    const double seconds = std::chrono::duration<double>(now - begun_at_).count();
-    const auto rate = static_cast<uint64_t>(static_cast<double>(progress.bytes) / seconds);
-    std::string left = "?";
-    if (progress.done != 0) {
-      const auto missing = static_cast<double>(progress.parts - progress.done);
-      left = fmt::format("{:.0f}", seconds * missing / static_cast<double>(progress.done));
-    }
-    std::fprintf(stderr, "\r\033[Kexport: %s of %s parts, %s rows, %s, %s/s, about %s s left",
-                 format_count(progress.done).c_str(), format_count(progress.parts).c_str(),
-                 format_count(progress.rows).c_str(), format_bytes(progress.bytes).c_str(),
-                 format_bytes(rate).c_str(), left.c_str());
-    std::fflush(stderr);
-  }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  static constexpr std::chrono::milliseconds kPause{1'000};
-  const bool is_shown_;
-  bool is_open_ = false;
-  const Clock::time_point begun_at_ = Clock::now();
-  Clock::time_point shown_at_ = begun_at_;
-};
+  return fmt::format("export: {} of {} parts, {} rows, {}, {}/s, about {} s left",
+                     format_count(progress.done), format_count(progress.parts),
+                     format_count(progress.rows), format_bytes(progress.bytes), format_bytes(rate),
+                     left);
+}
 
 OnExportProgress export_line() {
-  const auto line = std::make_shared<ExportLine>();
+  const auto line = std::make_shared<ProgressLine>();
   return [line](const ExportProgress& progress) -> Result<void> {
     if (was_interrupted()) return make_error(ExitCode::failed, "export: interrupted by a signal");
-    line->show(progress);
+    if (line->is_due()) line->show(line_of_export(progress, line->seconds()));
     return {};
   };
 }

@@ -1,6 +1,5 @@
 // `atoll import`: rows of CSV files into a storage of a running cluster.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <chrono>
@@ -39,41 +38,14 @@ struct ImportOptions {
   bool json = false;
 };
 
-/// Shows the progress on standard error if that is a terminal. Erases its line at its end.
-class ImportLine {
- public:
-  explicit ImportLine(ImportSource& source)
-      : source_(source), is_shown_(isatty(STDERR_FILENO) == 1) {}
-  ~ImportLine() {
-    if (is_open_) std::fprintf(stderr, "\r\033[K");
-  }
-  ImportLine(const ImportLine&) = delete;
-  ImportLine& operator=(const ImportLine&) = delete;
-
-  void show(const ImportCounts& counts) {
-    const auto now = Clock::now();
-    if (!is_shown_ || now - shown_at_ < kPause) return;
-    shown_at_ = now;
-    is_open_ = true;
-    const double seconds = std::chrono::duration<double>(now - begun_at_).count();
-    const auto read = static_cast<double>(source_.bytes_read());
-    const double left = read == 0 ? 0 : seconds * (static_cast<double>(source_.bytes()) / read - 1);
-    const auto rate = static_cast<uint64_t>(static_cast<double>(counts.rows) / seconds);
-    std::fprintf(stderr, "\r\033[Kimport: %s rows, %s wrong, %s rows/s, about %.0f s left",
-                 format_count(counts.rows).c_str(), format_count(counts.wrong).c_str(),
-                 format_count(rate).c_str(), left);
-    std::fflush(stderr);
-  }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  static constexpr std::chrono::milliseconds kPause{1'000};
-  ImportSource& source_;
-  const bool is_shown_;
-  bool is_open_ = false;
-  const Clock::time_point begun_at_ = Clock::now();
-  Clock::time_point shown_at_ = begun_at_;
-};
+std::string line_of_import(const ImportCounts& counts, ImportSource& source, double seconds) {
+  const auto read = static_cast<double>(source.bytes_read());
+  const double left = read == 0 ? 0 : seconds * (static_cast<double>(source.bytes()) / read - 1);
+  const auto rate = static_cast<uint64_t>(static_cast<double>(counts.rows) / seconds);
+  return fmt::format("import: {} rows, {} wrong, {} rows/s, about {:.0f} s left",
+                     format_count(counts.rows), format_count(counts.wrong), format_count(rate),
+                     left);
+}
 
 /// The storage must have the type and the payload that the schema says.
 Result<void> check_storage(const Config& config, const TableSchema& table) {
@@ -144,7 +116,7 @@ Result<void> import_files(const ClusterChoice& choice, const ImportOptions& opti
   uint64_t shown = 0;
   Result<void> done;
   {
-    ImportLine line(*source);
+    ProgressLine line;
     const auto nodes = static_cast<uint32_t>(config.nodes.size());
     const ImportRequest request{
         .is_upsert = options.mode == "upsert",
@@ -160,7 +132,7 @@ Result<void> import_files(const ClusterChoice& choice, const ImportOptions& opti
           if (was_interrupted()) {
             return make_error(ExitCode::failed, "import: interrupted by a signal");
           }
-          line.show(now);
+          if (line.is_due()) line.show(line_of_import(now, *source, line.seconds()));
           return {};
         }};
     done = import_table(*table, *source, request, counts);

@@ -4,11 +4,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
 namespace atolldb::cli {
 namespace {
+
+constexpr std::chrono::milliseconds kProgressPause{1'000};
 
 bool is_number(const std::string& cell) {
   return !cell.empty() && cell.front() >= '0' && cell.front() <= '9';
@@ -77,6 +80,27 @@ std::string format_table(const std::vector<std::vector<std::string>>& rows) {
     text += line + "\n";
   }
   return text;
+}
+
+ProgressLine::ProgressLine() : is_shown_(isatty(STDERR_FILENO) == 1) {}
+
+ProgressLine::~ProgressLine() {
+  if (is_open_) std::fprintf(stderr, "\r\033[K");
+}
+
+bool ProgressLine::is_due() const {
+  return is_shown_ && Clock::now() - shown_at_ >= kProgressPause;
+}
+
+void ProgressLine::show(const std::string& text) {
+  shown_at_ = Clock::now();
+  is_open_ = true;
+  std::fprintf(stderr, "\r\033[K%s", printable(text).c_str());
+  std::fflush(stderr);
+}
+
+double ProgressLine::seconds() const {
+  return std::chrono::duration<double>(Clock::now() - begun_at_).count();
 }
 
 std::string printable(std::string_view text) {

@@ -2,6 +2,7 @@
 // counts.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -25,6 +26,28 @@ std::string format_percent(double part, double whole);
 /// Columns are as wide as their widest cell and two spaces apart. The first row is the heading.
 /// Numbers are right-aligned.
 std::string format_table(const std::vector<std::vector<std::string>>& rows);
+
+/// A line of progress on standard error, if that is a terminal. Erases it at its end. Thread: one.
+class ProgressLine {
+ public:
+  ProgressLine();
+  ~ProgressLine();
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+
+  /// Returns whether the line should be shown again: once per second.
+  bool is_due() const;
+  void show(const std::string& text);
+  /// Returns the seconds since its construction.
+  double seconds() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  const bool is_shown_;
+  bool is_open_ = false;
+  const Clock::time_point begun_at_ = Clock::now();
+  Clock::time_point shown_at_ = begun_at_;
+};
 
 /// Makes foreign text safe for a terminal: control characters except line feed and tab become "?".
 std::string printable(std::string_view text);
