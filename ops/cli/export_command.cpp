@@ -312,7 +312,9 @@ Result<void> run_export(FileSystem& files, const ClusterChoice& choice,
                         .on_progress = export_line()};
   const Result<void> prepared = prepare_export(files, choice, options, live, request, own);
   if (!prepared) {
-    if (!options.is_resumed) discard_export(choice, options, own);
+    // If the answer of the coordinator is lost, the pin may exist, and the manifest must name it.
+    const bool is_refused = prepared.error().code != ExitCode::coordinator_unreachable;
+    if (!options.is_resumed && is_refused) discard_export(choice, options, own);
     return prepared;
   }
   const Result<void> done = export_tables(files, request, own.schema, own.manifest);

@@ -161,14 +161,12 @@ class TableWriter {
   }
 
   std::string path_of(const Place& place) const {
-    return path_of_part(manifest_.tables[place.table].name, place.part);
-  }
-  std::string path_of_part(const std::string& table, size_t part) const {
-    return table_folder(request_.directory, table) + "/" + part_name(part);
+    const std::string& table = manifest_.tables[place.table].name;
+    return table_folder(request_.directory, table) + "/" + part_name(place.part);
   }
 
   Result<void> write_or_keep(const Place& place) {
-    // Only this thread reads or writes the part, except for the manifest, under the lock.
+    // Other threads read the manifest's parts when they save it.
     ExportPart part;
     {
       const std::lock_guard lock(mutex_);
