@@ -5,8 +5,10 @@
 #include <span>
 #include <utility>
 
+#include "engine/compose/base_files.h"
 #include "engine/format/tree_key.h"
 #include "engine/gleaner/assign_partitions.h"
+#include "engine/gleaner/sample_victims.h"
 #include "shared/base/check.h"
 #include "shared/base/try.h"
 
@@ -85,10 +87,11 @@ Result<SnapshotPlan> make_plan(const Config& config, FileSystem& file_system,
                                const SnapshotTask& task) {
   CHECK(task.snapshot != 0 && task.epoch <= kMaxEpoch);
   CHECK(!task.base || (task.base->id < task.snapshot && task.base->epoch <= task.epoch));
+  CHECK(task.victims.empty() || (task.base && std::ranges::is_sorted(task.victims)));
   SnapshotPlan plan;
   plan.snapshot = task.snapshot;
   plan.epoch = task.epoch;
-  plan.rewrites = task.rewrites;
+  plan.victims = task.victims;
   plan.salvages = task.salvages;
   plan.merges_runs = task.merges_runs;
   plan.cluster_uuid = task.cluster_uuid;
@@ -101,7 +104,15 @@ Result<SnapshotPlan> make_plan(const Config& config, FileSystem& file_system,
   plan.mappers = assign_streams(config, task.streams);
   plan.reducers = reducers_of(config);
   CHECK(!plan.reducers.empty());
+  std::map<uint32_t, uint64_t> victim_pages;  // by storage
+  if (task.base) victim_pages = mark_victims(*task.base, plan);
   ATOLL_ASSIGN(auto sample, sample_keys(file_system, plan.storages, task.streams, plan.base_epoch));
+  if (!victim_pages.empty()) {
+    SnapshotFiles base(file_system, plan.cluster_uuid);
+    ATOLL_TRY(base.open_readable(plan.files));
+    const auto more = sample_victims(base, plan, victim_pages);
+    sample.insert(sample.end(), more.begin(), more.end());
+  }
   assign_partitions(plan.storages, std::move(sample), plan.reducers);
   return plan;
 }

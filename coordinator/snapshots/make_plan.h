@@ -26,7 +26,7 @@ struct SnapshotTask {
   std::optional<SnapshotMetadata> base = {};  // the newest snapshot, if there is one
   std::vector<PlannedStream> streams = {};
   std::vector<StorageEntry> storages = {};  // all storages that are not dropped
-  bool rewrites = false;                    // as SnapshotPlan::rewrites
+  std::vector<uint32_t> victims = {};       // as SnapshotPlan::victims
   bool salvages = false;                    // as SnapshotPlan::salvages
   bool merges_runs = false;                 // as SnapshotPlan::merges_runs
   bool keeps_reserve = false;               // leaves the disk reserve free (disk_room.h)
@@ -43,8 +43,8 @@ std::vector<PlannedMapper> assign_streams(const Config& config,
 /// Returns the reducers of all nodes, ascending.
 std::vector<ReducerPlace> reducers_of(const Config& config);
 
-/// Makes the plan. Reads a sample of the log to choose the partitions. Returns an error if that
-/// read fails.
+/// Makes the plan; it reads a sample of the log, and, if there are victims, the roots of the base.
+/// Returns an error if a read of the log fails.
 Result<SnapshotPlan> make_plan(const Config& config, FileSystem& file_system,
                                const SnapshotTask& task);
 

@@ -189,14 +189,17 @@ Result<void> SnapshotManager::take_recovery_snapshots() {
 Result<void> SnapshotManager::take_recovery_snapshot(uint64_t epoch) {
   std::vector<PlannedStream> streams = streams_up_to(durable_->streams_to_read(), epoch);
   logger_->info("recovery: making a snapshot of {} logs up to epoch {}", streams.size(), epoch);
-  // An ordinary recovery does not rewrite all pages, because the start-up waits for the snapshot,
-  // and there may be no room. A salvage rewrites all pages, so that it reads all of them and omits
-  // those that cannot be read. No room is reserved, because the cluster cannot start without the
-  // snapshot, and the deletion of the logs that it covers makes room.
+  // An ordinary recovery has no victims: the start waits for it, and there may be no room. It also
+  // reserves no room: without this snapshot the cluster cannot start, and the logs that it covers
+  // make room. A salvage copies all pages of the base that can be read.
+  std::vector<uint32_t> victims;
+  if (durable_->salvages() && durable_->snapshot()) {
+    victims = snapshots_of(durable_->snapshot()->files);
+  }
   return make_snapshot({.epoch = epoch,
                         .streams = std::move(streams),
                         .storages = catalog_.entries(),
-                        .rewrites = durable_->salvages(),
+                        .victims = std::move(victims),
                         .salvages = durable_->salvages()});
 }
 

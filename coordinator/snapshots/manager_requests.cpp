@@ -149,6 +149,7 @@ Json SnapshotManager::status() const {
           {"unreadable_pins", unreadable_pins()},
           {"backup_pins", backup_pins()},
           {"fallback", durable_ != nullptr ? durable_->fallback() : std::string()},
+          {"space", rewrites_.status()},
           {"run", job_ != nullptr ? job_->status() : Json::object()}};
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "coordinator/durability/disk_room.h"
+#include "engine/compose/base_files.h"
 #include "engine/compose/combine_roots.h"
 #include "engine/gleaner/snapshot_plan.h"
 #include "engine/hooks/mutants.h"
@@ -87,19 +88,17 @@ std::vector<ComposedPartition> take_partitions(std::vector<NodePart>& parts, uin
   return taken;
 }
 
-/// Returns the files that pages of the new snapshot may lie in.
-std::vector<SnapshotFilePlace> all_files(const SnapshotPlan& plan,
-                                         const std::vector<NodePart>& parts,
+/// Returns whether a composer found a page that cannot be read, and retained a reference to it. It
+/// may lead to any older file (R56).
+bool has_stand_ins(const std::vector<ComposedPartition>& partitions) {
+  return std::ranges::any_of(
+      partitions, [](const ComposedPartition& partition) { return partition.stand_ins != 0; });
+}
+
+/// Returns the files with pages of the new snapshot.
+std::vector<SnapshotFilePlace> new_files(const std::vector<NodePart>& parts,
                                          const SnapshotFilePlace& own) {
   std::vector<SnapshotFilePlace> files;
-  // A stand-in that a rewrite kept refers to a page in an older file, which may refer to further
-  // files (R56).
-  const bool has_stand_ins = std::ranges::any_of(parts, [](const NodePart& part) {
-    return std::ranges::any_of(part.partitions, [](const ComposedPartition& partition) {
-      return partition.stand_ins != 0;
-    });
-  });
-  if (!plan.rewrites || has_stand_ins) files = plan.files;
   for (const NodePart& part : parts) files.push_back(part.file);
   files.push_back(own);
   // Page 0 is the header. If nothing else was written, there is no file.
@@ -211,25 +210,40 @@ Result<SnapshotMetadata> SnapshotJob::combine_parts(const SnapshotTask& task,
   metadata.epoch = plan.epoch;
   metadata.base_epoch = plan.base_epoch;
   metadata.cluster_uuid = plan.cluster_uuid;
+  PageCounts written;
+  PageCounts replaced;
+  bool is_damaged = false;
   Result<void> combined;
   for (size_t index = 0; combined && index < plan.storages.size(); ++index) {
     const PlannedStorage& storage = plan.storages[index];
-    const auto root = combine_roots(plan, index, take_partitions(parts, storage.id), base, writer);
+    const std::vector<ComposedPartition> partitions = take_partitions(parts, storage.id);
+    const auto root = combine_roots(plan, index, partitions, base, writer);
     if (!root) {
       combined = std::unexpected(root.error());
       break;
     }
+    is_damaged = is_damaged || has_stand_ins(partitions);
+    written.add(root->written);
+    replaced.add(root->replaced);
     const auto known = std::ranges::find(task.storages, storage.id, &StorageEntry::id);
     CHECK(known != task.storages.end());
     metadata.storages.push_back({storage.id, storage.type, known->name, root->root, root->records});
   }
   if (combined) combined = writer.finish();
+  if (combined) {
+    metadata.files = new_files(parts, {plan.snapshot, kCoordinator, data_dir, writer.page_count()});
+    const ComposedPages pages = {written.list(), replaced.list(), is_damaged};
+    const auto wrong =
+        add_base_files(plan, task.base ? *task.base : SnapshotMetadata(), pages, metadata);
+    if (wrong) {
+      logger_->error("snapshot {}: {}: all older files are kept, and copied by later snapshots",
+                     plan.snapshot, wrong->message);
+    }
+  }
   if (!combined) {
     writer.discard();
     return std::unexpected(combined.error());
   }
-  metadata.files =
-      all_files(plan, parts, {plan.snapshot, kCoordinator, data_dir, writer.page_count()});
   return metadata;
 }
 

@@ -1,7 +1,6 @@
 #include "coordinator/snapshots/snapshot_manager.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "coordinator/epoch/durable_epoch.h"
@@ -13,19 +12,6 @@
 
 namespace atolldb {
 namespace {
-
-/// If the base has files of this many snapshots, the next snapshot rewrites all pages into new
-/// files. This bounds the number of files, and the space of pages that nothing refers to.
-constexpr size_t kManySnapshotsInUse = 32;
-/// Number of ordinary snapshots between a failed rewrite and the next attempt. The rewrite may have
-/// failed because there is no room. Without these snapshots the log would grow without bound.
-constexpr uint32_t kSnapshotsBetweenRewrites = 8;
-
-size_t snapshots_in(const SnapshotMetadata& metadata) {
-  std::set<uint32_t> ids;
-  for (const SnapshotFilePlace& file : metadata.files) ids.insert(file.snapshot);
-  return ids.size();
-}
 
 /// Records one attempt to make a snapshot in the metrics. The attempt has failed unless `succeed`
 /// is called.
@@ -78,7 +64,9 @@ SnapshotManager::SnapshotManager(const SnapshotContext& context, Logger logger)
       logger_(std::move(logger)),
       job_(durable_ == nullptr
                ? nullptr
-               : std::make_unique<SnapshotJob>(config_, durable_->files(), call_node_, logger_)) {
+               : std::make_unique<SnapshotJob>(config_, durable_->files(), call_node_, logger_)),
+      rewrites_(config_.gleaner, snapshot_metrics_, logger_,
+                [this] { return room_beside_reserve(config_); }) {
   CHECK(nodes_.size() == config_.nodes.size() && metrics_.size() == nodes_.size());
 }
 
@@ -156,6 +144,7 @@ void SnapshotManager::record_newest(const SnapshotMetadata& snapshot) {
   metrics.pages_written.store(pages_written, std::memory_order_relaxed);
   metrics.files.store(snapshot.files.size(), std::memory_order_relaxed);
   metrics.pages_stored.store(pages_stored, std::memory_order_relaxed);
+  rewrites_.record_space(snapshot);
 }
 
 void SnapshotManager::start() {
@@ -237,10 +226,7 @@ Result<void> SnapshotManager::take_new_snapshot() {
   // R36. Equal if nothing was committed since: then only the ranges of the pages differ (R71).
   CHECK(task.epoch >= newest_epoch_.load(std::memory_order_relaxed));
   const Result<void> made = make_snapshot(task);
-  if (task.rewrites && !made) snapshots_until_rewrite_ = kSnapshotsBetweenRewrites;
-  // Unreadable pages (R56) made this rewrite keep the older files. Another rewrite soon afterwards
-  // saves nothing.
-  if (task.rewrites && made && is_rewrite_due()) snapshots_until_rewrite_ = kManySnapshotsInUse;
+  rewrites_.record(task.victims, made ? &*durable_->snapshot() : nullptr);
   if (!made && pool_is_low()) record_unproductive_snapshot();
   if (made && !lacks_log_files()) rebuild_ballast();
   return made;
@@ -256,7 +242,10 @@ SnapshotTask SnapshotManager::next_task() {
   // If a logger has no room for its next file, the snapshot reserves no room, as in a recovery.
   // Only a snapshot allows the deletion of log files.
   const bool is_last_resort = lacks_log_files();
-  task.rewrites = !is_last_resort && is_rewrite_due();
+  if (durable_->snapshot()) {
+    task.victims = rewrites_.choose(
+        *durable_->snapshot(), {.lacks_log_files = is_last_resort, .pool_is_low = pool_is_low()});
+  }
   task.merges_runs = !is_last_resort;
   task.streams = durable_->live_streams(task.epoch);
   task.storages = catalog_.entries();
@@ -279,14 +268,6 @@ bool SnapshotManager::is_first_snapshot_awaited() const {
   return newest_.load(std::memory_order_relaxed) == 0 &&
          control_.snapshot_requests.load(std::memory_order_relaxed) !=
              control_.snapshot_answered.load(std::memory_order_relaxed);
-}
-
-bool SnapshotManager::is_rewrite_due() {
-  if (snapshots_until_rewrite_ != 0) {
-    --snapshots_until_rewrite_;
-    return false;
-  }
-  return durable_->snapshot() && snapshots_in(*durable_->snapshot()) >= kManySnapshotsInUse;
 }
 
 uint64_t SnapshotManager::log_bytes() const {

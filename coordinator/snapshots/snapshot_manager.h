@@ -19,6 +19,7 @@
 #include "coordinator/epoch/epoch_clock.h"
 #include "coordinator/node_calls.h"
 #include "coordinator/snapshots/kept_snapshots.h"
+#include "coordinator/snapshots/rewrites.h"
 #include "coordinator/snapshots/snapshot_job.h"
 #include "coordinator/snapshots/snapshot_taker.h"
 #include "coordinator/task_thread.h"
@@ -98,7 +99,6 @@ class SnapshotManager {
   Result<void> take_new_snapshot();
   SnapshotTask next_task();
   bool has_new_commits() const;
-  bool is_rewrite_due();
   /// Returns whether a transaction waits for the first snapshot (R62).
   bool is_first_snapshot_awaited() const;
   /// Returns the bytes of log that the busiest node has written since the cluster began.
@@ -189,14 +189,14 @@ class SnapshotManager {
   /// transaction still read at the last check. Their files are open on all nodes.
   std::map<uint32_t, SnapshotMetadata> offered_;
   bool has_freed_pages_ = false;  // the latest install freed a good part of a pool
-  uint32_t snapshots_until_rewrite_ = 0;
-  bool lacks_ballast_ = false;  // a warning about this was logged
+  bool lacks_ballast_ = false;    // a warning was logged
 
   // Used by any thread.
   std::atomic<uint64_t> bytes_to_recover_{0};
   std::atomic<uint32_t> newest_{0};  // id of the newest snapshot; 0: none
   std::atomic<uint64_t> newest_epoch_{0};
   SnapshotMetrics snapshot_metrics_;
+  Rewrites rewrites_;  // any thread: its status
   mutable std::mutex mutex_;
   // The next four members are guarded by mutex_.
   Json install_status_ = Json::object();             // status of the latest install

@@ -15,6 +15,7 @@
 #include "engine/compose/tree_builder.h"
 #include "engine/format/array_page.h"
 #include "engine/format/sequential_page.h"
+#include "engine/gleaner/victims.h"
 #include "shared/base/check.h"
 #include "shared/base/try.h"
 
@@ -130,25 +131,28 @@ Result<BaseRuns> kept_runs(PageOutput& pages, const PlannedStorage& storage,
   if (plan.salvages) return BaseRuns{};
   const std::map<uint32_t, uint64_t> replaced = find_replaced(partitions);
   size_t missing = replaced.size();
-  const auto is_enough = [&](std::span<const SequentialRun> runs) {
+  const Victims victims(plan, storage);
+  const auto is_enough = [&](std::span<const SequentialRun> runs, SnapshotPointer older) {
     missing -= static_cast<size_t>(std::ranges::count_if(runs, [&](const SequentialRun& run) {
       const auto first = replaced.find(composing_node(plan, run));
       return first != replaced.end() && first->second == run.first_page;
     }));
-    return missing == 0 && !plan.rewrites;
+    return missing == 0 && !victims.may_be_at_or_below(older);
   };
   ATOLL_ASSIGN(BaseRuns base, read_base_runs(pages, storage.base_root, is_enough));
   ATOLL_TRY(remove_replaced(plan, storage.id, replaced, base));
-  // The files of the base are deleted after a rewrite, unless a composer has found a page that it
-  // could not read (R56).
+  // The files of victims are deleted, unless a composer has found a page that it could not read
+  // (R56).
   const bool keeps_files = std::ranges::any_of(
       partitions, [](const ComposedPartition& partition) { return partition.stand_ins != 0; });
-  const bool is_rest = !base.runs.empty() || !base.older.is_null();
-  if (plan.rewrites && is_rest && !keeps_files) {
-    return make_error(ExitCode::failed,
-                      fmt::format("storage {}: a rewrite leaves runs of older snapshots: internal "
-                                  "error",
-                                  storage.id));
+  const bool is_rest = victims.may_be_at_or_below(base.older) ||
+                       std::ranges::any_of(base.runs, [&](const SequentialRun& run) {
+                         return victims.has(SnapshotPointer(run.first_page));
+                       });
+  if (is_rest && !keeps_files) {
+    return make_error(
+        ExitCode::failed,
+        fmt::format("storage {}: runs remain in the files of victims: internal error", storage.id));
   }
   return base;
 }
@@ -169,7 +173,9 @@ Result<SnapshotPointer> combine_sequential(PageOutput& pages, const PlannedStora
   }
   records = base.older_records;
   for (const SequentialRun& run : base.runs) records += run.records;
-  if (base.runs.size() == unchanged && !plan.salvages) return storage.base_root;
+  const bool has_victims = Victims(plan, storage).may_be_at_or_below(storage.base_root);
+  if (base.runs.size() == unchanged && !has_victims) return storage.base_root;
+  for (const SnapshotPointer root : base.roots) pages.count_replaced(root, 0);
   SnapshotPointer previous = base.older;
   uint64_t previous_records = base.older_records;
   for (size_t at = 0; at < base.runs.size();) {
@@ -247,7 +253,23 @@ bool fit_the_plan(const PlannedStorage& storage, Partitions partitions) {
   return are_runs(partitions);
 }
 
-Result<void> check_partitions(const PlannedStorage& storage, Partitions partitions) {
+/// Returns whether all counted pages are of the storage, and of the snapshots that they must be of.
+bool are_counts_of_storage(const SnapshotPlan& plan, const PlannedStorage& storage,
+                           Partitions partitions) {
+  return std::ranges::all_of(partitions, [&](const ComposedPartition& partition) {
+    return std::ranges::all_of(partition.written,
+                               [&](const LivePages& pages) {
+                                 return pages.storage_id == storage.id &&
+                                        pages.snapshot == plan.snapshot;
+                               }) &&
+           std::ranges::all_of(partition.replaced, [&](const LivePages& pages) {
+             return pages.storage_id == storage.id && pages.snapshot < plan.snapshot;
+           });
+  });
+}
+
+Result<void> check_partitions(const SnapshotPlan& plan, const PlannedStorage& storage,
+                              Partitions partitions) {
   const bool is_sequential = storage.type == StorageType::sequential;
   const size_t expected = is_sequential ? partitions.size() : storage.partitions.size();
   for (size_t i = 0; i < partitions.size(); ++i) {
@@ -265,7 +287,8 @@ Result<void> check_partitions(const PlannedStorage& storage, Partitions partitio
                       fmt::format("storage {}: {} partitions were composed, the plan has {}",
                                   storage.id, partitions.size(), expected));
   }
-  if (fit_the_plan(storage, partitions)) return {};
+  const bool fit = fit_the_plan(storage, partitions);
+  if (fit && are_counts_of_storage(plan, storage, partitions)) return {};
   return make_error(ExitCode::failed,
                     fmt::format("storage {}: its composed pages do not fit the plan's partitions: "
                                 "internal error",
@@ -279,23 +302,31 @@ Result<CombinedRoot> combine_roots(const SnapshotPlan& plan, size_t storage_inde
                                    SnapshotWriter& writer) {
   CHECK(storage_index < plan.storages.size());
   const PlannedStorage& storage = plan.storages[storage_index];
-  ATOLL_TRY(check_partitions(storage, partitions));
+  ATOLL_TRY(check_partitions(plan, storage, partitions));
   const std::function<bool()> never;
   PageOutput pages(base, writer, nullptr, storage.id, never);
   CombinedRoot combined{.root = storage.base_root};
+  PageCounts written;
+  PageCounts replaced;
   for (const ComposedPartition& partition : partitions) {
     combined.log_records += partition.log_records;
     combined.pages_written += partition.pages_written;
+    written.add(partition.written);
+    replaced.add(partition.replaced);
   }
   combined.records = combined.log_records;
   const bool is_sequential = storage.type == StorageType::sequential;
-  const bool is_rewritten = plan.rewrites && !storage.base_root.is_null();
-  if (combined.log_records != 0 || is_sequential || is_rewritten) {
+  const bool has_victims = storage.has_victims && !storage.base_root.is_null();
+  if (combined.log_records != 0 || is_sequential || has_victims) {
     ATOLL_ASSIGN(
         combined.root,
         is_sequential ? combine_sequential(pages, storage, plan, partitions, combined.records)
         : storage.type == StorageType::array ? combine_array(pages, storage, partitions)
                                              : combine_mastertree(pages, storage, partitions));
+    written.add(pages.written().list());
+    replaced.add(pages.replaced().list());
+    combined.written = written.list();
+    combined.replaced = replaced.list();
   }
   combined.pages_written += pages.pages_written();
   return combined;

@@ -11,6 +11,7 @@
 #include "engine/compose/page_output.h"
 #include "engine/compose/record_fold.h"
 #include "engine/format/array_page.h"
+#include "engine/gleaner/victims.h"
 #include "shared/base/try.h"
 
 namespace atolldb {
@@ -32,6 +33,7 @@ class ArrayComposer {
         shape_(storage_.record_count, storage_.payload_bytes),
         pages_(task.base, task.writer, &task.writer_mutex, storage_.id, task.cancelled),
         logs_(task.logs, pages_, storage_.id),
+        victims_(task.plan, storage_),
         fold_(std::make_unique<RecordFold>()) {}
 
   Result<ComposedPartition> run() {
@@ -84,12 +86,19 @@ class ArrayComposer {
     if (!storage_.base_root.is_null()) {
       ATOLL_ASSIGN(auto read, find(storage_.base_root, root, level + 1, low_, high_));
       found = std::move(read);
+      // All partitions read the root, and combine_roots writes another one.
+      if (found.is_readable && !found.was_lost && low_ == 0) {
+        pages_.count_replaced(storage_.base_root, 0);
+      }
     }
     const bool is_lost = !found.is_readable && !task_.plan.salvages;
     SnapshotPointer shared;  // stand-in that all children without log records share
     for (uint64_t first = low_; first < high_; first += span) {
       const DualPointer& child = root.as<ArrayInterior>()->children[first / span];
       const SnapshotPointer base(child.snapshot_word.load(std::memory_order_relaxed));
+      if (!base.is_null()) {
+        ATOLL_TRY(pages_.check_child(storage_.base_root, base));
+      }
       ATOLL_ASSIGN(const SnapshotPointer page, is_lost ? stand_in_below(found, level, first, shared)
                                                        : compose(level, first, base));
       if (!page.is_null()) composed.push_back({.low = first, .page = page, .level = level});
@@ -218,10 +227,12 @@ class ArrayComposer {
     const uint64_t end = std::min(first + shape_.records_below(level), storage_.record_count);
     ATOLL_ASSIGN(auto is_changed, has_log(first, end));
     DCHECK(level < shape_.levels && first % shape_.records_below(level) == 0);
-    if (!is_changed && (base.is_null() || !task_.plan.rewrites)) return base;
+    if (!is_changed && !victims_.may_be_at_or_below(base, level)) return base;
     const auto page = std::make_unique<PageBuffer>();
+    bool was_lost = false;
     if (!base.is_null()) {
       ATOLL_ASSIGN(auto found, find(base, *page, level, first, end));
+      was_lost = found.was_lost;
       if (!found.is_readable && !task_.plan.salvages) {
         // A stand-in replaces every pointer to an unreadable page. Otherwise an installer could
         // evict a volatile page although its snapshot page is unreadable.
@@ -232,24 +243,37 @@ class ArrayComposer {
     }
     page->header().type = level == 0 ? PageType::array_leaf : PageType::array_interior;
     page->header().level = static_cast<uint8_t>(level);
-    ATOLL_TRY(level == 0 ? fill_leaf(*page, first, end) : fill_interior(*page, level, first, end));
+    bool has_new_child = false;
+    ATOLL_TRY(level == 0 ? fill_leaf(*page, first, end)
+                         : fill_interior(*page, level, first, base, has_new_child));
+    const bool is_victim = victims_.has(base);
+    if (!is_changed && !is_victim && !was_lost && !has_new_child) return base;
+    if (!base.is_null() && !was_lost && page->header().self != 0) pages_.count_replaced(base, 0);
     return pages_.write(*page);
   }
 
-  Result<void> fill_interior(PageBuffer& page, uint32_t level, uint64_t first, uint64_t end) {
+  /// Composes the children of a page. `base`: the page in the base. Sets `has_new_child` if some
+  /// child is not that of the base.
+  Result<void> fill_interior(PageBuffer& page, uint32_t level, uint64_t first, SnapshotPointer base,
+                             bool& has_new_child) {
+    const uint64_t end = std::min(first + shape_.records_below(level), storage_.record_count);
+    const bool visits_all = victims_.may_be_at_or_below(base);
     CHECK(level > 0 && level < shape_.levels);
     const uint64_t span = shape_.records_below(level - 1);
     for (uint64_t child = 0; first + child * span < end; ++child) {
-      if (!task_.plan.rewrites) {
+      if (!visits_all) {
         ATOLL_ASSIGN(auto is_changed, has_log(first, end));
         if (!is_changed) return {};
         child = (index_of(LogInput::key_of(*logs_.current())) - first) / span;
       }
       DCHECK(child < kArrayFanout);
       std::atomic<uint64_t>& word = page.as<ArrayInterior>()->children[child].snapshot_word;
-      ATOLL_ASSIGN(const SnapshotPointer written,
-                   compose(level - 1, first + child * span,
-                           SnapshotPointer(word.load(std::memory_order_relaxed))));
+      const SnapshotPointer before(word.load(std::memory_order_relaxed));
+      if (!before.is_null()) {
+        ATOLL_TRY(pages_.check_child(base, before));
+      }
+      ATOLL_ASSIGN(const SnapshotPointer written, compose(level - 1, first + child * span, before));
+      has_new_child = has_new_child || written != before;
       word.store(written.word(), std::memory_order_relaxed);
     }
     return {};
@@ -284,6 +308,7 @@ class ArrayComposer {
   ArrayShape shape_;
   PageOutput pages_;
   LogInput logs_;
+  Victims victims_;
   std::unique_ptr<RecordFold> fold_;
   uint64_t low_ = 0;
   uint64_t high_ = 0;

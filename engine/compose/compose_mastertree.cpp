@@ -29,7 +29,7 @@ Result<ComposedPartition> compose_mastertree(const ComposeTask& task) {
                 LogInput(task.logs, pages, storage.id),
                 RecordFold(),
                 task.plan.epoch,
-                task.plan.rewrites,
+                Victims(task.plan, storage),
                 task.fence_maps,
                 task.plan.salvages,
                 task.on_unreadable};

@@ -12,6 +12,7 @@
 #include "engine/compose/page_output.h"
 #include "engine/compose/sequential_runs.h"
 #include "engine/format/sequential_page.h"
+#include "engine/gleaner/victims.h"
 #include "engine/hooks/mutants.h"
 #include "shared/base/try.h"
 
@@ -25,10 +26,13 @@ constexpr uint64_t kBatchPages = kMaxMergedPages;
 
 /// Returns for each run of this node in the base, oldest first, whether its records are copied.
 /// Neighbours that are copied become one run (R69).
-std::vector<bool> runs_to_copy(const SnapshotPlan& plan, std::span<const SequentialRun> runs) {
+std::vector<bool> runs_to_copy(const SnapshotPlan& plan, const Victims& victims,
+                               std::span<const SequentialRun> runs) {
   const size_t first = plan.merges_runs ? first_merged_run(runs) : runs.size();
   std::vector<bool> is_copied(runs.size());
-  for (size_t i = 0; i < runs.size(); ++i) is_copied[i] = i >= first || plan.rewrites;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    is_copied[i] = i >= first || victims.has(SnapshotPointer(runs[i].first_page));
+  }
   return is_copied;
 }
 
@@ -38,10 +42,13 @@ class SequentialComposer {
       : task_(task),
         storage_id_(task.plan.storages[task.storage].id),
         pages_(task.base, task.writer, &task.writer_mutex, storage_id_, task.cancelled),
+        victims_(task.plan, task.plan.storages[task.storage]),
         logs_(task.logs, pages_, storage_id_) {}
 
   Result<ComposedPartition> run() {
-    if (task_.plan.rewrites || (task_.plan.merges_runs && logs_.current() != nullptr)) {
+    const SnapshotPointer root = task_.plan.storages[task_.storage].base_root;
+    if (victims_.may_be_at_or_below(root) ||
+        (task_.plan.merges_runs && logs_.current() != nullptr)) {
       ATOLL_TRY(compose_base());
     }
     while (logs_.current() != nullptr) {
@@ -57,7 +64,7 @@ class SequentialComposer {
   /// combine_roots replaces all of them.
   Result<void> compose_base() {
     ATOLL_ASSIGN(const auto runs, own_runs());
-    const std::vector<bool> is_copied = runs_to_copy(task_.plan, runs);
+    const std::vector<bool> is_copied = runs_to_copy(task_.plan, victims_, runs);
     CHECK(is_copied.size() == runs.size());
     for (size_t i = 0; i < runs.size(); ++i) {
       if (composed_.empty() && !is_copied[i]) continue;
@@ -73,20 +80,21 @@ class SequentialComposer {
     return {};
   }
 
-  /// Returns the runs of the base that this node composes, oldest first. Without a rewrite, runs
-  /// that are too old to be merged may be missing. Neither they, nor runs in root pages that cannot
-  /// be read, are replaced.
+  /// Returns the runs of the base that this node composes, oldest first. Runs that are too old to
+  /// be merged, and that are in no victim, may be missing. Neither they, nor runs in root pages
+  /// that cannot be read, are replaced.
   Result<std::vector<SequentialRun>> own_runs() {
     const SnapshotPlan& plan = task_.plan;
     const auto is_own = [&](const SequentialRun& run) {
       return composing_node(plan, run) == task_.partition;
     };
     uint64_t pages = 0;
-    const auto is_enough = [&](std::span<const SequentialRun> runs) {
+    const auto is_enough = [&](std::span<const SequentialRun> runs, SnapshotPointer older) {
       for (const SequentialRun& run : runs) {
         if (is_own(run)) pages += std::min(run.pages, kMaxMergedPages + 1);
       }
-      return !plan.rewrites && pages > kMaxMergedPages;
+      const bool may_merge_older = plan.merges_runs && pages <= kMaxMergedPages;
+      return !may_merge_older && !victims_.may_be_at_or_below(older);
     };
     ATOLL_ASSIGN(BaseRuns base,
                  read_base_runs(pages_, plan.storages[task_.storage].base_root, is_enough));
@@ -107,6 +115,7 @@ class SequentialComposer {
       ATOLL_ASSIGN(auto found,
                    pages_.find(at, source_, PageType::sequential, PageType::sequential, 0, false));
       if (found.is_readable) {
+        pages_.count_replaced(at, 0);
         ATOLL_TRY(copy_records(at));
         continue;
       }
@@ -249,6 +258,7 @@ class SequentialComposer {
   const ComposeTask& task_;
   uint32_t storage_id_;
   PageOutput pages_;
+  Victims victims_;
   LogInput logs_;
   PageBuffer source_;  // the page that is copied
   std::vector<PageBuffer> batch_;

@@ -142,27 +142,67 @@ SliceRange LayerComposer::clip(const SliceRange& range) const {
   return clipped;
 }
 
-/// Composes the tree below a base root. The builder creates as many upper levels as it needs.
+/// Composes the tree below a base root. The builder creates as many upper levels as it needs. If
+/// nothing changes in the layer, it keeps the root.
 Result<void> LayerComposer::compose_tree(SnapshotPointer root) {
   const auto page = std::make_unique<PageBuffer>();
   ATOLL_ASSIGN(auto found, find_page(root, *page, range_));
   if (!found.is_readable) {
     return compose_lost(root, found, 0, range_, range_.low == 0 && range_.high_is_end);
   }
+  const bool is_whole = range_.low == 0 && range_.high_is_end;
+  if (is_whole && !found.was_lost && !has_log() && needs_no_copy(root, *page)) {
+    return builder_.add_page(page->header().level, 0, root);
+  }
+  if (!found.was_lost) count_replaced(root, 0);
   return compose_page(root, *page, std::nullopt);
 }
 
-/// Composes one page of the base. `next`: the range of its right sibling below the same parent.
+bool LayerComposer::needs_no_copy(SnapshotPointer pointer, PageBuffer& page) const {
+  const Victims& victims = work_.victims;
+  if (victims.has(pointer)) return false;
+  if (!victims.may_be_at_or_below(pointer)) return true;
+  const uint32_t count = page.header().version().count();
+  if (page.header().level != 0) {
+    const auto* interior = page.as<InteriorPage>();
+    const uint32_t level = uint32_t{page.header().level} - 1;
+    for (uint32_t i = 0; i < std::min(count, kInteriorCapacity); ++i) {
+      const auto& word = interior->children[i].snapshot_word;
+      const SnapshotPointer child(word.load(std::memory_order_relaxed));
+      if (victims.may_be_at_or_below(child, level)) return false;
+    }
+    return true;
+  }
+  auto* border = page.as<BorderPage>();
+  for (uint32_t slot = 0; slot < count; ++slot) {
+    TreeRecord* record = border->record(slot);
+    if (record->remainder != kRemainderNextLayer) continue;
+    const auto& word = record->next_layer()->snapshot_word;
+    if (victims.may_be_in_layer(SnapshotPointer(word.load(std::memory_order_relaxed)))) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// Counts a page of the base that begins at `low` and is not used. Two partitions may read it, and
+/// only the one in which it begins counts it.
+void LayerComposer::count_replaced(SnapshotPointer pointer, uint64_t low) {
+  if (low < range_.low) return;
+  work_.pages.count_replaced(pointer, static_cast<uint32_t>(prefix_.size() / 8));
+}
+
+/// Composes one page of the base. `next`: its right sibling below the same parent.
 Result<void> LayerComposer::compose_node(SnapshotPointer pointer, uint32_t level,
                                          const SliceRange& range,
-                                         const std::optional<SliceRange>& next) {
-  CHECK(overlaps(range) && (!next || (!range.high_is_end && next->low == range.high)));
-  // Clips the range, because the first child of a page that can be read again may begin before
-  // range_.
+                                         const std::optional<NextPage>& next) {
+  CHECK(overlaps(range) && (!next || (!range.high_is_end && next->range.low == range.high)));
+  // Clips the range, because the first child of a page that can be read again may begin before it.
   const SliceRange clipped = clip(range);
   ATOLL_TRY(pass(clipped.low));
-  if (!work_.rewrites && is_inside(range) && !has_log(range) && builder_.may_add(level) &&
-      fences_.fits(level, range)) {
+  const bool may_keep =
+      is_inside(range) && !has_log(range) && builder_.may_add(level) && fences_.fits(level, range);
+  if (may_keep && !work_.victims.may_be_at_or_below(pointer, level)) {
     return builder_.add_page(level, range.low, pointer);
   }
   const auto page = std::make_unique<PageBuffer>();
@@ -177,6 +217,10 @@ Result<void> LayerComposer::compose_node(SnapshotPointer pointer, uint32_t level
     return wrong_page(work_.pages.storage_id(), pointer,
                       "its level or range differs from what its parent says");
   }
+  if (may_keep && !found.was_lost && needs_no_copy(pointer, *page)) {
+    return builder_.add_page(level, range.low, pointer);
+  }
+  if (!found.was_lost) count_replaced(pointer, range.low);
   // A page that can be read again may cover more than the range of its stand-in.
   const SliceRange outer = range_;
   if (found.was_lost) range_ = clipped;
@@ -190,7 +234,7 @@ Result<void> LayerComposer::compose_node(SnapshotPointer pointer, uint32_t level
 }
 
 Result<void> LayerComposer::compose_page(SnapshotPointer pointer, PageBuffer& page,
-                                         const std::optional<SliceRange>& next) {
+                                         const std::optional<NextPage>& next) {
   if (page.header().level != 0) return compose_interior(pointer, *page.as<InteriorPage>());
   take_items(*page.as<BorderPage>());
   return compose_records(clip(range_of(*page.as<TreePage>())), next);
@@ -206,12 +250,15 @@ Result<void> LayerComposer::compose_interior(SnapshotPointer pointer, const Inte
     return i + 1 == count ? SliceRange{page.separators[i], page.high, page.high_is_end != 0}
                           : SliceRange{page.separators[i], page.separators[i + 1], false};
   };
+  const auto child_at = [&](uint32_t i) {
+    return SnapshotPointer(page.children[i].snapshot_word.load(std::memory_order_relaxed));
+  };
   for (uint32_t i = 0; i < count; ++i) {
     if (!overlaps(range_at(i))) continue;
-    std::optional<SliceRange> next;
-    if (i + 1 < count && overlaps(range_at(i + 1))) next = range_at(i + 1);
-    const SnapshotPointer child(page.children[i].snapshot_word.load(std::memory_order_relaxed));
-    ATOLL_TRY(compose_node(child, uint32_t{page.header.level} - 1, range_at(i), next));
+    std::optional<NextPage> next;
+    if (i + 1 < count && overlaps(range_at(i + 1))) next = {range_at(i + 1), child_at(i + 1)};
+    ATOLL_TRY(work_.pages.check_child(pointer, child_at(i)));
+    ATOLL_TRY(compose_node(child_at(i), uint32_t{page.header.level} - 1, range_at(i), next));
   }
   return {};
 }
@@ -241,7 +288,7 @@ void LayerComposer::take_items(const BorderPage& page) {
 }
 
 Result<void> LayerComposer::compose_records(const SliceRange& range,
-                                            const std::optional<SliceRange>& next) {
+                                            const std::optional<NextPage>& next) {
   CHECK(is_inside(range));
   ATOLL_TRY(pass(range.low));
   builder_.begin_border(range.low);
@@ -253,9 +300,8 @@ Result<void> LayerComposer::compose_records(const SliceRange& range,
   if (!is_at_end && fences_.is_fence(0, range.high)) {
     return builder_.end_border(range, TreeBuilder::Ending::exact);
   }
-  // An empty range is joined with the next range, if there is one, even if the next range is not
-  // rewritten.
-  const bool is_next_rewritten = next && (work_.rewrites || has_log(*next));
+  // An empty range is always joined with the next range.
+  const bool is_next_rewritten = next && (work_.victims.has(next->page) || has_log(next->range));
   const bool may_join = is_next_rewritten || (next && builder_.is_empty());
   return builder_.end_border(range,
                              may_join ? TreeBuilder::Ending::joinable : TreeBuilder::Ending::plain);
@@ -341,8 +387,11 @@ Result<void> LayerComposer::compose_record(uint64_t slice, uint16_t remainder,
 Result<void> LayerComposer::compose_beyond(uint64_t slice, std::span<const TreeItem> base) {
   DCHECK(!base.empty() || has_log_at(slice));
   if (!base.empty() && base.front().is_next_layer()) {
-    if (!has_log_at(slice) && !work_.rewrites) return builder_.add(base.front());
-    return add_sublayer(slice, below(slice).compose(base.front().next_layer));
+    const SnapshotPointer root = base.front().next_layer;
+    if (!has_log_at(slice) && !work_.victims.may_be_in_layer(root)) {
+      return builder_.add(base.front());
+    }
+    return add_sublayer(slice, below(slice).compose(root));
   }
   std::vector<CarriedRecord> carried;
   const bool is_log_first =

@@ -16,6 +16,7 @@
 #include "engine/compose/page_output.h"
 #include "engine/compose/record_fold.h"
 #include "engine/compose/tree_builder.h"
+#include "engine/gleaner/victims.h"
 
 namespace atolldb {
 
@@ -29,10 +30,16 @@ struct TreeWork {
   LogInput logs;
   RecordFold fold;
   uint64_t epoch;          // epoch of the snapshot
-  bool rewrites;           // write every page, see SnapshotPlan
+  Victims victims;         // pages to copy
   FenceMapSource* fences;  // null: there are no volatile pages
   bool salvages;           // see SnapshotPlan
   const std::function<void(const UnreadablePage&)>& on_unreadable;  // may be empty
+};
+
+/// The right sibling of a page of the base.
+struct NextPage {
+  SliceRange range;
+  SnapshotPointer page;
 };
 
 /// A record that moves to a layer below, with the rest of its key from that layer on.
@@ -78,9 +85,13 @@ class LayerComposer {
 
   Result<void> compose_tree(SnapshotPointer root);
   Result<void> compose_node(SnapshotPointer page, uint32_t level, const SliceRange& range,
-                            const std::optional<SliceRange>& next);
+                            const std::optional<NextPage>& next);
   Result<void> compose_page(SnapshotPointer pointer, PageBuffer& page,
-                            const std::optional<SliceRange>& next);
+                            const std::optional<NextPage>& next);
+  /// Returns whether the page, which was read, can be used as it is, since neither it nor a page
+  /// below it is a victim. REQUIRES: its range has no log records.
+  bool needs_no_copy(SnapshotPointer pointer, PageBuffer& page) const;
+  void count_replaced(SnapshotPointer pointer, uint64_t low);
   Result<void> compose_interior(SnapshotPointer pointer, const InteriorPage& page);
   // The next functions, in layer_composer_lost.cpp, handle pages that cannot be read (R56).
   /// Finds the page to which a base pointer leads. Adds the held records of `range` to the log
@@ -96,7 +107,7 @@ class LayerComposer {
   Result<void> skip_unbacked(const std::string& key);
   void report_lost(SnapshotPointer page, uint32_t level, const SliceRange& range,
                    const std::string& reason) const;
-  Result<void> compose_records(const SliceRange& range, const std::optional<SliceRange>& next);
+  Result<void> compose_records(const SliceRange& range, const std::optional<NextPage>& next);
   Result<void> add_cut_records(const SliceRange& range, size_t& at);
   Result<void> add_records(const SliceRange& range, size_t& at);
   Result<LayerResult> finish();

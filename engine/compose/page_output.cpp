@@ -307,8 +307,23 @@ Result<void> PageOutput::write_run(std::span<PageBuffer> pages,
     }
     CHECK(next->self == first + i);  // adjacent in the file
     copy(pages[i], *next);
+    written_.add(storage_id_, SnapshotPointer(next->self), next->layer);
   }
   return {};
+}
+
+void PageOutput::count_replaced(SnapshotPointer page, uint32_t layer) {
+  CHECK(!page.is_null() && !is_stand_in(page));  // pages with stand-ins have no counts
+  if (fault::forget_replaced_pages) return;
+  replaced_.add(storage_id_, page, layer);
+}
+
+Result<void> PageOutput::check_child(SnapshotPointer parent, SnapshotPointer child) const {
+  DCHECK(!parent.is_null());
+  if (child.snapshot() <= parent.snapshot()) return {};
+  return wrong_page(
+      storage_id_, unmarked(parent),
+      fmt::format("it leads to a page of snapshot {}, which is newer", child.snapshot()));
 }
 
 std::string text_of_range(std::string_view prefix, const SliceRange& range) {

@@ -13,6 +13,7 @@
 
 #include "engine/format/stand_in.h"
 #include "engine/mastertree/build.h"
+#include "engine/snapshot/live_pages.h"
 #include "engine/snapshot/snapshot_files.h"
 #include "engine/snapshot/snapshot_writer.h"
 #include "shared/base/error.h"
@@ -77,6 +78,13 @@ class PageOutput {
   Result<void> write_run(std::span<PageBuffer> pages,
                          const std::function<void(SnapshotPointer first)>& place);
 
+  /// Counts a page of the base that the new snapshot does not use (R67). Called once for each such
+  /// page, by the composer of the partition in which the page begins.
+  void count_replaced(SnapshotPointer page, uint32_t layer);
+  /// Checks that a child is not newer than the base page that leads to it. The choice of pages to
+  /// copy relies on this order (R68). Error: code corruption.
+  Result<void> check_child(SnapshotPointer parent, SnapshotPointer child) const;
+
   Result<void> check_cancelled() const;
   uint64_t pages_read() const { return pages_read_; }
   uint64_t pages_written() const { return pages_written_; }
@@ -85,6 +93,8 @@ class PageOutput {
   uint64_t stand_ins() const { return stand_ins_; }
   void count_stand_in() { ++stand_ins_; }
   uint32_t storage_id() const { return storage_id_; }
+  const PageCounts& written() const { return written_; }
+  const PageCounts& replaced() const { return replaced_; }
 
  private:
   void copy(PageBuffer& from, PageHeader& to);
@@ -103,6 +113,8 @@ class PageOutput {
   uint64_t pages_read_ = 0;
   uint64_t pages_written_ = 0;
   uint64_t stand_ins_ = 0;
+  PageCounts written_;
+  PageCounts replaced_;
 };
 
 /// Returns a range of keys in the layer below `prefix` as human-readable text.

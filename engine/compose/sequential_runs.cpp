@@ -64,10 +64,14 @@ Result<BaseRuns> read_base_runs(PageOutput& pages, SnapshotPointer root,
       return wrong_page(pages.storage_id(), at, "it is not a root page of a sequential storage");
     }
     const std::span<const SequentialRun> runs(page.runs, page.count);
+    for (const SequentialRun& run : runs) {
+      ATOLL_TRY(pages.check_child(at, SnapshotPointer(run.first_page)));
+    }
+    base.roots.push_back(at);
     base.runs.insert(base.runs.end(), runs.rbegin(), runs.rend());
     base.older = previous;
     base.older_records = page.previous_records;
-    is_over = is_enough(runs);
+    is_over = is_enough(runs, previous);
   }
   std::ranges::reverse(base.runs);
   return base;

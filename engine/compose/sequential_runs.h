@@ -35,14 +35,16 @@ struct BaseRuns {
   SnapshotPointer older;            // the next older root page, which was not read; null: none
   uint64_t older_records = 0;       // records in the runs of `older` and its predecessors, if known
   std::string unreadable;           // why `older` cannot be read; empty: it was not needed
+  std::vector<SnapshotPointer> roots;  // the root pages that were read
 };
 
-/// Receives the runs of a root page, after those of all newer root pages. Returns true if no older
-/// root page is needed.
-using EnoughRuns = std::function<bool(std::span<const SequentialRun> runs)>;
+/// Receives the runs of a root page, after those of all newer root pages, and the next older root
+/// page. Returns true if that page is not needed.
+using EnoughRuns = std::function<bool(std::span<const SequentialRun> runs, SnapshotPointer older)>;
 
 /// Reads root pages, the newest first, until `is_enough` or until one cannot be read (R56).
-/// Errors: code corruption for a readable page that is not a root page of the storage.
+/// Errors: code corruption for a readable page that is not a root page of the storage, or that
+/// leads to a newer page (R68).
 Result<BaseRuns> read_base_runs(PageOutput& pages, SnapshotPointer root,
                                 const EnoughRuns& is_enough);
 

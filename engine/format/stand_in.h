@@ -2,9 +2,9 @@
 //
 // A stand-in names the page that cannot be read. It leads to the *held records*: the log records of
 // its range that are newer than the content of that page. Pointers to stand-ins have kStandInBit
-// set. Readers of pages treat a stand-in as unreadable, installers drop no volatile page onto it,
-// and only composers read its content. A composer tries to read the original page again when the
-// range of the stand-in has new log records, and in each rewrite. If that succeeds, the composer
+// set. Readers of pages treat them as unreadable, installers drop no volatile page onto them, and
+// only composers read their content. A composer tries to read the original page again when its
+// range has new log records, and when it may lead to a victim. If that succeeds, the composer
 // applies the held records and removes the stand-in.
 #pragma once
 

@@ -34,7 +34,7 @@ bool is_same_stream(const LogStream& a, const LogStream& b) {
 /// Returns how the plan, which comes from another process, contradicts itself, or null.
 const char* contradiction_in(const SnapshotPlan& plan, const PlannedMapper& task) {
   if (plan.snapshot <= plan.base || plan.epoch < plan.base_epoch) return "is older than its base";
-  if (plan.salvages && !plan.rewrites) return "salvages without a rewrite";
+  if (plan.salvages && !are_all_victims(plan)) return "salvages without a rewrite";
   for (auto stream = task.streams.begin(); stream != task.streams.end(); ++stream) {
     const bool is_repeated = std::any_of(task.streams.begin(), stream, [&](const auto& other) {
       return is_same_stream(other.stream, stream->stream);

@@ -20,7 +20,8 @@ template <typename Archive>
 void fields(Archive& archive, Described<Archive, PlannedStorage>& storage) {
   archive(storage.id);
   archive.enumerator(storage.type, StorageType::none, StorageType::sequential);
-  archive(storage.payload_bytes, storage.record_count, storage.base_root, storage.partitions);
+  archive(storage.payload_bytes, storage.record_count, storage.base_root, storage.has_victims,
+          storage.has_victims_below, storage.partitions);
 }
 template <typename Archive>
 void fields(Archive& archive, Described<Archive, PlannedStream>& gleaned) {
@@ -34,7 +35,7 @@ void fields(Archive& archive, Described<Archive, PlannedMapper>& mapper) {
 }
 template <typename Archive>
 void fields(Archive& archive, Described<Archive, SnapshotPlan>& plan) {
-  archive(plan.snapshot, plan.base, plan.base_epoch, plan.epoch, plan.rewrites, plan.salvages,
+  archive(plan.snapshot, plan.base, plan.base_epoch, plan.epoch, plan.victims, plan.salvages,
           plan.merges_runs, plan.cluster_uuid, plan.storages, plan.mappers, plan.reducers,
           plan.files);
 }
@@ -45,14 +46,15 @@ void fields(Archive& archive, Described<Archive, ComposedPage>& page) {
 template <typename Archive>
 void fields(Archive& archive, Described<Archive, ComposedPartition>& partition) {
   archive(partition.storage_id, partition.partition, partition.pages, partition.log_records,
-          partition.pages_written, partition.pages_read, partition.stand_ins);
+          partition.pages_written, partition.pages_read, partition.stand_ins, partition.written,
+          partition.replaced);
 }
 
 namespace {
 
-// Magic numbers: a reader of another version returns an error instead of wrong data.
-constexpr uint32_t kPlanMagic = 0x32504c47;      // "GLP2"
-constexpr uint32_t kComposedMagic = 0x32434c47;  // "GLC2"
+// Readers of another version return an error instead of wrong data.
+constexpr uint32_t kPlanMagic = 0x33504c47;      // "GLP3"
+constexpr uint32_t kComposedMagic = 0x33434c47;  // "GLC3"
 constexpr const char* kPlan = "plan of a snapshot";
 constexpr const char* kComposed = "composed partitions of a snapshot";
 
@@ -83,6 +85,12 @@ Result<Value> decode(uint32_t magic, const char* what, std::span<const std::byte
 }
 
 }  // namespace
+
+bool are_all_victims(const SnapshotPlan& plan) {
+  return std::ranges::all_of(plan.files, [&](const SnapshotFilePlace& file) {
+    return std::ranges::binary_search(plan.victims, file.snapshot);
+  });
+}
 
 std::vector<std::byte> encode_plan(const SnapshotPlan& plan) { return encode(kPlanMagic, plan); }
 

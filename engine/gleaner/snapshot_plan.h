@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/log/log_reader.h"
+#include "engine/snapshot/live_pages.h"
 #include "engine/snapshot/snapshot_files.h"
 #include "shared/base/error.h"
 #include "shared/base/pointer.h"
@@ -40,7 +41,11 @@ struct PlannedStorage {
   StorageType type = StorageType::none;
   uint32_t payload_bytes = 0;  // array: bytes per record
   uint64_t record_count = 0;   // array
-  SnapshotPointer base_root;   // root in the base snapshot; null: no base, or no records in it
+  SnapshotPointer base_root;   // root in the base snapshot; null: none, or empty
+  /// The victims of the plan may hold live pages of this storage (R68).
+  bool has_victims = false;
+  /// Master-tree: they may hold pages of layers below the first one.
+  bool has_victims_below = false;
   /// Ascending, at least one. Sequential: empty, since each mapper sends its records to reducer 0
   /// of its own node.
   std::vector<PlannedPartition> partitions;
@@ -66,13 +71,12 @@ struct SnapshotPlan {
   uint32_t base = 0;        // 0: none
   uint64_t base_epoch = 0;  // the base contains all records of this epoch and earlier ones
   uint64_t epoch = 0;       // records of later epochs are ignored
-  /// The job writes every page. The new snapshot refers to no page of the base, except to
-  /// unreadable ones (R56). If there are no such pages, files of older snapshots are not needed
-  /// afterwards (R38). Rewrites take place from time to time and bound the number of files.
-  bool rewrites = false;
-  /// If true, the new snapshot omits data of the base that cannot be read, so the data is lost. If
-  /// false, the ranges of such data stay unreadable, and their log records are held (R56). Requires
-  /// `rewrites`.
+  /// Victims: snapshots whose files the new snapshot will not need (R68). Composers copy all live
+  /// pages of these files. Ascending.
+  std::vector<uint32_t> victims;
+  /// Data of the base that cannot be read is omitted, so it is lost. Otherwise these ranges stay
+  /// unreadable, and their log records are held (R56). Requires that all snapshots with files of
+  /// the base are victims.
   bool salvages = false;
   /// Neighbouring runs of sequential storages are merged by their sizes (R69). False in jobs that
   /// must write as little as possible, because only their snapshot makes room (R54).
@@ -91,7 +95,7 @@ struct ComposedPage {
   // smallest epoch in the run of pages.
   uint64_t low = 0;
   SnapshotPointer page;
-  uint32_t level = 0;    // level of the page; sequential: 0, or 1 for a replaced run
+  uint32_t level = 0;    // level of the page; sequential: 0, or 1 for an older root
   uint32_t pages = 1;    // sequential: number of adjacent pages from `page` on
   uint64_t high = 0;     // sequential: largest epoch in the pages
   uint64_t records = 0;  // sequential: records in the pages
@@ -117,7 +121,11 @@ struct ComposedPartition {
   uint64_t log_records = 0;  // log records that were applied
   uint64_t pages_written = 0;
   uint64_t pages_read = 0;  // pages of the base that were read
-  uint64_t stand_ins = 0;   // stand-ins written or retained, and unreadable sequential pages (R56)
+  uint64_t stand_ins = 0;   // pointers to unreadable pages that were found and retained (R56)
+  // By file, ascending by live_order. Replaced are pages of the base that the new snapshot does not
+  // use (R67).
+  std::vector<LivePages> written = {};
+  std::vector<LivePages> replaced = {};
 
   bool operator==(const ComposedPartition&) const = default;
 };
@@ -125,6 +133,9 @@ struct ComposedPartition {
 /// Encode for messages between coordinator and nodes, which run the same version of the program.
 std::vector<std::byte> encode_plan(const SnapshotPlan& plan);
 std::vector<std::byte> encode_composed(const std::vector<ComposedPartition>& partitions);
+
+/// Returns whether all snapshots with files of the base are victims.
+bool are_all_victims(const SnapshotPlan& plan);
 
 /// Decode bytes from another process.
 /// Error: code failed if the bytes differ from what encode_* writes.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <functional>
 #include <utility>
 
 #include "engine/format/byte_stream.h"
@@ -36,8 +37,9 @@ void fields(Archive& archive, Described<Archive, SnapshotMetadata>& metadata) {
 namespace {
 
 constexpr uint32_t kMetadataMagic = 0x4d534c41;  // "ALSM"
-constexpr uint32_t kMetadataVersion = 2;
+constexpr uint32_t kMetadataVersion = 3;
 constexpr uint32_t kMetadataOfPaths = 1;  // names directories by their paths instead of their roles
+constexpr uint32_t kMetadataWithCounts = 3;  // the first version with the counts of live pages
 
 /// Header of the file. The body follows, then zeros up to a multiple of kIoBlockBytes.
 struct FileHeader {
@@ -60,7 +62,7 @@ ByteWriter encode(SnapshotMetadata metadata, DirectoryTable& table) {
     file.directory = table.add(file.directory);
   }
   ByteWriter body;
-  body(metadata);
+  body(metadata, metadata.live, metadata.uncounted);
   return body;
 }
 
@@ -70,6 +72,26 @@ bool is_listed(const SnapshotMetadata& metadata, SnapshotPointer pointer) {
     return file.snapshot == page.snapshot() && file.node == page.node() &&
            page.page() < file.page_count;
   });
+}
+
+template <typename Values, typename Key>
+bool ascends(const Values& values, Key key) {
+  return std::ranges::adjacent_find(values, std::ranges::greater_equal(), key) == values.end();
+}
+
+/// Checks that the counts of live pages are of listed storages and files.
+bool are_counts_sensible(const SnapshotMetadata& metadata) {
+  const std::vector<uint32_t> snapshots = snapshots_of(metadata.files);
+  return ascends(metadata.uncounted, std::identity()) && ascends(metadata.live, live_order) &&
+         std::ranges::includes(snapshots, metadata.uncounted) &&
+         std::ranges::all_of(metadata.live, [&](const LivePages& live) {
+           return live.all() != 0 && live.first_layer <= kStandInBit &&
+                  live.next_layers <= kStandInBit &&
+                  std::ranges::binary_search(metadata.storages, live.storage_id, {},
+                                             &SnapshotStorage::id) &&
+                  std::ranges::binary_search(snapshots, live.snapshot) &&
+                  !std::ranges::binary_search(metadata.uncounted, live.snapshot);
+         });
 }
 
 /// Checks what every snapshot job guarantees: ids and epochs are in order, every root lies in a
@@ -85,10 +107,11 @@ bool is_sensible(const SnapshotMetadata& metadata) {
     if (!storage.root.is_null() && !is_listed(metadata, storage.root)) return false;
     before = storage.id;
   }
-  return std::ranges::all_of(metadata.files, [&](const SnapshotFilePlace& file) {
-    return file.snapshot != 0 && file.snapshot <= metadata.id && file.node <= kCoordinator &&
-           file.page_count <= kStandInBit;
-  });
+  return are_counts_sensible(metadata) &&
+         std::ranges::all_of(metadata.files, [&](const SnapshotFilePlace& file) {
+           return file.snapshot != 0 && file.snapshot <= metadata.id && file.node <= kCoordinator &&
+                  file.page_count <= kStandInBit;
+         });
 }
 
 /// Decodes the body. Returns an empty text, or the reason why it is invalid.
@@ -96,6 +119,11 @@ std::string decode(std::span<const std::byte> bytes, uint32_t version, const Dir
                    SnapshotMetadata& metadata) {
   ByteReader body(bytes);
   body(metadata);
+  if (version >= kMetadataWithCounts) {
+    body(metadata.live, metadata.uncounted);
+  } else {
+    metadata.uncounted = snapshots_of(metadata.files);
+  }
   if (!body.is_at_end()) return "its content is invalid";
   for (SnapshotFilePlace& file : metadata.files) {
     if (version == kMetadataOfPaths) break;
@@ -150,6 +178,15 @@ Result<void> write_file(FileSystem& file_system, const std::string& path,
 
 }  // namespace
 
+std::vector<uint32_t> snapshots_of(const std::vector<SnapshotFilePlace>& files) {
+  std::vector<uint32_t> ids;
+  for (const SnapshotFilePlace& file : files) ids.push_back(file.snapshot);
+  std::ranges::sort(ids);
+  const auto same = std::ranges::unique(ids);
+  ids.erase(same.begin(), same.end());
+  return ids;
+}
+
 std::string snapshot_metadata_path(const std::string& data_dir, uint32_t id) {
   return path_in(coordinator_directory(data_dir), fmt::format("snapshot_{}.meta", id));
 }
@@ -169,6 +206,7 @@ Result<void> write_snapshot_metadata(FileSystem& file_system, const std::string&
   SnapshotMetadata decoded;
   CHECK(decode_file(bytes, table, decoded).empty());
   CHECK(decoded.id == metadata.id && decoded.storages == metadata.storages);
+  CHECK(decoded.live == metadata.live && decoded.uncounted == metadata.uncounted);
 
   const std::string directory = coordinator_directory(data_dir);
   const std::string path = snapshot_metadata_path(data_dir, metadata.id);

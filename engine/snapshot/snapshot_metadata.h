@@ -1,7 +1,7 @@
 // Metadata file of a snapshot: data_dir/coordinator/snapshot_<id>.meta. A snapshot exists once the
 // savepoint names it. The file names directories by their roles (R48), which data_dir/directories
-// resolves (directory_table.h). Version 1 names paths instead. It is still read, but no longer
-// written.
+// resolves (directory_table.h). Version 2 lacks the counts of live pages, and version 1 has paths
+// instead of roles. Both are still read, but no longer written.
 // Source: [FOEDUS15] section 7.4.
 #pragma once
 
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/log/log_writer.h"
+#include "engine/snapshot/live_pages.h"
 #include "engine/snapshot/snapshot_files.h"
 #include "shared/base/error.h"
 #include "shared/file/file.h"
@@ -38,9 +39,17 @@ struct SnapshotMetadata {
   ClusterUuid cluster_uuid = {};
   std::vector<SnapshotStorage> storages;  // ascending ids
   std::vector<SnapshotFilePlace> files;   // all files that may hold its pages, older ones included
+  std::vector<LivePages> live = {};       // R67; ascending by live_order, no count is 0
+  /// Snapshots with files whose live pages are unknown, ascending (R67): those that an earlier
+  /// version of the format listed, and those that had a page that could not be read. `live` has
+  /// nothing of them.
+  std::vector<uint32_t> uncounted = {};
 
   bool operator==(const SnapshotMetadata&) const = default;
 };
+
+/// Returns the snapshots whose files hold pages of this one, ascending.
+std::vector<uint32_t> snapshots_of(const std::vector<SnapshotFilePlace>& files);
 
 /// Returns data_dir/coordinator/snapshot_<id>.meta.
 std::string snapshot_metadata_path(const std::string& data_dir, uint32_t id);

@@ -1,4 +1,5 @@
-// `atoll snapshot verify`: checks metadata, files and every page of snapshots.
+// `atoll snapshot verify`: checks metadata, files and every page of snapshots, and walks all their
+// storages.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include "engine/log/ddl_log.h"
 #include "ops/cli/snapshot_data.h"
 #include "ops/cli/terminal.h"
+#include "ops/verify/live_page_check.h"
 #include "ops/verify/snapshot_walk.h"
 #include "shared/base/try.h"
 #include "shared/file/io_buffer.h"
@@ -28,7 +30,6 @@ struct Verified {
   uint64_t files = 0;
   uint64_t pages = 0;  // intact pages, including page 0 of each file
   std::vector<Error> problems;
-  bool has_stand_ins = false;              // its files have stand-in pages (R56)
   std::vector<UnreadablePage> unreadable;  // ranges of keys
 };
 
@@ -51,11 +52,6 @@ Result<void> verify_pages(const SnapshotFiles& files, const SnapshotFilePlace& p
     const auto first =
         SnapshotPointer::make(place.snapshot, place.node, static_cast<uint32_t>(page));
     ATOLL_TRY(files.read_run(first, count, buffer.bytes().data()));
-    for (uint32_t i = 0; i < count; ++i) {
-      const auto* header =
-          reinterpret_cast<const PageHeader*>(buffer.bytes().data() + i * kPageBytes);
-      verified.has_stand_ins = verified.has_stand_ins || header->type == kStandInType;
-    }
     page += count;
     pages += count;
   }
@@ -76,9 +72,10 @@ Result<void> verify_root(const SnapshotFiles& files, const SnapshotStorage& stor
                                 storage.root.node(), storage.root.snapshot(), page->storage_id));
 }
 
-/// Finds the ranges of keys that damaged pages and stand-ins make unreadable.
-Result<void> find_unreadable(FileSystem& file_system, const LogData& data,
-                             const SnapshotMetadata& metadata, Verified& verified) {
+/// Walks all storages. Finds the ranges of keys that damaged pages and stand-ins make unreadable,
+/// and compares the live pages of the other storages with their counts (R67).
+Result<void> walk_storages(FileSystem& file_system, const LogData& data,
+                           const SnapshotMetadata& metadata, Verified& verified) {
   const ClusterUuid& uuid = data.savepoint.cluster_uuid;
   SnapshotFiles files(file_system, uuid);
   ATOLL_TRY(files.open_readable(metadata.files));
@@ -97,7 +94,15 @@ Result<void> find_unreadable(FileSystem& file_system, const LogData& data,
          storage.root},
         metadata.epoch, [](const WalkedRecord&) { return Result<void>(); },
         [&](const UnreadablePage& page) { verified.unreadable.push_back(page); });
-    if (walked) continue;
+    if (walked) {
+      const bool is_whole = std::ranges::none_of(
+          verified.unreadable,
+          [&](const UnreadablePage& page) { return page.storage == storage.id; });
+      const auto counted =
+          is_whole ? check_live_pages(metadata, storage, walked->live) : Result<void>();
+      if (!counted) verified.problems.push_back(counted.error());
+      continue;
+    }
     if (walked.error().code != ExitCode::corruption) return std::unexpected(walked.error());
     verified.unreadable.push_back(
         {storage.id, storage.root, 0, "what follows", walked.error().message});
@@ -138,9 +143,7 @@ Result<Verified> verify(FileSystem& file_system, const LogData& data, uint32_t i
       const Result<void> root = verify_root(files, storage, path, buffer);
       if (!root) note(root.error());
     }
-    if (problem && (!verified.problems.empty() || verified.has_stand_ins)) {
-      problem = find_unreadable(file_system, data, *metadata, verified);
-    }
+    if (problem) problem = walk_storages(file_system, data, *metadata, verified);
     if (verified.problems.empty() && !verified.unreadable.empty()) {
       note({ExitCode::corruption,
             fmt::format("{}: {} ranges of keys cannot be read: restore the files that are named "

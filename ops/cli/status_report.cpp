@@ -250,6 +250,13 @@ void add_data_problems(const Json& status, std::vector<Problem>& problems) {
   for (const Json& pin : snapshots.value("left_pins", Json::array())) {
     problems.push_back(left_pin_problem(pin));
   }
+  const Json space = snapshots.value("space", Json::object());
+  if (space.value("lacks_room", false)) {
+    problems.push_back({fmt::format("files of snapshots have {} percent of the size of their live "
+                                    "pages, and there is no room to rewrite any",
+                                    number(space, "percent")),
+                        "free disk space, or lower gleaner.disk_reserve"});
+  }
   for (const Json& hang : status.value("device_hangs", Json::array())) {
     problems.push_back({hang.value("process", "") + ": " + hang.value("text", ""),
                         "check the device and its kernel messages; commits wait for it"});

@@ -49,6 +49,8 @@ class PageWalk {
   const WalkRange range;
   SnapshotWalkTotals totals;
   bool has_gaps;  // sums of records need not match
+  PageCounts live = {};
+  bool is_second_pass = false;  // the pages that are read now were counted before
 
  private:
   Result<void> check(SnapshotPointer pointer, SnapshotPointer parent, PageBuffer& into,

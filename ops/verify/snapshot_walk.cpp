@@ -18,6 +18,7 @@ namespace atolldb {
 Result<void> PageWalk::check(SnapshotPointer pointer, SnapshotPointer parent, PageBuffer& into,
                              PageType type, PageType other, uint8_t layer) {
   ++totals.pages;
+  if (!is_second_pass) live.add(storage.id, pointer, layer);
   const PageHeader& page = into.header();
   const Vid removed_vid(page.max_removed_vid.load(std::memory_order_relaxed));
   if (page.storage_id != storage.id) {
@@ -219,9 +220,11 @@ Result<void> walk_sequential(PageWalk& walk) {
   }
   uint64_t ordinal = 0;
   for (; !chain.empty(); chain.pop_back()) {
+    walk.is_second_pass = true;
     ATOLL_ASSIGN(auto read,
                  walk.read(chain.back(), chain.back(), buffer, PageType::sequential,
                            PageType::sequential, 0, [] { return std::string("appends"); }));
+    walk.is_second_pass = false;
     if (!read) continue;
     if (!walk.has_gaps && walk.totals.records != root->previous_records) {
       return walk.wrong(root->header,
@@ -256,6 +259,7 @@ Result<SnapshotWalkTotals> walk_snapshot(const SnapshotFiles& files,
       break;
   }
   ATOLL_TRY(done);
+  walk.totals.live = walk.live.list();
   return walk.totals;
 }
 

@@ -7,9 +7,11 @@
 #include <functional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "engine/format/stand_in.h"
 #include "engine/format/vid.h"
+#include "engine/snapshot/live_pages.h"
 #include "engine/snapshot/snapshot_files.h"
 #include "shared/base/error.h"
 #include "shared/memory/control_layout.h"
@@ -51,9 +53,10 @@ using UnreadableVisitor = std::function<void(const UnreadablePage&)>;
 
 struct SnapshotWalkTotals {
   uint64_t records = 0;
-  uint64_t pages = 0;       // number of pages read
-  uint64_t leaf_pages = 0;  // the part of `pages` that holds records
-  uint64_t layers = 0;      // Master-tree: layers, the first one included
+  uint64_t pages = 0;           // number of pages read
+  uint64_t leaf_pages = 0;      // the part of `pages` that holds records
+  uint64_t layers = 0;          // Master-tree: layers, the first one included
+  std::vector<LivePages> live;  // the pages read, each once, by file; ascending by live_order
 };
 
 /// Visits each record in key order. Array: only records that were ever written. Sequential storage:

@@ -90,6 +90,8 @@ struct Config {
     uint32_t pool_high_water = 40;  ///< pages are evicted until this percentage is free
     bool keep_hot_pages = true;     ///< frequently used pages are evicted last
     uint64_t disk_reserve = 0;      ///< bytes that snapshot files leave free; 0: automatic
+    uint32_t space_percent = 200;   ///< size of snapshot files, as a percentage of live pages
+    uint64_t rewrite_limit = 256ULL << 20;  ///< bytes of live pages that a snapshot copies
 
     bool operator==(const Gleaner&) const = default;
   };

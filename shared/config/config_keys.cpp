@@ -201,6 +201,13 @@ constexpr ConfigKey kKeys[] = {
         "the\n"
         "log. 0: room for two log files of each logger that writes to it, and 1GiB at least. A\n"
         "snapshot that would leave less is given up, and the one before stays in force."),
+    row(KeyKind::integer, ATOLL_CONFIG(gleaner.space_percent), {110, 10'000},
+        "Size of the files of pages, as a percentage of the pages that the newest snapshot uses. "
+        "If it\n"
+        "is larger, snapshots copy what is used of the files with most garbage and delete these."),
+    row(KeyKind::size, ATOLL_CONFIG(gleaner.rewrite_limit), {1 * kMiB, 1 * kTiB},
+        "A snapshot copies at most so much for that purpose, but always what one snapshot's files\n"
+        "need."),
 
     row(KeyKind::integer, ATOLL_CONFIG(snapshot.keep), {1, 16},
         "So many of the newest snapshots stay, with the log after the oldest of them: a start\n"

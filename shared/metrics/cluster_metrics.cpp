@@ -44,6 +44,21 @@ constexpr Metric<SnapshotMetrics> kSnapshotMetrics[] = {
      "Size of the files that contain pages of the newest snapshot, including pages that only older "
      "snapshots need.",
      field<&SnapshotMetrics::pages_stored>, kPageBytes},
+    {"atoll_snapshot_live_bytes", "Size of the pages that the newest snapshot uses.",
+     field<&SnapshotMetrics::pages_live>, kPageBytes},
+    {"atoll_snapshot_space_amplification",
+     "Size of the files that contain pages of the newest snapshot, divided by the size of the "
+     "pages that it uses.",
+     field<&SnapshotMetrics::space_percent>, 0.01},
+    {"atoll_snapshot_space_amplification_target",
+     "Space amplification above which snapshots rewrite files: gleaner.space_percent.",
+     field<&SnapshotMetrics::target_space_percent>, 0.01},
+    {"atoll_snapshot_rewrite_lacks_room",
+     "1 if files should be rewritten, but their pages do not fit beside gleaner.disk_reserve.",
+     field<&SnapshotMetrics::lacks_room>},
+    {"atoll_snapshot_rewritten_bytes_total",
+     "Size of the pages that rewrites have copied so that older files could be deleted.",
+     field<&SnapshotMetrics::pages_rewritten>, kPageBytes},
 };
 
 template <auto kSince>

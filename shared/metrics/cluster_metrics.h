@@ -25,8 +25,13 @@ struct SnapshotMetrics {
   std::atomic<uint64_t> taken_at_s{0};  // seconds since 1970; 0: taken by an earlier incarnation
   std::atomic<uint64_t> pages_written{
       0};  // written for this snapshot; its other pages belong to earlier ones
-  std::atomic<uint64_t> files{0};         // number of files that contain its pages
-  std::atomic<uint64_t> pages_stored{0};  // pages in these files
+  std::atomic<uint64_t> files{0};                 // number of files that contain its pages
+  std::atomic<uint64_t> pages_stored{0};          // pages in these files
+  std::atomic<uint64_t> pages_live{0};            // the part of them that the snapshot uses (R67)
+  std::atomic<uint64_t> space_percent{0};         // pages in files per live page
+  std::atomic<uint64_t> target_space_percent{0};  // gleaner.space_percent
+  std::atomic<bool> lacks_room{false};            // a rewrite is due, and has no room (R74)
+  Counter pages_rewritten;  // live pages in the files that rewrites have made unnecessary
 };
 
 /// Metrics of the archive, local to the coordinator's process. Writer: the thread that archives.

@@ -22,15 +22,23 @@ bool is_consistent(const SnapshotPlan& plan) {
   if (plan.snapshot == 0 || plan.snapshot > SnapshotPointer::kMaxSnapshot) return false;
   if (plan.base >= plan.snapshot || plan.base_epoch > plan.epoch) return false;
   if (plan.epoch > kMaxEpoch || plan.mappers.size() > ReducerInbox::kMaxMappers) return false;
-  if (plan.salvages && !plan.rewrites) return false;
   const auto ascend = [](const auto& list, const auto& key_of) {
     return std::ranges::adjacent_find(list, std::ranges::greater_equal(), key_of) == list.end();
   };
   const auto place_of = [](const ReducerPlace& place) {
     return std::pair(place.node, place.reducer);
   };
+  // A salvage depends on no page of the base.
+  if (!ascend(plan.victims, std::identity()) || (plan.salvages && !are_all_victims(plan))) {
+    return false;
+  }
   if (!ascend(plan.reducers, place_of) || !ascend(plan.storages, &PlannedStorage::id)) return false;
+  const bool has_victims = plan.salvages || !plan.victims.empty();
   for (const PlannedStorage& storage : plan.storages) {
+    if ((storage.has_victims && !has_victims) ||
+        (storage.has_victims_below && !storage.has_victims)) {
+      return false;
+    }
     if (!ascend(storage.partitions, &PlannedPartition::low)) return false;
   }
   for (const PlannedMapper& mapper : plan.mappers) {

@@ -72,6 +72,32 @@ TEST(MakePlanTest, NamesAllReducersAndTheRootsOfTheBase) {
   for (const PlannedStorage& storage : plan->storages) EXPECT_GE(storage.partitions.size(), 1u);
 }
 
+/// The file of the base is missing. So the root has no samples, and the composer reports it.
+TEST(MakePlanTest, MarksTheStoragesWithPagesInVictims) {
+  SnapshotTask task;
+  task.snapshot = 4;
+  task.epoch = 90;
+  task.storages = {{2, StorageType::array, "array", 16, 1000},
+                   {3, StorageType::mastertree, "tree", 8, 0}};
+  SnapshotMetadata base;
+  base.id = 3;
+  base.epoch = 50;
+  base.storages = {{2, StorageType::array, "array", SnapshotPointer::make(3, 255, 9), 0},
+                   {3, StorageType::mastertree, "tree", SnapshotPointer::make(3, 255, 8), 0}};
+  base.files = {{1, 0, "/data", 20}, {3, 255, "/data", 20}};
+  base.live = {{2, 3, 255, 5, 0}, {3, 1, 0, 4, 2}, {3, 3, 255, 1, 0}};
+  task.base = base;
+  task.victims = {1};
+  test::MemoryFileSystem files;
+  ASSERT_TRUE(files.make_directory("/data"));
+  const auto plan = make_plan(two_nodes(), files, task);
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_EQ(plan->victims, std::vector<uint32_t>{1});
+  ASSERT_EQ(plan->storages.size(), 2u);
+  EXPECT_FALSE(plan->storages[0].has_victims);
+  EXPECT_TRUE(plan->storages[1].has_victims && plan->storages[1].has_victims_below);
+}
+
 /// Returns a partition that begins at this slice and belongs to the reducer `owner` of node 0.
 PlannedPartition from(uint64_t slice, uint16_t owner) {
   std::string low;

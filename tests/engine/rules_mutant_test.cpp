@@ -3,6 +3,7 @@
 
 #include "tests/engine/compose/damage_rules.h"
 #include "tests/engine/compose/fence_map_rules.h"
+#include "tests/engine/compose/victim_rules.h"
 #include "tests/engine/gleaner/compaction_rules.h"
 #include "tests/engine/gleaner/exchange_rules.h"
 #include "tests/engine/hooks/rule_table.h"
@@ -479,6 +480,8 @@ const Rule kRules[] = {
      [] { return a_locked_record_keeps_its_layer(); }},
     {"EmptyPagesBetweenColdOnesAreDropped", Mutant::keep_empty_pages,
      [] { return empty_pages_between_cold_ones_are_dropped(); }},
+    {"LivePagesAreCounted", Mutant::forget_replaced_pages, [] { return counts_equal_a_walk(); }},
+    {"VictimsAreEmptied", Mutant::prune_above_victims, [] { return victims_are_emptied(); }},
     {"HeldRecordsAreRestored", Mutant::forget_held_records,
      [] { return held_records_are_restored(); }},
     {"UnreadableRangesKeepTheirPages", Mutant::drop_onto_stand_ins,

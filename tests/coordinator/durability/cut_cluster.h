@@ -22,6 +22,7 @@
 #include "coordinator/snapshots/snapshot_job.h"
 #include "engine/gleaner/sorted_run.h"
 #include "engine/log/log_writer.h"
+#include "ops/verify/live_page_check.h"
 #include "shared/base/try.h"
 #include "shared/file/forwarding_file_system.h"
 #include "soc/snapshot_job/snapshot_job_service.h"
@@ -154,7 +155,7 @@ class CutCluster {
     if (!has_new_commits) return {};
     auto made = make_snapshot({.epoch = epoch,
                                .streams = durable_->live_streams(epoch),
-                               .rewrites = rewrites,
+                               .victims = choose_victims(epoch, rewrites),
                                .merges_runs = true},
                               oracle);
     return made ? delete_unneeded() : made;
@@ -298,6 +299,14 @@ class CutCluster {
     }
   }
 
+  /// Returns all snapshots with files, or only some of them.
+  std::vector<uint32_t> choose_victims(uint64_t epoch, bool rewrites) const {
+    if (!durable_->snapshot()) return {};
+    std::vector<uint32_t> victims = snapshots_of(durable_->snapshot()->files);
+    if (!rewrites) std::erase_if(victims, [&](uint32_t id) { return (id + epoch) % 4 != 0; });
+    return victims;
+  }
+
   /// Makes a snapshot with the steps of SnapshotManager::make_snapshot.
   Result<void> make_snapshot(SnapshotTask task, const CommitOracle& oracle) {
     for (const DdlRecord& storage : oracle.storages()) {
@@ -391,6 +400,9 @@ class CutCluster {
                         "than the {} that were committed: {}",
                         snapshot.id, snapshot.epoch, stored.id, found.size(), wanted.size(),
                         first_difference(found, wanted)));
+      }
+      if (auto counted = check_live_pages(snapshot, stored, walked->live); !counted) {
+        return counted;
       }
       seen.insert(stored.id);
     }

@@ -33,6 +33,19 @@ inline void check_stage(SnapshotStage& stage, const Model& expected) {
   ASSERT_NO_FATAL_FAILURE(expect_same(found, expected));
 }
 
+/// Checks that the snapshot can be read without the files that its metadata do not list, that no
+/// file of the victims is listed, and that the counts equal those of a walk (R67, R68).
+inline void check_files(SnapshotStage& stage, const std::vector<uint32_t>& victims) {
+  ASSERT_TRUE(stage.close_unneeded());
+  const std::vector<uint32_t> left = snapshots_of(stage.metadata.files);
+  for (const uint32_t victim : victims) {
+    EXPECT_FALSE(std::ranges::binary_search(left, victim)) << "victim " << victim;
+  }
+  EXPECT_TRUE(stage.metadata.uncounted.empty());
+  const auto counted = stage.check_counts();
+  ASSERT_TRUE(counted) << counted.error().message;
+}
+
 inline void tree_rounds_against_a_map(uint64_t histories, uint64_t operations) {
   std::mt19937_64 seeds(seed());
   for (uint64_t i = 0; i < histories; ++i) {
@@ -47,9 +60,11 @@ inline void tree_rounds_against_a_map(uint64_t histories, uint64_t operations) {
           is_clearing
               ? history.erase_all()
               : history.round(history.below(4) == 0 ? history.below(5) : operations, erase_percent);
-      stage.rewrites = history.below(4) == 0;
+      stage.choose_victims(history.below(UINT64_MAX));
+      const std::vector<uint32_t> victims = stage.victims;
       auto combined = stage.round(logs, history.partitions(5), history.epoch);
       ASSERT_TRUE(combined) << combined.error().message;
+      ASSERT_NO_FATAL_FAILURE(check_files(stage, victims));
       // Empty pages may remain at the ends of their parents.
       ASSERT_TRUE(!combined->root.is_null() || history.model.empty());
       ASSERT_NO_FATAL_FAILURE(check_stage(stage, history.model))
@@ -87,9 +102,11 @@ inline void array_rounds_against_a_map(uint64_t histories, uint64_t most_records
       for (uint64_t low = unit; low < count; low += unit) {
         if (random() % 3 == 0 && lows.size() < 5) lows.push_back(big_endian(low));
       }
-      stage.rewrites = random() % 4 == 0;
+      stage.choose_victims(random());
+      const std::vector<uint32_t> victims = stage.victims;
       auto combined = stage.round(logs, lows, epoch);
       ASSERT_TRUE(combined) << combined.error().message;
+      ASSERT_NO_FATAL_FAILURE(check_files(stage, victims));
       ASSERT_NO_FATAL_FAILURE(check_stage(stage, model)) << "history " << i << " epoch " << epoch;
     }
   }
@@ -117,10 +134,12 @@ inline void sequential_rounds_keep_all_appends(uint64_t rounds_of_it, uint64_t m
     // Two nodes: the second node's partition begins in the middle.
     std::vector<std::string> lows = {""};
     if (logs.size() > 1) lows.push_back(logs[logs.size() / 2].key);
-    stage.rewrites = random() % 4 == 0;
+    stage.choose_victims(random());
+    const std::vector<uint32_t> victims = stage.victims;
     stage.merges_runs = random() % 4 != 0;
     auto combined = stage.round(logs, lows, epoch + 1);
     ASSERT_TRUE(combined) << combined.error().message;
+    ASSERT_NO_FATAL_FAILURE(check_files(stage, victims));
     records += logs.size();
     EXPECT_EQ(combined->records, records);
     std::vector<ModelRecord> found;

@@ -72,7 +72,6 @@ inline std::string unreadable_ranges_keep_their_pages() {
 /// A rewrite finds the damage.
 inline std::string unreadable_ranges_keep_their_clean_pages() {
   DropStage warm;
-  warm.stage.keeps_files = true;
   warm.fill(0, 1);
   warm.drop_policy = keep_all;
   InstallReport report;

@@ -85,13 +85,12 @@ inline uint64_t damaged_tree_rounds(uint64_t histories, uint64_t operations) {
     RandomHistory history(seeds());
     history.key_space = 1 + history.below(operations * 2);
     SnapshotStage stage(StorageType::mastertree);
-    stage.keeps_files = true;
     PageDamage damage(stage);
     std::mt19937_64 random(seeds());
     for (uint64_t round = 0; round < 8; ++round) {
       const auto logs = history.round(history.below(3) == 0 ? history.below(5) : operations,
                                       static_cast<uint32_t>(history.below(4) * 30));
-      stage.rewrites = history.below(5) == 0;
+      stage.choose_victims(history.below(UINT64_MAX));
       auto combined = stage.round(logs, history.partitions(5), history.epoch);
       if (!combined) ADD_FAILURE() << combined.error().message;
       if (!combined) return gaps;
@@ -119,7 +118,6 @@ inline uint64_t damaged_array_rounds(uint64_t histories, uint64_t most_records) 
     const auto payload_bytes = static_cast<uint32_t>(1 + random() % 200);
     const uint64_t unit = ArrayShape(count, payload_bytes).records_below_root_child();
     SnapshotStage stage(StorageType::array, count, payload_bytes);
-    stage.keeps_files = true;
     PageDamage damage(stage);
     Model model;
     const auto take = [&](uint64_t epoch, uint64_t operations) {
@@ -145,7 +143,7 @@ inline uint64_t damaged_array_rounds(uint64_t histories, uint64_t most_records) 
       return combined.has_value();
     };
     for (uint64_t epoch = 3; epoch < 11; ++epoch) {
-      stage.rewrites = random() % 5 == 0;
+      stage.choose_victims(random());
       if (!take(epoch, random() % 3 == 0 ? random() % 4 : random() % (count + 1))) return gaps;
       check_readable(stage, model, gaps);
       if (testing::Test::HasFailure()) return gaps;
@@ -166,7 +164,6 @@ inline uint64_t damaged_sequential_rounds(uint64_t histories, uint64_t most_appe
   uint64_t gaps = 0;
   for (uint64_t i = 0; i < histories; ++i) {
     SnapshotStage stage(StorageType::sequential);
-    stage.keeps_files = true;
     PageDamage damage(stage);
     std::map<uint64_t, std::string> appended;  // by the VID's word
     const auto take = [&](uint64_t epoch) {
@@ -204,7 +201,7 @@ inline uint64_t damaged_sequential_rounds(uint64_t histories, uint64_t most_appe
       gaps += here;
     };
     for (uint64_t epoch = 3; epoch < 12; ++epoch) {
-      stage.rewrites = random() % 5 == 0;
+      stage.choose_victims(random());
       take(epoch);
       check();
       if (testing::Test::HasFailure()) return gaps;
@@ -224,7 +221,6 @@ inline uint64_t damaged_sequential_rounds(uint64_t histories, uint64_t most_appe
 /// A tree of 2,000 records in several pages, with its own stage. Some pages are damaged.
 struct DamagedTree {
   DamagedTree() : stage(StorageType::mastertree), damage(stage) {
-    stage.keeps_files = true;
     std::vector<GleanedLog> logs;
     for (uint64_t i = 0; i < 2000; ++i) write(i, LogType::insert, 5, logs);
     take(logs, 5);

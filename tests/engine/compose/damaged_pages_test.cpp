@@ -23,7 +23,6 @@ TEST(DamagedPages, OfSequentialStoragesStopNoSnapshotAndLoseNothingForGood) {
 /// A rewrite that could not read the root once loses no append, though a second read succeeds.
 TEST(DamagedPages, OfSequentialRootsThatCanBeReadAgainAmidARewriteLoseNothing) {
   SnapshotStage stage(StorageType::sequential);
-  stage.keeps_files = true;
   const auto take = [&](uint64_t epoch) {
     const std::string key = big_endian(epoch) + big_endian(1);
     const auto combined =
@@ -163,7 +162,6 @@ TEST(DamagedPages, AreOmittedByASalvageWhichReportsThem) {
   ASSERT_NO_FATAL_FAILURE(tree.take(logs, 6));
   tree.stage.unreadable.clear();
   tree.stage.rewrites = tree.stage.salvages = true;
-  tree.stage.keeps_files = false;
   ASSERT_NO_FATAL_FAILURE(tree.take({}, 7));
   ASSERT_EQ(tree.stage.unreadable.size(), 1u);
   Model found;

@@ -74,12 +74,13 @@ inline void trees_of_any_fence_map_against_a_map(uint64_t histories, uint64_t op
     for (uint64_t round = 0; round < 8; ++round) {
       const auto logs = history.round(history.below(3) == 0 ? history.below(5) : operations,
                                       static_cast<uint32_t>(history.below(4) * 30));
-      stage.rewrites = history.below(8) == 0;
+      stage.choose_victims(history.below(UINT64_MAX));
+      const std::vector<uint32_t> victims = stage.victims;
       const auto combined = stage.round(logs, history.partitions(5), history.epoch, &fence_maps);
       ASSERT_TRUE(combined) << combined.error().message;
       ASSERT_NO_FATAL_FAILURE(check_stage(stage, history.model))
           << "history " << i << " round " << round;
-      ASSERT_TRUE(stage.close_unneeded());
+      ASSERT_NO_FATAL_FAILURE(check_files(stage, victims));
     }
   }
 }

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -12,11 +13,15 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "engine/compose/base_files.h"
 #include "engine/compose/combine_roots.h"
 #include "engine/compose/compose.h"
+#include "ops/verify/live_page_check.h"
 #include "ops/verify/snapshot_walk.h"
+#include "shared/base/try.h"
 #include "tests/engine/compose/gleaned_log.h"
 #include "tests/support/power_cut_file_system.h"
 
@@ -53,8 +58,8 @@ class SnapshotStage {
 
   /// Makes one snapshot on top of the previous one. `lows`: first keys of the partitions; the first
   /// one is empty. REQUIRES: `logs` is sorted. `fence_maps`: fence maps of the volatile pages
-  /// beside which the snapshot is to be installed. With `fence_maps`, files that the snapshot does
-  /// not need stay open.
+  /// beside which the snapshot is to be installed. Files that the snapshot does not need stay open,
+  /// except after a rewrite of all files without `fence_maps`.
   Result<CombinedRoot> round(const std::vector<GleanedLog>& logs,
                              const std::vector<std::string>& lows, uint64_t epoch_now,
                              FenceMapSource* fence_maps = nullptr) {
@@ -98,14 +103,30 @@ class SnapshotStage {
     if (before_combine) before_combine();
     auto combined = combine_roots(plan, 0, composed, reader, writers[kNodes]);
     if (!combined) return combined;
-    if (auto kept = keep(plan, writers); !kept) return std::unexpected(kept.error());
+    if (auto kept = keep(plan, writers, *combined); !kept) return std::unexpected(kept.error());
     storage.base_root = combined->root;
-    if (fence_maps != nullptr) return combined;
+    // Volatile pages may refer to older files, unless all were rewritten.
+    if (fence_maps != nullptr || !rewrites) return combined;
     if (auto closed = close_unneeded(); !closed) return std::unexpected(closed.error());
     return combined;
   }
   /// Closes the files in which the last snapshot has no page. REQUIRES: no reader uses them.
-  Result<void> close_unneeded() { return reader.open_only(places_); }
+  Result<void> close_unneeded() { return reader.open_only(metadata.files); }
+  /// Makes all older snapshots victims of the next round, or some of them, or none.
+  void choose_victims(uint64_t random) {
+    rewrites = random % 6 == 0;
+    victims.clear();
+    if (random % 3 == 0) return;
+    for (const uint32_t id : snapshots_of(metadata.files)) {
+      random = random * 6364136223846793005u + 1442695040888963407u;
+      if ((random >> 60) % 3 == 0) victims.push_back(id);
+    }
+  }
+  /// Compares the counts of live pages with a walk (R67).
+  Result<void> check_counts() {
+    ATOLL_ASSIGN(const auto totals, walk([](const WalkedRecord&) { return Result<void>(); }));
+    return check_live_pages(metadata, metadata.storages.at(0), totals.live);
+  }
 
   /// Reads all records of the snapshot. For sequential storages, use `walk`.
   Result<SnapshotWalkTotals> read_all(Model& records) {
@@ -130,10 +151,11 @@ class SnapshotStage {
   std::vector<ComposedPartition> composed;  // of the last round
   uint32_t snapshot = 0;
   uint64_t epoch = 0;
-  /// The next rounds rewrite all pages, and then delete all older files.
+  SnapshotMetadata metadata;  // of the last snapshot
+  /// All older snapshots are victims of the next rounds.
   bool rewrites = false;
-  /// A rewrite keeps the older files, as the coordinator does if some pages cannot be read (R56).
-  bool keeps_files = false;
+  /// Victims of the next round, ascending, unless all are.
+  std::vector<uint32_t> victims;
   /// The next rounds drop the ranges that cannot be read.
   bool salvages = false;
   /// The next rounds merge neighbouring runs of a sequential storage (R69).
@@ -156,12 +178,13 @@ class SnapshotStage {
 
   SnapshotPlan make_plan(const std::vector<std::string>& lows, uint64_t epoch_now) {
     SnapshotPlan plan;
-    plan.base = snapshot;
+    plan.base = metadata.id;
     plan.base_epoch = epoch;
+    plan.files = metadata.files;
+    plan.victims = rewrites ? snapshots_of(metadata.files) : std::exchange(victims, {});
     plan.snapshot = ++snapshot;
     plan.epoch = epoch = epoch_now;
     plan.cluster_uuid = kUuid;
-    plan.rewrites = rewrites;
     plan.salvages = salvages;
     plan.merges_runs = merges_runs;
     for (uint16_t node = 0; node < composing_nodes; ++node) plan.reducers.push_back({node, 0});
@@ -170,24 +193,35 @@ class SnapshotStage {
       for (const std::string& low : lows) storage.partitions.push_back({low, {}});
     }
     plan.storages = {storage};
+    mark_victims(metadata, plan);
     return plan;
   }
 
-  Result<void> keep(const SnapshotPlan& plan, std::vector<SnapshotWriter>& writers) {
-    std::vector<SnapshotFilePlace> places;
-    if (plan.rewrites && !keeps_files) places_.clear();
+  /// Finishes the files and makes the metadata, as SnapshotJob::combine does.
+  Result<void> keep(const SnapshotPlan& plan, std::vector<SnapshotWriter>& writers,
+                    const CombinedRoot& combined) {
+    SnapshotMetadata next;
+    next.id = plan.snapshot;
+    next.base = plan.base;
+    next.epoch = plan.epoch;
+    next.storages = {{storage.id, storage.type, "storage", combined.root, combined.records}};
     for (uint32_t node = 0; node <= kNodes; ++node) {
       if (auto finished = writers[node].finish(); !finished) return finished;
       if (writers[node].page_count() == 1) continue;
-      places.push_back({plan.snapshot, node == kNodes ? kCoordinator : node, directory_,
-                        writers[node].page_count()});
+      next.files.push_back({plan.snapshot, node == kNodes ? kCoordinator : node, directory_,
+                            writers[node].page_count()});
     }
-    places_.insert(places_.end(), places.begin(), places.end());
-    return reader.open(places);
+    if (auto opened = reader.open(next.files); !opened) return opened;
+    const bool is_damaged = std::ranges::any_of(
+        composed, [](const ComposedPartition& partition) { return partition.stand_ins != 0; });
+    const auto wrong =
+        add_base_files(plan, metadata, {combined.written, combined.replaced, is_damaged}, next);
+    if (wrong) return std::unexpected(*wrong);
+    metadata = std::move(next);
+    return {};
   }
 
   std::string directory_;
-  std::vector<SnapshotFilePlace> places_;  // files with pages of the last snapshot
 };
 
 }  // namespace atolldb::test

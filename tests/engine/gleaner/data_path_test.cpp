@@ -193,7 +193,10 @@ TEST(DataPath, RefusesAPlanThatContradictsItself) {
   EXPECT_FALSE(refuses([](SnapshotPlan&) {}));
   EXPECT_TRUE(refuses([](SnapshotPlan& plan) { plan.base = plan.snapshot; }));
   EXPECT_TRUE(refuses([](SnapshotPlan& plan) { plan.epoch = plan.base_epoch - 1; }));
-  EXPECT_TRUE(refuses([](SnapshotPlan& plan) { plan.salvages = true; }));
+  EXPECT_TRUE(refuses([](SnapshotPlan& plan) {
+    plan.salvages = true;
+    plan.files = {{1, 0, "/data", 2}};  // not a victim
+  }));
   EXPECT_TRUE(refuses([](SnapshotPlan& plan) { std::swap(plan.storages[0], plan.storages[1]); }));
   EXPECT_TRUE(refuses([](SnapshotPlan& plan) {
     plan.storages[0].partitions.push_back(plan.storages[0].partitions.back());

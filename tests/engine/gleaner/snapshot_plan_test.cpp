@@ -27,9 +27,14 @@ Number any(Random& random) {
 }
 
 PlannedStorage random_storage(Random& random) {
-  PlannedStorage storage = {any<uint32_t>(random),     static_cast<StorageType>(random() % 4),
-                            any<uint32_t>(random),     random(),
-                            SnapshotPointer(random()), {}};
+  PlannedStorage storage;
+  storage.id = any<uint32_t>(random);
+  storage.type = static_cast<StorageType>(random() % 4);
+  storage.payload_bytes = any<uint32_t>(random);
+  storage.record_count = random();
+  storage.base_root = SnapshotPointer(random());
+  storage.has_victims = random() % 2 == 0;
+  storage.has_victims_below = random() % 2 == 0;
   for (uint64_t i = random() % 5; i > 0; --i) {
     storage.partitions.push_back(
         {random_text(random, 8), {any<uint16_t>(random), any<uint16_t>(random)}});
@@ -58,9 +63,9 @@ SnapshotPlan random_plan(Random& random) {
   plan.base = any<uint32_t>(random);
   plan.base_epoch = random();
   plan.epoch = random();
-  plan.rewrites = random() % 2 == 0;
   plan.salvages = random() % 2 == 0;
   plan.merges_runs = random() % 2 == 0;
+  for (uint64_t i = random() % 4; i > 0; --i) plan.victims.push_back(any<uint32_t>(random));
   plan.cluster_uuid = {any<uint8_t>(random), any<uint8_t>(random)};
   for (uint64_t i = random() % 4; i > 0; --i) plan.storages.push_back(random_storage(random));
   for (uint64_t i = random() % 4; i > 0; --i) {
@@ -83,9 +88,9 @@ void expect_same(const SnapshotPlan& a, const SnapshotPlan& b) {
   EXPECT_EQ(a.base, b.base);
   EXPECT_EQ(a.base_epoch, b.base_epoch);
   EXPECT_EQ(a.epoch, b.epoch);
-  EXPECT_EQ(a.rewrites, b.rewrites);
   EXPECT_EQ(a.salvages, b.salvages);
   EXPECT_EQ(a.merges_runs, b.merges_runs);
+  EXPECT_EQ(a.victims, b.victims);
   EXPECT_EQ(a.cluster_uuid, b.cluster_uuid);
   EXPECT_EQ(a.storages, b.storages);
   EXPECT_EQ(a.reducers, b.reducers);
@@ -117,6 +122,10 @@ std::vector<ComposedPartition> random_composed(Random& random) {
     for (uint64_t i = random() % 10; i > 0; --i) {
       partition.pages.push_back({random(), SnapshotPointer(random()), any<uint32_t>(random),
                                  any<uint32_t>(random), random(), random()});
+    }
+    for (std::vector<LivePages>* counts : {&partition.written, &partition.replaced}) {
+      counts->resize(random() % 4, {any<uint32_t>(random), any<uint32_t>(random),
+                                    any<uint32_t>(random), random(), random()});
     }
   }
   return all;

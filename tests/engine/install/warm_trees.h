@@ -129,7 +129,7 @@ inline std::string warm_tree_oracle(KeyShape shape, uint32_t workers, uint64_t r
     const bool drops = random() % 4 != 0 || is_calm;
     const OracleMix mix = is_calm ? OracleMix::reads : OracleMix::reads_and_writes;
     const uint64_t dropped_before = warm.totals.dropped;
-    warm.stage.rewrites = random() % 8 == 0;
+    warm.stage.choose_victims(random());
     std::thread gleaner([&] {
       if (epoch == 0) return;
       unsound = warm.take(std::move(logs), epoch, shape == KeyShape::integers ? cut % 2000 : cut);

@@ -1,9 +1,11 @@
-// Makes a snapshot with a few empty pages, complete in its files, metadata and savepoint.
+// Makes a snapshot of an empty tree with a few pages, complete in its files, metadata and
+// savepoint.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "engine/format/tree_page.h"
 #include "engine/log/savepoint_snapshots.h"
 #include "engine/snapshot/snapshot_metadata.h"
 #include "engine/snapshot/snapshot_writer.h"
@@ -12,6 +14,16 @@ namespace atolldb::test {
 
 inline constexpr uint64_t kMadePages = 3;  // without page 0
 
+/// Makes an empty border page for all keys, which may be the root of a Master-tree.
+inline void make_empty_border(PageHeader& header) {
+  header.type = PageType::mastertree_border;
+  header.version_word.store(PageVersion::make(0, 0, PageVersion::kAscending).word(),
+                            std::memory_order_relaxed);
+  auto& page = reinterpret_cast<BorderPage&>(header);
+  page.high_is_end = 1;
+  page.heap_begin = static_cast<uint16_t>(kPageBytes);
+}
+
 /// Writes the pages of `node` into `directory`. Returns the error, or an empty text.
 inline std::string make_snapshot_file(FileSystem& files, const ClusterUuid& uuid,
                                       const SnapshotFilePlace& place, uint64_t epoch) {
@@ -19,7 +31,9 @@ inline std::string make_snapshot_file(FileSystem& files, const ClusterUuid& uuid
       SnapshotWriter::create(files, {place.directory, place.node, place.snapshot, epoch, uuid});
   if (!writer) return writer.error().message;
   for (uint64_t page = 0; page < kMadePages; ++page) {
-    if (auto next = writer->next(1); !next) return next.error().message;
+    auto next = writer->next(1);
+    if (!next) return next.error().message;
+    make_empty_border(**next);
   }
   auto finished = writer->finish();
   return finished ? "" : finished.error().message;
@@ -43,6 +57,7 @@ inline std::string make_snapshot_files(FileSystem& files, const std::string& dat
   }
   metadata.storages.push_back(
       {1, StorageType::mastertree, "accounts", SnapshotPointer::make(id, 0, 1), 0});
+  metadata.live = {{1, id, 0, 1, 0}};
   auto written = write_snapshot_metadata(files, data_dir, metadata);
   return written ? "" : written.error().message;
 }

@@ -50,12 +50,29 @@ SnapshotMetadata random_metadata(std::mt19937_64& random, uint32_t id) {
   return metadata;
 }
 
+/// Adds counts of live pages: some snapshots have none.
+void add_counts(std::mt19937_64& random, SnapshotMetadata& metadata) {
+  for (const uint32_t snapshot : snapshots_of(metadata.files)) {
+    if (random() % 3 == 0) metadata.uncounted.push_back(snapshot);
+  }
+  PageCounts counts;
+  for (const SnapshotStorage& storage : metadata.storages) {
+    for (const SnapshotFilePlace& file : metadata.files) {
+      if (random() % 50 != 0) continue;
+      if (std::ranges::binary_search(metadata.uncounted, file.snapshot)) continue;
+      counts.add({{storage.id, file.snapshot, file.node, random() % 1000, 1 + random() % 1000}});
+    }
+  }
+  metadata.live = counts.list();
+}
+
 TEST(SnapshotMetadata, IsReadBackAsItWasWritten) {
   std::mt19937_64 random(seed());
   MemoryFileSystem files;
   for (uint64_t round = 0; round < rounds(100, 2000); ++round) {
     const auto id = static_cast<uint32_t>(1 + random() % 5);
-    const SnapshotMetadata metadata = random_metadata(random, id);
+    SnapshotMetadata metadata = random_metadata(random, id);
+    add_counts(random, metadata);
     ASSERT_TRUE(write_snapshot_metadata(files, "/data", metadata));
     auto read = read_snapshot_metadata(files, "/data", id);
     ASSERT_TRUE(read) << read.error().message;
@@ -63,7 +80,8 @@ TEST(SnapshotMetadata, IsReadBackAsItWasWritten) {
   }
 }
 
-/// Writes metadata as earlier versions of the program did, with the paths of directories.
+/// Writes metadata as earlier versions of the program did, with the paths of directories and
+/// without counts of live pages.
 void write_old_metadata(MemoryFileSystem& files, const SnapshotMetadata& metadata) {
   ByteWriter body;
   body.number(metadata.id);
@@ -110,12 +128,13 @@ TEST(SnapshotMetadata, HasTheseBytes) {
   metadata.cluster_uuid = {4, 5};
   metadata.storages = {{9, StorageType::mastertree, "t", SnapshotPointer::make(3, 1, 1), 5}};
   metadata.files = {{3, 1, "/logs", 2}};
+  metadata.live = {{9, 3, 1, 7, 2}};
   MemoryFileSystem files;
   ASSERT_TRUE(write_snapshot_metadata(files, "/data", metadata));
   const std::span<const std::byte> file = files.bytes(snapshot_metadata_path("/data", 3));
   EXPECT_EQ(hex_of(file.first(4)), "414c534d");
-  EXPECT_EQ(hex_of(file.subspan(8, 16)), "02000000000000005f00000000000000");
-  EXPECT_EQ(hex_of(file.subspan(24, 95)),
+  EXPECT_EQ(hex_of(file.subspan(8, 16)), "03000000000000008300000000000000");
+  EXPECT_EQ(hex_of(file.subspan(24, 131)),
             "0300000002000000"
             "20000000000000001000000000000000"
             "04050000000000000000000000000000"
@@ -123,7 +142,10 @@ TEST(SnapshotMetadata, HasTheseBytes) {
             "0900000002010074"
             "01000000010300000500000000000000"
             "01000000"
-            "030000000100000005006c6f672d310200000000000000");
+            "030000000100000005006c6f672d310200000000000000"
+            "01000000"
+            "09000000030000000100000007000000000000000200000000000000"
+            "00000000");
 }
 
 TEST(SnapshotMetadata, IsReadAsEarlierProgramsWroteIt) {
@@ -134,7 +156,30 @@ TEST(SnapshotMetadata, IsReadAsEarlierProgramsWroteIt) {
     ASSERT_NO_FATAL_FAILURE(write_old_metadata(files, metadata));
     auto read = read_snapshot_metadata(files, "/data", id);
     ASSERT_TRUE(read) << read.error().message;
+    EXPECT_EQ(read->uncounted, snapshots_of(metadata.files));
+    read->uncounted.clear();
     EXPECT_EQ(*read, metadata);
+  }
+}
+
+TEST(SnapshotMetadata, CountsAreThoseOfListedStoragesAndFilesOnly) {
+  SnapshotMetadata good;
+  good.id = 3;
+  good.storages = {{9, StorageType::mastertree, "t", {}, 5}};
+  good.files = {{2, 0, "/data", 9}, {3, 0, "/data", 9}};
+  good.live = {{9, 3, 0, 7, 0}};
+  good.uncounted = {2};
+  using Change = void (*)(SnapshotMetadata&);
+  for (const Change change : {Change([](SnapshotMetadata& bad) { bad.live[0].storage_id = 8; }),
+                              Change([](SnapshotMetadata& bad) { bad.live[0].snapshot = 1; }),
+                              Change([](SnapshotMetadata& bad) { bad.live[0].snapshot = 2; }),
+                              Change([](SnapshotMetadata& bad) { bad.live[0].first_layer = 0; }),
+                              Change([](SnapshotMetadata& bad) { bad.uncounted = {1}; })}) {
+    MemoryFileSystem files;
+    ASSERT_TRUE(write_snapshot_metadata(files, "/data", good));
+    SnapshotMetadata bad = good;
+    change(bad);
+    EXPECT_DEATH(static_cast<void>(write_snapshot_metadata(files, "/data", bad)), "is_sensible");
   }
 }
 

@@ -116,6 +116,21 @@ TEST_F(SnapshotCommandTest, VerifiesTheNewestAndThePinned) {
   EXPECT_NE(problem_.find("snapshot 9"), std::string::npos) << problem_;
 }
 
+TEST_F(SnapshotCommandTest, NamesCountsOfLivePagesThatAWalkContradicts) {
+  fill();
+  auto metadata = read_snapshot_metadata(files_, folder_, 4);
+  ASSERT_TRUE(metadata) << metadata.error().message;
+  for (LivePages& live : metadata->live) live.first_layer += 2;
+  ASSERT_TRUE(write_snapshot_metadata(files_, folder_, *metadata));
+  const auto verified = json(verify_snapshots, ExitCode::corruption);
+  EXPECT_TRUE(verified["snapshots"][0]["intact"]);
+  const auto problem = verified["snapshots"][1]["problems"].at(0).get<std::string>();
+  EXPECT_NE(problem.find("storage 1 (accounts): the metadata count 3 live pages in the files of "
+                         "snapshot 4 and node 0, a walk finds 1"),
+            std::string::npos)
+      << problem;
+}
+
 TEST_F(SnapshotCommandTest, NamesFileAndPageOfEveryDamage) {
   fill();
   damage("node0/snapshot_2.atsnap", 2 * kPageBytes + 1000);

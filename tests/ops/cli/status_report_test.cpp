@@ -165,6 +165,16 @@ TEST(StatusReportTest, ADamagedPinIsAProblemWithAWayOut) {
   EXPECT_TRUE(has(text, "`atoll snapshot unpin 2`")) << text;
 }
 
+TEST(StatusReportTest, ARewriteWithoutRoomIsAProblemWithAWayOut) {
+  Json status = healthy_status();
+  status["snapshots"] = {{"newest", 3}, {"space", {{"percent", 420}, {"lacks_room", false}}}};
+  EXPECT_FALSE(has(status_text(status), "what is wrong"));
+  status["snapshots"]["space"]["lacks_room"] = true;
+  const std::string text = status_text(status);
+  EXPECT_TRUE(has(text, "what is wrong: files of snapshots have 420 percent")) << text;
+  EXPECT_TRUE(has(text, "lower gleaner.disk_reserve")) << text;
+}
+
 TEST(StatusReportTest, ARestartIsToldWithItsReasonAndIsNoProblemOnceTheClusterRuns) {
   Json status = healthy_status();
   EXPECT_FALSE(has(status_text(status), "restarts"));

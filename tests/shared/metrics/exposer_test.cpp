@@ -238,13 +238,20 @@ TEST(ClusterMetricsTest, ServesSnapshotsWhereThereAreSome) {
   snapshots.failed.add(2);
   snapshots.duration_us.store(2'500'000, std::memory_order_relaxed);
   snapshots.pages_stored.store(10, std::memory_order_relaxed);
+  snapshots.pages_live.store(4, std::memory_order_relaxed);
+  snapshots.space_percent.store(250, std::memory_order_relaxed);
+  snapshots.target_space_percent.store(200, std::memory_order_relaxed);
+  snapshots.pages_rewritten.add(3);
   auto exposer =
       MetricsExposer::start("127.0.0.1", 0, std::make_shared<ClusterMetrics>(*control, &snapshots));
   ASSERT_TRUE(exposer) << exposer.error().message;
   const std::string text = scrape((*exposer)->endpoint());
   for (const char* line :
        {"atoll_snapshots_failed_total 2\n", "atoll_snapshots_taken_total 0\n",
-        "atoll_snapshot_duration_seconds 2.5\n", "atoll_snapshot_stored_bytes 40960\n"}) {
+        "atoll_snapshot_duration_seconds 2.5\n", "atoll_snapshot_stored_bytes 40960\n",
+        "atoll_snapshot_live_bytes 16384\n", "atoll_snapshot_space_amplification 2.5\n",
+        "atoll_snapshot_space_amplification_target 2\n", "atoll_snapshot_rewrite_lacks_room 0\n",
+        "atoll_snapshot_rewritten_bytes_total 12288\n"}) {
     EXPECT_NE(text.find(line), std::string::npos) << line << "is missing in\n" << text;
   }
 }

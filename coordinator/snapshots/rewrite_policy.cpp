@@ -1,0 +1,139 @@
+#include "coordinator/snapshots/rewrite_policy.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "shared/base/check.h"
+
+namespace atolldb {
+namespace {
+
+/// Collects victims within the limits.
+class VictimList {
+ public:
+  explicit VictimList(const RewriteLimits& limits) : limits_(limits) {}
+
+  bool has(uint32_t snapshot) const {
+    return std::ranges::find(choice_.victims, snapshot) != choice_.victims.end();
+  }
+  /// Takes a victim if it fits. A single one may exceed the limit, because a large file could never
+  /// be rewritten otherwise.
+  bool take(const SnapshotSpace& victim) {
+    CHECK(!has(victim.snapshot));
+    const uint64_t pages = choice_.pages + victim.live_pages;
+    if (!choice_.victims.empty() && pages > limits_.pages) return false;
+    if (pages > limits_.room_pages) {
+      lacked_room_ = true;
+      return false;
+    }
+    choice_.pages = pages;
+    choice_.victims.push_back(victim.snapshot);
+    return true;
+  }
+  bool fits(uint64_t more) const {
+    return choice_.pages + more <= std::min(limits_.pages, limits_.room_pages);
+  }
+  RewriteChoice finish() {
+    std::ranges::sort(choice_.victims);
+    choice_.lacks_room = lacked_room_ && choice_.victims.empty();
+    return std::move(choice_);
+  }
+
+ private:
+  const RewriteLimits& limits_;
+  RewriteChoice choice_;
+  bool lacked_room_ = false;
+};
+
+/// Takes the snapshots with the largest share of garbage until the rest is within the target.
+void take_garbage(std::vector<SnapshotSpace> space, uint32_t percent, VictimList& victims) {
+  const SpaceSums sums = sums_of(space);
+  uint64_t stored = sums.stored_pages;
+  const auto is_too_much = [&] {
+    return stored > sums.live_pages + kLittleGarbagePages &&
+           stored * 100 > sums.live_pages * percent;
+  };
+  std::ranges::stable_sort(space, std::ranges::greater(), [](const SnapshotSpace& each) {
+    const auto stored_pages = static_cast<double>(std::max<uint64_t>(1, each.stored_pages));
+    return static_cast<double>(each.garbage_pages()) / stored_pages;
+  });
+  for (const SnapshotSpace& each : space) {
+    if (!is_too_much() || each.garbage_pages() == 0) return;
+    const bool is_taken = victims.has(each.snapshot) || victims.take(each);
+    if (is_taken) stored -= each.garbage_pages();  // its live pages are stored again
+  }
+}
+
+/// Merges the smallest snapshots if there are too many: at most half of them, and no more than fit.
+/// No victim is larger than all smaller ones together. So each page that is copied is in files at
+/// least twice as large afterwards, and is copied a logarithmic number of times.
+void take_smallest(std::vector<SnapshotSpace> space, VictimList& victims) {
+  std::erase_if(space, [&](const SnapshotSpace& each) { return victims.has(each.snapshot); });
+  if (space.size() < kManySnapshots) return;
+  std::ranges::stable_sort(space, {}, &SnapshotSpace::live_pages);
+  size_t count = 0;
+  uint64_t pages = 0;  // of all smaller ones
+  for (size_t i = 0; i < space.size() / 2 && victims.fits(pages + space[i].live_pages); ++i) {
+    if (i + 1 >= kLeastMerged && space[i].live_pages <= pages) count = i + 1;
+    pages += space[i].live_pages;
+  }
+  for (size_t i = 0; i < count; ++i) {
+    const bool is_taken = victims.take(space[i]);
+    CHECK(is_taken);
+  }
+}
+
+}  // namespace
+
+std::vector<SnapshotSpace> space_of(const SnapshotMetadata& snapshot) {
+  std::vector<SnapshotSpace> space;
+  for (const uint32_t id : snapshots_of(snapshot.files)) {
+    space.push_back(
+        {.snapshot = id, .is_counted = !std::ranges::binary_search(snapshot.uncounted, id)});
+  }
+  const auto of = [&](uint32_t id) {
+    const auto found = std::ranges::lower_bound(space, id, {}, &SnapshotSpace::snapshot);
+    CHECK(found != space.end() && found->snapshot == id);
+    return found;
+  };
+  for (const SnapshotFilePlace& file : snapshot.files) {
+    of(file.snapshot)->stored_pages += file.page_count - std::min<uint64_t>(1, file.page_count);
+  }
+  for (const LivePages& live : snapshot.live) of(live.snapshot)->live_pages += live.all();
+  for (SnapshotSpace& each : space) {
+    // No file has more live pages than pages. Counts that say so are wrong.
+    each.live_pages =
+        each.is_counted ? std::min(each.live_pages, each.stored_pages) : each.stored_pages;
+  }
+  return space;
+}
+
+SpaceSums sums_of(const std::vector<SnapshotSpace>& space) {
+  SpaceSums sums;
+  for (const SnapshotSpace& each : space) {
+    CHECK(each.live_pages <= each.stored_pages);
+    sums.stored_pages += each.stored_pages;
+    sums.live_pages += each.live_pages;
+  }
+  return sums;
+}
+
+uint64_t SpaceSums::amplification_percent() const {
+  if (stored_pages == 0) return 100;
+  return stored_pages * 100 / std::max<uint64_t>(1, live_pages);
+}
+
+RewriteChoice choose_victims(const std::vector<SnapshotSpace>& space, const RewriteLimits& limits) {
+  CHECK(limits.space_percent >= 100);
+  CHECK(std::ranges::is_sorted(space, {}, &SnapshotSpace::snapshot));
+  VictimList victims(limits);
+  for (const SnapshotSpace& each : space) {
+    if (!each.is_counted) victims.take(each);
+  }
+  take_garbage(space, limits.space_percent, victims);
+  take_smallest(space, victims);
+  return victims.finish();
+}
+
+}  // namespace atolldb

@@ -1,0 +1,113 @@
+#include "coordinator/snapshots/rewrites.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "coordinator/durability/disk_room.h"
+#include "coordinator/snapshots/rewrite_policy.h"
+#include "shared/base/check.h"
+#include "shared/base/pointer.h"
+#include "shared/base/try.h"
+#include "shared/file/file_system_wrappers.h"
+
+namespace atolldb {
+
+Result<uint64_t> room_beside_reserve(const Config& config) {
+  const std::vector<std::string> of_nodes = node_directories(config);
+  std::set<std::string> directories(of_nodes.begin(), of_nodes.end());
+  directories.insert(config.cluster.data_dir);
+  const uint64_t reserve = disk_reserve(config);
+  uint64_t least = UINT64_MAX;
+  for (const std::string& directory : directories) {
+    ATOLL_ASSIGN(const uint64_t free, free_bytes_at(directory));
+    least = std::min(least, free > reserve ? free - reserve : 0);
+  }
+  return least;
+}
+
+Rewrites::Rewrites(const Config::Gleaner& config, SnapshotMetrics& metrics, Logger logger,
+                   Room room)
+    : config_(config), metrics_(metrics), logger_(std::move(logger)), room_(std::move(room)) {
+  CHECK(room_ != nullptr);
+  // Relaxed, here and below, because these words are metrics.
+  metrics_.target_space_percent.store(config_.space_percent, std::memory_order_relaxed);
+}
+
+std::vector<uint32_t> Rewrites::choose(const SnapshotMetadata& newest, const Urgency& urgency) {
+  pages_to_copy_ = 0;
+  if (urgency.lacks_log_files) return {};
+  urgent_count_ = urgency.pool_is_low ? urgent_count_ + 1 : 0;
+  if (urgency.pool_is_low && urgent_count_ < kUrgentSnapshots) return {};
+  urgent_count_ = 0;
+  if (pause_ != 0) {
+    --pause_;
+    return {};
+  }
+  const auto room = room_();
+  if (!room) {
+    logger_->warn("no files of snapshots are rewritten: {}", room.error().message);
+    return {};
+  }
+  const RewriteLimits limits = {
+      .space_percent = config_.space_percent,
+      .pages = config_.rewrite_limit / kPageBytes,
+      .room_pages = (*room - std::min(*room, kRewriteMargin)) / kPageBytes};
+  const RewriteChoice choice = choose_victims(space_of(newest), limits);
+  CHECK(choice.pages <= limits.room_pages);
+  record_room(choice.lacks_room);
+  pages_to_copy_ = choice.pages;
+  if (!choice.victims.empty()) {
+    logger_->info(
+        "the next snapshot copies {} live pages of {} older ones, so that their files "
+        "can be deleted",
+        choice.pages, choice.victims.size());
+  }
+  return choice.victims;
+}
+
+/// Warns once if a rewrite is due and has no room.
+void Rewrites::record_room(bool lacks_room) {
+  const bool lacked_room = metrics_.lacks_room.exchange(lacks_room, std::memory_order_relaxed);
+  if (lacks_room && !lacked_room) {
+    logger_->warn(
+        "the files of snapshots have much garbage, but there is no room to copy the live pages of "
+        "any: free disk space, or lower gleaner.disk_reserve");
+  }
+  if (!lacks_room && lacked_room)
+    logger_->info("there is room to rewrite files of snapshots again");
+}
+
+void Rewrites::record(const std::vector<uint32_t>& victims, const SnapshotMetadata* made) {
+  if (victims.empty()) return;
+  if (made == nullptr) {
+    pause_ = kSnapshotsAfterFailure;
+    return;
+  }
+  const std::vector<uint32_t> left = snapshots_of(made->files);
+  const bool is_needed = std::ranges::any_of(
+      victims, [&](uint32_t victim) { return std::ranges::binary_search(left, victim); });
+  if (is_needed) {
+    pause_ = kSnapshotsAfterDamage;
+  } else {
+    metrics_.pages_rewritten.add(pages_to_copy_);
+  }
+}
+
+void Rewrites::record_space(const SnapshotMetadata& newest) {
+  const SpaceSums sums = sums_of(space_of(newest));
+  metrics_.pages_live.store(sums.live_pages, std::memory_order_relaxed);
+  metrics_.space_percent.store(sums.amplification_percent(), std::memory_order_relaxed);
+}
+
+Json Rewrites::status() const {
+  const auto get = [](const auto& word) { return word.load(std::memory_order_relaxed); };
+  return {{"stored_bytes", get(metrics_.pages_stored) * kPageBytes},
+          {"live_bytes", get(metrics_.pages_live) * kPageBytes},
+          {"percent", get(metrics_.space_percent)},
+          {"target_percent", get(metrics_.target_space_percent)},
+          {"lacks_room", get(metrics_.lacks_room)},
+          {"rewritten_bytes", metrics_.pages_rewritten.get() * kPageBytes}};
+}
+
+}  // namespace atolldb

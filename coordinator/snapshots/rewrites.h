@@ -1,0 +1,70 @@
+// Decides for each snapshot of the running cluster which older files it makes unnecessary, and
+// reports the space of the newest snapshot (R68, R74). The choice itself is in rewrite_policy.h.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "engine/snapshot/snapshot_metadata.h"
+#include "shared/base/error.h"
+#include "shared/config/config.h"
+#include "shared/logging/logger.h"
+#include "shared/message/control_message.h"
+#include "shared/metrics/cluster_metrics.h"
+
+namespace atolldb {
+
+/// Returns the bytes that can be written beside the disk reserve, in the directory with the least
+/// room.
+Result<uint64_t> room_beside_reserve(const Config& config);
+
+/// Room that a rewrite leaves beside the reserve, for the pages that the log changes.
+inline constexpr uint64_t kRewriteMargin = 64ULL << 20;
+/// Ordinary snapshots after a failed one with victims. The rewrite may have failed because there
+/// was no room. Without these snapshots the log would grow without bound.
+inline constexpr uint32_t kSnapshotsAfterFailure = 8;
+/// Ordinary snapshots after one whose victims' files are still needed, because a page could not be
+/// read (R56). Another rewrite soon afterwards saves nothing.
+inline constexpr uint32_t kSnapshotsAfterDamage = 32;
+/// Of so many snapshots in succession for a low pool, the last one may have victims. Otherwise the
+/// files of a database that is larger than its pools would grow without bound.
+inline constexpr uint32_t kUrgentSnapshots = 8;
+
+/// Thread: one, except for `status`.
+class Rewrites {
+ public:
+  using Room = std::function<Result<uint64_t>()>;
+
+  /// `room`: as room_beside_reserve. REQUIRES: `config` and `metrics` outlive it.
+  Rewrites(const Config::Gleaner& config, SnapshotMetrics& metrics, Logger logger, Room room);
+
+  /// Why a snapshot is urgent. Urgent snapshots have no victims.
+  struct Urgency {
+    bool lacks_log_files = false;
+    bool pool_is_low = false;
+  };
+  /// Returns the victims of the next snapshot, ascending. `newest`: its base.
+  std::vector<uint32_t> choose(const SnapshotMetadata& newest, const Urgency& urgency);
+  /// Records the result of a snapshot with these victims. `made`: null if it failed.
+  void record(const std::vector<uint32_t>& victims, const SnapshotMetadata* made);
+  /// Records the space of the newest snapshot.
+  void record_space(const SnapshotMetadata& newest);
+
+  /// Returns the member "space" of the snapshots' status. Thread: any.
+  Json status() const;
+
+ private:
+  void record_room(bool lacks_room);
+
+  const Config::Gleaner& config_;
+  SnapshotMetrics& metrics_;
+  Logger logger_;
+  const Room room_;
+  uint32_t pause_ = 0;          // snapshots before the next rewrite
+  uint32_t urgent_count_ = 0;   // snapshots for a low pool in succession
+  uint64_t pages_to_copy_ = 0;  // live pages of the victims chosen last
+};
+
+}  // namespace atolldb

@@ -1,0 +1,26 @@
+// Samples of the pages that a job copies from its victims, for the choice of partitions. So all
+// reducers copy parts of a storage, even of one without log records.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "engine/gleaner/assign_partitions.h"
+#include "engine/gleaner/snapshot_plan.h"
+#include "engine/snapshot/snapshot_files.h"
+
+namespace atolldb {
+
+/// Number of live pages in victims of a storage whose pages are not counted.
+inline constexpr uint64_t kUnknownVictimPages = 1ULL << 32;
+/// Samples of a storage, at most. They weigh as much as a large sample of the log.
+inline constexpr uint64_t kMaxVictimSamples = 2048;
+
+/// Returns samples for the copied pages: one for each page, up to kMaxVictimSamples per storage.
+/// The children of the storage's root that may lead to victims share them equally. `pages`: the
+/// number of live pages in victims, by storage. A root that cannot be read has no samples.
+std::vector<SampledKey> sample_victims(const SnapshotFiles& base, const SnapshotPlan& plan,
+                                       const std::map<uint32_t, uint64_t>& pages);
+
+}  // namespace atolldb

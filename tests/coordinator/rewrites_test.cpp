@@ -1,0 +1,99 @@
+// When snapshots have victims: urgency, room, and the pauses after rewrites that freed nothing
+// (R74).
+#include "coordinator/snapshots/rewrites.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "shared/base/pointer.h"
+
+namespace atolldb {
+namespace {
+
+using Ids = std::vector<uint32_t>;
+
+/// Snapshot 1 has much garbage, snapshot 2 has none.
+class RewritesTest : public testing::Test {
+ protected:
+  RewritesTest() {
+    newest_.id = 2;
+    newest_.storages = {{5, StorageType::array, "a", {}, 0}};
+    newest_.files = {{1, 0, "/d", 1001}, {2, 0, "/d", 101}};
+    newest_.live = {{5, 1, 0, 50, 0}, {5, 2, 0, 100, 0}};
+  }
+  Ids choose(bool lacks_log_files = false, bool pool_is_low = false) {
+    return rewrites_.choose(newest_,
+                            {.lacks_log_files = lacks_log_files, .pool_is_low = pool_is_low});
+  }
+  uint64_t copied() const { return metrics_.pages_rewritten.get(); }
+
+  Config::Gleaner config_;
+  SnapshotMetrics metrics_;
+  uint64_t room_ = uint64_t{1} << 40;
+  Rewrites rewrites_{config_, metrics_, make_silent_logger("snapshots"),
+                     [this] { return Result<uint64_t>(room_); }};
+  SnapshotMetadata newest_;
+};
+
+TEST_F(RewritesTest, GarbageIsCopiedAndCounted) {
+  EXPECT_EQ(choose(), Ids{1});
+  SnapshotMetadata made;
+  made.files = {{2, 0, "/d", 101}, {3, 0, "/d", 51}};
+  rewrites_.record({1}, &made);
+  EXPECT_EQ(copied(), 50u);
+  EXPECT_EQ(choose(), Ids{1}) << "no pause after success";
+}
+
+TEST_F(RewritesTest, ASnapshotForALoggerWithoutRoomHasNoVictims) {
+  for (int i = 0; i < 50; ++i) EXPECT_EQ(choose(true), Ids{});
+}
+
+TEST_F(RewritesTest, SnapshotsForALowPoolHaveNoneExceptTheLastOfMany) {
+  for (uint32_t i = 1; i < kUrgentSnapshots; ++i) EXPECT_EQ(choose(false, true), Ids{}) << i;
+  EXPECT_EQ(choose(false, true), Ids{1});
+  EXPECT_EQ(choose(false, true), Ids{});
+  EXPECT_EQ(choose(), Ids{1});
+  EXPECT_EQ(choose(false, true), Ids{}) << "the count begins again";
+}
+
+TEST_F(RewritesTest, AFailureIsFollowedByOrdinarySnapshots) {
+  EXPECT_EQ(choose(), Ids{1});
+  rewrites_.record({1}, nullptr);
+  for (uint32_t i = 0; i < kSnapshotsAfterFailure; ++i) EXPECT_EQ(choose(), Ids{}) << i;
+  EXPECT_EQ(choose(), Ids{1});
+  rewrites_.record({}, nullptr);
+  EXPECT_EQ(choose(), Ids{1}) << "it had no victims, so it did not fail because of them";
+}
+
+TEST_F(RewritesTest, VictimsThatAreStillNeededDelayTheNextRewrite) {
+  EXPECT_EQ(choose(), Ids{1});
+  rewrites_.record({1}, &newest_);  // its files are still listed
+  EXPECT_EQ(copied(), 0u);
+  for (uint32_t i = 0; i < kSnapshotsAfterDamage; ++i) EXPECT_EQ(choose(), Ids{}) << i;
+  EXPECT_EQ(choose(), Ids{1});
+}
+
+TEST_F(RewritesTest, WithoutRoomNothingIsCopiedAndTheStatusSaysSo) {
+  room_ = kRewriteMargin + 50 * kPageBytes;
+  EXPECT_EQ(choose(), Ids{1});
+  EXPECT_FALSE(rewrites_.status().at("lacks_room"));
+  --room_;
+  EXPECT_EQ(choose(), Ids{});
+  EXPECT_TRUE(rewrites_.status().at("lacks_room"));
+  room_ = 0;
+  EXPECT_EQ(choose(), Ids{});
+  room_ = uint64_t{1} << 40;
+  EXPECT_EQ(choose(), Ids{1});
+  EXPECT_FALSE(rewrites_.status().at("lacks_room"));
+}
+
+TEST_F(RewritesTest, TheStatusHasTheSpaceOfTheNewestSnapshot) {
+  rewrites_.record_space(newest_);
+  EXPECT_EQ(rewrites_.status().at("live_bytes"), 150 * kPageBytes);
+  EXPECT_EQ(rewrites_.status().at("percent"), 1100 * 100 / 150);
+  EXPECT_EQ(rewrites_.status().at("target_percent"), 200);
+}
+
+}  // namespace
+}  // namespace atolldb
