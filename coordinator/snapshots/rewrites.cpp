@@ -17,11 +17,10 @@ Result<uint64_t> room_beside_reserve(const Config& config) {
   const std::vector<std::string> of_nodes = node_directories(config);
   std::set<std::string> directories(of_nodes.begin(), of_nodes.end());
   directories.insert(config.cluster.data_dir);
-  const uint64_t reserve = disk_reserve(config);
   uint64_t least = UINT64_MAX;
   for (const std::string& directory : directories) {
     ATOLL_ASSIGN(const uint64_t free, free_bytes_at(directory));
-    least = std::min(least, free > reserve ? free - reserve : 0);
+    least = std::min(least, free - std::min(free, disk_reserve(config, directory)));
   }
   return least;
 }
