@@ -1,6 +1,6 @@
-// A clock cheap enough to read around every transaction: the processor's time-stamp counter if it
-// is invariant, otherwise the kernel's monotonic clock. Ticks of the kernel's clock are
-// nanoseconds.
+// A clock that is cheap enough to read around every transaction. It is the processor's time-stamp
+// counter if that is invariant, otherwise the kernel's monotonic clock. Ticks of the kernel's clock
+// are nanoseconds.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace atolldb::bench {
 /// Returns CLOCK_MONOTONIC, which is comparable between the processes of a machine.
 uint64_t monotonic_ns();
 
-/// Sleeps until `at_ns` of monotonic_ns(), and spins for the last part.
+/// Waits until `at_ns` of monotonic_ns(): sleeps first, and spins for the last part.
 void wait_until_ns(uint64_t at_ns);
 
 class TickClock {

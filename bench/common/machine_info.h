@@ -8,7 +8,7 @@ namespace atolldb::bench {
 
 struct MachineInfo {
   std::string cpu;
-  uint32_t cores = 0;  // that this process may run on
+  uint32_t cores = 0;  // number of cores that this process may run on
   uint64_t memory_bytes = 0;
   std::string kernel;
 

@@ -1,5 +1,5 @@
-// The random number generator of all benchmarks: fast, and equal for equal seeds on every machine.
-// Thread: one per object.
+// The random number generator of all benchmarks. It is fast, and equal seeds give equal numbers on
+// every machine. Thread: one per object.
 #pragma once
 
 #include <bit>
@@ -36,7 +36,7 @@ class Random {
     const uint64_t range = uint64_t{high} - low + 1;
     return low + static_cast<uint32_t>(((next() >> 32) * range) >> 32);
   }
-  /// Returns true in `percent` of 100 cases.
+  /// Returns true with a probability of `percent` / 100.
   bool percent(uint32_t percent) { return uniform(1, 100) <= percent; }
   /// Returns a number of [0, 1), in steps of 2^-53.
   double unit() { return static_cast<double>(next() >> 11) * 0x1p-53; }

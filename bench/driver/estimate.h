@@ -18,19 +18,19 @@ struct StorageEstimate {
 
 struct Estimate {
   std::vector<StorageEstimate> storages;
-  uint64_t base_bytes = 0;    // all of them
+  uint64_t base_bytes = 0;    // sum over `storages`
   uint64_t insert_bytes = 0;  // inserts of warm-up and runs at the assumed rate
   uint64_t pool_bytes = 0;    // per node, with headroom; a multiple of 2 MiB
-  uint64_t cache_bytes = 0;   // per node: for all of its base tables in a snapshot
+  uint64_t cache_bytes = 0;   // per node; a snapshot of its base tables fits in this cache
   uint64_t assumed_tps = 0;
 
   void add(std::string_view name, uint64_t bytes);
   uint64_t bytes_of(std::string_view name) const;  // 0: no such storage
-  /// Adds the inserts of warm-up and runs if `busy` cores reach `tps_per_core`.
+  /// Adds the inserts of warm-up and runs. Assumes that each of `busy` cores reaches
+  /// `tps_per_core`.
   void add_inserts(const CommonOptions& options, double busy, double tps_per_core,
                    double bytes_per_transaction);
-  /// Sizes the pools. `base`: bytes of the storages on the fullest node, without its share of the
-  /// inserts.
+  /// Sets pool_bytes and cache_bytes. `base`: bytes of the base tables on the fullest node.
   void size_pools(double base, uint32_t nodes);
   std::string text(uint32_t nodes) const;
 };

@@ -42,8 +42,8 @@ Result<void> check_ranges(std::string_view command, std::span<const Range> range
 /// Checks the options that do not depend on the cluster. Returns usage errors.
 Result<void> check_common_options(std::string_view command, const CommonOptions& options);
 
-/// Parses `mix.size()` percentages, separated by `separator`, whose sum is 100. `hint`: end of the
-/// error.
+/// Parses `mix.size()` percentages, separated by `separator`. Their sum must be 100. `hint`: end of
+/// the error text.
 Result<void> parse_mix(std::string_view command, std::string_view text, char separator,
                        std::string_view hint, std::span<uint32_t> mix);
 std::string format_mix(std::span<const uint32_t> mix, char separator);

@@ -13,8 +13,8 @@ namespace atolldb::bench {
 
 namespace {
 
-/// Delay between the driver's request and the common start, so that the request reaches every
-/// worker.
+/// Delay between the driver's request and the common start of all workers. The request reaches
+/// every worker in this time.
 constexpr uint64_t kStartDelayNs = 300'000'000;
 
 /// Prints the commit rate once a second until it is destroyed.

@@ -25,7 +25,7 @@ struct Console {
 /// Returns the facts about the cluster and the machine.
 ReportHead describe(ClusterPort& cluster);
 
-/// Creates the storages and loads them with the job. `what`: for the console.
+/// Creates the storages and loads them with the job. `what`: name of the data on the console.
 Result<void> load(ClusterPort& cluster, const Console& console, std::span<const StorageSpec> specs,
                   const std::string& job, const std::string& input, const std::string& what,
                   ReportHead& report);
@@ -43,8 +43,8 @@ Result<std::vector<std::string>> run_with_progress(ClusterPort& cluster, const C
 Result<void> survey(ClusterPort& cluster, std::string_view command, const std::string& job,
                     const std::string& input, ReportHead& report);
 
-/// Runs the benchmark until a run ends early, at most `repeat` times, and then the survey.
-/// `summarize` merges the outputs of a run.
+/// Runs the benchmark `repeat` times, or until a run ends early. Then runs the survey. `summarize`
+/// merges the outputs of a run.
 template <typename Report, typename Input, typename Summarize>
 Result<void> run_all(ClusterPort& cluster, const Console& console, std::string_view command,
                      const std::string& run_job, const std::string& survey_job, Input& input,

@@ -64,9 +64,10 @@ std::string format_rate(double per_second);
 std::string headline_text(const ReportHead& head, const CommonOptions& options, double tps,
                           size_t run_count, const std::string& more);
 std::string nodes_text(const ReportHead& head, const RunSummary& run);
-/// `with_idle`: includes types without a commit.
+/// `with_idle`: whether to include types without a commit.
 std::string types_text(const RunSummary& run, TypeNames names, bool with_idle);
-/// Returns latency to durability, its parts, and the volume of the log; empty without a log.
+/// Returns the latency to durability, its parts, and the volume of the log. Returns an empty text
+/// if the cluster has no log.
 std::string durable_text(const RunSummary& run, TypeNames names);
 std::string aborts_text(const RunSummary& run);
 std::string memory_text(const ReportHead& head);
@@ -82,13 +83,14 @@ nlohmann::json latency_json(const RunSummary& run, const std::vector<LatencyHist
 /// Returns the aborts by reason. User rollbacks are counted separately and not included.
 nlohmann::json aborts_json(const EngineCounts& engine);
 nlohmann::json run_json(const RunSummary& run, TypeNames names, bool with_idle);
-/// Returns all members except `benchmark`, `runs` and those of one benchmark. Adds the common
-/// options to `config`.
+/// Returns all members of the report except `benchmark`, `runs`, and members that only one
+/// benchmark has. Adds the common options to `config`.
 nlohmann::json report_json(const ReportHead& head, const CommonOptions& options, double tps,
                            const RunSummary& run, TypeNames names, bool with_idle,
                            nlohmann::json config);
 
-/// Returns the exit code: success, resources if a run ended early, corruption for violations.
+/// Returns corruption if a condition is violated, else resources if a run ended early, else
+/// success.
 ExitCode exit_code_of(const ReportHead& head, bool ended_early);
 template <typename Summary>
 ExitCode exit_code_of(const RunReport<Summary>& report) {

@@ -8,8 +8,8 @@ Result<void> RunSummary::merge(const WorkerResult& result, const std::string& co
   }
   NodeSummary& node = nodes[result.node];
   seconds = std::max(seconds, result.seconds);
-  // Divides the commits of each worker by its own time. All workers end within one transaction of
-  // each other.
+  // Divides the commits of each worker by its own measured time. The workers end their runs within
+  // one transaction of each other.
   for (uint32_t type = 0; type < commits.size() && result.seconds > 0; ++type) {
     const double type_tps = static_cast<double>(result.commits[type]) / result.seconds;
     commits[type] += result.commits[type];
@@ -23,7 +23,8 @@ Result<void> RunSummary::merge(const WorkerResult& result, const std::string& co
   log_wait.merge(result.log_wait);
   engine.add(result.engine);
   node.engine.add(result.engine);
-  // Prefers the reason of the worker that stopped first to "another worker had to stop".
+  // Prefers the reason of the worker that stopped first. The others report "another worker had to
+  // stop".
   if (!result.ended_early.empty() && (ended_early.empty() || ended_early.starts_with("another"))) {
     ended_early = result.ended_early;
   }

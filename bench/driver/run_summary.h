@@ -25,13 +25,13 @@ struct RunSummary {
         latency(type_count),
         durable_latency(type_count) {}
 
-  double seconds = 0;  // the longest of the workers
+  double seconds = 0;  // longest measured time of a worker
   double tps = 0;      // committed transactions, all types
   std::vector<NodeSummary> nodes;
   std::vector<uint64_t> commits;  // by type
   std::vector<double> tps_of_type;
   std::vector<LatencyHistogram> latency;  // to the commit
-  // Empty without a log (see WorkerResult).
+  // The three members below are empty without a log (see WorkerResult).
   std::vector<LatencyHistogram> durable_latency;
   LatencyHistogram epoch_wait;
   LatencyHistogram log_wait;
@@ -53,8 +53,8 @@ double median_tps(const Runs& runs) {
   return count % 2 == 1 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2;
 }
 
-/// Returns the run with the median throughput (the lower of two in the middle). REQUIRES: there is
-/// a run.
+/// Returns the run with the median throughput; of two runs in the middle, the slower one. REQUIRES:
+/// there is a run.
 template <typename Runs>
 const auto& median_run(const Runs& runs) {
   std::vector<decltype(runs.front().get())> sorted;

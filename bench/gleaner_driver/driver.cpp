@@ -20,7 +20,7 @@ class Measurement {
         is_interrupted_(is_interrupted),
         next_id_(log.base.id + 1) {}
 
-  /// Makes a snapshot of `epoch`; its files are kept.
+  /// Makes a snapshot of `epoch` and keeps its files.
   Result<Gleaned> glean(uint64_t epoch, const Base& base) {
     if (is_interrupted_()) {
       return make_error(ExitCode::failed, std::string(kCommand) + ": interrupted");
@@ -79,7 +79,7 @@ Result<Report> measure(const std::string& data_dir, uint64_t run_epoch, const Op
                                   log.base));
   report.scenarios.push_back(std::move(whole));
   if (has_base || run_epoch < 2) return report;
-  // Processes the log of the run on top of a snapshot of what preceded it.
+  // Makes a snapshot of the log before the run. Then processes the log of the run on top of it.
   ATOLL_ASSIGN(const auto loaded, measurement.glean(run_epoch - 1, log.base));
   ATOLL_ASSIGN(auto rest, measurement.repeat(
                               "since_snapshot",

@@ -39,7 +39,8 @@ auto timed(PartTime& time, const Part& part) {
   return result;
 }
 
-/// Composes in the order of a node's compose_all, which is the order of the reducer's output.
+/// Composes the partitions in the order of a node's compose_all. The reducer outputs them in this
+/// order.
 class Composing {
  public:
   Composing(const SnapshotPlan& plan, Reducer& reducer, const SnapshotFiles& base,
@@ -79,7 +80,8 @@ Result<SnapshotWriter> make_writer(FileSystem& file_system, const SnapshotPlan& 
                                 {directory, node, plan.snapshot, plan.epoch, plan.cluster_uuid});
 }
 
-/// Does the coordinator's part at the end of a run.
+/// Does what the coordinator does at the end of a snapshot job: combines the roots and lists the
+/// files.
 Result<Base> finish(const SnapshotPlan& plan, const std::vector<ComposedPartition>& partitions,
                     const SnapshotFiles& base, const std::string& directory, SnapshotWriter& pages,
                     SnapshotWriter& roots) {
@@ -93,7 +95,7 @@ Result<Base> finish(const SnapshotPlan& plan, const std::vector<ComposedPartitio
   ATOLL_TRY(roots.finish());
   result.files.push_back({plan.snapshot, 0, directory, pages.page_count()});
   result.files.push_back({plan.snapshot, kCoordinator, directory, roots.page_count()});
-  // Page 0 is the header: a writer that wrote no other page leaves no file.
+  // Page 0 is the header. A writer that wrote no other page leaves no file.
   std::erase_if(result.files, [](const SnapshotFilePlace& file) { return file.page_count <= 1; });
   return result;
 }

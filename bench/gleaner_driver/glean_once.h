@@ -15,7 +15,7 @@ struct PartTime {
 };
 
 struct Gleaned {
-  // Mapper; the reducer collects at the same time.
+  // The mapper. The reducer collects at the same time.
   PartTime map;
   uint64_t read_bytes = 0;  // of log files
   uint64_t records_read = 0;
@@ -30,7 +30,7 @@ struct Gleaned {
   uint64_t records_composed = 0;
   uint64_t pages_written = 0;
   uint64_t pages_read = 0;  // of the base
-  // Roots, and the sync of the files.
+  // Combination of the roots, and sync of the files.
   PartTime finish;
   uint64_t wall_ns = 0;  // from the start of the first part to the end of the last
   Base result;           // the snapshot
@@ -38,8 +38,8 @@ struct Gleaned {
   uint64_t cpu_ns() const { return map.cpu_ns + collect.cpu_ns + compose.cpu_ns + finish.cpu_ns; }
 };
 
-/// Runs `plan` (from LogToGlean::plan). `directory` gets files and sorted runs. Writes no metadata:
-/// the caller removes the files.
+/// Runs `plan` (from LogToGlean::plan). Puts snapshot files and sorted runs into `directory`.
+/// Writes no metadata. The caller removes the files.
 Result<Gleaned> glean_once(FileSystem& file_system, const SnapshotPlan& plan,
                            const std::string& directory, uint64_t exchange_bytes);
 

@@ -10,7 +10,7 @@
 namespace atolldb::gleaner_bench {
 namespace {
 
-/// Returns storages that were created and not dropped, as a start of the cluster restores them.
+/// Returns the storages that the DDL records create and do not drop.
 std::vector<PlannedStorage> storages_of(const std::vector<DdlRecord>& records) {
   std::map<uint32_t, PlannedStorage> storages;
   for (const DdlRecord& record : records) {

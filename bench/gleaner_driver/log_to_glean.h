@@ -1,4 +1,4 @@
-// Finds the input of the gleaner in a data directory, as a starting coordinator does.
+// Finds the input of the gleaner in a data directory, as a coordinator does at start-up.
 #pragma once
 
 #include <cstdint>
@@ -25,18 +25,19 @@ struct Base {
 
 struct LogToGlean {
   ClusterUuid cluster_uuid = {};
-  std::vector<PlannedStorage> storages;  // ascending; without roots in a snapshot
+  std::vector<PlannedStorage> storages;  // by id; base_root is not set
   std::vector<PlannedStream> streams;
   uint64_t epoch = 0;  // of the last commit that counts
   Base base;           // the directory's newest snapshot
 
-  /// Returns the plan of snapshot `id` of `epoch`, from `base` and the log after it, with one
-  /// mapper and one reducer.
+  /// Returns the plan of snapshot `id`, which covers the log after `from` up to `up_to_epoch`. The
+  /// plan has one mapper and one reducer.
   SnapshotPlan plan(uint32_t id, uint64_t up_to_epoch, const Base& from) const;
 };
 
-/// REQUIRES: no cluster runs on the directory. Changes nothing. Returns code failed if there is no
-/// log after its newest snapshot; code corruption as examine.
+/// Reads the data directory and changes nothing. REQUIRES: no cluster runs on the directory.
+/// Returns code failed if there is no log after its newest snapshot. Other errors are those of
+/// `examine`.
 Result<LogToGlean> find_log(FileSystem& file_system, const std::string& data_dir);
 
 }  // namespace atolldb::gleaner_bench

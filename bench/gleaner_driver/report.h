@@ -16,7 +16,8 @@ struct Scenario {
   std::string name;         // name in the JSON report
   std::string what;         // human-readable description
   uint64_t base_bytes = 0;  // size of the base snapshot; 0: there is none
-  /// Log after that snapshot. A log file is read from its first block, so more bytes may be read.
+  /// Log after the base snapshot. More bytes may be read, because a log file is read from its first
+  /// block.
   uint64_t log_bytes = 0;
   std::vector<Gleaned> runs;  // at least one; runs of one scenario differ only in their times
 

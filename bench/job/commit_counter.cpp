@@ -18,7 +18,7 @@ void CommitCounter::push(WorkerResult& result, const Commit& commit) {
   if (count_ == kCapacity) {
     await(waiting_[first_].epoch);
     release(result, clock_.ticks());
-    // The oldest commit still waits only if the cluster has failed.
+    // If the ring is still full, the cluster has failed, and the commit is not counted.
     if (count_ == kCapacity) return;
   }
   waiting_[(first_ + count_++) % kCapacity] = commit;
@@ -26,8 +26,8 @@ void CommitCounter::push(WorkerResult& result, const Commit& commit) {
 
 void CommitCounter::release(WorkerResult& result, uint64_t now) {
   note_epochs(now);
-  // Acquire pairs with the coordinator's release. Both words are read-mostly: they change once per
-  // epoch.
+  // Acquire pairs with the coordinator's release. `durable` changes only once per epoch, so the
+  // load seldom misses the cache.
   const uint64_t durable = epochs_.durable.load(std::memory_order_acquire);
   if (durable == durable_ && (count_ == 0 || waiting_[first_].epoch > durable)) return;
   durable_ = durable;
@@ -63,7 +63,7 @@ void CommitCounter::note_epochs(uint64_t now) {
 void CommitCounter::await(uint64_t epoch) {
   worker_.leave();
   while (!worker_.cluster_failed()) {
-    // Acquire, before the epoch is loaded: an advance after the load then changes the signal, too.
+    // Acquire, and before `durable` is loaded: an advance after that load also changes the signal.
     const uint32_t signal = epochs_.durable_signal.load(std::memory_order_acquire);
     if (epochs_.durable.load(std::memory_order_acquire) >= epoch) return;
     wait_on(epochs_.durable_signal, signal, kMaxSleep);

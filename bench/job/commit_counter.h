@@ -1,5 +1,5 @@
-// Counts the commits of one worker. With a log a commit counts when it is durable, as a client
-// would see it (R19); without a log it counts at once.
+// Counts the commits of one worker. With a log, a commit counts when it is durable, because a
+// client gets its answer then (R19). Without a log, it counts at once.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ class CommitCounter {
   CommitCounter(WorkerContext& worker, const TickClock& clock);
 
   /// Records a committed transaction of `type` that ran from `begin` to `end` (ticks). `epoch`: the
-  /// epoch that its answer depends on. Adds to `result` what has become durable since the last
-  /// call. Waits while kCapacity commits are not durable.
+  /// epoch that its answer depends on. Adds commits that have become durable to `result`. Waits
+  /// while kCapacity commits are not durable.
   void count(WorkerResult& result, uint32_t type, uint64_t begin, uint64_t end, uint64_t epoch) {
     result.latency[type].add(clock_.to_ns(end - begin));
     if (!is_logged_) {
@@ -29,11 +29,12 @@ class CommitCounter {
   }
   /// Commits that become durable after this time (ticks) do not count.
   void set_end(uint64_t end) { end_ = end; }
-  /// Waits until all commits are durable, without counting them, because the run is over. The
-  /// worker holds no page meanwhile. Returns early if the cluster has failed.
+  /// Waits until all commits are durable, and does not count them, because the run is over. The
+  /// worker holds no page reference meanwhile. Returns early if the cluster has failed.
   void await_all();
 
-  /// Commits that may wait at the same time: several epochs of the fastest workload.
+  /// Number of commits that may wait at the same time. The fastest workload needs several epochs to
+  /// fill the ring.
   static constexpr uint32_t kCapacity = 1u << 16;
 
  private:
@@ -48,7 +49,7 @@ class CommitCounter {
     uint64_t epoch;
     uint64_t at;
   };
-  static constexpr uint32_t kEpochs = 1024;  // whose ends are remembered
+  static constexpr uint32_t kEpochs = 1024;  // number of epochs whose ends are remembered
 
   void push(WorkerResult& result, const Commit& commit);
   void release(WorkerResult& result, uint64_t now);

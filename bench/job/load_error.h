@@ -1,4 +1,4 @@
-// Builds the error of a failed load, with what to do.
+// Builds the error of a failed load. The text says what to do.
 #pragma once
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
-// The time of a run on one worker: common start, warm-up, measured part, and an early end for all
-// workers if one has to stop. The benchmark supplies the transactions.
+// The time of a run on one worker: common start, warm-up, measured part. If one worker has to stop
+// early, all workers stop. The benchmark supplies the transactions.
 #pragma once
 
 #include <string>
@@ -39,10 +39,10 @@ class RunLoop {
     counter_.count(result, type, begin, end, context_.transaction().commit_epoch());
   }
 
-  /// Calls `transact(now)` until the time is over. It runs one transaction that begins at `now`,
-  /// and returns the time of its end, or 0 after `fail`. Calls `between()` about fifty times a
-  /// second. After the warm-up it resets `result`. `result`: a WorkerResult with a default
-  /// constructor.
+  /// Calls `transact(now)` until the time is over. `transact` runs one transaction that begins at
+  /// `now`. It returns the time at which the transaction ended, or 0 after `fail`. Calls
+  /// `between()` about fifty times a second. Resets `result` after the warm-up. `result`: a
+  /// WorkerResult with a default constructor.
   template <typename Counts, typename Transact, typename Between>
   Result<void> go(Counts& result, Transact&& transact, Between&& between) {
     wait_until_ns(times_.start_ns);

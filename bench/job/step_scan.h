@@ -1,7 +1,7 @@
-// Reads a range of a Master-tree with 64-bit keys, of any length, in serializable transactions that
-// fit the read set.
+// Reads a range of a Master-tree with 64-bit keys. The range may have any length. Each serializable
+// transaction reads a part that fits the read set.
 //
-// REQUIRES: no worker writes to the range meanwhile; then all transactions see the same records.
+// REQUIRES: no worker writes to the range meanwhile. So all transactions see the same records.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@ inline uint64_t key_value(Bytes key) {
   return __builtin_bswap64(value);
 }
 
-/// Owns the bounds of a scan over [low, high]. It must outlive the cursor.
+/// Owns the bounds of a scan over [low, high]. A KeyRange must outlive the cursor that uses it.
 class KeyRange {
  public:
   KeyRange(uint64_t low, uint64_t high) : low_(ordered_key(low)), high_(ordered_key(high)) {}

@@ -25,8 +25,8 @@ constexpr uint32_t records_per_leaf(uint32_t payload_bytes) {
                                (sizeof(RecordHead) + align8(payload_bytes)));
 }
 
-/// Returns `rows` rounded up to whole leaf pages. Parts of an array at such distances share no
-/// page, so each page belongs to the node of its part.
+/// Returns `rows` rounded up to whole leaf pages. If the parts of an array begin at multiples of
+/// this number, no two parts share a leaf page. So a leaf page can be on the node of its part.
 constexpr uint64_t whole_leaves(uint32_t payload_bytes, uint64_t rows) {
   const uint64_t per_leaf = records_per_leaf(payload_bytes);
   return (rows + per_leaf - 1) / per_leaf * per_leaf;
@@ -37,8 +37,8 @@ class StorageOpener {
  public:
   explicit StorageOpener(ControlSegment& control) : control_(control) {}
 
-  /// Returns the storage. For a missing one it returns an empty control block, which keeps handles
-  /// valid but must not be used: check `missing`.
+  /// Returns the storage. If it is missing, returns an empty control block: handles may be made
+  /// from it but not used. Check `missing` first.
   StorageControl& find(std::string_view name, StorageType type) {
     StorageControl* storage = find_storage(control_, name, type);
     if (storage != nullptr) return *storage;

@@ -11,7 +11,7 @@ namespace atolldb::bench {
 
 namespace {
 
-/// Every leaf of a loaded array exists; interior pages have 252 children.
+/// Returns the number of pages of a loaded array, in which every leaf exists.
 uint64_t array_pages(const StorageControl& storage) {
   constexpr uint64_t kFanout = (kPageBytes - sizeof(PageHeader)) / sizeof(DualPointer);
   uint64_t level = (storage.record_count + records_per_leaf(storage.payload_bytes) - 1) /
@@ -24,9 +24,9 @@ uint64_t array_pages(const StorageControl& storage) {
   return pages;
 }
 
-/// check_tree needs a tree that no worker changes. The transactions have ended, but idle workers
-/// reclaim tombstones for some hundred rounds of 10 ms. So the check is repeated until they have
-/// finished; a real fault remains.
+/// Checks a tree after the transactions have ended. check_tree needs a tree that no worker changes,
+/// but idle workers still work off hints for some time. So the check is repeated until it finds no
+/// defect. A real defect remains after the last repetition.
 std::string check_settled_tree(WorkerContext& worker, StorageControl& storage,
                                TreeStatistics& statistics) {
   constexpr std::chrono::milliseconds kPause{100};

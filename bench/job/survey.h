@@ -12,9 +12,10 @@
 
 namespace atolldb::bench {
 
-/// The rest of the pools belongs to no array and no tree: retired pages within their grace period,
-/// pages in the caches of threads, and sequential storages. `rest_name`: its name among the
-/// storages. Only node 0's first worker runs it; all others return "{}".
+/// Returns the memory of the arrays and trees in `specs` and of the pools, as JSON. The rest of the
+/// used pages counts as storage `rest_name`: retired pages within their grace, pages in the caches
+/// of threads, and sequential storages. Only the first worker of node 0 measures; all others return
+/// "{}".
 Result<std::string> survey_storages(JobContext& context, std::string_view benchmark,
                                     std::span<const StorageSpec> specs, std::string_view rest_name);
 

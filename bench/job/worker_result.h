@@ -21,14 +21,14 @@ struct WorkerResult {
   uint32_t node = 0;
   uint32_t worker = 0;
   double seconds = 0;                     // measured time, without the warm-up
-  std::string ended_early;                // reason; empty: it did not
+  std::string ended_early;                // reason; empty: the run did not end early
   std::vector<uint64_t> commits;          // by type; with a log only commits that became durable
   std::vector<LatencyHistogram> latency;  // to the commit, by type, including retries
-  // Empty without a log.
+  // The three members below are empty without a log.
   std::vector<LatencyHistogram>
-      durable_latency;          // until the worker saw that it is durable, by type
+      durable_latency;          // by type; until the worker saw that the commit is durable
   LatencyHistogram epoch_wait;  // from the commit to the end of its epoch
-  LatencyHistogram log_wait;    // from there until it is durable
+  LatencyHistogram log_wait;    // from the end of the epoch until the commit is durable
   EngineCounts engine;
 
   uint64_t total_commits() const;
@@ -44,8 +44,8 @@ struct RunCounter {
   uint64_t Run::* member;
 };
 
-/// Adds the counters of one benchmark. `Run` derives from this type. It has the counters in
-/// `kCounters`, and the name of the benchmark in `kBenchmark`.
+/// Adds the counters of one benchmark to the common results. `Run` derives from this type.
+/// `Run::kCounters` lists the counters, and `Run::kBenchmark` names the benchmark.
 template <typename Run>
 struct CountingResult : WorkerResult {
   using WorkerResult::WorkerResult;

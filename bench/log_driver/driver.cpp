@@ -31,8 +31,8 @@ struct CpuTime {
   }
 };
 
-/// A data directory that is ready for the first commit. It takes the steps of a coordinator and its
-/// logger up to there.
+/// A data directory that is ready for the first commit. `begin` takes the steps of a coordinator
+/// and its logger before that commit.
 class Begun {
  public:
   static Result<Begun> begin(FileSystem& coordinator, FileSystem& log, const Options& options,
@@ -67,8 +67,8 @@ class Begun {
   LogStart& start() { return start_; }
 
  private:
-  /// Writes the DDL records, because records of storages that no DDL record creates are corruption
-  /// (R52).
+  /// Writes the DDL records of the storages. Log records of a storage that no DDL record creates
+  /// would count as corruption (R52).
   Result<void> log_ddl(FileSystem& coordinator, const std::string& directory,
                        const std::vector<DdlRecord>& ddl) {
     ATOLL_ASSIGN(auto log, DdlLog::open(coordinator, directory, start_.savepoint.cluster_uuid));
@@ -89,8 +89,7 @@ FileTimes difference(const FileTimes& later, const FileTimes& before) {
 }
 
 /// Runs one epoch and adds its work to `work`. In a cluster the workers compute the checksums of
-/// payloads. Here the time of the logger includes them, so that the figure covers the whole cost of
-/// a record.
+/// payloads. Here the logger's time includes them, so that it covers the whole cost of a record.
 Result<void> close_epoch(EpochLogger& logger, ReplayWorkers& workers, const TimedFileSystem& files,
                          uint64_t epoch, uint64_t records, LoggerWork& work) {
   const FileTimes files_before = files.times();
@@ -143,7 +142,7 @@ Result<Report> replay(const Recording& recording, const Options& options,
          logger.counters().bytes + options.epoch_bytes <= options.most_bytes) {
     if ((report.is_interrupted = is_interrupted())) break;
     const uint64_t records = workers.commit(epoch, blocks);
-    // In place of the coordinator: ends the epoch before the logger closes it, and declares it
+    // Does the coordinator's part: ends the epoch before the logger closes it, and declares it
     // durable afterwards (R26, R29).
     epochs.current.store(epoch + 1, std::memory_order_seq_cst);
     ATOLL_TRY(close_epoch(logger, workers, files, epoch, records, work));

@@ -25,7 +25,7 @@ Result<Recording> read_recording(FileSystem& file_system, const std::string& dat
   uint64_t found = 0;
   const auto visit = [&](const LogBlock& block, const std::string&, uint64_t) {
     if (block.header.type != LogBlockType::records || block.header.epoch < first_epoch) return;
-    // Keeps the newest blocks: the oldest one is replaced.
+    // Keeps the newest blocks: a new block replaces the oldest one.
     if (recording.blocks.size() < most) {
       recording.blocks.push_back(block);
     } else {

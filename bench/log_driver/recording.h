@@ -1,4 +1,4 @@
-// Recorded blocks: filled by the workers of a cluster, and read from its log files.
+// Recorded log blocks. The workers of a cluster filled them; they are read from its log files.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 namespace atolldb::log_bench {
 
 struct Recording {
-  std::vector<LogBlock> blocks;  // in log order; each has records and no defect
+  std::vector<LogBlock> blocks;  // one log after the other; each block has records and no defect
   uint64_t records = 0;          // in these blocks, without fillers
   std::vector<DdlRecord> ddl;    // DDL log of the directory; creates the storages of these records
 

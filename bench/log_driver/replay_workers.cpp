@@ -31,8 +31,8 @@ uint64_t commit_block(LogBlock& block, uint64_t epoch) {
 }  // namespace
 
 Mapping::Mapping(uint64_t bytes) : size_(bytes) {
-  // Boost.Interprocess has only shared anonymous memory. It would count as shared memory of the
-  // system, and follow its own setting of huge pages.
+  // Boost.Interprocess has only shared anonymous memory. The system counts such memory as shared,
+  // and has a separate setting for its huge pages.
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   CHECK(memory != MAP_FAILED);
   bytes_ = static_cast<std::byte*>(memory);
@@ -56,7 +56,7 @@ ReplayWorkers::ReplayWorkers(const Recording& recording, uint32_t workers, uint6
     for (uint64_t number = 0; number < ring.block_count; ++number) {
       LogBlock& block = ring.block(number);
       std::memcpy(&block, &recording.blocks[from++ % recording.blocks.size()], sizeof block);
-      // Copies only the part that a worker fills.
+      // Keeps only those fields of the header that a worker fills.
       const uint32_t length = block.header.length;
       block.header = {};
       block.header.length = length;
@@ -75,7 +75,8 @@ uint64_t ReplayWorkers::commit(uint64_t epoch, uint64_t blocks) {
     for (uint64_t i = 0; i < blocks; ++i) {
       records += commit_block(worker.ring.block(worker.next++), epoch);
     }
-    // A position within the last block, like that of a worker that continues after its last commit.
+    // The position lies within the last block, as if the worker continued there after its last
+    // commit.
     const uint64_t last = worker.next - 1;
     const uint64_t position =
         last * kLogBlockBytes + sizeof(LogBlockHeader) + worker.ring.block(last).header.length;

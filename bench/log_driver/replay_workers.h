@@ -1,5 +1,5 @@
-// Workers that commit recorded blocks repeatedly. Their buffers are rings like a node's, full of
-// recorded blocks; in each epoch the next ones become committed.
+// Workers that commit recorded blocks repeatedly. Their buffers are rings like those of a node, and
+// full of recorded blocks. In each epoch the next blocks become committed.
 #pragma once
 
 #include <cstdint>
@@ -31,16 +31,18 @@ class ReplayWorkers {
   /// `buffer_bytes`: per worker. REQUIRES: the recording has a block.
   ReplayWorkers(const Recording& recording, uint32_t workers, uint64_t buffer_bytes);
 
-  /// Each worker commits its next `blocks` blocks in `epoch`. Their headers and the version of each
-  /// record are what a worker would write now. Returns the number of records. REQUIRES: the logger
-  /// has closed the previous epoch; `blocks` is below the number of blocks in a buffer.
+  /// Commits the next `blocks` blocks of each worker in `epoch`. Sets their headers and the
+  /// versions of their records as a worker does at a commit. Returns the number of records.
+  /// REQUIRES: the logger has closed the previous epoch; `blocks` is below the number of blocks in
+  /// a buffer.
   uint64_t commit(uint64_t epoch, uint64_t blocks);
-  /// Seals the blocks of the last commit, as a worker does when it fills blocks.
+  /// Seals the blocks of the last commit. A worker of a cluster does this when it has filled a
+  /// block.
   void seal_blocks();
 
   /// Returns the sources for the logger. No worker commits while the logger reads them.
   std::vector<EpochLogger::Source> sources() const;
-  /// The view of a cluster that consists of these workers.
+  /// Returns the view of a cluster that consists of these workers.
   const ClusterView& view() const { return view_; }
   EpochBlock& epochs() { return view_.control->epochs; }
 
@@ -49,7 +51,7 @@ class ReplayWorkers {
     Mapping memory;
     WorkerLogRing ring;
     uint64_t next = 0;    // number of the block that is committed next
-    uint64_t sealed = 0;  // blocks before that
+    uint64_t sealed = 0;  // number of the first block that is not sealed
   };
 
   Mapping control_;

@@ -13,15 +13,15 @@
 
 namespace atolldb::log_bench {
 
-/// Work of the logger alone. It waits between epochs while workers fill buffers; these times
-/// exclude that wait.
+/// Work of the logger alone. The times exclude its waits between epochs, in which workers fill
+/// buffers.
 struct LoggerWork {
   uint64_t epochs = 0;
   uint64_t records = 0;
   uint64_t close_ns = 0;  // in EpochLogger::close, all parts included
   uint64_t user_ns = 0;   // processor time within close_ns
   uint64_t system_ns = 0;
-  uint64_t next_file_ns = 0;  // making files ahead, between epochs; not in close_ns
+  uint64_t next_file_ns = 0;  // time to make files ahead, between epochs; not in close_ns
   FileTimes files;            // within close_ns
   LogWriterCounters written;
   std::vector<double> epoch_rates;  // records/s of each epoch
@@ -51,7 +51,7 @@ struct Report {
   Options options;
   std::string source;     // origin of the records
   std::string directory;  // directory that was written to
-  std::string storage;    // as the file system describes itself
+  std::string storage;    // text by which the file system describes itself
   double recorded_bytes_per_record = 0;
   uint64_t recorded_blocks = 0;
   LoggerWork work;

@@ -17,7 +17,7 @@ struct FileTimes {
   uint64_t syncs = 0;
 };
 
-/// Thread: one. Files must not outlive it.
+/// Thread: one. Files must not outlive this object.
 class TimedFileSystem : public ForwardingFileSystem {
  public:
   explicit TimedFileSystem(std::unique_ptr<FileSystem> below)

@@ -1,5 +1,5 @@
-// Measures the commit alone, of transactions that read or wrote `n` records; the operations before
-// the commit are not in the time.
+// Measures only the commit of transactions that read or wrote `n` records. The time excludes the
+// operations before the commit.
 #include <benchmark/benchmark.h>
 
 #include "bench/common/clock.h"
@@ -24,7 +24,7 @@ void commit(benchmark::State& state, bool writes) {
     Transaction& txn = self.transaction;
     expect_ok(txn.begin());
     for (uint64_t i = 0; i < count; ++i) {
-      // Chooses different records for every random number.
+      // Each operation draws from its own part of the records, so no record occurs twice.
       const uint64_t part = kRecords / count;
       const uint64_t index = i * part + random.uniform(0, static_cast<uint32_t>(part - 1));
       expect_ok(writes ? loaded.array.update(txn, index, 0, kPayloadBytes, payload.data())

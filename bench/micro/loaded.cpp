@@ -27,7 +27,7 @@ Loaded::Loaded(uint64_t record_count)
       return Status::ok;
     }));
   }
-  // The loading worker leaves its begin epoch, so that it does not delay recycling.
+  // The loading worker leaves its begin epoch, so that it does not delay the reuse of pages.
   cluster.worker(0).context.leave();
 }
 

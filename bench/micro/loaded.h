@@ -14,12 +14,12 @@ namespace atolldb::bench {
 inline constexpr uint32_t kPayloadBytes = 100;
 using Payload = std::array<std::byte, kPayloadBytes>;
 
-/// Two nodes with one worker each. The worker of node 0 loaded records 0..records-1, so their pages
-/// are in that node's pool and remote for the other worker.
+/// Two nodes with one worker each. The worker of node 0 loads records 0..records-1. So their pages
+/// are in the pool of node 0, and are remote for the worker of node 1.
 struct Loaded {
   explicit Loaded(uint64_t record_count);
 
-  /// Made once for each size, and kept.
+  /// Returns the database of this size. Makes it at the first call and keeps it.
   static Loaded& of(uint64_t record_count);
 
   LocalCluster cluster;
@@ -28,8 +28,8 @@ struct Loaded {
   Array array;
 };
 
-/// Aborts the program on any other status: a benchmark of transactions that do not commit would
-/// measure nothing.
+/// Aborts the program unless `status` is ok. A benchmark of failed transactions would measure
+/// nothing.
 void expect_ok(Status status);
 
 }  // namespace atolldb::bench

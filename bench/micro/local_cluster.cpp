@@ -18,7 +18,7 @@ LocalCluster::LocalCluster(uint32_t nodes, uint32_t workers_per_node, uint64_t p
   view_.control->epochs.current.store(2, std::memory_order_relaxed);
   view_.control->epochs.durable.store(1, std::memory_order_relaxed);
   view_.control->epochs.oldest_begin.store(1, std::memory_order_relaxed);
-  // Release, after all other words, as in the coordinator.
+  // Release, as in the coordinator: a thread that sees this state also sees the words stored above.
   view_.control->state.store(static_cast<uint32_t>(ClusterState::running),
                              std::memory_order_release);
   NodeSharedLayout layout;
@@ -56,7 +56,7 @@ LocalCluster::~LocalCluster() {
 }
 
 std::byte* LocalCluster::map(uint64_t bytes) {
-  // Boost.Interprocess has only shared anonymous memory, and cannot map without a reservation.
+  // Boost.Interprocess has only shared anonymous memory, and cannot map with MAP_NORESERVE.
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   CHECK(memory != MAP_FAILED);

@@ -38,7 +38,7 @@ class LocalCluster {
     Backoff backoff;
   };
 
-  /// `pool_bytes` per node are reserved; memory is taken at first use.
+  /// Reserves `pool_bytes` of address space per node. The kernel allocates memory at its first use.
   LocalCluster(uint32_t nodes, uint32_t workers_per_node, uint64_t pool_bytes);
   ~LocalCluster();
   LocalCluster(const LocalCluster&) = delete;

@@ -73,7 +73,7 @@ class Served {
   std::unique_ptr<SessionServer> server_;
 };
 
-/// `range(0)` requests are always in flight; 1 measures the time of a round trip.
+/// Keeps `range(0)` requests in flight. With one request, it measures the time of a round trip.
 void session_request(benchmark::State& state) {
   Served served;
   const auto client = served.connect();

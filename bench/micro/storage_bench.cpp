@@ -80,7 +80,7 @@ void tree_insert(benchmark::State& state, Order order) {
   uint64_t number = 0;
   for ([[maybe_unused]] auto _ : state) {
     ++number;
-    // An odd factor is a bijection, so no key occurs twice.
+    // Multiplication by an odd factor is a bijection, so no key occurs twice.
     const auto key =
         ordered_key(order == Order::ascending ? number : number * 0x9e3779b97f4a7c15ull);
     expect_ok(

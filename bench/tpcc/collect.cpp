@@ -12,8 +12,8 @@ namespace atolldb::tpcc {
 
 namespace {
 
-/// Records per transaction. Each takes one entry of the read set, whose capacity is a config key of
-/// at least 16. If fewer records fit, the step shrinks.
+/// Number of records per transaction. Each record takes one entry of the read set, whose capacity
+/// is a config key of at least 16. If fewer records fit, the step shrinks.
 constexpr uint32_t kStep = 8'192;
 
 void forget_history(WarehouseFacts& warehouse) {
@@ -24,7 +24,7 @@ void forget_history(WarehouseFacts& warehouse) {
   }
 }
 
-/// Upper limit of the payloads of the trees.
+/// Maximum payload size of the trees that are scanned.
 constexpr size_t kSeenPayload = 64;
 using Seen = bench::ScannedRecord<kSeenPayload>;
 

@@ -1,7 +1,7 @@
 // Reads the facts for the consistency conditions, through the ordinary interface.
 //
-// REQUIRES: the run has stopped. Reading is split into serializable transactions small enough for
-// the read set; without writers they all see the same database.
+// REQUIRES: the run has stopped. The reads are split into serializable transactions that fit the
+// read set. Without writers, all of them see the same database.
 #pragma once
 
 #include <span>

@@ -19,7 +19,7 @@ Status find_customer(Transaction& txn, const Tables& tables, const CustomerChoic
     Text<16> first;
     uint32_t c_id;
   };
-  // NURand draws names unevenly, but 1000 customers with one name in a district do not occur.
+  // NURand makes some names frequent, but a district never has 1000 customers of one name.
   std::array<Candidate, 1'000> candidates;
   uint32_t count = 0;
   const uint32_t hash = last_name_hash(choice.last_name);
@@ -38,7 +38,7 @@ Status find_customer(Transaction& txn, const Tables& tables, const CustomerChoic
     candidates[count++] = {row.first, customer_of_name_key(key_value(cursor.key()))};
   }
   if (count == 0) return Status::not_found;
-  // Position ceil(n/2), counted from 1.
+  // The customer at position ceil(n/2), counted from 1, is the result.
   Candidate* middle = candidates.data() + (count + 1) / 2 - 1;
   std::nth_element(candidates.data(), middle, candidates.data() + count,
                    [](const Candidate& left, const Candidate& right) {

@@ -1,4 +1,5 @@
-// The Delivery transaction (clause 2.7): the oldest order of each district, as one transaction.
+// The Delivery transaction (clause 2.7). One transaction delivers the oldest order of each
+// district.
 #include <array>
 #include <cstddef>
 #include <span>
@@ -70,7 +71,8 @@ Status take_orders(Transaction& txn, const Tables& tables, const DeliveryInput& 
   return Status::ok;
 }
 
-/// The orders are old and so not in the caches: starts all misses at once.
+/// Starts to load all orders and their lines, so that the cache misses overlap. Orders to deliver
+/// are old, so the processor's caches do not have them.
 void prefetch_orders(Transaction& txn, const Tables& tables, uint32_t w,
                      std::span<const Waiting> waiting) {
   std::array<Key, kDistricts> orders;

@@ -65,7 +65,7 @@ PaymentInput InputGenerator::payment(uint32_t w_id) {
   input.d_id = district();
   const uint32_t customer_w =
       random_.percent(workload_.remote_payment_percent) ? other_warehouse(w_id) : w_id;
-  // Clause 2.5.1.2: a customer of another warehouse is of any district.
+  // Clause 2.5.1.2: a customer of another warehouse may belong to any district.
   const uint32_t customer_d = customer_w == w_id ? input.d_id : district();
   input.customer = choose_customer(customer_w, customer_d);
   input.amount = static_cast<int32_t>(random_.uniform(100, 500'000));

@@ -80,8 +80,8 @@ struct Workload {
   NurandConstants constants;
 };
 
-/// Returns microseconds since 1970, in steps of the kernel's tick, which is precise enough for
-/// dates of orders.
+/// Returns microseconds since 1970, in steps of the kernel's tick. This is precise enough for dates
+/// of orders.
 int64_t now_us();
 
 class InputGenerator {
@@ -89,7 +89,7 @@ class InputGenerator {
   InputGenerator(const Workload& workload, uint64_t seed) : workload_(workload), random_(seed) {}
 
   TransactionType next_type();
-  /// Returns one of `count` home warehouses.
+  /// Returns the index of one of `count` home warehouses, drawn uniformly.
   uint32_t next_home(uint32_t count) { return count == 1 ? 0 : random_.uniform(0, count - 1); }
   NewOrderInput new_order(uint32_t w_id);
   PaymentInput payment(uint32_t w_id);

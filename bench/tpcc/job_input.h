@@ -36,17 +36,17 @@ struct JobInput {
   Workload workload() const;
 };
 
-/// Returns the warehouses of 1..`warehouses` that are on `node`: warehouse w is on node (w - 1) mod
-/// nodes.
+/// Returns the numbers of those of `warehouses` warehouses that are on `node`. Warehouse w is on
+/// node (w - 1) mod nodes.
 std::vector<uint32_t> warehouses_of_node(uint32_t warehouses, uint32_t node, uint32_t nodes);
 
-/// Returns the warehouses that a worker owns: those of the node are dealt round robin, so each has
-/// one owner.
+/// Returns the warehouses that a worker owns. The workers of a node take its warehouses in turn, so
+/// each warehouse has one owner.
 std::vector<uint32_t> owned_warehouses(uint32_t warehouses, uint32_t node, uint32_t nodes,
                                        uint32_t worker, uint32_t workers);
 
-/// Returns the warehouses that a worker serves in a run: its own ones, or a shared one if the node
-/// has fewer warehouses than workers. Empty only if the node has none.
+/// Returns the warehouses that a worker serves in a run. A worker without a warehouse of its own
+/// serves a warehouse of another worker. Returns an empty list only if the node has no warehouse.
 std::vector<uint32_t> served_warehouses(uint32_t warehouses, uint32_t node, uint32_t nodes,
                                         uint32_t worker, uint32_t workers);
 

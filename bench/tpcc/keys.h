@@ -1,8 +1,8 @@
-// Keys of the Master-trees: one 64-bit integer each, so one slice and one layer.
+// Keys of the Master-trees. Each key is one 64-bit integer: one slice, in one layer.
 //
 //   order             [warehouse 16][district  4][0 12][order 32]
 //   new_order         the same
-//   order_line        [warehouse 16][district  4][order 32][0 4][line 8]
+//   order_line        [warehouse 16][district  4][order 32][line 12]
 //   order_by_customer [warehouse 16][district  4][customer 12][order 32]
 //   customer_by_name  [warehouse 16][district  4][hash of the last name 32][customer 12]
 //
@@ -29,7 +29,7 @@ constexpr uint64_t order_key(uint32_t warehouse, uint32_t district, uint32_t ord
 }
 constexpr uint32_t order_of_order_key(uint64_t key) { return static_cast<uint32_t>(key); }
 
-/// Greater than all lines of an order, for bounds of scans: a line number has 12 bits.
+/// Greatest line number that fits a key. It is the upper bound of scans over the lines of an order.
 inline constexpr uint32_t kLastLine = 0xfff;
 
 constexpr uint64_t order_line_key(uint32_t warehouse, uint32_t district, uint32_t order,

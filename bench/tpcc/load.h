@@ -1,4 +1,4 @@
-// Populates a database by clause 4.3.3.1: one warehouse at a time, and ITEM once.
+// Populates a database as clause 4.3.3.1 says: one warehouse at a time, and ITEM once.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ class RowMaker {
 
   Random& random() { return random_; }
 
-  /// `original` and `bad_credit`: from a Selection of 10 % of the rows.
+  /// `original` and `bad_credit`: true for 10 % of the rows, which a Selection chooses.
   ItemRow item(bool original);
   PlaceRow place();
   StockRow stock();

@@ -1,4 +1,5 @@
-// Job "tpcc.load": each worker populates its own warehouses; node 0's first worker also loads ITEM.
+// Job "tpcc.load": each worker populates its own warehouses. The first worker of node 0 also loads
+// ITEM.
 #include <fmt/format.h>
 
 #include "bench/common/clock.h"
@@ -31,7 +32,8 @@ Result<std::string> load(JobContext& context) {
   const NurandConstants constants = NurandConstants::for_load(input.load_seed);
   const uint32_t node = context.node();
   const uint64_t start_ns = bench::monotonic_ns();
-  // Each warehouse has its own random numbers, so the data do not depend on nodes and workers.
+  // Each warehouse has its own random numbers, so the data do not depend on the number of nodes and
+  // workers.
   const auto loader_for = [&](uint32_t part) {
     return Loader(context.transaction(), context.backoff(), tables, constants,
                   input.load_seed * 1'000'003 + part);

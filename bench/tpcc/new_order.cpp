@@ -10,11 +10,12 @@ namespace atolldb::tpcc {
 
 namespace {
 
-/// Bytes of S_DATA in the first cache line of its record: all of it for 23 of 25 lengths.
+/// Bytes of S_DATA in the first cache line of its record. S_DATA has 26 to 50 bytes, so the line
+/// usually has all of it.
 constexpr uint32_t kFirstDataBytes = 48;
 
-/// Positions of the records of the order lines and of the customer. The input has all their keys,
-/// so they are looked up together and their cache misses overlap.
+/// Positions of the records of the order lines and of the customer. All keys follow from the input.
+/// So the records are looked up together, and their cache misses overlap.
 struct Places {
   std::array<RecordRef, kMaxLines> item;
   std::array<RecordRef, kMaxLines> stock;
@@ -24,13 +25,13 @@ struct Places {
   uint32_t dist_at;  // S_DIST_xx of the order's district, in a StockInfoRow
 };
 
-/// Finds the customer, and the page for the order's entry in order_by_customer.
+/// Finds the customer, and prefetches the page for the order's entry in order_by_customer.
 Status find_customer(Transaction& txn, const Tables& tables, const NewOrderInput& input,
                      Places& places) {
   const uint64_t customer = tables.customer_at<CustomerRow>(input.w_id, input.d_id, input.c_id);
   BENCH_TRY(tables.customer_static.find_many(txn, {&customer, 1}, {&places.customer, 1}));
   Array::prefetch(places.customer, 0, sizeof(CustomerIdentity));
-  // The order number is not known yet, but the page is that of the customer's latest order.
+  // The order number is not known yet. The greatest number finds the page of the latest order.
   const Key by_customer =
       ordered_key(customer_order_key(input.w_id, input.d_id, input.c_id, ~uint32_t{0}));
   const Bytes by_customer_bytes = by_customer;
@@ -43,7 +44,7 @@ Status find_records(Transaction& txn, const Tables& tables, const NewOrderInput&
   std::array<uint64_t, kMaxLines> item_index;
   std::array<uint64_t, kMaxLines> static_index;
   uint32_t count = input.ol_cnt;
-  // Only the last item may be missing; it has no stock either.
+  // Only the last line may have an unused item number. Such an item has no stock either.
   if (input.lines[count - 1].i_id > tables.scale.items) {
     --count;
     places.item[count] = RecordRef{};

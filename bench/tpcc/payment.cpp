@@ -11,7 +11,8 @@ namespace atolldb::tpcc {
 
 namespace {
 
-/// Inserts the payment at the left of C_DATA; bytes past its end are cut off (clause 2.5.2.2).
+/// Inserts the payment at the beginning of C_DATA. Cuts off bytes past the end of C_DATA (clause
+/// 2.5.2.2).
 void prepend_history(const PaymentInput& input, uint32_t c_id, Text<500>& data) {
   std::array<char, 96> entry;
   char* to = entry.data();

@@ -10,7 +10,7 @@
 
 namespace atolldb::tpcc {
 
-/// Distributions of the specification, over the random numbers of all benchmarks.
+/// Distributions of the specification. They use the random numbers of all benchmarks.
 class Random : public bench::Random {
  public:
   using bench::Random::Random;
@@ -28,15 +28,15 @@ class Random : public bench::Random {
   }
 };
 
-/// The constants C of NURand. Those for last names differ between load and run by 65..119, but not
-/// by 96 or 112 (clause 2.1.6.1).
+/// The constants C of NURand. The constants of load and run for last names differ by 65..119, but
+/// not by 96 or 112 (clause 2.1.6.1).
 struct NurandConstants {
   uint32_t last_name = 0;    // A = 255
   uint32_t customer_id = 0;  // A = 1023
   uint32_t item_id = 0;      // A = 8191
 
   static NurandConstants for_load(uint64_t seed);
-  /// Valid together with for_load(load_seed), for all seeds.
+  /// Returns constants that are valid for a run after for_load(load_seed).
   static NurandConstants for_run(uint64_t load_seed, uint64_t run_seed);
 };
 

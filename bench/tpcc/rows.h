@@ -1,5 +1,5 @@
-// Rows of the nine TPC-C tables as fixed-size records (clause 1.3), split by how often they are
-// written.
+// Rows of the nine TPC-C tables as fixed-size records (clause 1.3). Columns that are written seldom
+// and columns that are written often are in separate records.
 //
 // Money is in cents, taxes and discounts in 1/10000, dates in microseconds since 1970. A row in an
 // array has no key columns, because its index is its key. Fields that transactions read together
@@ -106,7 +106,7 @@ struct StockRow {
 };
 static_assert(sizeof(StockRow) == 16);
 
-/// stock_static: five cache lines with its head; a sale reads the first and the one of its
+/// stock_static: five cache lines with its head. A sale reads the first line and the line of its
 /// district.
 struct StockInfoRow {
   Text<50> data;

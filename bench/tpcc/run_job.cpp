@@ -64,7 +64,8 @@ class Runner {
     return false;
   }
 
-  /// Runs one transaction up to its commit or user abort; all retries use the same input.
+  /// Runs one transaction until it commits or ends with a user abort. All retries use the same
+  /// input.
   template <typename Input, typename Output, typename Body>
   bool execute(TransactionType type, const Input& input, Output& output, Body&& body) {
     const uint64_t begin = loop_.clock().ticks();

@@ -14,16 +14,16 @@ inline constexpr uint32_t kMaxLoadedLines = 500;
 struct Scale {
   uint32_t items = 100'000;    // and stock rows per warehouse
   uint32_t customers = 3'000;  // per district; also orders per district
-  uint32_t new_orders = 900;   // undelivered ones among these, per district
+  uint32_t new_orders = 900;   // undelivered orders per district
   uint32_t last_names =
       1'000;  // customers with the names 0, 1, ...; the other names come from NURand
-  uint32_t max_lines = kMaxLines;  // of a loaded order
+  uint32_t max_lines = kMaxLines;  // maximum of a loaded order
 
   uint32_t delivered_orders() const { return customers - new_orders; }
   bool operator==(const Scale&) const = default;
 };
 
-/// Limits of the key fields: customers have 12 bits, warehouses 16.
+/// Limits of the keys: 12 bits for customers, 16 bits for warehouses.
 inline constexpr uint32_t kMaxCustomers = 4'095;
 inline constexpr uint32_t kMaxWarehouses = 65'535;
 inline constexpr uint32_t kMaxItems = 1'000'000;

@@ -32,7 +32,8 @@ std::vector<StorageSpec> storage_specs(uint32_t warehouses, const Scale& scale) 
       array_of("tpcc_customer_data", sizeof(CustomerDataRow), warehouses, customers),
       array_of("tpcc_stock", sizeof(StockRow), warehouses, scale.items),
       array_of("tpcc_stock_static", sizeof(StockInfoRow), warehouses, scale.items),
-      // Exactly the items that exist, so a look-up of an unused item is out of range.
+      // The array has exactly the items that exist. So the look-up of an unused item is out of
+      // range.
       {"tpcc_item", StorageType::array, sizeof(ItemRow), scale.items},
       tree_of("tpcc_order", sizeof(OrderRow)),
       tree_of("tpcc_order_by_customer", 0),

@@ -14,16 +14,16 @@ namespace atolldb::tpcc {
 using bench::records_per_leaf;
 using bench::StorageSpec;
 
-/// Returns all storages of a database with that many warehouses.
+/// Returns all storages of a database with `warehouses` warehouses.
 std::vector<StorageSpec> storage_specs(uint32_t warehouses, const Scale& scale);
 
-/// Returns the index distance between warehouses: whole leaf pages, so that a page belongs to one
-/// warehouse and its node.
+/// Returns the distance between the indexes of two warehouses. It is a whole number of leaf pages,
+/// so that each page belongs to one warehouse and its node.
 constexpr uint64_t warehouse_stride(uint32_t payload_bytes, uint64_t rows) {
   return bench::whole_leaves(payload_bytes, rows);
 }
 
-/// Handles and index arithmetic. Process-local.
+/// Handles of the storages, and index arithmetic. Process-local.
 struct Tables {
   Array control;  // one bench::StopRow
   Array warehouse_static;

@@ -8,7 +8,7 @@ namespace atolldb::tpcc {
 
 namespace {
 
-/// Returns 128 different characters: letters, digits, and letters of ISO 8859-1.
+/// Returns 128 different characters: digits, letters, and other characters of ISO 8859-1.
 constexpr std::array<char, 128> make_alphabet() {
   std::array<char, 128> alphabet{};
   size_t at = 0;

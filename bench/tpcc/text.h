@@ -24,7 +24,7 @@ struct Text {
   friend bool operator==(const Text& left, const Text& right) {
     return std::memcmp(left.bytes, right.bytes, kBytes) == 0;
   }
-  /// Zero padding sorts first, so this is the order of the strings.
+  /// Compares as strings do: the zero bytes of the padding sort before all characters.
   friend bool operator<(const Text& left, const Text& right) {
     return std::memcmp(left.bytes, right.bytes, kBytes) < 0;
   }

@@ -16,13 +16,13 @@ class Driver {
   /// REQUIRES: the options are checked, and `warehouses` comes from choose_warehouses.
   Driver(ClusterPort& cluster, const Options& options, uint32_t warehouses, Console console);
 
-  /// Runs all phases. The report contains runs that ended early and violated conditions. Neither is
-  /// an error.
+  /// Runs all phases. A run that ended early, or a violated condition, is reported and is not an
+  /// error.
   Result<Report> go();
   /// First part: creates and loads the storages.
   Result<void> load_database();
-  /// Second part. It may run on another cluster with the database of an earlier one and the same
-  /// options.
+  /// Second part: runs, survey, verification. It may run on another cluster that has the same
+  /// database. REQUIRES: the options are the same as for load_database.
   Result<Report> resume();
 
  private:

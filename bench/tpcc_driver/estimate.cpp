@@ -11,7 +11,8 @@ namespace {
 using bench::array_bytes;
 using bench::tree_bytes;
 
-/// Upper limit of transactions per second and core: pools must not fill up on a faster machine.
+/// Assumed transactions per second and core. It is an upper limit, so that pools do not fill up on
+/// a fast machine.
 constexpr double kTpsPerCore = 200'000;
 constexpr double kSequentialRecordHead = 24;
 constexpr double kMeanLines = 10;
@@ -55,7 +56,8 @@ Estimate estimate_memory(const Options& options, uint32_t warehouses, uint32_t n
   const double busy = std::max(1u, std::min(workers, cores));
   estimate.add_inserts(options, busy, kTpsPerCore, inserted_bytes_per_transaction(options));
 
-  // Node 0 has the items, and the most warehouses if they cannot be divided evenly.
+  // Node 0 has the items. If the warehouses cannot be divided evenly, it also has the most
+  // warehouses.
   const double most = (warehouses + nodes - 1) / nodes;
   const uint64_t items = estimate.bytes_of("tpcc_item");
   const double base = static_cast<double>(estimate.base_bytes - items) * most / warehouses +

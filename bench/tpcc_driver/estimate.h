@@ -10,7 +10,7 @@ namespace atolldb::tpcc {
 
 using bench::Estimate;
 
-/// `cores`: upper limit of the workers that are busy at the same time.
+/// `cores`: maximum number of workers that are busy at the same time.
 Estimate estimate_memory(const Options& options, uint32_t warehouses, uint32_t nodes,
                          uint32_t workers, uint32_t cores);
 

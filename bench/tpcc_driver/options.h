@@ -19,14 +19,15 @@ struct Options : bench::CommonOptions {
   uint32_t remote_percent = 1;
   uint32_t remote_payment_percent = 15;
   std::array<uint32_t, kTransactionTypes> mix = {45, 43, 4, 4, 4};
-  // Restart the cluster after the load, so that all data are in a snapshot when the runs begin.
+  // Restarts the cluster after the load, so that all data are in a snapshot when the runs begin.
   bool cold = false;
-  Scale scale;  // except max_lines: for tests of the driver only
+  Scale scale;  // only tests change it, except max_lines
 };
 
 inline constexpr const char* kCommand = "bench tpcc";
 
-/// "45/43/4/4/4": new-order, payment, order-status, delivery, stock-level; their sum is 100.
+/// Parses percentages of new-order, payment, order-status, delivery and stock-level, for example
+/// "45/43/4/4/4". Their sum must be 100.
 Result<std::array<uint32_t, kTransactionTypes>> parse_mix(std::string_view text);
 std::string format_mix(const std::array<uint32_t, kTransactionTypes>& mix);
 

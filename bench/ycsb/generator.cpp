@@ -68,13 +68,13 @@ uint64_t Generator::choose_number(uint32_t of_node) {
   const size_t size = count == keyspace_.records_of(keyspace_.nodes() - 1) ? 0 : 1;
   const uint64_t rank = zipfian_[size].next(random_);
   if (input_.distribution == Distribution::latest) return latest_number(of_node, rank);
-  // With scrambled keys no two popular ranks are neighbours.
+  // Popular ranks must not share pages. Scrambled keys separate them already.
   const bool is_dense = keyspace_.is_array() || keyspace_.is_ordered();
   return is_dense ? scatter_[size].of(rank) : rank;
 }
 
-/// Counts back through the lanes of all workers, round robin. When a lane is used up, it continues
-/// with the loaded records.
+/// Returns the number of a record that was inserted about `rank` inserts ago. Takes the newest
+/// records of the lanes of all workers in turn. If a lane is used up, takes loaded records instead.
 uint64_t Generator::latest_number(uint32_t of_node, uint64_t rank) const {
   const std::vector<uint64_t>& lanes = inserted_of_[of_node];
   const uint64_t last_loaded = keyspace_.records_of(of_node) - 1;

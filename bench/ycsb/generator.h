@@ -26,14 +26,15 @@ class Generator {
 
   /// Plans the operations of the next transactions. Inserts use the worker's next keys.
   void plan(std::span<Planned> operations);
-  /// Reports that a transaction of these operations has committed, so its inserts exist. Called in
-  /// the order of the plan.
+  /// Reports that a transaction of these operations has committed, so its inserts exist. REQUIRES:
+  /// the calls are in the order of the plan.
   void committed(std::span<const Planned> operations);
 
-  /// Records that this worker has inserted over the life of the database.
+  /// Returns the number of records that this worker has inserted over the life of the database.
   uint64_t inserted() const { return inserted_; }
   void set_inserted(uint64_t count) { inserted_ = count; }
-  /// Sets how many records each worker of a node has inserted, for `latest`.
+  /// Sets how many records each worker of a node has inserted. Distribution `latest` uses these
+  /// counts.
   void set_inserted_of(uint32_t of_node, std::vector<uint64_t> by_worker);
 
  private:
@@ -46,8 +47,8 @@ class Generator {
   uint32_t node_;
   uint32_t worker_;
   bench::Random random_;
-  // Partitions differ in size by one record at most. So there are two generators of each kind, one
-  // per size.
+  // The sizes of two partitions differ by one record at most. So each vector has two generators,
+  // one per size.
   std::vector<Zipfian> zipfian_;
   std::vector<Scatter> scatter_;
   std::vector<std::vector<uint64_t>> inserted_of_;  // by node and worker

@@ -22,7 +22,7 @@ inline constexpr uint64_t kMaxRecords = 4'000'000'000;
 inline constexpr uint32_t kMaxOperations = 1'000;
 inline constexpr uint32_t kMaxScanLength = 1'000;
 inline constexpr uint32_t kMaxFields = 100;
-/// Keys come from the partitions of all nodes with equal probability.
+/// Value of remote_percent: keys come from the partitions of all nodes with equal probability.
 inline constexpr uint32_t kAllNodesAlike = 101;
 
 /// Input of all jobs; every worker gets the same text.

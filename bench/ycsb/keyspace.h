@@ -25,8 +25,8 @@ constexpr uint32_t lane_of(uint64_t number) {
 }
 constexpr uint64_t sequence_of(uint64_t number) { return number & kSequenceMask; }
 
-/// A bijection of 56-bit numbers that scatters their order: YCSB's hashed insert order without its
-/// collisions.
+/// A bijection of 56-bit numbers that scatters their order. It corresponds to YCSB's hashed insert
+/// order, but has no collisions.
 constexpr uint64_t scramble(uint64_t number) {
   number ^= number >> 28;
   number = number * 0x9e3779b97f4a7c15ull & kNumberMask;
@@ -48,7 +48,7 @@ constexpr uint64_t unscramble(uint64_t number) {
   return number ^ number >> 28;
 }
 
-/// A permutation of [0, count) that separates neighbours, because popular ranks must not share
+/// A permutation of [0, count) that separates neighbours. Without it, popular ranks would share
 /// pages where keys are dense. REQUIRES: 1 <= count < 2^32.
 class Scatter {
  public:
@@ -62,7 +62,7 @@ class Scatter {
 
 class Keyspace {
  public:
-  /// `records`: loaded, on all nodes together. REQUIRES: at least one per node.
+  /// `records`: number of loaded records on all nodes together. REQUIRES: at least one per node.
   Keyspace(uint64_t records, uint32_t nodes, uint32_t record_bytes, bool is_array, bool is_ordered)
       : nodes_(nodes),
         smallest_(records / nodes),
@@ -76,7 +76,7 @@ class Keyspace {
   bool is_ordered() const { return is_ordered_; }
   /// Returns the number of loaded records in the node's partition.
   uint64_t records_of(uint32_t node) const { return smallest_ + (node < larger_ones_ ? 1 : 0); }
-  /// Returns the records of all partitions together; each partition begins at a leaf page.
+  /// Returns the number of records of the array. Each partition begins at a leaf page.
   uint64_t array_records() const { return stride_ * nodes_; }
 
   /// Returns the id of a record: its key as an integer, or its index in the array.

@@ -17,7 +17,7 @@ namespace {
 
 constexpr uint64_t kBatch = 64;  // records per transaction, if the write set has room
 
-/// Loads the records that workers use to stop each other, and to publish how many records they have
+/// Loads the records by which workers stop each other and publish how many records they have
 /// inserted.
 Status load_control(JobContext& context, const Table& table) {
   return run(context.transaction(), context.backoff(), kMaxEpoch, [&](Transaction& txn) {

@@ -3,8 +3,9 @@
 //   record = fields of equal size, one after the other
 //   field  = [updates 8][words that follow from the record's id, the field and `updates`]
 //
-// `updates` counts the committed updates of the field since the load. A field whose words do not
-// belong to its count was torn; counts whose sum is not that of the committed updates were lost.
+// `updates` counts the committed updates of the field since the load. A field is torn if its words
+// do not belong to its count. The sum of all counts must be the number of committed updates; a
+// smaller sum means lost updates.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@ namespace atolldb::ycsb {
 
 inline constexpr uint32_t kMinFieldBytes = 16;
 inline constexpr uint32_t kMaxRecordBytes =
-    2'000;  // limit of arrays; that of Master-trees is larger
+    2'000;  // limit of arrays; the limit of Master-trees is higher
 
 struct RecordShape {
   uint32_t record_bytes = 100;
@@ -60,7 +61,7 @@ inline void fill_record(std::byte* to, const RecordShape& shape, uint64_t id) {
   }
 }
 
-/// Returns whether every byte belongs to the count.
+/// Returns whether all bytes of the field are as fill_field writes them for its count.
 inline bool is_whole(const std::byte* from, uint32_t bytes, uint64_t id, uint32_t field) {
   uint64_t word = first_word(id, field, updates_of(from));
   uint32_t at = 8;
@@ -70,7 +71,8 @@ inline bool is_whole(const std::byte* from, uint32_t bytes, uint64_t id, uint32_
   return std::memcmp(from + at, &word, bytes - at) == 0;
 }
 
-/// Checks only the first and the last whole word, which is cheap enough for every read of a run.
+/// Checks only the first and the last whole word of the field. This is cheap enough for every read
+/// of a run.
 inline bool looks_whole(const std::byte* from, uint32_t bytes, uint64_t id, uint32_t field) {
   const uint64_t first = first_word(id, field, updates_of(from));
   const uint32_t words = bytes / 8 - 1;

@@ -17,7 +17,8 @@ namespace atolldb::ycsb {
 
 namespace {
 
-/// Records that are read ahead together: as many cache misses as a core can have in flight.
+/// Number of records that are read ahead together. A core can have about as many cache misses in
+/// flight.
 constexpr uint32_t kReadAhead = 16;
 
 /// The part of one worker in a run.
@@ -61,8 +62,8 @@ class Runner {
            (uint64_t{context.node()} << 8 | context.worker_ordinal());
   }
 
-  /// Runs one transaction up to its commit; all retries use the same operations. Its time begins at
-  /// `now`, the end of the previous one, so the clock is read once.
+  /// Runs one transaction until it commits. All retries use the same operations. Its time begins at
+  /// `now`, the end of the previous transaction, so the clock is read once per transaction.
   uint64_t transact(uint64_t now) {
     if (next_ == planned_.size()) plan_group();
     begin_ = now;
@@ -84,7 +85,7 @@ class Runner {
     return end;
   }
 
-  /// Plans the next transactions. In a server their requests would wait in a queue.
+  /// Plans the transactions of the next group.
   void plan_group() {
     generator_.plan(planned_);
     next_ = 0;
@@ -92,8 +93,8 @@ class Runner {
     share_ = 0;
   }
 
-  /// Runs within the first transaction of the group, for all of them. Each is charged its share of
-  /// the time since the end of the previous group.
+  /// Reads ahead for all transactions of the group, within the first one. Each transaction is
+  /// charged its share of the time since the end of the previous group.
   void read_ahead(Transaction& txn) {
     reads_ahead_ = false;
     for (size_t i = 0; i < ids_.size(); ++i) ids_[i] = planned_[i].id;
@@ -155,7 +156,7 @@ class Runner {
   void publish_lane() {
     if (generator_.inserted() == published_) return;
     const LaneRow row{.exists = 1, .inserted = generator_.inserted()};
-    // If this fails, other workers choose older records until the next time.
+    // If this fails, other workers see the older count until the next call succeeds.
     const Status status =
         run(context_.transaction(), context_.backoff(), kMaxEpoch, [&](Transaction& txn) {
           return table_.control().update(
@@ -191,8 +192,8 @@ class Runner {
   std::vector<uint64_t> ids_;
   size_t next_;  // first operation of the next transaction
   bool reads_ahead_ = false;
-  uint64_t begin_ = 0;  // start of this transaction
-  uint64_t share_ = 0;  // this transaction's share of the time to plan and read ahead its group
+  uint64_t begin_ = 0;  // start of the current transaction
+  uint64_t share_ = 0;  // the transaction's share of the time to plan and read ahead its group
   bench::RunLoop loop_;
   std::unique_ptr<RunResult> result_;
   Observed observed_;

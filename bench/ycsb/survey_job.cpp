@@ -10,7 +10,7 @@ namespace {
 Result<std::string> survey(JobContext& context) {
   ATOLL_ASSIGN(const JobInput input, JobInput::parse(context.input()));
   const auto specs = storage_specs(input, context.node_count());
-  // Few of the control storage's possible pages exist, so it counts as spare.
+  // Only a few pages of the control storage exist, so it counts as spare.
   return bench::survey_storages(context, "ycsb", std::span(specs).first(1),
                                 "ycsb_control_and_spare");
 }

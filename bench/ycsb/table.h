@@ -47,12 +47,13 @@ class Table {
   const Array& array() const { return array_; }
   const Array& control() const { return control_; }
 
-  /// The operations of a transaction. They check what they read, and count it in `observed`.
+  /// The operations of a transaction. Those with `observed` check what they read, and count their
+  /// findings in it.
   Status read(Transaction& txn, uint64_t id, Observed& observed);
   /// Increments the update count of the field and writes the whole field.
   Status update(Transaction& txn, uint64_t id, uint32_t field);
   Status insert(Transaction& txn, uint64_t id);
-  /// Reads `length` records from `id` on, fewer at the end of the partition.
+  /// Reads `length` records from `id` on, or fewer at the end of the partition.
   Status scan(Transaction& txn, uint64_t id, uint32_t length, Observed& observed);
   /// Reads the whole record, then updates the field as `update` does.
   Status read_modify_write(Transaction& txn, uint64_t id, uint32_t field, Observed& observed);

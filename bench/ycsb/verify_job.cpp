@@ -1,5 +1,5 @@
-// Job "ycsb.verify": each worker reads its share of its node's partition; together they read all of
-// it. REQUIRES: the run has stopped.
+// Job "ycsb.verify": each worker reads its share of its node's partition. All workers together read
+// the whole partition. REQUIRES: the run has stopped.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -46,7 +46,7 @@ class Verifier {
  private:
   /// `low` and `high`: keys without their node bits.
   Status read_tree(uint64_t low, uint64_t high) {
-    // Short records would waste the space of long ones.
+    // A buffer for the longest records would waste space for short ones.
     constexpr size_t kShort = 128;
     return shape_.record_bytes <= kShort ? read_tree_of<kShort>(low, high)
                                          : read_tree_of<kMaxRecordBytes>(low, high);

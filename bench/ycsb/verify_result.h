@@ -18,10 +18,10 @@ struct VerifyResult {
   };
 
   uint32_t node = 0;
-  std::map<uint32_t, Lane> lanes;  // of the node's partition
+  std::map<uint32_t, Lane> lanes;  // lanes of the node's partition
   uint64_t updates = 0;            // sum of the counts in all fields
   uint64_t violation_count = 0;
-  std::vector<std::string> violations;  // the first of them
+  std::vector<std::string> violations;  // the first violations, at most kKept
 
   static constexpr size_t kKept = 10;
 

@@ -11,7 +11,8 @@ namespace atolldb::ycsb {
 enum class Operation : uint8_t { read = 0, update, insert, scan, read_modify_write };
 inline constexpr uint32_t kOperations = 5;
 
-/// Types of transactions: one per operation, and one more for transactions of several operations.
+/// Number of types of transactions: one per operation, and one for transactions of several
+/// operations.
 inline constexpr uint32_t kTypes = kOperations + 1;
 inline constexpr uint32_t kManyOperations = kOperations;
 inline constexpr const char* kTypeNames[kTypes] = {

@@ -8,8 +8,8 @@
 
 namespace atolldb::ycsb {
 
-/// Returns the sum of 1 / i^theta for i = 1..count, exact to about 12 digits for every count: the
-/// first terms one by one, the rest by the Euler-Maclaurin formula.
+/// Returns the sum of 1 / i^theta for i = 1..count, exact to about 12 digits for every count. Adds
+/// the first terms one by one, and the others by the Euler-Maclaurin formula.
 double zeta(uint64_t count, double theta);
 
 /// The generator of [GRAY94] (Gray et al., Quickly generating billion-record synthetic databases,
@@ -28,7 +28,7 @@ class Zipfian {
   double alpha_;
   double zeta_;
   double eta_;
-  double second_;  // u * zeta below this is rank 1
+  double second_;  // if u * zeta is below this value, the rank is at most 1
 };
 
 }  // namespace atolldb::ycsb

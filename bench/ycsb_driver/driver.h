@@ -14,8 +14,7 @@ class Driver {
   Driver(bench::ClusterPort& cluster, const Options& options, const JobInput& input,
          bench::Console console);
 
-  /// Runs all phases. The report contains runs that ended early and violations. Neither is an
-  /// error.
+  /// Runs all phases. A run that ended early, or a violation, is reported and is not an error.
   Result<Report> go();
 
  private:

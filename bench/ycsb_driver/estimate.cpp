@@ -8,8 +8,8 @@ namespace atolldb::ycsb {
 
 namespace {
 
-/// Upper limit of operations per second and core if some of them insert: pools must not fill up on
-/// a faster machine.
+/// Assumed operations per second and core if some of them insert. It is an upper limit, so that
+/// pools do not fill up on a fast machine.
 constexpr double kOperationsPerCore = 1'500'000;
 
 }  // namespace

@@ -8,7 +8,7 @@
 
 namespace atolldb::ycsb {
 
-/// `cores`: upper limit of the workers that are busy at the same time.
+/// `cores`: maximum number of workers that are busy at the same time.
 bench::Estimate estimate_memory(const Options& options, const JobInput& input, uint32_t nodes,
                                 uint32_t workers, uint32_t cores);
 

@@ -21,14 +21,14 @@ struct Options : bench::CommonOptions {
   uint32_t fields = 1;
   std::string distribution;  // empty: the workload's; zipfian with a mix
   double theta = 0.99;
-  std::optional<uint32_t> remote_percent;  // nothing: all partitions with equal probability
+  std::optional<uint32_t> remote_percent;  // no value: all partitions with equal probability
   uint32_t operations = 1;                 // per transaction
   uint32_t scan_length = 100;
   std::string storage = "mastertree";
   std::string insert_order = "hashed";
   bool prefetch = true;
 
-  /// "A", or "custom" for a mix.
+  /// Returns "A" for example, or "custom" for a mix.
   std::string workload_name() const;
 };
 

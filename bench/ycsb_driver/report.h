@@ -19,7 +19,7 @@ struct RunSummary : bench::RunSummary {
   explicit RunSummary(uint32_t node_count) : bench::RunSummary(node_count, kTypes) {}
 
   uint64_t scanned_records = 0;
-  uint64_t updates = 0;  // of fields; this and the members below include the warm-up
+  uint64_t updates = 0;  // updates of fields; this and the members below include the warm-up
   uint64_t torn_reads = 0;
   std::vector<std::vector<uint64_t>> inserted;  // by node and worker, since the load
 };
@@ -39,7 +39,8 @@ struct Report : bench::RunReport<RunSummary> {
   JobInput input;
 
   double operations_per_second() const { return median_tps() * input.operations; }
-  /// Share of operations on other nodes' records, among those that choose an existing record.
+  /// Returns the expected percentage of operations on records of other nodes, among the operations
+  /// that choose an existing record.
   double remote_percent() const;
 
   std::string text() const;

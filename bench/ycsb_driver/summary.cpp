@@ -58,7 +58,8 @@ std::vector<std::string> find_violations(const std::vector<VerifyResult>& found,
   if (torn_reads != 0) {
     violations.push_back(fmt::format("{} records were torn when a run read them", torn_reads));
   }
-  // Keys are distinct: the count and the greatest key together show gaps and surplus records.
+  // Keys are distinct. So the count and the greatest key of a lane together show gaps and surplus
+  // records.
   for (uint32_t node = 0; node < keyspace.nodes(); ++node) {
     std::map<uint32_t, uint64_t> expected{{0, keyspace.records_of(node)}};
     if (!runs.empty()) {
