@@ -18,8 +18,8 @@
 namespace atolldb::cli {
 namespace {
 
-/// Makes new folders on the file systems that the config names (/tmp may be in memory). A benchmark
-/// must not find the data of an earlier one.
+/// Gives the cluster new data folders beside those of the config, so that the benchmark does not
+/// find earlier data. Folders in /tmp could be in memory.
 Result<void> use_new_data_folders(Config& config) {
   ATOLL_ASSIGN(std::string data, new_folder(config.cluster.data_dir, "change cluster.data_dir"));
   config.cluster.data_dir = std::move(data);
@@ -113,7 +113,7 @@ Result<std::unique_ptr<Cluster>> find_bench_cluster(const ClusterChoice& choice,
   if (is_sized && choice.name.empty()) return nullptr;
   const Result<Config> config = find_running(choice);
   if (!config) {
-    // --cluster names a running cluster; a file, or no choice, can also start one.
+    // With --cluster the cluster must be running. Without it the benchmark can also start one.
     const bool is_down = config.error().code == ExitCode::not_running;
     if (is_down && choice.name.empty()) return nullptr;
     return std::unexpected(config.error());
@@ -151,7 +151,7 @@ Result<Config> config_of_bench_cluster(const ClusterChoice& choice, const std::s
   }
   ATOLL_TRY(use_new_data_folders(*config));
   set_durability(*config, options.durability);
-  // The data belong to one run, and a report across a restart would be meaningless.
+  // The data belong to one run. A report across a restart would be meaningless.
   config->cluster.restart = RestartPolicy::never;
   return config;
 }
@@ -182,8 +182,8 @@ void InterruptWatch::watch(Cluster& cluster, int signals) {
     if (fds[1].revents != 0) return;
     signalfd_siginfo signal{};
     if (read(signals, &signal, sizeof(signal)) != sizeof(signal)) continue;
-    // The error is ignored: if the request is lost, the cluster does not end, and the user sends
-    // another signal.
+    // The error is ignored. If the request is lost, the cluster does not stop, and the user can
+    // send another signal.
     [[maybe_unused]] const auto asked =
         cluster.coordinator(ControlOperation::down, Json{{"now", now}}, kPatience);
     now = true;

@@ -1,4 +1,4 @@
-// The cluster that a benchmark runs on: a running one, or one of its own.
+// The cluster that a benchmark runs on: a running one, or one that the benchmark starts.
 #pragma once
 
 #include <filesystem>
@@ -33,19 +33,20 @@ class BenchPort final : public bench::ClusterPort {
   Cluster& cluster_;
 };
 
-/// Makes a new folder: `stem` and six more characters. `what_to_do`: the advice if it cannot be
-/// made.
+/// Makes a new folder, named `stem` with a suffix of six characters. `what_to_do`: advice in the
+/// error if the folder cannot be made.
 Result<std::string> new_folder(const std::filesystem::path& stem, const char* what_to_do);
 
-/// Returns the running cluster to use: the chosen one, or the only one if neither choice nor sizes
-/// are given. Returns null if the benchmark has to start one. `command`: prefix of the errors.
+/// Returns the running cluster to use. This is the chosen one, or the only one if neither choice
+/// nor sizes are given. Returns null if the benchmark has to start one. `command`: prefix of the
+/// errors.
 Result<std::unique_ptr<Cluster>> find_bench_cluster(const ClusterChoice& choice,
                                                     const std::string& command,
                                                     const bench::CommonOptions& options);
 
-/// Returns the config of the benchmark's own cluster: from the file or the defaults, with the sizes
-/// of the command line. Its data are in new folders (own_folders). Without a file, its logs are in
-/// new folders as well, and `name` is its name.
+/// Returns the config of the benchmark's own cluster: the file or the defaults, with the sizes of
+/// the command line. Its data are in new folders (own_folders). Without a file, the name of the
+/// cluster is `name`, and its logs are in a new folder, too.
 Result<Config> config_of_bench_cluster(const ClusterChoice& choice, const std::string& name,
                                        const bench::CommonOptions& options);
 

@@ -21,12 +21,12 @@ struct LogBenchOptions : LogSourceOptions {
   bool keep = false;
 };
 
-/// Returns the number of blocks that the buffers have room for.
+/// Returns the number of log blocks that fit into the buffers of all workers.
 uint64_t blocks_of(const log_bench::Options& options) {
   return options.workers * (options.buffer_bytes / kLogBlockBytes);
 }
 
-/// Runs TPC-C on its own cluster, and reads the log of its workers.
+/// Runs TPC-C on the benchmark's own cluster, and reads the log that its worker has written.
 Result<log_bench::Recording> record_tpcc(const log_bench::Options& options) {
   log_bench::Recording recording;
   ATOLL_TRY(run_tpcc_for_its_log(

@@ -20,7 +20,7 @@
 namespace atolldb::cli {
 namespace {
 
-/// Records the epoch in which the run began: log of the load before it is not part of the run.
+/// Records the epoch in which the run begins. Log before that epoch belongs to the load.
 class RecordingPort final : public bench::ClusterPort {
  public:
   explicit RecordingPort(bench::ClusterPort& below) : below_(below) {}
@@ -104,7 +104,7 @@ Result<void> run_tpcc_for_its_log(const TpccForItsLog& run, const UseLog& use) {
          RecordingPort recorder(port);
          ATOLL_TRY(tpcc::Driver(recorder, tpcc, warehouses, console).go());
          run_epoch = recorder.run_epoch();
-         // The log is complete even if a pool filled up early.
+         // Succeeds even if a pool filled up early, because the log is complete in that case, too.
          return BenchReport{"", {}, ExitCode::success};
        },
        .after_stop =

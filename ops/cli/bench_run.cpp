@@ -36,8 +36,8 @@ Result<void> run_on(Cluster& cluster, const Benchmark& benchmark) {
                                             "raise memory.volatile_pool"));
 }
 
-/// Launches a cluster, uses it and stops it. Returns the result of `use`, or an error if the
-/// cluster did not start or a process of it died; its log and data are then kept.
+/// Launches a cluster, uses it and stops it. Returns the result of `use`. Returns an error if the
+/// cluster did not start or one of its processes died. The caller then keeps the log and the data.
 Result<Result<void>> on_launched(const Config& config, const UniqueFd& signals,
                                  const std::function<Result<void>(Cluster&)>& use) {
   ATOLL_ASSIGN(const auto cluster, Cluster::launch(config, LaunchMode::process));
@@ -49,7 +49,7 @@ Result<Result<void>> on_launched(const Config& config, const UniqueFd& signals,
   return used;
 }
 
-/// Returns an error if the data of `prepare` would not survive the end of its cluster.
+/// Returns an error if the cluster of `prepare` would not keep its data.
 Result<void> check_that_data_last(const Config& config, const Benchmark& benchmark) {
   if (!benchmark.prepare || config.durability.mode == DurabilityMode::durable) return {};
   return make_error(ExitCode::usage, benchmark.command + ": --cold: with durability " +

@@ -31,15 +31,15 @@ struct Benchmark {
   std::string command;       // prefix of error messages: "bench tpcc"
   std::string cluster_name;  // name of the benchmark's own cluster
   bench::CommonOptions options;
-  std::string what_to_lower;  // when the cluster does not fit: "--warehouses or --seconds"
+  std::string what_to_lower;  // options to lower if it does not fit: "--warehouses or --seconds"
   std::string violated;       // text for a failed verification
   std::function<Result<bench::Estimate>(uint32_t nodes, uint32_t workers, uint32_t cores)> estimate;
   std::function<Result<BenchReport>(bench::ClusterPort& port, const bench::Console& console)> run;
-  /// May be empty. Runs before `run`, on its own cluster, which then ends. `run` gets a second
-  /// cluster with the same data.
+  /// May be empty. Runs before `run`, on a cluster that is stopped afterwards. `run` then gets a
+  /// second cluster with the same data.
   std::function<Result<void>(bench::ClusterPort& port, const bench::Console& console)> prepare = {};
-  /// May be empty. Runs after the benchmark's own cluster has ended a successful run; its data
-  /// still exist.
+  /// May be empty. Called after a successful run, when the benchmark's own cluster has stopped. The
+  /// data of the cluster still exist.
   std::function<Result<void>(const Config& config)> after_stop = {};
 };
 
@@ -47,13 +47,14 @@ struct Benchmark {
 void add_common_options(CLI::App& command, bench::CommonOptions& options,
                         const std::string& verify_help);
 
-/// Runs on the running cluster, or else on one that it starts and stops.
+/// Runs on the running cluster. If there is none, starts a cluster and stops it afterwards.
 Result<void> run_benchmark(const ClusterChoice& choice, const Benchmark& benchmark);
 Result<void> run_on_own_cluster(const ClusterChoice& choice, const Benchmark& benchmark);
 
 /// Returns a console whose progress lines replace each other on a terminal.
 bench::Console make_console();
-/// Checks the path before the run instead of after it. An empty path is valid: no file is written.
+/// Checks before the run that the file can be written. An empty path is valid; then no file is
+/// written.
 Result<void> check_json_file(const std::string& path);
 Result<void> write_json_file(const std::string& path, const nlohmann::json& json);
 

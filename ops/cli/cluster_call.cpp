@@ -13,8 +13,8 @@
 namespace atolldb::cli {
 namespace {
 
-/// Returns the latest failure that the launcher has recorded: of the run, or of the run that it
-/// restarts.
+/// Returns the latest failure that the launcher has recorded. This is the failure of the last run,
+/// or else the reason of the latest restart.
 std::string noted_failure(const Config& config) {
   std::string failure = last_failure(config);
   if (!failure.empty()) return failure;
@@ -36,8 +36,8 @@ std::string reason_of(const Config& config, const Before& before) {
   constexpr std::chrono::milliseconds kPause{10};
   const auto give_up = Clock::now() + kPatience;
   for (;;) {
-    // This check precedes the read of the note, because the launcher writes the note before it
-    // ends.
+    // This check precedes the read of the failure, because the launcher writes the failure before
+    // it ends.
     const bool may_note = before.launcher && is_alive(*before.launcher) && Clock::now() < give_up;
     std::string failure = noted_failure(config);
     if (failure != before.failure) return failure;

@@ -52,7 +52,7 @@ void move_run_dir(Config& config, const std::string& run_dir) {
   config.cluster.run_dir = run_dir;
 }
 
-/// Returns the cluster that a note or a lock outside the run folder names.
+/// Returns the cluster that was found by a note or by a lock outside the run folder.
 Result<LiveCluster> follow(Config config, const LockHolder& holder) {
   if (!holder.run_dir.empty()) move_run_dir(config, holder.run_dir);
   ATOLL_ASSIGN(auto there, look_in(config));
@@ -93,7 +93,7 @@ std::unexpected<Error> not_running(const Config& config) {
   return make_error(ExitCode::not_running, message);
 }
 
-/// Returns this user's running clusters, from run folders at their default places.
+/// Returns the running clusters of this user that have their run folders at the default places.
 std::vector<LiveCluster> live_clusters() {
   std::vector<LiveCluster> live;
   for (const std::string& root : run_roots()) {
@@ -127,7 +127,8 @@ Result<LiveCluster> only_one(std::vector<LiveCluster> running) {
                                          "): choose one with --cluster NAME or -c FILE");
 }
 
-/// The live cluster that a choice names, or else the config that it would have.
+/// The live cluster that a choice names, and its config. Without a live cluster, `config` is the
+/// config that the choice names.
 struct Search {
   std::optional<LiveCluster> live;
   Config config;

@@ -1,5 +1,5 @@
-// Finds the cluster that a command means: --cluster NAME, else -c FILE, else the only one that
-// runs.
+// Finds the cluster that a command refers to: --cluster NAME, else -c FILE, else the only running
+// cluster.
 #pragma once
 
 #include <optional>
@@ -18,39 +18,43 @@ struct ClusterChoice {
   std::string config_file;  // -c; empty: not given
 };
 
-/// Reads a config file. Prints its mistakes as file:line:col; the error then has no message.
+/// Reads a config file. Prints its mistakes as file:line:col, and then returns an error without a
+/// message.
 Result<Config> load_config_file(const std::string& path);
 
-/// Returns the config of a new cluster: of the file, else the defaults, with the given name.
+/// Returns the config of a new cluster, from the file or else the defaults, with the given name.
 Result<Config> config_of_new_cluster(const ClusterChoice& choice);
 
-/// Returns the config of the chosen cluster, running or not: enough to find its files. If several
-/// run and none is chosen, returns a usage error that lists them.
+/// Returns the config of the chosen cluster, running or not. The config is enough to find its
+/// files. Returns a usage error that lists the running clusters if there are several and none is
+/// chosen.
 Result<Config> find_config(const ClusterChoice& choice);
 
-/// A cluster whose launcher lives.
+/// A cluster whose launcher is alive.
 struct LiveCluster {
-  Config config;  // the effective one
+  Config config;  // the config that the cluster uses
   ProcessId launcher;
-  /// Its run folder was deleted, so its sockets cannot be reached. It was found by the note of its
-  /// config file or by the lock of its data (ops/launcher/README.md).
+  /// True: the run folder was deleted, so the sockets cannot be reached. The cluster was found by
+  /// the note of its config file or by the lock of its data (ops/launcher/README.md).
   bool is_run_folder_gone = false;
 };
 
-/// Returns the chosen cluster if its launcher lives; otherwise errors as find_running.
+/// Returns the chosen cluster if its launcher is alive. Returns code not_running as find_running
+/// does.
 Result<LiveCluster> find_live(const ClusterChoice& choice);
 
-/// Returns the effective config of a live cluster, even if it does not serve requests yet. Returns
-/// code coordinator_unreachable if its run folder was deleted; other errors as find_running.
+/// Returns the config that a live cluster uses, even if it does not serve requests yet. Returns
+/// code coordinator_unreachable if its run folder was deleted. Returns code not_running as
+/// find_running does.
 Result<Config> find_reachable(const ClusterChoice& choice);
 
-/// Returns the effective config of the chosen cluster, as find_reachable. Returns code recovering
-/// if it starts and serves no requests yet. Returns code not_running if it does not run, with the
-/// end of its last run if that is known.
+/// Returns the config that the chosen cluster uses. Returns code recovering if the cluster starts
+/// and serves no requests yet. Returns code not_running if it does not run; the message also says
+/// how its last run ended, if that is known. Other errors are those of find_reachable.
 Result<Config> find_running(const ClusterChoice& choice);
 
-/// Returns how often and why the running cluster was restarted (see note_restart); null: it was
-/// not.
+/// Returns how often and why the running cluster was restarted (see note_restart). Returns null if
+/// it was not restarted.
 Json restarts_of(const Config& config);
 
 /// Returns the progress of the cluster's start, or nothing if it is not starting.
@@ -61,7 +65,7 @@ bool is_starting(const Config& config);
 /// Returns the note of a failed last run: message, exit code, time, and path and errno of a failed
 /// file. Returns null if the last run did not fail.
 Json last_failure_note(const Config& config);
-/// Returns the message of that note, or an empty text.
+/// Returns the message of last_failure_note, or an empty text.
 std::string last_failure(const Config& config);
 
 }  // namespace atolldb::cli

@@ -59,7 +59,7 @@ std::string nearest_command(const std::string& word, const CLI::App& command) {
     if (word == synonym && std::ranges::find(names, name) != names.end()) return std::string(name);
   }
   const std::vector<std::string_view> candidates(names.begin(), names.end());
-  // There are few commands, so a word that is half right is close to only one of them.
+  // With so few commands, a word that is half right is close to only one of them.
   return std::string(nearest_word(word, candidates, (word.size() + 1) / 2));
 }
 
@@ -116,8 +116,8 @@ std::string unknown_word(const Reached& at, const std::string& word) {
 std::string usage_text(const CLI::App& app, const CLI::ParseError& error) {
   const std::vector<Reached> reached = reached_commands(app);
   for (const Reached& at : reached) {
-    // Reported before the parser's own message: after a misspelt option the parser reports the
-    // correct one as missing.
+    // Reports this error instead of the parser's: after a misspelt option, the parser reports that
+    // the correct option is missing.
     std::vector<std::string> rest = at.command->remaining();
     std::erase(rest, "--");
     if (rest.empty()) continue;
@@ -138,9 +138,9 @@ int usage_error(const CLI::App& app, const CLI::ParseError& error) {
   return static_cast<int>(ExitCode::usage);
 }
 
-/// Opens /dev/null for each standard stream that is closed. Otherwise the next file gets the number
-/// of the stream. It may be a lock or the channel to the launcher, and the launcher's log would
-/// replace it.
+/// Opens /dev/null for each standard stream that is closed. Otherwise a later file, such as a lock
+/// or the channel to the launcher, gets the number of that stream. The launcher's log would then
+/// replace that file.
 void open_standard_streams() {
   int fd = open("/dev/null", O_RDWR);
   while (fd >= 0 && fd <= STDERR_FILENO) fd = open("/dev/null", O_RDWR);

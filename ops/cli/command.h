@@ -18,7 +18,7 @@ struct Invocation {
   std::function<Result<void>()> run;
 };
 
-/// Adds `--cluster NAME` and `-c FILE`: how a command finds its cluster.
+/// Adds `--cluster NAME` and `-c FILE`, by which a command finds its cluster.
 void add_cluster_options(CLI::App& command, Invocation& invocation);
 /// Adds `--json`.
 void add_json_option(CLI::App& command, bool& json);
@@ -59,8 +59,8 @@ std::string version_text();
 /// Parses the command line, runs the command and prints its error. Returns the exit code.
 int run_command_line(int argc, char** argv);
 
-/// Prints "atoll: what: why: what to do" on standard error. An empty message has already been
-/// printed.
+/// Prints "atoll: what: why: what to do" on standard error. Prints nothing for an empty message,
+/// because its text has already been printed.
 void print_error(const Error& error);
 
 }  // namespace atolldb::cli

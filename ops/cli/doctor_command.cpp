@@ -1,4 +1,5 @@
-// `atoll doctor`: reports what on this machine helps or hinders a cluster, and what to do about it.
+// `atoll doctor`: reports which settings of this machine help or hinder a cluster, and what to
+// change.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -68,8 +69,8 @@ void examine_limits() {
   say(true, "page size", format_bytes(static_cast<uint64_t>(sysconf(_SC_PAGESIZE))), "");
 }
 
-/// Returns a setting of systemd-logind about the processes and IPC objects of a user who has logged
-/// out; empty: not set.
+/// Returns the value of a systemd-logind setting; empty: not set. The settings decide about
+/// processes and IPC objects of a user who has logged out.
 std::string logind_setting(const std::string& key) {
   std::vector<fs::path> files = {"/etc/systemd/logind.conf"};
   for (const char* folder : {"/usr/lib/systemd/logind.conf.d", "/etc/systemd/logind.conf.d"}) {
@@ -126,7 +127,7 @@ void examine_leftovers() {
   std::string dead;
   size_t running = 0;
   for (const fs::directory_entry& entry : fs::directory_iterator(root, error)) {
-    // Names of clusters do not begin with a dot; the folder of config-file notes does.
+    // The folder of the config-file notes begins with a dot. Names of clusters do not.
     const bool is_hidden = entry.path().filename().string().starts_with('.');
     if (is_hidden || !entry.is_directory(error)) continue;
     Config config = default_config();

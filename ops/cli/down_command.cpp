@@ -31,7 +31,8 @@ Result<void> request_stop(const LiveCluster& cluster, const UniqueFd& launcher, 
                           std::to_string(cluster.launcher.pid) + ") accepts no signal from " +
                           user_text(geteuid()) + ": run the command as its user or as root");
   }
-  // A different signal, because two pending equal signals may merge: the second one stops at once.
+  // The second signal stops at once. It differs from the first, because the kernel may merge equal
+  // pending signals.
   if (now) send_signal(launcher, SIGINT);
   return {};
 }

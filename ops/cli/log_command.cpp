@@ -40,7 +40,7 @@ Result<ListedLogs> listed_logs(FileSystem& file_system, const LogData& data) {
     ++log.files;
     log.bytes += bytes;
   }
-  // Adds the logs that the savepoint lists and that have no file.
+  // Adds the logs that the savepoint lists but that have no file.
   for (const Incarnation& incarnation : data.savepoint.incarnations) {
     for (const LoggerPlace& place : incarnation.loggers) {
       logs.try_emplace({incarnation.number, place.node, place.logger, place.directory});
@@ -118,7 +118,7 @@ Result<LogData> find_log_data(FileSystem& file_system, const ClusterChoice& choi
     while (data.data_dir.size() > 1 && data.data_dir.ends_with('/')) data.data_dir.pop_back();
   }
   Result<std::optional<SavepointRead>> read = read_savepoint(file_system, data.data_dir);
-  // Repeats the read: a live coordinator may be writing a slot.
+  // Repeats the read, because a live coordinator may be writing a slot.
   for (int again = 0; again < 3 && read && *read && !(*read)->damaged_slot.empty(); ++again) {
     read = read_savepoint(file_system, data.data_dir);
   }
@@ -154,7 +154,7 @@ void add_log_command(CLI::App& app, Invocation& invocation) {
   add("ls", "List the logs", list_logs);
   add("verify", "Check every block; tell torn tails of a crash from corruption", verify_logs);
   CLI::App* dump = add("dump", "Show the records", dump_logs);
-  // The parser would read -1 as the largest number.
+  // Checks the number, because the parser would read -1 as the largest number.
   dump->add_option("--epoch", options->epoch, "Show only this epoch")
       ->check(CLI::NonNegativeNumber)
       ->type_name("EPOCH");

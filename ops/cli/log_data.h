@@ -1,5 +1,5 @@
-// Shared parts of the commands of `atoll log`: the data directory and its content. They only read,
-// for live and dead clusters.
+// Shared parts of the commands of `atoll log`: the data directory and its content. The commands
+// only read, and the cluster may be live or dead.
 #pragma once
 
 #include <CLI/App.hpp>
@@ -23,13 +23,13 @@ struct DataOptions {
 };
 
 struct LogOptions : DataOptions {
-  std::optional<uint64_t> epoch;  // dump: of this epoch only
-  std::string storage;            // dump: of this storage only, by id or name; empty: of all
+  std::optional<uint64_t> epoch;  // dump: only records of this epoch
+  std::string storage;            // dump: only this storage, by id or name; empty: all storages
 };
 
 struct LogData {
   std::string data_dir;
-  std::set<std::string> directories;  // that hold logs
+  std::set<std::string> directories;  // directories that hold logs
   Savepoint savepoint;
   std::string damaged_slot;  // damaged slot of the savepoint; empty: none
 };
@@ -40,7 +40,8 @@ Result<LogData> find_log_data(FileSystem& file_system, const ClusterChoice& choi
 
 void add_data_options(CLI::App& command, DataOptions& options);
 
-/// "running" also means an incarnation whose end no start has examined yet.
+/// Returns "finished" or "running". An incarnation without a cut is also "running": no start-up has
+/// examined its end yet.
 std::string state_of(const Incarnation& incarnation);
 
 Result<void> list_logs(const ClusterChoice& choice, const LogOptions& options);

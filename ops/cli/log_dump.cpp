@@ -40,7 +40,8 @@ std::string hex(const std::byte* bytes, uint32_t count) {
   return text;
 }
 
-/// Ids are never reused, so a name means every storage that had it.
+/// Returns the storage with this id, or all storages that have had this name. Ids are never reused,
+/// but names are.
 Result<std::set<uint32_t>> chosen_storages(FileSystem& files, const LogData& data,
                                            const std::string& storage) {
   uint32_t id = 0;

@@ -88,8 +88,9 @@ Json to_json(const IncarnationScan& scan) {
           {"logs", logs}};
 }
 
-/// Prints the rest of the data. Returns corruption outside the listed logs, and log records of
-/// storages that no DDL record creates (R52).
+/// Checks the rest of the data, and adds the facts about the DDL log to `whole`. Returns code
+/// corruption for damage outside the listed logs, and for log records of storages that no DDL
+/// record creates (R52).
 Result<void> verify_rest(FileSystem& files, const LogData& data,
                          const std::vector<IncarnationScan>& scans, Json& whole) {
   ATOLL_TRY(refuse_unlisted(files, data.savepoint, data.directories));

@@ -1,4 +1,4 @@
-// `atoll logs`: shows and follows the text logs of a cluster's processes, dead ones too.
+// `atoll logs`: shows and follows the text logs of the processes of a live or dead cluster.
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
@@ -47,7 +47,7 @@ Result<std::vector<LogFile>> chosen_files(const Config& config, const std::strin
   return files;
 }
 
-/// Prints the last lines of the file; `print_news` prints later ones.
+/// Prints the last lines of the file. `print_news` prints the lines after them.
 bool print_tail(LogFile& file, uint32_t lines, bool with_heading) {
   std::ifstream stream(file.path);
   if (!stream) return false;
@@ -63,7 +63,7 @@ bool print_tail(LogFile& file, uint32_t lines, bool with_heading) {
   return true;
 }
 
-/// Prints new lines; each line names its process.
+/// Prints the new lines of the file. Each line names its process.
 void print_news(LogFile& file) {
   std::ifstream stream(file.path);
   if (!stream || !stream.seekg(file.shown)) return;

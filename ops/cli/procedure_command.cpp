@@ -25,7 +25,7 @@ struct ProcedureOptions {
   bool json = false;
 };
 
-/// Added to the procedure's own time limit, for the transfer of request and reply.
+/// Added to the procedure's time limit, for the transfer of request and reply.
 constexpr std::chrono::milliseconds kMargin{5'000};
 
 Result<Json> ask(const ClusterChoice& choice, uint32_t node, ControlOperation operation,
@@ -60,7 +60,8 @@ Result<void> list(const ClusterChoice& choice, const ProcedureOptions& options) 
 Result<std::string> input_of(const ProcedureOptions& options) {
   if (options.input_file.empty()) return options.input;
   std::ifstream file(options.input_file, std::ios::binary);
-  // One byte more than the limit shows that the input is too long, also for endless devices.
+  // Reads one byte more than the limit, which shows that the input is too long. A device may never
+  // end.
   std::string text(size_t{kMaxProcedureInputBytes} + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<size_t>(file.gcount()));
@@ -77,7 +78,7 @@ Result<std::string> input_of(const ProcedureOptions& options) {
   return text;
 }
 
-/// Text gets a line end; binary output is written unchanged.
+/// Prints text with a line end, and binary output unchanged.
 void print_output(const Json& answer) {
   const auto bytes = find_binary(answer, "output");
   if (!bytes || bytes->empty()) return;

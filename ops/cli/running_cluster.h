@@ -1,4 +1,4 @@
-// A cluster that another process started, behind the interface of an own cluster.
+// A cluster that another process has started, with the interface of `Cluster`.
 #pragma once
 
 #include <memory>

@@ -5,9 +5,9 @@
 
 namespace atolldb::cli {
 
-/// Returns the path of the report in the data directory that was written last, or an empty text if
-/// there is none. The numbers of reports do not show their order: `--discard-data` takes some
-/// numbers, and a number is free again when its files are deleted.
+/// Returns the path of the newest report in the data directory, or an empty text if there is none.
+/// The numbers of reports do not show which one is newest: `--discard-data` takes some numbers, and
+/// a number is free again when its files are deleted.
 std::string newest_salvage_report(const std::string& data_dir);
 
 }  // namespace atolldb::cli

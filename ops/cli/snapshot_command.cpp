@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Returns nothing if a live cluster has just deleted the file.
+/// Returns the size of the file, or nothing if a live cluster has just deleted it.
 Result<std::optional<uint64_t>> size_of(FileSystem& file_system, const std::string& path) {
   auto file = file_system.open_for_reading(path);
   if (!file) {

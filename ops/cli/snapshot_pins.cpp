@@ -1,6 +1,6 @@
 // `atoll snapshot pin|unpin|rm`: the coordinator of a running cluster makes the change. For a dead
-// cluster this program makes it, under the locks of its directories. Each must be where its owner
-// file says (R47, R50).
+// cluster this program makes it, under the locks of its directories. Each directory must be where
+// its owner file says (R47, R50).
 #include <cstdio>
 #include <filesystem>
 #include <functional>
@@ -21,10 +21,11 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// A change of a dead cluster's data. Returns the same reply as the coordinator of a live cluster.
+/// A change of a dead cluster's data. Returns the reply that the coordinator of a live cluster
+/// would give.
 using Change = std::function<Result<Json>(FileSystem&, LogData&)>;
 
-/// Returns the running cluster that is chosen, or nothing if it is down or --data-dir names files.
+/// Returns the chosen cluster if it runs. Returns nothing if it is down, or if --data-dir is given.
 Result<std::optional<Config>> find_live(const ClusterChoice& choice,
                                         const SnapshotOptions& options) {
   if (!options.data_dir.empty()) return std::nullopt;
@@ -37,13 +38,13 @@ Result<std::optional<Config>> find_live(const ClusterChoice& choice,
 Result<Json> change_dead(const ClusterChoice& choice, const SnapshotOptions& options,
                          const Change& change) {
   PosixFileSystem files;
-  // Checks the directory before it takes the locks, because a lock creates a file. So no file is
+  // Checks the directory before the locks are taken, because a lock creates a file. So no file is
   // created in a directory that belongs to no cluster.
   ATOLL_ASSIGN(const LogData found, find_log_data(files, choice, options));
   const std::vector<std::string> directories(found.directories.begin(), found.directories.end());
   ATOLL_ASSIGN(auto lock, lock_dead_data("atoll snapshot", found.data_dir, directories, files));
   Result<LogData> data =
-      find_log_data(files, choice, options);  // read again, because now no other process changes it
+      find_log_data(files, choice, options);  // read again: no other process changes it now
   Result<Json> done = data ? change(files, *data) : std::unexpected(data.error());
   lock.forget_processes();
   return done;
@@ -78,7 +79,7 @@ PinnedSnapshot pin_of(const Json& done) {
 
 std::string id_text(const Json& done) { return std::to_string(done.value("id", 0u)); }
 
-/// Names are written to JSON and to terminals.
+/// Refuses names that JSON or a terminal would not show unchanged in one line.
 Result<void> check_name(const std::string& name) {
   const std::string text = Json(name).dump(-1, ' ', false, Json::error_handler_t::replace);
   const bool is_one_line = name.find_first_of("\n\t") == std::string::npos;

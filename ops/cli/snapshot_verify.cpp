@@ -45,7 +45,7 @@ bool is_kept(const Savepoint& savepoint, uint32_t id) {
 Result<void> verify_pages(const SnapshotFiles& files, const SnapshotFilePlace& place,
                           IoBuffer& buffer, Verified& verified) {
   uint64_t& pages = verified.pages;
-  ++pages;  // the header, which opening the file has checked
+  ++pages;  // the header, which was checked when the file was opened
   for (uint64_t page = 1; page < place.page_count;) {
     const auto count =
         static_cast<uint32_t>(std::min<uint64_t>(kPagesAtOnce, place.page_count - page));
@@ -86,7 +86,7 @@ Result<void> walk_storages(FileSystem& file_system, const LogData& data,
   for (const SnapshotStorage& storage : metadata.storages) {
     if (storage.root.is_null()) continue;
     const DdlRecord& ddl = created[storage.id];
-    // Without its definition the layout of an array's pages is unknown.
+    // Without a DDL record of the array, the layout of its pages is unknown.
     if (storage.type == StorageType::array && ddl.record_count == 0) continue;
     const auto walked = walk_snapshot(
         files,
@@ -110,7 +110,7 @@ Result<void> walk_storages(FileSystem& file_system, const LogData& data,
   return {};
 }
 
-/// Returns an error for problems other than corruption; the result contains corruption.
+/// Returns the findings, which include corruption, or an error for any other problem.
 Result<Verified> verify(FileSystem& file_system, const LogData& data, uint32_t id) {
   Verified verified;
   verified.id = id;
@@ -205,8 +205,8 @@ Result<std::vector<uint32_t>> chosen(FileSystem& file_system, const LogData& dat
   return std::vector<uint32_t>(ids.begin(), ids.end());
 }
 
-/// Returns whether the snapshot is gone: a live cluster may have replaced and deleted it during the
-/// check.
+/// Returns whether the snapshot no longer exists. A live cluster may have replaced and deleted it
+/// during the check.
 bool is_gone(FileSystem& file_system, const ClusterChoice& choice, const SnapshotOptions& options,
              uint32_t id) {
   const Result<LogData> now = find_log_data(file_system, choice, options);

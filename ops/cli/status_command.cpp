@@ -23,8 +23,8 @@ struct StatusOptions {
 };
 
 constexpr std::chrono::milliseconds kTimeout{5'000};
-/// Throughput covers the time since the previous status request of any client. Two requests in a
-/// row define the interval.
+/// The throughput covers the time since the previous status request of any client. So the command
+/// sends two requests at this interval.
 constexpr std::chrono::milliseconds kInterval{250};
 constexpr std::chrono::milliseconds kWatchInterval{1'000};
 
@@ -87,8 +87,7 @@ void show(const Json& status, const StatusOptions& options) {
   std::fflush(stdout);
 }
 
-/// Prints the status of a cluster that restarts, so that programs get a JSON object in this case,
-/// too.
+/// Prints the status of a cluster that restarts. So programs get a JSON object in this case, too.
 void show_restarting(const Config& config) {
   const Json restarts = restarts_of(config);
   if (!is_under_way(restarts)) return;
@@ -127,7 +126,7 @@ Result<void> status(const ClusterChoice& choice, const StatusOptions& options) {
   do {
     answer = ask(*config);
     if (!answer) {
-      // If the cluster has ended meanwhile, reports that error instead.
+      // If the cluster has ended meanwhile, reports how it ended instead.
       const Result<Config> again = find_reachable({config->cluster.name, choice.config_file});
       return std::unexpected(again ? answer.error() : again.error());
     }

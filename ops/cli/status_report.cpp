@@ -16,7 +16,7 @@ uint64_t number(const Json& json, const char* member) { return json.value(member
 
 uint64_t aborts_of(const Json& node) {
   uint64_t total = 0;
-  const Json aborts = node.value("aborts", Json::object());  // items() only refers to it
+  const Json aborts = node.value("aborts", Json::object());  // items() keeps a reference to it
   for (const auto& [reason, count] : aborts.items()) {
     total += count.get<uint64_t>();
   }
@@ -66,7 +66,7 @@ std::string node_table(const Json& status) {
   return format_table(rows);
 }
 
-/// Empty if the cluster has no log.
+/// Returns the table of loggers, or an empty text if the cluster has no log.
 std::string logger_table(const Json& status) {
   std::vector<std::vector<std::string>> rows = {
       {"LOGGER", "DURABLE EPOCH", "LAG", "WRITTEN", "BATCHES", "WRITE p50 p99", "SYNC p50 p99"}};
@@ -88,7 +88,7 @@ std::string logger_table(const Json& status) {
   return rows.size() == 1 ? "" : format_table(rows) + "\n";
 }
 
-/// Empty if there was no restart.
+/// Returns the line about restarts, or an empty text if there was no restart.
 std::string restarts_text(const Json& status) {
   const Json restarts = status.value("restarts", Json());
   if (!restarts.is_object()) return "";
@@ -122,7 +122,7 @@ std::string snapshot_text(const Json& status) {
   return text + "\n";
 }
 
-/// Returns how often transactions waited for room.
+/// Returns how often transactions waited for free pages or for log room.
 std::string stalls_text(const Json& nodes) {
   uint64_t pages = 0;
   uint64_t log = 0;
@@ -145,7 +145,8 @@ std::string process_table(const Json& status) {
   return format_table(rows);
 }
 
-/// Returns an empty object if there is no such member: a recovery may end between two requests.
+/// Returns the member, or an empty object if it is missing. A recovery may end between two
+/// requests.
 Json object_of(const Json& json, const char* member) {
   const Json found = json.value(member, Json());
   return found.is_object() ? found : Json::object();
@@ -160,7 +161,7 @@ std::string recovered_text(const Json& status) {
                      run.value("phase", "planning"));
 }
 
-/// Returns the progress of a start-up; empty: unknown.
+/// Returns the progress of a start-up, or an empty text if it is unknown.
 std::string start_text(const Json& status) {
   const auto report = parse_start_report(object_of(status, "start").dump());
   return report ? progress_text(*report) : "";

@@ -14,16 +14,16 @@ struct Problem {
   std::string what_to_do;
 };
 
-/// Returns no problems if the cluster is healthy. While it starts, `status` has a member `start`, a
-/// StartReport.
+/// Returns the problems; empty: the cluster is healthy. While the cluster starts, `status` has the
+/// member `start`, which is a StartReport.
 std::vector<Problem> find_problems(const Json& status);
 
 /// Returns "reading the logs, 42 % (1.2 GiB of 2.9 GiB), 250.0 MiB/s, about 7 s left".
 std::string progress_text(const StartReport& report);
 
-/// For people.
+/// Returns the status as text for people.
 std::string status_text(const Json& status);
-/// For programs: the coordinator's answer and the problems found.
+/// Returns the status for programs: the coordinator's answer, and the problems found.
 Json status_json(Json status);
 
 }  // namespace atolldb::cli

@@ -113,7 +113,7 @@ void add_storage_command(CLI::App& app, Invocation& invocation) {
   creating->add_option("--type", options->type, "array, mastertree or sequential")
       ->required()
       ->check(CLI::IsMember(std::vector<std::string>(types.begin(), types.end())));
-  // The parser would read -1 as the largest number.
+  // Checks the numbers, because the parser would read -1 as the largest number.
   creating
       ->add_option("--payload-bytes", options->payload_bytes,
                    "array: size of a record; mastertree: typical size")

@@ -13,7 +13,7 @@ namespace atolldb::cli {
 enum class Colour { red, green, yellow };
 
 bool is_terminal();
-/// Evaluates standard output, NO_COLOR and TERM at each call.
+/// Returns whether to print colours. Checks standard output, NO_COLOR and TERM at each call.
 bool use_colour();
 std::string paint(Colour colour, const std::string& text);
 
@@ -23,8 +23,8 @@ std::string format_bytes(uint64_t bytes);
 std::string format_count(uint64_t count);
 std::string format_percent(double part, double whole);
 
-/// Columns are as wide as their widest cell and two spaces apart. The first row is the heading.
-/// Numbers are right-aligned.
+/// Returns a table. Columns are as wide as their widest cell and two spaces apart. The first row is
+/// the heading. Numbers are right-aligned.
 std::string format_table(const std::vector<std::vector<std::string>>& rows);
 
 /// A line of progress on standard error, if that is a terminal. Erases it at its end. Thread: one.

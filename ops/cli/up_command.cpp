@@ -67,8 +67,8 @@ void print_running(const Config& config) {
   std::fflush(stdout);
 }
 
-/// Shows the progress of a start-up: on a terminal in one line that is replaced, otherwise in a
-/// line every few seconds.
+/// Shows the progress of a start-up. A terminal shows one line that is replaced; other output gets
+/// a line every few seconds.
 class ProgressPrinter {
  public:
   void show(const StartReport& report) {
@@ -82,7 +82,7 @@ class ProgressPrinter {
     }
     std::fflush(stdout);
   }
-  /// Called before any other output.
+  /// Removes the progress line. Called before any other output.
   void end() {
     if (is_line_open_) std::printf("\r\033[K");
     std::fflush(stdout);
@@ -90,7 +90,7 @@ class ProgressPrinter {
   }
 
  private:
-  /// Most starts are shorter and print no progress line.
+  /// Pause between two lines. Most start-ups take less time, and print no progress line.
   static constexpr std::chrono::milliseconds kLinePause{3'000};
   std::chrono::steady_clock::time_point shown_at_ = std::chrono::steady_clock::now();
   bool is_line_open_ = false;
@@ -118,7 +118,7 @@ void print_problems(const Config& config) {
   std::fflush(stdout);
 }
 
-/// Prints the report of this start-up, which is the newest one.
+/// Prints the salvage report of this start-up, which is the newest report.
 void print_salvaged(const Config& config) {
   const std::string path = newest_salvage_report(config.cluster.data_dir);
   std::ifstream file(path);

@@ -26,8 +26,8 @@ JobOutput job_output(uint32_t node, const Json& json) {
 
 Result<std::unique_ptr<Cluster>> Cluster::launch(const Config& config, LaunchMode mode,
                                                  const std::string& binary_dir) {
-  // An embedding program may have filled it in by hand: the rules for config files apply to it,
-  // too.
+  // Checks the rules for config files, because an embedding program may have made the config by
+  // hand.
   const auto checked = parse_config(to_toml(config), "config", Machine::detect());
   if (!checked) return make_error(ExitCode::config, checked.error().front().to_string());
   return mode == LaunchMode::thread ? ThreadCluster::launch(config)
@@ -69,7 +69,7 @@ Result<std::vector<JobOutput>> Cluster::run_job(std::string_view name,
     constexpr std::chrono::milliseconds kRound{1000};
     Result<Json> answer;
     do {
-      // Waits in rounds, to notice the death of a process in between.
+      // Waits in rounds, to notice between them that a process has died.
       answer = call(node, ControlOperation::job_wait,
                     {{"job", jobs[node]}, {"timeout_ms", kRound.count()}});
       if (!answer) return std::unexpected(answer.error());

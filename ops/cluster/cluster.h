@@ -35,9 +35,9 @@ class Cluster {
  public:
   static constexpr std::chrono::milliseconds kDefaultTimeout{60'000};
 
-  /// Returns when the cluster runs. Returns an error also for values that no config file may have.
-  /// `binary_dir`: folder of atoll-node and atoll-coordinator in process mode; empty: the folder of
-  /// this program.
+  /// Returns when the cluster runs. Returns an error if the config has a value that no config file
+  /// may have. `binary_dir`: folder of atoll-node and atoll-coordinator in process mode; empty: the
+  /// folder of this program.
   static Result<std::unique_ptr<Cluster>> launch(const Config& config, LaunchMode mode,
                                                  const std::string& binary_dir = "");
   virtual ~Cluster() = default;
@@ -67,13 +67,13 @@ class Cluster {
                                   uint32_t payload_bytes = 0, uint64_t record_count = 0);
   Result<void> drop_storage(std::string_view name);
 
-  /// Returns in thread mode the mapping that all nodes share, in process mode null.
+  /// Returns the mapping that all nodes share in thread mode, or null in process mode.
   virtual const ClusterView* view() const { return nullptr; }
   const Config& config() const { return config_; }
   uint32_t node_count() const { return static_cast<uint32_t>(config_.nodes.size()); }
 
   /// Stops the cluster in order. Returns an error if a process died instead. The destructor also
-  /// calls it.
+  /// calls this function.
   virtual Result<void> shutdown() = 0;
 
  protected:

@@ -11,7 +11,7 @@ namespace {
 
 SegmentIdentity identity_of(const Config& config) {
   SegmentIdentity identity;
-  // A fixed id: no other process can map these segments.
+  // The id is fixed, because no other process can map these segments.
   identity.cluster_uuid[0] = 1;
   identity.config_digest = config_digest(config);
   return identity;

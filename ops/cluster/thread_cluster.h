@@ -1,5 +1,5 @@
-// A cluster as threads of this process. All nodes share one mapping, because ThreadSanitizer
-// detects races only within one mapping.
+// A cluster that runs as threads of this process. All nodes share one mapping, because
+// ThreadSanitizer detects races only within one mapping.
 #pragma once
 
 #include <condition_variable>
@@ -37,7 +37,7 @@ class ThreadCluster final : public Cluster {
   void beat();
   void note_failure(const Error& error);
 
-  std::optional<DataLock> data_lock_;  // outlives all that uses the data
+  std::optional<DataLock> data_lock_;  // outlives every user of the data
   SegmentSet segments_;
   SegmentSpace space_;
   std::unique_ptr<Coordinator> coordinator_;
@@ -45,7 +45,7 @@ class ThreadCluster final : public Cluster {
   std::mutex mutex_;
   std::condition_variable wake_;
   bool ends_ = false;             // guarded by mutex_
-  std::optional<Error> failure_;  // the first; guarded by mutex_
+  std::optional<Error> failure_;  // the first failure; guarded by mutex_
   std::thread heart_;
 };
 
