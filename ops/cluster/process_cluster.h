@@ -30,8 +30,9 @@ class ProcessCluster final : public Cluster {
  private:
   explicit ProcessCluster(const Config& config);
   bool has_ended() const;
-  /// Returns the answer, or an error that names the process that died. The supervisor may learn of
-  /// a death shortly after the connection broke.
+  /// Returns the answer. If the cluster has ended, replaces an error with one that names the
+  /// process that died. The supervisor may notice a death shortly after the connection broke, so
+  /// the function waits for that.
   Result<Json> with_reason(Result<Json> answer) const;
 
   Launcher* launcher_ = nullptr;  // lives on the supervisor's stack

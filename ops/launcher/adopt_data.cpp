@@ -70,10 +70,11 @@ class DataAdoption {
 
  private:
   bool is_copy() const { return adoption_ == AdoptionKind::copy; }
-  /// An older version wrote the owner files, so savepoint and metadata name paths instead of roles.
+  /// Returns whether an older version wrote the owner files. Savepoint and metadata then name paths
+  /// instead of roles.
   bool is_old() const { return !data_.owner->location; }
 
-  /// Called before anything else in it is read.
+  /// Locks the directory. Called before any other file of the directory is read.
   Result<void> lock(const std::string& directory, const std::string& key) {
     std::error_code error;
     if (!std::filesystem::is_directory(directory, error)) {
@@ -238,15 +239,15 @@ class DataAdoption {
         if (file->is_symlink(error)) return linked(*file);
         if (file->is_regular_file(error) && file->hard_link_count(error) > 1) return linked(*file);
       }
-      if (error) break;  // the next step would forget it
+      if (error) break;  // the increment of `folder` would clear the error
     }
     if (!error) return {};
     return std::unexpected(path_error(directory, "cannot be examined", error.value(),
                                       "copy it as the user of the cluster"));
   }
 
-  /// Refuses a move if a directory of the cluster is still at the recorded place: then this one is
-  /// a copy.
+  /// Refuses a move if the directory at the recorded place still belongs to the cluster. The
+  /// candidate is then a copy.
   Result<void> refuse_copied(const Candidate& candidate) const {
     if (!candidate.owner || candidate.difference.empty()) return {};
     const std::string before = recorded_path(*candidate.owner);
@@ -289,7 +290,7 @@ class DataAdoption {
     return std::ranges::any_of(logs_, [&](const Candidate& log) { return log.role == role; });
   }
 
-  /// Checks that every directory that the data name is known at its new place.
+  /// Checks that the new place of every directory that the data name is known.
   Result<void> check_named() {
     ATOLL_ASSIGN(auto named, named_directories(files_, data_dir_));
     if (named.is_partial) {
@@ -305,7 +306,7 @@ class DataAdoption {
       }
       const auto role = table_.role_of(directory);
       if (!role || *role == kDataRole || is_candidate(*role)) continue;
-      if (!is_copy()) continue;  // it is where it was
+      if (!is_copy()) continue;  // in a move, this directory stays where it was
       return make_error(
           ExitCode::failed,
           fmt::format("{}: its data need {}, which is {} at the original: copy that directory, "
@@ -348,8 +349,8 @@ class DataAdoption {
     return table_.write(files_);
   }
 
-  /// Removes every role that leads to a directory of the original, so that no role of a copy does.
-  /// This must hold even if the savepoint is damaged.
+  /// Removes every role whose directory is not part of the copy, because such a role leads to a
+  /// directory of the original. Does not use the savepoint, which may be damaged.
   void forget_original() {
     const std::vector<DirectoryRole> entries = table_.entries();
     for (const DirectoryRole& entry : entries) {
@@ -365,6 +366,9 @@ class DataAdoption {
     return is_copy() ? skip_incarnations() : Result<void>();
   }
 
+  /// Incarnation numbers name the cluster to which a session, a reply and a `kv.commit` request
+  /// belong. The numbers of the copy begin far above those of the original, at a random distance.
+  /// So neither cluster accepts requests or replies of the other.
   Result<void> skip_incarnations() {
     auto read = read_savepoint(files_, data_dir_);
     if (!read && read.error().code != ExitCode::corruption) return std::unexpected(read.error());

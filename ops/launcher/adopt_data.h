@@ -36,8 +36,8 @@ struct Adopted {
 
 /// REQUIRES: the directories of the config exist (else code failed). Returns code already_running
 /// if a live cluster uses one of them. Returns code identity if `adoption` does not fit what is
-/// found. Returns code failed if a directory is another cluster's, or if one that the data need is
-/// not configured.
+/// found. Returns code failed if a directory belongs to another cluster, or if a directory that the
+/// data need is not configured.
 Result<Adopted> adopt_data(const Config& config, AdoptionKind adoption, FileSystem& file_system,
                            const LocateDirectory& locate = locate_directory);
 

@@ -25,28 +25,30 @@
 namespace atolldb {
 namespace {
 
-/// Prefix of the line that tells the waiting command what can be read during the recovery.
+/// Prefix of the line that tells the waiting command which snapshot can be read during the
+/// recovery.
 constexpr std::string_view kRecovering = "recovering ";
 /// Prefix of a StartReport as JSON.
 constexpr std::string_view kProgress = "progress ";
 constexpr unsigned kFirstInherited = 3;
 
-/// The background process keeps only its end of the channel.
+/// Closes all descriptors above 2 except `kept`. The background process keeps only its end of the
+/// channel.
 void close_all_but(int kept) {
   const auto number = static_cast<unsigned>(kept);
   if (number > kFirstInherited) close_range(kFirstInherited, number - 1, 0);
   close_range(number + 1, ~0U, 0);
 }
 
-/// Sends only while the other side reads. Unread reports must not fill the channel, which the last
-/// line of the start needs.
+/// Sends the report only if the other side has read all previous ones. Unread reports must not fill
+/// the channel, which the last line of the start-up needs.
 void send_progress(int channel, const StartReport& report) {
   int unread = 0;
   if (ioctl(channel, SIOCOUTQ, &unread) != 0 || unread != 0) return;
   send_line(channel, std::string(kProgress) + to_json_line(report));
 }
 
-/// Makes the log folder, which the launcher's log needs before all other files exist.
+/// Makes the log folder. The launcher's log needs this folder before all other files exist.
 Result<void> make_log_dir(const Config& config) {
   std::error_code error;
   std::filesystem::create_directories(config.cluster.log_dir, error);
@@ -96,8 +98,8 @@ Result<void> become_daemon(const std::string& log_file) {
   {
     Launcher launcher(config, std::move(options), logger);
     const Result<void> started = launcher.start();
-    // If the command has returned because snapshots can be read, nothing is reported to it. A later
-    // failure then counts as a failure of a running cluster.
+    // If the command has returned because snapshots can be read, the error is not reported to it.
+    // The failure then counts as a failure of a running cluster.
     if (!started && !is_answered) report(started.error());
     if (!send_line(channel, "running") && !is_answered) launcher.request_stop(true);
     close(channel);
@@ -112,7 +114,7 @@ Result<void> become_daemon(const std::string& log_file) {
 
 void leave_caller() {
   close_range(kFirstInherited, ~0U, 0);
-  // The command continues if this fails.
+  // The command continues even if this call fails.
   [[maybe_unused]] const int left = chdir("/");
 }
 
@@ -132,7 +134,7 @@ Result<void> run_foreground(const Config& config, const std::function<void()>& o
 Result<void> start_background(const Config& config, LaunchOptions options) {
   ATOLL_ASSIGN(auto channel, make_channel());
   ATOLL_TRY(make_log_dir(config));
-  // The launcher leaves the working directory.
+  // The folder must be absolute, because the launcher leaves the working directory.
   std::error_code error;
   if (const auto folder = std::filesystem::absolute(options.binary_dir, error); !error) {
     options.binary_dir = folder.string();

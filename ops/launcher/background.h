@@ -10,9 +10,10 @@
 
 namespace atolldb {
 
-/// Starts a cluster and supervises it. The first SIGINT or SIGTERM stops it in order, the second at
-/// once. Calls `on_running` when it runs. `options`: this function fills in the descriptors.
-/// REQUIRES: the main thread calls it before other threads exist (signals are blocked for all).
+/// Starts a cluster and supervises it. The first SIGINT or SIGTERM stops the cluster in order, the
+/// second at once. Calls `on_running` when the cluster runs. `options`: this function fills in the
+/// descriptors. REQUIRES: the main thread calls the function before other threads exist, because it
+/// blocks signals for all of them.
 Result<void> run_foreground(const Config& config, const std::function<void()>& on_running,
                             LaunchOptions options = {});
 
@@ -22,9 +23,9 @@ Result<void> run_foreground(const Config& config, const std::function<void()>& o
 void leave_caller();
 
 /// Forks a launcher into the background (own session, log in <log_dir>/launcher.log). Returns when
-/// the cluster runs, or with the reason if it does not. With options.until_readable it also returns
-/// after a call of options.on_recovering that names a snapshot. REQUIRES: the process has one
-/// thread.
+/// the cluster runs, or an error with the reason why it does not. With options.until_readable it
+/// also returns after a call of options.on_recovering that names a snapshot. REQUIRES: the process
+/// has one thread.
 Result<void> start_background(const Config& config, LaunchOptions options = {});
 
 }  // namespace atolldb

@@ -30,8 +30,8 @@ struct ExecPlan {
 /// Runs in the child between fork and exec, so it makes only async-signal-safe calls.
 [[noreturn]] void become(const ExecPlan& plan) {
   constexpr int kCannotStart = 127;
-  // The child gets its own process group. So only the launcher gets a Ctrl-C of the terminal, and
-  // stops the cluster in order.
+  // The child gets its own process group. So only the launcher receives a Ctrl-C of the terminal;
+  // it then stops the cluster in order.
   setpgid(0, 0);
   if (!die_with_parent(plan.parent)) _exit(kCannotStart);
   sigset_t none;
@@ -42,7 +42,7 @@ struct ExecPlan {
   }
   // The caller's folder may be unmounted or removed while the cluster runs.
   if (chdir("/") != 0) _exit(kCannotStart);
-  // No descriptor of the embedding program, and no other cluster's lock, leaks into the child.
+  // The child inherits no descriptor of the embedding program and no lock of another cluster.
   close_range(3, ~0u, CLOSE_RANGE_CLOEXEC);
   for (const int fd : plan.inherited) fcntl(fd, F_SETFD, 0);
   execv(plan.program, plan.arguments.data());

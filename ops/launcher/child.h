@@ -1,4 +1,4 @@
-// One child process from its launcher's view.
+// One child process, as its launcher sees it.
 #pragma once
 
 #include <chrono>
@@ -32,7 +32,7 @@ struct Child {
   std::optional<int> wait_status;  // set when it has ended and is reaped
 
   bool is_running() const { return !wait_status.has_value(); }
-  /// "node0 (pid 17)"
+  /// Returns "node0 (pid 17)" for example.
   std::string name() const { return role + " (pid " + std::to_string(id.pid) + ")"; }
 };
 

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// TMPDIR does not matter, because the path of a note must not depend on the environment.
+/// Parent of the note folders. It is fixed, because the path of a note must not depend on TMPDIR.
 constexpr const char* kNotesRoot = "/tmp";
 constexpr const char* kUserPrefix = "atoll-";
 constexpr const char* kWayOut = "other commands then find the cluster by its run folder only";
@@ -28,7 +28,7 @@ std::string user_folder_of(uid_t user) {
   return fmt::format("{}/{}{}", kNotesRoot, kUserPrefix, user);
 }
 
-/// FNV-1a: the same in every build, unlike std::hash.
+/// Returns the FNV-1a hash, which is the same in every build. std::hash is not.
 uint64_t hash_of(const std::string& text) {
   uint64_t hash = 0xcbf29ce484222325;
   for (const char c : text) {
@@ -37,8 +37,8 @@ uint64_t hash_of(const std::string& text) {
   return hash;
 }
 
-/// Other users may write to /tmp: a folder counts only if this user owns it and no other user may
-/// write to it.
+/// Returns whether this user owns the folder and no other user may write to it. Other folders do
+/// not count, because every user may write to /tmp.
 bool is_private(const std::string& folder, uid_t user) {
   struct stat info{};
   return lstat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == user &&
@@ -56,8 +56,8 @@ Result<void> make_private(const std::string& folder) {
                                 folder, user_text(geteuid()), kWayOut));
 }
 
-/// Removes notes that no process holds. A start-up that opens one meanwhile notices it and tries
-/// again.
+/// Removes notes that no process holds. If a start-up opens such a note meanwhile, it notices the
+/// removal and tries again.
 void remove_dead(const std::string& folder) {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
@@ -105,7 +105,7 @@ std::string canonical_config_file(const std::string& path) {
   std::error_code error;
   if (path.empty() || !fs::is_regular_file(path, error)) return "";
   const fs::path full = fs::canonical(path, error);
-  // The name of a pipe or of a deleted file in /proc/self/fd is no path.
+  // /proc/self/fd gives a pipe or a deleted file a name that is not a path.
   return error || !fs::exists(full, error) ? "" : full.string();
 }
 
@@ -134,13 +134,13 @@ std::optional<LockHolder> noted_cluster(const std::string& config_file,
                                         const std::string& data_dir) {
   if (config_file.empty()) return std::nullopt;
   for (const uid_t user : visible_users()) {
-    // Checks the owner, because any user can leave a note for any file. Without the check that user
-    // would get the commands of root.
+    // Checks the owner, because any user can leave a note for any file. Otherwise commands of root
+    // could reach that user's cluster.
     const bool counts =
         user == geteuid() || is_owner(user, config_file) || is_owner(user, data_dir);
     if (!counts) continue;
     if (!is_private(user_folder_of(user), user) || !is_private(notes_folder(user), user)) continue;
-    // A note that cannot be read counts as missing.
+    // A note that cannot be read is treated as missing.
     const auto holder = holder_of_lock(note_path(user, config_file));
     if (holder && *holder) return *holder;
   }

@@ -29,8 +29,8 @@ std::string canonical_config_file(const std::string& path);
 /// Owns the note; the destructor removes it. The next start-up removes notes of dead launchers.
 class ClusterNote {
  public:
-  /// Returns code already_running if a cluster of this file runs; other errors if the note cannot
-  /// be made.
+  /// Leaves the note. Returns code already_running if a cluster of this file runs, or another error
+  /// if the note cannot be made.
   static Result<ClusterNote> leave(const std::string& config_file, const Config& config);
   ClusterNote(ClusterNote&&) = default;
   ClusterNote& operator=(ClusterNote&&) = delete;
@@ -44,8 +44,8 @@ class ClusterNote {
   ProcessLock lock_;
 };
 
-/// Returns the live cluster of a config file by its note, or nothing if there is none. For root the
-/// note of another user counts, too, if that user owns the config file or its `data_dir`.
+/// Returns the live cluster that the note of the config file names, or nothing if there is none.
+/// For root, notes of other users count, too, if the user owns the config file or its `data_dir`.
 std::optional<LockHolder> noted_cluster(const std::string& config_file,
                                         const std::string& data_dir);
 

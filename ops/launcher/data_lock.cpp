@@ -30,7 +30,7 @@ std::string key_of(const std::string& node_directory) {
   return "`directories` of [[node]] (" + node_directory + ")";
 }
 
-/// Returns nothing if there is no such directory.
+/// Returns the identity of the directory, or nothing if it does not exist.
 std::optional<Place> find_place(const std::string& directory, const std::string& key) {
   struct stat info{};
   if (stat(directory.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) return std::nullopt;
@@ -53,7 +53,7 @@ Result<Place> make_place(FileSystem& file_system, const std::string& directory,
 /// Takes the locks of a cluster's directories one after the other.
 class DataLocker {
  public:
-  /// `run_dir`: where the cluster is found, for readers of the lock; empty: it has none.
+  /// `run_dir`: run folder of the cluster, written into the locks for their readers; empty: none.
   DataLocker(FileSystem& file_system, const LocateDirectory& locate, std::string cluster,
              std::string run_dir)
       : file_system_(file_system), locate_(locate), run_dir_(std::move(run_dir)) {
@@ -65,8 +65,8 @@ class DataLocker {
   DataLocker(const DataLocker&) = delete;
   DataLocker& operator=(const DataLocker&) = delete;
 
-  /// Called first. The files in data_dir that name other directories are read only after data_dir
-  /// was checked (R47).
+  /// Called first, because files in data_dir name other directories. They are read only after
+  /// data_dir was checked (R47).
   Result<void> lock_data_dir(Place place) {
     directories_.data_dir = place.directory;
     ATOLL_TRY(lock(std::move(place)));
@@ -160,7 +160,7 @@ void DataLock::forget_processes() {
 }
 
 Result<std::optional<DataLock>> lock_data(const Config& config) {
-  // Uses the file system of the kernel, because directories, locks and owner files exist with every
+  // Uses the file system of the kernel. Directories, locks and owner files exist there with every
   // log backend.
   PosixFileSystem file_system;
   return lock_data(config, file_system);

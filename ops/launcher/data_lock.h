@@ -1,5 +1,5 @@
-// The locks of data_dir and of every other directory that the config or the data name. They are
-// taken before anything reads what is in the directories (R31, R47, R50).
+// The locks of data_dir and of every other directory that the config or the data name. The launcher
+// takes the locks before anything reads the contents of the directories (R31, R47, R50).
 #pragma once
 
 #include <optional>
@@ -22,12 +22,12 @@ class DataLock {
   /// lock file, and the directory itself if it is locked, too.
   std::vector<int> fds() const;
   /// Returns code failed if a directory or its lock file has been removed or replaced since it was
-  /// locked. Call this right before recovery: a volume that is mounted over a directory has neither
-  /// lock nor known identity.
+  /// locked. Called right before recovery, because a volume may have been mounted over a directory.
+  /// Such a volume has neither a lock nor a known identity.
   Result<void> check_in_place() const;
   /// Names each directory whose file system cannot lock directories.
   std::vector<std::string> warnings() const;
-  /// As ProcessLock's.
+  /// The two functions below call those of ProcessLock for every lock.
   Result<void> write_processes(const std::vector<ProcessId>& children);
   void forget_processes();
 
@@ -41,7 +41,7 @@ class DataLock {
 /// one of them, or identity if one was moved or copied. Returns code failed if one belongs to
 /// another cluster, running or not.
 Result<std::optional<DataLock>> lock_data(const Config& config);
-/// Does the same with another file system for the directories.
+/// Does the same, with `file_system` for the directories.
 Result<std::optional<DataLock>> lock_data(const Config& config, FileSystem& file_system,
                                           const LocateDirectory& locate = locate_directory);
 

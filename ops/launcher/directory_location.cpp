@@ -22,7 +22,7 @@
 namespace atolldb {
 namespace {
 
-/// From <linux/fs.h> of Linux 6.9; the installed headers may be older than the kernel.
+/// Has the layout of <linux/fs.h> in Linux 6.9. The installed headers may be older than the kernel.
 struct FileSystemUuid {
   uint8_t length;
   uint8_t bytes[16];
@@ -40,8 +40,9 @@ std::string hexadecimal(std::span<const uint8_t> bytes) {
   return text;
 }
 
-/// Returns f_fsid of file systems that derive it from the id in their superblock; others derive it
-/// from the device number. On btrfs it also depends on the subvolume.
+/// Returns f_fsid if the file system derives it from the id in its superblock; on btrfs also from
+/// the subvolume. Returns an empty text for other file systems, which derive it from the device
+/// number.
 std::string fsid_of(const struct statfs& info) {
   const long type = info.f_type;
   if (type != EXT4_SUPER_MAGIC && type != kBtrfsMagic && type != kF2fsMagic) return "";
@@ -54,9 +55,9 @@ std::string fsid_of(const struct statfs& info) {
 std::string file_system_of(int directory) {
   struct statfs info{};
   if (fstatfs(directory, &info) != 0) return "";
-  // An overlay may get its id at its mount.
+  // An overlay may get its id only when it is mounted.
   if (info.f_type == kOverlayMagic) return "";
-  // Tries f_fsid first, because older kernels have it, too. So an upgrade of the kernel does not
+  // Tries f_fsid first, because older kernels also have it. So an upgrade of the kernel does not
   // make a known directory look like a copy.
   if (std::string fsid = fsid_of(info); !fsid.empty()) return fsid;
   FileSystemUuid uuid{};
@@ -67,8 +68,8 @@ std::string file_system_of(int directory) {
   return "uuid " + hexadecimal(bytes);
 }
 
-/// Returns 0 on file systems that number their files as they are opened: a remount changes these
-/// numbers.
+/// Returns the inode. Returns 0 on file systems that number their files when they are opened,
+/// because a remount changes these numbers.
 uint64_t inode_of(int directory, const struct stat& info) {
   struct statfs file_system{};
   if (fstatfs(directory, &file_system) != 0) return 0;
@@ -84,7 +85,8 @@ std::string first_word(const char* path) {
   return word;
 }
 
-/// Returns the text as it is read back from a file: paths need not be UTF-8.
+/// Returns the text as a JSON file stores it: bytes that are not UTF-8 are replaced. Paths may
+/// contain such bytes.
 std::string as_stored(const std::string& text) {
   using Json = nlohmann::json;
   return Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace));
@@ -117,7 +119,7 @@ std::string difference(const DirectoryLocation& recorded, const DirectoryLocatio
   std::string all;
   add_difference(all, "path", recorded.path, present.path);
   add_difference(all, "inode", number_text(recorded.inode), number_text(present.inode));
-  // Ids of two kinds cannot be compared.
+  // An "fsid" and a "uuid" cannot be compared.
   const bool is_comparable = recorded.file_system.substr(0, 4) == present.file_system.substr(0, 4);
   if (is_comparable) {
     add_difference(all, "file system", recorded.file_system, present.file_system);

@@ -10,25 +10,25 @@
 
 namespace atolldb {
 
-/// An empty text or a zero means unknown, and equals everything. Device numbers are left out,
+/// An empty text or a zero means unknown, and equals every value. Device numbers are not included,
 /// because a remount may change them.
 struct DirectoryLocation {
   std::string path;         // canonical
-  std::string file_system;  // its own id: "uuid ...", "fsid ..."
-  uint64_t inode = 0;       // unknown, too, where a remount changes it
+  std::string file_system;  // id of the file system: "uuid ...", "fsid ..."
+  uint64_t inode = 0;       // also unknown if a remount would change it
   std::string machine;      // /etc/machine-id
   std::string hardware;     // id of the machine's board, if this user may read it
 
   bool operator==(const DirectoryLocation&) const = default;
 };
 
-/// Finds the location of a directory. Tests pass their own.
+/// Finds the location of a directory. Tests pass their own function.
 using LocateDirectory = std::function<Result<DirectoryLocation>(const std::string& directory)>;
 
-/// Asks the kernel. Returns code failed if the directory cannot be examined.
+/// Finds the location through the kernel. Returns code failed if the directory cannot be examined.
 Result<DirectoryLocation> locate_directory(const std::string& directory);
 
-/// Returns how the two differ, or an empty text if they may be the same place.
+/// Returns how the two locations differ, or an empty text if they may be the same place.
 std::string difference(const DirectoryLocation& recorded, const DirectoryLocation& present);
 
 }  // namespace atolldb

@@ -62,7 +62,7 @@ Result<std::string> find_difference(const std::string& directory, const Director
   return difference(*owner.location, present);
 }
 
-/// The log directories with their owner files.
+/// The owner files of data_dir and of the log directories, and the directory table.
 struct Claims {
   std::optional<DirectoryOwner> own;  // owner of data_dir; nothing: data_dir is new
   std::string data_path;              // canonical path of data_dir
@@ -186,7 +186,7 @@ Result<void> refuse_foreign_logs(FileSystem& file_system, const std::string& dat
                log_files_in(file_system, {directories.begin(), directories.end()}));
   if (files.empty()) return {};
   auto savepoint = read_savepoint(file_system, data_dir);
-  // With a damaged savepoint no log file is known to be the cluster's own.
+  // If the savepoint is damaged, no log file is known to belong to this cluster.
   const bool is_known = savepoint && *savepoint;
   if (!savepoint && savepoint.error().code != ExitCode::corruption) {
     return std::unexpected(savepoint.error());
@@ -222,8 +222,8 @@ Result<void> claim_directories(FileSystem& file_system, const DataDirectories& d
   if (is_new) {
     ATOLL_TRY(write_data_owner(file_system, directories, id, locate));
   }
-  // Adds the roles of the owner files first. After a crash before the write of the table, or
-  // without a table, only the owner files have these roles.
+  // Adds the roles of the owner files to the table first. If there is no table, or if a crash
+  // preceded its write, only the owner files have these roles.
   for (const auto& [directory, owner] : claims.owners) {
     if (!owner || owner->role.empty()) continue;
     claims.table.set(owner->role, directory);  // as the config spells it
@@ -236,7 +236,8 @@ Result<void> claim_directories(FileSystem& file_system, const DataDirectories& d
                            claims.table.add(directory), std::move(location)}));
   }
   forget_roles(claims.table, directories);
-  // Written after the owner files: a role in the table means that the directory has one.
+  // The table is written after the owner files, because a role in it means that the directory has
+  // an owner file.
   ATOLL_TRY(claims.table.write(file_system));
   if (is_new || claims.own->location) return {};
   // Converts files of an older version. Done last, so that after an earlier crash the next start-up

@@ -1,4 +1,4 @@
-// Ownership of data directories: the file `owner` names the cluster of a directory, and the place
+// Ownership of data directories. The file `owner` names the cluster of a directory, and the place
 // where the directory was (R47, R50). Log files of two clusters have names of the same form. So a
 // directory has one owner, whether that cluster runs or not. A copy has the owner file of its
 // original.
@@ -24,21 +24,21 @@ struct DataDirectories {
   NamedDirectories named;               // named by the data, missing ones included
 };
 
-/// Called before anything else in data_dir is read. Returns code identity if data_dir is not where
-/// its owner file says; the message names both forms of `atoll data adopt`. Returns code failed if
-/// it is another cluster's log directory.
+/// Checks data_dir. Called before any other file in it is read. Returns code identity if data_dir
+/// is not where its owner file says; the message names both forms of `atoll data adopt`. Returns
+/// code failed if data_dir is a log directory of another cluster.
 Result<void> check_data_directory(FileSystem& file_system, const std::string& data_dir,
                                   const LocateDirectory& locate = locate_directory);
 
 /// Checks each directory as check_data_directory checks data_dir, and changes nothing. Returns code
-/// failed if one is another cluster's; the message names the directory, that cluster and what to
-/// do.
+/// failed if a directory belongs to another cluster. The message names the directory and that
+/// cluster, and says what to do.
 Result<void> check_directories(FileSystem& file_system, const DataDirectories& directories,
                                const LocateDirectory& locate = locate_directory);
 
 /// Checks all directories, then claims the configured ones durably. data_dir gets an id at its
-/// first use and keeps it even if its data are discarded. Each other directory gets a role. Files
-/// of earlier programs are converted. A failed check changes nothing.
+/// first use and keeps it even if its data are discarded. Each other directory gets a role.
+/// Converts owner files of older versions. If a check fails, nothing is changed.
 Result<void> claim_directories(FileSystem& file_system, const DataDirectories& directories,
                                const LocateDirectory& locate = locate_directory);
 

@@ -39,7 +39,8 @@ std::string own_folder() {
   return std::filesystem::read_symlink("/proc/self/exe", error).parent_path().string();
 }
 
-/// Children leave the working directory before they become a program of the folder.
+/// Returns the folder as an absolute path. Children leave the working directory before they execute
+/// a program in the folder.
 std::string absolute_folder(const std::string& folder) {
   std::error_code error;
   const auto absolute = std::filesystem::absolute(folder, error);
@@ -90,8 +91,7 @@ Result<void> Launcher::start() {
     return result;
   }
   result = run_until(Phase::running);
-  // The waiting command has been answered. Data that the first start moved aside must not be moved
-  // again.
+  // The command that waited has been answered. A restart must not salvage or move data.
   options_.waiting_fd = -1;
   options_.on_recovering = {};
   options_.on_progress = {};
@@ -112,8 +112,8 @@ Result<void> Launcher::supervise(Result<void> started) {
 
 Result<void> Launcher::acquire_folder() {
   if (folder_ && folder_->is_in_place()) return {};
-  // A restart creates the run folder again if it was deleted. If another cluster has taken its name
-  // meanwhile, this cluster must not write into it.
+  // A restart makes the run folder again if it was deleted. If the folder now belongs to another
+  // cluster, this cluster must not write into it.
   folder_.reset();
   ATOLL_ASSIGN(RunFolder folder, RunFolder::acquire(config_));
   folder_.emplace(std::move(folder));
@@ -151,8 +151,7 @@ Result<void> Launcher::create() {
   ATOLL_TRY(check_processor());
   raise_open_files_limit();
   ATOLL_TRY(acquire_folder());
-  // This comes first, so that a status command does not take the start for a coordinator that
-  // hangs.
+  // Begins first. Otherwise a status command would take the start-up for a coordinator that hangs.
   begin_progress();
   ATOLL_TRY(check_distinct_folders(config_));
   ATOLL_ASSIGN(auto locked, lock_data(config_));
@@ -204,8 +203,8 @@ Result<void> Launcher::spawn_all() {
   Handover handover;
   handover.cluster_uuid[0] = random_number();
   handover.cluster_uuid[1] = random_number();
-  // Larger than any earlier one while the machine's clock is about right. With a log the
-  // coordinator ensures it.
+  // The number is larger than any earlier one if the machine's clock is about right. With a log,
+  // the coordinator ensures this.
   handover.incarnation =
       static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(
                                 std::chrono::system_clock::now().time_since_epoch())
@@ -272,7 +271,7 @@ bool Launcher::take_events() {
                              {phase_ == Phase::starting ? options_.waiting_fd : -1, POLLIN, 0}};
   const size_t first_child = fds.size();
   for (const Child& child : children_) {
-    // A child that has ended sends nothing more; poll skips negative descriptors.
+    // A child that has ended sends nothing more. poll ignores negative descriptors.
     fds.push_back({child.is_running() ? child.channel.get() : -1, POLLIN, 0});
     fds.push_back({child.is_running() ? child.pidfd.get() : -1, POLLIN, 0});
   }
@@ -358,7 +357,7 @@ Error Launcher::died(const Child& child) const {
   const std::string where = "cluster \"" + config_.cluster.name + "\": " + child.name();
   const std::string stopped = ": the cluster has stopped: see " + child.log_file;
   if (child.failure) {
-    // The child's message says what to do.
+    // The message of the child says what to do.
     return {child.failure->code, where + ": " + child.failure->message + stopped};
   }
   const bool is_recovered = config_.cluster.restart == RestartPolicy::recover;
@@ -370,7 +369,7 @@ const Child* Launcher::most_telling_failure() const {
   const Child* first = nullptr;
   for (const Child& child : children_) {
     if (!child.failure) continue;
-    // Prefers the child that names a file, because others fail as a consequence.
+    // Prefers the child that names a file. Other children fail as a consequence.
     if (file_failure_in(child.failure->message)) return &child;
     if (first == nullptr) first = &child;
   }
@@ -389,7 +388,7 @@ Result<void> Launcher::check_children() {
       continue;
     }
     if (now - child.last_seen < config_.cluster.hang_limit) continue;
-    // Receives first: this launcher may have been suspended while heartbeats arrived.
+    // Receives first, because heartbeats may have arrived while this launcher was suspended.
     receive(child);
     if (Clock::now() - child.last_seen < config_.cluster.hang_limit) continue;
     return fail({ExitCode::failed, "cluster \"" + config_.cluster.name + "\": " + child.name() +
@@ -410,7 +409,7 @@ Result<void> Launcher::check_children() {
 }
 
 std::chrono::milliseconds Launcher::stop_patience() const {
-  // A procedure in progress may use its time limit, and no more.
+  // A procedure in progress may run until its time limit.
   return config_.cluster.hang_limit + config_.procedures.time_limit;
 }
 

@@ -1,6 +1,6 @@
-// The parent of a cluster's processes: starts them step by step, watches them, stops them. It maps
-// no shared memory, so corrupt shared memory cannot crash it. Fail-stop: when one process ends or
-// hangs, the launcher kills all and removes their files.
+// The parent of a cluster's processes. It starts them step by step, watches them and stops them. It
+// maps no shared memory, so corrupt shared memory cannot crash it. Fail-stop: if one process ends
+// or hangs, the launcher kills all and removes their files.
 #pragma once
 
 #include <chrono>
@@ -38,24 +38,24 @@ struct LaunchOptions {
   bool salvages = false;
   /// Signals to obey (SIGINT, SIGTERM: the first stops in order, the second at once); -1: none.
   int signal_fd = -1;
-  /// Connection to the command that waits for the start. If its other end is closed before the
-  /// cluster runs, the start is given up. -1: none.
+  /// Connection to the command that waits for the start-up. If the other end is closed before the
+  /// cluster runs, the launcher gives up the start-up. -1: none.
   int waiting_fd = -1;
-  /// Called when a recovery begins, with what can be read until it ends ("snapshot 3 of epoch 120";
-  /// empty: nothing). Thread: the launcher's. In the first start only.
+  /// Called when a recovery begins. `readable`: what can be read until the recovery ends ("snapshot
+  /// 3 of epoch 120"; empty: nothing). Called only in the first start-up. Thread: the launcher's.
   std::function<void(const std::string& readable)> on_recovering = {};
-  /// Called at each step of a start-up and twice a second during it. Thread: the launcher's. In the
-  /// first start only.
+  /// Called at each step of a start-up and twice a second during it. Called only in the first
+  /// start-up. Thread: the launcher's.
   std::function<void(const StartReport&)> on_progress = {};
-  /// If true, the waiting command returns when snapshots can be read, and the start continues
+  /// If true, the waiting command returns when snapshots can be read. The start-up then continues
   /// without it.
   bool until_readable = false;
   /// Used with cluster.restart = "recover".
   RestartLimits restarts = {};
 };
 
-/// One thread makes all calls except request_stop. It must live as long as the cluster, because the
-/// children are killed when it ends.
+/// One thread makes all calls except request_stop. This thread must live as long as the cluster,
+/// because the children are killed when it ends.
 class Launcher {
  public:
   Launcher(Config config, LaunchOptions options, Logger logger);
@@ -66,13 +66,13 @@ class Launcher {
 
   /// Returns when the cluster runs, or an error after everything has been cleaned up.
   Result<void> start();
-  /// Returns when the cluster has stopped on request. Returns an error if it failed: the message
-  /// names the process and how it ended, and everything has been cleaned up. With cluster.restart =
-  /// "recover" it first restarts the cluster as often as options.restarts and the cause allow.
-  /// `started`: the result of start(); a failed start-up counts as a failure of the running
-  /// cluster.
+  /// Returns when the cluster has stopped on request. Returns an error if the cluster failed: the
+  /// message names the process and how it ended, and everything has been cleaned up. With
+  /// cluster.restart = "recover" the function first restarts the cluster, as often as
+  /// options.restarts and the cause allow. `started`: the result of start(); a failed start-up
+  /// counts as a failure of the running cluster.
   Result<void> supervise(Result<void> started = {});
-  /// Thread: any. The second request, or `now`, kills the processes.
+  /// Requests a stop. The second request, or `now`, kills the processes. Thread: any.
   void request_stop(bool now);
 
  private:
@@ -85,7 +85,8 @@ class Launcher {
   Result<void> leave_note();
   /// Logs a warning once when the run folder has been deleted.
   void watch_folder();
-  /// These write the notes of a long start: at each step (`awaited_`) and at intervals.
+  /// The four functions below keep the progress note of a start-up. They write it at each step
+  /// (`awaited_`) and at intervals.
   void begin_progress();
   void note_step();
   void report_progress();
@@ -96,7 +97,7 @@ class Launcher {
   Result<void> run_until(Phase phase);
   /// Waits for events once and handles them.
   Result<void> turn();
-  /// Returns false if there was no event.
+  /// Returns false if a signal interrupted the wait.
   bool take_events();
   Result<void> stop_at_once();
   void receive(Child& child);
@@ -116,8 +117,8 @@ class Launcher {
   /// follows, it keeps the run folder and sets restart_wait_.
   std::unexpected<Error> fail(Error error);
   void plan_restart(Error& error, Phase failed_in);
-  /// REQUIRES: restart_wait_ is set. Returns when the cluster runs again or has stopped on request;
-  /// errors as fail.
+  /// Returns when the cluster runs again or has stopped on request; errors as `fail`. REQUIRES:
+  /// restart_wait_ is set.
   Result<void> restart();
   /// Returns false if a stop was requested during the wait.
   bool wait_for_restart(std::chrono::milliseconds wait);

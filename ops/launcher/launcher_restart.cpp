@@ -1,5 +1,5 @@
 // Restarts of a failed cluster (cluster.restart = "recover"). The launcher keeps the run folder.
-// All processes of the previous incarnation are reaped when fail() returns (R31). The start takes
+// All processes of the previous incarnation are reaped when fail() returns (R31). A restart takes
 // the locks of the data again, as every start-up does.
 #include <poll.h>
 #include <unistd.h>
@@ -27,7 +27,7 @@ int64_t seconds_now() {
 void Launcher::plan_restart(Error& error, Phase failed_in) {
   restart_wait_.reset();
   if (config_.cluster.restart == RestartPolicy::never) return;
-  // Reads the last messages of the children: they may ask for a stop, or name the cause of the
+  // Reads the last messages of the children. A message may ask for a stop, or name the cause of the
   // first failure.
   for (Child& child : children_) {
     receive(child);

@@ -19,9 +19,9 @@
 namespace atolldb {
 namespace {
 
-/// Returns whether /proc/locks lists an flock of `pid` on the inode; nothing if it lists no locks
-/// at all. A line: "1: FLOCK  ADVISORY  WRITE 17 fe:00:42 0 EOF". Devices are not compared, because
-/// some file systems show another one there than stat does.
+/// Returns whether /proc/locks lists an flock of `pid` on the inode. Returns nothing if the kernel
+/// lists no locks at all. A line: "1: FLOCK  ADVISORY  WRITE 17 fe:00:42 0 EOF". Devices are not
+/// compared, because some file systems show another device there than in stat.
 std::optional<bool> has_flock(pid_t pid, ino_t inode) {
   std::ifstream locks("/proc/locks");
   bool has_lines = false;
@@ -55,8 +55,8 @@ bool may_have_open(pid_t pid, const struct stat& info) {
   return static_cast<bool>(error);
 }
 
-/// Replaces the check of /proc/locks where the kernel lists no locks. Returns whether the file is
-/// locked, and its owner also owns the process.
+/// Replaces the check of /proc/locks if the kernel lists no locks. Returns whether the file is
+/// locked and its owner also owns the process.
 bool seems_held(int fd, const struct stat& info, pid_t pid) {
   if (flock(fd, LOCK_SH | LOCK_NB) == 0) return false;
   struct stat process{};
@@ -64,7 +64,7 @@ bool seems_held(int fd, const struct stat& info, pid_t pid) {
   return stat(path.c_str(), &process) == 0 && process.st_uid == info.st_uid;
 }
 
-/// Lock files have a few hundred bytes, and 60 more per process.
+/// Returns the content of a lock file. It has a few hundred bytes, and 60 more per process.
 std::string read_all(int fd) {
   constexpr size_t kMaxBytes = size_t{1} << 20;
   std::string text;
@@ -76,8 +76,8 @@ std::string read_all(int fd) {
   return text;
 }
 
-/// Also returns nothing if the content belongs to another file. A cloned volume has the same
-/// inodes, and /proc/locks cannot distinguish the two (R49).
+/// Returns the holder that the content names. Returns nothing if the content belongs to another
+/// file: a cloned volume has the same inodes, and /proc/locks cannot distinguish them (R49).
 std::optional<LockHolder> parse_holder(const std::string& text, const struct stat& file) {
   const auto json = nlohmann::json::parse(text, nullptr, false);
   if (!is_of_this_file(json, file)) return {};

@@ -16,10 +16,10 @@ struct LockHolder {
   std::string run_dir;  // empty: the file does not name one
 };
 
-/// Returns the launcher that the file at `path` names, if that process lives and holds the lock of
-/// this very file. Returns nothing if there is no file or no lock, another process holds the lock,
-/// or the file is a copy (R49). Returns an error if the file cannot be read, for example without
-/// permission.
+/// Returns the launcher that the file at `path` names, if that process is alive and holds the lock
+/// of exactly this file. Returns nothing if there is no file or no lock, if another process holds
+/// the lock, or if the file is a copy (R49). Returns an error if the file cannot be read, for
+/// example without permission.
 Result<std::optional<LockHolder>> holder_of_lock(const std::string& path);
 
 }  // namespace atolldb

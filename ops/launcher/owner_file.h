@@ -1,5 +1,5 @@
-// The file `owner` in data_dir and in each log directory: its cluster, its role, and where the
-// directory was when the file was written (R47).
+// The file `owner` in data_dir and in each log directory. It names the cluster and role of the
+// directory, and where the directory was when the file was written (R47).
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct DirectoryOwner {
   bool operator==(const DirectoryOwner&) const = default;
 };
 
-/// <directory>/owner
+/// Returns <directory>/owner.
 std::string owner_path(const std::string& directory);
 /// data_dir/owner.restoring: a restore renames it to the owner file of data_dir at its end (R66).
 std::string restoring_path(const std::string& data_dir);
@@ -46,7 +46,7 @@ Result<std::optional<DirectoryOwner>> read_owner(FileSystem& file_system,
 Result<std::optional<DirectoryOwner>> read_owner_file(FileSystem& file_system,
                                                       const std::string& path);
 
-/// Durable when it returns. A crash leaves no owner file, the previous one, or this one.
+/// Replaces the file durably. A crash leaves the previous state or `owner`.
 Result<void> write_owner(FileSystem& file_system, const std::string& directory,
                          const DirectoryOwner& owner);
 Result<void> write_owner_file(FileSystem& file_system, const std::string& path,

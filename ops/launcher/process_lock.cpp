@@ -39,8 +39,8 @@ std::optional<ProcessId> process_of(const Json& json) {
 
 struct LockFile {
   Json content;                  // null if the file is empty or unreadable
-  bool is_of_this_file = false;  // not copied, and of this boot and pid namespace
-  bool is_genuine = false;       // and this user's cluster wrote it
+  bool is_of_this_file = false;  // the file is not a copy, and is of this boot and pid namespace
+  bool is_genuine = false;       // is_of_this_file, and this user owns the file
 };
 
 /// Reads through one descriptor, so that content and identity belong to one file.
@@ -80,16 +80,16 @@ std::optional<ProcessId> launcher_of(const Json& lock) {
 }
 
 /// Kills processes of a cluster whose launcher has died. The kernel also kills them with the
-/// launcher; this call makes sure of it (R31). R49: no process is signalled if the file is not this
-/// cluster's own, or while its launcher lives.
+/// launcher; this call makes sure of it (R31). Signals no process if the file is not this cluster's
+/// own or its launcher is alive (R49).
 void end_orphans(const LockFile& lock) {
   const auto launcher = launcher_of(lock.content);
   if (!lock.is_genuine || !launcher || is_alive(*launcher)) return;
   for (const ProcessId& child : children_of(lock.content)) {
     if (!is_alive(child)) continue;
     const Result<UniqueFd> pidfd = open_pidfd(child.pid);
-    // A pidfd always refers to the same process. The listed process (pid and start time) lives
-    // after the pidfd was opened, so the pidfd refers to it.
+    // A pidfd always refers to the same process. The check of the listed process (pid and start
+    // time) follows the open, so the pidfd refers to that process.
     if (!pidfd || !is_alive(child)) continue;
     send_signal(*pidfd, SIGKILL);
     constexpr int kPatienceMs = 5000;
@@ -101,7 +101,7 @@ void end_orphans(const LockFile& lock) {
 /// Returns false while another process has the lock of the file.
 Result<bool> try_lock_file(const std::string& path, const std::string& key, UniqueFd& fd) {
   while (true) {
-    // Refuses a link: it could lead to the lock of another cluster, or to any file, and that file
+    // Refuses a link. It could lead to the lock of another cluster or to any other file, which
     // would be overwritten.
     fd = UniqueFd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (!fd.is_open()) {
@@ -113,7 +113,7 @@ Result<bool> try_lock_file(const std::string& path, const std::string& key, Uniq
       if (errno != EWOULDBLOCK) return lock_error(path, "cannot be locked", key);
       return false;
     }
-    // Its last owner may have removed the file between our open and our lock.
+    // The last owner may have removed the file between the open and the lock.
     struct stat locked{};
     struct stat named{};
     if (fstat(fd.get(), &locked) == 0 && stat(path.c_str(), &named) == 0 &&
@@ -123,8 +123,8 @@ Result<bool> try_lock_file(const std::string& path, const std::string& key, Uniq
   }
 }
 
-/// Returns false while another process has the lock of the directory. `fd` stays closed if the file
-/// system cannot lock directories, as some network file systems: then the lock file alone counts.
+/// Returns false while another process has the lock of the directory. Some network file systems
+/// cannot lock directories: then `fd` stays closed, and only the lock file counts.
 Result<bool> try_lock_directory(const std::string& directory, const std::string& key,
                                 UniqueFd& fd) {
   fd = UniqueFd(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -139,21 +139,22 @@ Result<bool> try_lock_directory(const std::string& directory, const std::string&
   return true;
 }
 
-/// Overwrites the file in place, because the lock belongs to this file, not to its name. Blanks
-/// after the text keep the blocks of the file allocated, so that a later start-up can write to it
+/// Overwrites the file in place, because the lock belongs to this file, not to its name. Line feeds
+/// after the text keep the blocks of the file allocated. So a later start-up can write to the file
 /// on a full disk (R54).
 bool overwrite(int fd, std::string text) {
   constexpr size_t kBlockBytes = 4096;
   struct stat info{};
   if (fstat(fd, &info) != 0) return false;
-  const size_t blocks = text.size() / kBlockBytes + 1;  // a newline at least
+  const size_t blocks = text.size() / kBlockBytes + 1;  // at least one line feed
   text.resize(std::max(blocks * kBlockBytes, static_cast<size_t>(info.st_size)), '\n');
   const ssize_t count = uninterrupted([&] { return pwrite(fd, text.data(), text.size(), 0); });
   return count == static_cast<ssize_t>(text.size());
 }
 
-/// Calls `try_lock` until it returns true: processes of a dead cluster may hold the lock while they
-/// end. The lock file at `path` may name a holder that lives; if not, the error says `unnamed`.
+/// Calls `try_lock` until it returns true, because processes of a dead cluster may hold the lock
+/// until they have ended. Returns code already_running if the lock file at `path` names a live
+/// holder, or if the wait takes too long; `unnamed` is the message of the second error.
 Result<void> wait_for_lock(const std::string& path, const std::string& cluster,
                            const std::string& key, const std::string& unnamed,
                            const std::function<Result<bool>()>& try_lock) {
@@ -201,7 +202,7 @@ Result<ProcessLock> ProcessLock::acquire(const std::string& path, const std::str
   if (previous.content.is_object()) {
     end_orphans(previous);
     lock.was_left_ = true;
-    // If the launcher lives, it holds another file, of which this one is a copy.
+    // A copy is ignored: it may name a launcher that is alive and holds the lock of the original.
     if (previous.is_genuine) lock.previous_launcher_ = launcher_of(previous.content);
   }
   ATOLL_TRY(lock.write_processes({}));
@@ -244,7 +245,7 @@ Result<void> ProcessLock::write_processes(const std::vector<ProcessId>& children
 }
 
 void ProcessLock::forget_processes() {
-  // If this fails, the next owner looks for processes that have ended.
+  // If this fails, the next owner only looks for processes that have ended already.
   [[maybe_unused]] const bool emptied = overwrite(fd_.get(), "");
 }
 

@@ -1,7 +1,8 @@
-// A lock on a folder, held by all processes of a cluster through open file descriptions that they
-// inherit (R31): so it is free only when the last of them has ended. The locked file names them, so
-// that the next owner knows which processes may still be ending. It also names itself: a copy of it
-// names processes of another cluster, and none of them is signalled (R49).
+// A lock on a folder. All processes of a cluster hold it through open file descriptions that they
+// inherit (R31). So it is free only when the last of them has ended. The locked file names these
+// processes, so that the next owner knows which of them may still be ending. It also has an
+// identity: a copy of the file names processes of another cluster, and none of them is signalled
+// (R49).
 #pragma once
 
 #include <optional>
@@ -21,8 +22,8 @@ class ProcessLock {
   /// live cluster holds it.
   static Result<ProcessLock> acquire(const std::string& path, const std::string& cluster,
                                      const std::string& key);
-  /// Does the same as `acquire`, for the file `lock` in a directory of data. Locks the directory
-  /// itself first: it stays locked when its lock file is removed.
+  /// Does the same as `acquire`, for the file `lock` in a directory of data. First locks the
+  /// directory itself, which stays locked if the lock file is removed.
   static Result<ProcessLock> acquire_directory(const std::string& directory,
                                                const std::string& cluster, const std::string& key);
   ProcessLock(ProcessLock&&) = default;
@@ -31,14 +32,17 @@ class ProcessLock {
   const std::string& path() const { return path_; }
   int fd() const { return fd_.get(); }
   bool is_held() const { return fd_.is_open(); }
-  /// False once the file was removed or replaced, or its folder was renamed or mounted over.
+  /// Returns false if the file was removed or replaced, or if its folder was renamed or mounted
+  /// over.
   bool is_in_place() const;
-  /// Closed: the lock is of a file alone, or the file system cannot lock directories.
+  /// Returns the descriptor of the locked directory. It is closed if only a file is locked, or if
+  /// the file system cannot lock directories.
   const UniqueFd& directory_fd() const { return directory_fd_; }
-  /// The launcher of the cluster that had the file before and did not remove or empty it.
+  /// Returns the launcher that the previous owner left in the file, or nothing if the file was new,
+  /// empty or a copy.
   const std::optional<ProcessId>& previous_launcher() const { return previous_launcher_; }
   bool was_left() const { return was_left_; }
-  /// From the next write_processes on, the file also names the run folder of its cluster.
+  /// Sets the run folder of the cluster, which the file names from the next write_processes on.
   void set_run_dir(std::string run_dir) { run_dir_ = std::move(run_dir); }
 
   /// Writes the processes of the cluster: this one as its launcher, and `children`.
@@ -63,8 +67,8 @@ class ProcessLock {
   std::optional<ProcessId> previous_launcher_;
 };
 
-/// Returns the launcher that the file at `path` names, if that process lives, and the file is this
-/// user's and no copy.
+/// Returns the launcher that the file at `path` names, if that process is alive, this user owns the
+/// file, and it is not a copy.
 std::optional<ProcessId> launcher_of_lock(const std::string& path);
 
 }  // namespace atolldb

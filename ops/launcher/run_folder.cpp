@@ -29,8 +29,8 @@ std::unexpected<Error> folder_error(const std::string& path, const char* what) {
 
 Result<RunFolder> RunFolder::acquire(const Config& config) {
   const std::string& folder = config.cluster.run_dir;
-  // Checks the parents before it makes a folder. Root must leave no folder in another user's
-  // runtime folder, because that user could not start a cluster there any more.
+  // Checks the parents before it makes a folder. If root made a folder in another user's runtime
+  // folder, that user could not start a cluster there any more.
   ATOLL_TRY(check_parents(folder, "cluster.run_dir"));
   std::error_code error;
   fs::create_directories(folder, error);
@@ -38,8 +38,8 @@ Result<RunFolder> RunFolder::acquire(const Config& config) {
     errno = error.value();
     return folder_error(folder, "cannot be made");
   }
-  // Another user may have made it, or a folder above it. Sockets are not safe in a folder that
-  // another user can rename or replace.
+  // Another user may have made this folder, or a folder above it. Sockets are not safe in a folder
+  // that another user can rename or replace.
   ATOLL_TRY(check_owned(folder, "cluster.run_dir"));
   if (chmod(folder.c_str(), 0700) != 0) return folder_error(folder, "cannot be made private");
   ATOLL_ASSIGN(ProcessLock lock,
@@ -60,7 +60,7 @@ RunFolder::~RunFolder() {
   if (!lock_.is_held() || !is_in_place()) return;
   remove_files();
   unlink(
-      lock_path(config_).c_str());  // while the lock is held: a process that waits for it notices
+      lock_path(config_).c_str());  // while the lock is held, so that a waiting process notices it
   rmdir(config_.cluster.run_dir.c_str());
 }
 

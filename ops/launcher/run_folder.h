@@ -16,8 +16,8 @@ namespace atolldb {
 /// Owns the locked folder; the destructor removes the files in it.
 class RunFolder {
  public:
-  /// Makes and locks the folder. Returns code already_running, with the pid, if a live cluster has
-  /// it. Files of a dead cluster are removed; `leftovers` then describes them.
+  /// Makes and locks the folder. Returns code already_running, with the pid, if the folder belongs
+  /// to a live cluster. Removes files of a dead cluster; `leftovers` then describes them.
   static Result<RunFolder> acquire(const Config& config);
   RunFolder(RunFolder&&) = default;
   RunFolder& operator=(RunFolder&&) = delete;
@@ -26,11 +26,11 @@ class RunFolder {
   /// The open file description that all processes of the cluster inherit (R31).
   int lock_fd() const { return lock_.fd(); }
   const std::string& leftovers() const { return leftovers_; }
-  /// From now on a control endpoint outside of the folder belongs to this cluster. A socket that
-  /// exists there already was left by a dead cluster. REQUIRES: no live cluster has the note or the
-  /// data of this one.
+  /// From now on, a control endpoint outside of the folder belongs to this cluster. A socket that
+  /// exists there was left by a dead cluster, and is removed. REQUIRES: no live cluster has the
+  /// note or the data of this cluster.
   void take_endpoint();
-  /// Returns false once the folder or its lock file was deleted or replaced. A folder of that name
+  /// Returns false if the folder or its lock file was deleted or replaced. A folder of that name
   /// may then belong to another cluster, so nothing in it is removed at the end.
   bool is_in_place() const { return lock_.is_in_place(); }
 

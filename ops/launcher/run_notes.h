@@ -19,12 +19,12 @@ Result<void> note_failure(const Config& config, const Error& error);
 
 /// Describes a failed cluster with cluster.restart = "recover".
 struct RestartNote {
-  uint32_t count = 0;    // since `atoll up`, including one in progress
+  uint32_t count = 0;    // since `atoll up`, including a restart in progress
   uint32_t attempt = 0;  // number in the current series of restarts
   uint32_t most_attempts = 0;
   bool is_under_way = false;  // the cluster does not run yet
   int64_t time = 0;           // time of the failure, in seconds of the system clock
-  std::string reason;         // of the failure
+  std::string reason;         // reason of the failure
 };
 /// Writes the note into the run folder.
 Result<void> note_restart(const Config& config, const RestartNote& note);

@@ -56,7 +56,7 @@ std::map<std::string, int> SegmentSet::of_process(uint32_t node) const {
   for (uint32_t owner = 0; owner < node_count_; ++owner) {
     add(SegmentKind::shared, owner);
     add(is_coordinator ? SegmentKind::metrics : SegmentKind::pool, owner);
-    // Mappers of each node write to the reducers of every other node.
+    // The mappers of each node write to the reducers of all nodes.
     const bool has_exchange = files_.contains(segment_name(SegmentKind::exchange, owner));
     if (!is_coordinator && has_exchange) add(SegmentKind::exchange, owner);
   }

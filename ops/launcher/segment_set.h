@@ -12,11 +12,12 @@ namespace atolldb {
 
 class SegmentSet {
  public:
-  /// Checks that the segments fit the machine, then makes their files (zeros; no memory is
-  /// allocated yet).
+  /// Checks that the segments fit the machine, then makes their files. The files contain zeros, and
+  /// take no memory yet.
   static Result<SegmentSet> create(const Config& config);
 
-  /// Returns the descriptors, by name, of what the process of `node` (or kCoordinator) maps.
+  /// Returns the descriptors, by name, of the segments that the process of `node` (or kCoordinator)
+  /// maps.
   std::map<std::string, int> of_process(uint32_t node) const;
   /// Returns all descriptors, for thread mode.
   std::map<std::string, int> all() const;

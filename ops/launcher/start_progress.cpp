@@ -8,7 +8,7 @@
 namespace atolldb {
 namespace {
 
-/// A rate over less time is not meaningful.
+/// Minimum time for a rate. A rate over less time is not meaningful.
 constexpr std::chrono::milliseconds kLeastRateTime{200};
 
 }  // namespace

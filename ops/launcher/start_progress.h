@@ -1,5 +1,5 @@
-// Progress of a cluster's start, for people and programs that wait: step, bytes, rate and time
-// left. It starts no processes and reads no clock.
+// Progress of a start-up, for people and programs that wait: step, bytes, rate and remaining time.
+// It starts no processes and reads no clock.
 #pragma once
 
 #include <chrono>
@@ -10,7 +10,7 @@
 
 namespace atolldb {
 
-/// The step in which the coordinator already serves requests, and no recovery has begun.
+/// Name of the step in which the coordinator already serves requests and no recovery has begun.
 inline constexpr const char* kOpeningStep = "opening";
 
 /// The progress of a step at one time.
@@ -31,7 +31,7 @@ struct StartReport {
 
 /// Returns one line of JSON, as in `<run_dir>/start.json`.
 std::string to_json_line(const StartReport& report);
-/// Returns nothing if `text` is not such a line.
+/// Returns the report, or nothing if `text` is not a line of to_json_line.
 std::optional<StartReport> parse_start_report(std::string_view text);
 
 class StartProgress {
@@ -40,7 +40,8 @@ class StartProgress {
 
   /// A start-up begins.
   void begin(Clock::time_point now);
-  /// Records progress of the current step, or the beginning of another. `total_bytes` 0: unknown.
+  /// Records progress of the current step, or the beginning of another step. `total_bytes`: 0 if
+  /// unknown.
   void note(std::string state, std::string step, uint64_t done_bytes, uint64_t total_bytes,
             Clock::time_point now);
   /// Records progress from a line of the coordinator: "recovering 12 400 reading the logs". Returns

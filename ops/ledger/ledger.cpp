@@ -14,8 +14,7 @@
 namespace atolldb {
 namespace {
 
-/// Ends a line that was cut by the death of its writer. The reader ignores what precedes it on that
-/// line.
+/// Ends a line that was cut when its writer died. The reader ignores such a line.
 constexpr std::string_view kCut = " CUT\n";
 
 std::optional<Status> status_named(std::string_view name) {

@@ -70,8 +70,8 @@ class Checker {
     return &transaction;
   }
 
-  /// Checks a transaction of which one write is present: each of its keys must hold that write or a
-  /// newer one.
+  /// Checks a transaction if one of its writes was found. Each of its keys must hold the
+  /// transaction's write or a newer one.
   void check_whole(const LedgerTransaction& transaction, LedgerToken token, uint64_t version,
                    LedgerKey seen_at) {
     for (const LedgerKey key : transaction.writes) {

@@ -25,11 +25,11 @@ LedgerState state_of_log(const std::vector<LedgerWrite>& writes);
 enum class LedgerFault : uint8_t {
   lost,            // a promised write is missing, and no newer one is there
   torn,            // a transaction is present, but another of its keys holds an older write
-  unknown_token,   // a token that no client submitted, or not for this key
+  unknown_token,   // no client submitted the token, or none for this key
   revived,         // a transaction that was reported as failed is present
   lost_read,       // a promised reply returned a value that is missing now
   fractured_read,  // one transaction read only a part of another
-  wrong_version,   // one VID on two values of a key, or a reply that contradicts itself
+  wrong_version,   // two values of a key have one VID, or a reply contradicts itself
 };
 std::string_view to_string(LedgerFault fault);
 
@@ -40,8 +40,8 @@ struct LedgerViolation {
   std::string text;
 };
 
-/// Returns the violations; empty: none. `ledger`: of all clients together. REQUIRES for a complete
-/// result: no transaction is in flight.
+/// Returns the violations; empty: none. `ledger`: transactions of all clients together. REQUIRES
+/// for a complete result: no transaction is in flight.
 std::vector<LedgerViolation> check_ledger(const Ledger& ledger, const LedgerState& state);
 
 /// Does the same as `check_ledger`, and requires every write of a promised transaction in the log.

@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint32_t kSequenceBits = 48;
 
-/// Keys of the storage are ordered like keys of the ledger.
+/// Returns the key in the storage. These keys have the order of the ledger's keys.
 std::array<std::byte, 8> key_bytes(LedgerKey key) { return ordered_index_key(key); }
 
 LedgerToken token_of(KvBytes value) {
@@ -34,7 +34,8 @@ Result<std::unique_ptr<LedgerClient>> LedgerClient::open(const LedgerClientOptio
     for (const auto& [token, transaction] : before) {
       client->next_ = std::max(client->next_, (token & kSequence) + 1);
     }
-    // A submission whose line was cut was never sent. Its token is skipped as well.
+    // Also skips the token of a submission whose line was cut, although that submission was never
+    // sent.
     ++client->next_;
   }
   ATOLL_TRY(client->file_.open(options.path));
@@ -80,7 +81,7 @@ Result<void> LedgerClient::submit_one(SessionClient& session) {
     const auto key = static_cast<LedgerKey>(random_() % options_.keys);
     if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
   }
-  // Half of the writers read first, so that both kinds of history are tested.
+  // About half of the writers read first, so that both kinds of history are tested.
   const bool looks = reads_only || random_() % 2 == 0;
   KvRequest request;
   for (const LedgerKey key : keys) {

@@ -37,19 +37,19 @@ struct LedgerClientCounts {
 /// Thread: one at a time.
 class LedgerClient {
  public:
-  /// Continues after the tokens in the file: no token is used twice.
+  /// Continues after the tokens in the file, so that no token is used twice.
   static Result<std::unique_ptr<LedgerClient>> open(const LedgerClientOptions& options);
 
   /// Submits until `stop` returns true, the session ends, or `max_transactions` were submitted (0:
-  /// no limit). Then waits for all replies and records them. `unavailable` and `recovering` replies
-  /// (the cluster starts, recovers or drains) also end it. Returns an error if the ledger cannot be
-  /// written.
+  /// no limit). Replies `unavailable` and `recovering` (the cluster starts, recovers or drains)
+  /// also end the run. Then waits for all replies and records them. Returns an error if the ledger
+  /// cannot be written.
   Result<LedgerClientCounts> run(SessionClient& session, const std::function<bool()>& stop,
                                  uint64_t max_transactions = 0);
 
   /// Does the same as `run` over several sessions. After the end of a session it continues with the
-  /// next one from `connect`, in the cluster's next incarnation. An error of `connect` ends it,
-  /// unless `stop` returns true.
+  /// next one from `connect`, in the cluster's next incarnation. Ends if `stop` returns true.
+  /// Returns the error if `connect` fails before that.
   using Connect = std::function<Result<std::unique_ptr<SessionClient>>()>;
   Result<LedgerClientCounts> run_over_restarts(const Connect& connect,
                                                const std::function<bool()>& stop,
@@ -65,14 +65,14 @@ class LedgerClient {
   const LedgerClientOptions options_;
   std::mt19937_64 random_;
   LedgerFile file_;
-  uint64_t next_ = 1;  // the sequence number within the tokens
+  uint64_t next_ = 1;  // the next sequence number within the tokens
   LedgerClientCounts counts_;
   bool was_refused_ = false;
   Result<void> noted_;
 };
 
-/// Returns the content of the storage, by scans through the session's node. Complete if no client
-/// writes.
+/// Returns the content of the storage, by scans through the session's node. The result is complete
+/// if no client writes.
 Result<LedgerState> read_ledger_state(SessionClient& session);
 
 }  // namespace atolldb

@@ -24,9 +24,9 @@ class PageWalk {
         epoch_(epoch) {}
 
   /// Reads a page of either type and checks its whole header except level and version word.
-  /// `parent`: the page that leads here; for the root, the root itself. Returns false if the page
-  /// cannot be read. The function has then called the visitor with the range that `text` returns,
-  /// and the walk continues after the page.
+  /// `parent`: the page that leads to this one; for the root, the root itself. Returns false if the
+  /// page cannot be read. In that case the function has called the visitor with the text that
+  /// `range` returns, and the walk continues after the page.
   template <typename Range>
   Result<bool> read(SnapshotPointer pointer, SnapshotPointer parent, PageBuffer& into,
                     PageType type, PageType other, uint8_t layer, Range text) {

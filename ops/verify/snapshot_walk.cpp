@@ -210,7 +210,7 @@ Result<void> walk_sequential(PageWalk& walk) {
                  walk.read(at, parent, buffer, PageType::sequential, PageType::sequential, 0,
                            [] { return std::string("all appends before those of newer pages"); }));
     if (!read) break;
-    // Older pages were written earlier. This check excludes circles.
+    // A previous root must be older. This check excludes cycles.
     const bool is_older = chain.empty() || at.snapshot() < parent.snapshot() ||
                           (at.snapshot() == parent.snapshot() && at.page() < parent.page());
     if (root->header.level != 1 || root->count > SequentialSnapshotRoot::kMaxRuns || !is_older) {

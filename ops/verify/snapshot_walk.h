@@ -1,5 +1,5 @@
-// Reads all of a storage in a snapshot and checks all invariants of its pages. Used by tools that
-// verify snapshots, and by tests as an oracle.
+// Reads all of a storage in a snapshot and checks all invariants of its pages. Tools verify
+// snapshots with it; tests use it as an oracle.
 #pragma once
 
 #include <cstddef>
@@ -48,7 +48,8 @@ struct WalkedRecord {
 /// Visits one record. An error that it returns ends the walk.
 using RecordVisitor = std::function<Result<void>(const WalkedRecord&)>;
 
-/// Receives each range that cannot be read (R56). Without it the walk ends with an error there.
+/// Receives each range that cannot be read (R56). Without this visitor, the walk ends with an error
+/// there.
 using UnreadableVisitor = std::function<void(const UnreadablePage&)>;
 
 struct SnapshotWalkTotals {
@@ -60,10 +61,9 @@ struct SnapshotWalkTotals {
 };
 
 /// Visits each record in key order. Array: only records that were ever written. Sequential storage:
-/// in the order of its runs. `epoch`: of the snapshot. With `on_unreadable` the walk continues
-/// after a range that cannot be read. Reads page by page, and only the pages that may have records
-/// of `range`.
-/// Memory: one page per level.
+/// in the order of its runs. `epoch`: epoch of the snapshot. With `on_unreadable` the walk
+/// continues after a range that cannot be read.
+/// Reads page by page. Memory: one page per level.
 /// Errors: code corruption, which names file or storage, page and defect; errors of the visitor.
 Result<SnapshotWalkTotals> walk_snapshot(const SnapshotFiles& files,
                                          const SnapshotWalkStorage& storage, uint64_t epoch,
