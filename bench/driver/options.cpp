@@ -26,7 +26,7 @@ Result<void> check_ranges(std::string_view command, std::span<const Range> range
 
 Result<void> check_common_options(std::string_view command, const CommonOptions& options) {
   const Range ranges[] = {
-      // 0 means that the config decides. A user cannot enter 0.
+      // 0 means that the config decides.
       {"--nodes", options.nodes, 0, 255},
       {"--workers-per-node", options.workers_per_node, 0, 250},
       {"--seconds", options.seconds, 1, CommonOptions::kMaxSeconds},

@@ -17,7 +17,7 @@ namespace atolldb::gleaner_bench {
 struct Base {
   uint32_t id = 0;
   uint64_t epoch = 0;
-  std::vector<SnapshotPointer> roots;  // of LogToGlean::storages, in their order
+  std::vector<SnapshotPointer> roots;  // roots of LogToGlean::storages, in the same order
   std::vector<SnapshotFilePlace> files;
 
   uint64_t bytes() const;
@@ -27,7 +27,7 @@ struct LogToGlean {
   ClusterUuid cluster_uuid = {};
   std::vector<PlannedStorage> storages;  // by id; base_root is not set
   std::vector<PlannedStream> streams;
-  uint64_t epoch = 0;  // of the last commit that counts
+  uint64_t epoch = 0;  // epoch of the last commit that counts
   Base base;           // the directory's newest snapshot
 
   /// Returns the plan of snapshot `id`, which covers the log after `from` up to `up_to_epoch`. The

@@ -13,7 +13,7 @@
 namespace atolldb::bench {
 
 struct EngineCounts {
-  std::array<uint64_t, kStatusCount> aborts{};  // attempts, by reason; user_abort included
+  std::array<uint64_t, kStatusCount> aborts{};  // aborted attempts by reason; user_abort included
   uint64_t local_accesses = 0;
   uint64_t remote_accesses = 0;
   uint64_t local_locks = 0;

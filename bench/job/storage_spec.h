@@ -15,7 +15,7 @@ namespace atolldb::bench {
 struct StorageSpec {
   std::string_view name;
   StorageType type;
-  uint32_t payload_bytes;  // array: of every record; mastertree: typical; sequential: 0
+  uint32_t payload_bytes;  // array: size of each record; mastertree: typical size; sequential: 0
   uint64_t record_count;   // array only
 };
 

@@ -18,7 +18,7 @@ namespace atolldb::log_bench {
 struct LoggerWork {
   uint64_t epochs = 0;
   uint64_t records = 0;
-  uint64_t close_ns = 0;  // in EpochLogger::close, all parts included
+  uint64_t close_ns = 0;  // time in EpochLogger::close
   uint64_t user_ns = 0;   // processor time within close_ns
   uint64_t system_ns = 0;
   uint64_t next_file_ns = 0;  // time to make files ahead, between epochs; not in close_ns

@@ -18,7 +18,7 @@ namespace atolldb::bench {
 
 class LocalCluster {
  public:
-  /// One worker: the objects of a node's thread.
+  /// One worker, with the objects that a worker thread of a node has.
   struct Worker {
     Worker(const ClusterView& view, PagePool& pool, uint32_t node, uint32_t ordinal,
            const TransactionLimits& limits, std::byte* local)
@@ -48,7 +48,7 @@ class LocalCluster {
   PagePool& pool(uint32_t node) { return *pools_[node]; }
   /// `index`: by node, then ordinal.
   Worker& worker(uint32_t index) { return *workers_[index]; }
-  /// `record_count`: for an array; 0 makes a Master-tree.
+  /// Creates an array with `record_count` records, or a Master-tree if `record_count` is 0.
   StorageControl& create(std::string_view name, uint32_t payload_bytes, uint64_t record_count);
 
  private:

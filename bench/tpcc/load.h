@@ -21,7 +21,7 @@ struct NewCustomer {
   HistoryRow history;
 };
 
-/// The rows of one order with its lines. An undelivered one also has a row in new_order.
+/// The rows of one order with its lines. An undelivered order also has a row in new_order.
 struct NewOrderRows {
   uint32_t o_id;
   bool delivered;

@@ -15,7 +15,7 @@ class Random : public bench::Random {
  public:
   using bench::Random::Random;
 
-  /// Clause 2.1.6: returns NURand(A, x, y) with the run-time constant C of that A.
+  /// Clause 2.1.6: returns NURand(A, x, y) with C = `c`, the constant for that A.
   uint32_t nurand(uint32_t a, uint32_t c, uint32_t x, uint32_t y) {
     return (((uniform(0, a) | uniform(x, y)) + c) % (y - x + 1)) + x;
   }

@@ -24,7 +24,7 @@ struct LaneRow {
   uint64_t exists;    // 1 once the load has begun
   uint64_t inserted;  // committed inserts of this worker, with a short delay
 };
-inline constexpr uint32_t kControlBytes = 64;  // a record: a cache line of its own
+inline constexpr uint32_t kControlBytes = 64;  // each record has its own cache line
 inline constexpr uint32_t kMaxLanes = 250;     // workers of a node
 
 constexpr uint64_t lane_row_at(uint32_t node, uint32_t worker) {

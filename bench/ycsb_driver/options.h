@@ -14,12 +14,12 @@ namespace atolldb::ycsb {
 inline constexpr const char* kCommand = "bench ycsb";
 
 struct Options : bench::CommonOptions {
-  std::string workload;  // empty: A, or the mix in `mix`
+  std::string workload;  // empty: `mix` if given, else A
   std::string mix;       // empty: the workload's
   uint64_t records = 1'000'000;
   uint32_t record_bytes = 100;
   uint32_t fields = 1;
-  std::string distribution;  // empty: the workload's; zipfian with a mix
+  std::string distribution;  // empty: that of the workload, or zipfian for a mix
   double theta = 0.99;
   std::optional<uint32_t> remote_percent;  // no value: all partitions with equal probability
   uint32_t operations = 1;                 // per transaction

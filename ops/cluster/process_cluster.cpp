@@ -19,7 +19,7 @@ Result<std::unique_ptr<Cluster>> ProcessCluster::launch(const Config& config,
                                                         const std::string& binary_dir) {
   std::unique_ptr<ProcessCluster> cluster(new ProcessCluster(config));
   std::promise<Result<Launcher*>> started;
-  // One thread starts and supervises the processes: the kernel kills the children when that thread
+  // One thread starts and supervises the processes. The kernel kills the children when that thread
   // ends.
   cluster->supervisor_ = std::thread([self = cluster.get(), &started, binary_dir] {
     LaunchOptions options;

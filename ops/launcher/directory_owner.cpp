@@ -88,8 +88,8 @@ Result<Claims> read_data_claim(FileSystem& file_system, const std::string& data_
   return claims;
 }
 
-/// Refuses a directory that has a role in the table but no owner file: its volume is not mounted,
-/// or a damaged owner file was removed.
+/// Refuses a directory that has a role in the table but no owner file. Either its volume is not
+/// mounted, or a damaged owner file was removed.
 Result<void> refuse_vanished(FileSystem& file_system, const Claims& claims,
                              const std::string& directory) {
   const auto role = claims.table.role_of(directory);
@@ -103,7 +103,7 @@ Result<void> refuse_vanished(FileSystem& file_system, const Claims& claims,
                   directory, *role));
 }
 
-/// Refuses a directory if the table and its owner file give its role to different directories.
+/// Refuses a directory if the table gives the role in its owner file to another directory.
 Result<void> refuse_other_role(const Claims& claims, const std::string& directory,
                                const DirectoryOwner& owner) {
   const auto path = claims.table.path_of(owner.role);

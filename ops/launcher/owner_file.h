@@ -15,7 +15,7 @@ namespace atolldb {
 struct DirectoryOwner {
   std::string id;            // id of the cluster's data directory
   bool is_data_dir = false;  // false: a log directory of that data directory's cluster
-  std::string cluster;       // for messages; it and data_dir may be out of date
+  std::string cluster;       // for messages; cluster and data_dir may be out of date
   std::string data_dir;
   std::string role;  // as in the directory table; empty: an older version wrote the file
   std::optional<DirectoryLocation> location;  // nothing: an older version wrote the file

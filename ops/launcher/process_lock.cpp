@@ -183,7 +183,7 @@ Result<void> wait_for_lock(const std::string& path, const std::string& cluster,
       return make_error(ExitCode::already_running, unnamed);
     }
     std::this_thread::sleep_for(
-        kPause);  // a dying process of another parent has no event to wait for
+        kPause);  // no event tells when dying processes have released the lock
   }
 }
 
