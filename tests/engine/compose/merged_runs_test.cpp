@@ -248,7 +248,6 @@ TEST_F(MergedRunsTest, OfANodeThatLeftStayApart) {
 /// page can be read again, a rewrite joins it with its neighbours.
 TEST_F(MergedRunsTest, LeaveAnUnreadablePageAtItsPlace) {
   stage_.composing_nodes = 1;
-  stage_.keeps_files = true;
   stage_.merges_runs = false;
   for (int i = 0; i < 3; ++i) ASSERT_NO_FATAL_FAILURE(take(1));
   PageDamage damage(stage_);
