@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Sources of one library that are joined (a unity build) do not clash. Prints `file:line: rule` and ends with 1 on violations.
 
-CMake joins six sources that follow each other in the order of their paths: a new file shifts all
+CMake joins ten sources that follow each other in the order of their paths: a new file shifts all
 that come after it. So no two sources of a library may declare the same name in an unnamed
 namespace, but functions with other parameters, and aliases that say the same.
 unnamed_names.py ROOT checks the tree at ROOT; tests/checks plants violations to see it fail.
