@@ -97,9 +97,8 @@ struct SequentialSnapshotRoot {
 #endif
   PageHeader header;
   uint64_t previous;          // SnapshotPointer word of the next older page; 0: none
-  uint64_t previous_records;  // records in the runs of all older pages
-  // Number of `runs`, in the order of the snapshots that first had their records, then by node.
-  uint64_t count;
+  uint64_t previous_records;  // records in the runs of all older pages; 0 with `previous`: unknown
+  uint64_t count;             // number of `runs`; those of one node are in the order of epochs
   SequentialRun runs[kMaxRuns];
 
   /// Returns the records in these runs and in those of all older pages.

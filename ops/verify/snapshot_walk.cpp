@@ -226,6 +226,9 @@ Result<void> walk_sequential(PageWalk& walk) {
                            PageType::sequential, 0, [] { return std::string("appends"); }));
     walk.is_second_pass = false;
     if (!read) continue;
+    // A snapshot whose composers could not read the older page does not know its records (R56).
+    // Each root page that they could read has records, or runs that are lost.
+    if (root->previous != 0 && root->previous_records == 0) walk.has_gaps = true;
     if (!walk.has_gaps && walk.totals.records != root->previous_records) {
       return walk.wrong(root->header,
                         fmt::format("it counts {} records of older runs, but they have {}",

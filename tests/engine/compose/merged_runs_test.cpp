@@ -273,6 +273,32 @@ TEST_F(MergedRunsTest, LeaveAnUnreadablePageAtItsPlace) {
   EXPECT_EQ(runs().size(), 1u);
 }
 
+/// R56: an unreadable root page stays in the chain with all older ones. It is complete again when
+/// it can be read, although the root pages after it could not count its records.
+TEST_F(MergedRunsTest, BeforeAnUnreadableRootPageStayBehindIt) {
+  stage_.composing_nodes = 1;
+  stage_.keeps_files = true;
+  for (const bool merges_runs : {false, true}) {
+    stage_.merges_runs = merges_runs;
+    ASSERT_NO_FATAL_FAILURE(take(1));
+    PageDamage damage(stage_);
+    const SnapshotPointer root = stage_.storage.base_root;
+    damage.flip(stage_.path(root.node(), root.snapshot()), root.page());
+    const Vid vid = Vid::make(stage_.epoch + 1, 1);
+    const std::string payload = "0 " + std::to_string(next_[0]++);
+    const auto combined =
+        stage_.round({{LogType::append, big_endian(0), 0, payload, vid}}, {""}, stage_.epoch + 1);
+    ASSERT_TRUE(combined) << combined.error().message;
+    ++records_;
+    damage.repair();
+    ASSERT_NO_FATAL_FAILURE(check());
+    stage_.rewrites = true;
+    ASSERT_NO_FATAL_FAILURE(take(1));
+    EXPECT_EQ(runs().size(), 1u);
+    stage_.rewrites = false;
+  }
+}
+
 /// Composed pages come from another process.
 TEST_F(MergedRunsTest, ThatReplaceNoRunOfTheBaseAreNotCombined) {
   ASSERT_NO_FATAL_FAILURE(take(1));
