@@ -47,8 +47,8 @@ std::string line_of_import(const ImportCounts& counts, ImportSource& source, dou
                      left);
 }
 
-/// The storage must have the type and the payload that the schema says.
-Result<void> check_storage(const Config& config, const TableSchema& table) {
+/// Checks that the storage has the type and the payload that the schema says. Returns its id.
+Result<uint64_t> check_storage(const Config& config, const TableSchema& table) {
   ATOLL_ASSIGN(const Json answer, call_coordinator(config, ControlOperation::storage_describe,
                                                    {{"name", table.storage}}, kDdlTimeout));
   const std::string type = answer.value("type", "");
@@ -58,11 +58,28 @@ Result<void> check_storage(const Config& config, const TableSchema& table) {
                                   table.storage, type, to_string(table.type)));
   }
   const auto payload = answer.value("payload_bytes", uint64_t{0});
-  if (table.type != StorageType::array || payload == table.payload_bytes) return {};
+  if (table.type != StorageType::array || payload == table.payload_bytes) {
+    return answer.value("id", uint64_t{0});
+  }
   return make_error(ExitCode::failed,
                     fmt::format("import: payloads of storage \"{}\" have {} bytes, the schema says "
                                 "{}",
                                 table.storage, payload, table.payload_bytes));
+}
+
+/// Returns a name that differs from those of the storages of other clusters. A cluster without
+/// durability is another one after each start.
+Result<std::string> target_of(const ClusterChoice& choice, const Config& config, uint64_t storage) {
+  if (config.durability.mode == DurabilityMode::durable) {
+    PosixFileSystem files;
+    ATOLL_ASSIGN(const LogData data, find_log_data(files, choice, DataOptions{}));
+    std::string uuid;
+    for (const uint8_t byte : data.savepoint.cluster_uuid) uuid += fmt::format("{:02x}", byte);
+    return fmt::format("{}/{}", uuid, storage);
+  }
+  ATOLL_ASSIGN(const Json status,
+               call_coordinator(config, ControlOperation::status, Json::object(), kDdlTimeout));
+  return fmt::format("{}/{}", status.value("uuid", ""), storage);
 }
 
 void print_import(const ImportOptions& options, const ImportCounts& counts) {
@@ -107,10 +124,11 @@ Result<void> import_files(const ClusterChoice& choice, const ImportOptions& opti
   }
   ATOLL_ASSIGN(const auto source, ImportSource::open(*table, options.files));
   ATOLL_ASSIGN(const Config config, find_running(choice));
-  ATOLL_TRY(check_storage(config, *table));
+  ATOLL_ASSIGN(const uint64_t storage, check_storage(config, *table));
   if (!options.resume.empty()) {
     const auto bytes = std::as_bytes(std::span(schema.text.data(), schema.text.size()));
-    ATOLL_TRY(source->remember_in(options.resume, crc32c(bytes)));
+    ATOLL_ASSIGN(const auto target, target_of(choice, config, storage));
+    ATOLL_TRY(source->remember_in(options.resume, target, crc32c(bytes)));
   }
   ImportCounts counts;
   uint64_t shown = 0;

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -121,16 +123,15 @@ Result<ImportBatch> ImportSource::next() {
   return batch;
 }
 
-Result<void> ImportSource::remember_in(const std::string& path, uint32_t schema_crc32c) {
+Result<void> ImportSource::remember_in(const std::string& path, const std::string& target,
+                                       uint32_t schema_crc32c) {
   Json files = Json::array();
   for (const ImportFile& file : files_) {
     files.push_back({{"path", file.path}, {"bytes", file.bytes}});
   }
-  const Json header = {{"format", "atoll-import"},
-                       {"version", kImportVersion},
-                       {"table", table_.name},
-                       {"schema_crc32c", schema_crc32c},
-                       {"files", files}};
+  const Json header = {
+      {"format", "atoll-import"}, {"version", kImportVersion},      {"target", target},
+      {"table", table_.name},     {"schema_crc32c", schema_crc32c}, {"files", files}};
   const std::lock_guard lock(mutex_);
   CHECK(at_ == 0 && committed_.empty() && !memory_.is_open());
   return read_memory(path, header.dump(-1, ' ', false, Json::error_handler_t::replace));
@@ -141,7 +142,15 @@ Result<void> ImportSource::read_memory(const std::string& path, const std::strin
   if (!memory_.is_open()) {
     return bad_file(path, fmt::format("cannot be opened: {}", std::strerror(errno)));
   }
+  // Two imports would both send the batches that neither has finished.
+  if (flock(memory_.get(), LOCK_EX | LOCK_NB) != 0) {
+    return bad_file(path, "is in use: another `atoll import` runs with it");
+  }
   std::string text = file_text(memory_.get());
+  struct stat info{};
+  if (fstat(memory_.get(), &info) != 0 || static_cast<uint64_t>(info.st_size) != text.size()) {
+    return bad_file(path, "cannot be read: check the device");
+  }
   // A crash may have torn the last line. The next one must not continue it.
   text.resize(text.find_last_of('\n') + 1);
   if (ftruncate(memory_.get(), static_cast<off_t>(text.size())) != 0) {
@@ -158,15 +167,16 @@ Result<void> ImportSource::read_memory(const std::string& path, const std::strin
   }
   if (line != header) {
     return bad_file(path,
-                    "is of an import of another table, schema or files, or these have "
-                    "changed: choose a new file for --resume");
+                    "is of an import of another table, schema or files, or into another cluster "
+                    "or storage, or these have changed: choose a new file for --resume");
   }
   while (std::getline(lines, line)) {
     std::istringstream numbers(line);
     size_t file = 0;
     uint64_t offset = 0;
     uint64_t end = 0;
-    if (!(numbers >> file >> offset >> end) || file >= files_.size() || offset >= end) {
+    const bool is_whole = (numbers >> file >> offset >> end) && numbers.eof();
+    if (!is_whole || file >= files_.size() || offset >= end) {
       return make_error(ExitCode::corruption,
                         fmt::format("{}: the line \"{}\" is damaged: import again without "
                                     "--resume",
@@ -186,6 +196,9 @@ Result<void> ImportSource::finish(const ImportBatch& batch) {
   const ssize_t written =
       uninterrupted([&] { return write(memory_.get(), line.data(), line.size()); });
   if (written == static_cast<ssize_t>(line.size())) return {};
+  // The lines of batches in flight must not continue a torn line.
+  const off_t end = lseek(memory_.get(), 0, SEEK_CUR);
+  if (written > 0 && ftruncate(memory_.get(), end - written) != 0) memory_.reset();
   return make_error(ExitCode::disk_full, "--resume: its file cannot be written: make room");
 }
 

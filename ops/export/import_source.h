@@ -1,7 +1,7 @@
 // Gives the rows of CSV files to several threads in batches, and remembers in a file which batches
 // are committed.
 //
-//   FILE of --resume:   one line of JSON: table, checksum of the schema, the CSV files
+//   FILE of --resume:   one line of JSON: storage, table, checksum of the schema, the CSV files
 //                       one line per committed batch: <index of the CSV file> <offset> <end>
 //
 // The line of a batch follows its commit. A crash in between makes the next run send the batch
@@ -49,9 +49,11 @@ class ImportSource {
   static Result<std::unique_ptr<ImportSource>> open(const TableSchema& table,
                                                     const std::vector<std::string>& paths);
 
-  /// Continues after the batches in `path`, or creates it. Returns code failed if it is of another
-  /// import. REQUIRES: no batch was taken.
-  Result<void> remember_in(const std::string& path, uint32_t schema_crc32c);
+  /// Continues after the batches in `path`, or creates it. `target`: names the storage, and differs
+  /// from that of any other storage or cluster. Returns code failed if the file is of another
+  /// import, or another process uses it. REQUIRES: no batch was taken.
+  Result<void> remember_in(const std::string& path, const std::string& target,
+                           uint32_t schema_crc32c);
 
   /// Takes the next batch. It is empty at the end.
   Result<ImportBatch> next();

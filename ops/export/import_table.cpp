@@ -147,7 +147,8 @@ class TableImport {
     return {};
   }
 
-  /// Writes the rows in one transaction, or one by one to find the wrong ones.
+  /// Writes the rows in one transaction. If their content prevents this, writes both halves, so
+  /// that only wrong rows are left out.
   Result<void> write_at_once(SessionClient& session, size_t file, std::span<const ImportRow> rows) {
     KvRequest request;
     for (const ImportRow& row : rows) add_operation(request, row.record);
@@ -155,10 +156,9 @@ class TableImport {
     if (reply.status == Status::ok) return take_results(file, rows, reply, request);
     const bool is_fault = is_fault_of_row(reply.status);
     if (rows.size() > 1 && (is_fault || reply.status == Status::transaction_too_large)) {
-      for (size_t i = 0; i < rows.size(); ++i) {
-        ATOLL_TRY(write_at_once(session, file, rows.subspan(i, 1)));
-      }
-      return {};
+      const size_t half = rows.size() / 2;
+      ATOLL_TRY(write_at_once(session, file, rows.first(half)));
+      return write_at_once(session, file, rows.subspan(half));
     }
     const std::string why =
         reply.message.empty() ? std::string(to_string(reply.status)) : reply.message;

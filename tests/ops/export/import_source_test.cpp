@@ -97,7 +97,7 @@ TEST_F(ImportSourceTest, LeavesOutWhatAnEarlierRunHasFinished) {
     for (uint32_t run = 0; run < 4; ++run) {
       const auto source = open(paths);
       ASSERT_NE(source, nullptr);
-      const auto remembered = source->remember_in(memory(), 7);
+      const auto remembered = source->remember_in(memory(), "storage 1", 7);
       ASSERT_TRUE(remembered) << remembered.error().message;
       left_out = 0;
       // All runs but the last finish only some of the batches, and not in their order.
@@ -121,19 +121,30 @@ TEST_F(ImportSourceTest, LeavesOutWhatAnEarlierRunHasFinished) {
 
 TEST_F(ImportSourceTest, RefusesTheMemoryOfAnotherImport) {
   const std::string path = write_numbers("a", 0, 10);
-  ASSERT_TRUE(open({path})->remember_in(memory(), 7));
-  ASSERT_TRUE(open({path})->remember_in(memory(), 7));
-  const auto refuse = [&](uint32_t schema, const std::string& why) {
-    const auto remembered = open({path})->remember_in(memory(), schema);
+  ASSERT_TRUE(open({path})->remember_in(memory(), "storage 1", 7));
+  ASSERT_TRUE(open({path})->remember_in(memory(), "storage 1", 7));
+  const auto refuse = [&](uint32_t schema, const std::string& why,
+                          const std::string& target = "storage 1") {
+    const auto remembered = open({path})->remember_in(memory(), target, schema);
     ASSERT_FALSE(remembered);
     EXPECT_NE(remembered.error().message.find(why), std::string::npos)
         << remembered.error().message;
   };
   refuse(8, "another table, schema or files");
+  refuse(7, "into another cluster or storage", "storage 2");
+  {
+    const auto other = open({path});
+    ASSERT_TRUE(other->remember_in(memory(), "storage 1", 7));
+    refuse(7, "another `atoll import` runs with it");
+  }
   std::ofstream(memory(), std::ios::app) << "0 9 9\n";
   refuse(7, "the line \"0 9 9\" is damaged");
   fs::remove(memory());
-  ASSERT_TRUE(open({path})->remember_in(memory(), 7));
+  ASSERT_TRUE(open({path})->remember_in(memory(), "storage 1", 7));
+  std::ofstream(memory(), std::ios::app) << "0 2 10 0 10 12\n";
+  refuse(7, "the line \"0 2 10 0 10 12\" is damaged");
+  fs::remove(memory());
+  ASSERT_TRUE(open({path})->remember_in(memory(), "storage 1", 7));
   write_numbers("a", 0, 11);
   refuse(7, "another table, schema or files");
 }
