@@ -39,9 +39,10 @@ uint32_t crc_of_schema(const std::string& text) {
 std::string line_of_export(const ExportProgress& progress, double seconds) {
   const auto rate = static_cast<uint64_t>(static_cast<double>(progress.bytes) / seconds);
   std::string left = "?";
-  if (progress.done != 0) {
+  if (progress.done != progress.kept) {
     const auto missing = static_cast<double>(progress.parts - progress.done);
-    left = fmt::format("{:.0f}", seconds * missing / static_cast<double>(progress.done));
+    const auto written = static_cast<double>(progress.done - progress.kept);
+    left = fmt::format("{:.0f}", seconds * missing / written);
   }
   return fmt::format("export: {} of {} parts, {} rows, {}, {}/s, about {} s left",
                      format_count(progress.done), format_count(progress.parts),
@@ -220,6 +221,14 @@ Result<void> ensure_pin(const ClusterChoice& choice, const ExportOptions& option
                                   "export into a new directory",
                                   manifest.pin, pin.id, manifest.snapshot));
   }
+  if (manifest.epoch != 0 && manifest.epoch != pin.epoch) {
+    return make_error(
+        ExitCode::identity,
+        fmt::format("export: snapshot {} is of epoch {} now, but the export is of {}: "
+                    "the data was restored since: run `atoll snapshot unpin {}`, and "
+                    "export into a new directory",
+                    pin.id, pin.epoch, manifest.epoch, manifest.pin));
+  }
   manifest.snapshot = pin.id;
   manifest.epoch = pin.epoch;
   return {};
@@ -260,7 +269,8 @@ void discard_export(const ClusterChoice& choice, const ExportOptions& options,
                     const OwnExport& own) {
   if (own.manifest.epoch != 0) {
     const auto released = release_pin(choice, options, own.manifest.pin);
-    if (!released) print_error(released.error());
+    // The manifest must name a pin that exists.
+    if (!released) return print_error(released.error());
   }
   // Best effort: what stays is a directory that --resume refuses or continues.
   std::error_code ignored;

@@ -174,7 +174,7 @@ class TableWriter {
     }
     if (part.is_complete) {
       ATOLL_ASSIGN(const PartSum sum, sum_of_part(path_of(place)));
-      if (sum == PartSum{part.bytes, part.crc32c}) return report(0, 0, 1);
+      if (sum == PartSum{part.bytes, part.crc32c}) return report_kept();
     }
     ATOLL_TRY(write_part(place, part));
     const std::lock_guard lock(mutex_);
@@ -197,7 +197,7 @@ class TableWriter {
     uint64_t reported = 0;
     const auto flush = [&]() -> Result<void> {
       ATOLL_TRY(file.write(buffer));
-      ATOLL_TRY(report(rows - reported, buffer.size(), 0));
+      ATOLL_TRY(report(rows - reported, buffer.size()));
       reported = rows;
       buffer.clear();
       return {};
@@ -222,11 +222,19 @@ class TableWriter {
     return {};
   }
 
-  Result<void> report(uint64_t rows, uint64_t bytes, uint64_t done) {
+  Result<void> report_kept() {
+    {
+      const std::lock_guard lock(mutex_);
+      ++progress_.done;
+      ++progress_.kept;
+    }
+    return report(0, 0);
+  }
+
+  Result<void> report(uint64_t rows, uint64_t bytes) {
     const std::lock_guard lock(mutex_);
     progress_.rows += rows;
     progress_.bytes += bytes;
-    progress_.done += done;
     if (has_failed_.load(std::memory_order_relaxed)) {
       return make_error(ExitCode::failed, "export: another part has failed");
     }

@@ -23,6 +23,7 @@ inline constexpr uint32_t kMaxExportThreads = 64;
 struct ExportProgress {
   uint64_t parts = 0;
   uint64_t done = 0;
+  uint64_t kept = 0;   // the part of `done` that an earlier run has written
   uint64_t rows = 0;   // in the parts of this run
   uint64_t bytes = 0;  // in the parts of this run
 };

@@ -62,7 +62,8 @@ def batches_of(path, schema):
     reader = pyarrow.csv.open_csv(
         path,
         read_options=pyarrow.csv.ReadOptions(block_size=BLOCK_BYTES),
-        parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
+        # In a table of one column, null is an empty line.
+        parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
         convert_options=pyarrow.csv.ConvertOptions(
             column_types=read_types, null_values=[""], strings_can_be_null=True,
             quoted_strings_can_be_null=False))
