@@ -28,8 +28,8 @@ struct CombinedRoot {
 /// the results of `compose` for this storage, ascending and complete. For a sequential storage the
 /// nodes without records may be missing. Without any log record the result is the root of the base,
 /// unless the storage has victims. The function adds interior pages where partitions have
-/// different heights, so that all paths have the same length. From `base` it reads only roots of
-/// arrays and sequential storages. It reads no composed page.
+/// different heights, so that all paths have the same length. From `base` it reads only root pages
+/// of sequential storages. It reads no composed page.
 /// Errors: read and write errors; code failed if the partitions do not match the plan.
 Result<CombinedRoot> combine_roots(const SnapshotPlan& plan, size_t storage,
                                    std::span<const ComposedPartition> partitions,

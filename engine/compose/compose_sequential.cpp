@@ -25,10 +25,10 @@ namespace {
 constexpr uint64_t kBatchPages = kMaxMergedPages;
 
 /// Returns for each run of this node in the base, oldest first, whether its records are copied.
-/// Neighbours that are copied become one run (R69).
-std::vector<bool> runs_to_copy(const SnapshotPlan& plan, const Victims& victims,
+/// Neighbours that are copied become one run (R69). `merges`: small runs are copied, too.
+std::vector<bool> runs_to_copy(bool merges, const Victims& victims,
                                std::span<const SequentialRun> runs) {
-  const size_t first = plan.merges_runs ? first_merged_run(runs) : runs.size();
+  const size_t first = merges ? first_merged_run(runs) : runs.size();
   std::vector<bool> is_copied(runs.size());
   for (size_t i = 0; i < runs.size(); ++i) {
     is_copied[i] = i >= first || victims.has(SnapshotPointer(runs[i].first_page));
@@ -43,12 +43,12 @@ class SequentialComposer {
         storage_id_(task.plan.storages[task.storage].id),
         pages_(task.base, task.writer, &task.writer_mutex, storage_id_, task.cancelled),
         victims_(task.plan, task.plan.storages[task.storage]),
-        logs_(task.logs, pages_, storage_id_) {}
+        logs_(task.logs, pages_, storage_id_),
+        merges_(task.plan.merges_runs && logs_.current() != nullptr) {}
 
   Result<ComposedPartition> run() {
     const SnapshotPointer root = task_.plan.storages[task_.storage].base_root;
-    if (victims_.may_be_at_or_below(root) ||
-        (task_.plan.merges_runs && logs_.current() != nullptr)) {
+    if (merges_ || victims_.may_be_at_or_below(root)) {
       ATOLL_TRY(compose_base());
     }
     while (logs_.current() != nullptr) {
@@ -64,7 +64,7 @@ class SequentialComposer {
   /// combine_roots replaces all of them.
   Result<void> compose_base() {
     ATOLL_ASSIGN(const auto runs, own_runs());
-    const std::vector<bool> is_copied = runs_to_copy(task_.plan, victims_, runs);
+    const std::vector<bool> is_copied = runs_to_copy(merges_, victims_, runs);
     CHECK(is_copied.size() == runs.size());
     for (size_t i = 0; i < runs.size(); ++i) {
       if (composed_.empty() && !is_copied[i]) continue;
@@ -93,7 +93,7 @@ class SequentialComposer {
       for (const SequentialRun& run : runs) {
         if (is_own(run)) pages += std::min(run.pages, kMaxMergedPages + 1);
       }
-      const bool may_merge_older = plan.merges_runs && pages <= kMaxMergedPages;
+      const bool may_merge_older = merges_ && pages <= kMaxMergedPages;
       return !may_merge_older && !victims_.may_be_at_or_below(older);
     };
     ATOLL_ASSIGN(BaseRuns base,
@@ -260,6 +260,7 @@ class SequentialComposer {
   PageOutput pages_;
   Victims victims_;
   LogInput logs_;
+  bool merges_;        // runs are merged, because there are new records
   PageBuffer source_;  // the page that is copied
   std::vector<PageBuffer> batch_;
   ComposedPage part_;          // the part of the current run that is in the batch

@@ -151,38 +151,74 @@ Result<void> LayerComposer::compose_tree(SnapshotPointer root) {
     return compose_lost(root, found, 0, range_, range_.low == 0 && range_.high_is_end);
   }
   const bool is_whole = range_.low == 0 && range_.high_is_end;
-  if (is_whole && !found.was_lost && !has_log() && needs_no_copy(root, *page)) {
-    return builder_.add_page(page->header().level, 0, root);
+  bool is_kept = is_whole && !found.was_lost && !has_log();
+  if (is_kept) {
+    ATOLL_ASSIGN(is_kept, needs_no_copy(root, *page));
   }
+  if (is_kept) return builder_.add_page(page->header().level, 0, root);
   if (!found.was_lost) count_replaced(root, 0);
   return compose_page(root, *page, std::nullopt);
 }
 
-bool LayerComposer::needs_no_copy(SnapshotPointer pointer, PageBuffer& page) const {
+Result<bool> LayerComposer::needs_no_copy(SnapshotPointer pointer, PageBuffer& page) const {
   const Victims& victims = work_.victims;
   if (victims.has(pointer)) return false;
   if (!victims.may_be_at_or_below(pointer)) return true;
+  if (page.header().level == 0) {
+    ATOLL_ASSIGN(const bool leads, leads_to_victims(page));
+    return !leads;
+  }
+  const auto* interior = page.as<InteriorPage>();
+  const uint32_t count = std::min(page.header().version().count(), uint32_t{kInteriorCapacity});
+  const uint32_t level = uint32_t{page.header().level} - 1;
+  for (uint32_t i = 0; i < count; ++i) {
+    const auto& word = interior->children[i].snapshot_word;
+    const SnapshotPointer child(word.load(std::memory_order_relaxed));
+    if (victims.may_be_at_or_below(child, level)) return false;
+  }
+  return true;
+}
+
+/// Returns whether the page leads to a layer with a page of a victim, or with a page that cannot be
+/// read. Border pages are many. If all that may lead to a victim were copied, the limit of R74
+/// would not hold. So this function reads the layers below them.
+Result<bool> LayerComposer::leads_to_victims(PageBuffer& page) const {
+  const uint32_t layer = page.header().layer;
   const uint32_t count = page.header().version().count();
   if (page.header().level != 0) {
     const auto* interior = page.as<InteriorPage>();
-    const uint32_t level = uint32_t{page.header().level} - 1;
-    for (uint32_t i = 0; i < std::min(count, kInteriorCapacity); ++i) {
-      const auto& word = interior->children[i].snapshot_word;
-      const SnapshotPointer child(word.load(std::memory_order_relaxed));
-      if (victims.may_be_at_or_below(child, level)) return false;
+    for (uint32_t i = 0; i < std::min(count, uint32_t{kInteriorCapacity}); ++i) {
+      const SnapshotPointer child(
+          interior->children[i].snapshot_word.load(std::memory_order_relaxed));
+      ATOLL_ASSIGN(const bool has, has_victims_at(child, layer, uint32_t{page.header().level} - 1));
+      if (has) return true;
     }
-    return true;
+    return false;
   }
   auto* border = page.as<BorderPage>();
   for (uint32_t slot = 0; slot < count; ++slot) {
     TreeRecord* record = border->record(slot);
-    if (record->remainder != kRemainderNextLayer) continue;
-    const auto& word = record->next_layer()->snapshot_word;
-    if (victims.may_be_in_layer(SnapshotPointer(word.load(std::memory_order_relaxed)))) {
-      return false;
-    }
+    if (!Vid(record->head.vid.load(std::memory_order_relaxed)).is_next_layer()) continue;
+    const SnapshotPointer root(record->next_layer()->snapshot_word.load(std::memory_order_relaxed));
+    ATOLL_ASSIGN(const bool has, has_victims_at(root, layer + 1, UINT8_MAX));
+    if (has) return true;
   }
-  return true;
+  return false;
+}
+
+/// As leads_to_victims, for a page of a next layer, which is included. `level`: of the page, at
+/// most. A page of a higher level counts as unreadable; the composer that visits it reports it.
+Result<bool> LayerComposer::has_victims_at(SnapshotPointer pointer, uint32_t layer,
+                                           uint32_t level) const {
+  const Victims& victims = work_.victims;
+  if (!victims.may_be_in_layer(pointer)) return false;
+  if (victims.has(pointer) || is_stand_in(pointer) || layer > UINT8_MAX) return true;
+  const auto page = std::make_unique<PageBuffer>();
+  ATOLL_ASSIGN(const auto found,
+               work_.pages.find(pointer, *page, PageType::mastertree_border,
+                                PageType::mastertree_interior, static_cast<uint8_t>(layer), false));
+  if (!found.is_readable || page->header().level > level) return true;
+  return leads_to_victims(*page);
 }
 
 /// Counts a page of the base that begins at `low` and is not used. Two partitions may read it, and
@@ -200,7 +236,7 @@ Result<void> LayerComposer::compose_node(SnapshotPointer pointer, uint32_t level
   // Clips the range, because the first child of a page that can be read again may begin before it.
   const SliceRange clipped = clip(range);
   ATOLL_TRY(pass(clipped.low));
-  const bool may_keep =
+  bool may_keep =
       is_inside(range) && !has_log(range) && builder_.may_add(level) && fences_.fits(level, range);
   if (may_keep && !work_.victims.may_be_at_or_below(pointer, level)) {
     return builder_.add_page(level, range.low, pointer);
@@ -217,9 +253,11 @@ Result<void> LayerComposer::compose_node(SnapshotPointer pointer, uint32_t level
     return wrong_page(work_.pages.storage_id(), pointer,
                       "its level or range differs from what its parent says");
   }
-  if (may_keep && !found.was_lost && needs_no_copy(pointer, *page)) {
-    return builder_.add_page(level, range.low, pointer);
+  may_keep = may_keep && !found.was_lost;
+  if (may_keep) {
+    ATOLL_ASSIGN(may_keep, needs_no_copy(pointer, *page));
   }
+  if (may_keep) return builder_.add_page(level, range.low, pointer);
   if (!found.was_lost) count_replaced(pointer, range.low);
   // A page that can be read again may cover more than the range of its stand-in.
   const SliceRange outer = range_;

@@ -90,7 +90,9 @@ class LayerComposer {
                             const std::optional<NextPage>& next);
   /// Returns whether the page, which was read, can be used as it is, since neither it nor a page
   /// below it is a victim. REQUIRES: its range has no log records.
-  bool needs_no_copy(SnapshotPointer pointer, PageBuffer& page) const;
+  Result<bool> needs_no_copy(SnapshotPointer pointer, PageBuffer& page) const;
+  Result<bool> leads_to_victims(PageBuffer& page) const;
+  Result<bool> has_victims_at(SnapshotPointer pointer, uint32_t layer, uint32_t level) const;
   void count_replaced(SnapshotPointer pointer, uint64_t low);
   Result<void> compose_interior(SnapshotPointer pointer, const InteriorPage& page);
   // The next functions, in layer_composer_lost.cpp, handle pages that cannot be read (R56).

@@ -17,7 +17,7 @@
 namespace atolldb {
 
 /// A snapshot copies at most this many pages (16 MiB) of one storage and node to merge runs.
-/// Rewrites have no such limit.
+/// Runs in victims have no such limit.
 inline constexpr uint64_t kMaxMergedPages = 4096;
 
 /// Returns the node that composes a run of the base: the node whose file it is in, or the node of

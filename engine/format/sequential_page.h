@@ -97,17 +97,9 @@ struct SequentialSnapshotRoot {
 #endif
   PageHeader header;
   uint64_t previous;          // SnapshotPointer word of the next older page; 0: none
-  uint64_t previous_records;  // records in the runs of all older pages; 0 with `previous`: unknown
+  uint64_t previous_records;  // records in the runs of all older pages
   uint64_t count;             // number of `runs`; those of one node are in the order of epochs
   SequentialRun runs[kMaxRuns];
-
-  /// Returns the records in these runs and in those of all older pages.
-  uint64_t all_records() const {
-    DCHECK(count <= kMaxRuns);
-    uint64_t sum = previous_records;
-    for (uint64_t i = 0; i < count; ++i) sum += runs[i].records;
-    return sum;
-  }
 };
 static_assert(sizeof(SequentialSnapshotRoot) <= kPageBytes);
 
