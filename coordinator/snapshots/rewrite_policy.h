@@ -4,10 +4,8 @@
 // There are three reasons for victims:
 // * The live pages of a snapshot are unknown. Such snapshots are copied once, the oldest first.
 // * The files hold too much garbage. Then those with the largest share of it are copied.
-// * There are files of too many snapshots. Then those with the fewest live pages are merged,
-// several
-//   at once. So a page is copied a number of times that grows with the logarithm of the size of the
-//   database.
+// * There are files of too many snapshots. Then those with the fewest live pages are merged. So a
+//   page is copied a number of times that grows with the logarithm of the size of the database.
 #pragma once
 
 #include <cstddef>

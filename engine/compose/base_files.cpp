@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 #include <utility>
 
 #include "engine/gleaner/sample_victims.h"
@@ -84,14 +85,16 @@ std::optional<Error> add_base_files(const SnapshotPlan& plan, const SnapshotMeta
   } else if (!pages.is_damaged) {
     wrong = find_left_victim(plan, *live);
   }
+  const bool needs_all = wrong || pages.is_damaged;
+  std::set<std::pair<uint32_t, uint32_t>> used;  // snapshots and nodes with live pages
+  if (!needs_all) {
+    for (const LivePages& each : *live) used.emplace(each.snapshot, each.node);
+  }
   std::vector<SnapshotFilePlace> needed;
   const auto is_needed = [&](const SnapshotFilePlace& file) {
     if (has(base.uncounted, file.snapshot)) return !has(plan.victims, file.snapshot);
-    return std::ranges::any_of(*live, [&](const LivePages& each) {
-      return each.snapshot == file.snapshot && each.node == file.node;
-    });
+    return used.contains({file.snapshot, file.node});
   };
-  const bool needs_all = wrong || pages.is_damaged;
   if (has_base) {
     std::ranges::copy_if(
         base.files, std::back_inserter(needed),

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstring>
 #include <functional>
+#include <set>
 #include <utility>
 
 #include "engine/format/byte_stream.h"
@@ -82,14 +83,15 @@ bool ascends(const Values& values, Key key) {
 /// Checks that the counts of live pages are of listed storages and files.
 bool are_counts_sensible(const SnapshotMetadata& metadata) {
   const std::vector<uint32_t> snapshots = snapshots_of(metadata.files);
+  std::set<std::pair<uint32_t, uint32_t>> files;  // snapshots and nodes
+  for (const SnapshotFilePlace& file : metadata.files) files.emplace(file.snapshot, file.node);
   return ascends(metadata.uncounted, std::identity()) && ascends(metadata.live, live_order) &&
          std::ranges::includes(snapshots, metadata.uncounted) &&
          std::ranges::all_of(metadata.live, [&](const LivePages& live) {
            return live.all() != 0 && live.first_layer <= kStandInBit &&
-                  live.next_layers <= kStandInBit &&
+                  live.next_layers <= kStandInBit && files.contains({live.snapshot, live.node}) &&
                   std::ranges::binary_search(metadata.storages, live.storage_id, {},
                                              &SnapshotStorage::id) &&
-                  std::ranges::binary_search(snapshots, live.snapshot) &&
                   !std::ranges::binary_search(metadata.uncounted, live.snapshot);
          });
 }

@@ -172,6 +172,7 @@ TEST(SnapshotMetadata, CountsAreThoseOfListedStoragesAndFilesOnly) {
   using Change = void (*)(SnapshotMetadata&);
   for (const Change change : {Change([](SnapshotMetadata& bad) { bad.live[0].storage_id = 8; }),
                               Change([](SnapshotMetadata& bad) { bad.live[0].snapshot = 1; }),
+                              Change([](SnapshotMetadata& bad) { bad.live[0].node = 1; }),
                               Change([](SnapshotMetadata& bad) { bad.live[0].snapshot = 2; }),
                               Change([](SnapshotMetadata& bad) { bad.live[0].first_layer = 0; }),
                               Change([](SnapshotMetadata& bad) { bad.uncounted = {1}; })}) {
