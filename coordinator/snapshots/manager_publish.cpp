@@ -1,5 +1,8 @@
 // Publication of snapshots to transactions (R18, R61), and deletion of the files that nothing needs
 // (R38).
+#include <algorithm>
+#include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "coordinator/snapshots/snapshot_manager.h"
@@ -11,7 +14,14 @@
 namespace atolldb {
 namespace {
 
-Json list_places(const std::vector<SnapshotFilePlace>& files) {
+/// Lists each file once, because snapshots share most of their files, and messages have a limit.
+Json list_places(std::vector<SnapshotFilePlace> files) {
+  const auto place_of = [](const SnapshotFilePlace& place) {
+    return std::tuple(place.snapshot, place.node, std::string_view(place.directory));
+  };
+  std::ranges::sort(files, {}, place_of);
+  const auto repeated = std::ranges::unique(files, {}, place_of);
+  files.erase(repeated.begin(), repeated.end());
   Json list = Json::array();
   for (const SnapshotFilePlace& place : files) {
     list.push_back({{"snapshot", place.snapshot},
@@ -118,7 +128,7 @@ Result<void> SnapshotManager::open_readable(const std::vector<SnapshotFilePlace>
   CHECK(is_own_thread());
   std::vector<SnapshotFilePlace> places = readable_places();
   places.insert(places.end(), more.begin(), more.end());
-  const Json body = {{"places", list_places(places)},
+  const Json body = {{"places", list_places(std::move(places))},
                      {"kept", list_places(durable_->kept_places())}};
   return ask_all_nodes(config_, call_node_, ControlOperation::snapshot_open, body);
 }

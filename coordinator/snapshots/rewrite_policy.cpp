@@ -27,13 +27,17 @@ class VictimList {
       lacked_room_ = true;
       return false;
     }
-    choice_.pages = pages;
-    choice_.victims.push_back(victim.snapshot);
+    add(victim);
     return true;
   }
-  bool fits(uint64_t more) const {
-    return choice_.pages + more <= std::min(limits_.pages, limits_.room_pages);
+  /// Takes a victim, whatever `limits.pages` is. REQUIRES: it has room.
+  void add(const SnapshotSpace& victim) {
+    CHECK(!has(victim.snapshot) && has_room(victim.live_pages));
+    choice_.pages += victim.live_pages;
+    choice_.victims.push_back(victim.snapshot);
   }
+  bool has_room(uint64_t more) const { return choice_.pages + more <= limits_.room_pages; }
+  bool fits(uint64_t more) const { return has_room(more) && choice_.pages + more <= limits_.pages; }
   RewriteChoice finish() {
     std::ranges::sort(choice_.victims);
     choice_.lacks_room = lacked_room_ && choice_.victims.empty();
@@ -65,8 +69,9 @@ void take_garbage(std::vector<SnapshotSpace> space, uint32_t percent, VictimList
   }
 }
 
-/// Merges the smallest snapshots if there are too many: at most half of them, and no more than fit.
-/// No victim is larger than all smaller ones together. So each page that is copied is in files at
+/// Merges the smallest snapshots if there are too many: at most half of them, and no more than fit,
+/// or, from kMostSnapshots on, as few as it takes to have fewer. No
+/// victim is larger than all smaller ones together. So each page that is copied is in files at
 /// least twice as large afterwards, and is copied a logarithmic number of times.
 void take_smallest(std::vector<SnapshotSpace> space, VictimList& victims) {
   std::erase_if(space, [&](const SnapshotSpace& each) { return victims.has(each.snapshot); });
@@ -74,14 +79,16 @@ void take_smallest(std::vector<SnapshotSpace> space, VictimList& victims) {
   std::ranges::stable_sort(space, {}, &SnapshotSpace::live_pages);
   size_t count = 0;
   uint64_t pages = 0;  // of all smaller ones
-  for (size_t i = 0; i < space.size() / 2 && victims.fits(pages + space[i].live_pages); ++i) {
+  // As many as it takes to have fewer than kMostSnapshots: not every job has victims.
+  const size_t due =
+      space.size() < kMostSnapshots ? 0 : space.size() - kMostSnapshots + kLeastMerged;
+  for (size_t i = 0; i < space.size() / 2; ++i) {
+    const uint64_t more = pages + space[i].live_pages;
+    if (!victims.fits(more) && !(count < due && victims.has_room(more))) break;
     if (i + 1 >= kLeastMerged && space[i].live_pages <= pages) count = i + 1;
     pages += space[i].live_pages;
   }
-  for (size_t i = 0; i < count; ++i) {
-    const bool is_taken = victims.take(space[i]);
-    CHECK(is_taken);
-  }
+  for (size_t i = 0; i < count; ++i) victims.add(space[i]);
 }
 
 }  // namespace

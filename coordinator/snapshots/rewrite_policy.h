@@ -42,8 +42,9 @@ SpaceSums sums_of(const std::vector<SnapshotSpace>& space);
 
 struct RewriteLimits {
   uint32_t space_percent = 0;  // gleaner.space_percent
-  uint64_t pages = 0;          // gleaner.rewrite_limit: for all victims, unless there is only one
-  uint64_t room_pages = 0;     // for all victims: what fits beside the reserve
+  /// gleaner.rewrite_limit: for all victims, unless there is only one, or kMostSnapshots.
+  uint64_t pages = 0;
+  uint64_t room_pages = 0;  // for all victims: what fits beside the reserve
 };
 
 struct RewriteChoice {
@@ -56,8 +57,11 @@ struct RewriteChoice {
 /// database change with each snapshot, so its files would be rewritten all the time.
 inline constexpr uint64_t kLittleGarbagePages = 256;
 /// With files of this many snapshots, some are merged. There are more only if gleaner.rewrite_limit
-/// prevents the merges: up to about two for each multiple of it.
+/// prevents the merges.
 inline constexpr size_t kManySnapshots = 32;
+/// With files of this many snapshots, the smallest are merged even past gleaner.rewrite_limit. All
+/// processes have the files of all nodes open, and messages name them (kMaxControlBytes).
+inline constexpr size_t kMostSnapshots = 512;
 /// A merge has at least this many victims, since it makes one new snapshot of them.
 inline constexpr size_t kLeastMerged = 4;
 

@@ -95,6 +95,24 @@ TEST(RewritePolicyTest, AMergeHasAtLeastFourVictims) {
   EXPECT_TRUE(choose_victims(numbered, limits).victims.empty());
 }
 
+/// Otherwise a large database would have a file for each half of the limit.
+TEST(RewritePolicyTest, TheMostSnapshotsAreMergedPastTheLimit) {
+  Space space;
+  for (uint32_t id = 1; id < kMostSnapshots; ++id) space.push_back({id, 100, 100});
+  RewriteLimits limits = kWide;
+  limits.pages = 399;
+  EXPECT_TRUE(choose_victims(space, limits).victims.empty()) << "one fewer";
+  space.push_back({kMostSnapshots, 100, 100});
+  const RewriteChoice choice = choose_victims(space, limits);
+  EXPECT_EQ(choice.victims, (Ids{1, 2, 3, 4}));
+  EXPECT_EQ(choice.pages, 400u);
+  limits.room_pages = 399;
+  EXPECT_TRUE(choose_victims(space, limits).victims.empty()) << "no room";
+  limits.room_pages = kWide.room_pages;
+  space.push_back({kMostSnapshots + 1, 100, 100});
+  EXPECT_EQ(choose_victims(space, limits).victims, (Ids{1, 2, 3, 4, 5})) << "one more";
+}
+
 TEST(RewritePolicyTest, NoVictimOfAMergeIsLargerThanAllSmallerOnesTogether) {
   Space space;
   for (uint32_t id = 1; id <= 40; ++id) {
