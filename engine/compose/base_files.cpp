@@ -86,6 +86,7 @@ std::optional<Error> add_base_files(const SnapshotPlan& plan, const SnapshotMeta
     wrong = find_left_victim(plan, *live);
   }
   const bool needs_all = wrong || pages.is_damaged;
+  CHECK(needs_all || live);
   std::set<std::pair<uint32_t, uint32_t>> used;  // snapshots and nodes with live pages
   if (!needs_all) {
     for (const LivePages& each : *live) used.emplace(each.snapshot, each.node);

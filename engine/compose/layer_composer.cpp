@@ -161,6 +161,7 @@ Result<void> LayerComposer::compose_tree(SnapshotPointer root) {
 }
 
 Result<bool> LayerComposer::needs_no_copy(SnapshotPointer pointer, PageBuffer& page) const {
+  DCHECK(!is_stand_in(pointer) && page.header().layer == prefix_.size() / 8);
   const Victims& victims = work_.victims;
   if (victims.has(pointer)) return false;
   if (!victims.may_be_at_or_below(pointer)) return true;
@@ -210,6 +211,7 @@ Result<bool> LayerComposer::leads_to_victims(PageBuffer& page) const {
 /// most. A page of a higher level counts as unreadable; the composer that visits it reports it.
 Result<bool> LayerComposer::has_victims_at(SnapshotPointer pointer, uint32_t layer,
                                            uint32_t level) const {
+  CHECK(layer != 0);  // pages of the first layer are decided one by one
   const Victims& victims = work_.victims;
   if (!victims.may_be_in_layer(pointer)) return false;
   if (victims.has(pointer) || is_stand_in(pointer) || layer > UINT8_MAX) return true;
