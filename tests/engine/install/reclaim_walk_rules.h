@@ -4,12 +4,15 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <span>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "engine/mastertree/reclaim.h"
+#include "engine/mastertree/tree_path.h"
 #include "tests/engine/hooks/at_sync_point.h"
 #include "tests/engine/install/droppable_tree.h"
 
@@ -163,6 +166,59 @@ inline std::string a_locked_record_keeps_its_layer() {
   if (!problem.empty()) return problem;
   if (statistics.layers != 1) return "the layer stays after the commit";
   return test.value_of(0, "a") == "new" ? "" : "the commit wrote to a record that has moved";
+}
+
+/// R70: a reader has the link to a layer, and the page of the link is replaced. Then the root of
+/// the layer is replaced, and the new one dropped. The link still leads to the first root, so the
+/// reader must search the page of the link again.
+inline std::string a_link_of_a_moved_page_leads_to_a_dropped_layer() {
+  SmallLayers test(2);
+  for (const char* rest : {"a", "b"}) {
+    if (test.insert(0, rest, "old") != Status::ok) return "no insert";
+  }
+  if (test.erase_one(0, "b") != Status::ok) return "no erase";
+  test.lose_hints();
+  test.let_grace_pass();
+  StorageControl& storage = test.warm.storage;
+  WorkerContext& reader = *test.warm.cluster.worker(1).context;
+  WorkerContext& mover = *test.warm.cluster.worker(0).context;
+  reader.enter();
+  const std::string prefix = big_endian(0);
+  Link link;
+  if (!find_layer(reader, storage, bytes_of(prefix), link)) return "there is no layer";
+  mover.enter();
+  if (!compact(mover, border_page(link.holder), false)) return "the page was not replaced";
+  mover.leave();
+  std::string problem = test.warm.install(keep_all);
+  const VolatilePointer root = link.pointer->load_acquire();
+  if (problem.empty() && (!root.is_frozen() || root.is_null())) problem = "the link has changed";
+  if (problem.empty()) {
+    const auto* page = tree_page(reader.resolve(root.thawed()));
+    if (page->header.version().is_dropped()) problem = "the first root was dropped";
+  }
+  TreeStatistics statistics;
+  if (problem.empty()) problem = test.statistics(statistics);
+  if (problem.empty() && statistics.layers != 1) problem = "the layer is left";
+  if (!problem.empty()) return problem;
+  std::atomic<uint32_t>& state = test.warm.cluster.view().control->state;
+  const uint32_t alive = state.load(std::memory_order_relaxed);
+  BorderView view;
+  {
+    // A reader that would wait for ever is released after some turns.
+    std::atomic<uint32_t> turns{0};
+    const AtSyncPoints guard([&](SyncPoint point) {
+      if (point != SyncPoint::awaiting_move) return;
+      if (turns.fetch_add(1, std::memory_order_relaxed) == 1000) {
+        state.store(kClusterFailedFrom, std::memory_order_release);
+      }
+    });
+    view = find_border(reader, storage, link, slice_of(bytes_of(std::string("a"))));
+  }
+  const bool waited = state.exchange(alive, std::memory_order_release) != alive;
+  reader.leave();
+  if (waited) return "the reader waits for ever";
+  if (view.page != nullptr || !view.dropped) return "the reader finds a page of a dropped layer";
+  return test.value_of(0, "a") == "old" ? "" : "the record of the layer is lost";
 }
 
 /// R71: pages are emptied between pages that were dropped. No merge can remove them, and they are
