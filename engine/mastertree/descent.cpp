@@ -166,6 +166,7 @@ BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link
     const BorderView view = descend(worker, storage, link, slice, adoption, first_layer, again);
     if (!again || worker.cluster_failed()) [[likely]]
       return view;
+    DCHECK(view.page == nullptr && view.dropped);
     // The words of a moved holder never change. If the successor of the root that its frozen word
     // leads to was dropped with its slot, no later attempt would find another page.
     if (link.holder != nullptr && link.holder->header.version().is_moved()) return view;
