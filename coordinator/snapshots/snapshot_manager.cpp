@@ -189,7 +189,8 @@ std::unique_ptr<SnapshotTaker> SnapshotManager::make_taker() {
 
 /// Takes a snapshot if anything was committed since the newest one, or if there is one and
 /// `even_if_idle`. Returns the id of the newest. An idle cluster takes none before its first commit
-/// since the start-up: its logs then have no epoch up to the one of the snapshot.
+/// since the start-up is durable: until then its logs close no epoch, and a mapper would take them
+/// for damaged.
 Result<uint32_t> SnapshotManager::take_snapshot(bool even_if_idle) {
   CHECK(is_own_thread());
   // Acquire pairs with the release of the coordinator, which changes the state.
@@ -204,7 +205,11 @@ Result<uint32_t> SnapshotManager::take_snapshot(bool even_if_idle) {
     constexpr std::chrono::milliseconds kPatience{5'000};
     wait_until_durable(control_, latest_dirty_epoch(nodes_), kPatience);
   }
-  if (has_new_commits() || (even_if_idle && !has_none && dirty_epoch(nodes_) != 0)) {
+  const uint64_t dirty = dirty_epoch(nodes_);
+  // Acquire pairs with the release in raise_durable.
+  const bool has_closed_epoch =
+      dirty != 0 && dirty <= control_.epochs.durable.load(std::memory_order_acquire);
+  if (has_new_commits() || (even_if_idle && !has_none && has_closed_epoch)) {
     const uint32_t requests = control_.snapshot_requests.load(std::memory_order_relaxed);
     const auto taken = take_new_snapshot();
     // Release: a thread that sees that the attempt is over also sees what it has published.
