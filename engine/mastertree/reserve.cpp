@@ -156,6 +156,25 @@ Status make_pending(Transaction& txn, BorderPage* page, TreeRecord* record, Scop
   return status == Status::ok ? cover_absence(txn, &record->head, pending) : status;
 }
 
+/// Replaces the page, to make room for the request. If the records of the slice fill a page, the
+/// one whose key is longer than the slice moves to a layer of its own. It may come from one: while
+/// it was there, the others had its room (R70). REQUIRES: `page_lock` holds the page.
+Status make_room(Transaction& txn, BorderPage* page, const RestructureRequest& request,
+                 uint64_t slice, ScopedLock& page_lock) {
+  const Status status = restructure(txn.worker(), &txn, page, request, page_lock);
+  if (status != Status::payload_too_long) return status;
+  DCHECK(holds_page(txn.worker(), page, kPageBlock) && !page->header.version().is_moved());
+  const uint32_t count = page->header.version().count();
+  for (uint32_t slot = 0; slot < count; ++slot) {
+    TreeRecord* record = page->record(slot);
+    if (page->slices()[slot] != slice || record->remainder <= 8) continue;
+    // The page lock keeps records from becoming layers.
+    if (record->head.load_acquire().is_next_layer()) continue;
+    return add_layer(txn, page, record, page_lock);
+  }
+  return status;
+}
+
 /// Returns whether an insert may use the record without a change of the page.
 bool is_ready(const TreeRecord* record, uint32_t payload_bytes) {
   return record->capacity >= payload_bytes && !record->head.load_acquire().is_stable_tombstone();
@@ -192,7 +211,7 @@ Status change_page(Transaction& txn, Bytes key, uint32_t payload_bytes, Location
       if (slot.record->capacity >= payload_bytes) return make_pending(txn, page, slot.record, lock);
       request.grow = slot.record;
       request.grow_capacity = capacity;
-      return restructure(worker, &txn, page, request, lock);
+      return make_room(txn, page, request, rest.slice, lock);
     case Match::none:
       break;
   }
@@ -203,7 +222,7 @@ Status change_page(Transaction& txn, Bytes key, uint32_t payload_bytes, Location
   }
   request.new_slice = rest.slice;
   request.new_record_bytes = record_bytes;
-  return restructure(worker, &txn, page, request, lock);
+  return make_room(txn, page, request, rest.slice, lock);
 }
 
 }  // namespace

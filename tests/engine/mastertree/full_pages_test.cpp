@@ -124,6 +124,36 @@ TEST_F(FullPages, TwoRecordsOfOneSliceFitOrAreRefused) {
   EXPECT_GT(cluster_.pool(0).free_count() + 200, free_before) << "the pool was drained";
 }
 
+/// A key that is longer than its slice leaves its room to the others: it moves to a layer of its
+/// own.
+TEST_F(FullPages, ALongerKeyMakesRoomForTheOthersOfItsSlice) {
+  const MasterTree tree(cluster_.create("tree", StorageType::mastertree, 8));
+  const std::string longer = "abcdefgh" + std::string(200, 'k');
+  const std::string large(2048, 'L');
+  ASSERT_EQ(run([&](Transaction& txn) {
+              const Status status = tree.insert(txn, bytes_of("abcdefgh"), bytes_of("small"));
+              return status == Status::ok ? tree.insert(txn, bytes_of(longer), bytes_of(large))
+                                          : status;
+            }),
+            Status::ok);
+  const std::string other(2048, 'O');
+  ASSERT_EQ(run([&](Transaction& txn) {
+              return tree.update(txn, bytes_of("abcdefgh"), bytes_of(other));
+            }),
+            Status::ok);
+  for (const auto& [key, value] : {std::pair{longer, large}, {std::string("abcdefgh"), other}}) {
+    std::string read(value.size(), '?');
+    uint32_t bytes = 0;
+    ASSERT_EQ(run([&](Transaction& txn) {
+                return tree.get(txn, bytes_of(key), read.data(), static_cast<uint32_t>(read.size()),
+                                bytes);
+              }),
+              Status::ok);
+    EXPECT_EQ(read, value);
+  }
+  check(tree);
+}
+
 TEST_F(FullPages, OffsetsThatWrapAreOutOfRange) {
   const MasterTree tree(cluster_.create("tree", StorageType::mastertree, 8));
   ASSERT_EQ(run([&](Transaction& txn) {
