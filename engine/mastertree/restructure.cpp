@@ -70,11 +70,6 @@ class Restructuring {
       forget_collapses();
       two = false;
     }
-    if (request_.collapses_layers && planned_count_ == 0 && elided_count_ == 0) {
-      CHECK(dropped_count_ == 0);
-      unlock_records(count_);
-      return Status::write_conflict;  // the same page again would be of no use
-    }
     if (two && request_.grow != nullptr && !both_fit(middle)) do_not_grow_yet();
     if (!two && bytes_ + request_.new_record_bytes + kSlotBytes > kBorderUsableBytes) {
       // If a layer was dropped, the page must be replaced here: other threads wait for that
@@ -87,6 +82,11 @@ class Restructuring {
                  : Status::payload_too_long;
     }
     if (planned_count_ != 0) collapse_layers();
+    DCHECK(dropped_count_ <= elided_count_ + planned_count_);
+    if (request_.collapses_layers && dropped_count_ == 0 && elided_count_ == 0) {
+      unlock_records(count_);
+      return Status::write_conflict;  // the same page again would be of no use
+    }
     freeze_next_layers();
     std::array<PageVersionEntry, 2> successors{};
     const uint32_t successor_count = two ? split(middle, fence, successors) : replace(successors);
