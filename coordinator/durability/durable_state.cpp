@@ -76,11 +76,15 @@ Result<std::unique_ptr<DurableState>> DurableState::open(const Config& config, u
     // damage that the cut excludes.
     ATOLL_TRY(state->report_salvage(Json::object({{"left_out", state->start_.left_out}})));
   }
-  ATOLL_TRY(store_cut(files, data_dir, state->start_));
-  if (config.archive.is_on()) {
+  // The archive learns the cuts of incarnations that store_cut forgets, because a snapshot has all
+  // their commits: their last files may not be archived yet (R72).
+  const auto open_archive = [&]() -> Result<void> {
     ATOLL_ASSIGN(state->archive_, ArchiveProgress::open(files, config, state->start_.savepoint,
                                                         state->salvages(), logger));
-  }
+    return {};
+  };
+  ATOLL_TRY(store_cut(files, data_dir, state->start_,
+                      config.archive.is_on() ? open_archive : std::function<Result<void>()>()));
   // A salvage deletes nothing. After a fallback the damaged newest snapshot may yet be restored
   // (R55).
   if (!state->salvage_ && state->start_.fallback.empty()) state->remove_leftovers(logger);

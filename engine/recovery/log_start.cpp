@@ -385,7 +385,8 @@ Result<LogStart> examine(FileSystem& file_system, const std::string& data_dir,
   return start;
 }
 
-Result<void> store_cut(FileSystem& file_system, const std::string& data_dir, LogStart& start) {
+Result<void> store_cut(FileSystem& file_system, const std::string& data_dir, LogStart& start,
+                       const std::function<Result<void>()>& on_cut) {
   const auto sync = [&]() -> Result<void> {
     for (const IncarnationScan& scan : start.last) {
       for (const LogScan& log : scan.logs) {
@@ -405,6 +406,10 @@ Result<void> store_cut(FileSystem& file_system, const std::string& data_dir, Log
   CHECK(start.savepoint.uncut() == nullptr && start.last.size() <= 1);
   CHECK(start.incarnation >= start.savepoint.largest_incarnation);
   start.savepoint.largest_incarnation = start.incarnation;
+  if (on_cut) {
+    ATOLL_TRY(write_savepoint(file_system, data_dir, start.savepoint));
+    ATOLL_TRY(on_cut());
+  }
   remove_covered_incarnations(start);
   return write_savepoint(file_system, data_dir, start.savepoint);
 }

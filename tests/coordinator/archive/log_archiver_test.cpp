@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "engine/archive/file_copy.h"
+#include "engine/recovery/leftovers.h"
 #include "engine/recovery/retention.h"
 #include "shared/file/file_system.h"
 #include "shared/file/io_buffer.h"
@@ -166,6 +167,44 @@ TEST_F(LogArchiverTest, CoveredIncarnationsStayUntilTheyAreArchived) {
   EXPECT_EQ(content().incarnations.begin()->second.cut_epoch, 5u);
   ASSERT_TRUE(remove());
   EXPECT_EQ(log_files(files(), "/data").size(), 1u);
+}
+
+/// The start forgets the incarnation, because it has no commits after the snapshot. Its last files
+/// were open until then, so no archive can have them yet.
+TEST_F(LogArchiverTest, AnIncarnationThatItsSnapshotCoversIsArchivedWholeAtTheNextStart) {
+  const uint64_t number = data_.start.incarnation;
+  auto archive = run();
+  data_.write_all(1, 5);
+  ASSERT_EQ(archive->work(), "");
+  ASSERT_EQ(make_snapshot(files(), "/data", savepoint(), 5), "");
+  archive.reset();
+  auto start = examine(files(), "/data", {"/fast"});
+  ASSERT_TRUE(start) << start.error().message;
+  ASSERT_TRUE(start->streams_to_read.empty());
+  const auto learn = [&]() -> Result<void> {
+    archive = std::make_unique<ArchiveRun>(files(), start->savepoint, archive_config());
+    return {};
+  };
+  ASSERT_TRUE(store_cut(files(), "/data", *start, learn));
+  ASSERT_TRUE(start->savepoint.incarnations.empty());
+  const Paths before = log_files(files(), "/data");
+  const auto remove = [&] {
+    const auto removed = remove_leftovers(files(), "/data", start->savepoint, {"/data", "/fast"},
+                                          start->incarnation, archive->keep_log());
+    ASSERT_TRUE(removed) << removed.error().message;
+  };
+  remove();
+  EXPECT_EQ(log_files(files(), "/data"), before) << "deleted before it is archived";
+  // A crash comes here: the next start knows the cut, too.
+  archive = std::make_unique<ArchiveRun>(files(), start->savepoint, archive_config());
+  EXPECT_TRUE(archive->progress().must_stay(
+      {"/data", 0, {number, 0, static_cast<uint32_t>(before.size() - 1)}}));
+  ASSERT_EQ(archive->work(), "");
+  EXPECT_EQ(content().incarnations.at(number).cut_epoch, 5u);
+  EXPECT_EQ(archive->progress().state().archived_epoch, 5u);
+  EXPECT_EQ(log_files(files(), kArchive).size(), before.size() * 2);
+  remove();
+  EXPECT_TRUE(log_files(files(), "/data").empty());
 }
 
 TEST_F(LogArchiverTest, AFileWithOtherContentIsNamedAndNeverOverwritten) {
