@@ -58,6 +58,14 @@ Result<std::unique_ptr<ArchiveProgress>> ArchiveProgress::open(FileSystem& file_
   return progress;
 }
 
+Result<void> ArchiveProgress::note_salvage(FileSystem& file_system, const std::string& data_dir) {
+  auto read = read_archive_state(file_system, data_dir);
+  if (!read && read.error().code != ExitCode::corruption) return std::unexpected(read.error());
+  if (!read || !*read) return {};
+  ++(*read)->history;
+  return write_archive_state(file_system, data_dir, **read);
+}
+
 bool ArchiveProgress::must_stay(const LogFilePlace& place) const {
   const std::lock_guard guard(mutex_);
   // Until the archive at another place is examined, it is not known to have anything.

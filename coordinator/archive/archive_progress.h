@@ -33,6 +33,10 @@ class ArchiveProgress {
                                                        const Savepoint& savepoint, bool salvages,
                                                        const Logger& logger);
 
+  /// Begins a new history if there is a state: a salvage gives up commits that the archive may
+  /// have, even if nothing is archived now (R56).
+  static Result<void> note_salvage(FileSystem& file_system, const std::string& data_dir);
+
   /// Whether the file must stay until it is archived (R72).
   bool must_stay(const LogFilePlace& place) const;
   ArchiveState state() const;

@@ -266,6 +266,7 @@ Result<void> LogArchiver::examine_directory(const std::string& directory, Archiv
   const bool is_here = state.target == target_->name();
   if (found && found->id != state.identity.id) return rebuild(directory, *found, state);
   if (found) {
+    ATOLL_TRY(refuse_set_back(directory, state));
     state.target = target_->name();  // perhaps the directory was moved
     return {};
   }
@@ -280,6 +281,18 @@ Result<void> LogArchiver::examine_directory(const std::string& directory, Archiv
                     directory, kIdentityName, state.records));
   }
   return {};
+}
+
+/// A copy of the archive that was set back lacks records, and the log of these may be deleted.
+Result<void> LogArchiver::refuse_set_back(const std::string& directory, const ArchiveState& state) {
+  if (state.records == 0) return {};
+  const std::string last = path_in(directory, archive_record_name(state.records));
+  ATOLL_ASSIGN(const bool has_last, archive_files_->exists(last));
+  if (has_last) return {};
+  return make_error(ExitCode::failed,
+                    fmt::format("{}: is missing, but it was stored there: bring the whole archive "
+                                "back, or set archive.directory to a new one and take a backup",
+                                last));
 }
 
 /// The state is lost, or was of another archive meanwhile. The records say what this one has.
@@ -327,6 +340,11 @@ Result<void> LogArchiver::archive_file(const Waiting& waiting) {
   ATOLL_TRY(archive_files_->forget_cached(path));  // the copy is of what the device has (R53)
   const std::string name = archived_log_name(waiting.place.node, waiting.place.name);
   ATOLL_ASSIGN(ArchiveRecord record, next_record());
+  // The file's record has the last of them, so that no storage of the file is unknown.
+  while (record.ddl.size() == kMaxRecordDdl) {
+    ATOLL_TRY(store_record(record));
+    ATOLL_ASSIGN(record, next_record());
+  }
   ATOLL_ASSIGN(const FileSum sum, target_->put(path, name));
   record.file = ArchivedFile{name, sum.bytes, sum.crc32c, waiting.reach_epoch};
   ATOLL_TRY(store_record(record));

@@ -92,6 +92,7 @@ class LogArchiver {
   Result<void> examine();
   Result<void> examine_target();
   Result<void> examine_directory(const std::string& directory, ArchiveState& state);
+  Result<void> refuse_set_back(const std::string& directory, const ArchiveState& state);
   Result<void> rebuild(const std::string& directory, const ArchiveIdentity& identity,
                        ArchiveState& state);
   Result<void> store_identity(const ArchiveIdentity& identity);

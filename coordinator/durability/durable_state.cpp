@@ -85,6 +85,9 @@ Result<std::unique_ptr<DurableState>> DurableState::open(const Config& config, u
   };
   ATOLL_TRY(store_cut(files, data_dir, state->start_,
                       config.archive.is_on() ? open_archive : std::function<Result<void>()>()));
+  if (state->salvage_ && !config.archive.is_on()) {
+    ATOLL_TRY(ArchiveProgress::note_salvage(files, data_dir));
+  }
   // A salvage deletes nothing. After a fallback the damaged newest snapshot may yet be restored
   // (R55).
   if (!state->salvage_ && state->start_.fallback.empty()) state->remove_leftovers(logger);

@@ -127,8 +127,7 @@ bool ArchiveState::end_unlisted(const Savepoint& savepoint) {
     const auto listed =
         std::ranges::find(savepoint.incarnations, incarnation.number, &Incarnation::number);
     if (incarnation.cut_epoch || listed != savepoint.incarnations.end()) continue;
-    CHECK(incarnation.start_epoch >= 1);
-    incarnation.cut_epoch = incarnation.start_epoch - 1;
+    incarnation.cut_epoch = reach_of(incarnation);  // synced before it was archived, so it counts
     is_changed = true;
   }
   return is_changed;
@@ -212,17 +211,26 @@ void ArchiveState::remove(uint64_t incarnation) {
 void ArchiveState::update_archived_epoch() {
   for (const PendingIncarnation& pending : incarnations) {
     const ArchivedIncarnation& incarnation = pending.incarnation;
-    CHECK(incarnation.start_epoch >= 1);
-    const uint64_t before = incarnation.start_epoch - 1;
-    uint64_t reach = incarnation.loggers.empty() ? before : UINT64_MAX;
-    if (incarnation.cut_epoch) reach = *incarnation.cut_epoch;
-    for (const LoggerName& name : incarnation.loggers) {
-      const auto found = streams.find({incarnation.number, name.node, name.logger});
-      reach = std::min(reach, found == streams.end() ? before : found->second.reach_epoch);
+    const uint64_t cut = incarnation.cut_epoch.value_or(UINT64_MAX);
+    const bool has_log = !incarnation.loggers.empty() && cut >= incarnation.start_epoch;
+    const uint64_t reach = has_log ? std::min(cut, reach_of(incarnation)) : cut;
+    if (has_log && reach >= incarnation.start_epoch) {
+      archived_epoch = std::max(archived_epoch, reach);
     }
-    if (reach > before) archived_epoch = std::max(archived_epoch, reach);
     if (!incarnation.cut_epoch || reach < *incarnation.cut_epoch) return;
   }
+}
+
+uint64_t ArchiveState::reach_of(const ArchivedIncarnation& incarnation) const {
+  CHECK(incarnation.start_epoch >= 1);
+  const uint64_t before = incarnation.start_epoch - 1;
+  if (incarnation.loggers.empty()) return before;
+  uint64_t reach = UINT64_MAX;
+  for (const LoggerName& name : incarnation.loggers) {
+    const auto found = streams.find({incarnation.number, name.node, name.logger});
+    reach = std::min(reach, found == streams.end() ? before : found->second.reach_epoch);
+  }
+  return std::max(reach, before);
 }
 
 std::string archive_state_path(const std::string& data_dir) {

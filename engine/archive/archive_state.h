@@ -61,10 +61,10 @@ struct ArchiveState {
   /// Adds the incarnations of the savepoint that are not known, and cuts that are not known.
   /// Returns whether something was new.
   bool add(const Savepoint& savepoint);
-  /// Gives every incarnation that has no cut and is not listed the cut of one without commits: at a
-  /// start-up, the savepoint lists all others (R29). If an incarnation with commits was covered
-  /// while nothing was archived, the base epoch of the next one shows the gap. Returns whether
-  /// something was new. REQUIRES: store_cut has stored `savepoint`.
+  /// Cuts every incarnation that has no cut and is not listed at the epoch that the archive
+  /// reaches. At a start-up, the savepoint lists all others (R29), unless nothing was archived
+  /// meanwhile. Then it may have had more commits, and the base epoch of the next one shows the
+  /// gap. Returns whether something was new. REQUIRES: `savepoint` has the cuts of this start-up.
   bool end_unlisted(const Savepoint& savepoint);
   /// Adds a stored record. REQUIRES: its number is the next one, and it is of this archive.
   void apply(const ArchiveRecord& record);
@@ -77,6 +77,8 @@ struct ArchiveState {
 
  private:
   void sort_incarnations();
+  /// Returns the epoch that all streams of the incarnation reach, or its start epoch - 1.
+  uint64_t reach_of(const ArchivedIncarnation& incarnation) const;
   void update_archived_epoch();
 };
 

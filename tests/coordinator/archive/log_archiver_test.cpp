@@ -258,6 +258,17 @@ TEST_F(LogArchiverTest, AnEmptyMountPointIsNotTakenForTheArchive) {
   EXPECT_TRUE(problem.starts_with("/archive: identity.json is missing, but")) << problem;
 }
 
+TEST_F(LogArchiverTest, AnArchiveThatWasSetBackIsRefused) {
+  const auto archive = run();
+  data_.write_all(1, 5);
+  ASSERT_EQ(archive->work(), "");
+  const std::string last = std::string(kArchive) + "/" + archive_record_name(content().records);
+  ASSERT_TRUE(files().remove(last));
+  data_.write_all(6, 12);
+  const std::string problem = archive->work();
+  EXPECT_TRUE(problem.starts_with(last + ": is missing, but it was stored there")) << problem;
+}
+
 TEST_F(LogArchiverTest, AnotherDirectoryBeginsAnotherArchive) {
   auto archive = run();
   data_.write_all(1, 5);

@@ -82,6 +82,19 @@ TEST_F(SalvageTest, WritesItsReportBeforeItStoresTheCut) {
   }
 }
 
+TEST_F(SalvageTest, BeginsANewHistoryOfTheArchiveThoughNothingIsArchivedNow) {
+  ASSERT_NO_FATAL_FAILURE(damage_log());
+  ArchiveState before;
+  before.identity.id = new_archive_id();
+  before.target = "directory /archive";
+  ASSERT_TRUE(write_archive_state(data_.files, "/data", before));
+  ASSERT_TRUE(begin_salvage(data_.files, "/data"));
+  ASSERT_TRUE(open());
+  const auto after = read_archive_state(data_.files, "/data");
+  ASSERT_TRUE(after && *after);
+  EXPECT_EQ((*after)->history, 1u);
+}
+
 TEST_F(SalvageTest, ThatIsRefusedLeavesNoMark) {
   ASSERT_EQ(data_.begin({kFirst, kSecond}, 64), "");
   data_.write_all(1, 3);
