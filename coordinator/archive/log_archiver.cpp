@@ -285,6 +285,7 @@ Result<void> LogArchiver::examine_directory(const std::string& directory, Archiv
 
 /// A copy of the archive that was set back lacks records, and the log of these may be deleted.
 Result<void> LogArchiver::refuse_set_back(const std::string& directory, const ArchiveState& state) {
+  CHECK(!state.identity.id.empty());
   if (state.records == 0) return {};
   const std::string last = path_in(directory, archive_record_name(state.records));
   ATOLL_ASSIGN(const bool has_last, archive_files_->exists(last));

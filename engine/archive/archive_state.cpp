@@ -128,6 +128,7 @@ bool ArchiveState::end_unlisted(const Savepoint& savepoint) {
         std::ranges::find(savepoint.incarnations, incarnation.number, &Incarnation::number);
     if (incarnation.cut_epoch || listed != savepoint.incarnations.end()) continue;
     incarnation.cut_epoch = reach_of(incarnation);  // synced before it was archived, so it counts
+    CHECK(*incarnation.cut_epoch + 1 >= incarnation.start_epoch);
     is_changed = true;
   }
   return is_changed;
