@@ -231,6 +231,7 @@ uint64_t ArchiveState::reach_of(const ArchivedIncarnation& incarnation) const {
     const auto found = streams.find({incarnation.number, name.node, name.logger});
     reach = std::min(reach, found == streams.end() ? before : found->second.reach_epoch);
   }
+  CHECK(reach != UINT64_MAX);
   return std::max(reach, before);
 }
 
