@@ -318,11 +318,12 @@ Status Array::get(Transaction& txn, uint64_t index, void* out, Vid& seen) const 
 
 Status Array::get_cold(Transaction& txn, const RecordRef& ref, uint32_t offset, uint32_t count,
                        void* out, Vid* seen) {
-  if (txn.snapshot() != nullptr && get_own(txn, ref, offset, count, out) == Status::ok) {
-    return Status::ok;
-  }
+  const bool is_own =
+      txn.snapshot() != nullptr && get_own(txn, ref, offset, count, out) == Status::ok;
+  // Only the caller that asks for the version needs the snapshot's page, which may be unreadable.
+  if (is_own && seen == nullptr) return Status::ok;
   if (ref.snapshot().is_null()) {
-    std::memset(out, 0, count);
+    if (!is_own) std::memset(out, 0, count);
     return Status::ok;
   }
   const PageHeader* page = nullptr;
@@ -331,7 +332,7 @@ Status Array::get_cold(Transaction& txn, const RecordRef& ref, uint32_t offset, 
     // The page is immutable. In a serializable transaction the pointer set covers the read.
     const auto* payload = reinterpret_cast<const std::byte*>(page) + ref.payload_at;
     if (seen != nullptr) *seen = reinterpret_cast<const RecordHead*>(payload)[-1].load_acquire();
-    copy_bytes(out, payload + offset, count);
+    if (!is_own) copy_bytes(out, payload + offset, count);
   }
   txn.worker().leave_snapshots();
   return status;

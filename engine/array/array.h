@@ -36,7 +36,8 @@ class Array {
   Status get(Transaction& txn, uint64_t index, void* out) const {
     return get(txn, index, 0, payload_bytes_, out);
   }
-  /// Reads a whole record. `seen` gets its version, or 0 if it was never written.
+  /// Reads a whole record. `seen` gets its version, or 0 if it was never written. The version
+  /// ignores a pending write of this transaction.
   Status get(Transaction& txn, uint64_t index, void* out, Vid& seen) const;
   /// Reads a record that the transaction will write (R5), and sets `ref` to its place, for
   /// `update`. If the transaction reads a snapshot, `ref` names no volatile record: `update` looks

@@ -127,14 +127,18 @@ Status keep_own_result(Transaction& txn, const RecordRef& ref, Bytes key, Vid se
 
 Status MasterTree::get(Transaction& txn, Bytes key, void* out, uint32_t capacity,
                        uint32_t& payload_bytes) const {
-  Vid seen;
-  return get(txn, key, out, capacity, payload_bytes, seen);
+  RecordRef ref;
+  TreeRead request{.offset = 0, .count = capacity, .exact = false, .out = out};
+  const Status status = find_and_read(txn, storage_, key, Intent::read, request, ref);
+  payload_bytes = request.payload_bytes;
+  return status;
 }
 
 Status MasterTree::get(Transaction& txn, Bytes key, void* out, uint32_t capacity,
                        uint32_t& payload_bytes, Vid& seen) const {
   RecordRef ref;
-  TreeRead request{.offset = 0, .count = capacity, .exact = false, .out = out};
+  TreeRead request{
+      .offset = 0, .count = capacity, .exact = false, .wants_version = true, .out = out};
   const Status status = find_and_read(txn, storage_, key, Intent::read, request, ref);
   payload_bytes = request.payload_bytes;
   seen = request.seen;

@@ -18,14 +18,33 @@ Status SnapshotTreeAccess::check_and_read(Bytes key, TreeRead& request, bool wri
   if (status != Status::ok) return status;
   if (key.size() > MasterTree::kMaxKeyBytes) return Status::key_too_long;
   if (const WriteEntry* own = txn_.own_write(handle_.id(), key)) {
+    if (request.wants_version) {
+      const Status found = find_version(key, request.seen);
+      if (found != Status::ok) return found;
+    }
     // Own writes are whole records or erasures: see `plan`.
     const LogRecord& log = txn_.log_of(*own);
     return log.type == LogType::erase ? Status::not_found : read_own_insert(log, request);
   }
+  return read_in_snapshot(key, request);
+}
+
+/// Reads the snapshot's record, without own writes.
+Status SnapshotTreeAccess::read_in_snapshot(Bytes key, TreeRead& request) {
   DCHECK(txn_.snapshot() != nullptr);
   const SnapshotPointer root = txn_.snapshot()->root_of(handle_.id());
   if (root.is_null()) return Status::not_found;
   return read_snapshot_record(txn_.worker(), root, LayerKey(key), request);
+}
+
+/// Sets `seen` to the version of the snapshot's record, or to 0 if the snapshot lacks the record.
+Status SnapshotTreeAccess::find_version(Bytes key, Vid& seen) {
+  TreeRead request{};
+  const Status status = read_in_snapshot(key, request);
+  if (status != Status::ok && status != Status::not_found) return status;
+  DCHECK(status == Status::ok || request.seen == Vid());
+  seen = request.seen;
+  return Status::ok;
 }
 
 Status SnapshotTreeAccess::read_whole(Bytes key, Whole& record) {

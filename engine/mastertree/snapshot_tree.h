@@ -54,8 +54,9 @@ class SnapshotTreeAccess {
  public:
   SnapshotTreeAccess(Transaction& txn, const StorageHandle& handle) : txn_(txn), handle_(handle) {}
 
-  /// Reads as read_tree_record does, but registers nothing. `request.seen` stays 0 if this
-  /// transaction has written the record.
+  /// Reads as read_tree_record does, but registers nothing. `request.seen` is the version of the
+  /// snapshot's record, or 0 if the snapshot lacks it. If this transaction has written the record,
+  /// only a request with `wants_version` reads that version, because the page may be unreadable.
   Status read(Bytes key, TreeRead& request) { return check_and_read(key, request, false); }
   /// Does the same as `read`, for a record that will be written. May return read_only_transaction.
   Status read_for_write(Bytes key, TreeRead& request) { return check_and_read(key, request, true); }
@@ -70,6 +71,8 @@ class SnapshotTreeAccess {
  private:
   struct Whole;
   Status check_and_read(Bytes key, TreeRead& request, bool writes);
+  Status read_in_snapshot(Bytes key, TreeRead& request);
+  Status find_version(Bytes key, Vid& seen);
   Status read_whole(Bytes key, Whole& record);
   Status find_place(Bytes key, uint32_t payload_bytes, RecordRef& ref);
   Status plan(Bytes key, Bytes payload);

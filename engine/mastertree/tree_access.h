@@ -18,6 +18,7 @@ struct TreeRead {
   uint32_t offset = 0;
   uint32_t count = 0;  // at most; with `exact`, out_of_range if the payload is shorter
   bool exact = false;
+  bool wants_version = false;  // a read of an own write in a snapshot sets `seen` as well
   void* out = nullptr;
   uint32_t payload_bytes = 0;  // result: whole length, own writes included
   Vid seen{};  // result; if is_relocated, nothing was read: search for the key again

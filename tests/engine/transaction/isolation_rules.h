@@ -74,6 +74,53 @@ inline std::string snapshot_write_of_a_changed_record(Kind kind, bool before_beg
   return problem.text();
 }
 
+/// Reads record `key` and its version.
+inline Status get_version(IsolationStage& stage, Kind kind, uint64_t key, uint64_t& value,
+                          Vid& seen) {
+  if (kind == Kind::array) return stage.table().array().get(stage.txn(0), key, &value, seen);
+  uint32_t bytes = 0;
+  return stage.table().tree().get(stage.txn(0), ordered_key(key), &value, sizeof value, bytes,
+                                  seen);
+}
+
+/// A read of an own write returns the new value with the version of the snapshot's record.
+inline std::string own_writes_have_the_snapshots_version(Kind kind) {
+  IsolationStage stage(kind);
+  Problem problem;
+  problem.expect(stage.begin(0, Isolation::snapshot), Status::ok, "begin");
+  Transaction& txn = stage.txn(0);
+  uint64_t value_before = 7;
+  Vid before;
+  problem.expect(get_version(stage, kind, 3, value_before, before), Status::ok, "get");
+  const uint64_t stored = before.version();
+  problem.expect(stored != 0, "the snapshot's record has no version");
+  const auto expect = [&](uint64_t key, uint64_t wanted_value, uint64_t wanted_version,
+                          const std::string& what) {
+    uint64_t value = 7;
+    Vid seen = Vid::make(99, 1);
+    problem.expect(get_version(stage, kind, key, value, seen), Status::ok, what);
+    problem.expect(value == wanted_value, what + " reads " + std::to_string(value));
+    problem.expect(seen.version() == wanted_version,
+                   what + " has the version " + std::to_string(seen.version()));
+  };
+  problem.expect(stage.table().put(txn, 3, 30), Status::ok, "put");
+  expect(3, 30, stored, "an own put");
+  problem.expect(stage.table().add(txn, 4, 2), Status::ok, "add");
+  expect(4, 2, stored, "an own increment");
+  if (kind == Kind::tree) {
+    problem.expect(stage.table().insert(txn, 100, 5), Status::ok, "insert");
+    expect(100, 5, 0, "an own insert");
+    problem.expect(stage.table().erase(txn, 3), Status::ok, "erase");
+    uint64_t value = 7;
+    Vid seen;
+    problem.expect(get_version(stage, kind, 3, value, seen), Status::not_found, "after an erase");
+    problem.expect(stage.table().insert(txn, 3, 31), Status::ok, "insert after an erase");
+    expect(3, 31, stored, "an own insert after an erase");
+  }
+  txn.rollback(Status::user_abort);
+  return problem.text();
+}
+
 /// A record is erased after the snapshot, and its page elides the tombstone. Only the newest
 /// removed version of the page shows that the key has changed.
 inline std::string snapshot_write_of_a_key_that_was_elided() {

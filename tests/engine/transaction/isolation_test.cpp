@@ -30,6 +30,11 @@ TEST(Isolation, AWriteOfWhatHasChangedSinceTheSnapshotIsRefused) {
   }
 }
 
+TEST(Isolation, AnOwnWriteIsReadWithTheVersionOfTheSnapshotsRecord) {
+  EXPECT_EQ(own_writes_have_the_snapshots_version(Kind::array), "");
+  EXPECT_EQ(own_writes_have_the_snapshots_version(Kind::tree), "");
+}
+
 TEST(Isolation, AKeyThatItsPageHasElidedSinceTheSnapshotCountsAsChanged) {
   EXPECT_EQ(snapshot_write_of_a_key_that_was_elided(), "");
 }
