@@ -182,7 +182,7 @@ Result<void> SnapshotManager::take_recovery_snapshots() {
     } else {
       return std::unexpected(deleted.error());
     }
-    steps.advance(recovered);
+    steps.advance(recovered, recovered_epoch());
   }
 }
 

@@ -22,11 +22,12 @@ bool RecoverySteps::shrink(uint64_t recovered) {
   return true;
 }
 
-void RecoverySteps::advance(uint64_t recovered_before) {
-  CHECK(!is_last());
+void RecoverySteps::advance(uint64_t recovered_before, uint64_t recovered) {
+  CHECK(!is_last() && recovered_before < epoch_);
+  CHECK(epoch_ <= recovered && recovered <= last_epoch_);
   const uint64_t width = epoch_ - recovered_before;
-  epoch_ = last_epoch_ - epoch_ <= 2 * width ? last_epoch_ : epoch_ + 2 * width;
-  CHECK(epoch_ <= last_epoch_);
+  epoch_ = last_epoch_ - recovered <= 2 * width ? last_epoch_ : recovered + 2 * width;
+  CHECK(is_last() || epoch_ > recovered);
 }
 
 uint64_t recovered_epoch(const std::vector<PlannedStream>& streams,

@@ -27,15 +27,17 @@ class RecoverySteps {
   /// after too many attempts.
   bool shrink(uint64_t recovered);
   /// Chooses a part that is twice as long as the last one, which has succeeded and made room.
-  /// `recovered_before`: the epoch after which the last part began.
-  void advance(uint64_t recovered_before);
+  /// `recovered_before`: the epoch after which the last part began. `recovered`: the epoch after
+  /// which the next part begins. It is later than the last part's epoch if no incarnation has
+  /// commits in between. REQUIRES: recovered_before < epoch() <= recovered.
+  void advance(uint64_t recovered_before, uint64_t recovered);
 
  private:
   /// Bounds the time of a recovery that cannot succeed.
   static constexpr uint32_t kMaxFailures = 256;
 
   uint64_t last_epoch_;
-  uint64_t epoch_;
+  uint64_t epoch_;  // either last_epoch_, or after the epoch that the last call gave as recovered
   uint32_t failures_ = 0;
 };
 

@@ -22,11 +22,11 @@ TEST(RecoverySteps, TryAllAtOnceFirstThenHalvesThenTwiceAsMuchAfterEachThatFits)
   ASSERT_TRUE(steps.shrink(200));
   EXPECT_EQ(steps.epoch(), 400u);
   EXPECT_FALSE(steps.is_last());
-  steps.advance(200);
+  steps.advance(200, 400);
   EXPECT_EQ(steps.epoch(), 800u);
   ASSERT_TRUE(steps.shrink(400));
   EXPECT_EQ(steps.epoch(), 600u);
-  steps.advance(400);
+  steps.advance(400, 600);
   EXPECT_EQ(steps.epoch(), 1000u);
   EXPECT_TRUE(steps.is_last());
 }
@@ -46,10 +46,27 @@ TEST(RecoverySteps, EndAfterTooManyFailures) {
     ++failures;
     const uint64_t before = recovered;
     recovered = steps.epoch();
-    steps.advance(before);
+    steps.advance(before, recovered);
     if (steps.epoch() <= recovered + 1) break;
   }
   EXPECT_LE(failures, 256u);
+}
+
+TEST(RecoverySteps, GoOnAfterAGapBetweenIncarnationsWithPartsOfTheSameLength) {
+  const std::vector<PlannedStream> all = {stream(1, 100), stream(1000, 2000)};
+  RecoverySteps steps(2000);
+  while (steps.epoch() > 100) ASSERT_TRUE(steps.shrink(0));
+  const uint64_t width = steps.epoch();
+  ASSERT_LT(width, 100u);
+  steps.advance(0, width);
+  ASSERT_GE(steps.epoch(), 100u);
+  // The first incarnation is recovered. No part lies in the gap, or skips the second incarnation.
+  const uint64_t before = steps.epoch();
+  const uint64_t recovered = recovered_epoch({all[1]}, before, 2000);
+  ASSERT_EQ(recovered, 999u);
+  steps.advance(width, recovered);
+  EXPECT_EQ(steps.epoch(), 999 + 2 * (before - width));
+  EXPECT_FALSE(steps.is_last());
 }
 
 TEST(RecoverySteps, TakeOfEachStreamWhatThePartHas) {

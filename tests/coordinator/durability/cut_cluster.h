@@ -283,9 +283,7 @@ class CutCluster {
   Result<void> recover(const CommitOracle& oracle) {
     RecoverySteps steps(durable_->recovery_epoch());
     for (uint64_t attempt = durable_->incarnation() % 3;; --attempt) {
-      std::optional<uint64_t> base;
-      if (durable_->snapshot()) base = durable_->snapshot()->epoch;
-      const uint64_t recovered = recovered_epoch(durable_->streams_to_read(), base, steps.epoch());
+      const uint64_t recovered = recovered_now();
       if (attempt != 0 && steps.shrink(recovered)) continue;
       auto made =
           make_snapshot({.epoch = steps.epoch(),
@@ -294,9 +292,15 @@ class CutCluster {
       if (!made || steps.is_last()) return made;
       ++parts;
       if (auto deleted = delete_unneeded(); !deleted) return deleted;
-      steps.advance(recovered);
+      steps.advance(recovered, recovered_now());
       attempt = 1;
     }
+  }
+
+  uint64_t recovered_now() const {
+    std::optional<uint64_t> base;
+    if (durable_->snapshot()) base = durable_->snapshot()->epoch;
+    return recovered_epoch(durable_->streams_to_read(), base, durable_->recovery_epoch());
   }
 
   /// Returns all snapshots with files, or only some of them.
