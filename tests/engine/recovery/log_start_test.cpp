@@ -530,6 +530,22 @@ TEST(DiscardData, MovesEverythingAsideWhateverInterruptsIt) {
   }
 }
 
+TEST(DiscardData, MovesMetadataThatLiesInTheFolderOfANode) {
+  DataDirectory data;
+  ASSERT_EQ(data.begin({kFirst, kSecond}), "");
+  data.write_all(1, 9);
+  const std::string stray = kFirst.directory + "/node0/";
+  for (const char* name : {"snapshot_7.meta", "snapshot_8.meta.new"}) {
+    ASSERT_TRUE(data.files.create(stray + name, kIoBlockBytes));
+  }
+  const auto moved = discard_data(data.files, "/data", {"/fast"});
+  ASSERT_TRUE(moved) << moved.error().message;
+  for (const char* name : {"snapshot_7.meta", "snapshot_8.meta.new"}) {
+    EXPECT_FALSE(*data.files.exists(stray + name));
+    EXPECT_TRUE(*data.files.exists(kFirst.directory + "/discarded-0/node0/" + name));
+  }
+}
+
 TEST(DiscardData, EndsASalvageWhateverInterruptsIt) {
   for (uint64_t works = 0;; ++works) {
     DataDirectory data;
