@@ -213,7 +213,7 @@ class MasterTreeCursor {
   ScanRange range_;
   bool forward_;
   bool ended_ = false;
-  Status end_ = Status::end_of_scan;  // end_of_scan, or the status of a page that could not be read
+  Status end_ = Status::end_of_scan;  // if ended_: the status that ended the scan
   bool visited_ = false;              // key_ is the key of a record
   bool has_resume_ = false;           // the route starts after resume_, not at the range's bound
   uint64_t reservations_ = ~uint64_t{0};  // transaction's reservations() at the latest seek
