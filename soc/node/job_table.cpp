@@ -114,11 +114,11 @@ void JobTable::wait(uint64_t id, Clock::time_point deadline, ControlReply reply)
     const auto found = jobs_.find(id);
     if (found != jobs_.end()) {
       Record& record = found->second;
-      if (!record.is_done) {
+      if (!record.is_done && may_wait_) {
         record.waiting.add(std::move(reply), deadline);
         return;
       }
-      answer = answer_of(record);
+      answer = record.is_done ? answer_of(record) : unfinished();
     }
   }
   reply(std::move(answer));
@@ -151,6 +151,15 @@ std::optional<JobTable::Clock::time_point> JobTable::expire(Clock::time_point no
   }
   PendingReplies<>::answer(due, unfinished());
   return next;
+}
+
+void JobTable::end_waits() {
+  {
+    const std::lock_guard guard(mutex_);
+    may_wait_ = false;
+  }
+  // No reply is added any more, so none remains after this call.
+  expire(Clock::time_point::max());
 }
 
 }  // namespace atolldb

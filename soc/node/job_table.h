@@ -50,7 +50,8 @@ class JobTable {
   void finish_worker(uint64_t id, uint32_t worker, Result<std::string> output,
                      uint64_t commit_epoch);
   /// Answers {"done": bool, "outputs": [...]} when the job is done, or at the deadline. If the
-  /// cluster fails before, "status" is outcome_unknown, and every output is an error (R41).
+  /// cluster fails before, "status" is outcome_unknown, and every output is an error (R41). After
+  /// `end_waits` it answers at once.
   void wait(uint64_t id, Clock::time_point deadline, ControlReply reply);
   Result<void> stop(uint64_t id);
   /// Asks all jobs to stop. From now on `add` refuses (not_running), so no job is missed.
@@ -59,6 +60,9 @@ class JobTable {
   /// Answers the requests whose deadline has passed. Returns the next deadline, or nothing if no
   /// request waits.
   std::optional<Clock::time_point> expire(Clock::time_point now);
+  /// Answers all requests that wait. From now on `wait` answers at once, because nothing calls
+  /// `expire` any more.
+  void end_waits();
 
  private:
   struct Record {
@@ -81,6 +85,7 @@ class JobTable {
   std::map<uint64_t, Record> jobs_;  // by id: oldest first; guarded by mutex_
   uint64_t next_id_ = 1;             // guarded by mutex_
   bool is_closed_ = false;           // guarded by mutex_
+  bool may_wait_ = true;             // guarded by mutex_
 };
 
 }  // namespace atolldb

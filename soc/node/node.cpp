@@ -252,8 +252,8 @@ void Node::housekeep() {
   }
   lock.unlock();
   // The node ends, so jobs that are not done now never will be. Answers the clients that still wait
-  // for them.
-  jobs_.expire(JobTable::Clock::time_point::max());
+  // for them. The control server still runs, so further requests may come.
+  jobs_.end_waits();
 }
 
 std::optional<JobTable::Clock::time_point> Node::housekeep_once(WorkerContext& context) {

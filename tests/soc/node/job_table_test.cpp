@@ -29,6 +29,21 @@ TEST(JobTableTest, AJobThatIsNotDurableWhenTheClusterFailsIsUnknown) {
   }
 }
 
+TEST(JobTableTest, ARequestThatComesAfterTheEndOfTheWaitsIsAnsweredAtOnce) {
+  JobStage stage;
+  const uint64_t id = stage.start({0});
+  auto early = stage.wait(id);
+  stage.jobs().end_waits();
+  auto late = stage.wait(id);
+  for (auto* answer : {&early, &late}) {
+    ASSERT_TRUE(JobStage::is_told(*answer));
+    EXPECT_EQ(answer->get().value()["done"], false);
+  }
+  stage.jobs().finish_worker(id, 0, "0", 12);
+  stage.deliver(true);
+  EXPECT_EQ(stage.wait(id).get().value()["done"], true);
+}
+
 TEST(JobTableTest, ATableWhoseJobsShallAllStopTakesNoNewOne) {
   JobStage stage;
   JobTable& jobs = stage.jobs();
