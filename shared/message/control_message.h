@@ -43,8 +43,11 @@ inline constexpr std::chrono::milliseconds kSnapshotTimeout{3'600'000};
 
 struct ControlRequest {
   ControlRequest() = default;
+  /// A request within this process. As in encode_request, members that are no object are none.
   ControlRequest(ControlOperation known, Json members)
-      : op(to_string(known)), operation(known), body(std::move(members)) {
+      : op(to_string(known)),
+        operation(known),
+        body(members.is_object() ? std::move(members) : Json::object()) {
     CHECK(known != ControlOperation::unknown);
   }
   /// A received request. Its name may be unknown.

@@ -22,6 +22,18 @@
 namespace atolldb {
 namespace {
 
+TEST(ControlMessageTest, MembersThatAreNoObjectAreNoneWithAndWithoutTheWire) {
+  for (const Json& members : {Json(), Json(7), Json::array({1})}) {
+    const auto sent = parse_request(encode_request("status", members).json);
+    ASSERT_TRUE(sent) << sent.error().message;
+    EXPECT_FALSE(get_text(*sent, "name"));
+    const ControlRequest within(ControlOperation::status, members);
+    EXPECT_EQ(within.body, Json::object()) << members.dump();
+    // A null has no members, so this call would throw.
+    EXPECT_EQ(within.body.value("now", Json(false)), false);
+  }
+}
+
 TEST(ControlMessageTest, RequestsAndAnswersSurviveTheWire) {
   const auto request = parse_request(encode_request("job.start", {{"name", "x"}}).json);
   ASSERT_TRUE(request) << request.error().message;
