@@ -7,8 +7,10 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <charconv>
 #include <cstdio>
+#include <cstring>
 #include <deque>
 #include <string_view>
 #include <thread>
@@ -68,13 +70,20 @@ class ChildLoop {
         logger_(std::move(logger)),
         steps_(std::move(steps)),
         done_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-        timer_fd_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {}
+        timer_fd_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)),
+        open_errno_(errno) {}
 
   ~ChildLoop() {
     if (step_.joinable()) step_.join();
   }
 
   ExitCode run(std::chrono::milliseconds heartbeat) {
+    // Without these descriptors no heartbeat and no end of a step would be seen.
+    if (!done_fd_.is_open() || !timer_fd_.is_open()) {
+      return fail({ExitCode::resources, "control loop: eventfd or timerfd_create: " +
+                                            std::string(std::strerror(open_errno_)) +
+                                            ": raise `ulimit -n`"});
+    }
     CHECK(heartbeat.count() > 0);  // 0 would stop the timer
     CHECK(steps_.prepare && steps_.attach && steps_.start);
     CHECK(steps_.open && steps_.drain && steps_.stop);
@@ -82,7 +91,8 @@ class ChildLoop {
     itimerspec period{};
     period.it_interval = {ns / 1'000'000'000, ns % 1'000'000'000};
     period.it_value = period.it_interval;
-    timerfd_settime(timer_fd_.get(), 0, &period, nullptr);
+    // Fails only for a bad descriptor or period.
+    CHECK(timerfd_settime(timer_fd_.get(), 0, &period, nullptr) == 0);
     pending_.push_back("PREPARE");
     while (!finished_) {
       begin_next_step();
@@ -97,6 +107,12 @@ class ChildLoop {
   }
 
  private:
+  ExitCode fail(const Error& error) {
+    logger_->critical("{}", error.message);
+    LauncherLink(channel_).report_failure(error);
+    return error.code;
+  }
+
   void beat() {
     uint64_t ticks = 0;
     [[maybe_unused]] const ssize_t got = read(timer_fd_.get(), &ticks, sizeof(ticks));
@@ -169,10 +185,7 @@ class ChildLoop {
       if (!outcome_.is_last) return;
     } else {
       CHECK(!outcome_.is_last);
-      const Error& error = outcome_.answer.error();
-      logger_->critical("{}", error.message);
-      code_ = error.code;
-      LauncherLink(channel_).report_failure(error);
+      code_ = fail(outcome_.answer.error());
     }
     finished_ = true;
   }
@@ -183,6 +196,7 @@ class ChildLoop {
   ChildSteps steps_;
   UniqueFd done_fd_;
   UniqueFd timer_fd_;
+  const int open_errno_;  // of the later failure, if one of the two could not be opened
   std::deque<std::string> pending_;
   std::thread step_;
   Outcome outcome_;  // written by the step's thread, read after joining it

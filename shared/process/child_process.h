@@ -63,7 +63,7 @@ class LauncherLink {
 };
 
 /// Runs until the launcher commands STOP or closes the channel, or until a step fails. Returns the
-/// exit code of the process.
+/// exit code of the process: `resources`, without a step, if there are too few file descriptors.
 ExitCode run_child(const Handover& handover, std::chrono::milliseconds heartbeat, Logger logger,
                    ChildSteps steps);
 

@@ -2,12 +2,16 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <string>
+#include <utility>
 
 #include "shared/base/process_id.h"
+#include "shared/process/child_process.h"
 #include "shared/process/handover.h"
 #include "shared/process/line_channel.h"
 #include "shared/process/start_up.h"
@@ -83,6 +87,36 @@ TEST(LineChannelTest, LinesArriveWholeAndInOrder) {
   EXPECT_TRUE(reader.read().empty());
   EXPECT_TRUE(reader.is_closed());
   EXPECT_FALSE(send_line(channel->first.get(), "no reader"));  // no SIGPIPE is raised
+}
+
+TEST(ChildLoopTest, AProcessWithTooFewDescriptorsReportsItAndEnds) {
+  auto channel = make_channel();
+  ASSERT_TRUE(channel);
+  const pid_t child = fork();
+  if (child == 0) {
+    Handover handover;
+    handover.channel_fd = channel->second.get();
+    Logger logger = make_silent_logger("child");
+    ChildSteps steps;
+    const auto unexpected = [] { _exit(99); };
+    steps.prepare = [=]() -> Result<void> { return unexpected(), Result<void>(); };
+    steps.attach = steps.prepare;
+    steps.start = [=]() -> Result<std::string> { return unexpected(), std::string(); };
+    steps.open = [=](const std::string&) -> Result<void> { return unexpected(), Result<void>(); };
+    steps.drain = unexpected;
+    steps.stop = unexpected;
+    // The open descriptors stay open, and no further one can be opened.
+    const rlimit none{0, 0};
+    if (setrlimit(RLIMIT_NOFILE, &none) != 0) _exit(98);
+    _exit(static_cast<int>(
+        run_child(handover, std::chrono::milliseconds(10), std::move(logger), std::move(steps))));
+  }
+  EXPECT_EQ(describe_exit(reap(child)), describe_exit(static_cast<int>(ExitCode::resources) << 8));
+  LineReader reader(channel->first.get());
+  const auto lines = reader.read();
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_TRUE(lines[0].starts_with("failed: ")) << lines[0];
+  EXPECT_NE(lines[0].find("raise `ulimit -n`"), std::string::npos) << lines[0];
 }
 
 TEST(HandoverTest, AChildReadsWhatTheLauncherWrote) {
