@@ -77,7 +77,7 @@ class Coordinator {
 
   /// Serves a control request; coordinator/README.md lists them. REQUIRES: `start` has returned.
   /// Thread: any.
-  void handle(const ControlRequest& request, ControlReply reply);
+  void handle(const ControlRequest& request, const ControlReply& reply);
 
   ClusterState state() const;
   ControlSegment* control() { return control_; }

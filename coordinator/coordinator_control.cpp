@@ -7,7 +7,7 @@
 
 namespace atolldb {
 
-void Coordinator::handle(const ControlRequest& request, ControlReply reply) {
+void Coordinator::handle(const ControlRequest& request, const ControlReply& reply) {
   CHECK(snapshots_ != nullptr);
   const auto runs = [&] {
     const auto checked = check_runs(request.op);
@@ -25,7 +25,7 @@ void Coordinator::handle(const ControlRequest& request, ControlReply reply) {
       return stop_cluster(request, reply);
     case ControlOperation::storage_create:
     case ControlOperation::storage_drop:
-      if (runs()) catalog_->change(request, std::move(reply));
+      if (runs()) catalog_->change(request, reply);
       return;
     case ControlOperation::snapshot_take:
     case ControlOperation::snapshot_pin:

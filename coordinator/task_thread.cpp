@@ -20,13 +20,16 @@ void TaskThread::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-void TaskThread::give(std::function<void()> task) {
+bool TaskThread::give(std::function<void()> task) {
   CHECK(task);
   {
     const std::lock_guard guard(mutex_);
+    // The thread ends only when it sees `ends_` and no task, under this lock.
+    if (ends_) return false;
     tasks_.push_back(std::move(task));
   }
   changed_.notify_one();
+  return true;
 }
 
 void TaskThread::run() {

@@ -21,10 +21,11 @@ class TaskThread {
   ~TaskThread() { stop(); }
 
   void start();
-  /// Runs the tasks that were given before, then ends the thread.
+  /// Runs the tasks that were given before, then ends the thread. Refuses later tasks.
   void stop();
-  /// Adds a task. Tasks that are given before `start` run after it. Thread: any.
-  void give(std::function<void()> task);
+  /// Adds a task. Tasks that are given before `start` run after it. Returns false after `stop`: the
+  /// task never runs, so the caller answers the client that waits for it. Thread: any.
+  [[nodiscard]] bool give(std::function<void()> task);
   /// Returns whether the caller is a task of this thread. Thread: any.
   bool is_current() const {
     // Relaxed: a thread sees its own store, and no other thread stores its id.

@@ -86,12 +86,13 @@ void CatalogManager::stop() {
   ddl_thread_.stop();
 }
 
-void CatalogManager::change(const ControlRequest& request, ControlReply reply) {
+void CatalogManager::change(const ControlRequest& request, const ControlReply& reply) {
   const bool creates = request.operation == ControlOperation::storage_create;
   CHECK(creates || request.operation == ControlOperation::storage_drop);
-  ddl_thread_.give([this, creates, request, reply = std::move(reply)] {
+  const bool is_given = ddl_thread_.give([this, creates, request, reply] {
     creates ? create_storage(request, reply) : drop_storage(request, reply);
   });
+  if (!is_given) reply(make_error(ExitCode::not_running, request.op + ": the cluster stops"));
 }
 
 void CatalogManager::create_storage(const ControlRequest& request, const ControlReply& reply) {
@@ -188,7 +189,9 @@ Result<void> CatalogManager::on_ddl_thread(const std::function<Result<void>()>& 
   CHECK(!ddl_thread_.is_current());  // the thread would wait for itself
   std::promise<Result<void>> promise;
   auto done = promise.get_future();
-  ddl_thread_.give([&] { promise.set_value(task()); });
+  if (!ddl_thread_.give([&] { promise.set_value(task()); })) {
+    return make_error(ExitCode::not_running, "the catalog: the cluster stops");
+  }
   return done.get();
 }
 
@@ -196,7 +199,7 @@ std::vector<StorageEntry> CatalogManager::entries() {
   CHECK(!ddl_thread_.is_current());  // the thread would wait for itself
   std::promise<std::vector<StorageEntry>> promise;
   auto answer = promise.get_future();
-  ddl_thread_.give([&] {
+  const bool is_given = ddl_thread_.give([&] {
     std::vector<StorageEntry> entries;
     for (const StorageControl* storage : catalog_.list()) {
       entries.push_back({storage->id, storage->type, storage->name, storage->payload_bytes,
@@ -204,12 +207,14 @@ std::vector<StorageEntry> CatalogManager::entries() {
     }
     promise.set_value(std::move(entries));
   });
+  CHECK(is_given);  // an empty list would drop all storages from the snapshot
   return answer.get();
 }
 
 void CatalogManager::record_idle_epoch(uint64_t durable_epoch) {
   CHECK(durable_ != nullptr);
-  ddl_thread_.give([this, durable_epoch] {
+  // After `stop` the end of the incarnation stores the durable epoch.
+  [[maybe_unused]] const bool is_given = ddl_thread_.give([this, durable_epoch] {
     if (const auto recorded = durable_->record_idle(durable_epoch); !recorded) {
       logger_->warn("the savepoint does not record that epoch {} is durable: {}", durable_epoch,
                     recorded.error().message);

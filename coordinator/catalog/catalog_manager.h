@@ -48,13 +48,14 @@ class CatalogManager {
   void stop();
 
   /// Serves storage.create and storage.drop on the DDL thread. REQUIRES: the request is one of
-  /// them, and the cluster runs.
-  void change(const ControlRequest& request, ControlReply reply);
+  /// them, and the cluster runs. After `stop`, answers with the code not_running.
+  void change(const ControlRequest& request, const ControlReply& reply);
   void describe(const ControlRequest& request, const ControlReply& reply) const;
   Json list() const;
 
   /// Returns all storages that are not dropped. A storage that is being dropped is included until
   /// its slot is free. Blocks until the DDL thread, the only writer of the catalog, has answered.
+  /// REQUIRES: `stop` has not been called.
   std::vector<StorageEntry> entries();
   /// Lets the savepoint record that this epoch of the idle cluster is durable (R51).
   void record_idle_epoch(uint64_t durable_epoch);

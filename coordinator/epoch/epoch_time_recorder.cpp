@@ -30,11 +30,13 @@ void EpochTimeRecorder::beat(const EpochBlock& epochs, const std::vector<NodeSha
   if (is_writing_.exchange(true, std::memory_order_acq_rel)) return;
   recorded_at_ = now;
   recorded_epoch_ = current - 1;
-  thread_.give([this, time = EpochTime{current - 1, static_cast<uint64_t>(wall)}] {
-    write(time);
-    // Release pairs with the exchange in beat.
-    is_writing_.store(false, std::memory_order_release);
-  });
+  // After `stop` nothing is recorded, and `is_writing_` stays set.
+  [[maybe_unused]] const bool is_given =
+      thread_.give([this, time = EpochTime{current - 1, static_cast<uint64_t>(wall)}] {
+        write(time);
+        // Release pairs with the exchange in beat.
+        is_writing_.store(false, std::memory_order_release);
+      });
 }
 
 /// After a failure nothing is recorded any more: the times only serve restores.

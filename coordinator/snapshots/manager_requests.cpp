@@ -52,7 +52,7 @@ void SnapshotManager::request_snapshot(const ControlReply& reply) {
 /// complete job could not read.
 void SnapshotManager::list_damage(const ControlReply& reply) {
   // Runs on another thread, so that a slow node does not block the calling thread.
-  damage_thread_.give([this, reply] {
+  const bool is_given = damage_thread_.give([this, reply] {
     std::vector<Json> answers(nodes_.size());
     const auto asked = on_all_nodes(config_, [&](uint32_t node) -> Result<void> {
       ATOLL_ASSIGN(answers[node],
@@ -62,6 +62,10 @@ void SnapshotManager::list_damage(const ControlReply& reply) {
     if (!asked) return reply(std::unexpected(asked.error()));
     reply(Json{{"nodes", answers}, {"unreadable", job_->unreadable()}});
   });
+  if (!is_given) {
+    const std::string op(to_string(ControlOperation::snapshot_damage));
+    reply(make_error(ExitCode::not_running, op + ": the cluster stops"));
+  }
 }
 
 Result<Json> SnapshotManager::change(const ControlRequest& request) {

@@ -13,11 +13,20 @@ TEST(TaskThreadTest, TasksRunInTheirOrderAndAllOfThemBeforeTheThreadEnds) {
   TaskThread thread("tasks");
   for (int task = 0; task < kTasks; ++task) {
     if (task == kTasks / 2) thread.start();
-    thread.give([&done, task] { done.push_back(task); });
+    EXPECT_TRUE(thread.give([&done, task] { done.push_back(task); }));
   }
   thread.stop();
   ASSERT_EQ(done.size(), static_cast<size_t>(kTasks));
   for (int task = 0; task < kTasks; ++task) EXPECT_EQ(done[static_cast<size_t>(task)], task);
+}
+
+TEST(TaskThreadTest, ATaskThatIsGivenAfterTheEndIsRefused) {
+  bool has_run = false;
+  TaskThread thread("tasks");
+  thread.start();
+  thread.stop();
+  EXPECT_FALSE(thread.give([&has_run] { has_run = true; }));
+  EXPECT_FALSE(has_run);
 }
 
 }  // namespace
