@@ -142,8 +142,29 @@ Result<void> SnapshotManager::delete_obsolete_files() {
   return {};
 }
 
-void SnapshotManager::warn_of_obsolete_files(const Error& error) {
-  logger_->warn("obsolete files remain until the next snapshot or start: {}", error.message);
+Result<void> SnapshotManager::publish_and_delete() {
+  const Result<void> published = publish_to_transactions();
+  const Result<void> deleted = published ? delete_obsolete_files() : published;
+  if (deleted) return {};
+  const uint32_t newest = durable_->snapshot() ? durable_->snapshot()->id : 0;
+  // Relaxed: only this thread stores the word.
+  const uint32_t readable = control_.readable_snapshot.load(std::memory_order_relaxed);
+  CHECK(readable <= newest);
+  if (readable == newest) {
+    logger_->warn("obsolete files remain until the next snapshot or start: {}",
+                  deleted.error().message);
+  } else if (readable != 0) {
+    logger_->error(
+        "snapshot {} is not published: until the next snapshot or start, transactions read the "
+        "older snapshot {}, and obsolete files remain: {}",
+        newest, readable, deleted.error().message);
+  } else {
+    logger_->error(
+        "snapshot {} is not published: until the next snapshot or start, no transaction can read "
+        "a snapshot, and obsolete files remain: {}",
+        newest, deleted.error().message);
+  }
+  return deleted;
 }
 
 std::set<uint32_t> SnapshotManager::ids_in_use() const {

@@ -29,14 +29,12 @@ Result<void> SnapshotManager::recover(const OnRecovering& on_recovering) {
   if (durable_->snapshot()) {
     ATOLL_TRY(set_storage_roots(*durable_->snapshot()));
   }
-  const Result<void> published = publish_to_transactions();
-  const Result<void> deleted = published ? delete_obsolete_files() : published;
-  if (!deleted) warn_of_obsolete_files(deleted.error());
+  const Result<void> published = publish_and_delete();
   if (salvages) {
     // The salvage must end now, because every later start-up omits damaged data as well while it is
     // in progress. Unreadable metadata of a pinned snapshot does not prevent the end. In that case
     // all files of snapshots are kept (R38), and the logs are moved aside.
-    if (!deleted && deleted.error().code != ExitCode::corruption) return deleted;
+    if (!published && published.error().code != ExitCode::corruption) return published;
     ATOLL_TRY(report_salvage());
   }
   warn_of_left_directories();

@@ -102,9 +102,7 @@ Result<Json> SnapshotManager::unpin(const ControlRequest& request) {
   ATOLL_ASSIGN(const PinnedSnapshot unpinned, durable_->unpin(pin));
   logger_->info("snapshot {}: pin {} removed", unpinned.id, unpinned.name);
   record_backup_pins();
-  const Result<void> published = publish_to_transactions();
-  const Result<void> deleted = published ? delete_obsolete_files() : published;
-  if (!deleted) warn_of_obsolete_files(deleted.error());
+  [[maybe_unused]] const Result<void> published = publish_and_delete();  // logs its error
   return describe_pin(unpinned);
 }
 

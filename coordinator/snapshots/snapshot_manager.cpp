@@ -92,9 +92,7 @@ Result<void> SnapshotManager::make_snapshot(SnapshotTask task) {
   if (!task.has_volatile_pages) return {};
   if (open_for_install(snapshot)) install(snapshot);
   if (!has_freed_pages_ && pool_is_low()) record_unproductive_snapshot();
-  const Result<void> published = publish_to_transactions();
-  const Result<void> deleted = published ? delete_obsolete_files() : published;
-  if (!deleted) warn_of_obsolete_files(deleted.error());
+  [[maybe_unused]] const Result<void> published = publish_and_delete();  // logs its error
   return {};
 }
 

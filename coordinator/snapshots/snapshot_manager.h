@@ -141,7 +141,9 @@ class SnapshotManager {
   /// forgets the damage of all snapshot files that were not sent.
   Result<void> open_readable(const std::vector<SnapshotFilePlace>& more = {});
   Result<void> delete_obsolete_files();
-  void warn_of_obsolete_files(const Error& error);
+  /// Publishes the newest snapshot, then deletes obsolete files. Logs an error: everything stays
+  /// readable, and the next snapshot or start tries again.
+  Result<void> publish_and_delete();
   /// Returns the ids of the newest snapshot and of those that volatile pages or transactions may
   /// refer to.
   std::set<uint32_t> ids_in_use() const;

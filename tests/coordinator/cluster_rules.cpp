@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <spdlog/sinks/ostream_sink.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <future>
+#include <memory>
+#include <sstream>
 #include <thread>
 
 #include "engine/log/savepoint.h"
@@ -241,6 +244,45 @@ std::string every_open_names_the_files_of_kept_snapshots() {
   cluster.before_call = {};
   if (!problem.empty()) return problem;
   return checks == 0 ? "no snapshot was kept: this has not shown much" : "";
+}
+
+std::string a_failed_publication_is_logged() {
+  std::ostringstream log;
+  const auto logger = std::make_shared<spdlog::logger>(
+      "coordinator", std::make_shared<spdlog::sinks::ostream_sink_mt>(log));
+  {
+    StagedCluster cluster(staged_config(1, std::chrono::milliseconds(2)), logger);
+    cluster.start();
+    if (!create_records(cluster)) return "the storage cannot be created";
+    struct Step {
+      const char* number;
+      ControlOperation fails;
+      const char* is_read;
+    };
+    // `status` is no request to a node, so no request fails.
+    for (const Step& step : {Step{"1", ControlOperation::status, "1"},
+                             Step{"2", ControlOperation::snapshot_publish, "1"},
+                             Step{"3", ControlOperation::snapshot_withdraw, "3"},
+                             Step{"4", ControlOperation::status, "4"}}) {
+      if (const auto committed = put(cluster, step.number); !committed.empty()) return committed;
+      cluster.fails_call = [&step](ControlOperation operation) { return operation == step.fails; };
+      const auto taken = cluster.coordinator(ControlOperation::snapshot_take);
+      cluster.fails_call = {};
+      if (!taken) return taken.error().message;
+      const std::string number = read_snapshot(cluster, 0);
+      if (number != step.is_read) return fmt::format("{} is read, not {}", number, step.is_read);
+    }
+  }
+  const std::string text = log.str();
+  for (const char* line :
+       {"snapshot 2 is not published: until the next snapshot or start, transactions read the "
+        "older snapshot 1, and obsolete files remain: ",
+        "obsolete files remain until the next snapshot or start: "}) {
+    const size_t at = text.find(line);
+    if (at == std::string::npos) return fmt::format("the log lacks \"{}\": {}", line, text);
+    if (text.find(line, at + 1) != std::string::npos) return fmt::format("twice: {}", line);
+  }
+  return "";
 }
 
 std::string newest_snapshots_only_advance() {

@@ -24,6 +24,8 @@ std::string jobs_are_done_when_their_commits_are_durable();
 /// R34, R60: a drop waits for transactions that may use the storage, and blocks nothing else.
 std::string drops_wait_for_transactions_and_hold_nothing_up();
 
+/// The log says that a snapshot was not published, and what transactions read instead.
+std::string a_failed_publication_is_logged();
 /// While a node does not answer a request for its damage, storages can be created.
 std::string a_slow_list_of_damage_delays_no_ddl();
 

@@ -36,6 +36,8 @@ TEST(ClusterRules, DropsWaitForTransactionsAndHoldNothingUp) {
   EXPECT_EQ(drops_wait_for_transactions_and_hold_nothing_up(), "");
 }
 
+TEST(ClusterRules, AFailedPublicationIsLogged) { EXPECT_EQ(a_failed_publication_is_logged(), ""); }
+
 TEST(ClusterRules, ASlowListOfDamageDelaysNoDdl) {
   EXPECT_EQ(a_slow_list_of_damage_delays_no_ddl(), "");
 }

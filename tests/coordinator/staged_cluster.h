@@ -46,7 +46,9 @@ class StagedCluster {
   explicit StagedCluster(uint32_t nodes,
                          std::chrono::milliseconds epoch = std::chrono::milliseconds(2))
       : StagedCluster(staged_config(nodes, epoch)) {}
-  explicit StagedCluster(Config config) : config_(std::move(config)) {
+  /// `logger`: the coordinator's.
+  explicit StagedCluster(Config config, Logger logger = make_silent_logger("coordinator"))
+      : config_(std::move(config)) {
     std::string folder = "/tmp/atoll-staged-XXXXXX";
     CHECK(mkdtemp(folder.data()) != nullptr);
     config_.cluster.data_dir = folder;
@@ -61,11 +63,14 @@ class StagedCluster {
         config_, 1, *space_,
         [this](uint32_t node, ControlOperation operation, const Json& body) {
           if (before_call) before_call(node, operation, body);
+          if (fails_call && fails_call(operation)) {
+            return Result<Json>(make_error(ExitCode::failed, "planted"));
+          }
           auto answer = call(node, operation, body);
           if (after_call) after_call(node, operation, body);
           return answer;
         },
-        LauncherCalls{[](bool) {}, [](const Error&) {}}, make_silent_logger("coordinator"));
+        LauncherCalls{[](bool) {}, [](const Error&) {}}, std::move(logger));
     for (uint32_t node = 0; node < config_.nodes.size(); ++node) {
       nodes_.push_back(std::make_unique<Node>(
           config_, node, *space_, [](const Error&) {}, make_silent_logger("node")));
@@ -89,6 +94,10 @@ class StagedCluster {
   /// under way.
   std::function<void(uint32_t node, ControlOperation operation, const Json& body)> before_call;
   std::function<void(uint32_t node, ControlOperation operation, const Json& body)> after_call;
+
+  /// Returns whether a request of the coordinator fails before it reaches the node. Thread and
+  /// REQUIRES: as above.
+  std::function<bool(ControlOperation operation)> fails_call;
 
   /// Runs all stages except the last one: the nodes run, and the cluster is not open.
   void start_nodes() {
