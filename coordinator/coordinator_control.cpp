@@ -1,6 +1,4 @@
 // The control requests that the coordinator serves.
-#include <utility>
-
 #include "coordinator/coordinator.h"
 #include "shared/base/check.h"
 #include "shared/memory/state_names.h"

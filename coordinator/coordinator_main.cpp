@@ -60,8 +60,8 @@ ExitCode run_coordinator(const ChildContext& context) {
     ATOLL_TRY(coordinator.start());
     ATOLL_TRY(services.start(
         config, config.control.endpoint,
-        [&](const ControlRequest& request, ControlReply reply) {
-          coordinator.handle(request, std::move(reply));
+        [&](const ControlRequest& request, const ControlReply& reply) {
+          coordinator.handle(request, reply);
         },
         kMaxSmallRequestBytes, 0,
         std::make_shared<ClusterMetrics>(*coordinator.control(), coordinator.snapshot_metrics(),
