@@ -277,7 +277,6 @@ TEST_F(MergedRunsTest, LeaveAnUnreadablePageAtItsPlace) {
 /// it can be read, although the root pages after it could not count its records.
 TEST_F(MergedRunsTest, BeforeAnUnreadableRootPageStayBehindIt) {
   stage_.composing_nodes = 1;
-  stage_.keeps_files = true;
   for (const bool merges_runs : {false, true}) {
     stage_.merges_runs = merges_runs;
     ASSERT_NO_FATAL_FAILURE(take(1));
