@@ -43,8 +43,9 @@ bool await_end(const UniqueFd& pidfd, std::chrono::steady_clock::time_point unti
                const std::function<bool()>& is_cancelled) {
   CHECK(pidfd.is_open());
   while (!is_cancelled || !is_cancelled()) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-        until - std::chrono::steady_clock::now());
+    // Rounded up, so that nothing is left only after `until`.
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
     if (left.count() <= 0) return false;
     pollfd ended = {pidfd.get(), POLLIN, 0};
     const auto wait = static_cast<int>(std::min(left, kCancelPeriod).count());

@@ -368,9 +368,9 @@ TEST(BackupRestore, OfASnapshotThatIsNotKeptAnyMoreIsRefused) {
   ASSERT_TRUE(pinned) << pinned.error().message;
   EXPECT_EQ(pinned->oldest_epoch, 3u);
   ASSERT_TRUE(remove_backup(data.files(), kBackups, kFirstBackup));
-  ASSERT_TRUE(unpin_snapshot(data.files(), "/data", data.savepoint(), pin));
   // A user's pin keeps the pages of the snapshot, but not the log after it.
   ASSERT_TRUE(pin_snapshot(data.files(), "/data", data.savepoint(), request.older, "of a user"));
+  ASSERT_TRUE(unpin_snapshot(data.files(), "/data", data.savepoint(), pin));
   const auto taken = take_backup(data.files(), request);
   ASSERT_FALSE(taken);
   EXPECT_EQ(taken.error().code, ExitCode::failed);
