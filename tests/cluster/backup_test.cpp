@@ -19,18 +19,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-/// Returns what the clients may expect of the state at the end of `epoch`: transactions of later
-/// epochs must be missing, so they count as failed.
-Ledger ledger_at(Ledger ledger, uint64_t epoch) {
-  for (auto& [token, transaction] : ledger) {
-    if (!transaction.outcome || transaction.outcome->status != Status::ok) continue;
-    if (transaction.outcome->commit_epoch <= epoch) continue;
-    transaction.outcome->status = Status::write_conflict;
-    transaction.outcome->reads.clear();
-  }
-  return ledger;
-}
-
 class BackupTest : public testing::Test {
  protected:
   BackupTest() {

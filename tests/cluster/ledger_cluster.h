@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <filesystem>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "engine/format/log_block.h"
+#include "engine/format/vid.h"
 #include "engine/recovery/log_start.h"
 #include "ops/cli/running_cluster.h"
 #include "ops/ledger/ledger_check.h"
@@ -25,6 +27,21 @@
 #include "tests/cluster/cluster_folder.h"
 
 namespace atolldb::test {
+
+/// Returns what the ledger says about a state that ends with `epoch`. Transactions of later epochs
+/// must be missing there, so they count as failed, and what they read says nothing.
+inline Ledger ledger_at(Ledger ledger, uint64_t epoch) {
+  for (auto& [token, transaction] : ledger) {
+    if (!transaction.outcome) continue;
+    LedgerOutcome& outcome = *transaction.outcome;
+    const bool has_later_read = std::ranges::any_of(
+        outcome.reads, [&](const auto& read) { return Vid(read.second.version).epoch() > epoch; });
+    if (outcome.commit_epoch <= epoch && !has_later_read) continue;
+    outcome.reads.clear();
+    if (outcome.status == Status::ok) outcome.status = Status::write_conflict;
+  }
+  return ledger;
+}
 
 /// One client per node, each in a thread, until the cluster ends or the test stops them.
 class LedgerClients {
