@@ -317,7 +317,9 @@ Result<CombinedRoot> combine_roots(const SnapshotPlan& plan, size_t storage_inde
   combined.records = combined.log_records;
   const bool is_sequential = storage.type == StorageType::sequential;
   const bool has_victims = storage.has_victims && !storage.base_root.is_null();
-  if (combined.log_records != 0 || is_sequential || has_victims) {
+  // Pages are also written without log records: if the ranges of volatile pages have changed (R71).
+  const bool is_changed = combined.log_records != 0 || combined.pages_written != 0;
+  if (is_changed || is_sequential || has_victims) {
     ATOLL_ASSIGN(
         combined.root,
         is_sequential ? combine_sequential(pages, storage, plan, partitions, combined.records)

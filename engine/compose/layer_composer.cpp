@@ -33,6 +33,13 @@ TreeItem item_of(const CarriedRecord& record) {
   return item;
 }
 
+SliceRange range_of_child(const InteriorPage& page, uint32_t i) {
+  const uint32_t count = page.header.version().count();
+  DCHECK(i < count && count <= kInteriorCapacity);
+  return i + 1 == count ? SliceRange{page.separators[i], page.high, page.high_is_end != 0}
+                        : SliceRange{page.separators[i], page.separators[i + 1], false};
+}
+
 }  // namespace
 
 LayerComposer::LayerComposer(TreeWork& work, std::string prefix, const SliceRange& range)
@@ -151,13 +158,25 @@ Result<void> LayerComposer::compose_tree(SnapshotPointer root) {
     return compose_lost(root, found, 0, range_, range_.low == 0 && range_.high_is_end);
   }
   const bool is_whole = range_.low == 0 && range_.high_is_end;
-  bool is_kept = is_whole && !found.was_lost && !has_log();
+  bool is_kept = is_whole && !found.was_lost && !has_log() && children_fit(*page);
   if (is_kept) {
     ATOLL_ASSIGN(is_kept, needs_no_copy(root, *page));
   }
   if (is_kept) return builder_.add_page(page->header().level, 0, root);
   if (!found.was_lost) count_replaced(root, 0);
   return compose_page(root, *page, std::nullopt);
+}
+
+bool LayerComposer::children_fit(PageBuffer& page) const {
+  const uint32_t level = page.header().level;
+  if (level == 0) return fences_.is_empty();
+  const auto* interior = page.as<InteriorPage>();
+  const uint32_t count = interior->header.version().count();
+  if (count == 0 || count > kInteriorCapacity) return false;  // compose_interior reports it
+  for (uint32_t i = 0; i < count; ++i) {
+    if (!fences_.fits(level - 1, range_of_child(*interior, i))) return false;
+  }
+  return true;
 }
 
 Result<bool> LayerComposer::needs_no_copy(SnapshotPointer pointer, PageBuffer& page) const {
@@ -286,10 +305,7 @@ Result<void> LayerComposer::compose_interior(SnapshotPointer pointer, const Inte
     return wrong_page(work_.pages.storage_id(), pointer,
                       fmt::format("it has {} children, not 1 to {}", count, kInteriorCapacity));
   }
-  const auto range_at = [&](uint32_t i) {
-    return i + 1 == count ? SliceRange{page.separators[i], page.high, page.high_is_end != 0}
-                          : SliceRange{page.separators[i], page.separators[i + 1], false};
-  };
+  const auto range_at = [&](uint32_t i) { return range_of_child(page, i); };
   const auto child_at = [&](uint32_t i) {
     return SnapshotPointer(page.children[i].snapshot_word.load(std::memory_order_relaxed));
   };

@@ -91,6 +91,9 @@ class LayerComposer {
   /// Returns whether the page, which was read, can be used as it is, since neither it nor a page
   /// below it is a victim. REQUIRES: its range has no log records.
   Result<bool> needs_no_copy(SnapshotPointer pointer, PageBuffer& page) const;
+  /// Returns whether the children of a root page may be reused as they are (FenceMap::fits). A root
+  /// of level 0 has none, so it fits if no volatile pages below the root are known.
+  bool children_fit(PageBuffer& page) const;
   Result<bool> leads_to_victims(PageBuffer& page) const;
   Result<bool> has_victims_at(SnapshotPointer pointer, uint32_t layer, uint32_t level) const;
   void count_replaced(SnapshotPointer pointer, uint64_t low);
