@@ -329,7 +329,7 @@ TEST_F(MergedRunsTest, OfARewriteThatLacksANodeAreNotCombined) {
   stage_.before_combine = [&] { stage_.composed.pop_back(); };
   const auto combined = stage_.round({}, {""}, stage_.epoch + 1);
   ASSERT_FALSE(combined);
-  EXPECT_TRUE(combined.error().message.contains("leaves runs of older snapshots"))
+  EXPECT_TRUE(combined.error().message.contains("runs remain in the files of victims"))
       << combined.error().message;
 }
 
