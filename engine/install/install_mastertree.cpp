@@ -374,14 +374,14 @@ class TreeInstaller {
     }
   }
 
-  /// Returns whether a border page has no volatile neighbour below its parent, but a cold one. If
-  /// it is empty, no merge can remove it, so it may be dropped (R71). A hint: the parent may
-  /// change.
+  /// Returns whether a border page has no volatile neighbour below its parent. If it is empty, no
+  /// merge can remove it, so it may be dropped (R71). The only child of its parent counts, too: a
+  /// merge with pages of other parents was tried before. A hint: the parent may change.
   static bool is_between_cold_pages(const Link& link) {
     CHECK(link.holder != nullptr && !link.holder->is_border());
     const InteriorPage& parent = *interior_page(link.holder);
     const PageVersion version = parent.header.version();
-    if (version.is_moved() || version.count() < 2) return false;
+    if (version.is_moved()) return false;
     const ChildRanges children(parent, version.count());
     uint32_t at = 0;
     while (at < children.size() && &parent.children[children[at]] != link.pointer) ++at;
