@@ -24,8 +24,7 @@ TEST(TableSchema, HasKeysAndColumnsOfAllTypes) {
     { name = "tail", type = "varchar(20)", offset = 8 })t",
                                                                   R"t(
     { name = "a", type = "i16", offset = 0, null = -1 },
-    { name = "b", type = "decimal(9,2)", offset = 4, stored = "i32"
-},
+    { name = "b", type = "decimal(9,2)", offset = 4, stored = "i32" },
     { name = "c", type = "timestamp", offset = 8 },
     { name = "d", type = "char(3)", offset = 16 },
     { name = "e", type = "varchar(10)", offset = 20, length_offset = 19, length_bytes = 1 },
