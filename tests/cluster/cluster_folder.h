@@ -91,6 +91,21 @@ bool eventually(Condition condition) {
   return true;
 }
 
+/// Stops a process, and waits until all its threads have stopped. A thread runs on after the call
+/// of `kill` until some thread of the process has taken the signal.
+inline void stop_process(pid_t pid) {
+  ASSERT_EQ(kill(pid, SIGSTOP), 0);
+  ASSERT_TRUE(eventually([&] {
+    for (const auto& task :
+         std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/task")) {
+      const std::string stat = read_text(task.path().string() + "/stat");
+      const size_t name_end = stat.rfind(')');
+      if (name_end == std::string::npos || stat.compare(name_end, 3, ") T") != 0) return false;
+    }
+    return true;
+  }));
+}
+
 /// Returns the number of segments that this process still has open.
 inline uint32_t open_segments() {
   uint32_t count = 0;

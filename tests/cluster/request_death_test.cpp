@@ -57,7 +57,7 @@ class RequestDeathTest : public testing::TestWithParam<Killed> {
     const pid_t asked = processes_of("dies", killed.asked).at(0);
     const pid_t victim =
         victim_role == "launcher" ? launcher_of(asked) : processes_of("dies", victim_role).at(0);
-    kill(asked, SIGSTOP);
+    ASSERT_NO_FATAL_FAILURE(stop_process(asked));
     const std::string error = folder_.path() + "/command.err";
     const pid_t command = runner_.start(std::string(ATOLL_BIN_DIR) + "/atoll", killed.command,
                                         folder_.path() + "/command.out", error);
@@ -130,7 +130,7 @@ TEST(RequestDeathJobTest, AJobInFlightEndsWithTheCluster) {
   auto cluster = Cluster::launch(config, LaunchMode::process, ATOLL_BIN_DIR);
   ASSERT_TRUE(cluster) << cluster.error().message;
   const pid_t node = processes_of("job", "node0").at(0);
-  kill(node, SIGSTOP);
+  ASSERT_NO_FATAL_FAILURE(stop_process(node));
   Clock::time_point begin;
   std::thread killer([&] {
     begin = Clock::now();
