@@ -103,13 +103,17 @@ Status SequentialCursor::find_runs(SnapshotPointer root) {
     for (uint64_t i = runs->count; i-- > 0;) {
       const SequentialRun& run = runs->runs[i];
       if (run.last_epoch < first_epoch_ || run.first_epoch > last_epoch_) continue;
-      ahead_.push_back({SnapshotPointer(run.first_page), run.pages, run.first_epoch});
+      ahead_.push_back(
+          {SnapshotPointer(run.first_page), run.pages, run.first_epoch, ahead_.size()});
     }
     root = SnapshotPointer(runs->previous);
   }
-  // The runs are in reverse order here. Stable: runs of one node that begin at the same epoch stay
-  // in their order, which is that of their records (R69).
-  std::ranges::stable_sort(ahead_, std::greater<>(), &RunAhead::first_epoch);
+  // The runs are in reverse order here. Runs of one node that begin at the same epoch stay in their
+  // order, which is that of their records (R69).
+  std::ranges::sort(ahead_, [](const RunAhead& one, const RunAhead& other) {
+    return one.first_epoch != other.first_epoch ? one.first_epoch > other.first_epoch
+                                                : one.place < other.place;
+  });
   return Status::ok;
 }
 

@@ -63,6 +63,7 @@ class SequentialCursor {
     SnapshotPointer first_page;
     uint64_t pages = 0;
     uint64_t first_epoch = 0;
+    size_t place = 0;  // in the root pages, the newest run first
   };
   /// A position in a worker's list, or in a run of snapshot pages.
   struct ListPosition {
