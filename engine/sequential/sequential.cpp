@@ -1,7 +1,6 @@
 #include "engine/sequential/sequential.h"
 
 #include <algorithm>
-#include <functional>
 #include <utility>
 
 #include "engine/format/sequential_page.h"
