@@ -171,13 +171,13 @@ class ArchiveTest : public testing::Test {
     restored_.reset();
     fs::remove_all(config.cluster.data_dir);
   }
-  /// At the last epoch of the archive, and at two random ones since the first backup.
+  /// At the last epoch of the archive, and at random ones since the first backup.
   void expect_states(uint64_t first, const Ledger& ledger) {
     const uint64_t last = last_epoch();
     ASSERT_GT(last, first) << "the archive has nothing after the backup";
-    for (const uint64_t epoch :
-         {last, first + random_() % (last - first + 1), first + random_() % (last - first + 1)}) {
-      ASSERT_NO_FATAL_FAILURE(expect_state_at(epoch, ledger));
+    ASSERT_NO_FATAL_FAILURE(expect_state_at(last, ledger));
+    for (uint64_t i = 0; i < rounds(1, 3); ++i) {
+      ASSERT_NO_FATAL_FAILURE(expect_state_at(first + random_() % (last - first + 1), ledger));
     }
   }
   /// The last epoch of the only backup.
@@ -203,7 +203,7 @@ class ArchiveTest : public testing::Test {
 
 TEST_F(ArchiveTest, OneBackupAndTheArchiveHaveEveryStateThoughTheClusterIsKilled) {
   fs::create_directory(archive_);
-  const uint64_t count = rounds(3, 20);
+  const uint64_t count = rounds(2, 20);
   for (uint64_t round = 0; round < count; ++round) {
     SCOPED_TRACE("round " + std::to_string(round));
     ASSERT_NO_FATAL_FAILURE(start());
