@@ -144,7 +144,7 @@ Result<void> Coordinator::open(const Json& metrics) {
   return {};
 }
 
-/// Runs after the recovery for two reasons (R54). A recovery that fails then leaves no new log
+/// Runs after the recovery for two reasons (R54). If the recovery fails, it leaves no new log
 /// files. The recovery's snapshot can use the room that these files would take.
 Result<void> Coordinator::begin_logs() {
   const auto begin = [this] {
@@ -190,7 +190,8 @@ void Coordinator::stop() {
   watched_clock_.store(nullptr, std::memory_order_release);
   if (snapshots_ != nullptr) snapshots_->stop();
   if (archiver_ != nullptr) archiver_->stop();
-  // After a failure `drain` returns early. Drops use the clock and the DDL thread.
+  // After a failure `drain` returns before it stops the drops. They must stop before the clock and
+  // the DDL thread, because they use both.
   if (catalog_ != nullptr) catalog_->stop_drops();
   if (clock_ != nullptr) clock_->stop();
   if (catalog_ != nullptr) catalog_->stop();

@@ -27,8 +27,8 @@
 
 namespace atolldb {
 
-/// Thread: one at a time, the main thread of this class. The DDL thread may call log_ddl and
-/// record_idle at the same time.
+/// Thread: one at a time, called the main thread below: the one that opens or stops the cluster, or
+/// the snapshot taker. The DDL thread may call log_ddl and record_idle at the same time.
 class DurableState {
  public:
   /// Reads the data directory and stores the cut. Returns code corruption (exit 7) if something is

@@ -17,7 +17,8 @@
 
 namespace atolldb {
 
-/// The purpose of a replacement.
+/// What the replacement of a border page must achieve: room for a record, or the removal of
+/// tombstones and layers.
 struct RestructureRequest {
   /// Room for a new key, if `new_record_bytes` is not zero.
   uint64_t new_slice = 0;

@@ -259,7 +259,7 @@ Status SnapshotCache::list_read(const Frames& frames, SnapshotPointer pointer, u
   return Status::ok;
 }
 
-/// Puts a frame that no reader has seen back among the evicted frames.
+/// Returns a frame to the evicted ones. REQUIRES: it is not listed, and no reader has seen it.
 void SnapshotCache::give_back(uint32_t frame) {
   DCHECK((state_bits_[frame].load(std::memory_order_relaxed) & kListed) == 0);
   frame_states_[frame].free_from = 0;

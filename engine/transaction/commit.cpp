@@ -196,7 +196,7 @@ Status CommitProtocol::lock_in_order(uint32_t& locked, uint32_t& remote, bool& m
   for (uint32_t i = 0; i < count; ++i) {
     const WriteEntry& entry = txn_.writes_[i];
     // Locks are taken in universal order (R22). The check also finds two entries for one record
-    // (R14), with which this worker would wait for itself.
+    // (R14). With them this worker would wait for its own lock.
     CHECK(is_in_order(i));
     const RecordHead* record = txn_.write_heads_[i];
     const Status status = lock_write(i);

@@ -40,7 +40,7 @@ class PageWait {
  private:
   bool is_hopeless(const WorkerContext& worker, uint64_t deadline_epoch) const;
 
-  uint64_t end_ns_ = 0;  // when the patience ends; 0: it has not begun
+  uint64_t end_ns_ = 0;  // end of kPatience, as now_ns(); 0: has not waited yet
   uint32_t unproductive_snapshots_ = 0;
 };
 

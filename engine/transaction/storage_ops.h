@@ -28,8 +28,8 @@ struct StorageOps {
 extern const StorageOps kArrayOps;       // engine/array/array.cpp
 extern const StorageOps kMastertreeOps;  // engine/mastertree/track.cpp
 
-/// Returns the table of the storage whose page holds the record. Write sets and read sets have
-/// records of arrays and Master-trees only. The functions below prepare and apply appends.
+/// Returns the operations of the record's storage type. REQUIRES: the record belongs to an array or
+/// a Master-tree; read sets and write sets have no others.
 inline const StorageOps& ops_of(const RecordHead* record) {
   return page_of(record)->type == PageType::mastertree_border ? kMastertreeOps : kArrayOps;
 }

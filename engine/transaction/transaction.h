@@ -360,8 +360,9 @@ class Transaction {
   enum class State : uint8_t { idle, serializable, snapshot, snapshot_read_only };
   State state_ = State::idle;
   bool installs_on_read_ = false;
-  bool relied_on_absence_ = false;  // R5: the attempt must install a page whose absence it has read
-  Status broken_ = Status::ok;      // why the sets are incomplete
+  // The pointer set has the pointer at which this attempt wants to install a page (R5).
+  bool relied_on_absence_ = false;
+  Status broken_ = Status::ok;  // why the sets are incomplete
   const SnapshotView* snapshot_ = nullptr;
   uint64_t commit_epoch_ = 0;
   uint64_t reservations_ = 0;

@@ -110,7 +110,8 @@ bool Transaction::follow(RecordRef& ref, uint32_t payload_end) {
   if (worker_->cluster_failed()) return false;
   const RecordHead* before = ref.record;
   if (!ops_of(ref.record).track_moved(*worker_, ref.record, ref.payload_at)) return false;
-  // If the place is the same, the mover has not published the new one yet.
+  // If the address is unchanged, the page is not marked as moved yet. Waits until the thread that
+  // moves the record has marked it (R7).
   if (ref.record == before && await_move(*worker_, page_of(before)) != Status::ok) return false;
   return reinterpret_cast<const TreeRecord*>(ref.record)->capacity >= payload_end;
 }

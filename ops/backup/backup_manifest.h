@@ -3,7 +3,8 @@
 //
 //   {"format": "atoll-backup", "version": 1, "crc32c": "<8 digits>", "backup": {...}}
 //
-// crc32c: CRC32C of the member `backup` as compact JSON with sorted members. Blanks may follow.
+// crc32c: CRC32C of the member `backup` as compact JSON with sorted members. The file itself is
+// indented JSON, and line feeds pad it to a multiple of kIoBlockBytes.
 #pragma once
 
 #include <cstdint>

@@ -67,7 +67,7 @@ Result<void> refuse_data_directory(FileSystem& files, const std::string& directo
                                 directory));
 }
 
-/// What DIR holds before a backup.
+/// The state of the directory of backups before a backup.
 struct FolderBefore {
   std::vector<std::string> ids;
   std::vector<std::string> removed;        // incomplete backups

@@ -41,7 +41,7 @@ void append_csv_text(std::string& row, std::string_view text);
 /// Reads rows. Thread: one. `stream` outlives the reader.
 class CsvReader {
  public:
-  /// `name`: of the file, for errors.
+  /// `name`: the name of the file in error messages.
   CsvReader(std::istream& stream, std::string name)
       : stream_(stream), name_(std::move(name)), buffer_(kBufferBytes, '\0') {}
 

@@ -18,8 +18,9 @@ namespace atolldb {
 /// Returns the names of all columns as a row, with its line end.
 std::string header_row(const TableSchema& schema);
 
-/// Appends the record as a row, with its line end. `key`: as in WalkedRecord. Errors, as
-/// "column: value: reason": the record does not fit the schema. `row` is then undefined.
+/// Appends the record as a row, with its line end. `key`: in gleaned form, as in WalkedRecord.
+/// Returns the error "column: value: reason" if the record does not fit the schema; `row` is then
+/// undefined.
 std::expected<void, std::string> append_row(const TableSchema& schema, std::string_view key,
                                             std::span<const std::byte> payload, std::string& row);
 

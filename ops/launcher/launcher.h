@@ -78,8 +78,8 @@ class Launcher {
  private:
   enum class Phase { starting, running, draining, stopping_nodes, stopping_coordinator, stopped };
 
-  /// Makes everything that must exist before the first process. The run folder is kept over
-  /// restarts.
+  /// Acquires the run folder and the data locks, creates the segments, and spawns the processes. A
+  /// restart keeps the run folder unless it was deleted.
   Result<void> create();
   Result<void> acquire_folder();
   Result<void> leave_note();

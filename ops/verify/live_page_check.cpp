@@ -18,7 +18,7 @@ const LivePages* find_missing(const std::vector<LivePages>& one,
   return found == one.end() ? nullptr : &*found;
 }
 
-/// Returns the live pages of the storage in this file.
+/// Returns how many live pages `all` counts for the storage and file that `file` names.
 uint64_t pages_in(const std::vector<LivePages>& all, const LivePages& file) {
   const auto found = std::ranges::find_if(
       all, [&](const LivePages& live) { return live_order(live) == live_order(file); });

@@ -310,7 +310,7 @@ class Parser {
     return number && in_range(key, *number) ? std::optional<Value>(*number) : std::nullopt;
   }
 
-  /// Returns the text as stored, or nothing if it is not allowed.
+  /// Returns the value of a text key, or nothing if it is not allowed. Makes paths absolute.
   std::optional<Value> valid_text(const ConfigKey& key, std::string text) const {
     if (key.kind == KeyKind::address) {
       return is_address(text) ? std::optional<Value>(text) : std::nullopt;
