@@ -39,7 +39,7 @@ Result<std::unique_ptr<ArchiveProgress>> ArchiveProgress::open(FileSystem& file_
   ATOLL_ASSIGN(own.data_id, data_id_of(file_system, data_dir));
   auto read = read_archive_state(file_system, data_dir);
   if (!read && read.error().code != ExitCode::corruption) return std::unexpected(read.error());
-  if (!read) logger->error("{}: the archive begins anew", read.error().message);
+  if (!read) logger->error("{}: the archive begins again", read.error().message);
   ArchiveState state;
   const bool is_known = read && *read && (*read)->identity.is_of_same_data(own);
   if (is_known) {

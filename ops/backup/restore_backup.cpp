@@ -41,20 +41,9 @@ class RestoreJob {
   }
 
  private:
-  Result<void> report(std::string step) {
-    progress_.step = std::move(step);
-    return request_.on_progress ? request_.on_progress(progress_) : Result<void>();
-  }
-  OnPart counted() {
-    return [this](std::span<const std::byte> part) -> Result<void> {
-      progress_.read_bytes += part.size();
-      return request_.on_progress ? request_.on_progress(progress_) : Result<void>();
-    };
-  }
-
   /// Marks the restore before it removes or creates anything else.
   Result<void> begin() {
-    ATOLL_TRY(report("preparing the directory"));
+    ATOLL_TRY(report_.begin_step("preparing the directory"));
     ATOLL_TRY(check_restore_target(files_, request_.to));
     restored_.id = new_owner_id();
     ATOLL_ASSIGN(auto location, request_.locate(request_.to));
@@ -68,7 +57,7 @@ class RestoreJob {
 
   /// Finds what the state at the epoch needs.
   Result<void> read_backup() {
-    ATOLL_TRY(report("reading the backup"));
+    ATOLL_TRY(report_.begin_step("reading the backup"));
     ATOLL_ASSIGN(const auto backup, request_.extension != nullptr
                                         ? Result<Savepoint>(request_.extension->savepoint)
                                         : savepoint_of_backup(files_, request_.folder));
@@ -136,7 +125,7 @@ class RestoreJob {
   Result<void> copy_files() {
     for (const BackupFile& file : request_.manifest.files) {
       if (!is_wanted(file)) continue;
-      ATOLL_TRY(report("copying " + file.path));
+      ATOLL_TRY(report_.begin_step("copying " + file.path));
       const ArchivedLog* archived = find_archived(file);
       const std::string from =
           archived != nullptr ? archived->path : path_in(request_.folder, file.path);
@@ -145,11 +134,10 @@ class RestoreJob {
       if (folders_.insert(folder).second) {
         ATOLL_TRY(files_.make_directory(folder));
       }
-      ATOLL_ASSIGN(const FileSum sum, copy_file(files_, from, to, counted()));
+      ATOLL_ASSIGN(const FileSum sum, copy_file(files_, from, to, report_.counted()));
       ATOLL_TRY(check_sum(from, {file.bytes, file.crc32c}, sum));
       wanted_.erase(from);
-      ++progress_.files;
-      progress_.bytes += sum.bytes;
+      report_.add_file(sum.bytes);
     }
     if (!wanted_.empty()) {
       return make_error(ExitCode::corruption,
@@ -160,13 +148,13 @@ class RestoreJob {
     for (const std::string& folder : folders_) {
       ATOLL_TRY(files_.sync_directory(folder));
     }
-    restored_.files = progress_.files;
-    restored_.bytes = progress_.bytes;
+    restored_.files = report_.progress().files;
+    restored_.bytes = report_.progress().bytes;
     return files_.sync_directory(request_.to);
   }
 
   Result<void> write_ddl() {
-    ATOLL_TRY(report("writing the DDL log"));
+    ATOLL_TRY(report_.begin_step("writing the DDL log"));
     ATOLL_ASSIGN(auto log, DdlLog::open(files_, request_.to, state_.cluster_uuid));
     for (const DdlRecord& record : ddl_) {
       ATOLL_TRY(log.append(record));
@@ -193,7 +181,7 @@ class RestoreJob {
   }
 
   Result<void> write_state() {
-    ATOLL_TRY(report("writing the savepoint"));
+    ATOLL_TRY(report_.begin_step("writing the savepoint"));
     CHECK(state_.generation == 0);
     for (int slot = 0; slot < 2; ++slot) {
       ATOLL_TRY(write_savepoint(files_, request_.to, state_));
@@ -202,7 +190,7 @@ class RestoreJob {
   }
 
   Result<void> check() {
-    ATOLL_TRY(report("checking the restored data"));
+    ATOLL_TRY(report_.begin_step("checking the restored data"));
     return check_restorable(files_, request_.to);
   }
 
@@ -214,7 +202,7 @@ class RestoreJob {
 
   FileSystem& files_;
   const RestoreRequest& request_;
-  BackupProgress progress_;
+  ProgressReport report_{request_.on_progress};
   Restored restored_;
   Savepoint state_;
   std::vector<DdlRecord> ddl_;
@@ -294,13 +282,9 @@ Result<EpochTime> epoch_of_time(const std::string& archive, const ExtendedBackup
 
 Result<void> verify_backup(FileSystem& file_system, const std::string& folder,
                            const BackupManifest& manifest, const OnBackupProgress& on_progress) {
-  BackupProgress progress;
-  const auto counted = [&](std::span<const std::byte> part) -> Result<void> {
-    progress.read_bytes += part.size();
-    return on_progress ? on_progress(progress) : Result<void>();
-  };
+  ProgressReport report(on_progress);
   for (const BackupFile& file : manifest.files) {
-    progress.step = "checking " + file.path;
+    ATOLL_TRY(report.begin_step("checking " + file.path));
     const std::string path = path_in(folder, file.path);
     ATOLL_ASSIGN(const bool exists, file_system.exists(path));
     if (!exists) {
@@ -309,15 +293,11 @@ Result<void> verify_backup(FileSystem& file_system, const std::string& folder,
                                     "{:08x}: the backup is damaged: use another one",
                                     path, file.bytes, file.crc32c));
     }
-    ATOLL_ASSIGN(const FileSum sum, sum_of_file(file_system, path, counted));
+    ATOLL_ASSIGN(const FileSum sum, sum_of_file(file_system, path, report.counted()));
     ATOLL_TRY(check_sum(path, {file.bytes, file.crc32c}, sum));
-    ++progress.files;
-    progress.bytes += sum.bytes;
+    report.add_file(sum.bytes);
   }
-  progress.step = "checking that it can be restored";
-  if (on_progress) {
-    ATOLL_TRY(on_progress(progress));
-  }
+  ATOLL_TRY(report.begin_step("checking that it can be restored"));
   return check_restorable(file_system, folder);
 }
 

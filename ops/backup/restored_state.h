@@ -25,7 +25,7 @@ Result<Savepoint> savepoint_of_backup(FileSystem& file_system, const std::string
 Savepoint savepoint_at(const Savepoint& backup, uint64_t epoch, const std::string& data_dir);
 
 /// Returns the DDL records with which the catalog is that at the end of `epoch`. A drop after it is
-/// left out. A creation after it stays, with a drop right after it: its id is never given again,
+/// omitted. A creation after it stays, with a drop right after it: its id is never given again,
 /// and a snapshot may name it already (R34, R52).
 /// `base`: the snapshot with which the start-up begins, or null. It is planned after its epoch, so
 /// it may lack a storage that is dropped later. Such a drop stays: the storage was hidden already,

@@ -89,22 +89,11 @@ class BackupJob {
   }
 
  private:
-  Result<void> report(std::string step) {
-    progress_.step = std::move(step);
-    return request_.on_progress ? request_.on_progress(progress_) : Result<void>();
-  }
-  OnPart counted() {
-    return [this](std::span<const std::byte> part) -> Result<void> {
-      progress_.read_bytes += part.size();
-      return request_.on_progress ? request_.on_progress(progress_) : Result<void>();
-    };
-  }
-
   /// Also checks the pages of a snapshot file, as their readers do. `copy_snapshot` has checked
   /// page 0.
   OnPart counted_and_checked(const SnapshotFilePlace& place, const std::string& path) {
     return [path, self = SnapshotPointer::make(place.snapshot, place.node, 0).word(),
-            count = counted()](std::span<const std::byte> part) mutable -> Result<void> {
+            count = report_.counted()](std::span<const std::byte> part) mutable -> Result<void> {
       for (size_t at = 0; at + kPageBytes <= part.size(); at += kPageBytes, ++self) {
         const auto& page = *reinterpret_cast<const PageHeader*>(part.data() + at);
         const uint64_t number = SnapshotPointer(self).page();
@@ -119,7 +108,7 @@ class BackupJob {
   }
 
   Result<void> read_source() {
-    ATOLL_TRY(report("reading the savepoint"));
+    ATOLL_TRY(report_.begin_step("reading the savepoint"));
     ATOLL_TRY(refuse_unfinished_discard(files_, request_.data_dir));
     ATOLL_ASSIGN(const auto salvage, find_salvage(files_, request_.data_dir));
     if (salvage) {
@@ -202,7 +191,7 @@ class BackupJob {
     }
     if (!request_.warn) return {};
     request_.warn(
-        fmt::format("snapshot {} is left out, so that only epochs from {} on can be restored: {}",
+        fmt::format("snapshot {} is skipped, so that only epochs from {} on can be restored: {}",
                     id, state_.snapshot_epoch,
                     epoch ? fmt::format("it is of epoch {}", *epoch) : epoch.error().message));
     return {};
@@ -210,7 +199,7 @@ class BackupJob {
 
   /// Returns the epoch of the snapshot.
   Result<uint64_t> copy_snapshot(uint32_t id) {
-    ATOLL_TRY(report(fmt::format("copying snapshot {}", id)));
+    ATOLL_TRY(report_.begin_step(fmt::format("copying snapshot {}", id)));
     ATOLL_ASSIGN(auto metadata, read_snapshot_metadata(files_, request_.data_dir, id));
     if (metadata.cluster_uuid != state_.cluster_uuid) {
       return make_error(ExitCode::corruption,
@@ -266,8 +255,9 @@ class BackupJob {
     ATOLL_ASSIGN(const uint64_t durable, durable_epoch_of(incarnation));
     state_.largest_epoch = std::max(state_.largest_epoch, incarnation.start_epoch);
     for (LoggerPlace& place : incarnation.loggers) {
-      ATOLL_TRY(report(fmt::format("copying the log of incarnation {}, node {}, logger {}",
-                                   incarnation.number, place.node, place.logger)));
+      ATOLL_TRY(
+          report_.begin_step(fmt::format("copying the log of incarnation {}, node {}, logger {}",
+                                         incarnation.number, place.node, place.logger)));
       const std::string source = place.directory;
       ATOLL_TRY(copy_stream(incarnation.number, place, has_ended));
       place.directory = folder_;
@@ -316,7 +306,7 @@ class BackupJob {
                                   scan.end.file, scan.end.offset, scan.end.reason, needed, source));
   }
 
-  /// Lists the stream now, so that the list is newer than every earlier copy. Leaves out first
+  /// Lists the stream now, so that the list is newer than every earlier copy. Skips first
   /// files that the oldest snapshot covers, because the cluster may be deleting them.
   Result<std::vector<StreamFile>> files_of_stream(uint64_t incarnation, const LoggerPlace& place) {
     std::vector<StreamFile> stream;
@@ -356,7 +346,7 @@ class BackupJob {
       const bool is_final = has_ended || &file != &stream.back();
       const std::string from = path_of(file.place);
       ATOLL_TRY(add_file(from, path_in(folder, to_string(file.place.name)), BackupFileKind::log,
-                         is_final, counted()));
+                         is_final, report_.counted()));
       if (is_final) continue;
       // What the backup counts is durable in the cluster, too: the copy may hold blocks that the
       // logger has not synced yet.
@@ -372,25 +362,25 @@ class BackupJob {
 
   /// After the logs, so that it has the creation of every storage in them (R34).
   Result<void> copy_rest() {
-    ATOLL_TRY(report("copying the DDL log"));
+    ATOLL_TRY(report_.begin_step("copying the DDL log"));
     const std::string from = coordinator_directory(request_.data_dir);
     const std::string to = coordinator_directory(folder_);
     ATOLL_ASSIGN(const auto names, files_.list(from));
     for (const std::string& name : names) {
       if (!parse_ddl_file_name(name)) continue;
       ATOLL_TRY(add_file(path_in(from, name), path_in(to, name), BackupFileKind::ddl_log, false,
-                         counted()));
+                         report_.counted()));
     }
     const std::string times = epoch_times_path(request_.data_dir);
     ATOLL_ASSIGN(const bool has_times, files_.exists(times));
     if (!has_times) return {};
     return add_file(times, epoch_times_path(folder_), BackupFileKind::epoch_times, false,
-                    counted());
+                    report_.counted());
   }
 
   /// Writes the savepoint of an ended cluster, in both slots.
   Result<void> write_state() {
-    ATOLL_TRY(report("writing the savepoint"));
+    ATOLL_TRY(report_.begin_step("writing the savepoint"));
     ATOLL_ASSIGN(const auto ddl,
                  read_ddl_log(files_, folder_, state_.cluster_uuid, state_.ddl_records));
     state_.ddl_records = ddl.records.size();
@@ -410,7 +400,7 @@ class BackupJob {
   }
 
   Result<void> check() {
-    ATOLL_TRY(report("checking the backup"));
+    ATOLL_TRY(report_.begin_step("checking the backup"));
     return check_restorable(files_, folder_);
   }
 
@@ -428,8 +418,7 @@ class BackupJob {
 
   void add_entry(const std::string& to, BackupFileKind kind, const FileSum& sum, bool is_final) {
     manifest_.files.push_back({relative(to), kind, sum.bytes, sum.crc32c, is_final});
-    ++progress_.files;
-    progress_.bytes += sum.bytes;
+    report_.add_file(sum.bytes);
   }
 
   /// Adds a file that this job has written durably.
@@ -490,7 +479,7 @@ class BackupJob {
   FileSystem& files_;
   const BackupRequest& request_;
   const std::string folder_;
-  BackupProgress progress_;
+  ProgressReport report_{request_.on_progress};
   BackupManifest manifest_;
   Savepoint state_;                // of the cluster; the steps make it that of the backup
   uint64_t oldest_epoch_ = 0;      // of the snapshots that the backup has

@@ -12,20 +12,11 @@
 
 #include "engine/log/savepoint.h"
 #include "ops/backup/backup_manifest.h"
+#include "ops/backup/backup_progress.h"
 #include "shared/base/error.h"
 #include "shared/file/file.h"
 
 namespace atolldb {
-
-struct BackupProgress {
-  std::string step;         // "copying snapshot 7"
-  uint64_t files = 0;       // complete files of the backup
-  uint64_t bytes = 0;       // bytes of them
-  uint64_t read_bytes = 0;  // bytes read so far, for copies and checksums
-};
-
-/// Called after each part of a file. An error ends the backup and is returned.
-using OnBackupProgress = std::function<Result<void>(const BackupProgress&)>;
 
 struct BackupRequest {
   std::string data_dir;   // of the cluster

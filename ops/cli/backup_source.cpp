@@ -175,7 +175,7 @@ Result<void> BackupSource::choose_snapshots(const std::string& backup_id) {
   const uint32_t oldest = state.kept.front().id;
   const auto pinned = pin(oldest, name + "-older");
   if (!pinned) {
-    // It is left out if it has been dropped meanwhile, or if all pins are used.
+    // It is skipped if it has been deleted meanwhile, or if all pins are used.
     if (is_refused(pinned.error())) return {};
     return std::unexpected(pinned.error());
   }

@@ -185,7 +185,7 @@ void add_import_command(CLI::App& app, Invocation& invocation) {
       ->capture_default_str();
   command
       ->add_option("--resume", options->resume,
-                   "Remember committed rows in this file, and leave out those that it has")
+                   "Remember committed rows in this file, and skip those that it has")
       ->type_name("FILE");
   add_json_option(*command, options->json);
 }

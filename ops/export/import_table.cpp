@@ -148,7 +148,7 @@ class TableImport {
   }
 
   /// Writes the rows in one transaction. If their content prevents this, writes both halves, so
-  /// that only wrong rows are left out.
+  /// that only wrong rows are skipped.
   Result<void> write_at_once(SessionClient& session, size_t file, std::span<const ImportRow> rows) {
     KvRequest request;
     for (const ImportRow& row : rows) add_operation(request, row.record);

@@ -8,9 +8,7 @@
 #include <utility>
 
 #include "engine/log/log_files.h"
-#include "tests/cluster/cli_run.h"
-#include "tests/cluster/launcher_process.h"
-#include "tests/cluster/ledger_cluster.h"
+#include "tests/cluster/restored_ledger.h"
 
 namespace atolldb::test {
 namespace {
@@ -18,38 +16,17 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-class ArchiveTest : public testing::Test {
+class ArchiveTest : public RestoredLedgerTest {
  protected:
-  ArchiveTest() {
-    config_.cluster.restart = RestartPolicy::never;
-    config_.cluster.hang_limit = std::chrono::minutes(2);
-    config_.gleaner.interval = std::chrono::hours(1);  // only the test takes snapshots
-    config_.nodes[1].directories = {folder_.path() + "/fast"};
+  ArchiveTest() : RestoredLedgerTest("archive-source") {
     config_.cluster.epoch = std::chrono::milliseconds(2);  // its markers fill the log soon
     config_.archive.directory = archive_;
     config_.archive.retry = std::chrono::milliseconds(100);
     write_config();
-    fs::create_directories(ledgers_);
-  }
-  ~ArchiveTest() override {
-    for (auto* launcher : {&launcher_, &restored_}) {
-      if (*launcher) kill((*launcher)->pid(), SIGKILL);
-      if (*launcher) (*launcher)->wait();
-    }
-    clients_.reset();
   }
 
-  void write_config() const { std::ofstream(file_) << to_toml(config_); }
-  void start() {
-    launcher_ = std::make_unique<LauncherProcess>(config_);
-    ASSERT_EQ(launcher_->next_line(), "running");
-  }
-  void begin_load() {
-    clients_ = std::make_unique<LedgerClients>(config_, ledgers_, random_());
-    ASSERT_NO_FATAL_FAILURE(await_load());
-  }
   /// Waits until each logger has closed two more files, so that there is something to archive.
-  void await_load() {
+  void await_load() override {
     for (const std::string& node : log_folders()) {
       const uint32_t before = newest_ordinal(node);
       ASSERT_TRUE(eventually([&] { return newest_ordinal(node) >= before + 2; }));
@@ -67,36 +44,14 @@ class ArchiveTest : public testing::Test {
     }
     return newest.second;
   }
-  void kill_cluster() {
-    const std::vector<std::string> roles = {"launcher", "coordinator", "node0", "node1"};
-    const std::string role = roles[random_() % roles.size()];
-    SCOPED_TRACE("kill -9 of " + role);
-    if (role == "launcher") {
-      kill(launcher_->pid(), SIGKILL);
-    } else {
-      for (const pid_t pid : processes_of(config_.cluster.name, role)) kill(pid, SIGKILL);
-    }
-    launcher_->wait();
-    EXPECT_TRUE(eventually([&] { return processes_of(config_.cluster.name).empty(); }));
-    launcher_.reset();
-    clients_->join();
-  }
   void stop_cluster() {
     kill(launcher_->pid(), SIGTERM);
     EXPECT_EQ(launcher_->wait(), 0);
     launcher_.reset();
     if (clients_) clients_->join();
   }
-  Ran atoll(std::vector<std::string> words) const {
-    words.insert(words.end(), {"-c", file_});
-    return runner_.atoll(std::move(words));
-  }
   void back_up() const {
     const Ran ran = atoll({"backup", backups_});
-    EXPECT_EQ(ran.code, 0) << ran.error;
-  }
-  void take_snapshot() const {
-    const Ran ran = atoll({"snapshot", "take"});
     EXPECT_EQ(ran.code, 0) << ran.error;
   }
   json status() const {
@@ -149,35 +104,14 @@ class ArchiveTest : public testing::Test {
     return restored.is_object() ? restored.at("epoch").get<uint64_t>() : 0;
   }
 
-  /// Restores the state at the epoch, starts a cluster on it, and compares.
-  void expect_state_at(uint64_t epoch, const Ledger& ledger) {
-    SCOPED_TRACE("restore at epoch " + std::to_string(epoch));
-    Config config = folder_.config("archive-restored" + std::to_string(++restores_));
-    const Ran ran = restore(config.cluster.data_dir, {"--epoch", std::to_string(epoch)});
-    ASSERT_EQ(ran.code, 0) << ran.error;
-    config.cluster.hang_limit = std::chrono::minutes(2);
-    restored_ = std::make_unique<LauncherProcess>(config);
-    ASSERT_EQ(restored_->next_line(), "running");
-    auto session = SessionClient::connect(config.cluster.run_dir, 0);
-    ASSERT_TRUE(session) << session.error().message;
-    const auto state = read_ledger_state(**session);
-    ASSERT_TRUE(state) << state.error().message;
-    for (const LedgerViolation& one : check_ledger(ledger_at(ledger, epoch), *state)) {
-      ADD_FAILURE() << one.text;
-    }
-    session->reset();
-    kill(restored_->pid(), SIGTERM);
-    EXPECT_EQ(restored_->wait(), 0);
-    restored_.reset();
-    fs::remove_all(config.cluster.data_dir);
-  }
   /// At the last epoch of the archive, and at random ones since the first backup.
   void expect_states(uint64_t first, const Ledger& ledger) {
     const uint64_t last = last_epoch();
     ASSERT_GT(last, first) << "the archive has nothing after the backup";
-    ASSERT_NO_FATAL_FAILURE(expect_state_at(last, ledger));
+    ASSERT_NO_FATAL_FAILURE(expect_restored(sources(), last, ledger));
     for (uint64_t i = 0; i < rounds(1, 3); ++i) {
-      ASSERT_NO_FATAL_FAILURE(expect_state_at(first + random_() % (last - first + 1), ledger));
+      ASSERT_NO_FATAL_FAILURE(
+          expect_restored(sources(), first + random_() % (last - first + 1), ledger));
     }
   }
   /// The last epoch of the only backup.
@@ -187,18 +121,9 @@ class ArchiveTest : public testing::Test {
     return json::parse(ran.out).at("backups").at(0).at("durable_epoch");
   }
 
-  TestFolder folder_;
-  CliRunner runner_{folder_};
-  Config config_ = folder_.config("archive-source");
-  std::string file_ = folder_.path() + "/source.toml";
-  std::string ledgers_ = folder_.path() + "/ledgers";
-  std::string backups_ = folder_.path() + "/backups";
-  std::string archive_ = folder_.path() + "/archive";
-  std::mt19937_64 random_{seed()};
-  std::unique_ptr<LauncherProcess> launcher_;
-  std::unique_ptr<LauncherProcess> restored_;
-  std::unique_ptr<LedgerClients> clients_;
-  uint32_t restores_ = 0;
+  std::vector<std::string> sources() const { return {backups_, "--archive", archive_}; }
+
+  const std::string archive_ = folder_.path() + "/archive";
 };
 
 TEST_F(ArchiveTest, OneBackupAndTheArchiveHaveEveryStateThoughTheClusterIsKilled) {

@@ -5,13 +5,10 @@
 #include <filesystem>
 #include <random>
 
-#include "engine/log/savepoint.h"
 #include "ops/backup/backup_folder.h"
 #include "ops/backup/backup_time.h"
 #include "shared/message/control_client.h"
-#include "tests/cluster/cli_run.h"
-#include "tests/cluster/launcher_process.h"
-#include "tests/cluster/ledger_cluster.h"
+#include "tests/cluster/restored_ledger.h"
 
 namespace atolldb::test {
 namespace {
@@ -19,34 +16,14 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-class BackupTest : public testing::Test {
+class BackupTest : public RestoredLedgerTest {
  protected:
-  BackupTest() {
-    config_.cluster.restart = RestartPolicy::never;
-    config_.cluster.hang_limit = std::chrono::minutes(2);
-    config_.gleaner.interval = std::chrono::hours(1);  // only the test takes snapshots
+  BackupTest() : RestoredLedgerTest("backup-source") {
     config_.snapshot.keep = 2;
-    config_.nodes[1].directories = {folder_.path() + "/fast"};
-    std::ofstream(file_) << to_toml(config_);
-    fs::create_directories(ledgers_);
-  }
-  ~BackupTest() override {
-    for (auto* launcher : {&launcher_, &restored_}) {
-      if (*launcher) kill((*launcher)->pid(), SIGKILL);
-      if (*launcher) (*launcher)->wait();
-    }
-    clients_.reset();
+    write_config();
   }
 
-  void start() {
-    launcher_ = std::make_unique<LauncherProcess>(config_);
-    ASSERT_EQ(launcher_->next_line(), "running");
-  }
-  void begin_load() {
-    clients_ = std::make_unique<LedgerClients>(config_, ledgers_, random_());
-    ASSERT_NO_FATAL_FAILURE(await_load());
-  }
-  void await_load() {
+  void await_load() override {
     for (const uint32_t node : {0u, 1u}) {
       std::error_code missing;
       const uint64_t before = fs::file_size(clients_->file(node), missing);
@@ -54,33 +31,10 @@ class BackupTest : public testing::Test {
       ASSERT_TRUE(eventually([&] { return clients_->has_written(node, known + 20'000); }));
     }
   }
-  /// Kills one process, and waits for the end of the cluster and of its clients.
-  void kill_cluster() {
-    const std::vector<std::string> roles = {"launcher", "coordinator", "node0", "node1"};
-    const std::string role = roles[random_() % roles.size()];
-    SCOPED_TRACE("kill -9 of " + role);
-    if (role == "launcher") {
-      kill(launcher_->pid(), SIGKILL);
-    } else {
-      for (const pid_t pid : processes_of(config_.cluster.name, role)) kill(pid, SIGKILL);
-    }
-    launcher_->wait();
-    EXPECT_TRUE(eventually([&] { return processes_of(config_.cluster.name).empty(); }));
-    launcher_.reset();
-    if (clients_) clients_->join();
-  }
-  Ran atoll(std::vector<std::string> words) const {
-    words.insert(words.end(), {"-c", file_});
-    return runner_.atoll(std::move(words));
-  }
   json back_up() const {
     const Ran ran = atoll({"backup", backups_, "--json"});
     EXPECT_EQ(ran.code, 0) << ran.error;
     return json::parse(ran.out, nullptr, false);
-  }
-  void take_snapshot() const {
-    const Ran ran = atoll({"snapshot", "take"});
-    EXPECT_EQ(ran.code, 0) << ran.error;
   }
   /// Pins the newest snapshot as the commands do, under any name.
   void pin(const std::string& name) const {
@@ -99,40 +53,7 @@ class BackupTest : public testing::Test {
     }
     return {};
   }
-  std::vector<std::string> pins() const {
-    std::vector<std::string> names;
-    PosixFileSystem files;
-    const auto read = read_savepoint(files, config_.cluster.data_dir);
-    EXPECT_TRUE(read && *read);
-    for (const PinnedSnapshot& pin : (*read)->savepoint.pinned) names.push_back(pin.name);
-    return names;
-  }
-
-  /// Restores the state at the epoch, starts a cluster on it, and compares.
-  void expect_state_at(const std::string& from, uint64_t epoch, const Ledger& ledger) {
-    SCOPED_TRACE("restore of " + from + " at epoch " + std::to_string(epoch));
-    const std::string name = "backup-restored" + std::to_string(++restores_);
-    Config config = folder_.config(name);
-    const Ran ran = runner_.atoll(
-        {"restore", from, "--to", config.cluster.data_dir, "--epoch", std::to_string(epoch)});
-    ASSERT_EQ(ran.code, 0) << ran.error;
-    config.cluster.hang_limit = std::chrono::minutes(2);
-    restored_ = std::make_unique<LauncherProcess>(config);
-    ASSERT_EQ(restored_->next_line(), "running");
-    auto session = SessionClient::connect(config.cluster.run_dir, 0);
-    ASSERT_TRUE(session) << session.error().message;
-    const auto state = read_ledger_state(**session);
-    ASSERT_TRUE(state) << state.error().message;
-    for (const LedgerViolation& one : check_ledger(ledger_at(ledger, epoch), *state)) {
-      ADD_FAILURE() << one.text;
-    }
-    session->reset();
-    kill(restored_->pid(), SIGTERM);
-    EXPECT_EQ(restored_->wait(), 0);
-    restored_.reset();
-    fs::remove_all(config.cluster.data_dir);
-  }
-  /// As above, at three random epochs of a backup, among them its last one.
+  /// Restores three epochs of a backup: its last one, and two random ones.
   void expect_states(const json& backup, const Ledger& ledger) {
     const uint64_t oldest = backup.at("oldest_epoch");
     const uint64_t last = backup.at("durable_epoch");
@@ -140,25 +61,14 @@ class BackupTest : public testing::Test {
     ASSERT_LE(oldest, last);
     for (const uint64_t epoch : {last, oldest + random_() % (last - oldest + 1),
                                  oldest + random_() % (last - oldest + 1)}) {
-      ASSERT_NO_FATAL_FAILURE(expect_state_at(from, epoch, ledger));
+      ASSERT_NO_FATAL_FAILURE(expect_restored({from}, epoch, ledger));
     }
   }
+  std::vector<std::string> pins() const { return pins_in(config_.cluster.data_dir); }
   void expect_intact() const {
     const Ran ran = runner_.atoll({"backup", "verify", backups_});
     EXPECT_EQ(ran.code, 0) << ran.out << ran.error;
   }
-
-  TestFolder folder_;
-  CliRunner runner_{folder_};
-  Config config_ = folder_.config("backup-source");
-  std::string file_ = folder_.path() + "/source.toml";
-  std::string ledgers_ = folder_.path() + "/ledgers";
-  std::string backups_ = folder_.path() + "/backups";
-  std::mt19937_64 random_{seed()};
-  std::unique_ptr<LauncherProcess> launcher_;
-  std::unique_ptr<LauncherProcess> restored_;
-  std::unique_ptr<LedgerClients> clients_;
-  uint32_t restores_ = 0;
 };
 
 TEST_F(BackupTest, UnderLoadHasEveryStateOfItsRangeThoughTheClusterIsKilled) {
@@ -263,7 +173,7 @@ TEST_F(BackupTest, OfAClusterThatIsKilledMeanwhileEndsAndHarmsNothing) {
     EXPECT_TRUE(pins().empty()) << "a backup that ends by itself releases its pins";
     const json after = back_up();
     ASSERT_TRUE(after.is_object());
-    ASSERT_NO_FATAL_FAILURE(expect_state_at(backups_ + "/" + after.at("id").get<std::string>(),
+    ASSERT_NO_FATAL_FAILURE(expect_restored({backups_ + "/" + after.at("id").get<std::string>()},
                                             after.at("durable_epoch"), ledger));
     clients_.reset();
   }
@@ -359,7 +269,7 @@ TEST_F(BackupTest, IsRestoredToATime) {
   const auto wanted_ms = static_cast<uint64_t>(wanted) * 1000;
   EXPECT_LE(*recorded, wanted_ms);
   EXPECT_GE(*recorded + 3'000, wanted_ms) << "an epoch of the last second is known";
-  ASSERT_NO_FATAL_FAILURE(expect_state_at(backups_, epoch, ledger));
+  ASSERT_NO_FATAL_FAILURE(expect_restored({backups_}, epoch, ledger));
 }
 
 }  // namespace

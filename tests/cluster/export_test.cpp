@@ -8,15 +8,11 @@
 #include <random>
 #include <set>
 
-#include "engine/log/savepoint.h"
 #include "ops/export/row_format.h"
 #include "shared/client/session_client.h"
-#include "shared/file/posix_file_system.h"
 #include "shared/kv/kv_reply.h"
 #include "shared/kv/kv_request.h"
-#include "tests/cluster/cli_run.h"
-#include "tests/cluster/launcher_process.h"
-#include "tests/cluster/ledger_cluster.h"
+#include "tests/cluster/restored_ledger.h"
 
 namespace atolldb::test {
 namespace {
@@ -115,14 +111,7 @@ class ExportTest : public testing::Test {
   }
   std::string path(const std::string& name) const { return folder_.path() + "/" + name; }
 
-  std::vector<std::string> pins() const {
-    std::vector<std::string> names;
-    PosixFileSystem files;
-    const auto read = read_savepoint(files, config_.cluster.data_dir);
-    EXPECT_TRUE(read && *read);
-    for (const PinnedSnapshot& pin : (*read)->savepoint.pinned) names.push_back(pin.name);
-    return names;
-  }
+  std::vector<std::string> pins() const { return pins_in(config_.cluster.data_dir); }
 
   std::string write_csv(const std::string& name, const std::string& text) const {
     std::ofstream(path(name), std::ios::binary) << text;

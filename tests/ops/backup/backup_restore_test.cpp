@@ -69,7 +69,7 @@ TEST(BackupRestore, WithoutAnOlderSnapshotBeginsWithTheNewest) {
   EXPECT_EQ(start->recovery_epoch, 5u);
 }
 
-TEST(BackupRestore, LeavesOutAnOlderSnapshotThatIsDamaged) {
+TEST(BackupRestore, SkipsAnOlderSnapshotThatIsDamaged) {
   BackedUpData data;
   std::ranges::fill(data.files().bytes(snapshot_file_path("/data", 0, 1)), std::byte{0xee});
   BackupRequest request = data.request(kFirstBackup);
@@ -79,7 +79,7 @@ TEST(BackupRestore, LeavesOutAnOlderSnapshotThatIsDamaged) {
   ASSERT_TRUE(taken) << taken.error().message;
   EXPECT_EQ(taken->oldest_epoch, 5u);
   ASSERT_EQ(warnings.size(), 1u);
-  EXPECT_TRUE(warnings.front().starts_with("snapshot 1 is left out")) << warnings.front();
+  EXPECT_TRUE(warnings.front().starts_with("snapshot 1 is skipped")) << warnings.front();
   EXPECT_NE(warnings.front().find(snapshot_file_path("/data", 0, 1)), std::string::npos);
 }
 
