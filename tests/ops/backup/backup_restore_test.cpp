@@ -385,7 +385,7 @@ TEST(BackupRestore, FindsTheEpochOfATime) {
   {
     auto times = EpochTimesWriter::open(data.files(), "/data", data.savepoint().cluster_uuid);
     ASSERT_TRUE(times) << times.error().message;
-    for (const uint64_t epoch : {2, 4, 6, 8}) {
+    for (const uint64_t epoch : {2u, 4u, 6u, 8u}) {
       ASSERT_TRUE(times->add({epoch, now - 100'000 + epoch * 1'000}));
     }
   }
