@@ -22,7 +22,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr const char* kStorage = "layers";
+constexpr const char* kLayers = "layers";
 /// Snapshots begin below this percentage of free pages. All data are in snapshots, so a new start
 /// needs almost no page.
 constexpr uint64_t kLowWater = 85;
@@ -72,14 +72,14 @@ class IdleMemoryTest : public testing::Test {
       for (const uint64_t number : changed) {
         const std::string key = key_of(number);
         if (content_.contains(number)) {
-          request.erase(kStorage, kv_bytes(key));
+          request.erase(kLayers, kv_bytes(key));
         } else {
-          request.put(kStorage, kv_bytes(key), kv_bytes("value"));
+          request.put(kLayers, kv_bytes(key), kv_bytes("value"));
         }
       }
       const bool aborts = i % 8 == 0;
       // The comparison fails, so the transaction is rolled back.
-      if (aborts) request.compare(kStorage, kv_bytes("nowhere"), kv_bytes("else"));
+      if (aborts) request.compare(kLayers, kv_bytes("nowhere"), kv_bytes("else"));
       const SessionReply reply = transact(session, request);
       ASSERT_EQ(reply.status, aborts ? Status::user_abort : Status::ok)
           << to_string(reply.status) << " " << reply.message;
@@ -93,7 +93,7 @@ class IdleMemoryTest : public testing::Test {
     for (uint64_t first = 0; first < kKeys; first += kKeysAtOnce) {
       KvRequest request;
       for (uint64_t i = first; i < first + kKeysAtOnce; ++i) {
-        request.get(kStorage, kv_bytes(key_of(i)));
+        request.get(kLayers, kv_bytes(key_of(i)));
       }
       const SessionReply reply = transact(session, request);
       ASSERT_EQ(reply.status, Status::ok) << to_string(reply.status) << " " << reply.message;
@@ -121,7 +121,7 @@ TEST_F(IdleMemoryTest, ChurnInSmallLayersLeavesNoPagesThatNoSnapshotFrees) {
   LauncherProcess launcher(config_);
   ASSERT_EQ(launcher.next_line(), "running");
   const auto created =
-      cli::RunningCluster(config_).create_storage(kStorage, StorageType::mastertree, 8);
+      cli::RunningCluster(config_).create_storage(kLayers, StorageType::mastertree, 8);
   ASSERT_TRUE(created) << created.error().message;
   auto session = SessionClient::connect(config_.cluster.run_dir, 0);
   ASSERT_TRUE(session) << session.error().message;

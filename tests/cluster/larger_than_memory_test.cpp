@@ -22,21 +22,22 @@
 #include "shared/kv/kv_reply.h"
 #include "shared/kv/kv_request.h"
 #include "tests/cluster/launcher_process.h"
+#include "tests/cluster/ordered_bytes.h"
 
 namespace atolldb::test {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr uint32_t kNodes = 2;
+constexpr uint32_t kLargeNodes = 2;
 constexpr uint64_t kPoolBytes = uint64_t{4} << 20;  // bytes per node
-constexpr size_t kValueBytes = 512;
+constexpr size_t kLargeValueBytes = 512;
 /// The values alone are ten times as large as the pools.
-constexpr uint64_t kTenTimes = 10 * kNodes * kPoolBytes / kValueBytes;  // number of keys
-constexpr uint64_t kTwice = 2 * kNodes * kPoolBytes / kValueBytes;
-constexpr const char* kStorage = "large";
+constexpr uint64_t kTenTimes = 10 * kLargeNodes * kPoolBytes / kLargeValueBytes;  // number of keys
+constexpr uint64_t kTwice = 2 * kLargeNodes * kPoolBytes / kLargeValueBytes;
+constexpr const char* kLarge = "large";
 
-using Value = std::array<std::byte, kValueBytes>;
+using Value = std::array<std::byte, kLargeValueBytes>;
 
 /// Every byte depends on key and counter.
 Value value_of(uint64_t key, uint64_t counter) {
@@ -49,18 +50,11 @@ Value value_of(uint64_t key, uint64_t counter) {
   return value;
 }
 
-std::array<std::byte, 8> key_of(uint64_t key) {
-  key = __builtin_bswap64(key);
-  std::array<std::byte, 8> bytes;
-  std::memcpy(bytes.data(), &key, sizeof key);
-  return bytes;
-}
-
 /// A client that owns every n-th key, so that it knows the value of each.
 class Client {
  public:
   Client(const std::string& run_dir, uint32_t node, uint64_t keys, uint64_t seed)
-      : run_dir_(run_dir), node_(node), random_(seed), counters_(keys / kNodes, 0) {}
+      : run_dir_(run_dir), node_(node), random_(seed), counters_(keys / kLargeNodes, 0) {}
 
   void connect() {
     auto session = SessionClient::connect(run_dir_, node_);
@@ -74,7 +68,7 @@ class Client {
     for (uint64_t first = 0; first < counters_.size() && is_well(); first += kAtOnce) {
       KvRequest request;
       for (uint64_t i = first; i < std::min(first + kAtOnce, counters_.size()); ++i) {
-        request.put(kStorage, key_of(key(i)), value_of(key(i), 0));
+        request.put(kLarge, ordered_bytes(key(i)), value_of(key(i), 0));
       }
       transact(request);
     }
@@ -96,7 +90,7 @@ class Client {
       std::vector<uint64_t> indexes;
       for (uint64_t i = first; i < std::min(first + kAtOnce, counters_.size()); ++i) {
         indexes.push_back(i);
-        request.get(kStorage, key_of(key(i)));
+        request.get(kLarge, ordered_bytes(key(i)));
       }
       expect_values(transact(request), request, indexes);
     }
@@ -110,7 +104,7 @@ class Client {
  private:
   static constexpr size_t kKeysAtOnce = 4;
 
-  uint64_t key(uint64_t index) const { return index * kNodes + node_; }
+  uint64_t key(uint64_t index) const { return index * kLargeNodes + node_; }
   bool is_well() const { return session_ != nullptr && !is_lost_ && !testing::Test::HasFailure(); }
 
   void work_once() {
@@ -118,10 +112,10 @@ class Client {
     for (uint64_t& index : indexes) index = random_() % counters_.size();
     const bool writes = random_() % 2 == 0;
     KvRequest request;
-    for (const uint64_t index : indexes) request.get(kStorage, key_of(key(index)));
+    for (const uint64_t index : indexes) request.get(kLarge, ordered_bytes(key(index)));
     for (size_t i = 0; writes && i < kKeysAtOnce; ++i) {
       // If a key occurs twice, both writes have the same value.
-      request.put(kStorage, key_of(key(indexes[i])),
+      request.put(kLarge, ordered_bytes(key(indexes[i])),
                   value_of(key(indexes[i]), counters_[indexes[i]] + 1));
     }
     const SessionReply reply = transact(request);
@@ -203,7 +197,7 @@ class LargerThanMemoryTest : public testing::Test {
   /// Returns the private memory of all nodes, in bytes.
   uint64_t anonymous_bytes() const {
     uint64_t sum = 0;
-    for (uint32_t node = 0; node < kNodes; ++node) {
+    for (uint32_t node = 0; node < kLargeNodes; ++node) {
       for (const pid_t pid : processes_of(config_.cluster.name, "node" + std::to_string(node))) {
         std::istringstream lines(read_text("/proc/" + std::to_string(pid) + "/status"));
         for (std::string line; std::getline(lines, line);) {
@@ -223,9 +217,9 @@ class LargerThanMemoryTest : public testing::Test {
   /// REQUIRES: the cluster runs.
   void fill(uint64_t keys) {
     const auto created = cli::RunningCluster(config_).create_storage(
-        kStorage, StorageType::mastertree, static_cast<uint32_t>(kValueBytes));
+        kLarge, StorageType::mastertree, static_cast<uint32_t>(kLargeValueBytes));
     ASSERT_TRUE(created) << created.error().message;
-    for (uint32_t node = 0; node < kNodes; ++node) {
+    for (uint32_t node = 0; node < kLargeNodes; ++node) {
       clients_.push_back(
           std::make_unique<Client>(config_.cluster.run_dir, node, keys, seed() + node));
     }
@@ -235,7 +229,7 @@ class LargerThanMemoryTest : public testing::Test {
   }
 
   TestFolder folder_;
-  Config config_ = folder_.config("large", kNodes);
+  Config config_ = folder_.config("large", kLargeNodes);
   std::vector<std::unique_ptr<Client>> clients_;
 };
 

@@ -22,7 +22,7 @@ namespace {
 using Json = nlohmann::json;
 using Words = std::vector<std::string>;
 
-constexpr uid_t kOther = 54'321;  // not a user of this machine
+constexpr uid_t kOtherUser = 54'321;  // not a user of this machine
 
 /// A file system without free space, unmounted by the destructor.
 class FullMount {
@@ -67,7 +67,7 @@ class RefusedStart : public ::testing::Test {
     return path;
   }
   Ran up_as_other(const std::string& file) const {
-    const std::string id = std::to_string(kOther);
+    const std::string id = std::to_string(kOtherUser);
     return runner_.run("/usr/bin/setpriv",
                        {"--reuid=" + id, "--regid=" + id, "--clear-groups",
                         std::string(ATOLL_BIN_DIR) + "/atoll", "up", "-c", file});
@@ -147,13 +147,13 @@ TEST_F(RefusedStart, AMissingPermissionIsCalledSoWithThePathItsOwnerAndTheUser) 
     std::filesystem::create_directories(path);
     ASSERT_EQ(chmod(path.c_str(), 0700), 0);
   }
-  ASSERT_EQ(chown(own.c_str(), kOther, kOther), 0);
+  ASSERT_EQ(chown(own.c_str(), kOtherUser, kOtherUser), 0);
   Config good = folder_.config(unique("may"), 1);
   good.cluster.run_dir = own + "/run";
   good.cluster.log_dir = own + "/log";
   good.cluster.data_dir = own + "/data";
   good.control.endpoint = "ipc://" + own + "/run/control.sock";
-  const std::string id = std::to_string(kOther);
+  const std::string id = std::to_string(kOtherUser);
   if (const Ran ran =
           runner_.run("/usr/bin/setpriv", {"--reuid=" + id, "--regid=" + id, "--clear-groups",
                                            std::string(ATOLL_BIN_DIR) + "/atoll", "--version"});
@@ -167,7 +167,7 @@ TEST_F(RefusedStart, AMissingPermissionIsCalledSoWithThePathItsOwnerAndTheUser) 
     EXPECT_NE(up.error.find("Permission denied"), std::string::npos) << up.error;
     const std::string who = path + " belongs to " + user_text(0) + " with mode ";
     EXPECT_NE(up.error.find(who), std::string::npos) << up.error;
-    EXPECT_NE(up.error.find("this is " + user_text(kOther)), std::string::npos) << up.error;
+    EXPECT_NE(up.error.find("this is " + user_text(kOtherUser)), std::string::npos) << up.error;
     EXPECT_EQ(up.error.find("No such file"), std::string::npos) << up.error;
     EXPECT_EQ(up.error.find("not running"), std::string::npos) << up.error;
   };
@@ -186,7 +186,7 @@ TEST_F(RefusedStart, AMissingPermissionIsCalledSoWithThePathItsOwnerAndTheUser) 
   expect_refused(config, closed);
   // A lock file that another user left.
   std::filesystem::create_directories(own + "/data");
-  ASSERT_EQ(chown((own + "/data").c_str(), kOther, kOther), 0);
+  ASSERT_EQ(chown((own + "/data").c_str(), kOtherUser, kOtherUser), 0);
   std::filesystem::remove(own + "/data/lock");  // a start-up above has made one of its own
   std::ofstream(own + "/data/lock") << "";
   ASSERT_EQ(chown((own + "/data/lock").c_str(), 0, 0), 0);

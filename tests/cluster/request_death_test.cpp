@@ -13,7 +13,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 /// Maximum time for which a command may wait after its cluster has died.
-constexpr std::chrono::milliseconds kPatience{1'000};
+constexpr std::chrono::milliseconds kLongestReply{1'000};
 
 /// Returns true if the process has a socket: it has sent its request, or is about to.
 bool has_socket(pid_t pid) {
@@ -67,7 +67,7 @@ class RequestDeathTest : public testing::TestWithParam<Killed> {
     int status = 0;
     waitpid(command, &status, 0);
     const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin);
-    EXPECT_LT(took, kPatience);
+    EXPECT_LT(took, kLongestReply);
     const std::string text = read_text(error);
     EXPECT_TRUE(WIFEXITED(status));
     EXPECT_EQ(WEXITSTATUS(status), static_cast<int>(ExitCode::coordinator_unreachable)) << text;
@@ -142,7 +142,7 @@ TEST(RequestDeathJobTest, AJobInFlightEndsWithTheCluster) {
   killer.join();
   ASSERT_FALSE(answer);
   EXPECT_NE(answer.error().message.find("node1"), std::string::npos) << answer.error().message;
-  EXPECT_LT(took, kPatience);
+  EXPECT_LT(took, kLongestReply);
   cluster->reset();
 }
 

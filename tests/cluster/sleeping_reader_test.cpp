@@ -15,6 +15,7 @@
 #include "shared/client/session_client.h"
 #include "shared/kv/kv_request.h"
 #include "tests/cluster/launcher_process.h"
+#include "tests/cluster/ordered_bytes.h"
 #include "tests/cluster/procedure_library.h"
 
 namespace atolldb::test {
@@ -22,9 +23,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr const char* kStorage = "cold";
-constexpr size_t kValueBytes = 500;
-constexpr uint64_t kKeys = 40'000;  // several times the snapshot cache
+constexpr const char* kCold = "cold";
+constexpr size_t kColdValueBytes = 500;
+constexpr uint64_t kColdKeys = 40'000;  // several times the snapshot cache
 
 /// Input: a key, then the seconds to sleep within the transaction after its read.
 constexpr const char* kSource = R"cpp(
@@ -55,16 +56,9 @@ constexpr const char* kSource = R"cpp(
   ATOLL_PROCEDURE_LIBRARY({"read_and_sleep", read_and_sleep, nullptr, kMode});
 )cpp";
 
-std::array<std::byte, 8> key_of(uint64_t key) {
-  key = __builtin_bswap64(key);
-  std::array<std::byte, 8> bytes;
-  std::memcpy(bytes.data(), &key, sizeof key);
-  return bytes;
-}
-
 std::array<std::byte, 16> input_of(uint64_t key, uint64_t seconds) {
   std::array<std::byte, 16> input;
-  const std::array<std::byte, 8> bytes = key_of(key);
+  const std::array<std::byte, 8> bytes = ordered_bytes(key);
   std::memcpy(input.data(), bytes.data(), sizeof bytes);
   std::memcpy(input.data() + sizeof bytes, &seconds, sizeof seconds);
   return input;
@@ -74,11 +68,11 @@ class SleepingReaderTest : public testing::Test {
  protected:
   void fill(SessionClient& session) const {
     constexpr uint64_t kAtOnce = 100;
-    std::array<std::byte, kValueBytes> value{};
-    for (uint64_t first = 0; first < kKeys; first += kAtOnce) {
+    std::array<std::byte, kColdValueBytes> value{};
+    for (uint64_t first = 0; first < kColdKeys; first += kAtOnce) {
       KvRequest request;
       for (uint64_t key = first; key < first + kAtOnce; ++key) {
-        request.put(kStorage, key_of(key), value);
+        request.put(kCold, ordered_bytes(key), value);
       }
       ASSERT_EQ(session.call("kv.txn", request.bytes()).status, Status::ok);
     }
@@ -101,7 +95,7 @@ TEST_F(SleepingReaderTest, AProcedureThatSleepsAfterAColdReadDelaysNoOtherColdRe
   LauncherProcess launcher(config);
   ASSERT_EQ(launcher.next_line(), "running");
   cli::RunningCluster cluster(config);
-  ASSERT_TRUE(cluster.create_storage(kStorage, StorageType::mastertree, kValueBytes));
+  ASSERT_TRUE(cluster.create_storage(kCold, StorageType::mastertree, kColdValueBytes));
   auto connected = cluster.connect_session(0);
   ASSERT_TRUE(connected) << connected.error().message;
   SessionClient& session = **connected;
@@ -110,7 +104,8 @@ TEST_F(SleepingReaderTest, AProcedureThatSleepsAfterAColdReadDelaysNoOtherColdRe
 
   // Each worker has one request at a time: the sleeper has worker 0 for itself.
   const auto begin = Clock::now();
-  const auto ticket = session.submit("read_and_sleep", input_of(kKeys / 2, seconds), {.worker = 0});
+  const auto ticket =
+      session.submit("read_and_sleep", input_of(kColdKeys / 2, seconds), {.worker = 0});
   ASSERT_TRUE(ticket);
   std::mt19937_64 random(seed());
   Clock::duration longest{};
@@ -119,7 +114,7 @@ TEST_F(SleepingReaderTest, AProcedureThatSleepsAfterAColdReadDelaysNoOtherColdRe
   while (!(sleeper = session.poll(*ticket))) {
     const auto asked = Clock::now();
     const SessionReply reply =
-        session.call("read_and_sleep", input_of(random() % kKeys, 0), {.worker = 1});
+        session.call("read_and_sleep", input_of(random() % kColdKeys, 0), {.worker = 1});
     ASSERT_EQ(reply.status, Status::ok) << reply.message;
     longest = std::max(longest, Clock::now() - asked);
     ++reads;

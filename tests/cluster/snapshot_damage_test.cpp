@@ -23,10 +23,10 @@
 namespace atolldb::test {
 namespace {
 
-constexpr uint64_t kKeys = 3000;
+constexpr uint64_t kKeptKeys = 3000;
 
 /// Keys differ in their second slice only, so all are in one layer.
-std::string key_of(uint64_t i) { return fmt::format("prefix--{:08}", i); }
+std::string kept_key(uint64_t i) { return fmt::format("prefix--{:08}", i); }
 
 class SnapshotDamageTest : public testing::Test {
  protected:
@@ -53,13 +53,13 @@ class SnapshotDamageTest : public testing::Test {
   }
   Status put(uint64_t key, uint64_t value) {
     KvRequest request;
-    request.put("kept", kv_bytes(key_of(key)), std::as_bytes(std::span(&value, 1)));
+    request.put("kept", kv_bytes(kept_key(key)), std::as_bytes(std::span(&value, 1)));
     return session_->call("kv.txn", request.bytes()).status;
   }
   /// With Status::ok, `value` is the value found, or 0 if there is none.
   Status get(uint64_t key, uint64_t& value) {
     KvRequest request;
-    request.get("kept", kv_bytes(key_of(key)));
+    request.get("kept", kv_bytes(kept_key(key)));
     const SessionReply reply = session_->call("kv.txn", request.bytes());
     value = 0;
     if (reply.status != Status::ok) return reply.status;
@@ -80,11 +80,11 @@ class SnapshotDamageTest : public testing::Test {
     const auto created = cluster_->create_storage("kept", StorageType::mastertree, 8);
     ASSERT_TRUE(created) << created.error().message;
     storage_ = *created;
-    for (uint64_t key = 0; key < kKeys;) {
+    for (uint64_t key = 0; key < kKeptKeys;) {
       KvRequest request;
       for (uint64_t end = key + 100; key < end; ++key) {
         const uint64_t value = key + 1;
-        request.put("kept", kv_bytes(key_of(key)), std::as_bytes(std::span(&value, 1)));
+        request.put("kept", kv_bytes(kept_key(key)), std::as_bytes(std::span(&value, 1)));
       }
       ASSERT_EQ(session_->call("kv.txn", request.bytes()).status, Status::ok) << key;
     }
@@ -123,7 +123,7 @@ class SnapshotDamageTest : public testing::Test {
   /// Returns the slice as it is stored in a page.
   static std::string big_slice(uint64_t key) {
     uint64_t slice = 0;
-    const std::string rest = key_of(key).substr(8);
+    const std::string rest = kept_key(key).substr(8);
     for (size_t i = 0; i < rest.size(); ++i) {
       slice |= static_cast<uint64_t>(static_cast<unsigned char>(rest[i])) << (56 - 8 * i);
     }
@@ -138,7 +138,7 @@ class SnapshotDamageTest : public testing::Test {
   };
   Counts read_all(const std::map<uint64_t, uint64_t>& changed = {}) {
     Counts counts;
-    for (uint64_t key = 0; key < kKeys; ++key) {
+    for (uint64_t key = 0; key < kKeptKeys; ++key) {
       uint64_t value = 0;
       const Status status = get(key, value);
       const auto found = changed.find(key);
@@ -191,7 +191,7 @@ TEST_F(SnapshotDamageTest, MakesOneRangeUnreadableAndStopsNothingElse) {
   }
   const Counts after = read_all(changed);
   EXPECT_EQ(after.unreadable, before.unreadable);
-  EXPECT_EQ(after.right, kKeys - before.unreadable);
+  EXPECT_EQ(after.right, kKeptKeys - before.unreadable);
   ASSERT_NO_FATAL_FAILURE(down());
 }
 
@@ -204,21 +204,21 @@ TEST_F(SnapshotDamageTest, OfAPageInMemoryIsNotSeenBeforeTheNextStartAndLosesNoC
     ASSERT_EQ(put(1234, changed[1234]), Status::ok);
     ASSERT_NO_FATAL_FAILURE(take());
     EXPECT_EQ(damage()["unreadable"].size(), 1u) << damage().dump();
-    EXPECT_EQ(read_all(changed).right, kKeys) << "all of it is in memory";
+    EXPECT_EQ(read_all(changed).right, kKeptKeys) << "all of it is in memory";
   }
   ASSERT_NO_FATAL_FAILURE(down());
   ASSERT_NO_FATAL_FAILURE(up());
   const Counts cold = read_all(changed);
   EXPECT_GT(cold.unreadable, 0u);
   EXPECT_LT(cold.unreadable, 200u);
-  EXPECT_EQ(cold.right, kKeys - cold.unreadable);
+  EXPECT_EQ(cold.right, kKeptKeys - cold.unreadable);
   ASSERT_NO_FATAL_FAILURE(down());
   // The file is repaired. A salvage then restores all records, including the held ones.
   flip();
   PosixFileSystem files;
   ASSERT_TRUE(begin_salvage(files, config_.cluster.data_dir));
   ASSERT_NO_FATAL_FAILURE(up());
-  EXPECT_EQ(read_all(changed).right, kKeys);
+  EXPECT_EQ(read_all(changed).right, kKeptKeys);
   ASSERT_NO_FATAL_FAILURE(down());
 }
 
@@ -289,7 +289,7 @@ TEST_F(SnapshotDamageTest, OfThePinnedMetadataDoesNotKeepASalvageFromItsEnd) {
   PosixFileSystem files;
   ASSERT_TRUE(begin_salvage(files, config_.cluster.data_dir));
   ASSERT_NO_FATAL_FAILURE(up());
-  EXPECT_EQ(read_all({{77, 7}}).right, kKeys);
+  EXPECT_EQ(read_all({{77, 7}}).right, kKeptKeys);
   EXPECT_TRUE(std::filesystem::exists(salvage_report_path(config_.cluster.data_dir, 0)));
   const auto mark = find_salvage(files, config_.cluster.data_dir);
   ASSERT_TRUE(mark);
@@ -316,14 +316,14 @@ TEST_F(SnapshotDamageTest, OfTheNewestMetadataLosesNothingWhereAnOlderSnapshotIs
   const std::string metadata = snapshot_metadata_path(config_.cluster.data_dir, newest);
   ASSERT_TRUE(std::filesystem::remove(metadata)) << metadata;
   ASSERT_NO_FATAL_FAILURE(up());
-  EXPECT_EQ(read_all(changed).right, kKeys);
+  EXPECT_EQ(read_all(changed).right, kKeptKeys);
   const auto now = cluster_->coordinator(ControlOperation::status, Json::object());
   ASSERT_TRUE(now);
   const auto fallback = (*now)["snapshots"]["fallback"].get<std::string>();
   EXPECT_NE(fallback.find(metadata), std::string::npos) << fallback;
   ASSERT_NO_FATAL_FAILURE(down());
   ASSERT_NO_FATAL_FAILURE(up());
-  EXPECT_EQ(read_all(changed).right, kKeys);
+  EXPECT_EQ(read_all(changed).right, kKeptKeys);
   ASSERT_NO_FATAL_FAILURE(down());
 }
 
@@ -372,7 +372,7 @@ TEST_F(SnapshotDamageTest, OfALogIsRefusedAndCutByASalvage) {
   // A prefix of the commits must be left, because they were sequential.
   bool is_lost = false;
   uint64_t kept = 0;
-  for (uint64_t key = 0; key < kKeys; ++key) {
+  for (uint64_t key = 0; key < kKeptKeys; ++key) {
     uint64_t value = 0;
     ASSERT_EQ(get(key, value), Status::ok);
     const bool is_new = value == 50'000 + key;

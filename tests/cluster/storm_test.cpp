@@ -19,7 +19,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr tpcc::Scale kSmallScale{.items = 200, .customers = 30, .new_orders = 9, .last_names = 10};
+constexpr tpcc::Scale kStormScale{.items = 200, .customers = 30, .new_orders = 9, .last_names = 10};
 constexpr uint32_t kWarehouses = 2;
 
 /// Answers that a client of storage.create and storage.drop got, over all storms.
@@ -76,7 +76,7 @@ class StormTest : public testing::Test {
     config_.memory.volatile_pool = uint64_t{64} << 20;
     config_.gleaner.interval = milliseconds(100);
     config_.cluster.hang_limit = milliseconds(3000);
-    options_.scale = kSmallScale;
+    options_.scale = kStormScale;
     options_.seconds = 3600;  // until the storm ends it
     options_.warmup_seconds = 0;
     options_.seed = random_();

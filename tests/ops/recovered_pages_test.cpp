@@ -18,7 +18,7 @@ namespace atolldb {
 namespace {
 
 /// More records than the root page of a storage holds.
-constexpr uint64_t kRecords = 2000;
+constexpr uint64_t kRecordsPerStorage = 2000;
 
 struct Storages {
   explicit Storages(JobContext& context)
@@ -65,7 +65,8 @@ struct Storages {
 
 Result<std::string> write_all(JobContext& context) {
   const Storages storages(context);
-  for (uint64_t number = context.node(); number < kRecords; number += context.node_count()) {
+  for (uint64_t number = context.node(); number < kRecordsPerStorage;
+       number += context.node_count()) {
     const Status status = run(context.transaction(), context.backoff(), kMaxEpoch,
                               [&](Transaction& txn) { return storages.write(txn, number); });
     if (status != Status::ok) return make_error(ExitCode::failed, std::string(to_string(status)));
@@ -79,7 +80,7 @@ Result<std::string> read_all(JobContext& context) {
   const Status status =
       run(context.transaction(), context.backoff(), kMaxEpoch, [&](Transaction& txn) {
         Status one = Status::ok;
-        for (uint64_t number = 0; number < kRecords && one == Status::ok; ++number) {
+        for (uint64_t number = 0; number < kRecordsPerStorage && one == Status::ok; ++number) {
           one = storages.read(txn, number);
         }
         SequentialCursor cursor(storages.heap, txn);
@@ -146,7 +147,7 @@ TEST_F(RecoveredPagesTest, AStartBringsBackNoVolatilePageOfAnyStorage) {
   {
     const auto cluster = launch();
     ASSERT_NE(cluster, nullptr);
-    ASSERT_TRUE(cluster->create_storage("array", StorageType::array, 8, kRecords));
+    ASSERT_TRUE(cluster->create_storage("array", StorageType::array, 8, kRecordsPerStorage));
     ASSERT_TRUE(cluster->create_storage("tree", StorageType::mastertree, 8));
     ASSERT_TRUE(cluster->create_storage("layered", StorageType::mastertree, 8));
     ASSERT_TRUE(cluster->create_storage("heap", StorageType::sequential));
@@ -162,7 +163,7 @@ TEST_F(RecoveredPagesTest, AStartBringsBackNoVolatilePageOfAnyStorage) {
     ASSERT_NE(cluster, nullptr);
     EXPECT_EQ(volatile_roots(*cluster), 0u);
     EXPECT_EQ(pages_taken(*cluster), 0u);
-    run_job(*cluster, "test.read_all_storages", std::to_string(kRecords));
+    run_job(*cluster, "test.read_all_storages", std::to_string(kRecordsPerStorage));
     EXPECT_EQ(pages_taken(*cluster), 0u) << "reads install pages";
     EXPECT_EQ(volatile_roots(*cluster), 0u);
     const auto ended = cluster->shutdown();

@@ -31,13 +31,13 @@ std::vector<double> frequencies(uint64_t count, double theta, uint32_t draws) {
 }
 
 TEST(ZipfianRanks, TheFirstTwoHaveExactlyTheirProbability) {
-  constexpr uint32_t kDraws = 2'000'000;
+  constexpr uint32_t kSamples = 2'000'000;
   for (const double theta : {0.3, 0.8, 0.99}) {
-    const std::vector<double> found = frequencies(10'000, theta, kDraws);
+    const std::vector<double> found = frequencies(10'000, theta, kSamples);
     for (uint32_t rank = 0; rank < 2; ++rank) {
       const double expected = std::pow(rank + 1, -theta) / zeta(10'000, theta);
       // Six standard deviations: fails by chance once in 500 million runs.
-      EXPECT_NEAR(found[rank], expected, 6 * std::sqrt(expected / kDraws)) << theta;
+      EXPECT_NEAR(found[rank], expected, 6 * std::sqrt(expected / kSamples)) << theta;
     }
   }
 }

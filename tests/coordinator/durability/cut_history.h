@@ -11,6 +11,20 @@
 
 namespace atolldb::test {
 
+/// Returns all files below the directories of the cluster.
+inline std::vector<std::string> files_of(FileSystem& files) {
+  std::vector<std::string> paths;
+  for (const char* directory : {"/data", "/fast/one", "/fast/two"}) {
+    for (const char* folder : {"node0", "node1", "coordinator"}) {
+      const std::string path = path_in(directory, folder);
+      const auto names = files.list(path);
+      if (!names) continue;
+      for (const std::string& name : *names) paths.push_back(path_in(path, name));
+    }
+  }
+  return paths;
+}
+
 class CutHistory {
  public:
   explicit CutHistory(uint64_t seed, FileFaults faults = {})

@@ -16,19 +16,6 @@ namespace {
 
 using Block = std::vector<std::byte>;
 
-std::vector<std::string> files_of(FileSystem& files) {
-  std::vector<std::string> paths;
-  for (const char* directory : {"/data", "/fast/one", "/fast/two"}) {
-    for (const char* folder : {"node0", "node1", "coordinator"}) {
-      const std::string path = path_in(directory, folder);
-      const auto names = files.list(path);
-      if (!names) continue;
-      for (const std::string& name : *names) paths.push_back(path_in(path, name));
-    }
-  }
-  return paths;
-}
-
 std::vector<Block> blocks_of(FileSystem& files, const std::string& path) {
   std::vector<Block> blocks;
   auto file = files.open_for_reading(path);

@@ -44,20 +44,6 @@ TEST(SnapshotPowerCut, IsSeenToLoseFilesWhenTheSyncAfterOneKindOfFileDoesNothing
   }
 }
 
-/// Returns all files below the directories of the cluster.
-std::vector<std::string> files_of(FileSystem& files) {
-  std::vector<std::string> paths;
-  for (const char* directory : {"/data", "/fast/one", "/fast/two"}) {
-    for (const char* folder : {"node0", "node1", "coordinator"}) {
-      const std::string path = path_in(directory, folder);
-      const auto names = files.list(path);
-      if (!names) continue;
-      for (const std::string& name : *names) paths.push_back(path_in(path, name));
-    }
-  }
-  return paths;
-}
-
 /// Returns the offset of a byte of the file: any byte, or one that was written to.
 Result<uint64_t> any_offset(FileSystem& files, const std::string& path, std::mt19937_64& random) {
   auto file = files.open_for_reading(path);

@@ -9,17 +9,17 @@
 namespace atolldb::test {
 namespace {
 
-constexpr uint64_t kStart = (uint64_t{1} << 33) + 7;
-const LogStream kStream = {"/data", 0, 0, 5, kStart, kUuid};
+constexpr uint64_t kReaderStart = (uint64_t{1} << 33) + 7;
+const LogStream kStream = {"/data", 0, 0, 5, kReaderStart, kUuid};
 
 struct Written {
   MemoryFileSystem files;
   std::vector<LogBlock> blocks;  // only blocks of records
-  uint64_t last_epoch = kStart - 1;
+  uint64_t last_epoch = kReaderStart - 1;
 
   explicit Written(uint64_t seed, uint64_t epochs = 12, uint64_t blocks_per_file = 5) {
     std::mt19937_64 random(seed);
-    LogWriter writer = make_writer(files, kFirst, 5, kStart, blocks_per_file);
+    LogWriter writer = make_writer(files, kFirst, 5, kReaderStart, blocks_per_file);
     for (uint64_t i = 0; i < epochs; ++i) {
       const uint64_t durable = last_epoch;
       last_epoch += 1 + random() % 3;
@@ -76,7 +76,7 @@ TEST(LogReader, LeavesOutWhatASnapshotCoversAndReadsTheRestAsItWouldHave) {
   for (uint64_t round = 0; round < rounds(30, 3000); ++round) {
     std::mt19937_64 random(first + round);
     Written log(first + round, 60, 4 + random() % 200);
-    const uint64_t covered = kStart + random() % (log.last_epoch - kStart + 2);
+    const uint64_t covered = kReaderStart + random() % (log.last_epoch - kReaderStart + 2);
     const auto [expected, whole] = read_after(log.files, covered, CoveredBlocks::read, all);
     const auto check = [&](bool is_damaged) {
       uint64_t blocks = 0;
@@ -111,7 +111,7 @@ TEST(LogReader, ReportsHowManyBytesItHasSkipped) {
     std::mt19937_64 random(first + round);
     Written log(first + round, 60, 4 + random() % 200);
     LogStream stream = kStream;
-    stream.covered_epoch = kStart + random() % (log.last_epoch - kStart + 2);
+    stream.covered_epoch = kReaderStart + random() % (log.last_epoch - kReaderStart + 2);
     const auto bytes_of = [&](CoveredBlocks how) {
       auto reader = LogReader::open(log.files, stream, how);
       CHECK(reader.has_value());
@@ -176,14 +176,14 @@ TEST(LogReader, NamesAMissingFileAndGoesOnToWhatFollows) {
 TEST(LogReader, EndsWithoutADefectAtAFileThatWasMadeAhead) {
   MemoryFileSystem files;
   std::mt19937_64 random(1);
-  LogWriter writer = make_writer(files, kFirst, 5, kStart, 4);
-  write_epoch(writer, kStart, 2, 0, random);
+  LogWriter writer = make_writer(files, kFirst, 5, kReaderStart, 4);
+  write_epoch(writer, kReaderStart, 2, 0, random);
   ASSERT_TRUE(writer.prepare_next_file());
   auto scan = scan_log(files, kStream);
   ASSERT_TRUE(scan);
   EXPECT_FALSE(scan->end.is_defect) << scan->end.reason;
   EXPECT_EQ(scan->end.file, "/data/node0/log_5_0_000001.atlog");
-  EXPECT_EQ(scan->durable_epoch, kStart);
+  EXPECT_EQ(scan->durable_epoch, kReaderStart);
   // A power cut may have left any part of the file.
   files.bytes("/data/node0/log_5_0_000001.atlog").resize(512);
   scan = scan_log(files, kStream);
@@ -195,7 +195,7 @@ TEST(LogReader, TakesNoFileOfAnotherStream) {
   Written log(3);
   for (int what = 0; what < 3; ++what) {
     LogStream stream = kStream;
-    if (what == 0) stream.start_epoch = kStart + 1;
+    if (what == 0) stream.start_epoch = kReaderStart + 1;
     if (what == 1) stream.cluster_uuid = ClusterUuid{1};
     if (what == 2) {
       stream.logger = 1;
@@ -220,11 +220,11 @@ TEST(LogReader, NoticesRecordsThatCannotBeAlthoughTheChecksumFits) {
            [](LogRecord& record) { record.type = static_cast<LogType>(9); },
            [](LogRecord& record) { record.vid += uint64_t{1} << 28; }}) {
     MemoryFileSystem files;
-    LogWriter writer = make_writer(files, kFirst, 5, kStart);
+    LogWriter writer = make_writer(files, kFirst, 5, kReaderStart);
     BlockBuffer buffer(1);
-    begin_block(buffer.all()[0], kStart, 0);
+    begin_block(buffer.all()[0], kReaderStart, 0);
     const std::array<std::byte, 8> key = {};
-    add_record(buffer.all()[0], LogType::insert, 1, kStart << 28, key, key);
+    add_record(buffer.all()[0], LogType::insert, 1, kReaderStart << 28, key, key);
     damage(*reinterpret_cast<LogRecord*>(buffer.all()[0].payload));
     seal_block(buffer.all()[0]);
     ASSERT_TRUE(writer.append(std::array{buffer.all()}, 0));

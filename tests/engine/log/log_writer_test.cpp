@@ -14,10 +14,10 @@
 namespace atolldb::test {
 namespace {
 
-constexpr uint64_t kStart = (uint64_t{1} << 33) + 5;
+constexpr uint64_t kWriterStart = (uint64_t{1} << 33) + 5;
 
 LogWriterSettings settings(uint64_t blocks_per_file) {
-  return {"/data", 3, 1, 7, kStart, {1, 2, 3}, blocks_per_file * kLogBlockBytes};
+  return {"/data", 3, 1, 7, kWriterStart, {1, 2, 3}, blocks_per_file * kLogBlockBytes};
 }
 
 LogBlock block_of(MemoryFileSystem& files, const std::string& name, uint64_t position) {
@@ -52,21 +52,21 @@ TEST(LogWriter, BeginsWithAHeaderThatIsDurable) {
   ASSERT_TRUE(writer) << writer.error().message;
   EXPECT_GE(files.syncs, 1u);
   EXPECT_EQ(writer->counters().blocks, 1u);
-  EXPECT_EQ(writer->last_closed_epoch(), kStart - 1);
+  EXPECT_EQ(writer->last_closed_epoch(), kWriterStart - 1);
 
   const LogBlock block = block_of(files, "log_7_1_000000.atlog", 0);
   EXPECT_EQ(block.header.magic, kLogBlockMagic);
   EXPECT_EQ(block.header.version, kLogFormatVersion);
   EXPECT_EQ(block.header.type, LogBlockType::file_header);
   EXPECT_EQ(block.header.crc, crc_of(block));
-  EXPECT_EQ(block.header.epoch, kStart - 1);
+  EXPECT_EQ(block.header.epoch, kWriterStart - 1);
   EXPECT_EQ(block.header.incarnation, 7u);
   EXPECT_EQ(block.header.node, 3u);
   EXPECT_EQ(block.header.logger, 1u);
   LogFileHeader header;
   std::memcpy(&header, block.payload, sizeof header);
   EXPECT_EQ(header.file_bytes, 8 * kLogBlockBytes);
-  EXPECT_EQ(header.start_epoch, kStart);
+  EXPECT_EQ(header.start_epoch, kWriterStart);
   EXPECT_EQ(header.cluster_uuid[2], 3u);
 }
 
@@ -74,13 +74,13 @@ TEST(LogWriter, FillsFilesToTheLastBlockAndNumbersBlocksAcrossThem) {
   MemoryFileSystem files;
   auto writer = LogWriter::create(files, settings(4));
   ASSERT_TRUE(writer);
-  BlockBuffer first = blocks_of_epoch(kStart, 2);
-  ASSERT_TRUE(append(*writer, first.all(), kStart - 1));
-  ASSERT_TRUE(writer->close_epoch(kStart, kStart - 1));
+  BlockBuffer first = blocks_of_epoch(kWriterStart, 2);
+  ASSERT_TRUE(append(*writer, first.all(), kWriterStart - 1));
+  ASSERT_TRUE(writer->close_epoch(kWriterStart, kWriterStart - 1));
   EXPECT_TRUE(writer->wants_next_file());
-  BlockBuffer second = blocks_of_epoch(kStart + 9, 4);
-  ASSERT_TRUE(append(*writer, second.all(), kStart));
-  ASSERT_TRUE(writer->close_epoch(kStart + 9, kStart));
+  BlockBuffer second = blocks_of_epoch(kWriterStart + 9, 4);
+  ASSERT_TRUE(append(*writer, second.all(), kWriterStart));
+  ASSERT_TRUE(writer->close_epoch(kWriterStart + 9, kWriterStart));
 
   uint64_t sequence = 0;
   for (const auto& [name, count] : {std::pair{"log_7_1_000000.atlog", 4},
@@ -94,10 +94,10 @@ TEST(LogWriter, FillsFilesToTheLastBlockAndNumbersBlocksAcrossThem) {
       EXPECT_EQ(block.header.type == LogBlockType::file_header, i == 0);
     }
   }
-  EXPECT_EQ(block_of(files, "log_7_1_000001.atlog", 0).header.epoch, kStart);
-  EXPECT_EQ(block_of(files, "log_7_1_000002.atlog", 0).header.epoch, kStart)
+  EXPECT_EQ(block_of(files, "log_7_1_000001.atlog", 0).header.epoch, kWriterStart);
+  EXPECT_EQ(block_of(files, "log_7_1_000002.atlog", 0).header.epoch, kWriterStart)
       << "the epoch under way is not closed by the predecessor";
-  EXPECT_EQ(block_of(files, "log_7_1_000001.atlog", 1).header.durable_epoch, kStart);
+  EXPECT_EQ(block_of(files, "log_7_1_000001.atlog", 1).header.durable_epoch, kWriterStart);
   EXPECT_EQ(block_of(files, "log_7_1_000002.atlog", 2).header.type, LogBlockType::marker);
   EXPECT_EQ(writer->counters().blocks, sequence);
   EXPECT_EQ(writer->counters().bytes, sequence * kLogBlockBytes);
@@ -108,7 +108,7 @@ TEST(LogWriter, WritesAllRunsAtOnceAndSyncsEachTouchedFileOnce) {
   MemoryFileSystem files;
   auto writer = LogWriter::create(files, settings(8));
   ASSERT_TRUE(writer);
-  BlockBuffer buffer = blocks_of_epoch(kStart, 9);
+  BlockBuffer buffer = blocks_of_epoch(kWriterStart, 9);
   files.writes = files.syncs = 0;
   const std::array runs = {buffer.run(6, 3), buffer.run(0, 2)};
   ASSERT_TRUE(writer->append(runs, 0));
@@ -119,9 +119,9 @@ TEST(LogWriter, WritesAllRunsAtOnceAndSyncsEachTouchedFileOnce) {
   files.syncs = 0;
   ASSERT_TRUE(append(*writer, buffer.run(2, 4), 0));
   EXPECT_EQ(files.writes, 3u) << "the rest of the file, and the next one with its header";
-  ASSERT_TRUE(writer->close_epoch(kStart, 0));
+  ASSERT_TRUE(writer->close_epoch(kWriterStart, 0));
   EXPECT_EQ(files.syncs, 2u);
-  ASSERT_TRUE(writer->close_epoch(kStart + 1, kStart));
+  ASSERT_TRUE(writer->close_epoch(kWriterStart + 1, kWriterStart));
   EXPECT_EQ(files.syncs, 3u);
 }
 
@@ -129,18 +129,18 @@ TEST(LogWriter, WritesTheLastBlocksOfAnEpochAndItsMarkerAtOnce) {
   MemoryFileSystem files;
   auto writer = LogWriter::create(files, settings(8));
   ASSERT_TRUE(writer);
-  BlockBuffer buffer = blocks_of_epoch(kStart + 2, 5);
+  BlockBuffer buffer = blocks_of_epoch(kWriterStart + 2, 5);
   ASSERT_TRUE(append(*writer, buffer.run(0, 2), 0));
   files.writes = files.syncs = 0;
   const std::array runs = {buffer.run(4, 1), buffer.run(2, 2)};
-  ASSERT_TRUE(writer->close_epoch(kStart + 2, 0, runs));
+  ASSERT_TRUE(writer->close_epoch(kWriterStart + 2, 0, runs));
   EXPECT_EQ(files.writes, 1u);
   EXPECT_EQ(files.syncs, 1u);
-  EXPECT_EQ(writer->last_closed_epoch(), kStart + 2);
+  EXPECT_EQ(writer->last_closed_epoch(), kWriterStart + 2);
   for (uint64_t position = 1; position < 7; ++position) {
     const LogBlock block = block_of(files, "log_7_1_000000.atlog", position);
     EXPECT_EQ(block.header.sequence, position);
-    EXPECT_EQ(block.header.epoch, kStart + 2);
+    EXPECT_EQ(block.header.epoch, kWriterStart + 2);
     EXPECT_EQ(block.header.crc, crc_of(block));
     EXPECT_EQ(block.header.type == LogBlockType::marker, position == 6);
   }
@@ -154,7 +154,7 @@ TEST(LogWriter, AnswersItsFirstErrorForEver) {
     ASSERT_TRUE(writer);
     files.changes_left = works;
     std::string problem;
-    for (uint64_t epoch = kStart; problem.empty() && epoch < kStart + 4; ++epoch) {
+    for (uint64_t epoch = kWriterStart; problem.empty() && epoch < kWriterStart + 4; ++epoch) {
       BlockBuffer buffer = blocks_of_epoch(epoch, 2);
       auto done = append(*writer, buffer.all(), epoch - 1);
       if (done) done = writer->close_epoch(epoch, epoch - 1);
@@ -166,7 +166,7 @@ TEST(LogWriter, AnswersItsFirstErrorForEver) {
     }
     files.changes_left = UINT64_MAX;  // the disk works again, but the writer stays failed
     files.syncs = files.writes = 0;
-    auto again = writer->close_epoch(kStart + 100, kStart - 1);
+    auto again = writer->close_epoch(kWriterStart + 100, kWriterStart - 1);
     ASSERT_FALSE(again);
     EXPECT_EQ(again.error().message, problem);
     EXPECT_EQ(again.error().code, ExitCode::durability);
@@ -177,7 +177,7 @@ TEST(LogWriter, AnswersItsFirstErrorForEver) {
 
 /// Fills the current file of a writer to its last block, with epochs of two blocks.
 uint64_t fill_current(LogWriter& writer) {
-  uint64_t epoch = kStart;
+  uint64_t epoch = kWriterStart;
   while (writer.bytes_left() >= 3 * kLogBlockBytes) {
     BlockBuffer buffer = blocks_of_epoch(epoch, 2);
     EXPECT_TRUE(append(writer, buffer.all(), epoch - 1));
@@ -241,7 +241,7 @@ TEST(LogWriter, TakesAnyOtherErrorOfItsNextFileForFinal) {
   files.fail(IoCall::sync, files.calls(IoCall::sync) + 1, Fault::io_error);
   ASSERT_FALSE(writer->prepare_next_file());
   EXPECT_EQ(writer->counters().failed_preallocations, 0u);
-  EXPECT_EQ(writer->close_epoch(kStart, 0).error().code, ExitCode::durability);
+  EXPECT_EQ(writer->close_epoch(kWriterStart, 0).error().code, ExitCode::durability);
 }
 
 TEST(LogWriter, RefusesAFileThatIsThere) {
@@ -256,11 +256,11 @@ TEST(LogWriterDeathTest, StopsWhenEpochsOrWhatIsDurableCannotBe) {
   MemoryFileSystem files;
   auto writer = LogWriter::create(files, settings(8));
   ASSERT_TRUE(writer);
-  ASSERT_TRUE(writer->close_epoch(kStart + 3, 0));
-  BlockBuffer late = blocks_of_epoch(kStart + 3, 1);
+  ASSERT_TRUE(writer->close_epoch(kWriterStart + 3, 0));
+  BlockBuffer late = blocks_of_epoch(kWriterStart + 3, 1);
   EXPECT_DEATH((void)append(*writer, late.all(), 0), "closed_epoch_");
-  EXPECT_DEATH((void)writer->close_epoch(kStart + 3, 0), "closed_epoch_");
-  EXPECT_DEATH((void)writer->close_epoch(kStart + 4, kStart + 4), "durable_epoch");
+  EXPECT_DEATH((void)writer->close_epoch(kWriterStart + 3, 0), "closed_epoch_");
+  EXPECT_DEATH((void)writer->close_epoch(kWriterStart + 4, kWriterStart + 4), "durable_epoch");
 }
 
 }  // namespace

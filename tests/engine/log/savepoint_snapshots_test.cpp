@@ -8,17 +8,12 @@
 #include "shared/base/pointer.h"
 #include "tests/engine/log/hooked_file_system.h"
 #include "tests/engine/log/memory_file_system.h"
+#include "tests/engine/log/stored_savepoint.h"
 #include "tests/support/power_cut_file_system.h"
 #include "tests/support/seed.h"
 
 namespace atolldb::test {
 namespace {
-
-Savepoint read(FileSystem& files) {
-  auto found = read_savepoint(files, "/data");
-  CHECK(found.has_value() && found->has_value());
-  return (*found)->savepoint;
-}
 
 Savepoint with_incarnations(FileSystem& files) {
   Savepoint savepoint;
@@ -44,7 +39,7 @@ TEST(SavepointSnapshots, NeverGivesAnIdTwiceWhateverChangeACrashInterrupts) {
     }
     for (uint64_t cut = 0; cut < 10; ++cut) {
       auto image = disk.cut(random());
-      Savepoint after = read(*image);
+      Savepoint after = stored_savepoint(*image);
       auto id = take_snapshot_id(*image, "/data", after);
       ASSERT_TRUE(id);
       EXPECT_GT(*id, given);
@@ -79,7 +74,7 @@ TEST(SavepointSnapshots, HasTheOldSnapshotOrTheNewOneWhateverChangeACrashInterru
     is_done = store_snapshot(killed, "/data", savepoint, 2, 20).has_value();
     EXPECT_EQ(savepoint == before, !is_done) << "the caller's copy changes with the file only";
     for (uint64_t cut = 0; cut < 10; ++cut) {
-      const Savepoint after = read(*disk.cut(random()));
+      const Savepoint after = stored_savepoint(*disk.cut(random()));
       if (after.snapshot == 1) {
         EXPECT_FALSE(is_done);
         EXPECT_EQ(after, before);
@@ -97,7 +92,7 @@ TEST(SavepointSnapshots, KeepsIncarnationsThatTheSnapshotDoesNotCover) {
   const auto store = [&](uint64_t epoch) {
     auto id = take_snapshot_id(files, "/data", savepoint);
     ASSERT_TRUE(id && store_snapshot(files, "/data", savepoint, *id, epoch));
-    EXPECT_EQ(read(files), savepoint);
+    EXPECT_EQ(stored_savepoint(files), savepoint);
   };
   store(9);
   EXPECT_EQ(savepoint.incarnations.size(), 3u);
@@ -172,14 +167,15 @@ TEST(SavepointSnapshots, PinsWhatExistsUnderNamesThatTellThemApart) {
   expect_refused(3, "", ExitCode::failed, "0 bytes");
   expect_refused(3, std::string(256, 'x'), ExitCode::failed, "256 bytes");
   ASSERT_TRUE(pin_snapshot(files, "/data", savepoint, 1, "again")) << "it is kept anyway";
-  EXPECT_EQ(read(files).pinned, (std::vector<PinnedSnapshot>{{1, 5, "monday"}, {1, 5, "again"}}));
+  EXPECT_EQ(stored_savepoint(files).pinned,
+            (std::vector<PinnedSnapshot>{{1, 5, "monday"}, {1, 5, "again"}}));
   for (uint32_t i = 2; i < kMaxPinnedSnapshots; ++i) {
     ASSERT_TRUE(pin_snapshot(files, "/data", savepoint, 3, std::to_string(i)));
   }
   expect_refused(3, "more", ExitCode::resources, "64");
   ASSERT_TRUE(unpin_snapshot(files, "/data", savepoint, "monday"));
   ASSERT_FALSE(unpin_snapshot(files, "/data", savepoint, "monday"));
-  EXPECT_EQ(read(files), savepoint);
+  EXPECT_EQ(stored_savepoint(files), savepoint);
   EXPECT_EQ(savepoint.pinned.size(), kMaxPinnedSnapshots - 1);
   // The last pin has the id and epoch of snapshot 3, not those of another snapshot.
   EXPECT_EQ(savepoint.pinned.back(), (PinnedSnapshot{3, 9, "63"}));

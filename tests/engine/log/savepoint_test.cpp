@@ -15,6 +15,7 @@
 #include "tests/engine/format/hex.h"
 #include "tests/engine/log/hooked_file_system.h"
 #include "tests/engine/log/memory_file_system.h"
+#include "tests/engine/log/stored_savepoint.h"
 #include "tests/support/power_cut_file_system.h"
 #include "tests/support/seed.h"
 
@@ -54,12 +55,6 @@ Savepoint random_savepoint(std::mt19937_64& random) {
   return savepoint;
 }
 
-Savepoint read(FileSystem& files) {
-  auto found = read_savepoint(files, "/data");
-  CHECK(found.has_value() && found->has_value());
-  return (*found)->savepoint;
-}
-
 TEST(Savepoint, IsReadBackAsItWasWritten) {
   std::mt19937_64 random(seed());
   MemoryFileSystem files;
@@ -70,7 +65,7 @@ TEST(Savepoint, IsReadBackAsItWasWritten) {
     savepoint.generation = generation;
     ASSERT_TRUE(write_savepoint(files, "/data", savepoint));
     EXPECT_EQ(savepoint.generation, round);
-    EXPECT_EQ(read(files), savepoint);
+    EXPECT_EQ(stored_savepoint(files), savepoint);
     generation = round;
   }
 }
@@ -93,7 +88,7 @@ TEST(Savepoint, FallsBackToTheOtherSlotAndThenIsCorrupt) {
     EXPECT_NE((*found)->damaged_slot.find("slot 0 at offset 0"), std::string::npos);
     bytes[byte] ^= std::byte{16};
   }
-  EXPECT_EQ(read(files), savepoint);
+  EXPECT_EQ(stored_savepoint(files), savepoint);
   bytes[28] ^= std::byte{1};
   bytes[kSavepointSlotBytes + 40] ^= std::byte{1};
   auto found = read_savepoint(files, "/data");
@@ -205,10 +200,10 @@ TEST(Savepoint, IsReadAsEarlierProgramsWroteIt) {
       }
       savepoint.generation = 1;
       ASSERT_NO_FATAL_FAILURE(write_old_savepoint(files, savepoint, version));
-      EXPECT_EQ(read(files), savepoint);
+      EXPECT_EQ(stored_savepoint(files), savepoint);
       // The next write uses the current format.
       ASSERT_TRUE(write_savepoint(files, "/data", savepoint));
-      EXPECT_EQ(read(files), savepoint);
+      EXPECT_EQ(stored_savepoint(files), savepoint);
     }
   }
 }
@@ -273,7 +268,7 @@ TEST(Savepoint, SurvivesAPowerCutAtAnyChange) {
     auto half = files.cut_losing_nothing();
     ASSERT_TRUE(write_savepoint(files, "/data", next));
     auto image = files.cut(random());
-    EXPECT_EQ(read(*image), next);
+    EXPECT_EQ(stored_savepoint(*image), next);
     if (before.generation != 0) {
       auto file = half->open("/data/coordinator/savepoint");
       ASSERT_TRUE(file);
@@ -281,7 +276,7 @@ TEST(Savepoint, SurvivesAPowerCutAtAnyChange) {
       torn.fill(static_cast<std::byte>(random()));
       const std::span<const std::byte> slice = torn;
       ASSERT_TRUE((*file)->write((before.generation + 1) % 2 * kSavepointSlotBytes, {&slice, 1}));
-      EXPECT_EQ(read(*half->cut(random())), before);
+      EXPECT_EQ(stored_savepoint(*half->cut(random())), before);
     }
     savepoint = next;
   }
@@ -340,7 +335,7 @@ TEST(Savepoint, RefusesWhatDoesNotFitAndStaysAsItWas) {
   ASSERT_FALSE(written);
   EXPECT_EQ(written.error().code, ExitCode::resources);
   EXPECT_NE(written.error().message.find("1048576"), std::string::npos);
-  EXPECT_EQ(read(files), before);
+  EXPECT_EQ(stored_savepoint(files), before);
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ namespace atolldb::test {
 namespace {
 
 constexpr uint64_t kPoolBytes = uint64_t{2} << 20;
-constexpr uint32_t kBatch = 10;
+constexpr uint32_t kChurnBatch = 10;
 constexpr uint64_t kQueueLength = 1000;
 
 class Queue {
@@ -130,16 +130,17 @@ void churn(uint32_t nodes, uint64_t pools, const std::string& prefix = {}) {
 
   // A full page holds about 90 such records.
   const uint64_t pool_records = nodes * (kPoolBytes / kPageBytes) * 90;
-  const uint64_t transactions = pools * pool_records / kBatch;
-  for (uint64_t i = 0; i < kQueueLength / kBatch; ++i) queue.push(cluster.worker(0), kBatch);
+  const uint64_t transactions = pools * pool_records / kChurnBatch;
+  for (uint64_t i = 0; i < kQueueLength / kChurnBatch; ++i)
+    queue.push(cluster.worker(0), kChurnBatch);
   uint64_t work[10] = {};
   double seconds[10] = {};
   for (uint64_t tenth = 0; tenth < 10; ++tenth) {
     const uint64_t before = accesses(cluster);
     const auto start = std::chrono::steady_clock::now();
     for (uint64_t i = 0; i < transactions / 10; ++i) {
-      queue.push(cluster.worker(0), kBatch);
-      queue.pop(cluster.worker(nodes - 1), kBatch);
+      queue.push(cluster.worker(0), kChurnBatch);
+      queue.pop(cluster.worker(nodes - 1), kChurnBatch);
       if (i % 8 == 0) cluster.tick();
       ASSERT_FALSE(testing::Test::HasFailure());
     }
@@ -155,7 +156,7 @@ void churn(uint32_t nodes, uint64_t pools, const std::string& prefix = {}) {
   EXPECT_LE(static_cast<double>(work[9]) * 0.9, static_cast<double>(work[0]));
 
   while (queue.length() != 0) {
-    queue.pop(cluster.worker(nodes - 1), kBatch);
+    queue.pop(cluster.worker(nodes - 1), kChurnBatch);
     cluster.tick();
   }
   // Layers are removed one after the other, from the lowest: some 50 per call of settle.
@@ -185,8 +186,8 @@ TEST(MasterTreeChurn, QueuesThatGrowLeaveNoTrailOfEmptyPages) {
   const uint64_t transactions = rounds(60'000, 300'000);
   for (uint64_t i = 0; i < transactions; ++i) {
     for (Queue& queue : queues) {
-      queue.push(cluster.worker(0), kBatch + i % 2);
-      queue.pop(cluster.worker(0), kBatch);
+      queue.push(cluster.worker(0), kChurnBatch + i % 2);
+      queue.pop(cluster.worker(0), kChurnBatch);
     }
     if (i % 8 == 0) cluster.tick();
     ASSERT_FALSE(testing::Test::HasFailure());

@@ -6,14 +6,10 @@
 #include "engine/array/array.h"
 #include "engine/mastertree/inspect.h"
 #include "engine/mastertree/mastertree.h"
-#include "tests/support/test_cluster.h"
+#include "tests/engine/mastertree/oracle.h"
 
 namespace atolldb::test {
 namespace {
-
-Bytes bytes_of(const std::string& text) {
-  return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
-}
 
 class FullPages : public testing::Test {
  protected:

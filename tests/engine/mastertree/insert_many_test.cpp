@@ -10,12 +10,11 @@
 #include "engine/format/tree_key.h"
 #include "engine/mastertree/cursor.h"
 #include "engine/mastertree/inspect.h"
+#include "tests/engine/mastertree/oracle.h"
 #include "tests/engine/transaction/anomaly_stage.h"
 
 namespace atolldb::test {
 namespace {
-
-Bytes bytes_of(const std::string& text) { return bytes_view(text.data(), text.size()); }
 
 /// Inserts all texts in one call. Key and payload are the same text.
 Status insert_all(const MasterTree& tree, Transaction& txn, const std::vector<std::string>& texts) {

@@ -22,7 +22,7 @@
 namespace atolldb::test {
 namespace {
 
-constexpr uint32_t kBatch = 8192;
+constexpr uint32_t kReclaimBatch = 8192;
 
 Bytes view_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 
@@ -90,7 +90,7 @@ class TreeUnderChurn {
  private:
   static TestClusterOptions options(uint64_t pool_bytes) {
     TestClusterOptions options{.pool_bytes = pool_bytes, .clock = false};
-    options.limits.write_set = kBatch;
+    options.limits.write_set = kReclaimBatch;
     return options;
   }
   template <typename Change>
@@ -120,7 +120,7 @@ class TreeUnderChurn {
 void expect_pages_back(TreeUnderChurn& churned, const TreeUnderChurn::Keys& content,
                        uint64_t pool_bytes) {
   TreeUnderChurn fresh(pool_bytes);
-  fresh.insert(content, kBatch);
+  fresh.insert(content, kReclaimBatch);
   fresh.walk();
   const uint64_t used_before = churned.used_pages();
   constexpr int kWalks = 3;
@@ -152,7 +152,7 @@ void delete_most(const std::string& prefix, uint32_t batch, bool in_order) {
   const uint64_t pool_bytes = pool_for(count);
   TreeUnderChurn tree(pool_bytes);
   TreeUnderChurn::Keys keys = some_keys(count, prefix);
-  tree.insert(keys, kBatch);
+  tree.insert(keys, kReclaimBatch);
   TreeUnderChurn::Keys erased(keys.begin() + static_cast<ptrdiff_t>(count / 10), keys.end());
   keys.resize(count / 10);
   if (!in_order) std::ranges::shuffle(erased, random);
@@ -162,17 +162,17 @@ void delete_most(const std::string& prefix, uint32_t batch, bool in_order) {
 }
 
 TEST(MasterTreeReclaim, BulkDeletesWithoutScansGiveTheirPagesBack) {
-  delete_most("", kBatch, true);
+  delete_most("", kReclaimBatch, true);
 }
 
 TEST(MasterTreeReclaim, BulkDeletesInRandomOrderGiveTheirPagesBack) {
-  delete_most("", kBatch, false);
+  delete_most("", kReclaimBatch, false);
 }
 
 TEST(MasterTreeReclaim, SingleDeletesInRandomOrderGiveTheirPagesBack) { delete_most("", 1, false); }
 
 TEST(MasterTreeReclaim, BulkDeletesBehindALongPrefixGiveTheirPagesBack) {
-  delete_most(std::string(80, 'p'), kBatch, true);
+  delete_most(std::string(80, 'p'), kReclaimBatch, true);
 }
 
 /// Churn in layers of at most six keys, with single commits and aborts. `rest_bytes`: length of the
@@ -180,8 +180,8 @@ TEST(MasterTreeReclaim, BulkDeletesBehindALongPrefixGiveTheirPagesBack) {
 void churn_small_layers(size_t rest_bytes) {
   std::mt19937_64 random(seed());
   constexpr uint64_t kLayers = 1500;
-  constexpr uint64_t kPoolBytes = uint64_t{32} << 20;
-  TreeUnderChurn tree(kPoolBytes);
+  constexpr uint64_t kLargePoolBytes = uint64_t{32} << 20;
+  TreeUnderChurn tree(kLargePoolBytes);
   std::set<std::string> content;
   const auto some_key = [&] {
     std::string rest(rest_bytes, 'r');
@@ -201,9 +201,9 @@ void churn_small_layers(size_t rest_bytes) {
   }
   if (testing::Test::HasFailure()) return;
   const TreeUnderChurn::Keys left(content.begin(), content.end());
-  expect_pages_back(tree, left, kPoolBytes);
+  expect_pages_back(tree, left, kLargePoolBytes);
   tree.erase(left, 1);
-  expect_pages_back(tree, {}, kPoolBytes);
+  expect_pages_back(tree, {}, kLargePoolBytes);
 }
 
 TEST(MasterTreeReclaim, ChurnInSmallLayersGivesItsPagesBack) { churn_small_layers(3); }

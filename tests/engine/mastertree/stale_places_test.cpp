@@ -8,13 +8,12 @@
 
 #include "engine/mastertree/cursor.h"
 #include "engine/mastertree/inspect.h"
+#include "tests/engine/mastertree/oracle.h"
 #include "tests/engine/transaction/anomaly_stage.h"
 #include "tests/engine/transaction/answer_rules.h"
 
 namespace atolldb::test {
 namespace {
-
-Bytes bytes_of(const std::string& text) { return bytes_view(text.data(), text.size()); }
 
 /// A tree in which key 500 holds "aaaaaaaa", with a way to split its page during a transaction.
 class StalePlaces : public testing::Test {

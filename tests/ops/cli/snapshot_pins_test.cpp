@@ -70,12 +70,12 @@ class SnapshotPinsTest : public testing::Test {
   SnapshotOptions options_;
 };
 
-bool has(const std::string& text, const std::string& part) {
+bool tells(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
 TEST_F(SnapshotPinsTest, PinsTheNewestAndLetsItGoByNameOrId) {
-  EXPECT_TRUE(has(pin({}, ""), "snapshot 3 is pinned as snapshot-3"));
+  EXPECT_TRUE(tells(pin({}, ""), "snapshot 3 is pinned as snapshot-3"));
   options_.json = true;
   const auto json = nlohmann::json::parse(pin(3, "before the move"));
   EXPECT_EQ(json,
@@ -84,27 +84,27 @@ TEST_F(SnapshotPinsTest, PinsTheNewestAndLetsItGoByNameOrId) {
   options_.json = false;
   EXPECT_EQ(pins(),
             (std::vector<PinnedSnapshot>{{3, 30, "snapshot-3"}, {3, 30, "before the move"}}));
-  EXPECT_TRUE(has(unpin("3", ExitCode::failed),
-                  "has several pins (snapshot-3, before the move): choose one by its name"));
-  EXPECT_TRUE(has(unpin("before the move"), "pin before the move removed"));
-  EXPECT_TRUE(has(unpin("3"), "pin snapshot-3 removed"));
+  EXPECT_TRUE(tells(unpin("3", ExitCode::failed),
+                    "has several pins (snapshot-3, before the move): choose one by its name"));
+  EXPECT_TRUE(tells(unpin("before the move"), "pin before the move removed"));
+  EXPECT_TRUE(tells(unpin("3"), "pin snapshot-3 removed"));
   EXPECT_TRUE(pins().empty());
-  EXPECT_TRUE(has(unpin("3", ExitCode::failed), "neither the name of a pin nor the id"));
+  EXPECT_TRUE(tells(unpin("3", ExitCode::failed), "neither the name of a pin nor the id"));
 }
 
 TEST_F(SnapshotPinsTest, PinsNothingThatMayBeGone) {
-  EXPECT_TRUE(has(pin(1, "old", ExitCode::failed), "is neither the newest one of"));
-  EXPECT_TRUE(has(pin(9, "none", ExitCode::failed), "snapshot 9"));
+  EXPECT_TRUE(tells(pin(1, "old", ExitCode::failed), "is neither the newest one of"));
+  EXPECT_TRUE(tells(pin(9, "none", ExitCode::failed), "snapshot 9"));
   EXPECT_TRUE(pins().empty());
 }
 
 TEST_F(SnapshotPinsTest, TakesAsManyPinsAndNamesAsLongAsTheSavepointHolds) {
   for (uint32_t i = 1; i < kMaxPinnedSnapshots; ++i) pin(3, "pin " + std::to_string(i));
-  EXPECT_TRUE(has(pin(3, "pin 1", ExitCode::failed), "a pin has the name pin 1 already"));
-  EXPECT_TRUE(has(pin(3, std::string(kMaxPinNameBytes + 1, 'x'), ExitCode::failed),
-                  "has 256 bytes, allowed are 1 to 255"));
+  EXPECT_TRUE(tells(pin(3, "pin 1", ExitCode::failed), "a pin has the name pin 1 already"));
+  EXPECT_TRUE(tells(pin(3, std::string(kMaxPinNameBytes + 1, 'x'), ExitCode::failed),
+                    "has 256 bytes, allowed are 1 to 255"));
   pin(3, std::string(kMaxPinNameBytes, 'x'));
-  EXPECT_TRUE(has(pin(3, "one more", ExitCode::resources), "there are 64 pins"));
+  EXPECT_TRUE(tells(pin(3, "one more", ExitCode::resources), "there are 64 pins"));
   EXPECT_EQ(pins().size(), kMaxPinnedSnapshots);
   unpin("pin 7");
   pin(3, "one more");
@@ -113,31 +113,31 @@ TEST_F(SnapshotPinsTest, TakesAsManyPinsAndNamesAsLongAsTheSavepointHolds) {
 
 TEST_F(SnapshotPinsTest, RefusesNamesThatATerminalOrJsonCannotShow) {
   for (const std::string name : {"a\nb", "a\tb", "\x1b[2J", "\xff\xfe"}) {
-    EXPECT_TRUE(has(pin(3, name, ExitCode::usage), "control characters or is not UTF-8"));
+    EXPECT_TRUE(tells(pin(3, name, ExitCode::usage), "control characters or is not UTF-8"));
   }
-  EXPECT_TRUE(has(pin(3, "Zürich"), "Zürich"));
+  EXPECT_TRUE(tells(pin(3, "Zürich"), "Zürich"));
 }
 
 TEST_F(SnapshotPinsTest, RemovesWhatNothingNeedsAndSaysWhyItDoesNotRemoveMore) {
-  EXPECT_TRUE(has(rm(3, ExitCode::failed), "is the newest one"));
-  EXPECT_TRUE(has(rm(2, ExitCode::failed), "snapshot 3 refers to pages of it"));
-  EXPECT_TRUE(has(rm(9, ExitCode::failed), "does not exist"));
+  EXPECT_TRUE(tells(rm(3, ExitCode::failed), "is the newest one"));
+  EXPECT_TRUE(tells(rm(2, ExitCode::failed), "snapshot 3 refers to pages of it"));
+  EXPECT_TRUE(tells(rm(9, ExitCode::failed), "does not exist"));
   pin(3, "kept");
   Savepoint savepoint = (*read_savepoint(files_, folder_))->savepoint;
   ASSERT_EQ(test::make_snapshot(files_, folder_, savepoint, 40), "");
-  EXPECT_TRUE(has(rm(3, ExitCode::failed), "is pinned as kept"));
-  EXPECT_TRUE(has(rm(2, ExitCode::failed), "snapshot 3 refers to pages of it"));
+  EXPECT_TRUE(tells(rm(3, ExitCode::failed), "is pinned as kept"));
+  EXPECT_TRUE(tells(rm(2, ExitCode::failed), "snapshot 3 refers to pages of it"));
   EXPECT_TRUE(exists("node0/snapshot_1.atsnap"));
-  EXPECT_TRUE(has(rm(1), "snapshot 1 removed: 3 files"));
+  EXPECT_TRUE(tells(rm(1), "snapshot 1 removed: 3 files"));
   for (const char* name : {"node0/snapshot_1.atsnap", "coordinator/snapshot_1.atsnap",
                            "coordinator/snapshot_1.meta"}) {
     EXPECT_FALSE(exists(name)) << name;
   }
-  EXPECT_TRUE(has(rm(1, ExitCode::failed), "does not exist"));
+  EXPECT_TRUE(tells(rm(1, ExitCode::failed), "does not exist"));
   unpin("kept");
   rm(3);
-  EXPECT_TRUE(has(rm(2), "snapshot 2 removed"));
-  EXPECT_TRUE(has(rm(4, ExitCode::failed), "is the newest one"));
+  EXPECT_TRUE(tells(rm(2), "snapshot 2 removed"));
+  EXPECT_TRUE(tells(rm(4, ExitCode::failed), "is the newest one"));
 }
 
 TEST_F(SnapshotPinsTest, ChangesNothingInACopy) {
@@ -146,7 +146,7 @@ TEST_F(SnapshotPinsTest, ChangesNothingInACopy) {
   options_.data_dir = copy;
   for (const auto& told : {pin(3, "mine", ExitCode::identity), unpin("1", ExitCode::identity),
                            rm(1, ExitCode::identity)}) {
-    EXPECT_TRUE(has(told, copy + ": is not at the place in its owner file")) << told;
+    EXPECT_TRUE(tells(told, copy + ": is not at the place in its owner file")) << told;
   }
   EXPECT_TRUE(fs::exists(copy + "/node0/snapshot_1.atsnap"));
   fs::remove_all(copy);
@@ -155,7 +155,7 @@ TEST_F(SnapshotPinsTest, ChangesNothingInACopy) {
 TEST_F(SnapshotPinsTest, TouchesNoDataThatARunningClusterHas) {
   auto lock = ProcessLock::acquire(directory_lock_path(folder_), "bank", "cluster.data_dir");
   ASSERT_TRUE(lock) << lock.error().message;
-  EXPECT_TRUE(has(pin(3, "mine", ExitCode::already_running), "cluster \"bank\": runs already"));
+  EXPECT_TRUE(tells(pin(3, "mine", ExitCode::already_running), "cluster \"bank\": runs already"));
   EXPECT_TRUE(pins().empty());
   lock->forget_processes();
 }

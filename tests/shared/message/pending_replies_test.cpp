@@ -8,12 +8,13 @@
 namespace atolldb::test {
 namespace {
 
-using Clock = PendingReplies<>::Clock;
+using ReplyClock = PendingReplies<>::Clock;
 
 class PendingRepliesTest : public testing::Test {
  protected:
   /// Adds a reply that notes its name and its answer.
-  void add(const std::string& name, Clock::time_point deadline = Clock::time_point::max()) {
+  void add(const std::string& name,
+           ReplyClock::time_point deadline = ReplyClock::time_point::max()) {
     pending_.add(
         [this, name](const Result<Json>& answer) {
           told_ += name + "=" + (answer ? answer->dump() : answer.error().message) + " ";
@@ -21,8 +22,8 @@ class PendingRepliesTest : public testing::Test {
         deadline);
   }
 
-  const Clock::time_point begin_ = Clock::now();
-  const Clock::time_point later_ = begin_ + std::chrono::hours(1);
+  const ReplyClock::time_point begin_ = ReplyClock::now();
+  const ReplyClock::time_point later_ = begin_ + std::chrono::hours(1);
   PendingReplies<> pending_;
   std::string told_;
 };
