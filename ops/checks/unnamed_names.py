@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Sources of one library that are joined (a unity build) do not clash. Prints `file:line: rule` and ends with 1 on violations.
+"""Sources of one library or test program that are joined (a unity build) do not clash. Prints `file:line: rule` and ends with 1 on violations.
 
-CMake joins ten sources that follow each other in the order of their paths: a new file shifts all
-that come after it. So no two sources of a library may declare the same name in an unnamed
-namespace, but functions with other parameters, and aliases that say the same.
+CMake joins up to ten sources that follow each other in the order of their paths: a new file shifts
+all that come after it. So no two sources of a library, or of the tests of a folder, may declare the
+same name in an unnamed namespace, but functions with other parameters, and aliases that say the
+same.
 unnamed_names.py ROOT checks the tree at ROOT; tests/checks plants violations to see it fail.
 """
 import pathlib
@@ -16,6 +17,10 @@ from check_source import DIRECTIVE, code_only  # noqa: E402
 
 # Sources that CMake may join: one library for each entry, and each folder of bench/.
 LIBRARIES = [["shared"], ["engine", "ops/verify"], ["soc"], ["coordinator"], ["ops"]]
+# The end of a test's path says with which engine it is compiled: one list for each folder and engine.
+TEST = re.compile(r"_(stress_|mutant_|)test\.cpp$")
+# A stress test includes the test of the same name.
+INCLUDED_TEST = re.compile(r'^#include "(tests/[^"]*_test\.cpp)"', re.MULTILINE)
 # As atoll_sources in CMakeLists.txt.
 NO_PART = re.compile(r"_main\.cpp$|/(examples?|templates?)/")
 
@@ -163,6 +168,17 @@ def check_sources(sources):
             first.setdefault(name, []).append((path, line, kind))
 
 
+def tests(root):
+    """Lists of the paths of the tests that CMake may join."""
+    programs = {}
+    for file in sorted((root / "tests").rglob("*_test.cpp")):
+        path = file.relative_to(root)
+        program = programs.setdefault((path.parent, TEST.search(path.name).group(1)), [])
+        program += [path, *(pathlib.Path(name) for name in
+                            INCLUDED_TEST.findall(file.read_text(encoding="utf-8")))]
+    return programs.values()
+
+
 def libraries(root):
     """Lists of the paths of each library, relative to the root."""
     folders = LIBRARIES + [[f"bench/{f.name}"] for f in sorted((root / "bench").glob("*"))
@@ -172,6 +188,7 @@ def libraries(root):
                for file in sorted((root / part).rglob("*.cpp"))
                if not NO_PART.search(file.as_posix())
                and (parts != ["ops"] or file.relative_to(root).parts[1] != "verify")]
+    yield from tests(root)
 
 
 def check_tree(root):

@@ -78,6 +78,28 @@ class UnnamedNames(unittest.TestCase):
             (root / "ops" / "verify" / "z.cpp").write_text(text)
             self.assertEqual(len(unnamed_names.check_tree(root)[1]), 3)  # beside both of engine/
 
+    def test_tests_of_a_folder_and_an_engine_are_joined(self):
+        with tempfile.TemporaryDirectory() as name:
+            root = pathlib.Path(name)
+            (root / "tests" / "engine" / "log").mkdir(parents=True)
+
+            def write(file, text):
+                (root / "tests" / file).write_text(text)
+                return [violation.split(":")[0]
+                        for violation in unnamed_names.check_tree(root)[1]]
+
+            text = unnamed("constexpr int kA = 1;")
+            self.assertEqual(write("engine/log/a_test.cpp", text), [])
+            self.assertEqual(write("engine/a_test.cpp", text), [])
+            self.assertEqual(write("engine/log/a_mutant_test.cpp", text), [])
+            self.assertEqual(write("engine/log/b_stress_test.cpp", text), [])
+            self.assertEqual(write("engine/log/a_stress_test.cpp",
+                                   '#include "tests/engine/log/a_test.cpp"\n'),
+                             ["tests/engine/log/b_stress_test.cpp"])
+            (root / "tests" / "engine" / "log" / "b_stress_test.cpp").unlink()
+            self.assertEqual(write("engine/log/b_test.cpp", text),
+                             ["tests/engine/log/b_test.cpp"])
+
 
 if __name__ == "__main__":
     unittest.main()
