@@ -19,7 +19,6 @@ namespace atolldb::test {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
 
 constexpr int kIdentity = static_cast<int>(ExitCode::identity);
 
@@ -276,7 +275,7 @@ TEST_F(CloneTest, TakesNoCommitThatWasPreparedAtTheOriginalNorTheOtherWayRound) 
   copy_all(copy_.volume(), original_.volume());
   const Ran adopted = original_.atoll({"data", "adopt", "--copy", "--json"});
   ASSERT_EQ(adopted.code, 0) << adopted.error;
-  const json report = json::parse(adopted.out);
+  const nlohmann::json report = nlohmann::json::parse(adopted.out);
   EXPECT_EQ(report.at("previous_id"), id);
   EXPECT_NE(report.at("id"), id);
   ASSERT_NO_FATAL_FAILURE(original_.start());
@@ -294,7 +293,7 @@ TEST_F(CloneTest, AMovedClusterStartsAfterItIsAdoptedAndKeepsItsIdentity) {
   ASSERT_NO_FATAL_FAILURE(expect_copy_refused());
   const Ran adopted = copy_.atoll({"data", "adopt", "--moved", "--json"});
   ASSERT_EQ(adopted.code, 0) << adopted.error;
-  const json report = json::parse(adopted.out);
+  const nlohmann::json report = nlohmann::json::parse(adopted.out);
   EXPECT_EQ(report.at("id"), report.at("previous_id"));
   EXPECT_EQ(report.at("adoption"), "moved");
   EXPECT_EQ(report.at("directories").size(), 2u);
@@ -307,7 +306,7 @@ TEST_F(CloneTest, AMovedClusterStartsAfterItIsAdoptedAndKeepsItsIdentity) {
   copy_.stop();
   const Ran again = copy_.atoll({"data", "adopt", "--moved", "--json"});
   EXPECT_EQ(again.code, 0) << again.error;
-  EXPECT_EQ(json::parse(again.out).at("changed"), false);
+  EXPECT_EQ(nlohmann::json::parse(again.out).at("changed"), false);
   adopt("--copy", kIdentity);
   const Ran neither = copy_.atoll({"data", "adopt"});
   EXPECT_EQ(neither.code, 2) << neither.error;

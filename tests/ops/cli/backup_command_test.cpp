@@ -18,7 +18,6 @@ namespace atolldb::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
 
 /// A stopped cluster without log, whose newest snapshot has epoch 20.
 class BackupCommandTest : public testing::Test {
@@ -57,7 +56,7 @@ class BackupCommandTest : public testing::Test {
   }
   /// Returns the id of a new backup.
   std::string back_up() {
-    return json::parse(run([&] { return take_backup_of({}, backup_); })).at("id");
+    return nlohmann::json::parse(run([&] { return take_backup_of({}, backup_); })).at("id");
   }
   std::string restore(const std::string& from, const std::string& to,
                       ExitCode expected = ExitCode::success) {
@@ -91,14 +90,16 @@ TEST_F(BackupCommandTest, TakesListsVerifiesRestoresAndRemoves) {
   EXPECT_TRUE(is_same_file(folder + "/node0/snapshot_2.atsnap", data_ + "/node0/snapshot_2.atsnap"))
       << "final files are linked on one file system";
   EXPECT_FALSE(fs::exists(folder + "/owner")) << "no start-up may take it for a data directory";
-  const json listed = json::parse(run([&] { return list_backups_in(backup_); }));
+  const nlohmann::json listed =
+      nlohmann::json::parse(run([&] { return list_backups_in(backup_); }));
   ASSERT_EQ(listed.at("backups").size(), 1u);
   EXPECT_EQ(listed.at("backups")[0].at("id"), id);
   EXPECT_EQ(listed.at("backups")[0].at("state"), "complete");
   EXPECT_EQ(listed.at("backups")[0].at("durable_epoch"), 20);
-  EXPECT_EQ(json::parse(run([&] { return verify_backups_in(backup_); })).at("intact"), true);
+  EXPECT_EQ(nlohmann::json::parse(run([&] { return verify_backups_in(backup_); })).at("intact"),
+            true);
   const std::string to = folder_ + "/new";
-  const json restored = json::parse(restore(backup_.directory, to));
+  const nlohmann::json restored = nlohmann::json::parse(restore(backup_.directory, to));
   EXPECT_EQ(restored.at("epoch"), 20);
   EXPECT_EQ(restored.at("backup"), id);
   EXPECT_FALSE(is_same_file(folder + "/node0/snapshot_2.atsnap", to + "/node0/snapshot_2.atsnap"));
@@ -128,10 +129,12 @@ TEST_F(BackupCommandTest, ASecondBackupRemovesWhatAKilledOneLeft) {
   EXPECT_TRUE(has(restore(backup_.directory + "/" + killed, folder_ + "/new", ExitCode::failed),
                   killed + ": is incomplete"));
   EXPECT_FALSE(fs::exists(folder_ + "/new")) << "a refused restore makes nothing";
-  const json second = json::parse(run([&] { return take_backup_of({}, backup_); }));
+  const nlohmann::json second =
+      nlohmann::json::parse(run([&] { return take_backup_of({}, backup_); }));
   EXPECT_GT(second.at("id").get<std::string>(), first);
-  EXPECT_EQ(second.at("removed_incomplete"), json::array({killed}));
-  EXPECT_EQ(second.at("removed_pins"), json::array({std::string(kBackupPinPrefix) + killed}));
+  EXPECT_EQ(second.at("removed_incomplete"), nlohmann::json::array({killed}));
+  EXPECT_EQ(second.at("removed_pins"),
+            nlohmann::json::array({std::string(kBackupPinPrefix) + killed}));
   EXPECT_FALSE(fs::exists(backup_.directory + "/" + killed));
   const auto read = read_savepoint(files_, data_);
   ASSERT_TRUE(read && *read);
@@ -206,7 +209,8 @@ TEST_F(BackupCommandTest, RunsAloneOnItsClusterAndOnItsDirectory) {
       << "the file stays, the lock does not";
   const auto lock = FolderLock::shared(folder_lock_path(backup_.directory), "a reader");
   ASSERT_TRUE(lock);
-  EXPECT_EQ(json::parse(run([&] { return verify_backups_in(backup_); })).at("intact"), true);
+  EXPECT_EQ(nlohmann::json::parse(run([&] { return verify_backups_in(backup_); })).at("intact"),
+            true);
   backup_.id = id;
   run([&] { return remove_backup_in(backup_); }, ExitCode::already_running);
 }

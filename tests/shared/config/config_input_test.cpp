@@ -21,7 +21,7 @@ constexpr uint64_t kGiB = 1ULL << 30;
 /// Two NUMA nodes, CPUs 0-3 and 6, 8 GiB.
 Machine small_machine() { return {{0, 1}, {0, 1, 2, 3, 6}, 8 * kGiB}; }
 
-std::string messages(std::string_view text) {
+std::string errors_of(std::string_view text) {
   const auto config = parse_config(text, "/x/t.toml", small_machine());
   return config ? "" : to_string(config.error());
 }
@@ -41,7 +41,7 @@ struct BadInput {
 class BadFile : public testing::TestWithParam<BadInput> {};
 
 TEST_P(BadFile, GetsExactlyThisMessage) {
-  EXPECT_EQ(messages(GetParam().text), GetParam().message);
+  EXPECT_EQ(errors_of(GetParam().text), GetParam().message);
 }
 
 std::string node_tables(int count) {
@@ -204,20 +204,20 @@ TEST(BadSyntax, IsReportedWithItsPlace) {
 }
 
 TEST(BadSyntax, NeitherDeepNestingNorANulByteCrashes) {
-  EXPECT_NE(messages("a = " + std::string(10'000, '[')), "");
-  EXPECT_NE(messages(std::string_view("[cluster]\nname = \"a\0b\"\n", 24)), "");
+  EXPECT_NE(errors_of("a = " + std::string(10'000, '[')), "");
+  EXPECT_NE(errors_of(std::string_view("[cluster]\nname = \"a\0b\"\n", 24)), "");
 }
 
 TEST(ControlEndpoint, IsLocalOnly) {
   for (const char* good :
        {"tcp://127.0.0.1:5000", "tcp://127.9.9.9:1", "tcp://[::1]:65535", "ipc:///tmp/s"}) {
-    EXPECT_EQ(messages("[control]\nendpoint = \"" + std::string(good) + "\"\n"), "");
+    EXPECT_EQ(errors_of("[control]\nendpoint = \"" + std::string(good) + "\"\n"), "");
   }
   for (const char* bad :
        {"tcp://0.0.0.0:5000", "tcp://10.0.0.1:5000", "tcp://*:5000", "tcp://127.0.0.1",
         "tcp://127.0.0.1:0", "tcp://127.0.0.1:65536", "tcp://127.0.0.1:5x", "ipc://s", "ipc:///",
         "udp://127.0.0.1:5", "/tmp/s"}) {
-    EXPECT_NE(messages("[control]\nendpoint = \"" + std::string(bad) + "\"\n"), "") << bad;
+    EXPECT_NE(errors_of("[control]\nendpoint = \"" + std::string(bad) + "\"\n"), "") << bad;
   }
 }
 
@@ -275,8 +275,8 @@ TEST(Paths, OfOneFolderInSeveralVariablesDiffer) {
 
 TEST(Paths, OfRunLogAndDataFoldersAreApart) {
   const auto folders = [](const std::string& run, const std::string& log, const std::string& data) {
-    return messages("[cluster]\nrun_dir = \"" + run + "\"\nlog_dir = \"" + log +
-                    "\"\ndata_dir = \"" + data + "\"\n");
+    return errors_of("[cluster]\nrun_dir = \"" + run + "\"\nlog_dir = \"" + log +
+                     "\"\ndata_dir = \"" + data + "\"\n");
   };
   EXPECT_EQ(folders("/a/run", "/a/log", "/a/data"), "");
   EXPECT_EQ(folders("/a/data-run", "/a/data/log", "/a/data"), "");
@@ -295,7 +295,7 @@ TEST(Paths, OfRunLogAndDataFoldersAreApart) {
                 .find("cluster.data_dir: expected a folder apart from "
                       "cluster.log_dir"),
             std::string::npos);
-  const std::string node = messages(
+  const std::string node = errors_of(
       "[cluster]\nrun_dir = \"/r\"\nlog_dir = \"/l\"\ndata_dir = \"/d\"\n[[node]]\n"
       "directories = [\"/r/disk\"]\n");
   EXPECT_NE(node.find("node[0].directories: expected a folder apart from cluster.run_dir"),
@@ -307,7 +307,7 @@ TEST(Paths, OfTheEnvironmentThatAreTooLongForSocketsAreAnError) {
   const std::string folder = "/" + std::string(90, 'a');
   ASSERT_EQ(setenv("XDG_RUNTIME_DIR", folder.c_str(), 1), 0);
   EXPECT_EQ(
-      messages(""),
+      errors_of(""),
       "/x/t.toml: cluster.run_dir: expected a path of at most 83 bytes (names of Unix sockets "
       "are short), got \"" +
           folder + "/atoll/atoll\"; set cluster.run_dir or XDG_RUNTIME_DIR\n");

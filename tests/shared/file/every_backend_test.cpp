@@ -35,7 +35,7 @@ FaultyCalls& calls_without_direct() {
 class EveryBackend : public testing::TestWithParam<Backend> {
  protected:
   void SetUp() override {
-    if (*GetParam().parent != '\0') folder_ = std::make_unique<TestFolder>(GetParam().parent);
+    if (*GetParam().parent != '\0') folder_ = std::make_unique<FileFolder>(GetParam().parent);
     files_ = GetParam().make();
     root_ = folder_ ? folder_->path() : "/data";
     ASSERT_TRUE(files_->make_directory(root_));
@@ -68,7 +68,7 @@ class EveryBackend : public testing::TestWithParam<Backend> {
     EXPECT_TRUE(std::ranges::equal(bytes, expected)) << name;
   }
 
-  std::unique_ptr<TestFolder> folder_;
+  std::unique_ptr<FileFolder> folder_;
   std::unique_ptr<FileSystem> files_;
   std::string root_;
 };

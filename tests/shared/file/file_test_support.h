@@ -21,16 +21,16 @@
 namespace atolldb::test {
 
 /// A new folder below `parent`. The destructor removes it with its content.
-class TestFolder {
+class FileFolder {
  public:
-  explicit TestFolder(const std::string& parent = std::filesystem::temp_directory_path()) {
+  explicit FileFolder(const std::string& parent = std::filesystem::temp_directory_path()) {
     std::string pattern = parent + "/atoll-file-XXXXXX";
     if (mkdtemp(pattern.data()) == nullptr) std::abort();
     path_ = pattern;
   }
-  TestFolder(const TestFolder&) = delete;
-  TestFolder& operator=(const TestFolder&) = delete;
-  ~TestFolder() {
+  FileFolder(const FileFolder&) = delete;
+  FileFolder& operator=(const FileFolder&) = delete;
+  ~FileFolder() {
     std::error_code ignored;
     std::filesystem::remove_all(path_, ignored);
   }

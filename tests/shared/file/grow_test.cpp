@@ -30,7 +30,7 @@ void grows_and_keeps_what_it_has(FileSystem& files, const std::string& path) {
 }
 
 TEST(FilesThatGrow, KeepWhatTheyHaveWithZerosAfterIt) {
-  TestFolder folder;
+  FileFolder folder;
   for (const FileBackend backend : {FileBackend::posix, FileBackend::pmem}) {
     const auto files = make_file_system({.backend = backend, .latency = {}, .warn = {}});
     const std::string name = backend == FileBackend::posix ? "/posix" : "/pmem";
@@ -41,7 +41,7 @@ TEST(FilesThatGrow, KeepWhatTheyHaveWithZerosAfterIt) {
 }
 
 TEST(FilesThatGrow, AreAsLongAsBeforeWhenThereIsNoRoom) {
-  TestFolder folder;
+  FileFolder folder;
   FaultyCalls calls;
   PosixFileSystem files({}, calls);
   auto file = files.create(folder.path() + "/f", kIoBlockBytes);

@@ -22,7 +22,7 @@ class PmemFiles : public testing::Test {
     return file ? std::move(*file) : nullptr;
   }
 
-  TestFolder folder_;
+  FileFolder folder_;
   FaultyCalls calls_;
   std::vector<std::string> warnings_;
   PmemFileSystem files_{[this](const std::string& text) { warnings_.push_back(text); }, calls_};

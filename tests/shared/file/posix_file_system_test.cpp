@@ -38,7 +38,7 @@ class PosixFiles : public testing::Test {
         std::distance(std::filesystem::directory_iterator(folder_.path()), {}));
   }
 
-  TestFolder folder_;
+  FileFolder folder_;
   FaultyCalls calls_;
   std::vector<std::string> warnings_;
   PosixFileSystem files_{[this](const std::string& text) { warnings_.push_back(text); }, calls_};
@@ -385,7 +385,7 @@ TEST(PosixCalls, EachMayFailAndIsAnsweredWithoutALeak) {
   uint64_t total = 0;
   bool created = false;
   {
-    const TestFolder folder;
+    const FileFolder folder;
     FaultyCalls calls;
     PosixFileSystem files({}, calls);
     ASSERT_TRUE(scenario(files, folder.path(), &created));
@@ -396,7 +396,7 @@ TEST(PosixCalls, EachMayFailAndIsAnsweredWithoutALeak) {
   for (const int error : {ENOSPC, EIO, EMFILE}) {
     for (const bool can_allocate : {true, false}) {
       for (uint64_t number = 1; number <= total; ++number) {
-        const TestFolder folder("/dev/shm");  // syncs cost nothing there
+        const FileFolder folder("/dev/shm");  // syncs cost nothing there
         FaultyCalls calls;
         calls.fail_call = number;
         calls.error = error;
@@ -440,7 +440,7 @@ TEST_F(PosixFiles, LeaveNothingBehindWhenSpaceIsShort) {
 }
 
 TEST(PosixSpace, ThatIsReallyShortIsAnsweredAsDiskFull) {
-  const TestFolder folder;
+  const FileFolder folder;
   if (mount("none", folder.path().c_str(), "tmpfs", 0, "size=1m") != 0) {
     GTEST_SKIP() << "a small tmpfs cannot be mounted: " << std::strerror(errno)
                  << " (run as root to test a full disk)";
@@ -460,7 +460,7 @@ TEST(PosixSpace, ThatIsReallyShortIsAnsweredAsDiskFull) {
 }
 
 TEST(PosixSpace, BeyondTheUsersLimitIsAnErrorThatNamesIt) {
-  const TestFolder folder;
+  const FileFolder folder;
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
