@@ -4,7 +4,7 @@
 CMake joins up to ten sources that follow each other in the order of their paths: a new file shifts
 all that come after it. So no two sources of a library, or of the tests of a folder, may declare the
 same name in an unnamed namespace, but functions with other parameters, and aliases that say the
-same.
+same. A test must not declare a name of the headers of tests that another one includes.
 unnamed_names.py ROOT checks the tree at ROOT; tests/checks plants violations to see it fail.
 """
 import pathlib
@@ -24,6 +24,9 @@ INCLUDED_TEST = re.compile(r'^#include "(tests/[^"]*_test\.cpp)"', re.MULTILINE)
 # As atoll_sources in CMakeLists.txt.
 NO_PART = re.compile(r"_main\.cpp$|/(examples?|templates?)/")
 
+# Headers of tests have their names in the namespace around the unnamed ones.
+TEST_HEADER = re.compile(r'^#include "(tests/[^"]*\.h)"', re.MULTILINE)
+NAMESPACE = re.compile(r"\bnamespace(?:\s+[\w:]+)?\s*\{")
 UNNAMED = re.compile(r"\bnamespace\s*\{")
 STATIC = re.compile(r"^static\s+(?!_?assert)", re.MULTILINE)
 TYPE = re.compile(
@@ -128,15 +131,15 @@ def meaning(text):
     return name, None
 
 
-def names_of(text):
-    """Yields (line, name, meaning) of what a source keeps for itself."""
+def names_of(text, spaces=UNNAMED):
+    """Yields (line, name, meaning) of what a source keeps for itself, or of what is in `spaces`."""
     code = DIRECTIVE.sub(lambda m: re.sub(r"[^\n]", " ", m.group()), code_only(text))
     spans = []
-    for match in UNNAMED.finditer(code):
+    for match in spaces.finditer(code):
         spans.append((match.end(), closing(code, match.end() - 1, "{}")))
     for begin, end in spans:
         for position, declaration in declarations(code, begin, end):
-            found = meaning(declaration)
+            found = meaning(re.sub(r"^(?:(?:inline|constexpr)\s+)+", "", declaration))
             if found:
                 skipped = len(code[position:end]) - len(code[position:end].lstrip())
                 yield code.count("\n", 0, position + skipped) + 1, *found
@@ -148,13 +151,15 @@ def names_of(text):
 
 
 def check_sources(sources):
-    """`sources`: pairs of path and text of one library. Yields (path, line, message)."""
+    """Yields (path, line, message). `sources`: pairs of path and text of one library; headers, whose
+    names the sources must not have either, come first."""
     first = {}
     for path, text in sources:
         mine = set()
-        for line, name, kind in names_of(text):
+        is_header = str(path).endswith(".h")
+        for line, name, kind in names_of(text, NAMESPACE if is_header else UNNAMED):
             for other_path, other_line, other_kind in first.get(name, []):
-                if other_path == path:
+                if other_path == path or (is_header and str(other_path).endswith(".h")):
                     continue
                 if kind is not None and other_kind is not None:
                     sort, other_sort = kind.split()[0], other_kind.split()[0]
@@ -163,20 +168,33 @@ def check_sources(sources):
                 if (name, other_path) in mine:
                     continue
                 mine.add((name, other_path))
-                yield path, line, (f"{name}: {other_path}:{other_line} has one in its unnamed "
-                                   "namespace, too")
+                where = "" if str(other_path).endswith(".h") else " in its unnamed namespace"
+                yield path, line, f"{name}: {other_path}:{other_line} has one{where}, too"
             first.setdefault(name, []).append((path, line, kind))
 
 
+def test_headers(root, sources):
+    """The headers of tests that the sources include, also through other headers."""
+    headers = set()
+    unread = list(sources)
+    while unread:
+        path = unread.pop()
+        text = (root / path).read_text(encoding="utf-8") if (root / path).is_file() else ""
+        included = {pathlib.Path(name) for name in TEST_HEADER.findall(text)} - headers
+        headers |= included
+        unread += included
+    return sorted(header for header in headers if (root / header).is_file())
+
+
 def tests(root):
-    """Lists of the paths of the tests that CMake may join."""
+    """Lists of the paths of the tests that CMake may join, after the headers that they include."""
     programs = {}
     for file in sorted((root / "tests").rglob("*_test.cpp")):
         path = file.relative_to(root)
         program = programs.setdefault((path.parent, TEST.search(path.name).group(1)), [])
         program += [path, *(pathlib.Path(name) for name in
                             INCLUDED_TEST.findall(file.read_text(encoding="utf-8")))]
-    return programs.values()
+    return [test_headers(root, sources) + sources for sources in programs.values()]
 
 
 def libraries(root):
@@ -195,7 +213,7 @@ def check_tree(root):
     count = 0
     violations = []
     for paths in libraries(root):
-        count += len(paths)
+        count += sum(path.suffix == ".cpp" for path in paths)
         sources = [(path, (root / path).read_text(encoding="utf-8")) for path in paths]
         for path, line, message in check_sources(sources):
             violations.append(f"{path}:{line}: {message}")

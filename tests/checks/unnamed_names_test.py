@@ -99,6 +99,12 @@ class UnnamedNames(unittest.TestCase):
             (root / "tests" / "engine" / "log" / "b_stress_test.cpp").unlink()
             self.assertEqual(write("engine/log/b_test.cpp", text),
                              ["tests/engine/log/b_test.cpp"])
+            # Names of a header that one of the sources includes.
+            self.assertEqual(write("engine/log/c.h", "namespace atolldb {\nstruct C;\n}\n"),
+                             ["tests/engine/log/b_test.cpp"])
+            self.assertEqual(write("engine/log/b_test.cpp", unnamed("struct C {};")), [])
+            self.assertEqual(write("engine/log/c_test.cpp", '#include "tests/engine/log/c.h"\n'),
+                             ["tests/engine/log/b_test.cpp"])
 
 
 if __name__ == "__main__":

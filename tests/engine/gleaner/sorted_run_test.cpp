@@ -21,8 +21,8 @@ constexpr uint64_t kChunk = SortedRunWriter::kMinChunkBytes;
 constexpr SortedRunName kName = {8, 1, 2};
 
 /// Records with ascending keys and random payloads, of up to the maximum length.
-struct Records {
-  Records(uint64_t seed, size_t count) : blocks(count) {
+struct RunRecords {
+  RunRecords(uint64_t seed, size_t count) : blocks(count) {
     std::mt19937_64 random(seed);
     for (size_t i = 0; i < count; ++i) {
       LogBlock& block = blocks.all()[i];
@@ -40,7 +40,7 @@ struct Records {
   uint64_t bytes = 0;
 };
 
-Result<SortedRun> write_run(FileSystem& files, Records& records, size_t count) {
+Result<SortedRun> write_run(FileSystem& files, RunRecords& records, size_t count) {
   IoBuffer buffer(2 * kChunk);
   auto writer =
       SortedRunWriter::create(files, "/data/run", kName, records.bytes, kChunk, buffer.bytes());
@@ -52,7 +52,7 @@ Result<SortedRun> write_run(FileSystem& files, Records& records, size_t count) {
 }
 
 /// Reads a run and compares it with `records`. Returns the first error, or an empty text.
-std::string read_run(FileSystem& files, const SortedRun& run, Records& records, size_t count,
+std::string read_run(FileSystem& files, const SortedRun& run, RunRecords& records, size_t count,
                      uint32_t chunks_at_once = 1) {
   auto reader = SortedRunReader::open(files, run, chunks_at_once);
   if (!reader) return reader.error().message;
@@ -74,7 +74,7 @@ TEST(SortedRun, GivesBackWhatWasWrittenWhateverTheSizes) {
     MemoryFileSystem files;
     ASSERT_TRUE(files.make_directory("/data"));
     const size_t count = round % 60;
-    Records records(first + round, count);
+    RunRecords records(first + round, count);
     auto run = write_run(files, records, count);
     ASSERT_TRUE(run) << run.error().message << ", ATOLL_SEED=" << first + round;
     EXPECT_EQ(run->records, count);
@@ -88,7 +88,7 @@ TEST(SortedRun, TellsEveryFlippedBit) {
   std::mt19937_64 random(first);
   MemoryFileSystem files;
   ASSERT_TRUE(files.make_directory("/data"));
-  Records records(first, 30);
+  RunRecords records(first, 30);
   auto run = write_run(files, records, 30);
   ASSERT_TRUE(run);
   ASSERT_GT(run->chunks, 2u);
@@ -111,7 +111,7 @@ TEST(SortedRun, TellsEveryFlippedBit) {
 TEST(SortedRun, TellsChunksOfAnotherPlaceAndRun) {
   MemoryFileSystem files;
   ASSERT_TRUE(files.make_directory("/data"));
-  Records records(1, 30);
+  RunRecords records(1, 30);
   auto run = write_run(files, records, 30);
   ASSERT_TRUE(run);
   auto& bytes = files.bytes("/data/run");

@@ -9,7 +9,7 @@
 namespace atolldb::test {
 namespace {
 
-constexpr ClusterUuid kUuid = {1, 2};
+constexpr ClusterUuid kDdlUuid = {1, 2};
 const std::string kFile = "/data/coordinator/ddl_000000.atlog";
 
 DdlRecord record(uint32_t id) {
@@ -19,14 +19,14 @@ DdlRecord record(uint32_t id) {
 }
 
 void append(FileSystem& files, uint32_t first, uint32_t last) {
-  auto log = DdlLog::open(files, "/data", kUuid);
+  auto log = DdlLog::open(files, "/data", kDdlUuid);
   CHECK(log.has_value());
   CHECK(log->records().size() == first);
   for (uint32_t id = first; id < last; ++id) CHECK(log->append(record(id)).has_value());
 }
 
 void expect_records(FileSystem& files, uint32_t count) {
-  auto content = read_ddl_log(files, "/data", kUuid);
+  auto content = read_ddl_log(files, "/data", kDdlUuid);
   ASSERT_TRUE(content) << content.error().message;
   ASSERT_EQ(content->records.size(), count);
   for (uint32_t id = 0; id < count; ++id) EXPECT_EQ(content->records[id], record(id));
@@ -46,7 +46,7 @@ TEST(DdlLog, IsReadBackAcrossFilesAndRuns) {
 
 TEST(DdlLog, HasTheseBytes) {
   MemoryFileSystem files;
-  auto log = DdlLog::open(files, "/data", kUuid);
+  auto log = DdlLog::open(files, "/data", kDdlUuid);
   ASSERT_TRUE(log);
   ASSERT_TRUE(log->append(
       {DdlOperation::create_storage, 7, 0x102, "st", StorageType::mastertree, 100, 1000}));
@@ -66,7 +66,7 @@ TEST(DdlLog, HasTheseBytes) {
 TEST(DdlLog, SyncsEachRecord) {
   MemoryFileSystem files;
   append(files, 0, 1);
-  auto log = DdlLog::open(files, "/data", kUuid);
+  auto log = DdlLog::open(files, "/data", kDdlUuid);
   ASSERT_TRUE(log);
   EXPECT_GE(files.syncs, 1u) << "what a killed coordinator wrote may not be synced yet";
   files.syncs = 0;
@@ -80,7 +80,7 @@ TEST(DdlLog, IgnoresATornLastRecordAndTakesItsPlace) {
     append(files, 0, count);
     const std::string path = count == 257 ? "/data/coordinator/ddl_000001.atlog" : kFile;
     files.bytes(path)[(count - 1) % 256 * kIoBlockBytes + 50] ^= std::byte{1};
-    auto content = read_ddl_log(files, "/data", kUuid);
+    auto content = read_ddl_log(files, "/data", kDdlUuid);
     ASSERT_TRUE(content) << content.error().message;
     EXPECT_EQ(content->records.size(), count - 1);
     EXPECT_NE(content->torn.find(path), std::string::npos);
@@ -96,7 +96,7 @@ TEST(DdlLog, CallsDamageBeforeTheLastRecordCorruptionAndNamesThePlace) {
     for (uint32_t byte = 0; byte < 60; ++byte) {
       auto& damaged = files.bytes(kFile)[at * kIoBlockBytes + byte];
       damaged ^= std::byte{32};
-      auto content = read_ddl_log(files, "/data", kUuid);
+      auto content = read_ddl_log(files, "/data", kDdlUuid);
       damaged ^= std::byte{32};
       ASSERT_FALSE(content) << at << ' ' << byte;
       EXPECT_EQ(content.error().code, ExitCode::corruption);
@@ -114,8 +114,8 @@ TEST(DdlLog, TakesNoRecordForTornThatIsKnownToBeDurable) {
     const auto last = bytes.begin() + 4 * kIoBlockBytes;
     if (is_lost) std::fill(last, last + kIoBlockBytes, std::byte{});
     if (!is_lost) *(last + 50) ^= std::byte{1};
-    EXPECT_TRUE(read_ddl_log(files, "/data", kUuid, 4));
-    const auto content = read_ddl_log(files, "/data", kUuid, 5);
+    EXPECT_TRUE(read_ddl_log(files, "/data", kDdlUuid, 4));
+    const auto content = read_ddl_log(files, "/data", kDdlUuid, 5);
     ASSERT_FALSE(content);
     EXPECT_EQ(content.error().code, ExitCode::corruption);
     EXPECT_TRUE(content.error().message.contains(kFile + ", offset 16384: "))
@@ -123,7 +123,7 @@ TEST(DdlLog, TakesNoRecordForTornThatIsKnownToBeDurable) {
     EXPECT_TRUE(content.error().message.contains("5 records were durable, of which 4 are intact"));
   }
   MemoryFileSystem none;
-  EXPECT_FALSE(read_ddl_log(none, "/data", kUuid, 1));
+  EXPECT_FALSE(read_ddl_log(none, "/data", kDdlUuid, 1));
 }
 
 TEST(DdlLog, MissesNoFileAndTakesNoneOfAnotherCluster) {
@@ -131,7 +131,7 @@ TEST(DdlLog, MissesNoFileAndTakesNoneOfAnotherCluster) {
   append(files, 0, 600);
   EXPECT_EQ(read_ddl_log(files, "/data", ClusterUuid{7}).error().code, ExitCode::corruption);
   ASSERT_TRUE(files.remove("/data/coordinator/ddl_000001.atlog"));
-  auto content = read_ddl_log(files, "/data", kUuid);
+  auto content = read_ddl_log(files, "/data", kDdlUuid);
   ASSERT_FALSE(content);
   EXPECT_NE(content.error().message.find("ddl_000001.atlog: the file is missing"),
             std::string::npos);
@@ -139,7 +139,7 @@ TEST(DdlLog, MissesNoFileAndTakesNoneOfAnotherCluster) {
 
 TEST(DdlLog, AnswersItsFirstErrorForEver) {
   MemoryFileSystem files;
-  auto log = DdlLog::open(files, "/data", kUuid);
+  auto log = DdlLog::open(files, "/data", kDdlUuid);
   ASSERT_TRUE(log && log->append(record(0)));
   files.changes_left = 1;  // the write succeeds, its sync fails
   const auto first = log->append(record(1));

@@ -10,13 +10,12 @@
 #include "engine/mastertree/cursor.h"
 #include "engine/mastertree/descent.h"
 #include "engine/transaction/run.h"
+#include "tests/engine/mastertree/oracle.h"
 #include "tests/engine/transaction/anomaly_stage.h"
 #include "tests/engine/transaction/answer_rules.h"
 
 namespace atolldb::test {
 namespace {
-
-Bytes bytes_of(const std::string& text) { return bytes_view(text.data(), text.size()); }
 
 TEST(ForeignChanges, TheLengthThatAnIncrementFoundIsVerified) {
   Stage stage;
