@@ -14,7 +14,7 @@ namespace atolldb::test {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
+using Json = nlohmann::json;
 
 class ArchiveTest : public RestoredLedgerTest {
  protected:
@@ -54,19 +54,19 @@ class ArchiveTest : public RestoredLedgerTest {
     const Ran ran = atoll({"backup", backups_});
     EXPECT_EQ(ran.code, 0) << ran.error;
   }
-  json status() const {
+  Json status() const {
     const Ran ran = atoll({"status", "--json"});
-    return json::parse(ran.out, nullptr, false);
+    return Json::parse(ran.out, nullptr, false);
   }
-  json archive_status() const {
-    const json all = status();
-    return all.is_object() ? all.value("archive", json::object()) : json::object();
+  Json archive_status() const {
+    const Json all = status();
+    return all.is_object() ? all.value("archive", Json::object()) : Json::object();
   }
   /// Returns the problem that `atoll status` has with the archive, or an empty text.
   std::string archive_problem() const {
-    const json all = status();
+    const Json all = status();
     if (!all.is_object()) return "no status";
-    for (const json& problem : all.at("problems")) {
+    for (const Json& problem : all.at("problems")) {
       const std::string what = problem.at("what");
       if (what.contains("archive")) return what;
     }
@@ -75,7 +75,7 @@ class ArchiveTest : public RestoredLedgerTest {
   /// Waits until all closed log files are archived.
   void await_archive() const {
     ASSERT_TRUE(eventually([&] {
-      const json archive = archive_status();
+      const Json archive = archive_status();
       return archive.value("waiting_files", 1) == 0 && archive.value("error", "?").empty();
     })) << archive_status().dump(2);
   }
@@ -100,7 +100,7 @@ class ArchiveTest : public RestoredLedgerTest {
     const Ran ran = restore(to);
     EXPECT_EQ(ran.code, 0) << ran.error;
     fs::remove_all(to);
-    const json restored = json::parse(ran.out, nullptr, false);
+    const Json restored = Json::parse(ran.out, nullptr, false);
     return restored.is_object() ? restored.at("epoch").get<uint64_t>() : 0;
   }
 
@@ -118,7 +118,7 @@ class ArchiveTest : public RestoredLedgerTest {
   uint64_t backup_epoch() const {
     const Ran ran = runner_.atoll({"backup", "ls", backups_, "--json"});
     EXPECT_EQ(ran.code, 0) << ran.error;
-    return json::parse(ran.out).at("backups").at(0).at("durable_epoch");
+    return Json::parse(ran.out).at("backups").at(0).at("durable_epoch");
   }
 
   std::vector<std::string> sources() const { return {backups_, "--archive", archive_}; }
@@ -161,7 +161,7 @@ TEST_F(ArchiveTest, AMissingDirectoryKeepsTheLogWhileCommitsGoOnAndIsCaughtUpWit
     take_snapshot();
   }
   ASSERT_TRUE(eventually([&] { return archive_status().value("waiting_files", 0) > 1; }));
-  const json failing = archive_status();
+  const Json failing = archive_status();
   EXPECT_EQ(failing.at("error"),
             archive_ + ": the directory of the archive is missing: make or mount it");
   EXPECT_TRUE(archive_problem().starts_with("the archive has failed for")) << archive_problem();

@@ -14,7 +14,7 @@ namespace atolldb::test {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
+using Json = nlohmann::json;
 
 class BackupTest : public RestoredLedgerTest {
  protected:
@@ -31,30 +31,30 @@ class BackupTest : public RestoredLedgerTest {
       ASSERT_TRUE(eventually([&] { return clients_->has_written(node, known + 20'000); }));
     }
   }
-  json back_up() const {
+  Json back_up() const {
     const Ran ran = atoll({"backup", backups_, "--json"});
     EXPECT_EQ(ran.code, 0) << ran.error;
-    return json::parse(ran.out, nullptr, false);
+    return Json::parse(ran.out, nullptr, false);
   }
   /// Pins the newest snapshot as the commands do, under any name.
   void pin(const std::string& name) const {
     const auto pinned = ControlClient(config_.control.endpoint)
-                            .call(ControlOperation::snapshot_pin, json{{"id", 0}, {"name", name}},
+                            .call(ControlOperation::snapshot_pin, Json{{"id", 0}, {"name", name}},
                                   std::chrono::minutes(1));
     ASSERT_TRUE(pinned) << pinned.error().message;
   }
   /// Returns the problem that `atoll status` reports of a pin, or null.
-  json problem_of(const std::string& pin) const {
+  Json problem_of(const std::string& pin) const {
     const Ran ran = atoll({"status", "--json"});
-    const json status = json::parse(ran.out, nullptr, false);
+    const Json status = Json::parse(ran.out, nullptr, false);
     EXPECT_TRUE(status.is_object()) << ran.out << ran.error;
-    for (const json& problem : status.value("problems", json::array())) {
+    for (const Json& problem : status.value("problems", Json::array())) {
       if (problem.at("what").get<std::string>().starts_with("pin " + pin + " of ")) return problem;
     }
     return {};
   }
   /// Restores three epochs of a backup: its last one, and two random ones.
-  void expect_states(const json& backup, const Ledger& ledger) {
+  void expect_states(const Json& backup, const Ledger& ledger) {
     const uint64_t oldest = backup.at("oldest_epoch");
     const uint64_t last = backup.at("durable_epoch");
     const std::string from = backups_ + "/" + backup.at("id").get<std::string>();
@@ -84,7 +84,7 @@ TEST_F(BackupTest, UnderLoadHasEveryStateOfItsRangeThoughTheClusterIsKilled) {
     ASSERT_NO_FATAL_FAILURE(await_load());
     take_snapshot();
     ASSERT_NO_FATAL_FAILURE(await_load());
-    const json backup = back_up();
+    const Json backup = back_up();
     ASSERT_TRUE(backup.is_object());
     EXPECT_TRUE(pins().empty());
     // The cluster goes on, and deletes what the backup has linked.
@@ -94,7 +94,7 @@ TEST_F(BackupTest, UnderLoadHasEveryStateOfItsRangeThoughTheClusterIsKilled) {
     kill_cluster();
     ASSERT_NO_FATAL_FAILURE(expect_states(backup, clients_->ledger()));
     // The backup of the dead cluster has all that was promised.
-    const json dead = back_up();
+    const Json dead = back_up();
     ASSERT_TRUE(dead.is_object());
     ASSERT_NO_FATAL_FAILURE(expect_states(dead, clients_->ledger()));
     expect_intact();
@@ -134,7 +134,7 @@ TEST_F(BackupTest, KilledAtARandomInstantIsRemovedWithItsPinByTheNext) {
     // The snapshot and the log of the left pin stay, whatever the cluster takes meanwhile.
     take_snapshot();
   }
-  const json backup = back_up();
+  const Json backup = back_up();
   ASSERT_TRUE(backup.is_object());
   EXPECT_TRUE(pins().empty());
   std::printf("%llu incomplete backups\n", static_cast<unsigned long long>(incomplete));
@@ -164,14 +164,14 @@ TEST_F(BackupTest, OfAClusterThatIsKilledMeanwhileEndsAndHarmsNothing) {
     waitpid(pid, &status, 0);
     ASSERT_TRUE(WIFEXITED(status));
     const Ledger ledger = clients_->ledger();
-    const json backup = json::parse(read_text(out), nullptr, false);
+    const Json backup = Json::parse(read_text(out), nullptr, false);
     if (backup.is_object()) {
       ASSERT_NO_FATAL_FAILURE(expect_states(backup, ledger));
     } else {
       EXPECT_NE(WEXITSTATUS(status), 0) << read_text(error);
     }
     EXPECT_TRUE(pins().empty()) << "a backup that ends by itself releases its pins";
-    const json after = back_up();
+    const Json after = back_up();
     ASSERT_TRUE(after.is_object());
     ASSERT_NO_FATAL_FAILURE(expect_restored({backups_ + "/" + after.at("id").get<std::string>()},
                                             after.at("durable_epoch"), ledger));
@@ -191,11 +191,11 @@ TEST_F(BackupTest, HasTheNewestSnapshotAloneIfOnlyOnePinIsLeft) {
     while (used < count) ASSERT_NO_FATAL_FAILURE(pin("of a user " + std::to_string(++used)));
   };
   ASSERT_NO_FATAL_FAILURE(use_pins(kMaxPinnedSnapshots - 2));
-  const json both = back_up();
+  const Json both = back_up();
   ASSERT_TRUE(both.is_object());
   EXPECT_EQ(both.at("snapshots").size(), 2u);
   ASSERT_NO_FATAL_FAILURE(use_pins(kMaxPinnedSnapshots - 1));
-  const json alone = back_up();
+  const Json alone = back_up();
   ASSERT_TRUE(alone.is_object());
   ASSERT_EQ(alone.at("snapshots").size(), 1u);
   EXPECT_EQ(alone.at("oldest_epoch"), alone.at("snapshots")[0].at("epoch"));
@@ -221,7 +221,7 @@ TEST_F(BackupTest, ThatWasKilledIsAProblemUntilItsPinIsRemoved) {
   take_snapshot();
   const std::string name = std::string(kBackupPinPrefix) + "20200101T000000Z";
   ASSERT_NO_FATAL_FAILURE(pin(name));
-  const json problem = problem_of(name);
+  const Json problem = problem_of(name);
   ASSERT_TRUE(problem.is_object());
   EXPECT_NE(problem.at("what").get<std::string>().find(" days ago"), std::string::npos) << problem;
   EXPECT_NE(problem.at("what_to_do").get<std::string>().find("`atoll snapshot unpin " + name + "`"),
@@ -234,7 +234,7 @@ TEST_F(BackupTest, ThatWasKilledIsAProblemUntilItsPinIsRemoved) {
     EXPECT_TRUE(problem_of(name).is_null()) << "its backup runs";
   }
   EXPECT_TRUE(problem_of(name).is_object());
-  EXPECT_EQ(back_up().at("removed_pins"), json::array({name}));
+  EXPECT_EQ(back_up().at("removed_pins"), Json::array({name}));
   EXPECT_TRUE(problem_of(name).is_null());
 }
 
@@ -254,17 +254,17 @@ TEST_F(BackupTest, IsRestoredToATime) {
   const auto wanted = now();
   ASSERT_TRUE(eventually([&] { return now() > wanted + 2; }));
   ASSERT_NO_FATAL_FAILURE(await_load());
-  const json backup = back_up();
+  const Json backup = back_up();
   kill_cluster();
   const Ledger ledger = clients_->ledger();
   const std::string to = folder_.path() + "/of-time";
   const Ran ran = runner_.atoll(
       {"restore", backups_, "--to", to, "--time", "@" + std::to_string(wanted), "--json"});
   ASSERT_EQ(ran.code, 0) << ran.error;
-  const uint64_t epoch = json::parse(ran.out).at("epoch");
+  const uint64_t epoch = Json::parse(ran.out).at("epoch");
   EXPECT_LT(epoch, backup.at("durable_epoch").get<uint64_t>());
   EXPECT_GE(epoch, backup.at("oldest_epoch").get<uint64_t>());
-  const auto recorded = parse_utc(json::parse(ran.out).at("time").get<std::string>());
+  const auto recorded = parse_utc(Json::parse(ran.out).at("time").get<std::string>());
   ASSERT_TRUE(recorded) << recorded.error().message;
   const auto wanted_ms = static_cast<uint64_t>(wanted) * 1000;
   EXPECT_LE(*recorded, wanted_ms);

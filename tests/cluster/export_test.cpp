@@ -18,7 +18,7 @@ namespace atolldb::test {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
+using Json = nlohmann::json;
 
 constexpr const char* kPython = "/usr/bin/python3";
 constexpr const char* kTables[] = {"tree", "list", "heap"};
@@ -237,7 +237,7 @@ TEST_F(ExportTest, WhatWasImportedIsExportedByARunningAndAStoppedCluster) {
   const Ran stopped = export_to(path("stopped"), {"--table", "list", "--table", "tree"});
   ASSERT_EQ(stopped.code, 0) << stopped.error;
   EXPECT_TRUE(pins().empty());
-  const json done = json::parse(running.out);
+  const Json done = Json::parse(running.out);
   EXPECT_EQ(done["tables"].size(), 3u);
   for (const auto& [table, csv] : files) {
     SCOPED_TRACE(table);
@@ -257,7 +257,7 @@ TEST_F(ExportTest, KilledAtRandomInstantsContinuesToTheSameFiles) {
   const auto csv = fill(rounds(10'000, kListRecords));
   const Ran whole = export_to(path("whole"), {"--json", "--parts", "8"});
   ASSERT_EQ(whole.code, 0) << whole.error;
-  const std::string snapshot = std::to_string(json::parse(whole.out).at("snapshot").get<int>());
+  const std::string snapshot = std::to_string(Json::parse(whole.out).at("snapshot").get<int>());
   ASSERT_EQ(atoll({"snapshot", "pin", snapshot, "--name", "of the test"}).code, 0);
   const auto expected = files_of(path("whole"));
   uint64_t killed = 0;
@@ -360,8 +360,8 @@ TEST_F(ExportTest, WrongRowsAreNamedByFileAndLine) {
       << stopped.error;
   const Ran skipped = import("tree", csv, {"--on-error", "skip", "--json"});
   EXPECT_EQ(skipped.code, 0) << skipped.error;
-  EXPECT_EQ(json::parse(skipped.out)["rows"], 2) << skipped.out;
-  EXPECT_EQ(json::parse(skipped.out)["wrong"], 6) << skipped.out;
+  EXPECT_EQ(Json::parse(skipped.out)["rows"], 2) << skipped.out;
+  EXPECT_EQ(Json::parse(skipped.out)["wrong"], 6) << skipped.out;
   for (const char* error :
        {":4: id: \"x\": expected digits", ":5: amount: \"1.001\": expected at most 2 decimals",
         ":6: at: \"yesterday\": expected a time like", ":7: expected 6 fields, got 5",
@@ -369,12 +369,12 @@ TEST_F(ExportTest, WrongRowsAreNamedByFileAndLine) {
     EXPECT_NE(skipped.error.find(csv + error), std::string::npos) << error << skipped.error;
   }
   const Ran upserted = import("tree", csv, {"--on-error", "skip", "--mode", "upsert", "--json"});
-  EXPECT_EQ(json::parse(upserted.out)["rows"], 3) << upserted.out;
+  EXPECT_EQ(Json::parse(upserted.out)["rows"], 3) << upserted.out;
 
   const std::string beyond = write_csv(
       "beyond.csv", "b,i,a\n1,1,1\n1," + std::to_string(kListRecords + 1) + ",1\n2,2,2\n");
   const Ran array = import("list", beyond, {"--on-error", "skip", "--json"});
-  EXPECT_EQ(json::parse(array.out)["rows"], 2) << array.out;
+  EXPECT_EQ(Json::parse(array.out)["rows"], 2) << array.out;
   EXPECT_NE(array.error.find(beyond + ":3: "), std::string::npos) << array.error;
 
   const auto refuse = [&](const Ran& ran, int code, const std::string& why) {
@@ -410,12 +410,12 @@ TEST_F(ExportTest, AnImportThatIsKilledContinuesAfterTheCommittedRows) {
   }
   const Ran last = import("tree", csv, more);
   ASSERT_EQ(last.code, 0) << last.error;
-  const json counts = json::parse(last.out);
+  const Json counts = Json::parse(last.out);
   EXPECT_EQ(counts["rows"].get<uint64_t>() + counts["left_out"].get<uint64_t>(), rows);
   const Ran again = import("tree", csv, more);
   ASSERT_EQ(again.code, 0) << again.error;
-  EXPECT_EQ(json::parse(again.out)["rows"], 0);
-  EXPECT_EQ(json::parse(again.out)["left_out"], rows);
+  EXPECT_EQ(Json::parse(again.out)["rows"], 0);
+  EXPECT_EQ(Json::parse(again.out)["left_out"], rows);
   std::ofstream(csv, std::ios::app) << "1,a,1.00,,n,00000000\n";
   const Ran changed = import("tree", csv, more);
   EXPECT_EQ(changed.code, 1);
@@ -459,7 +459,7 @@ TEST_F(ExportTest, UnderLoadEqualsTheOracleAtItsEpoch) {
     const std::string directory = path("round" + std::to_string(round));
     const Ran ran = export_to(directory, {"--json"});
     ASSERT_EQ(ran.code, 0) << ran.error;
-    auto& tokens = exported[json::parse(ran.out).at("epoch").get<uint64_t>()];
+    auto& tokens = exported[Json::parse(ran.out).at("epoch").get<uint64_t>()];
     for (const auto& row : rows_of(parts_of(directory + "/ledger"))) {
       const auto key = static_cast<LedgerKey>(std::stoul(row.at(0)));
       EXPECT_TRUE(tokens.emplace(key, std::stoull(row.at(1))).second) << "key " << key << " twice";
@@ -560,7 +560,7 @@ TEST_F(ExportTest, TpccInMidRunSatisfiesItsTwelveConditionsInSql) {
     const std::string directory = path("mid" + std::to_string(round));
     const Ran ran = export_to(directory, {"--json"});
     ASSERT_EQ(ran.code, 0) << ran.error;
-    epoch = json::parse(ran.out).at("epoch").get<uint64_t>();
+    epoch = Json::parse(ran.out).at("epoch").get<uint64_t>();
     if (has_oracle) sums = table_sums(runner_, directory);
     const Ran checked = runner_.run(
         kPython, {std::string(ATOLL_SOURCE_DIR) + "/tests/cluster/tpcc_conditions.py", directory});

@@ -8,7 +8,7 @@
 namespace atolldb {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 class GleanerBenchCommand : public testing::Test {
  protected:
@@ -25,7 +25,7 @@ class GleanerBenchCommand : public testing::Test {
 };
 
 /// Checks that hold for any log, whatever its figures are.
-void expect_sound(const json& scenario) {
+void expect_sound(const Json& scenario) {
   SCOPED_TRACE(scenario["name"]);
   EXPECT_GT(scenario["records"], 1'000);
   EXPECT_GE(scenario["records"], scenario["records_shipped"]);
@@ -45,10 +45,10 @@ TEST_F(GleanerBenchCommand, GleansTheLogOfTpccWithAndWithoutASnapshotBelow) {
   ASSERT_EQ(ran.code, 0) << ran.out << ran.error;
   EXPECT_NE(ran.out.find("\nmachine: "), std::string::npos) << ran.out;
   EXPECT_NE(ran.out.find("recovery without a snapshot: the whole log"), std::string::npos);
-  const json report = json::parse(test::read_text(file));
+  const Json report = Json::parse(test::read_text(file));
   ASSERT_EQ(report["scenarios"].size(), 2u) << report;
-  const json& whole = report["scenarios"][0];
-  const json& since = report["scenarios"][1];
+  const Json& whole = report["scenarios"][0];
+  const Json& since = report["scenarios"][1];
   expect_sound(whole);
   expect_sound(since);
   EXPECT_EQ(whole["name"], "whole_log");
@@ -78,12 +78,12 @@ TEST_F(GleanerBenchCommand, GleansTheLogOfAStoppedClusterAndLeavesItAsItIs) {
   const std::string file = folder_.path() + "/report.json";
   const test::Ran first = bench({"--data-dir", data, "--repeat", "1", "--json", file});
   ASSERT_EQ(first.code, 0) << first.out << first.error;
-  const json once = json::parse(test::read_text(file));
+  const Json once = Json::parse(test::read_text(file));
   ASSERT_EQ(once["scenarios"].size(), 1u) << once;
   expect_sound(once["scenarios"][0]);
   const test::Ran second = bench({"--data-dir", data, "--repeat", "1", "--json", file});
   ASSERT_EQ(second.code, 0) << second.out << second.error;
-  const json twice = json::parse(test::read_text(file));
+  const Json twice = Json::parse(test::read_text(file));
   EXPECT_EQ(once["scenarios"][0]["records"], twice["scenarios"][0]["records"]);
   EXPECT_EQ(runner_.atoll({"up", "-c", config}).code, 0) << "it starts as before";
   EXPECT_EQ(runner_.atoll({"down", "-c", config}).code, 0);

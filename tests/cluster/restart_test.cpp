@@ -14,7 +14,7 @@
 namespace atolldb::test {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 /// Limits that no test reaches.
 constexpr RestartLimits kManyRestarts{.most = 1'000, .first_wait = {}, .longest_wait = {}};
@@ -27,11 +27,11 @@ class RestartTest : public testing::Test {
     std::ofstream(file_) << to_toml(config_);
   }
 
-  json note() const { return json::parse(read_text(restarts_path(config_)), nullptr, false); }
+  Json note() const { return Json::parse(read_text(restarts_path(config_)), nullptr, false); }
   /// Waits until the cluster runs after restart number `count`.
   bool has_restarted(uint32_t count) const {
     return eventually([&] {
-      const json restarts = note();
+      const Json restarts = note();
       return restarts.is_object() && restarts.value("count", 0u) == count &&
              !restarts.value("under_way", true);
     });
@@ -39,7 +39,7 @@ class RestartTest : public testing::Test {
   /// Waits until the cluster has failed, and the launcher waits before restart number `count`.
   bool waits_for(uint32_t count) const {
     return eventually([&] {
-      const json restarts = note();
+      const Json restarts = note();
       return restarts.is_object() && restarts.value("count", 0u) == count &&
              restarts.value("under_way", false);
     });
@@ -105,8 +105,8 @@ TEST_F(RestartTest, KilledUnderLoadTheClusterRecoversAllThatWasAcknowledged) {
   EXPECT_GE(incarnations.size(), count);
   const Ran status = runner_.atoll({"status", "--json", "-c", file_});
   EXPECT_EQ(status.code, 0) << status.error;
-  EXPECT_EQ(json::parse(status.out).at("restarts").at("count"), count);
-  const std::string metrics = json::parse(status.out).at("processes").at(0).at("metrics");
+  EXPECT_EQ(Json::parse(status.out).at("restarts").at("count"), count);
+  const std::string metrics = Json::parse(status.out).at("processes").at(0).at("metrics");
   const std::string scraped = http_get(port_of(metrics), "/metrics");
   EXPECT_TRUE(scraped.contains("\natoll_restarts_total " + std::to_string(count) + "\n"))
       << scraped;
@@ -182,7 +182,7 @@ TEST_F(RestartTest, DownEndsAClusterThatWaitsForItsRestart) {
   EXPECT_TRUE(processes_of(config_.cluster.name).empty());
   const Ran status = runner_.atoll({"status", "--json", "-c", file_});
   EXPECT_EQ(status.code, 5);
-  EXPECT_EQ(json::parse(status.out).at("state"), "restarting");
+  EXPECT_EQ(Json::parse(status.out).at("state"), "restarting");
   EXPECT_NE(status.error.find("restart 2 of at most 5 in succession"), std::string::npos)
       << status.error;
   EXPECT_EQ(runner_.atoll({"up", "-c", file_}).code, 4);

@@ -10,7 +10,7 @@
 namespace atolldb::test {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 class SnapshotPinsTest : public testing::Test {
  protected:
@@ -23,14 +23,14 @@ class SnapshotPinsTest : public testing::Test {
     words.insert(words.end(), {"-c", file_});
     return runner_.atoll(words);
   }
-  json listed() const {
+  Json listed() const {
     const Ran ran = snapshot({"ls", "--json"});
     EXPECT_EQ(ran.code, 0) << ran.error;
-    return json::parse(ran.out).at("snapshots");
+    return Json::parse(ran.out).at("snapshots");
   }
   /// Returns {"state", "pins", ...} of a snapshot, or null if it does not exist.
-  json state_of(uint32_t id) const {
-    for (const json& one : listed()) {
+  Json state_of(uint32_t id) const {
+    for (const Json& one : listed()) {
       if (one.at("id") == id) return one;
     }
     return {};
@@ -49,7 +49,7 @@ class SnapshotPinsTest : public testing::Test {
     EXPECT_EQ(reply.status, Status::ok) << reply.message;
     const Ran ran = snapshot({"take", "--json"});
     EXPECT_EQ(ran.code, 0) << ran.error;
-    return json::parse(ran.out).at("id").get<uint32_t>();
+    return Json::parse(ran.out).at("id").get<uint32_t>();
   }
   void expect_intact() const {
     const Ran ran = snapshot({"verify"});
@@ -76,7 +76,7 @@ TEST_F(SnapshotPinsTest, APinnedSnapshotStaysOverRewritesAndRestartsUntilItIsUnp
     pinned = take();
     const Ran ran = snapshot({"pin", std::to_string(pinned), "--name", "before the move"});
     EXPECT_EQ(ran.code, 0) << ran.error;
-    EXPECT_EQ(state_of(pinned).at("pins"), json::array({"before the move"}));
+    EXPECT_EQ(state_of(pinned).at("pins"), Json::array({"before the move"}));
     EXPECT_EQ(snapshot({"rm", std::to_string(pinned)}).code, 1);
     // More snapshots than may be in use before all pages are rewritten.
     uint32_t newest = 0;
@@ -101,8 +101,8 @@ TEST_F(SnapshotPinsTest, APinnedSnapshotStaysOverRewritesAndRestartsUntilItIsUnp
     expect_intact();
     const Ran ran = snapshot({"unpin", "before the move", "--json"});
     EXPECT_EQ(ran.code, 0) << ran.error;
-    EXPECT_EQ(json::parse(ran.out).at("id"), pinned);
-    const json after = state_of(pinned);
+    EXPECT_EQ(Json::parse(ran.out).at("id"), pinned);
+    const Json after = state_of(pinned);
     EXPECT_TRUE(after.is_null() || after.at("state") == "in use") << after;
     expect_intact();
     EXPECT_EQ(snapshot({"unpin", "before the move"}).code, 1);
