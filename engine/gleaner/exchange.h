@@ -152,6 +152,11 @@ class ReducerInbox {
   /// Thread: the reducer.
   Result<InboxBatch> next_batch(uint32_t run);
 
+  /// Error: code failed if the run was aborted, the inbox has another run, or `is_over` returned
+  /// true.
+  /// Thread: any.
+  Result<void> check(uint32_t run) const;
+
   /// Aborts this run and ends all waits for it in all processes. Does nothing if the inbox has
   /// another run.
   /// Thread: any.
@@ -160,7 +165,6 @@ class ReducerInbox {
  private:
   friend class InboxReservation;
 
-  Result<void> check(uint32_t run) const;
   std::byte* half(uint32_t number) const;
   void want_swap(uint32_t swaps);
   void swap(uint32_t run, uint32_t swaps);

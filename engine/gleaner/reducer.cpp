@@ -6,16 +6,10 @@
 
 #include "engine/log/log_files.h"
 #include "shared/base/check.h"
-#include "shared/base/limits.h"
 #include "shared/base/try.h"
-#include "shared/file/io_buffer.h"
 
 namespace atolldb {
 namespace {
-
-constexpr uint64_t kWriteBytes = kHugePageBytes;
-// Limit for the buffers of all sorted runs, two per run.
-constexpr uint64_t kAllReadBytes = uint64_t{32} << 20;
 
 /// The records of a merge that belong to one range.
 class RangeSource : public LogSource {
@@ -45,13 +39,14 @@ Reducer::Reducer(FileSystem& file_system, ReducerInbox& inbox, ReducerSettings s
     : file_system_(&file_system),
       inbox_(&inbox),
       settings_(std::move(settings)),
-      folder_(node_directory(settings_.directory, settings_.node)) {
+      set_{.folder = node_directory(settings_.directory, settings_.node),
+           .next_name = {settings_.snapshot, settings_.reducer, 0}} {
   CHECK(settings_.chunk_bytes >= SortedRunWriter::kMinChunkBytes &&
         settings_.chunk_bytes % kIoBlockBytes == 0);
 }
 
 Reducer::~Reducer() {
-  for (const std::string& path : paths_) {
+  for (const std::string& path : set_.paths) {
     // If this fails, remove_leftovers removes the files at the next start-up.
     if (auto exists = file_system_->exists(path); exists && *exists) {
       static_cast<void>(file_system_->remove(path));
@@ -66,26 +61,23 @@ Result<void> Reducer::collect() {
 }
 
 Result<void> Reducer::collect_all() {
-  CHECK(paths_.empty() && merge_.current() == nullptr);  // called once
+  CHECK(set_.paths.empty() && merge_.current() == nullptr);  // called once
   for (;;) {
     ATOLL_ASSIGN(auto batch, inbox_->next_batch(settings_.snapshot));
     if (!batch.is_last) {
       ATOLL_TRY(dump(batch));
       continue;
     }
-    for (const SortedRun& run : runs_) {
-      ATOLL_ASSIGN(auto reader, SortedRunReader::open(*file_system_, run, chunks_at_once()));
-      merge_.add(std::move(reader));
-    }
+    ATOLL_ASSIGN(const RunReduction reduction,
+                 reduce_runs(*file_system_, merge_settings(), set_,
+                             [this] { return inbox_->check(settings_.snapshot); }));
+    elided_ += reduction.elided;
+    progress_.sorted_runs.fetch_add(reduction.runs, std::memory_order_relaxed);
+    progress_.bytes_dumped.fetch_add(reduction.bytes, std::memory_order_relaxed);
+    ATOLL_TRY(add_runs(*file_system_, merge_settings(), set_.runs, merge_));
     ATOLL_TRY(add_messages(batch, merge_));
     return merge_.start();
   }
-}
-
-uint32_t Reducer::chunks_at_once() const {
-  CHECK(!runs_.empty());
-  const uint64_t bytes = std::min(settings_.read_bytes, kAllReadBytes / (2 * runs_.size()));
-  return static_cast<uint32_t>(std::max<uint64_t>(1, bytes / settings_.chunk_bytes));
 }
 
 /// Adds the messages of a batch to a merge and returns their size.
@@ -109,22 +101,14 @@ Result<void> Reducer::dump(const InboxBatch& batch) {
   if (received.bytes == 0) return {};
   ATOLL_TRY(merge.start());
 
-  if (runs_.empty()) {
-    ATOLL_TRY(file_system_->make_directory(folder_));
+  if (set_.runs.empty()) {
+    ATOLL_TRY(file_system_->make_directory(set_.folder));
   }
-  const SortedRunName name = {settings_.snapshot, settings_.reducer,
-                              static_cast<uint32_t>(runs_.size())};
-  paths_.push_back(path_in(folder_, to_string(name)));
-  IoBuffer buffer(std::max<uint64_t>(1, kWriteBytes / settings_.chunk_bytes) *
-                  settings_.chunk_bytes);
-  ATOLL_ASSIGN(auto writer,
-               SortedRunWriter::create(*file_system_, paths_.back(), name, received.bytes,
-                                       settings_.chunk_bytes, buffer.bytes()));
-  while (const LogRecord* record = merge.current()) {
-    ATOLL_TRY(writer.add(*record));
-    ATOLL_TRY(merge.advance());
-  }
-  ATOLL_ASSIGN(auto run, writer.finish());
+  const SortedRunName name = set_.next_name;
+  ++set_.next_name.number;
+  set_.paths.push_back(path_in(set_.folder, to_string(name)));
+  ATOLL_ASSIGN(auto run, write_run(*file_system_, set_.paths.back(), name, received.bytes,
+                                   settings_.chunk_bytes, merge));
   CHECK(run.bytes <= received.bytes);
   if (run.records + merge.elided() != received.records) {
     return make_error(
@@ -136,7 +120,7 @@ Result<void> Reducer::dump(const InboxBatch& batch) {
   progress_.sorted_runs.fetch_add(1, std::memory_order_relaxed);
   progress_.bytes_dumped.fetch_add(run.bytes, std::memory_order_relaxed);
   elided_ += merge.elided();
-  runs_.push_back(std::move(run));
+  set_.runs.push_back(std::move(run));
   return {};
 }
 

@@ -2,10 +2,10 @@
 // then returns all records in sort order.
 // Source: [FOEDUS15] section 7.3.
 //
-// Memory: one write buffer of kWriteBytes. While records are returned, also two buffers for each
-// sorted run. Each full half of the inbox becomes one sorted run. A buffer has
-// ReducerSettings::read_bytes. It is smaller, but at least one chunk, if all buffers would exceed
-// kAllReadBytes.
+// Memory: one write buffer of kRunWriteBytes. While records are merged and returned, also two
+// buffers for each sorted run that the merge reads. Each full half of the inbox becomes one sorted
+// run. A buffer has ReducerSettings::read_bytes. It is smaller, but at least one chunk, if all
+// buffers would exceed kMergeReadBytes. run_reduction.h bounds the number of these runs.
 #pragma once
 
 #include <atomic>
@@ -19,6 +19,7 @@
 #include "engine/gleaner/exchange.h"
 #include "engine/gleaner/gleaned_record.h"
 #include "engine/gleaner/record_merge.h"
+#include "engine/gleaner/run_reduction.h"
 #include "engine/gleaner/sorted_run.h"
 
 namespace atolldb {
@@ -31,6 +32,7 @@ struct ReducerSettings {
   // Chunk size of sorted runs: SortedRunWriter::kMinChunkBytes or more.
   uint64_t chunk_bytes = 128 * 1024;
   uint64_t read_bytes = 1024 * 1024;  // largest read of a sorted run; at least one chunk is read
+  uint32_t max_merged_runs = kMaxMergedRuns;
 };
 
 /// Writer: the reducer's thread. All accesses are relaxed: the values are for progress displays.
@@ -77,15 +79,14 @@ class Reducer {
   };
   Result<Received> add_messages(const InboxBatch& batch, RecordMerge& merge);
   Result<void> dump(const InboxBatch& batch);
-  /// REQUIRES: runs_ is not empty.
-  uint32_t chunks_at_once() const;
+  RunMergeSettings merge_settings() const {
+    return {settings_.chunk_bytes, settings_.read_bytes, settings_.max_merged_runs};
+  }
 
   FileSystem* file_system_;
   ReducerInbox* inbox_;
   ReducerSettings settings_;
-  std::string folder_;
-  std::vector<std::string> paths_;  // paths of files that may exist
-  std::vector<SortedRun> runs_;
+  RunSet set_;
   RecordMerge merge_;
   uint64_t elided_ = 0;
   uint64_t skipped_ = 0;

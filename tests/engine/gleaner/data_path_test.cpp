@@ -1,6 +1,9 @@
 // Data path of the gleaner: mappers and reducers together, compared with a model.
 #include <gtest/gtest.h>
 
+#include <map>
+#include <string>
+
 #include "engine/log/log_files.h"
 #include "tests/engine/gleaner/snapshot_job_stage.h"
 #include "tests/support/seed.h"
@@ -27,6 +30,34 @@ TEST(DataPath, GivesOutExactlyWhatTheLogsHoldInSortOrder) {
   }
   EXPECT_GT(elided, 0u) << "no record was elided: the test has shown little";
   EXPECT_GT(runs, 10u) << "hardly any record was spilled: the test has shown little";
+}
+
+TEST(DataPath, MergesInSeveralPassesWhateverTheNumberOfRuns) {
+  const uint64_t first = seed();
+  uint64_t written = 0;
+  uint64_t left = 0;
+  for (uint64_t round = 0; round < rounds(6, 300); ++round) {
+    StageOptions options;
+    options.max_merged_runs = static_cast<uint32_t>(2 + round % 3);
+    options.keys = round % 2 == 0 ? 2000 : 30;
+    options.epochs = 24;
+    SnapshotJobStage stage(first + round, options);
+    ASSERT_EQ(stage.run(), "") << "ATOLL_SEED=" << first + round;
+    // The files that exist now are those that the last merges read.
+    std::map<std::string, uint32_t> runs_of;
+    for (const std::string& path : stage.disk.paths()) {
+      if (path.starts_with("/runs/")) ++runs_of[path.substr(0, path.find("/run_"))];
+    }
+    for (const auto& [folder, runs] : runs_of) {
+      EXPECT_LE(runs, options.max_merged_runs) << folder << ", ATOLL_SEED=" << first + round;
+      left += runs;
+    }
+    ASSERT_EQ(stage.check(), "") << "ATOLL_SEED=" << first + round;
+    for (const auto& reducer : stage.reducers) {
+      written += reducer->progress().sorted_runs.load(std::memory_order_relaxed);
+    }
+  }
+  EXPECT_GT(written, 3 * left) << "few runs were merged: the test has shown little";
 }
 
 TEST(DataPath, NeedsNoFileWhenAllFitsTheInbox) {

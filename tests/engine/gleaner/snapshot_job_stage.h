@@ -69,6 +69,7 @@ struct StageOptions {
   MapperSettings mapper = {MapperSettings::kMinBucketBytes, 3 * 16384};
   uint64_t chunk_bytes = SortedRunWriter::kMinChunkBytes;
   uint64_t read_bytes = 3 * SortedRunWriter::kMinChunkBytes;
+  uint32_t max_merged_runs = kMaxMergedRuns;
 };
 
 class SnapshotJobStage {
@@ -113,7 +114,7 @@ class SnapshotJobStage {
       reducers.push_back(std::make_unique<Reducer>(
           files, inboxes.back()->reducer,
           ReducerSettings{"/runs", place.node, place.reducer, plan.snapshot, options_.chunk_bytes,
-                          options_.read_bytes}));
+                          options_.read_bytes, options_.max_merged_runs}));
       CHECK(inboxes.back()
                 ->reducer.begin(plan.snapshot, static_cast<uint32_t>(plan.mappers.size()))
                 .has_value());
