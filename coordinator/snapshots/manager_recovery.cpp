@@ -5,10 +5,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <string>
 #include <utility>
 
 #include "coordinator/snapshots/log_volume.h"
+#include "coordinator/snapshots/recovery_progress.h"
 #include "coordinator/snapshots/recovery_steps.h"
 #include "coordinator/snapshots/snapshot_manager.h"
 #include "engine/format/vid.h"
@@ -71,6 +73,9 @@ Result<void> SnapshotManager::report_salvage() {
 
 std::string SnapshotManager::begin_recovery() {
   // Relaxed: for display.
+  recovery_began_ns_.store(
+      std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count(),
+      std::memory_order_relaxed);
   bytes_to_recover_.store(log_volume(durable_->files(), durable_->streams_to_read()),
                           std::memory_order_relaxed);
   if (!durable_->snapshot()) return "";
@@ -98,34 +103,63 @@ std::string SnapshotManager::begin_recovery() {
   return text;
 }
 
-void SnapshotManager::record_recovery_progress() {
-  uint64_t read = 0;
+RecoveryCounts SnapshotManager::recovery_counts() const {
   // Relaxed, for all words: for display.
+  const auto add = [](uint64_t& sum, const std::atomic<uint64_t>& word) {
+    sum += word.load(std::memory_order_relaxed);
+  };
+  RecoveryCounts counts;
+  counts.log_bytes = bytes_to_recover_.load(std::memory_order_relaxed);
   for (const MetricsSegment* metrics : metrics_) {
-    read += metrics->gleaner.bytes_read.load(std::memory_order_relaxed);
+    add(counts.bytes_read, metrics->gleaner.bytes_read);
+    add(counts.records_received, metrics->gleaner.records_received);
+    add(counts.records_composed, metrics->gleaner.records_composed);
   }
-  const uint64_t all = bytes_to_recover_.load(std::memory_order_relaxed);
-  const uint64_t percent = all == 0 ? 0 : std::min<uint64_t>(100, read * 100 / all);
+  return counts;
+}
+
+std::chrono::nanoseconds SnapshotManager::recovery_time() const {
+  const int64_t began = recovery_began_ns_.load(std::memory_order_relaxed);
+  if (began == 0) return std::chrono::nanoseconds(0);
+  return std::chrono::steady_clock::now().time_since_epoch() - std::chrono::nanoseconds(began);
+}
+
+void SnapshotManager::record_recovery_progress() {
+  const RecoveryCounts counts = recovery_counts();
+  const uint64_t percent =
+      counts.log_bytes == 0 ? 0
+                            : std::min<uint64_t>(100, counts.bytes_read * 100 / counts.log_bytes);
   control_.recovered_percent.store(static_cast<uint32_t>(percent), std::memory_order_relaxed);
+  const std::chrono::nanoseconds time = recovery_time();
+  {
+    const std::lock_guard guard(mutex_);
+    if (time < recovery_reported_ + kRecoveryReportPause) return;
+    recovery_reported_ = time;
+  }
+  logger_->info("recovery: {}", recovery_text(counts, time));
 }
 
 std::string SnapshotManager::recovery_progress() const {
-  uint64_t read = 0;
+  const RecoveryCounts counts = recovery_counts();
+  if (counts.bytes_read < counts.log_bytes) {
+    return fmt::format("recovering {} {} reading the logs", counts.bytes_read, counts.log_bytes);
+  }
   uint64_t pages = 0;
   for (const MetricsSegment* metrics : metrics_) {
-    read += metrics->gleaner.bytes_read.load(std::memory_order_relaxed);
     pages += metrics->gleaner.pages_written.load(std::memory_order_relaxed);
   }
-  const uint64_t bytes = bytes_to_recover_.load(std::memory_order_relaxed);
-  if (read < bytes) return fmt::format("recovering {} {} reading the logs", read, bytes);
   return fmt::format("recovering {} 0 writing pages of the new snapshot", pages * kPageBytes);
 }
 
 Json SnapshotManager::recovery_status() const {
+  const RecoveryCounts counts = recovery_counts();
+  const auto eta = recovery_eta_seconds(counts, recovery_time());
   const std::lock_guard guard(mutex_);
   // Relaxed: for display.
-  return {{"log_bytes", bytes_to_recover_.load(std::memory_order_relaxed)},
+  return {{"log_bytes", counts.log_bytes},
           {"percent_read", control_.recovered_percent.load(std::memory_order_relaxed)},
+          {"percent", static_cast<uint32_t>(100 * recovered_share(counts))},
+          {"eta_seconds", eta ? Json(*eta) : Json()},
           {"reads", readable_}};
 }
 

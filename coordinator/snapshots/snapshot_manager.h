@@ -19,6 +19,7 @@
 #include "coordinator/epoch/epoch_clock.h"
 #include "coordinator/node_calls.h"
 #include "coordinator/snapshots/kept_snapshots.h"
+#include "coordinator/snapshots/recovery_progress.h"
 #include "coordinator/snapshots/rewrites.h"
 #include "coordinator/snapshots/snapshot_job.h"
 #include "coordinator/snapshots/snapshot_taker.h"
@@ -79,7 +80,8 @@ class SnapshotManager {
   Json recovery_status() const;
   /// Returns the progress of the recovery, in the form of Coordinator::progress. Thread: any.
   std::string recovery_progress() const;
-  /// Stores the progress of the recovery in the control segment, for display. Thread: any.
+  /// Stores the progress of the recovery in the control segment, for display, and reports it in the
+  /// process log every kRecoveryReportPause. Thread: any.
   void record_recovery_progress();
   const SnapshotMetrics& metrics() const { return snapshot_metrics_; }
 
@@ -111,6 +113,9 @@ class SnapshotManager {
   /// Lets transactions read the existing snapshots. Returns the text for OnRecovering. After a
   /// failure, readers must wait for the end of the recovery.
   std::string begin_recovery();
+  /// Thread: any, for both.
+  RecoveryCounts recovery_counts() const;
+  std::chrono::nanoseconds recovery_time() const;
   Result<void> take_recovery_snapshots();
   Result<void> take_recovery_snapshot(uint64_t epoch);
   /// Returns the last epoch that needs no recovery: the epoch of the newest snapshot, or the epoch
@@ -195,12 +200,15 @@ class SnapshotManager {
 
   // Used by any thread.
   std::atomic<uint64_t> bytes_to_recover_{0};
+  /// Begin of the recovery, in nanoseconds of steady_clock; 0: no recovery has begun.
+  std::atomic<int64_t> recovery_began_ns_{0};
   std::atomic<uint32_t> newest_{0};  // id of the newest snapshot; 0: none
   std::atomic<uint64_t> newest_epoch_{0};
   SnapshotMetrics snapshot_metrics_;
   Rewrites rewrites_;  // any thread: its status
   mutable std::mutex mutex_;
-  // The next four members are guarded by mutex_.
+  // The next five members are guarded by mutex_.
+  std::chrono::nanoseconds recovery_reported_{0};    // time of the last report, since the begin
   Json install_status_ = Json::object();             // status of the latest install
   std::map<uint32_t, std::string> unreadable_pins_;  // by id: the reason at the last check
   Json backup_pins_ = Json::array();                 // pins of backups

@@ -156,9 +156,12 @@ Json object_of(const Json& json, const char* member) {
 std::string recovered_text(const Json& status) {
   const Json recovery = object_of(status, "recovery");
   const Json run = object_of(object_of(status, "snapshots"), "run");
-  return fmt::format("{} % of {} of log read, phase {} of the new snapshot",
-                     number(recovery, "percent_read"), format_bytes(number(recovery, "log_bytes")),
-                     run.value("phase", "planning"));
+  const auto eta = recovery.find("eta_seconds");
+  const bool is_known = eta != recovery.end() && eta->is_number_unsigned();
+  return fmt::format(
+      "{} % of {} of log read, phase {} of the new snapshot{}", number(recovery, "percent_read"),
+      format_bytes(number(recovery, "log_bytes")), run.value("phase", "planning"),
+      is_known ? fmt::format(", about {} s left", eta->get<uint64_t>()) : std::string());
 }
 
 /// Returns the progress of a start-up, or an empty text if it is unknown.

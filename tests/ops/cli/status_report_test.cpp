@@ -67,6 +67,11 @@ TEST(StatusReportTest, AClusterThatRecoversSaysHowFarItIsAndWhatItReads) {
       find_problems(status)[0].what,
       "the cluster recovers: 41 % of 3.0 MiB of log read, phase gleaning of the new snapshot");
   EXPECT_EQ(find_problems(status)[0].what_to_do, "wait until it runs");
+  status["recovery"]["eta_seconds"] = nullptr;
+  EXPECT_TRUE(find_problems(status)[0].what.ends_with("of the new snapshot"));
+  status["recovery"]["eta_seconds"] = 25u;
+  EXPECT_TRUE(find_problems(status)[0].what.ends_with("of the new snapshot, about 25 s left"))
+      << find_problems(status)[0].what;
   status["recovery"]["reads"] = {{"snapshot", 4}, {"epoch", 120}, {"others", {1}}};
   EXPECT_TRUE(has(status_text(status), "on snapshot 4 (epoch 120)")) << status_text(status);
   EXPECT_FALSE(status_json(status).at("healthy"));
