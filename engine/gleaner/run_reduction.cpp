@@ -11,7 +11,7 @@
 namespace atolldb {
 namespace {
 
-/// A writer calls `check` once for this many records: about ten times a second.
+/// A writer calls `check` once for this many records: several times a second.
 constexpr uint64_t kRecordsPerCheck = 1 << 16;
 
 /// Merges the runs [first, first + count) of the set to one, which takes their place.
