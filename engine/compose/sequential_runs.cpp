@@ -8,16 +8,6 @@
 
 namespace atolldb {
 
-namespace {
-
-/// Returns whether `page` was written before `newer`. This excludes circles in the chain.
-bool is_older(SnapshotPointer page, SnapshotPointer newer) {
-  return page.snapshot() < newer.snapshot() ||
-         (page.snapshot() == newer.snapshot() && page.page() < newer.page());
-}
-
-}  // namespace
-
 uint32_t composing_node(const SnapshotPlan& plan, const SequentialRun& run) {
   CHECK(!plan.reducers.empty());
   const uint32_t node = SnapshotPointer(run.first_page).node();
@@ -58,9 +48,7 @@ Result<BaseRuns> read_base_runs(PageOutput& pages, SnapshotPointer root,
       break;
     }
     const auto& page = *buffer.as<SequentialSnapshotRoot>();
-    const SnapshotPointer previous(page.previous);
-    if (page.header.level != 1 || page.count > SequentialSnapshotRoot::kMaxRuns ||
-        (!previous.is_null() && !is_older(previous, at))) {
+    if (!page.is_sound(at)) {
       return wrong_page(pages.storage_id(), at, "it is not a root page of a sequential storage");
     }
     const std::span<const SequentialRun> runs(page.runs, page.count);
@@ -69,9 +57,9 @@ Result<BaseRuns> read_base_runs(PageOutput& pages, SnapshotPointer root,
     }
     base.roots.push_back(at);
     base.runs.insert(base.runs.end(), runs.rbegin(), runs.rend());
-    base.older = previous;
+    base.older = SnapshotPointer(page.previous);
     base.older_records = page.previous_records;
-    is_over = is_enough(runs, previous);
+    is_over = is_enough(runs, base.older);
   }
   std::ranges::reverse(base.runs);
   return base;

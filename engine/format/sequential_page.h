@@ -13,6 +13,7 @@
 #include "engine/format/log_record.h"
 #include "engine/format/vid.h"
 #include "shared/base/check.h"
+#include "shared/base/pointer.h"
 #include "shared/memory/page_header.h"
 
 namespace atolldb {
@@ -81,6 +82,12 @@ struct SequentialRun {
   uint64_t last_epoch;
   uint64_t records;
 
+  /// Returns whether the run has pages, and the word of each page has the snapshot and node of the
+  /// first one.
+  bool is_sound() const {
+    const SnapshotPointer first(first_page);
+    return !first.is_null() && pages != 0 && pages <= UINT32_MAX - first.page() + uint64_t{1};
+  }
   /// Returns whether the run is a page that a composer could not read. It may be readable again
   /// (R56). Its epochs are those of the run that it was part of.
   bool is_lost() const { return pages == 1 && records == 0; }
@@ -100,6 +107,20 @@ struct SequentialSnapshotRoot {
   uint64_t previous_records;  // records in the runs of all older pages
   uint64_t count;             // number of `runs`; those of one node are in the order of epochs
   SequentialRun runs[kMaxRuns];
+
+  /// Returns whether this page, read at `at`, can be a root page. Each reader of a chain checks
+  /// this before it uses `runs` or `previous`. The older page was written before this one, so a
+  /// chain has no circle.
+  bool is_sound(SnapshotPointer at) const {
+    if (header.type != PageType::sequential || header.level != 1 || count > kMaxRuns) return false;
+    for (uint64_t i = 0; i < count; ++i) {
+      if (!runs[i].is_sound()) return false;
+    }
+    const SnapshotPointer older(previous);
+    if (older.is_null()) return true;
+    return older.snapshot() < at.snapshot() ||
+           (older.snapshot() == at.snapshot() && older.page() < at.page());
+  }
 };
 static_assert(sizeof(SequentialSnapshotRoot) <= kPageBytes);
 

@@ -99,6 +99,7 @@ Status SequentialCursor::find_runs(SnapshotPointer root) {
     if (is_newest)
       snapshot_epoch_ = Vid(page->max_removed_vid.load(std::memory_order_relaxed)).epoch();
     const auto* runs = reinterpret_cast<const SequentialSnapshotRoot*>(page);
+    if (!runs->is_sound(root)) return Status::snapshot_unreadable;
     for (uint64_t i = runs->count; i-- > 0;) {
       const SequentialRun& run = runs->runs[i];
       if (run.last_epoch < first_epoch_ || run.first_epoch > last_epoch_) continue;

@@ -39,7 +39,10 @@ std::vector<WalkRange> even_ranges(uint64_t pages, uint64_t step, uint32_t count
   CHECK(step != 0 && count != 0);
   const uint64_t parts = std::clamp<uint64_t>(pages / kMinPagesPerRange, 1, count);
   std::vector<uint64_t> lows;
-  for (uint64_t i = 0; i < parts; ++i) lows.push_back(pages * i / parts * step);
+  for (uint64_t i = 0; i < parts; ++i) {
+    // pages * i / parts, without an overflow: `parts` has 32 bits.
+    lows.push_back((pages / parts * i + pages % parts * i / parts) * step);
+  }
   return ranges_of(lows, parts);
 }
 
@@ -55,18 +58,13 @@ std::vector<WalkRange> split_sequential(const SnapshotFiles& files,
   const auto buffer = std::make_unique<PageBuffer>();
   const auto* root = buffer->as<SequentialSnapshotRoot>();
   uint64_t pages = 0;
-  SnapshotPointer before;
   for (SnapshotPointer at = storage.root; !at.is_null(); at = SnapshotPointer(root->previous)) {
-    // The chain leads to older pages. This check excludes circles.
-    const bool is_older = before.is_null() || at.snapshot() < before.snapshot() ||
-                          (at.snapshot() == before.snapshot() && at.page() < before.page());
-    if (!is_older || !files.read(at, &buffer->header())) break;
-    if (root->header.type != PageType::sequential || root->header.level != 1 ||
-        root->count > SequentialSnapshotRoot::kMaxRuns) {
-      break;
+    if (!files.read(at, &buffer->header()) || !root->is_sound(at)) break;
+    for (uint64_t i = 0; i < root->count; ++i) {
+      // A sound run has at most 2^32 pages, so the sum does not overflow.
+      pages = std::min(pages + root->runs[i].pages, kMaxDividedRunPages);
     }
-    for (uint64_t i = 0; i < root->count; ++i) pages += root->runs[i].pages;
-    before = at;
+    if (pages == kMaxDividedRunPages) break;
   }
   return even_ranges(pages, 1, count);
 }

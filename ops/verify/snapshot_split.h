@@ -11,6 +11,10 @@ namespace atolldb {
 /// A storage is not divided into smaller ranges than of about this many leaf pages.
 inline constexpr uint64_t kMinPagesPerRange = 64;
 
+/// Only so many pages (16 TiB) of a sequential storage are divided evenly. The last range has all
+/// pages past them.
+inline constexpr uint64_t kMaxDividedRunPages = uint64_t{1} << 32;
+
 /// Returns up to `count` ranges that cover the storage, in order, without overlaps, with about
 /// equally many pages. A Master-tree is divided only by the first 8 bytes of its keys. A page that
 /// is damaged ends the division, and the walk of its range reports it. REQUIRES: `count` is not 0.

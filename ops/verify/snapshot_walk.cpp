@@ -210,11 +210,8 @@ Result<void> walk_sequential(PageWalk& walk) {
                  walk.read(at, parent, buffer, PageType::sequential, PageType::sequential, 0,
                            [] { return std::string("all appends before those of newer pages"); }));
     if (!read) break;
-    // A previous root must be older. This check excludes cycles.
-    const bool is_older = chain.empty() || at.snapshot() < parent.snapshot() ||
-                          (at.snapshot() == parent.snapshot() && at.page() < parent.page());
-    if (root->header.level != 1 || root->count > SequentialSnapshotRoot::kMaxRuns || !is_older) {
-      return walk.wrong(root->header, "it is not a root of a sequential storage");
+    if (!root->is_sound(at)) {
+      return walk.wrong(root->header, "it is not a root page of a sequential storage");
     }
     chain.push_back(at);
   }
@@ -226,6 +223,9 @@ Result<void> walk_sequential(PageWalk& walk) {
                            PageType::sequential, 0, [] { return std::string("appends"); }));
     walk.is_second_pass = false;
     if (!read) continue;
+    if (!root->is_sound(chain.back())) {
+      return walk.wrong(root->header, "it changed while it was read");
+    }
     // A snapshot whose composers could not read the older page does not know its records (R56).
     // Each root page that they could read has records, or runs that are lost.
     if (root->previous != 0 && root->previous_records == 0) walk.has_gaps = true;

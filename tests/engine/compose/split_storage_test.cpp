@@ -1,6 +1,10 @@
 // Ranges of a storage: the walks of all ranges visit each record once, in the order of one walk.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "engine/format/sequential_page.h"
+#include "engine/snapshot/snapshot_writer.h"
 #include "ops/verify/snapshot_split.h"
 #include "tests/engine/compose/compose_rules.h"
 
@@ -100,6 +104,88 @@ TEST(SplitStorage, ASequentialStorageIsDividedByPages) {
     const std::string payload(records == 10'000 ? 2'000 : 8, 'x');
     ASSERT_TRUE(stage.round(logs_of(LogType::append, records, 1, payload), {""}, 4));
     ASSERT_NO_FATAL_FAILURE(expect_ranges(stage, records, records == 10'000));
+  }
+}
+
+/// A snapshot file with root pages of a sequential storage, without the pages of its runs.
+class RootPages {
+ public:
+  /// Writes a root page of `runs` after the one before. Returns its place, the next page.
+  void add(const std::vector<SequentialRun>& runs, SnapshotPointer previous) {
+    const auto page = writer_->next(kStorage);
+    ASSERT_TRUE(page) << page.error().message;
+    auto* root = reinterpret_cast<SequentialSnapshotRoot*>(*page);
+    root->header.type = PageType::sequential;
+    root->header.level = 1;
+    root->previous = previous.word();
+    root->count = runs.size();
+    std::ranges::copy(runs, root->runs);
+  }
+  SnapshotPointer at(uint32_t page) const { return SnapshotPointer::make(1, kCoordinator, page); }
+  std::vector<WalkRange> split(uint32_t root_page, uint32_t count) {
+    EXPECT_TRUE(writer_->finish());
+    EXPECT_TRUE(reader_.open({{1, kCoordinator, "/data", writer_->page_count()}}));
+    return split_storage(reader_, {kStorage, StorageType::sequential, 0, 0, at(root_page)}, count);
+  }
+  SnapshotFiles& reader() { return reader_; }
+
+  static constexpr uint32_t kStorage = 7;
+
+ private:
+  static constexpr ClusterUuid kUuid = {1, 2, 3};
+  PowerCutFileSystem files_;
+  SnapshotFiles reader_{files_, kUuid};
+  Result<SnapshotWriter> writer_ =
+      SnapshotWriter::create(files_, {"/data", kCoordinator, 1, 5, kUuid});
+};
+
+SequentialRun run_of(uint64_t pages) {
+  return {SnapshotPointer::make(1, 0, 1).word(), pages, 5, 5, pages};
+}
+
+TEST(SplitStorage, PagesOfRunsPastTheBoundBelongToTheLastRange) {
+  constexpr uint64_t kMost = kMaxDividedRunPages - 1;  // of one run
+  {
+    RootPages roots;
+    ASSERT_NO_FATAL_FAILURE(roots.add({run_of(kMost), run_of(1)}, {}));
+    const std::vector<WalkRange> ranges = roots.split(1, 4);
+    ASSERT_EQ(ranges.size(), 4u);
+    EXPECT_EQ(ranges[3], (WalkRange{kMaxDividedRunPages / 4 * 3, UINT64_MAX})) << "at the bound";
+  }
+  RootPages roots;
+  ASSERT_NO_FATAL_FAILURE(roots.add({run_of(kMost), run_of(2)}, {}));
+  ASSERT_NO_FATAL_FAILURE(roots.add({run_of(kMost), run_of(kMost)}, roots.at(1)));
+  const std::vector<WalkRange> ranges = roots.split(2, 4);
+  ASSERT_EQ(ranges.size(), 4u);
+  EXPECT_EQ(ranges[1], (WalkRange{kMaxDividedRunPages / 4, kMaxDividedRunPages / 2 - 1}));
+  EXPECT_EQ(ranges[3], (WalkRange{kMaxDividedRunPages / 4 * 3, UINT64_MAX})) << "past the bound";
+}
+
+TEST(SplitStorage, RunsThatNoFileCanHoldEndTheDivision) {
+  for (const SequentialRun& wrong : {run_of(UINT64_MAX / 2), run_of(kMaxDividedRunPages), run_of(0),
+                                     SequentialRun{0, 1, 5, 5, 1}}) {
+    RootPages roots;
+    ASSERT_NO_FATAL_FAILURE(roots.add({wrong}, {}));
+    ASSERT_NO_FATAL_FAILURE(roots.add({run_of(640)}, roots.at(1)));
+    const std::vector<WalkRange> ranges = roots.split(2, 1000);
+    EXPECT_EQ(ranges.size(), 10u) << "ranges of the newer root page alone";
+  }
+}
+
+TEST(SplitStorage, ACircleOfRootPagesEndsTheDivisionAndTheWalk) {
+  for (const uint32_t previous : {1u, 2u}) {
+    RootPages roots;
+    ASSERT_NO_FATAL_FAILURE(roots.add({run_of(640)}, roots.at(previous)));
+    ASSERT_NO_FATAL_FAILURE(roots.add({run_of(640)}, roots.at(1)));
+    EXPECT_EQ(roots.split(2, 1000).size(), 10u) << "ranges of the newer root page alone";
+    const SnapshotWalkStorage storage = {RootPages::kStorage, StorageType::sequential, 0, 0,
+                                         roots.at(2)};
+    const auto walk = walk_snapshot(roots.reader(), storage, 5,
+                                    [](const WalkedRecord&) { return Result<void>(); });
+    ASSERT_FALSE(walk);
+    EXPECT_EQ(walk.error().code, ExitCode::corruption);
+    EXPECT_TRUE(walk.error().message.contains("page 1 of snapshot 1")) << walk.error().message;
+    EXPECT_TRUE(walk.error().message.contains("not a root page")) << walk.error().message;
   }
 }
 
