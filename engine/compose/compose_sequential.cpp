@@ -99,9 +99,12 @@ class SequentialComposer {
     ATOLL_ASSIGN(BaseRuns base,
                  read_base_runs(pages_, plan.storages[task_.storage].base_root, is_enough));
     if (!base.unreadable.empty()) {
-      // All nodes find the page, and one of them reports it.
-      const bool is_reporter = task_.partition == plan.reducers.front().node;
-      lose(base.older, "all appends of the root pages before", base.unreadable, is_reporter);
+      // Each node reports its own runs, because another node may have read the page. A salvage
+      // drops all runs that their node could not read (kept_runs), so none may go unreported.
+      lose(base.older,
+           fmt::format("all appends that node {} composes, of this root page and older ones",
+                       task_.partition),
+           base.unreadable);
     }
     std::erase_if(base.runs, [&](const SequentialRun& run) { return !is_own(run); });
     return std::move(base.runs);
@@ -119,7 +122,7 @@ class SequentialComposer {
         ATOLL_TRY(copy_records(at));
         continue;
       }
-      lose(at, range, found.reason, true);
+      lose(at, range, found.reason);
       // The page becomes a run of its own at its old place (R56). Its epochs are unknown, so it
       // gets those of the whole run, and a scan reads the epochs of its records.
       if (!task_.plan.salvages) {
@@ -130,12 +133,9 @@ class SequentialComposer {
   }
 
   /// Counts and reports a page that cannot be read.
-  void lose(SnapshotPointer page, const std::string& range, const std::string& reason,
-            bool is_reported) {
+  void lose(SnapshotPointer page, const std::string& range, const std::string& reason) {
     if (!task_.plan.salvages) pages_.count_stand_in();
-    if (is_reported && task_.on_unreadable) {
-      task_.on_unreadable({storage_id_, page, 0, range, reason});
-    }
+    if (task_.on_unreadable) task_.on_unreadable({storage_id_, page, 0, range, reason});
   }
 
   /// Adds the records of `source_`, which is page `at` of the base.

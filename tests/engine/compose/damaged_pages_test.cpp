@@ -37,7 +37,7 @@ TEST(DamagedPages, OfSequentialRootsThatCanBeReadAgainAmidARewriteLoseNothing) {
   stage.rewrites = true;
   stage.before_combine = [&] { damage.repair(); };
   ASSERT_NO_FATAL_FAILURE(take(4));
-  ASSERT_EQ(stage.unreadable.size(), 1u);
+  ASSERT_EQ(stage.unreadable.size(), 2u) << "each node reports its own runs";
   ASSERT_NO_FATAL_FAILURE(take(5));
   uint64_t found = 0;
   const auto totals = stage.walk([&](const WalkedRecord&) {
@@ -46,6 +46,41 @@ TEST(DamagedPages, OfSequentialRootsThatCanBeReadAgainAmidARewriteLoseNothing) {
   });
   ASSERT_TRUE(totals) << totals.error().message;
   EXPECT_EQ(found, 3u);
+}
+
+/// A salvage in which only one node cannot read the root page loses the runs of that node, and
+/// reports them.
+TEST(DamagedPages, OfSequentialRootsThatOneNodeCannotReadAreReportedByThatNode) {
+  for (const uint32_t unlucky : {0u, 1u}) {
+    SnapshotStage stage(StorageType::sequential);
+    const std::vector<GleanedLog> logs = {
+        {LogType::append, big_endian(0) + big_endian(1), 0, "0", Vid::make(3, 1)},
+        {LogType::append, big_endian(1) + big_endian(1), 0, "1", Vid::make(3, 2)}};
+    ASSERT_TRUE(stage.round(logs, {"", big_endian(1)}, 3));
+    PageDamage damage(stage);
+    const SnapshotPointer root = stage.storage.base_root;
+    stage.salvages = stage.rewrites = true;
+    stage.before_compose = [&](uint32_t node) {
+      if (node == unlucky) {
+        damage.flip(stage.path(root.node(), root.snapshot()), root.page());
+      } else {
+        damage.repair();
+      }
+    };
+    const auto combined = stage.round({}, {""}, 4);
+    ASSERT_TRUE(combined) << combined.error().message;
+    ASSERT_EQ(stage.unreadable.size(), 1u) << "the appends of node " << unlucky;
+    EXPECT_EQ(stage.unreadable[0].page, root);
+    EXPECT_TRUE(stage.unreadable[0].range.contains("node " + std::to_string(unlucky)))
+        << stage.unreadable[0].range;
+    std::string found;
+    const auto totals = stage.walk([&](const WalkedRecord& record) {
+      found.append(reinterpret_cast<const char*>(record.payload.data()), record.payload.size());
+      return Result<void>();
+    });
+    ASSERT_TRUE(totals) << totals.error().message;
+    EXPECT_EQ(found, unlucky == 0 ? "1" : "0");
+  }
 }
 
 /// Its range cannot be read, and all others can; what is committed there later comes back with it.

@@ -84,6 +84,7 @@ class SnapshotStage {
       while (at < logs.size() && (is_last || is_before(logs[at].key, lows[i + 1]))) {
         part.push_back(logs[at++]);
       }
+      if (before_compose) before_compose(i);
       VectorLogSource source(storage.id, part);
       std::mutex mutex;
       auto partition =
@@ -165,6 +166,7 @@ class SnapshotStage {
   uint32_t composing_nodes = kNodes;
   std::vector<UnreadablePage> unreadable;  // all unreadable pages reported, over all rounds
   std::function<void()> before_combine;    // may be empty
+  std::function<void(uint32_t partition)> before_compose;  // may be empty
 
  private:
   static constexpr ClusterUuid kUuid = {1, 2, 3};
