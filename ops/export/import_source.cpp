@@ -7,14 +7,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <sstream>
 #include <utility>
 
+#include "engine/format/crc32c.h"
 #include "shared/base/check.h"
 #include "shared/base/try.h"
 
@@ -23,7 +26,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr uint32_t kImportVersion = 1;
+constexpr uint32_t kImportVersion = 2;
 
 std::unexpected<Error> bad_file(const std::string& path, const std::string& reason) {
   return make_error(ExitCode::failed, fmt::format("{}: {}", path, reason));
@@ -35,6 +38,27 @@ Result<void> open_stream(const std::string& path, std::ifstream& stream) {
   stream = std::ifstream(path, std::ios::binary);
   if (is_file && stream.is_open()) return {};
   return bad_file(path, "cannot be read: choose a file");
+}
+
+/// Returns the identity of the file. `stream`: open, and moved by this function.
+Result<FileIdentity> identify(const std::string& path, std::ifstream& stream) {
+  struct stat info{};
+  if (stat(path.c_str(), &info) != 0) {
+    return bad_file(path, fmt::format("cannot be examined: {}", std::strerror(errno)));
+  }
+  constexpr int64_t kSecondNs = 1'000'000'000;
+  FileIdentity identity{.bytes = static_cast<uint64_t>(info.st_size),
+                        .changed_ns = info.st_mtim.tv_sec * kSecondNs + info.st_mtim.tv_nsec};
+  const auto take = static_cast<std::streamsize>(std::min(identity.bytes, kImportEndBytes));
+  std::vector<char> block(static_cast<size_t>(take));
+  stream.clear();
+  for (const auto at : {std::streamoff{0}, static_cast<std::streamoff>(identity.bytes) - take}) {
+    if (!stream.seekg(at) || !stream.read(block.data(), take)) {
+      return bad_file(path, "cannot be read: check the device");
+    }
+    identity.ends_crc32c = crc32c(std::as_bytes(std::span(block)), identity.ends_crc32c);
+  }
+  return identity;
 }
 
 }  // namespace
@@ -55,8 +79,8 @@ Result<std::unique_ptr<ImportSource>> ImportSource::open(const TableSchema& tabl
     if (!has_header) return bad_file(path, "is empty: its first line must name the columns");
     auto order = order_of_fields(table, header.fields);
     if (!order) return bad_file(path + ":1", order.error());
-    source->files_.push_back(
-        {path, static_cast<uint64_t>(std::filesystem::file_size(path)), *std::move(order)});
+    ATOLL_ASSIGN(const FileIdentity identity, identify(path, stream));
+    source->files_.push_back({path, identity, *std::move(order)});
   }
   const std::lock_guard lock(source->mutex_);
   ATOLL_TRY(source->open_next());
@@ -76,7 +100,7 @@ Result<void> ImportSource::open_next() {
 
 uint64_t ImportSource::bytes() const {
   uint64_t sum = 0;
-  for (const ImportFile& file : files_) sum += file.bytes;
+  for (const ImportFile& file : files_) sum += file.identity.bytes;
   return sum;
 }
 
@@ -105,7 +129,7 @@ Result<ImportBatch> ImportSource::next() {
     ATOLL_ASSIGN(const bool has_row, reader_->next(row));
     if (!has_row) {
       if (!batch.rows.empty()) break;
-      before_ += files_[at_].bytes;
+      before_ += files_[at_].identity.bytes;
       read_ = 0;
       if (++at_ == files_.size()) break;
       ATOLL_TRY(open_next());
@@ -127,7 +151,10 @@ Result<void> ImportSource::remember_in(const std::string& path, const std::strin
                                        uint32_t schema_crc32c) {
   Json files = Json::array();
   for (const ImportFile& file : files_) {
-    files.push_back({{"path", file.path}, {"bytes", file.bytes}});
+    files.push_back({{"path", file.path},
+                     {"bytes", file.identity.bytes},
+                     {"changed_ns", file.identity.changed_ns},
+                     {"ends_crc32c", file.identity.ends_crc32c}});
   }
   const Json header = {
       {"format", "atoll-import"}, {"version", kImportVersion},      {"target", target},

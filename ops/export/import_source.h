@@ -1,7 +1,8 @@
 // Gives the rows of CSV files to several threads in batches, and remembers in a file which batches
 // are committed.
 //
-//   FILE of --resume:   one line of JSON: storage, table, checksum of the schema, the CSV files
+//   FILE of --resume:   one line of JSON: storage, table, checksum of the schema, the CSV files:
+//                       path, size, time of the last change, checksum of both ends
 //                       one line per committed batch: <index of the CSV file> <offset> <end>
 //
 // The line of a batch follows its commit. A crash in between makes the next run send the batch
@@ -30,9 +31,20 @@ inline constexpr size_t kMaxImportFiles = 10'000;
 /// Rows of a batch: one transaction, if they fit.
 inline constexpr size_t kMaxBatchRows = 256;
 
+/// Of a CSV file the checksum covers so many bytes at its begin, and at its end.
+inline constexpr size_t kImportEndBytes = size_t{64} << 10;
+
+/// What `--resume` knows a CSV file by. A change in the middle of a file that keeps size and time
+/// is not found.
+struct FileIdentity {
+  uint64_t bytes = 0;
+  int64_t changed_ns = 0;    // time of the last change, since the epoch of the system clock
+  uint32_t ends_crc32c = 0;  // of the first kImportEndBytes, continued by the last ones
+};
+
 struct ImportFile {
   std::string path;
-  uint64_t bytes = 0;
+  FileIdentity identity;
   FieldOrder order;  // of its header
 };
 

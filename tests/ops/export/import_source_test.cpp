@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <random>
@@ -147,6 +148,42 @@ TEST_F(ImportSourceTest, RefusesTheMemoryOfAnotherImport) {
   ASSERT_TRUE(open({path})->remember_in(memory(), "storage 1", 7));
   write_numbers("a", 0, 11);
   refuse(7, "another table, schema or files");
+}
+
+/// A file of the same name and size whose rows differ, or may differ, is not continued.
+TEST_F(ImportSourceTest, RefusesFilesThatHaveChangedWithoutAChangeOfTheirSize) {
+  // The numbers have as many digits, so all files have the same size.
+  constexpr uint64_t kFirst = 100'000;
+  constexpr uint64_t kCount = 3 * kImportEndBytes / 7;
+  const std::string path = write_numbers("a", kFirst, kCount);
+  const fs::file_time_type changed = fs::last_write_time(path);
+  ASSERT_TRUE(open({path})->remember_in(memory(), "storage 1", 7));
+  const auto is_refused = [&] {
+    const auto remembered = open({path})->remember_in(memory(), "storage 1", 7);
+    return !remembered && remembered.error().message.contains("or these have changed");
+  };
+  EXPECT_FALSE(is_refused());
+  const auto overwrite = [&](uint64_t offset, char byte) {
+    std::fstream file(path, std::ios::in | std::ios::out);
+    file.seekp(static_cast<std::streamoff>(offset));
+    file.put(byte);
+  };
+  const uint64_t size = fs::file_size(path);
+  for (const uint64_t offset : {kImportEndBytes - 1, size - kImportEndBytes, size - 2}) {
+    std::ifstream before(path);
+    before.seekg(static_cast<std::streamoff>(offset));
+    const auto old = static_cast<char>(before.get());
+    overwrite(offset, 'x');
+    fs::last_write_time(path, changed);
+    EXPECT_TRUE(is_refused()) << "byte " << offset;
+    overwrite(offset, old);
+    fs::last_write_time(path, changed);
+    EXPECT_FALSE(is_refused());
+  }
+  // The ends of the file are the same, so only the time tells.
+  overwrite(size / 2, 'x');
+  fs::last_write_time(path, changed + std::chrono::nanoseconds(1'000));
+  EXPECT_TRUE(is_refused());
 }
 
 }  // namespace

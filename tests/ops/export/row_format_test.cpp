@@ -102,6 +102,20 @@ TEST(RowFormat, WritesAndReadsNumbersAtTheirLimits) {
   expect_refused("type = \"f64\"", 8, "one", "expected a number");
 }
 
+/// The text of a NaN has its sign and nothing else.
+TEST(RowFormat, KeepsTheSignOfANotANumberAndNoOtherBits) {
+  const TableSchema table = one_column("type = \"f64\", offset = 0", 8);
+  constexpr uint64_t kQuiet = 0x7ff8'0000'0000'0000;
+  constexpr uint64_t kSign = uint64_t{1} << 63;
+  for (const uint64_t sign : {uint64_t{0}, kSign}) {
+    const std::string text = sign == 0 ? "nan" : "-nan";
+    for (const uint64_t bits : {kQuiet, kQuiet | 0x123, uint64_t{0x7ff0'0000'0000'0001}}) {
+      EXPECT_EQ(row_of(table, "", stored(sign | bits)), text + "\n") << bits;
+    }
+    EXPECT_EQ(payload_of(table, text), stored(sign | kQuiet));
+  }
+}
+
 TEST(RowFormat, WritesAndReadsDecimals) {
   const std::string money = "type = \"decimal(4,2)\", stored = \"i32\"";
   expect_value<int32_t>(money, 9'999, "99.99");
