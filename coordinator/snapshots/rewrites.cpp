@@ -87,8 +87,15 @@ void Rewrites::record(const std::vector<uint32_t>& victims, const SnapshotMetada
   const bool is_needed = std::ranges::any_of(
       victims, [&](uint32_t victim) { return std::ranges::binary_search(left, victim); });
   if (is_needed) {
-    pause_ = kSnapshotsAfterDamage;
+    pause_ = damage_pause_;
+    damage_pause_ = std::min(2 * damage_pause_, kMostSnapshotsAfterDamage);
+    logger_->warn(
+        "{} live pages were copied, but the files that had them are still needed, because a page "
+        "cannot be read: files are rewritten again after {} snapshots or a restart: "
+        "`atoll snapshot verify` finds the page",
+        pages_to_copy_, pause_);
   } else {
+    damage_pause_ = kSnapshotsAfterDamage;
     metrics_.pages_rewritten.add(pages_to_copy_);
   }
 }

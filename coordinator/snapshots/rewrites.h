@@ -26,8 +26,11 @@ inline constexpr uint64_t kRewriteMargin = 64ULL << 20;
 /// was no room. Without these snapshots the log would grow without bound.
 inline constexpr uint32_t kSnapshotsAfterFailure = 8;
 /// Ordinary snapshots after one whose victims' files are still needed, because a page could not be
-/// read (R56). Another rewrite soon afterwards saves nothing.
+/// read (R56). The copies are garbage as soon as they are written, and the next rewrite probably
+/// saves nothing either. So the number doubles each time, up to the second one, until a rewrite
+/// succeeds or the cluster restarts. Without the doubling, such copies would fill the disk.
 inline constexpr uint32_t kSnapshotsAfterDamage = 32;
+inline constexpr uint32_t kMostSnapshotsAfterDamage = kSnapshotsAfterDamage << 15;
 /// Of so many snapshots in succession for a low pool, the last one may have victims. Otherwise the
 /// files of a database that is larger than its pools would grow without bound.
 inline constexpr uint32_t kUrgentSnapshots = 8;
@@ -62,9 +65,10 @@ class Rewrites {
   SnapshotMetrics& metrics_;
   Logger logger_;
   const Room room_;
-  uint32_t pause_ = 0;          // snapshots before the next rewrite
-  uint32_t urgent_count_ = 0;   // snapshots for a low pool in succession
-  uint64_t pages_to_copy_ = 0;  // live pages of the victims chosen last
+  uint32_t pause_ = 0;                             // snapshots before the next rewrite
+  uint32_t damage_pause_ = kSnapshotsAfterDamage;  // after the next victims that are still needed
+  uint32_t urgent_count_ = 0;                      // snapshots for a low pool in succession
+  uint64_t pages_to_copy_ = 0;                     // live pages of the victims chosen last
 };
 
 }  // namespace atolldb

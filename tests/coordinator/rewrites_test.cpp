@@ -74,6 +74,37 @@ TEST_F(RewritesTest, VictimsThatAreStillNeededDelayTheNextRewrite) {
   EXPECT_EQ(choose(), Ids{1});
 }
 
+/// Each rewrite leaves copies that are garbage, so their number must grow slowly.
+TEST_F(RewritesTest, VictimsThatStayNeededAreCopiedARisingNumberOfSnapshotsApart) {
+  uint32_t rewrites = 0;
+  constexpr uint32_t kSnapshots = 100'000;
+  for (uint32_t i = 0; i < kSnapshots; ++i) {
+    if (choose().empty()) continue;
+    rewrites_.record({1}, &newest_);
+    ++rewrites;
+  }
+  EXPECT_EQ(rewrites, 12u) << "32 * (2^11 - 1) snapshots are between the first twelve";
+  while (choose().empty()) {
+  }
+  SnapshotMetadata made;
+  made.files = {{3, 0, "/d", 51}};
+  rewrites_.record({1}, &made);
+  EXPECT_EQ(choose(), Ids{1}) << "no pause after success";
+  rewrites_.record({1}, &newest_);
+  for (uint32_t i = 0; i < kSnapshotsAfterDamage; ++i) EXPECT_EQ(choose(), Ids{}) << i;
+  EXPECT_EQ(choose(), Ids{1}) << "the pauses begin again after success";
+}
+
+TEST_F(RewritesTest, TheLongestPauseIsBounded) {
+  uint32_t pause = 0;
+  for (int i = 0; i <= 17; ++i) {
+    for (pause = 0; choose().empty();) ++pause;
+    rewrites_.record({1}, &newest_);
+    ASSERT_LE(pause, kMostSnapshotsAfterDamage);
+  }
+  EXPECT_EQ(pause, kMostSnapshotsAfterDamage) << "after 15 doublings";
+}
+
 TEST_F(RewritesTest, WithoutRoomNothingIsCopiedAndTheStatusSaysSo) {
   room_ = kRewriteMargin + 50 * kPageBytes;
   EXPECT_EQ(choose(), Ids{1});
