@@ -120,6 +120,25 @@ TEST_F(FullPages, TwoRecordsOfOneSliceFitOrAreRefused) {
   EXPECT_GT(cluster_.pool(0).free_count() + 200, free_before) << "the pool was drained";
 }
 
+/// The limit above depends on the order. A long key that comes second stays beside the key of its
+/// slice, because only two long keys make a layer. One that is there first moves to a layer.
+TEST_F(FullPages, ALongKeyFitsBeforeALargeShortKeyOfItsSliceAndNotAfterIt) {
+  const std::string shorter = "abcdefgh";
+  const std::string longer = shorter + std::string(200, 'k');
+  const std::string large(MasterTree::kMaxPayloadBytes, 'L');
+  const auto insert = [&](const MasterTree& tree, const std::string& key) {
+    return run([&](Transaction& txn) { return tree.insert(txn, bytes_of(key), bytes_of(large)); });
+  };
+  const MasterTree short_first(cluster_.create("short_first", StorageType::mastertree, 8));
+  ASSERT_EQ(insert(short_first, shorter), Status::ok);
+  EXPECT_EQ(insert(short_first, longer), Status::payload_too_long);
+  check(short_first);
+  const MasterTree long_first(cluster_.create("long_first", StorageType::mastertree, 8));
+  ASSERT_EQ(insert(long_first, longer), Status::ok);
+  EXPECT_EQ(insert(long_first, shorter), Status::ok);
+  check(long_first);
+}
+
 /// A key that is longer than its slice leaves its room to the others: it moves to a layer of its
 /// own.
 TEST_F(FullPages, ALongerKeyMakesRoomForTheOthersOfItsSlice) {

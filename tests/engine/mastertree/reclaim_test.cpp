@@ -42,9 +42,9 @@ class TreeUnderChurn {
   using Keys = std::vector<std::string>;
 
   /// Inserts or erases the keys in transactions of `batch`.
-  void insert(const Keys& keys, uint32_t batch) {
+  void insert(const Keys& keys, uint32_t batch, const std::string& payload = "payload!") {
     change(keys, batch, [&](Transaction& txn, const std::string& key) {
-      return tree_.insert(txn, view_of(key), view_of("payload!"));
+      return tree_.insert(txn, view_of(key), view_of(payload));
     });
   }
   void erase(const Keys& keys, uint32_t batch) {
@@ -81,11 +81,12 @@ class TreeUnderChurn {
     pool.collect_returns();
     return pool.page_count() - pool.free_count();
   }
-  void expect_records(uint64_t count) {
+  TreeStatistics check() {
     TreeStatistics statistics;
     EXPECT_EQ(check_tree(cluster_.view(), storage_, statistics), "");
-    EXPECT_EQ(statistics.records, count);
+    return statistics;
   }
+  void expect_records(uint64_t count) { EXPECT_EQ(check().records, count); }
 
  private:
   static TestClusterOptions options(uint64_t pool_bytes) {
@@ -207,6 +208,25 @@ void churn_small_layers(size_t rest_bytes) {
 }
 
 TEST(MasterTreeReclaim, ChurnInSmallLayersGivesItsPagesBack) { churn_small_layers(3); }
+
+/// A limit of R70: records of one slice cannot be divided over two pages. So a layer with one
+/// record stays if this record has no room beside the shorter key of its slice.
+TEST(MasterTreeReclaim, ALayerWithOneRecordStaysIfItsRecordDoesNotFitAboveIt) {
+  const std::string slice = "abcdefgh";
+  const std::string rest(200, 'r');
+  const std::string longest(MasterTree::kMaxPayloadBytes, 'x');
+  uint64_t layers[2] = {};
+  for (const bool fits : {false, true}) {
+    TreeUnderChurn tree(uint64_t{16} << 20);
+    tree.insert({slice + rest + "a", slice + rest + "b"}, 1, fits ? "small" : longest);
+    tree.insert({slice}, 1, longest);
+    tree.erase({slice + rest + "b"}, 1);
+    for (int i = 0; i < 3; ++i) tree.walk();
+    tree.expect_records(2);
+    layers[fits ? 1 : 0] = tree.check().layers;
+  }
+  EXPECT_EQ(layers[0], layers[1] + 1) << "only the small record takes the slot of its layer";
+}
 
 // The records that take the slots of their layers do not fit the page above, which is split.
 TEST(MasterTreeReclaim, ChurnInSmallLayersWithLongKeysGivesItsPagesBack) { churn_small_layers(60); }
