@@ -246,6 +246,14 @@ Result<void> release_pin(const ClusterChoice& choice, const ExportOptions& optio
                                 name, removed.error().message));
 }
 
+/// Removes the pin if the savepoint has it.
+Result<void> release_pin_of(const LogData& data, const ClusterChoice& choice,
+                            const ExportOptions& options, const std::string& name) {
+  const auto& pins = data.savepoint.pinned;
+  if (std::ranges::find(pins, name, &PinnedSnapshot::name) == pins.end()) return {};
+  return release_pin(choice, options, name);
+}
+
 /// Pins the snapshot and divides the tables, if an earlier run has not.
 Result<void> prepare_export(FileSystem& files, const ClusterChoice& choice,
                             const ExportOptions& options, const std::optional<Config>& live,
@@ -264,14 +272,15 @@ Result<void> prepare_export(FileSystem& files, const ClusterChoice& choice,
   return write_export_manifest(files, own.directory, own.manifest);
 }
 
-/// Removes what begin_export has made, so that the directory can be used again.
-void discard_export(const ClusterChoice& choice, const ExportOptions& options,
+/// Removes what begin_export has made, so that the directory can be used again. The savepoint may
+/// have the pin although its write has failed. As long as the pin may exist, the manifest stays and
+/// names it, so that --resume can continue or the user can remove it.
+void discard_export(FileSystem& files, const ClusterChoice& choice, const ExportOptions& options,
                     const OwnExport& own) {
-  if (own.manifest.epoch != 0) {
-    const auto released = release_pin(choice, options, own.manifest.pin);
-    // The manifest must name a pin that exists.
-    if (!released) return print_error(released.error());
-  }
+  const auto data = find_log_data(files, choice, options);
+  if (!data) return print_error(data.error());
+  const auto released = release_pin_of(*data, choice, options, own.manifest.pin);
+  if (!released) return print_error(released.error());
   // Best effort: what stays is a directory that --resume refuses or continues.
   std::error_code ignored;
   for (const std::string& path :
@@ -324,7 +333,7 @@ Result<void> run_export(FileSystem& files, const ClusterChoice& choice,
   if (!prepared) {
     // If the answer of the coordinator is lost, the pin may exist, and the manifest must name it.
     const bool is_refused = prepared.error().code != ExitCode::coordinator_unreachable;
-    if (!options.is_resumed && is_refused) discard_export(choice, options, own);
+    if (!options.is_resumed && is_refused) discard_export(files, choice, options, own);
     return prepared;
   }
   const Result<void> done = export_tables(files, request, own.schema, own.manifest);
@@ -348,9 +357,7 @@ Result<void> release_left_pin(FileSystem& files, const ClusterChoice& choice,
                               const ExportOptions& options, const std::string& name) {
   const auto data = find_log_data(files, choice, options);
   if (!data) return {};  // the files are complete, wherever the cluster is now
-  const auto& pins = data->savepoint.pinned;
-  if (std::ranges::find(pins, name, &PinnedSnapshot::name) == pins.end()) return {};
-  return release_pin(choice, options, name);
+  return release_pin_of(*data, choice, options, name);
 }
 
 }  // namespace

@@ -8,6 +8,8 @@
 #include <random>
 #include <set>
 
+#include "engine/log/savepoint.h"
+#include "ops/export/export_manifest.h"
 #include "ops/export/row_format.h"
 #include "shared/client/session_client.h"
 #include "shared/kv/kv_reply.h"
@@ -250,6 +252,43 @@ TEST_F(ExportTest, WhatWasImportedIsExportedByARunningAndAStoppedCluster) {
     }
   }
   EXPECT_FALSE(fs::exists(path("stopped") + "/heap"));
+}
+
+/// The pin of a stopped cluster is written to both slots of the savepoint. If only the second write
+/// fails, the savepoint has the pin. Then the directory has a manifest that names it.
+TEST_F(ExportTest, APinWhoseWriteFailedStaysOnlyWithAManifest) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  fill(100);
+  ASSERT_EQ(atoll({"snapshot", "take"}).code, 0);
+  stop();
+  // With this limit of the size of files, writes of the second slot fail.
+  const std::string limited =
+      "trap '' XFSZ; ulimit -f " + std::to_string(kSavepointSlotBytes / 1024) + "; exec \"$@\"";
+  int left = 0;
+  for (const char* name : {"first", "second"}) {
+    const std::string directory = path(name);
+    const Ran failed = runner_.run(
+        "/bin/bash", of_cluster({"-c", limited, "bash", std::string(ATOLL_BIN_DIR) + "/atoll",
+                                 "export", directory, "--schema", schema_}));
+    ASSERT_NE(failed.code, 0);
+    const bool has_manifest = fs::exists(export_manifest_path(directory));
+    ASSERT_EQ(pins().size(), has_manifest ? 1u : 0u) << failed.error;
+    if (has_manifest) {
+      ++left;
+      EXPECT_TRUE(failed.error.contains("atoll snapshot unpin " + pins().front())) << failed.error;
+      const Ran resumed = atoll({"export", "--resume", directory});
+      ASSERT_EQ(resumed.code, 0) << resumed.error;
+    } else {
+      ASSERT_EQ(export_to(directory).code, 0) << "the directory can be used again";
+      // One more write, so that the next pin is written to the other slot first.
+      PosixFileSystem files;
+      auto read = read_savepoint(files, config_.cluster.data_dir);
+      ASSERT_TRUE(read && *read);
+      ASSERT_TRUE(write_savepoint(files, config_.cluster.data_dir, (*read)->savepoint));
+    }
+    EXPECT_TRUE(pins().empty());
+  }
+  EXPECT_EQ(left, 1) << "each slot was the first one once";
 }
 
 TEST_F(ExportTest, KilledAtRandomInstantsContinuesToTheSameFiles) {
