@@ -74,6 +74,13 @@ void want_closing_marker(EpochBlock& epochs, uint64_t dirty, uint64_t closed, ui
   if (wanted == dirty && durable >= wanted) want_marker(epochs, closed);
 }
 
+/// Tells every logger to write a marker that makes `epoch` durable, if it is over. Like a closing
+/// marker it waits until the last commit is durable, so it names that commit's epoch.
+void want_requested_marker(EpochBlock& epochs, uint64_t epoch, uint64_t dirty, uint64_t closed,
+                           uint64_t durable) {
+  if (durable < epoch && epoch <= closed && durable >= dirty) want_marker(epochs, closed);
+}
+
 }  // namespace
 
 uint64_t dirty_epoch(const std::vector<NodeShared*>& nodes) { return latest_dirty_epoch(nodes); }
@@ -89,7 +96,7 @@ void start_epochs(EpochBlock& epochs, uint64_t start_epoch) {
 }
 
 bool tick_epochs(EpochBlock& epochs, const std::vector<NodeShared*>& nodes, bool is_logged,
-                 uint64_t epochs_until_closing) {
+                 uint64_t epochs_until_closing, uint64_t close_up_to) {
   const uint64_t current = epochs.current.load(std::memory_order_relaxed);
   const uint64_t closed = epochs.closed.load(std::memory_order_relaxed);
   CHECK(closed < current);
@@ -108,6 +115,7 @@ bool tick_epochs(EpochBlock& epochs, const std::vector<NodeShared*>& nodes, bool
     if (dirty != 0 && last_closed >= dirty + epochs_until_closing) {
       want_closing_marker(epochs, dirty, last_closed, durable);
     }
+    want_requested_marker(epochs, close_up_to, dirty, last_closed, durable);
     raise_to(epochs.settled, durable >= std::min(dirty, last_closed) ? last_closed : durable);
   } else {
     raise_to(epochs.settled, epochs.closed.load(std::memory_order_relaxed));
@@ -146,6 +154,15 @@ void EpochClock::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
+void EpochClock::close_up_to(uint64_t epoch) {
+  CHECK(epoch <= epochs_.current.load(std::memory_order_relaxed));
+  // Relaxed: the clock reads the word at each tick, so it sees the request at a later one.
+  uint64_t seen = close_up_to_.load(std::memory_order_relaxed);
+  while (seen < epoch &&
+         !close_up_to_.compare_exchange_weak(seen, epoch, std::memory_order_relaxed)) {
+  }
+}
+
 bool EpochClock::wait_until_begun_after(uint64_t epoch, std::chrono::milliseconds patience) {
   CHECK(epoch <= epochs_.current.load(std::memory_order_relaxed));
   std::unique_lock lock(mutex_);
@@ -175,7 +192,8 @@ void EpochClock::run() {
       // A waiter tests the epoch and sleeps under this lock, so it misses no tick. Only drops and
       // snapshots wait, so the lock is rarely contended.
       const std::lock_guard guard(mutex_);
-      is_held = !tick_epochs(epochs_, nodes_, is_logged_, epochs_until_closing_);
+      is_held = !tick_epochs(epochs_, nodes_, is_logged_, epochs_until_closing_,
+                             close_up_to_.load(std::memory_order_relaxed));
     }
     ticked_.notify_all();
     if (is_held && !was_held) {

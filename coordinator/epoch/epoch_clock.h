@@ -34,10 +34,11 @@ void start_epochs(EpochBlock& epochs, uint64_t start_epoch);
 
 /// Does one tick. If `is_logged`, loggers make epochs durable, and the tick tells them the epoch of
 /// the next marker (R27) and of the closing marker (R51). Otherwise a closed epoch counts as
-/// durable. Returns false if the current epoch did not advance, because an epoch was open for
+/// durable. `close_up_to`: an epoch that becomes durable even if no node commits any more; 0: none.
+/// Returns false if the current epoch did not advance, because an epoch was open for
 /// kMaxOpenEpochs, or because the last epoch is reached.
 bool tick_epochs(EpochBlock& epochs, const std::vector<NodeShared*>& nodes, bool is_logged,
-                 uint64_t epochs_until_closing = kEpochsUntilClosing);
+                 uint64_t epochs_until_closing = kEpochsUntilClosing, uint64_t close_up_to = 0);
 
 /// Raises the global durable epoch and wakes its waiters. Thread: the thread of DurableEpoch, or
 /// the clock's if there is no log.
@@ -54,6 +55,9 @@ class EpochClock {
   void stop();
   /// Returns the number of ticks; it shows that the thread is alive.
   uint64_t tick_count() const { return ticks_.load(std::memory_order_relaxed); }
+  /// Lets every logger close `epoch` once it is over, although nothing is committed in it. Thread:
+  /// any.
+  void close_up_to(uint64_t epoch);
   /// Waits up to `patience` until all begin epochs are later than `epoch`. The wait also ends when
   /// the clock stops. Returns whether all begin epochs are later at the end of the wait.
   bool wait_until_begun_after(uint64_t epoch, std::chrono::milliseconds patience);
@@ -69,6 +73,7 @@ class EpochClock {
   Logger logger_;
   std::atomic<bool> stop_{false};
   std::atomic<uint64_t> ticks_{0};
+  std::atomic<uint64_t> close_up_to_{0};  // see tick_epochs
   std::mutex mutex_;
   std::condition_variable ticked_;  // with mutex_; notified after every tick and at the end
   std::thread thread_;

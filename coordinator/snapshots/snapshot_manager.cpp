@@ -1,5 +1,7 @@
 #include "coordinator/snapshots/snapshot_manager.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -185,10 +187,8 @@ std::unique_ptr<SnapshotTaker> SnapshotManager::make_taker() {
   return std::make_unique<SnapshotTaker>(config_.gleaner, std::move(hooks), logger_);
 }
 
-/// Takes a snapshot if anything was committed since the newest one, or if there is one and
-/// `even_if_idle`. Returns the id of the newest. An idle cluster takes none before its first commit
-/// since the start-up is durable: until then its logs close no epoch, and a mapper would take them
-/// for damaged.
+/// Takes a snapshot if anything was committed since the newest one, or if `even_if_idle`. Returns
+/// the id of the newest.
 Result<uint32_t> SnapshotManager::take_snapshot(bool even_if_idle) {
   CHECK(is_own_thread());
   // Acquire pairs with the release of the coordinator, which changes the state.
@@ -203,11 +203,10 @@ Result<uint32_t> SnapshotManager::take_snapshot(bool even_if_idle) {
     constexpr std::chrono::milliseconds kPatience{5'000};
     wait_until_durable(control_, latest_dirty_epoch(nodes_), kPatience);
   }
-  const uint64_t dirty = dirty_epoch(nodes_);
-  // Acquire pairs with the release in raise_durable.
-  const bool has_closed_epoch =
-      dirty != 0 && dirty <= control_.epochs.durable.load(std::memory_order_acquire);
-  if (has_new_commits() || (even_if_idle && !has_none && has_closed_epoch)) {
+  if (even_if_idle) {
+    ATOLL_TRY(close_current_epoch());
+  }
+  if (even_if_idle || has_new_commits()) {
     const uint32_t requests = control_.snapshot_requests.load(std::memory_order_relaxed);
     const auto taken = take_new_snapshot();
     // Release: a thread that sees that the attempt is over also sees what it has published.
@@ -221,6 +220,22 @@ Result<uint32_t> SnapshotManager::take_snapshot(bool even_if_idle) {
                       "until then: commit something first");
   }
   return newest_.load(std::memory_order_relaxed);
+}
+
+/// Makes the current epoch durable although nothing may be committed in it. An idle cluster does
+/// not close epochs by itself, and none at all before its first commit since the start-up. A mapper
+/// takes a log without a marker of the snapshot's epoch for damaged. A later epoch also covers the
+/// tombstones of aborted inserts, which a snapshot of the last commit's epoch would not (R43).
+Result<void> SnapshotManager::close_current_epoch() {
+  constexpr std::chrono::milliseconds kPatience{5'000};
+  // Acquire: all commits before this load are of this epoch or of earlier ones.
+  const uint64_t epoch = control_.epochs.current.load(std::memory_order_acquire);
+  clock_.close_up_to(epoch);
+  if (wait_until_durable(control_, epoch, kPatience)) return {};
+  return make_error(ExitCode::failed,
+                    fmt::format("epoch {} of the idle cluster is not durable after {} ms: a logger "
+                                "is slow, or a commit takes long",
+                                epoch, kPatience.count()));
 }
 
 Result<void> SnapshotManager::take_new_snapshot() {

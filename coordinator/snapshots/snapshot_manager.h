@@ -98,6 +98,7 @@ class SnapshotManager {
   // Snapshots of the running cluster: snapshot_manager.cpp.
   std::unique_ptr<SnapshotTaker> make_taker();
   Result<uint32_t> take_snapshot(bool even_if_idle);
+  Result<void> close_current_epoch();
   Result<void> take_new_snapshot();
   SnapshotTask next_task();
   bool has_new_commits() const;

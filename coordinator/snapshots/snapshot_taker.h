@@ -23,8 +23,8 @@ struct SnapshotTakerHooks {
   /// Takes a snapshot on the taker's thread. Returns its id, or the id of the newest snapshot if
   /// nothing has been committed since.
   std::function<Result<uint32_t>()> take;
-  /// Does the same, but takes one although nothing has been committed since the newest, which
-  /// exists (R71). Empty: never.
+  /// Does the same, but takes one although nothing has been committed since the newest (R71).
+  /// Empty: never.
   std::function<Result<uint32_t>()> take_again = {};
   /// Returns whether anything has been committed since the last snapshot.
   std::function<bool()> has_new_commits;

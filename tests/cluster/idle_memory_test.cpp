@@ -88,6 +88,46 @@ class IdleMemoryTest : public testing::Test {
       }
     }
   }
+  /// Commits all keys.
+  void fill(SessionClient& session) {
+    for (uint64_t first = 0; first < kKeys; first += kKeysAtOnce) {
+      KvRequest request;
+      for (uint64_t i = first; i < first + kKeysAtOnce; ++i) {
+        request.put(kLayers, kv_bytes(key_of(i)), kv_bytes("value"));
+        content_.insert(i);
+      }
+      const SessionReply reply = transact(session, request);
+      ASSERT_EQ(reply.status, Status::ok) << to_string(reply.status) << " " << reply.message;
+    }
+  }
+  /// Puts keys from key `first` on and rolls back, until the pool is low. Nothing is committed.
+  void abort_until_low(SessionClient& session, uint64_t first) {
+    for (; free_percent() >= kLowWater; first += kKeysAtOnce) {
+      ASSERT_LT(first, 2 * kKeys) << "the aborted transactions use no memory";
+      KvRequest request;
+      for (uint64_t i = first; i < first + kKeysAtOnce; ++i) {
+        request.put(kLayers, kv_bytes(key_of(i)), kv_bytes("other"));
+      }
+      request.compare(kLayers, kv_bytes("nowhere"), kv_bytes("else"));
+      const SessionReply reply = transact(session, request);
+      ASSERT_EQ(reply.status, Status::user_abort) << to_string(reply.status) << reply.message;
+    }
+  }
+  /// Waits until snapshots of the idle cluster have brought the pages back.
+  void expect_pages_back() {
+    const auto begun = Clock::now();
+    while (free_percent() < kLowWater && Clock::now() - begun < kPatience) {
+      // this sleep does not synchronise: it spares the processes that the test waits for
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+    EXPECT_GE(free_percent(), kLowWater) << status().dump(1);
+  }
+  void create_storage() {
+    const auto created =
+        cli::RunningCluster(config_).create_storage(kLayers, StorageType::mastertree, 8);
+    ASSERT_TRUE(created) << created.error().message;
+  }
+
   /// Checks that the storage has the keys of the content, and no others.
   void expect_content(SessionClient& session) {
     for (uint64_t first = 0; first < kKeys; first += kKeysAtOnce) {
@@ -120,9 +160,7 @@ TEST_F(IdleMemoryTest, ChurnInSmallLayersLeavesNoPagesThatNoSnapshotFrees) {
   std::mt19937_64 random(seed());
   LauncherProcess launcher(config_);
   ASSERT_EQ(launcher.next_line(), "running");
-  const auto created =
-      cli::RunningCluster(config_).create_storage(kLayers, StorageType::mastertree, 8);
-  ASSERT_TRUE(created) << created.error().message;
+  ASSERT_NO_FATAL_FAILURE(create_storage());
   auto session = SessionClient::connect(config_.cluster.run_dir, 0);
   ASSERT_TRUE(session) << session.error().message;
   ASSERT_NO_FATAL_FAILURE(churn(**session, random, rounds(500, 35'000)));
@@ -146,6 +184,36 @@ TEST_F(IdleMemoryTest, ChurnInSmallLayersLeavesNoPagesThatNoSnapshotFrees) {
               percent_before, percent, static_cast<long>(took.count()),
               status().at("snapshots").dump().c_str());
   EXPECT_GE(percent, kLowWater) << status().dump(1);
+  ASSERT_NO_FATAL_FAILURE(expect_content(**session));
+  kill(launcher.pid(), SIGTERM);
+  EXPECT_EQ(launcher.wait(), 0);
+}
+
+/// Aborted transactions alone use up the pages, before the first commit since a start-up: of the
+/// first one, and of one that recovers data. Then the logs have closed no epoch.
+TEST_F(IdleMemoryTest, AbortedTransactionsBeforeTheFirstCommitLeaveNoPagesThatNoSnapshotFrees) {
+  for (const bool has_data : {false, true}) {
+    SCOPED_TRACE(has_data ? "after a recovery" : "an empty database");
+    LauncherProcess launcher(config_);
+    ASSERT_EQ(launcher.next_line(), "running");
+    if (!has_data) {
+      ASSERT_NO_FATAL_FAILURE(create_storage());
+    }
+    auto session = SessionClient::connect(config_.cluster.run_dir, 0);
+    ASSERT_TRUE(session) << session.error().message;
+    ASSERT_NO_FATAL_FAILURE(abort_until_low(**session, 0));
+    ASSERT_NO_FATAL_FAILURE(expect_pages_back());
+    ASSERT_NO_FATAL_FAILURE(expect_content(**session));
+    if (!has_data) {
+      ASSERT_NO_FATAL_FAILURE(fill(**session));
+    }
+    kill(launcher.pid(), SIGTERM);
+    EXPECT_EQ(launcher.wait(), 0);
+  }
+  LauncherProcess launcher(config_);
+  ASSERT_EQ(launcher.next_line(), "running");
+  auto session = SessionClient::connect(config_.cluster.run_dir, 0);
+  ASSERT_TRUE(session) << session.error().message;
   ASSERT_NO_FATAL_FAILURE(expect_content(**session));
   kill(launcher.pid(), SIGTERM);
   EXPECT_EQ(launcher.wait(), 0);

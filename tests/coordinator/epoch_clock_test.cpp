@@ -158,6 +158,34 @@ TEST_F(EpochClockTest, TheClosingMarkerWaitsForItsNumberOfEpochs) {
   EXPECT_EQ(wanted(), commit + kEpochsUntilClosing);
 }
 
+TEST_F(EpochClockTest, ARequestedEpochIsClosedWithoutCommitsOnceTheLastCommitIsDurable) {
+  const auto wanted = [&] { return epochs_.marker_wanted.load(std::memory_order_relaxed); };
+  const auto tick_up_to = [&](uint64_t epoch) {
+    tick_epochs(epochs_, {&node()}, true, kEpochsUntilClosing, epoch);
+  };
+  const uint64_t requested = current() + 1;
+  tick_up_to(requested);
+  EXPECT_EQ(wanted(), 9u) << "the epoch is not over";
+  in_commit(0, requested);
+  for (int i = 0; i < 3; ++i) tick_up_to(requested);
+  EXPECT_EQ(wanted(), 9u) << "a commit is under way in the epoch";
+  in_commit(0, 0);
+  tick_up_to(requested);
+  const uint64_t first = wanted();
+  EXPECT_GE(first, requested);
+  EXPECT_LT(first, current());
+  raise_durable(epochs_, first);
+  for (int i = 0; i < 3; ++i) tick_up_to(requested);
+  EXPECT_EQ(wanted(), first) << "the epoch is durable";
+  const uint64_t commit = current();
+  node().dirty_epoch.store(commit, std::memory_order_relaxed);
+  for (int i = 0; i < 3; ++i) tick_up_to(commit + 1);
+  EXPECT_EQ(wanted(), commit) << "the marker has to name the last commit as durable";
+  raise_durable(epochs_, commit);
+  tick_up_to(commit + 1);
+  EXPECT_GT(wanted(), commit);
+}
+
 TEST_F(EpochClockTest, NoWordEverRunsBackward) {
   for (int i = 0; i < 5; ++i) tick();
   const uint64_t was_durable = durable();
