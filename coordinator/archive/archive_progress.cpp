@@ -91,26 +91,31 @@ Result<void> ArchiveProgress::apply(const ArchiveRecord& record) {
   const std::lock_guard changing(change_mutex_);
   ArchiveState next = state();
   next.apply(record);
-  ATOLL_TRY(write_archive_state(files_, data_dir_, next));
-  const std::lock_guard guard(mutex_);
-  state_ = std::move(next);
-  return {};
+  return store(std::move(next));
 }
 
 Result<void> ArchiveProgress::remove(uint64_t incarnation) {
   const std::lock_guard changing(change_mutex_);
   ArchiveState next = state();
   next.remove(incarnation);
-  ATOLL_TRY(write_archive_state(files_, data_dir_, next));
-  const std::lock_guard guard(mutex_);
-  state_ = std::move(next);
-  return {};
+  return store(std::move(next));
 }
 
 Result<void> ArchiveProgress::replace(ArchiveState next) {
   const std::lock_guard changing(change_mutex_);
   next.take_incarnations(state());  // the start may have added one meanwhile
+  return store(std::move(next));
+}
+
+Result<void> ArchiveProgress::store_pending() {
+  const std::lock_guard changing(change_mutex_);
+  if (is_stored_) return {};
+  return store(state());
+}
+
+Result<void> ArchiveProgress::store(ArchiveState next) {
   ATOLL_TRY(write_archive_state(files_, data_dir_, next));
+  is_stored_ = true;
   const std::lock_guard guard(mutex_);
   state_ = std::move(next);
   return {};
@@ -118,8 +123,9 @@ Result<void> ArchiveProgress::replace(ArchiveState next) {
 
 void ArchiveProgress::store_or_warn(const ArchiveState& state) {
   const auto stored = write_archive_state(files_, data_dir_, state);
+  is_stored_ = stored.has_value();
   if (stored) return;
-  logger_->warn("{}: after a crash now, the archive may lack the end of the log before it",
+  logger_->warn("{}: no log is forgotten until the state of the archive is stored",
                 stored.error().message);
 }
 

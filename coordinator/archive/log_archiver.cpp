@@ -126,6 +126,7 @@ Result<void> LogArchiver::work() {
   if (!is_examined_ || !waiting.empty()) {
     ATOLL_TRY(examine());
   }
+  ATOLL_TRY(source_.progress.store_pending());
   ATOLL_TRY(finish_record());
   ATOLL_ASSIGN(waiting, find_waiting());
   for (std::span<const Waiting> rest(waiting); !rest.empty();) {

@@ -77,14 +77,15 @@ Result<std::unique_ptr<DurableState>> DurableState::open(const Config& config, u
     ATOLL_TRY(state->report_salvage(Json::object({{"left_out", state->start_.left_out}})));
   }
   // The archive learns the cuts of incarnations that store_cut forgets, because a snapshot has all
-  // their commits: their last files may not be archived yet (R72).
-  const auto open_archive = [&]() -> Result<void> {
+  // their commits: their last files may not be archived yet (R72). If it cannot store them, the
+  // savepoint keeps them for the next start.
+  const auto open_archive = [&]() -> Result<bool> {
     ATOLL_ASSIGN(state->archive_, ArchiveProgress::open(files, config, state->start_.savepoint,
                                                         state->salvages(), logger));
-    return {};
+    return state->may_forget_log();
   };
   ATOLL_TRY(store_cut(files, data_dir, state->start_,
-                      config.archive.is_on() ? open_archive : std::function<Result<void>()>()));
+                      config.archive.is_on() ? open_archive : std::function<Result<bool>()>()));
   if (state->salvage_ && !config.archive.is_on()) {
     ATOLL_TRY(ArchiveProgress::note_salvage(files, data_dir));
   }
@@ -123,6 +124,10 @@ void DurableState::remove_leftovers(const Logger& logger) {
 KeepLog DurableState::keep_log() const {
   if (archive_ == nullptr) return {};
   return [this](const LogFilePlace& place) { return archive_->must_stay(place); };
+}
+
+bool DurableState::may_forget_log() {
+  return archive_ == nullptr || archive_->store_pending().has_value();
 }
 
 Result<bool> DurableState::release_ballast() {
@@ -227,7 +232,7 @@ Result<void> DurableState::store_snapshot(const SnapshotMetadata& metadata) {
   const uint32_t keep = salvage_ || is_part ? 1 : config_.snapshot.keep;
   if (is_part) remove_backup_pins(start_.savepoint);
   ATOLL_TRY(atolldb::store_snapshot(*files_, config_.cluster.data_dir, start_.savepoint,
-                                    metadata.id, metadata.epoch, keep));
+                                    metadata.id, metadata.epoch, keep, may_forget_log()));
   if (fault::metadata_after_savepoint) {
     ATOLL_TRY(write_snapshot_metadata(*files_, config_.cluster.data_dir, metadata));
   }
@@ -272,6 +277,10 @@ Result<Json> DurableState::report_salvage(Json found) {
 Result<std::string> DurableState::end_salvage() {
   CHECK(salvage_);
   const std::string& data_dir = config_.cluster.data_dir;
+  // Without the new history, the archive would lead from commits that were given up to later ones.
+  if (archive_ != nullptr) {
+    ATOLL_TRY(archive_->store_pending());
+  }
   ATOLL_TRY(atolldb::end_salvage(*files_, data_dir, *salvage_));
   const std::string path = salvage_report_path(data_dir, *salvage_);
   salvage_.reset();

@@ -130,6 +130,9 @@ class DurableState {
       : config_(config), files_(std::move(files)), ballast_(config_, *files_) {}
   /// Returns which log files the archive keeps, or an empty function (R72).
   KeepLog keep_log() const;
+  /// Returns whether incarnations may leave the savepoint. False: the archive's state could not be
+  /// stored, so a crash now would leave them unknown to both (R72).
+  bool may_forget_log();
   /// Removes the leftovers of given-up start-ups, before this start-up creates any file (R54).
   void remove_leftovers(const Logger& logger);
   std::set<std::string> all_directories() const;

@@ -62,7 +62,8 @@ Result<uint32_t> take_snapshot_id(FileSystem& file_system, const std::string& da
 }
 
 Result<void> store_snapshot(FileSystem& file_system, const std::string& data_dir,
-                            Savepoint& savepoint, uint32_t id, uint64_t epoch, uint32_t keep) {
+                            Savepoint& savepoint, uint32_t id, uint64_t epoch, uint32_t keep,
+                            bool may_forget) {
   CHECK(id > savepoint.snapshot && id <= savepoint.largest_snapshot);
   CHECK(epoch >= savepoint.snapshot_epoch && epoch <= kMaxEpoch);
   CHECK(keep > 0);
@@ -85,7 +86,8 @@ Result<void> store_snapshot(FileSystem& file_system, const std::string& data_dir
   };
   while (!next.kept.empty() && are_too_many()) next.kept.erase(next.kept.begin());
   if (are_too_many()) remove_backup_pins(next);
-  const auto kept = first_needed();
+  const auto kept =
+      may_forget || fault::forget_unstored_log ? first_needed() : next.incarnations.begin();
   if (kept != next.incarnations.begin()) next.covered_incarnation = std::prev(kept)->number;
   next.incarnations.erase(next.incarnations.begin(), kept);
   CHECK(next.kept.size() < keep && next.oldest_epoch() >= savepoint.oldest_epoch());

@@ -23,10 +23,12 @@ Result<uint32_t> take_snapshot_id(FileSystem& file_system, const std::string& da
 /// Makes snapshot `id` the newest one. Keeps the `keep` - 1 newest of the older ones, or fewer if
 /// their log belongs to more than kMaxListedIncarnations incarnations. Backup pins are removed if
 /// that is not enough. Incarnations whose cut all these snapshots cover leave the list (R55, R65).
+/// Without `may_forget` none leaves it: the archive does not know them durably yet (R72).
 /// REQUIRES: the id was taken; files and metadata of the snapshot are durable; `epoch` is not
 /// before the epoch of the snapshot before (CHECK).
 Result<void> store_snapshot(FileSystem& file_system, const std::string& data_dir,
-                            Savepoint& savepoint, uint32_t id, uint64_t epoch, uint32_t keep = 1);
+                            Savepoint& savepoint, uint32_t id, uint64_t epoch, uint32_t keep = 1,
+                            bool may_forget = true);
 
 /// Removes the pins of backups from `savepoint`, which the caller writes afterwards. Their log is
 /// not kept any more, and a backup in progress fails (R65).

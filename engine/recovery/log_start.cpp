@@ -386,7 +386,7 @@ Result<LogStart> examine(FileSystem& file_system, const std::string& data_dir,
 }
 
 Result<void> store_cut(FileSystem& file_system, const std::string& data_dir, LogStart& start,
-                       const std::function<Result<void>()>& on_cut) {
+                       const std::function<Result<bool>()>& on_cut) {
   const auto sync = [&]() -> Result<void> {
     for (const IncarnationScan& scan : start.last) {
       for (const LogScan& log : scan.logs) {
@@ -406,11 +406,12 @@ Result<void> store_cut(FileSystem& file_system, const std::string& data_dir, Log
   CHECK(start.savepoint.uncut() == nullptr && start.last.size() <= 1);
   CHECK(start.incarnation >= start.savepoint.largest_incarnation);
   start.savepoint.largest_incarnation = start.incarnation;
+  bool may_forget = true;
   if (on_cut) {
     ATOLL_TRY(write_savepoint(file_system, data_dir, start.savepoint));
-    ATOLL_TRY(on_cut());
+    ATOLL_ASSIGN(may_forget, on_cut());
   }
-  remove_covered_incarnations(start);
+  if (may_forget || fault::forget_unstored_log) remove_covered_incarnations(start);
   return write_savepoint(file_system, data_dir, start.savepoint);
 }
 

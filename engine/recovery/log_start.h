@@ -96,9 +96,10 @@ Result<void> collect_streams(FileSystem& file_system, LogStart& start);
 /// left them unsynced. Then stores the cut and takes the number `start.incarnation`. If
 /// `streams_to_read` is empty, removes from the savepoint's list the incarnations that no kept
 /// snapshot needs. `on_cut` is called before that, when the savepoint durably lists every
-/// incarnation with its cut: an archive must know them before they are forgotten (R72).
+/// incarnation with its cut. It returns whether incarnations may leave the list: an archive must
+/// know them durably before (R72).
 Result<void> store_cut(FileSystem& file_system, const std::string& data_dir, LogStart& start,
-                       const std::function<Result<void>()>& on_cut = {});
+                       const std::function<Result<bool>()>& on_cut = {});
 
 /// Lists the incarnation in the savepoint.
 /// REQUIRES: store_cut has returned.

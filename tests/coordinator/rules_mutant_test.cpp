@@ -5,6 +5,7 @@
 #include <string>
 
 #include "tests/coordinator/archive/made_archive.h"
+#include "tests/coordinator/archive/unstored_state.h"
 #include "tests/coordinator/cluster_rules.h"
 #include "tests/coordinator/drop_rules.h"
 #include "tests/coordinator/durability/cut_history.h"
@@ -57,6 +58,7 @@ const Rule kRules[] = {
     {"FirstSnapshotHasCommits", Mutant::empty_snapshot_after_commits,
      the_first_snapshot_is_taken_when_it_is_asked_for},
     {"OnlyClosedFilesAreArchived", Mutant::archive_open_log, only_closed_files_are_archived},
+    {"UnstoredArchiveStateKeepsTheLog", Mutant::forget_unstored_log, unstored_states_keep_the_log},
 };
 
 /// The earlier mutants belong to the engine: tests/engine/rules_mutant_test.cpp has their bodies.
