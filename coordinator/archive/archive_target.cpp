@@ -115,8 +115,8 @@ class CommandTarget : public ArchiveTarget {
         run_shell_command(expand_command(command_, path, name), timeout_, is_cancelled_);
     if (done) return sum_of_file(files_, path, {});
     return make_error(done.error().code,
-                      fmt::format("{}: archive.command for {}: {}: see `atoll logs coordinator`",
-                                  path, name, done.error().message));
+                      fmt::format("{}: archive.command for {}: {}: run it by hand", path, name,
+                                  done.error().message));
   }
 
   const std::string& directory() const override { return no_directory_; }

@@ -2,56 +2,100 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <linux/close_range.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <span>
+#include <string_view>
+#include <utility>
 
 #include "shared/base/check.h"
 #include "shared/base/process_id.h"
 #include "shared/base/unique_fd.h"
 #include "shared/config/config_values.h"
-#include "shared/process/start_up.h"
+#include "shared/process/command_guard.h"
+#include "shared/process/output_tail.h"
 
 namespace atolldb {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 constexpr std::chrono::milliseconds kCancelPeriod{50};
 
-/// Runs in the child between fork and exec, so it makes only async-signal-safe calls.
-[[noreturn]] void become_shell(char* const* arguments, int input, pid_t parent) {
-  constexpr int kCannotRun = 127;
-  setpgid(0, 0);  // so that a kill reaches what the shell starts
-  if (!die_with_parent(parent)) _exit(kCannotRun);
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
-  if (dup2(input, 0) < 0 || chdir("/") != 0) _exit(kCannotRun);
-  // No lock of the cluster leaks into the command (R31).
-  close_range(3, ~0u, CLOSE_RANGE_CLOEXEC);
-  execv(arguments[0], arguments);
-  _exit(kCannotRun);
-}
+/// The read end of the pipe to which a command writes.
+class CommandOutput {
+ public:
+  explicit CommandOutput(UniqueFd fd) : fd_(std::move(fd)) { CHECK(fd_.is_open()); }
+
+  /// Returns -1 after the end of the output: poll ignores it.
+  int fd() const { return fd_.get(); }
+  /// Takes what has been written, at most kAtOnce bytes: a command may write faster than this.
+  void take() {
+    constexpr size_t kAtOnce = 1 << 20;
+    std::array<char, 16384> buffer;
+    for (size_t taken = 0; fd_.is_open() && taken < kAtOnce;) {
+      const ssize_t count = read(fd_.get(), buffer.data(), buffer.size());
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0 && errno == EAGAIN) return;
+      if (count <= 0) return fd_.reset();
+      tail_.add({buffer.data(), static_cast<size_t>(count)});
+      taken += static_cast<size_t>(count);
+    }
+  }
+  std::string text() const {
+    const std::string text = tail_.text();
+    return text.empty() ? "" : fmt::format(", and wrote: {}", text);
+  }
+
+ private:
+  UniqueFd fd_;
+  OutputTail tail_;
+};
 
 /// Returns whether the process has ended before `until`.
-bool await_end(const UniqueFd& pidfd, std::chrono::steady_clock::time_point until,
+bool await_end(const UniqueFd& pidfd, CommandOutput& output, Clock::time_point until,
                const std::function<bool()>& is_cancelled) {
   CHECK(pidfd.is_open());
   while (!is_cancelled || !is_cancelled()) {
     // Rounded up, so that nothing is left only after `until`.
-    const auto left =
-        std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
     if (left.count() <= 0) return false;
-    pollfd ended = {pidfd.get(), POLLIN, 0};
+    std::array<pollfd, 2> events = {pollfd{pidfd.get(), POLLIN, 0}, pollfd{output.fd(), POLLIN, 0}};
     const auto wait = static_cast<int>(std::min(left, kCancelPeriod).count());
-    if (poll(&ended, 1, std::max(wait, 1)) > 0) return true;
+    const int ready = poll(events.data(), events.size(), std::max(wait, 1));
+    if (ready <= 0) continue;
+    if (events[1].revents != 0) output.take();
+    if (events[0].revents != 0) return true;
   }
   return false;
+}
+
+/// Lets the guard kill the command, and kills it if it does not end.
+void end_guard(pid_t guard, const UniqueFd& pidfd, CommandOutput& output) {
+  kill(guard, SIGTERM);
+  static_cast<void>(await_end(pidfd, output, Clock::now() + 2 * kGuardPatience, {}));
+  kill(-guard, SIGKILL);
+}
+
+/// Ends what is left of the group, unless the command has ended with an exit code: its guard may
+/// have been killed. REQUIRES: the guard has ended, and is not reaped, so its group's id is not
+/// used again.
+void end_left_group(pid_t guard) {
+  siginfo_t ended = {};
+  const int found = waitid(P_PID, static_cast<id_t>(guard), &ended, WEXITED | WNOWAIT);
+  if (found == 0 && ended.si_code == CLD_EXITED) return;
+  kill(-guard, SIGKILL);
+}
+
+std::unexpected<Error> cannot(const char* what, const char* why) {
+  return make_error(ExitCode::failed, fmt::format("{}: {}: {}", what, why, std::strerror(errno)));
 }
 
 }  // namespace
@@ -63,33 +107,46 @@ Result<void> run_shell_command(const std::string& command, std::chrono::millisec
   const std::array<char*, 4> arguments = {words[0].data(), words[1].data(), words[2].data(),
                                           nullptr};
   const UniqueFd input(open("/dev/null", O_RDONLY | O_CLOEXEC));
-  if (!input.is_open()) {
-    return make_error(ExitCode::failed,
-                      fmt::format("/dev/null: cannot be opened: {}", std::strerror(errno)));
-  }
-  const auto until = std::chrono::steady_clock::now() + timeout;
+  if (!input.is_open()) return cannot("/dev/null", "cannot be opened");
+  std::array<int, 2> ends = {-1, -1};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) return cannot("a pipe", "cannot be made");
+  UniqueFd write_end(ends[1]);
+  CommandOutput output{UniqueFd(ends[0])};
+  if (fcntl(output.fd(), F_SETFL, O_NONBLOCK) != 0) return cannot("a pipe", "cannot be set up");
+  const auto until = Clock::now() + timeout;
+  const std::span<char> command_line = command_line_in_memory();
   const pid_t parent = getpid();
-  const pid_t pid = fork();
-  if (pid < 0) {
-    return make_error(ExitCode::failed,
-                      fmt::format("/bin/sh: cannot be started: {}", std::strerror(errno)));
+  const pid_t guard = fork();
+  if (guard < 0) return cannot("/bin/sh", "cannot be started");
+  if (guard == 0) {
+    guard_command(arguments.data(), input.get(), write_end.get(), parent, command_line);
   }
-  if (pid == 0) become_shell(arguments.data(), input.get(), parent);
+  write_end.reset();
   // Also done by the child: whichever comes first, the group exists before it is killed.
-  setpgid(pid, pid);
-  const Result<UniqueFd> pidfd = open_pidfd(pid);
-  const bool has_ended = pidfd && await_end(*pidfd, until, is_cancelled);
-  if (!has_ended) kill(-pid, SIGKILL);
-  const int status = reap(pid);
+  setpgid(guard, guard);
+  const Result<UniqueFd> pidfd = open_pidfd(guard);
+  const bool has_ended = pidfd && await_end(*pidfd, output, until, is_cancelled);
+  if (has_ended) {
+    end_left_group(guard);
+  } else if (pidfd) {
+    end_guard(guard, *pidfd, output);
+  } else {
+    kill(-guard, SIGKILL);
+  }
+  const int status = reap(guard);
+  output.take();
   if (!pidfd) return std::unexpected(pidfd.error());
   if (has_ended && status == 0) return {};
-  if (has_ended) return make_error(ExitCode::failed, "the command " + describe_exit(status));
-  if (std::chrono::steady_clock::now() < until) {
+  if (has_ended) {
+    return make_error(ExitCode::failed, "the command " + describe_exit(status) + output.text());
+  }
+  if (Clock::now() < until) {
     return make_error(ExitCode::not_running, "the command was killed, because the cluster stops");
   }
-  return make_error(ExitCode::failed,
-                    fmt::format("the command was killed after {}",
-                                format_duration_us(std::chrono::microseconds(timeout).count())));
+  return make_error(
+      ExitCode::failed,
+      fmt::format("the command was killed after {}{}",
+                  format_duration_us(std::chrono::microseconds(timeout).count()), output.text()));
 }
 
 }  // namespace atolldb

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "engine/log/log_files.h"
+#include "shared/base/process_id.h"
 #include "tests/cluster/restored_ledger.h"
 
 namespace atolldb::test {
@@ -220,6 +221,28 @@ TEST_F(ArchiveTest, ACommandThatFailsOrHangsKeepsTheLogAndOneThatWorksCatchesUp)
   ASSERT_NO_FATAL_FAILURE(await_archive());
   kill_cluster();
   ASSERT_NO_FATAL_FAILURE(expect_states(backup_epoch(), clients_->ledger()));
+}
+
+TEST_F(ArchiveTest, NoProcessOfTheCommandOutlivesAKilledCoordinator) {
+  const std::string file = folder_.path() + "/sleeper";
+  config_.archive.directory = "";
+  config_.archive.command = "sh -c 'echo $$ > " + file + ".new; mv " + file + ".new " + file +
+                            "; exec sleep 600' & wait # %p %f";
+  write_config();
+  ASSERT_NO_FATAL_FAILURE(start());
+  ASSERT_TRUE(create_ledger(config_));
+  ASSERT_NO_FATAL_FAILURE(begin_load());
+  ASSERT_TRUE(eventually([&] { return fs::exists(file); }));
+  const auto sleeper = find_process(static_cast<pid_t>(std::stol(read_text(file))));
+  ASSERT_TRUE(sleeper);
+  const auto coordinators = processes_of(config_.cluster.name, "coordinator");
+  ASSERT_EQ(coordinators.size(), 1u) << "the guard of the command looks like a coordinator";
+  kill(coordinators[0], SIGKILL);
+  launcher_->wait();
+  launcher_.reset();
+  EXPECT_TRUE(eventually([&] { return !is_alive(*sleeper); }));
+  EXPECT_TRUE(eventually([&] { return processes_of(config_.cluster.name).empty(); }));
+  clients_->join();
 }
 
 TEST_F(ArchiveTest, AGapIsRefusedWithTheNameOfTheMissingFile) {
