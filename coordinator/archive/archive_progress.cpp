@@ -20,6 +20,16 @@ Result<std::string> data_id_of(FileSystem& file_system, const std::string& data_
   return id->get<std::string>();
 }
 
+/// Returns whether an archive of these data has begun: its identity was made in data_dir.
+bool has_identity(FileSystem& file_system, const std::string& data_dir,
+                  const ArchiveIdentity& own) {
+  const std::string path = pending_identity_path(data_dir);
+  const auto text = read_text_file(file_system, path);
+  if (!text || !*text) return false;
+  const auto identity = decode_identity(**text, path);
+  return identity && identity->is_of_same_data(own);
+}
+
 }  // namespace
 
 std::string archive_target_name(const Config::Archive& archive) {
@@ -48,6 +58,9 @@ Result<std::unique_ptr<ArchiveProgress>> ArchiveProgress::open(FileSystem& file_
     state.identity = own;
     state.identity.id = new_archive_id();
     state.target = progress->target_;
+    // The state is lost, but these data were archived: an empty directory is not mounted.
+    const bool was_archived = !read || has_identity(file_system, data_dir, own);
+    if (was_archived && config.archive.command.empty()) state.note_begun(state.target);
   }
   const bool has_ended = state.end_unlisted(savepoint);
   const bool has_new = state.add(savepoint);

@@ -39,6 +39,7 @@ ArchiveState begin_archive(const ArchiveState& before, const std::string& target
   next.identity = before.identity;
   next.identity.id = new_archive_id();
   next.target = target;
+  next.begun = before.begun;
   next.take_incarnations(before);
   CHECK(next.records == 0 && next.streams.empty());
   return next;
@@ -51,6 +52,15 @@ std::unexpected<Error> other_data(const std::string& directory, const ArchiveIde
       fmt::format("{}: is the archive of other data: of cluster {} (data {}), not of {} (data {}): "
                   "set archive.directory to another directory",
                   directory, found.cluster, found.data_id, own.cluster, own.data_id));
+}
+
+std::unexpected<Error> missing_identity(const std::string& directory) {
+  return make_error(
+      ExitCode::failed,
+      fmt::format("{}: {} is missing, but an archive of these data has begun there: mount the "
+                  "device of the archive, or set archive.directory to a new directory and take a "
+                  "backup",
+                  directory, kIdentityName));
 }
 
 }  // namespace
@@ -99,7 +109,7 @@ Result<void> LogArchiver::await_examined(std::chrono::milliseconds patience) {
   return *first_answer_;
 }
 
-/// Says what changed: a failure once, and its end.
+/// Says what changed: a failure, other errors now and then, and its end.
 void LogArchiver::report(const Result<void>& worked) {
   const std::string error = worked ? "" : worked.error().message;
   const bool failed_before = metrics_.failing_since_s.load(std::memory_order_relaxed) != 0;
@@ -112,10 +122,14 @@ void LogArchiver::report(const Result<void>& worked) {
     metrics_.failing_since_s.store(0, std::memory_order_relaxed);
     logger_->info("the archive works again");
   }
-  const std::lock_guard guard(mutex_);
-  if (!worked && error != error_) {
+  const auto now = Clock::now();
+  const bool is_due = now - logged_at_ >= kArchiveErrorPause && error != logged_error_;
+  if (!worked && (!failed_before || is_due)) {
     logger_->error("the log is kept, because it cannot be archived: {}", error);
+    logged_error_ = error;
+    logged_at_ = now;
   }
+  const std::lock_guard guard(mutex_);
   error_ = error;
 }
 
@@ -256,7 +270,15 @@ Result<void> LogArchiver::examine_target() {
       state.target != source_.progress.state().target) {
     ATOLL_TRY(source_.progress.replace(state));
   }
-  return state.records == 0 ? store_identity(state.identity) : Result<void>();
+  if (state.records == 0) {
+    // Before the identity, which proves to a start without a state that an archive has begun.
+    ATOLL_TRY(source_.progress.store_pending());
+    ATOLL_TRY(store_identity(state.identity));
+  }
+  if (directory.empty() || state.has_begun(target_->name())) return {};
+  // Not earlier: the identity is durable there.
+  state.note_begun(target_->name());
+  return source_.progress.replace(std::move(state));
 }
 
 Result<void> LogArchiver::examine_directory(const std::string& directory, ArchiveState& state) {
@@ -264,24 +286,33 @@ Result<void> LogArchiver::examine_directory(const std::string& directory, Archiv
   if (found && !found->is_of_same_data(state.identity)) {
     return other_data(directory, *found, state.identity);
   }
-  const bool is_here = state.target == target_->name();
   if (found && found->id != state.identity.id) return rebuild(directory, *found, state);
   if (found) {
     ATOLL_TRY(refuse_set_back(directory, state));
     state.target = target_->name();  // perhaps the directory was moved
     return {};
   }
-  if (!is_here) {
-    state = begin_archive(state, target_->name());
-  } else if (state.records != 0) {
-    return make_error(
-        ExitCode::failed,
-        fmt::format("{}: {} is missing, but {} records were stored there: mount the "
-                    "device of the archive, or set archive.directory to a new one and "
-                    "take a backup",
-                    directory, kIdentityName, state.records));
+  const bool is_here = state.target == target_->name();
+  // The state of an earlier version has records only.
+  if (state.has_begun(target_->name()) || (is_here && state.records != 0)) {
+    return missing_identity(directory);
   }
+  if (!is_here) state = begin_archive(state, target_->name());
   return {};
+}
+
+/// A device that is unmounted meanwhile leaves its mount point, on which the file is then. Such a
+/// file must not count, because its log would be deleted.
+Result<FileSum> LogArchiver::put(const std::string& path, const std::string& name) {
+  CHECK(is_examined_);
+  ATOLL_ASSIGN(const FileSum sum, target_->put(path, name));
+  const std::string& directory = target_->directory();
+  if (directory.empty()) return sum;
+  ATOLL_ASSIGN(const auto found, read_archive_identity(*archive_files_, directory));
+  if (!found || found->id != source_.progress.state().identity.id) {
+    return missing_identity(directory);
+  }
+  return sum;
 }
 
 /// A copy of the archive that was set back lacks records, and the log of these may be deleted.
@@ -303,10 +334,18 @@ Result<void> LogArchiver::rebuild(const std::string& directory, const ArchiveIde
   ArchiveState next;
   next.identity = identity;
   next.target = target_->name();
+  next.begun = state.begun;
   ATOLL_ASSIGN(const std::string damage,
                for_each_archive_record(*archive_files_, directory, identity,
                                        [&](const ArchiveRecord& record) { next.apply(record); }));
-  if (!damage.empty()) return make_error(ExitCode::corruption, damage);
+  if (!damage.empty()) {
+    return make_error(
+        ExitCode::corruption,
+        fmt::format("{}: data_dir does not know what this archive has, and its records end here: "
+                    "bring this record back from a copy, or set archive.directory to a new "
+                    "directory and take a backup: restores from {} end before the record",
+                    damage, directory));
+  }
   next.take_incarnations(state);
   state = std::move(next);
   return {};
@@ -329,7 +368,7 @@ Result<void> LogArchiver::finish_record() {
   if (!record || record->archive != state.identity.id || record->number != state.records + 1) {
     return {};
   }
-  const auto stored = target_->put(path, archive_record_name(record->number));
+  const auto stored = put(path, archive_record_name(record->number));
   if (!stored) return std::unexpected(stored.error());
   return source_.progress.apply(*record);
 }
@@ -347,7 +386,7 @@ Result<void> LogArchiver::archive_file(const Waiting& waiting) {
     ATOLL_TRY(store_record(record));
     ATOLL_ASSIGN(record, next_record());
   }
-  ATOLL_ASSIGN(const FileSum sum, target_->put(path, name));
+  ATOLL_ASSIGN(const FileSum sum, put(path, name));
   record.file = ArchivedFile{name, sum.bytes, sum.crc32c, waiting.reach_epoch};
   ATOLL_TRY(store_record(record));
   metrics_.files.add();
@@ -399,7 +438,7 @@ Result<ArchiveRecord> LogArchiver::next_record() {
 Result<void> LogArchiver::store_record(const ArchiveRecord& record) {
   const std::string path = pending_record_path(source_.data_dir);
   ATOLL_TRY(replace_text_file(source_.files, path, encode_record(record)));
-  const auto stored = target_->put(path, archive_record_name(record.number));
+  const auto stored = put(path, archive_record_name(record.number));
   if (!stored) return std::unexpected(stored.error());
   return source_.progress.apply(record);
 }

@@ -33,6 +33,9 @@ namespace atolldb {
 inline constexpr std::chrono::milliseconds kArchivePeriod{200};
 /// A start waits so long for the first answer of the archive, then goes on without it.
 inline constexpr std::chrono::milliseconds kArchivePatience{10'000};
+/// While the archive fails, another error is logged at most so often: errors of commands have parts
+/// of their output, for example times.
+inline constexpr std::chrono::minutes kArchiveErrorPause{1};
 
 /// The data to archive. REQUIRES: the objects outlive the archiver.
 struct ArchiveSource {
@@ -92,6 +95,8 @@ class LogArchiver {
   Result<void> examine();
   Result<void> examine_target();
   Result<void> examine_directory(const std::string& directory, ArchiveState& state);
+  /// Stores the file, and checks after that that the archive was there.
+  Result<FileSum> put(const std::string& path, const std::string& name);
   Result<void> refuse_set_back(const std::string& directory, const ArchiveState& state);
   Result<void> rebuild(const std::string& directory, const ArchiveIdentity& identity,
                        ArchiveState& state);
@@ -113,7 +118,9 @@ class LogArchiver {
   std::atomic<bool> ends_{false};  // read by the target's calls
   const std::unique_ptr<ArchiveTarget> target_;
   ArchiveMetrics metrics_;
-  bool is_examined_ = false;                    // used by the archiver's thread only
+  bool is_examined_ = false;  // used by the archiver's thread only
+  std::string logged_error_;  // used by that thread only, as is the time
+  Clock::time_point logged_at_;
   std::map<std::string, uint64_t> seen_since_;  // unix seconds by path; used by that thread only
 
   mutable std::mutex mutex_;

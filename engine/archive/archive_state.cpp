@@ -36,6 +36,7 @@ Json json_of_state(const ArchiveState& state) {
           {"last_time_epoch", state.last_time_epoch},
           {"archived_epoch", state.archived_epoch},
           {"history", state.history},
+          {"begun", state.begun},
           {"incarnations", std::move(incarnations)},
           {"streams", std::move(streams)}};
 }
@@ -49,6 +50,8 @@ ArchiveState state_of(const Json& json) {
   state.last_time_epoch = json.at("last_time_epoch").get<uint64_t>();
   state.archived_epoch = json.at("archived_epoch").get<uint64_t>();
   state.history = json.at("history").get<uint64_t>();
+  // Earlier versions did not write it.
+  if (json.contains("begun")) state.begun = json.at("begun").get<std::vector<std::string>>();
   for (const Json& entry : json.at("incarnations")) {
     state.incarnations.push_back({incarnation_of(entry.at("incarnation")),
                                   entry.at("recorded").get<bool>(),
@@ -132,6 +135,17 @@ bool ArchiveState::end_unlisted(const Savepoint& savepoint) {
     is_changed = true;
   }
   return is_changed;
+}
+
+bool ArchiveState::has_begun(const std::string& at) const {
+  return std::ranges::find(begun, at) != begun.end();
+}
+
+void ArchiveState::note_begun(const std::string& at) {
+  CHECK(!at.empty() && !has_begun(at));
+  begun.push_back(at);
+  if (begun.size() > kMaxBegunArchives) begun.erase(begun.begin());
+  CHECK(begun.size() <= kMaxBegunArchives);
 }
 
 void ArchiveState::sort_incarnations() {

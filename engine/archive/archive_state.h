@@ -39,6 +39,9 @@ struct PendingIncarnation {
   bool operator==(const PendingIncarnation&) const = default;
 };
 
+/// A state remembers so many directories in which an archive has begun, the last ones.
+inline constexpr size_t kMaxBegunArchives = 32;
+
 struct ArchiveState {
   ArchiveIdentity identity;
   std::string target;            // where the archive is; another one has other files
@@ -48,6 +51,9 @@ struct ArchiveState {
   /// The archive has every commit up to this epoch that counts, since it began. 0: none.
   uint64_t archived_epoch = 0;
   uint64_t history = 0;  // of the next new incarnation: see ArchivedIncarnation
+  /// Targets whose directory has had the identity of an archive of these data. Without it, such a
+  /// directory is the mount point of a device that is not mounted.
+  std::vector<std::string> begun;
   std::vector<PendingIncarnation> incarnations;     // ascending by number
   std::map<ArchiveStream, StreamProgress> streams;  // of these incarnations
 
@@ -66,6 +72,9 @@ struct ArchiveState {
   /// meanwhile. Then it may have had more commits, and the base epoch of the next one shows the
   /// gap. Returns whether something was new. REQUIRES: `savepoint` has the cuts of this start-up.
   bool end_unlisted(const Savepoint& savepoint);
+  bool has_begun(const std::string& at) const;
+  /// Adds the target to `begun`. REQUIRES: it is not there.
+  void note_begun(const std::string& at);
   /// Adds a stored record. REQUIRES: its number is the next one, and it is of this archive.
   void apply(const ArchiveRecord& record);
   /// Takes exactly the incarnations of `other`. Keeps what is recorded of them, and their streams.

@@ -7,8 +7,12 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <memory>
 #include <random>
+#include <sstream>
 #include <thread>
+
+#include <spdlog/sinks/ostream_sink.h>
 
 #include "engine/archive/file_copy.h"
 #include "engine/recovery/leftovers.h"
@@ -258,6 +262,179 @@ TEST_F(LogArchiverTest, AnEmptyMountPointIsNotTakenForTheArchive) {
   EXPECT_TRUE(problem.starts_with("/archive: identity.json is missing, but")) << problem;
 }
 
+TEST_F(LogArchiverTest, AnEmptyMountPointIsNoArchiveEvenIfTheStateIsLostOrDamaged) {
+  auto archive = run();
+  data_.write_all(1, 5);
+  ASSERT_EQ(archive->work(), "");
+  for (const bool is_damaged : {false, true}) {
+    auto unmounted = files().copy();
+    for (const std::string& path : unmounted->paths()) {
+      if (path.starts_with(kArchive)) {
+        ASSERT_TRUE(unmounted->remove(path));
+      }
+    }
+    if (is_damaged) {
+      unmounted->bytes(archive_state_path("/data"))[60] ^= std::byte{1};
+    } else {
+      ASSERT_TRUE(unmounted->remove(archive_state_path("/data")));
+    }
+    // Twice: the state that the first start makes remembers it, too.
+    for (int start = 0; start < 2; ++start) {
+      ArchiveRun next(*unmounted, savepoint(), archive_config());
+      const std::string problem = next.work();
+      EXPECT_TRUE(problem.starts_with("/archive: identity.json is missing, but")) << problem;
+      EXPECT_TRUE(next.progress().must_stay({"/data", 0, {data_.start.incarnation, 0, 0}}));
+    }
+    // The way out that the error names.
+    ASSERT_TRUE(unmounted->make_directory("/archive2"));
+    ArchiveRun elsewhere(*unmounted, savepoint(), archive_config("/archive2"));
+    EXPECT_EQ(elsewhere.work(), "");
+  }
+}
+
+TEST_F(LogArchiverTest, AFormerDirectoryThatIsNotMountedBeginsNoArchive) {
+  auto archive = run();
+  data_.write_all(1, 5);
+  ASSERT_EQ(archive->work(), "");
+  ASSERT_TRUE(files().make_directory("/archive2"));
+  archive = run(archive_config("/archive2"));
+  ASSERT_EQ(archive->work(), "");
+  for (const std::string& path : files().paths()) {
+    if (path.starts_with(std::string(kArchive) + "/")) {
+      ASSERT_TRUE(files().remove(path));
+    }
+  }
+  archive = run();
+  const std::string problem = archive->work();
+  EXPECT_TRUE(problem.starts_with("/archive: identity.json is missing, but")) << problem;
+}
+
+TEST(ArchiveStateTest, RemembersTheLastDirectoriesInWhichAnArchiveHasBegun) {
+  ArchiveState state;
+  for (size_t i = 0; i < kMaxBegunArchives; ++i) state.note_begun("directory " + std::to_string(i));
+  EXPECT_TRUE(state.has_begun("directory 0"));
+  state.note_begun("directory");
+  EXPECT_FALSE(state.has_begun("directory 0"));
+  EXPECT_TRUE(state.has_begun("directory 1"));
+  EXPECT_EQ(state.begun.size(), kMaxBegunArchives);
+}
+
+/// The device of the archive is unmounted after a number of changes in it. Later calls reach the
+/// mount point.
+class UnmountedArchive : public ForwardingFileSystem {
+ public:
+  UnmountedArchive(FileSystem& below, uint64_t changes)
+      : ForwardingFileSystem(below), changes_left_(changes) {}
+
+  Result<std::unique_ptr<File>> create(const std::string& path, uint64_t bytes) override {
+    change(path);
+    return ForwardingFileSystem::create(at(path), bytes);
+  }
+  Result<std::unique_ptr<File>> open_for_reading(const std::string& path) override {
+    return ForwardingFileSystem::open_for_reading(at(path));
+  }
+  Result<void> sync_directory(const std::string& path) override {
+    change(path);
+    return ForwardingFileSystem::sync_directory(at(path));
+  }
+  Result<void> make_directory(const std::string& path) override {
+    change(path);
+    return ForwardingFileSystem::make_directory(at(path));
+  }
+  Result<std::vector<std::string>> list(const std::string& path) override {
+    return ForwardingFileSystem::list(at(path));
+  }
+  Result<bool> exists(const std::string& path) override {
+    return ForwardingFileSystem::exists(at(path));
+  }
+  Result<void> rename(const std::string& from, const std::string& to) override {
+    return ForwardingFileSystem::rename(at(from), at(to));
+  }
+  Result<void> remove(const std::string& path) override {
+    return ForwardingFileSystem::remove(at(path));
+  }
+  Result<void> forget_cached(const std::string& path) override {
+    return ForwardingFileSystem::forget_cached(at(path));
+  }
+
+  bool is_mounted() const { return changes_left_ != 0; }
+
+ private:
+  void change(const std::string& path) {
+    if (path.starts_with(kArchive) && changes_left_ != 0) --changes_left_;
+  }
+  std::string at(const std::string& path) const {
+    if (is_mounted() || !path.starts_with(kArchive)) return path;
+    return "/below" + path;
+  }
+
+  uint64_t changes_left_;
+};
+
+TEST_F(LogArchiverTest, WhatIsStoredBelowAnUnmountedDeviceIsNotArchived) {
+  auto archive = run();
+  data_.write_all(1, 5);
+  ASSERT_EQ(archive->work(), "");
+  data_.write_all(6, 12);
+  bool is_mounted = false;
+  for (uint64_t changes = 1; !is_mounted; ++changes) {
+    SCOPED_TRACE(changes);
+    auto disk = files().copy();
+    ASSERT_TRUE(disk->make_directory("/below/archive"));
+    UnmountedArchive device(*disk, changes);
+    ArchiveRun run(*disk, device, savepoint(), archive_config());
+    const std::string problem = run.work();
+    is_mounted = device.is_mounted();
+    EXPECT_EQ(problem.empty(), is_mounted) << problem;
+    const ArchiveState state = run.progress().state();
+    EXPECT_TRUE(*disk->exists(std::string(kArchive) + "/" + archive_record_name(state.records)));
+    for (const auto& [stream, progress] : state.streams) {
+      const auto& [incarnation, node, logger] = stream;
+      const std::string name = archived_log_name(node, {incarnation, logger, progress.ordinal});
+      EXPECT_TRUE(*disk->exists(path_in(kArchive, name))) << name;
+    }
+    EXPECT_EQ(run.work().empty(), is_mounted) << "it stays unmounted";
+    // The next start finds the device again.
+    ArchiveRun next(*disk, savepoint(), archive_config());
+    EXPECT_EQ(next.work(), "");
+    EXPECT_EQ(differing_file(*disk), "");
+  }
+}
+
+TEST_F(LogArchiverTest, ADamagedRecordOfALostStateIsNamedWithTheWaysOut) {
+  auto archive = run();
+  data_.write_all(1, 12);
+  ASSERT_EQ(archive->work(), "");
+  const std::string third = std::string(kArchive) + "/" + archive_record_name(3);
+  files().bytes(third)[60] ^= std::byte{1};
+  ASSERT_TRUE(files().remove(archive_state_path("/data")));
+  archive = run();
+  const auto refused = archive->archiver().work();
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ExitCode::corruption);
+  const std::string& problem = refused.error().message;
+  EXPECT_TRUE(problem.starts_with(third)) << problem;
+  EXPECT_NE(problem.find("bring this record back from a copy, or set archive.directory to a new "
+                         "directory and take a backup"),
+            std::string::npos)
+      << problem;
+  EXPECT_TRUE(archive->progress().must_stay({"/data", 0, {data_.start.incarnation, 0, 0}}));
+  // One way out: a new archive of all log that is left.
+  auto other = files().copy();
+  ASSERT_TRUE(other->make_directory("/archive2"));
+  ArchiveRun elsewhere(*other, savepoint(), archive_config("/archive2"));
+  ASSERT_EQ(elsewhere.work(), "");
+  const auto second = read_archive(*other, "/archive2");
+  ASSERT_TRUE(second) << second.error().message;
+  EXPECT_EQ(second->damage, "");
+  EXPECT_EQ(log_files(*other, "/archive2").size() + 2,
+            log_files(*other, "/data").size() + log_files(*other, "/fast").size());
+  // The other one: the record of a copy.
+  files().bytes(third)[60] ^= std::byte{1};
+  ASSERT_EQ(archive->work(), "");
+  EXPECT_EQ(content().damage, "");
+}
+
 TEST_F(LogArchiverTest, AnArchiveThatWasSetBackIsRefused) {
   const auto archive = run();
   data_.write_all(1, 5);
@@ -367,6 +544,28 @@ TEST_F(LogArchiverTest, TheThreadRepeatsWhatFailsAndSaysSoMeanwhile) {
             "/archive: the directory of the archive is missing: make or mount it");
   EXPECT_GT(status.at("waiting_files"), 2);
   archive.archiver().stop();
+}
+
+TEST_F(LogArchiverTest, OutputOfACommandThatDiffersEachTimeDoesNotFillTheLog) {
+  data_.write_all(1, 9);
+  Config config = archive_config("");
+  config.archive.command = "date +%%s%%N; exit 3 # %p %f";
+  config.archive.retry = std::chrono::milliseconds(1);
+  std::ostringstream lines;
+  const auto logger = std::make_shared<spdlog::logger>(
+      "archive", std::make_shared<spdlog::sinks::ostream_sink_mt>(lines));
+  ArchiveRun run(files(), savepoint(), config);
+  LogArchiver archiver(
+      ArchiveSource{
+          files(), "/data", {"/data", "/fast"}, run.progress(), [] { return uint64_t{0}; }},
+      std::make_unique<ForwardingFileSystem>(files()), config.archive, logger);
+  archiver.start();
+  while (archiver.metrics().failures.get() < 4) std::this_thread::yield();
+  archiver.stop();
+  const std::string text = lines.str();
+  const size_t first = text.find("it cannot be archived");
+  ASSERT_NE(first, std::string::npos) << text;
+  EXPECT_EQ(text.find("it cannot be archived", first + 1), std::string::npos) << text;
 }
 
 /// The process is killed after each number of changes. Then the next run completes the archive.
