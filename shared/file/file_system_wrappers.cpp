@@ -75,6 +75,31 @@ class ReservingFile : public ForwardingFile {
   const ReservingFileSystem& file_system_;
 };
 
+class SyncingFile final : public ForwardingFile {
+ public:
+  explicit SyncingFile(std::unique_ptr<File> below) : ForwardingFile(std::move(below)) {}
+
+  Result<void> write(uint64_t offset, std::span<const std::span<const std::byte>> slices) override {
+    CHECK(unsynced_bytes_ < kMaxUnsyncedBytes);
+    ATOLL_TRY(below().write(offset, slices));
+    unsynced_bytes_ += total_bytes(slices);
+    if (unsynced_bytes_ < kMaxUnsyncedBytes) return {};
+    return sync();
+  }
+  Result<void> sync() override {
+    unsynced_bytes_ = 0;  // also after an error, which is final for the file
+    return below().sync();
+  }
+
+ private:
+  uint64_t unsynced_bytes_ = 0;  // written since the last sync
+};
+
+Result<std::unique_ptr<File>> syncing(Result<std::unique_ptr<File>> file) {
+  if (!file) return file;
+  return std::make_unique<SyncingFile>(*std::move(file));
+}
+
 class CountingFile final : public ForwardingFile {
  public:
   CountingFile(std::unique_ptr<File> below, std::atomic<uint64_t>& bytes_read)
@@ -153,6 +178,14 @@ Result<std::unique_ptr<File>> ReservingFileSystem::create(const std::string& pat
 Result<std::unique_ptr<File>> ReservingFileSystem::open(const std::string& path) {
   ATOLL_ASSIGN(auto file, below().open(path));
   return std::make_unique<ReservingFile>(std::move(file), *this);
+}
+
+Result<std::unique_ptr<File>> SyncingFileSystem::create(const std::string& path, uint64_t bytes) {
+  return syncing(below().create(path, bytes));
+}
+
+Result<std::unique_ptr<File>> SyncingFileSystem::open(const std::string& path) {
+  return syncing(below().open(path));
 }
 
 Result<std::unique_ptr<File>> CountingFileSystem::open_for_reading(const std::string& path) {

@@ -8,6 +8,13 @@
 #include "shared/process/start_up.h"
 
 namespace atolldb {
+namespace {
+
+/// Priority of the threads of a job that yields. On a busy core a thread of the job gets about one
+/// tenth of the time of a worker.
+constexpr int kGleanerNice = 10;
+
+}  // namespace
 
 Json to_json(const SnapshotJobProgress& progress) {
   Json json = Json::object();
@@ -24,8 +31,9 @@ Json to_json(const UnreadablePage& page) {
 }
 
 NodeSnapshotJob::NodeSnapshotJob(SnapshotPlan plan, const SnapshotJobResources& resources,
-                                 uint64_t disk_reserve, ControlReply prepared, Logger logger)
-    : work_(std::move(plan), resources, disk_reserve), logger_(std::move(logger)) {
+                                 uint64_t disk_reserve, ControlReply prepared, Logger logger,
+                                 bool yields)
+    : work_(std::move(plan), resources, disk_reserve), logger_(std::move(logger)), yields_(yields) {
   control_ = std::thread([this, prepared = std::move(prepared)] { run(prepared); });
 }
 
@@ -159,6 +167,9 @@ void NodeSnapshotJob::start(const char* name, uint32_t count, const Part& part) 
   for (uint32_t ordinal = 0; ordinal < count; ++ordinal) {
     parts_.emplace_back([this, name, ordinal, part] {
       name_thread(name + std::to_string(ordinal));
+      // No worker or logger waits for a lock of these threads. The installer holds locks of pages,
+      // so it never yields.
+      if (yields_) yield_to_others(kGleanerNice);
       const Result<void> done = part(ordinal);
       if (!done) fail(done.error());
       const std::lock_guard guard(mutex_);

@@ -15,7 +15,10 @@ namespace atolldb {
 
 SnapshotJobWork::SnapshotJobWork(SnapshotPlan plan, const SnapshotJobResources& resources,
                                  uint64_t disk_reserve)
-    : plan_(std::move(plan)), resources_(resources), files_(*resources.file_system, disk_reserve) {
+    : plan_(std::move(plan)),
+      resources_(resources),
+      syncing_(*resources.file_system),
+      files_(syncing_, disk_reserve) {
   CHECK(resources.snapshots != nullptr);
   CHECK(resources.directory && resources.inbox && resources.has_failed);
 }

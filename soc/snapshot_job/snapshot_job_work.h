@@ -101,6 +101,7 @@ class SnapshotJobWork {
 
   const SnapshotPlan plan_;
   const SnapshotJobResources& resources_;
+  SyncingFileSystem syncing_;  // below files_: a logger's sync meets a bounded backlog of the job
   ReservingFileSystem files_;  // for all files that the job writes
   std::string directory_;
   std::optional<SnapshotWriter> writer_;

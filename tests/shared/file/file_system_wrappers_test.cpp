@@ -1,13 +1,16 @@
-// File system that keeps a reserve of free space.
+// File systems that keep a reserve of free space, and that bound the bytes that are not synced.
 #include "shared/file/file_system_wrappers.h"
 
 #include <gtest/gtest.h>
 
 #include <array>
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <string>
+#include <utility>
 
+#include "shared/file/io_buffer.h"
 #include "shared/file/posix_file_system.h"
 
 namespace atolldb {
@@ -95,6 +98,81 @@ TEST_F(ReservingFileSystemTest, AsksTheFileSystemOfTheNearestDirectoryThatExists
   EXPECT_GT(*below, 0u);
   std::filesystem::create_directory(folder_ + "/x");
   EXPECT_FALSE(free_bytes_at("/proc/self/cmdline/x"));
+}
+
+/// Counts the syncs of files. A sync can fail.
+class CountedSyncs : public ForwardingFileSystem {
+ public:
+  using ForwardingFileSystem::ForwardingFileSystem;
+
+  Result<std::unique_ptr<File>> create(const std::string& path, uint64_t bytes) override {
+    return counted(below().create(path, bytes));
+  }
+  Result<std::unique_ptr<File>> open(const std::string& path) override {
+    return counted(below().open(path));
+  }
+
+  uint32_t syncs = 0;
+  bool fails = false;
+
+ private:
+  class Counted : public ForwardingFile {
+   public:
+    Counted(std::unique_ptr<File> below, CountedSyncs& owner)
+        : ForwardingFile(std::move(below)), owner_(owner) {}
+    Result<void> sync() override {
+      ++owner_.syncs;
+      if (owner_.fails) return make_error(ExitCode::durability, "sync: failed by the test");
+      return below().sync();
+    }
+
+   private:
+    CountedSyncs& owner_;
+  };
+  Result<std::unique_ptr<File>> counted(Result<std::unique_ptr<File>> file) {
+    if (!file) return file;
+    return std::make_unique<Counted>(*std::move(file), *this);
+  }
+};
+
+class SyncingFileSystemTest : public ReservingFileSystemTest {
+ protected:
+  static Result<void> write(File& file, uint64_t offset, uint64_t bytes) {
+    static IoBuffer buffer(kMaxUnsyncedBytes);
+    const std::array<std::span<const std::byte>, 1> slices = {buffer.bytes().first(bytes)};
+    return file.write(offset, slices);
+  }
+
+  CountedSyncs counted_{below_};
+  SyncingFileSystem files_{counted_};
+};
+
+TEST_F(SyncingFileSystemTest, AFileIsSyncedAtTheLimitAndNotBefore) {
+  auto file = files_.create(folder_ + "/a", 2 * kMaxUnsyncedBytes);
+  ASSERT_TRUE(file) << file.error().message;
+  ASSERT_TRUE(write(**file, 0, kMaxUnsyncedBytes - kBlock));
+  EXPECT_EQ(counted_.syncs, 0u);
+  ASSERT_TRUE(write(**file, kMaxUnsyncedBytes - kBlock, kBlock));
+  EXPECT_EQ(counted_.syncs, 1u);
+  ASSERT_TRUE(write(**file, 0, kMaxUnsyncedBytes - kBlock));
+  ASSERT_TRUE((*file)->sync());
+  EXPECT_EQ(counted_.syncs, 2u);
+  ASSERT_TRUE(write(**file, 0, kBlock));
+  EXPECT_EQ(counted_.syncs, 2u) << "the sync of the caller counts";
+  file->reset();
+  auto again = files_.open(folder_ + "/a");
+  ASSERT_TRUE(again) << again.error().message;
+  ASSERT_TRUE(write(**again, 0, kMaxUnsyncedBytes));
+  EXPECT_EQ(counted_.syncs, 3u);
+}
+
+TEST_F(SyncingFileSystemTest, AFailedSyncFailsTheWrite) {
+  auto file = files_.create(folder_ + "/a", kMaxUnsyncedBytes);
+  ASSERT_TRUE(file) << file.error().message;
+  counted_.fails = true;
+  const auto written = write(**file, 0, kMaxUnsyncedBytes);
+  ASSERT_FALSE(written);
+  EXPECT_EQ(written.error().code, ExitCode::durability);
 }
 
 }  // namespace

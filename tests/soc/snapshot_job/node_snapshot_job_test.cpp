@@ -2,8 +2,13 @@
 #include "soc/snapshot_job/node_snapshot_job.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <future>
@@ -150,10 +155,11 @@ class NodeSnapshotJobTest : public testing::Test {
     ASSERT_TRUE(writer->close_epoch(10, 4));
   }
 
-  std::unique_ptr<NodeSnapshotJob> start(uint32_t node, bool has_stream) {
+  std::unique_ptr<NodeSnapshotJob> start(uint32_t node, bool has_stream, bool yields = false) {
     Answer prepared;
-    auto job = std::make_unique<NodeSnapshotJob>(plan(has_stream), resources_[node], 0,
-                                                 prepared.reply(), make_silent_logger("test"));
+    auto job =
+        std::make_unique<NodeSnapshotJob>(plan(has_stream), resources_[node], 0, prepared.reply(),
+                                          make_silent_logger("test"), yields);
     const auto answer = prepared.get();
     EXPECT_TRUE(answer) << answer.error().message;
     return job;
@@ -195,6 +201,29 @@ TEST_F(NodeSnapshotJobTest, ARunWithoutRecordsEndsOnAllNodesAndMakesNoFile) {
   }
   EXPECT_FALSE(has_file(0));
   EXPECT_FALSE(has_file(1));
+}
+
+TEST_F(NodeSnapshotJobTest, TheThreadsOfAJobYieldIfItIsNotUrgent) {
+  const int normal = getpriority(PRIO_PROCESS, 0);
+  for (const bool yields : {false, true}) {
+    // The threads of the job call the hook while they wait for records.
+    std::promise<std::pair<int, int>> seen;
+    std::atomic<bool> is_seen{false};
+    resources_[1].has_failed = [&] {
+      if (!is_seen.exchange(true)) {
+        const auto thread = static_cast<id_t>(gettid());
+        seen.set_value({sched_getscheduler(0), getpriority(PRIO_PROCESS, thread)});
+      }
+      return false;
+    };
+    const auto job = start(1, false, yields);
+    const auto [policy, nice] = seen.get_future().get();
+    EXPECT_EQ(policy, yields ? SCHED_BATCH : SCHED_OTHER);
+    EXPECT_EQ(nice, yields ? std::max(normal, 10) : normal);
+    Answer discarded;
+    job->discard(discarded.reply());
+    EXPECT_TRUE(discarded.get());
+  }
 }
 
 TEST_F(NodeSnapshotJobTest, AMapperThatFailsEndsTheRunOnAllNodesAndLeavesNoFile) {
