@@ -89,6 +89,10 @@ class Coordinator {
   const ArchiveMetrics* archive_metrics() const {
     return archiver_ == nullptr ? nullptr : &archiver_->metrics();
   }
+  /// Returns null without a log. REQUIRES: `start` has returned.
+  const AcknowledgementMetrics* acknowledgement_metrics() const {
+    return durable_epoch_ == nullptr ? nullptr : &durable_epoch_->times().metrics();
+  }
   const DeviceMetrics* device_metrics() const { return is_logged() ? &device_metrics_ : nullptr; }
 
  private:
@@ -109,7 +113,7 @@ class Coordinator {
   /// Lets the savepoint record the durable epoch after the closing markers are written (R51).
   /// Thread: the heartbeat's.
   void record_idleness();
-  Json status();
+  Json status(const ControlRequest& request);
   Json device_status() const;
   void stop_cluster(const ControlRequest& request, const ControlReply& reply);
   /// Returns an error if the cluster does not run. `op` names the request.

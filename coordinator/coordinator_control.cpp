@@ -14,7 +14,7 @@ void Coordinator::handle(const ControlRequest& request, const ControlReply& repl
   };
   switch (request.operation) {
     case ControlOperation::status:
-      return reply(status());
+      return reply(status(request));
     case ControlOperation::storage_list:
       return reply(Json{{"storages", catalog_->list()}});
     case ControlOperation::storage_describe:
@@ -54,11 +54,17 @@ Result<void> Coordinator::check_runs(const std::string& op) const {
                     op + ": the cluster does not run: try again when it does");
 }
 
-Json Coordinator::status() {
+Json Coordinator::status(const ControlRequest& request) {
   Json status = status_->write(catalog_->list());
   status["snapshots"] = snapshots_->status();
   status["recovery"] = state() == ClusterState::recovering ? snapshots_->recovery_status() : Json();
   status["device_hangs"] = device_status();
+  if (durable_epoch_ != nullptr) {
+    const uint64_t since = get_number_or(request, "slowest_since", 0).value_or(0);
+    const bool has_buckets = request.body.value("buckets", Json(false)) == true;
+    status["acknowledgement"] =
+        status_->acknowledgement(durable_epoch_->times(), since, has_buckets);
+  }
   if (archiver_ != nullptr) status["archive"] = archiver_->status();
   return status;
 }

@@ -66,7 +66,8 @@ ExitCode run_coordinator(const ChildContext& context) {
         kMaxSmallRequestBytes, 0,
         std::make_shared<ClusterMetrics>(*coordinator.control(), coordinator.snapshot_metrics(),
                                          context.handover.restarts, coordinator.device_metrics(),
-                                         coordinator.archive_metrics())));
+                                         coordinator.archive_metrics(),
+                                         coordinator.acknowledgement_metrics())));
     return services.endpoints_text();
   };
   steps.open = [&](const std::string& argument) {

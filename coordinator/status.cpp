@@ -1,6 +1,8 @@
 #include "coordinator/status.h"
 
 #include <cstdio>
+#include <iterator>
+#include <memory>
 #include <utility>
 
 #include "shared/base/check.h"
@@ -24,6 +26,7 @@ Json quantiles_us(const Histogram& histogram) {
   const auto us = [](uint64_t ns) { return static_cast<double>(ns) * 1e-3; };
   return {{"p50", us(histogram.quantile_ns(0.5))},
           {"p99", us(histogram.quantile_ns(0.99))},
+          {"p99.9", us(histogram.quantile_ns(0.999))},
           {"max", us(histogram.max_ns())}};
 }
 
@@ -44,10 +47,62 @@ Json loggers(const NodeShared& node, const MetricsSegment& metrics) {
          {"lacks_next_file", counts.lacks_next_file.load(std::memory_order_relaxed) != 0},
          {"failed_preallocations", counts.failed_preallocations.get()},
          {"epoch_lag", counts.epoch_lag.load(std::memory_order_relaxed)},
+         {"epoch_end_us", quantiles_us(counts.epoch_end_ns)},
+         {"close_us", quantiles_us(counts.close_ns)},
          {"write_us", quantiles_us(counts.write_ns)},
          {"sync_us", quantiles_us(counts.sync_ns)}});
   }
   return loggers;
+}
+
+std::string logger_name(size_t node, uint32_t logger) {
+  return "node" + std::to_string(node) + "/" + std::to_string(logger);
+}
+
+/// The stages of loggers, in the order of EpochStage.
+constexpr Histogram LoggerMetrics::* kLoggerStages[] = {
+    &LoggerMetrics::epoch_end_ns, &LoggerMetrics::close_ns, &LoggerMetrics::write_ns,
+    &LoggerMetrics::sync_ns};
+static_assert(std::size(kLoggerStages) == kLoggerStageCount);
+
+/// The times of one stage, from several histograms.
+class StageTimes {
+ public:
+  explicit StageTimes(std::string name) : name_(std::move(name)) {}
+
+  /// `who`: the logger or node of the histogram, or "".
+  void add(const Histogram& histogram, std::string who) {
+    sum_->merge(histogram);
+    const uint64_t p999_ns = histogram.quantile_ns(0.999);
+    if (p999_ns < slowest_ns_) return;
+    slowest_ns_ = p999_ns;
+    slowest_ = std::move(who);
+  }
+  Json json(bool has_buckets) const {
+    Json json = {{"stage", name_}, {"slowest", slowest_}, {"us", quantiles_us(*sum_)}};
+    if (has_buckets) json["buckets"] = sum_->sparse();
+    return json;
+  }
+
+ private:
+  std::string name_;
+  std::unique_ptr<Histogram> sum_ = std::make_unique<Histogram>();
+  std::string slowest_;
+  uint64_t slowest_ns_ = 0;  // largest p99.9
+};
+
+Json to_json(const EpochTrace& trace) {
+  const auto us = [](uint64_t ns) { return static_cast<double>(ns) * 1e-3; };
+  Json stages = Json::array();
+  for (uint32_t stage = 0; stage < kEpochStageCount; ++stage) {
+    stages.push_back({{"stage", kEpochStageNames[stage]}, {"us", us(trace.stage_ns[stage])}});
+  }
+  const uint64_t age_ns = ns_since(trace.published_at_ns, monotonic_time_ns());
+  return {{"epoch", trace.epoch},
+          {"total_us", us(trace.total_ns)},
+          {"stages", std::move(stages)},
+          {"last_logger", logger_name(trace.node, trace.logger)},
+          {"age_s", age_ns / 1'000'000'000}};
 }
 
 /// All values are 0 without a log.
@@ -130,6 +185,33 @@ Json StatusReport::node(uint32_t index, uint64_t& commits) const {
           {"remote_frees", sum_counter(metrics, &WorkerMetrics::remote_frees)},
           {"pages_allocated", sum_counter(metrics, &WorkerMetrics::pages_allocated)},
           {"pages_retired", sum_counter(metrics, &WorkerMetrics::pages_retired)}};
+}
+
+Json StatusReport::acknowledgement(const AcknowledgementTimes& times, uint64_t slowest_since,
+                                   bool has_buckets) const {
+  Json stages = Json::array();
+  for (uint32_t stage = 0; stage < kLoggerStageCount; ++stage) {
+    StageTimes sum(kEpochStageNames[stage]);
+    for (size_t node = 0; node < nodes_.size(); ++node) {
+      for (uint32_t logger = 0; logger < nodes_[node]->logger_count; ++logger) {
+        sum.add(metrics_[node]->loggers[logger].*kLoggerStages[stage], logger_name(node, logger));
+      }
+    }
+    stages.push_back(sum.json(has_buckets));
+  }
+  StageTimes marker(kEpochStageNames[static_cast<size_t>(EpochStage::marker)]);
+  for (size_t node = 0; node < nodes_.size(); ++node) {
+    marker.add(times.metrics().marker_ns[node], "node" + std::to_string(node));
+  }
+  stages.push_back(marker.json(has_buckets));
+  StageTimes publish(kEpochStageNames[static_cast<size_t>(EpochStage::publish)]);
+  publish.add(times.metrics().publish_ns, "");
+  stages.push_back(publish.json(has_buckets));
+  StageTimes total("total");
+  total.add(times.metrics().total_ns, "");
+  stages.push_back(total.json(has_buckets));
+  const auto slowest = times.slowest().since(slowest_since);
+  return {{"stages", std::move(stages)}, {"slowest_epoch", slowest ? to_json(*slowest) : Json()}};
 }
 
 Json StatusReport::process(const std::string& role, const SegmentHeader& header) const {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "coordinator/epoch/acknowledgement_times.h"
 #include "shared/config/config.h"
 #include "shared/memory/control_layout.h"
 #include "shared/memory/node_layout.h"
@@ -27,6 +28,10 @@ class StatusReport {
   /// Returns the status; coordinator/README.md describes the members. The throughput covers the
   /// time since the last call.
   nlohmann::json write(nlohmann::json storages);
+  /// Returns the times of the stages of epochs, over all loggers, and the slowest epoch from
+  /// `slowest_since` on. `has_buckets`: with the buckets of the histograms.
+  nlohmann::json acknowledgement(const AcknowledgementTimes& times, uint64_t slowest_since,
+                                 bool has_buckets) const;
 
  private:
   nlohmann::json node(uint32_t index, uint64_t& commits) const;

@@ -51,10 +51,13 @@ Result<void> run_all(ClusterPort& cluster, const Console& console, std::string_v
                      Report& report, Summarize summarize) {
   for (uint32_t number = 1; number <= report.options.repeat; ++number) {
     input.times = announce_run(console, report.options, number);
+    const uint64_t first_epoch = cluster.epoch();
+    const auto before = cluster.acknowledgement(first_epoch);
     ATOLL_ASSIGN(
         const std::vector<std::string> outputs,
         run_with_progress(cluster, console, run_job, input.to_json(), input.times.start_ns));
     ATOLL_ASSIGN(auto summary, summarize(outputs, report.nodes));
+    summary->stages = epoch_stages_between(before, cluster.acknowledgement(first_epoch));
     report.runs.push_back(std::move(summary));
     if (report.ended_early()) break;
   }

@@ -49,6 +49,11 @@ nlohmann::json run_json(const RunSummary& run, TypeNames names, bool with_idle) 
     json["durable_latency_us"] = latency_json(run, run.durable_latency, names, with_idle);
     json["epoch_wait_us"] = quantiles_json(run.epoch_wait);
     json["log_wait_us"] = quantiles_json(run.log_wait);
+    json["epoch_stages_us"] = nlohmann::json::object();
+    for (const EpochStages::Stage& stage : run.stages.stages) {
+      json["epoch_stages_us"][stage.name] = quantiles_json(stage.times);
+    }
+    json["slowest_epoch"] = run.stages.slowest_epoch;
   }
   json["ended_early"] =
       run.ended_early.empty() ? nlohmann::json() : nlohmann::json(run.ended_early);

@@ -79,6 +79,12 @@ std::string durable_text(const RunSummary& run, TypeNames names) {
   }
   text += line("  until the epoch ended", run.epoch_wait);
   text += line("  write and sync", run.log_wait);
+  for (const EpochStages::Stage& stage : run.stages.stages) {
+    text += line(("    epoch: " + stage.name).c_str(), stage.times);
+  }
+  if (run.stages.slowest_epoch.is_object()) {
+    text += "  " + slowest_epoch_text(run.stages.slowest_epoch) + "\n";
+  }
   text += fmt::format(
       "  log: {}/s of records; workers waited {} times for room in their buffers\n",
       format_bytes(static_cast<uint64_t>(static_cast<double>(run.engine.log_bytes) / run.seconds)),

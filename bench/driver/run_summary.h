@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/driver/epoch_stages.h"
 #include "bench/job/worker_result.h"
 #include "shared/base/error.h"
 
@@ -36,6 +37,7 @@ struct RunSummary {
   LatencyHistogram epoch_wait;
   LatencyHistogram log_wait;
   EngineCounts engine;
+  EpochStages stages;  // of the epochs of the run; empty without a log
   std::string ended_early;
 
   /// Returns an error if the result names a node that does not exist.

@@ -40,7 +40,10 @@ bool wait_until_durable(const ControlSegment& control, uint64_t epoch,
 }
 
 DurableEpoch::DurableEpoch(EpochBlock& epochs, std::vector<NodeShared*> nodes, OnFailure on_failure)
-    : epochs_(epochs), nodes_(std::move(nodes)), on_failure_(std::move(on_failure)) {}
+    : epochs_(epochs),
+      nodes_(std::move(nodes)),
+      on_failure_(std::move(on_failure)),
+      times_(epochs_, nodes_) {}
 
 void DurableEpoch::start() {
   CHECK(!thread_.joinable() && on_failure_);
@@ -61,11 +64,24 @@ void DurableEpoch::run() {
     // changes the signal and ends the wait.
     const uint32_t signal = epochs_.logger_signal.load(std::memory_order_acquire);
     const bool ends = stop_.load(std::memory_order_acquire);
-    raise_durable(epochs_, durable_on_all(nodes_));
+    raise();
     if (!has_failed) has_failed = report_failure();
     if (ends) return;
     wait_on(epochs_.logger_signal, signal, kMaxSleep);
   }
+}
+
+/// Raises the durable epoch. Records the times afterwards, because clients wait meanwhile.
+void DurableEpoch::raise() {
+  const uint64_t seen_ns = monotonic_time_ns();
+  const uint64_t done = latest_settled_epoch(epochs_);
+  const uint64_t durable = durable_on_all(nodes_);
+  // Relaxed: this thread is the only writer.
+  const bool is_raised = durable > epochs_.durable.load(std::memory_order_relaxed);
+  raise_durable(epochs_, durable);
+  const uint64_t published_ns = monotonic_time_ns();
+  times_.record_markers(seen_ns);
+  if (is_raised) times_.record_durable(done, durable, seen_ns, published_ns);
 }
 
 bool DurableEpoch::report_failure() const {

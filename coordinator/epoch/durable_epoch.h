@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "coordinator/epoch/acknowledgement_times.h"
 #include "shared/base/error.h"
 #include "shared/logging/logger.h"
 #include "shared/memory/control_layout.h"
@@ -39,14 +40,18 @@ class DurableEpoch {
   void start();
   /// Reads the loggers' durable epochs a last time, then ends the thread.
   void stop();
+  /// Thread: any.
+  const AcknowledgementTimes& times() const { return times_; }
 
  private:
   void run();
+  void raise();
   bool report_failure() const;
 
   EpochBlock& epochs_;
   std::vector<NodeShared*> nodes_;
   OnFailure on_failure_;
+  AcknowledgementTimes times_;
   std::atomic<bool> stop_{false};
   std::thread thread_;
 };

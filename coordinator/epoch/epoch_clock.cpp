@@ -101,8 +101,11 @@ bool tick_epochs(EpochBlock& epochs, const std::vector<NodeShared*>& nodes, bool
   const uint64_t closed = epochs.closed.load(std::memory_order_relaxed);
   CHECK(closed < current);
   const bool advances = current < kMaxEpoch && current - closed <= kMaxOpenEpochs;
-  // seq_cst: the serialization point of commits (R21).
-  if (advances) epochs.current.store(current + 1, std::memory_order_seq_cst);
+  if (advances) {
+    epochs.ended_ns[current % kEpochEnds].store(monotonic_time_ns(), std::memory_order_relaxed);
+    // seq_cst: the serialization point of commits (R21).
+    epochs.current.store(current + 1, std::memory_order_seq_cst);
+  }
   raise_to(epochs.oldest_begin, oldest_begin(epochs, nodes));
   raise_to(epochs.closed, closed_epoch(epochs, nodes));
   if (is_logged) {

@@ -38,6 +38,7 @@ Result<void> EpochLogger::close(uint64_t epoch) {
   // seq_cst, so that the loads of the in-commit epochs come after this load (R21, R26).
   CHECK(view_->control->epochs.current.load(std::memory_order_seq_cst) > epoch);
   CHECK(epoch > durable_epoch());
+  const auto asked = Clock::now();
   if (fault::committed_before_closed) load_committed();
   await_closed(epoch);
   if (!fault::committed_before_closed) load_committed();
@@ -46,6 +47,7 @@ Result<void> EpochLogger::close(uint64_t epoch) {
   Result<void> done = write_up_to(epoch);
   if (done) done = writer_.close_epoch(epoch, durable_epoch_to_name(), runs_);
   latest_.written_bytes = writer_.counters().bytes - before.bytes;
+  latest_.close_ns = ns_between(asked, began);
   latest_.sync_ns = writer_.counters().sync_ns - before.sync_ns;
   latest_.write_ns = ns_between(began, Clock::now()) - latest_.sync_ns;
   if (!done) return done;

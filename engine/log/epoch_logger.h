@@ -54,6 +54,7 @@ class EpochLogger {
   /// Measurements of the latest `close`.
   struct Batch {
     uint64_t written_bytes = 0;  // committed blocks, headers and the marker
+    uint64_t close_ns = 0;       // time of the wait for commits in progress
     uint64_t write_ns = 0;       // time of these writes
     uint64_t sync_ns = 0;
   };

@@ -82,6 +82,13 @@ uint64_t BenchPort::epoch() {
   return status->value("epochs", Json::object()).value("current", uint64_t{0});
 }
 
+Json BenchPort::acknowledgement(uint64_t epoch) {
+  constexpr std::chrono::milliseconds kPatience{1'000};
+  const Result<Json> status = cluster_.coordinator(
+      ControlOperation::status, Json{{"slowest_since", epoch}, {"buckets", true}}, kPatience);
+  return status ? status->value("acknowledgement", Json()) : Json();
+}
+
 Result<std::string> new_folder(const std::filesystem::path& stem, const char* what_to_do) {
   std::error_code error;
   std::filesystem::create_directories(stem.parent_path(), error);

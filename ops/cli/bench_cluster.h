@@ -28,6 +28,7 @@ class BenchPort final : public bench::ClusterPort {
                                            const std::string& input) override;
   uint64_t commits() override;
   uint64_t epoch() override;
+  Json acknowledgement(uint64_t epoch) override;
 
  private:
   Cluster& cluster_;

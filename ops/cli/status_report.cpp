@@ -7,6 +7,7 @@
 #include <ctime>
 #include <map>
 
+#include "bench/driver/epoch_stages.h"
 #include "ops/cli/terminal.h"
 
 namespace atolldb::cli {
@@ -86,6 +87,29 @@ std::string logger_table(const Json& status) {
     }
   }
   return rows.size() == 1 ? "" : format_table(rows) + "\n";
+}
+
+/// Returns the table of the stages of epochs and the line about the slowest epoch, or an empty text
+/// if the cluster has no log.
+std::string stage_table(const Json& status) {
+  const Json times = status.value("acknowledgement", Json::object());
+  const auto ms = [](const Json& us, const char* quantile) {
+    return fmt::format("{:.2f}", us.value(quantile, 0.0) * 1e-3);
+  };
+  std::vector<std::vector<std::string>> rows = {
+      {"EPOCH STAGE", "p50 ms", "p99", "p99.9", "MAX", "SLOWEST"}};
+  for (const Json& stage : times.value("stages", Json::array())) {
+    const Json us = stage.value("us", Json::object());
+    rows.push_back({stage.value("stage", ""), ms(us, "p50"), ms(us, "p99"), ms(us, "p99.9"),
+                    ms(us, "max"), stage.value("slowest", "")});
+  }
+  if (rows.size() == 1) return "";
+  const Json slowest = times.value("slowest_epoch", Json());
+  const std::string line = slowest.is_object()
+                               ? bench::slowest_epoch_text(slowest) +
+                                     fmt::format(", {} s ago\n", number(slowest, "age_s"))
+                               : "";
+  return format_table(rows) + line + "\n";
 }
 
 /// Returns the line about restarts, or an empty text if there was no restart.
@@ -395,7 +419,8 @@ std::string status_text(const Json& status) {
   text += fmt::format("  aborts         {}\n", aborts_text(nodes));
   text += stalls_text(nodes) + snapshot_text(status) + archive_text(status);
   text += restarts_text(status) + "\n";
-  return text + node_table(status) + "\n" + logger_table(status) + process_table(status);
+  return text + node_table(status) + "\n" + logger_table(status) + stage_table(status) +
+         process_table(status);
 }
 
 Json status_json(Json status) {

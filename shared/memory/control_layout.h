@@ -30,6 +30,9 @@ inline constexpr uint32_t kClusterFailedFrom = static_cast<uint32_t>(ClusterStat
 /// Value of the begin-epoch slot of a thread that holds no page reference.
 inline constexpr uint64_t kIdleEpoch = ~uint64_t{0};
 
+/// The clock keeps the ends of this many epochs, about ten seconds with default epochs.
+inline constexpr uint64_t kEpochEnds = 1024;
+
 /// The words are spread over cache lines, because every worker polls `current`.
 struct EpochBlock {
   alignas(64) std::atomic<uint64_t> current;
@@ -52,7 +55,21 @@ struct EpochBlock {
   alignas(64) std::atomic<uint32_t> logger_signal;
   /// No thread of the cluster can still read a page that was unlinked before this epoch began.
   alignas(64) std::atomic<uint64_t> oldest_begin;
+  /// When the latest epochs ended, by epoch % kEpochEnds, in ns of the monotonic clock. For
+  /// statistics only. See epoch_end_ns.
+  alignas(64) std::atomic<uint64_t> ended_ns[kEpochEnds];
 };
+
+/// Returns when the epoch ended, or the end of the oldest epoch that the clock still keeps if that
+/// is later. Returns 0 if the time is unknown. REQUIRES: the epoch has ended.
+inline uint64_t epoch_end_ns(const EpochBlock& epochs, uint64_t epoch) {
+  // Acquire pairs with the clock's store, which comes after that of the time.
+  const uint64_t current = epochs.current.load(std::memory_order_acquire);
+  DCHECK(epoch < current);
+  // The next tick overwrites the oldest entry, so it does not count.
+  const uint64_t oldest = current - std::min(current, kEpochEnds - 1);
+  return epochs.ended_ns[std::max(epoch, oldest) % kEpochEnds].load(std::memory_order_relaxed);
+}
 
 inline constexpr uint32_t kMaxStorages = 1024;
 inline constexpr uint32_t kMaxStorageName = 63;

@@ -11,6 +11,7 @@
 #include "shared/base/limits.h"
 #include "shared/base/pointer.h"
 #include "shared/memory/control_layout.h"
+#include "shared/memory/epoch_stages.h"
 #include "shared/memory/segment_header.h"
 #include "shared/sync/mcs_lock.h"
 
@@ -79,6 +80,11 @@ struct LoggerSlot {
   /// Last epoch whose marker is synced. Release: everything up to this epoch is on the device.
   alignas(64) std::atomic<uint64_t> durable_epoch;
   std::atomic<uint32_t> failure;  // ExitCode of a failed write or sync; 0: no failure
+  uint32_t spare;
+  /// Times of the stages of the latest batch, and the end of its sync. They are stored before
+  /// durable_epoch, relaxed: a reader may see those of a later batch. For statistics only.
+  std::atomic<uint64_t> stage_ns[kLoggerStageCount];
+  std::atomic<uint64_t> synced_at_ns;
 };
 static_assert(sizeof(LoggerSlot) == 64);
 static_assert(sizeof(ReturnRing) == 128 + ReturnRing::kCapacity * 8);

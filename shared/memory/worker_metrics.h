@@ -41,6 +41,8 @@ struct alignas(64) LoggerMetrics {
   std::atomic<uint64_t> batch_bytes;  // size of the latest batch
   std::atomic<uint64_t> epoch_lag;    // current epoch minus the batch's epoch, at its sync
   std::atomic<uint64_t> lacks_next_file;  // 1 if the latest preallocation failed, else 0
+  Histogram epoch_end_ns;                 // from the end of a batch's first epoch to its begin
+  Histogram close_ns;                     // time to wait for commits in progress
   Histogram write_ns;                     // time to write a batch with its marker, without its sync
   Histogram sync_ns;                      // time of the sync
 };

@@ -130,6 +130,22 @@ constexpr Metric<ControlSegment> kClusterMetrics[] = {
      epoch<&EpochBlock::oldest_begin>},
 };
 
+void add_acknowledgement(MetricFamilies& families, const AcknowledgementMetrics& metrics) {
+  families
+      .histogram("atoll_epoch_durable_seconds",
+                 "Time from the end of an epoch until its commits can be acknowledged.")
+      .sample(metrics.total_ns, latency_bounds_ns(), {});
+  families.histogram("atoll_epoch_marker_seconds",
+                     "Time from the sync of a marker until the coordinator sees it.");
+  for (size_t node = 0; node < metrics.marker_ns.size(); ++node) {
+    families.sample(metrics.marker_ns[node], latency_bounds_ns(), {{"node", std::to_string(node)}});
+  }
+  families
+      .histogram("atoll_epoch_publish_seconds",
+                 "Time to raise the durable epoch and to wake all that wait for it.")
+      .sample(metrics.publish_ns, latency_bounds_ns(), {});
+}
+
 }  // namespace
 
 uint64_t seconds_since(const std::atomic<uint64_t>& unix_s) {
@@ -152,6 +168,7 @@ std::vector<prometheus::MetricFamily> ClusterMetrics::Collect() const {
   if (snapshots_ != nullptr) families.add(kSnapshotMetrics, *snapshots_);
   if (device_ != nullptr) add_device(families, *device_);
   if (archive_ != nullptr) families.add(kArchiveMetrics, *archive_);
+  if (acknowledgement_ != nullptr) add_acknowledgement(families, *acknowledgement_);
   return families.take();
 }
 

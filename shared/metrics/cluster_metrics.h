@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "shared/memory/control_layout.h"
+#include "shared/memory/histogram.h"
 #include "shared/memory/worker_metrics.h"
 
 namespace atolldb {
@@ -46,6 +47,16 @@ struct ArchiveMetrics {
   std::atomic<uint64_t> failing_since_s{0};  // 0: the last attempt succeeded
 };
 
+/// Times from the end of an epoch to its durability (epoch_stages.h), local to the coordinator's
+/// process. Writer: the thread that raises the durable epoch. The loggers measure the other stages.
+struct AcknowledgementMetrics {
+  explicit AcknowledgementMetrics(size_t nodes) : marker_ns(nodes) {}
+
+  Histogram total_ns;                // of each epoch with commits: from its end until published
+  Histogram publish_ns;              // stage publish
+  std::vector<Histogram> marker_ns;  // stage marker, by node; a value for each marker
+};
+
 /// Returns the seconds since a time in seconds since 1970, or 0 for the time 0.
 uint64_t seconds_since(const std::atomic<uint64_t>& unix_s);
 
@@ -53,16 +64,19 @@ uint64_t seconds_since(const std::atomic<uint64_t>& unix_s);
 class ClusterMetrics : public prometheus::Collectable {
  public:
   /// `snapshots`, `device`: null without a log. `archive`: null without an archive. `restarts`:
-  /// restarts of the cluster by its launcher before this process. REQUIRES: the segment stays
-  /// mapped, and `snapshots`, `device` and `archive` live, as long as this object.
+  /// restarts of the cluster by its launcher before this process. `acknowledgement`: null without
+  /// a log. REQUIRES: the segment stays mapped, and all other arguments live, as long as this
+  /// object.
   explicit ClusterMetrics(const ControlSegment& control, const SnapshotMetrics* snapshots = nullptr,
                           uint64_t restarts = 0, const DeviceMetrics* device = nullptr,
-                          const ArchiveMetrics* archive = nullptr)
+                          const ArchiveMetrics* archive = nullptr,
+                          const AcknowledgementMetrics* acknowledgement = nullptr)
       : control_(control),
         snapshots_(snapshots),
         restarts_(restarts),
         device_(device),
-        archive_(archive) {}
+        archive_(archive),
+        acknowledgement_(acknowledgement) {}
 
   std::vector<prometheus::MetricFamily> Collect() const override;
 
@@ -72,6 +86,7 @@ class ClusterMetrics : public prometheus::Collectable {
   const uint64_t restarts_;
   const DeviceMetrics* const device_;
   const ArchiveMetrics* const archive_;
+  const AcknowledgementMetrics* const acknowledgement_;
 };
 
 }  // namespace atolldb

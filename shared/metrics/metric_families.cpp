@@ -23,6 +23,14 @@ bool is_valid(std::string_view name, std::string_view help) {
 
 }  // namespace
 
+std::vector<uint64_t> latency_bounds_ns() {
+  constexpr uint64_t kFirst = uint64_t{1} << 15;
+  constexpr uint64_t kLast = uint64_t{1} << 31;
+  std::vector<uint64_t> bounds;
+  for (uint64_t bound = kFirst; bound <= kLast; bound *= 2) bounds.push_back(bound);
+  return bounds;
+}
+
 MetricFamilies& MetricFamilies::family_of(const char* name, const char* help) {
   return is_counter_name(name) ? counter(name, help) : gauge(name, help);
 }

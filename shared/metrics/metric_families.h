@@ -48,6 +48,10 @@ double field(const typename OwnerOf<decltype(kMember)>::Type& owner) {
   return read_metric(owner.*kMember);
 }
 
+/// Returns upper bounds of latencies in nanoseconds, which are bucket limits: 32 us to 2 s, each
+/// twice the previous one.
+std::vector<uint64_t> latency_bounds_ns();
+
 class MetricFamilies {
  public:
   using Labels = std::vector<prometheus::ClientMetric::Label>;

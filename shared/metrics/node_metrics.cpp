@@ -69,6 +69,11 @@ struct LoggerHistogram {
   Histogram LoggerMetrics::* histogram;
 };
 constexpr LoggerHistogram kLoggerHistograms[] = {
+    {"atoll_logger_epoch_end_seconds",
+     "Time from the end of the first epoch of a batch until the logger begins the batch.",
+     &LoggerMetrics::epoch_end_ns},
+    {"atoll_logger_close_seconds", "Time to wait for commits in progress before a batch.",
+     &LoggerMetrics::close_ns},
     {"atoll_logger_write_seconds", "Time to write a batch with its marker, without its sync.",
      &LoggerMetrics::write_ns},
     {"atoll_logger_sync_seconds", "Time to sync a batch.", &LoggerMetrics::sync_ns},
@@ -108,16 +113,6 @@ constexpr Metric<NodeShared> kNodeMetrics[] = {
      [](const NodeShared& shared) { return static_cast<double>(shared.header.real_page_bytes); }},
 };
 
-/// Returns upper bounds in nanoseconds, which are bucket limits: 32 us to 2 s, each twice the
-/// previous one.
-std::vector<uint64_t> bounds() {
-  constexpr uint64_t kFirst = uint64_t{1} << 15;
-  constexpr uint64_t kLast = uint64_t{1} << 31;
-  std::vector<uint64_t> bounds;
-  for (uint64_t bound = kFirst; bound <= kLast; bound *= 2) bounds.push_back(bound);
-  return bounds;
-}
-
 /// Adds families with a label `logger`. Adds none without loggers (durability off).
 void add_loggers(MetricFamilies& families, std::span<const LoggerMetrics> loggers) {
   if (loggers.empty()) return;
@@ -126,7 +121,8 @@ void add_loggers(MetricFamilies& families, std::span<const LoggerMetrics> logger
   for (const LoggerHistogram& each : kLoggerHistograms) {
     families.histogram(each.name, each.help);
     for (size_t i = 0; i < loggers.size(); ++i) {
-      families.sample(loggers[i].*each.histogram, bounds(), {{kLabel, std::to_string(i)}});
+      families.sample(loggers[i].*each.histogram, latency_bounds_ns(),
+                      {{kLabel, std::to_string(i)}});
     }
   }
 }

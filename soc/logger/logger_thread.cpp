@@ -134,18 +134,42 @@ void LoggerThread::record_batch(const LogWriterCounters& before, uint64_t epoch)
   metrics.blocks.add(now.blocks - before.blocks);
   metrics.files.add(now.files - before.files);
   metrics.batches.add();
-  metrics.write_ns.add(logger_.latest().write_ns);
-  metrics.sync_ns.add(logger_.latest().sync_ns);
   metrics.batch_bytes.store(logger_.latest().written_bytes, std::memory_order_relaxed);
   const uint64_t current = settings_.view->control->epochs.current.load(std::memory_order_relaxed);
   metrics.epoch_lag.store(current - epoch, std::memory_order_relaxed);
 }
 
+/// Returns the time since the first epoch ended that waits for this logger.
+uint64_t LoggerThread::waited_ns(uint64_t epoch) const {
+  const EpochBlock& epochs = settings_.view->control->epochs;
+  // No commit is in an epoch up to the settled one that is not durable.
+  const uint64_t done = std::max(logger_.durable_epoch(), latest_settled_epoch(epochs));
+  const uint64_t ended_ns = epoch_end_ns(epochs, std::min(epoch, done + 1));
+  return ended_ns == 0 ? 0 : ns_since(ended_ns, monotonic_time_ns());
+}
+
+void LoggerThread::record_stages(uint64_t waited_ns) {
+  LoggerMetrics& metrics = *settings_.metrics;
+  const EpochLogger::Batch& batch = logger_.latest();
+  const uint64_t stages[kLoggerStageCount] = {waited_ns, batch.close_ns, batch.write_ns,
+                                              batch.sync_ns};
+  metrics.epoch_end_ns.add(waited_ns);
+  metrics.close_ns.add(batch.close_ns);
+  metrics.write_ns.add(batch.write_ns);
+  metrics.sync_ns.add(batch.sync_ns);
+  for (uint32_t stage = 0; stage < kLoggerStageCount; ++stage) {
+    slot().stage_ns[stage].store(stages[stage], std::memory_order_relaxed);
+  }
+  slot().synced_at_ns.store(monotonic_time_ns(), std::memory_order_relaxed);
+}
+
 Result<void> LoggerThread::make_durable(uint64_t epoch) {
   CHECK(epoch > logger_.durable_epoch());
   const LogWriterCounters before = logger_.counters();
+  const uint64_t waited_ns = this->waited_ns(epoch);
   ATOLL_TRY(logger_.close(epoch));
   CHECK(logger_.durable_epoch() == epoch);
+  record_stages(waited_ns);
   record_batch(before, epoch);
   if (lacks_next_file_ && !logger_.wants_next_file()) record_next_file();
   // Release: everything up to this epoch is durable on the device.

@@ -52,6 +52,8 @@ class LoggerThread {
   void record_lack(const Error& error);
   void record_next_file();
   Result<void> make_durable(uint64_t epoch);
+  uint64_t waited_ns(uint64_t epoch) const;
+  void record_stages(uint64_t waited_ns);
   void record_batch(const LogWriterCounters& before, uint64_t epoch);
   void report_failure(const Error& error);
   void signal_coordinator();

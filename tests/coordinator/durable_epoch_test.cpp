@@ -21,6 +21,7 @@ class DurableEpochTest : public testing::Test {
   DurableEpochTest() {
     std::printf("seed: none, nothing here is random\n");
     start_epochs(epochs_, 10);
+    epochs_.current.store(100, std::memory_order_release);
     for (uint32_t node = 0; node < 2; ++node) {
       memory_.push_back(std::make_unique<NodeShared>());
       memory_.back()->logger_count = 2;

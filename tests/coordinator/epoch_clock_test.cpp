@@ -55,6 +55,19 @@ TEST_F(EpochClockTest, WithoutTransactionsEverythingFollowsTheClock) {
   EXPECT_EQ(oldest(), 11u);
 }
 
+TEST_F(EpochClockTest, TheEndsOfTheLatestEpochsAreKept) {
+  const uint64_t begin_ns = monotonic_time_ns();
+  EXPECT_TRUE(tick());
+  const uint64_t first_ns = epoch_end_ns(epochs_, 10);
+  EXPECT_GE(first_ns, begin_ns);
+  while (current() < 10 + kEpochEnds - 1) EXPECT_TRUE(tick());
+  EXPECT_EQ(epoch_end_ns(epochs_, 10), first_ns);
+  EXPECT_TRUE(tick());
+  EXPECT_EQ(epoch_end_ns(epochs_, 10), epoch_end_ns(epochs_, 11)) << "the oldest that is kept";
+  EXPECT_GE(epoch_end_ns(epochs_, current() - 1), epoch_end_ns(epochs_, 11));
+  EXPECT_LE(epoch_end_ns(epochs_, current() - 1), monotonic_time_ns());
+}
+
 TEST_F(EpochClockTest, ALongTransactionHoldsReclamationButNotTheEpochs) {
   begin(1, 10);
   for (int i = 0; i < 200; ++i) EXPECT_TRUE(tick());

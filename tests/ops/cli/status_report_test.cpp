@@ -230,6 +230,27 @@ TEST(StatusReportTest, LoggersAreListedAndAFailedOneIsTheProblem) {
   EXPECT_TRUE(has(failed, "what is wrong: logger 0 of node1 cannot write")) << failed;
 }
 
+TEST(StatusReportTest, StagesOfEpochsAreListedWithTheSlowestEpoch) {
+  Json status = healthy_status();
+  EXPECT_FALSE(has(status_text(status), "EPOCH STAGE"));
+  const Json sync = {{"stage", "sync"},
+                     {"slowest", "node1/0"},
+                     {"us", {{"p50", 250.0}, {"p99", 9'000.0}, {"p99.9", 12'345.0}, {"max", 2e5}}}};
+  status["acknowledgement"] = {{"stages", Json::array({sync})}, {"slowest_epoch", nullptr}};
+  const std::string text = status_text(status);
+  for (const char* part : {"EPOCH STAGE", "sync", "0.25", "9.00", "12.3", "200.00", "node1/0"}) {
+    EXPECT_TRUE(has(text, part)) << part << " in " << text;
+  }
+  EXPECT_FALSE(has(text, "slowest epoch"));
+  status["acknowledgement"]["slowest_epoch"] = {{"epoch", 812},
+                                                {"total_us", 170'240.0},
+                                                {"stages", Json::array()},
+                                                {"last_logger", "node1/0"},
+                                                {"age_s", 3}};
+  EXPECT_TRUE(
+      has(status_text(status), "slowest epoch 812: 170.24 ms: last logger node1/0, 3 s ago\n"));
+}
+
 TEST(StatusReportTest, ThroughputStandsBesideTheDurabilityMode) {
   const std::string text = status_text(healthy_status());
   EXPECT_TRUE(has(text, "12,346 transactions/s (durability off, over the last 0.25 s)")) << text;

@@ -256,6 +256,24 @@ TEST(ClusterMetricsTest, ServesSnapshotsWhereThereAreSome) {
   }
 }
 
+TEST(ClusterMetricsTest, ServesTheStagesOfEpochsWithALog) {
+  const auto control = make_segment<ControlSegment>(sizeof(ControlSegment));
+  AcknowledgementMetrics times(2);
+  times.total_ns.add(5'000'000);
+  times.marker_ns[1].add(50'000);
+  auto exposer = MetricsExposer::start(
+      "127.0.0.1", 0,
+      std::make_shared<ClusterMetrics>(*control, nullptr, 0, nullptr, nullptr, &times));
+  ASSERT_TRUE(exposer) << exposer.error().message;
+  const std::string text = scrape((*exposer)->endpoint());
+  for (const char* line :
+       {"atoll_epoch_durable_seconds_count 1\n", "atoll_epoch_marker_seconds_count{node=\"0\"} 0\n",
+        "atoll_epoch_marker_seconds_count{node=\"1\"} 1\n",
+        "atoll_epoch_publish_seconds_count 0\n"}) {
+    EXPECT_NE(text.find(line), std::string::npos) << line << "is missing in\n" << text;
+  }
+}
+
 TEST(ClusterMetricsTest, ServesStateAndEpochs) {
   const auto control = make_segment<ControlSegment>(sizeof(ControlSegment));
   control->state.store(static_cast<uint32_t>(ClusterState::running), std::memory_order_relaxed);

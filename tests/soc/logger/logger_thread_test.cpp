@@ -173,6 +173,37 @@ TEST_F(LoggerThreadTest, ClosesEpochsInOrderAndTellsWhenTheyAreOnTheDevice) {
   EXPECT_EQ(metrics_[0].batches.get(), 2u);
 }
 
+TEST_F(LoggerThreadTest, TheTimesOfABatchAreThoseOfItsOldestEpoch) {
+  constexpr uint64_t kSecondNs = 1'000'000'000;
+  const uint64_t now_ns = monotonic_time_ns();
+  epochs().ended_ns[kStart].store(now_ns - 5 * kSecondNs, std::memory_order_relaxed);
+  epochs().ended_ns[kStart + 1].store(now_ns, std::memory_order_relaxed);
+  commit(0, "one");
+  tick();
+  commit(0, "two");
+  tick();
+  want_marker();
+  start();
+  await_durable(0, kStart + 1);
+  for (const auto* histogram : {&metrics_[0].epoch_end_ns, &metrics_[0].close_ns,
+                                &metrics_[0].write_ns, &metrics_[0].sync_ns}) {
+    EXPECT_EQ(histogram->count(), 1u);
+  }
+  EXPECT_GE(metrics_[0].epoch_end_ns.max_ns(), 5 * kSecondNs);
+  EXPECT_EQ(slot(0).stage_ns[0].load(std::memory_order_relaxed), metrics_[0].epoch_end_ns.max_ns());
+  EXPECT_EQ(slot(0).stage_ns[3].load(std::memory_order_relaxed), metrics_[0].sync_ns.max_ns());
+  EXPECT_GE(slot(0).synced_at_ns.load(std::memory_order_relaxed), now_ns);
+  // Only epoch 12 waits now.
+  await_durable(1, kStart + 1);
+  epochs().durable.store(kStart + 1, std::memory_order_release);
+  epochs().ended_ns[kStart + 2].store(monotonic_time_ns(), std::memory_order_relaxed);
+  commit(0, "three");
+  tick();
+  want_marker();
+  await_durable(0, kStart + 2);
+  EXPECT_LT(slot(0).stage_ns[0].load(std::memory_order_relaxed), 5 * kSecondNs);
+}
+
 TEST_F(LoggerThreadTest, WritesNothingWhileNoMarkerIsWanted) {
   start();
   commit(0, "one");

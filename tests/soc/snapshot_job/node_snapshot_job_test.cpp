@@ -206,17 +206,18 @@ TEST_F(NodeSnapshotJobTest, ARunWithoutRecordsEndsOnAllNodesAndMakesNoFile) {
 TEST_F(NodeSnapshotJobTest, TheThreadsOfAJobYieldIfItIsNotUrgent) {
   const int normal = getpriority(PRIO_PROCESS, 0);
   for (const bool yields : {false, true}) {
+    const uint32_t node = yields ? 1 : 0;  // an inbox serves a job of this number only once
     // The threads of the job call the hook while they wait for records.
     std::promise<std::pair<int, int>> seen;
     std::atomic<bool> is_seen{false};
-    resources_[1].has_failed = [&] {
-      if (!is_seen.exchange(true)) {
+    resources_[node].has_failed = [&] {
+      if (!is_seen.exchange(true, std::memory_order_relaxed)) {
         const auto thread = static_cast<id_t>(gettid());
         seen.set_value({sched_getscheduler(0), getpriority(PRIO_PROCESS, thread)});
       }
       return false;
     };
-    const auto job = start(1, false, yields);
+    const auto job = start(node, false, yields);
     const auto [policy, nice] = seen.get_future().get();
     EXPECT_EQ(policy, yields ? SCHED_BATCH : SCHED_OTHER);
     EXPECT_EQ(nice, yields ? std::max(normal, 10) : normal);
