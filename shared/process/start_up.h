@@ -29,7 +29,7 @@ Result<void> pin_thread(std::span<const int32_t> cpus);
 
 /// Gives other threads precedence over the calling thread, on processors (`nice`, 1 to 19) and on
 /// devices, if the system supports that. Without privileges a thread cannot undo it.
-/// REQUIRES: no thread of normal priority waits for a lock that the calling thread holds.
+/// REQUIRES: no thread of normal priority waits long for a lock that the calling thread holds.
 void yield_to_others(int nice);
 
 /// Sets the thread name that `top -H` and /proc/<pid>/task/*/comm show. Truncated to 15 bytes.

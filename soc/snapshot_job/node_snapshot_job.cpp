@@ -167,8 +167,8 @@ void NodeSnapshotJob::start(const char* name, uint32_t count, const Part& part) 
   for (uint32_t ordinal = 0; ordinal < count; ++ordinal) {
     parts_.emplace_back([this, name, ordinal, part] {
       name_thread(name + std::to_string(ordinal));
-      // No worker or logger waits for a lock of these threads. The installer holds locks of pages,
-      // so it never yields.
+      // Workers and loggers share no lock with these threads but that of the pool, which a composer
+      // holds for a few instructions. The installer holds locks of pages, so it never yields.
       if (yields_) yield_to_others(kGleanerNice);
       const Result<void> done = part(ordinal);
       if (!done) fail(done.error());
