@@ -13,7 +13,7 @@ inline constexpr uint64_t kMaxBacklogVolumes = 2;
 
 /// The state of a running cluster when a job begins.
 struct JobPressure {
-  bool pool_is_low = false;      // only the snapshot lets volatile pages be dropped
+  bool lacks_pages = false;      // a pool is low or may become low soon
   bool lacks_log_files = false;  // only the snapshot lets log files be deleted
   bool is_awaited = false;       // a transaction waits for the first snapshot
   uint64_t log_bytes = 0;        // log of the busiest node since the begin of the job before
@@ -25,7 +25,7 @@ struct JobPressure {
 constexpr bool may_yield(const JobPressure& pressure) {
   CHECK(pressure.log_volume != 0);
   const bool is_behind = pressure.log_bytes > kMaxBacklogVolumes * pressure.log_volume;
-  return !pressure.pool_is_low && !pressure.lacks_log_files && !pressure.is_awaited && !is_behind;
+  return !pressure.lacks_pages && !pressure.lacks_log_files && !pressure.is_awaited && !is_behind;
 }
 
 }  // namespace atolldb

@@ -270,7 +270,9 @@ SnapshotTask SnapshotManager::next_task() {
   task.storages = catalog_.entries();
   task.keeps_reserve = !is_last_resort;
   const uint64_t written = log_bytes();
-  task.yields = may_yield({.pool_is_low = pool_is_low(),
+  // A job that yields takes long, and the pool must not run out meanwhile.
+  const uint32_t enough = (config_.gleaner.pool_low_water + config_.gleaner.pool_high_water) / 2;
+  task.yields = may_yield({.lacks_pages = pool_is_below(enough),
                            .lacks_log_files = is_last_resort,
                            .is_awaited = is_first_snapshot_awaited(),
                            .log_bytes = written - std::exchange(log_bytes_at_last_, written),

@@ -21,7 +21,7 @@ TEST(JobPressureTest, AJobYieldsUpToTheLimitOfTheBacklogAndNotPastIt) {
 }
 
 TEST(JobPressureTest, AnUrgentJobNeverYields) {
-  EXPECT_FALSE(may_yield({.pool_is_low = true, .log_volume = kVolume}));
+  EXPECT_FALSE(may_yield({.lacks_pages = true, .log_volume = kVolume}));
   EXPECT_FALSE(may_yield({.lacks_log_files = true, .log_volume = kVolume}));
   EXPECT_FALSE(may_yield({.is_awaited = true, .log_volume = kVolume}));
 }
