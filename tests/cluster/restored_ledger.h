@@ -50,6 +50,8 @@ class RestoredLedgerTest : public testing::Test {
   }
   /// Waits until the load has made enough log for the test.
   virtual void await_load() = 0;
+  /// Checks more than the ledger of a restored cluster, which runs.
+  virtual void expect_more(const Config&) {}
 
   void write_config() const { std::ofstream(file_) << to_toml(config_); }
   void start() {
@@ -95,6 +97,7 @@ class RestoredLedgerTest : public testing::Test {
     const Ran ran = runner_.atoll(words);
     ASSERT_EQ(ran.code, 0) << ran.error;
     config.cluster.hang_limit = std::chrono::minutes(2);
+    config.memory = config_.memory;
     restored_ = std::make_unique<LauncherProcess>(config);
     ASSERT_EQ(restored_->next_line(), "running");
     auto session = SessionClient::connect(config.cluster.run_dir, 0);
@@ -105,6 +108,7 @@ class RestoredLedgerTest : public testing::Test {
       ADD_FAILURE() << one.text;
     }
     session->reset();
+    ASSERT_NO_FATAL_FAILURE(expect_more(config));
     kill(restored_->pid(), SIGTERM);
     EXPECT_EQ(restored_->wait(), 0);
     restored_.reset();

@@ -23,4 +23,12 @@ inline uint64_t rounds(uint64_t short_count, uint64_t long_count) {
   return value != nullptr && value[0] == '1' ? long_count : short_count;
 }
 
+/// Returns the value of an environment variable that sets the duration of a test, in seconds. If it
+/// is not set, returns `short_seconds`, or `long_seconds` if long tests are on.
+inline uint64_t seconds_of_test(const char* variable, uint64_t short_seconds,
+                                uint64_t long_seconds) {
+  const char* given = std::getenv(variable);
+  return given != nullptr ? std::strtoull(given, nullptr, 10) : rounds(short_seconds, long_seconds);
+}
+
 }  // namespace atolldb::test
