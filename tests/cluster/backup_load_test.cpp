@@ -32,10 +32,10 @@ using nlohmann::json;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr tpcc::Scale kSmallScale{.items = 200, .customers = 30, .new_orders = 9, .last_names = 10};
-constexpr uint32_t kWarehouses = 2;
+constexpr tpcc::Scale kLoadScale{.items = 200, .customers = 30, .new_orders = 9, .last_names = 10};
+constexpr uint32_t kLoadWarehouses = 2;
 /// Limits that the test does not reach.
-constexpr RestartLimits kManyRestarts{.most = 1'000, .first_wait = {}, .longest_wait = {}};
+constexpr RestartLimits kLoadRestarts{.most = 1'000, .first_wait = {}, .longest_wait = {}};
 
 /// What happens in the time of one backup.
 enum class Fate : uint8_t {
@@ -54,7 +54,8 @@ constexpr std::array kFateTexts = {"kill of the cluster after it", "kill of the 
 class TpccLoad {
  public:
   TpccLoad(const Config& config, const tpcc::Options& options)
-      : input_(tpcc::job_input(options, kWarehouses)), thread_([this, config] { run(config); }) {}
+      : input_(tpcc::job_input(options, kLoadWarehouses)),
+        thread_([this, config] { run(config); }) {}
   ~TpccLoad() { stop(); }
   TpccLoad(const TpccLoad&) = delete;
   TpccLoad& operator=(const TpccLoad&) = delete;
@@ -99,7 +100,7 @@ class BackupLoadTest : public RestoredLedgerTest {
     config_.memory.log_buffer = rounds(2, 16) << 20;
     config_.durability.log_file_size = rounds(1, 64) << 20;
     write_config();
-    if (rounds(0, 1) == 0) options_.scale = kSmallScale;
+    if (rounds(0, 1) == 0) options_.scale = kLoadScale;
     options_.seed = random_();
   }
 
@@ -125,7 +126,7 @@ class BackupLoadTest : public RestoredLedgerTest {
     cli::BenchPort port(cluster);
     tpcc::Options options = options_;
     options.repeat = 0;  // verification only
-    const auto report = tpcc::Driver(port, options, kWarehouses, silent_).resume();
+    const auto report = tpcc::Driver(port, options, kLoadWarehouses, silent_).resume();
     ASSERT_TRUE(report) << report.error().message;
     EXPECT_TRUE(report->verify_done);
     EXPECT_EQ(report->violations, std::vector<std::string>{});
@@ -133,12 +134,12 @@ class BackupLoadTest : public RestoredLedgerTest {
 
   /// Starts the cluster with both loads. The two kept snapshots have the whole population.
   void begin() {
-    launcher_ = std::make_unique<LauncherProcess>(config_, false, kManyRestarts);
+    launcher_ = std::make_unique<LauncherProcess>(config_, false, kLoadRestarts);
     ASSERT_EQ(launcher_->next_line(), "running");
     ASSERT_TRUE(create_ledger(config_));
     cli::RunningCluster cluster(config_);
     cli::BenchPort port(cluster);
-    const auto loaded = tpcc::Driver(port, options_, kWarehouses, silent_).load_database();
+    const auto loaded = tpcc::Driver(port, options_, kLoadWarehouses, silent_).load_database();
     ASSERT_TRUE(loaded) << loaded.error().message;
     clients_ = std::make_unique<LedgerClients>(config_, ledgers_, random_(), true);
     for (int i = 0; i < 2; ++i) {

@@ -19,7 +19,7 @@
 namespace atolldb::test {
 namespace {
 
-constexpr uint64_t kChunk = SortedRunWriter::kMinChunkBytes;
+constexpr uint64_t kReadChunk = SortedRunWriter::kMinChunkBytes;
 const std::string kFolder = "/runs/node0";
 
 /// Counts the files that are open for reading, and the largest reads.
@@ -96,7 +96,7 @@ struct Runs {
     const SortedRunName name = set.next_name;
     ++set.next_name.number;
     set.paths.push_back(path_in(kFolder, to_string(name)));
-    auto run = write_run(files, set.paths.back(), name, bytes, kChunk, merge);
+    auto run = write_run(files, set.paths.back(), name, bytes, kReadChunk, merge);
     CHECK(run.has_value());
     set.runs.push_back(*std::move(run));
   }
@@ -128,11 +128,12 @@ TEST(RunReduction, GivesWhatASingleMergeGives) {
     CountingFileSystem files(disk);
     const auto count = static_cast<uint32_t>(round % 40);
     Runs runs(files, first + round, count, round % 3 == 0 ? 4 : 60);
-    const std::string expected = merged(files, {kChunk, 3 * kChunk}, runs.set.runs);
+    const std::string expected = merged(files, {kReadChunk, 3 * kReadChunk}, runs.set.runs);
     uint64_t records = 0;
     for (const SortedRun& run : runs.set.runs) records += run.records;
     files.most_open = 0;
-    const RunMergeSettings settings = {kChunk, 3 * kChunk, static_cast<uint32_t>(2 + round % 5)};
+    const RunMergeSettings settings = {kReadChunk, 3 * kReadChunk,
+                                       static_cast<uint32_t>(2 + round % 5)};
     const auto reduced = reduce_runs(files, settings, runs.set, proceed);
     ASSERT_TRUE(reduced) << reduced.error().message << ", ATOLL_SEED=" << first + round;
     EXPECT_LE(files.most_open, settings.max_runs);
@@ -152,7 +153,7 @@ TEST(RunReduction, ReadsNoMoreRunsThanNecessary) {
   MemoryFileSystem disk;
   const auto written_runs = [&](uint32_t count) {
     Runs runs(disk, seed(), count, 3);
-    const auto reduced = reduce_runs(disk, {kChunk, kChunk, 4}, runs.set, proceed);
+    const auto reduced = reduce_runs(disk, {kReadChunk, kReadChunk, 4}, runs.set, proceed);
     CHECK(reduced.has_value());
     for (const std::string& path : runs.set.paths) CHECK(disk.remove(path).has_value());
     return reduced->runs;
@@ -174,9 +175,9 @@ TEST(RunReduction, BoundsBuffersAndDescriptors) {
   MemoryFileSystem disk;
   CountingFileSystem files(disk);
   Runs runs(files, seed(), kMaxMergedRuns + 2, 2);
-  EXPECT_TRUE(reduce_runs(files, {kChunk, 1 << 20}, runs.set, proceed));
+  EXPECT_TRUE(reduce_runs(files, {kReadChunk, 1 << 20}, runs.set, proceed));
   EXPECT_LE(files.most_open, kMaxMergedRuns);
-  EXPECT_EQ(merged(files, {kChunk, 1 << 20}, runs.set.runs).empty(), false);
+  EXPECT_EQ(merged(files, {kReadChunk, 1 << 20}, runs.set.runs).empty(), false);
   EXPECT_LE(files.largest_read * 2 * kMaxMergedRuns, 2 * kMergeReadBytes);
 }
 
@@ -188,7 +189,7 @@ TEST(RunReduction, EndsWithTheErrorOfItsCheckAndKeepsTrackOfAllFiles) {
     if (++calls < 3) return {};
     return make_error(ExitCode::failed, "given up");
   };
-  const auto reduced = reduce_runs(disk, {kChunk, kChunk, 2}, runs.set, stops);
+  const auto reduced = reduce_runs(disk, {kReadChunk, kReadChunk, 2}, runs.set, stops);
   ASSERT_FALSE(reduced);
   EXPECT_EQ(reduced.error().message, "given up");
   std::ranges::sort(runs.set.paths);
@@ -199,7 +200,7 @@ TEST(RunReduction, EndsWithTheErrorOfItsCheckAndKeepsTrackOfAllFiles) {
     MemoryFileSystem broken;
     Runs others(broken, seed(), 9, 5);
     broken.changes_left = changes;
-    const auto done = reduce_runs(broken, {kChunk, kChunk, 3}, others.set, proceed);
+    const auto done = reduce_runs(broken, {kReadChunk, kReadChunk, 3}, others.set, proceed);
     for (const std::string& path : broken.paths()) {
       EXPECT_TRUE(std::ranges::count(others.set.paths, path) == 1) << path;
     }
@@ -212,7 +213,7 @@ TEST(RunReduction, TellsWhereARunIsDamaged) {
   Runs runs(disk, seed(), 6, 5);
   const std::string path = runs.set.runs[2].path;
   disk.bytes(path)[100] ^= std::byte{1};
-  const auto reduced = reduce_runs(disk, {kChunk, kChunk, 3}, runs.set, proceed);
+  const auto reduced = reduce_runs(disk, {kReadChunk, kReadChunk, 3}, runs.set, proceed);
   ASSERT_FALSE(reduced);
   EXPECT_EQ(reduced.error().code, ExitCode::corruption);
   EXPECT_NE(reduced.error().message.find(path + ": offset 0: the chunk's checksum is wrong"),
