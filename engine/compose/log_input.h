@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -36,7 +37,9 @@ inline bool comes_before(const HeldRecord& a, const HeldRecord& b) {
 class LogInput {
  public:
   LogInput(LogSource& source, const PageOutput& pages, uint32_t storage_id)
-      : source_(source), pages_(pages), storage_id_(storage_id), current_(source.current()) {}
+      : source_(source), pages_(pages), storage_id_(storage_id), keys_(source.batch()) {
+    choose();
+  }
 
   /// Merges held records (R56) into the order of the source's records.
   /// REQUIRES: no held record sorts before the current record.
@@ -50,22 +53,16 @@ class LogInput {
   /// Returns the current record, or null at the end.
   const LogRecord* current() const { return current_; }
   Result<void> advance() {
-    DCHECK(current_ != nullptr && (is_held_ || current_ == source_.current()));
-    if (++count_ % kRecordsPerCheck == 0) {
-      ATOLL_TRY(pages_.check_cancelled());
+    DCHECK(current_ != nullptr);
+    if (keys_.size() < 2 || !held_.empty() || (count_ + 1) % kRecordsPerCheck == 0) [[unlikely]] {
+      return advance_slowly();
     }
-    last_key_ = key_of(*current_);
-    last_version_ = Vid(current_->vid).version();
-    if (is_held_) {
-      held_.pop_back();
-    } else {
-      ATOLL_TRY(source_.advance());
-    }
-    choose();
-    if (current_ == nullptr) return {};
-    const int order = key_of(*current_).compare(last_key_);
-    if (order > 0 || (order == 0 && Vid(current_->vid).version() >= last_version_)) return {};
-    return wrong(key_of(*current_), "they are not sorted");
+    DCHECK(!is_held_ && current_ == keys_[0].record);
+    ++count_;
+    const bool is_sorted = !(keys_[1] < keys_[0]);
+    keys_ = keys_.subspan(1);
+    current_ = keys_[0].record;
+    return is_sorted ? Result<void>() : unsorted();
   }
   uint64_t count() const { return count_; }
 
@@ -90,8 +87,35 @@ class LogInput {
  private:
   static constexpr uint64_t kRecordsPerCheck = 1024;
 
+  std::unexpected<Error> unsorted() const {
+    return wrong(key_of(*current_), "they are not sorted");
+  }
+
+  /// Does what `advance` does, also at the end of a batch and beside held records.
+  Result<void> advance_slowly() {
+    if (++count_ % kRecordsPerCheck == 0) {
+      ATOLL_TRY(pages_.check_cancelled());
+    }
+    const std::string last_key(key_of(*current_));
+    const uint64_t last_version = Vid(current_->vid).version();
+    if (is_held_) {
+      held_.pop_back();
+    } else {
+      keys_ = keys_.subspan(1);
+      if (keys_.empty()) {
+        ATOLL_TRY(source_.advance());
+        keys_ = source_.batch();
+      }
+    }
+    choose();
+    if (current_ == nullptr) return {};
+    const int order = key_of(*current_).compare(last_key);
+    if (order > 0 || (order == 0 && Vid(current_->vid).version() >= last_version)) return {};
+    return unsorted();
+  }
+
   void choose() {
-    current_ = source_.current();
+    current_ = keys_.empty() ? nullptr : keys_[0].record;
     is_held_ = false;
     if (held_.empty()) return;
     if (current_ != nullptr) {
@@ -107,11 +131,10 @@ class LogInput {
   LogSource& source_;
   const PageOutput& pages_;
   uint32_t storage_id_;
-  const LogRecord* current_;
+  std::span<const SortKey> keys_;  // the source's next records: the end of its batch
+  const LogRecord* current_ = nullptr;
   std::vector<HeldRecord> held_;
   bool is_held_ = false;  // true: `current_` is the last element of `held_`
-  std::string last_key_;
-  uint64_t last_version_ = 0;
   uint64_t count_ = 0;
 };
 

@@ -94,10 +94,13 @@ struct SortKey {
   bool is_longer() const { return third >= kIsLonger; }
 
  private:
+  /// Returns the first 8 of `count` bytes. Reads a whole word, because keys are padded to 8 bytes.
   static uint64_t word_of(const unsigned char* bytes, uint32_t count) {
+    if (count == 0) return 0;
     uint64_t word = 0;
-    std::memcpy(&word, bytes, std::min(count, 8u));
-    return __builtin_bswap64(word);
+    std::memcpy(&word, bytes, sizeof word);
+    word = __builtin_bswap64(word);
+    return count >= 8 ? word : word & ~(~uint64_t{0} >> 8 * count);
   }
 };
 static_assert(sizeof(SortKey) == 32);
@@ -145,16 +148,19 @@ inline bool covers(const LogRecord& later, const LogRecord& earlier) {
 /// kept.
 std::span<SortKey> compact(std::span<SortKey> sorted);
 
-/// A stream of gleaned records of one storage and one partition, in sort order.
+/// A stream of gleaned records of one storage and one partition, in sort order, in batches.
 class LogSource {
  public:
   virtual ~LogSource() = default;
-  /// Returns the current record, valid until the next call of `advance`, or null at the end.
-  virtual const LogRecord* current() const = 0;
-  /// Moves to the next record.
-  /// REQUIRES: current() is not null.
+  /// Returns the current batch, valid until the next call of `advance`, or no records at the end.
+  std::span<const SortKey> batch() const { return batch_; }
+  /// Moves to the next batch.
+  /// REQUIRES: batch() is not empty.
   /// Errors: those of reading a sorted run.
   virtual Result<void> advance() = 0;
+
+ protected:
+  std::span<const SortKey> batch_;
 };
 
 }  // namespace atolldb

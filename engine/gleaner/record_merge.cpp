@@ -2,68 +2,85 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <functional>
+
 #include "shared/base/check.h"
 #include "shared/base/try.h"
 
 namespace atolldb {
 
 void RecordMerge::add(std::span<const std::byte> records) {
-  CHECK(heads_.empty());  // the merge has not started
+  CHECK(!has_started_);
   CHECK(reinterpret_cast<uintptr_t>(records.data()) % alignof(LogRecord) == 0);
-  inputs_.push_back({records.data(), records.data() + records.size(), nullptr});
+  inputs_.push_back({.at = records.data(), .end = records.data() + records.size(), .run = nullptr});
 }
 
 void RecordMerge::add(std::unique_ptr<SortedRunReader> run) {
-  CHECK(heads_.empty() && run != nullptr);
-  inputs_.push_back({nullptr, nullptr, std::move(run)});
+  CHECK(!has_started_ && run != nullptr);
+  inputs_.push_back({.run = std::move(run)});
 }
 
-bool RecordMerge::comes_before(uint32_t a, uint32_t b) const {
-  DCHECK(a < heads_.size() && b < heads_.size());
-  const Head& left = heads_[a];
-  const Head& right = heads_[b];
-  if (left.storage != right.storage) return left.storage < right.storage;
-  if (left.storage == kEnded) return a < b;
-  if (left.key < right.key) return true;
-  return !(right.key < left.key) && a < b;
+/// Returns whether input `a` comes before input `b`, whose head has the same prefix.
+bool RecordMerge::wins_tie(uint64_t a, uint64_t b) const {
+  DCHECK(a < inputs_.size() && b < inputs_.size());
+  const SortKey& left = inputs_[a].head;
+  const SortKey& right = inputs_[b].head;
+  if (left.record == nullptr || right.record == nullptr) {
+    return left.record == right.record ? a < b : left.record != nullptr;
+  }
+  if (left < right) return true;
+  return !(right < left) && a < b;
 }
 
-Result<void> RecordMerge::refill(uint32_t number) {
-  Input& input = inputs_[number];
+/// Reads the next chunk of an input that is at its end, if there is one.
+Result<void> RecordMerge::refill(Input& input) {
   while (input.at == input.end && input.run != nullptr) {
     ATOLL_ASSIGN(auto chunk, input.run->next());
     if (chunk.empty()) break;
+    has_refilled_ = true;
     input.at = chunk.data();
     input.end = chunk.data() + chunk.size();
   }
   return {};
 }
 
-/// Makes the next record of an input its head.
-Result<void> RecordMerge::step(uint32_t number) {
+bool RecordMerge::has_whole_record(const Input& input) {
+  const auto room = static_cast<uint64_t>(input.end - input.at);
+  const auto& record = *reinterpret_cast<const LogRecord*>(input.at);
+  return room >= sizeof record && record.length <= room && record.length % 8 == 0 &&
+         record.length >= LogRecord::bytes(record.key_bytes, record.payload_bytes);
+}
+
+std::unexpected<Error> RecordMerge::no_record(const Input& input) {
+  return make_error(ExitCode::corruption,
+                    fmt::format("inbox of a reducer: {} bytes are no log record: the shared memory "
+                                "was overwritten: restart the cluster",
+                                input.end - input.at));
+}
+
+/// Makes the next record of an input its head. If it belongs to another storage, the input waits
+/// for that storage.
+inline Result<void> RecordMerge::step(uint32_t number) {
   Input& input = inputs_[number];
   if (input.at == input.end) [[unlikely]] {
-    ATOLL_TRY(refill(number));
+    ATOLL_TRY(refill(input));
     if (input.at == input.end) {
-      heads_[number].storage = kEnded;
+      input.head = kNoRecord;
       return {};
     }
   }
-  const auto room = static_cast<uint64_t>(input.end - input.at);
+  if (!has_whole_record(input)) [[unlikely]]
+    return no_record(input);
   const auto& record = *reinterpret_cast<const LogRecord*>(input.at);
-  if (room < sizeof record || record.length > room || record.length % 8 != 0 ||
-      record.length < LogRecord::bytes(record.key_bytes, record.payload_bytes)) [[unlikely]] {
-    return make_error(
-        ExitCode::corruption,
-        fmt::format("inbox of a reducer: {} bytes are no log record: the shared memory "
-                    "was overwritten: restart the cluster",
-                    room));
+  if (record.storage_id != storage_) [[unlikely]] {
+    input.head = kNoRecord;
+    wait(number, record.storage_id);
+    return {};
   }
-  const Head next = {record.storage_id, SortKey::of(record)};
-  // Each input is in sort order.
-  DCHECK(heads_[number].storage < next.storage ||
-         (heads_[number].storage == next.storage && !(next.key < heads_[number].key)));
-  heads_[number] = next;
+  const SortKey next = SortKey::of(record);
+  DCHECK(input.head.record == nullptr || !(next < input.head));  // each input is in sort order
+  input.head = next;
   input.at += record.length;
   // Prefetches the cache lines of the next record, which is read after this head was returned. With
   // many inputs the hardware prefetcher does not predict them.
@@ -72,62 +89,114 @@ Result<void> RecordMerge::step(uint32_t number) {
   return {};
 }
 
-Result<void> RecordMerge::start() {
-  CHECK(heads_.empty());  // called once
-  const auto count = static_cast<uint32_t>(inputs_.size());
-  heads_.resize(count);
-  losers_.assign(count, 0);
-  for (uint32_t i = 0; i < count; ++i) {
-    ATOLL_TRY(step(i));
-  }
-  if (count == 0) return {};
-  // Match n is between the winners of 2n and 2n + 1. Input i is at place count + i.
-  std::vector<uint32_t> winners(2 * size_t{count});
-  for (uint32_t i = 0; i < count; ++i) winners[count + i] = i;
-  for (uint32_t match = count; match-- > 1;) {
-    const uint32_t left = winners[2 * size_t{match}];
-    const uint32_t right = winners[2 * size_t{match} + 1];
-    const bool left_wins = comes_before(left, right);
-    winners[match] = left_wins ? left : right;
-    losers_[match] = left_wins ? right : left;
-  }
-  winner_ = winners[1];
-  return advance();
+void RecordMerge::wait(uint32_t number, uint32_t storage) {
+  DCHECK(waiting_.size() < inputs_.size());
+  waiting_.push_back({storage, number});
+  std::ranges::push_heap(waiting_, std::greater());
 }
 
-/// Updates the tree after the head of `input`, the winner, has changed.
-void RecordMerge::replay(uint32_t input) {
-  DCHECK(input == winner_);
-  uint32_t winner = input;
-  for (size_t match = (inputs_.size() + input) / 2; match > 0; match /= 2) {
-    if (comes_before(losers_[match], winner)) std::swap(losers_[match], winner);
+Result<void> RecordMerge::start() {
+  CHECK(!has_started_);
+  has_started_ = true;
+  for (uint32_t i = 0; i < inputs_.size(); ++i) {
+    Input& input = inputs_[i];
+    ATOLL_TRY(refill(input));
+    if (input.at == input.end) continue;
+    if (!has_whole_record(input)) return no_record(input);
+    wait(i, reinterpret_cast<const LogRecord*>(input.at)->storage_id);
+  }
+  return load();
+}
+
+/// Begins with the lowest storage for which an input waits. Returns false if there is none.
+Result<bool> RecordMerge::begin_storage() {
+  players_ = 0;
+  if (waiting_.empty()) return false;
+  storage_ = waiting_.front().storage;
+  // Match n is between the winners of 2n and 2n + 1. Player i is at place players_ + i.
+  std::vector<Player> places;
+  while (!waiting_.empty() && waiting_.front().storage == storage_) {
+    const uint32_t number = waiting_.front().input;
+    std::ranges::pop_heap(waiting_, std::greater());
+    waiting_.pop_back();
+    ATOLL_TRY(step(number));
+    Input& input = inputs_[number];
+    input.player = static_cast<uint32_t>(places.size());
+    places.push_back({prefix_of(input.head), number});
+  }
+  players_ = places.size();
+  CHECK(players_ > 0 && players_ <= inputs_.size());
+  losers_.resize(players_);
+  places.insert(places.begin(), players_, Player{});
+  for (size_t match = players_; match-- > 1;) {
+    const bool left_wins = wins(places[2 * match], places[2 * match + 1]);
+    places[match] = places[2 * match + (left_wins ? 0 : 1)];
+    losers_[match] = places[2 * match + (left_wins ? 1 : 0)];
+  }
+  winner_ = places[1];
+  bound_ = 0;
+  return true;
+}
+
+/// Updates the tree after the head of the winner has changed.
+inline void RecordMerge::replay() {
+  const Input& input = inputs_[winner_.input];
+  const size_t first = (players_ + input.player) / 2;
+  Player winner = {prefix_of(input.head), winner_.input};
+  for (size_t match = first; match > 0; match /= 2) {
+    Player& place = losers_[match];
+    const Player loser = place;
+    bool swaps = loser.prefix < winner.prefix;
+    if (loser.prefix == winner.prefix) [[unlikely]]
+      swaps = wins_tie(loser.input, winner.input);
+    // Swaps without a branch, because the outcome is unpredictable.
+    const Prefix prefix_change = (loser.prefix ^ winner.prefix) & -Prefix{swaps};
+    const uint64_t input_change = (loser.input ^ winner.input) & -uint64_t{swaps};
+    place = {loser.prefix ^ prefix_change, loser.input ^ input_change};
+    winner = {winner.prefix ^ prefix_change, winner.input ^ input_change};
+  }
+  // An input that wins twice in succession may go on. It stays ahead of all players that it has
+  // beaten until one of them has a lower prefix. They do not change meanwhile.
+  bound_ = 0;
+  if (winner.input == winner_.input) {
+    bound_ = ~Prefix{0};
+    for (size_t match = first; match > 0; match /= 2) {
+      bound_ = std::min(bound_, losers_[match].prefix);
+    }
   }
   winner_ = winner;
 }
 
-Result<void> RecordMerge::advance() {
-  for (;;) {
-    DCHECK(winner_ < heads_.size());
-    const Head head = heads_[winner_];
-    if (head.storage == kEnded) {
-      current_ = nullptr;
-      return {};
+/// Loads the next batch. It ends before an input could need a second new chunk, because the chunk
+/// before the last one is then overwritten, and the batch may have records of it.
+Result<void> RecordMerge::load() {
+  DCHECK(batch_.empty());
+  has_refilled_ = false;
+  size_t count = 0;
+  while (count == 0 || (count < kMaxBatch && !has_refilled_)) {
+    if (players_ == 0 || inputs_[winner_.input].head.record == nullptr) [[unlikely]] {
+      if (count != 0) break;  // a batch has records of one storage
+      ATOLL_ASSIGN(const bool has_more, begin_storage());
+      if (!has_more) break;
     }
-    ATOLL_TRY(step(winner_));
-    replay(winner_);
+    const Input& input = inputs_[winner_.input];
+    const SortKey head = input.head;
+    ATOLL_TRY(step(static_cast<uint32_t>(winner_.input)));
+    if (!(prefix_of(input.head) < bound_)) replay();
     // Elides the head if the next record covers it. The next record may be elided as well. The
     // record that covers the next record also covers the head, and the last such record is
     // returned.
-    const Head& next = heads_[winner_];
-    DCHECK(next.storage > head.storage || (next.storage == head.storage && !(next.key < head.key)));
-    if (next.storage == head.storage && is_same_key(next.key, head.key) &&
-        covers(*next.key.record, *head.key.record)) {
+    const SortKey& next = inputs_[winner_.input].head;
+    DCHECK(next.record == nullptr || !(next < head));
+    if (next.first == head.first && next.second == head.second && next.record != nullptr &&
+        is_same_key(next, head) && covers(*next.record, *head.record)) {
       ++elided_;
       continue;
     }
-    current_ = head.key.record;
-    return {};
+    keys_[count++] = head;
   }
+  batch_ = std::span<const SortKey>(keys_).first(count);
+  return {};
 }
 
 }  // namespace atolldb

@@ -11,23 +11,39 @@
 namespace atolldb {
 namespace {
 
+/// Returns the number of records in `sorted` that belong to a partition before the one that begins
+/// with `low`.
+size_t count_before(std::span<const SortKey> sorted, std::string_view low) {
+  const auto first = std::ranges::partition_point(
+      sorted, [&](const SortKey& key) { return is_before(key_of(*key.record), low); });
+  return static_cast<size_t>(first - sorted.begin());
+}
+
 /// The records of a merge that belong to one range.
 class RangeSource : public LogSource {
  public:
   RangeSource(RecordMerge& merge, uint32_t storage_id, std::optional<std::string_view> high)
-      : merge_(&merge), storage_id_(storage_id), high_(high) {}
-
-  const LogRecord* current() const override {
-    const LogRecord* record = merge_->current();
-    if (record == nullptr || record->storage_id != storage_id_) return nullptr;
-    return high_ && !is_before(key_of(*record), *high_) ? nullptr : record;
+      : merge_(&merge), storage_id_(storage_id), high_(high) {
+    choose_batch();
   }
+
   Result<void> advance() override {
-    DCHECK(current() != nullptr);
-    return merge_->advance();
+    CHECK(!batch_.empty());
+    const size_t count = batch_.size();
+    batch_ = {};
+    ATOLL_TRY(merge_->take(count));
+    choose_batch();
+    return {};
   }
 
  private:
+  void choose_batch() {
+    batch_ = merge_->batch();
+    if (batch_.empty()) return;
+    if (merge_->storage() != storage_id_) batch_ = {};
+    if (high_) batch_ = batch_.first(count_before(batch_, *high_));
+  }
+
   RecordMerge* merge_;
   uint32_t storage_id_;
   std::optional<std::string> high_;
@@ -61,7 +77,7 @@ Result<void> Reducer::collect() {
 }
 
 Result<void> Reducer::collect_all() {
-  CHECK(set_.paths.empty() && merge_.current() == nullptr);  // called once
+  CHECK(set_.paths.empty() && is_at_end());  // called once
   for (;;) {
     ATOLL_ASSIGN(auto batch, inbox_->next_batch(settings_.snapshot));
     if (!batch.is_last) {
@@ -127,13 +143,12 @@ Result<void> Reducer::dump(const InboxBatch& batch) {
 Result<std::unique_ptr<LogSource>> Reducer::open(uint32_t storage_id, std::string_view low,
                                                  std::optional<std::string_view> high) {
   CHECK(!high || low < *high);
-  while (const LogRecord* record = merge_.current()) {
-    if (record->storage_id > storage_id ||
-        (record->storage_id == storage_id && !is_before(key_of(*record), low))) {
-      break;
-    }
-    ++skipped_;
-    ATOLL_TRY(merge_.advance());
+  while (!is_at_end() && merge_.storage() <= storage_id) {
+    const size_t count =
+        merge_.storage() < storage_id ? merge_.batch().size() : count_before(merge_.batch(), low);
+    if (count == 0) break;
+    skipped_ += count;
+    ATOLL_TRY(merge_.take(count));
   }
   return std::make_unique<RangeSource>(merge_, storage_id, high);
 }

@@ -69,7 +69,7 @@ class Reducer {
   /// Returns the number of records that no range opened so far contained.
   uint64_t skipped() const { return skipped_; }
   /// Returns whether every record was returned or skipped.
-  bool is_at_end() const { return merge_.current() == nullptr; }
+  bool is_at_end() const { return merge_.batch().empty(); }
 
  private:
   Result<void> collect_all();

@@ -79,13 +79,18 @@ Result<SortedRun> write_run(FileSystem& file_system, const std::string& path, So
   IoBuffer buffer(std::max<uint64_t>(1, kRunWriteBytes / chunk_bytes) * chunk_bytes);
   ATOLL_ASSIGN(auto writer, SortedRunWriter::create(file_system, path, name, record_bytes,
                                                     chunk_bytes, buffer.bytes()));
-  uint64_t written = 0;
-  while (const LogRecord* record = merge.current()) {
-    ATOLL_TRY(writer.add(*record));
-    if (++written % kRecordsPerCheck == 0 && check) {
+  uint64_t until_check = kRecordsPerCheck;
+  while (!merge.batch().empty()) {
+    const size_t count = merge.batch().size();
+    for (const SortKey& key : merge.batch()) {
+      ATOLL_TRY(writer.add(*key.record));
+    }
+    until_check -= std::min<uint64_t>(until_check, count);
+    if (until_check == 0 && check) {
+      until_check = kRecordsPerCheck;
       ATOLL_TRY(check());
     }
-    ATOLL_TRY(merge.advance());
+    ATOLL_TRY(merge.take(count));
   }
   return writer.finish();
 }

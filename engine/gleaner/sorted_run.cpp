@@ -8,7 +8,6 @@
 
 #include "engine/format/crc32c.h"
 #include "engine/log/log_files.h"
-#include "shared/base/copy_bytes.h"
 #include "shared/base/try.h"
 
 namespace atolldb {
@@ -121,20 +120,14 @@ Result<void> SortedRunWriter::write() {
   return result;
 }
 
-Result<void> SortedRunWriter::add(const LogRecord& record) {
-  DCHECK(record.length % 8 == 0 && record.length <= kMaxGleanedBytes);
-  if (record.length > static_cast<size_t>(end_ - cursor_)) [[unlikely]] {
-    if (cursor_ != nullptr) end_chunk();
-    if (used_ == buffer_.size()) {
-      ATOLL_TRY(write());
-    }
-    begin_chunk();
-    CHECK(record.length <= static_cast<size_t>(end_ - cursor_));
+/// Begins a chunk, which has room for a record of `record_bytes`.
+Result<void> SortedRunWriter::next_chunk(uint32_t record_bytes) {
+  if (cursor_ != nullptr) end_chunk();
+  if (used_ == buffer_.size()) {
+    ATOLL_TRY(write());
   }
-  copy_bytes(cursor_, &record, record.length);
-  cursor_ += record.length;
-  ++run_.records;
-  run_.bytes += record.length;
+  begin_chunk();
+  CHECK(record_bytes <= static_cast<size_t>(end_ - cursor_));
   return {};
 }
 

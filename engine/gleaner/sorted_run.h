@@ -16,7 +16,10 @@
 #include <vector>
 
 #include "engine/gleaner/gleaned_record.h"
+#include "shared/base/check.h"
+#include "shared/base/copy_bytes.h"
 #include "shared/base/error.h"
+#include "shared/base/try.h"
 #include "shared/file/file.h"
 #include "shared/file/io_buffer.h"
 
@@ -78,12 +81,23 @@ class SortedRunWriter {
                                         SortedRunName name, uint64_t record_bytes,
                                         uint64_t chunk_bytes, std::span<std::byte> buffer);
 
-  Result<void> add(const LogRecord& record);
+  Result<void> add(const LogRecord& record) {
+    DCHECK(record.length % 8 == 0 && record.length <= kMaxGleanedBytes);
+    if (record.length > static_cast<size_t>(end_ - cursor_)) [[unlikely]] {
+      ATOLL_TRY(next_chunk(record.length));
+    }
+    copy_bytes(cursor_, &record, record.length);
+    cursor_ += record.length;
+    ++run_.records;
+    run_.bytes += record.length;
+    return {};
+  }
   Result<SortedRun> finish();
 
  private:
   SortedRunWriter(std::unique_ptr<File> file, SortedRun run, std::span<std::byte> buffer)
       : file_(std::move(file)), run_(std::move(run)), buffer_(buffer) {}
+  Result<void> next_chunk(uint32_t record_bytes);
   void begin_chunk();
   void end_chunk();
   Result<void> write();

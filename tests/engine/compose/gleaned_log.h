@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "engine/format/vid.h"
 #include "engine/gleaner/gleaned_record.h"
+#include "shared/base/check.h"
 #include "shared/base/error.h"
 
 namespace atolldb::test {
@@ -33,12 +35,13 @@ inline void sort_gleaned(std::vector<GleanedLog>& logs) {
 class VectorLogSource : public LogSource {
  public:
   VectorLogSource(uint32_t storage_id, const std::vector<GleanedLog>& logs) {
+    std::vector<size_t> places;
     for (const GleanedLog& log : logs) {
       const auto key_bytes = static_cast<uint32_t>(log.key.size());
       const auto payload_bytes = static_cast<uint32_t>(log.payload.size());
-      places_.push_back(words_.size());
+      places.push_back(words_.size());
       words_.resize(words_.size() + LogRecord::bytes(key_bytes, payload_bytes) / 8);
-      auto* record = reinterpret_cast<LogRecord*>(words_.data() + places_.back());
+      auto* record = reinterpret_cast<LogRecord*>(words_.data() + places.back());
       record->type = log.type;
       record->key_bytes = static_cast<uint16_t>(key_bytes);
       record->length = LogRecord::bytes(key_bytes, payload_bytes);
@@ -49,20 +52,23 @@ class VectorLogSource : public LogSource {
       if (key_bytes != 0) std::memcpy(record->key(), log.key.data(), key_bytes);
       if (payload_bytes != 0) std::memcpy(record->payload(), log.payload.data(), payload_bytes);
     }
+    for (const size_t place : places) {
+      keys_.push_back(SortKey::of(*reinterpret_cast<const LogRecord*>(words_.data() + place)));
+    }
+    CHECK(VectorLogSource::advance().has_value());
   }
 
-  const LogRecord* current() const override {
-    return at_ < places_.size() ? reinterpret_cast<const LogRecord*>(words_.data() + places_[at_])
-                                : nullptr;
-  }
   Result<void> advance() override {
-    ++at_;
+    at_ += batch_.size();
+    // Batches of several sizes, so that keys and records of the storage lie across their ends.
+    batch_ = std::span<const SortKey>(keys_).subspan(at_);
+    batch_ = batch_.first(std::min(batch_.size(), 1 + at_ % 7));
     return {};
   }
 
  private:
   std::vector<uint64_t> words_;
-  std::vector<size_t> places_;
+  std::vector<SortKey> keys_;
   size_t at_ = 0;
 };
 

@@ -69,9 +69,9 @@ inline std::vector<uint64_t> merged(const std::vector<Change>& changes) {
   merge.add(records.bytes());
   CHECK(merge.start().has_value());
   std::vector<uint64_t> ordinals;
-  while (merge.current() != nullptr) {
-    ordinals.push_back(Vid(merge.current()->vid).ordinal());
-    CHECK(merge.advance().has_value());
+  while (!merge.batch().empty()) {
+    for (const SortKey& key : merge.batch()) ordinals.push_back(Vid(key.record->vid).ordinal());
+    CHECK(merge.take(merge.batch().size()).has_value());
   }
   CHECK(merge.elided() + ordinals.size() == changes.size());
   return ordinals;

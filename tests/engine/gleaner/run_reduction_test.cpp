@@ -112,9 +112,11 @@ std::string merged(FileSystem& files, const RunMergeSettings& settings,
   std::string all;
   auto done = add_runs(files, settings, runs, merge);
   if (done) done = merge.start();
-  while (done && merge.current() != nullptr) {
-    all.append(reinterpret_cast<const char*>(merge.current()), merge.current()->length);
-    done = merge.advance();
+  while (done && !merge.batch().empty()) {
+    for (const SortKey& key : merge.batch()) {
+      all.append(reinterpret_cast<const char*>(key.record), key.record->length);
+    }
+    done = merge.take(merge.batch().size());
   }
   return done ? all : done.error().message;
 }

@@ -271,8 +271,8 @@ class SnapshotJobStage {
                     std::optional<std::string> high, std::vector<PlainRecord>& into) {
     auto source = reducers[reducer]->open(storage, low, high);
     if (!source) return source.error().message;
-    while (const LogRecord* record = (*source)->current()) {
-      into.push_back(plain(*record));
+    while (!(*source)->batch().empty()) {
+      for (const SortKey& key : (*source)->batch()) into.push_back(plain(*key.record));
       if (auto advanced = (*source)->advance(); !advanced) return advanced.error().message;
     }
     return "";

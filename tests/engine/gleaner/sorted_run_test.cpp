@@ -60,12 +60,12 @@ std::string read_run(FileSystem& files, const SortedRun& run, RunRecords& record
   merge.add(*std::move(reader));
   if (auto started = merge.start(); !started) return started.error().message;
   for (size_t i = 0; i < count; ++i) {
-    const LogRecord* record = merge.current();
-    if (record == nullptr) return "it ends early";
+    if (merge.batch().empty()) return "it ends early";
+    const LogRecord* record = merge.batch().front().record;
     if (std::memcmp(record, &records.at(i), record->length) != 0) return "another record";
-    if (auto advanced = merge.advance(); !advanced) return advanced.error().message;
+    if (auto advanced = merge.take(1); !advanced) return advanced.error().message;
   }
-  return merge.current() == nullptr ? "" : "it does not end";
+  return merge.batch().empty() ? "" : "it does not end";
 }
 
 TEST(SortedRun, GivesBackWhatWasWrittenWhateverTheSizes) {

@@ -1,0 +1,211 @@
+// Tests of the merge of sorted inputs, compared with a sort of all records.
+#include "engine/gleaner/record_merge.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "shared/file/io_buffer.h"
+#include "tests/engine/log/memory_file_system.h"
+#include "tests/support/seed.h"
+
+namespace atolldb::test {
+namespace {
+
+constexpr uint64_t kChunk = SortedRunWriter::kMinChunkBytes;
+
+/// A record, and its place in the order of the merge.
+struct Made {
+  uint32_t storage = 0;
+  std::string key;
+  uint64_t version = 0;
+  size_t input = 0;
+  std::vector<uint64_t> words;
+
+  const LogRecord& record() const { return *reinterpret_cast<const LogRecord*>(words.data()); }
+  auto place() const { return std::tie(storage, key, version, input); }
+};
+
+/// Random inputs and the records that a merge of them returns.
+class Inputs {
+ public:
+  explicit Inputs(uint64_t seed) : random_(seed) {
+    CHECK(files_.make_directory("/data").has_value());
+    storages_ = 1 + random_() % 4;
+    key_values_ = 1 + random_() % 6;
+    is_long_ = random_() % 4 == 0;
+    is_covered_ = random_() % 3 == 0;
+    const size_t count = random_() % 10;
+    for (size_t i = 0; i < count; ++i) inputs_.push_back(make_input(i));
+    for (const auto& input : inputs_) all_.insert(all_.end(), input.begin(), input.end());
+    std::ranges::stable_sort(all_, {}, &Made::place);
+  }
+
+  void add_to(RecordMerge& merge) {
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      if (random_() % 2 == 0) {
+        merge.add(std::as_bytes(std::span(memory_of(inputs_[i]))));
+      } else {
+        merge.add(run_of(i));
+      }
+    }
+  }
+
+  std::vector<const Made*> expected() const {
+    std::vector<const Made*> kept;
+    for (size_t i = 0; i < all_.size(); ++i) {
+      const bool is_last = i + 1 == all_.size() || all_[i].storage != all_[i + 1].storage ||
+                           all_[i].key != all_[i + 1].key;
+      if (is_last || !covers(all_[i + 1].record(), all_[i].record())) kept.push_back(&all_[i]);
+    }
+    return kept;
+  }
+  size_t count() const { return all_.size(); }
+
+ private:
+  std::string random_key() {
+    constexpr size_t kLengths[] = {0, 1, 7, 8, 9, 15, 16, 17, 24, 40};
+    std::string key(kLengths[random_() % 10], random_() % 2 == 0 ? '\0' : '\xff');
+    if (!key.empty()) key.back() = static_cast<char>(random_() % key_values_);
+    if (!key.empty() && random_() % 4 == 0) key[key.size() / 2] = 'm';
+    return random_() % 8 == 0 ? std::string(16, '\xff') : key;
+  }
+
+  Made make(size_t input) {
+    Made made;
+    made.storage = static_cast<uint32_t>(1 + random_() % storages_);
+    // Ascending keys that each input has in a part of its own make one input win many times.
+    const uint64_t number = __builtin_bswap64(input << 32 | next_++);
+    made.key = is_covered_ || random_() % 3 == 0
+                   ? random_key()
+                   : std::string(reinterpret_cast<const char*>(&number), sizeof number);
+    const Vid vid = Vid::make(1 + random_() % 3, random_() % 50, random_() % 64);
+    made.version = vid.version();
+    made.input = input;
+    const uint64_t most = is_long_ ? 3800 : 60;
+    const auto payload_bytes = static_cast<uint32_t>(8 + random_() % most);
+    const auto key_bytes = static_cast<uint32_t>(made.key.size());
+    made.words.resize(LogRecord::bytes(key_bytes, payload_bytes) / 8);
+    for (uint64_t& word : made.words) word = random_();  // also the padding
+    auto& record = *reinterpret_cast<LogRecord*>(made.words.data());
+    record.type = random_() % 4 == 0 ? LogType::insert : LogType::update;
+    record.key_bytes = static_cast<uint16_t>(key_bytes);
+    record.length = LogRecord::bytes(key_bytes, payload_bytes);
+    record.storage_id = made.storage;
+    record.payload_offset = 0;
+    record.payload_bytes = static_cast<uint16_t>(payload_bytes);
+    record.vid = vid.word();
+    if (key_bytes != 0) std::memcpy(record.key(), made.key.data(), key_bytes);
+    return made;
+  }
+
+  std::vector<Made> make_input(size_t input) {
+    std::vector<Made> records;
+    const size_t count = random_() % 200;
+    for (size_t i = 0; i < count; ++i) records.push_back(make(input));
+    std::ranges::stable_sort(records, {}, &Made::place);
+    return records;
+  }
+
+  const std::vector<uint64_t>& memory_of(const std::vector<Made>& records) {
+    auto& words = *memory_.emplace_back(std::make_unique<std::vector<uint64_t>>());
+    for (const Made& made : records)
+      words.insert(words.end(), made.words.begin(), made.words.end());
+    return words;
+  }
+
+  std::unique_ptr<SortedRunReader> run_of(size_t input) {
+    uint64_t bytes = 0;
+    for (const Made& made : inputs_[input]) bytes += made.record().length;
+    IoBuffer buffer(2 * kChunk);
+    auto writer = SortedRunWriter::create(files_, fmt::format("/data/run{}", input),
+                                          {8, 1, static_cast<uint32_t>(input)}, bytes, kChunk,
+                                          buffer.bytes());
+    CHECK(writer.has_value());
+    for (const Made& made : inputs_[input]) CHECK(writer->add(made.record()).has_value());
+    const auto run = writer->finish();
+    CHECK(run.has_value());
+    auto reader = SortedRunReader::open(files_, *run, static_cast<uint32_t>(1 + random_() % 3));
+    CHECK(reader.has_value());
+    return *std::move(reader);
+  }
+
+  std::mt19937_64 random_;
+  MemoryFileSystem files_;
+  uint64_t storages_ = 0;
+  uint64_t key_values_ = 0;
+  uint64_t next_ = 0;
+  bool is_long_ = false;     // a chunk of a sorted run has few records
+  bool is_covered_ = false;  // many records have the same key
+  std::vector<std::vector<Made>> inputs_;
+  std::vector<Made> all_;
+  std::vector<std::unique_ptr<std::vector<uint64_t>>> memory_;
+};
+
+/// Returns the first difference between a merge and the model, or an empty text.
+std::string check_merge(uint64_t seed) {
+  Inputs inputs(seed);
+  std::mt19937_64 random(seed + 1);
+  RecordMerge merge;
+  inputs.add_to(merge);
+  if (auto started = merge.start(); !started) return started.error().message;
+  const std::vector<const Made*> expected = inputs.expected();
+  for (size_t at = 0; at < expected.size();) {
+    const std::span<const SortKey> batch = merge.batch();
+    if (batch.empty()) return fmt::format("it ends after {} records", at);
+    if (batch.size() > expected.size() - at) return "it has too many records";
+    // Compares the whole batch, because all of its records are valid until the next `take`.
+    for (size_t i = 0; i < batch.size(); ++i) {
+      const Made& made = *expected[at + i];
+      if (made.storage != merge.storage()) return fmt::format("record {}: storage", at + i);
+      if (std::memcmp(batch[i].record, made.words.data(), made.record().length) != 0) {
+        return fmt::format("record {} of {}: another record", at + i, expected.size());
+      }
+    }
+    const size_t count = random() % 4 == 0 ? 1 + random() % batch.size() : batch.size();
+    if (auto taken = merge.take(count); !taken) return taken.error().message;
+    at += count;
+  }
+  if (!merge.batch().empty()) return "it does not end";
+  return merge.elided() == inputs.count() - expected.size() ? "" : "another number was elided";
+}
+
+TEST(RecordMerge, ReturnsWhatASortOfAllInputsReturns) {
+  const uint64_t first = seed();
+  for (uint64_t round = 0; round < rounds(600, 50'000); ++round) {
+    ASSERT_EQ(check_merge(first + round), "") << "ATOLL_SEED=" << first + round;
+  }
+}
+
+TEST(RecordMerge, RefusesBytesThatAreNoRecords) {
+  std::vector<uint64_t> words(2 * LogRecord::bytes(8, 8) / 8);
+  const auto record = [&](size_t i) {
+    return reinterpret_cast<LogRecord*>(words.data() + i * words.size() / 2);
+  };
+  for (size_t i = 0; i < 2; ++i) {
+    record(i)->key_bytes = record(i)->payload_bytes = 8;
+    record(i)->length = LogRecord::bytes(8, 8);
+    record(i)->storage_id = 3;
+  }
+  const auto problem = [&](size_t count) -> std::string {
+    RecordMerge merge;
+    merge.add(std::as_bytes(std::span(words).first(count)));
+    auto started = merge.start();
+    return started ? "" : started.error().message;
+  };
+  EXPECT_EQ(problem(words.size()), "");
+  EXPECT_TRUE(
+      problem(words.size() - 1).starts_with("inbox of a reducer: 32 bytes are no log record"));
+  EXPECT_TRUE(problem(words.size() / 2 + 1).starts_with("inbox of a reducer: 8 bytes are no log"));
+  record(0)->length -= 8;  // shorter than its key and payload
+  EXPECT_TRUE(problem(words.size()).starts_with("inbox of a reducer: 80 bytes are no log record"));
+}
+
+}  // namespace
+}  // namespace atolldb::test
