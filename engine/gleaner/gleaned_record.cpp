@@ -66,25 +66,9 @@ const char* defect_in_storage(const LogRecord& record, const PlannedStorage& sto
   return "belongs to a storage without a type";
 }
 
-LogRecord* write_gleaned(const LogRecord& record, StorageType type, const LogBlockHeader& header,
-                         std::byte* into) {
-  DCHECK(record.type != LogType::filler && gleaned_bytes(record) <= kMaxGleanedBytes);
-  DCHECK(reinterpret_cast<uintptr_t>(into) % alignof(LogRecord) == 0);
+SortKey write_gleaned_append(const LogRecord& record, const LogBlockHeader& header,
+                             std::byte* into) {
   auto* out = reinterpret_cast<LogRecord*>(into);
-  if (type != StorageType::sequential) {
-    // `length` is computed again, because a worker may have reserved more room than it used.
-    const uint32_t bytes = LogRecord::bytes(record.key_bytes, record.payload_bytes);
-    copy_bytes(into, &record, bytes);
-    out->length = bytes;
-    if (type == StorageType::array) {
-      DCHECK(record.key_bytes == kArrayKeyBytes);
-      uint64_t index = 0;
-      std::memcpy(&index, record.key(), sizeof index);
-      index = __builtin_bswap64(index);
-      std::memcpy(out->key(), &index, sizeof index);
-    }
-    return out;
-  }
   DCHECK(record.type == LogType::append && record.key_bytes == 0);
   *out = record;
   out->key_bytes = kSequentialKeyBytes;
@@ -98,7 +82,7 @@ LogRecord* write_gleaned(const LogRecord& record, StorageType type, const LogBlo
   std::memcpy(out->key(), &epoch, sizeof epoch);
   std::memcpy(out->key() + sizeof epoch, &place, sizeof place);
   copy_bytes(out->payload(), record.payload(), align8(record.payload_bytes));
-  return out;
+  return SortKey::of(*out);
 }
 
 std::span<SortKey> compact(std::span<SortKey> sorted) {
@@ -108,7 +92,8 @@ std::span<SortKey> compact(std::span<SortKey> sorted) {
     size_t begin = end - 1;
     while (begin > 0 && is_same_key(sorted[begin - 1], sorted[end - 1])) --begin;
     if (end - begin == 1) {
-      sorted[--first_kept] = sorted[begin];  // the usual case, which does not read the record
+      // The usual case, which does not read the record.
+      if (--first_kept != begin) sorted[first_kept] = sorted[begin];
     } else {
       const size_t before = first_kept;
       KeptRecord kept;

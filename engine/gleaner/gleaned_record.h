@@ -15,6 +15,7 @@
 #include "engine/gleaner/snapshot_plan.h"
 #include "engine/hooks/mutants.h"
 #include "shared/base/check.h"
+#include "shared/base/copy_bytes.h"
 #include "shared/base/error.h"
 
 namespace atolldb {
@@ -45,12 +46,6 @@ inline uint32_t gleaned_bytes(const LogRecord& record) {
       record.type == LogType::append ? kSequentialKeyBytes : record.key_bytes;
   return LogRecord::bytes(key_bytes, record.payload_bytes);
 }
-
-/// Writes `record`, from a block with `header`, in gleaned form to `into`. `into` has room for
-/// gleaned_bytes and is aligned to 8.
-/// REQUIRES: the record is no filler, and defect_in_storage returns null.
-LogRecord* write_gleaned(const LogRecord& record, StorageType type, const LogBlockHeader& header,
-                         std::byte* into);
 
 inline std::string_view key_of(const LogRecord& record) {
   return {reinterpret_cast<const char*>(record.key()), record.key_bytes};
@@ -94,7 +89,7 @@ struct SortKey {
   bool is_longer() const { return third >= kIsLonger; }
 
  private:
-  /// Returns the first 8 of `count` bytes. Reads a whole word, because keys are padded to 8 bytes.
+  /// Reads whole words, because keys are padded to 8 bytes. The padding may have any value.
   static uint64_t word_of(const unsigned char* bytes, uint32_t count) {
     if (count == 0) return 0;
     uint64_t word = 0;
@@ -104,6 +99,42 @@ struct SortKey {
   }
 };
 static_assert(sizeof(SortKey) == 32);
+
+/// Copies a record of `bytes`. Most records have 65 to 128 bytes, for which copy_bytes calls a
+/// function.
+inline void copy_record(std::byte* into, const LogRecord& record, uint32_t bytes) {
+  DCHECK(bytes % 8 == 0 && bytes <= kMaxGleanedBytes);
+  if (bytes > 64 && bytes <= 128) return detail::copy_two<64>(into, &record, bytes);
+  copy_bytes(into, &record, bytes);
+}
+
+/// Writes `record`, an append from a block with `header`, in gleaned form to `into`.
+SortKey write_gleaned_append(const LogRecord& record, const LogBlockHeader& header,
+                             std::byte* into);
+
+/// Writes `record`, from a block with `header`, in gleaned form to `into`. `into` has room for
+/// gleaned_bytes and is aligned to 8. Returns the key of the written record.
+/// REQUIRES: the record is no filler, and defect_in_storage returns null.
+inline SortKey write_gleaned(const LogRecord& record, StorageType type,
+                             const LogBlockHeader& header, std::byte* into) {
+  DCHECK(record.type != LogType::filler && gleaned_bytes(record) <= kMaxGleanedBytes);
+  DCHECK(reinterpret_cast<uintptr_t>(into) % alignof(LogRecord) == 0);
+  if (type == StorageType::sequential) return write_gleaned_append(record, header, into);
+  // `length` is computed again, because a worker may have reserved more room than it used.
+  const uint32_t bytes = LogRecord::bytes(record.key_bytes, record.payload_bytes);
+  copy_record(into, record, bytes);
+  auto* out = reinterpret_cast<LogRecord*>(into);
+  out->length = bytes;
+  // Reads the source, because loads from the copy would wait for its stores.
+  SortKey key = SortKey::of(record);
+  key.record = out;
+  if (type == StorageType::array) {
+    DCHECK(record.key_bytes == sizeof key.first);
+    std::memcpy(out->key(), &key.first, sizeof key.first);
+    key.first = __builtin_bswap64(key.first);
+  }
+  return key;
+}
 
 /// Compares the rest of two keys that are longer than kWholeBytes and equal up to there.
 inline int compare_rest(const SortKey& a, const SortKey& b) {

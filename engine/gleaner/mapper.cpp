@@ -6,11 +6,16 @@
 
 #include "engine/gleaner/gleaned_record.h"
 #include "shared/base/check.h"
-#include "shared/base/copy_bytes.h"
 #include "shared/base/try.h"
 
 namespace atolldb {
 namespace {
+
+constexpr uint32_t kNoPlace = UINT32_MAX;
+
+/// Number of records that are prefetched before they are copied in sort order. The order of their
+/// addresses is random.
+constexpr size_t kPrefetchAhead = 8;
 
 void add(std::atomic<uint64_t>& counter, uint64_t value) {
   // There is one writer, so no locked instruction is needed.
@@ -64,8 +69,7 @@ Mapper::Mapper(FileSystem& file_system, const SnapshotPlan& plan, const PlannedM
       settings_(settings),
       max_buckets_(
           std::max<uint64_t>(1, settings.memory_bytes / Bucket::footprint(settings.bucket_bytes))),
-      sorter_(Bucket::max_records(settings.bucket_bytes)),
-      message_(std::make_unique_for_overwrite<std::byte[]>(settings.bucket_bytes)) {}
+      sorter_(Bucket::max_records(settings.bucket_bytes)) {}
 
 Result<std::unique_ptr<Mapper>> Mapper::create(FileSystem& file_system, const SnapshotPlan& plan,
                                                const PlannedMapper& task,
@@ -104,6 +108,10 @@ Result<void> Mapper::add_storage(const PlannedStorage& storage) {
   if (added.owners.empty()) {
     return make_error(ExitCode::failed, fmt::format("snapshot {}: storage {} has no partition",
                                                     plan_->snapshot, storage.id));
+  }
+  if (storage.id < kMaxDirectId) {
+    places_.resize(storage.id + 1, kNoPlace);
+    places_[storage.id] = static_cast<uint32_t>(storages_.size());
   }
   storages_.push_back(std::move(added));
   return {};
@@ -191,6 +199,10 @@ Result<void> Mapper::take_block(const LogBlock& block, const LogReader& reader) 
 }
 
 Mapper::Storage* Mapper::find(uint32_t storage_id) {
+  if (storage_id < places_.size()) {
+    const uint32_t place = places_[storage_id];
+    return place == kNoPlace ? nullptr : &storages_[place];
+  }
   const auto found = std::ranges::lower_bound(
       storages_, storage_id, {}, [](const Storage& storage) { return storage.plan->id; });
   return found != storages_.end() && found->plan->id == storage_id ? &*found : nullptr;
@@ -249,30 +261,39 @@ Result<void> Mapper::ship(Bucket& bucket) {
 Result<void> Mapper::ship_part(std::span<const SortKey> part, uint32_t storage_id,
                                ReducerInbox& inbox) {
   const uint64_t limit = std::min(settings_.bucket_bytes, inbox.max_message_bytes());
-  uint64_t used = 0;
-  uint32_t records = 0;
-  for (const SortKey& key : part) {
-    const uint32_t length = key.record->length;
-    if (used + length > limit) {
-      ATOLL_TRY(send(storage_id, used, records, inbox));
-      used = records = 0;
+  while (!part.empty()) {
+    uint64_t bytes = 0;
+    size_t count = 0;
+    for (; count < part.size(); ++count) {
+      const uint32_t length = part[count].record->length;
+      if (bytes + length > limit) break;
+      bytes += length;
     }
-    DCHECK(used + length <= limit && key.record->storage_id == storage_id);
-    copy_bytes(message_.get() + used, key.record, length);
-    used += length;
-    ++records;
+    CHECK(count > 0);  // a message has room for the longest record
+    ATOLL_TRY(send(part.first(count), bytes, storage_id, inbox));
+    part = part.subspan(count);
   }
-  return records == 0 ? Result<void>() : send(storage_id, used, records, inbox);
+  return {};
 }
 
-Result<void> Mapper::send(uint32_t storage_id, uint64_t bytes, uint32_t records,
+/// Sends the records of `part`, which have `bytes` together, in one message.
+Result<void> Mapper::send(std::span<const SortKey> part, uint64_t bytes, uint32_t storage_id,
                           ReducerInbox& inbox) {
-  CHECK(records > 0 && bytes >= records * sizeof(LogRecord) && bytes <= settings_.bucket_bytes);
+  CHECK(!part.empty() && bytes >= part.size() * sizeof(LogRecord));
   ATOLL_ASSIGN(auto room, inbox.reserve(plan_->snapshot, storage_id, static_cast<uint32_t>(bytes)));
   CHECK(room.bytes().size() == bytes);
-  std::memcpy(room.bytes().data(), message_.get(), bytes);
-  room.announce(records);
-  add(progress_.records_shipped, records);
+  std::byte* into = room.bytes().data();
+  for (size_t i = 0; i < part.size(); ++i) {
+    __builtin_prefetch(part[std::min(i + kPrefetchAhead, part.size() - 1)].record);
+    const LogRecord& record = *part[i].record;
+    const uint32_t length = record.length;
+    DCHECK(record.storage_id == storage_id);
+    copy_record(into, record, length);
+    into += length;
+  }
+  CHECK(into == room.bytes().data() + bytes);
+  room.announce(static_cast<uint32_t>(part.size()));
+  add(progress_.records_shipped, part.size());
   add(progress_.bytes_shipped, bytes);
   add(progress_.messages, 1);
   return {};

@@ -44,10 +44,10 @@ class Bucket {
   /// REQUIRES: has_room(gleaned_bytes(record)).
   void add(const LogRecord& record, StorageType type, const LogBlockHeader& header) {
     DCHECK(has_room(gleaned_bytes(record)));
-    const LogRecord* gleaned = write_gleaned(record, type, header, records_.get() + used_);
-    DCHECK(gleaned->length == gleaned_bytes(record));
-    used_ += gleaned->length;
-    keys_[count_++] = SortKey::of(*gleaned);
+    const SortKey key = write_gleaned(record, type, header, records_.get() + used_);
+    DCHECK(key.record->length == gleaned_bytes(record));
+    used_ += gleaned_bytes(record);
+    keys_[count_++] = key;
   }
   /// Returns the keys in arrival order. The caller may sort them. Valid until clear().
   std::span<SortKey> keys() { return {keys_.get(), count_}; }
@@ -69,8 +69,7 @@ struct MapperSettings {
   uint64_t bucket_bytes = uint64_t{1} << 19;
   /// Bytes for all buckets. Each takes Bucket::footprint(bucket_bytes), and there is at least one.
   /// When all are in use, the fullest is shipped early. The mapper needs more memory on top:
-  /// bucket_bytes for messages, KeySorter::footprint for sorting one bucket, and 2 MiB for the
-  /// reader.
+  /// KeySorter::footprint for sorting one bucket, and 2 MiB for the reader.
   uint64_t memory_bytes = uint64_t{64} << 20;
 
   static constexpr uint64_t kMinBucketBytes = 8192;
@@ -89,6 +88,9 @@ struct MapperProgress {
 /// Thread: one.
 class Mapper {
  public:
+  /// Storages with smaller ids are found by one load, others by a binary search.
+  static constexpr uint32_t kMaxDirectId = uint32_t{1} << 16;
+
   /// Creates a mapper. `inboxes`: in the order of plan.reducers; they have begun run plan.snapshot.
   /// All arguments outlive the mapper.
   /// Error: code failed if the plan contradicts itself, for example if a partition names a reducer
@@ -126,7 +128,8 @@ class Mapper {
   Storage* find(uint32_t storage_id);
   Result<void> ship(Bucket& bucket);
   Result<void> ship_part(std::span<const SortKey> part, uint32_t storage_id, ReducerInbox& inbox);
-  Result<void> send(uint32_t storage_id, uint64_t bytes, uint32_t records, ReducerInbox& inbox);
+  Result<void> send(std::span<const SortKey> part, uint64_t bytes, uint32_t storage_id,
+                    ReducerInbox& inbox);
 
   FileSystem* file_system_;
   const SnapshotPlan* plan_;
@@ -134,10 +137,10 @@ class Mapper {
   std::span<ReducerInbox* const> inboxes_;
   MapperSettings settings_;
   std::vector<Storage> storages_;  // ascending ids
+  std::vector<uint32_t> places_;   // places in `storages_` by id, for ids below kMaxDirectId
   std::vector<std::unique_ptr<Bucket>> buckets_;
   uint64_t max_buckets_;
   KeySorter sorter_;
-  std::unique_ptr<std::byte[]> message_;  // buffer in which a message is assembled
   MapperProgress progress_;
 };
 

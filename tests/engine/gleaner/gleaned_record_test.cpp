@@ -27,7 +27,7 @@ struct One {
   LogRecord& record() { return *reinterpret_cast<LogRecord*>(block().payload); }
   const LogRecord& gleaned(StorageType type) {
     CHECK(gleaned_bytes(record()) <= kMaxGleanedBytes);
-    return *write_gleaned(record(), type, block().header, out);
+    return *write_gleaned(record(), type, block().header, out).record;
   }
   BlockBuffer memory;
   alignas(8) std::byte out[kMaxGleanedBytes];
@@ -113,6 +113,16 @@ TEST(GleanedRecord, KeysThatEndBeforeABoundaryCountAsIfZerosFollowed) {
   EXPECT_TRUE(is_before("a", low));
   EXPECT_TRUE(is_before("", low));
   EXPECT_FALSE(is_before("", "")) << "the first partition has all";
+}
+
+TEST(GleanedRecord, SortKeysIgnoreThePaddingOfKeys) {
+  for (const size_t bytes : {1, 7, 8, 9, 15, 16}) {
+    const std::string key(bytes, 'k');
+    One a(LogType::insert, key, "payload", Vid::make(3, 1).word());
+    One b(LogType::insert, key, "payload", Vid::make(3, 1).word());
+    for (size_t at = bytes; at % 8 != 0; ++at) b.record().key()[at] = std::byte{0xff};
+    EXPECT_TRUE(is_same_key(SortKey::of(a.record()), SortKey::of(b.record()))) << bytes;
+  }
 }
 
 TEST(GleanedRecord, SortKeysOrderLikeKeysAndThenVersions) {

@@ -77,8 +77,8 @@ class SnapshotJobStage {
   static constexpr uint64_t kStart = 100;
   static constexpr uint32_t kArray = 3;
   static constexpr uint32_t kTree = 7;
-  static constexpr uint32_t kLongKeys = 8;
-  static constexpr uint32_t kHeap = 1030;
+  static constexpr uint32_t kLongKeys = Mapper::kMaxDirectId - 1;
+  static constexpr uint32_t kHeap = Mapper::kMaxDirectId;
   static constexpr uint32_t kDropped = 9;  // this storage is not in the plan
   static constexpr uint32_t kPayload = 60;
 
