@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +13,7 @@
 #include "engine/format/sequential_page.h"
 #include "engine/gleaner/victims.h"
 #include "engine/hooks/mutants.h"
+#include "shared/base/copy_bytes.h"
 #include "shared/base/try.h"
 
 namespace atolldb {
@@ -182,7 +182,7 @@ class SequentialComposer {
     auto* record = reinterpret_cast<SequentialRecord*>(page()->data + page()->used_bytes);
     record->vid = vid.word();
     record->payload_bytes = payload.size();
-    if (!payload.empty()) std::memcpy(record->payload(), payload.data(), payload.size());
+    copy_bytes(record->payload(), payload.data(), payload.size());
     page()->used_bytes += bytes;
     PageHeader& header = page()->header;
     header.version_word.store(PageVersion::make(0, header.version().count() + 1, 0).word(),

@@ -120,10 +120,9 @@ Result<void> LayerComposer::pass(uint64_t slice) {
   return {};
 }
 
-bool LayerComposer::has_log() const {
+bool LayerComposer::is_log_below_prefix() const {
   const LogRecord* log = work_.logs.current();
-  if (log == nullptr) return false;
-  if (prefix_.empty()) return true;
+  DCHECK(log != nullptr);
   return log->key_bytes > prefix_.size() &&
          std::memcmp(log->key(), prefix_.data(), prefix_.size()) == 0;
 }

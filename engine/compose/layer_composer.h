@@ -71,14 +71,19 @@ class LayerComposer {
   Result<LayerResult> compose(std::span<const CarriedRecord> carried, bool keeps_single);
 
  private:
-  bool has_log() const;
+  bool has_log() const {
+    return work_.logs.current() != nullptr && (prefix_.empty() || is_log_below_prefix());
+  }
+  bool is_log_below_prefix() const;
   bool has_log(const SliceRange& range) const { return has_log() && range.contains(log_slice()); }
   bool has_log_at(uint64_t slice) const { return has_log() && log_slice() == slice; }
   Bytes log_rest() const {
     DCHECK(has_log());
     return work_.logs.current()->key_span().subspan(prefix_.size());
   }
-  uint64_t log_slice() const { return slice_of(log_rest()); }
+  uint64_t log_slice() const {
+    return prefix_.empty() ? work_.logs.first_slice() : slice_of(log_rest());
+  }
   bool is_inside(const SliceRange& range) const;
   bool overlaps(const SliceRange& range) const;
   SliceRange clip(const SliceRange& range) const;

@@ -52,6 +52,11 @@ class LogInput {
 
   /// Returns the current record, or null at the end.
   const LogRecord* current() const { return current_; }
+  /// Returns the slice of the first layer in which the current record lies.
+  uint64_t first_slice() const {
+    DCHECK(current_ != nullptr);
+    return is_held_ ? SortKey::of(*current_).first : keys_[0].first;
+  }
   Result<void> advance() {
     DCHECK(current_ != nullptr);
     if (keys_.size() < 2 || !held_.empty() || (count_ + 1) % kRecordsPerCheck == 0) [[unlikely]] {

@@ -5,12 +5,12 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 
 #include "engine/format/log_record.h"
 #include "engine/format/vid.h"
 #include "shared/base/check.h"
+#include "shared/base/copy_bytes.h"
 
 namespace atolldb {
 
@@ -32,7 +32,7 @@ class RecordFold {
     base_version_ = vid.version();
     vid_ = Vid(base_version_);
     payload_bytes_ = static_cast<uint32_t>(payload.size());
-    if (!payload.empty()) std::memcpy(payload_.data(), payload.data(), payload.size());
+    copy_bytes(payload_.data(), payload.data(), payload.size());
   }
 
   void apply(const LogRecord& log) {
@@ -43,7 +43,7 @@ class RecordFold {
       case LogType::insert:
         if (log.payload_bytes > kMaxPayloadBytes) return mark_unbacked();
         payload_bytes_ = log.payload_bytes;
-        if (payload_bytes_ != 0) std::memcpy(payload_.data(), log.payload(), payload_bytes_);
+        copy_bytes(payload_.data(), log.payload(), payload_bytes_);
         exists_ = true;
         is_unbacked_ = false;
         break;
@@ -53,9 +53,7 @@ class RecordFold {
         if (!exists_ || log.payload_offset + uint32_t{log.payload_bytes} > payload_bytes_) {
           return mark_unbacked();
         }
-        if (log.payload_bytes != 0) {
-          std::memcpy(payload_.data() + log.payload_offset, log.payload(), log.payload_bytes);
-        }
+        copy_bytes(payload_.data() + log.payload_offset, log.payload(), log.payload_bytes);
         break;
       case LogType::erase:
         exists_ = false;

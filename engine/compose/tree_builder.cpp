@@ -8,6 +8,7 @@
 
 #include "engine/compose/record_fold.h"
 #include "shared/base/check.h"
+#include "shared/base/copy_bytes.h"
 #include "shared/base/try.h"
 
 namespace atolldb {
@@ -48,12 +49,18 @@ Result<void> TreeBuilder::add(const TreeItem& item) {
   held.slice = item.slice;
   held.vid = item.vid.word();
   held.next_layer = item.next_layer.word();
-  held.at = static_cast<uint32_t>(bytes_.size());
+  held.at = static_cast<uint32_t>(used_);
   held.remainder = item.remainder;
   held.payload_bytes = static_cast<uint16_t>(item.payload.size());
   held.page_bytes = item.page_bytes();
-  bytes_.insert(bytes_.end(), item.suffix.begin(), item.suffix.end());
-  bytes_.insert(bytes_.end(), item.payload.begin(), item.payload.end());
+  const size_t more = item.suffix.size() + item.payload.size();
+  if (bytes_.size() - used_ < more) [[unlikely]] {
+    bytes_.resize(used_ + more + 2 * kPageBytes);
+  }
+  std::byte* into = bytes_.data() + used_;
+  copy_bytes(into, item.suffix.data(), item.suffix.size());
+  copy_bytes(into + item.suffix.size(), item.payload.data(), item.payload.size());
+  used_ += more;
   held_.push_back(held);
   held_bytes_ += held.page_bytes;
   const bool is_too_much =
@@ -71,7 +78,7 @@ uint32_t TreeBuilder::bytes_of_slice(uint64_t slice) const {
 
 TreeItem TreeBuilder::item_of(const Held& held) const {
   const uint32_t suffix_bytes = TreeRecord::suffix_bytes_for(held.remainder);
-  DCHECK(held.at + suffix_bytes + held.payload_bytes <= bytes_.size());
+  DCHECK(held.at + suffix_bytes + held.payload_bytes <= used_);
   const std::byte* bytes = bytes_.data() + held.at;
   return {held.slice,
           held.remainder,
@@ -180,12 +187,12 @@ Result<void> TreeBuilder::emit_border(size_t count, uint64_t high, bool high_is_
   }
   auto added = add_page(0, low_, page);
   held_bytes_ -= bytes;
-  const uint32_t begin =
-      count == held_.size() ? static_cast<uint32_t>(bytes_.size()) : held_[count].at;
-  bytes_.erase(bytes_.begin(), bytes_.begin() + begin);
+  const uint32_t begin = count == held_.size() ? static_cast<uint32_t>(used_) : held_[count].at;
+  used_ -= begin;
+  if (used_ != 0) std::memmove(bytes_.data(), bytes_.data() + begin, used_);
   held_.erase(held_.begin(), held_.begin() + static_cast<ptrdiff_t>(count));
   for (Held& held : held_) held.at -= begin;
-  CHECK(!held_.empty() || (held_bytes_ == 0 && bytes_.empty()));
+  CHECK(!held_.empty() || (held_bytes_ == 0 && used_ == 0));
   boundary_ = 0;
   low_ = high;
   return added;
@@ -211,7 +218,7 @@ Result<SnapshotPointer> TreeBuilder::write_border(size_t count, const SliceRange
       continue;
     }
     record->payload_bytes.store(static_cast<uint16_t>(payload_bytes), std::memory_order_relaxed);
-    if (payload_bytes != 0) std::memcpy(record->payload(), item.payload.data(), payload_bytes);
+    copy_bytes(record->payload(), item.payload.data(), payload_bytes);
   }
   return pages_.write(buffer);
 }

@@ -120,7 +120,8 @@ class TreeBuilder {
   bool is_open_ = false;  // a border page has begun
   uint64_t low_ = 0;      // low fence of the open border page
   std::vector<Held> held_;
-  std::vector<std::byte> bytes_;
+  std::vector<std::byte> bytes_;  // the first `used_` hold suffixes and payloads; the rest is room
+  size_t used_ = 0;
   uint32_t held_bytes_ = 0;  // bytes that the items of `held_` take in pages
   size_t boundary_ = 0;      // items of joinable ranges that end at boundary_fence_; 0: none
   uint64_t boundary_fence_ = 0;

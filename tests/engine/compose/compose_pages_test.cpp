@@ -155,6 +155,16 @@ TEST(ComposePages, RecordsOutOfOrderOrOutsideThePartitionAreRefused) {
   auto combined = stage.round({b, a}, {""}, 3);
   ASSERT_FALSE(combined);
   EXPECT_NE(combined.error().message.find("not sorted"), std::string::npos);
+  // Keys that differ only past their first 16 bytes, and versions of one key.
+  const std::string prefix(16, 'p');
+  const GleanedLog c{LogType::insert, prefix + "c", 0, "1", Vid::make(3, 1)};
+  const GleanedLog d{LogType::insert, prefix + "d", 0, "1", Vid::make(3, 1)};
+  const GleanedLog newer{LogType::insert, "a", 0, "1", Vid::make(3, 2)};
+  for (const auto& [left, right] : {std::pair(d, c), std::pair(newer, a)}) {
+    combined = stage.round({left, right}, {""}, 3);
+    ASSERT_FALSE(combined);
+    EXPECT_NE(combined.error().message.find("not sorted"), std::string::npos);
+  }
   SnapshotStage array(StorageType::array, 100, 8);
   combined =
       array.round({{LogType::update, big_endian(100), 0, "12345678", Vid::make(3, 1)}}, {""}, 3);
