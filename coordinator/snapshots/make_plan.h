@@ -30,8 +30,6 @@ struct SnapshotTask {
   bool salvages = false;                    // as SnapshotPlan::salvages
   bool merges_runs = false;                 // as SnapshotPlan::merges_runs
   bool keeps_reserve = false;               // leaves the disk reserve free (disk_room.h)
-  /// Workers and loggers have precedence over the threads of the job, because it is not urgent.
-  bool yields = false;
   /// The cluster runs, so there are volatile pages beside which the snapshot will be installed.
   bool has_volatile_pages = false;
 };

@@ -144,9 +144,7 @@ Result<void> SnapshotJob::prepare(const SnapshotTask& task, const SnapshotPlan& 
   return fail_on_error(on_all_nodes(config_, [&](uint32_t node) -> Result<void> {
     // The node writes its files of this snapshot there (Node::start_snapshot_jobs).
     const std::string& directory = log_directory(config_, node, plan.snapshot);
-    const Json body = {{"plan", to_binary(encoded)},
-                       {"disk_reserve", reserve_in(task, directory)},
-                       {"yields", task.yields}};
+    const Json body = {{"plan", to_binary(encoded)}, {"disk_reserve", reserve_in(task, directory)}};
     ATOLL_TRY(call_node_(node, ControlOperation::glean_prepare, body));
     return {};
   }));

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "coordinator/epoch/durable_epoch.h"
-#include "coordinator/snapshots/job_pressure.h"
 #include "engine/hooks/mutants.h"
 #include "shared/base/check.h"
 #include "shared/base/try.h"
@@ -269,14 +268,6 @@ SnapshotTask SnapshotManager::next_task() {
   task.streams = durable_->live_streams(task.epoch);
   task.storages = catalog_.entries();
   task.keeps_reserve = !is_last_resort;
-  const uint64_t written = log_bytes();
-  // A job that yields takes long, and the pool must not run out meanwhile.
-  const uint32_t enough = (config_.gleaner.pool_low_water + config_.gleaner.pool_high_water) / 2;
-  task.yields = may_yield({.lacks_pages = pool_is_below(enough),
-                           .lacks_log_files = is_last_resort,
-                           .is_awaited = is_first_snapshot_awaited(),
-                           .log_bytes = written - std::exchange(log_bytes_at_last_, written),
-                           .log_volume = config_.gleaner.log_volume});
   task.has_volatile_pages = true;
   return task;
 }

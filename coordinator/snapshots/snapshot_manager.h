@@ -196,9 +196,8 @@ class SnapshotManager {
   /// The snapshots that transactions may begin with (R18), by id, and withdrawn snapshots that a
   /// transaction still read at the last check. Their files are open on all nodes.
   std::map<uint32_t, SnapshotMetadata> offered_;
-  uint64_t log_bytes_at_last_ = 0;  // `log_bytes` when the latest job began
-  bool has_freed_pages_ = false;    // the latest install freed a good part of a pool
-  bool lacks_ballast_ = false;      // a warning was logged
+  bool has_freed_pages_ = false;  // the latest install freed a good part of a pool
+  bool lacks_ballast_ = false;    // a warning was logged
 
   // Used by any thread.
   std::atomic<uint64_t> bytes_to_recover_{0};

@@ -6,10 +6,8 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -55,18 +53,9 @@ Result<UniqueFd> receive_signals(std::initializer_list<int> signals) {
                                              ": raise `ulimit -n`");
 }
 
-void yield_to_others(int nice) {
-  constexpr int kIoPriorityWhoProcess = 1;
-  constexpr int kIoPriorityIdle = 3 << 13;
-  CHECK(nice >= 1 && nice <= 19);
-  const auto thread = static_cast<id_t>(::gettid());
-  // A batch thread that wakes up does not preempt the thread that runs.
+void become_batch_thread() {
   constexpr sched_param kNone{};
   static_cast<void>(::sched_setscheduler(0, SCHED_BATCH, &kNone));
-  // The whole process may have a higher nice value.
-  static_cast<void>(
-      ::setpriority(PRIO_PROCESS, thread, std::max(nice, ::getpriority(PRIO_PROCESS, thread))));
-  static_cast<void>(::syscall(SYS_ioprio_set, kIoPriorityWhoProcess, 0, kIoPriorityIdle));
 }
 
 void name_thread(const std::string& name) {

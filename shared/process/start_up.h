@@ -27,10 +27,9 @@ Result<UniqueFd> receive_signals(std::initializer_list<int> signals);
 /// Restricts the calling thread to these CPUs. Does nothing for an empty list.
 Result<void> pin_thread(std::span<const int32_t> cpus);
 
-/// Gives other threads precedence over the calling thread, on processors (`nice`, 1 to 19) and on
-/// devices, if the system supports that. Without privileges a thread cannot undo it.
-/// REQUIRES: no thread of normal priority waits long for a lock that the calling thread holds.
-void yield_to_others(int nice);
+/// Makes the calling thread a batch thread, if the system supports that: when it wakes up, it does
+/// not preempt the thread that runs. Its share of the processors stays the same.
+void become_batch_thread();
 
 /// Sets the thread name that `top -H` and /proc/<pid>/task/*/comm show. Truncated to 15 bytes.
 void name_thread(const std::string& name);

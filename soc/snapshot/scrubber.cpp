@@ -1,5 +1,9 @@
 #include "soc/snapshot/scrubber.h"
 
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -24,8 +28,14 @@ Json to_json(const ScrubDamage& damage) {
           {"reason", damage.reason}};
 }
 
-/// The scrub is never urgent.
-constexpr int kScrubNice = 19;
+/// Gives other threads priority for processors and devices, if the system supports that.
+void yield_to_others() {
+  constexpr int kIoPriorityWhoProcess = 1;
+  constexpr int kIoPriorityIdle = 3 << 13;
+  const auto thread = static_cast<id_t>(::gettid());
+  static_cast<void>(::setpriority(PRIO_PROCESS, thread, 19));
+  static_cast<void>(::syscall(SYS_ioprio_set, kIoPriorityWhoProcess, 0, kIoPriorityIdle));
+}
 
 /// Directory, incarnation and logger of a log.
 using StreamKey = std::tuple<std::string, uint64_t, uint32_t>;
@@ -122,7 +132,7 @@ bool Scrubber::is_wanted(const SnapshotFilePlace& place) const {
 
 void Scrubber::work() {
   name_thread("scrub");
-  yield_to_others(kScrubNice);
+  yield_to_others();
   std::unique_lock lock(mutex_);
   while (!ends_) {
     changed_.wait(lock, [this] { return ends_ || !places_.empty(); });

@@ -8,13 +8,6 @@
 #include "shared/process/start_up.h"
 
 namespace atolldb {
-namespace {
-
-/// Priority of the threads of a job that yields. On a busy core a thread of the job gets about one
-/// tenth of the time of a worker.
-constexpr int kGleanerNice = 10;
-
-}  // namespace
 
 Json to_json(const SnapshotJobProgress& progress) {
   Json json = Json::object();
@@ -31,9 +24,8 @@ Json to_json(const UnreadablePage& page) {
 }
 
 NodeSnapshotJob::NodeSnapshotJob(SnapshotPlan plan, const SnapshotJobResources& resources,
-                                 uint64_t disk_reserve, ControlReply prepared, Logger logger,
-                                 bool yields)
-    : work_(std::move(plan), resources, disk_reserve), logger_(std::move(logger)), yields_(yields) {
+                                 uint64_t disk_reserve, ControlReply prepared, Logger logger)
+    : work_(std::move(plan), resources, disk_reserve), logger_(std::move(logger)) {
   control_ = std::thread([this, prepared = std::move(prepared)] { run(prepared); });
 }
 
@@ -167,9 +159,11 @@ void NodeSnapshotJob::start(const char* name, uint32_t count, const Part& part) 
   for (uint32_t ordinal = 0; ordinal < count; ++ordinal) {
     parts_.emplace_back([this, name, ordinal, part] {
       name_thread(name + std::to_string(ordinal));
-      // Workers and loggers share no lock with these threads but that of the pool, which a composer
-      // holds for a few instructions. The installer holds locks of pages, so it never yields.
-      if (yields_) yield_to_others(kGleanerNice);
+      // Loggers preempt batch threads, but not the other way round. A lower priority would be
+      // unsafe: no thread may raise it again without privileges. If the pool then runs out,
+      // transactions wait for a job that hardly runs. An idle I/O priority could hold up the
+      // journal of the file system, for which loggers wait.
+      become_batch_thread();
       const Result<void> done = part(ordinal);
       if (!done) fail(done.error());
       const std::lock_guard guard(mutex_);

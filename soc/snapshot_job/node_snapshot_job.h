@@ -28,10 +28,10 @@ class NodeSnapshotJob {
   using Clock = PendingReplies<>::Clock;
 
   /// Begins the job at once. `prepared` is called when the inboxes of this node accept records, or
-  /// with the error that prevents this. `disk_reserve`: see SnapshotJobWork. `yields`: workers and
-  /// loggers have precedence over the job's threads. REQUIRES: `resources` outlives the job.
+  /// with the error that prevents this. `disk_reserve`: see SnapshotJobWork. REQUIRES: `resources`
+  /// outlives the job.
   NodeSnapshotJob(SnapshotPlan plan, const SnapshotJobResources& resources, uint64_t disk_reserve,
-                  ControlReply prepared, Logger logger, bool yields = false);
+                  ControlReply prepared, Logger logger);
   NodeSnapshotJob(const NodeSnapshotJob&) = delete;
   NodeSnapshotJob& operator=(const NodeSnapshotJob&) = delete;
   /// Cancels the job if it has not ended. Keeps the file of a successful job.
@@ -72,7 +72,6 @@ class NodeSnapshotJob {
 
   SnapshotJobWork work_;
   Logger logger_;
-  const bool yields_;
   std::vector<std::thread> parts_;  // used by the thread control_
   SnapshotJobResult result_;        // set by the last part; read by control_ after the part's end
 

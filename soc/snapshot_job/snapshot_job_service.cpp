@@ -101,9 +101,8 @@ Result<void> SnapshotJobService::prepare(const ControlRequest& request, const Co
   }
   largest_ = plan.snapshot;
   before = take_job();
-  const bool yields = request.body.value("yields", Json(false)) == true;
-  job_ = std::make_shared<NodeSnapshotJob>(std::move(plan), resources_, disk_reserve, reply,
-                                           logger_, yields);
+  job_ =
+      std::make_shared<NodeSnapshotJob>(std::move(plan), resources_, disk_reserve, reply, logger_);
   return {};
 }
 

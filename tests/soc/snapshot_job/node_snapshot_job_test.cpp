@@ -6,7 +6,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -155,11 +154,10 @@ class NodeSnapshotJobTest : public testing::Test {
     ASSERT_TRUE(writer->close_epoch(10, 4));
   }
 
-  std::unique_ptr<NodeSnapshotJob> start(uint32_t node, bool has_stream, bool yields = false) {
+  std::unique_ptr<NodeSnapshotJob> start(uint32_t node, bool has_stream) {
     Answer prepared;
-    auto job =
-        std::make_unique<NodeSnapshotJob>(plan(has_stream), resources_[node], 0, prepared.reply(),
-                                          make_silent_logger("test"), yields);
+    auto job = std::make_unique<NodeSnapshotJob>(plan(has_stream), resources_[node], 0,
+                                                 prepared.reply(), make_silent_logger("test"));
     const auto answer = prepared.get();
     EXPECT_TRUE(answer) << answer.error().message;
     return job;
@@ -203,28 +201,25 @@ TEST_F(NodeSnapshotJobTest, ARunWithoutRecordsEndsOnAllNodesAndMakesNoFile) {
   EXPECT_FALSE(has_file(1));
 }
 
-TEST_F(NodeSnapshotJobTest, TheThreadsOfAJobYieldIfItIsNotUrgent) {
+TEST_F(NodeSnapshotJobTest, TheThreadsOfAJobAreBatchThreadsOfNormalPriority) {
   const int normal = getpriority(PRIO_PROCESS, 0);
-  for (const bool yields : {false, true}) {
-    const uint32_t node = yields ? 1 : 0;  // an inbox serves a job of this number only once
-    // The threads of the job call the hook while they wait for records.
-    std::promise<std::pair<int, int>> seen;
-    std::atomic<bool> is_seen{false};
-    resources_[node].has_failed = [&] {
-      if (!is_seen.exchange(true, std::memory_order_relaxed)) {
-        const auto thread = static_cast<id_t>(gettid());
-        seen.set_value({sched_getscheduler(0), getpriority(PRIO_PROCESS, thread)});
-      }
-      return false;
-    };
-    const auto job = start(node, false, yields);
-    const auto [policy, nice] = seen.get_future().get();
-    EXPECT_EQ(policy, yields ? SCHED_BATCH : SCHED_OTHER);
-    EXPECT_EQ(nice, yields ? std::max(normal, 10) : normal);
-    Answer discarded;
-    job->discard(discarded.reply());
-    EXPECT_TRUE(discarded.get());
-  }
+  // A thread of the job calls the hook while it waits for records.
+  std::promise<std::pair<int, int>> seen;
+  std::atomic<bool> is_seen{false};
+  resources_[1].has_failed = [&] {
+    if (!is_seen.exchange(true, std::memory_order_relaxed)) {
+      const auto thread = static_cast<id_t>(gettid());
+      seen.set_value({sched_getscheduler(0), getpriority(PRIO_PROCESS, thread)});
+    }
+    return false;
+  };
+  const auto job = start(1, false);
+  const auto [policy, priority] = seen.get_future().get();
+  EXPECT_EQ(policy, SCHED_BATCH);
+  EXPECT_EQ(priority, normal);
+  Answer discarded;
+  job->discard(discarded.reply());
+  EXPECT_TRUE(discarded.get());
 }
 
 TEST_F(NodeSnapshotJobTest, AMapperThatFailsEndsTheRunOnAllNodesAndLeavesNoFile) {
