@@ -41,7 +41,9 @@ TEST(SlowestEpochsTest, AgreesWithASearchOfAllEpochs) {
     }
     const auto found = slowest.since(from);
     ASSERT_EQ(found.has_value(), expected != nullptr) << "from " << from;
-    if (found) ASSERT_EQ(found->epoch, expected->epoch) << "from " << from;
+    if (found) {
+      ASSERT_EQ(found->epoch, expected->epoch) << "from " << from;
+    }
   }
 }
 
