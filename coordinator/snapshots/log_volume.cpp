@@ -81,8 +81,7 @@ uint64_t log_file_bytes(FileSystem& file_system, const Config& config) {
   uint64_t bytes = 0;
   for (const LogFilePlace& place : *places) {
     const auto file = file_system.open_for_reading(path_of(place));
-    const auto size = file ? (*file)->size() : Result<uint64_t>(0);
-    bytes += size.value_or(0);
+    if (file) bytes += written_blocks(**file) * kLogBlockBytes;
   }
   return bytes;
 }

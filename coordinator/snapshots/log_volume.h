@@ -16,8 +16,8 @@ namespace atolldb {
 /// snapshot job reports the error.
 uint64_t log_volume(FileSystem& file_system, const std::vector<PlannedStream>& streams);
 
-/// Returns the size of all log files in the config's directories, including preallocated room.
-/// Unreadable files count 0.
+/// Returns the size of the written blocks of all log files in the config's directories. Unreadable
+/// files count 0.
 uint64_t log_file_bytes(FileSystem& file_system, const Config& config);
 
 }  // namespace atolldb

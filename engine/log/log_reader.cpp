@@ -100,7 +100,7 @@ Result<void> LogReader::open_file(uint32_t ordinal) {
 Result<const LogBlock*> LogReader::read_block() {
   CHECK(file_ != nullptr);
   const uint64_t offset = position_ * kLogBlockBytes;
-  if (offset < buffer_offset_ || offset + kLogBlockBytes > buffer_offset_ + buffer_bytes_) {
+  if (!is_buffered(position_)) {
     ATOLL_ASSIGN(const uint64_t count, file_->read(offset, buffer_.bytes()));
     buffer_offset_ = offset;
     buffer_bytes_ = count;
@@ -323,6 +323,19 @@ Result<void> LogReader::skip_covered_blocks() {
   return {};
 }
 
+/// Blocks of zeros are not intact, so the result is the same as if they were read. The extent of
+/// unsynced writes is unknown after a crash, so everything that may hold data is read.
+Result<void> LogReader::skip_hole() {
+  if (is_buffered(position_)) return {};
+  ATOLL_ASSIGN(const uint64_t size, file_->size());
+  const uint64_t offset = position_ * kLogBlockBytes;
+  if (offset >= size) return {};
+  ATOLL_ASSIGN(const uint64_t data, file_->next_data(offset));
+  CHECK(data >= offset);
+  position_ = data / kLogBlockBytes;  // the block that holds the first data
+  return {};
+}
+
 Result<LogRemainder> LogReader::read_remainder() {
   CHECK(end_);
   LogRemainder remainder;
@@ -331,6 +344,7 @@ Result<LogRemainder> LogReader::read_remainder() {
       ATOLL_TRY(open_file(*next));
     }
     for (;; ++position_) {
+      ATOLL_TRY(skip_hole());
       ATOLL_ASSIGN(auto block, read_block());
       if (block == nullptr) break;
       if (defect_of(*block) != nullptr) continue;

@@ -112,6 +112,12 @@ class LogReader {
       kHugePageBytes / kLogBlockBytes;  // blocks in the buffer
 
   Result<void> open_file(uint32_t ordinal);
+  bool is_buffered(uint64_t position) const {
+    const uint64_t offset = position * kLogBlockBytes;
+    return offset >= buffer_offset_ && offset + kLogBlockBytes <= buffer_offset_ + buffer_bytes_;
+  }
+  /// Moves `position_` past blocks that were never written.
+  Result<void> skip_hole();
   /// Returns the block at `position_` of the current file, or null at the end of the file.
   Result<const LogBlock*> read_block();
   /// Returns the ordinal of the last file before which all blocks are covered.

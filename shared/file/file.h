@@ -36,6 +36,10 @@ class File {
   virtual Result<void> sync() = 0;
   /// Reads into `into` from any offset. Returns fewer bytes only at the end of the file.
   virtual Result<uint64_t> read(uint64_t offset, std::span<std::byte> into) const = 0;
+  /// Returns the first offset from `offset` on at which the file may hold other bytes than zeros,
+  /// or the size. All bytes before it read as zeros now. Backends that cannot tell return `offset`.
+  /// REQUIRES: `offset` is at most the size.
+  virtual Result<uint64_t> next_data(uint64_t offset) const { return offset; }
   virtual Result<uint64_t> size() const = 0;
   virtual const std::string& path() const = 0;
 };

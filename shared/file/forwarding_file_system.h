@@ -25,6 +25,7 @@ class ForwardingFile : public File {
   Result<uint64_t> read(uint64_t offset, std::span<std::byte> into) const override {
     return below_->read(offset, into);
   }
+  Result<uint64_t> next_data(uint64_t offset) const override { return below_->next_data(offset); }
   Result<uint64_t> size() const override { return below_->size(); }
   const std::string& path() const override { return below_->path(); }
 

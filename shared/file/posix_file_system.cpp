@@ -105,6 +105,21 @@ class PosixFile : public File {
     return read_all(owner_.calls_, buffered_.get(), path_, offset, into, done);
   }
 
+  /// Preallocated blocks that were never written are holes, and so are those whose write a power
+  /// cut has lost. File systems without holes answer that everything is data.
+  Result<uint64_t> next_data(uint64_t offset) const override {
+    const int64_t found =
+        uninterrupted([&] { return owner_.calls_.seek_data(buffered_.get(), offset); });
+    if (found >= 0) {
+      CHECK(static_cast<uint64_t>(found) >= offset);
+      return static_cast<uint64_t>(found);
+    }
+    // ENXIO: no data up to the end. EINVAL, and any other error: the file system cannot tell.
+    if (errno != ENXIO) return offset;
+    ATOLL_ASSIGN(const uint64_t bytes, size());
+    return std::max(offset, bytes);
+  }
+
   Result<uint64_t> size() const override { return size_of(buffered_.get(), path_); }
   const std::string& path() const override { return path_; }
 

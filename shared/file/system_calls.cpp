@@ -145,6 +145,10 @@ ssize_t SystemCalls::pread(int descriptor, void* into, uint64_t bytes, uint64_t 
   return ::pread(descriptor, into, bytes, static_cast<off_t>(offset));
 }
 
+int64_t SystemCalls::seek_data(int descriptor, uint64_t offset) {
+  return ::lseek(descriptor, static_cast<off_t>(offset), SEEK_DATA);
+}
+
 int SystemCalls::fdatasync(int descriptor) { return ::fdatasync(descriptor); }
 
 int SystemCalls::fsync(int descriptor) { return ::fsync(descriptor); }

@@ -26,6 +26,8 @@ class SystemCalls {
   virtual int fallocate(int descriptor, uint64_t bytes);
   virtual ssize_t pwritev(int descriptor, const iovec* parts, int count, uint64_t offset);
   virtual ssize_t pread(int descriptor, void* into, uint64_t bytes, uint64_t offset);
+  /// lseek(SEEK_DATA). Moves the position of the descriptor, which no other call uses.
+  virtual int64_t seek_data(int descriptor, uint64_t offset);
   virtual int fdatasync(int descriptor);
   virtual int fsync(int descriptor);
   /// posix_fadvise(POSIX_FADV_DONTNEED) of the whole file. Returns an errno, or 0.

@@ -49,6 +49,32 @@ size_t open_descriptors() {
       std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}));
 }
 
+TEST_F(PosixFiles, TellWhichBlocksWereNeverWritten) {
+  constexpr uint64_t kFar = 300 * kIoBlockBytes;
+  auto file = create(1000);
+  ASSERT_TRUE(file);
+  Blocks block(1, 7);
+  ASSERT_TRUE(write(*file, kFar, block.bytes()));
+  // Everything before the answer reads as zeros, whatever the file system knows.
+  const auto first = file->next_data(0);
+  ASSERT_TRUE(first);
+  EXPECT_LE(*first, kFar);
+  const auto at = file->next_data(kFar);
+  ASSERT_TRUE(at);
+  EXPECT_EQ(*at, kFar);
+  const auto after = file->next_data(kFar + kIoBlockBytes);
+  ASSERT_TRUE(after);
+  EXPECT_LE(*after, 1000 * kIoBlockBytes);
+  EXPECT_GE(*after, kFar + kIoBlockBytes);
+  EXPECT_EQ(file->next_data(1000 * kIoBlockBytes).value(), 1000 * kIoBlockBytes);
+  // The file system cannot tell.
+  calls_.seek_error = EINVAL;
+  EXPECT_EQ(file->next_data(kIoBlockBytes).value(), kIoBlockBytes);
+  // No data up to the end.
+  calls_.seek_error = ENXIO;
+  EXPECT_EQ(file->next_data(kIoBlockBytes).value(), 1000 * kIoBlockBytes);
+}
+
 TEST_F(PosixFiles, HaveSecondNamesUnlessTheKernelRefuses) {
   ASSERT_TRUE(create(1));
   EXPECT_EQ(files_.link(path("f"), path("g")).value(), true);
