@@ -218,9 +218,10 @@ TEST(MasterTreeReclaim, ALayerWithOneRecordStaysIfItsRecordDoesNotFitAboveIt) {
   uint64_t layers[2] = {};
   for (const bool fits : {false, true}) {
     TreeUnderChurn tree(uint64_t{16} << 20);
-    tree.insert({slice + rest + "a", slice + rest + "b"}, 1, fits ? "small" : longest);
+    tree.insert({slice + "a" + rest}, 1, fits ? "small" : longest);
+    tree.insert({slice + "b" + rest}, 1, "small");
     tree.insert({slice}, 1, longest);
-    tree.erase({slice + rest + "b"}, 1);
+    tree.erase({slice + "b" + rest}, 1);
     for (int i = 0; i < 3; ++i) tree.walk();
     tree.expect_records(2);
     layers[fits ? 1 : 0] = tree.check().layers;
