@@ -47,7 +47,8 @@ TEST(UnstoredArchiveState, KeepsASalvageFromEnding) {
   data.write_all(1, 3);
   ASSERT_TRUE(begin_salvage(data.files, "/data"));
   FullForState full(data.files);
-  auto opened = DurableState::open(config, 0, std::make_unique<ForwardingFileSystem>(full),
+  FileSystem& files = full;  // a wrapper of `full` itself would be a copy of its base
+  auto opened = DurableState::open(config, 0, std::make_unique<ForwardingFileSystem>(files),
                                    make_silent_logger("test"));
   ASSERT_TRUE(opened) << opened.error().message;
   const auto refused = (*opened)->end_salvage();
