@@ -3,6 +3,7 @@
 #pragma once
 
 #include <dirent.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -63,7 +64,17 @@ inline std::string read_text(const std::string& path) {
   return text.str();
 }
 
+/// A variable that all processes of this test inherit. Tests run at the same time, and some use the
+/// same name for a cluster.
+inline const std::string kTestVariable = [] {
+  constexpr const char* kName = "ATOLL_TEST_PROCESS";
+  const std::string value = std::to_string(getpid());
+  setenv(kName, value.c_str(), /*replace=*/1);
+  return fmt::format("{}={}", kName, value);
+}();
+
 /// Returns the processes of the cluster with this role ("" = any), found by their command lines.
+/// Ignores clusters that another test has started.
 inline std::vector<pid_t> processes_of(const std::string& cluster, const std::string& role = "") {
   std::vector<pid_t> found;
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
@@ -74,6 +85,8 @@ inline std::vector<pid_t> processes_of(const std::string& cluster, const std::st
     if (words.find(named) == std::string::npos) continue;
     const std::string with_role = std::string("--role") + '\0' + role + '\0';
     if (!role.empty() && words.find(with_role) == std::string::npos) continue;
+    const std::string variables = read_text(entry.path().string() + "/environ");
+    if (variables.find(kTestVariable + '\0') == std::string::npos) continue;
     const auto pid = static_cast<pid_t>(std::stol(number));
     if (find_process(pid)) found.push_back(pid);  // false for zombies
   }

@@ -43,7 +43,8 @@ class FindClusterTest : public ::testing::Test {
                         << "log_buffer = \"2MiB\"\nexchange = \"2MiB\"\n";
     return path;
   }
-  /// Runs `atoll` with these environment variables only, as `user` (setpriv) if it is not 0.
+  /// Runs `atoll` with these environment variables and kTestVariable only, as `user` (setpriv) if
+  /// it is not 0.
   Ran atoll(const Words& variables, const Words& arguments, uid_t user = 0) const {
     Words words;
     if (user != 0) {
@@ -51,6 +52,7 @@ class FindClusterTest : public ::testing::Test {
       words = {"--reuid=" + id, "--regid=" + id, "--clear-groups", "/usr/bin/env"};
     }
     words.push_back("-i");
+    words.push_back(kTestVariable);
     words.insert(words.end(), variables.begin(), variables.end());
     words.push_back(program());
     words.insert(words.end(), arguments.begin(), arguments.end());
