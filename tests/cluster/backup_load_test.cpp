@@ -28,7 +28,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
-using nlohmann::json;
+using Json = nlohmann::json;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
@@ -167,7 +167,7 @@ class BackupLoadTest : public RestoredLedgerTest {
     ++kills_;
     const auto begun = Clock::now();
     const auto runs_again = [&] {
-      const json note = json::parse(read_text(restarts_path(config_)), nullptr, false);
+      const Json note = Json::parse(read_text(restarts_path(config_)), nullptr, false);
       return note.is_object() && note.value("count", uint64_t{0}) == kills_ &&
              !note.value("under_way", true);
     };
@@ -197,7 +197,7 @@ class BackupLoadTest : public RestoredLedgerTest {
     int status = 0;
     waitpid(pid, &status, 0);
     if (WIFSIGNALED(status)) return 128 + WTERMSIG(status);
-    const json said = json::parse(read_text(folder_.path() + "/backup.out"), nullptr, false);
+    const Json said = Json::parse(read_text(folder_.path() + "/backup.out"), nullptr, false);
     // A complete backup whose pins cannot be removed, because the cluster is dead, says both.
     if (said.is_object()) said_complete_.push_back(said.at("id"));
     EXPECT_TRUE(said.is_object() || WEXITSTATUS(status) != 0);

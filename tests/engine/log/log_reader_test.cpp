@@ -243,13 +243,13 @@ TEST(LogReader, ReadsAnEmptyLogOnlyAsFarAsItWasWritten) {
   constexpr uint64_t kBlocks = 16384;  // 64 MiB
   MemoryFileSystem disk;
   std::mt19937_64 random(1);
-  LogWriter writer = make_writer(disk, kFirst, 5, kStart, kBlocks);
-  write_epoch(writer, kStart, 2, 0, random);
+  LogWriter writer = make_writer(disk, kFirst, 5, kReaderStart, kBlocks);
+  write_epoch(writer, kReaderStart, 2, 0, random);
   ASSERT_TRUE(writer.prepare_next_file());
   SparseFileSystem files(disk);
   auto scan = scan_log(files, kStream);
   ASSERT_TRUE(scan);
-  EXPECT_EQ(scan->durable_epoch, kStart);
+  EXPECT_EQ(scan->durable_epoch, kReaderStart);
   EXPECT_EQ(scan->intact_after_end, 0u);
   EXPECT_LE(files.bytes_read, uint64_t{4} << 20) << "a buffer for each of the two files";
   files.tells_holes = false;
