@@ -18,7 +18,7 @@
 namespace atolldb::test {
 namespace {
 
-constexpr uint64_t kChunk = SortedRunWriter::kMinChunkBytes;
+constexpr uint64_t kMergeChunk = SortedRunWriter::kMinChunkBytes;
 
 /// A record, and its place in the order of the merge.
 struct Made {
@@ -123,9 +123,9 @@ class Inputs {
   std::unique_ptr<SortedRunReader> run_of(size_t input) {
     uint64_t bytes = 0;
     for (const Made& made : inputs_[input]) bytes += made.record().length;
-    IoBuffer buffer(2 * kChunk);
+    IoBuffer buffer(2 * kMergeChunk);
     auto writer = SortedRunWriter::create(files_, fmt::format("/data/run{}", input),
-                                          {8, 1, static_cast<uint32_t>(input)}, bytes, kChunk,
+                                          {8, 1, static_cast<uint32_t>(input)}, bytes, kMergeChunk,
                                           buffer.bytes());
     CHECK(writer.has_value());
     for (const Made& made : inputs_[input]) CHECK(writer->add(made.record()).has_value());
