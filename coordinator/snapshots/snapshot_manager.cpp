@@ -191,11 +191,8 @@ std::unique_ptr<SnapshotTaker> SnapshotManager::make_taker() {
 /// the id of the newest.
 Result<uint32_t> SnapshotManager::take_snapshot(bool even_if_idle) {
   CHECK(is_own_thread());
-  // Acquire pairs with the release of the coordinator, which changes the state.
-  const uint32_t state = control_.state.load(std::memory_order_acquire);
-  if (state != static_cast<uint32_t>(ClusterState::running)) {
-    return make_error(ExitCode::not_running, "the cluster stops");
-  }
+  has_freed_pages_ = false;
+  if (!is_running()) return make_error(ExitCode::not_running, "the cluster stops");
   const bool has_none = newest_.load(std::memory_order_relaxed) == 0;
   if (has_none) {
     // The first snapshot holds everything that is committed now, because its requester may not know
@@ -204,7 +201,11 @@ Result<uint32_t> SnapshotManager::take_snapshot(bool even_if_idle) {
     wait_until_durable(control_, latest_dirty_epoch(nodes_), kPatience);
   }
   if (even_if_idle) {
-    ATOLL_TRY(close_current_epoch());
+    const Result<void> closed = close_current_epoch();
+    if (!closed) {
+      if (pool_is_low()) record_unproductive_snapshot();
+      return std::unexpected(closed.error());
+    }
   }
   if (even_if_idle || has_new_commits()) {
     const uint32_t requests = control_.snapshot_requests.load(std::memory_order_relaxed);
@@ -228,18 +229,28 @@ Result<uint32_t> SnapshotManager::take_snapshot(bool even_if_idle) {
 /// tombstones of aborted inserts, which a snapshot of the last commit's epoch would not (R43).
 Result<void> SnapshotManager::close_current_epoch() {
   constexpr std::chrono::milliseconds kPatience{5'000};
+  constexpr std::chrono::milliseconds kStateCheckPause{100};
   // Acquire: all commits before this load are of this epoch or of earlier ones.
   const uint64_t epoch = control_.epochs.current.load(std::memory_order_acquire);
   clock_.close_up_to(epoch);
-  if (wait_until_durable(control_, epoch, kPatience)) return {};
+  for (auto left = kPatience; left.count() > 0; left -= kStateCheckPause) {
+    if (wait_until_durable(control_, epoch, kStateCheckPause)) return {};
+    // The loggers of a cluster that drains may have ended before they saw the request.
+    if (!is_running()) return make_error(ExitCode::not_running, "the cluster stops");
+  }
   return make_error(ExitCode::failed,
                     fmt::format("epoch {} of the idle cluster is not durable after {} ms: a logger "
                                 "is slow, or a commit takes long",
                                 epoch, kPatience.count()));
 }
 
+bool SnapshotManager::is_running() const {
+  // Acquire pairs with the release of the coordinator, which changes the state.
+  return control_.state.load(std::memory_order_acquire) ==
+         static_cast<uint32_t>(ClusterState::running);
+}
+
 Result<void> SnapshotManager::take_new_snapshot() {
-  has_freed_pages_ = false;
   const SnapshotTask task = next_task();
   // R36. Equal if nothing was committed since: then only the ranges of the pages differ (R71).
   CHECK(task.epoch >= newest_epoch_.load(std::memory_order_relaxed));

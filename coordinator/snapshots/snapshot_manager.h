@@ -99,6 +99,7 @@ class SnapshotManager {
   std::unique_ptr<SnapshotTaker> make_taker();
   Result<uint32_t> take_snapshot(bool even_if_idle);
   Result<void> close_current_epoch();
+  bool is_running() const;
   Result<void> take_new_snapshot();
   SnapshotTask next_task();
   bool has_new_commits() const;
