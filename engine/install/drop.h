@@ -110,20 +110,27 @@ enum class Dropped : uint8_t {
 
 /// Checks without locks whether the page must be retained. The result is a hint. Returns true if:
 /// * the snapshot of `epoch` lacks a change of the page,
-/// * the page has volatile pages below it, or
-/// * it is a border page without live records, unless `drops_empty` (see drop_border).
+/// * the page has volatile pages below it that a drop does not include, or
+/// * it is empty, unless `drops_empty`. A border page without live records is empty, and so is an
+///   interior page that leads to one border page without records only.
 bool seems_needed(const WorkerContext& worker, BorderPage* page, uint64_t epoch, bool drops_empty);
-bool seems_needed(const WorkerContext& worker, InteriorPage* page, uint64_t epoch);
+bool seems_needed(const WorkerContext& worker, InteriorPage* page, uint64_t epoch,
+                  bool drops_empty);
 
 /// Both functions drop `page`, to which `link` leads. `page` is not the root of a storage.
 /// `snapshot`: the page of exactly the same range in the snapshot of `epoch`; for the root of a
 /// layer, the layer's root there.
-/// `drops_empty`: also drops a page without records, which no merge can remove (R71).
+/// `drops_empty`: also drops an empty page, which no merge can remove (R71). Of border pages, only
+/// one without tombstones.
 /// REQUIRES: the caller has stored it beside the pointer. Both functions only try locks and never
 /// wait.
 Dropped drop_border(WorkerContext& worker, StorageControl& storage, const Link& link,
                     BorderPage* page, SnapshotPointer snapshot, uint64_t epoch, bool drops_empty);
+/// Also drops the empty pages below `page`, and sets `pages` to the number of dropped pages. A
+/// merge made them after the snapshot, so the snapshot has no pages of their ranges. But it has the
+/// range of `page`, and therefore no record in them.
 Dropped drop_interior(WorkerContext& worker, StorageControl& storage, const Link& link,
-                      InteriorPage* page, SnapshotPointer snapshot, uint64_t epoch);
+                      InteriorPage* page, SnapshotPointer snapshot, uint64_t epoch,
+                      bool drops_empty, uint32_t& pages);
 
 }  // namespace atolldb

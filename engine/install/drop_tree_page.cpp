@@ -7,6 +7,8 @@
 #include "engine/hooks/mutants.h"
 #include "engine/hooks/sync_points.h"
 #include "engine/mastertree/page_lock.h"
+#include "engine/mastertree/restructure.h"
+#include "engine/mastertree/tree_path.h"
 #include "shared/base/check.h"
 
 namespace atolldb {
@@ -73,6 +75,79 @@ class Locked {
   bool is_good_ = false;
 };
 
+/// The empty pages below a page that the installer is about to drop, with their locks (R71).
+class EmptyPages {
+ public:
+  explicit EmptyPages(WorkerContext& worker) : worker_(worker) {}
+
+  /// Locks the pages below a child of the page. Returns false if a lock is held, or if they are not
+  /// empty, or if the snapshot of `epoch` lacks a change of their ranges.
+  bool add(TreePage* child, uint64_t epoch) {
+    TreePage* chain[TreePath::kMaxLevels];
+    uint32_t size = 0;
+    if (!leads_to_empty(worker_, child, chain, size, TreePath::kMaxLevels)) return false;
+    for (uint32_t i = 0; i < size; ++i) {
+      if (count_ == kMaxPages) return false;
+      if (!locks_[count_].try_lock_page(worker_, chain[i], kFirstChildBlock + count_)) {
+        is_busy_ = true;
+        return false;
+      }
+      pages_[count_++] = chain[i];
+      const uint64_t removed = max_removed_vid_of(*chain[i]);
+      if (!is_removed_in_snapshot(removed, epoch)) return false;
+      latest_ = std::max(latest_, removed);
+    }
+    // Under the locks the chain must be the same as before, page by page.
+    TreePage* again[TreePath::kMaxLevels];
+    uint32_t size_again = 0;
+    return leads_to_empty(worker_, child, again, size_again, TreePath::kMaxLevels) &&
+           std::equal(chain, chain + size, again, again + size_again);
+  }
+
+  /// Marks the pages as dropped and retires them. Readers that meet one of them start again at the
+  /// root, until the page above them is marked, too.
+  void drop() {
+    for (uint32_t i = 0; i < count_; ++i) {
+      PageHeader& header = pages_[i]->header;
+      DCHECK(holds_page(worker_, pages_[i], kFirstChildBlock + i) && !header.version().is_moved());
+      header.set_version(header.version().with_status(PageVersion::kMoved | PageVersion::kDropped));
+      worker_.pages().retire(&header);
+    }
+  }
+
+  uint32_t count() const { return count_; }
+  uint64_t latest() const { return latest_; }  // newest removed version (R43)
+  bool is_busy() const { return is_busy_; }
+
+ private:
+  // There are few, because empty neighbours were merged before.
+  static constexpr uint32_t kMaxPages = 32;
+  static_assert(kFirstChildBlock + kMaxPages <= kSystemLockBlocks);
+
+  WorkerContext& worker_;
+  std::array<TreePage*, kMaxPages> pages_;
+  std::array<ScopedLock, kMaxPages> locks_;
+  uint32_t count_ = 0;
+  uint64_t latest_ = 0;
+  bool is_busy_ = false;
+};
+
+/// Returns whether `pointer` leads to one empty border page only, and the snapshot of `epoch` has
+/// all changes of its range. Takes no locks, so the result may be outdated at once.
+bool is_empty_below(const WorkerContext& worker, const DualPointer& pointer, uint64_t epoch) {
+  const VolatilePointer word = pointer.load_acquire();
+  if (word.is_null() || word.is_frozen()) return false;
+  TreePage* chain[TreePath::kMaxLevels];
+  uint32_t size = 0;
+  if (!leads_to_empty(worker, tree_page(worker.view().resolve(word)), chain, size,
+                      TreePath::kMaxLevels)) {
+    return false;
+  }
+  return std::all_of(chain, chain + size, [&](const TreePage* page) {
+    return is_removed_in_snapshot(max_removed_vid_of(*page), epoch);
+  });
+}
+
 bool is_covered(const WorkerContext& worker, Vid vid, uint64_t epoch) {
   return !vid.is_being_written() && is_in_snapshot(vid, epoch, worker.view().control->epochs);
 }
@@ -114,15 +189,19 @@ bool seems_needed(const WorkerContext& worker, BorderPage* page, uint64_t epoch,
   return !has_living && !(drops_empty && count == 0);
 }
 
-bool seems_needed(const WorkerContext&, InteriorPage* page, uint64_t epoch) {
+bool seems_needed(const WorkerContext& worker, InteriorPage* page, uint64_t epoch,
+                  bool drops_empty) {
   if (!is_removed_in_snapshot(page->header.max_removed_vid.load(std::memory_order_relaxed), epoch))
     return true;
   const uint32_t count = page->header.version().count();
   DCHECK(!page->is_border() && count <= kInteriorCapacity);
+  uint32_t empty = 0;
   for (uint32_t i = 0; i < count; ++i) {
-    if (!page->children[i].load_acquire().is_null()) return true;
+    if (page->children[i].load_acquire().is_null()) continue;
+    if (!is_empty_below(worker, page->children[i], epoch)) return true;
+    ++empty;
   }
-  return false;
+  return empty == count && !drops_empty;
 }
 
 Dropped drop_border(WorkerContext& worker, StorageControl& storage, const Link& link,
@@ -161,20 +240,34 @@ Dropped drop_border(WorkerContext& worker, StorageControl& storage, const Link& 
 }
 
 Dropped drop_interior(WorkerContext& worker, StorageControl& storage, const Link& link,
-                      InteriorPage* page, SnapshotPointer snapshot, uint64_t epoch) {
+                      InteriorPage* page, SnapshotPointer snapshot, uint64_t epoch,
+                      bool drops_empty, uint32_t& pages) {
   Locked locked(worker, link, page, snapshot);
   if (!locked.is_good()) return locked.is_busy() ? Dropped::busy : Dropped::changed;
-  const uint64_t max_removed_vid = page->header.max_removed_vid.load(std::memory_order_relaxed);
+  const uint64_t max_removed_vid = max_removed_vid_of(*page);
   if (!is_removed_in_snapshot(max_removed_vid, epoch)) return Dropped::changed;
   FrozenNulls children;
+  EmptyPages empty(worker);
+  uint32_t nulls = 0;
   const uint32_t count = page->header.version().count();
   DCHECK(!page->is_border() && count > 0 && count <= kInteriorCapacity);
   for (uint32_t i = 0; i < count; ++i) {
-    if (!children.add(page->children[i])) return Dropped::changed;
+    if (children.add(page->children[i])) {
+      ++nulls;
+      continue;
+    }
+    const VolatilePointer child = page->children[i].load_acquire();
+    if (child.is_null() || child.is_frozen()) return Dropped::changed;
+    if (!empty.add(tree_page(worker.view().resolve(child)), epoch)) {
+      return empty.is_busy() ? Dropped::busy : Dropped::changed;
+    }
   }
+  if (nulls == 0 && !drops_empty) return Dropped::changed;
   children.keep();
   reach(SyncPoint::frozen_words);
-  unlink(worker, storage, link, page, max_removed_vid);
+  empty.drop();
+  unlink(worker, storage, link, page, std::max(max_removed_vid, empty.latest()));
+  pages = 1 + empty.count();
   return Dropped::yes;
 }
 

@@ -374,8 +374,8 @@ class TreeInstaller {
     }
   }
 
-  /// Returns whether a border page has no volatile neighbour below its parent. If it is empty, no
-  /// merge can remove it, so it may be dropped (R71). The only child of its parent counts, too: a
+  /// Returns whether a page has no volatile neighbour below its parent. If it is empty, no merge
+  /// can remove it, so it may be dropped (R71). The only child of its parent counts, too: a
   /// merge with pages of other parents was tried before. A hint: the parent may change.
   static bool is_between_cold_pages(const Link& link) {
     CHECK(link.holder != nullptr && !link.holder->is_border());
@@ -402,26 +402,21 @@ class TreeInstaller {
     // R56: the page of a stand-in cannot be read, so only the volatile page has the records.
     if (is_stand_in(snapshot) && !fault::drop_onto_stand_ins) return;
     // Calls the drop policy last, because it counts each page that it releases.
-    bool is_needed = snapshot.is_null();
-    bool drops_empty = false;
-    if constexpr (std::is_same_v<Page, BorderPage>) {
-      const bool is_empty = page->header.version().count() == 0;
-      drops_empty =
-          is_empty && !is_layer_root && !fault::keep_empty_pages && is_between_cold_pages(link);
-      is_needed = is_needed || seems_needed(worker_, page, task_.epoch, drops_empty);
-    } else {
-      is_needed = is_needed || seems_needed(worker_, page, task_.epoch);
-    }
-    if (is_needed) return;
+    const bool may_be_empty = page->header.version().count() == (page->is_border() ? 0 : 1);
+    const bool drops_empty =
+        may_be_empty && !is_layer_root && !fault::keep_empty_pages && is_between_cold_pages(link);
+    if (snapshot.is_null() || seems_needed(worker_, page, task_.epoch, drops_empty)) return;
     if (!may_drop(task_, page->header, report_)) return;
     const HoldTimer timer(report_);
     Dropped dropped = Dropped::changed;
+    uint32_t pages = 1;
     if constexpr (std::is_same_v<Page, BorderPage>) {
       dropped = drop_border(worker_, storage_, link, page, snapshot, task_.epoch, drops_empty);
     } else {
-      dropped = drop_interior(worker_, storage_, link, page, snapshot, task_.epoch);
+      dropped =
+          drop_interior(worker_, storage_, link, page, snapshot, task_.epoch, drops_empty, pages);
     }
-    report_.dropped += dropped == Dropped::yes ? 1 : 0;
+    report_.dropped += dropped == Dropped::yes ? pages : 0;
     report_.busy += dropped == Dropped::busy ? 1 : 0;
   }
 

@@ -17,24 +17,6 @@ namespace {
 constexpr uint32_t kMaxMergePages = 96;
 constexpr uint32_t kMaxLevels = TreePath::kMaxLevels;
 
-/// Returns whether the page leads to exactly one empty border page, through interior pages with one
-/// child each. Writes the pages of that chain to `chain`, from the top. Takes no locks, so the
-/// result may be outdated at once.
-bool leads_to_empty(WorkerContext& worker, TreePage* page, TreePage** chain, uint32_t& size,
-                    uint32_t room) {
-  for (size = 0; size < room;) {
-    const PageVersion version = page->header.version();
-    if (version.is_moved()) return false;
-    chain[size++] = page;
-    if (page->is_border()) return version.count() == 0;
-    if (version.count() != 1) return false;
-    const VolatilePointer word = interior_page(page)->children[0].load_acquire();
-    if (word.is_frozen() || word.is_null()) return false;
-    page = tree_page(worker.view().resolve(word));
-  }
-  return false;
-}
-
 class Merge {
  public:
   Merge(WorkerContext& worker, StorageControl& storage, const Link& link, InteriorPage* parent,
@@ -244,6 +226,21 @@ bool shorten_root(WorkerContext& worker, StorageControl& storage, const Link& li
 }
 
 }  // namespace
+
+bool leads_to_empty(const WorkerContext& worker, TreePage* page, TreePage** chain, uint32_t& size,
+                    uint32_t room) {
+  for (size = 0; size < room;) {
+    const PageVersion version = page->header.version();
+    if (version.is_moved()) return false;
+    chain[size++] = page;
+    if (page->is_border()) return version.count() == 0;
+    if (version.count() != 1) return false;
+    const VolatilePointer word = interior_page(page)->children[0].load_acquire();
+    if (word.is_frozen() || word.is_null()) return false;
+    page = tree_page(worker.view().resolve(word));
+  }
+  return false;
+}
 
 bool merge_around(WorkerContext& worker, StorageControl& storage, const Link& root, uint64_t slice,
                   uint32_t min_run) {

@@ -79,6 +79,12 @@ void record_erased(WorkerContext& worker, const RecordHead* record, std::span<co
 /// published.
 void maintain(WorkerContext& worker, const Hint& hint, std::span<const std::byte> prefix);
 
+/// Returns whether the page leads to exactly one empty border page, through interior pages with one
+/// child each. Writes the pages of that chain to `chain`, from the top; it has `room` places. Takes
+/// no locks, so the result may be outdated at once.
+bool leads_to_empty(const WorkerContext& worker, TreePage* page, TreePage** chain, uint32_t& size,
+                    uint32_t room);
+
 /// Merges runs of at least `min_run` empty pages around `slice` in one layer, and shortens the
 /// layer's root. Does a bounded number of rounds. Returns whether a page was replaced.
 bool merge_around(WorkerContext& worker, StorageControl& storage, const Link& root, uint64_t slice,
