@@ -33,6 +33,7 @@ class FaultyCalls : public SystemCalls {
   uint64_t cut_direct_reads = 0;  ///< each read returns at most this many bytes; 0: no limit
   int allocation_error = 0;
   int seek_error = 0;                   ///< of every seek_data; 0: none
+  int64_t seek_answer = -1;             ///< of every seek_data; -1: that of the system
   bool interrupt_every_second = false;  ///< only calls that can be repeated
   /// every second write is short by a random number of sectors
   std::mt19937_64* cut_writes = nullptr;
@@ -55,6 +56,7 @@ class FaultyCalls : public SystemCalls {
                                  : SystemCalls::fallocate(descriptor, bytes);
   }
   int64_t seek_data(int descriptor, uint64_t offset) override {
+    if (seek_answer >= 0) return seek_answer;
     return seek_error != 0 ? fail(seek_error) : SystemCalls::seek_data(descriptor, offset);
   }
   ssize_t pwritev(int descriptor, const iovec* parts, int count, uint64_t offset) override {

@@ -73,6 +73,9 @@ TEST_F(PosixFiles, TellWhichBlocksWereNeverWritten) {
   // No data up to the end.
   calls_.seek_error = ENXIO;
   EXPECT_EQ(file->next_data(kIoBlockBytes).value(), 1000 * kIoBlockBytes);
+  // A wrong answer of a file system in user space.
+  calls_.seek_answer = 0;
+  EXPECT_EQ(file->next_data(kIoBlockBytes).value(), kIoBlockBytes);
 }
 
 TEST_F(PosixFiles, HaveSecondNamesUnlessTheKernelRefuses) {
