@@ -63,6 +63,11 @@ class WatchedFile : public ForwardingFile {
     const IoWatch::Note note(watch_, IoOperation::read, path_.number());
     return below().read(offset, into);
   }
+  Result<uint64_t> next_data(uint64_t offset) const override {
+    // The file system may read its map of the file from the device.
+    const IoWatch::Note note(watch_, IoOperation::read, path_.number());
+    return below().next_data(offset);
+  }
 
  private:
   CallPath path_;

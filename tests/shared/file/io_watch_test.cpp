@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <deque>
 #include <thread>
 
@@ -13,7 +14,7 @@
 namespace atolldb::test {
 namespace {
 
-/// A file system whose syncs return only after the test releases them.
+/// A file system whose syncs and searches for data return only after the test releases them.
 class HangingFileSystem : public ForwardingFileSystem {
  public:
   explicit HangingFileSystem(PowerCutFileSystem& below) : ForwardingFileSystem(below) {}
@@ -31,11 +32,19 @@ class HangingFileSystem : public ForwardingFileSystem {
     HangingFile(HangingFileSystem& owner, std::unique_ptr<File> below)
         : ForwardingFile(std::move(below)), owner_(owner) {}
     Result<void> sync() override {
-      while (owner_.hangs.load(std::memory_order_acquire)) std::this_thread::yield();
+      hang();
       return below().sync();
+    }
+    Result<uint64_t> next_data(uint64_t offset) const override {
+      hang();
+      return below().next_data(offset);
     }
 
    private:
+    void hang() const {
+      while (owner_.hangs.load(std::memory_order_acquire)) std::this_thread::yield();
+    }
+
     HangingFileSystem& owner_;
   };
 };
@@ -60,6 +69,34 @@ TEST(IoWatch, TellsTheOldestCallThatIsUnderWayAndItsFile) {
   EXPECT_GE(later->age, pending->age);
   hangs.store(false, std::memory_order_release);
   caller.join();
+  EXPECT_FALSE(watch.oldest());
+}
+
+TEST(IoWatch, NotesTheSearchForData) {
+  PowerCutFileSystem disk;
+  auto hanging = std::make_unique<HangingFileSystem>(disk);
+  std::atomic<bool>& hangs = hanging->hangs;
+  IoWatch watch;
+  WatchedFileSystem files(std::move(hanging), watch);
+  auto file = files.create("/log", kIoBlockBytes);
+  ASSERT_TRUE(file);
+  std::atomic<bool> has_returned{false};
+  std::jthread caller([&] {
+    EXPECT_TRUE((*file)->next_data(0));
+    has_returned.store(true, std::memory_order_release);
+  });
+  auto pending = watch.oldest();
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (!pending && std::chrono::steady_clock::now() < until) {
+    std::this_thread::yield();
+    pending = watch.oldest();
+  }
+  EXPECT_FALSE(has_returned.load(std::memory_order_acquire));
+  hangs.store(false, std::memory_order_release);
+  caller.join();
+  ASSERT_TRUE(pending) << "the call was not noted";
+  EXPECT_EQ(pending->operation, IoOperation::read);
+  EXPECT_EQ(pending->path, "/log");
   EXPECT_FALSE(watch.oldest());
 }
 
