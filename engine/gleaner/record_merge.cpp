@@ -48,7 +48,8 @@ Result<void> RecordMerge::refill(Input& input) {
 bool RecordMerge::has_whole_record(const Input& input) {
   const auto room = static_cast<uint64_t>(input.end - input.at);
   const auto& record = *reinterpret_cast<const LogRecord*>(input.at);
-  return room >= sizeof record && record.length <= room && record.length % 8 == 0 &&
+  return room >= sizeof record && record.length <= std::min<uint64_t>(room, kMaxGleanedBytes) &&
+         record.length % 8 == 0 &&
          record.length >= LogRecord::bytes(record.key_bytes, record.payload_bytes);
 }
 

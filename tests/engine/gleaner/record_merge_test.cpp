@@ -205,6 +205,12 @@ TEST(RecordMerge, RefusesBytesThatAreNoRecords) {
   EXPECT_TRUE(problem(words.size() / 2 + 1).starts_with("inbox of a reducer: 8 bytes are no log"));
   record(0)->length -= 8;  // shorter than its key and payload
   EXPECT_TRUE(problem(words.size()).starts_with("inbox of a reducer: 80 bytes are no log record"));
+  // Longer than any record, so it may not fit in a chunk of a sorted run.
+  words.resize(kMaxGleanedBytes / 8 + 1);
+  record(0)->length = kMaxGleanedBytes + 8;
+  EXPECT_TRUE(problem(words.size())
+                  .starts_with(fmt::format("inbox of a reducer: {} bytes are no log record",
+                                           kMaxGleanedBytes + 8)));
 }
 
 }  // namespace
