@@ -1,0 +1,49 @@
+// The processors that do nothing, from /proc/stat.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace atolldb {
+
+/// Idle and total time of one processor, in clock ticks. Both grow.
+struct CpuTicks {
+  uint64_t idle = 0;  // waiting for devices counts as idle
+  uint64_t total = 0;
+};
+
+/// Returns the ticks by processor that /proc/stat shows in `text`. Ignores lines that it does not
+/// know.
+std::map<int32_t, CpuTicks> parse_cpu_ticks(const std::string& text);
+
+/// Thread: one at a time.
+class IdleCpus {
+ public:
+  using Clock = std::chrono::steady_clock;
+  /// Returns the content of /proc/stat, or "" if it cannot be read.
+  using ReadStat = std::function<std::string()>;
+
+  /// `cpus`: the processors to watch, ascending.
+  explicit IdleCpus(std::vector<int32_t> cpus, ReadStat read_stat = read_proc_stat);
+
+  /// Returns how many of the processors were idle between the last two readings, for example 1.5.
+  /// Reads at most once per kPause. Returns 0 before the second reading.
+  double measure(Clock::time_point now);
+
+  static constexpr std::chrono::milliseconds kPause{250};
+
+ private:
+  static std::string read_proc_stat();
+
+  const std::vector<int32_t> cpus_;
+  const ReadStat read_stat_;
+  std::map<int32_t, CpuTicks> before_;
+  Clock::time_point next_{};
+  double idle_ = 0;
+};
+
+}  // namespace atolldb
