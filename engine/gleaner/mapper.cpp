@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/gleaner/gleaned_record.h"
 #include "shared/base/check.h"
@@ -66,10 +67,10 @@ Mapper::Mapper(FileSystem& file_system, const SnapshotPlan& plan, const PlannedM
       plan_(&plan),
       task_(&task),
       inboxes_(inboxes),
-      settings_(settings),
-      max_buckets_(
-          std::max<uint64_t>(1, settings.memory_bytes / Bucket::footprint(settings.bucket_bytes))),
-      sorter_(Bucket::max_records(settings.bucket_bytes)) {}
+      settings_(std::move(settings)),
+      max_buckets_(std::max<uint64_t>(
+          1, settings_.memory_bytes / Bucket::footprint(settings_.bucket_bytes))),
+      sorter_(Bucket::max_records(settings_.bucket_bytes)) {}
 
 Result<std::unique_ptr<Mapper>> Mapper::create(FileSystem& file_system, const SnapshotPlan& plan,
                                                const PlannedMapper& task,
@@ -82,7 +83,7 @@ Result<std::unique_ptr<Mapper>> Mapper::create(FileSystem& file_system, const Sn
     return make_error(ExitCode::failed, fmt::format("snapshot {}: its plan {}: internal error",
                                                     plan.snapshot, contradiction));
   }
-  std::unique_ptr<Mapper> mapper(new Mapper(file_system, plan, task, inboxes, settings));
+  std::unique_ptr<Mapper> mapper(new Mapper(file_system, plan, task, inboxes, std::move(settings)));
   for (const PlannedStorage& storage : plan.storages) {
     ATOLL_TRY(mapper->add_storage(storage));
   }
@@ -156,6 +157,7 @@ Result<void> Mapper::read(const PlannedStream& stream) {
                       end.file, end.offset, end.reason, reader.closed_epoch(), stream.last_epoch));
     }
     add(progress_.bytes_read, kLogBlockBytes);
+    report_read();
     const LogBlockHeader& header = block->header;
     if (header.type != LogBlockType::records || header.epoch <= plan_->base_epoch ||
         header.epoch > last_epoch) {
@@ -164,6 +166,13 @@ Result<void> Mapper::read(const PlannedStream& stream) {
     ATOLL_TRY(take_block(*block, reader));
   }
   return {};
+}
+
+void Mapper::report_read() {
+  unreported_bytes_ += kLogBlockBytes;
+  DCHECK(unreported_bytes_ % kLogBlockBytes == 0);
+  if (unreported_bytes_ < MapperSettings::kReportBytes || !settings_.on_read) return;
+  settings_.on_read(std::exchange(unreported_bytes_, 0));
 }
 
 Result<void> Mapper::take_block(const LogBlock& block, const LogReader& reader) {

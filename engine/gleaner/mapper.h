@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -71,8 +72,12 @@ struct MapperSettings {
   /// When all are in use, the fullest is shipped early. The mapper needs more memory on top:
   /// KeySorter::footprint for sorting one bucket, and 2 MiB for the reader.
   uint64_t memory_bytes = uint64_t{64} << 20;
+  /// Called after about each kReportBytes of log that were read, without an open reservation in an
+  /// inbox. May block, to slow the mapper down. Empty: nothing to do.
+  std::function<void(uint64_t bytes)> on_read = {};
 
   static constexpr uint64_t kMinBucketBytes = 8192;
+  static constexpr uint64_t kReportBytes = uint64_t{1} << 20;
 };
 
 /// Writer: the mapper's thread. All accesses are relaxed: the values are for progress displays.
@@ -122,6 +127,7 @@ class Mapper {
   Result<void> add_storage(const PlannedStorage& storage);
   Result<void> map_all();
   Result<void> read(const PlannedStream& stream);
+  void report_read();
   Result<void> take_block(const LogBlock& block, const LogReader& reader);
   Result<Bucket*> room_for(Storage& storage, uint32_t bytes);
   Result<Bucket*> free_bucket();
@@ -141,6 +147,7 @@ class Mapper {
   std::vector<std::unique_ptr<Bucket>> buckets_;
   uint64_t max_buckets_;
   KeySorter sorter_;
+  uint64_t unreported_bytes_ = 0;  // read since the last call of on_read
   MapperProgress progress_;
 };
 

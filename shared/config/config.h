@@ -31,6 +31,8 @@ struct NodeConfig {
   uint32_t loggers = 1;
   uint32_t mappers = 1;
   uint32_t reducers = 1;
+  /// CPUs of the node's mappers and reducers. Empty: those of the process.
+  std::vector<int32_t> gleaner_cpus;
   /// Absolute paths for this node's log and snapshot files. Empty: under `cluster.data_dir`.
   std::vector<std::string> directories;
 
@@ -92,6 +94,7 @@ struct Config {
     uint64_t disk_reserve = 0;      ///< bytes that snapshot files leave free; 0: automatic
     uint32_t space_percent = 200;   ///< size of snapshot files, as a percentage of live pages
     uint64_t rewrite_limit = 256ULL << 20;  ///< bytes of live pages that a snapshot copies
+    bool pacing = true;  ///< snapshots spread their work over the time until the next one is due
 
     bool operator==(const Gleaner&) const = default;
   };

@@ -110,6 +110,13 @@ std::string ranges_text(const std::vector<int32_t>& ids) {
 }
 
 void check_placement(const Config& config, const Machine& machine, const ConfigReport& report) {
+  const auto check_cpu = [&](int32_t cpu, size_t index, const char* key) {
+    CHECK(cpu >= 0 && cpu < kMaxCpus);
+    if (machine.has_cpu(cpu)) return;
+    report(node_key(index, key),
+           "CPUs that this process may use (" + ranges_text(machine.cpus) + ")",
+           std::to_string(cpu), "");
+  };
   std::map<int32_t, size_t> node_of_cpu;
   for (size_t index = 0; index < config.nodes.size(); ++index) {
     const NodeConfig& node = config.nodes[index];
@@ -119,18 +126,14 @@ void check_placement(const Config& config, const Machine& machine, const ConfigR
              std::to_string(node.numa_node), "");
     }
     for (const int32_t cpu : node.cpus) {
-      CHECK(cpu >= 0 && cpu < kMaxCpus);
-      if (!machine.has_cpu(cpu)) {
-        report(node_key(index, "cpus"),
-               "CPUs that this process may use (" + ranges_text(machine.cpus) + ")",
-               std::to_string(cpu), "");
-      }
+      check_cpu(cpu, index, "cpus");
       const auto [other, is_new] = node_of_cpu.emplace(cpu, index);
       if (!is_new && other->second != index) {
         report(node_key(index, "cpus"), "CPUs that no other node uses", std::to_string(cpu),
                node_key(other->second, "cpus") + " has it too");
       }
     }
+    for (const int32_t cpu : node.gleaner_cpus) check_cpu(cpu, index, "gleaner_cpus");
   }
 }
 

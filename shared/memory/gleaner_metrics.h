@@ -44,6 +44,8 @@ struct SnapshotJobProgress {
   uint64_t pages_written = 0;
   uint64_t pages_read = 0;        // of earlier snapshots
   uint64_t pages_unreadable = 0;  // pages of pages_read that could not be read
+  // Mappers and reducers.
+  uint64_t paused_us = 0;  // sum of the pauses of all threads
 
   SnapshotJobProgress& operator+=(const SnapshotJobProgress& other);
 };
@@ -63,14 +65,16 @@ struct GleanerMetrics {
   std::atomic<uint64_t> pages_written;
   std::atomic<uint64_t> pages_read;
   std::atomic<uint64_t> pages_unreadable;
+  std::atomic<uint64_t> paused_us;
   // The scrub.
   std::atomic<uint64_t> scrubbed_bytes;
   std::atomic<uint64_t> scrub_damaged;  // pages, blocks and files that are damaged now
   std::atomic<uint64_t> scrub_percent;  // progress of the current cycle
   std::atomic<uint64_t>
       scrub_finished_s;  // end of the last cycle, in seconds since 1970; 0: no cycle yet
+  std::atomic<uint64_t> spare[7];
 };
-static_assert(sizeof(GleanerMetrics) == 128);
+static_assert(sizeof(GleanerMetrics) == 192);
 
 struct SnapshotJobCounter {
   const char* name;  // member of the answer to glean.wait
@@ -89,6 +93,7 @@ inline constexpr SnapshotJobCounter kSnapshotJobCounters[] = {
     {"pages_written", &SnapshotJobProgress::pages_written, &GleanerMetrics::pages_written},
     {"pages_read", &SnapshotJobProgress::pages_read, &GleanerMetrics::pages_read},
     {"pages_unreadable", &SnapshotJobProgress::pages_unreadable, &GleanerMetrics::pages_unreadable},
+    {"paused_us", &SnapshotJobProgress::paused_us, &GleanerMetrics::paused_us},
 };
 static_assert(std::size(kSnapshotJobCounters) * sizeof(uint64_t) == sizeof(SnapshotJobProgress),
               "each counter has a row");

@@ -13,7 +13,7 @@ struct GleanerCounter {
   const char* name;
   const char* help;
   std::atomic<uint64_t> GleanerMetrics::* counter;
-  uint64_t unit;  // multiplier that gives the unit in the name
+  double unit;  // factor that gives the unit in the name
 };
 constexpr GleanerCounter kGleanerCounters[] = {
     {"atoll_mapper_read_bytes_total", "Bytes of log files read by mappers.",
@@ -43,6 +43,9 @@ constexpr GleanerCounter kGleanerCounters[] = {
     {"atoll_composer_unreadable_pages_total",
      "Pages of earlier snapshots that composers could not read.", &GleanerMetrics::pages_unreadable,
      1},
+    {"atoll_gleaner_paused_seconds_total",
+     "Pauses of mappers and reducers that spread the work of snapshots over time.",
+     &GleanerMetrics::paused_us, 1e-6},
     {"atoll_scrub_read_bytes_total", "Bytes of snapshot files and logs that the scrub read.",
      &GleanerMetrics::scrubbed_bytes, 1},
 };
@@ -81,7 +84,8 @@ void add_gleaner(MetricFamilies& families, const GleanerMetrics& gleaner) {
     families.sample(value(gleaner.phase) == phase ? 1.0 : 0.0, {{"phase", kPhases[phase]}});
   }
   for (const GleanerCounter& each : kGleanerCounters) {
-    families.counter(each.name, each.help).sample(value(gleaner.*each.counter) * each.unit);
+    families.counter(each.name, each.help)
+        .sample(static_cast<double>(value(gleaner.*each.counter)) * each.unit);
   }
   families
       .gauge("atoll_scrub_damaged_pages",

@@ -85,6 +85,7 @@ Result<void> Node::start_snapshot_jobs() {
   resources.has_failed = [this] {
     return view_.control->state.load(std::memory_order_relaxed) >= kClusterFailedFrom;
   };
+  resources.cpus = config_.nodes[node_].gleaner_cpus;
   snapshot_jobs_ = std::make_unique<SnapshotJobService>(std::move(resources), logger_);
   return {};
 }

@@ -25,7 +25,9 @@ Json to_json(const UnreadablePage& page) {
 
 NodeSnapshotJob::NodeSnapshotJob(SnapshotPlan plan, const SnapshotJobResources& resources,
                                  uint64_t disk_reserve, ControlReply prepared, Logger logger)
-    : work_(std::move(plan), resources, disk_reserve), logger_(std::move(logger)) {
+    : work_(std::move(plan), resources, disk_reserve),
+      cpus_(resources.cpus),
+      logger_(std::move(logger)) {
   control_ = std::thread([this, prepared = std::move(prepared)] { run(prepared); });
 }
 
@@ -36,9 +38,10 @@ NodeSnapshotJob::~NodeSnapshotJob() {
   CHECK(waiting_.is_empty() && discarding_.is_empty());
 }
 
-void NodeSnapshotJob::map() {
+void NodeSnapshotJob::map(uint64_t log_bytes) {
   const std::lock_guard guard(mutex_);
   map_wanted_ = true;
+  log_bytes_ = log_bytes;
   changed_.notify_all();
 }
 
@@ -120,8 +123,9 @@ void NodeSnapshotJob::serve() {
   while (!is_idle()) {
     if (must_start_mappers()) {
       is_mapping_ = true;
+      const uint64_t log_bytes = log_bytes_;
       lock.unlock();
-      start_mappers();
+      start_mappers(log_bytes);
       lock.lock();
       continue;
     }
@@ -135,8 +139,8 @@ void NodeSnapshotJob::serve() {
   }
 }
 
-void NodeSnapshotJob::start_mappers() {
-  const Result<void> made = work_.make_mappers();
+void NodeSnapshotJob::start_mappers(uint64_t log_bytes) {
+  const Result<void> made = work_.make_mappers(log_bytes);
   if (!made) return fail(made.error());
   start("glean-map", work_.mapper_count(), [this](uint32_t ordinal) { return work_.map(ordinal); });
 }
@@ -164,6 +168,9 @@ void NodeSnapshotJob::start(const char* name, uint32_t count, const Part& part) 
       // transactions wait for a job that hardly runs. An idle I/O priority could hold up the
       // journal of the file system, for which loggers wait.
       become_batch_thread();
+      if (const auto pinned = pin_thread(cpus_); !pinned) {
+        logger_->warn("{}", pinned.error().message);
+      }
       const Result<void> done = part(ordinal);
       if (!done) fail(done.error());
       const std::lock_guard guard(mutex_);

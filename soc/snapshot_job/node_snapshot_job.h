@@ -38,8 +38,10 @@ class NodeSnapshotJob {
   ~NodeSnapshotJob();
 
   uint32_t number() const { return work_.snapshot(); }
-  /// Starts the mappers. REQUIRES: all nodes are prepared.
-  void map();
+  /// Starts the mappers, which read `log_bytes` together. REQUIRES: all nodes are prepared.
+  void map(uint64_t log_bytes);
+  /// Sets the part of the job's work that should be done now (JobThrottle).
+  void set_goal(double goal) { work_.set_goal(goal); }
   /// Answers with "done": true and the result when the job has succeeded, or with "done": false at
   /// the deadline; both with the progress. Answers with an error if the job has failed.
   void wait(Clock::time_point deadline, ControlReply reply);
@@ -59,7 +61,7 @@ class NodeSnapshotJob {
 
   void run(const ControlReply& prepared);
   void serve();
-  void start_mappers();
+  void start_mappers(uint64_t log_bytes);
   void start(const char* name, uint32_t count, const Part& part);
   void fail(const Error& error);
   void end();
@@ -71,6 +73,7 @@ class NodeSnapshotJob {
   Result<Json> outcome() const;
 
   SnapshotJobWork work_;
+  const std::vector<int32_t> cpus_;
   Logger logger_;
   std::vector<std::thread> parts_;  // used by the thread control_
   SnapshotJobResult result_;        // set by the last part; read by control_ after the part's end
@@ -79,6 +82,7 @@ class NodeSnapshotJob {
   std::condition_variable changed_;
   // Guarded by mutex_:
   bool map_wanted_ = false;
+  uint64_t log_bytes_ = 0;  // set with map_wanted_
   bool is_mapping_ = false;
   bool is_discarded_ = false;
   bool has_ended_ = false;

@@ -108,16 +108,20 @@ Result<void> SnapshotJobService::prepare(const ControlRequest& request, const Co
 
 Result<void> SnapshotJobService::map(const ControlRequest& request, const ControlReply& reply) {
   ATOLL_ASSIGN(const auto job, job_of(request));
-  job->map();
+  ATOLL_ASSIGN(const uint64_t log_bytes, get_number_or(request, "log_bytes", 0));
+  job->map(log_bytes);
   reply(Json::object());
   return {};
 }
 
 Result<void> SnapshotJobService::wait(const ControlRequest& request, const ControlReply& reply) {
   constexpr uint64_t kMaxWaitMs = 60'000;
+  constexpr uint64_t kAllPpm = 1'000'000;
   ATOLL_ASSIGN(const auto job, job_of(request));
   ATOLL_ASSIGN(const uint64_t timeout_ms, get_number_or(request, "timeout_ms", 0));
   const std::chrono::milliseconds timeout(std::min(timeout_ms, kMaxWaitMs));
+  ATOLL_ASSIGN(const uint64_t goal, get_number_or(request, "goal_ppm", kAllPpm));
+  job->set_goal(static_cast<double>(std::min(goal, kAllPpm)) / static_cast<double>(kAllPpm));
   job->wait(NodeSnapshotJob::Clock::now() + timeout, reply);
   return {};
 }

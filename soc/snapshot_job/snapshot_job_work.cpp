@@ -12,13 +12,45 @@
 #include "shared/base/try.h"
 
 namespace atolldb {
+namespace {
+
+/// The log records of a composer, which pauses between two batches if its job is ahead.
+class PacedLogs : public LogSource {
+ public:
+  PacedLogs(LogSource& logs, JobThrottle& throttle) : logs_(logs), throttle_(throttle) {
+    batch_ = logs_.batch();
+  }
+  Result<void> advance() override {
+    CHECK(!batch_.empty());
+    count_ += batch_.size();
+    // The throttle takes a lock, so batches of few records do not call it.
+    if (count_ >= kCountedRecords) {
+      throttle_.composed(std::exchange(count_, 0));
+      throttle_.pause();
+    }
+    ATOLL_TRY(logs_.advance());
+    batch_ = logs_.batch();
+    return {};
+  }
+  ~PacedLogs() override { throttle_.composed(count_); }
+
+ private:
+  static constexpr uint64_t kCountedRecords = 1024;
+
+  LogSource& logs_;
+  JobThrottle& throttle_;
+  uint64_t count_ = 0;  // applied records that the throttle does not know yet
+};
+
+}  // namespace
 
 SnapshotJobWork::SnapshotJobWork(SnapshotPlan plan, const SnapshotJobResources& resources,
                                  uint64_t disk_reserve)
     : plan_(std::move(plan)),
       resources_(resources),
       syncing_(*resources.file_system),
-      files_(syncing_, disk_reserve) {
+      files_(syncing_, disk_reserve),
+      throttle_([this] { return is_over(); }) {
   CHECK(resources.snapshots != nullptr);
   CHECK(resources.directory && resources.inbox && resources.has_failed);
 }
@@ -57,12 +89,19 @@ Result<void> SnapshotJobWork::prepare() {
   return {};
 }
 
-Result<void> SnapshotJobWork::make_mappers() {
+Result<void> SnapshotJobWork::make_mappers(uint64_t log_bytes) {
+  throttle_.plan(log_bytes);
+  MapperSettings settings;
+  settings.on_read = [this](uint64_t bytes) {
+    throttle_.mapped(bytes);
+    throttle_.pause();
+  };
   const std::lock_guard guard(mutex_);
   CHECK(mappers_.empty() && inbox_order_.size() == plan_.reducers.size());
   for (const PlannedMapper& task : plan_.mappers) {
     if (task.node != resources_.node) continue;
-    ATOLL_ASSIGN(auto mapper, Mapper::create(*resources_.file_system, plan_, task, inbox_order_));
+    ATOLL_ASSIGN(auto mapper,
+                 Mapper::create(*resources_.file_system, plan_, task, inbox_order_, settings));
     mappers_.push_back(std::move(mapper));
   }
   return {};
@@ -77,6 +116,9 @@ Result<void> SnapshotJobWork::reduce(uint32_t ordinal) {
   CHECK(ordinal < reducers_.size() && reducers_.size() == places_of_reducers_.size());
   Reducer& reducer = *reducers_[ordinal];
   ATOLL_TRY(reducer.collect());
+  // Relaxed: this thread is the writer.
+  const uint64_t received = reducer.progress().records_received.load(std::memory_order_relaxed);
+  throttle_.add_to_compose(received - std::min(received, reducer.elided()));
   return compose_all(reducer, places_of_reducers_[ordinal]);
 }
 
@@ -112,12 +154,13 @@ Result<void> SnapshotJobWork::compose_one(Reducer& reducer, size_t storage, uint
     low = planned.partitions[partition].low;
     if (partition + 1 < planned.partitions.size()) high = planned.partitions[partition + 1].low;
   }
-  ATOLL_ASSIGN(auto logs, reducer.open(planned.id, low, high));
+  ATOLL_ASSIGN(auto opened, reducer.open(planned.id, low, high));
+  PacedLogs logs(*opened, throttle_);
   const ComposeTask task{
       .plan = plan_,
       .storage = storage,
       .partition = partition,
-      .logs = *logs,
+      .logs = logs,
       .base = *resources_.snapshots,
       .writer = *writer_,
       .writer_mutex = writer_mutex_,
@@ -159,6 +202,7 @@ void SnapshotJobWork::discard() {
 
 void SnapshotJobWork::give_up() {
   gives_up_.store(true, std::memory_order_relaxed);
+  throttle_.wake();
   const std::lock_guard guard(mutex_);
   for (const auto& inbox : inboxes_) inbox->give_up(plan_.snapshot);
 }
@@ -180,6 +224,7 @@ SnapshotJobProgress SnapshotJobWork::progress_locked() const {
     return count.load(std::memory_order_relaxed);
   };
   SnapshotJobProgress sum = last_;
+  sum.paused_us = static_cast<uint64_t>(throttle_.paused().count());
   for (const auto& mapper : mappers_) {
     sum.bytes_read += load(mapper->progress().bytes_read);
     sum.records_read += load(mapper->progress().records_read);

@@ -23,6 +23,7 @@
 #include "engine/snapshot/snapshot_writer.h"
 #include "shared/file/file_system_wrappers.h"
 #include "shared/memory/gleaner_metrics.h"
+#include "soc/snapshot_job/job_throttle.h"
 
 namespace atolldb {
 
@@ -41,6 +42,7 @@ struct SnapshotJobResources {
   std::function<FenceMapSource*()> fence_maps;
   /// Returns whether the cluster has failed. If it has, every wait of the job ends.
   std::function<bool()> has_failed;
+  std::vector<int32_t> cpus = {};  // of mappers and reducers; empty: any
 };
 
 /// The result of a node's part of a job.
@@ -68,8 +70,9 @@ class SnapshotJobWork {
   /// REQUIRES: prepare has succeeded. Thread: one for each reducer.
   Result<void> reduce(uint32_t ordinal);
 
-  /// Makes the mappers of the node. Called once. REQUIRES: all nodes are prepared.
-  Result<void> make_mappers();
+  /// Makes the mappers of the node, which read `log_bytes` together. Called once. REQUIRES: all
+  /// nodes are prepared.
+  Result<void> make_mappers(uint64_t log_bytes);
   uint32_t mapper_count() const { return static_cast<uint32_t>(mappers_.size()); }
   /// Runs the node's mapper `ordinal`. REQUIRES: make_mappers has succeeded. Thread: one for each
   /// mapper.
@@ -84,6 +87,8 @@ class SnapshotJobWork {
   void release();
   /// Ends all waits for this job, including those of mappers on other nodes. Thread: any.
   void give_up();
+  /// Sets the part of the work that should be done now (JobThrottle). Thread: any.
+  void set_goal(double goal) { throttle_.set_goal(goal); }
 
   /// Thread: any.
   SnapshotJobProgress progress() const;
@@ -107,6 +112,7 @@ class SnapshotJobWork {
   std::optional<SnapshotWriter> writer_;
   std::mutex writer_mutex_;
   std::atomic<bool> gives_up_{false};
+  JobThrottle throttle_;
 
   mutable std::mutex mutex_;
   // The next five members are guarded by mutex_ while they grow. Afterwards they are constant until

@@ -88,6 +88,14 @@ const BadInput kBadInputs[] = {
      "/x/t.toml:2:13: memory.write_set: expected an integer from 16 to 64510, got 64511\n"},
     {"CpuBelowTheLimit", "[[node]]\ncpus = [-1]\n",
      "/x/t.toml:2:9: node[0].cpus: expected a list of different integers from 0 to 8191, got -1\n"},
+    {"MissingCpuOfTheGleaner", "[[node]]\ngleaner_cpus = [3, 5]\n",
+     "/x/t.toml:2:16: node[0].gleaner_cpus: expected CPUs that this process may use (0-3, 6), got "
+     "5\n"},
+    {"CpuOfTheGleanerAboveTheLimit", "[[node]]\ngleaner_cpus = [8192]\n",
+     "/x/t.toml:2:17: node[0].gleaner_cpus: expected a list of different integers from 0 to 8191, "
+     "got 8192\n"},
+    {"PacingThatIsANumber", "[gleaner]\npacing = 1\n",
+     "/x/t.toml:2:10: gleaner.pacing: expected true or false, got 1\n"},
     {"MissingNumaNode", "[[node]]\nnuma_node = 2\n",
      "/x/t.toml:2:13: node[0].numa_node: expected -1 or a NUMA node of this machine (0-1), got "
      "2\n"},
@@ -413,7 +421,8 @@ TEST(Durability, HasFilesInTheNodesDirectoriesInTurnOrElseInTheDataDirectory) {
 TEST(EffectiveConfig, SurvivesTheWayToAChildProcess) {
   const Config config = parsed(
       "[cluster]\nname = \"c-1\"\nepoch = \"1500us\"\nstart_epoch = 68719476735\n"
-      "[[node]]\nnuma_node = 1\ncpus = [3, 1]\nworkers = 4\ndirectories = [\"/a \\\"b\\\\\"]\n"
+      "[[node]]\nnuma_node = 1\ncpus = [3, 1]\ngleaner_cpus = [2, 1]\nworkers = 4\ndirectories = "
+      "[\"/a \\\"b\\\\\"]\n"
       "[[node]]\n[memory]\nvolatile_pool = \"1026MiB\"\nhuge_pages = \"off\"\n"
       "[durability]\nmode = \"measure\"\nbackend = \"null\"\nlog_file_size = \"1028KiB\"\n"
       "emulated_latency = \"7us\"\n"
@@ -431,6 +440,7 @@ TEST(EffectiveConfig, SurvivesTheWayToAChildProcess) {
   EXPECT_EQ(config_digest(child), config_digest(config));
   EXPECT_EQ(config.cluster.epoch, std::chrono::microseconds(1500));
   EXPECT_EQ(config.nodes[0].cpus, (std::vector<int32_t>{3, 1}));
+  EXPECT_EQ(config.nodes[0].gleaner_cpus, (std::vector<int32_t>{2, 1}));
 }
 
 TEST(EffectiveConfig, IsShownWithOrigins) {

@@ -14,6 +14,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -140,16 +141,22 @@ class NodeSnapshotJobTest : public testing::Test {
     return plan;
   }
 
-  /// Writes the log of `plan(true)`: one update of the array.
-  void write_log() {
-    auto writer = LogWriter::create(files_, {"/data", 0, 0, 3, 5, {}, 8 * kLogBlockBytes});
+  /// Writes the log of `plan(true)`: blocks with one update of the array each.
+  void write_log(size_t blocks) {
+    auto writer =
+        LogWriter::create(files_, {"/data", 0, 0, 3, 5, {}, (blocks + 8) * kLogBlockBytes});
     ASSERT_TRUE(writer) << writer.error().message;
-    test::BlockBuffer buffer(1);
-    LogBlock& block = buffer.all()[0];
-    test::begin_block(block, 5, 0);
-    const std::array<uint64_t, 1> index = {1};  // an array's key, in this machine's byte order
-    ASSERT_TRUE(test::add_record(block, LogType::update, 1, Vid::make(5, 1).version(),
-                                 std::as_bytes(std::span(index)), std::as_bytes(std::span(index))));
+    test::BlockBuffer buffer(blocks);
+    for (size_t i = 0; i < blocks; ++i) {
+      LogBlock& block = buffer.all()[i];
+      test::begin_block(block, 5, 0);
+      // An array's key, in this machine's byte order.
+      const std::array<uint64_t, 1> index = {i % 100};
+      const uint64_t version = Vid::make(5, static_cast<uint32_t>(i + 1)).version();
+      ASSERT_TRUE(test::add_record(block, LogType::update, 1, version,
+                                   std::as_bytes(std::span(index)),
+                                   std::as_bytes(std::span(index))));
+    }
     ASSERT_TRUE(writer->append(std::array{buffer.all()}, 4));
     ASSERT_TRUE(writer->close_epoch(10, 4));
   }
@@ -186,8 +193,8 @@ TEST_F(NodeSnapshotJobTest, ARunWithoutRecordsEndsOnAllNodesAndMakesNoFile) {
   const auto going = early.get();
   ASSERT_TRUE(going) << going.error().message;
   EXPECT_FALSE(going->at("done").get<bool>());
-  first->map();
-  second->map();
+  first->map(0);
+  second->map(0);
   for (NodeSnapshotJob* job : {first.get(), second.get()}) {
     const auto ended = outcome(*job);
     ASSERT_TRUE(ended) << ended.error().message;
@@ -222,11 +229,85 @@ TEST_F(NodeSnapshotJobTest, TheThreadsOfAJobAreBatchThreadsOfNormalPriority) {
   EXPECT_TRUE(discarded.get());
 }
 
+TEST_F(NodeSnapshotJobTest, TheThreadsOfAJobStayOnTheirProcessors) {
+  cpu_set_t all;
+  ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);
+  int last = CPU_SETSIZE - 1;
+  while (!CPU_ISSET(last, &all)) --last;
+  resources_[1].cpus = {last};
+  std::promise<cpu_set_t> seen;
+  std::atomic<bool> is_seen{false};
+  resources_[1].has_failed = [&] {
+    cpu_set_t allowed;
+    if (!is_seen.exchange(true, std::memory_order_relaxed)) {
+      sched_getaffinity(0, sizeof allowed, &allowed);
+      seen.set_value(allowed);
+    }
+    return false;
+  };
+  const auto job = start(1, false);
+  const cpu_set_t allowed = seen.get_future().get();
+  EXPECT_EQ(CPU_COUNT(&allowed), 1);
+  EXPECT_TRUE(CPU_ISSET(last, &allowed));
+  Answer discarded;
+  job->discard(discarded.reply());
+  EXPECT_TRUE(discarded.get());
+}
+
+/// Two nodes. The mapper of the first one reads a log of 3 MiB, which is more than its goal allows.
+class PacedNodeSnapshotJobTest : public NodeSnapshotJobTest {
+ protected:
+  void SetUp() override {
+    constexpr size_t kBlocks = (size_t{3} << 20) / kLogBlockBytes;
+    ASSERT_NO_FATAL_FAILURE(write_log(kBlocks));
+    first_ = start(0, true);
+    second_ = start(1, true);
+    first_->set_goal(0.1);
+    first_->map(kBlocks * kLogBlockBytes);
+    second_->map(0);
+  }
+  /// Keeps the goal for a while, and returns whether the job has not ended then.
+  bool is_pausing() {
+    for (int i = 0; i < 20; ++i) {
+      first_->set_goal(0.1);
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return !first_->has_ended() && first_->progress().records_read < 600;
+  }
+
+  std::unique_ptr<NodeSnapshotJob> first_;
+  std::unique_ptr<NodeSnapshotJob> second_;
+};
+
+TEST_F(PacedNodeSnapshotJobTest, PausesUntilTheGoalRises) {
+  EXPECT_TRUE(is_pausing());
+  first_->set_goal(1);
+  const auto ended = outcome(*first_);
+  ASSERT_TRUE(ended) << ended.error().message;
+  EXPECT_GE(ended->at("paused_us").get<uint64_t>(), 100'000u);
+  const auto other = outcome(*second_);
+  ASSERT_TRUE(other) << other.error().message;
+  EXPECT_EQ(ended->at("records_read"), 768);
+  EXPECT_GE(other->at("records_composed"), 100) << "one for each record of the array";
+}
+
+TEST_F(PacedNodeSnapshotJobTest, ADiscardedJobEndsItsPauses) {
+  EXPECT_TRUE(is_pausing());
+  const auto begun = Clock::now();
+  for (NodeSnapshotJob* job : {first_.get(), second_.get()}) {
+    job->set_goal(0);
+    Answer discarded;
+    job->discard(discarded.reply());
+    EXPECT_TRUE(discarded.get());
+  }
+  EXPECT_LT(Clock::now() - begun, JobThrottle::kGoalLife);
+}
+
 TEST_F(NodeSnapshotJobTest, AMapperThatFailsEndsTheRunOnAllNodesAndLeavesNoFile) {
   const auto first = start(0, true);
   const auto second = start(1, true);
-  first->map();
-  second->map();
+  first->map(0);
+  second->map(0);
   const auto failed = outcome(*first);
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().code, ExitCode::corruption) << failed.error().message;
@@ -243,13 +324,13 @@ TEST_F(NodeSnapshotJobTest, AMapperThatFailsEndsTheRunOnAllNodesAndLeavesNoFile)
 }
 
 TEST_F(NodeSnapshotJobTest, WaitersAreAnsweredInTimeWhileTheFileIsSynced) {
-  ASSERT_NO_FATAL_FAILURE(write_log());
+  ASSERT_NO_FATAL_FAILURE(write_log(1));
   SlowFileSystem slow(files_);
   resources_[1].file_system = &slow;
   const auto first = start(0, true);
   const auto second = start(1, true);
-  first->map();
-  second->map();
+  first->map(0);
+  second->map(0);
   if (!slow.await_sync()) {
     slow.allow_sync();
     const auto ended = outcome(*second);
