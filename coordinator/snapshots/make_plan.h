@@ -32,6 +32,10 @@ struct SnapshotTask {
   bool keeps_reserve = false;               // leaves the disk reserve free (disk_room.h)
   /// The cluster runs, so there are volatile pages beside which the snapshot will be installed.
   bool has_volatile_pages = false;
+  std::vector<uint64_t> log_bytes = {};  // log that the mappers read, by node; only with `goal`
+  /// Returns the part of the work that should be done now (SnapshotPace). Thread: any. Empty: the
+  /// job never pauses.
+  std::function<double()> goal = {};
 };
 
 /// Returns the mappers, of all nodes, that have a stream to read. The streams of a node are

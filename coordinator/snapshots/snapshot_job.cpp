@@ -23,6 +23,8 @@ namespace {
 /// Longest wait of one request, in ms. It bounds the delay of progress reports and of a
 /// cancellation.
 constexpr uint64_t kAwaitMs = 200;
+/// The same for a job that may pause. It bounds the time until the job hurries.
+constexpr uint64_t kPacedAwaitMs = 50;
 
 template <typename... Phases>
 constexpr uint32_t set_of(Phases... phases) {
@@ -150,32 +152,41 @@ Result<void> SnapshotJob::prepare(const SnapshotTask& task, const SnapshotPlan& 
   }));
 }
 
-Result<void> SnapshotJob::map(const SnapshotPlan& plan) {
+Result<void> SnapshotJob::map(const SnapshotTask& task, const SnapshotPlan& plan) {
+  CHECK(!task.goal || task.log_bytes.size() == config_.nodes.size());
   enter(SnapshotPhase::gleaning, plan.snapshot);
-  return fail_on_error(ask_all_nodes(config_, call_node_, ControlOperation::glean_map,
-                                     Json{{"run", plan.snapshot}}));
+  return fail_on_error(on_all_nodes(config_, [&](uint32_t node) -> Result<void> {
+    Json body = {{"run", plan.snapshot}};
+    if (task.goal) body["log_bytes"] = task.log_bytes[node];
+    ATOLL_TRY(call_node_(node, ControlOperation::glean_map, body));
+    return {};
+  }));
 }
 
-Result<std::vector<NodePart>> SnapshotJob::reduce_and_compose(const SnapshotPlan& plan) {
+Result<std::vector<NodePart>> SnapshotJob::reduce_and_compose(const SnapshotTask& task,
+                                                              const SnapshotPlan& plan) {
+  CHECK(task.snapshot == plan.snapshot);
   std::vector<NodePart> parts(config_.nodes.size());
   const auto composed = on_all_nodes(config_, [&](uint32_t node) -> Result<void> {
-    ATOLL_ASSIGN(parts[node], await_part(node, plan.snapshot));
+    ATOLL_ASSIGN(parts[node], await_part(task, node));
     return {};
   });
   if (!composed) return fail(composed.error());
   return parts;
 }
 
-Result<NodePart> SnapshotJob::await_part(uint32_t node, uint32_t snapshot) {
-  const Json body = {{"run", snapshot}, {"timeout_ms", kAwaitMs}};
+Result<NodePart> SnapshotJob::await_part(const SnapshotTask& task, uint32_t node) {
+  constexpr double kAllPpm = 1'000'000;
+  Json body = {{"run", task.snapshot}, {"timeout_ms", task.goal ? kPacedAwaitMs : kAwaitMs}};
   for (;;) {
     if (is_cancelled_.load(std::memory_order_relaxed)) {
       return make_error(ExitCode::failed, "the snapshot was cancelled");
     }
+    if (task.goal) body["goal_ppm"] = static_cast<uint64_t>(task.goal() * kAllPpm);
     ATOLL_ASSIGN(Json answer, call_node_(node, ControlOperation::glean_wait, body));
     std::optional<NodePart> part;
     if (answer.value("done", false)) {
-      ATOLL_ASSIGN(part, part_of(answer, node, snapshot));
+      ATOLL_ASSIGN(part, part_of(answer, node, task.snapshot));
     }
     answer.erase(kPartitions);  // the other members are the progress
     {

@@ -68,9 +68,10 @@ class SnapshotJob {
   /// Lets the inboxes of all reducers accept records, before any mapper sends some.
   Result<void> prepare(const SnapshotTask& task, const SnapshotPlan& plan);
   /// Starts the mappers. The reducers collect, merge and compose what the mappers send.
-  Result<void> map(const SnapshotPlan& plan);
+  Result<void> map(const SnapshotTask& task, const SnapshotPlan& plan);
   /// Waits until the reducers of all nodes have composed their pages into durable files.
-  Result<std::vector<NodePart>> reduce_and_compose(const SnapshotPlan& plan);
+  Result<std::vector<NodePart>> reduce_and_compose(const SnapshotTask& task,
+                                                   const SnapshotPlan& plan);
   /// Combines the roots of the partitions into the coordinator's own file of the snapshot.
   Result<SnapshotMetadata> combine(const SnapshotTask& task, const SnapshotPlan& plan,
                                    std::vector<NodePart> parts);
@@ -108,7 +109,7 @@ class SnapshotJob {
  private:
   /// Returns the bytes that the job leaves free in the file system of this directory.
   uint64_t reserve_in(const SnapshotTask& task, const std::string& directory) const;
-  Result<NodePart> await_part(uint32_t node, uint32_t snapshot);
+  Result<NodePart> await_part(const SnapshotTask& task, uint32_t node);
   Result<SnapshotMetadata> combine_parts(const SnapshotTask& task, const SnapshotPlan& plan,
                                          std::vector<NodePart> parts);
   /// Ends the job after a failed step. Returns the error with the id of the snapshot.

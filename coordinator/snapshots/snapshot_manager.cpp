@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "coordinator/epoch/durable_epoch.h"
 #include "engine/hooks/mutants.h"
 #include "shared/base/check.h"
 #include "shared/base/try.h"
+#include "shared/config/machine.h"
 #include "shared/memory/node_layout.h"
 #include "shared/sync/wait_word.h"
 
@@ -52,6 +54,16 @@ class Attempt {
   bool is_open_ = true;
 };
 
+/// Returns the processors that jobs use: those of the nodes' config, or all if a node has none.
+std::vector<int32_t> gleaner_cpus(const Config& config) {
+  std::set<int32_t> cpus;
+  for (const NodeConfig& node : config.nodes) {
+    if (node.gleaner_cpus.empty()) return Machine::detect().cpus;
+    cpus.insert(node.gleaner_cpus.begin(), node.gleaner_cpus.end());
+  }
+  return {cpus.begin(), cpus.end()};
+}
+
 }  // namespace
 
 SnapshotManager::SnapshotManager(const SnapshotContext& context, Logger logger)
@@ -68,7 +80,8 @@ SnapshotManager::SnapshotManager(const SnapshotContext& context, Logger logger)
                ? nullptr
                : std::make_unique<SnapshotJob>(config_, durable_->files(), call_node_, logger_)),
       rewrites_(config_.gleaner, snapshot_metrics_, logger_,
-                [this] { return room_beside_reserve(config_); }) {
+                [this] { return room_beside_reserve(config_); }),
+      idle_cpus_(gleaner_cpus(config_)) {
   CHECK(nodes_.size() == config_.nodes.size() && metrics_.size() == nodes_.size());
 }
 
@@ -84,8 +97,8 @@ Result<void> SnapshotManager::make_snapshot(SnapshotTask task) {
   ATOLL_ASSIGN(SnapshotPlan plan, job_->plan(task));
   ATOLL_TRY(job_->align(task, plan));
   ATOLL_TRY(job_->prepare(task, plan));
-  ATOLL_TRY(job_->map(plan));  // the nodes also reduce and compose from here on
-  ATOLL_ASSIGN(std::vector<NodePart> parts, job_->reduce_and_compose(plan));
+  ATOLL_TRY(job_->map(task, plan));  // the nodes also reduce and compose from here on
+  ATOLL_ASSIGN(std::vector<NodePart> parts, job_->reduce_and_compose(task, plan));
   ATOLL_ASSIGN(const SnapshotMetadata snapshot, job_->combine(task, plan, std::move(parts)));
   ATOLL_TRY(job_->write_metadata(snapshot));
   ATOLL_TRY(store_savepoint(task, snapshot));  // from here on the snapshot exists
@@ -251,12 +264,15 @@ bool SnapshotManager::is_running() const {
 }
 
 Result<void> SnapshotManager::take_new_snapshot() {
-  const SnapshotTask task = next_task();
+  SnapshotTask task = next_task();
+  const std::vector<uint64_t> written = log_bytes_by_node();
+  if (config_.gleaner.pacing) set_pace(task, written);
   // R36. Equal if nothing was committed since: then only the ranges of the pages differ (R71).
   CHECK(task.epoch >= newest_epoch_.load(std::memory_order_relaxed));
   const Result<void> made = make_snapshot(task);
   rewrites_.record(task.victims, made ? &*durable_->snapshot() : nullptr);
   if (!made && pool_is_low()) record_unproductive_snapshot();
+  if (made) snapshot_log_bytes_ = written;
   if (made && !lacks_log_files()) rebuild_ballast();
   return made;
 }
@@ -299,17 +315,17 @@ bool SnapshotManager::is_first_snapshot_awaited() const {
              control_.snapshot_answered.load(std::memory_order_relaxed);
 }
 
-uint64_t SnapshotManager::log_bytes() const {
-  uint64_t most = 0;
+std::vector<uint64_t> SnapshotManager::log_bytes_by_node() const {
+  std::vector<uint64_t> written(metrics_.size(), 0);
   for (size_t node = 0; node < metrics_.size(); ++node) {
-    uint64_t bytes = 0;
     for (uint32_t logger = 0; logger < nodes_[node]->logger_count; ++logger) {
-      bytes += metrics_[node]->loggers[logger].written_bytes.get();
+      written[node] += metrics_[node]->loggers[logger].written_bytes.get();
     }
-    most = std::max(most, bytes);
   }
-  return most;
+  return written;
 }
+
+uint64_t SnapshotManager::log_bytes() const { return std::ranges::max(log_bytes_by_node()); }
 
 bool SnapshotManager::lacks_log_files() const {
   for (size_t node = 0; node < metrics_.size(); ++node) {

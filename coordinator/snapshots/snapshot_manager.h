@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -22,6 +23,7 @@
 #include "coordinator/snapshots/recovery_progress.h"
 #include "coordinator/snapshots/rewrites.h"
 #include "coordinator/snapshots/snapshot_job.h"
+#include "coordinator/snapshots/snapshot_pace.h"
 #include "coordinator/snapshots/snapshot_taker.h"
 #include "coordinator/task_thread.h"
 #include "shared/base/error.h"
@@ -32,6 +34,7 @@
 #include "shared/memory/worker_metrics.h"
 #include "shared/message/control_message.h"
 #include "shared/metrics/cluster_metrics.h"
+#include "shared/process/idle_cpus.h"
 
 namespace atolldb {
 
@@ -105,11 +108,22 @@ class SnapshotManager {
   bool has_new_commits() const;
   /// Returns whether a transaction waits for the first snapshot (R62).
   bool is_first_snapshot_awaited() const;
+  /// Returns the bytes of log that each node has written since the cluster began.
+  std::vector<uint64_t> log_bytes_by_node() const;
   /// Returns the bytes of log that the busiest node has written since the cluster began.
   uint64_t log_bytes() const;
   /// Returns whether a logger has no room for its next file.
   bool lacks_log_files() const;
   void rebuild_ballast();
+
+  // The pace of the running cluster's snapshots: manager_pace.cpp.
+  /// Lets the job of this task pause while it is ahead. `written`: log_bytes_by_node() now.
+  void set_pace(SnapshotTask& task, const std::vector<uint64_t>& written);
+  /// Returns the part of the current job that should be done now. Thread: any.
+  double paced_goal();
+  PaceReadings pace_readings();
+  /// Returns the part of the fullest pool that is free above gleaner.pool_low_water.
+  double spare_pages() const;
 
   // Recovery: manager_recovery.cpp.
   /// Lets transactions read the existing snapshots. Returns the text for OnRecovering. After a
@@ -199,6 +213,8 @@ class SnapshotManager {
   std::map<uint32_t, SnapshotMetadata> offered_;
   bool has_freed_pages_ = false;  // the latest install freed a good part of a pool
   bool lacks_ballast_ = false;    // a warning was logged
+  /// Log by node that the newest snapshot holds, of that written since the cluster began.
+  std::vector<uint64_t> snapshot_log_bytes_;
 
   // Used by any thread.
   std::atomic<uint64_t> bytes_to_recover_{0};
@@ -208,6 +224,9 @@ class SnapshotManager {
   std::atomic<uint64_t> newest_epoch_{0};
   SnapshotMetrics snapshot_metrics_;
   Rewrites rewrites_;  // any thread: its status
+  std::mutex pace_mutex_;
+  std::optional<SnapshotPace> pace_;  // guarded by pace_mutex_; of the current or latest job
+  IdleCpus idle_cpus_;                // guarded by pace_mutex_
   mutable std::mutex mutex_;
   // The next five members are guarded by mutex_.
   std::chrono::nanoseconds recovery_reported_{0};    // time of the last report, since the begin

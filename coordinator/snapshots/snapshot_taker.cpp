@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "coordinator/snapshots/snapshot_pace.h"
 #include "shared/base/check.h"
 #include "shared/process/start_up.h"
 
@@ -31,7 +32,7 @@ constexpr const char* kLacksFiles = "a logger has no room for its next file";
 void SnapshotTaker::start() {
   CHECK(!thread_.joinable());
   CHECK(hooks_.take && hooks_.has_new_commits && hooks_.log_bytes);
-  last_at_ = Clock::now();
+  last_at_ = last_begun_ = Clock::now();
   last_log_bytes_ = hooks_.log_bytes();
   thread_ = std::thread([this] { run(); });
 }
@@ -76,6 +77,11 @@ void SnapshotTaker::request(Reply reply) {
   changed_.notify_one();
 }
 
+bool SnapshotTaker::is_awaited() const {
+  const std::lock_guard guard(mutex_);
+  return ends_ || is_requested_ || !requests_.empty() || !tasks_.empty();
+}
+
 bool SnapshotTaker::needs_pages() const {
   if (!hooks_.pool_is_low) return false;
   const bool is_urgent = pool_is_starved() && idle_failures_ < kMaxIdleFailures;
@@ -101,7 +107,13 @@ std::string SnapshotTaker::reason() const {
   if (hooks_.is_first_awaited && hooks_.is_first_awaited()) {
     return "a transaction waits for the first one";
   }
-  if (Clock::now() - last_at_ >= config_.interval) return "gleaner.interval has passed";
+  // Intervals lie between the begins of snapshots, so a paced job does not lengthen them. If a job
+  // takes longer than its part of the interval, the rest of the interval passes after its end.
+  const auto now = Clock::now();
+  if (now - last_begun_ >= config_.interval &&
+      now - last_at_ >= (1 - kPacedPart) * config_.interval) {
+    return "gleaner.interval has passed";
+  }
   if (hooks_.log_bytes() - last_log_bytes_ >= config_.log_volume) {
     return "a node has written gleaner.log_volume";
   }
@@ -130,6 +142,7 @@ void SnapshotTaker::run() {
     if (ends_) return;
     const std::vector<Task> tasks = std::exchange(tasks_, {});
     const std::vector<Reply> replies = std::exchange(requests_, {});
+    is_requested_ = !replies.empty();
     lock.unlock();
     for (const Task& task : tasks) task(true);
     const bool is_idle = !hooks_.has_new_commits();
@@ -137,7 +150,7 @@ void SnapshotTaker::run() {
     const std::string why = !replies.empty() ? "requested" : is_idle ? idle_reason() : reason();
     const bool is_again = is_idle && why == kPoolIsLow;
     if (!why.empty()) {
-      const auto begun = Clock::now();
+      const auto begun = last_begun_ = Clock::now();
       last_log_bytes_ = hooks_.log_bytes();
       const Result<uint32_t> taken = is_again ? hooks_.take_again() : hooks_.take();
       last_at_ = Clock::now();

@@ -70,6 +70,10 @@ class SnapshotTaker {
   /// snapshot wait for the next one.
   void request(Reply reply);
 
+  /// Returns whether a request or a task waits for the end of the current snapshot, or the taker
+  /// ends. Thread: any.
+  bool is_awaited() const;
+
  private:
   using Clock = std::chrono::steady_clock;
 
@@ -88,13 +92,15 @@ class SnapshotTaker {
   SnapshotTakerHooks hooks_;
   Logger logger_;
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Reply> requests_;  // guarded by mutex_
   std::vector<Task> tasks_;      // guarded by mutex_
   bool ends_ = false;            // guarded by mutex_
+  bool is_requested_ = false;    // guarded by mutex_; of the current snapshot
   // Used by the taker's thread only.
-  Clock::time_point last_at_;
+  Clock::time_point last_at_;  // end of the last snapshot
+  Clock::time_point last_begun_;
   uint64_t last_log_bytes_ = 0;
   Clock::duration page_pause_{0};  // before the next snapshot for a low pool
   uint32_t idle_failures_ = 0;     // snapshots since the last commit that freed too few pages

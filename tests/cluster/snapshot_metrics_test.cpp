@@ -111,6 +111,7 @@ TEST_F(SnapshotMetricsTest, ASnapshotIsSeenOnTheCoordinatorAndItsWorkOnTheNodes)
   EXPECT_GT(on_nodes("atoll_composer_written_pages_total"), 0);
   EXPECT_EQ(on_nodes("atoll_composer_written_bytes_total"),
             4096 * on_nodes("atoll_composer_written_pages_total"));
+  EXPECT_EQ(on_nodes("atoll_gleaner_paused_seconds_total"), 0) << "a request does not wait longer";
   EXPECT_NE(scrape("node0").find("atoll_gleaner_phase{node=\"0\",phase=\"idle\"} 1\n"),
             std::string::npos);
 

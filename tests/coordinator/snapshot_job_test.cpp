@@ -28,6 +28,11 @@ class SnapshotJobTest : public testing::Test {
   Result<Json> answer(ControlOperation operation, const Json& body) {
     const std::lock_guard guard(mutex_);
     if (operation == failing_) return make_error(ExitCode::disk_full, "no room");
+    if (operation == ControlOperation::glean_map) mapped_.push_back(body);
+    if (operation == ControlOperation::glean_wait) {
+      waited_.push_back(body);
+      return Json{{"done", ++waits_ % 3 == 0}, {"paused_us", 1000u}};
+    }
     if (operation == ControlOperation::glean_end) keeps_.push_back(body.at("keep").get<bool>());
     return Json::object();
   }
@@ -36,7 +41,10 @@ class SnapshotJobTest : public testing::Test {
   test::MemoryFileSystem files_;
   ControlOperation failing_ = ControlOperation::unknown;
   std::mutex mutex_;
-  std::vector<bool> keeps_;  // of all requests glean.end; guarded by mutex_
+  uint32_t waits_ = 0;        // requests glean.wait; guarded by mutex_
+  std::vector<Json> mapped_;  // of all requests glean.map; guarded by mutex_
+  std::vector<Json> waited_;  // of all requests glean.wait; guarded by mutex_
+  std::vector<bool> keeps_;   // of all requests glean.end; guarded by mutex_
   const NodeCall call_ = [this](uint32_t, ControlOperation operation, const Json& body) {
     return answer(operation, body);
   };
@@ -63,7 +71,7 @@ TEST_F(SnapshotJobTest, ARetryTakesAnotherIdAndForgetsTheFailure) {
   const auto plan = job_.plan(task_of(4));
   ASSERT_TRUE(plan) << plan.error().message;
   ASSERT_TRUE(job_.prepare(task_of(4), *plan));
-  ASSERT_FALSE(job_.map(*plan));
+  ASSERT_FALSE(job_.map(task_of(4), *plan));
   ASSERT_TRUE(job_.plan(task_of(5)));
   EXPECT_EQ(job_.status().at("snapshot"), 5);
   EXPECT_FALSE(job_.status().contains("failure"));
@@ -73,10 +81,41 @@ TEST_F(SnapshotJobTest, ACancelledJobEndsWithoutAnAnswerOfTheNodes) {
   const auto plan = job_.plan(task_of(4));
   ASSERT_TRUE(plan) << plan.error().message;
   ASSERT_TRUE(job_.prepare(task_of(4), *plan));
-  ASSERT_TRUE(job_.map(*plan));
+  ASSERT_TRUE(job_.map(task_of(4), *plan));
   job_.cancel();
-  EXPECT_FALSE(job_.reduce_and_compose(*plan));
+  EXPECT_FALSE(job_.reduce_and_compose(task_of(4), *plan));
   EXPECT_EQ(keeps_, std::vector<bool>({false, false}));
+}
+
+TEST_F(SnapshotJobTest, APacedJobTellsTheNodesTheirLogAndTheGoalEveryTime) {
+  config_.nodes.resize(1);
+  SnapshotTask task = task_of(4);
+  task.log_bytes = {12345};
+  double goal = 0;
+  task.goal = [&] { return goal += 0.25; };
+  const auto plan = job_.plan(task);
+  ASSERT_TRUE(plan) << plan.error().message;
+  ASSERT_TRUE(job_.prepare(task, *plan));
+  ASSERT_TRUE(job_.map(task, *plan));
+  ASSERT_EQ(mapped_.size(), 1u);
+  EXPECT_EQ(mapped_[0].at("log_bytes"), 12345);
+  static_cast<void>(job_.reduce_and_compose(task, *plan));
+  ASSERT_EQ(waited_.size(), 3u);
+  EXPECT_EQ(waited_[0].at("goal_ppm"), 250'000);
+  EXPECT_EQ(waited_[1].at("goal_ppm"), 500'000);
+  EXPECT_EQ(waited_[2].at("goal_ppm"), 750'000);
+}
+
+TEST_F(SnapshotJobTest, AJobWithoutPaceNamesNoGoal) {
+  config_.nodes.resize(1);
+  const auto plan = job_.plan(task_of(4));
+  ASSERT_TRUE(plan) << plan.error().message;
+  ASSERT_TRUE(job_.prepare(task_of(4), *plan));
+  ASSERT_TRUE(job_.map(task_of(4), *plan));
+  static_cast<void>(job_.reduce_and_compose(task_of(4), *plan));
+  ASSERT_FALSE(waited_.empty());
+  EXPECT_FALSE(waited_[0].contains("goal_ppm"));
+  EXPECT_FALSE(mapped_.at(0).contains("log_bytes"));
 }
 
 }  // namespace

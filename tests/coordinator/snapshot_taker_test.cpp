@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <future>
 #include <mutex>
+#include <thread>
 
 namespace atolldb::test {
 namespace {
@@ -99,6 +101,43 @@ TEST_F(SnapshotTakerTest, TakesOneWhenTheIntervalIsOverAndSomethingWasCommitted)
   await_begun(4);
   has_new_commits_.store(false, std::memory_order_relaxed);
   let_through(1);
+}
+
+TEST_F(SnapshotTakerTest, AnIntervalBeginsWithTheSnapshotBeforeAndAPauseFollowsALongOne) {
+  using std::chrono::milliseconds;
+  config_.interval = milliseconds(1000);
+  SnapshotTaker taker(config_, hooks_, logger_);
+  taker.start();
+  await_begun(1);
+  std::this_thread::sleep_for(milliseconds(800));  // the first snapshot takes that long
+  const auto ended = std::chrono::steady_clock::now();
+  let_through(1);
+  await_begun(2);
+  const auto pause = std::chrono::steady_clock::now() - ended;
+  EXPECT_GE(pause, milliseconds(290));
+  EXPECT_LT(pause, milliseconds(950)) << "the interval began with the end of the snapshot";
+}
+
+TEST_F(SnapshotTakerTest, ASnapshotIsAwaitedByRequestsAndByTasks) {
+  config_.interval = std::chrono::milliseconds(1);
+  SnapshotTaker taker(config_, hooks_, logger_);
+  taker.start();
+  await_begun(1);
+  EXPECT_FALSE(taker.is_awaited());
+  auto asked = request(taker);
+  EXPECT_TRUE(taker.is_awaited()) << "the next snapshot begins when this one has ended";
+  let_through(1);
+  await_begun(2);
+  EXPECT_TRUE(taker.is_awaited()) << "it is the one that was requested";
+  let_through(1);
+  EXPECT_EQ(asked.get().value(), 2u);
+  await_begun(3);
+  EXPECT_FALSE(taker.is_awaited());
+  std::promise<void> ran;
+  taker.between_runs([&](bool) { ran.set_value(); });
+  EXPECT_TRUE(taker.is_awaited());
+  let_through(1);
+  ran.get_future().get();
 }
 
 TEST_F(SnapshotTakerTest, TakesNoneByItselfWhenNothingWasCommitted) {
