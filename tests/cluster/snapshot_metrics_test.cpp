@@ -1,15 +1,21 @@
 // Metrics of snapshots in scrapes of a cluster.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <chrono>
 #include <filesystem>
+#include <memory>
 #include <regex>
 #include <set>
 #include <sstream>
 #include <string>
 
+#include "shared/client/session_client.h"
+#include "shared/kv/kv_request.h"
 #include "shared/message/control_client.h"
 #include "tests/cluster/cli_run.h"
 #include "tests/cluster/metrics_http.h"
+#include "tests/cluster/ordered_bytes.h"
 #include "tests/cluster/procedure_library.h"
 
 namespace atolldb::test {
@@ -24,9 +30,10 @@ class SnapshotMetricsTest : public ::testing::Test {
     const std::string archive = folder_.path() + "/archive";
     std::filesystem::create_directory(archive);
     cluster_ = std::make_unique<CliCluster>(
-        runner_, runner_.config(
-                     "seen", "[durability]\nmode = \"durable\"\n[archive]\ndirectory = \"" +
-                                 archive + "\"\n[procedures]\nlibraries = [\"" + library_ + "\"]"));
+        runner_,
+        runner_.config("seen", "[durability]\nmode = \"durable\"\n[archive]\ndirectory = \"" +
+                                   archive + "\"\n[gleaner]\n" + gleaner_ +
+                                   "\n[procedures]\nlibraries = [\"" + library_ + "\"]"));
     const nlohmann::json status = cluster_->status();
     for (const auto& process : status["processes"]) {
       const auto role = process["role"].get<std::string>();
@@ -71,6 +78,7 @@ class SnapshotMetricsTest : public ::testing::Test {
     return value("node0", name) + value("node1", name);
   }
 
+  std::string gleaner_;  // lines of this section of the config
   TestFolder folder_;
   CliRunner runner_{folder_};
   std::string library_;
@@ -121,6 +129,37 @@ TEST_F(SnapshotMetricsTest, ASnapshotIsSeenOnTheCoordinatorAndItsWorkOnTheNodes)
   EXPECT_EQ(value("coordinator", "atoll_snapshots_taken_total"), 2);
   EXPECT_TRUE(eventually([&] { return on_nodes("atoll_mapper_read_records_total") == 100; }))
       << scrape("node0") << scrape("node1");
+}
+
+class PacedSnapshotMetricsTest : public SnapshotMetricsTest {
+ protected:
+  PacedSnapshotMetricsTest() { gleaner_ = "interval = \"2s\""; }
+
+  /// Writes the same 64 records until a snapshot has begun to pause.
+  void write_until_a_snapshot_pauses() {
+    auto session = SessionClient::connect(folder_.path() + "/atoll/seen", 0);
+    ASSERT_TRUE(session) << session.error().message;
+    const std::array<std::byte, 800> value = {};
+    KvRequest request;
+    for (uint64_t key = 0; key < 64; ++key) request.put("kept", ordered_bytes(key), value);
+    for (int i = 1;; ++i) {
+      ASSERT_LT(i, 20'000) << "no snapshot has paused";
+      const SessionReply reply = (*session)->call("kv.txn", request.bytes());
+      ASSERT_EQ(reply.status, Status::ok) << reply.message;
+      if (i % 100 == 0 && on_nodes("atoll_gleaner_paused_seconds_total") > 0) return;
+    }
+  }
+};
+
+TEST_F(PacedSnapshotMetricsTest, ASnapshotThatNothingWaitsForPausesAndARequestEndsThePauses) {
+  ASSERT_EQ(runner_.atoll({"storage", "create", "kept", "--type", "mastertree"}).code, 0);
+  ASSERT_NO_FATAL_FAILURE(write_until_a_snapshot_pauses());
+  const auto begun = std::chrono::steady_clock::now();
+  const Ran taken = runner_.atoll({"snapshot", "take"});
+  EXPECT_EQ(taken.code, 0) << taken.error;
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(20));
+  const nlohmann::json status = cluster_->status();
+  EXPECT_TRUE(status["snapshots"]["run"]["progress"].contains("paused_us")) << status.dump();
 }
 
 TEST_F(SnapshotMetricsTest, AlertsAndDashboardsNameWhatIsThere) {
