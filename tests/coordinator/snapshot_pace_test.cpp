@@ -23,10 +23,10 @@ class SnapshotPaceTest : public testing::Test {
   }
   SnapshotPace pace() const { return {config_, job_, begin_}; }
   /// Returns the readings so many seconds after the begin, if nothing else has changed.
-  PaceReadings after(double seconds) const {
+  PaceReadings after(double elapsed) const {
     PaceReadings readings = begin_;
     readings.now += std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-        std::chrono::duration<double>(seconds));
+        std::chrono::duration<double>(elapsed));
     return readings;
   }
 
@@ -115,7 +115,7 @@ TEST_F(SnapshotPaceTest, AJobEndsInTimeWithStallsAndLoadsOfAllKinds) {
     const auto between = [&](double low, double high) {
       return std::uniform_real_distribution<double>(low, high)(random);
     };
-    const double seconds = between(1, 40);        // of work without a pause
+    const double needed = between(1, 40);         // of work without a pause
     const double log_per_s = between(0, 40e6);    // its volume is due in 107 s or later
     const double pages_per_s = between(0, 4e-3);  // the pool is low in 100 s or later
     SnapshotPace pace = this->pace();
@@ -133,12 +133,12 @@ TEST_F(SnapshotPaceTest, AJobEndsInTimeWithStallsAndLoadsOfAllKinds) {
         continue;
       }
       if (done > pace.goal(readings)) continue;
-      done += kStep / seconds;
+      done += kStep / needed;
       worked += kStep;
     }
     const double limit = 100 * kPacedPart + stalled + 1;
     ASSERT_LT(now, limit) << "ATOLL_SEED=" << first + round;
-    ASSERT_NEAR(worked, seconds, 2 * kStep) << "ATOLL_SEED=" << first + round;
+    ASSERT_NEAR(worked, needed, 2 * kStep) << "ATOLL_SEED=" << first + round;
   }
 }
 
