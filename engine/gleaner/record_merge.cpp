@@ -75,6 +75,7 @@ inline Result<void> RecordMerge::step(uint32_t number) {
     return no_record(input);
   const auto& record = *reinterpret_cast<const LogRecord*>(input.at);
   if (record.storage_id != storage_) [[unlikely]] {
+    DCHECK(record.storage_id > storage_);  // each input is in sort order
     input.head = kNoRecord;
     wait(number, record.storage_id);
     return {};
@@ -196,6 +197,7 @@ Result<void> RecordMerge::load() {
     }
     keys_[count++] = head;
   }
+  DCHECK(count <= kMaxBatch);
   batch_ = std::span<const SortKey>(keys_).first(count);
   return {};
 }

@@ -86,6 +86,7 @@ class EmptyPages {
     TreePage* chain[TreePath::kMaxLevels];
     uint32_t size = 0;
     if (!leads_to_empty(worker_, child, chain, size, TreePath::kMaxLevels)) return false;
+    DCHECK(size > 0 && chain[size - 1]->is_border());
     for (uint32_t i = 0; i < size; ++i) {
       if (count_ == kMaxPages) return false;
       if (!locks_[count_].try_lock_page(worker_, chain[i], kFirstChildBlock + count_)) {
