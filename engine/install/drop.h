@@ -2,6 +2,8 @@
 // R43.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <cstdint>
 
 #include "engine/format/vid.h"
@@ -65,40 +67,48 @@ inline void raise_max_removed_vid(PageHeader& page, uint64_t version) {
   }
 }
 
-/// The locks of all records of a page. The class only tries locks and never waits. `HeadOf` returns
-/// the RecordHead of a slot.
-template <typename HeadOf>
+/// Locks of records, of pages that are locked. The class only tries locks and never waits.
 class RecordLocks {
  public:
-  RecordLocks(WorkerContext& worker, HeadOf head_of) : worker_(worker), head_of_(head_of) {}
+  /// `first_block`: the system block of the first lock.
+  RecordLocks(WorkerContext& worker, uint32_t first_block)
+      : worker_(worker), first_(worker.first_system_block() + first_block) {}
   RecordLocks(const RecordLocks&) = delete;
   RecordLocks& operator=(const RecordLocks&) = delete;
   ~RecordLocks() {
-    while (held_ > 0) {
-      --held_;
-      worker_.locker().unlock(head_of_(held_)->lock, block(held_));
+    while (count_ > 0 && is_locking_) {
+      --count_;
+      worker_.locker().unlock(records_[count_]->lock, first_ + count_);
     }
   }
-  /// Locks the records of the first `count` slots. Returns false if another thread holds a lock.
-  /// REQUIRES: the page lock is held.
-  bool try_all(uint32_t count) {
-    CHECK(held_ == 0 && kFirstRecordBlock + count <= kSystemLockBlocks);
-    for (; held_ < count && !fault::drop_unlocked_records; ++held_) {
-      RecordHead* head = head_of_(held_);
-      DCHECK(page_of(head)->lock.is_locked());
-      if (!worker_.locker().try_lock(head->lock, block(held_), worker_.name_of(head))) return false;
+  /// Returns false if another thread holds the lock. REQUIRES: the lock of the record's page is
+  /// held.
+  bool try_lock(RecordHead* record) {
+    DCHECK(page_of(record)->lock.is_locked());
+    const uint32_t block = first_ + count_;
+    CHECK(block < worker_.first_system_block() + kSystemLockBlocks);
+    if (is_locking_ && !worker_.locker().try_lock(record->lock, block, worker_.name_of(record))) {
+      return false;
     }
+    records_[count_++] = record;
     return true;
+  }
+  /// Marks all these records as moved.
+  void mark_moved() {
+    for (uint32_t i = 0; i < count_; ++i) {
+      std::atomic<uint64_t>& vid = records_[i]->vid;
+      // Release. A verifying worker reads the lock before the VID (CommitProtocol::probe), and the
+      // lock is released only after this store.
+      vid.store(vid.load(std::memory_order_relaxed) | Vid::kMoved, std::memory_order_release);
+    }
   }
 
  private:
-  uint32_t block(uint32_t slot) const {
-    return worker_.first_system_block() + kFirstRecordBlock + slot;
-  }
-
   WorkerContext& worker_;
-  HeadOf head_of_;
-  uint32_t held_ = 0;
+  const uint32_t first_;
+  const bool is_locking_ = !fault::drop_unlocked_records;
+  uint32_t count_ = 0;
+  std::array<RecordHead*, kSystemLockBlocks> records_;
 };
 
 /// Result of an attempt to drop a volatile page of a Master-tree.
@@ -111,26 +121,19 @@ enum class Dropped : uint8_t {
 /// Checks without locks whether the page must be retained. The result is a hint. Returns true if:
 /// * the snapshot of `epoch` lacks a change of the page,
 /// * the page has volatile pages below it that a drop does not include, or
-/// * it is empty, unless `drops_empty`. A border page without live records is empty, and so is an
-///   interior page that leads to one border page without records only.
-bool seems_needed(const WorkerContext& worker, BorderPage* page, uint64_t epoch, bool drops_empty);
-bool seems_needed(const WorkerContext& worker, InteriorPage* page, uint64_t epoch,
-                  bool drops_empty);
+/// * there is no living record in or below it, unless `drops_empty`.
+bool seems_needed(WorkerContext& worker, TreePage* page, uint64_t epoch, bool drops_empty);
 
-/// Both functions drop `page`, to which `link` leads. `page` is not the root of a storage.
+/// Drops `page`, to which `link` leads, together with the pages below it of whose ranges the
+/// snapshot has no pages (R71). `page` is not the root of a storage.
 /// `snapshot`: the page of exactly the same range in the snapshot of `epoch`; for the root of a
 /// layer, the layer's root there.
-/// `drops_empty`: also drops an empty page, which no merge can remove (R71). Of border pages, only
-/// one without tombstones.
-/// REQUIRES: the caller has stored it beside the pointer. Both functions only try locks and never
-/// wait.
-Dropped drop_border(WorkerContext& worker, StorageControl& storage, const Link& link,
-                    BorderPage* page, SnapshotPointer snapshot, uint64_t epoch, bool drops_empty);
-/// Also drops the empty pages below `page`, and sets `pages` to the number of dropped pages. A
-/// merge made them after the snapshot, so the snapshot has no pages of their ranges. But it has the
-/// range of `page`, and therefore no record in them.
-Dropped drop_interior(WorkerContext& worker, StorageControl& storage, const Link& link,
-                      InteriorPage* page, SnapshotPointer snapshot, uint64_t epoch,
-                      bool drops_empty, uint32_t& pages);
+/// `drops_empty`: also drops a page without any record in or below it, which no merge can remove.
+/// Sets `pages` to the number of dropped pages.
+/// REQUIRES: the caller has stored `snapshot` beside the pointer. The function only tries locks and
+/// never waits.
+Dropped drop_tree_page(WorkerContext& worker, StorageControl& storage, const Link& link,
+                       TreePage* page, SnapshotPointer snapshot, uint64_t epoch, bool drops_empty,
+                       uint32_t& pages);
 
 }  // namespace atolldb

@@ -1,4 +1,4 @@
-// Drops one volatile page of a Master-tree if the snapshot page has the same content (R8).
+// Drops a volatile page of a Master-tree if the snapshot has the content of its range (R8, R71).
 #include "engine/install/drop.h"
 
 #include <algorithm>
@@ -15,7 +15,15 @@ namespace atolldb {
 
 namespace {
 
-/// The pointers of a page that the installer is about to drop. All are null and frozen, so no
+/// Maximum number of pages that are dropped together with the page above them. There are few: only
+/// changes after the composition of a snapshot give a page another range than the snapshot's.
+constexpr uint32_t kMaxPagesBelow = 32;
+constexpr uint32_t kFirstDroppedRecordBlock = kFirstChildBlock + kMaxPagesBelow;
+/// Maximum number of records that are dropped together.
+constexpr uint32_t kMaxDroppedRecords = kSystemLockBlocks - kFirstDroppedRecordBlock;
+static_assert(kMaxDroppedRecords >= kBorderSlotBound);
+
+/// The pointers of the pages that the installer is about to drop. All are null and frozen, so no
 /// worker can install a page there (R3). The destructor unfreezes them unless `keep` was called.
 class FrozenNulls {
  public:
@@ -27,8 +35,9 @@ class FrozenNulls {
                  std::memory_order_release);
     }
   }
-  /// Freezes a pointer. Returns false if it has a volatile page.
+  /// Freezes a pointer. Returns false if it has a volatile page, or if there are too many pointers.
   bool add(DualPointer& pointer) {
+    if (count_ == pointers_.size()) return false;
     uint64_t word = pointer.volatile_word.load(std::memory_order_relaxed);
     if (!VolatilePointer(word).is_null()) return false;
     // Compare-and-swap, because workers install pages without the page lock.
@@ -37,14 +46,14 @@ class FrozenNulls {
                                                        std::memory_order_relaxed)) {
       return false;
     }
-    CHECK(count_ < pointers_.size());
     pointers_[count_++] = &pointer;
     return true;
   }
   void keep() { count_ = 0; }
 
  private:
-  std::array<DualPointer*, std::max(kInteriorCapacity, kBorderSlotBound)> pointers_;
+  static_assert(kSystemLockBlocks > std::max(kInteriorCapacity, kBorderSlotBound));
+  std::array<DualPointer*, kSystemLockBlocks> pointers_;
   uint32_t count_ = 0;
 };
 
@@ -75,82 +84,140 @@ class Locked {
   bool is_good_ = false;
 };
 
-/// The empty pages below a page that the installer is about to drop, with their locks (R71).
-class EmptyPages {
- public:
-  explicit EmptyPages(WorkerContext& worker) : worker_(worker) {}
+bool is_covered(const WorkerContext& worker, Vid vid, uint64_t epoch) {
+  return !vid.is_being_written() && is_in_snapshot(vid, epoch, worker.view().control->epochs);
+}
 
-  /// Locks the pages below a child of the page. Returns false if a lock is held, or if they are not
-  /// empty, or if the snapshot of `epoch` lacks a change of their ranges.
-  bool add(TreePage* child, uint64_t epoch) {
-    TreePage* chain[TreePath::kMaxLevels];
-    uint32_t size = 0;
-    if (!leads_to_empty(worker_, child, chain, size, TreePath::kMaxLevels)) return false;
-    DCHECK(size > 0 && chain[size - 1]->is_border());
-    for (uint32_t i = 0; i < size; ++i) {
-      if (count_ == kMaxPages) return false;
-      if (!locks_[count_].try_lock_page(worker_, chain[i], kFirstChildBlock + count_)) {
-        is_busy_ = true;
-        return false;
-      }
-      pages_[count_++] = chain[i];
-      const uint64_t removed = max_removed_vid_of(*chain[i]);
-      if (!is_removed_in_snapshot(removed, epoch)) return false;
-      latest_ = std::max(latest_, removed);
-    }
-    // Under the locks the chain must be the same as before, page by page.
-    TreePage* again[TreePath::kMaxLevels];
-    uint32_t size_again = 0;
-    return leads_to_empty(worker_, child, again, size_again, TreePath::kMaxLevels) &&
-           std::equal(chain, chain + size, again, again + size_again);
+/// A page that the installer may drop, and the pages below it that leave with it (R71): those
+/// without a page of their range in the snapshot, and empty ones. The object checks that the
+/// snapshot of `epoch` has their content. With `Locks::yes` it takes the locks of all records, and
+/// of all pages but the first, from the top down. Without locks its result is a hint.
+class DropSet {
+ public:
+  enum class Locks : uint8_t { no, yes };
+
+  DropSet(WorkerContext& worker, uint64_t epoch, Locks locks)
+      : worker_(worker), epoch_(epoch), locks_(locks), records_(worker, kFirstDroppedRecordBlock) {}
+
+  /// Adds the page and what is below it. Returns false if something must be retained, or if another
+  /// thread holds a lock. REQUIRES with locks: the lock of `page` is held.
+  bool add(TreePage* page) {
+    if (page->header.version().is_moved()) return false;
+    const uint64_t removed = page->header.max_removed_vid.load(std::memory_order_relaxed);
+    if (!is_removed_in_snapshot(removed, epoch_)) return false;
+    latest_ = std::max(latest_, removed);
+    return page->is_border() ? add_records(border_page(page)) : add_children(interior_page(page));
   }
 
-  /// Marks the pages as dropped and retires them. Readers that meet one of them start again at the
-  /// root, until the page above them is marked, too.
-  void drop() {
+  /// Marks the records, and the pages below the first one, as dropped. Readers that meet one of
+  /// them start again at the root, until the page above them is marked, too.
+  void mark_dropped() {
+    DCHECK(locks_ == Locks::yes);
+    nulls_.keep();
+    reach(SyncPoint::frozen_words);
+    records_.mark_moved();
     for (uint32_t i = 0; i < count_; ++i) {
       PageHeader& header = pages_[i]->header;
       DCHECK(holds_page(worker_, pages_[i], kFirstChildBlock + i) && !header.version().is_moved());
       header.set_version(header.version().with_status(PageVersion::kMoved | PageVersion::kDropped));
-      worker_.pages().retire(&header);
+    }
+  }
+  /// Retires the pages below the first one. REQUIRES: no pointer leads to the first page any more
+  /// (R9).
+  void retire_below() {
+    for (uint32_t i = 0; i < count_; ++i) {
+      DCHECK(pages_[i]->header.version().is_moved());
+      worker_.pages().retire(&pages_[i]->header);
     }
   }
 
-  uint32_t count() const { return count_; }
-  uint64_t latest() const { return latest_; }  // newest removed version (R43)
-  bool is_busy() const { return is_busy_; }
+  uint32_t pages_below() const { return count_; }
+  bool has_living() const { return has_living_; }  // a living record, or a pointer to cold pages
+  bool has_records() const { return record_count_ != 0; }  // living or deleted ones
+  bool is_busy() const { return is_busy_; }                // another thread holds a lock
+  uint64_t latest() const { return latest_; }              // newest version in these pages (R43)
 
  private:
-  // There are few, because empty neighbours were merged before.
-  static constexpr uint32_t kMaxPages = 32;
-  static_assert(kFirstChildBlock + kMaxPages <= kSystemLockBlocks);
+  bool add_records(BorderPage* page) {
+    const uint32_t count = page->header.version().count();
+    DCHECK(count <= page->slot_capacity);
+    record_count_ += count;
+    if (record_count_ > kMaxDroppedRecords) return false;
+    for (uint32_t slot = 0; slot < count; ++slot) {
+      TreeRecord* record = page->record(slot);
+      if (locks_ == Locks::yes && !records_.try_lock(&record->head)) {
+        is_busy_ = true;
+        return false;
+      }
+      const Vid vid = record->head.load_acquire();
+      if (!is_covered(worker_, vid, epoch_)) return false;
+      if (vid.is_next_layer() && !add_null(*record->next_layer())) return false;
+      has_living_ = has_living_ || !vid.is_deleted();
+      // A VID with ordinal 0 stands for no commit.
+      if (vid.ordinal() != 0 || vid.is_next_layer()) latest_ = std::max(latest_, vid.version());
+    }
+    return true;
+  }
+
+  bool add_children(InteriorPage* page) {
+    const uint32_t count = page->header.version().count();
+    DCHECK(count > 0 && count <= kInteriorCapacity);
+    for (uint32_t i = 0; i < count; ++i) {
+      if (!add_null(page->children[i]) && !add_child(page->children[i])) return false;
+    }
+    return true;
+  }
+
+  /// Returns whether the pointer has no volatile page. With locks it has none from then on.
+  bool add_null(DualPointer& pointer) {
+    const VolatilePointer word = pointer.load_acquire();
+    if (!word.is_null() || word.is_frozen()) return false;
+    if (locks_ == Locks::yes && !nulls_.add(pointer)) return false;
+    has_living_ = true;
+    return true;
+  }
+
+  bool add_child(const DualPointer& pointer) {
+    const VolatilePointer word = pointer.load_acquire();
+    if (word.is_null() || word.is_frozen() || count_ == kMaxPagesBelow) return false;
+    TreePage* child = tree_page(worker_.view().resolve(word));
+    // A page with a snapshot page is dropped on its own, unless it is empty.
+    const bool has_snapshot = pointer.snapshot_word.load(std::memory_order_relaxed) != 0;
+    if ((has_snapshot || fault::keep_unmatched_pages) && !is_empty(child)) return false;
+    if (locks_ == Locks::yes &&
+        !page_locks_[count_].try_lock_page(worker_, child, kFirstChildBlock + count_)) {
+      is_busy_ = true;
+      return false;
+    }
+    pages_[count_++] = child;
+    return add(child);
+  }
+
+  bool is_empty(TreePage* page) const {
+    TreePage* chain[TreePath::kMaxLevels];
+    uint32_t size = 0;
+    return leads_to_empty(worker_, page, chain, size, TreePath::kMaxLevels);
+  }
 
   WorkerContext& worker_;
-  std::array<TreePage*, kMaxPages> pages_;
-  std::array<ScopedLock, kMaxPages> locks_;
-  uint32_t count_ = 0;
+  const uint64_t epoch_;
+  const Locks locks_;
+  FrozenNulls nulls_;
+  std::array<TreePage*, kMaxPagesBelow> pages_;
+  std::array<ScopedLock, kMaxPagesBelow> page_locks_;
+  RecordLocks records_;  // after the page locks, because it unlocks first
+  uint32_t count_ = 0;   // of pages below the first one
+  uint32_t record_count_ = 0;
   uint64_t latest_ = 0;
+  bool has_living_ = false;
   bool is_busy_ = false;
 };
 
-/// Returns whether `pointer` leads to one empty border page only, and the snapshot of `epoch` has
-/// all changes of its range. Takes no locks, so the result may be outdated at once.
-bool is_empty_below(const WorkerContext& worker, const DualPointer& pointer, uint64_t epoch) {
-  const VolatilePointer word = pointer.load_acquire();
-  if (word.is_null() || word.is_frozen()) return false;
-  TreePage* chain[TreePath::kMaxLevels];
-  uint32_t size = 0;
-  if (!leads_to_empty(worker, tree_page(worker.view().resolve(word)), chain, size,
-                      TreePath::kMaxLevels)) {
-    return false;
-  }
-  return std::all_of(chain, chain + size, [&](const TreePage* page) {
-    return is_removed_in_snapshot(max_removed_vid_of(*page), epoch);
-  });
-}
-
-bool is_covered(const WorkerContext& worker, Vid vid, uint64_t epoch) {
-  return !vid.is_being_written() && is_in_snapshot(vid, epoch, worker.view().control->epochs);
+/// A page without living records is merged with its neighbours (R46), which requires that they are
+/// volatile. If such pages were dropped, the head of a queue would become an ever longer sequence
+/// of empty cold pages. The caller names the pages without such neighbours (R71).
+bool may_drop(const DropSet& set, bool drops_empty) {
+  return set.has_living() || (drops_empty && !set.has_records());
 }
 
 /// Makes the page unreachable for new readers and retires it.
@@ -174,101 +241,23 @@ void unlink(WorkerContext& worker, StorageControl& storage, const Link& link, Tr
 
 }  // namespace
 
-bool seems_needed(const WorkerContext& worker, BorderPage* page, uint64_t epoch, bool drops_empty) {
-  if (!is_removed_in_snapshot(page->header.max_removed_vid.load(std::memory_order_relaxed), epoch))
-    return true;
-  const uint32_t count = page->header.version().count();
-  DCHECK(page->is_border() && count <= page->slot_capacity);
-  bool has_living = false;
-  for (uint32_t slot = 0; slot < count; ++slot) {
-    TreeRecord* record = page->record(slot);
-    const Vid vid = record->head.load_acquire();
-    if (!is_covered(worker, vid, epoch)) return true;
-    if (vid.is_next_layer() && !record->next_layer()->load_acquire().is_null()) return true;
-    has_living = has_living || vid.is_next_layer() || !vid.is_deleted();
-  }
-  return !has_living && !(drops_empty && count == 0);
+bool seems_needed(WorkerContext& worker, TreePage* page, uint64_t epoch, bool drops_empty) {
+  DropSet set(worker, epoch, DropSet::Locks::no);
+  return !set.add(page) || !may_drop(set, drops_empty);
 }
 
-bool seems_needed(const WorkerContext& worker, InteriorPage* page, uint64_t epoch,
-                  bool drops_empty) {
-  if (!is_removed_in_snapshot(page->header.max_removed_vid.load(std::memory_order_relaxed), epoch))
-    return true;
-  const uint32_t count = page->header.version().count();
-  DCHECK(!page->is_border() && count <= kInteriorCapacity);
-  uint32_t empty = 0;
-  for (uint32_t i = 0; i < count; ++i) {
-    if (page->children[i].load_acquire().is_null()) continue;
-    if (!is_empty_below(worker, page->children[i], epoch)) return true;
-    ++empty;
-  }
-  return empty == count && !drops_empty;
-}
-
-Dropped drop_border(WorkerContext& worker, StorageControl& storage, const Link& link,
-                    BorderPage* page, SnapshotPointer snapshot, uint64_t epoch, bool drops_empty) {
+Dropped drop_tree_page(WorkerContext& worker, StorageControl& storage, const Link& link,
+                       TreePage* page, SnapshotPointer snapshot, uint64_t epoch, bool drops_empty,
+                       uint32_t& pages) {
   Locked locked(worker, link, page, snapshot);
   if (!locked.is_good()) return locked.is_busy() ? Dropped::busy : Dropped::changed;
-  RecordLocks records(worker, [&](uint32_t slot) { return &page->record(slot)->head; });
-  const uint32_t count = page->header.version().count();
-  if (!records.try_all(count)) return Dropped::busy;
-  DCHECK(page->is_border() && count <= page->slot_capacity);
-  uint64_t latest = page->header.max_removed_vid.load(std::memory_order_relaxed);
-  if (!is_removed_in_snapshot(latest, epoch)) return Dropped::changed;
-  FrozenNulls layers;
-  bool has_living = false;
-  for (uint32_t slot = 0; slot < count; ++slot) {
-    TreeRecord* record = page->record(slot);
-    const Vid vid(record->head.vid.load(std::memory_order_relaxed));
-    has_living = has_living || vid.is_next_layer() || !vid.is_deleted();
-    if (!is_covered(worker, vid, epoch)) return Dropped::changed;
-    if (vid.is_next_layer() && !layers.add(*record->next_layer())) return Dropped::changed;
-    // A VID with ordinal 0 stands for no commit.
-    if (vid.ordinal() != 0 || vid.is_next_layer()) latest = std::max(latest, vid.version());
-  }
-  // A page without live records is merged with its neighbours (R46), which requires that they are
-  // volatile. If such pages were dropped, the head of a queue would become an ever longer sequence
-  // of empty cold pages. The caller names the pages without such neighbours (R71).
-  if (!has_living && !(drops_empty && count == 0)) return Dropped::changed;
-  layers.keep();
-  reach(SyncPoint::frozen_words);
-  for (uint32_t slot = 0; slot < count; ++slot) {
-    std::atomic<uint64_t>& vid = page->record(slot)->head.vid;
-    vid.store(vid.load(std::memory_order_relaxed) | Vid::kMoved, std::memory_order_release);
-  }
-  unlink(worker, storage, link, page, latest);
-  return Dropped::yes;
-}
-
-Dropped drop_interior(WorkerContext& worker, StorageControl& storage, const Link& link,
-                      InteriorPage* page, SnapshotPointer snapshot, uint64_t epoch,
-                      bool drops_empty, uint32_t& pages) {
-  Locked locked(worker, link, page, snapshot);
-  if (!locked.is_good()) return locked.is_busy() ? Dropped::busy : Dropped::changed;
-  const uint64_t max_removed_vid = max_removed_vid_of(*page);
-  if (!is_removed_in_snapshot(max_removed_vid, epoch)) return Dropped::changed;
-  FrozenNulls children;
-  EmptyPages empty(worker);
-  uint32_t nulls = 0;
-  const uint32_t count = page->header.version().count();
-  DCHECK(!page->is_border() && count > 0 && count <= kInteriorCapacity);
-  for (uint32_t i = 0; i < count; ++i) {
-    if (children.add(page->children[i])) {
-      ++nulls;
-      continue;
-    }
-    const VolatilePointer child = page->children[i].load_acquire();
-    if (child.is_null() || child.is_frozen()) return Dropped::changed;
-    if (!empty.add(tree_page(worker.view().resolve(child)), epoch)) {
-      return empty.is_busy() ? Dropped::busy : Dropped::changed;
-    }
-  }
-  if (nulls == 0 && !drops_empty) return Dropped::changed;
-  children.keep();
-  reach(SyncPoint::frozen_words);
-  empty.drop();
-  unlink(worker, storage, link, page, std::max(max_removed_vid, empty.latest()));
-  pages = 1 + empty.count();
+  DropSet set(worker, epoch, DropSet::Locks::yes);
+  if (!set.add(page)) return set.is_busy() ? Dropped::busy : Dropped::changed;
+  if (!may_drop(set, drops_empty)) return Dropped::changed;
+  set.mark_dropped();
+  unlink(worker, storage, link, page, set.latest());
+  set.retire_below();
+  pages = 1 + set.pages_below();
   return Dropped::yes;
 }
 

@@ -181,23 +181,16 @@ class ArrayInstaller {
     {
       ScopedLock parent_lock;
       ScopedLock leaf_lock;
-      RecordLocks record_locks(
-          worker_, [&](uint32_t slot) { return leaf->record(slot, shape_.record_bytes); });
+      RecordLocks record_locks(worker_, kFirstRecordBlock);
       if (!try_lock_pages(parent.header, parent_lock, leaf->header, leaf_lock) ||
-          !record_locks.try_all(shape_.records_per_leaf)) {
+          !try_lock_records(*leaf, record_locks)) {
         ++report_.busy;
         return;
       }
       if (parent.header.version().is_moved() || !is_covered(*leaf, highest)) return;
       DCHECK(!leaf->header.version().is_moved());
       leaf->header.set_version(moved(leaf->header));
-      for (uint32_t slot = 0; slot < shape_.records_per_leaf; ++slot) {
-        RecordHead* record = leaf->record(slot, shape_.record_bytes);
-        const Vid vid(record->vid.load(std::memory_order_relaxed));
-        // Release. A verifying worker reads the lock before the VID (CommitProtocol::probe), and
-        // the lock is released only after this store.
-        record->vid.store(vid.with(Vid::kMoved).word(), std::memory_order_release);
-      }
+      record_locks.mark_moved();
       unlink(parent, pointer, word, highest);
     }
     worker_.pages().retire(&leaf->header);
@@ -242,6 +235,13 @@ class ArrayInstaller {
     return parent_lock.try_lock(worker_, parent.lock, kHolderBlock,
                                 worker_.name_of(&parent.lock)) &&
            page_lock.try_lock(worker_, page.lock, kPageBlock, worker_.name_of(&page.lock));
+  }
+
+  bool try_lock_records(ArrayLeaf& leaf, RecordLocks& locks) const {
+    for (uint32_t slot = 0; slot < shape_.records_per_leaf; ++slot) {
+      if (!locks.try_lock(leaf.record(slot, shape_.record_bytes))) return false;
+    }
+    return true;
   }
 
   /// Returns whether no volatile page is below this page and its pointers lead to pages of this

@@ -341,7 +341,7 @@ class TreeInstaller {
     if (root->is_border() && !root->header.version().is_moved()) {
       // Most layers are a single page, which this turn handles at once.
       const Status status = install_layers(below, border_page(root), step);
-      if (status == Status::ok && step == Step::done) drop(below, link, border_page(root));
+      if (status == Status::ok && step == Step::done) drop(below, link, root);
       return status;
     }
     if (done_layers_.insert(below.prefix).second) {
@@ -349,7 +349,7 @@ class TreeInstaller {
       step = Step::again;
       return walk_layer(below);
     }
-    if (!root->is_border()) drop(below, link, interior_page(root));
+    if (!root->is_border()) drop(below, link, root);
     return Status::ok;
   }
 
@@ -392,8 +392,7 @@ class TreeInstaller {
     return (at == 0 || is_cold(at - 1)) && (at + 1 == children.size() || is_cold(at + 1));
   }
 
-  template <typename Page>
-  void drop(const LayerWalk& walk, const Link& link, Page* page) {
+  void drop(const LayerWalk& walk, const Link& link, TreePage* page) {
     DCHECK(link.holder != nullptr && page->header.storage_id == id_);
     const bool is_layer_root = link.holder->header.layer != page->header.layer;
     const SnapshotPointer snapshot =
@@ -408,14 +407,9 @@ class TreeInstaller {
     if (snapshot.is_null() || seems_needed(worker_, page, task_.epoch, drops_empty)) return;
     if (!may_drop(task_, page->header, report_)) return;
     const HoldTimer timer(report_);
-    Dropped dropped = Dropped::changed;
-    uint32_t pages = 1;
-    if constexpr (std::is_same_v<Page, BorderPage>) {
-      dropped = drop_border(worker_, storage_, link, page, snapshot, task_.epoch, drops_empty);
-    } else {
-      dropped =
-          drop_interior(worker_, storage_, link, page, snapshot, task_.epoch, drops_empty, pages);
-    }
+    uint32_t pages = 0;
+    const Dropped dropped =
+        drop_tree_page(worker_, storage_, link, page, snapshot, task_.epoch, drops_empty, pages);
     report_.dropped += dropped == Dropped::yes ? pages : 0;
     report_.busy += dropped == Dropped::busy ? 1 : 0;
   }

@@ -13,6 +13,7 @@
 #include "tests/engine/install/pointer_rules.h"
 #include "tests/engine/install/reclaim_walk_rules.h"
 #include "tests/engine/install/tree_drop_rules.h"
+#include "tests/engine/install/unmatched_rules.h"
 #include "tests/engine/log/log_rules.h"
 #include "tests/engine/log/logger_rules.h"
 #include "tests/engine/mastertree/move_rules.h"
@@ -480,6 +481,12 @@ const Rule kRules[] = {
      [] { return a_locked_record_keeps_its_layer(); }},
     {"EmptyPagesBetweenColdOnesAreDropped", Mutant::keep_empty_pages,
      [] { return empty_pages_between_cold_ones_are_dropped(); }},
+    {"UnmatchedPagesAreDropped", Mutant::keep_unmatched_pages,
+     [] { return unmatched_pages_are_dropped(); }},
+    {"ChangedUnmatchedPagesAreKept", Mutant::drop_later_changes,
+     [] { return changed_unmatched_pages_are_kept(); }},
+    {"LockedUnmatchedPagesAreKept", Mutant::drop_unlocked_records,
+     [] { return locked_unmatched_pages_are_kept(); }},
     {"LivePagesAreCounted", Mutant::forget_replaced_pages, [] { return counts_equal_a_walk(); }},
     {"VictimsAreEmptied", Mutant::prune_above_victims, [] { return victims_are_emptied(); }},
     {"HeldRecordsAreRestored", Mutant::forget_held_records,
