@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <vector>
 
 #include "engine/format/vid.h"
 #include "engine/hooks/mutants.h"
@@ -118,22 +119,28 @@ enum class Dropped : uint8_t {
   busy,     // another thread holds a lock
 };
 
-/// Checks without locks whether the page must be retained. The result is a hint. Returns true if:
-/// * the snapshot of `epoch` lacks a change of the page,
-/// * the page has volatile pages below it that a drop does not include, or
-/// * there is no living record in or below it, unless `drops_empty`.
-bool seems_needed(WorkerContext& worker, TreePage* page, uint64_t epoch, bool drops_empty);
+/// One page that an installer may drop. It is not the root of a storage.
+struct DropTask {
+  Link link;
+  TreePage* page;  // `link` leads to it
+  /// The page of exactly the same range in the snapshot of `epoch`; for the root of a layer, the
+  /// layer's root there. The installer has stored it beside the pointer.
+  SnapshotPointer snapshot;
+  uint64_t epoch;
+  bool drops_empty;  // even if there is no record in it or below it; no merge can remove it (R71)
+  bool drops_below;  // with the pages below it of whose ranges the snapshot has no pages (R71)
+};
 
-/// Drops `page`, to which `link` leads, together with the pages below it of whose ranges the
-/// snapshot has no pages (R71). `page` is not the root of a storage.
-/// `snapshot`: the page of exactly the same range in the snapshot of `epoch`; for the root of a
-/// layer, the layer's root there.
-/// `drops_empty`: also drops a page without any record in or below it, which no merge can remove.
-/// Sets `pages` to the number of dropped pages.
-/// REQUIRES: the caller has stored `snapshot` beside the pointer. The function only tries locks and
-/// never waits.
-Dropped drop_tree_page(WorkerContext& worker, StorageControl& storage, const Link& link,
-                       TreePage* page, SnapshotPointer snapshot, uint64_t epoch, bool drops_empty,
+/// Checks without locks whether the page must be retained. The result is a hint. Returns true if:
+/// * the snapshot lacks a change of the page,
+/// * the page has volatile pages below it that a drop does not include, or
+/// * there is no living record in it or below it, unless `drops_empty`.
+/// Appends to `below` the pages that a drop includes.
+bool seems_needed(WorkerContext& worker, const DropTask& task, std::vector<PageHeader*>& below);
+
+/// Drops the page, and those below it that belong to it. Sets `pages` to their number. Only tries
+/// locks and never waits.
+Dropped drop_tree_page(WorkerContext& worker, StorageControl& storage, const DropTask& task,
                        uint32_t& pages);
 
 }  // namespace atolldb

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
+#include <vector>
 
 #include "engine/hooks/mutants.h"
 #include "engine/hooks/sync_points.h"
@@ -22,6 +24,9 @@ constexpr uint32_t kFirstDroppedRecordBlock = kFirstChildBlock + kMaxPagesBelow;
 /// Maximum number of records that are dropped together.
 constexpr uint32_t kMaxDroppedRecords = kSystemLockBlocks - kFirstDroppedRecordBlock;
 static_assert(kMaxDroppedRecords >= kBorderSlotBound);
+/// Maximum number of pointers to cold pages in the pages that are dropped together.
+constexpr uint32_t kMaxNulls = 1024;
+static_assert(kMaxNulls >= std::max(kInteriorCapacity, kBorderSlotBound));
 
 /// The pointers of the pages that the installer is about to drop. All are null and frozen, so no
 /// worker can install a page there (R3). The destructor unfreezes them unless `keep` was called.
@@ -35,9 +40,9 @@ class FrozenNulls {
                  std::memory_order_release);
     }
   }
-  /// Freezes a pointer. Returns false if it has a volatile page, or if there are too many pointers.
+  /// Freezes a pointer. Returns false if it has a volatile page.
   bool add(DualPointer& pointer) {
-    if (count_ == pointers_.size()) return false;
+    CHECK(count_ < pointers_.size());
     uint64_t word = pointer.volatile_word.load(std::memory_order_relaxed);
     if (!VolatilePointer(word).is_null()) return false;
     // Compare-and-swap, because workers install pages without the page lock.
@@ -52,8 +57,7 @@ class FrozenNulls {
   void keep() { count_ = 0; }
 
  private:
-  static_assert(kSystemLockBlocks > std::max(kInteriorCapacity, kBorderSlotBound));
-  std::array<DualPointer*, kSystemLockBlocks> pointers_;
+  std::array<DualPointer*, kMaxNulls> pointers_;
   uint32_t count_ = 0;
 };
 
@@ -96,18 +100,20 @@ class DropSet {
  public:
   enum class Locks : uint8_t { no, yes };
 
-  DropSet(WorkerContext& worker, uint64_t epoch, Locks locks)
-      : worker_(worker), epoch_(epoch), locks_(locks), records_(worker, kFirstDroppedRecordBlock) {}
+  DropSet(WorkerContext& worker, const DropTask& task, Locks locks)
+      : worker_(worker), task_(task), locks_(locks), records_(worker, kFirstDroppedRecordBlock) {}
 
-  /// Adds the page and what is below it. Returns false if something must be retained, or if another
-  /// thread holds a lock. REQUIRES with locks: the lock of `page` is held.
-  bool add(TreePage* page) {
-    if (page->header.version().is_moved()) return false;
-    const uint64_t removed = page->header.max_removed_vid.load(std::memory_order_relaxed);
-    if (!is_removed_in_snapshot(removed, epoch_)) return false;
-    latest_ = std::max(latest_, removed);
-    return page->is_border() ? add_records(border_page(page)) : add_children(interior_page(page));
+  DropSet(const DropSet&) = delete;
+  DropSet& operator=(const DropSet&) = delete;
+  ~DropSet() {
+    for (ScopedLock& lock : page_locks_) {
+      if (fault::thaw_after_unlocking) lock.unlock();
+    }
   }
+
+  /// Adds the task's page and what is below it. Returns false if something must be retained, or if
+  /// another thread holds a lock. REQUIRES with locks: the lock of the page is held.
+  bool add() { return add(task_.page); }
 
   /// Marks the records, and the pages below the first one, as dropped. Readers that meet one of
   /// them start again at the root, until the page above them is marked, too.
@@ -131,13 +137,23 @@ class DropSet {
     }
   }
 
-  uint32_t pages_below() const { return count_; }
-  bool has_living() const { return has_living_; }  // a living record, or a pointer to cold pages
-  bool has_records() const { return record_count_ != 0; }  // living or deleted ones
-  bool is_busy() const { return is_busy_; }                // another thread holds a lock
-  uint64_t latest() const { return latest_; }              // newest version in these pages (R43)
+  std::span<TreePage* const> pages_below() const { return {pages_.data(), count_}; }
+  /// A page without living records is merged with its neighbours (R46), which requires that they
+  /// are volatile. If such pages were dropped, the head of a queue would become an ever longer
+  /// sequence of empty cold pages. The task names the pages without such neighbours (R71).
+  bool may_be_dropped() const { return has_living_ || (task_.drops_empty && record_count_ == 0); }
+  bool is_busy() const { return is_busy_; }    // another thread holds a lock
+  uint64_t latest() const { return latest_; }  // newest version in these pages (R43)
 
  private:
+  bool add(TreePage* page) {
+    if (page->header.version().is_moved()) return false;
+    const uint64_t removed = page->header.max_removed_vid.load(std::memory_order_relaxed);
+    if (!is_removed_in_snapshot(removed, task_.epoch)) return false;
+    latest_ = std::max(latest_, removed);
+    return page->is_border() ? add_records(border_page(page)) : add_children(interior_page(page));
+  }
+
   bool add_records(BorderPage* page) {
     const uint32_t count = page->header.version().count();
     DCHECK(count <= page->slot_capacity);
@@ -150,7 +166,7 @@ class DropSet {
         return false;
       }
       const Vid vid = record->head.load_acquire();
-      if (!is_covered(worker_, vid, epoch_)) return false;
+      if (!is_covered(worker_, vid, task_.epoch)) return false;
       if (vid.is_next_layer() && !add_null(*record->next_layer())) return false;
       has_living_ = has_living_ || !vid.is_deleted();
       // A VID with ordinal 0 stands for no commit.
@@ -171,15 +187,17 @@ class DropSet {
   /// Returns whether the pointer has no volatile page. With locks it has none from then on.
   bool add_null(DualPointer& pointer) {
     const VolatilePointer word = pointer.load_acquire();
-    if (!word.is_null() || word.is_frozen()) return false;
+    if (!word.is_null() || word.is_frozen() || null_count_ == kMaxNulls) return false;
     if (locks_ == Locks::yes && !nulls_.add(pointer)) return false;
+    ++null_count_;
     has_living_ = true;
     return true;
   }
 
   bool add_child(const DualPointer& pointer) {
     const VolatilePointer word = pointer.load_acquire();
-    if (word.is_null() || word.is_frozen() || count_ == kMaxPagesBelow) return false;
+    if (!task_.drops_below || word.is_null() || word.is_frozen()) return false;
+    if (count_ == kMaxPagesBelow) return false;
     TreePage* child = tree_page(worker_.view().resolve(word));
     // A page with a snapshot page is dropped on its own, unless it is empty.
     const bool has_snapshot = pointer.snapshot_word.load(std::memory_order_relaxed) != 0;
@@ -200,25 +218,22 @@ class DropSet {
   }
 
   WorkerContext& worker_;
-  const uint64_t epoch_;
+  const DropTask& task_;
   const Locks locks_;
-  FrozenNulls nulls_;
   std::array<TreePage*, kMaxPagesBelow> pages_;
+  // The order matters: a drop that fails thaws the words, then unlocks the records, then the pages.
+  // A successor of an unlocked page could copy a word, and lead to a page that the word in the
+  // moved page does not show once it is thawed (R3).
   std::array<ScopedLock, kMaxPagesBelow> page_locks_;
-  RecordLocks records_;  // after the page locks, because it unlocks first
-  uint32_t count_ = 0;   // of pages below the first one
+  RecordLocks records_;
+  FrozenNulls nulls_;
+  uint32_t count_ = 0;  // of pages below the first one
   uint32_t record_count_ = 0;
+  uint32_t null_count_ = 0;
   uint64_t latest_ = 0;
   bool has_living_ = false;
   bool is_busy_ = false;
 };
-
-/// A page without living records is merged with its neighbours (R46), which requires that they are
-/// volatile. If such pages were dropped, the head of a queue would become an ever longer sequence
-/// of empty cold pages. The caller names the pages without such neighbours (R71).
-bool may_drop(const DropSet& set, bool drops_empty) {
-  return set.has_living() || (drops_empty && !set.has_records());
-}
 
 /// Makes the page unreachable for new readers and retires it.
 void unlink(WorkerContext& worker, StorageControl& storage, const Link& link, TreePage* page,
@@ -241,23 +256,24 @@ void unlink(WorkerContext& worker, StorageControl& storage, const Link& link, Tr
 
 }  // namespace
 
-bool seems_needed(WorkerContext& worker, TreePage* page, uint64_t epoch, bool drops_empty) {
-  DropSet set(worker, epoch, DropSet::Locks::no);
-  return !set.add(page) || !may_drop(set, drops_empty);
+bool seems_needed(WorkerContext& worker, const DropTask& task, std::vector<PageHeader*>& below) {
+  DropSet set(worker, task, DropSet::Locks::no);
+  if (!set.add() || !set.may_be_dropped()) return true;
+  for (TreePage* page : set.pages_below()) below.push_back(&page->header);
+  return false;
 }
 
-Dropped drop_tree_page(WorkerContext& worker, StorageControl& storage, const Link& link,
-                       TreePage* page, SnapshotPointer snapshot, uint64_t epoch, bool drops_empty,
+Dropped drop_tree_page(WorkerContext& worker, StorageControl& storage, const DropTask& task,
                        uint32_t& pages) {
-  Locked locked(worker, link, page, snapshot);
+  Locked locked(worker, task.link, task.page, task.snapshot);
   if (!locked.is_good()) return locked.is_busy() ? Dropped::busy : Dropped::changed;
-  DropSet set(worker, epoch, DropSet::Locks::yes);
-  if (!set.add(page)) return set.is_busy() ? Dropped::busy : Dropped::changed;
-  if (!may_drop(set, drops_empty)) return Dropped::changed;
+  DropSet set(worker, task, DropSet::Locks::yes);
+  if (!set.add()) return set.is_busy() ? Dropped::busy : Dropped::changed;
+  if (!set.may_be_dropped()) return Dropped::changed;
   set.mark_dropped();
-  unlink(worker, storage, link, page, set.latest());
+  unlink(worker, storage, task.link, task.page, set.latest());
   set.retire_below();
-  pages = 1 + set.pages_below();
+  pages = 1 + static_cast<uint32_t>(set.pages_below().size());
   return Dropped::yes;
 }
 

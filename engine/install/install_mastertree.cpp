@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <set>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -29,21 +29,34 @@ struct SnapshotLevelPage {
   SnapshotPointer page;
 };
 
+/// Pages of one level in a range, in ascending order.
+struct SnapshotLevel {
+  std::vector<SnapshotLevelPage> pages;
+  bool is_damaged = false;  // a part of the range cannot be read (R56)
+};
+
 bool overlap(const SliceRange& a, const SliceRange& b) {
   return (a.high_is_end || b.low < a.high) && (b.high_is_end || a.low < b.high);
 }
 
 Status collect_level(WorkerContext& worker, SnapshotPointer pointer, uint32_t level,
-                     const SliceRange& range, std::vector<SnapshotLevelPage>& pages) {
+                     const SliceRange& range, SnapshotLevel& found) {
   // No page below an unreadable page can replace a volatile page (R56).
-  if (is_stand_in(pointer)) return Status::ok;
+  if (is_stand_in(pointer)) {
+    found.is_damaged = true;
+    return Status::ok;
+  }
   const PageHeader* header = nullptr;
   const Status status = worker.snapshot_page(pointer, header);
-  if (status != Status::ok) return status == Status::snapshot_unreadable ? Status::ok : status;
+  if (status == Status::snapshot_unreadable) {
+    found.is_damaged = true;
+    return Status::ok;
+  }
+  if (status != Status::ok) return status;
   if (header->level < level) return Status::ok;
   const auto* page = reinterpret_cast<const InteriorPage*>(header);
   if (header->level == level) {
-    pages.push_back({range_of(*page), pointer});
+    found.pages.push_back({range_of(*page), pointer});
     return Status::ok;
   }
   // Copies the children, because the page is valid only until the next page is requested.
@@ -58,11 +71,14 @@ Status collect_level(WorkerContext& worker, SnapshotPointer pointer, uint32_t le
         {child, SnapshotPointer(page->children[i].snapshot_word.load(std::memory_order_relaxed))});
   }
   if (header->level == level + 1) {
-    pages.insert(pages.end(), children.begin(), children.end());
+    for (const SnapshotLevelPage& child : children) {
+      found.is_damaged = found.is_damaged || is_stand_in(child.page);
+      found.pages.push_back(child);
+    }
     return Status::ok;
   }
   for (const SnapshotLevelPage& child : children) {
-    const Status below = collect_level(worker, child.page, level, range, pages);
+    const Status below = collect_level(worker, child.page, level, range, found);
     if (below != Status::ok) return below;
   }
   return Status::ok;
@@ -72,10 +88,11 @@ Status collect_level(WorkerContext& worker, SnapshotPointer pointer, uint32_t le
 /// `range`. Collects none if `root` is null. Reads the pages above that level. Skips the pages
 /// below a page that cannot be read (R56).
 Status find_snapshot_level(WorkerContext& worker, SnapshotPointer root, uint32_t level,
-                           const SliceRange& range, std::vector<SnapshotLevelPage>& pages) {
-  pages.clear();
+                           const SliceRange& range, SnapshotLevel& found) {
+  found.pages.clear();
+  found.is_damaged = false;
   if (root.is_null()) return Status::ok;
-  const Status status = collect_level(worker, root, level, range, pages);
+  const Status status = collect_level(worker, root, level, range, found);
   worker.leave_snapshots();
   return status;
 }
@@ -104,9 +121,10 @@ struct LayerWalk {
   /// snapshot pages below the interior page that was visited last.
   struct Level {
     uint64_t done_to = 0;
-    std::vector<SnapshotLevelPage> pages;
+    SnapshotLevel snapshot;
   };
   std::array<Level, TreePath::kMaxLevels> levels;
+  bool is_damaged = false;  // some range of the layer cannot be read (R56)
 };
 
 class TreeInstaller {
@@ -252,8 +270,8 @@ class TreeInstaller {
     }
     // Removes the layers below this one from the set, because their border page is done. The walk
     // through the layer above removes this layer.
-    std::erase_if(done_layers_, [&](const std::string& layer) {
-      return layer.size() > walk.prefix.size() && layer.starts_with(walk.prefix);
+    std::erase_if(done_layers_, [&](const auto& layer) {
+      return layer.first.size() > walk.prefix.size() && layer.first.starts_with(walk.prefix);
     });
     DCHECK(path.range.contains(walk.slice));  // so the walk moves on
     move_on(walk, path);
@@ -267,8 +285,9 @@ class TreeInstaller {
     if (walk.slice < level.done_to) return Status::ok;
     const SliceRange range = range_of(*page);
     const Status status =
-        find_snapshot_level(worker_, walk.root, page->header.level - 1u, range, level.pages);
+        find_snapshot_level(worker_, walk.root, page->header.level - 1u, range, level.snapshot);
     if (status != Status::ok) return status;
+    walk.is_damaged = walk.is_damaged || level.snapshot.is_damaged;
     const HoldTimer timer(report_);
     ScopedLock lock;
     if (!lock.lock_page(worker_, page, kPageBlock)) return Status::cluster_failed;
@@ -280,7 +299,7 @@ class TreeInstaller {
     DCHECK(version.count() > 0 && version.count() <= kInteriorCapacity);
     const ChildRanges children(*page, version.count());
     for (uint32_t i = 0; i < children.size(); ++i) {
-      install(page->children[children[i]], page_of_range(level.pages, children.range(i)));
+      install(page->children[children[i]], page_of_range(level.snapshot.pages, children.range(i)));
     }
     level.done_to = range.high_is_end ? ~uint64_t{0} : range.high;
     DCHECK(level.done_to >= walk.slice);
@@ -303,7 +322,7 @@ class TreeInstaller {
       TreeRecord* record = page->record(slot);
       if (!record->head.load_acquire().is_next_layer()) continue;
       layers.push_back({page->slices()[slot], record, {}});
-      const Status status = find_snapshot_layer(walk.root, layers.back());
+      const Status status = find_snapshot_layer(walk, layers.back());
       if (status != Status::ok) return status;
     }
     if (layers.empty()) return Status::ok;
@@ -344,22 +363,28 @@ class TreeInstaller {
       if (status == Status::ok && step == Step::done) drop(below, link, root);
       return status;
     }
-    if (done_layers_.insert(below.prefix).second) {
+    const auto done = done_layers_.find(below.prefix);
+    if (done == done_layers_.end()) {
       // The turns of walk_layer invalidate the pages found so far.
       step = Step::again;
-      return walk_layer(below);
+      const Status status = walk_layer(below);
+      done_layers_[below.prefix] = below.is_damaged;
+      return status;
     }
+    below.is_damaged = done->second;
     if (!root->is_border()) drop(below, link, root);
     return Status::ok;
   }
 
-  Status find_snapshot_layer(SnapshotPointer root, Layer& layer) {
-    if (root.is_null() || is_stand_in(root)) return Status::ok;
+  Status find_snapshot_layer(LayerWalk& walk, Layer& layer) {
+    if (walk.root.is_null() || is_stand_in(walk.root)) return Status::ok;
     SnapshotBorder border;
-    const Status status = find_snapshot_border(worker_, root, layer.slice, border);
+    const Status status = find_snapshot_border(worker_, walk.root, layer.slice, border);
     if (status == Status::ok) find_layer_root(border, layer);
     worker_.leave_snapshots();
-    return status == Status::snapshot_unreadable ? Status::ok : status;
+    if (status != Status::snapshot_unreadable) return status;
+    walk.is_damaged = true;
+    return Status::ok;
   }
 
   static void find_layer_root(const SnapshotBorder& border, Layer& layer) {
@@ -396,20 +421,29 @@ class TreeInstaller {
     DCHECK(link.holder != nullptr && page->header.storage_id == id_);
     const bool is_layer_root = link.holder->header.layer != page->header.layer;
     const SnapshotPointer snapshot =
-        is_layer_root ? walk.root
-                      : page_of_range(walk.levels[page->header.level].pages, range_of(*page));
+        is_layer_root
+            ? walk.root
+            : page_of_range(walk.levels[page->header.level].snapshot.pages, range_of(*page));
     // R56: the page of a stand-in cannot be read, so only the volatile page has the records.
-    if (is_stand_in(snapshot) && !fault::drop_onto_stand_ins) return;
-    // Calls the drop policy last, because it counts each page that it releases.
+    if (snapshot.is_null() || (is_stand_in(snapshot) && !fault::drop_onto_stand_ins)) return;
     const bool may_be_empty = page->header.version().count() == (page->is_border() ? 0 : 1);
-    const bool drops_empty =
-        may_be_empty && !is_layer_root && !fault::keep_empty_pages && is_between_cold_pages(link);
-    if (snapshot.is_null() || seems_needed(worker_, page, task_.epoch, drops_empty)) return;
-    if (!may_drop(task_, page->header, report_)) return;
+    const DropTask drop{.link = link,
+                        .page = page,
+                        .snapshot = snapshot,
+                        .epoch = task_.epoch,
+                        .drops_empty = may_be_empty && !is_layer_root && !fault::keep_empty_pages &&
+                                       is_between_cold_pages(link),
+                        // A page below may have no snapshot page because its range cannot be read.
+                        .drops_below = !walk.is_damaged || fault::drop_onto_stand_ins};
+    below_.clear();
+    if (seems_needed(worker_, drop, below_)) return;
+    // Calls the drop policy last, because it counts each page that it releases. One page that is
+    // hot retains all.
+    const auto is_free = [&](PageHeader* each) { return may_drop(task_, *each, report_); };
+    if (!std::ranges::all_of(below_, is_free) || !is_free(&page->header)) return;
     const HoldTimer timer(report_);
     uint32_t pages = 0;
-    const Dropped dropped =
-        drop_tree_page(worker_, storage_, link, page, snapshot, task_.epoch, drops_empty, pages);
+    const Dropped dropped = drop_tree_page(worker_, storage_, drop, pages);
     report_.dropped += dropped == Dropped::yes ? pages : 0;
     report_.busy += dropped == Dropped::busy ? 1 : 0;
   }
@@ -428,7 +462,9 @@ class TreeInstaller {
   const InstallTask& task_;
   InstallReport& report_;
   bool has_missed_ = false;
-  std::set<std::string> done_layers_;  // prefixes of layers below the current border pages
+  /// Layers below the current border pages: by prefix, whether they are damaged.
+  std::map<std::string, bool> done_layers_;
+  std::vector<PageHeader*> below_;  // pages of the current drop set
 };
 
 }  // namespace

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "engine/mastertree/inspect.h"
+#include "engine/mastertree/tree_path.h"
+#include "shared/base/check.h"
 #include "tests/engine/hooks/at_sync_point.h"
 #include "tests/engine/install/droppable_tree.h"
 
@@ -18,21 +20,36 @@ namespace atolldb::test {
 /// and no log record tells of them.
 class UnmatchedPage {
  public:
-  UnmatchedPage() : warm(1), tree(warm.storage) {}
+  explicit UnmatchedPage(bool has_lower_layer = false)
+      : warm(1), tree(warm.storage), has_lower_layer_(has_lower_layer) {}
 
   static std::string key(uint64_t number) { return "a layer:" + big_endian(number); }
 
-  /// Fills the tree, takes a snapshot, and splits the last page.
-  std::string fill() {
-    std::string problem = insert(0, kRecords, true);
+  /// Fills the tree, takes a snapshot, and splits the last page. Damages the snapshot page `bad`,
+  /// unless it is null, before it is read.
+  std::string fill(SnapshotPointer bad = {}) {
+    std::vector<std::string> keys;
+    for (uint64_t i = 0; i < kRecords; ++i) keys.push_back(key(i));
+    for (const char* rest : {"x", "y"}) {
+      if (has_lower_layer_) keys.push_back(key(kRecords - 2) + rest);
+    }
+    std::string problem = insert(keys, true);
     if (!problem.empty()) return problem;
     const uint64_t epoch = warm.settle();
     std::vector<GleanedLog> logs;
-    for (uint64_t i = 0; i < kRecords; ++i) {
-      logs.push_back({LogType::insert, key(i), 0, "old", Vid::make(epoch, 1)});
+    for (const std::string& each : keys) {
+      logs.push_back({LogType::insert, each, 0, "old", Vid::make(epoch, 1)});
     }
     problem = warm.take(std::move(logs), epoch, 0);
-    if (problem.empty()) problem = insert(kRecords, 2 * kRecords, false);
+    if (!problem.empty()) return problem;
+    if (!bad.is_null() &&
+        !warm.stage.power_cut().corrupt(warm.stage.path(bad.node(), bad.snapshot()),
+                                        bad.page() * kPageBytes + 1000, 1)) {
+      return "damaging the page";
+    }
+    keys.clear();
+    for (uint64_t i = kRecords; i < 2 * kRecords; ++i) keys.push_back(key(i));
+    problem = insert(keys, false);
     // The installer removes the reserved records, and the pages that they leave empty. Only the
     // last of these snapshots has the epoch of the removed reservations (R43).
     for (int round = 0; round < 2 && problem.empty(); ++round) {
@@ -58,6 +75,15 @@ class UnmatchedPage {
     warm.cluster.worker(0).context->leave();
     return status;
   }
+  /// Returns the pointer to the layer of these keys. REQUIRES: the page above is volatile.
+  DualPointer& layer(const std::string& prefix) {
+    WorkerContext& worker = *warm.cluster.worker(0).context;
+    worker.enter();
+    Link link;
+    CHECK(find_layer(worker, warm.storage, bytes_of(prefix), link));
+    worker.leave();
+    return *link.pointer;
+  }
   std::string value_of(uint64_t number) {
     std::string value;
     const Status status = warm.cluster.worker(0).run(
@@ -71,17 +97,19 @@ class UnmatchedPage {
   MasterTree tree;
 
  private:
-  std::string insert(uint64_t from, uint64_t to, bool commits) {
+  std::string insert(const std::vector<std::string>& keys, bool commits) {
     Transaction& txn = *warm.cluster.worker(0).transaction;
     Status status = txn.begin();
-    for (uint64_t i = from; i < to && status == Status::ok; ++i) {
-      status = tree.insert(txn, bytes_of(key(i)), bytes_of("old"));
+    for (size_t i = 0; i < keys.size() && status == Status::ok; ++i) {
+      status = tree.insert(txn, bytes_of(keys[i]), bytes_of("old"));
     }
     if (status == Status::ok && commits) status = txn.commit();
     if (!commits) txn.rollback(Status::user_abort);
     warm.cluster.worker(0).context->leave();
     return status == Status::ok ? "" : "inserts ended with " + std::string(to_string(status));
   }
+
+  const bool has_lower_layer_;
 };
 
 /// The page without a snapshot page is dropped together with the page above it.
@@ -130,6 +158,61 @@ inline std::string locked_unmatched_pages_are_kept() {
   if (!is_done || test.warm.report.dropped == 0) return "no page was dropped";
   const std::string value = test.value_of(UnmatchedPage::kRecords - 1);
   return value == "new" ? "" : "the commit wrote to a page that no reader finds";
+}
+
+/// A drop fails because a commit has locked a record. The words that it has frozen are as before
+/// when it releases the lock of their page: otherwise a successor of the page could lead to a page
+/// that the word here does not show (R3).
+inline std::string failed_drops_thaw_before_they_unlock() {
+  UnmatchedPage test(true);
+  std::string problem = test.fill();
+  if (problem.empty()) {
+    problem = test.warm.install(
+        [](PageHeader& page) { return page.layer == 2 ? DropVerdict::drop : DropVerdict::keep; });
+  }
+  if (!problem.empty()) return problem;
+  const DualPointer& word = test.layer(UnmatchedPage::key(UnmatchedPage::kRecords - 2));
+  if (!word.load_acquire().is_null()) return "the lowest layer was not dropped";
+  bool is_done = false;
+  bool is_installing = false;
+  bool was_frozen = false;
+  {
+    const AtSyncPoints guard([&](SyncPoint point) {
+      if (point == SyncPoint::unlocking_page && is_installing) {
+        was_frozen = was_frozen || word.load_acquire().is_frozen();
+      }
+      if (point != SyncPoint::verified || is_done) return;
+      is_done = true;
+      is_installing = true;
+      problem = test.warm.install(drop_all);
+      is_installing = false;
+    });
+    if (test.update_last("new") != Status::ok) return "no update";
+  }
+  if (!problem.empty()) return problem;
+  if (test.warm.report.busy == 0) return "no drop failed";
+  return was_frozen ? "a page was unlocked with a frozen word" : "";
+}
+
+/// The root of the layer in the snapshot cannot be read. So its pages have no snapshot pages, but
+/// they may be the only good copies (R56).
+inline std::string unreadable_ranges_keep_their_unmatched_pages() {
+  SnapshotPointer root;
+  {
+    UnmatchedPage same;
+    const std::string problem = same.fill();
+    if (!problem.empty()) return problem;
+    root = SnapshotPointer(same.layer("a layer:").snapshot_word.load(std::memory_order_relaxed));
+  }
+  UnmatchedPage test;
+  std::string problem = test.fill(root);
+  TreeStatistics statistics;
+  if (problem.empty()) problem = test.install(statistics);
+  if (!problem.empty()) return problem;
+  for (uint64_t i = 0; i < UnmatchedPage::kRecords; ++i) {
+    if (test.value_of(i) != "old") return "record " + std::to_string(i) + " is " + test.value_of(i);
+  }
+  return "";
 }
 
 }  // namespace atolldb::test
