@@ -118,7 +118,7 @@ class DropSet {
   /// Marks the records, and the pages below the first one, as dropped. Readers that meet one of
   /// them start again at the root, until the page above them is marked, too.
   void mark_dropped() {
-    DCHECK(locks_ == Locks::yes);
+    DCHECK(locks_ == Locks::yes && may_be_dropped());
     nulls_.keep();
     reach(SyncPoint::frozen_words);
     records_.mark_moved();
@@ -155,6 +155,7 @@ class DropSet {
   }
 
   bool add_records(BorderPage* page) {
+    DCHECK(locks_ == Locks::no || page->header.lock.is_locked());
     const uint32_t count = page->header.version().count();
     DCHECK(count <= page->slot_capacity);
     record_count_ += count;
@@ -176,6 +177,7 @@ class DropSet {
   }
 
   bool add_children(InteriorPage* page) {
+    DCHECK(locks_ == Locks::no || page->header.lock.is_locked());
     const uint32_t count = page->header.version().count();
     DCHECK(count > 0 && count <= kInteriorCapacity);
     for (uint32_t i = 0; i < count; ++i) {
