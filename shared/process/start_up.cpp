@@ -63,7 +63,8 @@ void name_thread(const std::string& name) {
   pthread_setname_np(pthread_self(), name.substr(0, kLongest).c_str());
 }
 
-Result<void> pin_thread(std::span<const int32_t> cpus) {
+Result<void> pin_thread(std::span<const int32_t> cpus, std::string_view key) {
+  CHECK(!key.empty());
   if (cpus.empty()) return {};
   const auto free_set = [](cpu_set_t* set) { CPU_FREE(set); };
   const std::unique_ptr<cpu_set_t, decltype(free_set)> set(CPU_ALLOC(kMaxCpus), free_set);
@@ -80,7 +81,7 @@ Result<void> pin_thread(std::span<const int32_t> cpus) {
   if (error == 0) return {};
   return make_error(ExitCode::resources,
                     "CPU " + list + ": a thread cannot be pinned: " + std::strerror(error) +
-                        ": change `cpus` of the node in the config");
+                        ": change `" + std::string(key) + "` of the node in the config");
 }
 
 void raise_open_files_limit() {

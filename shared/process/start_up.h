@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "shared/base/error.h"
 #include "shared/base/unique_fd.h"
@@ -24,8 +25,9 @@ bool die_with_parent(pid_t parent);
 /// descriptor, from which they are read as signalfd_siginfo.
 Result<UniqueFd> receive_signals(std::initializer_list<int> signals);
 
-/// Restricts the calling thread to these CPUs. Does nothing for an empty list.
-Result<void> pin_thread(std::span<const int32_t> cpus);
+/// Restricts the calling thread to these CPUs. Does nothing for an empty list. `key`: the node's
+/// key in the config that names them.
+Result<void> pin_thread(std::span<const int32_t> cpus, std::string_view key);
 
 /// Makes the calling thread a batch thread, if the system supports that: when it wakes up, it does
 /// not preempt the thread that runs. Its share of the processors stays the same.

@@ -168,8 +168,11 @@ void NodeSnapshotJob::start(const char* name, uint32_t count, const Part& part) 
       // transactions wait for a job that hardly runs. An idle I/O priority could hold up the
       // journal of the file system, for which loggers wait.
       become_batch_thread();
-      if (const auto pinned = pin_thread(cpus_); !pinned) {
-        logger_->warn("{}", pinned.error().message);
+      const auto pinned = pin_thread(cpus_, "gleaner_cpus");
+      // All threads of the job have the same CPUs, so one warning is enough. Relaxed: nothing else
+      // depends on the flag.
+      if (!pinned && !has_warned_.exchange(true, std::memory_order_relaxed)) {
+        logger_->warn("snapshot {}: {}", number(), pinned.error().message);
       }
       const Result<void> done = part(ordinal);
       if (!done) fail(done.error());

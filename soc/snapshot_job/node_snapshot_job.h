@@ -3,6 +3,7 @@
 // nodes are prepared. No part of the job uses a worker's thread.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -74,6 +75,7 @@ class NodeSnapshotJob {
 
   SnapshotJobWork work_;
   const std::vector<int32_t> cpus_;
+  std::atomic<bool> has_warned_{false};  // that a thread could not be pinned
   Logger logger_;
   std::vector<std::thread> parts_;  // used by the thread control_
   SnapshotJobResult result_;        // set by the last part; read by control_ after the part's end

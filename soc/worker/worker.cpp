@@ -67,7 +67,7 @@ void Worker::stop() {
 }
 
 void Worker::run() {
-  if (const auto pinned = pin_thread(settings_.cpus); !pinned) {
+  if (const auto pinned = pin_thread(settings_.cpus, "cpus"); !pinned) {
     logger_->warn("{}", pinned.error().message);
   }
   // The worker's thread creates these objects, so that their memory comes from its NUMA node.

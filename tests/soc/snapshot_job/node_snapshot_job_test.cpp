@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <spdlog/sinks/ostream_sink.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include <future>
 #include <memory>
 #include <span>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <utility>
@@ -252,6 +254,27 @@ TEST_F(NodeSnapshotJobTest, TheThreadsOfAJobStayOnTheirProcessors) {
   Answer discarded;
   job->discard(discarded.reply());
   EXPECT_TRUE(discarded.get());
+}
+
+TEST_F(NodeSnapshotJobTest, OneWarningNamesTheKeyOfProcessorsThatDoNotExist) {
+  std::ostringstream log;
+  resources_[1].cpus = {kMaxCpus - 1};
+  {
+    Answer prepared;
+    NodeSnapshotJob job(plan(false), resources_[1], 0, prepared.reply(),
+                        std::make_shared<spdlog::logger>(
+                            "test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log)));
+    ASSERT_TRUE(prepared.get());
+    job.map(0);  // starts a second thread
+    Answer discarded;
+    job.discard(discarded.reply());
+    EXPECT_TRUE(discarded.get());
+  }
+  const std::string text = log.str();
+  const size_t warning = text.find("a thread cannot be pinned");
+  ASSERT_NE(warning, std::string::npos) << text;
+  EXPECT_NE(text.find("change `gleaner_cpus` of the node", warning), std::string::npos) << text;
+  EXPECT_EQ(text.find("a thread cannot be pinned", warning + 1), std::string::npos) << text;
 }
 
 /// Two nodes. The mapper of the first one reads a log of 3 MiB, which is more than its goal allows.
