@@ -12,19 +12,23 @@ namespace {
 /// long as composing it.
 constexpr double kMapPart = 0.5;
 
-double part(uint64_t done, uint64_t all) {
-  return all == 0 ? 1 : std::min(1.0, static_cast<double>(done) / static_cast<double>(all));
+/// Returns 0 if there is nothing to do.
+double part(uint64_t done, double all) {
+  return all > 0 ? std::min(1.0, static_cast<double>(done) / all) : 0;
 }
 
 }  // namespace
 
-JobThrottle::JobThrottle(std::function<bool()> is_over) : is_over_(std::move(is_over)) {
+JobThrottle::JobThrottle(std::function<bool()> is_over, JobThrottleTimes times)
+    : is_over_(std::move(is_over)), times_(times) {
   CHECK(is_over_);
+  CHECK(times_.goal_life.count() > 0 && times_.max_sleep.count() > 0);
 }
 
-void JobThrottle::plan(uint64_t log_bytes) {
+void JobThrottle::plan(uint64_t log_bytes, uint32_t reducers) {
   CHECK(mapped_.load(std::memory_order_relaxed) == 0);
   log_bytes_.store(log_bytes, std::memory_order_relaxed);
+  reducers_.store(reducers, std::memory_order_relaxed);
 }
 
 void JobThrottle::set_goal(double goal) {
@@ -32,7 +36,7 @@ void JobThrottle::set_goal(double goal) {
   {
     const std::lock_guard guard(mutex_);
     goal_ = goal;
-    goal_ends_ = Clock::now() + kGoalLife;
+    goal_ends_ = Clock::now() + times_.goal_life;
   }
   changed_.notify_all();
 }
@@ -49,6 +53,7 @@ void JobThrottle::mapped(uint64_t bytes) { mapped_.fetch_add(bytes, std::memory_
 
 void JobThrottle::add_to_compose(uint64_t records) {
   to_compose_.fetch_add(records, std::memory_order_relaxed);
+  collected_.fetch_add(1, std::memory_order_relaxed);
 }
 
 void JobThrottle::composed(uint64_t records) {
@@ -56,13 +61,17 @@ void JobThrottle::composed(uint64_t records) {
 }
 
 double JobThrottle::done() const {
-  const uint64_t to_compose = to_compose_.load(std::memory_order_relaxed);
-  if (to_compose == 0) {
-    return kMapPart * part(mapped_.load(std::memory_order_relaxed),
-                           log_bytes_.load(std::memory_order_relaxed));
+  const uint32_t collected = collected_.load(std::memory_order_relaxed);
+  if (collected == 0) {
+    const auto log_bytes = static_cast<double>(log_bytes_.load(std::memory_order_relaxed));
+    return kMapPart * part(mapped_.load(std::memory_order_relaxed), log_bytes);
   }
-  // A reducer has all its records, so all mappers have ended.
-  return kMapPart + (1 - kMapPart) * part(composed_.load(std::memory_order_relaxed), to_compose);
+  // A reducer has all its records, so all mappers have ended. Until the other reducers have theirs,
+  // each of them counts like an average one.
+  const uint32_t reducers = std::max(collected, reducers_.load(std::memory_order_relaxed));
+  const double all =
+      static_cast<double>(to_compose_.load(std::memory_order_relaxed)) * reducers / collected;
+  return kMapPart + (1 - kMapPart) * part(composed_.load(std::memory_order_relaxed), all);
 }
 
 bool JobThrottle::must_pause(Clock::time_point now) const {
@@ -71,18 +80,27 @@ bool JobThrottle::must_pause(Clock::time_point now) const {
 
 void JobThrottle::pause() {
   std::unique_lock lock(mutex_);
-  const auto begun = Clock::now();
-  auto now = begun;
+  auto now = Clock::now();
+  if (!must_pause(now)) return;
+  paused_before_ = paused_until(now);
+  pausing_changed_ = now;
+  ++pausing_;
   for (; must_pause(now); now = Clock::now()) {
-    changed_.wait_until(lock, std::min(goal_ends_, now + kMaxSleep));
+    changed_.wait_until(lock, std::min(goal_ends_, now + times_.max_sleep));
   }
-  if (now == begun) return;
-  paused_ns_.fetch_add(std::chrono::nanoseconds(now - begun).count(), std::memory_order_relaxed);
+  paused_before_ = paused_until(now);
+  pausing_changed_ = now;
+  --pausing_;
+}
+
+JobThrottle::Clock::duration JobThrottle::paused_until(Clock::time_point now) const {
+  CHECK(now >= pausing_changed_);
+  return paused_before_ + pausing_ * (now - pausing_changed_);
 }
 
 std::chrono::microseconds JobThrottle::paused() const {
-  return std::chrono::duration_cast<std::chrono::microseconds>(
-      std::chrono::nanoseconds(paused_ns_.load(std::memory_order_relaxed)));
+  const std::lock_guard guard(mutex_);
+  return std::chrono::duration_cast<std::chrono::microseconds>(paused_until(Clock::now()));
 }
 
 }  // namespace atolldb

@@ -12,34 +12,68 @@
 #include "shared/base/try.h"
 
 namespace atolldb {
-namespace {
 
-/// The log records of a composer, which pauses between two batches if its job is ahead.
-class PacedLogs : public LogSource {
+/// Counts the records of one reducer that its composers are done with, and pauses the reducer's
+/// thread if the job is ahead. Merging elides redundant records. They count when they are elided,
+/// because a merge compares them like others. Thread: the reducer's.
+class SnapshotJobWork::ReducerPace {
  public:
-  PacedLogs(LogSource& logs, JobThrottle& throttle) : logs_(logs), throttle_(throttle) {
-    batch_ = logs_.batch();
+  /// REQUIRES: the reducer has collected its records.
+  ReducerPace(const Reducer& reducer, JobThrottle& throttle)
+      : reducer_(reducer), throttle_(throttle), elided_(reducer.elided()) {
+    // Relaxed: this thread is the writer.
+    const uint64_t received = reducer.progress().records_received.load(std::memory_order_relaxed);
+    throttle_.add_to_compose(received - std::min(received, elided_));
   }
-  Result<void> advance() override {
-    CHECK(!batch_.empty());
-    count_ += batch_.size();
+  ReducerPace(const ReducerPace&) = delete;
+  ReducerPace& operator=(const ReducerPace&) = delete;
+  ~ReducerPace() { throttle_.composed(take_count()); }
+
+  void add(uint64_t applied) {
+    applied_ += applied;
     // The throttle takes a lock, so batches of few records do not call it.
-    if (count_ >= kCountedRecords) {
-      throttle_.composed(std::exchange(count_, 0));
-      throttle_.pause();
-    }
-    ATOLL_TRY(logs_.advance());
-    batch_ = logs_.batch();
-    return {};
+    if (applied_ + (reducer_.elided() - elided_) < kCountedRecords) return;
+    throttle_.composed(take_count());
+    throttle_.pause();
   }
-  ~PacedLogs() override { throttle_.composed(count_); }
 
  private:
   static constexpr uint64_t kCountedRecords = 1024;
 
-  LogSource& logs_;
+  /// Returns the number of records that the throttle does not know yet.
+  uint64_t take_count() {
+    const uint64_t elided = reducer_.elided();
+    return std::exchange(applied_, 0) + (elided - std::exchange(elided_, elided));
+  }
+
+  const Reducer& reducer_;
   JobThrottle& throttle_;
-  uint64_t count_ = 0;  // applied records that the throttle does not know yet
+  uint64_t applied_ = 0;  // records that the throttle does not know yet
+  uint64_t elided_;       // elided records that it knows
+};
+
+namespace {
+
+/// The log records of a composer. Calls `on_applied` between two batches.
+class PacedLogs : public LogSource {
+ public:
+  using OnApplied = std::function<void(uint64_t records)>;
+
+  PacedLogs(LogSource& logs, OnApplied on_applied)
+      : logs_(logs), on_applied_(std::move(on_applied)) {
+    batch_ = logs_.batch();
+  }
+  Result<void> advance() override {
+    CHECK(!batch_.empty());
+    on_applied_(batch_.size());
+    ATOLL_TRY(logs_.advance());
+    batch_ = logs_.batch();
+    return {};
+  }
+
+ private:
+  LogSource& logs_;
+  const OnApplied on_applied_;
 };
 
 }  // namespace
@@ -50,7 +84,7 @@ SnapshotJobWork::SnapshotJobWork(SnapshotPlan plan, const SnapshotJobResources& 
       resources_(resources),
       syncing_(*resources.file_system),
       files_(syncing_, disk_reserve),
-      throttle_([this] { return is_over(); }) {
+      throttle_([this] { return is_over(); }, resources.throttle) {
   CHECK(resources.snapshots != nullptr);
   CHECK(resources.directory && resources.inbox && resources.has_failed);
 }
@@ -90,7 +124,7 @@ Result<void> SnapshotJobWork::prepare() {
 }
 
 Result<void> SnapshotJobWork::make_mappers(uint64_t log_bytes) {
-  throttle_.plan(log_bytes);
+  throttle_.plan(log_bytes, reducer_count());
   MapperSettings settings;
   settings.on_read = [this](uint64_t bytes) {
     throttle_.mapped(bytes);
@@ -116,25 +150,24 @@ Result<void> SnapshotJobWork::reduce(uint32_t ordinal) {
   CHECK(ordinal < reducers_.size() && reducers_.size() == places_of_reducers_.size());
   Reducer& reducer = *reducers_[ordinal];
   ATOLL_TRY(reducer.collect());
-  // Relaxed: this thread is the writer.
-  const uint64_t received = reducer.progress().records_received.load(std::memory_order_relaxed);
-  throttle_.add_to_compose(received - std::min(received, reducer.elided()));
-  return compose_all(reducer, places_of_reducers_[ordinal]);
+  ReducerPace pace(reducer, throttle_);
+  return compose_all(reducer, pace, places_of_reducers_[ordinal]);
 }
 
 /// Composes all partitions of the reducer, in the order in which it returns its records.
-Result<void> SnapshotJobWork::compose_all(Reducer& reducer, const ReducerPlace& place) {
+Result<void> SnapshotJobWork::compose_all(Reducer& reducer, ReducerPace& pace,
+                                          const ReducerPlace& place) {
   for (size_t index = 0; index < plan_.storages.size(); ++index) {
     const PlannedStorage& storage = plan_.storages[index];
     if (storage.type == StorageType::sequential) {
       // Reducer 0 of each node composes the appends of that node.
       if (place.reducer != 0) continue;
-      ATOLL_TRY(compose_one(reducer, index, place.node));
+      ATOLL_TRY(compose_one(reducer, pace, index, place.node));
       continue;
     }
     for (uint32_t i = 0; i < storage.partitions.size(); ++i) {
       if (storage.partitions[i].owner != place) continue;
-      ATOLL_TRY(compose_one(reducer, index, i));
+      ATOLL_TRY(compose_one(reducer, pace, index, i));
     }
   }
   // Records that were left over would be missing in the snapshot.
@@ -145,7 +178,8 @@ Result<void> SnapshotJobWork::compose_all(Reducer& reducer, const ReducerPlace& 
                                 plan_.snapshot, place.reducer, place.node));
 }
 
-Result<void> SnapshotJobWork::compose_one(Reducer& reducer, size_t storage, uint32_t partition) {
+Result<void> SnapshotJobWork::compose_one(Reducer& reducer, ReducerPace& pace, size_t storage,
+                                          uint32_t partition) {
   CHECK(writer_.has_value());
   const PlannedStorage& planned = plan_.storages[storage];
   std::string_view low;
@@ -155,7 +189,7 @@ Result<void> SnapshotJobWork::compose_one(Reducer& reducer, size_t storage, uint
     if (partition + 1 < planned.partitions.size()) high = planned.partitions[partition + 1].low;
   }
   ATOLL_ASSIGN(auto opened, reducer.open(planned.id, low, high));
-  PacedLogs logs(*opened, throttle_);
+  PacedLogs logs(*opened, [&pace](uint64_t records) { pace.add(records); });
   const ComposeTask task{
       .plan = plan_,
       .storage = storage,

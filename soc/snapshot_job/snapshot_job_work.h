@@ -43,6 +43,7 @@ struct SnapshotJobResources {
   /// Returns whether the cluster has failed. If it has, every wait of the job ends.
   std::function<bool()> has_failed;
   std::vector<int32_t> cpus = {};  // of mappers and reducers; empty: any
+  JobThrottleTimes throttle = {};
 };
 
 /// The result of a node's part of a job.
@@ -95,8 +96,10 @@ class SnapshotJobWork {
   uint32_t snapshot() const { return plan_.snapshot; }
 
  private:
-  Result<void> compose_all(Reducer& reducer, const ReducerPlace& place);
-  Result<void> compose_one(Reducer& reducer, size_t storage, uint32_t partition);
+  class ReducerPace;
+
+  Result<void> compose_all(Reducer& reducer, ReducerPace& pace, const ReducerPlace& place);
+  Result<void> compose_one(Reducer& reducer, ReducerPace& pace, size_t storage, uint32_t partition);
   void record_unreadable(const UnreadablePage& page);
   SnapshotJobProgress progress_locked() const;
   bool is_over() const {

@@ -6,47 +6,76 @@
 #include <atomic>
 #include <chrono>
 #include <future>
+#include <thread>
 
 namespace atolldb {
 namespace {
 
+using std::chrono::hours;
+using std::chrono::milliseconds;
+
+/// Only the event that a test is about can end a pause in time.
+constexpr JobThrottleTimes kHours = {.goal_life = hours(24), .max_sleep = hours(24)};
+
 class JobThrottleTest : public testing::Test {
  protected:
-  /// Pauses on another thread.
-  std::future<void> pause() {
-    return std::async(std::launch::async, [this] { throttle_.pause(); });
+  /// Pauses on another thread, and waits until all threads that were started pause.
+  std::future<void> pause(JobThrottle& throttle) {
+    const auto paused = throttle.paused();
+    auto pause = std::async(std::launch::async, [&throttle] { throttle.pause(); });
+    while (throttle.paused() == paused && !has_ended(pause)) std::this_thread::yield();
+    return pause;
   }
-  static bool ends(std::future<void>& pause) {
-    return pause.wait_for(std::chrono::seconds(30)) == std::future_status::ready;
+  static bool has_ended(std::future<void>& pause) {
+    return pause.wait_for(milliseconds(1)) == std::future_status::ready;
   }
-  /// Waits until the thread of `pause` sleeps, or has not slept.
-  static bool is_pausing(std::future<void>& pause) {
-    return pause.wait_for(std::chrono::milliseconds(20)) != std::future_status::ready;
+  /// Waits for the end of a pause. If it does not come, ends the pause with a goal.
+  static bool ends(std::future<void>& pause, JobThrottle& throttle) {
+    if (pause.wait_for(std::chrono::seconds(30)) == std::future_status::ready) return true;
+    throttle.set_goal(1);
+    return false;
+  }
+  std::function<bool()> is_over() {
+    return [this] { return is_over_.load(std::memory_order_relaxed); };
   }
 
   std::atomic<bool> is_over_{false};
-  JobThrottle throttle_{[this] { return is_over_.load(std::memory_order_relaxed); }};
+  JobThrottle throttle_{is_over(), kHours};
 };
 
 TEST_F(JobThrottleTest, HalfOfTheWorkIsMappingAndHalfIsComposing) {
-  EXPECT_EQ(throttle_.done(), 0.5) << "no log to map";
-  throttle_.plan(1000);
+  throttle_.plan(1000, 2);
   EXPECT_EQ(throttle_.done(), 0);
   throttle_.mapped(500);
   EXPECT_EQ(throttle_.done(), 0.25);
   throttle_.mapped(800);
   EXPECT_EQ(throttle_.done(), 0.5) << "the log was longer than planned";
   throttle_.add_to_compose(100);
-  throttle_.add_to_compose(100);
   EXPECT_EQ(throttle_.done(), 0.5);
   throttle_.composed(50);
-  EXPECT_EQ(throttle_.done(), 0.625);
-  throttle_.composed(500);
+  EXPECT_EQ(throttle_.done(), 0.625) << "the other reducer counts like this one";
+  throttle_.add_to_compose(400);
+  EXPECT_EQ(throttle_.done(), 0.55);
+  throttle_.composed(450);
+  EXPECT_EQ(throttle_.done(), 1);
+  throttle_.composed(50);
+  EXPECT_EQ(throttle_.done(), 1);
+}
+
+TEST_F(JobThrottleTest, NothingIsDoneWhileTheWorkIsUnknown) {
+  EXPECT_EQ(throttle_.done(), 0) << "no plan";
+  throttle_.plan(0, 2);
+  throttle_.mapped(1000);
+  EXPECT_EQ(throttle_.done(), 0) << "no log was planned";
+  throttle_.add_to_compose(0);
+  EXPECT_EQ(throttle_.done(), 0.5) << "mapping has ended";
+  throttle_.add_to_compose(100);
+  throttle_.composed(100);
   EXPECT_EQ(throttle_.done(), 1);
 }
 
 TEST_F(JobThrottleTest, WithoutAGoalAndBehindItNoThreadPauses) {
-  throttle_.plan(1000);
+  throttle_.plan(1000, 1);
   throttle_.mapped(1000);
   throttle_.pause();
   throttle_.set_goal(0.5);
@@ -56,40 +85,78 @@ TEST_F(JobThrottleTest, WithoutAGoalAndBehindItNoThreadPauses) {
   EXPECT_EQ(throttle_.paused().count(), 0);
 }
 
-TEST_F(JobThrottleTest, AHigherGoalEndsAPauseAtOnce) {
-  throttle_.plan(1000);
+TEST_F(JobThrottleTest, OnlyAGoalThatIsHighEnoughEndsAPause) {
+  throttle_.plan(1000, 1);
   throttle_.mapped(600);
   throttle_.set_goal(0.2);
-  auto paused = pause();
-  EXPECT_TRUE(is_pausing(paused));
+  auto paused = pause(throttle_);
   throttle_.set_goal(0.25);
-  EXPECT_TRUE(is_pausing(paused)) << "0.3 is done";
-  throttle_.set_goal(1);
-  EXPECT_TRUE(ends(paused));
-  EXPECT_GE(throttle_.paused(), std::chrono::milliseconds(40));
+  std::this_thread::sleep_for(milliseconds(20));
+  EXPECT_FALSE(has_ended(paused)) << "0.3 is done";
+  throttle_.set_goal(0.3);
+  EXPECT_TRUE(ends(paused, throttle_));
 }
 
 TEST_F(JobThrottleTest, TheEndOfTheJobEndsAllPauses) {
-  throttle_.plan(1000);
+  throttle_.plan(1000, 1);
   throttle_.mapped(600);
   throttle_.set_goal(0);
-  auto first = pause();
-  auto second = pause();
-  EXPECT_TRUE(is_pausing(first));
+  auto first = pause(throttle_);
+  auto second = pause(throttle_);
+  std::this_thread::sleep_for(milliseconds(20));
+  EXPECT_FALSE(has_ended(first));
+  EXPECT_FALSE(has_ended(second));
   is_over_.store(true, std::memory_order_relaxed);
   throttle_.wake();
-  EXPECT_TRUE(ends(first));
-  EXPECT_TRUE(ends(second));
+  EXPECT_TRUE(ends(first, throttle_));
+  EXPECT_TRUE(ends(second, throttle_));
+}
+
+TEST_F(JobThrottleTest, AnEndOfTheJobThatWakesNoThreadIsNoticed) {
+  JobThrottle throttle(is_over(), {.goal_life = hours(24), .max_sleep = milliseconds(10)});
+  throttle.plan(1000, 1);
+  throttle.mapped(600);
+  throttle.set_goal(0);
+  auto paused = pause(throttle);
+  is_over_.store(true, std::memory_order_relaxed);
+  EXPECT_TRUE(ends(paused, throttle));
 }
 
 TEST_F(JobThrottleTest, AGoalThatIsNotRepeatedExpires) {
-  throttle_.plan(1000);
+  constexpr milliseconds kLife{200};
+  JobThrottle throttle(is_over(), {.goal_life = kLife, .max_sleep = hours(24)});
+  throttle.plan(1000, 1);
+  throttle.mapped(600);
+  const auto begun = JobThrottle::Clock::now();
+  throttle.set_goal(0);
+  throttle.pause();
+  EXPECT_GE(JobThrottle::Clock::now() - begun, kLife);
+  const auto paused = throttle.paused();
+  throttle.pause();
+  EXPECT_EQ(throttle.paused(), paused) << "without a goal there are no pauses";
+}
+
+TEST_F(JobThrottleTest, PausesOfSeveralThreadsAddUpAndCountWhileTheyLast) {
+  throttle_.plan(1000, 1);
   throttle_.mapped(600);
   throttle_.set_goal(0);
-  auto paused = pause();
-  EXPECT_TRUE(ends(paused));
-  EXPECT_GE(throttle_.paused(), JobThrottle::kGoalLife / 2);
-  throttle_.pause();  // does not block
+  const auto begun = JobThrottle::Clock::now();
+  auto first = pause(throttle_);
+  auto second = pause(throttle_);
+  const auto both_pause = JobThrottle::Clock::now();
+  const auto before = throttle_.paused();
+  std::this_thread::sleep_for(milliseconds(20));
+  const auto later = throttle_.paused();
+  const auto elapsed = JobThrottle::Clock::now() - both_pause;
+  EXPECT_GE(later - before, milliseconds(20));
+  EXPECT_LE(later - before, 2 * elapsed);
+  throttle_.set_goal(1);
+  EXPECT_TRUE(ends(first, throttle_));
+  EXPECT_TRUE(ends(second, throttle_));
+  const auto total = throttle_.paused();
+  EXPECT_GE(total, later);
+  EXPECT_LE(total, 2 * (JobThrottle::Clock::now() - begun));
+  EXPECT_EQ(throttle_.paused(), total) << "no thread pauses";
 }
 
 }  // namespace
