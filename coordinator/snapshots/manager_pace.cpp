@@ -1,16 +1,26 @@
-// The pace of the running cluster's snapshots: the readings for SnapshotPace.
+// The pace of the running cluster's snapshots: which are paced, and the readings for SnapshotPace.
 #include <algorithm>
 #include <chrono>
 #include <vector>
 
+#include "coordinator/snapshots/gleaner_cpus.h"
+#include "coordinator/snapshots/rewrites.h"
 #include "coordinator/snapshots/snapshot_manager.h"
 #include "shared/base/check.h"
 
 namespace atolldb {
 
+/// The attempt after a failed one is not paced. Nothing was deleted since, so log and disk are
+/// fuller than planned.
+bool SnapshotManager::is_paced() const {
+  CHECK(is_own_thread());
+  return config_.gleaner.pacing && !has_failed_ && !has_dedicated_gleaner_cpus(config_);
+}
+
 void SnapshotManager::set_pace(SnapshotTask& task, const std::vector<uint64_t>& written) {
   CHECK(is_own_thread() && written.size() == nodes_.size());
   PacedJob job;
+  job.nodes = static_cast<uint32_t>(config_.nodes.size());
   for (const NodeConfig& node : config_.nodes) job.threads += node.mappers + node.reducers;
   // The logs since the newest snapshot. Those of earlier runs of the cluster are in a snapshot,
   // because its start-up ends with one.
@@ -21,6 +31,7 @@ void SnapshotManager::set_pace(SnapshotTask& task, const std::vector<uint64_t>& 
   job.log_bytes = std::ranges::max(task.log_bytes);
   {
     const std::lock_guard guard(pace_mutex_);
+    job.cpus = idle_cpus_.cpu_count();
     pace_.emplace(config_.gleaner, job, pace_readings());
   }
   task.goal = [this] { return paced_goal(); };
@@ -38,10 +49,21 @@ PaceReadings SnapshotManager::pace_readings() {
   readings.now = std::chrono::steady_clock::now();
   readings.log_bytes = log_bytes();
   readings.spare_pages = spare_pages();
+  readings.room_bytes = room_bytes(readings.now);
   readings.idle_cpus = idle_cpus_.measure(readings.now);
   readings.is_urgent =
       taker_->is_awaited() || is_first_snapshot_awaited() || lacks_log_files() || pool_is_low();
   return readings;
+}
+
+/// Asks the file systems at most once per second. REQUIRES: pace_mutex_ is held.
+uint64_t SnapshotManager::room_bytes(std::chrono::steady_clock::time_point now) {
+  constexpr std::chrono::seconds kPause{1};
+  if (now < room_read_next_) return room_bytes_;
+  room_read_next_ = now + kPause;
+  // A directory that cannot be asked counts as full, so the job does not pause.
+  room_bytes_ = room_beside_reserve(config_).value_or(0);
+  return room_bytes_;
 }
 
 double SnapshotManager::spare_pages() const {

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "coordinator/epoch/durable_epoch.h"
+#include "coordinator/snapshots/gleaner_cpus.h"
 #include "engine/hooks/mutants.h"
 #include "shared/base/check.h"
 #include "shared/base/try.h"
@@ -54,16 +54,6 @@ class Attempt {
   bool is_open_ = true;
 };
 
-/// Returns the processors that jobs use: those of the nodes' config, or all if a node has none.
-std::vector<int32_t> gleaner_cpus(const Config& config) {
-  std::set<int32_t> cpus;
-  for (const NodeConfig& node : config.nodes) {
-    if (node.gleaner_cpus.empty()) return Machine::detect().cpus;
-    cpus.insert(node.gleaner_cpus.begin(), node.gleaner_cpus.end());
-  }
-  return {cpus.begin(), cpus.end()};
-}
-
 }  // namespace
 
 SnapshotManager::SnapshotManager(const SnapshotContext& context, Logger logger)
@@ -81,7 +71,7 @@ SnapshotManager::SnapshotManager(const SnapshotContext& context, Logger logger)
                : std::make_unique<SnapshotJob>(config_, durable_->files(), call_node_, logger_)),
       rewrites_(config_.gleaner, snapshot_metrics_, logger_,
                 [this] { return room_beside_reserve(config_); }),
-      idle_cpus_(gleaner_cpus(config_)) {
+      idle_cpus_(watched_cpus(config_, Machine::detect())) {
   CHECK(nodes_.size() == config_.nodes.size() && metrics_.size() == nodes_.size());
 }
 
@@ -266,12 +256,13 @@ bool SnapshotManager::is_running() const {
 Result<void> SnapshotManager::take_new_snapshot() {
   SnapshotTask task = next_task();
   const std::vector<uint64_t> written = log_bytes_by_node();
-  if (config_.gleaner.pacing) set_pace(task, written);
+  if (is_paced()) set_pace(task, written);
   // R36. Equal if nothing was committed since: then only the ranges of the pages differ (R71).
   CHECK(task.epoch >= newest_epoch_.load(std::memory_order_relaxed));
   const Result<void> made = make_snapshot(task);
   rewrites_.record(task.victims, made ? &*durable_->snapshot() : nullptr);
   if (!made && pool_is_low()) record_unproductive_snapshot();
+  has_failed_ = !made;
   if (made) snapshot_log_bytes_ = written;
   if (made && !lacks_log_files()) rebuild_ballast();
   return made;

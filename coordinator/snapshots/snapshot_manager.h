@@ -117,11 +117,14 @@ class SnapshotManager {
   void rebuild_ballast();
 
   // The pace of the running cluster's snapshots: manager_pace.cpp.
+  /// Returns whether the next job may pause.
+  bool is_paced() const;
   /// Lets the job of this task pause while it is ahead. `written`: log_bytes_by_node() now.
   void set_pace(SnapshotTask& task, const std::vector<uint64_t>& written);
   /// Returns the part of the current job that should be done now. Thread: any.
   double paced_goal();
   PaceReadings pace_readings();
+  uint64_t room_bytes(std::chrono::steady_clock::time_point now);
   /// Returns the part of the fullest pool that is free above gleaner.pool_low_water.
   double spare_pages() const;
 
@@ -212,6 +215,7 @@ class SnapshotManager {
   /// transaction still read at the last check. Their files are open on all nodes.
   std::map<uint32_t, SnapshotMetadata> offered_;
   bool has_freed_pages_ = false;  // the latest install freed a good part of a pool
+  bool has_failed_ = false;       // the latest attempt of the running cluster
   bool lacks_ballast_ = false;    // a warning was logged
   /// Log by node that the newest snapshot holds, of that written since the cluster began.
   std::vector<uint64_t> snapshot_log_bytes_;
@@ -227,6 +231,8 @@ class SnapshotManager {
   std::mutex pace_mutex_;
   std::optional<SnapshotPace> pace_;  // guarded by pace_mutex_; of the current or latest job
   IdleCpus idle_cpus_;                // guarded by pace_mutex_
+  uint64_t room_bytes_ = 0;           // guarded by pace_mutex_; at the last reading
+  std::chrono::steady_clock::time_point room_read_next_{};  // guarded by pace_mutex_
   mutable std::mutex mutex_;
   // The next five members are guarded by mutex_.
   std::chrono::nanoseconds recovery_reported_{0};    // time of the last report, since the begin

@@ -16,7 +16,9 @@ inline constexpr double kPacedPart = 0.7;
 /// The work of a job, and what it shares the machine with.
 struct PacedJob {
   uint64_t log_bytes = 0;  // log that the job reads, of the busiest node
-  uint32_t threads = 0;    // mappers and reducers of all nodes
+  uint32_t nodes = 1;
+  uint32_t threads = 0;  // mappers and reducers of all nodes
+  uint32_t cpus = 0;     // processors that PaceReadings::idle_cpus counts; 0: it is unknown
 };
 
 /// The state of the cluster at one instant.
@@ -26,6 +28,8 @@ struct PaceReadings {
   uint64_t log_bytes = 0;
   /// Free part of a pool of volatile pages above gleaner.pool_low_water, of the fullest pool.
   double spare_pages = 0;
+  /// Bytes that can be written beside the disk reserve, in the directory with the least room.
+  uint64_t room_bytes = UINT64_MAX;
   double idle_cpus = 0;    // processors that do nothing
   bool is_urgent = false;  // something waits for the end of the job
 };
@@ -43,6 +47,7 @@ class SnapshotPace {
 
  private:
   bool has_idle_cpus(double idle_cpus);
+  bool is_short_of_room(uint64_t room_bytes) const;
 
   const std::chrono::duration<double> interval_;
   const double log_volume_;

@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <memory>
+#include <sstream>
 #include <string>
 
 #include "shared/base/check.h"
@@ -66,13 +68,46 @@ uint64_t detect_memory_bytes() {
   return bytes;
 }
 
+/// Returns the lowest quota of this process's control group and of the groups above it.
+double detect_cpu_quota() {
+  double lowest = 0;
+  const auto add = [&](const std::string& folder) {
+    std::ifstream file(folder + "/cpu.max");
+    const double quota = parse_cpu_max({std::istreambuf_iterator<char>(file), {}});
+    if (quota > 0 && (lowest == 0 || quota < lowest)) lowest = quota;
+  };
+  const std::string root = "/sys/fs/cgroup";
+  add(root);  // inside a container, the group of this process
+  std::ifstream groups("/proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);) {
+    if (!line.starts_with("0::/")) continue;
+    for (std::string group = line.substr(3); group.size() > 1;) {
+      add(root + group);
+      const size_t slash = group.rfind('/');
+      CHECK(slash < group.size());
+      group.resize(slash);
+    }
+  }
+  return lowest;
+}
+
 }  // namespace
+
+double parse_cpu_max(const std::string& text) {
+  // "<microseconds, or max> <period in microseconds>": cgroup-v2.rst of Linux.
+  std::istringstream fields(text);
+  double quota_us = 0;
+  double period_us = 0;
+  if (!(fields >> quota_us >> period_us) || quota_us <= 0 || period_us <= 0) return 0;
+  return quota_us / period_us;
+}
 
 Machine Machine::detect() {
   Machine machine;
   machine.numa_nodes = detect_numa_nodes();
   machine.cpus = detect_cpus();
   machine.memory_bytes = detect_memory_bytes();
+  machine.cpu_quota = detect_cpu_quota();
   CHECK(!machine.cpus.empty() && std::ranges::is_sorted(machine.cpus));
   CHECK(!machine.numa_nodes.empty() && std::ranges::is_sorted(machine.numa_nodes));
   return machine;
@@ -81,6 +116,11 @@ Machine Machine::detect() {
 bool Machine::has_cpu(int32_t cpu) const {
   DCHECK(std::ranges::is_sorted(cpus));
   return std::ranges::binary_search(cpus, cpu);
+}
+
+bool Machine::has_cpu_quota() const {
+  CHECK(cpu_quota >= 0 && !cpus.empty());
+  return cpu_quota > 0 && cpu_quota < static_cast<double>(cpus.size());
 }
 
 bool Machine::has_numa_node(int32_t node) const {

@@ -27,12 +27,14 @@ class IdleCpus {
   /// Returns the content of /proc/stat, or "" if it cannot be read.
   using ReadStat = std::function<std::string()>;
 
-  /// `cpus`: the processors to watch, ascending.
+  /// `cpus`: the processors to watch, ascending. Without any, `measure` returns 0.
   explicit IdleCpus(std::vector<int32_t> cpus, ReadStat read_stat = read_proc_stat);
 
   /// Returns how many of the processors were idle between the last two readings, for example 1.5.
   /// Reads at most once per kPause. Returns 0 before the second reading.
   double measure(Clock::time_point now);
+  /// Returns the number of processors that are watched.
+  uint32_t cpu_count() const { return static_cast<uint32_t>(cpus_.size()); }
 
   static constexpr std::chrono::milliseconds kPause{250};
 

@@ -31,7 +31,7 @@ class SnapshotPaceTest : public testing::Test {
   }
 
   Config::Gleaner config_;
-  PacedJob job_ = {.log_bytes = 4096 * kMiB, .threads = 4};
+  PacedJob job_ = {.log_bytes = 4096 * kMiB, .nodes = 2, .threads = 4, .cpus = 8};
   PaceReadings begin_;
 };
 
@@ -103,6 +103,40 @@ TEST_F(SnapshotPaceTest, AJobUsesIdleProcessorsUntilAlmostNoneIsIdle) {
   EXPECT_EQ(goal(0.5), 1) << "the job's own threads took the others";
   EXPECT_LT(goal(0.4), 1);
   EXPECT_LT(goal(0.6), 1) << "it has stopped to use them";
+}
+
+TEST_F(SnapshotPaceTest, AJobWithMoreThreadsThanProcessorsUsesThemIfAlmostAllAreIdle) {
+  job_.cpus = 2;
+  SnapshotPace pace = this->pace();
+  PaceReadings now = after(7);
+  now.idle_cpus = 1.7;
+  EXPECT_LT(pace.goal(now), 1);
+  now.idle_cpus = 1.8;
+  EXPECT_EQ(pace.goal(now), 1);
+  now.idle_cpus = 0.4;
+  EXPECT_LT(pace.goal(now), 1);
+}
+
+TEST_F(SnapshotPaceTest, AJobWithoutWatchedProcessorsIsPaced) {
+  job_.cpus = 0;
+  EXPECT_NEAR(pace().goal(after(7)), 0.1, 1e-9);
+}
+
+TEST_F(SnapshotPaceTest, AJobWithLittleRoomDoesNotPause) {
+  job_.log_bytes = 1024 * kMiB;
+  const auto goal = [&](uint64_t room_bytes) {
+    PaceReadings now = after(7);
+    now.room_bytes = room_bytes;
+    return pace().goal(now);
+  };
+  EXPECT_LT(goal(4096 * kMiB), 1) << "twice the log of two nodes";
+  EXPECT_EQ(goal(4096 * kMiB - 1), 1);
+  EXPECT_EQ(goal(0), 1);
+  job_.log_bytes = config_.log_volume = 1024 * 1024 * kMiB;
+  EXPECT_LT(goal(16 * 1024 * kMiB), 1) << "a large log needs no more";
+  EXPECT_EQ(goal(16 * 1024 * kMiB - 1), 1);
+  job_.log_bytes = 0;
+  EXPECT_LT(pace().goal(after(0)), 1);
 }
 
 /// A job that does its work at its own speed whenever it is behind the goal, with stalls, ends

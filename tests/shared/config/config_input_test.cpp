@@ -454,6 +454,23 @@ TEST(EffectiveConfig, IsShownWithOrigins) {
   EXPECT_EQ(config_digest(parsed(text)), config_digest(config));
 }
 
+TEST(ThisMachine, ItsCpuQuotaIsParsed) {
+  EXPECT_EQ(parse_cpu_max("150000 100000\n"), 1.5);
+  EXPECT_EQ(parse_cpu_max("max 100000\n"), 0) << "no limit";
+  for (const char* text : {"", "1", "0 100000", "100000 0", "-1 100000", "a b"}) {
+    EXPECT_EQ(parse_cpu_max(text), 0) << text;
+  }
+}
+
+TEST(ThisMachine, AQuotaOfAllCpusIsNone) {
+  Machine machine = small_machine();
+  EXPECT_FALSE(machine.has_cpu_quota());
+  machine.cpu_quota = 5;
+  EXPECT_FALSE(machine.has_cpu_quota());
+  machine.cpu_quota = 4.5;
+  EXPECT_TRUE(machine.has_cpu_quota());
+}
+
 TEST(ThisMachine, IsDetected) {
   const Machine machine = Machine::detect();
   EXPECT_FALSE(machine.cpus.empty());

@@ -40,6 +40,7 @@ class IdleCpusReadings : public testing::Test {
 
 TEST_F(IdleCpusReadings, OnlyTheGivenProcessorsCountForTheTimeBetweenTwoReadings) {
   IdleCpus idle({0, 2}, read_);
+  EXPECT_EQ(idle.cpu_count(), 2u);
   text_ = "cpu0 100 0 0 100\ncpu1 0 0 0 100\ncpu2 100 0 0 100\n";
   EXPECT_EQ(measure(idle), 0) << "the first reading";
   text_ = "cpu0 110 0 0 130\ncpu1 0 0 0 140\ncpu2 120 0 0 120\n";
@@ -47,6 +48,15 @@ TEST_F(IdleCpusReadings, OnlyTheGivenProcessorsCountForTheTimeBetweenTwoReadings
   text_ = "cpu0 150 0 0 130\ncpu1 0 0 0 180\n";  // one is busy, and one was taken off-line
   EXPECT_EQ(measure(idle), 0);
   text_ = "";
+  EXPECT_EQ(measure(idle), 0);
+}
+
+TEST_F(IdleCpusReadings, WithoutProcessorsNoneIsIdle) {
+  IdleCpus idle({}, read_);
+  EXPECT_EQ(idle.cpu_count(), 0u);
+  text_ = "cpu0 0 0 0 100\n";
+  measure(idle);
+  text_ = "cpu0 0 0 0 200\n";
   EXPECT_EQ(measure(idle), 0);
 }
 
