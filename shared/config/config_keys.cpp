@@ -132,7 +132,8 @@ constexpr ConfigKey kKeys[] = {
         "Threads that read the log for a snapshot."),
     row(KeyKind::integer, ATOLL_NODE(reducers), {1, 64}, "Threads that write a snapshot."),
     row(KeyKind::integers, ATOLL_NODE(gleaner_cpus), {0, kMaxCpus - 1},
-        "CPUs of the mappers and reducers, for example such without a worker; empty: any."),
+        "CPUs of the mappers and reducers; empty: any. Workers stay off them if `cpus` names "
+        "others."),
     row(KeyKind::paths, ATOLL_NODE(directories), {1, kMaxPathBytes},
         "Folders of this node's log and snapshots, its loggers take turns in them; empty:\n"
         "cluster.data_dir."),
@@ -211,9 +212,9 @@ constexpr ConfigKey kKeys[] = {
         "A snapshot copies at most so much for that purpose, but always what one snapshot's files\n"
         "need."),
     row(KeyKind::boolean, ATOLL_CONFIG(gleaner.pacing),
-        "A snapshot spreads its work over the time until the next one is due, unless CPUs are "
-        "idle,\n"
-        "a pool is low, or a request waits for it. false: it works as fast as it can."),
+        "A snapshot spreads its work over the time until the next one is due, unless CPUs are\n"
+        "idle, a pool is low, a disk has little room, or a request waits for it. false: it works\n"
+        "as fast as it can."),
 
     row(KeyKind::integer, ATOLL_CONFIG(snapshot.keep), {1, 16},
         "So many of the newest snapshots stay, with the log after the oldest of them: a start\n"
