@@ -114,6 +114,7 @@ RecoveryCounts SnapshotManager::recovery_counts() const {
     add(counts.bytes_read, metrics->gleaner.bytes_read);
     add(counts.records_received, metrics->gleaner.records_received);
     add(counts.records_composed, metrics->gleaner.records_composed);
+    add(counts.records_composed, metrics->gleaner.records_elided);
   }
   return counts;
 }

@@ -13,7 +13,7 @@ struct RecoveryCounts {
   uint64_t log_bytes = 0;         // to be read
   uint64_t bytes_read = 0;        // of the log
   uint64_t records_received = 0;  // by reducers
-  uint64_t records_composed = 0;  // part of the received ones; counted when a composer ends
+  uint64_t records_composed = 0;  // received ones that were applied, or elided by a merge
 };
 
 /// No estimate is made before this time. A rate over less time is not meaningful.

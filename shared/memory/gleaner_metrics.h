@@ -39,8 +39,9 @@ struct SnapshotJobProgress {
   uint64_t bytes_received = 0;
   uint64_t sorted_runs = 0;
   uint64_t bytes_dumped = 0;  // to sorted runs
-  // Composers. The counters of a composer are added when it has ended.
+  uint64_t records_elided = 0;  // received ones that a later record covers (R35)
   uint64_t records_composed = 0;
+  // Composers. The counters of a composer are added when it has ended.
   uint64_t pages_written = 0;
   uint64_t pages_read = 0;        // of earlier snapshots
   uint64_t pages_unreadable = 0;  // pages of pages_read that could not be read
@@ -61,6 +62,7 @@ struct GleanerMetrics {
   std::atomic<uint64_t> bytes_received;
   std::atomic<uint64_t> sorted_runs;
   std::atomic<uint64_t> bytes_dumped;
+  std::atomic<uint64_t> records_elided;
   std::atomic<uint64_t> records_composed;
   std::atomic<uint64_t> pages_written;
   std::atomic<uint64_t> pages_read;
@@ -72,7 +74,7 @@ struct GleanerMetrics {
   std::atomic<uint64_t> scrub_percent;  // progress of the current cycle
   std::atomic<uint64_t>
       scrub_finished_s;  // end of the last cycle, in seconds since 1970; 0: no cycle yet
-  std::atomic<uint64_t> spare[7];
+  std::atomic<uint64_t> spare[6];
 };
 static_assert(sizeof(GleanerMetrics) == 192);
 
@@ -89,6 +91,7 @@ inline constexpr SnapshotJobCounter kSnapshotJobCounters[] = {
     {"bytes_received", &SnapshotJobProgress::bytes_received, &GleanerMetrics::bytes_received},
     {"sorted_runs", &SnapshotJobProgress::sorted_runs, &GleanerMetrics::sorted_runs},
     {"bytes_dumped", &SnapshotJobProgress::bytes_dumped, &GleanerMetrics::bytes_dumped},
+    {"records_elided", &SnapshotJobProgress::records_elided, &GleanerMetrics::records_elided},
     {"records_composed", &SnapshotJobProgress::records_composed, &GleanerMetrics::records_composed},
     {"pages_written", &SnapshotJobProgress::pages_written, &GleanerMetrics::pages_written},
     {"pages_read", &SnapshotJobProgress::pages_read, &GleanerMetrics::pages_read},

@@ -19,8 +19,9 @@ namespace atolldb {
 class SnapshotJobWork::ReducerPace {
  public:
   /// REQUIRES: the reducer has collected its records.
-  ReducerPace(const Reducer& reducer, JobThrottle& throttle)
-      : reducer_(reducer), throttle_(throttle), elided_(reducer.elided()) {
+  ReducerPace(const Reducer& reducer, SnapshotJobWork& work)
+      : reducer_(reducer), work_(work), throttle_(work.throttle_), elided_(reducer.elided()) {
+    work_.records_elided_.fetch_add(elided_, std::memory_order_relaxed);
     // Relaxed: this thread is the writer.
     const uint64_t received = reducer.progress().records_received.load(std::memory_order_relaxed);
     throttle_.add_to_compose(received - std::min(received, elided_));
@@ -42,11 +43,17 @@ class SnapshotJobWork::ReducerPace {
 
   /// Returns the number of records that the throttle does not know yet.
   uint64_t take_count() {
-    const uint64_t elided = reducer_.elided();
-    return std::exchange(applied_, 0) + (elided - std::exchange(elided_, elided));
+    const uint64_t applied = std::exchange(applied_, 0);
+    const uint64_t elided = reducer_.elided() - elided_;
+    elided_ += elided;
+    // Relaxed: progress. The composers of a node share these words, but seldom add to them.
+    work_.records_composed_.fetch_add(applied, std::memory_order_relaxed);
+    work_.records_elided_.fetch_add(elided, std::memory_order_relaxed);
+    return applied + elided;
   }
 
   const Reducer& reducer_;
+  SnapshotJobWork& work_;
   JobThrottle& throttle_;
   uint64_t applied_ = 0;  // records that the throttle does not know yet
   uint64_t elided_;       // elided records that it knows
@@ -150,7 +157,7 @@ Result<void> SnapshotJobWork::reduce(uint32_t ordinal) {
   CHECK(ordinal < reducers_.size() && reducers_.size() == places_of_reducers_.size());
   Reducer& reducer = *reducers_[ordinal];
   ATOLL_TRY(reducer.collect());
-  ReducerPace pace(reducer, throttle_);
+  ReducerPace pace(reducer, *this);
   return compose_all(reducer, pace, places_of_reducers_[ordinal]);
 }
 
@@ -203,7 +210,6 @@ Result<void> SnapshotJobWork::compose_one(Reducer& reducer, ReducerPace& pace, s
       .on_unreadable = [this](const UnreadablePage& page) { record_unreadable(page); }};
   ATOLL_ASSIGN(ComposedPartition composed, compose(task));
   const std::lock_guard guard(mutex_);
-  last_.records_composed += composed.log_records;
   last_.pages_written += composed.pages_written;
   last_.pages_read += composed.pages_read;
   composed_.push_back(std::move(composed));
@@ -258,6 +264,8 @@ SnapshotJobProgress SnapshotJobWork::progress_locked() const {
     return count.load(std::memory_order_relaxed);
   };
   SnapshotJobProgress sum = last_;
+  sum.records_composed = load(records_composed_);
+  sum.records_elided = load(records_elided_);
   sum.paused_us = static_cast<uint64_t>(throttle_.paused().count());
   for (const auto& mapper : mappers_) {
     sum.bytes_read += load(mapper->progress().bytes_read);

@@ -116,6 +116,9 @@ class SnapshotJobWork {
   std::mutex writer_mutex_;
   std::atomic<bool> gives_up_{false};
   JobThrottle throttle_;
+  // Progress of the composers, and of the merges before them.
+  std::atomic<uint64_t> records_composed_{0};
+  std::atomic<uint64_t> records_elided_{0};
 
   mutable std::mutex mutex_;
   // The next five members are guarded by mutex_ while they grow. Afterwards they are constant until

@@ -325,6 +325,8 @@ TEST_F(PacedNodeSnapshotJobTest, PausesUntilTheGoalRises) {
   ASSERT_TRUE(other) << other.error().message;
   EXPECT_EQ(ended->at("records_read"), 768);
   EXPECT_GE(other->at("records_composed"), 100) << "one for each record of the array";
+  const auto count = [&](const char* name) { return other->at(name).get<uint64_t>(); };
+  EXPECT_EQ(count("records_composed") + count("records_elided"), count("records_received"));
 }
 
 TEST_F(PacedNodeSnapshotJobTest, ADiscardedJobEndsItsPauses) {
