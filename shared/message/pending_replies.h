@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
-#include <iterator>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -49,12 +48,12 @@ class PendingReplies {
 
   /// Takes out the replies whose deadline is not after `now`.
   [[nodiscard]] Replies take_due(Clock::time_point now) {
-    const auto due = std::stable_partition(
-        waiting_.begin(), waiting_.end(), [now](const Waiting& one) { return one.deadline > now; });
     Replies replies;
-    std::transform(due, waiting_.end(), std::back_inserter(replies),
-                   [](Waiting& one) { return std::move(one.reply); });
-    waiting_.erase(due, waiting_.end());
+    const auto is_due = [now](const Waiting& each) { return each.deadline <= now; };
+    for (Waiting& each : waiting_) {
+      if (is_due(each)) replies.push_back(std::move(each.reply));
+    }
+    std::erase_if(waiting_, is_due);
     return replies;
   }
 
