@@ -51,9 +51,13 @@ class VictimList {
 };
 
 /// Takes the snapshots with the largest share of garbage until the rest is within the target.
-void take_garbage(std::vector<SnapshotSpace> space, uint32_t percent, VictimList& victims) {
+void take_garbage(std::vector<SnapshotSpace> space, const RewriteLimits& limits,
+                  VictimList& victims) {
   const SpaceSums sums = sums_of(space);
-  uint64_t stored = sums.stored_pages;
+  const uint64_t percent = limits.space_percent;
+  const uint64_t allowed_garbage = sums.live_pages * (percent - 100) / 100;
+  uint64_t stored =
+      sums.stored_pages + std::min(limits.coming_pages, allowed_garbage / kComingShare);
   const auto is_too_much = [&] {
     return stored > sums.live_pages + kLittleGarbagePages &&
            stored * 100 > sums.live_pages * percent;
@@ -138,7 +142,7 @@ RewriteChoice choose_victims(const std::vector<SnapshotSpace>& space, const Rewr
   for (const SnapshotSpace& each : space) {
     if (!each.is_counted) victims.take(each);
   }
-  take_garbage(space, limits.space_percent, victims);
+  take_garbage(space, limits, victims);
   take_smallest(space, victims);
   return victims.finish();
 }

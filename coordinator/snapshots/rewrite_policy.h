@@ -45,6 +45,10 @@ struct RewriteLimits {
   /// gleaner.rewrite_limit: for all victims, unless there is only one, or kMostSnapshots.
   uint64_t pages = 0;
   uint64_t room_pages = 0;  // for all victims: what fits beside the reserve
+  /// Pages that the next snapshot probably writes apart from copies. They replace as many, so they
+  /// count as garbage now: otherwise that snapshot would exceed the target before the one after it
+  /// has victims. Counts up to 1 / kComingShare of the garbage that the target allows.
+  uint64_t coming_pages = 0;
 };
 
 struct RewriteChoice {
@@ -56,6 +60,8 @@ struct RewriteChoice {
 /// Garbage of up to so many pages, 1 MiB, is not worth a rewrite. The upper pages of a small
 /// database change with each snapshot, so its files would be rewritten all the time.
 inline constexpr uint64_t kLittleGarbagePages = 256;
+/// After a bulk load the next snapshot would seem to replace everything. So only a part counts.
+inline constexpr uint64_t kComingShare = 4;
 /// With files of this many snapshots, some are merged. There are more only if gleaner.rewrite_limit
 /// prevents the merges.
 inline constexpr size_t kManySnapshots = 32;

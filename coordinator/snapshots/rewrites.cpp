@@ -51,7 +51,8 @@ std::vector<uint32_t> Rewrites::choose(const SnapshotMetadata& newest, const Urg
   const RewriteLimits limits = {
       .space_percent = config_.space_percent,
       .pages = config_.rewrite_limit / kPageBytes,
-      .room_pages = (*room - std::min(*room, kRewriteMargin)) / kPageBytes};
+      .room_pages = (*room - std::min(*room, kRewriteMargin)) / kPageBytes,
+      .coming_pages = new_pages_};
   const RewriteChoice choice = choose_victims(space_of(newest), limits);
   CHECK(choice.pages <= limits.room_pages);
   record_room(choice.lacks_room);
@@ -78,6 +79,7 @@ void Rewrites::record_room(bool lacks_room) {
 }
 
 void Rewrites::record(const std::vector<uint32_t>& victims, const SnapshotMetadata* made) {
+  if (made != nullptr) record_new_pages(*made, victims.empty() ? 0 : pages_to_copy_);
   if (victims.empty()) return;
   if (made == nullptr) {
     pause_ = kSnapshotsAfterFailure;
@@ -98,6 +100,14 @@ void Rewrites::record(const std::vector<uint32_t>& victims, const SnapshotMetada
     damage_pause_ = kSnapshotsAfterDamage;
     metrics_.pages_rewritten.add(pages_to_copy_);
   }
+}
+
+void Rewrites::record_new_pages(const SnapshotMetadata& made, uint64_t copied) {
+  uint64_t written = 0;
+  for (const SnapshotSpace& each : space_of(made)) {
+    if (each.snapshot == made.id) written = each.stored_pages;
+  }
+  new_pages_ = std::max(written - std::min(written, copied), new_pages_ - new_pages_ / 8);
 }
 
 void Rewrites::record_space(const SnapshotMetadata& newest) {

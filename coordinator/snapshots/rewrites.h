@@ -60,6 +60,7 @@ class Rewrites {
 
  private:
   void record_room(bool lacks_room);
+  void record_new_pages(const SnapshotMetadata& made, uint64_t copied);
 
   const Config::Gleaner& config_;
   SnapshotMetrics& metrics_;
@@ -69,6 +70,8 @@ class Rewrites {
   uint32_t damage_pause_ = kSnapshotsAfterDamage;  // after the next victims that are still needed
   uint32_t urgent_count_ = 0;                      // snapshots for a low pool in succession
   uint64_t pages_to_copy_ = 0;                     // live pages of the victims chosen last
+  // Pages that a snapshot writes apart from copies: the most of the latest ones. Decays.
+  uint64_t new_pages_ = 0;
 };
 
 }  // namespace atolldb

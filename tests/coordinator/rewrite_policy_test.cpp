@@ -25,6 +25,20 @@ TEST(RewritePolicyTest, WithinTheTargetThereAreNoVictims) {
   EXPECT_EQ(choose_victims(past_it, kWide).victims, Ids{2});
 }
 
+TEST(RewritePolicyTest, ThePagesOfTheNextSnapshotCountUpToAQuarterOfTheAllowedGarbage) {
+  const Space space = {{1, 16'000, 8'000}, {2, 2'000, 2'000}};  // 18,000 pages for 10,000
+  RewriteLimits limits = kWide;
+  limits.coming_pages = 2'000;
+  EXPECT_TRUE(choose_victims(space, limits).victims.empty());
+  limits.coming_pages = 2'001;
+  EXPECT_EQ(choose_victims(space, limits).victims, Ids{1});
+  // After a load of 10,000 pages. 2,500 of 10,000 pages of garbage count.
+  limits.coming_pages = 10'000;
+  EXPECT_TRUE(choose_victims({{1, 7'500, 2'500}, {2, 7'500, 7'500}}, limits).victims.empty() &&
+              choose_victims({{1, 10'100, 10'000}}, limits).victims.empty());
+  EXPECT_EQ(choose_victims({{1, 10'001, 2'500}, {2, 7'500, 7'500}}, limits).victims, Ids{1});
+}
+
 TEST(RewritePolicyTest, LittleGarbageIsNotWorthARewrite) {
   EXPECT_TRUE(choose_victims({{1, kLittleGarbagePages + 10, 10}}, kWide).victims.empty());
   EXPECT_EQ(choose_victims({{1, kLittleGarbagePages + 11, 10}}, kWide).victims, Ids{1});

@@ -45,6 +45,23 @@ TEST_F(RewritesTest, GarbageIsCopiedAndCounted) {
   EXPECT_EQ(choose(), Ids{1}) << "no pause after success";
 }
 
+/// What the latest snapshots wrote is expected of the next one. Copies do not count.
+TEST_F(RewritesTest, TheSpaceOfTheNextSnapshotIsExpected) {
+  newest_.files = {{1, 0, "/d", 18'001}, {2, 0, "/d", 1}};
+  newest_.live = {{5, 1, 0, 10'000, 0}};
+  SnapshotMetadata made;
+  made.id = 3;
+  made.files = {{3, 0, "/d", 2'001}};
+  rewrites_.record({}, &made);
+  EXPECT_EQ(choose(), Ids{}) << "2,000 pages: just the target";
+  made.files = {{3, 0, "/d", 2'002}};
+  rewrites_.record({}, &made);
+  EXPECT_EQ(choose(), Ids{1});
+  made.files = {{3, 0, "/d", 10'001}};
+  rewrites_.record({1}, &made);
+  EXPECT_EQ(choose(), Ids{}) << "10,000 pages were copies, and 1,751 are left of the estimate";
+}
+
 TEST_F(RewritesTest, ASnapshotForALoggerWithoutRoomHasNoVictims) {
   for (int i = 0; i < 50; ++i) EXPECT_EQ(choose(true), Ids{});
 }
