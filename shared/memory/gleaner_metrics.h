@@ -38,7 +38,7 @@ struct SnapshotJobProgress {
   uint64_t records_received = 0;
   uint64_t bytes_received = 0;
   uint64_t sorted_runs = 0;
-  uint64_t bytes_dumped = 0;  // to sorted runs
+  uint64_t bytes_dumped = 0;    // to sorted runs
   uint64_t records_elided = 0;  // received ones that a later record covers (R35)
   uint64_t records_composed = 0;
   // Composers. The counters of a composer are added when it has ended.
