@@ -32,8 +32,8 @@ class DirectoryTable {
   static Result<DirectoryTable> read(FileSystem& file_system, const std::string& data_dir);
   explicit DirectoryTable(std::string data_dir) : data_dir_(std::move(data_dir)) {}
 
-  /// Writes the table durably, if `add`, `set` or `remove` has changed it. REQUIRES: the caller
-  /// holds the lock of data_dir, and data_dir exists.
+  /// Makes the table durable. Writes it if `add`, `set` or `remove` has changed it. REQUIRES: the
+  /// caller holds the lock of data_dir, and data_dir exists.
   Result<void> write(FileSystem& file_system);
 
   /// Returns the directory's path, or nothing if no directory has the role.

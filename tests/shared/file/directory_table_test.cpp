@@ -94,6 +94,16 @@ TEST(DirectoryTable, IsTheOldOneOrTheNewOneWhateverChangeACrashInterrupts) {
       ASSERT_TRUE(after) << after.error().message;
       EXPECT_TRUE(after->entries().size() == 2 || (!is_done && after->entries().size() == 1));
     }
+    // The next process finds the table that the killed one has left, perhaps without a sync.
+    auto next = DirectoryTable::read(disk, "/data");
+    ASSERT_TRUE(next) << next.error().message;
+    const std::vector<DirectoryRole> left = next->entries();
+    ASSERT_TRUE(next->write(disk));
+    for (uint64_t cut = 0; cut < 8; ++cut) {
+      auto after = DirectoryTable::read(*disk.cut(first_seed + cut), "/data");
+      ASSERT_TRUE(after) << after.error().message;
+      EXPECT_EQ(after->entries(), left);
+    }
   }
 }
 
