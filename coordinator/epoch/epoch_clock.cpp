@@ -139,7 +139,7 @@ EpochClock::EpochClock(EpochBlock& epochs, std::vector<NodeShared*> nodes,
     : epochs_(epochs),
       nodes_(std::move(nodes)),
       interval_(interval),
-      epochs_until_closing_(std::max<uint64_t>(1, kClosingAfter / interval)),
+      epochs_until_closing_(std::max<uint64_t>(1, static_cast<uint64_t>(kClosingAfter / interval))),
       is_logged_(is_logged),
       logger_(std::move(logger)) {}
 

@@ -11,10 +11,13 @@
 namespace atolldb {
 
 /// The attempt after a failed one is not paced. Nothing was deleted since, so log and disk are
-/// fuller than planned.
+/// fuller than planned. A job with processors of its own is not paced, unless it shares a quota
+/// with the workers. Then no processors are watched.
 bool SnapshotManager::is_paced() const {
   CHECK(is_own_thread());
-  return config_.gleaner.pacing && !has_failed_ && !has_dedicated_gleaner_cpus(config_);
+  if (!config_.gleaner.pacing || has_failed_) return false;
+  const std::lock_guard guard(pace_mutex_);
+  return idle_cpus_.cpu_count() == 0 || !has_dedicated_gleaner_cpus(config_);
 }
 
 void SnapshotManager::set_pace(SnapshotTask& task, const std::vector<uint64_t>& written) {

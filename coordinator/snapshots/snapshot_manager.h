@@ -228,7 +228,7 @@ class SnapshotManager {
   std::atomic<uint64_t> newest_epoch_{0};
   SnapshotMetrics snapshot_metrics_;
   Rewrites rewrites_;  // any thread: its status
-  std::mutex pace_mutex_;
+  mutable std::mutex pace_mutex_;
   std::optional<SnapshotPace> pace_;  // guarded by pace_mutex_; of the current or latest job
   IdleCpus idle_cpus_;                // guarded by pace_mutex_
   uint64_t room_bytes_ = 0;           // guarded by pace_mutex_; at the last reading

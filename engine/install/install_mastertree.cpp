@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,7 +33,8 @@ struct SnapshotLevelPage {
 /// Pages of one level in a range, in ascending order.
 struct SnapshotLevel {
   std::vector<SnapshotLevelPage> pages;
-  bool is_damaged = false;  // a part of the range cannot be read (R56)
+  bool is_damaged = false;                  // a part of the range cannot be read (R56)
+  std::vector<SnapshotPointer> unreadable;  // pages above the level that could not be read
 };
 
 bool overlap(const SliceRange& a, const SliceRange& b) {
@@ -50,6 +52,7 @@ Status collect_level(WorkerContext& worker, SnapshotPointer pointer, uint32_t le
   const Status status = worker.snapshot_page(pointer, header);
   if (status == Status::snapshot_unreadable) {
     found.is_damaged = true;
+    found.unreadable.push_back(pointer);
     return Status::ok;
   }
   if (status != Status::ok) return status;
@@ -90,6 +93,7 @@ Status collect_level(WorkerContext& worker, SnapshotPointer pointer, uint32_t le
 Status find_snapshot_level(WorkerContext& worker, SnapshotPointer root, uint32_t level,
                            const SliceRange& range, SnapshotLevel& found) {
   found.pages.clear();
+  found.unreadable.clear();
   found.is_damaged = false;
   if (root.is_null()) return Status::ok;
   const Status status = collect_level(worker, root, level, range, found);
@@ -124,7 +128,8 @@ struct LayerWalk {
     SnapshotLevel snapshot;
   };
   std::array<Level, TreePath::kMaxLevels> levels;
-  bool is_damaged = false;  // some range of the layer cannot be read (R56)
+  // Some range of the layer cannot be read (R56), or was not visited.
+  bool is_damaged = false;
 };
 
 class TreeInstaller {
@@ -199,7 +204,7 @@ class TreeInstaller {
       Link root;
       if (!find_layer(worker_, storage_, bytes_of(walk.prefix), root)) {
         // The layer was removed with its slot, or it is being replaced.
-        has_missed_ = true;
+        has_missed_ = walk.is_damaged = true;
         return Status::ok;
       }
       Step step = Step::done;
@@ -224,7 +229,7 @@ class TreeInstaller {
   void skip_path(LayerWalk& walk, const Link& root) {
     TreePath path;
     static_cast<void>(find_path(worker_, root, walk.slice, path));
-    has_missed_ = true;
+    has_missed_ = walk.is_damaged = true;
     move_on(walk, path);
   }
 
@@ -260,7 +265,7 @@ class TreeInstaller {
     }
     // Skips a path that is being replaced and cannot be adopted, for example because the pool has
     // no pages.
-    if (!is_known) has_missed_ = true;
+    if (!is_known) has_missed_ = walk.is_damaged = true;
     for (uint32_t i = path.size; i-- > 1;) {
       const InteriorPage& page = *path.steps[i].page;
       const bool is_last = path.range.high_is_end
@@ -288,6 +293,7 @@ class TreeInstaller {
         find_snapshot_level(worker_, walk.root, page->header.level - 1u, range, level.snapshot);
     if (status != Status::ok) return status;
     walk.is_damaged = walk.is_damaged || level.snapshot.is_damaged;
+    for (const SnapshotPointer each : level.snapshot.unreadable) unreadable_.insert(each.word());
     const HoldTimer timer(report_);
     ScopedLock lock;
     if (!lock.lock_page(worker_, page, kPageBlock)) return Status::cluster_failed;
@@ -425,7 +431,9 @@ class TreeInstaller {
             ? walk.root
             : page_of_range(walk.levels[page->header.level].snapshot.pages, range_of(*page));
     // R56: the page of a stand-in cannot be read, so only the volatile page has the records.
-    if (snapshot.is_null() || (is_stand_in(snapshot) && !fault::drop_onto_stand_ins)) return;
+    if (snapshot.is_null()) return;
+    const bool is_lost = is_stand_in(snapshot) || unreadable_.contains(snapshot.word());
+    if (is_lost && !fault::drop_onto_stand_ins) return;
     const bool may_be_empty = page->header.version().count() == (page->is_border() ? 0 : 1);
     const DropTask drop{.link = link,
                         .page = page,
@@ -464,6 +472,7 @@ class TreeInstaller {
   bool has_missed_ = false;
   /// Layers below the current border pages: by prefix, whether they are damaged.
   std::map<std::string, bool> done_layers_;
+  std::set<uint64_t> unreadable_;   // words of the snapshot's pages that could not be read
   std::vector<PageHeader*> below_;  // pages of the current drop set
 };
 

@@ -73,7 +73,9 @@ double detect_cpu_quota() {
   double lowest = 0;
   const auto add = [&](const std::string& folder) {
     std::ifstream file(folder + "/cpu.max");
-    const double quota = parse_cpu_max({std::istreambuf_iterator<char>(file), {}});
+    std::string line;
+    std::getline(file, line);  // no text if the file is missing or cannot be read
+    const double quota = parse_cpu_max(line);
     if (quota > 0 && (lowest == 0 || quota < lowest)) lowest = quota;
   };
   const std::string root = "/sys/fs/cgroup";

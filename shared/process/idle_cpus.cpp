@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <fstream>
 #include <functional>
-#include <iterator>
 #include <sstream>
 #include <utility>
 
@@ -69,7 +68,9 @@ double IdleCpus::measure(Clock::time_point now) {
 
 std::string IdleCpus::read_proc_stat() {
   std::ifstream file("/proc/stat");
-  return {std::istreambuf_iterator<char>(file), {}};
+  std::ostringstream text;
+  text << file.rdbuf();  // catches errors of reading
+  return text.str();
 }
 
 }  // namespace atolldb

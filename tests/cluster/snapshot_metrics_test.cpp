@@ -195,8 +195,13 @@ class PacedSnapshotMetricsTest : public SnapshotMetricsTest {
         }
       });
     }
-    EXPECT_TRUE(eventually(
-        [&] { return value("node0", "atoll_logger_written_bytes_total") >= mib * kMiB; }));
+    // A slow device needs more than one of these waits.
+    bool is_written = false;
+    for (int wait = 0; wait < 4 && !is_written; ++wait) {
+      is_written = eventually(
+          [&] { return value("node0", "atoll_logger_written_bytes_total") >= mib * kMiB; });
+    }
+    EXPECT_TRUE(is_written);
   }
   double paused_seconds() const { return on_nodes("atoll_gleaner_paused_seconds_total"); }
 
@@ -218,7 +223,8 @@ TEST_F(PacedSnapshotMetricsTest, ARequestedSnapshotDoesNotPause) {
 }
 
 TEST_F(PacedSnapshotMetricsTest, ASnapshotThatNothingWaitsForPausesAndARequestEndsThePauses) {
-  ASSERT_NO_FATAL_FAILURE(write_log(kLogVolumeMiB));
+  // Counted from a moment before the snapshots' own count, so some more is needed.
+  ASSERT_NO_FATAL_FAILURE(write_log(kLogVolumeMiB + 4));
   ASSERT_TRUE(eventually([&] { return paused_seconds() > 0; })) << "no snapshot has paused";
   EXPECT_EQ(value("coordinator", "atoll_snapshot_running"), 1) << "the pause has not ended";
   const double before = paused_seconds();
@@ -226,8 +232,8 @@ TEST_F(PacedSnapshotMetricsTest, ASnapshotThatNothingWaitsForPausesAndARequestEn
   EXPECT_EQ(taken.code, 0) << taken.error;
   EXPECT_GE(value("coordinator", "atoll_snapshots_taken_total"), 1);
   // At the lowest pace, the pauses of all threads would add up to about five seconds. If the
-  // coordinator stalls, pauses end after one second.
-  EXPECT_LT(paused_seconds() - before, 2);
+  // coordinator stalls, pauses end after one second, and two threads may pause.
+  EXPECT_LT(paused_seconds() - before, 3.5);
   const nlohmann::json status = cluster_->status();
   EXPECT_TRUE(status["snapshots"]["run"]["progress"].contains("paused_us")) << status.dump();
 }
