@@ -117,11 +117,11 @@ Status Table::scan(Transaction& txn, uint64_t id, uint32_t length, Observed& obs
 
 void Table::prefetch(Transaction& txn, std::span<const uint64_t> ids) {
   if (keyspace_.is_array()) return array_.prefetch(txn, ids);
-  constexpr size_t kBatch = 32;
-  for (; !ids.empty(); ids = ids.subspan(std::min(kBatch, ids.size()))) {
-    const size_t count = std::min(kBatch, ids.size());
-    std::array<std::array<std::byte, 8>, kBatch> keys;
-    std::array<Bytes, kBatch> bytes;
+  constexpr size_t kPrefetched = 32;
+  for (; !ids.empty(); ids = ids.subspan(std::min(kPrefetched, ids.size()))) {
+    const size_t count = std::min(kPrefetched, ids.size());
+    std::array<std::array<std::byte, 8>, kPrefetched> keys;
+    std::array<Bytes, kPrefetched> bytes;
     for (size_t i = 0; i < count; ++i) bytes[i] = keys[i] = ordered_key(ids[i]);
     tree_.prefetch(txn, std::span(bytes).first(count));
   }

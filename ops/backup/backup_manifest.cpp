@@ -21,8 +21,6 @@
 namespace atolldb {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr std::string_view kFormatName = "atoll-backup";
 constexpr std::array<std::string_view, 6> kKindNames = {
     "savepoint", "ddl_log", "epoch_times", "snapshot_metadata", "snapshot_pages", "log"};
@@ -55,20 +53,20 @@ std::optional<uint32_t> parse_crc(std::string_view text) {
   return crc;
 }
 
-std::string dump_json(const Json& json, int indent) {
-  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+std::string dump_json(const nlohmann::json& json, int indent) {
+  return json.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 uint32_t crc_of_text(const std::string& text) {
   return crc32c(std::as_bytes(std::span(text.data(), text.size())));
 }
 
-Json encode_manifest(const BackupManifest& manifest) {
-  Json snapshots = Json::array();
+nlohmann::json encode_manifest(const BackupManifest& manifest) {
+  nlohmann::json snapshots = nlohmann::json::array();
   for (const BackupSnapshot& snapshot : manifest.snapshots) {
     snapshots.push_back({{"id", snapshot.id}, {"epoch", snapshot.epoch}});
   }
-  Json files = Json::array();
+  nlohmann::json files = nlohmann::json::array();
   for (const BackupFile& file : manifest.files) {
     files.push_back({{"path", file.path},
                      {"kind", to_string(file.kind)},
@@ -100,13 +98,13 @@ bool is_path_in_backup(std::string_view path) {
   return is_folder && !name.empty() && name != "." && name != ".." && !name.contains('/');
 }
 
-BackupFile decode_file_entry(const Json& json) {
+BackupFile decode_file_entry(const nlohmann::json& json) {
   BackupFile file;
   file.path = json.at("path").get<std::string>();
   const auto kind = std::ranges::find(kKindNames, json.at("kind").get<std::string>());
   const auto crc = parse_crc(json.at("crc32c").get<std::string>());
   if (kind == kKindNames.end() || !crc || !is_path_in_backup(file.path)) {
-    throw Json::other_error::create(501, "invalid entry of a file", &json);
+    throw nlohmann::json::other_error::create(501, "invalid entry of a file", &json);
   }
   file.kind = static_cast<BackupFileKind>(kind - kKindNames.begin());
   file.bytes = json.at("bytes").get<uint64_t>();
@@ -116,13 +114,13 @@ BackupFile decode_file_entry(const Json& json) {
 }
 
 /// Throws an exception of the JSON library if a member is missing or has another type.
-BackupManifest decode_manifest(const Json& json) {
+BackupManifest decode_manifest(const nlohmann::json& json) {
   BackupManifest manifest;
   manifest.id = json.at("id").get<std::string>();
   manifest.cluster = json.at("cluster").get<std::string>();
   manifest.data_id = json.at("data_id").get<std::string>();
   if (!parse_hex(json.at("uuid").get<std::string>(), manifest.cluster_uuid)) {
-    throw Json::other_error::create(501, "invalid uuid", &json);
+    throw nlohmann::json::other_error::create(501, "invalid uuid", &json);
   }
   manifest.incarnation = json.at("incarnation").get<uint64_t>();
   manifest.oldest_epoch = json.at("oldest_epoch").get<uint64_t>();
@@ -130,16 +128,17 @@ BackupManifest decode_manifest(const Json& json) {
   manifest.started_ms = json.at("started_ms").get<uint64_t>();
   manifest.finished_ms = json.at("finished_ms").get<uint64_t>();
   manifest.linked_bytes = json.at("linked_bytes").get<uint64_t>();
-  for (const Json& snapshot : json.at("snapshots")) {
+  for (const nlohmann::json& snapshot : json.at("snapshots")) {
     manifest.snapshots.push_back(
         {snapshot.at("id").get<uint32_t>(), snapshot.at("epoch").get<uint64_t>()});
   }
-  for (const Json& file : json.at("files")) manifest.files.push_back(decode_file_entry(file));
+  for (const nlohmann::json& file : json.at("files"))
+    manifest.files.push_back(decode_file_entry(file));
   const bool is_sensible =
       manifest.oldest_epoch <= manifest.durable_epoch && manifest.durable_epoch <= kMaxEpoch &&
       std::ranges::is_sorted(manifest.files, std::ranges::less_equal(), &BackupFile::path) &&
       std::ranges::is_sorted(manifest.snapshots, {}, &BackupSnapshot::id);
-  if (!is_sensible) throw Json::other_error::create(501, "invalid content", &json);
+  if (!is_sensible) throw nlohmann::json::other_error::create(501, "invalid content", &json);
   return manifest;
 }
 
@@ -170,11 +169,11 @@ std::string manifest_path(const std::string& folder) { return path_in(folder, "m
 Result<void> write_manifest(FileSystem& file_system, const std::string& folder,
                             const BackupManifest& manifest) {
   CHECK(manifest.oldest_epoch <= manifest.durable_epoch);
-  const Json body = encode_manifest(manifest);
-  const Json whole = {{"format", kFormatName},
-                      {"version", kBackupVersion},
-                      {"crc32c", crc_text(crc_of_text(dump_json(body, -1)))},
-                      {"backup", body}};
+  const nlohmann::json body = encode_manifest(manifest);
+  const nlohmann::json whole = {{"format", kFormatName},
+                                {"version", kBackupVersion},
+                                {"crc32c", crc_text(crc_of_text(dump_json(body, -1)))},
+                                {"backup", body}};
   return replace_text_file(file_system, manifest_path(folder), dump_json(whole, 1));
 }
 
@@ -183,25 +182,25 @@ Result<std::optional<BackupManifest>> read_manifest(FileSystem& file_system,
   const std::string path = manifest_path(folder);
   ATOLL_ASSIGN(const auto text, read_text_file(file_system, path));
   if (!text) return std::nullopt;
-  const Json whole = Json::parse(*text, nullptr, false);
-  if (!whole.is_object() || whole.value("format", Json()) != kFormatName) {
+  const nlohmann::json whole = nlohmann::json::parse(*text, nullptr, false);
+  if (!whole.is_object() || whole.value("format", nlohmann::json()) != kFormatName) {
     return damaged_manifest(path, "is damaged");
   }
-  const Json version = whole.value("version", Json());
+  const nlohmann::json version = whole.value("version", nlohmann::json());
   if (version != kBackupVersion) {
     return damaged_manifest(path, fmt::format("has version {}, this program reads version {}",
                                               dump_json(version, -1), kBackupVersion));
   }
-  const Json body = whole.value("backup", Json());
+  const nlohmann::json body = whole.value("backup", nlohmann::json());
   const std::string computed = crc_text(crc_of_text(dump_json(body, -1)));
-  const Json stored = whole.value("crc32c", Json());
+  const nlohmann::json stored = whole.value("crc32c", nlohmann::json());
   if (stored != computed) {
     return damaged_manifest(path, fmt::format("is damaged: its CRC32C is {}, it says {}", computed,
                                               dump_json(stored, -1)));
   }
   try {
     return decode_manifest(body);
-  } catch (const Json::exception& error) {
+  } catch (const nlohmann::json::exception& error) {
     return damaged_manifest(path, fmt::format("is damaged: {}", error.what()));
   }
 }

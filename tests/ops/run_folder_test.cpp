@@ -225,7 +225,7 @@ TEST(RunFolderTest, AFolderThatOtherUsersCouldReplaceIsRefused) {
   std::filesystem::create_directories(parent);
   config.cluster.run_dir = parent + "/run";
   EXPECT_TRUE(RunFolder::acquire(config));
-  for (const mode_t mode : {0777, 0707, 0702}) {
+  for (const mode_t mode : {0777u, 0707u, 0702u}) {
     ASSERT_EQ(chmod(parent.c_str(), mode), 0);
     const auto refused = RunFolder::acquire(config);
     ASSERT_FALSE(refused) << mode;

@@ -116,7 +116,7 @@ TEST(GleanedRecord, KeysThatEndBeforeABoundaryCountAsIfZerosFollowed) {
 }
 
 TEST(GleanedRecord, SortKeysIgnoreThePaddingOfKeys) {
-  for (const size_t bytes : {1, 7, 8, 9, 15, 16}) {
+  for (const size_t bytes : {1u, 7u, 8u, 9u, 15u, 16u}) {
     const std::string key(bytes, 'k');
     One a(LogType::insert, key, "payload", Vid::make(3, 1).word());
     One b(LogType::insert, key, "payload", Vid::make(3, 1).word());

@@ -57,7 +57,7 @@ class LogCommandTest : public testing::Test {
       LogBlock& block = buffer.all()[0];
       test::begin_block(block, epoch, 0);
       const std::array key = {std::byte{0xab}};
-      for (uint32_t storage : {7, 8}) {
+      for (uint32_t storage : {7u, 8u}) {
         test::add_record(block, LogType::insert, storage, Vid::make(epoch, storage).word(), key,
                          key);
       }
@@ -133,7 +133,7 @@ TEST_F(LogCommandTest, TellsThatADdlRecordIsMissingFromWhatTheLogsHold) {
 
 TEST_F(LogCommandTest, DumpsRecordsByEpochAndStorage) {
   const auto records = [&](const std::string& storage, std::optional<uint64_t> epoch) {
-    options_ = {folder_, true, epoch, storage};
+    options_ = {{folder_, true}, epoch, storage};
     return nlohmann::json::parse(output(dump_logs))["records"];
   };
   EXPECT_EQ(records("", {}).size(), 14u);
