@@ -430,8 +430,8 @@ class TreeInstaller {
         is_layer_root
             ? walk.root
             : page_of_range(walk.levels[page->header.level].snapshot.pages, range_of(*page));
-    // R56: the page of a stand-in cannot be read, so only the volatile page has the records.
     if (snapshot.is_null()) return;
+    // R56: only the volatile page has the records of a page that cannot be read.
     const bool is_lost = is_stand_in(snapshot) || unreadable_.contains(snapshot.word());
     if (is_lost && !fault::drop_onto_stand_ins) return;
     const bool may_be_empty = page->header.version().count() == (page->is_border() ? 0 : 1);

@@ -2,6 +2,7 @@
 // body returns an error text, or an empty text if all is right.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,23 @@
 #include "tests/engine/install/droppable_tree.h"
 
 namespace atolldb::test {
+
+/// Runs an installation, which drops every page it can, while the commit of `write` has verified
+/// and is about to write.
+inline std::string install_during_commit(WarmTree& warm, const std::function<Status()>& write) {
+  std::string problem;
+  bool is_done = false;
+  {
+    const AtSyncPoints guard([&](SyncPoint point) {
+      if (point != SyncPoint::verified || is_done) return;
+      is_done = true;
+      problem = warm.install(drop_all);
+    });
+    if (write() != Status::ok) return "no update";
+  }
+  if (!problem.empty()) return problem;
+  return is_done && warm.report.dropped != 0 ? "" : "no page was dropped";
+}
 
 /// A page with a commit newer than the snapshot is kept.
 inline std::string later_changes_are_kept() {
@@ -28,15 +46,8 @@ inline std::string locked_records_are_kept() {
   DroppableTree test(1);
   std::string problem = test.fill();
   if (!problem.empty()) return problem;
-  bool is_done = false;
-  const AtSyncPoints guard([&](SyncPoint point) {
-    if (point != SyncPoint::verified || is_done) return;
-    is_done = true;
-    problem = test.warm.install(drop_all);
-  });
-  if (test.write(0, 500, "new") != Status::ok) return "no update";
+  problem = install_during_commit(test.warm, [&] { return test.write(0, 500, "new"); });
   if (!problem.empty()) return problem;
-  if (!is_done || test.warm.report.dropped == 0) return "no page was dropped";
   return test.value_of(500) == "new" ? "" : "the commit wrote to a page that no reader finds";
 }
 

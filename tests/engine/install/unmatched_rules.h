@@ -12,6 +12,7 @@
 #include "shared/base/check.h"
 #include "tests/engine/hooks/at_sync_point.h"
 #include "tests/engine/install/droppable_tree.h"
+#include "tests/engine/install/tree_drop_rules.h"
 
 namespace atolldb::test {
 
@@ -145,17 +146,8 @@ inline std::string locked_unmatched_pages_are_kept() {
   UnmatchedPage test;
   std::string problem = test.fill();
   if (!problem.empty()) return problem;
-  bool is_done = false;
-  {
-    const AtSyncPoints guard([&](SyncPoint point) {
-      if (point != SyncPoint::verified || is_done) return;
-      is_done = true;
-      problem = test.warm.install(drop_all);
-    });
-    if (test.update_last("new") != Status::ok) return "no update";
-  }
+  problem = install_during_commit(test.warm, [&] { return test.update_last("new"); });
   if (!problem.empty()) return problem;
-  if (!is_done || test.warm.report.dropped == 0) return "no page was dropped";
   const std::string value = test.value_of(UnmatchedPage::kRecords - 1);
   return value == "new" ? "" : "the commit wrote to a page that no reader finds";
 }
