@@ -32,6 +32,8 @@ struct SnapshotTask {
   bool keeps_reserve = false;               // leaves the disk reserve free (disk_room.h)
   /// The cluster runs, so there are volatile pages beside which the snapshot will be installed.
   bool has_volatile_pages = false;
+  /// The nodes capture volatile pages (R75). REQUIRES: has_volatile_pages.
+  bool captures_pages = false;
   std::vector<uint64_t> log_bytes = {};  // log that the mappers read, by node; only with `goal`
   /// Returns the part of the work that should be done now (SnapshotPace). Thread: any. Empty: the
   /// job never pauses.

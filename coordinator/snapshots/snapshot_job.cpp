@@ -42,10 +42,11 @@ const PhaseRow& row_of(SnapshotPhase phase) {
       {"none", 0},
       {"planning", set_of(none, done, failed, not_installed)},
       {"preparing", set_of(planning)},
-      {"gleaning", set_of(preparing)},
+      {"capturing", set_of(preparing)},
+      {"gleaning", set_of(preparing, capturing)},
       {"combining", set_of(gleaning)},
       {"done", set_of(combining, installing)},
-      {"failed", set_of(planning, preparing, gleaning, combining)},
+      {"failed", set_of(planning, preparing, capturing, gleaning, combining)},
       {"installing", set_of(none, done)},  // none: another object has made the snapshot
       {"not installed", set_of(installing)},
   };
@@ -55,6 +56,9 @@ const PhaseRow& row_of(SnapshotPhase phase) {
 
 /// Name of the answer's member that holds the encoded partitions of a node.
 constexpr const char* kPartitions = "partitions";
+
+/// Name of the member with encoded captured ranges: in answers to glean.capture, and in glean.map.
+constexpr const char* kCaptured = "captured";
 
 /// Reads the last answer of a node.
 Result<NodePart> part_of(const Json& answer, uint32_t node, uint32_t snapshot) {
@@ -152,11 +156,36 @@ Result<void> SnapshotJob::prepare(const SnapshotTask& task, const SnapshotPlan& 
   }));
 }
 
-Result<void> SnapshotJob::map(const SnapshotTask& task, const SnapshotPlan& plan) {
+Result<std::vector<CapturedRange>> SnapshotJob::capture(const SnapshotTask& task,
+                                                        const SnapshotPlan& plan) {
+  CHECK(task.has_volatile_pages || !task.captures_pages);
+  if (!task.captures_pages) return std::vector<CapturedRange>();
+  enter(SnapshotPhase::capturing, plan.snapshot);
+  std::vector<std::vector<CapturedRange>> parts(config_.nodes.size());
+  const Json body = {{"run", plan.snapshot}};
+  const auto captured = on_all_nodes(config_, [&](uint32_t node) -> Result<void> {
+    ATOLL_ASSIGN(const Json answer, call_node_(node, ControlOperation::glean_capture, body));
+    const auto bytes = find_binary(answer, kCaptured).value_or(std::span<const std::byte>());
+    ATOLL_ASSIGN(parts[node], decode_captured(bytes));
+    return {};
+  });
+  if (!captured) return fail(captured.error());
+  std::vector<CapturedRange> all;
+  for (const auto& part : parts) all.insert(all.end(), part.begin(), part.end());
+  std::ranges::sort(
+      all, {}, [](const CapturedRange& range) { return std::pair(range.storage_id, range.low); });
+  if (do_ascend(all)) return all;
+  return fail({ExitCode::failed, "two nodes have captured the same pages: internal error"});
+}
+
+Result<void> SnapshotJob::map(const SnapshotTask& task, const SnapshotPlan& plan,
+                              const std::vector<CapturedRange>& captured) {
   CHECK(!task.goal || task.log_bytes.size() == config_.nodes.size());
   enter(SnapshotPhase::gleaning, plan.snapshot);
+  const std::vector<std::byte> encoded = encode_captured(captured);
   return fail_on_error(on_all_nodes(config_, [&](uint32_t node) -> Result<void> {
     Json body = {{"run", plan.snapshot}};
+    if (!captured.empty()) body[kCaptured] = to_binary(encoded);
     if (task.goal) body["log_bytes"] = task.log_bytes[node];
     ATOLL_TRY(call_node_(node, ControlOperation::glean_map, body));
     return {};

@@ -36,6 +36,7 @@ enum class SnapshotPhase : uint8_t {
   none,  // no job was begun yet
   planning,
   preparing,
+  capturing,
   gleaning,
   combining,
   done,  // the metadata is durable, or the snapshot is installed
@@ -67,8 +68,13 @@ class SnapshotJob {
   Result<void> align(const SnapshotTask& task, SnapshotPlan& plan);
   /// Lets the inboxes of all reducers accept records, before any mapper sends some.
   Result<void> prepare(const SnapshotTask& task, const SnapshotPlan& plan);
-  /// Starts the mappers. The reducers collect, merge and compose what the mappers send.
-  Result<void> map(const SnapshotTask& task, const SnapshotPlan& plan);
+  /// Lets the nodes capture volatile pages that have not changed since the snapshot's epoch (R75).
+  /// Returns the captured ranges of all nodes, or none if the task captures no pages.
+  Result<std::vector<CapturedRange>> capture(const SnapshotTask& task, const SnapshotPlan& plan);
+  /// Starts the mappers, which leave the log records of captured ranges out. The reducers collect,
+  /// merge and compose what the mappers send.
+  Result<void> map(const SnapshotTask& task, const SnapshotPlan& plan,
+                   const std::vector<CapturedRange>& captured);
   /// Waits until the reducers of all nodes have composed their pages into durable files.
   Result<std::vector<NodePart>> reduce_and_compose(const SnapshotTask& task,
                                                    const SnapshotPlan& plan);

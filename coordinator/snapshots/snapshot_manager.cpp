@@ -87,7 +87,8 @@ Result<void> SnapshotManager::make_snapshot(SnapshotTask task) {
   ATOLL_ASSIGN(SnapshotPlan plan, job_->plan(task));
   ATOLL_TRY(job_->align(task, plan));
   ATOLL_TRY(job_->prepare(task, plan));
-  ATOLL_TRY(job_->map(task, plan));  // the nodes also reduce and compose from here on
+  ATOLL_ASSIGN(const std::vector<CapturedRange> captured, job_->capture(task, plan));
+  ATOLL_TRY(job_->map(task, plan, captured));  // the nodes also reduce and compose from here on
   ATOLL_ASSIGN(std::vector<NodePart> parts, job_->reduce_and_compose(task, plan));
   ATOLL_ASSIGN(const SnapshotMetadata snapshot, job_->combine(task, plan, std::move(parts)));
   ATOLL_TRY(job_->write_metadata(snapshot));
@@ -287,6 +288,9 @@ SnapshotTask SnapshotManager::next_task() {
   task.storages = catalog_.entries();
   task.keeps_reserve = !is_last_resort;
   task.has_volatile_pages = true;
+  // A captured page may find no place in the base, for instance beside a page that cannot be read.
+  // The attempt after a failed one therefore captures none.
+  task.captures_pages = config_.gleaner.capture_pages && !has_failed_ && job_->unreadable().empty();
   return task;
 }
 

@@ -12,6 +12,7 @@
 #include <functional>
 #include <mutex>
 #include <span>
+#include <vector>
 
 #include "engine/format/stand_in.h"
 #include "engine/format/tree_key.h"
@@ -31,9 +32,22 @@ inline uint64_t low_slice(const PlannedPartition& partition) {
   return slice_of(std::as_bytes(std::span(partition.low)));
 }
 
-/// Interface through which composers obtain the fence maps of Master-trees: the ranges of their
-/// volatile pages (R44). Composer threads have no page slot of their own (R9), so a thread that has
-/// one collects the maps for them.
+/// Returns the slices of the first layer that belong to a partition of a Master-tree.
+SliceRange range_of_partition(const PlannedStorage& storage, uint32_t partition);
+
+/// A border page of the new snapshot that was written before the composers began. It holds all
+/// records of its range as of the snapshot's epoch, and the log input has none of that range
+/// (engine/compose/capture.h, R75).
+struct CapturedPage {
+  SliceRange range;  // of the first layer
+  SnapshotPointer page;
+};
+
+struct CaptureTask;
+
+/// Interface through which a snapshot job reads the volatile pages of Master-trees: the ranges of
+/// the pages for composers (R44), and images of pages (R75). The job's threads have no page slot of
+/// their own (R9), so a thread that has one reads the pages for them.
 struct FenceMapSource {
   virtual ~FenceMapSource() = default;
   /// Collects a fence map as `collect_fence_map` does: the part that overlaps `range`, of the layer
@@ -42,6 +56,10 @@ struct FenceMapSource {
   /// Thread: any; calls are serialized.
   virtual Status fence_map_of(uint32_t storage_id, std::span<const std::byte> prefix,
                               const SliceRange& range, FenceMap& fence_map) = 0;
+  /// Captures pages as the function `capture_pages` does. The default captures none.
+  /// Errors: those of that function. Thread: any; calls are serialized.
+  virtual Result<void> capture_pages_of(uint32_t storage_id, const CaptureTask& task,
+                                        std::vector<CapturedPage>& captured);
 };
 
 /// The task of composing one partition of one storage. The objects that it refers to outlive the
@@ -62,13 +80,15 @@ struct ComposeTask {
   FenceMapSource* fence_maps = nullptr;
   /// Called for each page of the base that cannot be read. Thread: the composer's. May be empty.
   std::function<void(const UnreadablePage&)> on_unreadable = {};
+  std::span<const CapturedPage> captured = {};  // Master-tree: pages of the partition, ascending
 };
 
 /// Applies all log records and writes the pages of the partition. An unreadable page of the base is
 /// not an error: see SnapshotPlan::salvages and R56.
-/// Errors: read and write errors; code failed after a cancellation; code corruption, with storage
-/// and key, for impossible log records. These are records outside the partition, and updates of
-/// records that do not exist.
+/// Errors: read and write errors; code failed after a cancellation, or if a page of the base
+/// cannot be read whose range has captured pages, in which case a job without captures succeeds;
+/// code corruption, with storage and key, for impossible log records. These are records outside the
+/// partition, and updates of records that do not exist.
 /// Thread: any.
 Result<ComposedPartition> compose(const ComposeTask& task);
 

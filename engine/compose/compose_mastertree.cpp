@@ -9,9 +9,8 @@
 
 namespace atolldb {
 
-namespace {
-
 SliceRange range_of_partition(const PlannedStorage& storage, uint32_t at) {
+  CHECK(storage.type == StorageType::mastertree && at < storage.partitions.size());
   SliceRange range;
   range.low = at == 0 ? 0 : low_slice(storage.partitions[at]);
   range.high_is_end = at + 1 == storage.partitions.size();
@@ -19,8 +18,6 @@ SliceRange range_of_partition(const PlannedStorage& storage, uint32_t at) {
   CHECK(range.high_is_end || range.low < range.high);
   return range;
 }
-
-}  // namespace
 
 Result<ComposedPartition> compose_mastertree(const ComposeTask& task) {
   const PlannedStorage& storage = task.plan.storages[task.storage];
@@ -32,12 +29,14 @@ Result<ComposedPartition> compose_mastertree(const ComposeTask& task) {
                 Victims(task.plan, storage),
                 task.fence_maps,
                 task.plan.salvages,
-                task.on_unreadable};
+                task.on_unreadable,
+                task.captured};
   const SliceRange range = range_of_partition(storage, task.partition);
   LayerComposer layer(work, {}, range);
   uint32_t level = 0;
   ATOLL_ASSIGN(const std::vector<TreeChild> top, layer.compose_partition(storage.base_root, level));
   ATOLL_TRY(work.logs.check_end());
+  CHECK(work.captured.empty());  // all were used
   CHECK(top.front().low == range.low);
   CHECK(range.high_is_end || top.back().low < range.high);
   std::vector<ComposedPage> composed;

@@ -154,10 +154,12 @@ Result<void> LayerComposer::compose_tree(SnapshotPointer root) {
   const auto page = std::make_unique<PageBuffer>();
   ATOLL_ASSIGN(auto found, find_page(root, *page, range_));
   if (!found.is_readable) {
+    if (has_captured(range_)) return no_place_for_captured(range_, found.reason);
     return compose_lost(root, found, 0, range_, range_.low == 0 && range_.high_is_end);
   }
   const bool is_whole = range_.low == 0 && range_.high_is_end;
-  bool is_kept = is_whole && !found.was_lost && !has_log() && children_fit(*page);
+  bool is_kept =
+      is_whole && !found.was_lost && !has_log() && !has_captured(range_) && children_fit(*page);
   if (is_kept) {
     ATOLL_ASSIGN(is_kept, needs_no_copy(root, *page));
   }
@@ -255,15 +257,16 @@ Result<void> LayerComposer::compose_node(SnapshotPointer pointer, uint32_t level
   CHECK(overlaps(range) && (!next || (!range.high_is_end && next->range.low == range.high)));
   // Clips the range, because the first child of a page that can be read again may begin before it.
   const SliceRange clipped = clip(range);
-  ATOLL_TRY(pass(clipped.low));
-  bool may_keep =
-      is_inside(range) && !has_log(range) && builder_.may_add(level) && fences_.fits(level, range);
+  if (!is_captured_past(clipped.low)) ATOLL_TRY(pass(clipped.low));
+  bool may_keep = is_inside(range) && !has_log(range) && !has_captured(range) &&
+                  builder_.may_add(level) && fences_.fits(level, range);
   if (may_keep && !work_.victims.may_be_at_or_below(pointer, level)) {
     return builder_.add_page(level, range.low, pointer);
   }
   const auto page = std::make_unique<PageBuffer>();
   ATOLL_ASSIGN(auto found, find_page(pointer, *page, clipped));
   if (!found.is_readable) {
+    if (has_captured(clipped)) return no_place_for_captured(clipped, found.reason);
     return compose_lost(pointer, found, level, clipped, equal(clipped, range));
   }
   const bool is_border = page->header().type == PageType::mastertree_border;
@@ -287,7 +290,8 @@ Result<void> LayerComposer::compose_node(SnapshotPointer pointer, uint32_t level
   if (!done) return done;
   // If a volatile page extends past the end of the base page, the new page does not end here.
   // Children of the next base page are added to it.
-  const bool is_cut = clipped.high_is_end || fences_.may_cut(level, clipped.high);
+  const bool is_cut =
+      clipped.high_is_end || (may_end(clipped) && fences_.may_cut(level, clipped.high));
   return level == 0 || !is_cut ? Result<void>() : builder_.close(level - 1, clipped);
 }
 
@@ -345,9 +349,17 @@ void LayerComposer::take_items(const BorderPage& page) {
 Result<void> LayerComposer::compose_records(const SliceRange& range,
                                             const std::optional<NextPage>& next) {
   CHECK(is_inside(range));
+  size_t at = 0;
+  if (!has_captured(range)) return compose_rest(range, at, next);
+  ATOLL_ASSIGN(const auto rest, compose_captured(range, at));
+  return rest ? compose_rest(*rest, at, next) : Result<void>();
+}
+
+/// Composes the records of a range without captured pages, from the item `at` on.
+Result<void> LayerComposer::compose_rest(const SliceRange& range, size_t at,
+                                         const std::optional<NextPage>& next) {
   ATOLL_TRY(pass(range.low));
   builder_.begin_border(range.low);
-  size_t at = 0;
   ATOLL_TRY(add_cut_records(range, at));
   const bool is_at_end = range.high_is_end || (!range_.high_is_end && range.high == range_.high);
   // If a volatile page extends past the end of the range, the new page does not end here.
@@ -356,8 +368,10 @@ Result<void> LayerComposer::compose_records(const SliceRange& range,
     return builder_.end_border(range, TreeBuilder::Ending::exact);
   }
   // An empty range is always joined with the next range.
-  const bool is_next_rewritten = next && (work_.victims.has(next->page) || has_log(next->range));
-  const bool may_join = is_next_rewritten || (next && builder_.is_empty());
+  const bool is_next_rewritten =
+      next && !has_captured(next->range) && (work_.victims.has(next->page) || has_log(next->range));
+  const bool may_join =
+      is_next_rewritten || (next && !has_captured(next->range) && builder_.is_empty());
   return builder_.end_border(range,
                              may_join ? TreeBuilder::Ending::joinable : TreeBuilder::Ending::plain);
 }

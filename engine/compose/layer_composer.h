@@ -34,6 +34,7 @@ struct TreeWork {
   FenceMapSource* fences;  // null: there are no volatile pages
   bool salvages;           // see SnapshotPlan
   const std::function<void(const UnreadablePage&)>& on_unreadable;  // may be empty
+  std::span<const CapturedPage> captured;  // of the first layer; those that are not used yet
 };
 
 /// The right sibling of a page of the base.
@@ -118,6 +119,28 @@ class LayerComposer {
   void report_lost(SnapshotPointer page, uint32_t level, const SliceRange& range,
                    const std::string& reason) const;
   Result<void> compose_records(const SliceRange& range, const std::optional<NextPage>& next);
+  Result<void> compose_rest(const SliceRange& range, size_t at,
+                            const std::optional<NextPage>& next);
+  // The next functions, in layer_composer_captured.cpp, handle captured pages (R75).
+  /// Returns the next captured page if it begins before the end of `range`, else null.
+  const CapturedPage* next_captured(const SliceRange& range) const;
+  /// Returns whether the page that was captured last extends past `slice`.
+  bool is_captured_past(uint64_t slice) const;
+  bool has_captured(const SliceRange& range) const {
+    return next_captured(range) != nullptr || is_captured_past(range.low);
+  }
+  /// Returns whether a page may end at the end of `range`.
+  bool may_end(const SliceRange& range) const {
+    return range.high_is_end || !is_captured_past(range.high);
+  }
+  /// Composes the part of a range up to the end of the last captured page in it. Returns the rest,
+  /// or nothing if no rest is left.
+  Result<std::optional<SliceRange>> compose_captured(const SliceRange& range, size_t& at);
+  Result<void> add_captured(const CapturedPage& page);
+  Result<void> skip_items(size_t& at);
+  Result<void> replace_layer(SnapshotPointer pointer, uint32_t layer, uint32_t level);
+  std::unexpected<Error> no_place_for_captured(const SliceRange& range,
+                                               const std::string& reason) const;
   Result<void> add_cut_records(const SliceRange& range, size_t& at);
   Result<void> add_records(const SliceRange& range, size_t& at);
   Result<LayerResult> finish();
@@ -139,7 +162,8 @@ class LayerComposer {
   SliceRange range_;
   FenceMap fences_;  // fence map of the layer's volatile pages
   TreeBuilder builder_;
-  std::vector<TreeItem> items_;  // records of the current base page, or carried records
+  std::vector<TreeItem> items_;              // records of the current base page, or carried records
+  std::optional<SliceRange> last_captured_;  // range of the captured page that was added last
 };
 
 }  // namespace atolldb

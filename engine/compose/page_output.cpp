@@ -318,6 +318,12 @@ void PageOutput::count_replaced(SnapshotPointer page, uint32_t layer) {
   replaced_.add(storage_id_, page, layer);
 }
 
+void PageOutput::count_captured(SnapshotPointer page) {
+  CHECK(!page.is_null() && !is_stand_in(page));
+  written_.add(storage_id_, page, 0);
+  ++pages_written_;
+}
+
 Result<void> PageOutput::check_child(SnapshotPointer parent, SnapshotPointer child) const {
   DCHECK(!parent.is_null());
   if (child.snapshot() <= parent.snapshot()) return {};

@@ -81,6 +81,8 @@ class PageOutput {
   /// Counts a page of the base that the new snapshot does not use (R67). Called once for each such
   /// page, by the composer of the partition in which the page begins.
   void count_replaced(SnapshotPointer page, uint32_t layer);
+  /// Counts a page of the new snapshot that was written before the composer began.
+  void count_captured(SnapshotPointer page);
   /// Checks that a child is not newer than the base page that leads to it. The choice of pages to
   /// copy relies on this order (R68). Error: code corruption.
   Result<void> check_child(SnapshotPointer parent, SnapshotPointer child) const;

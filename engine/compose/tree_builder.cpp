@@ -32,6 +32,14 @@ void set_header(PageHeader& header, PageType type, uint8_t layer, uint32_t level
 
 }  // namespace
 
+void format_border(PageBuffer& buffer, uint8_t layer, size_t count, const SliceRange& range) {
+  auto* page = buffer.as<BorderPage>();
+  set_header(buffer.header(), PageType::mastertree_border, layer, 0, count);
+  set_range(page, range);
+  page->slot_capacity = static_cast<uint16_t>(count);
+  page->heap_begin = static_cast<uint16_t>(kPageBytes);
+}
+
 void TreeBuilder::begin_border(uint64_t low) {
   if (is_open_) return;  // continues the range before
   CHECK(held_.empty() && low >= low_);
@@ -200,11 +208,8 @@ Result<void> TreeBuilder::emit_border(size_t count, uint64_t high, bool high_is_
 
 Result<SnapshotPointer> TreeBuilder::write_border(size_t count, const SliceRange& range) {
   PageBuffer buffer;
+  format_border(buffer, layer_, count, range);
   auto* page = buffer.as<BorderPage>();
-  set_header(buffer.header(), PageType::mastertree_border, layer_, 0, count);
-  set_range(page, range);
-  page->slot_capacity = static_cast<uint16_t>(count);
-  page->heap_begin = static_cast<uint16_t>(kPageBytes);
   for (uint32_t slot = 0; slot < count; ++slot) {
     const TreeItem item = item_of(held_[slot]);
     const auto payload_bytes = static_cast<uint32_t>(item.payload.size());

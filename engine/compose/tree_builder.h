@@ -48,6 +48,10 @@ struct TreeItem {
   }
 };
 
+/// Sets header, range and capacity of a border page for `count` records, which the caller adds with
+/// write_slot. REQUIRES: the page is all zeros.
+void format_border(PageBuffer& buffer, uint8_t layer, size_t count, const SliceRange& range);
+
 class TreeBuilder {
  public:
   TreeBuilder(PageOutput& pages, uint8_t layer) : pages_(pages), layer_(layer) {}

@@ -38,9 +38,11 @@ bool is_same_stream(const LogStream& a, const LogStream& b) {
 }
 
 /// Returns how the plan, which comes from another process, contradicts itself, or null.
-const char* contradiction_in(const SnapshotPlan& plan, const PlannedMapper& task) {
+const char* contradiction_in(const SnapshotPlan& plan, const PlannedMapper& task,
+                             std::span<const CapturedRange> captured) {
   if (plan.snapshot <= plan.base || plan.epoch < plan.base_epoch) return "is older than its base";
   if (plan.salvages && !are_all_victims(plan)) return "salvages without a rewrite";
+  if (!do_ascend(captured)) return "has captured ranges out of order";
   for (auto stream = task.streams.begin(); stream != task.streams.end(); ++stream) {
     const bool is_repeated = std::any_of(task.streams.begin(), stream, [&](const auto& other) {
       return is_same_stream(other.stream, stream->stream);
@@ -54,6 +56,11 @@ const char* contradiction_in(const SnapshotPlan& plan, const PlannedMapper& task
       if (storage.partitions[i - 1].low >= storage.partitions[i].low) {
         return "has partitions out of order";
       }
+    }
+    const auto ranges =
+        std::ranges::equal_range(captured, storage.id, {}, &CapturedRange::storage_id);
+    if (!ranges.empty() && storage.type != StorageType::mastertree) {
+      return "has captured ranges of a storage that is not a Master-tree";
     }
   }
   return nullptr;
@@ -79,7 +86,7 @@ Result<std::unique_ptr<Mapper>> Mapper::create(FileSystem& file_system, const Sn
   CHECK(settings.bucket_bytes >= MapperSettings::kMinBucketBytes);
   CHECK(settings.bucket_bytes % 8 == 0 && settings.bucket_bytes <= uint64_t{1} << 30);
   CHECK(inboxes.size() == plan.reducers.size());
-  if (const char* contradiction = contradiction_in(plan, task)) {
+  if (const char* contradiction = contradiction_in(plan, task, settings.captured)) {
     return make_error(ExitCode::failed, fmt::format("snapshot {}: its plan {}: internal error",
                                                     plan.snapshot, contradiction));
   }
@@ -110,6 +117,8 @@ Result<void> Mapper::add_storage(const PlannedStorage& storage) {
     return make_error(ExitCode::failed, fmt::format("snapshot {}: storage {} has no partition",
                                                     plan_->snapshot, storage.id));
   }
+  added.captured =
+      std::ranges::equal_range(settings_.captured, storage.id, {}, &CapturedRange::storage_id);
   if (storage.id < kMaxDirectId) {
     places_.resize(storage.id + 1, kNoPlace);
     places_[storage.id] = static_cast<uint32_t>(storages_.size());
@@ -177,6 +186,7 @@ void Mapper::report_read() {
 
 Result<void> Mapper::take_block(const LogBlock& block, const LogReader& reader) {
   uint64_t records = 0;
+  uint64_t captured = 0;
   Storage* storage = nullptr;
   for (uint32_t offset = 0; offset < block.header.length;) {
     const auto& record = *reinterpret_cast<const LogRecord*>(block.payload + offset);
@@ -194,6 +204,10 @@ Result<void> Mapper::take_block(const LogBlock& block, const LogReader& reader) 
                                     "storage {}, {}",
                                     reader.file(), reader.offset(), at, record.storage_id, defect));
     }
+    if (!storage->captured.empty() && is_captured(*storage, record)) {
+      ++captured;
+      continue;
+    }
     const uint32_t bytes = gleaned_bytes(record);
     Bucket* bucket = storage->bucket;
     if (bucket == nullptr || !bucket->has_room(bytes)) [[unlikely]] {
@@ -203,8 +217,21 @@ Result<void> Mapper::take_block(const LogBlock& block, const LogReader& reader) 
     bucket->add(record, storage->plan->type, block.header);
     ++records;
   }
-  add(progress_.records_read, records);
+  add(progress_.records_read, records + captured);
+  add(progress_.records_captured, captured);
   return {};
+}
+
+/// Returns whether a captured page holds what the record leads to. Keys of adjacent records are
+/// often in one range, so the range that was found last is tried first.
+bool Mapper::is_captured(Storage& storage, const LogRecord& record) {
+  const uint64_t slice = SortKey::of(record).first;
+  DCHECK(storage.last_captured < storage.captured.size());
+  if (storage.captured[storage.last_captured].contains(slice)) return true;
+  const auto after = std::ranges::upper_bound(storage.captured, slice, {}, &CapturedRange::low);
+  if (after == storage.captured.begin() || !std::prev(after)->contains(slice)) return false;
+  storage.last_captured = static_cast<size_t>(std::prev(after) - storage.captured.begin());
+  return true;
 }
 
 Mapper::Storage* Mapper::find(uint32_t storage_id) {

@@ -75,6 +75,8 @@ struct MapperSettings {
   /// Called after about each kReportBytes of log that were read, without an open reservation in an
   /// inbox. May block, to slow the mapper down. Empty: nothing to do.
   std::function<void(uint64_t bytes)> on_read = {};
+  /// Ranges whose records are left out, in the order of do_ascend. They outlive the mapper.
+  std::span<const CapturedRange> captured = {};
 
   static constexpr uint64_t kMinBucketBytes = 8192;
   static constexpr uint64_t kReportBytes = uint64_t{1} << 20;
@@ -86,7 +88,8 @@ struct MapperProgress {
   std::atomic<uint64_t> records_read{0};  // records of the plan's epochs and storages
   std::atomic<uint64_t> records_shipped{0};
   std::atomic<uint64_t> bytes_shipped{0};
-  std::atomic<uint64_t> records_elided{0};  // redundant records that were elided (R35)
+  std::atomic<uint64_t> records_elided{0};    // redundant records that were elided (R35)
+  std::atomic<uint64_t> records_captured{0};  // records of captured ranges, left out (R75)
   std::atomic<uint64_t> messages{0};
 };
 
@@ -117,8 +120,10 @@ class Mapper {
   /// A storage of the plan.
   struct Storage {
     const PlannedStorage* plan;
-    std::vector<ReducerInbox*> owners;  // inboxes of the owners of its partitions
-    Bucket* bucket = nullptr;           // its current bucket; null: none
+    std::vector<ReducerInbox*> owners;             // inboxes of the owners of its partitions
+    Bucket* bucket = nullptr;                      // its current bucket; null: none
+    std::span<const CapturedRange> captured = {};  // those of this storage
+    size_t last_captured = 0;                      // index of the range that was found last
   };
 
   Mapper(FileSystem& file_system, const SnapshotPlan& plan, const PlannedMapper& task,
@@ -132,6 +137,7 @@ class Mapper {
   Result<Bucket*> room_for(Storage& storage, uint32_t bytes);
   Result<Bucket*> free_bucket();
   Storage* find(uint32_t storage_id);
+  static bool is_captured(Storage& storage, const LogRecord& record);
   Result<void> ship(Bucket& bucket);
   Result<void> ship_part(std::span<const SortKey> part, uint32_t storage_id, ReducerInbox& inbox);
   Result<void> send(std::span<const SortKey> part, uint64_t bytes, uint32_t storage_id,

@@ -40,6 +40,10 @@ void fields(Archive& archive, Described<Archive, SnapshotPlan>& plan) {
           plan.files);
 }
 template <typename Archive>
+void fields(Archive& archive, Described<Archive, CapturedRange>& range) {
+  archive(range.storage_id, range.low, range.high, range.high_is_end);
+}
+template <typename Archive>
 void fields(Archive& archive, Described<Archive, ComposedPage>& page) {
   archive(page.low, page.page, page.level, page.pages, page.high, page.records);
 }
@@ -55,8 +59,10 @@ namespace {
 // Readers of another version return an error instead of wrong data.
 constexpr uint32_t kPlanMagic = 0x33504c47;      // "GLP3"
 constexpr uint32_t kComposedMagic = 0x33434c47;  // "GLC3"
+constexpr uint32_t kCapturedMagic = 0x31415047;  // "GPA1"
 constexpr const char* kPlan = "plan of a snapshot";
 constexpr const char* kComposed = "composed partitions of a snapshot";
+constexpr const char* kCaptured = "captured ranges of a snapshot";
 
 template <typename Value>
 std::vector<std::byte> encode(uint32_t magic, const Value& value) {
@@ -104,6 +110,27 @@ Result<SnapshotPlan> decode_plan(std::span<const std::byte> bytes) {
 
 Result<std::vector<ComposedPartition>> decode_composed(std::span<const std::byte> bytes) {
   return decode<std::vector<ComposedPartition>>(kComposedMagic, kComposed, bytes);
+}
+
+std::vector<std::byte> encode_captured(const std::vector<CapturedRange>& ranges) {
+  return encode(kCapturedMagic, ranges);
+}
+
+Result<std::vector<CapturedRange>> decode_captured(std::span<const std::byte> bytes) {
+  return decode<std::vector<CapturedRange>>(kCapturedMagic, kCaptured, bytes);
+}
+
+bool do_ascend(std::span<const CapturedRange> ranges) {
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    const CapturedRange& range = ranges[i];
+    if (!range.high_is_end && range.low >= range.high) return false;
+    if (i == 0) continue;
+    const CapturedRange& before = ranges[i - 1];
+    if (before.storage_id > range.storage_id) return false;
+    if (before.storage_id < range.storage_id) continue;
+    if (before.high_is_end || before.high > range.low) return false;
+  }
+  return true;
 }
 
 }  // namespace atolldb

@@ -89,6 +89,21 @@ struct SnapshotPlan {
   std::vector<SnapshotFilePlace> files;  // files of the base, older ones included
 };
 
+/// A range of keys of a Master-tree whose content is captured (engine/compose/capture.h): mappers
+/// leave its log records out. A key belongs to the range of its slice in the first layer.
+struct CapturedRange {
+  uint32_t storage_id = 0;
+  uint64_t low = 0;
+  uint64_t high = 0;  // first slice after the range; meaningless if high_is_end
+  bool high_is_end = false;
+
+  bool contains(uint64_t slice) const { return slice >= low && (high_is_end || slice < high); }
+  bool operator==(const CapturedRange&) const = default;
+};
+
+/// A node captures at most this many ranges of one partition.
+inline constexpr size_t kMaxCapturedRanges = 4096;
+
 /// A page whose parent is not written yet.
 struct ComposedPage {
   // Array: number of the first record. Master-tree: low fence in the first layer. Sequential:
@@ -133,6 +148,7 @@ struct ComposedPartition {
 /// Encode for messages between coordinator and nodes, which run the same version of the program.
 std::vector<std::byte> encode_plan(const SnapshotPlan& plan);
 std::vector<std::byte> encode_composed(const std::vector<ComposedPartition>& partitions);
+std::vector<std::byte> encode_captured(const std::vector<CapturedRange>& ranges);
 
 /// Returns whether all snapshots with files of the base are victims.
 bool are_all_victims(const SnapshotPlan& plan);
@@ -141,5 +157,9 @@ bool are_all_victims(const SnapshotPlan& plan);
 /// Error: code failed if the bytes differ from what encode_* writes.
 Result<SnapshotPlan> decode_plan(std::span<const std::byte> bytes);
 Result<std::vector<ComposedPartition>> decode_composed(std::span<const std::byte> bytes);
+Result<std::vector<CapturedRange>> decode_captured(std::span<const std::byte> bytes);
+
+/// Returns whether the ranges ascend by storage and slice, and do not overlap.
+bool do_ascend(std::span<const CapturedRange> ranges);
 
 }  // namespace atolldb

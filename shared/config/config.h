@@ -95,6 +95,7 @@ struct Config {
     uint32_t space_percent = 200;   ///< size of snapshot files, as a percentage of live pages
     uint64_t rewrite_limit = 256ULL << 20;  ///< bytes of live pages that a snapshot copies
     bool pacing = true;  ///< snapshots spread their work over the time until the next one is due
+    bool capture_pages = true;  ///< snapshots copy unchanged volatile pages instead of their log
 
     bool operator==(const Gleaner&) const = default;
   };

@@ -215,6 +215,9 @@ constexpr ConfigKey kKeys[] = {
         "A snapshot spreads its work over the time until the next one is due, unless CPUs are\n"
         "idle, a pool is low, a disk has little room, or a request waits for it. false: it works\n"
         "as fast as it can."),
+    row(KeyKind::boolean, ATOLL_CONFIG(gleaner.capture_pages),
+        "A snapshot copies pages of Master-trees that have not changed since its epoch, and skips\n"
+        "the log records of these pages. false: it makes all pages from log records."),
 
     row(KeyKind::integer, ATOLL_CONFIG(snapshot.keep), {1, 16},
         "So many of the newest snapshots stay, with the log after the oldest of them: a start\n"

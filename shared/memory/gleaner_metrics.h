@@ -34,6 +34,7 @@ struct SnapshotJobProgress {
   uint64_t bytes_read = 0;  // of log files
   uint64_t records_read = 0;
   uint64_t records_shipped = 0;
+  uint64_t records_captured = 0;  // left out, because captured pages hold them (R75)
   // Reducers.
   uint64_t records_received = 0;
   uint64_t bytes_received = 0;
@@ -41,8 +42,10 @@ struct SnapshotJobProgress {
   uint64_t bytes_dumped = 0;    // to sorted runs
   uint64_t records_elided = 0;  // received ones that a later record covers (R35)
   uint64_t records_composed = 0;
+  // The capture of volatile pages, added per partition.
+  uint64_t pages_captured = 0;
   // Composers. The counters of a composer are added when it has ended.
-  uint64_t pages_written = 0;
+  uint64_t pages_written = 0;     // captured pages included
   uint64_t pages_read = 0;        // of earlier snapshots
   uint64_t pages_unreadable = 0;  // pages of pages_read that could not be read
   // Mappers and reducers.
@@ -58,12 +61,14 @@ struct GleanerMetrics {
   std::atomic<uint64_t> bytes_read;
   std::atomic<uint64_t> records_read;
   std::atomic<uint64_t> records_shipped;
+  std::atomic<uint64_t> records_captured;
   std::atomic<uint64_t> records_received;
   std::atomic<uint64_t> bytes_received;
   std::atomic<uint64_t> sorted_runs;
   std::atomic<uint64_t> bytes_dumped;
   std::atomic<uint64_t> records_elided;
   std::atomic<uint64_t> records_composed;
+  std::atomic<uint64_t> pages_captured;
   std::atomic<uint64_t> pages_written;
   std::atomic<uint64_t> pages_read;
   std::atomic<uint64_t> pages_unreadable;
@@ -74,7 +79,7 @@ struct GleanerMetrics {
   std::atomic<uint64_t> scrub_percent;  // progress of the current cycle
   std::atomic<uint64_t>
       scrub_finished_s;  // end of the last cycle, in seconds since 1970; 0: no cycle yet
-  std::atomic<uint64_t> spare[6];
+  std::atomic<uint64_t> spare[4];
 };
 static_assert(sizeof(GleanerMetrics) == 192);
 
@@ -87,12 +92,14 @@ inline constexpr SnapshotJobCounter kSnapshotJobCounters[] = {
     {"bytes_read", &SnapshotJobProgress::bytes_read, &GleanerMetrics::bytes_read},
     {"records_read", &SnapshotJobProgress::records_read, &GleanerMetrics::records_read},
     {"records_shipped", &SnapshotJobProgress::records_shipped, &GleanerMetrics::records_shipped},
+    {"records_captured", &SnapshotJobProgress::records_captured, &GleanerMetrics::records_captured},
     {"records_received", &SnapshotJobProgress::records_received, &GleanerMetrics::records_received},
     {"bytes_received", &SnapshotJobProgress::bytes_received, &GleanerMetrics::bytes_received},
     {"sorted_runs", &SnapshotJobProgress::sorted_runs, &GleanerMetrics::sorted_runs},
     {"bytes_dumped", &SnapshotJobProgress::bytes_dumped, &GleanerMetrics::bytes_dumped},
     {"records_elided", &SnapshotJobProgress::records_elided, &GleanerMetrics::records_elided},
     {"records_composed", &SnapshotJobProgress::records_composed, &GleanerMetrics::records_composed},
+    {"pages_captured", &SnapshotJobProgress::pages_captured, &GleanerMetrics::pages_captured},
     {"pages_written", &SnapshotJobProgress::pages_written, &GleanerMetrics::pages_written},
     {"pages_read", &SnapshotJobProgress::pages_read, &GleanerMetrics::pages_read},
     {"pages_unreadable", &SnapshotJobProgress::pages_unreadable, &GleanerMetrics::pages_unreadable},

@@ -35,6 +35,7 @@ enum class ControlOperation : uint8_t {
   log_begin,
   pages_release,
   glean_prepare,
+  glean_capture,
   glean_map,
   glean_wait,
   glean_end,

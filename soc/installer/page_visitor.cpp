@@ -1,5 +1,6 @@
 #include "soc/installer/page_visitor.h"
 
+#include "engine/compose/capture.h"
 #include "engine/mastertree/fence_map.h"
 #include "engine/transaction/storage_handle.h"
 #include "shared/base/check.h"
@@ -34,6 +35,17 @@ Status PageVisitor::fence_map_of(uint32_t storage_id, std::span<const std::byte>
     status = collect_fence_map(context, storage, prefix, range, fence_map);
   });
   return status;
+}
+
+Result<void> PageVisitor::capture_pages_of(uint32_t storage_id, const CaptureTask& task,
+                                           std::vector<CapturedPage>& captured) {
+  Result<void> done;
+  visit([&](WorkerContext& context) {
+    StorageControl& storage = context.view().control->storage(storage_id);
+    if (!is_storage_ready(storage, storage_id)) return;
+    done = capture_pages(context, storage, task, captured);
+  });
+  return done;
 }
 
 bool PageVisitor::recycle() {

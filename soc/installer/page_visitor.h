@@ -39,6 +39,8 @@ class PageVisitor : public FenceMapSource {
   void visit(const std::function<void(WorkerContext&)>& visit);
   Status fence_map_of(uint32_t storage_id, std::span<const std::byte> prefix,
                       const SliceRange& range, FenceMap& fence_map) override;
+  Result<void> capture_pages_of(uint32_t storage_id, const CaptureTask& task,
+                                std::vector<CapturedPage>& captured) override;
 
   /// Frees the pages that visits have retired and whose grace is over. Returns false if the grace
   /// of some pages is not over; the caller should call again after about an epoch.

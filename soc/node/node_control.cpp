@@ -142,6 +142,7 @@ Result<void> Node::serve_snapshots(const ControlRequest& request, const ControlR
   }
   switch (request.operation) {
     case ControlOperation::glean_prepare:
+    case ControlOperation::glean_capture:
     case ControlOperation::glean_map:
     case ControlOperation::glean_wait:
     case ControlOperation::glean_end:

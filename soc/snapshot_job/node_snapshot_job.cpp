@@ -38,10 +38,23 @@ NodeSnapshotJob::~NodeSnapshotJob() {
   CHECK(waiting_.is_empty() && discarding_.is_empty());
 }
 
-void NodeSnapshotJob::map(uint64_t log_bytes) {
+void NodeSnapshotJob::capture(ControlReply reply) {
+  std::unique_lock lock(mutex_);
+  if (has_ended_ || capture_ || map_wanted_) {
+    const Error late{ExitCode::failed, "snapshot " + std::to_string(number()) +
+                                           ": the job has ended, or its capture has begun before"};
+    lock.unlock();
+    return reply(std::unexpected(late));
+  }
+  capture_ = std::move(reply);
+  changed_.notify_all();
+}
+
+void NodeSnapshotJob::map(uint64_t log_bytes, std::vector<CapturedRange> captured) {
   const std::lock_guard guard(mutex_);
-  map_wanted_ = true;
+  if (std::exchange(map_wanted_, true)) return;  // a repeated request
   log_bytes_ = log_bytes;
+  captured_ = std::move(captured);
   changed_.notify_all();
 }
 
@@ -121,16 +134,16 @@ void NodeSnapshotJob::run(const ControlReply& prepared) {
 void NodeSnapshotJob::serve() {
   std::unique_lock lock(mutex_);
   while (!is_idle()) {
-    if (must_start_mappers()) {
-      is_mapping_ = true;
-      const uint64_t log_bytes = log_bytes_;
+    if (must_start()) {
+      const auto capture = std::exchange(capture_, std::nullopt);
+      is_mapping_ = !capture;
       lock.unlock();
-      start_mappers(log_bytes);
+      capture ? start_capture(*capture) : start_mappers();
       lock.lock();
       continue;
     }
     answer_due(lock);
-    if (is_idle() || must_start_mappers()) continue;
+    if (is_idle() || must_start()) continue;
     if (const auto next = waiting_.next_deadline()) {
       changed_.wait_until(lock, *next);
     } else {
@@ -139,8 +152,22 @@ void NodeSnapshotJob::serve() {
   }
 }
 
-void NodeSnapshotJob::start_mappers(uint64_t log_bytes) {
-  const Result<void> made = work_.make_mappers(log_bytes);
+void NodeSnapshotJob::start_capture(const ControlReply& reply) {
+  start("glean-cap", 1, [this, reply](uint32_t) -> Result<void> {
+    const auto captured = work_.capture();
+    if (!captured) {
+      reply(std::unexpected(captured.error()));
+      return std::unexpected(captured.error());
+    }
+    logger_->info("snapshot {}: this node has captured {} pages in {} ranges", number(),
+                  work_.progress().pages_captured, captured->size());
+    reply(Json{{"captured", to_binary(encode_captured(*captured))}});
+    return {};
+  });
+}
+
+void NodeSnapshotJob::start_mappers() {
+  const Result<void> made = work_.make_mappers(log_bytes_, std::move(captured_));
   if (!made) return fail(made.error());
   start("glean-map", work_.mapper_count(), [this](uint32_t ordinal) { return work_.map(ordinal); });
 }
@@ -220,9 +247,13 @@ void NodeSnapshotJob::end() {
   }
   has_ended_ = true;
   const auto discarding = discarding_.take_all();
+  const auto capture = std::exchange(capture_, std::nullopt);
   answer_due(lock);
   lock.unlock();
   PendingReplies<>::answer(discarding, Json::object());
+  if (!capture) return;
+  (*capture)(make_error(ExitCode::failed, "snapshot " + std::to_string(number()) +
+                                              ": its job has ended before the capture"));
 }
 
 Result<Json> NodeSnapshotJob::outcome() const {

@@ -39,8 +39,12 @@ class NodeSnapshotJob {
   ~NodeSnapshotJob();
 
   uint32_t number() const { return work_.snapshot(); }
-  /// Starts the mappers, which read `log_bytes` together. REQUIRES: all nodes are prepared.
-  void map(uint64_t log_bytes);
+  /// Starts the capture of volatile pages. Answers with `captured`, the ranges of this node, or
+  /// with an error. REQUIRES: this node is prepared, and `map` was not called.
+  void capture(ControlReply reply);
+  /// Starts the mappers, which read `log_bytes` together. `captured`: ranges of all nodes, which
+  /// the mappers leave out. REQUIRES: all nodes are prepared, and their captures have ended.
+  void map(uint64_t log_bytes, std::vector<CapturedRange> captured);
   /// Sets the part of the job's work that should be done now (JobThrottle).
   void set_goal(double goal) { work_.set_goal(goal); }
   /// Answers with "done": true and the result when the job has succeeded, or with "done": false at
@@ -62,13 +66,15 @@ class NodeSnapshotJob {
 
   void run(const ControlReply& prepared);
   void serve();
-  void start_mappers(uint64_t log_bytes);
+  void start_capture(const ControlReply& reply);
+  void start_mappers();
   void start(const char* name, uint32_t count, const Part& part);
   void fail(const Error& error);
   void end();
   // REQUIRES for the next five functions, except is_wanted: mutex_ is held.
   bool is_idle() const;
   bool must_start_mappers() const { return map_wanted_ && !is_mapping_; }
+  bool must_start() const { return must_start_mappers() || (capture_ && !failure_); }
   void answer_due(std::unique_lock<std::mutex>& lock);
   bool is_wanted() const;
   Result<Json> outcome() const;
@@ -83,8 +89,11 @@ class NodeSnapshotJob {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   // Guarded by mutex_:
+  std::optional<ControlReply> capture_;  // a capture is wanted, and has not begun
   bool map_wanted_ = false;
-  uint64_t log_bytes_ = 0;  // set with map_wanted_
+  // Set with map_wanted_. Constant while is_mapping_.
+  uint64_t log_bytes_ = 0;
+  std::vector<CapturedRange> captured_;
   bool is_mapping_ = false;
   bool is_discarded_ = false;
   bool has_ended_ = false;

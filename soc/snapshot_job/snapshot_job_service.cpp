@@ -71,6 +71,8 @@ Result<void> SnapshotJobService::serve(const ControlRequest& request, const Cont
   switch (request.operation) {
     case ControlOperation::glean_prepare:
       return prepare(request, reply);
+    case ControlOperation::glean_capture:
+      return capture(request, reply);
     case ControlOperation::glean_map:
       return map(request, reply);
     case ControlOperation::glean_wait:
@@ -106,10 +108,21 @@ Result<void> SnapshotJobService::prepare(const ControlRequest& request, const Co
   return {};
 }
 
+Result<void> SnapshotJobService::capture(const ControlRequest& request, const ControlReply& reply) {
+  ATOLL_ASSIGN(const auto job, job_of(request));
+  job->capture(reply);
+  return {};
+}
+
 Result<void> SnapshotJobService::map(const ControlRequest& request, const ControlReply& reply) {
   ATOLL_ASSIGN(const auto job, job_of(request));
   ATOLL_ASSIGN(const uint64_t log_bytes, get_number_or(request, "log_bytes", 0));
-  job->map(log_bytes);
+  std::vector<CapturedRange> captured;
+  if (find_binary(request.body, "captured")) {
+    ATOLL_ASSIGN(const auto bytes, get_binary(request, "captured"));
+    ATOLL_ASSIGN(captured, decode_captured(bytes));
+  }
+  job->map(log_bytes, std::move(captured));
   reply(Json::object());
   return {};
 }

@@ -33,6 +33,7 @@ class SnapshotJobService {
   // The next five functions answer now or later, or return an error instead.
   Result<void> serve(const ControlRequest& request, const ControlReply& reply);
   Result<void> prepare(const ControlRequest& request, const ControlReply& reply);
+  Result<void> capture(const ControlRequest& request, const ControlReply& reply);
   Result<void> map(const ControlRequest& request, const ControlReply& reply);
   Result<void> wait(const ControlRequest& request, const ControlReply& reply);
   Result<void> end(const ControlRequest& request, const ControlReply& reply);

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "engine/compose/capture.h"
 #include "engine/compose/compose.h"
 #include "shared/base/check.h"
 #include "shared/base/try.h"
@@ -130,9 +131,49 @@ Result<void> SnapshotJobWork::prepare() {
   return {};
 }
 
-Result<void> SnapshotJobWork::make_mappers(uint64_t log_bytes) {
+Result<std::vector<CapturedRange>> SnapshotJobWork::capture() {
+  std::vector<CapturedRange> ranges;
+  FenceMapSource* source = resources_.fence_maps ? resources_.fence_maps() : nullptr;
+  if (source == nullptr) return ranges;
+  for (size_t index = 0; index < plan_.storages.size(); ++index) {
+    const PlannedStorage& storage = plan_.storages[index];
+    if (storage.type != StorageType::mastertree) continue;
+    for (uint32_t i = 0; i < storage.partitions.size(); ++i) {
+      if (storage.partitions[i].owner.node != resources_.node) continue;
+      ATOLL_TRY(capture_partition(*source, index, i, ranges));
+    }
+  }
+  CHECK(do_ascend(ranges));
+  return ranges;
+}
+
+Result<void> SnapshotJobWork::capture_partition(FenceMapSource& source, size_t storage,
+                                                uint32_t partition,
+                                                std::vector<CapturedRange>& ranges) {
+  CHECK(writer_.has_value());
+  const PlannedStorage& planned = plan_.storages[storage];
+  const std::function<bool()> cancelled = [this] { return is_over(); };
+  PageOutput pages(*resources_.snapshots, *writer_, &writer_mutex_, planned.id, cancelled);
+  const CaptureTask task{.range = range_of_partition(planned, partition),
+                         .base_epoch = plan_.base_epoch,
+                         .epoch = plan_.epoch,
+                         .write = [&](PageBuffer& image) { return pages.write(image); },
+                         .cancelled = cancelled};
+  std::vector<CapturedPage> captured;
+  ATOLL_TRY(source.capture_pages_of(planned.id, task, captured));
+  add_captured_ranges(planned.id, captured, ranges);
+  const std::lock_guard guard(mutex_);
+  last_.pages_captured += captured.size();
+  captured_pages_[{storage, partition}] = std::move(captured);
+  return {};
+}
+
+Result<void> SnapshotJobWork::make_mappers(uint64_t log_bytes,
+                                           std::vector<CapturedRange> captured) {
   throttle_.plan(log_bytes, reducer_count());
+  captured_ = std::move(captured);
   MapperSettings settings;
+  settings.captured = captured_;
   settings.on_read = [this](uint64_t bytes) {
     throttle_.mapped(bytes);
     throttle_.pause();
@@ -195,6 +236,12 @@ Result<void> SnapshotJobWork::compose_one(Reducer& reducer, ReducerPace& pace, s
     low = planned.partitions[partition].low;
     if (partition + 1 < planned.partitions.size()) high = planned.partitions[partition + 1].low;
   }
+  std::span<const CapturedPage> captured;
+  {
+    const std::lock_guard guard(mutex_);
+    const auto found = captured_pages_.find({storage, partition});
+    if (found != captured_pages_.end()) captured = found->second;
+  }
   ATOLL_ASSIGN(auto opened, reducer.open(planned.id, low, high));
   PacedLogs logs(*opened, [&pace](uint64_t records) { pace.add(records); });
   const ComposeTask task{
@@ -207,7 +254,8 @@ Result<void> SnapshotJobWork::compose_one(Reducer& reducer, ReducerPace& pace, s
       .writer_mutex = writer_mutex_,
       .cancelled = [this] { return is_over(); },
       .fence_maps = resources_.fence_maps ? resources_.fence_maps() : nullptr,
-      .on_unreadable = [this](const UnreadablePage& page) { record_unreadable(page); }};
+      .on_unreadable = [this](const UnreadablePage& page) { record_unreadable(page); },
+      .captured = captured};
   ATOLL_ASSIGN(ComposedPartition composed, compose(task));
   const std::lock_guard guard(mutex_);
   last_.pages_written += composed.pages_written;
@@ -271,6 +319,7 @@ SnapshotJobProgress SnapshotJobWork::progress_locked() const {
     sum.bytes_read += load(mapper->progress().bytes_read);
     sum.records_read += load(mapper->progress().records_read);
     sum.records_shipped += load(mapper->progress().records_shipped);
+    sum.records_captured += load(mapper->progress().records_captured);
   }
   for (const auto& reducer : reducers_) {
     sum.records_received += load(reducer->progress().records_received);

@@ -7,10 +7,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/compose/compose.h"
@@ -71,9 +73,13 @@ class SnapshotJobWork {
   /// REQUIRES: prepare has succeeded. Thread: one for each reducer.
   Result<void> reduce(uint32_t ordinal);
 
-  /// Makes the mappers of the node, which read `log_bytes` together. Called once. REQUIRES: all
-  /// nodes are prepared.
-  Result<void> make_mappers(uint64_t log_bytes);
+  /// Captures volatile pages of the partitions that the node composes (R75). Returns the ranges
+  /// whose log records all mappers leave out, in the order of do_ascend. Thread: one, before `map`
+  /// on any node. REQUIRES: prepare has succeeded.
+  Result<std::vector<CapturedRange>> capture();
+  /// Makes the mappers of the node, which read `log_bytes` together. `captured`: ranges of all
+  /// nodes. Called once. REQUIRES: all nodes are prepared.
+  Result<void> make_mappers(uint64_t log_bytes, std::vector<CapturedRange> captured);
   uint32_t mapper_count() const { return static_cast<uint32_t>(mappers_.size()); }
   /// Runs the node's mapper `ordinal`. REQUIRES: make_mappers has succeeded. Thread: one for each
   /// mapper.
@@ -100,6 +106,8 @@ class SnapshotJobWork {
 
   Result<void> compose_all(Reducer& reducer, ReducerPace& pace, const ReducerPlace& place);
   Result<void> compose_one(Reducer& reducer, ReducerPace& pace, size_t storage, uint32_t partition);
+  Result<void> capture_partition(FenceMapSource& source, size_t storage, uint32_t partition,
+                                 std::vector<CapturedRange>& ranges);
   void record_unreadable(const UnreadablePage& page);
   SnapshotJobProgress progress_locked() const;
   bool is_over() const {
@@ -120,6 +128,8 @@ class SnapshotJobWork {
   std::atomic<uint64_t> records_composed_{0};
   std::atomic<uint64_t> records_elided_{0};
 
+  std::vector<CapturedRange> captured_;  // of all nodes; constant while mappers run
+
   mutable std::mutex mutex_;
   // The next five members are guarded by mutex_ while they grow. Afterwards they are constant until
   // `release`.
@@ -128,8 +138,11 @@ class SnapshotJobWork {
   std::vector<std::unique_ptr<Reducer>> reducers_;  // of this node
   std::vector<ReducerPlace> places_of_reducers_;
   std::vector<std::unique_ptr<Mapper>> mappers_;  // of this node
-  std::vector<ComposedPartition> composed_;       // guarded by mutex_
-  std::vector<UnreadablePage> unreadable_;        // guarded by mutex_
+  /// Pages that this node has captured, by index of the storage and partition. Guarded by mutex_
+  /// while it grows. Constant from the first mapper on.
+  std::map<std::pair<size_t, uint32_t>, std::vector<CapturedPage>> captured_pages_;
+  std::vector<ComposedPartition> composed_;  // guarded by mutex_
+  std::vector<UnreadablePage> unreadable_;   // guarded by mutex_
   SnapshotJobProgress last_;  // guarded by mutex_; of composers, released mappers and reducers
 };
 

@@ -29,6 +29,9 @@ class SnapshotJobTest : public testing::Test {
     const std::lock_guard guard(mutex_);
     if (operation == failing_) return make_error(ExitCode::disk_full, "no room");
     if (operation == ControlOperation::glean_map) mapped_.push_back(body);
+    if (operation == ControlOperation::glean_capture) {
+      return Json{{"captured", to_binary(encode_captured(captured_.at(captures_++)))}};
+    }
     if (operation == ControlOperation::glean_wait) {
       waited_.push_back(body);
       return Json{{"done", ++waits_ % 3 == 0}, {"paused_us", 1000u}};
@@ -43,6 +46,8 @@ class SnapshotJobTest : public testing::Test {
   std::mutex mutex_;
   uint32_t waits_ = 0;        // requests glean.wait; guarded by mutex_
   std::vector<Json> mapped_;  // of all requests glean.map; guarded by mutex_
+  size_t captures_ = 0;       // requests glean.capture; guarded by mutex_
+  std::vector<std::vector<CapturedRange>> captured_;  // answers to glean.capture
   std::vector<Json> waited_;  // of all requests glean.wait; guarded by mutex_
   std::vector<bool> keeps_;   // of all requests glean.end; guarded by mutex_
   const NodeCall call_ = [this](uint32_t, ControlOperation operation, const Json& body) {
@@ -71,7 +76,7 @@ TEST_F(SnapshotJobTest, ARetryTakesAnotherIdAndForgetsTheFailure) {
   const auto plan = job_.plan(task_of(4));
   ASSERT_TRUE(plan) << plan.error().message;
   ASSERT_TRUE(job_.prepare(task_of(4), *plan));
-  ASSERT_FALSE(job_.map(task_of(4), *plan));
+  ASSERT_FALSE(job_.map(task_of(4), *plan, {}));
   ASSERT_TRUE(job_.plan(task_of(5)));
   EXPECT_EQ(job_.status().at("snapshot"), 5);
   EXPECT_FALSE(job_.status().contains("failure"));
@@ -81,7 +86,7 @@ TEST_F(SnapshotJobTest, ACancelledJobEndsWithoutAnAnswerOfTheNodes) {
   const auto plan = job_.plan(task_of(4));
   ASSERT_TRUE(plan) << plan.error().message;
   ASSERT_TRUE(job_.prepare(task_of(4), *plan));
-  ASSERT_TRUE(job_.map(task_of(4), *plan));
+  ASSERT_TRUE(job_.map(task_of(4), *plan, {}));
   job_.cancel();
   EXPECT_FALSE(job_.reduce_and_compose(task_of(4), *plan));
   EXPECT_EQ(keeps_, std::vector<bool>({false, false}));
@@ -96,7 +101,7 @@ TEST_F(SnapshotJobTest, APacedJobTellsTheNodesTheirLogAndTheGoalEveryTime) {
   const auto plan = job_.plan(task);
   ASSERT_TRUE(plan) << plan.error().message;
   ASSERT_TRUE(job_.prepare(task, *plan));
-  ASSERT_TRUE(job_.map(task, *plan));
+  ASSERT_TRUE(job_.map(task, *plan, {}));
   ASSERT_EQ(mapped_.size(), 1u);
   EXPECT_EQ(mapped_[0].at("log_bytes"), 12345);
   static_cast<void>(job_.reduce_and_compose(task, *plan));
@@ -106,12 +111,58 @@ TEST_F(SnapshotJobTest, APacedJobTellsTheNodesTheirLogAndTheGoalEveryTime) {
   EXPECT_EQ(waited_[2].at("goal_ppm"), 750'000);
 }
 
+TEST_F(SnapshotJobTest, MappersOfAllNodesLearnWhatEachNodeHasCaptured) {
+  captured_ = {{{3, 100, 200, false}, {5, 7, 0, true}}, {{3, 20, 100, false}}};
+  SnapshotTask task = task_of(4);
+  task.has_volatile_pages = true;
+  task.captures_pages = true;
+  const auto plan = job_.plan(task);
+  ASSERT_TRUE(plan) << plan.error().message;
+  ASSERT_TRUE(job_.prepare(task, *plan));
+  const auto captured = job_.capture(task, *plan);
+  ASSERT_TRUE(captured) << captured.error().message;
+  const std::vector<CapturedRange> all = {
+      {3, 20, 100, false}, {3, 100, 200, false}, {5, 7, 0, true}};
+  EXPECT_EQ(*captured, all);
+  ASSERT_TRUE(job_.map(task, *plan, *captured));
+  ASSERT_EQ(mapped_.size(), 2u);
+  for (const Json& body : mapped_) {
+    const auto bytes = find_binary(body, "captured");
+    ASSERT_TRUE(bytes);
+    EXPECT_EQ(*decode_captured(*bytes), all);
+  }
+}
+
+TEST_F(SnapshotJobTest, NodesThatCaptureTheSamePagesFailTheJob) {
+  captured_ = {{{3, 100, 200, false}}, {{3, 199, 300, false}}};
+  SnapshotTask task = task_of(4);
+  task.has_volatile_pages = true;
+  task.captures_pages = true;
+  const auto plan = job_.plan(task);
+  ASSERT_TRUE(plan) << plan.error().message;
+  ASSERT_TRUE(job_.prepare(task, *plan));
+  EXPECT_FALSE(job_.capture(task, *plan));
+  EXPECT_EQ(job_.status().at("phase"), "failed");
+}
+
+TEST_F(SnapshotJobTest, ATaskWithoutCapturesAsksNoNodeForThem) {
+  const auto plan = job_.plan(task_of(4));
+  ASSERT_TRUE(plan) << plan.error().message;
+  ASSERT_TRUE(job_.prepare(task_of(4), *plan));
+  const auto captured = job_.capture(task_of(4), *plan);
+  ASSERT_TRUE(captured);
+  EXPECT_TRUE(captured->empty());
+  EXPECT_EQ(captures_, 0u);
+  ASSERT_TRUE(job_.map(task_of(4), *plan, *captured));
+  EXPECT_FALSE(mapped_.at(0).contains("captured"));
+}
+
 TEST_F(SnapshotJobTest, AJobWithoutPaceNamesNoGoal) {
   config_.nodes.resize(1);
   const auto plan = job_.plan(task_of(4));
   ASSERT_TRUE(plan) << plan.error().message;
   ASSERT_TRUE(job_.prepare(task_of(4), *plan));
-  ASSERT_TRUE(job_.map(task_of(4), *plan));
+  ASSERT_TRUE(job_.map(task_of(4), *plan, {}));
   static_cast<void>(job_.reduce_and_compose(task_of(4), *plan));
   ASSERT_FALSE(waited_.empty());
   EXPECT_FALSE(waited_[0].contains("goal_ppm"));

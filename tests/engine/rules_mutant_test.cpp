@@ -1,6 +1,7 @@
 // Table of rules: every rule that can be switched off has a body that fails without it.
 #include <gtest/gtest.h>
 
+#include "tests/engine/compose/capture_rules.h"
 #include "tests/engine/compose/damage_rules.h"
 #include "tests/engine/compose/fence_map_rules.h"
 #include "tests/engine/compose/victim_rules.h"
@@ -352,6 +353,12 @@ const Rule kRules[] = {
     {"LaterChangesAreKept", Mutant::drop_later_changes, [] { return later_changes_are_kept(); }},
     {"LockedRecordsAreKept", Mutant::drop_unlocked_records,
      [] { return locked_records_are_kept(); }},
+    {"LaterChangesAreNotCaptured", Mutant::capture_later_changes,
+     [] { return later_changes_are_not_captured(); }},
+    {"RemovedRecordsAreNotCaptured", Mutant::capture_forgets_removed,
+     [] { return removed_records_are_not_captured(); }},
+    {"PagesThatChangeAreNotCaptured", Mutant::capture_without_recheck,
+     [] { return pages_that_change_meanwhile_are_not_captured(); }},
     {"TreeDropsAreCounted", Mutant::drop_without_count,
      [] { return a_dropped_page_is_not_the_one_before(); }},
     // Snapshots.

@@ -8,6 +8,7 @@
 
 #include "engine/format/array_page.h"
 #include "engine/format/tree_page.h"
+#include "tests/engine/compose/random_captures.h"
 #include "tests/engine/compose/snapshot_stage.h"
 #include "tests/support/seed.h"
 
@@ -191,6 +192,24 @@ TEST(ComposePages, KeysThatShareAWholeLayerGetOneOfTheirOwn) {
                           {""}, 5));
   EXPECT_EQ(totals_of(stage).layers, 1u);
   EXPECT_EQ(totals_of(stage).records, 1u);
+}
+
+TEST(ComposePages, ACapturedPageReplacesTheLayersOfItsRange) {
+  SnapshotStage stage(StorageType::mastertree);
+  ASSERT_TRUE(stage.round({{LogType::insert, "12345678a", 0, "1", Vid::make(3, 1)},
+                           {LogType::insert, "12345678b", 0, "2", Vid::make(3, 2)},
+                           {LogType::insert, "2", 0, "3", Vid::make(3, 3)}},
+                          {""}, 3));
+  EXPECT_EQ(totals_of(stage).layers, 2u);
+  const Model model = {{"12345678a", {"1", Vid::make(3, 1)}}, {"2", {"3", Vid::make(3, 3)}}};
+  const std::string last = "12345679";
+  OneCapture source(model, {0, slice_of(std::as_bytes(std::span(last))), false});
+  const std::vector<GleanedLog> logs = {{LogType::erase, "12345678b", 0, "", Vid::make(4, 1)}};
+  ASSERT_TRUE(stage.round(logs, {""}, 4, &source));
+  EXPECT_EQ(stage.misfits, 0u);
+  EXPECT_EQ(totals_of(stage).layers, 1u);
+  check_stage(stage, model);
+  check_files(stage, {});
 }
 
 TEST(ComposePages, ARecordWithoutRoomBesideItsSliceGetsALayer) {

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/engine/compose/compose_rules.h"
-#include "tests/engine/compose/random_fence_maps.h"
+#include "tests/engine/compose/random_captures.h"
 
 namespace atolldb::test {
 namespace {
@@ -17,6 +17,10 @@ TEST(ComposeStress, ArraysOfTinyPagesHoldWhatAMapHolds) {
 
 TEST(ComposeStress, SequentialStoragesWithManyRootPagesKeepAllAppends) {
   sequential_rounds_keep_all_appends(rounds(30, 300), 60);
+}
+
+TEST(CapturedPagesStress, OfAnyRangesMakeASoundSnapshotOfTinyPages) {
+  trees_with_captured_pages_against_a_map(rounds(20, 500), 400);
 }
 
 TEST(FenceMapsStress, AnyFenceMapMakesASoundSnapshotOfTinyPages) {

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/engine/compose/compose_rules.h"
-#include "tests/engine/compose/random_fence_maps.h"
+#include "tests/engine/compose/random_captures.h"
 
 namespace atolldb::test {
 namespace {
@@ -30,6 +30,10 @@ TEST(Compose, ARewriteOfASequentialStorageCountsThePagesThatItReads) {
   ASSERT_TRUE(stage.round({}, {""}, 6));
   EXPECT_EQ(stage.composed.at(0).pages_written, pages);
   EXPECT_EQ(stage.composed.at(0).pages_read, pages + 1) << "all pages and their root";
+}
+
+TEST(CapturedPages, OfAnyRangesMakeASoundSnapshot) {
+  trees_with_captured_pages_against_a_map(rounds(10, 300), 2000);
 }
 
 TEST(FenceMaps, AnyFenceMapMakesASoundSnapshot) {

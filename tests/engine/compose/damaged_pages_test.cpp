@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/engine/compose/damage_rules.h"
+#include "tests/engine/compose/random_captures.h"
 
 namespace atolldb::test {
 namespace {
@@ -141,6 +142,22 @@ TEST(DamagedPages, BecomeStandInsAsSoonAsAComposerFindsThem) {
   tree.damage.repair();
   ASSERT_NO_FATAL_FAILURE(tree.take({}, 9));
   check_stage(tree.stage, tree.model);
+}
+
+/// The job with captured pages fails, and the one after it captures none.
+TEST(DamagedPages, AreReplacedByNoCapturedPage) {
+  DamagedTree tree;
+  const std::string first = tree.model.begin()->first;
+  const uint64_t slice = slice_of(std::as_bytes(std::span(first)));
+  OneCapture source(tree.model, {0, slice + 2, false});
+  tree.flip(tree.page_of(slice));
+  const auto combined = tree.stage.round({}, {""}, 6, &source);
+  ASSERT_TRUE(combined) << combined.error().message;
+  EXPECT_EQ(tree.stage.misfits, 1u);
+  EXPECT_EQ(tree.stage.captured_pages, 1u);
+  uint64_t gaps = 0;
+  ASSERT_NO_FATAL_FAILURE(check_readable(tree.stage, tree.model, gaps));
+  EXPECT_EQ(gaps, 1u) << "the range stays unreadable";
 }
 
 TEST(DamagedPages, GiveHeldRecordsBack) { EXPECT_EQ(held_records_are_restored(), ""); }

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "engine/compose/base_files.h"
+#include "engine/compose/capture.h"
 #include "engine/compose/combine_roots.h"
 #include "engine/compose/compose.h"
 #include "ops/verify/live_page_check.h"
@@ -60,56 +61,19 @@ class SnapshotStage {
   /// one is empty. REQUIRES: `logs` is sorted. `fence_maps`: fence maps of the volatile pages
   /// beside which the snapshot is to be installed. Files that the snapshot does not need stay open,
   /// except after a rewrite of all files without `fence_maps`.
+  /// Pages that `fence_maps` captures replace the log records of their ranges. If they do not fit
+  /// the base, makes the snapshot again without them, as the coordinator does.
   Result<CombinedRoot> round(const std::vector<GleanedLog>& logs,
                              const std::vector<std::string>& lows, uint64_t epoch_now,
                              FenceMapSource* fence_maps = nullptr) {
-    SnapshotPlan plan = make_plan(lows, epoch_now);
-    std::vector<SnapshotWriter> writers;
-    for (uint32_t node = 0; node <= kNodes; ++node) {
-      auto writer = SnapshotWriter::create(
-          *files,
-          {directory_, node == kNodes ? kCoordinator : node, plan.snapshot, epoch_now, kUuid});
-      if (!writer) return std::unexpected(writer.error());
-      writers.push_back(std::move(*writer));
-    }
-    composed.clear();
-    size_t at = 0;
-    // Every node composes its runs of a sequential storage, even without log records.
-    const bool is_sequential = storage.type == StorageType::sequential;
-    const size_t partitions = is_sequential ? composing_nodes : lows.size();
-    EXPECT_LE(lows.size(), partitions);
-    for (uint32_t i = 0; i < partitions; ++i) {
-      std::vector<GleanedLog> part;
-      const bool is_last = i + 1 >= lows.size();
-      while (at < logs.size() && (is_last || is_before(logs[at].key, lows[i + 1]))) {
-        part.push_back(logs[at++]);
-      }
-      if (before_compose) before_compose(i);
-      VectorLogSource source(storage.id, part);
-      std::mutex mutex;
-      auto partition =
-          compose({plan,
-                   0,
-                   i,
-                   source,
-                   reader,
-                   writers[i % kNodes],
-                   mutex,
-                   {},
-                   fence_maps,
-                   [this](const UnreadablePage& page) { unreadable.push_back(page); }});
-      if (!partition) return std::unexpected(partition.error());
-      composed.push_back(std::move(*partition));
-    }
-    if (before_combine) before_combine();
-    auto combined = combine_roots(plan, 0, composed, reader, writers[kNodes]);
-    if (!combined) return combined;
-    if (auto kept = keep(plan, writers, *combined); !kept) return std::unexpected(kept.error());
-    storage.base_root = combined->root;
-    // Volatile pages may refer to older files, unless all were rewritten.
-    if (fence_maps != nullptr || !rewrites) return combined;
-    if (auto closed = close_unneeded(); !closed) return std::unexpected(closed.error());
-    return combined;
+    const uint64_t epoch_before = epoch;
+    const std::vector<uint32_t> victims_before = victims;
+    auto made = round_once(logs, lows, epoch_now, fence_maps, true);
+    if (made || !made.error().message.contains("captured pages do not fit")) return made;
+    ++misfits;
+    epoch = epoch_before;
+    victims = victims_before;
+    return round_once(logs, lows, epoch_now, fence_maps, false);
   }
   /// Closes the files in which the last snapshot has no page. REQUIRES: no reader uses them.
   Result<void> close_unneeded() { return reader.open_only(metadata.files); }
@@ -167,9 +131,95 @@ class SnapshotStage {
   std::vector<UnreadablePage> unreadable;  // all unreadable pages reported, over all rounds
   std::function<void()> before_combine;    // may be empty
   std::function<void(uint32_t partition)> before_compose;  // may be empty
+  uint64_t captured_pages = 0;                             // over all rounds
+  uint64_t misfits = 0;  // rounds that were repeated without captured pages
 
  private:
   static constexpr ClusterUuid kUuid = {1, 2, 3};
+
+  Result<CombinedRoot> round_once(const std::vector<GleanedLog>& logs,
+                                  const std::vector<std::string>& lows, uint64_t epoch_now,
+                                  FenceMapSource* fence_maps, bool captures) {
+    SnapshotPlan plan = make_plan(lows, epoch_now);
+    std::vector<SnapshotWriter> writers;
+    for (uint32_t node = 0; node <= kNodes; ++node) {
+      auto writer = SnapshotWriter::create(
+          *files,
+          {directory_, node == kNodes ? kCoordinator : node, plan.snapshot, epoch_now, kUuid});
+      if (!writer) return std::unexpected(writer.error());
+      writers.push_back(std::move(*writer));
+    }
+    std::vector<std::vector<CapturedPage>> captured(lows.size());
+    if (captures && fence_maps != nullptr && storage.type == StorageType::mastertree) {
+      ATOLL_TRY(capture(plan, writers, *fence_maps, captured));
+    }
+    composed.clear();
+    size_t at = 0;
+    // Every node composes its runs of a sequential storage, even without log records.
+    const bool is_sequential = storage.type == StorageType::sequential;
+    const size_t partitions = is_sequential ? composing_nodes : lows.size();
+    EXPECT_LE(lows.size(), partitions);
+    for (uint32_t i = 0; i < partitions; ++i) {
+      std::vector<GleanedLog> part;
+      const bool is_last = i + 1 >= lows.size();
+      while (at < logs.size() && (is_last || is_before(logs[at].key, lows[i + 1]))) {
+        part.push_back(logs[at++]);
+      }
+      if (i < lows.size()) leave_out(captured[i], part);
+      if (before_compose) before_compose(i);
+      VectorLogSource source(storage.id, part);
+      std::mutex mutex;
+      auto partition = compose({plan,
+                                0,
+                                i,
+                                source,
+                                reader,
+                                writers[i % kNodes],
+                                mutex,
+                                {},
+                                fence_maps,
+                                [this](const UnreadablePage& page) { unreadable.push_back(page); },
+                                i < lows.size() ? captured[i] : std::span<const CapturedPage>()});
+      if (!partition) return std::unexpected(partition.error());
+      composed.push_back(std::move(*partition));
+    }
+    if (before_combine) before_combine();
+    auto combined = combine_roots(plan, 0, composed, reader, writers[kNodes]);
+    if (!combined) return combined;
+    if (auto kept = keep(plan, writers, *combined); !kept) return std::unexpected(kept.error());
+    storage.base_root = combined->root;
+    // Volatile pages may refer to older files, unless all were rewritten.
+    if (fence_maps != nullptr || !rewrites) return combined;
+    if (auto closed = close_unneeded(); !closed) return std::unexpected(closed.error());
+    return combined;
+  }
+
+  /// Captures pages of all partitions, as SnapshotJobWork::capture does.
+  Result<void> capture(const SnapshotPlan& plan, std::vector<SnapshotWriter>& writers,
+                       FenceMapSource& source, std::vector<std::vector<CapturedPage>>& captured) {
+    const std::function<bool()> never;
+    for (uint32_t i = 0; i < captured.size(); ++i) {
+      PageOutput pages(reader, writers[i % kNodes], nullptr, storage.id, never);
+      const CaptureTask task{.range = range_of_partition(plan.storages[0], i),
+                             .base_epoch = plan.base_epoch,
+                             .epoch = plan.epoch,
+                             .write = [&](PageBuffer& image) { return pages.write(image); }};
+      ATOLL_TRY(source.capture_pages_of(storage.id, task, captured[i]));
+      captured_pages += captured[i].size();
+    }
+    return {};
+  }
+
+  /// Removes the log records of captured ranges, as mappers do.
+  void leave_out(const std::vector<CapturedPage>& captured, std::vector<GleanedLog>& logs) const {
+    std::vector<CapturedRange> ranges;
+    add_captured_ranges(storage.id, captured, ranges);
+    EXPECT_TRUE(do_ascend(ranges));
+    std::erase_if(logs, [&](const GleanedLog& log) {
+      const uint64_t slice = slice_of(std::as_bytes(std::span(log.key)));
+      return std::ranges::any_of(ranges, [&](const auto& range) { return range.contains(slice); });
+    });
+  }
 
   /// Partitions of Master-trees begin at slices: a key shorter than a slice counts as padded with
   /// zeros.

@@ -32,6 +32,54 @@ TEST(DataPath, GivesOutExactlyWhatTheLogsHoldInSortOrder) {
   EXPECT_GT(runs, 10u) << "hardly any record was spilled: the test has shown little";
 }
 
+TEST(DataPath, LeavesOutExactlyTheRecordsOfCapturedRanges) {
+  const uint64_t first = seed();
+  uint64_t captured = 0;
+  uint64_t left = 0;
+  for (uint64_t round = 0; round < rounds(12, 500); ++round) {
+    StageOptions options;
+    options.keys = round % 2 == 0 ? 2000 : 30;
+    SnapshotJobStage stage(first + round, options);
+    const uint64_t expected = stage.capture_ranges();
+    ASSERT_TRUE(do_ascend(stage.captured)) << "ATOLL_SEED=" << first + round;
+    ASSERT_EQ(stage.run(), "") << "ATOLL_SEED=" << first + round;
+    ASSERT_EQ(stage.check(), "") << "ATOLL_SEED=" << first + round;
+    uint64_t counted = 0;
+    for (const auto& mapper : stage.mappers) {
+      counted += mapper->progress().records_captured.load(std::memory_order_relaxed);
+    }
+    ASSERT_EQ(counted, expected) << "ATOLL_SEED=" << first + round;
+    captured += counted;
+    left += stage.written.size();
+  }
+  EXPECT_GT(captured, left / 20);
+  EXPECT_GT(left, captured / 20);
+}
+
+TEST(DataPath, RefusesCapturedRangesThatContradictThePlan) {
+  StageOptions options;
+  const auto error_of = [&](const std::vector<CapturedRange>& captured) {
+    options.mapper.captured = captured;
+    SnapshotJobStage stage(seed(), options);
+    std::vector<ReducerInbox*> inboxes(stage.plan.reducers.size());
+    const auto mapper =
+        Mapper::create(stage.files, stage.plan, stage.plan.mappers[0], inboxes, options.mapper);
+    return mapper ? std::string() : mapper.error().message;
+  };
+  using Stage = SnapshotJobStage;
+  EXPECT_EQ(error_of({{Stage::kTree, 1, 5, false}, {Stage::kTree, 5, 0, true}}), "");
+  const char* const order = "has captured ranges out of order";
+  EXPECT_NE(error_of({{Stage::kTree, 1, 5, false}, {Stage::kTree, 4, 9, false}}).find(order),
+            std::string::npos);
+  EXPECT_NE(error_of({{Stage::kTree, 1, 1, false}}).find(order), std::string::npos);
+  EXPECT_NE(error_of({{Stage::kTree, 1, 0, true}, {Stage::kTree, 4, 9, false}}).find(order),
+            std::string::npos);
+  EXPECT_NE(error_of({{Stage::kTree, 1, 5, false}, {Stage::kArray, 1, 5, false}}).find(order),
+            std::string::npos);
+  EXPECT_NE(error_of({{Stage::kArray, 1, 5, false}}).find("of a storage that is not a Master-tree"),
+            std::string::npos);
+}
+
 TEST(DataPath, MergesInSeveralPassesWhateverTheNumberOfRuns) {
   const uint64_t first = seed();
   uint64_t written = 0;

@@ -14,6 +14,7 @@
 #include <tuple>
 #include <vector>
 
+#include "engine/format/tree_key.h"
 #include "engine/gleaner/mapper.h"
 #include "engine/gleaner/reducer.h"
 #include "tests/engine/gleaner/locked_file_system.h"
@@ -102,6 +103,30 @@ class SnapshotJobStage {
     }
   }
 
+  /// Lets the mappers leave out the records of random ranges of the trees (R75). Returns the number
+  /// of these records.
+  uint64_t capture_ranges() {
+    for (const uint32_t id : {kTree, kLongKeys}) {
+      uint64_t low = 0;
+      for (uint64_t i = random_() % 6; i > 0; --i) {
+        const auto slice = [&] { return slice_of(std::as_bytes(std::span(tree_key(id)))); };
+        CapturedRange range{id, random_() % 3 == 0 ? low : slice(), slice() + random_() % 2,
+                            random_() % 8 == 0};
+        if (range.low < low || (!range.high_is_end && range.high <= range.low)) continue;
+        captured.push_back(range);
+        if (range.high_is_end) break;
+        low = range.high;
+      }
+    }
+    options_.mapper.captured = captured;
+    return std::erase_if(written, [&](const PlainRecord& record) {
+      const uint64_t slice = slice_of(std::as_bytes(std::span(record.key)));
+      return std::ranges::any_of(captured, [&](const CapturedRange& range) {
+        return range.storage_id == record.storage && range.contains(slice);
+      });
+    });
+  }
+
   /// Runs all mappers and reducers, each in a thread. Returns their errors, one per line, or an
   /// empty text.
   std::string run() {
@@ -165,6 +190,7 @@ class SnapshotJobStage {
   LockedFileSystem files;
   SnapshotPlan plan;
   std::vector<PlainRecord> written;  // all records in the plan's epochs and storages
+  std::vector<CapturedRange> captured;
   std::vector<std::unique_ptr<SharedInbox>> inboxes;
   std::vector<std::unique_ptr<Reducer>> reducers;
   std::vector<std::unique_ptr<Mapper>> mappers;

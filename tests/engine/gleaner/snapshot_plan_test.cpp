@@ -83,6 +83,14 @@ SnapshotPlan random_plan(Random& random) {
   return plan;
 }
 
+std::vector<CapturedRange> random_ranges(Random& random) {
+  std::vector<CapturedRange> ranges(random() % 5);
+  for (CapturedRange& range : ranges) {
+    range = {any<uint32_t>(random), random(), random(), random() % 2 == 0};
+  }
+  return ranges;
+}
+
 void expect_same(const SnapshotPlan& a, const SnapshotPlan& b) {
   EXPECT_EQ(a.snapshot, b.snapshot);
   EXPECT_EQ(a.base, b.base);
@@ -176,7 +184,20 @@ TEST(PlanCodec, GivesComposedPartitionsBackAndRefusesWhatItDidNotWrite) {
     expect_robust(bytes, random, decode_composed, encode_composed);
   }
   EXPECT_FALSE(decode_plan(encode_composed({})));
+  EXPECT_FALSE(decode_captured(encode_composed({})));
   EXPECT_FALSE(decode_composed(encode_plan({})));
+}
+
+TEST(PlanCodec, GivesCapturedRangesBackAndRefusesWhatItDidNotWrite) {
+  Random random(seed());
+  for (uint64_t round = 0; round < rounds(100, 2000); ++round) {
+    const std::vector<CapturedRange> ranges = random_ranges(random);
+    const Encoded bytes = encode_captured(ranges);
+    const auto decoded = decode_captured(bytes);
+    ASSERT_TRUE(decoded) << decoded.error().message;
+    EXPECT_EQ(*decoded, ranges);
+    expect_robust(bytes, random, decode_captured, encode_captured);
+  }
 }
 
 TEST(PlanCodec, DoesNotTakeMemoryForACountThatCannotBe) {

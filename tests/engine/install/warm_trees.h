@@ -87,6 +87,14 @@ class WarmTree : public FenceMapSource {
     return collect_fence_map(installer_, storage, prefix, range, fence_map);
   }
 
+  Result<void> capture_pages_of(uint32_t, const CaptureTask& task,
+                                std::vector<CapturedPage>& captured) override {
+    if (!captures) return {};
+    CaptureTask any = task;
+    any.least_bytes = 0;
+    return capture_pages(installer_, storage, any, captured);
+  }
+
   /// Checks that the tree is sound, and counts its volatile pages.
   std::string check(TreeStatistics& statistics) {
     return check_tree(cluster.view(), storage, statistics);
@@ -98,6 +106,7 @@ class WarmTree : public FenceMapSource {
   InstallReport report;  // of the last installation
   InstallReport totals;
   uint64_t closings = 0;  // number of calls that closed files
+  bool captures = false;  // snapshots capture volatile pages
   /// The installer asks this whether to stop. Null: it never stops.
   std::function<bool()> cancelled;
 
@@ -130,6 +139,7 @@ inline std::string warm_tree_oracle(KeyShape shape, uint32_t workers, uint64_t r
     const OracleMix mix = is_calm ? OracleMix::reads : OracleMix::reads_and_writes;
     const uint64_t dropped_before = warm.totals.dropped;
     warm.stage.choose_victims(random());
+    warm.captures = random() % 4 != 0;
     std::thread gleaner([&] {
       if (epoch == 0) return;
       unsound = warm.take(std::move(logs), epoch, shape == KeyShape::integers ? cut % 2000 : cut);
@@ -158,16 +168,19 @@ inline std::string warm_tree_oracle(KeyShape shape, uint32_t workers, uint64_t r
     before = std::move(now);
   }
   if (warm.closings < rounds / 4) return "old snapshots are needed most of the time";
+  // Pages with layers are not captured.
+  if (warm.stage.captured_pages == 0 && shape == KeyShape::integers) return "no page was captured";
   return {};
 }
 
 /// All pages with living records of a tree without transactions are dropped, except the root. The
 /// tree reads the same, and a write copies up only its own path.
-inline std::string all_pages_are_dropped(KeyShape shape) {
+inline std::string all_pages_are_dropped(KeyShape shape, bool captures = false) {
   OracleOptions options{.shape = shape, .transactions = 3000, .seed = seed()};
   options.keys_per_worker = 3000;
   OracleWorker oracle(options, 0);
   WarmTree warm(1);
+  warm.captures = captures;
   for (int round = 0; round < 3; ++round) {
     const OracleWorker::Model before = oracle.model();
     std::string problem = oracle.run(warm.cluster.worker(0), MasterTree(warm.storage));
@@ -191,6 +204,9 @@ inline std::string all_pages_are_dropped(KeyShape shape) {
              std::to_string(warm.report.unmatched) + " have no snapshot page";
     }
     if (warm.report.oldest_left != InstallReport::kNoSnapshot) return "an older snapshot is needed";
+  }
+  if (captures && shape == KeyShape::integers && warm.stage.captured_pages == 0) {
+    return "no page was captured";
   }
   // The installers of further snapshots reclaim and drop the rest (R70, R71), although nothing is
   // committed. The third snapshot has pages of the ranges that the first two have merged.

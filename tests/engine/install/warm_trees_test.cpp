@@ -19,6 +19,8 @@ TEST(WarmTrees, AnswerLikeAMapWithLayers) {
 TEST(WarmTrees, AtRestHaveNoVolatilePageButTheRoot) {
   EXPECT_EQ(all_pages_are_dropped(KeyShape::integers), "");
   EXPECT_EQ(all_pages_are_dropped(KeyShape::layered), "");
+  EXPECT_EQ(all_pages_are_dropped(KeyShape::integers, /*captures=*/true), "");
+  EXPECT_EQ(all_pages_are_dropped(KeyShape::layered, /*captures=*/true), "");
 }
 
 }  // namespace

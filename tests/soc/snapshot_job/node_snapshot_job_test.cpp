@@ -20,6 +20,8 @@
 #include <utility>
 #include <vector>
 
+#include "engine/compose/capture.h"
+#include "engine/compose/tree_builder.h"
 #include "engine/gleaner/snapshot_plan.h"
 #include "engine/log/log_writer.h"
 #include "shared/file/forwarding_file_system.h"
@@ -195,8 +197,8 @@ TEST_F(NodeSnapshotJobTest, ARunWithoutRecordsEndsOnAllNodesAndMakesNoFile) {
   const auto going = early.get();
   ASSERT_TRUE(going) << going.error().message;
   EXPECT_FALSE(going->at("done").get<bool>());
-  first->map(0);
-  second->map(0);
+  first->map(0, {});
+  second->map(0, {});
   for (NodeSnapshotJob* job : {first.get(), second.get()}) {
     const auto ended = outcome(*job);
     ASSERT_TRUE(ended) << ended.error().message;
@@ -265,7 +267,7 @@ TEST_F(NodeSnapshotJobTest, OneWarningNamesTheKeyOfProcessorsThatDoNotExist) {
                         std::make_shared<spdlog::logger>(
                             "test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log)));
     ASSERT_TRUE(prepared.get());
-    job.map(0);  // starts a second thread
+    job.map(0, {});  // starts a second thread
     Answer discarded;
     job.discard(discarded.reply());
     EXPECT_TRUE(discarded.get());
@@ -291,8 +293,8 @@ class PacedNodeSnapshotJobTest : public NodeSnapshotJobTest {
     first_ = start(0, true);
     second_ = start(1, true);
     first_->set_goal(0.1);
-    first_->map(kBlocks * kLogBlockBytes);
-    second_->map(0);
+    first_->map(kBlocks * kLogBlockBytes, {});
+    second_->map(0, {});
   }
   /// Waits until the mapper pauses.
   void await_pause() {
@@ -346,8 +348,8 @@ TEST_F(PacedNodeSnapshotJobTest, ADiscardedJobEndsItsPauses) {
 TEST_F(NodeSnapshotJobTest, AMapperThatFailsEndsTheRunOnAllNodesAndLeavesNoFile) {
   const auto first = start(0, true);
   const auto second = start(1, true);
-  first->map(0);
-  second->map(0);
+  first->map(0, {});
+  second->map(0, {});
   const auto failed = outcome(*first);
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().code, ExitCode::corruption) << failed.error().message;
@@ -363,14 +365,107 @@ TEST_F(NodeSnapshotJobTest, AMapperThatFailsEndsTheRunOnAllNodesAndLeavesNoFile)
   EXPECT_FALSE(has_file(1));
 }
 
+/// A source of volatile pages that captures one page of the first storage, or fails.
+class OnePage : public FenceMapSource {
+ public:
+  Status fence_map_of(uint32_t, std::span<const std::byte>, const SliceRange&,
+                      FenceMap& fence_map) override {
+    fence_map.clear();
+    return Status::ok;
+  }
+  Result<void> capture_pages_of(uint32_t, const CaptureTask& task,
+                                std::vector<CapturedPage>& captured) override {
+    if (fails) return make_error(ExitCode::disk_full, "no room");
+    const SliceRange range{10, 20, false};
+    PageBuffer image;
+    format_border(image, 0, 1, range);
+    write_slot(image.as<BorderPage>(), 0, 15, 8, nullptr, 8, Vid::make(5, 1));
+    ATOLL_ASSIGN(const SnapshotPointer page, task.write(image));
+    captured.push_back({range, page});
+    return {};
+  }
+
+  bool fails = false;
+};
+
+/// Node 1 composes a tree.
+class CapturingJobTest : public NodeSnapshotJobTest {
+ protected:
+  CapturingJobTest() {
+    resources_[1].fence_maps = [this] { return &source_; };
+    plan_ = plan(false);
+    plan_.storages[0].type = StorageType::mastertree;
+  }
+  std::unique_ptr<NodeSnapshotJob> start_tree(uint32_t node) {
+    Answer prepared;
+    auto job = std::make_unique<NodeSnapshotJob>(plan_, resources_[node], 0, prepared.reply(),
+                                                 make_silent_logger("test"));
+    EXPECT_TRUE(prepared.get());
+    return job;
+  }
+  static Result<Json> capture(NodeSnapshotJob& job) {
+    Answer answer;
+    job.capture(answer.reply());
+    return answer.get();
+  }
+
+  OnePage source_;
+  SnapshotPlan plan_;
+};
+
+TEST_F(CapturingJobTest, AnswersWithItsRangesAndComposesItsPages) {
+  const auto first = start_tree(0);
+  const auto second = start_tree(1);
+  const auto none = capture(*first);
+  ASSERT_TRUE(none) << none.error().message;
+  EXPECT_TRUE(decode_captured(*find_binary(*none, "captured"))->empty());
+  const auto one = capture(*second);
+  ASSERT_TRUE(one) << one.error().message;
+  const std::vector<CapturedRange> ranges = {{1, 10, 20, false}};
+  EXPECT_EQ(*decode_captured(*find_binary(*one, "captured")), ranges);
+  first->map(0, ranges);
+  second->map(0, ranges);
+  EXPECT_TRUE(outcome(*first));
+  const auto ended = outcome(*second);
+  ASSERT_TRUE(ended) << ended.error().message;
+  EXPECT_EQ(ended->at("pages_captured"), 1);
+  const auto composed = decode_composed(*find_binary(*ended, "partitions"));
+  ASSERT_TRUE(composed);
+  ASSERT_EQ(composed->size(), 1u);
+  EXPECT_FALSE(composed->at(0).pages.empty());
+  EXPECT_TRUE(has_file(1));
+}
+
+TEST_F(CapturingJobTest, ACaptureThatFailsEndsTheJobAndLeavesNoFile) {
+  source_.fails = true;
+  const auto job = start_tree(1);
+  const auto failed = capture(*job);
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().code, ExitCode::disk_full);
+  const auto ended = outcome(*job);
+  ASSERT_FALSE(ended);
+  EXPECT_EQ(ended.error().code, ExitCode::disk_full);
+  EXPECT_FALSE(has_file(1));
+}
+
+TEST_F(CapturingJobTest, CapturesAreRefusedOnceTheMappersHaveStartedOrTheJobHasEnded) {
+  const auto job = start_tree(1);
+  Answer discarded;
+  job->map(0, {});
+  EXPECT_FALSE(capture(*job));
+  job->discard(discarded.reply());
+  EXPECT_TRUE(discarded.get());
+  EXPECT_FALSE(capture(*job));
+}
+
 TEST_F(NodeSnapshotJobTest, WaitersAreAnsweredInTimeWhileTheFileIsSynced) {
   ASSERT_NO_FATAL_FAILURE(write_log(1));
   SlowFileSystem slow(files_);
   resources_[1].file_system = &slow;
   const auto first = start(0, true);
   const auto second = start(1, true);
-  first->map(0);
-  second->map(0);
+  first->map(0, {});
+  second->map(0, {});
   if (!slow.await_sync()) {
     slow.allow_sync();
     const auto ended = outcome(*second);

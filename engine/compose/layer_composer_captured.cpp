@@ -1,0 +1,122 @@
+// Composes the ranges of the first layer for which pages were captured (R75).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "engine/compose/layer_composer.h"
+#include "shared/base/try.h"
+
+namespace atolldb {
+
+const CapturedPage* LayerComposer::next_captured(const SliceRange& range) const {
+  if (!prefix_.empty() || work_.captured.empty()) return nullptr;
+  const CapturedPage& page = work_.captured.front();
+  return range.high_is_end || page.range.low < range.high ? &page : nullptr;
+}
+
+bool LayerComposer::is_captured_past(uint64_t slice) const {
+  return last_captured_ && (last_captured_->high_is_end || last_captured_->high > slice);
+}
+
+/// REQUIRES: has_captured(range).
+Result<std::optional<SliceRange>> LayerComposer::compose_captured(const SliceRange& range,
+                                                                  size_t& at) {
+  SliceRange rest = range;
+  // Moves the begin of `rest` past the last captured page. Returns whether anything is left.
+  const auto is_rest_left = [&] {
+    if (last_captured_->high_is_end) return false;
+    rest.low = last_captured_->high;
+    return range.high_is_end || rest.low < range.high;
+  };
+  if (is_captured_past(range.low)) {
+    ATOLL_TRY(skip_items(at));
+    if (!is_rest_left()) return std::nullopt;
+  }
+  while (const CapturedPage* page = next_captured(rest)) {
+    CHECK(page->range.low >= rest.low);
+    if (page->range.low > rest.low) {
+      ATOLL_TRY(pass(rest.low));
+      builder_.begin_border(rest.low);
+      ATOLL_TRY(add_cut_records({rest.low, page->range.low, false}, at));
+    }
+    ATOLL_TRY(add_captured(*page));
+    ATOLL_TRY(skip_items(at));
+    if (!is_rest_left()) return std::nullopt;
+  }
+  return rest;
+}
+
+/// Ends the open page where the captured page begins, and adds the captured page.
+Result<void> LayerComposer::add_captured(const CapturedPage& page) {
+  CHECK(is_inside(page.range));
+  ATOLL_TRY(pass(page.range.low));
+  if (builder_.is_open()) {
+    ATOLL_TRY(builder_.end_border({0, page.range.low, false}, TreeBuilder::Ending::plain));
+  }
+  // Mappers have left these records out. Held records may remain (R56).
+  if (has_log(page.range)) return no_place_for_captured(page.range, "there are log records");
+  work_.pages.count_captured(page.page);
+  last_captured_ = page.range;
+  ATOLL_TRY(builder_.add_page(0, page.range.low, page.page));
+  work_.captured = work_.captured.subspan(1);  // `page` is no longer valid
+  return {};
+}
+
+/// Skips the base's records in the range of the last captured page, with their layers.
+Result<void> LayerComposer::skip_items(size_t& at) {
+  for (; at < items_.size() && last_captured_->contains(items_[at].slice); ++at) {
+    if (!items_[at].is_next_layer()) continue;
+    ATOLL_TRY(replace_layer(items_[at].next_layer, 1, UINT8_MAX));
+  }
+  return {};
+}
+
+/// Counts the pages of a layer of the base, and of those below it, as replaced (R67). `level`: of
+/// the page, at most.
+Result<void> LayerComposer::replace_layer(SnapshotPointer pointer, uint32_t layer, uint32_t level) {
+  if (is_stand_in(pointer) || layer > UINT8_MAX) {
+    return no_place_for_captured(*last_captured_, "a page of the base cannot be read");
+  }
+  const auto buffer = std::make_unique<PageBuffer>();
+  ATOLL_ASSIGN(const auto found,
+               work_.pages.find(pointer, *buffer, PageType::mastertree_border,
+                                PageType::mastertree_interior, static_cast<uint8_t>(layer), false));
+  if (!found.is_readable) return no_place_for_captured(*last_captured_, found.reason);
+  const PageHeader& header = buffer->header();
+  if (header.level > level) {
+    return wrong_page(work_.pages.storage_id(), pointer, "its level is higher than its parent's");
+  }
+  work_.pages.count_replaced(pointer, layer);
+  const uint32_t count = header.version().count();
+  if (header.level != 0) {
+    const auto* interior = buffer->as<InteriorPage>();
+    for (uint32_t i = 0; i < std::min(count, uint32_t{kInteriorCapacity}); ++i) {
+      const auto& word = interior->children[i].snapshot_word;
+      const SnapshotPointer child(word.load(std::memory_order_relaxed));
+      ATOLL_TRY(replace_layer(child, layer, header.level - 1u));
+    }
+    return {};
+  }
+  auto* border = buffer->as<BorderPage>();
+  for (uint32_t slot = 0; slot < count; ++slot) {
+    TreeRecord* record = border->record(slot);
+    if (!Vid(record->head.vid.load(std::memory_order_relaxed)).is_next_layer()) continue;
+    const auto& word = record->next_layer()->snapshot_word;
+    const SnapshotPointer below(word.load(std::memory_order_relaxed));
+    ATOLL_TRY(replace_layer(below, layer + 1, UINT8_MAX));
+  }
+  return {};
+}
+
+std::unexpected<Error> LayerComposer::no_place_for_captured(const SliceRange& range,
+                                                            const std::string& reason) const {
+  return make_error(
+      ExitCode::failed,
+      fmt::format("storage {}: {}: the captured pages do not fit the base: {}: the next snapshot "
+                  "is made without captured pages",
+                  work_.pages.storage_id(), text_of_range(prefix_, range), reason));
+}
+
+}  // namespace atolldb
