@@ -33,7 +33,7 @@ void set_header(PageHeader& header, PageType type, uint8_t layer, uint32_t level
 }  // namespace
 
 void TreeBuilder::begin_border(uint64_t low) {
-  if (is_open_) return;  // continues the range before
+  if (is_open_) return;  // the new range continues the open page
   CHECK(held_.empty() && low >= low_);
   is_open_ = true;
   low_ = low;

@@ -75,16 +75,16 @@ class NodeSnapshotJob {
 
   SnapshotJobWork work_;
   const std::vector<int32_t> cpus_;
-  std::atomic<bool> has_warned_{false};  // that a thread could not be pinned
+  std::atomic<bool> has_warned_{false};  // warned that a thread could not be pinned
   Logger logger_;
-  std::vector<std::thread> parts_;  // used by the thread control_
+  std::vector<std::thread> parts_;  // used only by the thread control_
   SnapshotJobResult result_;        // set by the last part; read by control_ after the part's end
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  // Guarded by mutex_:
+  // The next members are guarded by mutex_.
   bool map_wanted_ = false;
-  uint64_t log_bytes_ = 0;  // set with map_wanted_
+  uint64_t log_bytes_ = 0;  // valid once map_wanted_ is true
   bool is_mapping_ = false;
   bool is_discarded_ = false;
   bool has_ended_ = false;
