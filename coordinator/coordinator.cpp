@@ -55,7 +55,7 @@ Result<void> Coordinator::prepare() {
 Result<std::unique_ptr<DurableState>> Coordinator::open_durable_state() {
   const auto warn = [logger = logger_](const std::string& text) { logger->warn("{}", text); };
   auto files = make_file_system(file_system_settings(config_.durability, warn, &io_watch_));
-  // Relaxed: both counts are for display.
+  // Relaxed: this count and bytes_checked_ are for display.
   bytes_to_check_.store(log_file_bytes(*files, config_), std::memory_order_relaxed);
   return DurableState::open(config_, incarnation_,
                             std::make_unique<CountingFileSystem>(std::move(files), bytes_checked_),
@@ -95,14 +95,15 @@ Result<void> Coordinator::start() {
                                                  durable_->data_uuid(), logger_);
     times_->start();
   }
-  // Release pairs with the acquire in beat and progress.
+  // Release pairs with the acquire in `beat` and `progress`: all objects that they use exist.
   watched_clock_.store(clock_.get(), std::memory_order_release);
   catalog_->start(*clock_);
   return {};
 }
 
-/// Before the threads that may report a failure, because these read `archiver_`. The archive has
-/// files of its own: a directory that hangs is no device of the cluster that hangs (R58).
+/// Starts the archive. REQUIRES: no thread that may report a failure runs yet, because these
+/// threads read `archiver_`. IoWatch does not watch the file system of the archive, because a
+/// hanging archive is not a hanging device of the cluster (R58).
 void Coordinator::start_archiver() {
   CHECK(archiver_ == nullptr);
   if (durable_ == nullptr || durable_->archive() == nullptr) return;
@@ -118,7 +119,8 @@ void Coordinator::start_archiver() {
 Result<void> Coordinator::open(const Json& metrics) {
   CHECK(snapshots_ != nullptr && state() != ClusterState::running);
   status_->set_metrics_endpoints(metrics);
-  // Only the archive of other data ends the start. A failing archive never does.
+  // The start fails only if the archive is of other data. It continues if the archive cannot be
+  // reached.
   if (archiver_ != nullptr) {
     ATOLL_TRY(archiver_->await_examined(kArchivePatience));
   }
@@ -144,8 +146,9 @@ Result<void> Coordinator::open(const Json& metrics) {
   return {};
 }
 
-/// Runs after the recovery for two reasons (R54). If the recovery fails, it leaves no new log
-/// files. The recovery's snapshot can use the room that these files would take.
+/// Makes the first log files. This comes after the recovery for two reasons (R54). A recovery that
+/// fails leaves no new log files. The snapshot of the recovery can use the room that these files
+/// would take.
 Result<void> Coordinator::begin_logs() {
   const auto begin = [this] {
     return ask_all_nodes(config_, call_node_, ControlOperation::log_begin, Json::object());
@@ -253,21 +256,23 @@ void Coordinator::watch_device() {
   if (config_.durability.on_device_hang != DeviceHang::stop) return;
   const Error error = {ExitCode::durability,
                        change->text + ": durability.on_device_hang is \"stop\""};
-  // Acquire: as in beat. Before the clock ticks, nothing commits and the control segment may be
-  // missing.
+  // Acquire pairs with the release in `start`. Without a clock nothing commits, and there may be no
+  // control segment.
   if (watched_clock_.load(std::memory_order_acquire) == nullptr) {
     return launcher_.report_failure(error);
   }
   fail_durability(error);
 }
 
-/// Complements the closing markers, which lie in the last file of each log. Without the savepoint's
-/// record, the loss of such a file would look like the torn tail of a crash. Only the second
-/// heartbeat that finds the cluster idle writes the record, so short pauses in the load cost no
-/// writes.
+/// Records in the savepoint that the cluster is idle and all its commits are durable. The closing
+/// markers say the same, but only in the last file of each log. The loss of such a file would look
+/// like the torn tail of a crash.
+///
+/// Only the second heartbeat that finds the cluster idle writes the record, so short pauses in the
+/// load cost no writes.
 void Coordinator::record_idleness() {
-  // Acquire, so that the nodes' words are loaded later. If `durable` is larger than all of them, a
-  // closing marker has raised it.
+  // Acquire, so that the nodes' words are loaded later. If `durable` is then larger than all dirty
+  // epochs, a closing marker has raised it.
   const uint64_t durable = control_->epochs.durable.load(std::memory_order_acquire);
   const uint64_t dirty = dirty_epoch(nodes_);
   if (dirty == 0 || durable <= dirty || durable == idle_epoch_recorded_) return;

@@ -63,7 +63,7 @@ class Coordinator {
   /// "durable", two steps come first. A snapshot takes up the commits of earlier incarnations
   /// (R32), and the savepoint lists the loggers (R28). REQUIRES: the nodes run.
   Result<void> open(const Json& metrics);
-  /// Ends the admission of new work.
+  /// Drains the cluster: from now on it admits no new work.
   void drain();
   void stop();
 

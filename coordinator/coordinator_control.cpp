@@ -69,7 +69,7 @@ Json Coordinator::status(const ControlRequest& request) {
   return status;
 }
 
-/// Returns one text for each process whose device hangs now.
+/// Returns a text for each process that has a hanging device now.
 Json Coordinator::device_status() const {
   Json hangs = Json::array();
   const auto add = [&](const std::string& role, const DeviceMetrics& device) {

@@ -21,7 +21,8 @@ using NodeCall =
 Result<void> on_all_nodes(const Config& config,
                           const std::function<Result<void>(uint32_t node)>& action);
 
-/// Sends the same request to all nodes at once, and waits for the answers. Errors: as on_all_nodes.
+/// Sends the same request to all nodes at once, and waits for the answers. Returns errors as
+/// on_all_nodes does.
 Result<void> ask_all_nodes(const Config& config, const NodeCall& call_node,
                            ControlOperation operation, const Json& body);
 

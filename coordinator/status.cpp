@@ -70,7 +70,7 @@ class StageTimes {
  public:
   explicit StageTimes(std::string name) : name_(std::move(name)) {}
 
-  /// `who`: the logger or node of the histogram, or "".
+  /// `who`: name of the logger or node that the histogram belongs to, or "".
   void add(const Histogram& histogram, std::string who) {
     sum_->merge(histogram);
     const uint64_t p999_ns = histogram.quantile_ns(0.999);
@@ -88,7 +88,7 @@ class StageTimes {
   std::string name_;
   std::unique_ptr<Histogram> sum_ = std::make_unique<Histogram>();
   std::string slowest_;
-  uint64_t slowest_ns_ = 0;  // largest p99.9
+  uint64_t slowest_ns_ = 0;  // largest p99.9 of all histograms so far
 };
 
 Json to_json(const EpochTrace& trace) {

@@ -24,7 +24,8 @@ bool TaskThread::give(std::function<void()> task) {
   CHECK(task);
   {
     const std::lock_guard guard(mutex_);
-    // The thread ends only when it sees `ends_` and no task, under this lock.
+    // While `ends_` is false, the thread has not ended, so it will run the task. It ends only after
+    // it has seen `ends_` and no task, under this lock.
     if (ends_) return false;
     tasks_.push_back(std::move(task));
   }
@@ -45,7 +46,7 @@ void TaskThread::run() {
     task();
     lock.lock();
   }
-  // Clears the id, because another thread may get the same id later.
+  // Clears the id of this thread, because the system may give it to a later thread.
   id_.store(std::thread::id(), std::memory_order_relaxed);
 }
 

@@ -14,7 +14,7 @@ namespace atolldb {
 
 class TaskThread {
  public:
-  /// `name`: as for name_thread.
+  /// `name`: name of the thread, as for name_thread.
   explicit TaskThread(std::string name) : name_(std::move(name)) {}
   TaskThread(const TaskThread&) = delete;
   TaskThread& operator=(const TaskThread&) = delete;
@@ -23,12 +23,13 @@ class TaskThread {
   void start();
   /// Runs the tasks that were given before, then ends the thread. Refuses later tasks.
   void stop();
-  /// Adds a task. Tasks that are given before `start` run after it. Returns false after `stop`: the
-  /// task never runs, so the caller answers the client that waits for it. Thread: any.
+  /// Adds a task. Tasks that are added before `start` run after it. Returns false after `stop`. The
+  /// task then never runs, so the caller must answer the client that waits for it. Thread: any.
   [[nodiscard]] bool give(std::function<void()> task);
   /// Returns whether the caller is a task of this thread. Thread: any.
   bool is_current() const {
-    // Relaxed: a thread sees its own store, and no other thread stores its id.
+    // Relaxed: a thread sees the id that it has stored itself, and no other thread stores the same
+    // id.
     return id_.load(std::memory_order_relaxed) == std::this_thread::get_id();
   }
 

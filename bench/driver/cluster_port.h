@@ -18,7 +18,7 @@ class ClusterPort {
 
   virtual uint32_t node_count() const = 0;
   virtual uint32_t worker_count() const = 0;  // of all nodes
-  /// "processes" or "threads"
+  /// Returns "processes" or "threads".
   virtual std::string mode() const = 0;
   /// Returns the durability mode, for example "off" or "durable". Every report prints it.
   virtual std::string durability() const = 0;

@@ -16,12 +16,12 @@ struct EpochStages {
     std::string name;
     LatencyHistogram times;
   };
-  std::vector<Stage> stages;     // in their order, then "total"
-  nlohmann::json slowest_epoch;  // with its stages; null: none
+  std::vector<Stage> stages;     // in the order in which an epoch passes them, then "total"
+  nlohmann::json slowest_epoch;  // the slowest epoch with its stages; null: none
 };
 
 /// Returns the times between two answers of ClusterPort::acknowledgement. The maximum of a stage is
-/// the end of its largest bucket. Returns no stages if an answer is null or lacks something.
+/// the end of its largest bucket. Returns no stages if an answer is null or lacks a member.
 EpochStages epoch_stages_between(const nlohmann::json& before, const nlohmann::json& after);
 
 /// Returns "slowest epoch 812: 170.24 ms: epoch_end 1.20, ..., last logger node1/0". `epoch`: the

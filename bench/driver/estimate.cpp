@@ -12,7 +12,7 @@ namespace {
 
 /// Average fill of border pages in the long run, because full pages are split.
 constexpr double kTreeFill = 0.65;
-constexpr double kTreeRecordHead = 24 + 10;  // head, slice, offset
+constexpr double kTreeRecordHead = 24 + 10;  // bytes per record: head, then slice and offset
 /// Factor for pages in the caches of threads, interior pages, and retired pages within their grace
 /// period.
 constexpr double kHeadroom = 1.2;

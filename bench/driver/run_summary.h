@@ -31,13 +31,13 @@ struct RunSummary {
   std::vector<NodeSummary> nodes;
   std::vector<uint64_t> commits;  // by type
   std::vector<double> tps_of_type;
-  std::vector<LatencyHistogram> latency;  // to the commit
+  std::vector<LatencyHistogram> latency;  // time to the commit, by type
   // The three members below are empty without a log (see WorkerResult).
   std::vector<LatencyHistogram> durable_latency;
   LatencyHistogram epoch_wait;
   LatencyHistogram log_wait;
   EngineCounts engine;
-  EpochStages stages;  // of the epochs of the run; empty without a log
+  EpochStages stages;  // stages of the epochs of the run; empty without a log
   std::string ended_early;
 
   /// Returns an error if the result names a node that does not exist.

@@ -15,7 +15,7 @@ struct PartTime {
 };
 
 struct Gleaned {
-  // The mapper. The reducer collects at the same time.
+  // Mapper. The reducer collects its records at the same time.
   PartTime map;
   uint64_t read_bytes = 0;  // of log files
   uint64_t records_read = 0;
@@ -29,7 +29,7 @@ struct Gleaned {
   PartTime compose;
   uint64_t records_composed = 0;
   uint64_t pages_written = 0;
-  uint64_t pages_read = 0;  // of the base
+  uint64_t pages_read = 0;  // pages of the base snapshot
   // Combination of the roots, and sync of the files.
   PartTime finish;
   uint64_t wall_ns = 0;  // from the start of the first part to the end of the last

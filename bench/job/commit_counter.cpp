@@ -63,7 +63,8 @@ void CommitCounter::note_epochs(uint64_t now) {
 void CommitCounter::await(uint64_t epoch) {
   worker_.leave();
   while (!worker_.cluster_failed()) {
-    // Acquire, and before `durable` is loaded: an advance after that load also changes the signal.
+    // Acquire: the signal is loaded before `durable`. If `durable` advances after its load, the
+    // signal changes, too, so the wait below ends.
     const uint32_t signal = epochs_.durable_signal.load(std::memory_order_acquire);
     if (epochs_.durable.load(std::memory_order_acquire) >= epoch) return;
     wait_on(epochs_.durable_signal, signal, kMaxSleep);

@@ -61,8 +61,8 @@ class CommitCounter {
   const EpochBlock& epochs_;
   const TickClock& clock_;
   bool is_logged_;
-  uint64_t durable_ = 0;  // last value seen
-  uint64_t current_ = 0;  // last value seen
+  uint64_t durable_ = 0;  // last value seen of `durable`
+  uint64_t current_ = 0;  // last value seen of `current`
   uint64_t end_ = ~uint64_t{0};
   EpochEnd ends_[kEpochs] = {};
   // A ring in commit order. Epochs ascend, except those of read-only transactions.

@@ -23,7 +23,7 @@ struct WorkerResult {
   double seconds = 0;                     // measured time, without the warm-up
   std::string ended_early;                // reason; empty: the run did not end early
   std::vector<uint64_t> commits;          // by type; with a log only commits that became durable
-  std::vector<LatencyHistogram> latency;  // to the commit, by type, including retries
+  std::vector<LatencyHistogram> latency;  // time to the commit, by type, including retries
   // The three members below are empty without a log.
   std::vector<LatencyHistogram>
       durable_latency;          // by type; until the worker saw that the commit is durable

@@ -80,8 +80,8 @@ uint64_t ReplayWorkers::commit(uint64_t epoch, uint64_t blocks) {
     const uint64_t last = worker.next - 1;
     const uint64_t position =
         last * kLogBlockBytes + sizeof(LogBlockHeader) + worker.ring.block(last).header.length;
-    // Release: the blocks are complete (WorkerLogControl), or seal_blocks completes them before
-    // they are written.
+    // Release: the logger that loads this position also sees the blocks before it. They are
+    // complete (WorkerLogControl), or seal_blocks completes them before they are written.
     worker.ring.control->committed.store(position, std::memory_order_release);
   }
   return records;

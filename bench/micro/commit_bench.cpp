@@ -11,7 +11,7 @@ namespace atolldb::bench {
 namespace {
 
 constexpr uint64_t kRecords =
-    10'000;  // fit the cache, so that cache misses do not hide the cost of the commit
+    10'000;  // the records fit the cache, so that misses do not hide the cost of the commit
 
 void commit(benchmark::State& state, bool writes) {
   Loaded& loaded = Loaded::of(kRecords);

@@ -10,7 +10,7 @@ namespace {
 McsWord contended_lock{};
 
 void mcs_lock(benchmark::State& state) {
-  // One worker per node, so that the elements of the queue are in two segments.
+  // Each thread takes the worker of another node, so that the queue of the lock is in two segments.
   WorkerContext& self =
       Loaded::of(10'000).cluster.worker(static_cast<uint32_t>(state.thread_index())).context;
   constexpr uint32_t kBlock = 1;

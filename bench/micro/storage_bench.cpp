@@ -12,7 +12,7 @@ namespace {
 enum class Order { ascending, random };
 constexpr uint32_t kLocal = 0;
 constexpr uint32_t kRemote = 1;
-constexpr uint64_t kFewRecords = 10'000;  // fit the cache
+constexpr uint64_t kFewRecords = 10'000;  // these records fit the cache
 constexpr uint64_t kManyRecords = 1'000'000;
 
 /// Numbers of [0, count), in order or at random.

@@ -14,7 +14,7 @@ struct OrderFacts {
   uint32_t c_id = 0;
   uint32_t carrier_id = 0;  // 0 = null
   uint32_t ol_cnt = 0;
-  // Counted from the order's rows in ORDER-LINE.
+  // Number of the order's rows in ORDER-LINE.
   uint32_t lines = 0;
   uint32_t undelivered_lines = 0;  // OL_DELIVERY_D is null
 };

@@ -80,7 +80,7 @@ Status append_history(Transaction& txn, const Tables& tables, const PaymentInput
   row.w_id = static_cast<uint16_t>(input.w_id);
   row.c_d_id = static_cast<uint8_t>(input.customer.d_id);
   row.d_id = static_cast<uint8_t>(input.d_id);
-  // W_NAME, four spaces, D_NAME.
+  // H_DATA consists of W_NAME, four spaces and D_NAME.
   const std::string_view warehouse = output.warehouse.name.view();
   const std::string_view district = output.district.name.view();
   char* to = row.data.bytes;

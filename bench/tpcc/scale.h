@@ -12,7 +12,7 @@ inline constexpr uint32_t kMaxLines = 15;
 inline constexpr uint32_t kMaxLoadedLines = 500;
 
 struct Scale {
-  uint32_t items = 100'000;    // and stock rows per warehouse
+  uint32_t items = 100'000;    // number of items, and of stock rows per warehouse
   uint32_t customers = 3'000;  // per district; also orders per district
   uint32_t new_orders = 900;   // undelivered orders per district
   uint32_t last_names =

@@ -22,7 +22,7 @@ class DistinctItems {
     for (; slots_[at] != 0; at = (at + 1) % kSlots) {
       if (slots_[at] == item) return;
     }
-    slots_[at] = item;  // numbers start at 1
+    slots_[at] = item;  // 0 is a free slot, because item numbers start at 1
     items_[size_++] = item;
   }
   uint32_t size() const { return size_; }

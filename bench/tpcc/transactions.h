@@ -42,7 +42,7 @@ struct PaymentOutput {
   PlaceRow district;
   CustomerRow customer;
   int64_t balance;
-  Text<200> data;  // for customers with bad credit
+  Text<200> data;  // C_DATA, only for customers with bad credit
 };
 Status payment(Transaction& txn, const Tables& tables, const PaymentInput& input,
                PaymentOutput& output);

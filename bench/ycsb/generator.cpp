@@ -68,7 +68,7 @@ uint64_t Generator::choose_number(uint32_t of_node) {
   const size_t size = count == keyspace_.records_of(keyspace_.nodes() - 1) ? 0 : 1;
   const uint64_t rank = zipfian_[size].next(random_);
   if (input_.distribution == Distribution::latest) return latest_number(of_node, rank);
-  // Popular ranks must not share pages. Scrambled keys separate them already.
+  // Popular ranks must not share pages. Scrambled keys are far apart already; dense keys are not.
   const bool is_dense = keyspace_.is_array() || keyspace_.is_ordered();
   return is_dense ? scatter_[size].of(rank) : rank;
 }

@@ -51,7 +51,7 @@ class Generator {
   // one per size.
   std::vector<Zipfian> zipfian_;
   std::vector<Scatter> scatter_;
-  std::vector<std::vector<uint64_t>> inserted_of_;  // by node and worker
+  std::vector<std::vector<uint64_t>> inserted_of_;  // count of inserted records, by node and worker
   uint64_t inserted_ = 0;
 };
 

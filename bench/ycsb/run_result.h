@@ -12,10 +12,10 @@ struct RunResult : bench::CountingResult<RunResult> {
   RunResult() : CountingResult(kTypes) {}
 
   uint64_t scanned_records = 0;  // number of records that committed scans returned
-  // For the verification. The counts below include the warm-up.
+  // The members below are for the verification. They include the warm-up.
   uint64_t updates = 0;     // committed updates of fields
   uint64_t inserted = 0;    // records that this worker has inserted in the life of the database
-  uint64_t torn_reads = 0;  // records read that were not whole
+  uint64_t torn_reads = 0;  // number of torn records among those read
 
   static constexpr const char* kBenchmark = "ycsb";
   static constexpr bench::RunCounter<RunResult> kCounters[] = {

@@ -10,7 +10,8 @@ namespace {
 Result<std::string> survey(JobContext& context) {
   ATOLL_ASSIGN(const JobInput input, JobInput::parse(context.input()));
   const auto specs = storage_specs(input, context.node_count());
-  // Only a few pages of the control storage exist, so it counts as spare.
+  // Measures only the storage of the records. The control storage counts as spare, because only a
+  // few of its pages exist.
   return bench::survey_storages(context, "ycsb", std::span(specs).first(1),
                                 "ycsb_control_and_spare");
 }

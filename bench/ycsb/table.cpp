@@ -68,7 +68,7 @@ Status Table::write_field(Transaction& txn, uint64_t id, uint32_t field, const R
 }
 
 Status Table::update(Transaction& txn, uint64_t id, uint32_t field) {
-  // Only the count is needed, but the tree reads from the beginning of the record.
+  // Only the update count of the field is needed, but the tree reads a record from its beginning.
   const uint32_t bytes = shape_.offset_of(field) + static_cast<uint32_t>(sizeof(uint64_t));
   RecordRef ref;
   BENCH_TRY(read_for_update(txn, id, bytes, ref));

@@ -22,7 +22,7 @@ std::vector<bench::StorageSpec> storage_specs(const JobInput& input, uint32_t no
 /// own leaf page.
 struct LaneRow {
   uint64_t exists;    // 1 once the load has begun
-  uint64_t inserted;  // committed inserts of this worker, with a short delay
+  uint64_t inserted;  // number of committed inserts of this worker; lags a little
 };
 inline constexpr uint32_t kControlBytes = 64;  // each record has its own cache line
 inline constexpr uint32_t kMaxLanes = 250;     // workers of a node
@@ -33,7 +33,7 @@ constexpr uint64_t lane_row_at(uint32_t node, uint32_t worker) {
 
 /// Findings of the operations, for the verification.
 struct Observed {
-  uint64_t torn = 0;     // records read that were not whole
+  uint64_t torn = 0;     // number of torn records among those read
   uint64_t scanned = 0;  // records that scans returned
 };
 

@@ -15,7 +15,7 @@ inline constexpr const char* kCommand = "bench ycsb";
 
 struct Options : bench::CommonOptions {
   std::string workload;  // empty: `mix` if given, else A
-  std::string mix;       // empty: the workload's
+  std::string mix;       // empty: the mix of the workload
   uint64_t records = 1'000'000;
   uint32_t record_bytes = 100;
   uint32_t fields = 1;

@@ -10,7 +10,7 @@
 namespace atolldb {
 namespace {
 
-/// Returns the id in the owner file of data_dir (R47), or "" without one: tests have none.
+/// Returns the id in the owner file of data_dir (R47), or "" if there is no such file, as in tests.
 Result<std::string> data_id_of(FileSystem& file_system, const std::string& data_dir) {
   ATOLL_ASSIGN(const auto text, read_text_file(file_system, data_dir + "/owner"));
   if (!text) return std::string();
@@ -20,7 +20,8 @@ Result<std::string> data_id_of(FileSystem& file_system, const std::string& data_
   return id->get<std::string>();
 }
 
-/// Returns whether an archive of these data has begun: its identity was made in data_dir.
+/// Returns whether an archive of these data has begun: then data_dir has the identity of the
+/// archive.
 bool has_identity(FileSystem& file_system, const std::string& data_dir,
                   const ArchiveIdentity& own) {
   const std::string path = pending_identity_path(data_dir);
@@ -58,13 +59,15 @@ Result<std::unique_ptr<ArchiveProgress>> ArchiveProgress::open(FileSystem& file_
     state.identity = own;
     state.identity.id = new_archive_id();
     state.target = progress->target_;
-    // The state is lost, but these data were archived: an empty directory is not mounted.
+    // The state is lost, although these data were archived. This notes that the directory must have
+    // an archive: if it is empty, its device is not mounted.
     const bool was_archived = !read || has_identity(file_system, data_dir, own);
     if (was_archived && config.archive.command.empty()) state.note_begun(state.target);
   }
   const bool has_ended = state.end_unlisted(savepoint);
   const bool has_new = state.add(savepoint);
-  // After these, which are of the history before.
+  // The new history begins after the incarnations of the savepoint, which were just added and
+  // belong to the old one.
   if (salvages) ++state.history;
   if (!is_known || has_ended || has_new || salvages) progress->store_or_warn(state);
   progress->state_ = std::move(state);
@@ -81,7 +84,8 @@ Result<void> ArchiveProgress::note_salvage(FileSystem& file_system, const std::s
 
 bool ArchiveProgress::must_stay(const LogFilePlace& place) const {
   const std::lock_guard guard(mutex_);
-  // Until the archive at another place is examined, it is not known to have anything.
+  // The config names another place than the state. Until the archive there is examined, this
+  // assumes that it has no file.
   if (state_.target != target_) return state_.find(place.name.incarnation) != nullptr;
   return state_.lacks(place.node, place.name);
 }
@@ -116,7 +120,7 @@ Result<void> ArchiveProgress::remove(uint64_t incarnation) {
 
 Result<void> ArchiveProgress::replace(ArchiveState next) {
   const std::lock_guard changing(change_mutex_);
-  next.take_incarnations(state());  // the start may have added one meanwhile
+  next.take_incarnations(state());  // keeps those that `add` has added meanwhile
   return store(std::move(next));
 }
 

@@ -24,7 +24,8 @@ class DirectoryTarget : public ArchiveTarget {
   }
 
   Result<FileSum> put(const std::string& path, const std::string& name) override {
-    // Never made here: below the mount point of a device that is not mounted, it would be lost.
+    // Does not make the directory. If the device of the archive is not mounted, the files would be
+    // below its mount point, and lost after the mount.
     ATOLL_ASSIGN(const bool exists, files_.exists(directory_));
     if (!exists) {
       return make_error(ExitCode::failed,
@@ -52,7 +53,8 @@ class DirectoryTarget : public ArchiveTarget {
     };
   }
 
-  /// A crash may have come between this file and the state that counts it.
+  /// Accepts a file that the archive already has, if it equals the wanted one. A crash may have
+  /// come after its copy and before the state counted it.
   Result<FileSum> check_present(const std::string& path, const std::string& to) {
     ATOLL_ASSIGN(const FileSum wanted, sum_of_file(files_, path, until_cancelled()));
     ATOLL_ASSIGN(const FileSum present, sum_of_file(files_, to, until_cancelled()));
@@ -73,7 +75,8 @@ class DirectoryTarget : public ArchiveTarget {
     }
     const Result<FileSum> copied = copy_part(path, part);
     if (!copied) {
-      // The room may be needed. An error adds nothing: the next attempt removes the part, too.
+      // Removes the part to free its room. Ignores an error, because the next attempt removes the
+      // part, too.
       static_cast<void>(files_.remove(part));
       return copied;
     }
@@ -83,7 +86,8 @@ class DirectoryTarget : public ArchiveTarget {
 
   Result<FileSum> copy_part(const std::string& path, const std::string& part) {
     ATOLL_ASSIGN(const FileSum written, copy_file(files_, path, part, until_cancelled()));
-    // Read again what the device has: a disk that loses writes is found while the log still exists.
+    // Reads back what the device has. A device that loses writes is then found while the log file
+    // still exists.
     ATOLL_TRY(files_.forget_cached(part));
     ATOLL_ASSIGN(const FileSum read, sum_of_file(files_, part, until_cancelled()));
     if (written == read) return read;
@@ -157,7 +161,7 @@ std::string expand_command(const std::string& command, const std::string& path,
       expanded += command[i];
       continue;
     }
-    CHECK(i + 1 < command.size());  // check_config
+    CHECK(i + 1 < command.size());  // check_config ensures this
     const char kind = command[++i];
     CHECK(kind == 'p' || kind == 'f' || kind == '%');
     if (kind == '%') expanded += '%';

@@ -1,4 +1,4 @@
-// Where an archive is: a directory, or a command that stores each file somewhere (R72).
+// The place of an archive: a directory, or a command that stores each file somewhere (R72).
 #pragma once
 
 #include <chrono>
@@ -13,21 +13,23 @@
 
 namespace atolldb {
 
-/// Thread: one. A call may take long.
+/// A place that stores copies of files. Thread: one. A call may take long.
 class ArchiveTarget {
  public:
   virtual ~ArchiveTarget() = default;
 
-  /// Stores the file at `path` under `name`, and returns its sum. It is durable there on return.
-  /// Overwrites nothing. Succeeds if the archive has the same file already.
+  /// Stores the file at `path` under `name`, and returns its size and checksum. The copy is durable
+  /// on return. Never overwrites a file. Succeeds if the archive already has the same file under
+  /// this name.
   virtual Result<FileSum> put(const std::string& path, const std::string& name) = 0;
-  /// Returns the directory of the archive, or "" if only a command knows where it is.
+  /// Returns the directory of the archive, or "" if a command stores the files.
   virtual const std::string& directory() const = 0;
-  /// Returns the name of this place, by which the state knows it again.
+  /// Returns the name of this place. The state of the archive has this name, too
+  /// (ArchiveState::target).
   virtual std::string name() const = 0;
 };
 
-/// Returns whether the work should end.
+/// Returns whether a copy or command under way must end.
 using IsCancelled = std::function<bool()>;
 
 /// Copies files into an existing directory. Copies have the name <name>.part until they are durable
@@ -35,12 +37,13 @@ using IsCancelled = std::function<bool()>;
 std::unique_ptr<ArchiveTarget> make_directory_target(FileSystem& file_system, std::string directory,
                                                      IsCancelled is_cancelled);
 
-/// Runs the command by /bin/sh. Exit code 0 means that the file is stored. REQUIRES: as above.
+/// Runs the command by /bin/sh. Exit code 0 means that the file is stored. REQUIRES: `file_system`
+/// outlives the target.
 std::unique_ptr<ArchiveTarget> make_command_target(FileSystem& file_system, std::string command,
                                                    std::chrono::milliseconds timeout,
                                                    IsCancelled is_cancelled);
 
-/// Makes the target of the config. REQUIRES: it has one.
+/// Makes the target that the config names. REQUIRES: the config has an archive.
 std::unique_ptr<ArchiveTarget> make_archive_target(const Config::Archive& archive,
                                                    FileSystem& file_system,
                                                    IsCancelled is_cancelled);

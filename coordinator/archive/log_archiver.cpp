@@ -28,12 +28,12 @@ bool is_running(const ArchivedIncarnation& incarnation) {
   return !incarnation.cut_epoch.has_value();
 }
 
-/// Whether the next record has the incarnation.
+/// Returns whether the next record must have this incarnation.
 bool is_news(const PendingIncarnation& pending) {
   return !pending.is_recorded || (pending.incarnation.cut_epoch && !pending.is_cut_recorded);
 }
 
-/// A state of another archive of the same data: nothing is stored there yet.
+/// Returns the state of a new archive of the same data, which has no file yet.
 ArchiveState begin_archive(const ArchiveState& before, const std::string& target) {
   ArchiveState next;
   next.identity = before.identity;
@@ -84,7 +84,7 @@ void LogArchiver::start() {
 void LogArchiver::stop() {
   {
     const std::lock_guard guard(mutex_);
-    ends_.store(true, std::memory_order_relaxed);  // the mutex orders it for run
+    ends_.store(true, std::memory_order_relaxed);  // relaxed: mutex_ orders it for `run`
   }
   changed_.notify_all();
   if (thread_.joinable()) thread_.join();
@@ -109,7 +109,8 @@ Result<void> LogArchiver::await_examined(std::chrono::milliseconds patience) {
   return *first_answer_;
 }
 
-/// Says what changed: a failure, other errors now and then, and its end.
+/// Logs the first error of a series, then other errors at most once per kArchiveErrorPause, then
+/// the end of the series.
 void LogArchiver::report(const Result<void>& worked) {
   const std::string error = worked ? "" : worked.error().message;
   const bool failed_before = metrics_.failing_since_s.load(std::memory_order_relaxed) != 0;
@@ -136,7 +137,8 @@ void LogArchiver::report(const Result<void>& worked) {
 Result<void> LogArchiver::work() {
   ATOLL_ASSIGN(auto waiting, find_waiting());
   publish_waiting(waiting);
-  // Again before anything is stored: the device of the archive may have been unmounted.
+  // Checks the archive each time before it stores something, because the device of the archive may
+  // have been unmounted.
   if (!is_examined_ || !waiting.empty()) {
     ATOLL_TRY(examine());
   }
@@ -175,7 +177,8 @@ Result<std::vector<LogArchiver::Waiting>> LogArchiver::find_waiting() {
   const ArchiveState state = source_.progress.state();
   ATOLL_ASSIGN(const auto files, log_files_in(source_.files, source_.directories));
   std::vector<Waiting> waiting;
-  // Sorted by incarnation, node, logger and ordinal.
+  // The files are sorted by incarnation, node, logger and ordinal, so the files of a stream are
+  // adjacent.
   for (std::span<const LogFilePlace> rest(files); !rest.empty();) {
     const LogFilePlace& place = rest.front();
     const auto end = std::ranges::find_if_not(rest, [&](const LogFilePlace& other) {
@@ -186,7 +189,8 @@ Result<std::vector<LogArchiver::Waiting>> LogArchiver::find_waiting() {
     rest = rest.subspan(stream.size());
     ATOLL_TRY(add_stream(stream, state, waiting));
   }
-  // All streams advance together, because the archive restores only what all of them have.
+  // Sorts by epoch, so that all streams advance together: a restore can use only epochs that the
+  // archive has of all streams.
   std::ranges::stable_sort(waiting, {}, [](const Waiting& file) {
     return std::tuple(file.place.name.incarnation, file.reach_epoch);
   });
@@ -209,7 +213,8 @@ Result<void> LogArchiver::add_stream(std::span<const LogFilePlace> stream,
   std::vector<Begun> begun;
   for (const LogFilePlace& place : stream) {
     if (!state.lacks(place.node, place.name)) continue;
-    // Usually only the file that is being written: it needs no read.
+    // Usually the stream has only one file that is not archived, the one that its logger is
+    // writing. The file is not closed, so this need not read it.
     const bool is_newest = &place == &stream.back();
     if (begun.empty() && is_newest && is_running(incarnation)) break;
     ATOLL_ASSIGN(const auto begin, begin_of(source_.files, place));
@@ -221,7 +226,8 @@ Result<void> LogArchiver::add_stream(std::span<const LogFilePlace> stream,
     const bool is_last = i + 1 == begun.size();
     if (is_last && is_running(incarnation) && !fault::archive_open_log) break;
     const LogFilePlace& place = begun[i].place;
-    // After a file that is missing, later ones reach no further.
+    // The end of a file in epochs is where the next file begins. If the next file is missing, this
+    // file reaches no further than its own begin.
     uint64_t reach = begun[i].begin.closed_epoch;
     if (is_last) {
       reach = std::max(reach, incarnation.cut_epoch.value_or(reach));
@@ -230,8 +236,8 @@ Result<void> LogArchiver::add_stream(std::span<const LogFilePlace> stream,
     }
     ATOLL_ASSIGN(const auto file, source_.files.open_for_reading(path_of(place)));
     ATOLL_ASSIGN(const uint64_t bytes, file->size());
-    // A file counts as archived if a later one of its stream is, so the order by reach is also that
-    // of the ordinals.
+    // The epochs never decrease within a stream, so the order by epoch is also that by ordinal. The
+    // archive needs this order: a file counts as archived if a later one of its stream does.
     reached = std::max(reached, reach);
     waiting.push_back({place, bytes, reached});
   }
@@ -251,7 +257,7 @@ void LogArchiver::publish_waiting(std::span<const Waiting> waiting) {
     bytes += file.bytes;
   }
   seen_since_ = std::move(since);
-  // Relaxed, all stores: for display only.
+  // Relaxed, for all stores below: the words are for display only.
   metrics_.waiting_files.store(waiting.size(), std::memory_order_relaxed);
   metrics_.waiting_bytes.store(bytes, std::memory_order_relaxed);
   metrics_.waiting_since_s.store(oldest, std::memory_order_relaxed);
@@ -271,12 +277,14 @@ Result<void> LogArchiver::examine_target() {
     ATOLL_TRY(source_.progress.replace(state));
   }
   if (state.records == 0) {
-    // Before the identity, which proves to a start without a state that an archive has begun.
+    // Stores the state before the identity. To a start that finds no state, the identity proves
+    // that an archive has begun.
     ATOLL_TRY(source_.progress.store_pending());
     ATOLL_TRY(store_identity(state.identity));
   }
   if (directory.empty() || state.has_begun(target_->name())) return {};
-  // Not earlier: the identity is durable there.
+  // This comes last: `begun` says that the directory has the identity, which must be durable there
+  // before.
   state.note_begun(target_->name());
   return source_.progress.replace(std::move(state));
 }
@@ -289,11 +297,12 @@ Result<void> LogArchiver::examine_directory(const std::string& directory, Archiv
   if (found && found->id != state.identity.id) return rebuild(directory, *found, state);
   if (found) {
     ATOLL_TRY(refuse_set_back(directory, state));
-    state.target = target_->name();  // perhaps the directory was moved
+    state.target = target_->name();  // the directory may have been moved
     return {};
   }
   const bool is_here = state.target == target_->name();
-  // The state of an earlier version has records only.
+  // A state that an earlier version has written has no `begun`, but its number of records shows
+  // that the archive has begun.
   if (state.has_begun(target_->name()) || (is_here && state.records != 0)) {
     return missing_identity(directory);
   }
@@ -301,8 +310,9 @@ Result<void> LogArchiver::examine_directory(const std::string& directory, Archiv
   return {};
 }
 
-/// A device that is unmounted meanwhile leaves its mount point, on which the file is then. Such a
-/// file must not count, because its log would be deleted.
+/// Stores the file, and then checks the identity of the archive. If the device was unmounted
+/// meanwhile, the copy is on the mount point below it. Such a copy must not count, because the log
+/// file would be deleted.
 Result<FileSum> LogArchiver::put(const std::string& path, const std::string& name) {
   CHECK(is_examined_);
   ATOLL_ASSIGN(const FileSum sum, target_->put(path, name));
@@ -315,7 +325,8 @@ Result<FileSum> LogArchiver::put(const std::string& path, const std::string& nam
   return sum;
 }
 
-/// A copy of the archive that was set back lacks records, and the log of these may be deleted.
+/// Returns an error if the archive lacks its last record. Then it is an older copy of the archive,
+/// and the log after it may already be deleted.
 Result<void> LogArchiver::refuse_set_back(const std::string& directory, const ArchiveState& state) {
   CHECK(!state.identity.id.empty());
   if (state.records == 0) return {};
@@ -328,7 +339,8 @@ Result<void> LogArchiver::refuse_set_back(const std::string& directory, const Ar
                                 last));
 }
 
-/// The state is lost, or was of another archive meanwhile. The records say what this one has.
+/// Rebuilds the state from the records in the archive. The state was lost, or it was of another
+/// archive meanwhile.
 Result<void> LogArchiver::rebuild(const std::string& directory, const ArchiveIdentity& identity,
                                   ArchiveState& state) {
   ArchiveState next;
@@ -364,7 +376,8 @@ Result<void> LogArchiver::finish_record() {
   if (!text) return {};
   const auto record = decode_record(*text, path);
   const ArchiveState state = source_.progress.state();
-  // A damaged record was never stored: it is written before.
+  // A damaged record was never stored in the archive, because the whole record is written here
+  // first. So this ignores it.
   if (!record || record->archive != state.identity.id || record->number != state.records + 1) {
     return {};
   }
@@ -375,13 +388,15 @@ Result<void> LogArchiver::finish_record() {
 
 Result<void> LogArchiver::archive_file(const Waiting& waiting) {
   const std::string path = path_of(waiting.place);
-  // The archive has nothing that the cluster may lose: its logger may not have synced the end yet.
+  // Syncs the log file before it copies it, because its logger may not have synced the end yet. The
+  // archive must not have data that the cluster may lose (R73).
   ATOLL_ASSIGN(const auto file, source_.files.open(path));
   ATOLL_TRY(file->sync());
-  ATOLL_TRY(archive_files_->forget_cached(path));  // the copy is of what the device has (R53)
+  ATOLL_TRY(archive_files_->forget_cached(path));  // so that the copy has what the device has (R53)
   const std::string name = archived_log_name(waiting.place.node, waiting.place.name);
   ATOLL_ASSIGN(ArchiveRecord record, next_record());
-  // The file's record has the last of them, so that no storage of the file is unknown.
+  // Stores records without a file until the rest of the DDL records fits in the record of the file.
+  // So the archive knows every storage in the file.
   while (record.ddl.size() == kMaxRecordDdl) {
     ATOLL_TRY(store_record(record));
     ATOLL_ASSIGN(record, next_record());
@@ -396,16 +411,16 @@ Result<void> LogArchiver::archive_file(const Waiting& waiting) {
   return {};
 }
 
-/// Whether a record without a file is due. Times of epochs alone are none: the next file's record
-/// has them.
+/// Returns whether a record without a file is due. Times of epochs alone do not make it due,
+/// because the record of the next file has them.
 bool LogArchiver::has_news() const {
   const ArchiveState state = source_.progress.state();
   return source_.durable_ddl_records() > state.ddl_records ||
          std::ranges::any_of(state.incarnations, is_news);
 }
 
-/// The DDL log is read after the files that the record counts were closed, so it has the creation
-/// of every storage in them (R34).
+/// Returns the next record. Reads the DDL log after the log files were closed, so the record has
+/// the creation of every storage in those files (R34).
 Result<ArchiveRecord> LogArchiver::next_record() {
   const ArchiveState state = source_.progress.state();
   ArchiveRecord record;
@@ -415,12 +430,13 @@ Result<ArchiveRecord> LogArchiver::next_record() {
     if (is_news(pending)) record.incarnations.push_back(pending.incarnation);
   }
   record.first_ddl = state.ddl_records;
-  // Before the log is read: what is durable by now is in it, and no crash takes it back.
+  // Loads the count before it reads the DDL log. The log then has all these records, and no crash
+  // can undo them.
   const uint64_t durable = source_.durable_ddl_records();
   if (durable > state.ddl_records) {
     ATOLL_ASSIGN(const auto ddl, read_ddl_log(source_.files, source_.data_dir,
                                               state.identity.cluster_uuid, durable));
-    CHECK(ddl.records.size() >= durable);  // read_ddl_log
+    CHECK(ddl.records.size() >= durable);  // ensured by read_ddl_log
     const uint64_t end = std::min<uint64_t>(durable, state.ddl_records + kMaxRecordDdl);
     record.ddl.assign(ddl.records.begin() + static_cast<ptrdiff_t>(state.ddl_records),
                       ddl.records.begin() + static_cast<ptrdiff_t>(end));
@@ -443,7 +459,7 @@ Result<void> LogArchiver::store_record(const ArchiveRecord& record) {
   return source_.progress.apply(record);
 }
 
-/// Forgets incarnations that have ended, and of which no file waits.
+/// Removes incarnations from the state that have ended and have no waiting file.
 Result<void> LogArchiver::forget_complete() {
   ATOLL_ASSIGN(const auto waiting, find_waiting());
   const ArchiveState state = source_.progress.state();

@@ -24,8 +24,8 @@ bool is_name_character(char c) {
 }
 
 StorageState state_of(const StorageControl& storage) {
-  // Relaxed: the catalog is the only writer. Readers on other threads load the state again, with
-  // acquire, before they use other fields.
+  // Relaxed: only the catalog changes the state. Readers on other threads load the state again,
+  // with acquire, before they read other fields.
   return static_cast<StorageState>(storage.state.load(std::memory_order_relaxed));
 }
 

@@ -81,7 +81,7 @@ void CatalogManager::stop_drops() {
 }
 
 void CatalogManager::stop() {
-  // Drops wait for the DDL thread, so they end before it.
+  // Stops the drops before the DDL thread, because they wait for tasks of this thread.
   stop_drops();
   ddl_thread_.stop();
 }
@@ -111,8 +111,8 @@ void CatalogManager::create_storage(const ControlRequest& request, const Control
   reply(describe_storage(control_.storage(*id)));
 }
 
-/// Only hides the name, so that other requests need not wait for the drop. The dropper's thread
-/// does the rest.
+/// Hides the name of the storage, and gives the rest of the drop to the dropper's thread. So other
+/// requests need not wait for the drop.
 void CatalogManager::drop_storage(const ControlRequest& request, const ControlReply& reply) {
   CHECK(ddl_thread_.is_current());
   const Result<std::string> name = get_text(request, "name");
@@ -120,8 +120,8 @@ void CatalogManager::drop_storage(const ControlRequest& request, const ControlRe
   if (const auto free = check_no_drop(*name); !free) return reply(std::unexpected(free.error()));
   const Result<uint32_t> id = catalog_.hide(*name);
   if (!id) return reply(std::unexpected(id.error()));
-  // seq_cst pairs with the store that hid the name: a thread that begins in a later epoch cannot
-  // find the storage.
+  // seq_cst pairs with the store that has hidden the name. A thread that begins in a later epoch
+  // cannot find the storage.
   const uint64_t hidden_at = control_.epochs.current.load(std::memory_order_seq_cst);
   dropper_->drop(*id, *name, hidden_at, [reply, id = *id](const Result<uint64_t>& pages) {
     if (!pages) return reply(std::unexpected(pages.error()));
@@ -164,13 +164,13 @@ std::unique_ptr<StorageDropper> CatalogManager::make_dropper() {
   hooks.is_durable = [this](uint64_t epoch, std::chrono::milliseconds patience) {
     return wait_until_durable(control_, epoch, patience);
   };
-  // Only the DDL thread writes the catalog and the DDL log.
+  // Runs on the DDL thread, which alone writes the catalog and the DDL log.
   hooks.log = [this](uint32_t id) {
     return on_ddl_thread(
         [this, id] { return log_ddl(DdlOperation::drop_storage, control_.storage(id)); });
   };
   hooks.release = [this](uint32_t id) -> Result<uint64_t> {
-    // Any node can walk the pages. The modulus spreads the storages over the nodes.
+    // Any node can release the pages. The modulus distributes the storages over the nodes.
     const auto node = static_cast<uint32_t>(id % nodes_.size());
     ATOLL_ASSIGN(const Json released,
                  call_node_(node, ControlOperation::pages_release, Json{{"storage_id", id}}));
@@ -207,13 +207,14 @@ std::vector<StorageEntry> CatalogManager::entries() {
     }
     promise.set_value(std::move(entries));
   });
-  CHECK(is_given);  // an empty list would drop all storages from the snapshot
+  CHECK(is_given);  // a snapshot with an empty list would lose all storages
   return answer.get();
 }
 
 void CatalogManager::record_idle_epoch(uint64_t durable_epoch) {
   CHECK(durable_ != nullptr);
-  // After `stop` the end of the incarnation stores the durable epoch.
+  // Does nothing after `stop`, because the orderly end stores the durable epoch
+  // (DurableState::end).
   [[maybe_unused]] const bool is_given = ddl_thread_.give([this, durable_epoch] {
     if (const auto recorded = durable_->record_idle(durable_epoch); !recorded) {
       logger_->warn("the savepoint does not record that epoch {} is durable: {}", durable_epoch,

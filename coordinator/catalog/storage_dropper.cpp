@@ -9,7 +9,7 @@
 namespace atolldb {
 namespace {
 
-/// Longest wait for one drop in a round, before the next drop has its turn.
+/// Longest time that one step waits for one drop. Then the next drop has its turn.
 constexpr std::chrono::milliseconds kTurn{50};
 /// Shortest and longest pause after a failed attempt to release pages.
 constexpr std::chrono::milliseconds kMinRetryPause{100};
@@ -39,7 +39,7 @@ void StorageDropper::stop() {
 
 void StorageDropper::tell_stopped(Drop& drop) {
   if (!drop.reply) return;
-  // The logged drop is complete, because the end of the cluster frees the volatile pages.
+  // A logged drop counts as complete, because the end of the cluster frees the volatile pages.
   if (drop.is_logged) return drop.reply(uint64_t{0});
   drop.reply(make_error(ExitCode::not_running,
                         "storage \"" + drop.name +
@@ -101,7 +101,7 @@ void StorageDropper::enter(Drop& drop, Phase phase) {
   drop.phase = phase;
 }
 
-/// If the drop cannot be logged, hooks_.log ends the cluster.
+/// Logs the drop on the DDL thread. After an error hooks_.log has ended the cluster.
 void StorageDropper::log(Drop& drop) {
   CHECK(drop.phase == Phase::log && !drop.is_logged);
   const auto logged = hooks_.log(drop.id);
@@ -149,7 +149,7 @@ bool StorageDropper::advance(Drop& drop) {
       enter(drop, Phase::durability);
       return true;
     case Phase::durability:
-      // Loads the epoch only once, so that later commits do not delay the drop.
+      // Loads the epoch once per drop, so that later commits do not delay the drop.
       if (!drop.durable_at) drop.durable_at = hooks_.latest_commit_epoch();
       if (!fault::drop_logged_before_durable && !hooks_.is_durable(*drop.durable_at, kTurn)) {
         return false;
@@ -186,7 +186,8 @@ void StorageDropper::run() {
       changed_.wait(lock, [this] { return ends_ || !drops_.empty(); });
       continue;
     }
-    // Other threads only append; only this thread removes entries.
+    // The lock is released within the loop. Other threads only append drops meanwhile, and only
+    // this thread removes them.
     const size_t count = drops_.size();
     bool has_advanced = false;
     for (size_t i = 0; i < count && !ends_; ++i) {
@@ -197,7 +198,8 @@ void StorageDropper::run() {
       lock.lock();
     }
     std::erase_if(drops_, [](const auto& drop) { return drop->phase == Phase::done; });
-    // Each remaining drop waits for its next attempt or for a condition.
+    // No drop has advanced: each one waits for a condition, or for its next attempt to release
+    // pages.
     if (!has_advanced) changed_.wait_for(lock, kMinRetryPause / 10, [this] { return ends_; });
   }
 }

@@ -88,7 +88,7 @@ class StorageDropper {
     Reply reply;  // null after the answer
     Clock::time_point tell_at;
     Phase phase = Phase::transactions;
-    std::optional<uint64_t> durable_at;  // epoch to wait for, once it is known
+    std::optional<uint64_t> durable_at;  // epoch that must be durable, once it is known
     std::string failure;                 // error of the last attempt to release its pages
     Clock::time_point retry_at;
     Clock::duration pause{0};

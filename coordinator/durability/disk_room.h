@@ -13,9 +13,10 @@
 
 namespace atolldb {
 
-/// The automatic reserve of a file system has room for this many log files of each of its loggers,
+/// The automatic reserve of a file system has room for this number of log files of each of its
+/// loggers. It has at least kMinDiskReserve bytes.
 inline constexpr uint64_t kReservedLogFiles = 2;
-/// and at least this many bytes.
+/// Lower limit of the automatic reserve, in bytes.
 inline constexpr uint64_t kMinDiskReserve = uint64_t{1} << 30;
 
 /// A file system that holds logs.

@@ -29,7 +29,8 @@ std::vector<LoggerPlace> loggers_of(const Config& config) {
   return places;
 }
 
-/// Returns `found`, with the entries of `earlier` put before its own entries in both lists.
+/// Returns `found`, but both lists, "left_out" and "ranges", begin with the entries of `earlier`.
+/// Each entry is listed once.
 Json merge_reports(const Json& earlier, Json found) {
   for (const char* part : {"left_out", "ranges"}) {
     Json entries = earlier.value(part, Json::array());
@@ -72,13 +73,13 @@ Result<std::unique_ptr<DurableState>> DurableState::open(const Config& config, u
   // Collects the directories now, because later steps remove incarnations from the savepoint.
   state->directories_ = state->all_directories();
   if (state->salvage_) {
-    // Writes the report before the cut is stored. After that, the next attempt no longer finds the
-    // damage that the cut excludes.
+    // Writes the report before the cut is stored. If this attempt fails afterwards, the next one
+    // does not find the damage that the cut excludes.
     ATOLL_TRY(state->report_salvage(Json::object({{"left_out", state->start_.left_out}})));
   }
-  // The archive learns the cuts of incarnations that store_cut forgets, because a snapshot has all
-  // their commits: their last files may not be archived yet (R72). If it cannot store them, the
-  // savepoint keeps them for the next start.
+  // Tells the archive the cuts of all incarnations, before store_cut forgets those whose commits
+  // are all in a snapshot. Their last log files may not be archived yet (R72). If the archive's
+  // state cannot be stored, the savepoint keeps these incarnations.
   const auto open_archive = [&]() -> Result<bool> {
     ATOLL_ASSIGN(state->archive_, ArchiveProgress::open(files, config, state->start_.savepoint,
                                                         state->salvages(), logger));
@@ -89,8 +90,8 @@ Result<std::unique_ptr<DurableState>> DurableState::open(const Config& config, u
   if (state->salvage_ && !config.archive.is_on()) {
     ATOLL_TRY(ArchiveProgress::note_salvage(files, data_dir));
   }
-  // A salvage deletes nothing. After a fallback the damaged newest snapshot may yet be restored
-  // (R55).
+  // Removes no files in two cases. A salvage deletes nothing. After a fallback the user may still
+  // restore the damaged newest snapshot (R55).
   if (!state->salvage_ && state->start_.fallback.empty()) state->remove_leftovers(logger);
   ATOLL_ASSIGN(DdlLog ddl, DdlLog::open(files, data_dir, state->data_uuid()));
   if (!ddl.torn().empty())
@@ -100,7 +101,7 @@ Result<std::unique_ptr<DurableState>> DurableState::open(const Config& config, u
   return state;
 }
 
-/// A failure to remove files costs only disk room.
+/// Removes leftovers. An error is only logged, because files that remain cost only disk room.
 void DurableState::remove_leftovers(const Logger& logger) {
   const auto removed =
       atolldb::remove_leftovers(*files_, config_.cluster.data_dir, start_.savepoint, directories_,
@@ -135,7 +136,8 @@ Result<bool> DurableState::release_ballast() {
   return released != 0;
 }
 
-/// Ignores pinned snapshots whose metadata cannot be read. No file is deleted while there are any.
+/// Ignores pinned snapshots whose metadata cannot be read. While there is one, no snapshot file is
+/// deleted.
 std::set<std::string> DurableState::all_directories() const {
   const Savepoint& savepoint = start_.savepoint;
   std::set<std::string> all =
@@ -188,7 +190,7 @@ Result<std::map<std::string, size_t>> DurableState::left_directories() {
 
 Result<void> DurableState::log_ddl(const DdlRecord& record) {
   ATOLL_TRY(ddl_->append(record));
-  // Relaxed: a savepoint with a smaller count is valid, too.
+  // Relaxed: another thread may write a savepoint with a smaller count, which is valid, too.
   ddl_records_.store(ddl_->records().size(), std::memory_order_relaxed);
   const std::lock_guard guard(savepoint_mutex_);
   return record_in_savepoint(ddl_->records().size(), start_.savepoint.durable_epoch);
@@ -277,7 +279,8 @@ Result<Json> DurableState::report_salvage(Json found) {
 Result<std::string> DurableState::end_salvage() {
   CHECK(salvage_);
   const std::string& data_dir = config_.cluster.data_dir;
-  // Without the new history, the archive would lead from commits that were given up to later ones.
+  // First stores the new history of the archive. Without it the archive would contain given-up
+  // commits followed by later ones.
   if (archive_ != nullptr) {
     ATOLL_TRY(archive_->store_pending());
   }

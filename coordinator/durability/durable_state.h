@@ -27,8 +27,9 @@
 
 namespace atolldb {
 
-/// Thread: one at a time, called the main thread below: the one that opens or stops the cluster, or
-/// the snapshot taker. The DDL thread may call log_ddl and record_idle at the same time.
+/// Thread: the main thread, and no other one at the same time. The main thread is the one that
+/// opens or stops the cluster, or the snapshot taker. The DDL thread may call log_ddl and
+/// record_idle at the same time.
 class DurableState {
  public:
   /// Reads the data directory and stores the cut. Returns code corruption (exit 7) if something is
@@ -65,8 +66,8 @@ class DurableState {
   /// and the epoch is durable.
   std::vector<PlannedStream> live_streams(uint64_t epoch) const;
   /// Deletes files of logs and snapshots that nothing needs (R38). Returns the number of deleted
-  /// files. `in_use`: snapshots that pages or transactions refer to. REQUIRES: no snapshot job is
-  /// under way.
+  /// files. `in_use`: snapshots that pages or transactions refer to, whose files are kept.
+  /// REQUIRES: no snapshot job is under way.
   Result<size_t> delete_unneeded(const std::set<uint32_t>& in_use);
 
   /// Calls choose_pin and pin_snapshot. Returns the new pin.
@@ -103,7 +104,8 @@ class DurableState {
   const std::string& fallback() const { return start_.fallback; }
   /// Returns the files of older kept snapshots whose metadata can be read.
   std::vector<SnapshotFilePlace> kept_places() const;
-  /// Returns the parts of logs and files that a salvage's check left out.
+  /// Returns descriptions of the parts of logs and files that the check of this salvage has
+  /// omitted.
   const std::vector<std::string>& left_out() const { return start_.left_out; }
   /// Adds `found` to the salvage's report, durably, and returns the report. In the lists "left_out"
   /// and "ranges" it keeps the entries of earlier attempts, and lists equal entries once. All other
@@ -130,8 +132,9 @@ class DurableState {
       : config_(config), files_(std::move(files)), ballast_(config_, *files_) {}
   /// Returns which log files the archive keeps, or an empty function (R72).
   KeepLog keep_log() const;
-  /// Returns whether incarnations may leave the savepoint. False: the archive's state could not be
-  /// stored, so a crash now would leave them unknown to both (R72).
+  /// Returns whether incarnations may leave the savepoint. Returns false if the archive's state
+  /// cannot be stored: after a crash neither the savepoint nor the archive would know these
+  /// incarnations (R72).
   bool may_forget_log();
   /// Removes the leftovers of given-up start-ups, before this start-up creates any file (R54).
   void remove_leftovers(const Logger& logger);

@@ -38,10 +38,11 @@ void AcknowledgementTimes::record_markers(uint64_t seen_ns) {
   for (size_t node = 0; node < nodes_.size(); ++node) {
     for (uint32_t logger = 0; logger < nodes_[node]->logger_count; ++logger) {
       const LoggerSlot& slot = nodes_[node]->loggers[logger];
-      // Acquire pairs with the logger's release: the time is that of this marker or a later one.
+      // Acquire pairs with the logger's release: `synced_at_ns` below is of this marker, or of a
+      // later one.
       const uint64_t epoch = slot.durable_epoch.load(std::memory_order_acquire);
       const uint64_t synced_at_ns = slot.synced_at_ns.load(std::memory_order_relaxed);
-      // 0: the logger has stored the epoch before its first batch.
+      // If the time is 0, the logger has synced no batch yet, and the epoch is its initial value.
       if (std::exchange(seen_[node][logger], epoch) == epoch || synced_at_ns == 0) continue;
       metrics_.marker_ns[node].add(ns_since(synced_at_ns, seen_ns));
     }
@@ -76,16 +77,16 @@ EpochTrace AcknowledgementTimes::trace_of_last_logger(uint64_t seen_ns,
 
 void AcknowledgementTimes::record_durable(uint64_t done, uint64_t durable, uint64_t seen_ns,
                                           uint64_t published_ns) {
-  if (done >= durable) return;  // a closing marker: nothing was committed in these epochs
+  if (done >= durable) return;  // a closing marker: these epochs have no commits
   metrics_.publish_ns.add(ns_since(seen_ns, published_ns));
-  // The clock keeps no ends of earlier epochs.
+  // Skips epochs whose end the clock does not keep any more.
   const uint64_t first = std::max(done + 1, durable - std::min(durable, kEpochEnds - 1));
   for (uint64_t epoch = first; epoch <= durable; ++epoch) {
     const uint64_t ended_ns = epoch_end_ns(epochs_, epoch);
     if (ended_ns == 0) continue;
     const uint64_t total_ns = ns_since(ended_ns, published_ns);
     metrics_.total_ns.add(total_ns);
-    if (epoch != first) continue;  // it has waited longest
+    if (epoch != first) continue;  // the first epoch has waited longest
     EpochTrace trace = trace_of_last_logger(seen_ns, published_ns);
     trace.epoch = epoch;
     trace.total_ns = total_ns;

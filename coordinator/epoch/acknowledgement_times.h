@@ -20,16 +20,16 @@ struct EpochTrace {
   uint64_t epoch = 0;
   uint64_t total_ns = 0;  // from the end of the epoch to the end of the last stage
   std::array<uint64_t, kEpochStageCount> stage_ns = {};
-  uint32_t node = 0;  // the logger that was the last to sync; the first stages are of its batch
+  uint32_t node = 0;  // node of the last logger to sync; the first stages are of its batch
   uint32_t logger = 0;
-  uint64_t published_at_ns = 0;  // of the monotonic clock
+  uint64_t published_at_ns = 0;  // time of the monotonic clock
 };
 
-/// Answers which epoch was the slowest one since a given epoch. Keeps only the epochs that are
-/// slower than all later ones: about ln(n) of n epochs. Thread: any.
+/// Finds the slowest epoch since a given epoch. Keeps only epochs that are slower than all later
+/// ones. Of n epochs these are about ln(n). Thread: any.
 class SlowestEpochs {
  public:
-  /// Past this number the oldest one is forgotten.
+  /// Maximum number of epochs. The oldest one is removed if there are more.
   static constexpr size_t kMaxEpochs = 64;
 
   /// REQUIRES: the epochs ascend.
@@ -43,15 +43,18 @@ class SlowestEpochs {
   std::vector<EpochTrace> slowest_;  // guarded by mutex_; epochs ascend, times descend
 };
 
-/// Thread: that of DurableEpoch, except for `metrics` and `slowest`.
+/// Thread: the thread of DurableEpoch. `metrics` and `slowest`: any thread.
 class AcknowledgementTimes {
  public:
   /// REQUIRES: the segments outlive this object.
   AcknowledgementTimes(const EpochBlock& epochs, std::vector<NodeShared*> nodes);
 
-  /// Records the markers that loggers have synced since the last call.
+  /// Records the times of markers that loggers have synced since the last call. `seen_ns`: time at
+  /// which the coordinator saw them.
   void record_markers(uint64_t seen_ns);
-  /// Records that the epochs after `done` up to `durable` became durable.
+  /// Records that the epochs from `done` + 1 to `durable` became durable. `seen_ns`: time at which
+  /// the coordinator saw the last marker. `published_ns`: time at which the durable epoch was
+  /// raised.
   void record_durable(uint64_t done, uint64_t durable, uint64_t seen_ns, uint64_t published_ns);
 
   const AcknowledgementMetrics& metrics() const { return metrics_; }

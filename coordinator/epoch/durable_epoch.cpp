@@ -60,8 +60,8 @@ void DurableEpoch::stop() {
 void DurableEpoch::run() {
   bool has_failed = false;
   for (;;) {
-    // Acquire, so that the loggers' words are loaded later. A change that this pass misses also
-    // changes the signal and ends the wait.
+    // Acquire, so that the loggers' words are loaded later. If these loads miss a change, the
+    // change also changes the signal and so ends the wait below.
     const uint32_t signal = epochs_.logger_signal.load(std::memory_order_acquire);
     const bool ends = stop_.load(std::memory_order_acquire);
     raise();
@@ -71,7 +71,7 @@ void DurableEpoch::run() {
   }
 }
 
-/// Raises the durable epoch. Records the times afterwards, because clients wait meanwhile.
+/// Raises the durable epoch, for which clients wait. Records the times only afterwards.
 void DurableEpoch::raise() {
   const uint64_t seen_ns = monotonic_time_ns();
   const uint64_t done = latest_settled_epoch(epochs_);

@@ -23,7 +23,7 @@ uint64_t oldest_begin(const EpochBlock& epochs, const std::vector<NodeShared*>& 
   uint64_t oldest = epochs.current.load(std::memory_order_seq_cst);
   for (NodeShared* node : nodes) {
     for (uint32_t i = 0; i < node->slot_count; ++i) {
-      // kIdleEpoch is the largest number. seq_cst: as above.
+      // A thread without page references has kIdleEpoch, the largest number. seq_cst: as above.
       oldest = std::min(oldest, node->slot(i).begin_epoch.load(std::memory_order_seq_cst));
     }
   }
@@ -74,8 +74,9 @@ void want_closing_marker(EpochBlock& epochs, uint64_t dirty, uint64_t closed, ui
   if (wanted == dirty && durable >= wanted) want_marker(epochs, closed);
 }
 
-/// Tells every logger to write a marker that makes `epoch` durable, if it is over. Like a closing
-/// marker it waits until the last commit is durable, so it names that commit's epoch.
+/// Tells every logger to write a marker that makes `epoch` durable, if the epoch is over. Waits
+/// until the last commit is durable, so that the marker names the epoch of that commit, as a
+/// closing marker does.
 void want_requested_marker(EpochBlock& epochs, uint64_t epoch, uint64_t dirty, uint64_t closed,
                            uint64_t durable) {
   if (durable < epoch && epoch <= closed && durable >= dirty) want_marker(epochs, closed);
@@ -111,7 +112,8 @@ bool tick_epochs(EpochBlock& epochs, const std::vector<NodeShared*>& nodes, bool
   if (is_logged) {
     const uint64_t last_closed = epochs.closed.load(std::memory_order_relaxed);
     const uint64_t dirty = dirty_epoch(nodes);
-    // The current epoch gets its marker after it has ended, at a later tick.
+    // Requests no marker for the current epoch. A later tick requests it, after the epoch has
+    // ended.
     want_marker(epochs, std::min(dirty, epochs.current.load(std::memory_order_relaxed) - 1));
     // Acquire pairs with the release in raise_durable: the epoch is durable on the devices.
     const uint64_t durable = epochs.durable.load(std::memory_order_acquire);
@@ -159,7 +161,7 @@ void EpochClock::stop() {
 
 void EpochClock::close_up_to(uint64_t epoch) {
   CHECK(epoch <= epochs_.current.load(std::memory_order_relaxed));
-  // Relaxed: the clock reads the word at each tick, so it sees the request at a later one.
+  // Relaxed: the clock loads the word at each tick, so a later tick sees the request.
   uint64_t seen = close_up_to_.load(std::memory_order_relaxed);
   while (seen < epoch &&
          !close_up_to_.compare_exchange_weak(seen, epoch, std::memory_order_relaxed)) {
@@ -192,8 +194,8 @@ void EpochClock::run() {
     }
     bool is_held = false;
     {
-      // A waiter tests the epoch and sleeps under this lock, so it misses no tick. Only drops and
-      // snapshots wait, so the lock is rarely contended.
+      // Under this lock a waiter checks the epochs and begins to sleep, so it misses no tick. Only
+      // drops and snapshots wait here, so the lock is rarely contended.
       const std::lock_guard guard(mutex_);
       is_held = !tick_epochs(epochs_, nodes_, is_logged_, epochs_until_closing_,
                              close_up_to_.load(std::memory_order_relaxed));

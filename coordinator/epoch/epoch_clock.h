@@ -34,9 +34,9 @@ void start_epochs(EpochBlock& epochs, uint64_t start_epoch);
 
 /// Does one tick. If `is_logged`, loggers make epochs durable, and the tick tells them the epoch of
 /// the next marker (R27) and of the closing marker (R51). Otherwise a closed epoch counts as
-/// durable. `close_up_to`: an epoch that becomes durable even if no node commits any more; 0: none.
-/// Returns false if the current epoch did not advance, because an epoch was open for
-/// kMaxOpenEpochs, or because the last epoch is reached.
+/// durable. `close_up_to`: the loggers make this epoch durable even if no node commits any more; 0:
+/// none. Returns false if the current epoch did not advance. The reason is that an epoch was open
+/// for kMaxOpenEpochs, or that the last epoch is reached.
 bool tick_epochs(EpochBlock& epochs, const std::vector<NodeShared*>& nodes, bool is_logged,
                  uint64_t epochs_until_closing = kEpochsUntilClosing, uint64_t close_up_to = 0);
 
@@ -44,7 +44,7 @@ bool tick_epochs(EpochBlock& epochs, const std::vector<NodeShared*>& nodes, bool
 /// the clock's if there is no log.
 void raise_durable(EpochBlock& epochs, uint64_t epoch);
 
-/// Ticks at absolute deadlines, on a thread of its own.
+/// The thread that advances the epochs, one tick per interval, at absolute deadlines.
 class EpochClock {
  public:
   EpochClock(EpochBlock& epochs, std::vector<NodeShared*> nodes, std::chrono::microseconds interval,
@@ -53,7 +53,7 @@ class EpochClock {
 
   void start();
   void stop();
-  /// Returns the number of ticks; it shows that the thread is alive.
+  /// Returns the number of ticks. If it grows, the clock's thread does not hang.
   uint64_t tick_count() const { return ticks_.load(std::memory_order_relaxed); }
   /// Lets every logger close `epoch` once it is over, although nothing is committed in it. Thread:
   /// any.
@@ -75,7 +75,7 @@ class EpochClock {
   std::atomic<uint64_t> ticks_{0};
   std::atomic<uint64_t> close_up_to_{0};  // see tick_epochs
   std::mutex mutex_;
-  std::condition_variable ticked_;  // with mutex_; notified after every tick and at the end
+  std::condition_variable ticked_;  // used with mutex_; notified after every tick and at the end
   std::thread thread_;
 };
 

@@ -20,17 +20,19 @@ void EpochTimeRecorder::beat(const EpochBlock& epochs, const std::vector<NodeSha
   const auto now = std::chrono::steady_clock::now();
   if (recorded_epoch_ != 0 && now - recorded_at_ < kEpochTimePeriod) return;
   if (dirty_epoch(nodes) <= recorded_epoch_) return;
-  // Acquire, before the clock is read: a commit of an earlier epoch loaded its epoch before this.
+  // Acquire, and before the wall clock is read. So commits of earlier epochs have taken their
+  // epochs before that time.
   const uint64_t current = epochs.current.load(std::memory_order_acquire);
   const auto wall = std::chrono::duration_cast<std::chrono::milliseconds>(
                         std::chrono::system_clock::now().time_since_epoch())
                         .count();
   if (current <= recorded_epoch_ + 1 || wall <= 0) return;
-  // Acquire pairs with the release at the end of write.
+  // Acquire pairs with the release after `write` below.
   if (is_writing_.exchange(true, std::memory_order_acq_rel)) return;
   recorded_at_ = now;
   recorded_epoch_ = current - 1;
-  // After `stop` nothing is recorded, and `is_writing_` stays set.
+  // After `stop` the task is not taken. is_writing_ then stays true, so nothing is recorded any
+  // more.
   [[maybe_unused]] const bool is_given =
       thread_.give([this, time = EpochTime{current - 1, static_cast<uint64_t>(wall)}] {
         write(time);
@@ -39,7 +41,8 @@ void EpochTimeRecorder::beat(const EpochBlock& epochs, const std::vector<NodeSha
       });
 }
 
-/// After a failure nothing is recorded any more: the times only serve restores.
+/// Writes the time. After a failure it records no more times: the cluster can run without them, and
+/// only restores to a time need them.
 void EpochTimeRecorder::write(const EpochTime& time) {
   CHECK(thread_.is_current());
   if (has_failed_) return;

@@ -1,6 +1,6 @@
-// Records the times of epochs in data_dir, for a restore to a point in time (engine/log/
-// epoch_times.h). The heartbeat decides when; a thread of its own writes, because the heartbeat
-// touches no file (R58).
+// Records in data_dir at which times epochs ended, for a restore to a point in time
+// (engine/log/epoch_times.h). The heartbeat decides when to record. Another thread writes the file,
+// because the heartbeat touches no file (R58).
 #pragma once
 
 #include <atomic>
@@ -19,8 +19,8 @@
 
 namespace atolldb {
 
-/// A busy cluster records one epoch per this time. So a restore to a time may lack the commits of
-/// this time before it.
+/// Time between two entries in a busy cluster. A restore to a time uses the last entry before that
+/// time. So it may lack the commits of up to one period.
 inline constexpr std::chrono::milliseconds kEpochTimePeriod{1000};
 
 class EpochTimeRecorder {

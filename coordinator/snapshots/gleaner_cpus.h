@@ -13,9 +13,10 @@ namespace atolldb {
 /// whose `cpus` or `gleaner_cpus` are empty may use any processor.
 bool has_dedicated_gleaner_cpus(const Config& config);
 
-/// Returns the processors whose idle time a job may use, ascending: those of the nodes'
-/// `gleaner_cpus`, or all if a node names none. Returns none if the control group has a quota below
-/// the number of processors: the idle time of the machine is then not the job's to use.
+/// Returns the processors whose idle time a job may use, ascending. These are the processors in
+/// `gleaner_cpus` of all nodes, or all processors if some node names none. Returns none if the
+/// control group has a quota below the number of processors, because the job may not use idle time
+/// beyond the quota.
 std::vector<int32_t> watched_cpus(const Config& config, const Machine& machine);
 
 }  // namespace atolldb

@@ -9,8 +9,8 @@
 namespace atolldb {
 namespace {
 
-/// Longest wait of one request for the end of the pass, in ms. It bounds the delay of progress
-/// reports and of a cancellation.
+/// Longest time that the node waits in one request for the end of the pass, in ms. It bounds the
+/// delay of progress reports and of a cancellation.
 constexpr uint64_t kInstallWaitMs = 200;
 
 InstallReport report_of(const Json& answer) {
@@ -44,7 +44,7 @@ Result<InstallReport> SnapshotJob::install(const SnapshotMetadata& snapshot,
   enter(SnapshotPhase::installing, snapshot.id);
   auto report = install_pass(
       snapshot, {.free_percent = gleaner.pool_high_water, .spares_hot = gleaner.keep_hot_pages});
-  // Rounded up, so that it lies above the low-water mark, which triggers the next snapshot.
+  // Rounded up, so that it is above pool_low_water, below which the next snapshot is triggered.
   const uint32_t middle = (gleaner.pool_low_water + gleaner.pool_high_water + 1) / 2;
   if (report && report->kept_hot != 0 && pool_still_low(middle)) {
     drop_hot(snapshot, middle, *report);
@@ -70,7 +70,7 @@ void SnapshotJob::drop_hot(const SnapshotMetadata& snapshot, uint32_t free_perce
   report.kept = second->kept;
   report.busy = second->busy;
   report.longest_hold_ns = std::max(report.longest_hold_ns, second->longest_hold_ns);
-  report.oldest_left = second->oldest_left;  // the second pass has visited all pointers again
+  report.oldest_left = second->oldest_left;  // the second pass visits all pointers, too
 }
 
 /// Installs on all nodes at once; each node does its share of the storages.
@@ -110,7 +110,7 @@ Result<InstallReport> SnapshotJob::install_on(uint32_t node, const Json& body) {
       const std::lock_guard guard(mutex_);
       CHECK(node < progress_.size());
       Json progress = answer;
-      // These two values cannot be added up over the nodes.
+      // Removes the two values that have no sum over the nodes.
       progress.erase("oldest_left");
       progress.erase("longest_hold_ns");
       if (!progress_[node].is_object()) progress_[node] = Json::object();

@@ -20,12 +20,12 @@ class KeptSnapshots {
     CHECK(snapshot.id != 0);
     kept_.push_back({snapshot, 0});
   }
-  /// Records that in epoch `now` no pointer refers to a file older than that of snapshot
+  /// Records that in epoch `now` no pointer refers to a file that is older than the snapshot
   /// `oldest_left`. An install stores only pointers to the files of its snapshot and of older ones.
-  /// So no pointer of an install before `oldest_left` is left, and those snapshots are released.
-  /// Threads that begin after `now` find no such pointer.
+  /// So no pointer of an earlier install than that of `oldest_left` remains, and the earlier
+  /// snapshots are released. Threads that begin after `now` find no such pointer.
   void release_before(uint32_t oldest_left, uint64_t now) {
-    CHECK(now != 0);  // 0 means: in use
+    CHECK(now != 0);  // 0 would mean: in use
     for (Kept& kept : kept_) {
       if (kept.metadata.id < oldest_left && kept.released_at == 0) kept.released_at = now;
     }
@@ -47,7 +47,7 @@ class KeptSnapshots {
  private:
   struct Kept {
     SnapshotMetadata metadata;
-    uint64_t released_at = 0;  // epoch; 0: in use
+    uint64_t released_at = 0;  // epoch of the release; 0: in use
   };
   std::vector<Kept> kept_;
 };

@@ -19,8 +19,8 @@ bool is_written(const File& file, LogBlock& block, uint64_t at) {
   return count && *count == kLogBlockBytes && block.header.magic == kLogBlockMagic;
 }
 
-/// Returns the number of written blocks. Blocks are written in order, so the written ones come
-/// first.
+/// Returns the number of written blocks, by a binary search: blocks are written in order, so all
+/// written ones come first.
 uint64_t written_blocks(const File& file) {
   const auto bytes = file.size();
   if (!bytes) return 0;
@@ -44,7 +44,8 @@ uint64_t written_blocks(const File& file) {
 uint64_t skipped_blocks(FileSystem& file_system, const LogStream& stream) {
   auto reader = LogReader::open(file_system, stream, CoveredBlocks::skip);
   if (!reader) return 0;
-  // The reader skips blocks after it has returned the first file's header.
+  // Reads twice: the reader first returns the header of the first file, and skips blocks only after
+  // that.
   for (int block = 0; block < 2; ++block) {
     const auto next = reader->next();
     if (!next || *next == nullptr) break;

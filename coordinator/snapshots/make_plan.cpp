@@ -36,7 +36,7 @@ std::vector<PlannedStorage> storages_of(const SnapshotTask& task) {
   return storages;
 }
 
-/// Returns the first slice of the partition. If `low` is empty, this is slice 0.
+/// Returns the first slice of the partition. It is 0 if `low` is empty.
 uint64_t low_of(const PlannedPartition& partition) {
   return slice_of(std::as_bytes(std::span(partition.low)));
 }
@@ -104,7 +104,7 @@ Result<SnapshotPlan> make_plan(const Config& config, FileSystem& file_system,
   plan.mappers = assign_streams(config, task.streams);
   plan.reducers = reducers_of(config);
   CHECK(!plan.reducers.empty());
-  std::map<uint32_t, uint64_t> victim_pages;  // by storage
+  std::map<uint32_t, uint64_t> victim_pages;  // live pages by storage
   if (task.base) victim_pages = mark_victims(*task.base, plan);
   ATOLL_ASSIGN(auto sample, sample_keys(file_system, plan.storages, task.streams, plan.base_epoch));
   if (!victim_pages.empty()) {
@@ -133,10 +133,10 @@ Result<void> align_partitions(std::vector<PlannedStorage>& storages, const CutsO
     std::vector<PlannedPartition> kept;
     uint64_t low = 0;
     for (size_t i = 0; i < storage.partitions.size(); ++i) {
-      // The tree changes during the request, so a boundary may lie below the previous one. Such a
-      // boundary is ignored.
+      // Ignores a boundary below the previous one. It may occur, because the tree changes during
+      // the request.
       if (i != 0) low = std::max(low, cuts[i - 1]);
-      // The previous partition begins at the same slice, so it is empty.
+      // Removes the previous partition if it begins at the same slice, because it is empty then.
       if (!kept.empty() && low == low_of(kept.back())) kept.pop_back();
       kept.push_back({low_text(low), storage.partitions[i].owner});
     }

@@ -30,11 +30,12 @@ struct SnapshotTask {
   bool salvages = false;                    // as SnapshotPlan::salvages
   bool merges_runs = false;                 // as SnapshotPlan::merges_runs
   bool keeps_reserve = false;               // leaves the disk reserve free (disk_room.h)
-  /// The cluster runs, so there are volatile pages beside which the snapshot will be installed.
+  /// True if the cluster runs. Then there are volatile pages beside which the snapshot will be
+  /// installed.
   bool has_volatile_pages = false;
   /// The nodes capture volatile pages (R75). REQUIRES: has_volatile_pages.
   bool captures_pages = false;
-  std::vector<uint64_t> log_bytes = {};  // log that the mappers read, by node; only with `goal`
+  std::vector<uint64_t> log_bytes = {};  // log bytes to read, by node; empty without `goal`
   /// Returns the part of the work that should be done now (SnapshotPace). Thread: any. Empty: the
   /// job never pauses.
   std::function<double()> goal = {};
@@ -49,18 +50,18 @@ std::vector<PlannedMapper> assign_streams(const Config& config,
 /// Returns the reducers of all nodes, ascending.
 std::vector<ReducerPlace> reducers_of(const Config& config);
 
-/// Makes the plan; it reads a sample of the log, and, if there are victims, the roots of the base.
+/// Makes the plan. Reads a sample of the log, and the roots of the base if there are victims.
 /// Returns an error if a read of the log fails.
 Result<SnapshotPlan> make_plan(const Config& config, FileSystem& file_system,
                                const SnapshotTask& task);
 
-/// Returns, for each of the ascending slices, the nearest slice at or before it at which a
-/// partition of the Master-tree may begin.
+/// Returns possible boundaries between partitions of a Master-tree. `slices` ascend. The result has
+/// for each of them the nearest possible boundary that is not larger.
 using CutsOf = std::function<Result<std::vector<uint64_t>>(uint32_t storage_id,
                                                            const std::vector<uint64_t>& slices)>;
 
-/// Moves the boundaries of Master-trees' partitions down, to keys where no pointer covers both
-/// sides. Partitions that become empty are removed.
+/// Moves the boundaries between the partitions of Master-trees to smaller keys, until no pointer
+/// covers keys on both sides of a boundary. Removes partitions that become empty.
 Result<void> align_partitions(std::vector<PlannedStorage>& storages, const CutsOf& cuts_of);
 
 }  // namespace atolldb

@@ -16,8 +16,8 @@
 
 namespace atolldb {
 
-/// Opens the files of the new snapshot on all nodes. Returns false if that fails. A failure only
-/// costs memory and files until the next snapshot.
+/// Opens the files of the new snapshot on all nodes. Returns false after an error. The snapshot is
+/// not installed then. Until the next one, this only costs memory and files.
 bool SnapshotManager::open_for_install(const SnapshotMetadata& snapshot) {
   const auto opened = open_readable(snapshot.files);
   if (!opened) {
@@ -49,14 +49,14 @@ void SnapshotManager::install(const SnapshotMetadata& snapshot) {
   release_kept(report->oldest_left, snapshot.id);
 }
 
-/// Releases the snapshots that no pointer refers to any more, after the install of the snapshot
-/// `installed`. `oldest_left`: see InstallReport::oldest_left.
+/// Releases the snapshots that no pointer refers to after the install of the snapshot `installed`.
+/// `oldest_left`: see InstallReport::oldest_left.
 void SnapshotManager::release_kept(uint32_t oldest_left, uint32_t installed) {
   // seq_cst: a thread that begins in a later epoch finds no pointer that was replaced.
   const uint64_t now = control_.epochs.current.load(std::memory_order_seq_cst);
   kept_.release_before(std::min(oldest_left, installed), now);
-  // Waits a short time for transactions that began before. If they continue, the next install
-  // releases the files.
+  // Waits a short time for transactions that began before. If some of them still run then, the next
+  // install releases the files.
   constexpr std::chrono::milliseconds kPatience{200};
   clock_.wait_until_begun_after(now, kPatience);
   // Acquire pairs with the clock's release: the clock has seen every begin epoch.
@@ -113,7 +113,7 @@ bool SnapshotManager::pool_is_below(uint32_t free_percent) const {
 
 /// Returns whether the pool of some node is almost empty. Transactions then wait for pages.
 bool SnapshotManager::pool_is_starved() const {
-  // A worker needs more than a batch of pages to go on (PageWait).
+  // A waiting worker needs more than one batch of pages to continue (PageWait).
   constexpr uint64_t kFewPages = 2 * PagePool::kBatchPages;
   return std::ranges::any_of(nodes_, [](const NodeShared* node) {
     // Relaxed: the word is a gauge.

@@ -1,4 +1,4 @@
-// The pace of the running cluster's snapshots: which are paced, and the readings for SnapshotPace.
+// Pacing of snapshots: decides whether a job is paced, and takes the readings for SnapshotPace.
 #include <algorithm>
 #include <chrono>
 #include <vector>
@@ -10,9 +10,10 @@
 
 namespace atolldb {
 
-/// The attempt after a failed one is not paced. Nothing was deleted since, so log and disk are
-/// fuller than planned. A job with processors of its own is not paced, unless it shares a quota
-/// with the workers. Then no processors are watched.
+/// Returns whether the next job may pause. Two kinds of jobs may not. The attempt after a failed
+/// one must hurry: nothing was deleted since, so log and disk are fuller than planned. A job with
+/// processors of its own takes no time from workers, unless a quota covers both. With a quota,
+/// cpu_count() is 0.
 bool SnapshotManager::is_paced() const {
   CHECK(is_own_thread());
   if (!config_.gleaner.pacing || has_failed_) return false;
@@ -25,8 +26,8 @@ void SnapshotManager::set_pace(SnapshotTask& task, const std::vector<uint64_t>& 
   PacedJob job;
   job.nodes = static_cast<uint32_t>(config_.nodes.size());
   for (const NodeConfig& node : config_.nodes) job.threads += node.mappers + node.reducers;
-  // The logs since the newest snapshot. Those of earlier runs of the cluster are in a snapshot,
-  // because its start-up ends with one.
+  // The job reads the log since the newest snapshot. The log of earlier incarnations is already in
+  // a snapshot, because each start-up ends with one.
   snapshot_log_bytes_.resize(written.size(), 0);
   for (size_t node = 0; node < written.size(); ++node) {
     task.log_bytes.push_back(written[node] - std::min(written[node], snapshot_log_bytes_[node]));
@@ -59,12 +60,13 @@ PaceReadings SnapshotManager::pace_readings() {
   return readings;
 }
 
-/// Asks the file systems at most once per second. REQUIRES: pace_mutex_ is held.
+/// Returns the room that was read less than a second ago, or reads it now. REQUIRES: pace_mutex_ is
+/// held.
 uint64_t SnapshotManager::room_bytes(std::chrono::steady_clock::time_point now) {
   constexpr std::chrono::seconds kPause{1};
   if (now < room_read_next_) return room_bytes_;
   room_read_next_ = now + kPause;
-  // A directory that cannot be asked counts as full, so the job does not pause.
+  // If the room cannot be read, this assumes a full disk, so the job does not pause.
   room_bytes_ = room_beside_reserve(config_).value_or(0);
   return room_bytes_;
 }

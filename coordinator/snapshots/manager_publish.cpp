@@ -14,7 +14,7 @@
 namespace atolldb {
 namespace {
 
-/// Lists each file once, because snapshots share most of their files, and messages have a limit.
+/// Lists each file once. Snapshots share most of their files, and a message has a limited size.
 Json list_places(std::vector<SnapshotFilePlace> files) {
   const auto place_of = [](const SnapshotFilePlace& place) {
     return std::tuple(place.snapshot, place.node, std::string_view(place.directory));
@@ -58,11 +58,11 @@ Result<void> SnapshotManager::publish_to_transactions() {
   return {};
 }
 
-/// Sets the newest snapshot. REQUIRES: all nodes have published it, because each of them must have
-/// it from now on (R61).
+/// Sets the newest snapshot in the control segment. REQUIRES: all nodes have published the
+/// snapshot, because transactions may request it from now on (R61).
 void SnapshotManager::make_newest(uint32_t id) {
-  // `id` is 0 if a recovery could not publish a snapshot. Then no snapshot is readable until the
-  // recovery ends.
+  // `id` is 0 if a recovery could not publish a snapshot. Transactions then cannot read any
+  // snapshot until the recovery ends.
   CHECK(id == 0 || offered_.contains(id));
   // seq_cst pairs with PublishedSnapshots::use, and precedes the withdrawal of other snapshots.
   control_.readable_snapshot.store(id, std::memory_order_seq_cst);
@@ -87,7 +87,8 @@ Result<void> SnapshotManager::offer_pinned(uint32_t id) {
                read_snapshot_metadata(durable_->files(), config_.cluster.data_dir, id));
   offered_.emplace(id, std::move(metadata));
   const auto opened = open_readable();
-  // Some nodes may have opened the files. The next successful call of open_readable closes them.
+  // After an error some nodes may have opened the files. The next successful call of open_readable
+  // closes them.
   if (!opened) offered_.erase(id);
   return opened;
 }
@@ -104,7 +105,7 @@ std::set<uint32_t> SnapshotManager::offer_pins() {
   }
   const std::lock_guard guard(mutex_);
   for (const auto& [id, reason] : unreadable) {
-    if (unreadable_pins_.contains(id)) continue;  // logged before
+    if (unreadable_pins_.contains(id)) continue;  // this was logged before
     logger_->error("snapshot {} is pinned and cannot be read: no transaction can begin with it: {}",
                    id, reason);
   }

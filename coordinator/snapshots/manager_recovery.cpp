@@ -104,7 +104,7 @@ std::string SnapshotManager::begin_recovery() {
 }
 
 RecoveryCounts SnapshotManager::recovery_counts() const {
-  // Relaxed, for all words: for display.
+  // Relaxed, for all words: they are for display.
   const auto add = [](uint64_t& sum, const std::atomic<uint64_t>& word) {
     sum += word.load(std::memory_order_relaxed);
   };
@@ -209,8 +209,8 @@ Result<void> SnapshotManager::take_recovery_snapshots() {
     if (deleted) {
       logger_->info("recovery: {} files that the snapshot covers are deleted", *deleted);
     } else if (deleted.error().code == ExitCode::corruption) {
-      // The metadata of a snapshot cannot be read, so no file was deleted. The recovery goes on
-      // without the room of these files.
+      // Metadata of a snapshot cannot be read, so no file was deleted. The recovery continues,
+      // although these files still take room.
       logger_->warn("recovery: obsolete files remain: {}", deleted.error().message);
     } else {
       return std::unexpected(deleted.error());
@@ -222,9 +222,10 @@ Result<void> SnapshotManager::take_recovery_snapshots() {
 Result<void> SnapshotManager::take_recovery_snapshot(uint64_t epoch) {
   std::vector<PlannedStream> streams = streams_up_to(durable_->streams_to_read(), epoch);
   logger_->info("recovery: making a snapshot of {} logs up to epoch {}", streams.size(), epoch);
-  // An ordinary recovery has no victims: the start waits for it, and there may be no room. It also
-  // reserves no room: without this snapshot the cluster cannot start, and the logs that it covers
-  // make room. A salvage copies all pages of the base that can be read.
+  // An ordinary recovery has no victims, because the start waits for it, and the disk may lack
+  // room. It reserves no disk space either: the cluster cannot start without this snapshot, and the
+  // deletion of the logs that it covers makes room. A salvage copies all pages of the base that can
+  // be read.
   std::vector<uint32_t> victims;
   if (durable_->salvages() && durable_->snapshot()) {
     victims = snapshots_of(durable_->snapshot()->files);
@@ -243,15 +244,15 @@ uint64_t SnapshotManager::recovered_epoch() const {
                                   durable_->recovery_epoch());
 }
 
-/// Sets the roots of all storages to this snapshot. Before that, opens its files on all nodes.
-/// REQUIRES: no transaction reads a storage's root yet. Transactions that read a snapshot have
-/// roots of their own.
+/// Opens the files of this snapshot on all nodes, then sets the roots of all storages to it.
+/// REQUIRES: no transaction reads the root of a storage yet. Transactions that read a snapshot use
+/// its own roots.
 Result<void> SnapshotManager::set_storage_roots(const SnapshotMetadata& snapshot) {
   ATOLL_TRY(open_readable(snapshot.files));
   for (const SnapshotStorage& stored : snapshot.storages) {
     StorageControl& storage = control_.storage(stored.id);
     const auto state = static_cast<StorageState>(storage.state.load(std::memory_order_relaxed));
-    // The storage was dropped after the snapshot was made.
+    // Skips a storage that was dropped after the snapshot was made.
     if (storage.id != stored.id || state != StorageState::ready) continue;
     // Relaxed: the release of the state `running` publishes both words.
     storage.root.snapshot_word.store(stored.root.is_null() ? 0 : stored.root.word(),

@@ -51,7 +51,7 @@ void SnapshotManager::request_snapshot(const ControlReply& reply) {
 /// Answers with the damage that the scrubs of all nodes found, and the ranges that the latest
 /// complete job could not read.
 void SnapshotManager::list_damage(const ControlReply& reply) {
-  // Runs on another thread, so that a slow node does not block the calling thread.
+  // Runs on another thread, so that a slow node does not block this one.
   const bool is_given = damage_thread_.give([this, reply] {
     std::vector<Json> answers(nodes_.size());
     const auto asked = on_all_nodes(config_, [&](uint32_t node) -> Result<void> {
@@ -92,7 +92,8 @@ Result<Json> SnapshotManager::pin(const ControlRequest& request) {
   logger_->info("snapshot {}: pinned as {}", pinned.id, pinned.name);
   record_backup_pins();
   Json described = describe_pin(pinned);
-  // Acquire: as for the thread that answers clients. A backup must find these epochs in the logs.
+  // Acquire pairs with the release in raise_durable. A backup must find the commits up to this
+  // epoch in the logs.
   described["durable_epoch"] = control_.epochs.durable.load(std::memory_order_acquire);
   return described;
 }

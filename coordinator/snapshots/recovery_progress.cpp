@@ -9,7 +9,8 @@
 namespace atolldb {
 namespace {
 
-/// The counters are read one after the other while they grow, so the part may exceed the whole.
+/// Returns part / whole, but at most 1. The counters grow while they are read one after the other,
+/// so the part may exceed the whole.
 double ratio(uint64_t part, uint64_t whole) {
   if (whole == 0) return 0;
   return std::min(1.0, static_cast<double>(part) / static_cast<double>(whole));
@@ -20,8 +21,8 @@ double ratio(uint64_t part, uint64_t whole) {
 double recovered_share(const RecoveryCounts& counts) {
   const double read = ratio(counts.bytes_read, counts.log_bytes);
   const double composed = ratio(counts.records_composed, counts.records_received);
-  // A recovery in parts (RecoverySteps) composes the records of one part before it reads the next
-  // one. So the composed records are those of the bytes that are read.
+  // The composed part counts only for the bytes that are read. A recovery in parts (RecoverySteps)
+  // composes the records of one part before it reads the next part.
   const double share = (read + read * composed) / 2;
   CHECK(share >= 0 && share <= 1);
   return share;

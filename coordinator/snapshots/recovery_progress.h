@@ -10,13 +10,13 @@ namespace atolldb {
 
 /// Counters of a recovery, summed over all nodes.
 struct RecoveryCounts {
-  uint64_t log_bytes = 0;         // to be read
-  uint64_t bytes_read = 0;        // of the log
-  uint64_t records_received = 0;  // by reducers
-  uint64_t records_composed = 0;  // received ones that were applied, or elided by a merge
+  uint64_t log_bytes = 0;         // bytes of log to read
+  uint64_t bytes_read = 0;        // bytes of log that were read
+  uint64_t records_received = 0;  // records that reducers have received
+  uint64_t records_composed = 0;  // received records that were applied, or elided by a merge
 };
 
-/// No estimate is made before this time. A rate over less time is not meaningful.
+/// Least time before the first estimate. A rate over a shorter time is not meaningful.
 inline constexpr std::chrono::seconds kLeastEstimateTime{1};
 /// Pause between two reports of the progress in the process log.
 inline constexpr std::chrono::seconds kRecoveryReportPause{10};
@@ -25,8 +25,8 @@ inline constexpr std::chrono::seconds kRecoveryReportPause{10};
 /// counts as much as reading it.
 double recovered_share(const RecoveryCounts& counts);
 
-/// Returns the seconds until the end of the recovery if it goes on as until now, or nothing if it
-/// has just begun. `elapsed`: time since the recovery began.
+/// Returns the seconds until the end of the recovery at its rate so far, or nothing if it has just
+/// begun. `elapsed`: time since the recovery began.
 std::optional<uint64_t> recovery_eta_seconds(const RecoveryCounts& counts,
                                              std::chrono::nanoseconds elapsed);
 

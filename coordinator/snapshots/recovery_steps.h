@@ -23,8 +23,8 @@ class RecoverySteps {
   /// Returns the epoch of the snapshot to try next.
   uint64_t epoch() const { return epoch_; }
   bool is_last() const { return epoch_ == last_epoch_; }
-  /// Halves the part, because there was no room for it. Returns false if it was a single epoch, or
-  /// after too many attempts.
+  /// Halves the part, because there was no room for its snapshot. Returns false if the part was a
+  /// single epoch, or after too many attempts.
   bool shrink(uint64_t recovered);
   /// Chooses a part that is twice as long as the last one, which has succeeded and made room.
   /// `recovered_before`: the epoch after which the last part began. `recovered`: the epoch after
@@ -33,11 +33,11 @@ class RecoverySteps {
   void advance(uint64_t recovered_before, uint64_t recovered);
 
  private:
-  /// Bounds the time of a recovery that cannot succeed.
+  /// Maximum number of calls of `shrink`. It bounds the time of a recovery that cannot succeed.
   static constexpr uint32_t kMaxFailures = 256;
 
   uint64_t last_epoch_;
-  uint64_t epoch_;  // either last_epoch_, or after the epoch that the last call gave as recovered
+  uint64_t epoch_;  // last_epoch_, or an epoch after the last `recovered`
   uint32_t failures_ = 0;
 };
 

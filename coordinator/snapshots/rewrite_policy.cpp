@@ -17,8 +17,8 @@ class VictimList {
   bool has(uint32_t snapshot) const {
     return std::ranges::find(choice_.victims, snapshot) != choice_.victims.end();
   }
-  /// Takes a victim if it fits. A single one may exceed the limit, because a large file could never
-  /// be rewritten otherwise.
+  /// Takes a victim if its live pages fit in both limits. The first victim may exceed
+  /// `limits.pages`, because a large file could never be rewritten otherwise.
   bool take(const SnapshotSpace& victim) {
     CHECK(!has(victim.snapshot));
     const uint64_t pages = choice_.pages + victim.live_pages;
@@ -30,7 +30,7 @@ class VictimList {
     add(victim);
     return true;
   }
-  /// Takes a victim, whatever `limits.pages` is. REQUIRES: it has room.
+  /// Takes a victim, even if it exceeds `limits.pages`. REQUIRES: it fits in `limits.room_pages`.
   void add(const SnapshotSpace& victim) {
     CHECK(!has(victim.snapshot) && has_room(victim.live_pages));
     choice_.pages += victim.live_pages;
@@ -50,7 +50,8 @@ class VictimList {
   bool lacked_room_ = false;
 };
 
-/// Takes the snapshots with the largest share of garbage until the rest is within the target.
+/// Takes the snapshots with the largest share of garbage, until the garbage of the others is within
+/// the target.
 void take_garbage(std::vector<SnapshotSpace> space, const RewriteLimits& limits,
                   VictimList& victims) {
   const SpaceSums sums = sums_of(space);
@@ -69,21 +70,24 @@ void take_garbage(std::vector<SnapshotSpace> space, const RewriteLimits& limits,
   for (const SnapshotSpace& each : space) {
     if (!is_too_much() || each.garbage_pages() == 0) return;
     const bool is_taken = victims.has(each.snapshot) || victims.take(each);
-    if (is_taken) stored -= each.garbage_pages();  // its live pages are stored again
+    if (is_taken) stored -= each.garbage_pages();  // the job stores its live pages again
   }
 }
 
-/// Merges the smallest snapshots if there are too many: at most half of them, and no more than fit,
-/// or, from kMostSnapshots on, as few as it takes to have fewer. No
-/// victim is larger than all smaller ones together. So each page that is copied is in files at
-/// least twice as large afterwards, and is copied a logarithmic number of times.
+/// Merges the smallest snapshots if there are kManySnapshots or more. Takes at most half of them,
+/// and only as many as fit in the limits. From kMostSnapshots on, it may exceed `limits.pages`, but
+/// then takes only as many as necessary to have fewer snapshots.
+///
+/// The largest victim is never larger than all smaller ones together. So each copied page is then
+/// in files at least twice as large as before, and is copied a logarithmic number of times.
 void take_smallest(std::vector<SnapshotSpace> space, VictimList& victims) {
   std::erase_if(space, [&](const SnapshotSpace& each) { return victims.has(each.snapshot); });
   if (space.size() < kManySnapshots) return;
   std::ranges::stable_sort(space, {}, &SnapshotSpace::live_pages);
   size_t count = 0;
-  uint64_t pages = 0;  // of all smaller ones
-  // As many as it takes to have fewer than kMostSnapshots: not every job has victims.
+  uint64_t pages = 0;  // live pages of space[0] to space[i - 1]
+  // The number of victims after which there are fewer than kMostSnapshots, with some to spare,
+  // because not every job has victims.
   const size_t due =
       space.size() < kMostSnapshots ? 0 : space.size() - kMostSnapshots + kLeastMerged;
   for (size_t i = 0; i < space.size() / 2; ++i) {
@@ -113,7 +117,7 @@ std::vector<SnapshotSpace> space_of(const SnapshotMetadata& snapshot) {
   }
   for (const LivePages& live : snapshot.live) of(live.snapshot)->live_pages += live.all();
   for (SnapshotSpace& each : space) {
-    // No file has more live pages than pages. Counts that say so are wrong.
+    // A file cannot have more live pages than pages. If the counts say so, they are wrong.
     each.live_pages =
         each.is_counted ? std::min(each.live_pages, each.stored_pages) : each.stored_pages;
   }

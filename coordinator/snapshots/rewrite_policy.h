@@ -1,11 +1,15 @@
-// Rewrite policy: the choice of victims, the snapshots whose live pages the next job copies so that
-// their files can be deleted (R68, R74). A pure function of the counts of live pages (R67).
+// Rewrite policy: chooses the victims of the next job. Victims are snapshots whose live pages the
+// job copies, so that their files can be deleted (R68, R74). The choice is a pure function of the
+// counts of live pages (R67).
 //
 // There are three reasons for victims:
-// * The live pages of a snapshot are unknown. Such snapshots are copied once, the oldest first.
-// * The files hold too much garbage. Then those with the largest share of it are copied.
-// * There are files of too many snapshots. Then those with the fewest live pages are merged. So a
-//   page is copied a number of times that grows with the logarithm of the size of the database.
+// * The number of live pages of a snapshot is unknown. Such snapshots are copied once, the oldest
+//   first.
+// * The files hold too much garbage. Then the snapshots with the largest share of garbage are
+//   copied.
+// * There are files of too many snapshots. Then the snapshots with the fewest live pages are
+//   merged. So a page is copied a number of times that grows with the logarithm of the size of the
+//   database.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +24,7 @@ namespace atolldb {
 struct SnapshotSpace {
   uint32_t snapshot = 0;
   uint64_t stored_pages = 0;
-  uint64_t live_pages = 0;  // as many as stored, if they are not counted
+  uint64_t live_pages = 0;  // equal to stored_pages if they are not counted
   bool is_counted = true;
 
   uint64_t garbage_pages() const { return stored_pages - live_pages; }
@@ -35,44 +39,50 @@ struct SpaceSums {
   uint64_t stored_pages = 0;
   uint64_t live_pages = 0;
 
-  /// Returns the space amplification in percent: stored pages per live page. 100 without any page.
+  /// Returns the space amplification in percent: stored pages per live page. Returns 100 if there
+  /// are no pages.
   uint64_t amplification_percent() const;
 };
 SpaceSums sums_of(const std::vector<SnapshotSpace>& space);
 
 struct RewriteLimits {
-  uint32_t space_percent = 0;  // gleaner.space_percent
-  /// gleaner.rewrite_limit: for all victims, unless there is only one, or kMostSnapshots.
+  uint32_t space_percent = 0;  // value of gleaner.space_percent
+  /// Limit of the live pages of all victims, from gleaner.rewrite_limit. It does not apply to a
+  /// single victim, nor to merges from kMostSnapshots on.
   uint64_t pages = 0;
-  uint64_t room_pages = 0;  // for all victims: what fits beside the reserve
-  /// Pages that the next snapshot probably writes apart from copies. They replace as many, so they
-  /// count as garbage now: otherwise that snapshot would exceed the target before the one after it
-  /// has victims. Counts up to 1 / kComingShare of the garbage that the target allows.
+  uint64_t room_pages = 0;  // pages that fit beside the reserve: for all victims
+  /// Estimate of the pages that the next snapshot writes, without copies. They will replace as many
+  /// old pages, so as many count as garbage now. Otherwise the next snapshot would exceed the
+  /// target before the one after it has victims. At most 1 / kComingShare of the allowed garbage
+  /// counts.
   uint64_t coming_pages = 0;
 };
 
 struct RewriteChoice {
   std::vector<uint32_t> victims;  // ascending
   uint64_t pages = 0;             // live pages of the victims
-  bool lacks_room = false;        // a rewrite is due, and no victim fits
+  bool lacks_room = false;        // a rewrite is due, but no victim fits
 };
 
-/// Garbage of up to so many pages, 1 MiB, is not worth a rewrite. The upper pages of a small
-/// database change with each snapshot, so its files would be rewritten all the time.
+/// Garbage of up to this number of pages (1 MiB) is not worth a rewrite. Each snapshot of a small
+/// database replaces its upper pages, so its files would be rewritten all the time.
 inline constexpr uint64_t kLittleGarbagePages = 256;
-/// After a bulk load the next snapshot would seem to replace everything. So only a part counts.
+/// Only 1 / kComingShare of the allowed garbage may come from `coming_pages`. After a bulk load the
+/// next snapshot would otherwise seem to replace everything.
 inline constexpr uint64_t kComingShare = 4;
-/// With files of this many snapshots, some are merged. There are more only if gleaner.rewrite_limit
-/// prevents the merges.
+/// If there are files of this number of snapshots, some are merged. More remain only if
+/// gleaner.rewrite_limit or a lack of room prevents the merges.
 inline constexpr size_t kManySnapshots = 32;
-/// With files of this many snapshots, the smallest are merged even past gleaner.rewrite_limit. All
-/// processes have the files of all nodes open, and messages name them (kMaxControlBytes).
+/// If there are files of this number of snapshots, the smallest are merged even if they exceed
+/// gleaner.rewrite_limit. The number must be bounded, because all processes have the files of all
+/// nodes open, and messages list them (kMaxControlBytes).
 inline constexpr size_t kMostSnapshots = 512;
-/// A merge has at least this many victims, since it makes one new snapshot of them.
+/// Least number of victims of a merge. Fewer would not be worth it, because the job makes a new
+/// snapshot of them.
 inline constexpr size_t kLeastMerged = 4;
 
-/// Chooses the victims of the next job. Their live pages fit in `room_pages`, and in `pages` unless
-/// there is a single victim.
+/// Chooses the victims of the next job. Their live pages fit in `room_pages`. They also fit in
+/// `pages`, unless there is a single victim, or there are files of kMostSnapshots snapshots.
 RewriteChoice choose_victims(const std::vector<SnapshotSpace>& space, const RewriteLimits& limits);
 
 }  // namespace atolldb

@@ -66,7 +66,7 @@ std::vector<uint32_t> Rewrites::choose(const SnapshotMetadata& newest, const Urg
   return choice.victims;
 }
 
-/// Warns once if a rewrite is due and has no room.
+/// Warns once when rewrites begin to lack room, and logs when they have room again.
 void Rewrites::record_room(bool lacks_room) {
   const bool lacked_room = metrics_.lacks_room.exchange(lacks_room, std::memory_order_relaxed);
   if (lacks_room && !lacked_room) {

@@ -1,5 +1,5 @@
 // Decides for each snapshot of the running cluster which older files it makes unnecessary, and
-// reports the space of the newest snapshot (R68, R74). The choice itself is in rewrite_policy.h.
+// reports the space of the newest snapshot (R68, R74). The policy itself is in rewrite_policy.h.
 #pragma once
 
 #include <cstdint>
@@ -20,19 +20,22 @@ namespace atolldb {
 /// room.
 Result<uint64_t> room_beside_reserve(const Config& config);
 
-/// Room that a rewrite leaves beside the reserve, for the pages that the log changes.
+/// Room that a rewrite leaves free beside the reserve. The same job needs it for the pages that the
+/// log changes.
 inline constexpr uint64_t kRewriteMargin = 64ULL << 20;
-/// Ordinary snapshots after a failed one with victims. The rewrite may have failed because there
-/// was no room. Without these snapshots the log would grow without bound.
+/// Number of snapshots without victims after a failed one that had victims. The rewrite may have
+/// failed because there was no room. Without these snapshots the log would grow without bound.
 inline constexpr uint32_t kSnapshotsAfterFailure = 8;
-/// Ordinary snapshots after one whose victims' files are still needed, because a page could not be
-/// read (R56). The copies are garbage as soon as they are written, and the next rewrite probably
-/// saves nothing either. So the number doubles each time, up to the second one, until a rewrite
-/// succeeds or the cluster restarts. Without the doubling, such copies would fill the disk.
+/// Number of snapshots without victims after one whose victims' files are still needed, because a
+/// page could not be read (R56). The copies of that rewrite are garbage at once, and the next
+/// rewrite probably saves nothing either.
+///
+/// The number doubles each time, up to kMostSnapshotsAfterDamage, until a rewrite succeeds or the
+/// cluster restarts. Without the doubling, such copies would fill the disk.
 inline constexpr uint32_t kSnapshotsAfterDamage = 32;
 inline constexpr uint32_t kMostSnapshotsAfterDamage = kSnapshotsAfterDamage << 15;
-/// Of so many snapshots in succession for a low pool, the last one may have victims. Otherwise the
-/// files of a database that is larger than its pools would grow without bound.
+/// If this number of successive snapshots are taken for a low pool, the last one may have victims.
+/// Otherwise the files of a database that is larger than its pools would grow without bound.
 inline constexpr uint32_t kUrgentSnapshots = 8;
 
 /// Thread: one, except for `status`.
@@ -40,17 +43,20 @@ class Rewrites {
  public:
   using Room = std::function<Result<uint64_t>()>;
 
-  /// `room`: as room_beside_reserve. REQUIRES: `config` and `metrics` outlive it.
+  /// `room`: returns what room_beside_reserve returns. REQUIRES: `config` and `metrics` outlive
+  /// this object.
   Rewrites(const Config::Gleaner& config, SnapshotMetrics& metrics, Logger logger, Room room);
 
-  /// Why a snapshot is urgent. Urgent snapshots have no victims.
+  /// The reasons why a snapshot is urgent. An urgent snapshot has no victims, except as
+  /// kUrgentSnapshots says.
   struct Urgency {
     bool lacks_log_files = false;
     bool pool_is_low = false;
   };
-  /// Returns the victims of the next snapshot, ascending. `newest`: its base.
+  /// Returns the victims of the next snapshot, ascending. `newest`: the base of that snapshot.
   std::vector<uint32_t> choose(const SnapshotMetadata& newest, const Urgency& urgency);
-  /// Records the result of a snapshot with these victims. `made`: null if it failed.
+  /// Records the result of a snapshot with these victims. `made`: the snapshot, or null if it
+  /// failed.
   void record(const std::vector<uint32_t>& victims, const SnapshotMetadata* made);
   /// Records the space of the newest snapshot.
   void record_space(const SnapshotMetadata& newest);
@@ -67,10 +73,11 @@ class Rewrites {
   Logger logger_;
   const Room room_;
   uint32_t pause_ = 0;                             // snapshots before the next rewrite
-  uint32_t damage_pause_ = kSnapshotsAfterDamage;  // after the next victims that are still needed
+  uint32_t damage_pause_ = kSnapshotsAfterDamage;  // next pause_ if victims are still needed (R56)
   uint32_t urgent_count_ = 0;                      // snapshots for a low pool in succession
   uint64_t pages_to_copy_ = 0;                     // live pages of the victims chosen last
-  // Pages that a snapshot writes apart from copies: the most of the latest ones. Decays.
+  // Estimate of the pages that a snapshot writes, without copies: the maximum over the latest
+  // snapshots. It decays with each snapshot.
   uint64_t new_pages_ = 0;
 };
 

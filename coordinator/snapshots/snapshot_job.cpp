@@ -20,10 +20,11 @@
 namespace atolldb {
 namespace {
 
-/// Longest wait of one request, in ms. It bounds the delay of progress reports and of a
-/// cancellation.
+/// Longest time that a node waits in one request for the end of its part, in ms. It bounds the
+/// delay of progress reports and of a cancellation.
 constexpr uint64_t kAwaitMs = 200;
-/// The same for a job that may pause. It bounds the time until the job hurries.
+/// Limit instead of kAwaitMs for a job that may pause. Each request carries the goal. So this
+/// bounds the time until the nodes learn that the job must not pause.
 constexpr uint64_t kPacedAwaitMs = 50;
 
 template <typename... Phases>
@@ -33,7 +34,7 @@ constexpr uint32_t set_of(Phases... phases) {
 
 struct PhaseRow {
   const char* name;
-  uint32_t after;  // set of the phases that may precede it
+  uint32_t after;  // phases that may precede this one
 };
 
 const PhaseRow& row_of(SnapshotPhase phase) {
@@ -54,7 +55,7 @@ const PhaseRow& row_of(SnapshotPhase phase) {
   return kRows[static_cast<size_t>(phase)];
 }
 
-/// Name of the answer's member that holds the encoded partitions of a node.
+/// Member of a node's answer that holds the encoded partitions.
 constexpr const char* kPartitions = "partitions";
 
 /// Name of the member with encoded captured ranges: in answers to glean.capture, and in glean.map.
@@ -94,8 +95,8 @@ std::vector<ComposedPartition> take_partitions(std::vector<NodePart>& parts, uin
   return taken;
 }
 
-/// Returns whether a composer found a page that cannot be read, and retained a reference to it. It
-/// may lead to any older file (R56).
+/// Returns whether a composer found an unreadable page, and kept a reference to it in the new
+/// snapshot. The page may refer to any older file (R56).
 bool has_stand_ins(const std::vector<ComposedPartition>& partitions) {
   return std::ranges::any_of(
       partitions, [](const ComposedPartition& partition) { return partition.stand_ins != 0; });
@@ -107,7 +108,7 @@ std::vector<SnapshotFilePlace> new_files(const std::vector<NodePart>& parts,
   std::vector<SnapshotFilePlace> files;
   for (const NodePart& part : parts) files.push_back(part.file);
   files.push_back(own);
-  // Page 0 is the header. If nothing else was written, there is no file.
+  // Page 0 is the header. A file with no other page does not exist.
   std::erase_if(files, [](const SnapshotFilePlace& place) { return place.page_count <= 1; });
   return files;
 }
@@ -148,7 +149,7 @@ Result<void> SnapshotJob::prepare(const SnapshotTask& task, const SnapshotPlan& 
   enter(SnapshotPhase::preparing, plan.snapshot);
   const std::vector<std::byte> encoded = encode_plan(plan);
   return fail_on_error(on_all_nodes(config_, [&](uint32_t node) -> Result<void> {
-    // The node writes its files of this snapshot there (Node::start_snapshot_jobs).
+    // Here the node will write its files of this snapshot (Node::start_snapshot_jobs).
     const std::string& directory = log_directory(config_, node, plan.snapshot);
     const Json body = {{"plan", to_binary(encoded)}, {"disk_reserve", reserve_in(task, directory)}};
     ATOLL_TRY(call_node_(node, ControlOperation::glean_prepare, body));
@@ -217,7 +218,7 @@ Result<NodePart> SnapshotJob::await_part(const SnapshotTask& task, uint32_t node
     if (answer.value("done", false)) {
       ATOLL_ASSIGN(part, part_of(answer, node, task.snapshot));
     }
-    answer.erase(kPartitions);  // the other members are the progress
+    answer.erase(kPartitions);  // leaves the members of the progress
     {
       const std::lock_guard guard(mutex_);
       CHECK(node < progress_.size());
@@ -312,7 +313,8 @@ std::unexpected<Error> SnapshotJob::fail(const Error& error) {
   return make_error(error.code, "snapshot " + std::to_string(snapshot) + ": " + error.message);
 }
 
-/// Files that cannot be removed do no harm, because ids are not used twice (R37).
+/// Removes the files of a failed job on all nodes. Files that cannot be removed do no harm, because
+/// ids are not used twice (R37).
 void SnapshotJob::discard(uint32_t snapshot) {
   const Json body = {{"run", snapshot}, {"keep", false}};
   const auto discarded = ask_all_nodes(config_, call_node_, ControlOperation::glean_end, body);
@@ -332,7 +334,7 @@ void SnapshotJob::enter(SnapshotPhase phase, uint32_t snapshot, const std::strin
   logger_->info("snapshot {}: {}", snapshot, row_of(phase).name);
   const std::lock_guard guard(mutex_);
   CHECK((row_of(phase).after & set_of(phase_)) != 0);
-  CHECK(phase != SnapshotPhase::planning || snapshot > snapshot_);  // R37
+  CHECK(phase != SnapshotPhase::planning || snapshot > snapshot_);  // ids ascend (R37)
   if (snapshot_ != snapshot) {
     CHECK(phase == SnapshotPhase::planning || phase_ == SnapshotPhase::none);
     progress_.assign(config_.nodes.size(), Json());

@@ -141,7 +141,8 @@ class SnapshotJob {
   Logger logger_;
   std::atomic<bool> is_cancelled_{false};
   mutable std::mutex mutex_;
-  // Guarded by mutex_. Only the thread of the steps changes them, except unreadable_ and progress_.
+  // The next members are guarded by mutex_. Only the thread of the steps changes them, except
+  // unreadable_ and progress_.
   SnapshotPhase phase_ = SnapshotPhase::none;
   uint32_t snapshot_ = 0;
   std::string failure_;  // "" unless the phase is failed

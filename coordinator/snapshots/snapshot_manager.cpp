@@ -88,17 +88,18 @@ Result<void> SnapshotManager::make_snapshot(SnapshotTask task) {
   ATOLL_TRY(job_->align(task, plan));
   ATOLL_TRY(job_->prepare(task, plan));
   ATOLL_ASSIGN(const std::vector<CapturedRange> captured, job_->capture(task, plan));
-  ATOLL_TRY(job_->map(task, plan, captured));  // the nodes also reduce and compose from here on
+  ATOLL_TRY(job_->map(task, plan, captured));  // from here on the nodes also compose
   ATOLL_ASSIGN(std::vector<NodePart> parts, job_->reduce_and_compose(task, plan));
   ATOLL_ASSIGN(const SnapshotMetadata snapshot, job_->combine(task, plan, std::move(parts)));
   ATOLL_TRY(job_->write_metadata(snapshot));
   ATOLL_TRY(store_savepoint(task, snapshot));  // from here on the snapshot exists
   attempt.succeed();
-  // In a recovery there are no volatile pages. It publishes only its last snapshot, later.
+  // A recovery has no volatile pages, so it installs nothing. It publishes only its last snapshot,
+  // at its end.
   if (!task.has_volatile_pages) return {};
   if (open_for_install(snapshot)) install(snapshot);
   if (!has_freed_pages_ && pool_is_low()) record_unproductive_snapshot();
-  [[maybe_unused]] const Result<void> published = publish_and_delete();  // logs its error
+  [[maybe_unused]] const Result<void> published = publish_and_delete();  // it logs its error
   return {};
 }
 
@@ -199,8 +200,8 @@ Result<uint32_t> SnapshotManager::take_snapshot(bool even_if_idle) {
   if (!is_running()) return make_error(ExitCode::not_running, "the cluster stops");
   const bool has_none = newest_.load(std::memory_order_relaxed) == 0;
   if (has_none) {
-    // The first snapshot holds everything that is committed now, because its requester may not know
-    // what is durable.
+    // Waits until everything that is committed now is durable, so that the first snapshot holds it.
+    // The requester of the first snapshot may not know which commits are durable.
     constexpr std::chrono::milliseconds kPatience{5'000};
     wait_until_durable(control_, latest_dirty_epoch(nodes_), kPatience);
   }
@@ -227,10 +228,12 @@ Result<uint32_t> SnapshotManager::take_snapshot(bool even_if_idle) {
   return newest_.load(std::memory_order_relaxed);
 }
 
-/// Makes the current epoch durable although nothing may be committed in it. An idle cluster does
-/// not close epochs by itself, and none at all before its first commit since the start-up. A mapper
-/// takes a log without a marker of the snapshot's epoch for damaged. A later epoch also covers the
-/// tombstones of aborted inserts, which a snapshot of the last commit's epoch would not (R43).
+/// Makes the current epoch durable, even if nothing is committed in it. An idle cluster does not
+/// close epochs by itself, and after a start-up closes none before its first commit.
+///
+/// The snapshot needs the epoch for two reasons. A mapper takes a log for damaged if it has no
+/// marker of the snapshot's epoch. A snapshot of the last commit's epoch would not cover the
+/// tombstones of later, aborted inserts (R43).
 Result<void> SnapshotManager::close_current_epoch() {
   constexpr std::chrono::milliseconds kPatience{5'000};
   constexpr std::chrono::milliseconds kStateCheckPause{100};
@@ -239,7 +242,7 @@ Result<void> SnapshotManager::close_current_epoch() {
   clock_.close_up_to(epoch);
   for (auto left = kPatience; left.count() > 0; left -= kStateCheckPause) {
     if (wait_until_durable(control_, epoch, kStateCheckPause)) return {};
-    // The loggers of a cluster that drains may have ended before they saw the request.
+    // If the cluster drains, loggers may have ended before they saw the request.
     if (!is_running()) return make_error(ExitCode::not_running, "the cluster stops");
   }
   return make_error(ExitCode::failed,
@@ -258,7 +261,8 @@ Result<void> SnapshotManager::take_new_snapshot() {
   SnapshotTask task = next_task();
   const std::vector<uint64_t> written = log_bytes_by_node();
   if (is_paced()) set_pace(task, written);
-  // R36. Equal if nothing was committed since: then only the ranges of the pages differ (R71).
+  // R36: epochs of snapshots do not decrease. They are equal if nothing was committed since. Then
+  // only the key ranges of pages differ (R71).
   CHECK(task.epoch >= newest_epoch_.load(std::memory_order_relaxed));
   const Result<void> made = make_snapshot(task);
   rewrites_.record(task.victims, made ? &*durable_->snapshot() : nullptr);
@@ -334,8 +338,8 @@ bool SnapshotManager::lacks_log_files() const {
   return false;
 }
 
-/// After a failure a start-up on a full disk lacks its ballast. The manager retries after each
-/// snapshot.
+/// Makes the ballast again. After an error it only warns, because it tries again after each
+/// snapshot. Without ballast, a start-up on a full disk has no room to release.
 void SnapshotManager::rebuild_ballast() {
   const auto built = durable_->rebuild_ballast();
   if (!built && !lacks_ballast_) {

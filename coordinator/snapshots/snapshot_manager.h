@@ -50,8 +50,9 @@ struct SnapshotContext {
   const NodeCall& call_node;
 };
 
-/// Two threads work on snapshots, one after the other. Until `start`, this is the thread that opens
-/// the cluster, afterwards the taker's thread. They call the functions without a `Thread:` line.
+/// Two threads work on snapshots, one after the other. Until `start` it is the thread that opens
+/// the cluster, afterwards the taker's thread. Functions without a `Thread:` line are called only
+/// by the thread that works on snapshots at the time.
 class SnapshotManager {
  public:
   SnapshotManager(const SnapshotContext& context, Logger logger);
@@ -91,14 +92,14 @@ class SnapshotManager {
  private:
   bool is_own_thread() const { return std::this_thread::get_id() == thread_; }
 
-  // The sequence of a snapshot: snapshot_manager.cpp.
+  // The steps of a snapshot, in snapshot_manager.cpp.
   Result<void> make_snapshot(SnapshotTask task);
   Result<void> take_id(SnapshotTask& task);
   Result<void> store_savepoint(const SnapshotTask& task, const SnapshotMetadata& snapshot);
   /// Records `snapshot` as the newest one, for later decisions, the metrics and the status.
   void record_newest(const SnapshotMetadata& snapshot);
 
-  // Snapshots of the running cluster: snapshot_manager.cpp.
+  // Snapshots of the running cluster, in snapshot_manager.cpp.
   std::unique_ptr<SnapshotTaker> make_taker();
   Result<uint32_t> take_snapshot(bool even_if_idle);
   Result<void> close_current_epoch();
@@ -116,23 +117,25 @@ class SnapshotManager {
   bool lacks_log_files() const;
   void rebuild_ballast();
 
-  // The pace of the running cluster's snapshots: manager_pace.cpp.
+  // Pacing of the running cluster's snapshots, in manager_pace.cpp.
   /// Returns whether the next job may pause.
   bool is_paced() const;
-  /// Lets the job of this task pause while it is ahead. `written`: log_bytes_by_node() now.
+  /// Lets the job of this task pause while it is ahead of its goal. `written`: current result of
+  /// log_bytes_by_node().
   void set_pace(SnapshotTask& task, const std::vector<uint64_t>& written);
   /// Returns the part of the current job that should be done now. Thread: any.
   double paced_goal();
   PaceReadings pace_readings();
   uint64_t room_bytes(std::chrono::steady_clock::time_point now);
-  /// Returns the part of the fullest pool that is free above gleaner.pool_low_water.
+  /// Returns the share of free pages above gleaner.pool_low_water, in the pool with the fewest free
+  /// pages.
   double spare_pages() const;
 
-  // Recovery: manager_recovery.cpp.
+  // Recovery, in manager_recovery.cpp.
   /// Lets transactions read the existing snapshots. Returns the text for OnRecovering. After a
   /// failure, readers must wait for the end of the recovery.
   std::string begin_recovery();
-  /// Thread: any, for both.
+  /// Thread, for this function and the next one: any.
   RecoveryCounts recovery_counts() const;
   std::chrono::nanoseconds recovery_time() const;
   Result<void> take_recovery_snapshots();
@@ -145,7 +148,7 @@ class SnapshotManager {
   Result<void> report_salvage();
   void warn_of_left_directories();
 
-  // Publication and deletion: manager_publish.cpp.
+  // Publication and deletion, in manager_publish.cpp.
   Result<void> publish_to_transactions();
   void make_newest(uint32_t id);
   /// Publishes the snapshot on all nodes (R18). REQUIRES: its files are open there.
@@ -161,8 +164,8 @@ class SnapshotManager {
   std::set<uint32_t> offer_pins();
   std::vector<SnapshotFilePlace> readable_places() const;
   /// Opens the files of readable_places() and `more` on all nodes, and closes all other files
-  /// there. Also sends the files of the kept snapshots, which the nodes scrub as well. A scrub
-  /// forgets the damage of all snapshot files that were not sent.
+  /// there. Also sends the files of the kept snapshots, because the nodes scrub them, too. A scrub
+  /// forgets the damage in snapshot files that were not sent.
   Result<void> open_readable(const std::vector<SnapshotFilePlace>& more = {});
   Result<void> delete_obsolete_files();
   /// Publishes the newest snapshot, then deletes obsolete files. Logs an error: everything stays
@@ -172,7 +175,7 @@ class SnapshotManager {
   /// refer to.
   std::set<uint32_t> ids_in_use() const;
 
-  // Installation: manager_install.cpp.
+  // Installation, in manager_install.cpp.
   bool open_for_install(const SnapshotMetadata& snapshot);
   void install(const SnapshotMetadata& snapshot);
   void release_kept(uint32_t oldest_left, uint32_t installed);
@@ -185,7 +188,7 @@ class SnapshotManager {
   bool pool_still_low(uint32_t free_percent) const;
   void record_unproductive_snapshot();
 
-  // Requests and status: manager_requests.cpp.
+  // Requests and status, in manager_requests.cpp.
   void request_snapshot(const ControlReply& reply);
   void list_damage(const ControlReply& reply);
   Result<Json> change(const ControlRequest& request);
@@ -208,36 +211,36 @@ class SnapshotManager {
   Logger logger_;
   const std::unique_ptr<SnapshotJob> job_;  // null: nothing is durable
 
-  // Used only by the thread that works on snapshots.
-  std::thread::id thread_;  // that thread
+  // The next members are used only by the thread that works on snapshots.
+  std::thread::id thread_;  // id of that thread
   KeptSnapshots kept_;      // snapshots whose files the nodes have open
   /// The snapshots that transactions may begin with (R18), by id, and withdrawn snapshots that a
   /// transaction still read at the last check. Their files are open on all nodes.
   std::map<uint32_t, SnapshotMetadata> offered_;
   bool has_freed_pages_ = false;  // the latest install freed a good part of a pool
-  bool has_failed_ = false;       // the latest attempt of the running cluster
-  bool lacks_ballast_ = false;    // a warning was logged
-  /// Log by node that the newest snapshot holds, of that written since the cluster began.
+  bool has_failed_ = false;       // the latest attempt has failed
+  bool lacks_ballast_ = false;    // a warning about it was logged
+  /// Log bytes by node that the newest snapshot covers, counted since the cluster began.
   std::vector<uint64_t> snapshot_log_bytes_;
 
-  // Used by any thread.
+  // The next members are used by any thread.
   std::atomic<uint64_t> bytes_to_recover_{0};
   /// Begin of the recovery, in nanoseconds of steady_clock; 0: no recovery has begun.
   std::atomic<int64_t> recovery_began_ns_{0};
   std::atomic<uint32_t> newest_{0};  // id of the newest snapshot; 0: none
   std::atomic<uint64_t> newest_epoch_{0};
   SnapshotMetrics snapshot_metrics_;
-  Rewrites rewrites_;  // any thread: its status
+  Rewrites rewrites_;  // any thread may call `status`
   mutable std::mutex pace_mutex_;
-  std::optional<SnapshotPace> pace_;  // guarded by pace_mutex_; of the current or latest job
+  std::optional<SnapshotPace> pace_;  // of the current or latest job; guarded by pace_mutex_
   IdleCpus idle_cpus_;                // guarded by pace_mutex_
-  uint64_t room_bytes_ = 0;           // guarded by pace_mutex_; at the last reading
+  uint64_t room_bytes_ = 0;           // at the last reading; guarded by pace_mutex_
   std::chrono::steady_clock::time_point room_read_next_{};  // guarded by pace_mutex_
   mutable std::mutex mutex_;
   // The next five members are guarded by mutex_.
-  std::chrono::nanoseconds recovery_reported_{0};    // time of the last report, since the begin
+  std::chrono::nanoseconds recovery_reported_{0};    // last report, as time since the begin
   Json install_status_ = Json::object();             // status of the latest install
-  std::map<uint32_t, std::string> unreadable_pins_;  // by id: the reason at the last check
+  std::map<uint32_t, std::string> unreadable_pins_;  // by id: reason at the last check
   Json backup_pins_ = Json::array();                 // pins of backups
   Json readable_ = Json();                           // what can be read during a recovery
 

@@ -7,20 +7,21 @@
 namespace atolldb {
 namespace {
 
-/// A job does at least so much of its log per second. Its threads then sleep most of the time, and
-/// a longer job would only delay the deletion of logs.
+/// A paced job reads at least this many bytes of its log per second. At this rate its threads
+/// already sleep most of the time. A slower job would only delay the deletion of logs.
 constexpr double kSlowestBytesPerS = 16 << 20;
-/// A job with more log than this many volumes is late, so it does not pause.
+/// A job with more log than this multiple of gleaner.log_volume is late, so it does not pause.
 constexpr double kLateVolumes = 2;
-/// While a job uses idle processors, it goes on until less than this part of one is idle.
+/// A job that uses idle processors stops using them when fewer than this number are idle.
 constexpr double kLittleIdle = 0.5;
-/// A job begins to use idle processors if it has one for each thread, or this part of all.
+/// A job begins to use idle processors if there is one for each of its threads, or if this share of
+/// all processors is idle.
 constexpr double kMostlyIdle = 0.9;
-/// A job with less room than this many times its log hurries. Its sorted runs and its pages have
-/// about the size of the log each. Only its end lets logs be deleted.
+/// A job whose room is less than this multiple of its log does not pause. Its sorted runs and its
+/// pages are each about as large as the log. Logs can be deleted only when the job has ended.
 constexpr double kRoomPerLog = 2;
-/// More room than this is always enough, because it is not filled before the next reading.
-/// Otherwise a large gleaner.log_volume would switch the pace off.
+/// Room above this is always enough, because it cannot be filled before the next reading.
+/// Otherwise, with a large gleaner.log_volume, jobs would never pause.
 constexpr double kEnoughRoomBytes = uint64_t{16} << 30;
 
 }  // namespace
@@ -41,7 +42,8 @@ double SnapshotPace::goal(const PaceReadings& now) {
   const bool is_late = planned > kLateVolumes * log_volume_;
   if (now.is_urgent || is_late || has_idle || is_short_of_room(now.room_bytes)) return 1;
   if (begin_.spare_pages <= 0 || now.spare_pages <= 0) return 1;
-  // The next snapshot is due when the first of these parts is 1.
+  // Each part is how much of the way to the next snapshot is over. The next snapshot is due when
+  // one of them is 1.
   const std::chrono::duration<double> elapsed = now.now - begin_.now;
   const double time_part = elapsed / interval_;
   const double log_part =
@@ -52,7 +54,8 @@ double SnapshotPace::goal(const PaceReadings& now) {
   return std::clamp(std::max(due_part / kPacedPart, least), 0.0, 1.0);
 }
 
-/// The two limits differ, because a job that does not pause takes processors that were idle.
+/// Returns whether the job uses idle processors. The limits for begin and end differ, because a job
+/// that does not pause makes idle processors busy.
 bool SnapshotPace::has_idle_cpus(double idle_cpus) {
   if (job_.cpus == 0) return false;
   const double wanted = std::min<double>(job_.threads, kMostlyIdle * job_.cpus);
@@ -60,7 +63,7 @@ bool SnapshotPace::has_idle_cpus(double idle_cpus) {
   return uses_idle_cpus_;
 }
 
-/// All nodes may write to one file system.
+/// Multiplies by the number of nodes, because all nodes may write to one file system.
 bool SnapshotPace::is_short_of_room(uint64_t room_bytes) const {
   const double needed = kRoomPerLog * static_cast<double>(job_.log_bytes) * job_.nodes;
   return static_cast<double>(room_bytes) < std::min(needed, kEnoughRoomBytes);

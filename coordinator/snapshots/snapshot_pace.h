@@ -1,5 +1,5 @@
-// The pace of a snapshot job: how much of its work should be done at an instant. A job that is not
-// urgent spreads its work over the time until the next snapshot is due, so that transactions keep
+// Pacing of a snapshot job: computes how much of its work should be done at an instant. A job that
+// is not urgent spreads its work over the time until the next snapshot is due. So transactions keep
 // an even share of the processors.
 #pragma once
 
@@ -10,38 +10,38 @@
 
 namespace atolldb {
 
-/// A paced job ends when this part of the way to the next snapshot is over.
+/// A paced job ends when this share of the time until the next snapshot is over.
 inline constexpr double kPacedPart = 0.7;
 
-/// The work of a job, and what it shares the machine with.
+/// The size of a job, and the machine that it shares with transactions.
 struct PacedJob {
-  uint64_t log_bytes = 0;  // log that the job reads, of the busiest node
+  uint64_t log_bytes = 0;  // bytes of log that the job reads on the busiest node
   uint32_t nodes = 1;
   uint32_t threads = 0;  // mappers and reducers of all nodes
-  uint32_t cpus = 0;     // processors that PaceReadings::idle_cpus counts; 0: it is unknown
+  uint32_t cpus = 0;     // processors that PaceReadings::idle_cpus counts; 0: unknown
 };
 
 /// The state of the cluster at one instant.
 struct PaceReadings {
   std::chrono::steady_clock::time_point now;
-  /// Log of the busiest node since the cluster began. It never decreases.
+  /// Bytes of log that the busiest node has written since the cluster began. They never decrease.
   uint64_t log_bytes = 0;
-  /// Free part of a pool of volatile pages above gleaner.pool_low_water, of the fullest pool.
+  /// Share of free pages above gleaner.pool_low_water, in the pool with the fewest free pages.
   double spare_pages = 0;
   /// Bytes that can be written beside the disk reserve, in the directory with the least room.
   uint64_t room_bytes = UINT64_MAX;
-  double idle_cpus = 0;    // processors that do nothing
+  double idle_cpus = 0;    // number of processors that are idle
   bool is_urgent = false;  // something waits for the end of the job
 };
 
-/// A pure function of its readings, with one state: whether the job uses idle processors. Thread:
+/// The pace of one job. Apart from `uses_idle_cpus_` it is a pure function of its readings. Thread:
 /// one at a time.
 class SnapshotPace {
  public:
-  /// `begin`: the readings at the begin of the job.
+  /// `begin`: the readings when the job begins.
   SnapshotPace(const Config::Gleaner& config, const PacedJob& job, const PaceReadings& begin);
 
-  /// Returns the part of the job's work that should be done now, in [0, 1]. A job that has done
+  /// Returns the share of the job's work that should be done now, in [0, 1]. A job that has done
   /// more pauses. 1: the job must not pause.
   double goal(const PaceReadings& now);
 

@@ -19,8 +19,9 @@ constexpr std::chrono::seconds kMaxPagePause{10};
 /// Longest pause while transactions wait for pages. They give up after two unproductive snapshots
 /// (PageWait), so the pause limits their wait.
 constexpr std::chrono::seconds kMaxStarvedPause{1};
-/// Snapshots of an idle cluster that may free too few pages, before the taker stops until the next
-/// commit. The first one may only change what later ones can drop (R71).
+/// Maximum number of snapshots of an idle cluster that free too few pages. After them the taker
+/// waits for the next commit. The first one may free nothing itself, but make pages that later ones
+/// can drop (R71).
 constexpr uint32_t kMaxIdleFailures = 4;
 constexpr const char* kPoolIsLow = "volatile pool";
 /// Shortest pause between snapshots that are due because a logger has no room for its next file.
@@ -90,10 +91,12 @@ bool SnapshotTaker::needs_pages() const {
   return Clock::now() - last_at_ >= pause && hooks_.pool_is_low();
 }
 
-/// The tree has changed since the newest snapshot although nothing was committed: pages without
-/// living records were reclaimed, and neighbours merged. Only a snapshot whose pages have the new
-/// ranges lets the others be dropped (R44). If the pool is almost empty, it may be the reason why
-/// nothing is committed: then the taker never stops, with the longest pause.
+/// Another snapshot may help although nothing was committed since the newest one. The tree has
+/// changed: pages without living records were reclaimed, and their neighbours merged. The merged
+/// pages can be dropped only after a snapshot whose pages have the new ranges (R44).
+///
+/// An almost empty pool may be the reason why nothing is committed. So in this case the taker never
+/// gives up, and takes snapshots with the longest pause.
 std::string SnapshotTaker::idle_reason() const {
   if (!hooks_.take_again || !needs_pages()) return {};
   return idle_failures_ < kMaxIdleFailures || pool_is_starved() ? kPoolIsLow : "";
@@ -107,8 +110,9 @@ std::string SnapshotTaker::reason() const {
   if (hooks_.is_first_awaited && hooks_.is_first_awaited()) {
     return "a transaction waits for the first one";
   }
-  // Intervals lie between the begins of snapshots, so a paced job does not lengthen them. If a job
-  // takes longer than its part of the interval, the rest of the interval passes after its end.
+  // The interval is from begin to begin, so a paced job does not lengthen it. After a job that
+  // takes longer than kPacedPart of the interval, the taker pauses for the rest, (1 - kPacedPart)
+  // of it.
   const auto now = Clock::now();
   if (now - last_begun_ >= config_.interval &&
       now - last_at_ >= (1 - kPacedPart) * config_.interval) {
@@ -122,7 +126,8 @@ std::string SnapshotTaker::reason() const {
   return needs_pages() ? kPoolIsLow : "";
 }
 
-/// The page pause doubles after each snapshot for a low pool that frees too few pages.
+/// Sets the pauses after a snapshot for the reason `why`. The page pause doubles after each
+/// snapshot for a low pool that frees too few pages.
 void SnapshotTaker::set_pauses(const std::string& why) {
   file_pause_ = why == kLacksFiles ? kFilePause : Clock::duration{};
   if (hooks_.has_freed_pages && hooks_.has_freed_pages()) {

@@ -23,8 +23,8 @@ struct SnapshotTakerHooks {
   /// Takes a snapshot on the taker's thread. Returns its id, or the id of the newest snapshot if
   /// nothing has been committed since.
   std::function<Result<uint32_t>()> take;
-  /// Does the same, but takes one although nothing has been committed since the newest (R71).
-  /// Empty: never.
+  /// Does the same as `take`, but takes a snapshot even if nothing has been committed since the
+  /// newest one (R71). Empty: never.
   std::function<Result<uint32_t>()> take_again = {};
   /// Returns whether anything has been committed since the last snapshot.
   std::function<bool()> has_new_commits;
@@ -62,7 +62,7 @@ class SnapshotTaker {
   void stop();
 
   /// A task that changes the savepoint. It runs on the taker's thread between two snapshots, with
-  /// `runs` true. If the taker ends before, the task is called with `runs` false.
+  /// `runs` true. If the taker ends before that, the task is called with `runs` false.
   using Task = std::function<void(bool runs)>;
   void between_runs(Task task);
 
@@ -97,8 +97,8 @@ class SnapshotTaker {
   std::vector<Reply> requests_;  // guarded by mutex_
   std::vector<Task> tasks_;      // guarded by mutex_
   bool ends_ = false;            // guarded by mutex_
-  bool is_requested_ = false;    // guarded by mutex_; of the current snapshot
-  // Used by the taker's thread only.
+  bool is_requested_ = false;    // guarded by mutex_; the current snapshot was requested
+  // The next members are used only by the taker's thread.
   Clock::time_point last_at_;  // end of the last snapshot
   Clock::time_point last_begun_;
   uint64_t last_log_bytes_ = 0;

@@ -19,8 +19,8 @@
 // * A transaction sees its own writes. Other transactions see them after the commit.
 // * A transaction that reads a snapshot (shared/base/isolation.h) uses the same calls. If it may
 //   only read, its writes return read_only_transaction.
-// * A RecordRef names a record that was found, until the end of the transaction. A call with a
-//   RecordRef needs no second look-up.
+// * A RecordRef names a record that a call has found. It is valid until the end of the transaction.
+//   A call with a RecordRef needs no second look-up.
 // * Procedures never call begin, commit or rollback. A job runs transactions with `run`.
 // * Thread: the worker's. No call may be made from another thread.
 #pragma once
@@ -37,7 +37,7 @@
 
 namespace atolldb {
 
-// The table above states these limits.
+// These checks fail if a constant differs from its limit in the table above.
 static_assert(Array::kMaxPayloadBytes == 2000);
 static_assert(MasterTree::kMaxKeyBytes == 1024 && MasterTree::kMaxPayloadBytes == 2048);
 static_assert(Sequential::kMaxPayloadBytes == 2048);

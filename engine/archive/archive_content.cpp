@@ -13,7 +13,7 @@
 namespace atolldb {
 namespace {
 
-/// Returns the largest number of a record, or 0.
+/// Returns the largest number of a stored record, or 0 if there is no record.
 Result<uint64_t> last_record(FileSystem& file_system, const std::string& directory) {
   const std::string folder = path_in(directory, kRecordsFolder);
   ATOLL_ASSIGN(const bool exists, file_system.exists(folder));
@@ -26,7 +26,7 @@ Result<uint64_t> last_record(FileSystem& file_system, const std::string& directo
   return last;
 }
 
-/// Returns why the record cannot follow the content, or nothing after it was added.
+/// Adds a record. Returns an empty text, or why the record cannot follow the earlier ones.
 std::string add_record(ArchiveContent& content, const ArchiveRecord& record) {
   if (record.first_ddl != content.ddl.size()) {
     return fmt::format("begins with DDL record {}, the records before it have {}", record.first_ddl,

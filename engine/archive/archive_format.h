@@ -1,5 +1,5 @@
-// Format of an archive: copies of closed log files, and records that say what they are. With a
-// backup that is older, an archive restores the state at any epoch that it reaches (README.md).
+// Format of an archive: copies of closed log files, and records that describe them. With an older
+// backup it restores the state at each later epoch up to which it has all log (README.md).
 //
 //   identity.json             names the data; stored first
 //   node<k>/log_...           closed log files, under the names that they had in the cluster
@@ -7,7 +7,7 @@
 //
 // No file ever changes. All JSON files have the form
 //   {"format": "atoll-archive", "version": 1, "kind": ..., "crc32c": "<8 digits>", "body": {...}}
-// crc32c: CRC32C of the member `body` as compact JSON with sorted members. Blanks may follow.
+// crc32c: CRC32C of the member `body` as compact JSON with sorted members. Blanks may follow it.
 #pragma once
 
 #include <cstdint>
@@ -25,25 +25,25 @@
 namespace atolldb {
 
 inline constexpr uint32_t kArchiveVersion = 1;
-/// Limits for one record, so that it fits into a text file. The next record has the rest.
+/// Limits for one record, so that its text file stays small. The next record has further entries.
 inline constexpr size_t kMaxRecordTimes = 100'000;
 inline constexpr size_t kMaxRecordDdl = 10'000;
 
 struct ArchiveIdentity {
-  std::string id;       // of the archive, random
-  std::string data_id;  // id in the owner file of data_dir; empty: it has none
+  std::string id;       // random id of the archive
+  std::string data_id;  // id in the owner file of data_dir; empty if there is none
   ClusterUuid cluster_uuid = {};
-  std::string cluster;  // its name, for messages
+  std::string cluster;  // name of the cluster, for messages
 
-  /// Whether both are of the same data directory. A restored or adopted copy goes on under the same
-  /// uuid, with another data_id.
+  /// Returns whether both identities are of the same data directory. A restored or adopted copy of
+  /// the data keeps the cluster's uuid, but has another data_id.
   bool is_of_same_data(const ArchiveIdentity& other) const {
     return data_id == other.data_id && cluster_uuid == other.cluster_uuid;
   }
   bool operator==(const ArchiveIdentity&) const = default;
 };
 
-/// A logger of an incarnation, wherever its files are.
+/// Names a logger of an incarnation, without the directory of its files.
 struct LoggerName {
   uint16_t node = 0;
   uint16_t logger = 0;
@@ -54,12 +54,12 @@ struct LoggerName {
 struct ArchivedIncarnation {
   uint64_t number = 0;
   uint64_t start_epoch = 0;
-  std::optional<uint64_t> cut_epoch;  // nothing: it ran when the record was written
-  /// Commits of earlier incarnations that count have epochs up to this one. So their archived log
-  /// must reach it, or a log is missing between them.
+  std::optional<uint64_t> cut_epoch;  // no value: the incarnation was running when it was recorded
+  /// Commits that count in earlier incarnations have at most this epoch. If the archived log of
+  /// those incarnations ends before it, log is missing.
   uint64_t base_epoch = 0;
-  /// Number of salvages before it (R56). A salvage gives commits up that the archive may have: the
-  /// log of an earlier history does not lead to this incarnation.
+  /// Number of salvages before this incarnation (R56). A salvage gives up commits that the archive
+  /// may have. So log with a smaller history number does not lead to this incarnation.
   uint64_t history = 0;
   std::vector<LoggerName> loggers;
 
@@ -67,10 +67,10 @@ struct ArchivedIncarnation {
 };
 
 struct ArchivedFile {
-  std::string name;  // "node0/log_3_0_000012.atlog"
+  std::string name;  // in the archive: "node0/log_3_0_000012.atlog"
   uint64_t bytes = 0;
   uint32_t crc32c = 0;
-  /// With this file and those before it, the stream has every commit up to this epoch that counts.
+  /// This file and the earlier ones of its stream have every commit up to this epoch that counts.
   uint64_t reach_epoch = 0;
 
   bool operator==(const ArchivedFile&) const = default;
@@ -80,29 +80,29 @@ struct ArchiveRecord {
   std::string archive;  // id of the archive
   uint64_t number = 0;  // from 1
   std::optional<ArchivedFile> file;
-  std::vector<ArchivedIncarnation> incarnations;  // new ones, and those whose cut is new
-  uint64_t first_ddl = 0;                         // number of DDL records that earlier ones have
+  std::vector<ArchivedIncarnation> incarnations;  // incarnations that are new, or whose cut is new
+  uint64_t first_ddl = 0;                         // number of DDL records in earlier records
   std::vector<DdlRecord> ddl;
-  std::vector<EpochTime> times;  // ascending, after those of earlier records
+  std::vector<EpochTime> times;  // ascending; later than those of earlier records
 
   bool operator==(const ArchiveRecord&) const = default;
 };
 
-/// A name in an archive of a log file: its node, and its own name.
+/// The parts of a log file's name in an archive: its node, and its name in the cluster.
 struct ArchivedLogName {
   uint32_t node = 0;
   LogFileName log;
 };
 
-/// "node0/log_3_0_000012.atlog", and its inverse.
+/// Converts the parts to a name, for example "node0/log_3_0_000012.atlog", and back.
 std::string archived_log_name(uint32_t node, const LogFileName& log);
 std::optional<ArchivedLogName> parse_archived_log_name(std::string_view name);
 
-/// "identity.json"
+/// Name in the archive of the file with the ArchiveIdentity.
 inline constexpr const char* kIdentityName = "identity.json";
-/// "records"
+/// Name of the folder with the records.
 inline constexpr const char* kRecordsFolder = "records";
-/// "records/00000012.json"
+/// Returns the path of a record in the archive: "records/00000012.json".
 std::string archive_record_name(uint64_t number);
 /// Returns the number in "00000012.json", or nothing for any other text.
 std::optional<uint64_t> parse_record_file_name(std::string_view name);
@@ -110,8 +110,8 @@ std::optional<uint64_t> parse_record_file_name(std::string_view name);
 std::string encode_identity(const ArchiveIdentity& identity);
 std::string encode_record(const ArchiveRecord& record);
 
-/// Decode the text of the file at `path`. Return code corruption, with path and reason, if it is
-/// damaged or of another version.
+/// Both functions decode the text of the file at `path`. They return code corruption, with path and
+/// reason, if the text is damaged or of another version.
 Result<ArchiveIdentity> decode_identity(const std::string& text, const std::string& path);
 Result<ArchiveRecord> decode_record(const std::string& text, const std::string& path);
 

@@ -1,4 +1,4 @@
-// JSON of archives and of their state: the checked form, and the parts that both have.
+// JSON of archives and of the archive state: texts with a checksum, and the members that both have.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,20 +10,20 @@
 
 namespace atolldb {
 
-/// Returns the text of a file: {"format", "version", "kind", "crc32c", "body"}.
+/// Returns the text of a file with this body: {"format", "version", "kind", "crc32c", "body"}.
 std::string checked_json(std::string_view kind, const nlohmann::json& body);
 
-/// Returns the member `body` of such a text. Returns code corruption if it is damaged, of another
-/// kind, or of another version.
+/// Returns the member `body` of a text that checked_json has made. Returns code corruption if the
+/// text is damaged, of another kind, or of another version.
 Result<nlohmann::json> parse_checked_json(const std::string& text, std::string_view kind,
                                           const std::string& path);
 
-/// Returns code corruption that names the file.
+/// Returns an error of code corruption that names the file and the reason.
 std::unexpected<Error> damaged_json(const std::string& path, std::string_view why);
 
 nlohmann::json json_of(const ArchiveIdentity& identity);
 nlohmann::json json_of(const ArchivedIncarnation& incarnation);
-/// Throw an exception of the JSON library if a member is missing, has another type, or is invalid.
+/// Both throw an exception of the JSON library for a missing, mistyped or invalid member.
 ArchiveIdentity identity_of(const nlohmann::json& json);
 ArchivedIncarnation incarnation_of(const nlohmann::json& json);
 

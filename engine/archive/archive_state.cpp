@@ -50,7 +50,7 @@ ArchiveState state_of(const Json& json) {
   state.last_time_epoch = json.at("last_time_epoch").get<uint64_t>();
   state.archived_epoch = json.at("archived_epoch").get<uint64_t>();
   state.history = json.at("history").get<uint64_t>();
-  // Earlier versions did not write it.
+  // Earlier versions did not write the member `begun`.
   if (json.contains("begun")) state.begun = json.at("begun").get<std::vector<std::string>>();
   for (const Json& entry : json.at("incarnations")) {
     state.incarnations.push_back({incarnation_of(entry.at("incarnation")),
@@ -76,7 +76,7 @@ std::string in_coordinator(const std::string& data_dir, const char* name) {
 }  // namespace
 
 bool ArchiveState::is_archived(uint32_t node, const LogFileName& log) const {
-  CHECK(records != 0 || streams.empty());  // a file counts with its record
+  CHECK(records != 0 || streams.empty());  // an archived file has a stored record
   const auto found = streams.find({log.incarnation, node, log.logger});
   return found != streams.end() && log.ordinal <= found->second.ordinal;
 }
@@ -97,7 +97,7 @@ bool ArchiveState::lacks(uint32_t node, const LogFileName& log) const {
 
 bool ArchiveState::add(const Savepoint& savepoint) {
   bool is_changed = false;
-  uint64_t base = savepoint.oldest_epoch();  // earlier incarnations are not listed any more
+  uint64_t base = savepoint.oldest_epoch();  // upper bound for incarnations no longer listed
   for (const Incarnation& listed : savepoint.incarnations) {
     CHECK(listed.start_epoch != 0);
     const auto found = std::ranges::find_if(incarnations, [&](const PendingIncarnation& pending) {
@@ -130,7 +130,7 @@ bool ArchiveState::end_unlisted(const Savepoint& savepoint) {
     const auto listed =
         std::ranges::find(savepoint.incarnations, incarnation.number, &Incarnation::number);
     if (incarnation.cut_epoch || listed != savepoint.incarnations.end()) continue;
-    incarnation.cut_epoch = reach_of(incarnation);  // synced before it was archived, so it counts
+    incarnation.cut_epoch = reach_of(incarnation);  // its log was synced before, so it counts
     CHECK(*incarnation.cut_epoch + 1 >= incarnation.start_epoch);
     is_changed = true;
   }
@@ -164,7 +164,7 @@ void ArchiveState::apply(const ArchiveRecord& record) {
       return pending.incarnation.number == incarnation.number;
     });
     if (found == incarnations.end()) {
-      // Only of a state that is made from the records of an archive.
+      // Reached only while a state is rebuilt from the records of an archive.
       incarnations.push_back({incarnation, true, incarnation.cut_epoch.has_value()});
       sort_incarnations();
       continue;

@@ -1,9 +1,9 @@
-// What an archive has, as the cluster knows it (R72): data_dir/coordinator/archive_state. It
-// decides which log files must stay, so it is in data_dir: the archive may be out of reach.
+// The cluster's knowledge of its archive's content (R72): data_dir/coordinator/archive_state. It
+// decides which log files must be kept. It is in data_dir, because the archive may be out of reach.
 //
-// The state is written after each stored record. Before it is written, the record is in
-// data_dir/coordinator/archive_record. So after a crash the same record is stored again, under the
-// same number, before any other one.
+// The state is written after each stored record. Before a record is stored in the archive, it is
+// written to data_dir/coordinator/archive_record. So after a crash the same record is stored again,
+// under the same number, before any other one.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +20,12 @@
 
 namespace atolldb {
 
-/// Incarnation, node, logger.
+/// Names a log stream: incarnation, node, logger.
 using ArchiveStream = std::tuple<uint64_t, uint32_t, uint32_t>;
 
 struct StreamProgress {
-  uint32_t ordinal = 0;      // of the last archived file
-  uint64_t reach_epoch = 0;  // see ArchivedFile
+  uint32_t ordinal = 0;      // ordinal of the last archived file
+  uint64_t reach_epoch = 0;  // reach_epoch of the last archived file
 
   bool operator==(const StreamProgress&) const = default;
 };
@@ -33,51 +33,53 @@ struct StreamProgress {
 /// An incarnation whose log is not completely archived.
 struct PendingIncarnation {
   ArchivedIncarnation incarnation;
-  bool is_recorded = false;      // a record has it
-  bool is_cut_recorded = false;  // a record has its cut
+  bool is_recorded = false;      // a stored record has the incarnation
+  bool is_cut_recorded = false;  // a stored record has its cut
 
   bool operator==(const PendingIncarnation&) const = default;
 };
 
-/// A state remembers so many directories in which an archive has begun, the last ones.
+/// Maximum number of targets in ArchiveState::begun. The oldest ones are removed first.
 inline constexpr size_t kMaxBegunArchives = 32;
 
 struct ArchiveState {
   ArchiveIdentity identity;
-  std::string target;            // where the archive is; another one has other files
+  std::string target;            // directory or command of the archive; each has its own files
   uint64_t records = 0;          // number of the last stored record
-  uint64_t ddl_records = 0;      // DDL records that the stored records have
-  uint64_t last_time_epoch = 0;  // of the last EpochTime that they have
-  /// The archive has every commit up to this epoch that counts, since it began. 0: none.
+  uint64_t ddl_records = 0;      // number of DDL records in the stored records
+  uint64_t last_time_epoch = 0;  // epoch of the last EpochTime in them
+  /// Epoch up to which the archive has every commit that counts, since the archive began. 0: none.
   uint64_t archived_epoch = 0;
-  uint64_t history = 0;  // of the next new incarnation: see ArchivedIncarnation
-  /// Targets whose directory has had the identity of an archive of these data. Without it, such a
-  /// directory is the mount point of a device that is not mounted.
+  uint64_t history = 0;  // history number of the next new incarnation
+  /// Targets whose directory has had the identity of an archive of these data. If the identity is
+  /// missing now, the directory is the mount point of a device that is not mounted.
   std::vector<std::string> begun;
   std::vector<PendingIncarnation> incarnations;     // ascending by number
-  std::map<ArchiveStream, StreamProgress> streams;  // of these incarnations
+  std::map<ArchiveStream, StreamProgress> streams;  // streams of these incarnations
 
-  /// Whether the archive has the file, and all files of its stream before it.
+  /// Returns whether the archive has the file, and all files of its stream before it.
   bool is_archived(uint32_t node, const LogFileName& log) const;
   /// Returns the incarnation, or null if its log need not be archived.
   const PendingIncarnation* find(uint64_t incarnation) const;
-  /// Whether the archive needs a log file that it does not have (R72).
+  /// Returns whether the archive needs a log file that it does not have (R72).
   bool lacks(uint32_t node, const LogFileName& log) const;
 
-  /// Adds the incarnations of the savepoint that are not known, and cuts that are not known.
-  /// Returns whether something was new.
+  /// Adds the incarnations and cuts of the savepoint that this state does not have yet. Returns
+  /// whether the state has changed.
   bool add(const Savepoint& savepoint);
-  /// Cuts every incarnation that has no cut and is not listed at the epoch that the archive
-  /// reaches. At a start-up, the savepoint lists all others (R29), unless nothing was archived
-  /// meanwhile. Then it may have had more commits, and the base epoch of the next one shows the
-  /// gap. Returns whether something was new. REQUIRES: `savepoint` has the cuts of this start-up.
+  /// Sets the cut of each incarnation that has none and is not in `savepoint`, to the epoch that
+  /// its archived log reaches. At a start-up the savepoint lists all incarnations with later
+  /// commits (R29), unless nothing was archived meanwhile. Then the base epoch of the next
+  /// incarnation shows the gap. Returns whether the state has changed. REQUIRES: `savepoint` has
+  /// the cuts of this start-up.
   bool end_unlisted(const Savepoint& savepoint);
   bool has_begun(const std::string& at) const;
-  /// Adds the target to `begun`. REQUIRES: it is not there.
+  /// Adds the target to `begun`. REQUIRES: `begun` does not have it.
   void note_begun(const std::string& at);
-  /// Adds a stored record. REQUIRES: its number is the next one, and it is of this archive.
+  /// Applies a stored record. REQUIRES: its number is the next one, and it is of this archive.
   void apply(const ArchiveRecord& record);
-  /// Takes exactly the incarnations of `other`. Keeps what is recorded of them, and their streams.
+  /// Replaces the incarnations by those of `other`. Keeps what is recorded of those that both have,
+  /// and their streams.
   void take_incarnations(const ArchiveState& other);
   /// Forgets an incarnation whose whole log is archived. REQUIRES: its cut is recorded.
   void remove(uint64_t incarnation);
@@ -86,23 +88,23 @@ struct ArchiveState {
 
  private:
   void sort_incarnations();
-  /// Returns the epoch that all streams of the incarnation reach, or its start epoch - 1.
+  /// Returns the epoch that all streams of the incarnation reach; at least its start epoch - 1.
   uint64_t reach_of(const ArchivedIncarnation& incarnation) const;
   void update_archived_epoch();
 };
 
-/// data_dir/coordinator/archive_state
+/// Returns the path of the state: data_dir/coordinator/archive_state.
 std::string archive_state_path(const std::string& data_dir);
-/// data_dir/coordinator/archive_record: the record that is being stored
+/// Returns the path of the record that is being stored: data_dir/coordinator/archive_record.
 std::string pending_record_path(const std::string& data_dir);
-/// data_dir/coordinator/archive_identity: source of the archive's identity.json
+/// Returns data_dir/coordinator/archive_identity, from which the archive's identity.json is copied.
 std::string pending_identity_path(const std::string& data_dir);
 
-/// Returns nothing if there is no state. Returns code corruption if it is damaged.
+/// Reads the state. Returns nothing if there is none, or code corruption if the state is damaged.
 Result<std::optional<ArchiveState>> read_archive_state(FileSystem& file_system,
                                                        const std::string& data_dir);
 
-/// Durable on return.
+/// Writes the state. It is durable on return.
 Result<void> write_archive_state(FileSystem& file_system, const std::string& data_dir,
                                  const ArchiveState& state);
 

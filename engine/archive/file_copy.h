@@ -20,17 +20,17 @@ struct FileSum {
 };
 
 /// Called with each part of a file, in order. A part begins at a multiple of kHugePageBytes, and is
-/// aligned to a page. An error ends the work and is returned.
+/// aligned to a page. If it returns an error, the work ends with this error.
 using OnPart = std::function<Result<void>(std::span<const std::byte> part)>;
 
-/// Reads the whole file.
+/// Reads the whole file. Returns its size and checksum.
 Result<FileSum> sum_of_file(FileSystem& file_system, const std::string& path,
                             const OnPart& on_part);
 
-/// Creates `to` with the content of `from`, with the size that `from` has first. Blocks of zeros
-/// are allocated and not written. Syncs the file, not its directory. Returns the sum of the copy.
-/// Another process may be writing `from`: the copy then has some parts older than others. Returns
-/// code corruption if the size is no multiple of kIoBlockBytes.
+/// Creates `to` with the content of `from`, up to the size that `from` has at the beginning.
+/// Allocates blocks of zeros, but does not write them. Syncs the file, not its directory. Returns
+/// size and checksum of the copy. If another process writes `from` meanwhile, some parts of the
+/// copy are older than others. Returns code corruption if the size is no multiple of kIoBlockBytes.
 Result<FileSum> copy_file(FileSystem& file_system, const std::string& from, const std::string& to,
                           const OnPart& on_part);
 

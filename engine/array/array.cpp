@@ -74,7 +74,7 @@ Array::Array(StorageControl& storage)
   records_per_leaf_ = shape.records_per_leaf;
   levels_ = shape.levels;
   // leaf_of is exact if the product of index and rounding error is less than 2^64. The rounding
-  // error of the reciprocal is at most records_per_leaf_.
+  // error of the reciprocal is at most records_per_leaf_. So the two checks below suffice.
   static_assert(kMaxRecords <= uint64_t{1} << 40);
   CHECK(records_per_leaf_ >= 2 && records_per_leaf_ < 1u << 24);
   leaf_reciprocal_ = ~uint64_t{0} / records_per_leaf_ + 1;
@@ -175,7 +175,7 @@ Status Array::find_by_descent(Transaction& txn, uint64_t index, bool create, Rec
     bool is_frozen = false;
     const Status status = descend_once(txn, index, child, slot, create, ref, is_frozen);
     if (!is_frozen) return status;
-    // The page that holds the word is being dropped, or its drop was cancelled; retry (R3).
+    // The word is frozen: its page is being dropped, or the drop was given up. Retry (R3).
     reach(SyncPoint::awaiting_move);
     if (spin_or_yield(turns) && txn.worker().cluster_failed()) return Status::cluster_failed;
   }
@@ -236,7 +236,7 @@ Status Array::descend_in_snapshot(WorkerContext& worker, uint32_t level, const C
   const PageHeader* page = nullptr;
   Status status = worker.snapshot_page(pointer, page);
   for (; level != 0 && status == Status::ok; --level) {
-    // Only the cache writes into the page: it stores a hint in the link.
+    // Only the snapshot cache writes into this immutable page: it stores a hint in the link.
     auto* interior = reinterpret_cast<ArrayInterior*>(const_cast<PageHeader*>(page));
     DualPointer& link = interior->children[child[level]];
     pointer = SnapshotPointer(link.snapshot_word.load(std::memory_order_relaxed));
@@ -320,7 +320,7 @@ Status Array::get_cold(Transaction& txn, const RecordRef& ref, uint32_t offset, 
                        void* out, Vid* seen) {
   const bool is_own =
       txn.snapshot() != nullptr && get_own(txn, ref, offset, count, out) == Status::ok;
-  // Only the caller that asks for the version needs the snapshot's page, which may be unreadable.
+  // With an own write, only a caller that passes `seen` needs the page, which may be unreadable.
   if (is_own && seen == nullptr) return Status::ok;
   if (ref.snapshot().is_null()) {
     if (!is_own) std::memset(out, 0, count);

@@ -40,8 +40,8 @@ class Array {
   /// ignores a pending write of this transaction.
   Status get(Transaction& txn, uint64_t index, void* out, Vid& seen) const;
   /// Reads a record that the transaction will write (R5), and sets `ref` to its place, for
-  /// `update`. If the transaction reads a snapshot, `ref` names no volatile record: `update` looks
-  /// it up then.
+  /// `update`. If the transaction reads a snapshot, `ref` names no volatile record, and `update`
+  /// looks the record up again.
   Status get_for_update(Transaction& txn, uint64_t index, uint32_t offset, uint32_t count,
                         void* out, RecordRef& ref) const;
   /// Reads whole records `indexes[i]` to `out + i * payload_bytes()`, with overlapping cache
@@ -65,7 +65,7 @@ class Array {
   /// Prefetches the cache lines that `get` of these records will touch. This is a hint: it
   /// registers nothing, and ignores records whose page is missing.
   void prefetch(Transaction& txn, std::span<const uint64_t> indexes) const;
-  /// Prefetches bytes of a record that was found.
+  /// Prefetches bytes [offset, offset+count) of the record that `ref` names.
   static void prefetch(const RecordRef& ref, uint32_t offset, uint32_t count);
   /// Reads a record that was found. A record that was never written reads as zeros. Returns
   /// out_of_range for bytes past the payload, and for the ref of an index past the end.
@@ -89,9 +89,9 @@ class Array {
   /// find_many whose page is missing.
   Status update(Transaction& txn, const RecordRef& ref, uint64_t index, uint32_t offset,
                 uint32_t count, const void* bytes) const;
-  /// Adds `*delta`, which has increment_bytes(type) bytes, at the commit. A serializable
-  /// transaction does not read the record before. Errors: as for `update`; invalid_argument if
-  /// there is no such type.
+  /// Adds `*delta`, which has increment_bytes(type) bytes, to the record at the commit. The call
+  /// does not read the record in a serializable transaction. Errors: as for `update`;
+  /// invalid_argument if `type` is not a valid type.
   Status increment(Transaction& txn, uint64_t index, uint32_t offset, IncrementType type,
                    const void* delta) const;
 
@@ -132,9 +132,8 @@ class Array {
   Status find_many(Transaction& txn, std::span<const uint64_t> indexes, std::span<RecordRef> refs,
                    bool create) const;
 
-  /// The place of a record: the pointer to its leaf, and its slot in that leaf. `leaf` is null if
-  /// the index is past the last record, if a page on the path is missing, or if there are more than
-  /// three levels.
+  /// The place of a record: the pointer to its leaf, and its slot in that leaf. `leaf` is null for
+  /// an index past the last record, for a missing page on the path, and for more than three levels.
   struct Place {
     const DualPointer* leaf;
     uint32_t slot;
@@ -154,7 +153,7 @@ class Array {
   uint32_t payload_bytes_;
   uint32_t record_bytes_;  // head + payload, a multiple of 8
   uint32_t records_per_leaf_;
-  uint32_t levels_;           // 1: the root is a leaf
+  uint32_t levels_;           // number of levels; 1: the root is a leaf
   uint64_t leaf_reciprocal_;  // 2^64 / records_per_leaf_, rounded up: division by multiplication
 };
 

@@ -60,7 +60,7 @@ std::map<uint32_t, uint64_t> mark_victims(const SnapshotMetadata& base, Snapshot
     if (!has(plan.victims, live.snapshot)) continue;
     const auto found =
         std::ranges::lower_bound(plan.storages, live.storage_id, {}, &PlannedStorage::id);
-    if (found == plan.storages.end() || found->id != live.storage_id) continue;  // it was dropped
+    if (found == plan.storages.end() || found->id != live.storage_id) continue;  // dropped storage
     found->has_victims = true;
     found->has_victims_below = found->has_victims_below || live.next_layers != 0;
     pages[live.storage_id] += live.all();
@@ -74,7 +74,7 @@ std::optional<Error> add_base_files(const SnapshotPlan& plan, const SnapshotMeta
   CHECK(snapshot.live.empty() && snapshot.uncounted.empty());
   CHECK(std::ranges::is_sorted(snapshot.storages, {}, &SnapshotStorage::id));
   CHECK(std::ranges::is_sorted(plan.victims) && (plan.base != 0 || plan.victims.empty()));
-  // A salvage uses no page of the base, whatever it could read.
+  // A salvage uses no page of the base, not even a readable one.
   const bool has_base = !plan.salvages;
   auto live = live_pages_after(
       has_base ? live_pages_left(base, snapshot) : std::vector<LivePages>(),
@@ -87,7 +87,7 @@ std::optional<Error> add_base_files(const SnapshotPlan& plan, const SnapshotMeta
   }
   const bool needs_all = wrong || pages.is_damaged;
   CHECK(needs_all || live);
-  std::set<std::pair<uint32_t, uint32_t>> used;  // snapshots and nodes with live pages
+  std::set<std::pair<uint32_t, uint32_t>> used;  // (snapshot, node) of each file with live pages
   if (!needs_all) {
     for (const LivePages& each : *live) used.emplace(each.snapshot, each.node);
   }

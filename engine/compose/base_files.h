@@ -1,5 +1,5 @@
-// The files of the base in a snapshot job: the storages that have pages in victims, the files that
-// the new snapshot still needs, and its live pages (R67, R68). Runs in the coordinator.
+// Finds, in the coordinator, the storages that have pages in victims of a snapshot job. Also finds
+// the files of the base that the new snapshot still needs, and its live pages (R67, R68).
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@
 
 namespace atolldb {
 
-/// Marks the storages of the plan of which victims may hold pages. Without counts these are all
-/// storages. Returns the number of these pages by storage; kUnknownVictimPages if it is unknown.
-/// REQUIRES: the plan has its storages, victims and files, and is made from `base`.
+/// Marks the storages of the plan that may have pages in victims. If live pages are not counted,
+/// these are all storages. Returns the number of such pages by storage, or kUnknownVictimPages if
+/// it is unknown. REQUIRES: the plan has its storages, victims and files, and is made from `base`.
 std::map<uint32_t, uint64_t> mark_victims(const SnapshotMetadata& base, SnapshotPlan& plan);
 
 /// The pages that the composers of a job report, over all storages.

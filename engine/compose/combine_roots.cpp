@@ -91,13 +91,13 @@ std::map<uint32_t, uint64_t> find_replaced(Partitions partitions) {
     if (partition.pages.empty() || !is_replaced_from(partition.pages.front())) continue;
     const bool is_new =
         first.emplace(partition.partition, partition.pages.front().page.word()).second;
-    CHECK(is_new);  // the partitions ascend, see check_partitions
+    CHECK(is_new);  // each node occurs once, see check_partitions
   }
   return first;
 }
 
-/// Returns an error that the next snapshot may not meet: a run that a node has replaced is not in
-/// the root pages.
+/// Returns the error for a replaced run that is in no readable root page. The next snapshot job may
+/// succeed.
 std::unexpected<Error> lost_runs(uint32_t storage_id, uint32_t node, const BaseRuns& base) {
   const std::string reason = base.unreadable.empty() ? "internal error" : base.unreadable;
   return make_error(base.unreadable.empty() ? ExitCode::failed : ExitCode::corruption,
@@ -106,10 +106,10 @@ std::unexpected<Error> lost_runs(uint32_t storage_id, uint32_t node, const BaseR
                                 storage_id, node, reason));
 }
 
-/// Removes the runs that nodes have replaced: of each node, the named one and all newer ones.
+/// Removes from `base`, for each node, the run that `replaced` names and all newer runs.
 Result<void> remove_replaced(const SnapshotPlan& plan, uint32_t storage_id,
                              const std::map<uint32_t, uint64_t>& replaced, BaseRuns& base) {
-  std::set<uint32_t> nodes;  // whose later runs are all replaced
+  std::set<uint32_t> nodes;  // nodes whose named run was found: all their later runs are replaced
   std::vector<SequentialRun> kept;
   for (const SequentialRun& run : base.runs) {
     const uint32_t node = composing_node(plan, run);
@@ -157,8 +157,8 @@ Result<BaseRuns> kept_runs(PageOutput& pages, const PlannedStorage& storage,
   return base;
 }
 
-/// Lists the runs that the new snapshot keeps, then the composed ones, in new root pages after the
-/// older ones. If nothing was composed, the root of the base remains.
+/// Writes new root pages after the older ones: first the runs that the new snapshot keeps, then the
+/// composed runs. If nothing was composed, returns the root of the base.
 Result<SnapshotPointer> combine_sequential(PageOutput& pages, const PlannedStorage& storage,
                                            const SnapshotPlan& plan, Partitions partitions,
                                            uint64_t& records) {
@@ -253,7 +253,8 @@ bool fit_the_plan(const PlannedStorage& storage, Partitions partitions) {
   return are_runs(partitions);
 }
 
-/// Returns whether all counted pages are of the storage, and of the snapshots that they must be of.
+/// Returns whether all counts are of pages of this storage. Written pages must belong to the new
+/// snapshot, and replaced pages to older ones.
 bool are_counts_of_storage(const SnapshotPlan& plan, const PlannedStorage& storage,
                            Partitions partitions) {
   return std::ranges::all_of(partitions, [&](const ComposedPartition& partition) {
@@ -317,7 +318,7 @@ Result<CombinedRoot> combine_roots(const SnapshotPlan& plan, size_t storage_inde
   combined.records = combined.log_records;
   const bool is_sequential = storage.type == StorageType::sequential;
   const bool has_victims = storage.has_victims && !storage.base_root.is_null();
-  // Pages are also written without log records: if the ranges of volatile pages have changed (R71).
+  // A job writes pages even without log records if the ranges of volatile pages have changed (R71).
   const bool is_changed = combined.log_records != 0 || combined.pages_written != 0;
   if (is_changed || is_sequential || has_victims) {
     ATOLL_ASSIGN(

@@ -70,7 +70,7 @@ struct ComposeTask {
   uint32_t partition;  // index in the storage's partitions; sequential: the node
   LogSource& logs;     // log records of this storage and partition only
   const SnapshotFiles& base;
-  SnapshotWriter& writer;  // of the node
+  SnapshotWriter& writer;  // writer of the node
   // Guards `writer`. The composer holds it while it copies one page, or one run of pages, to the
   // writer.
   std::mutex& writer_mutex;

@@ -86,7 +86,7 @@ class ArrayComposer {
     if (!storage_.base_root.is_null()) {
       ATOLL_ASSIGN(auto read, find(storage_.base_root, root, level + 1, low_, high_));
       found = std::move(read);
-      // All partitions read the root, and combine_roots writes another one.
+      // combine_roots replaces the root. All partitions read it, and only the first one counts it.
       if (found.is_readable && !found.was_lost && low_ == 0) {
         pages_.count_replaced(storage_.base_root, 0);
       }
@@ -113,7 +113,7 @@ class ArrayComposer {
     CHECK(!pointer.is_null() && first <= end);
     ATOLL_ASSIGN(auto found, pages_.find(pointer, into, PageType::array_leaf,
                                          PageType::array_interior, 0, task_.plan.salvages));
-    // The stand-in may stand for a page above this level that can be read again.
+    // The stand-in may replace a page above `level` that is readable again. Descend from there.
     if (found.is_readable && found.was_lost) {
       ATOLL_ASSIGN(auto reached, descend(into, level, first, end));
       if (!reached.empty()) {
@@ -252,8 +252,8 @@ class ArrayComposer {
     return pages_.write(*page);
   }
 
-  /// Composes the children of a page. `base`: the page in the base. Sets `has_new_child` if some
-  /// child is not that of the base.
+  /// Composes the children of a page. `base`: the page in the base. Sets `has_new_child` if a child
+  /// differs from that of the base.
   Result<void> fill_interior(PageBuffer& page, uint32_t level, uint64_t first, SnapshotPointer base,
                              bool& has_new_child) {
     const uint64_t end = std::min(first + shape_.records_below(level), storage_.record_count);

@@ -20,8 +20,8 @@ namespace atolldb {
 
 namespace {
 
-/// Number of pages per call of the writer. The pages of one call are adjacent, although composers
-/// take turns at the writer. So merged runs, which have no more pages, are one run again.
+/// Number of pages per call of the writer. Pages of one call are adjacent, although composers take
+/// turns at the writer. So merged runs, which have at most this many pages, become one run.
 constexpr uint64_t kBatchPages = kMaxMergedPages;
 
 /// Returns for each run of this node in the base, oldest first, whether its records are copied.
@@ -80,9 +80,9 @@ class SequentialComposer {
     return {};
   }
 
-  /// Returns the runs of the base that this node composes, oldest first. Runs that are too old to
-  /// be merged, and that are in no victim, may be missing. Neither they, nor runs in root pages
-  /// that cannot be read, are replaced.
+  /// Returns the runs of the base that this node composes, oldest first. Runs may be missing if
+  /// they are too old to be merged and in no victim. Such runs, and runs in unreadable root pages,
+  /// are not replaced.
   Result<std::vector<SequentialRun>> own_runs() {
     const SnapshotPlan& plan = task_.plan;
     const auto is_own = [&](const SequentialRun& run) {
@@ -99,8 +99,8 @@ class SequentialComposer {
     ATOLL_ASSIGN(BaseRuns base,
                  read_base_runs(pages_, plan.storages[task_.storage].base_root, is_enough));
     if (!base.unreadable.empty()) {
-      // Each node reports its own runs, because another node may have read the page. A salvage
-      // drops all runs that their node could not read (kept_runs), so none may go unreported.
+      // Each node reports its own runs, because another node may have read the root page. A salvage
+      // drops all runs that their node could not read (kept_runs), so each node must report them.
       lose(base.older,
            fmt::format("all appends that node {} composes, of this root page and older ones",
                        task_.partition),
@@ -123,8 +123,8 @@ class SequentialComposer {
         continue;
       }
       lose(at, range, found.reason);
-      // The page becomes a run of its own at its old place (R56). Its epochs are unknown, so it
-      // gets those of the whole run, and a scan reads the epochs of its records.
+      // The unreadable page becomes a run of its own at its old place (R56). Its epochs are
+      // unknown: the run gets those of the old run, and a scan reads the epochs of the records.
       if (!task_.plan.salvages) {
         ATOLL_TRY(list_unchanged({at.word(), 1, run.first_epoch, run.last_epoch, 0}));
       }
@@ -168,8 +168,8 @@ class SequentialComposer {
                {reinterpret_cast<const std::byte*>(log.payload()), log.payload_bytes});
   }
 
-  /// Adds a record to the current run. Begins a new run if its epoch is less than that of the
-  /// record before it, because scans rely on ascending epochs (R69). REQUIRES: it fits a page.
+  /// Adds a record to the current run. A record with a smaller epoch than the one before begins a
+  /// new run, because scans rely on ascending epochs (R69). REQUIRES: the record fits in a page.
   Result<void> put(Vid vid, std::span<const std::byte> payload) {
     if (vid.epoch() < newest_epoch_ && !fault::merge_overlapping_runs) {
       ATOLL_TRY(end_run());
@@ -241,7 +241,7 @@ class SequentialComposer {
     return {};
   }
 
-  /// Lists a run that stays at its place.
+  /// Adds a run of the base to the result. Its pages are not copied.
   Result<void> list_unchanged(const SequentialRun& run) {
     ATOLL_TRY(end_run());
     composed_.push_back({.low = run.first_epoch,
@@ -261,11 +261,11 @@ class SequentialComposer {
   Victims victims_;
   LogInput logs_;
   bool merges_;        // runs are merged, because there are new records
-  PageBuffer source_;  // the page that is copied
+  PageBuffer source_;  // page of the base that is being copied
   std::vector<PageBuffer> batch_;
   ComposedPage part_;          // the part of the current run that is in the batch
-  uint64_t newest_epoch_ = 0;  // of the last record of the current run
-  // The last of `composed_` is the current run, so the next batch may extend it.
+  uint64_t newest_epoch_ = 0;  // epoch of the last record of the current run
+  // Whether the last of `composed_` is the current run, so that the next batch may extend it.
   bool extends_ = false;
   std::vector<ComposedPage> composed_;
 };

@@ -110,7 +110,7 @@ Result<void> LayerComposer::collect_fences() {
 Result<void> LayerComposer::pass(uint64_t slice) {
   const SliceRange before{0, slice, false};
   for (uint32_t level = 0; level < fences_.level_count(); ++level) {
-    if (!fences_.is_fence(level, slice)) break;  // levels above have no fence here either
+    if (!fences_.is_fence(level, slice)) break;  // higher levels have no fence here either
     if (level != 0) {
       ATOLL_TRY(builder_.close(level - 1, before));
     } else if (builder_.is_open()) {
@@ -149,7 +149,7 @@ SliceRange LayerComposer::clip(const SliceRange& range) const {
 }
 
 /// Composes the tree below a base root. The builder creates as many upper levels as it needs. If
-/// nothing changes in the layer, it keeps the root.
+/// nothing changes in the layer, the function reuses the root of the base.
 Result<void> LayerComposer::compose_tree(SnapshotPointer root) {
   const auto page = std::make_unique<PageBuffer>();
   ATOLL_ASSIGN(auto found, find_page(root, *page, range_));
@@ -173,7 +173,7 @@ bool LayerComposer::children_fit(PageBuffer& page) const {
   if (level == 0) return fences_.is_empty();
   const auto* interior = page.as<InteriorPage>();
   const uint32_t count = interior->header.version().count();
-  if (count == 0 || count > kInteriorCapacity) return false;  // compose_interior reports it
+  if (count == 0 || count > kInteriorCapacity) return false;  // compose_interior reports the error
   for (uint32_t i = 0; i < count; ++i) {
     if (!fences_.fits(level - 1, range_of_child(*interior, i))) return false;
   }
@@ -201,8 +201,8 @@ Result<bool> LayerComposer::needs_no_copy(SnapshotPointer pointer, PageBuffer& p
 }
 
 /// Returns whether the page leads to a layer with a page of a victim, or with a page that cannot be
-/// read. Border pages are many. If all that may lead to a victim were copied, the limit of R74
-/// would not hold. So this function reads the layers below them.
+/// read. There are many border pages. If all that may lead to a victim were copied, the limit of
+/// R74 (rewrites are bounded) would not hold. So this function reads the layers below them.
 Result<bool> LayerComposer::leads_to_victims(PageBuffer& page) const {
   const uint32_t layer = page.header().layer;
   const uint32_t count = page.header().version().count();
@@ -227,11 +227,12 @@ Result<bool> LayerComposer::leads_to_victims(PageBuffer& page) const {
   return false;
 }
 
-/// As leads_to_victims, for a page of a next layer, which is included. `level`: of the page, at
-/// most. A page of a higher level counts as unreadable; the composer that visits it reports it.
+/// Does the same as leads_to_victims, and checks the page itself, which is in a next layer.
+/// `level`: upper bound of its level. A page of a higher level counts as unreadable; the composer
+/// that visits it reports it.
 Result<bool> LayerComposer::has_victims_at(SnapshotPointer pointer, uint32_t layer,
                                            uint32_t level) const {
-  CHECK(layer != 0);  // pages of the first layer are decided one by one
+  CHECK(layer != 0);  // compose_node decides on each page of the first layer
   const Victims& victims = work_.victims;
   if (!victims.may_be_in_layer(pointer)) return false;
   if (victims.has(pointer) || is_stand_in(pointer) || layer > UINT8_MAX) return true;
@@ -255,7 +256,7 @@ Result<void> LayerComposer::compose_node(SnapshotPointer pointer, uint32_t level
                                          const SliceRange& range,
                                          const std::optional<NextPage>& next) {
   CHECK(overlaps(range) && (!next || (!range.high_is_end && next->range.low == range.high)));
-  // Clips the range, because the first child of a page that can be read again may begin before it.
+  // Clips to this composer's range: the first child of a page readable again may begin before it.
   const SliceRange clipped = clip(range);
   if (!is_captured_past(clipped.low)) ATOLL_TRY(pass(clipped.low));
   bool may_keep = is_inside(range) && !has_log(range) && !has_captured(range) &&
@@ -282,7 +283,7 @@ Result<void> LayerComposer::compose_node(SnapshotPointer pointer, uint32_t level
   }
   if (may_keep) return builder_.add_page(level, range.low, pointer);
   if (!found.was_lost) count_replaced(pointer, range.low);
-  // A page that can be read again may cover more than the range of its stand-in.
+  // A page that is readable again may cover more than its stand-in, so `range_` is narrowed.
   const SliceRange outer = range_;
   if (found.was_lost) range_ = clipped;
   auto done = compose_page(pointer, *page, next);

@@ -32,7 +32,7 @@ struct TreeWork {
   uint64_t epoch;          // epoch of the snapshot
   Victims victims;         // pages to copy
   FenceMapSource* fences;  // null: there are no volatile pages
-  bool salvages;           // see SnapshotPlan
+  bool salvages;           // see SnapshotPlan::salvages
   const std::function<void(const UnreadablePage&)>& on_unreadable;  // may be empty
   std::span<const CapturedPage> captured;  // of the first layer; those that are not used yet
 };
@@ -94,11 +94,11 @@ class LayerComposer {
                             const std::optional<NextPage>& next);
   Result<void> compose_page(SnapshotPointer pointer, PageBuffer& page,
                             const std::optional<NextPage>& next);
-  /// Returns whether the page, which was read, can be used as it is, since neither it nor a page
-  /// below it is a victim. REQUIRES: its range has no log records.
+  /// Returns whether the new snapshot can use the page, which was read, as it is. It can if neither
+  /// the page nor a page below it is in a victim. REQUIRES: the page's range has no log records.
   Result<bool> needs_no_copy(SnapshotPointer pointer, PageBuffer& page) const;
   /// Returns whether the children of a root page may be reused as they are (FenceMap::fits). A root
-  /// of level 0 has none, so it fits if no volatile pages below the root are known.
+  /// of level 0 has no children. It fits if no volatile pages below the root are known.
   bool children_fit(PageBuffer& page) const;
   Result<bool> leads_to_victims(PageBuffer& page) const;
   Result<bool> has_victims_at(SnapshotPointer pointer, uint32_t layer, uint32_t level) const;

@@ -17,7 +17,7 @@ Result<FoundPage> LayerComposer::find_page(SnapshotPointer pointer, PageBuffer& 
                                             PageType::mastertree_interior, layer, work_.salvages));
   std::vector<HeldRecord> held = std::exchange(found.held, {});
   if (!found.is_readable && !work_.salvages) return found;
-  // Drops the held records of other layers and partitions. Their composers add these themselves.
+  // Drops the held records of other layers and partitions. The composers of those add them.
   std::erase_if(held, [&](const HeldRecord& record) {
     const std::string_view key = record.key();
     if (!key.starts_with(prefix_) || (!prefix_.empty() && key.size() == prefix_.size())) {

@@ -1,4 +1,4 @@
-// The log records of a composer's task, with a count, and errors that name their keys.
+// Input of a composer: log records one by one, their count, and errors that name their keys.
 #pragma once
 
 #include <fmt/format.h>
@@ -52,7 +52,7 @@ class LogInput {
 
   /// Returns the current record, or null at the end.
   const LogRecord* current() const { return current_; }
-  /// Returns the slice of the first layer in which the current record lies.
+  /// Returns the first-layer slice of the current record's key.
   uint64_t first_slice() const {
     DCHECK(current_ != nullptr);
     return is_held_ ? SortKey::of(*current_).first : keys_[0].first;
@@ -96,7 +96,7 @@ class LogInput {
     return wrong(key_of(*current_), "they are not sorted");
   }
 
-  /// Does what `advance` does, also at the end of a batch and beside held records.
+  /// Slow path of `advance`, which also handles the end of a batch and held records.
   Result<void> advance_slowly() {
     if (++count_ % kRecordsPerCheck == 0) {
       ATOLL_TRY(pages_.check_cancelled());
@@ -136,7 +136,7 @@ class LogInput {
   LogSource& source_;
   const PageOutput& pages_;
   uint32_t storage_id_;
-  std::span<const SortKey> keys_;  // the source's next records: the end of its batch
+  std::span<const SortKey> keys_;  // rest of the source's current batch
   const LogRecord* current_ = nullptr;
   std::vector<HeldRecord> held_;
   bool is_held_ = false;  // true: `current_` is the last element of `held_`

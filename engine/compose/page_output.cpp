@@ -178,7 +178,7 @@ Result<FoundPage> PageOutput::find(SnapshotPointer pointer, PageBuffer& into, Pa
     if (!take_held(chain, found.held, found.reason)) found.is_readable = false;
   }
   if (!found.is_readable) {
-    // Clears the page, because a composer that builds a new page in it begins with zeros.
+    // Clears the page, because composers that build a new page in this buffer expect zeros.
     std::memset(into.bytes, 0, sizeof into.bytes);
     return found;
   }
@@ -313,7 +313,7 @@ Result<void> PageOutput::write_run(std::span<PageBuffer> pages,
 }
 
 void PageOutput::count_replaced(SnapshotPointer page, uint32_t layer) {
-  CHECK(!page.is_null() && !is_stand_in(page));  // pages with stand-ins have no counts
+  CHECK(!page.is_null() && !is_stand_in(page));  // a page with a stand-in is never counted
   if (fault::forget_replaced_pages) return;
   replaced_.add(storage_id_, page, layer);
 }

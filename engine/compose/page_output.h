@@ -43,7 +43,7 @@ struct FoundPage {
   uint64_t high = 0;
   bool high_is_end = false;
   std::vector<HeldRecord> held;
-  std::string reason;  // if not readable: why
+  std::string reason;  // if not readable: the reason
 };
 
 /// Page input and output of one storage. Thread: one at a time.

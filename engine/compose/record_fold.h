@@ -37,7 +37,7 @@ class RecordFold {
 
   void apply(const LogRecord& log) {
     const uint64_t version = Vid(log.vid).version();
-    if (version <= base_version_) return;  // the base has it
+    if (version <= base_version_) return;  // the base has this record
     DCHECK(version >= vid_.version());
     switch (log.type) {
       case LogType::insert:
@@ -48,8 +48,8 @@ class RecordFold {
         is_unbacked_ = false;
         break;
       case LogType::update:
-        // The insert of the record may have been elided. A later log record then covers this
-        // update, too (R35).
+        // The insert of the record may have been elided. Then a later log record covers this
+        // update, too (R35), and clears the mark.
         if (!exists_ || log.payload_offset + uint32_t{log.payload_bytes} > payload_bytes_) {
           return mark_unbacked();
         }

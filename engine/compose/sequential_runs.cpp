@@ -21,11 +21,11 @@ size_t first_merged_run(std::span<const SequentialRun> runs) {
   uint64_t copied = 0;
   for (size_t i = runs.size(); i > 0; --i) {
     const SequentialRun& run = runs[i - 1];
-    // Pages of the merged runs that are newer than this run. The number of new pages is not known
-    // yet: at least one.
+    // Number of pages in the newer runs, which are merged, plus the new pages. The number of new
+    // pages is not known yet, so they count as one.
     const uint64_t newer = copied + 1;
     if (run.is_lost() || run.pages > kMaxMergedPages - copied) break;
-    // A run of other epochs' order cannot join its neighbour.
+    // Runs whose epochs overlap cannot be merged, because the epochs of a run ascend (R69).
     if (i < runs.size() && run.last_epoch > runs[i].first_epoch) break;
     if (newer >= run.pages) first = i - 1;
     copied += run.pages;

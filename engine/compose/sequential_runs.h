@@ -26,7 +26,7 @@ uint32_t composing_node(const SnapshotPlan& plan, const SequentialRun& run);
 
 /// Returns the index of the oldest run to merge; it and all newer ones become one run. Returns the
 /// number of runs if none is to be merged. A run is merged if the newer ones have at least as many
-/// pages (R69). `runs`: of one node, oldest first.
+/// pages (R69). `runs`: the runs of one node, oldest first.
 size_t first_merged_run(std::span<const SequentialRun> runs);
 
 /// The runs in the newest root pages of the base.
@@ -34,12 +34,12 @@ struct BaseRuns {
   std::vector<SequentialRun> runs;  // oldest first
   SnapshotPointer older;            // the next older root page, which was not read; null: none
   uint64_t older_records = 0;       // records in the runs of `older` and its predecessors, if known
-  std::string unreadable;           // why `older` cannot be read; empty: it was not needed
+  std::string unreadable;           // why `older` cannot be read; empty: `older` was not needed
   std::vector<SnapshotPointer> roots;  // the root pages that were read
 };
 
-/// Receives the runs of a root page, after those of all newer root pages, and the next older root
-/// page. Returns true if that page is not needed.
+/// Called for each root page, the newest one first. `runs`: the runs of this page. `older`: the
+/// next older root page. Returns true if `older` is not needed.
 using EnoughRuns = std::function<bool(std::span<const SequentialRun> runs, SnapshotPointer older)>;
 
 /// Reads root pages, the newest first, until `is_enough` or until one cannot be read (R56).

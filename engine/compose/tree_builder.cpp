@@ -41,7 +41,7 @@ void format_border(PageBuffer& buffer, uint8_t layer, size_t count, const SliceR
 }
 
 void TreeBuilder::begin_border(uint64_t low) {
-  if (is_open_) return;  // continues the range before
+  if (is_open_) return;  // the new range continues the open page
   CHECK(held_.empty() && low >= low_);
   is_open_ = true;
   low_ = low;

@@ -28,7 +28,7 @@ struct TreeChild {
   SnapshotPointer page;
 };
 
-/// A record on its way into a page.
+/// A record that is to be added to a page.
 struct TreeItem {
   uint64_t slice = 0;
   uint16_t remainder = 0;  // kRemainderNextLayer: `next_layer` is valid instead of the payload
@@ -124,7 +124,7 @@ class TreeBuilder {
   bool is_open_ = false;  // a border page has begun
   uint64_t low_ = 0;      // low fence of the open border page
   std::vector<Held> held_;
-  std::vector<std::byte> bytes_;  // the first `used_` hold suffixes and payloads; the rest is room
+  std::vector<std::byte> bytes_;  // first `used_` bytes: suffixes and payloads; the rest is spare
   size_t used_ = 0;
   uint32_t held_bytes_ = 0;  // bytes that the items of `held_` take in pages
   size_t boundary_ = 0;      // items of joinable ranges that end at boundary_fence_; 0: none

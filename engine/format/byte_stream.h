@@ -8,8 +8,8 @@
 //     archive(pin.id, pin.name);
 //   }
 //
-// The archives find `fields` by argument-dependent lookup. So it is in the namespace of its type,
-// and a type has one description in the program.
+// ByteWriter and ByteReader are the archives. They find `fields` by argument-dependent lookup, so
+// it must be in the namespace of its type. A type has one description in the program.
 //
 //   number         its bytes; so a member's type is part of the format
 //   bool           one byte; a reader takes every byte but 0 for true
@@ -67,7 +67,7 @@ class ByteWriter {
     number(static_cast<uint32_t>(all.size()));
     std::ranges::for_each(all, describe);
   }
-  /// Writes the elements without their count.
+  /// Writes the elements without their count. REQUIRES: `count` is their number (CHECK).
   template <typename Element>
   void elements(const std::vector<Element>& all, uint32_t count) {
     CHECK(count == all.size());
@@ -122,7 +122,7 @@ class ByteWriter {
   std::vector<std::byte> bytes_;
 };
 
-/// After a read past the end, that read and all later ones return zeros, and is_good() stays false.
+/// Reads what a ByteWriter wrote. A read past the end and all later reads fail and return zeros.
 class ByteReader {
  public:
   static constexpr bool kReads = true;

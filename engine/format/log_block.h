@@ -47,7 +47,7 @@ struct LogBlockHeader {
   /// payload once the block is sealed (seal_block), undefined before.
   uint32_t crc;
   uint64_t incarnation;
-  uint64_t sequence;  // number of the block in its logger's stream, over all files, with headers
+  uint64_t sequence;  // number of the block in its logger's stream; file headers count, too
   uint64_t epoch;     // the records' epoch; marker: the closed one; file header: see LogFileHeader
   uint64_t durable_epoch;  // the cluster's durable epoch known when the block was written (R29)
   uint32_t length;         // bytes of payload
@@ -112,8 +112,8 @@ inline void seal_block(LogBlock& block) {
   block.header.crc = payload_crc_of(block);
 }
 
-/// Calls `visit(const LogRecord&)` for each record, fillers included. Of a filler only type and
-/// length may be read. REQUIRES: defect_of_records returns nothing.
+/// Calls `visit(const LogRecord&)` for each record, fillers included. `visit` may read only type
+/// and length of a filler. REQUIRES: defect_of_records returns nothing for the block.
 template <typename Visit>
 void for_each_record(const LogBlock& block, Visit visit) {
   for (uint32_t offset = 0; offset < block.header.length;) {

@@ -1,5 +1,5 @@
-// Logical redo-only log record. Source: [FOEDUS15] appendix D.2. The record also carries the new
-// payload of a planned write: the commit applies it to the page. It has no page ids.
+// Logical redo-only log record, without page ids. Source: [FOEDUS15] appendix D.2. The record also
+// holds the new payload of a planned write until the commit applies it to the page.
 #pragma once
 
 #include <cstddef>

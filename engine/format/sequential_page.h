@@ -18,8 +18,8 @@
 
 namespace atolldb {
 
-/// Level 2 is the root, level 1 belongs to one node. A word changes once, from null, by
-/// compare-and-swap.
+/// Directory page. Level 2 is the root, level 1 belongs to one node. Each word changes once, from
+/// null, by compare-and-swap.
 struct SequentialDirectory {
   static constexpr uint32_t kEntries = 256;
   PageHeader header;
@@ -27,13 +27,13 @@ struct SequentialDirectory {
 };
 static_assert(sizeof(SequentialDirectory) <= kPageBytes);
 
-/// Writer: the list's worker. Once the list has two pages, the snapshot installer writes `first`.
-/// Readers: scans and their verification.
+/// Head of a worker's list. Writer: the list's worker. Once the list has two pages, the snapshot
+/// installer writes `first`. Readers: scans and their verification.
 struct SequentialListHead {
   PageHeader header;
   std::atomic<uint64_t> version;  // odd: an append is in progress
   std::atomic<uint64_t> first;    // VolatilePointer word of the oldest data page
-  uint64_t last;                  // word of the newest data page; private to the worker
+  uint64_t last;                  // VolatilePointer word of the newest page; private to the worker
   /// At least the number of the page that `first` leads to. A scan loads `first` (acquire), then
   /// this word. If the page's number is larger, the list has a gap. If not, all older pages were
   /// dropped. Writer: the installer, before it stores `first`.
@@ -41,7 +41,7 @@ struct SequentialListHead {
 };
 static_assert(sizeof(SequentialListHead) <= kPageBytes);
 
-/// VID and payload bytes, then the payload, padded to 8 bytes.
+/// Record: VID and payload length, then the payload, padded to 8 bytes.
 struct SequentialRecord {
   uint64_t vid;
   uint64_t payload_bytes;
@@ -52,12 +52,12 @@ struct SequentialRecord {
   }
 };
 
-/// Filled from the front. The header's version word counts the records.
+/// Data page of a list, filled from the front. The header's version word counts the records.
 struct SequentialPage {
   static constexpr uint32_t kDataBytes = static_cast<uint32_t>(kPageBytes) - 64 - 24;
 
   PageHeader header;
-  std::atomic<uint64_t> next;  // VolatilePointer word
+  std::atomic<uint64_t> next;  // VolatilePointer word of the next data page
   uint64_t number;             // 0, 1, 2 ... in the list: a gap means a page is missing
   uint64_t used_bytes;         // private to the worker
   std::byte data[kDataBytes];
@@ -76,7 +76,7 @@ static_assert(sizeof(SequentialPage) == kPageBytes);
 
 /// Adjacent pages in one file. The epochs of their records ascend (R69).
 struct SequentialRun {
-  uint64_t first_page;  // SnapshotPointer word
+  uint64_t first_page;  // SnapshotPointer word of the first page
   uint64_t pages;
   uint64_t first_epoch;
   uint64_t last_epoch;
@@ -88,14 +88,14 @@ struct SequentialRun {
     const SnapshotPointer first(first_page);
     return !first.is_null() && pages != 0 && pages <= UINT32_MAX - first.page() + uint64_t{1};
   }
-  /// Returns whether the run is a page that a composer could not read. It may be readable again
-  /// (R56). Its epochs are those of the run that it was part of.
+  /// Returns whether the run is one page that a composer could not read, and that may be readable
+  /// again (R56). The epochs are those of the run that had the page before.
   bool is_lost() const { return pages == 1 && records == 0; }
 };
 static_assert(sizeof(SequentialRun) == 40);
 
-/// Page of type sequential and level 1. The pages form a chain, and the storage's root is the
-/// newest. A snapshot writes the page with the oldest replaced run, and all newer pages, again.
+/// Root page in a snapshot: type sequential, level 1. Root pages form a chain; the storage's root
+/// is the newest. A snapshot rewrites the page with the oldest replaced run and all newer pages.
 struct SequentialSnapshotRoot {
 #ifdef ATOLL_STRESS
   static constexpr uint32_t kMaxRuns = 3;
@@ -109,8 +109,8 @@ struct SequentialSnapshotRoot {
   SequentialRun runs[kMaxRuns];
 
   /// Returns whether this page, read at `at`, can be a root page. Each reader of a chain checks
-  /// this before it uses `runs` or `previous`. The older page was written before this one, so a
-  /// chain has no circle.
+  /// this before it uses `runs` or `previous`. The older page must have been written before this
+  /// one, so a chain has no cycle.
   bool is_sound(SnapshotPointer at) const {
     if (header.type != PageType::sequential || header.level != 1 || count > kMaxRuns) return false;
     for (uint64_t i = 0; i < count; ++i) {

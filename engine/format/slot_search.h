@@ -46,7 +46,7 @@ inline uint32_t count_in_stride(const uint64_t* values, uint32_t count, uint64_t
     const __m256i four =
         _mm256_maskload_epi64(reinterpret_cast<const long long*>(values + i), there);
     const __m256i above = _mm256_cmpgt_epi64(_mm256_xor_si256(four, sign), limit);
-    // Minus one for each value that exists and is not above the bound.
+    // Adds -1 to a lane for each value that exists and is not above the bound.
     found = _mm256_add_epi64(found, _mm256_andnot_si256(above, there));
     at = _mm256_add_epi64(at, _mm256_set1_epi64x(4));
   }
@@ -57,8 +57,8 @@ inline uint32_t count_in_stride(const uint64_t* values, uint32_t count, uint64_t
 }
 
 /// Returns how many of the ascending values are <= `bound`. Takes two steps of independent
-/// comparisons instead of a bisection, so that the cache lines of a step load at the same time.
-/// Border pages have the same few counts again and again, so the loops are predicted well.
+/// comparisons instead of a bisection, so that the cache lines of a step load at the same time. The
+/// counts of border pages vary little, so the processor predicts the loops well.
 inline uint32_t count_at_or_below(const uint64_t* values, uint32_t count, uint64_t bound) {
   uint32_t at = 0;
   for (uint32_t probe = kSearchStride; probe < count; probe += kSearchStride) {

@@ -24,9 +24,9 @@ struct SnapshotFileHeader {
   uint32_t version;
   uint32_t snapshot;
   uint8_t cluster_uuid[16];
-  uint64_t epoch;        // of the snapshot
+  uint64_t epoch;        // epoch of the snapshot
   uint64_t page_count;   // number of pages, this one included
-  uint32_t node;         // or kCoordinator
+  uint32_t node;         // node of the file, or kCoordinator
   uint32_t layout_hash;  // hash of the constants on which the page layouts depend
 };
 static_assert(sizeof(SnapshotFileHeader) == 56);

@@ -50,7 +50,7 @@ struct StandInPage {
   uint64_t lost;
   uint64_t low;           // range: slices in a Master-tree, record numbers in an array
   uint64_t high;          // end of the range, exclusive
-  uint64_t high_is_end;   // Master-tree: 1: the range has no end
+  uint64_t high_is_end;   // Master-tree: 1 if the range has no end
   uint64_t held;          // SnapshotPointer word of the last page of held records; 0: none
   uint64_t held_bytes;    // bytes of held records in that page and all before it
   uint64_t held_batches;  // number of snapshots that added held records
@@ -63,7 +63,7 @@ struct HeldPage {
   static constexpr uint32_t kDataBytes = kPageBytes - sizeof(PageHeader) - 16;
 
   PageHeader header;
-  uint64_t previous;  // SnapshotPointer word; 0: the first one
+  uint64_t previous;  // SnapshotPointer word of the page before this one; 0: none
   uint64_t used_bytes;
   std::byte data[kDataBytes];
 };

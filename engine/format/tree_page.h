@@ -128,7 +128,7 @@ inline constexpr uint32_t kInteriorGuides = 16;
 static_assert(kInteriorCapacity <= kSearchStride * (kInteriorGuides + 1));
 
 struct InteriorPage : TreePage {
-  uint64_t guide[kInteriorGuides];         // first separator of each stride of sorted ones
+  uint64_t guide[kInteriorGuides];         // guide[i]: first separator of stride i + 1
   uint64_t separators[kInteriorCapacity];  // separators[i] = low fence of child i
   DualPointer children[kInteriorCapacity];
 

@@ -98,8 +98,8 @@ class Owners {
   }
 
   std::span<const ReducerPlace> reducers_;
-  std::vector<uint64_t> load_;  // sampled records of all storages so far
-  std::vector<bool> is_taken_;  // for the current storage
+  std::vector<uint64_t> load_;  // by reducer: sampled records so far, of all storages
+  std::vector<bool> is_taken_;  // by reducer: has a partition of the current storage
 };
 
 /// Returns ascending boundaries within the sampled keys. So every partition has sampled keys.
@@ -142,8 +142,8 @@ void assign(PlannedStorage& storage, std::span<const SampledKey> keys, uint64_t 
     const auto above = std::ranges::upper_bound(boundaries, key.key);
     ++logged[static_cast<size_t>(above - boundaries.begin())][key.node];
   }
-  // The partition with the most records of a single node is assigned first, because it would lose
-  // most locality on another node.
+  // Orders partitions by their largest number of records from one node, in descending order. The
+  // first one would lose most locality on another node.
   std::vector<size_t> order(logged.size());
   std::iota(order.begin(), order.end(), size_t{0});
   const auto most = [&](size_t partition) {

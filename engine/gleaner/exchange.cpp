@@ -37,7 +37,7 @@ uint64_t units(uint64_t record_bytes) {
 }  // namespace
 
 void InboxReservation::release(uint32_t records) {
-  CHECK(inbox_ != nullptr);  // neither announced nor moved from
+  CHECK(inbox_ != nullptr);  // this reservation was neither announced nor moved from
   message_->records = records;
   ReducerInbox& inbox = *std::exchange(inbox_, nullptr);
   // Release pairs with the acquire accesses in `close` and `begin`: a thread that sees the
@@ -112,7 +112,7 @@ Result<void> ReducerInbox::check(uint32_t run) const {
 Result<void> ReducerInbox::begin(uint32_t run, uint32_t mapper_count) {
   CHECK(run >= 1 && run <= kMaxRun && mapper_count <= kMaxMappers);
   const uint32_t old = control_->run.load(std::memory_order_relaxed) & ~kGivenUp;
-  CHECK(old < run);  // snapshot ids grow
+  CHECK(old < run);  // a run number is a snapshot id, and those ascend
   give_up(old);      // ends the waits of the old run, if any are left
   for (uint32_t i = 0; i < 2; ++i) {
     std::atomic<uint64_t>& word = control_->halves[i].status;
@@ -154,7 +154,7 @@ Result<InboxReservation> ReducerInbox::reserve(uint32_t run, uint32_t storage_id
     uint64_t status = word.load(std::memory_order_acquire);
     if (run_of(status) != run) continue;  // `begin` is in progress: `check` will report it
     if ((status & kClosed) != 0) {
-      // The reducer opens the other half before it closes this one, unless this is the last half.
+      // If the half is closed but not the last one, the other half is open already: retry with it.
       if (control_->swaps.load(std::memory_order_acquire) != swaps) continue;
       return make_error(
           ExitCode::failed,

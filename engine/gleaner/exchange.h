@@ -53,8 +53,8 @@ struct InboxControl {
   alignas(64) std::atomic<uint32_t> swaps_wanted;
   /// [ run 32 ][ mappers that have finished 32 ]
   std::atomic<uint64_t> finished;
-  /// Change whenever mappers, or the reducer, should check the inbox again. Their threads sleep on
-  /// these words (wait_on).
+  /// Signals. Each changes whenever the mappers, or the reducer, should check the inbox again.
+  /// These threads sleep on their signal (wait_on).
   alignas(64) std::atomic<uint32_t> mapper_signal;
   alignas(64) std::atomic<uint32_t> reducer_signal;
   struct alignas(64) Half {
@@ -103,7 +103,7 @@ class InboxReservation {
   InboxMessage* message_;
 };
 
-/// A closed half, to which no mapper writes.
+/// A closed half, to which no mapper writes any more.
 struct InboxBatch {
   std::span<const std::byte> bytes;  // adjacent messages
   bool is_last = false;              // true: all mappers have finished

@@ -22,7 +22,7 @@ const char* defect_in_array(const LogRecord& record, const PlannedStorage& stora
   return nullptr;
 }
 
-/// The later records of a key that `compact` keeps.
+/// Records of one key that `compact` keeps. It visits the records of a key from last to first.
 class KeptRecord {
  public:
   bool covers(const LogRecord& record) const {
@@ -75,7 +75,7 @@ SortKey write_gleaned_append(const LogRecord& record, const LogBlockHeader& head
   out->length = LogRecord::bytes(kSequentialKeyBytes, record.payload_bytes);
   out->payload_offset = 0;
   const uint64_t epoch = __builtin_bswap64(header.epoch);
-  // [node 1][worker 1][ordinal 4][number 2]
+  // Bytes 8 to 15 of the key: [node 1][worker 1][ordinal 4][number of the append 2].
   const uint64_t place = __builtin_bswap64(uint64_t{header.node & 0xffu} << 56 |
                                            uint64_t{header.worker & 0xffu} << 48 |
                                            Vid(record.vid).ordinal() << 16 | record.payload_offset);
@@ -92,7 +92,7 @@ std::span<SortKey> compact(std::span<SortKey> sorted) {
     size_t begin = end - 1;
     while (begin > 0 && is_same_key(sorted[begin - 1], sorted[end - 1])) --begin;
     if (end - begin == 1) {
-      // The usual case, which does not read the record.
+      // Usual case: the key has a single record, which is kept and not read.
       if (--first_kept != begin) sorted[first_kept] = sorted[begin];
     } else {
       const size_t before = first_kept;

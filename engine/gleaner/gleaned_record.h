@@ -100,8 +100,8 @@ struct SortKey {
 };
 static_assert(sizeof(SortKey) == 32);
 
-/// Copies a record of `bytes`. Most records have 65 to 128 bytes, for which copy_bytes calls a
-/// function.
+/// Copies a record of `bytes`, without a function call up to 128 bytes, the size of most records.
+/// copy_bytes makes a call above 64 bytes.
 inline void copy_record(std::byte* into, const LogRecord& record, uint32_t bytes) {
   DCHECK(bytes % 8 == 0 && bytes <= kMaxGleanedBytes);
   if (bytes > 64 && bytes <= 128) return detail::copy_two<64>(into, &record, bytes);
@@ -166,7 +166,7 @@ inline bool covers(const LogRecord& later, const LogRecord& earlier) {
   DCHECK(later.storage_id == earlier.storage_id && key_of(later) == key_of(earlier));
   if (later.type == LogType::insert || later.type == LogType::erase) return true;
   if (fault::elide_uncovered) return later.type == LogType::update;
-  // An update keeps the bytes that it does not change, and does not create or erase the record.
+  // An update neither creates nor erases a record. So it covers only updates within its own bytes.
   return later.type == LogType::update && earlier.type == LogType::update &&
          later.payload_offset <= earlier.payload_offset &&
          later.payload_offset + later.payload_bytes >=

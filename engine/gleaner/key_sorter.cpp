@@ -12,9 +12,9 @@
 namespace atolldb {
 namespace {
 
-// Below this number, sorting by comparison is faster than clearing the counters.
+// For fewer keys, a sort by comparison is faster than clearing the counters of the radix sort.
 constexpr size_t kFewKeys = 64;
-constexpr uint32_t kMaxDigit = 11;  // bits; the counters of a digit fit the first-level cache
+constexpr uint32_t kMaxDigit = 11;  // bits; the counters of a digit fit in the first-level cache
 constexpr uint32_t kMaxDigits = 6;  // enough for 64 bits
 
 /// The bits in which keys differ from the first one.
@@ -117,8 +117,8 @@ std::span<SortKey> KeySorter::put_in_place(std::span<const SortKey> keys,
     const uint64_t code = codes[begin] >> place_bits;
     size_t end = begin;
     bool is_ascending = true;
-    // Records of one key are in arrival order. For one worker this is the order of their VIDs. For
-    // several workers it may not be.
+    // Records of one key are in arrival order. The records of one worker arrive in the order of
+    // their VIDs. Those of several workers may not.
     for (; end < codes.size() && codes[end] >> place_bits == code; ++end) {
       sorted[end] = keys[codes[end] & place_mask];
       is_ascending = is_ascending && (end == begin || sorted[end - 1].third <= sorted[end].third);

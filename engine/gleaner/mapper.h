@@ -22,7 +22,7 @@ namespace atolldb {
 /// A bucket: the mapper's records of one storage, collected until they are sorted and shipped.
 class Bucket {
  public:
-  /// Allocates room for `bytes` of records, and for as many keys as there are records of 48 bytes.
+  /// Allocates room for `bytes` of records, and for one key per 48 bytes.
   explicit Bucket(uint64_t bytes)
       : bytes_(bytes),
         records_(std::make_unique_for_overwrite<std::byte[]>(bytes)),
@@ -54,7 +54,7 @@ class Bucket {
   std::span<SortKey> keys() { return {keys_.get(), count_}; }
   void clear() { used_ = count_ = 0; }
 
-  uint32_t storage = 0;  // set and used by the owner only
+  uint32_t storage = 0;  // index in Mapper::storages_, set by the mapper
 
  private:
   uint64_t bytes_;
@@ -120,9 +120,9 @@ class Mapper {
   /// A storage of the plan.
   struct Storage {
     const PlannedStorage* plan;
-    std::vector<ReducerInbox*> owners;             // inboxes of the owners of its partitions
+    std::vector<ReducerInbox*> owners;             // inbox of the owner of each partition
     Bucket* bucket = nullptr;                      // its current bucket; null: none
-    std::span<const CapturedRange> captured = {};  // those of this storage
+    std::span<const CapturedRange> captured = {};  // captured ranges of this storage
     size_t last_captured = 0;                      // index of the range that was found last
   };
 

@@ -84,8 +84,8 @@ inline Result<void> RecordMerge::step(uint32_t number) {
   DCHECK(input.head.record == nullptr || !(next < input.head));  // each input is in sort order
   input.head = next;
   input.at += record.length;
-  // Prefetches the cache lines of the next record, which is read after this head was returned. With
-  // many inputs the hardware prefetcher does not predict them.
+  // Prefetches the cache lines of the next record, which is read after the current head was
+  // returned. With many inputs the hardware prefetcher does not predict these lines.
   __builtin_prefetch(input.at);
   __builtin_prefetch(input.at + 64);
   return {};
@@ -157,8 +157,8 @@ inline void RecordMerge::replay() {
     place = {loser.prefix ^ prefix_change, loser.input ^ input_change};
     winner = {winner.prefix ^ prefix_change, winner.input ^ input_change};
   }
-  // An input that wins twice in succession may go on. It stays ahead of all players that it has
-  // beaten until one of them has a lower prefix. They do not change meanwhile.
+  // An input that wins twice in a row stays ahead while its prefix is below those of all players
+  // that it has beaten. These do not change; `bound_` is their lowest prefix.
   bound_ = 0;
   if (winner.input == winner_.input) {
     bound_ = ~Prefix{0};
@@ -169,8 +169,8 @@ inline void RecordMerge::replay() {
   winner_ = winner;
 }
 
-/// Loads the next batch. It ends before an input could need a second new chunk, because the chunk
-/// before the last one is then overwritten, and the batch may have records of it.
+/// Loads the next batch. The batch ends before an input could need a second new chunk. That chunk
+/// would overwrite the one before the last, and the batch may have records of it.
 Result<void> RecordMerge::load() {
   DCHECK(batch_.empty());
   has_refilled_ = false;

@@ -96,7 +96,7 @@ class RecordMerge {
   size_t players_ = 0;          // inputs in the loser tree
   std::vector<Player> losers_;  // [1, players_): for each match, the player that lost it
   Player winner_ = {};
-  // The winner also wins with its next record if that has a lower prefix.
+  // If the winner's next record has a lower prefix than this, it wins again without a match.
   Prefix bound_ = 0;
   bool has_started_ = false;
   bool has_refilled_ = false;  // an input got a new chunk since the batch began

@@ -63,7 +63,7 @@ Reducer::Reducer(FileSystem& file_system, ReducerInbox& inbox, ReducerSettings s
 
 Reducer::~Reducer() {
   for (const std::string& path : set_.paths) {
-    // If this fails, remove_leftovers removes the files at the next start-up.
+    // If a removal fails, remove_leftovers removes the file at the next start-up.
     if (auto exists = file_system_->exists(path); exists && *exists) {
       static_cast<void>(file_system_->remove(path));
     }

@@ -28,7 +28,7 @@ struct ReducerSettings {
   std::string directory;  // sorted runs are in its node<k>/, which is created if missing
   uint16_t node = 0;
   uint16_t reducer = 0;   // within the node
-  uint32_t snapshot = 0;  // also the run number
+  uint32_t snapshot = 0;  // id of the snapshot, which is also the run number
   // Chunk size of sorted runs: SortedRunWriter::kMinChunkBytes or more.
   uint64_t chunk_bytes = 128 * 1024;
   uint64_t read_bytes = 1024 * 1024;  // largest read of a sorted run; at least one chunk is read

@@ -99,9 +99,9 @@ Result<RunReduction> reduce_runs(FileSystem& file_system, const RunMergeSettings
                                  RunSet& set, const std::function<Result<void>()>& check) {
   const size_t most = runs_at_once(settings);
   RunReduction reduction;
-  // Each pass merges groups of adjacent runs, from the first on. So no run is much longer than the
-  // others, and equal positions keep the order of their runs. The last group is only as large as
-  // necessary.
+  // Each pass merges groups of adjacent runs, from the first run on. So no run gets much longer
+  // than the others, and records with equal sort keys keep the order of their runs. The last group
+  // is only as large as necessary.
   for (size_t first = 0; set.runs.size() > most;) {
     const size_t left = set.runs.size() - first;
     const size_t count = std::min({most, set.runs.size() - most + 1, left});

@@ -50,13 +50,13 @@ Result<SortedRun> write_run(FileSystem& file_system, const std::string& path, So
 /// The sorted runs of a reducer. The order of the runs is the order in which they were received.
 struct RunSet {
   std::string folder;                   // exists if there are runs
-  SortedRunName next_name = {};         // number: not used by any run yet
+  SortedRunName next_name = {};         // name of the next run; no run has its number yet
   std::vector<SortedRun> runs = {};     // complete runs
-  std::vector<std::string> paths = {};  // files that may exist
+  std::vector<std::string> paths = {};  // paths of all files that may exist
 };
 
 struct RunReduction {
-  uint64_t elided = 0;  // redundant records (R35)
+  uint64_t elided = 0;  // redundant records that were elided (R35)
   uint64_t runs = 0;    // runs that were written
   uint64_t bytes = 0;   // bytes of records in these runs
 };

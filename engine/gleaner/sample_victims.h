@@ -1,5 +1,5 @@
-// Samples of the pages that a job copies from its victims, for the choice of partitions. So all
-// reducers copy parts of a storage, even of one without log records.
+// Samples the pages that a job copies from its victims. The choice of partitions uses these
+// samples, so that all reducers copy parts of a storage, even of a storage without log records.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@
 
 namespace atolldb {
 
-/// Number of live pages in victims of a storage whose pages are not counted.
+/// Stands for the number of a storage's live pages in victims if these pages are not counted.
 inline constexpr uint64_t kUnknownVictimPages = 1ULL << 32;
-/// Samples of a storage, at most. They weigh as much as a large sample of the log.
+/// Maximum number of samples per storage. They weigh as much as a large sample of the log.
 inline constexpr uint64_t kMaxVictimSamples = 2048;
 
 /// Returns samples for the copied pages: one for each page, up to kMaxVictimSamples per storage.

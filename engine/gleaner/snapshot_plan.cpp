@@ -56,7 +56,7 @@ void fields(Archive& archive, Described<Archive, ComposedPartition>& partition) 
 
 namespace {
 
-// Readers of another version return an error instead of wrong data.
+// These numbers change with the format. So readers of another version return an error.
 constexpr uint32_t kPlanMagic = 0x33504c47;      // "GLP3"
 constexpr uint32_t kComposedMagic = 0x33434c47;  // "GLC3"
 constexpr uint32_t kCapturedMagic = 0x31415047;  // "GPA1"

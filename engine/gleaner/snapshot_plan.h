@@ -40,11 +40,11 @@ struct PlannedStorage {
   uint32_t id = 0;
   StorageType type = StorageType::none;
   uint32_t payload_bytes = 0;  // array: bytes per record
-  uint64_t record_count = 0;   // array
+  uint64_t record_count = 0;   // array: number of records
   SnapshotPointer base_root;   // root in the base snapshot; null: none, or empty
   /// The victims of the plan may hold live pages of this storage (R68).
   bool has_victims = false;
-  /// Master-tree: they may hold pages of layers below the first one.
+  /// Master-tree: the victims may hold pages of layers below the first one.
   bool has_victims_below = false;
   /// Ascending, at least one. Sequential: empty, since each mapper sends its records to reducer 0
   /// of its own node.
@@ -68,25 +68,25 @@ struct PlannedMapper {
 
 struct SnapshotPlan {
   uint32_t snapshot = 0;
-  uint32_t base = 0;        // 0: none
+  uint32_t base = 0;        // id of the base; 0: none
   uint64_t base_epoch = 0;  // the base contains all records of this epoch and earlier ones
   uint64_t epoch = 0;       // records of later epochs are ignored
   /// Victims: snapshots whose files the new snapshot will not need (R68). Composers copy all live
   /// pages of these files. Ascending.
   std::vector<uint32_t> victims;
-  /// Data of the base that cannot be read is omitted, so it is lost. Otherwise these ranges stay
-  /// unreadable, and their log records are held (R56). Requires that all snapshots with files of
-  /// the base are victims.
+  /// True: data of the base that cannot be read is omitted, so it is lost. REQUIRES then: all
+  /// snapshots with files of the base are victims. False: unreadable ranges stay unreadable, and
+  /// their log records are held (R56).
   bool salvages = false;
-  /// Neighbouring runs of sequential storages are merged by their sizes (R69). False in jobs that
-  /// must write as little as possible, because only their snapshot makes room (R54).
+  /// True: neighbouring runs of sequential storages are merged by their sizes (R69). False in jobs
+  /// that must write as little as possible, because only their snapshot makes room (R54).
   bool merges_runs = false;
   ClusterUuid cluster_uuid = {};
   // Ascending ids. Records of other storages are ignored, because those storages were dropped.
   std::vector<PlannedStorage> storages;
   std::vector<PlannedMapper> mappers;    // mappers of all nodes
   std::vector<ReducerPlace> reducers;    // reducers of all nodes, ascending
-  std::vector<SnapshotFilePlace> files;  // files of the base, older ones included
+  std::vector<SnapshotFilePlace> files;  // files of the base, also those of older snapshots
 };
 
 /// A range of keys of a Master-tree whose content is captured (engine/compose/capture.h): mappers
@@ -110,7 +110,7 @@ struct ComposedPage {
   // smallest epoch in the run of pages.
   uint64_t low = 0;
   SnapshotPointer page;
-  uint32_t level = 0;    // level of the page; sequential: 0, or 1 for an older root
+  uint32_t level = 0;    // level of the page; sequential: 0, or 1 in replaced_from
   uint32_t pages = 1;    // sequential: number of adjacent pages from `page` on
   uint64_t high = 0;     // sequential: largest epoch in the pages
   uint64_t records = 0;  // sequential: records in the pages
@@ -118,8 +118,8 @@ struct ComposedPage {
   bool operator==(const ComposedPage&) const = default;
 };
 
-/// Sequential storages, only as the first page of a partition: the oldest run of the base that the
-/// partition's pages replace. They also replace all newer runs of the same node (R69).
+/// Names the oldest run of the base that the pages of a partition replace, with all newer runs of
+/// its node (R69). It occurs only in sequential storages, as the first page of a partition.
 inline ComposedPage replaced_from(SnapshotPointer run) {
   return {.page = run, .level = 1, .pages = 0};
 }
@@ -137,15 +137,15 @@ struct ComposedPartition {
   uint64_t pages_written = 0;
   uint64_t pages_read = 0;  // pages of the base that were read
   uint64_t stand_ins = 0;   // pointers to unreadable pages that were found and retained (R56)
-  // By file, ascending by live_order. Replaced are pages of the base that the new snapshot does not
-  // use (R67).
+  // Numbers of pages by file, ascending by live_order (R67). `replaced` counts the pages of the
+  // base that the new snapshot does not use.
   std::vector<LivePages> written = {};
   std::vector<LivePages> replaced = {};
 
   bool operator==(const ComposedPartition&) const = default;
 };
 
-/// Encode for messages between coordinator and nodes, which run the same version of the program.
+/// Both encode for messages between coordinator and nodes, which run the same program version.
 std::vector<std::byte> encode_plan(const SnapshotPlan& plan);
 std::vector<std::byte> encode_composed(const std::vector<ComposedPartition>& partitions);
 std::vector<std::byte> encode_captured(const std::vector<CapturedRange>& ranges);
@@ -153,7 +153,7 @@ std::vector<std::byte> encode_captured(const std::vector<CapturedRange>& ranges)
 /// Returns whether all snapshots with files of the base are victims.
 bool are_all_victims(const SnapshotPlan& plan);
 
-/// Decode bytes from another process.
+/// Both decode bytes from another process.
 /// Error: code failed if the bytes differ from what encode_* writes.
 Result<SnapshotPlan> decode_plan(std::span<const std::byte> bytes);
 Result<std::vector<ComposedPartition>> decode_composed(std::span<const std::byte> bytes);

@@ -56,7 +56,7 @@ std::optional<SortedRunName> parse_sorted_run_name(std::string_view name) {
     if (problem != std::errc{} || next == end) return std::nullopt;
     at = next + 1;
   }
-  // Rejects names with other separators or another ending.
+  // from_chars accepts any separators and ending. This comparison rejects all but the right ones.
   if (to_string(parsed) != name) return std::nullopt;
   return parsed;
 }

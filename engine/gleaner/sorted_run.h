@@ -46,7 +46,7 @@ struct SortedRunName {
   bool operator==(const SortedRunName&) const = default;
 };
 
-/// Convert a name to "run_12_0_3.tmp", and back.
+/// Converts a name to "run_12_0_3.tmp", and back.
 std::string to_string(const SortedRunName& name);
 std::optional<SortedRunName> parse_sorted_run_name(std::string_view name);
 

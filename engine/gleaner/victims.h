@@ -39,14 +39,14 @@ class Victims {
     return plan_.salvages || page.snapshot() >= plan_.victims.front();
   }
 
-  /// Like may_be_at_or_below, for a page whose level is known. A page of level 0 leads to pages of
-  /// next layers only, or, if it is a stand-in, to any page.
+  /// Does the same for a page whose level is known. A page of level 0 leads to pages of next layers
+  /// only, or, if it is a stand-in, to any page.
   bool may_be_at_or_below(SnapshotPointer page, uint32_t level) const {
     if (!may_be_at_or_below(page)) return false;
     return level != 0 || has(page) || is_stand_in(page) || storage_.has_victims_below;
   }
 
-  /// Like may_be_at_or_below, for the root of a next layer.
+  /// Does the same as may_be_at_or_below, for the root of a next layer.
   bool may_be_in_layer(SnapshotPointer root) const {
     return storage_.has_victims_below && may_be_at_or_below(root);
   }

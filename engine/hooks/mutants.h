@@ -1,6 +1,6 @@
-// Deliberate faults, for tests only. Each mutant switches one rule off, so that its row of kRules
-// in tests/engine/rules_mutant_test.cpp fails. A test there checks that every mutant has a row. The
-// rules are in engine/RULES.md. In the product each `fault::...` is constant false.
+// Deliberate faults, for tests only. Each mutant switches one rule of engine/RULES.md off. Then the
+// test of its row in kRules must fail (tests/engine/rules_mutant_test.cpp). A test in that file
+// checks that every mutant has a row. In the product each `fault::...` is constant false.
 #pragma once
 
 #include <atomic>

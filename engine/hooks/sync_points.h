@@ -42,7 +42,7 @@ enum class SyncPoint : uint32_t {
 };
 
 #ifdef ATOLL_MUTANTS
-/// REQUIRES: no other thread is in the engine while it is set or reset.
+/// Called by `reach`. REQUIRES: no other thread is in the engine while it is set or reset.
 inline std::function<void(SyncPoint)> at_sync_point;
 inline void reach(SyncPoint which) {
   if (at_sync_point) at_sync_point(which);

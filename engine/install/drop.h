@@ -43,10 +43,10 @@ inline VolatilePointer next_null(StorageControl& storage) {
 }
 
 /// Replaces the snapshot page beside a null volatile word by `page`, which has the same content.
-/// Both may have pointers. A copy-up of the old page may be in progress. It would install pointers
-/// to older snapshots that no installer reports. Therefore the function also changes the null word,
-/// so that such a copy-up fails (R1). Returns false if a copy-up came first, so that the pointer
-/// has a volatile page now.
+/// Both pages may have pointers. If a copy-up of the old page is in progress, it would install
+/// pointers to older snapshots that no installer reports. Therefore the function also changes the
+/// null word, so that such a copy-up fails (R1). Returns false if a copy-up came first, so that the
+/// pointer has a volatile page now.
 inline bool replace_cold(StorageControl& storage, DualPointer& pointer, VolatilePointer seen,
                          SnapshotPointer page) {
   DCHECK(seen.is_null() && !page.is_null());
@@ -68,7 +68,7 @@ inline void raise_max_removed_vid(PageHeader& page, uint64_t version) {
   }
 }
 
-/// Locks of records, of pages that are locked. The class only tries locks and never waits.
+/// Holds locks of records whose pages are locked. The class only tries locks and never waits.
 class RecordLocks {
  public:
   /// `first_block`: the system block of the first lock.
@@ -94,12 +94,12 @@ class RecordLocks {
     records_[count_++] = record;
     return true;
   }
-  /// Marks all these records as moved.
+  /// Marks all locked records as moved.
   void mark_moved() {
     for (uint32_t i = 0; i < count_; ++i) {
       std::atomic<uint64_t>& vid = records_[i]->vid;
-      // Release. A verifying worker reads the lock before the VID (CommitProtocol::probe), and the
-      // lock is released only after this store.
+      // Release: the lock of the record is released only after this store. A verifying worker reads
+      // the lock before the VID (CommitProtocol::probe).
       vid.store(vid.load(std::memory_order_relaxed) | Vid::kMoved, std::memory_order_release);
     }
   }
@@ -122,13 +122,13 @@ enum class Dropped : uint8_t {
 /// One page that an installer may drop. It is not the root of a storage.
 struct DropTask {
   Link link;
-  TreePage* page;  // `link` leads to it
+  TreePage* page;  // page to which `link` leads
   /// The page of exactly the same range in the snapshot of `epoch`; for the root of a layer, the
   /// layer's root there. The installer has stored it beside the pointer.
   SnapshotPointer snapshot;
   uint64_t epoch;
-  bool drops_empty;  // even if there is no record in it or below it; no merge can remove it (R71)
-  bool drops_below;  // with the pages below it of whose ranges the snapshot has no pages (R71)
+  bool drops_empty;  // drop even if no record is in or below it: no merge can remove it (R71)
+  bool drops_below;  // drop also the pages below for whose ranges the snapshot has no pages (R71)
 };
 
 /// Checks without locks whether the page must be retained. The result is a hint. Returns true if:
@@ -138,8 +138,8 @@ struct DropTask {
 /// Appends to `below` the pages that a drop includes.
 bool seems_needed(WorkerContext& worker, const DropTask& task, std::vector<PageHeader*>& below);
 
-/// Drops the page, and those below it that belong to it. Sets `pages` to their number. Only tries
-/// locks and never waits.
+/// Drops the page, with the pages below it that the drop includes (R71). Sets `pages` to the number
+/// of dropped pages. Only tries locks and never waits.
 Dropped drop_tree_page(WorkerContext& worker, StorageControl& storage, const DropTask& task,
                        uint32_t& pages);
 

@@ -17,8 +17,8 @@ namespace atolldb {
 
 namespace {
 
-/// Maximum number of pages that are dropped together with the page above them. There are few: only
-/// changes after the composition of a snapshot give a page another range than the snapshot's.
+/// Maximum number of pages that are dropped together with the page above them. There are few such
+/// pages: their ranges differ from those of the snapshot only after changes since its composition.
 constexpr uint32_t kMaxPagesBelow = 32;
 constexpr uint32_t kFirstDroppedRecordBlock = kFirstChildBlock + kMaxPagesBelow;
 /// Maximum number of records that are dropped together.
@@ -92,7 +92,7 @@ bool is_covered(const WorkerContext& worker, Vid vid, uint64_t epoch) {
   return !vid.is_being_written() && is_in_snapshot(vid, epoch, worker.view().control->epochs);
 }
 
-/// A page that the installer may drop, and the pages below it that leave with it (R71): those
+/// A page that the installer may drop, and the pages below it that are dropped with it (R71): those
 /// without a page of their range in the snapshot, and empty ones. The object checks that the
 /// snapshot of `epoch` has their content. With `Locks::yes` it takes the locks of all records, and
 /// of all pages but the first, from the top down. Without locks its result is a hint.
@@ -138,9 +138,10 @@ class DropSet {
   }
 
   std::span<TreePage* const> pages_below() const { return {pages_.data(), count_}; }
-  /// A page without living records is merged with its neighbours (R46), which requires that they
-  /// are volatile. If such pages were dropped, the head of a queue would become an ever longer
-  /// sequence of empty cold pages. The task names the pages without such neighbours (R71).
+  /// Returns whether a living record, or `drops_empty`, allows the drop. Pages without living
+  /// records are merged with volatile neighbours instead (R46). Dropping them would make the head
+  /// of a queue an ever longer sequence of empty cold pages. `drops_empty`: no such neighbours
+  /// exist (R71).
   bool may_be_dropped() const { return has_living_ || (task_.drops_empty && record_count_ == 0); }
   bool is_busy() const { return is_busy_; }    // another thread holds a lock
   uint64_t latest() const { return latest_; }  // newest version in these pages (R43)
@@ -186,7 +187,7 @@ class DropSet {
     return true;
   }
 
-  /// Returns whether the pointer has no volatile page. With locks it has none from then on.
+  /// Returns whether the pointer has no volatile page. With locks, none can be installed any more.
   bool add_null(DualPointer& pointer) {
     const VolatilePointer word = pointer.load_acquire();
     if (!word.is_null() || word.is_frozen() || null_count_ == kMaxNulls) return false;
@@ -223,13 +224,14 @@ class DropSet {
   const DropTask& task_;
   const Locks locks_;
   std::array<TreePage*, kMaxPagesBelow> pages_;
-  // The order matters: a drop that fails thaws the words, then unlocks the records, then the pages.
-  // A successor of an unlocked page could copy a word, and lead to a page that the word in the
-  // moved page does not show once it is thawed (R3).
+  // These members are destroyed from the last to the first: a drop that fails thaws the words, then
+  // unlocks the records, then the pages. Otherwise a worker could replace an unlocked page and copy
+  // a frozen word. A page installed in the copy would be missing from the thawed word of the moved
+  // page (R3).
   std::array<ScopedLock, kMaxPagesBelow> page_locks_;
   RecordLocks records_;
   FrozenNulls nulls_;
-  uint32_t count_ = 0;  // of pages below the first one
+  uint32_t count_ = 0;  // number of pages below the first one
   uint32_t record_count_ = 0;
   uint32_t null_count_ = 0;
   uint64_t latest_ = 0;

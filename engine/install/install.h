@@ -51,7 +51,7 @@ struct InstallTask {
 struct InstallReport {
   uint64_t installed = 0;  // pointers that now have a page of the snapshot beside them
   uint64_t unmatched = 0;  // volatile pages for whose range the snapshot has no page
-  uint64_t dropped = 0;    // volatile pages
+  uint64_t dropped = 0;    // volatile pages that were dropped
   // The part of `dropped` that a second pass dropped. That pass spares no hot page.
   uint64_t dropped_hot = 0;
   uint64_t kept = 0;             // pages that the policy retained

@@ -45,7 +45,7 @@ class ArrayInstaller {
     if (status == Status::ok && !place(storage_.root, task_.root, top_).is_null() && top_ > 0) {
       status = visit(top_, 0, task_.root);
     }
-    // The storage was dropped, and all its pointers with it.
+    // A dropped storage has lost all its pointers, so nothing is left to install.
     return status == Status::storage_not_found ? Status::ok : status;
   }
 
@@ -288,7 +288,7 @@ class ArrayInstaller {
 
   /// Drops the page of `word`, to which `pointer` leads. `highest`: see is_covered.
   void unlink(ArrayInterior& parent, DualPointer& pointer, VolatilePointer word, uint64_t highest) {
-    // Only this installer drops pages of the array.
+    // Only this installer drops pages of the array, so the pointer still leads to the page.
     DCHECK(pointer.load_acquire() == word && !word.is_null());
     raise_max_removed_vid(parent.header, highest);
     ++report_.dropped;

@@ -128,7 +128,7 @@ struct LayerWalk {
     SnapshotLevel snapshot;
   };
   std::array<Level, TreePath::kMaxLevels> levels;
-  // Some range of the layer cannot be read (R56), or was not visited.
+  // True if a part of the layer cannot be read (R56), or was not visited.
   bool is_damaged = false;
 };
 
@@ -150,7 +150,7 @@ class TreeInstaller {
     }
     if (status == Status::storage_not_found) status = Status::ok;  // the storage was dropped
     if (has_missed_) report_.oldest_left = 0;
-    // Wraps around if more pages were taken than retired.
+    // The unsigned difference wraps around if more pages were taken than retired.
     const uint64_t dropped = report_.dropped - dropped_before;
     const auto reclaimed = static_cast<int64_t>(pages_freed() - freed_before - dropped);
     report_.reclaimed += static_cast<uint64_t>(std::max<int64_t>(0, reclaimed));
@@ -405,9 +405,9 @@ class TreeInstaller {
     }
   }
 
-  /// Returns whether a page has no volatile neighbour below its parent. If it is empty, no merge
-  /// can remove it, so it may be dropped (R71). The only child of its parent counts, too: a
-  /// merge with pages of other parents was tried before. A hint: the parent may change.
+  /// Returns whether a page has no volatile neighbour below its parent. If such a page is empty, no
+  /// merge can remove it, so it may be dropped (R71). An only child counts, too: a merge with pages
+  /// of other parents was tried before. The result is a hint: the parent may change.
   static bool is_between_cold_pages(const Link& link) {
     CHECK(link.holder != nullptr && !link.holder->is_border());
     const InteriorPage& parent = *interior_page(link.holder);
@@ -441,12 +441,12 @@ class TreeInstaller {
                         .epoch = task_.epoch,
                         .drops_empty = may_be_empty && !is_layer_root && !fault::keep_empty_pages &&
                                        is_between_cold_pages(link),
-                        // A page below may have no snapshot page because its range cannot be read.
+                        // If the layer is damaged, a snapshot page may exist but be unreadable.
                         .drops_below = !walk.is_damaged || fault::drop_onto_stand_ins};
     below_.clear();
     if (seems_needed(worker_, drop, below_)) return;
-    // Calls the drop policy last, because it counts each page that it releases. One page that is
-    // hot retains all.
+    // Calls the drop policy last, because it counts each page that it releases. One hot page
+    // retains the whole set.
     const auto is_free = [&](PageHeader* each) { return may_drop(task_, *each, report_); };
     if (!std::ranges::all_of(below_, is_free) || !is_free(&page->header)) return;
     const HoldTimer timer(report_);
@@ -458,10 +458,10 @@ class TreeInstaller {
 
   static Bytes bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 
-  /// More than the attempts at one path that make progress: one for each layer of its border page,
-  /// and one for each replacement.
+  /// Limit of repeated attempts at one path. It exceeds the number of attempts that make progress:
+  /// one for each layer of the border page, and one for each replacement.
   static constexpr uint32_t kMaxFailures = 100 + kBorderSlotBound;
-  /// Most replacements on one path. Concurrent deletes could cause more of them.
+  /// Maximum number of replacements on one path. Concurrent deletes could cause ever more of them.
   static constexpr uint32_t kMaxReclaims = 16;
 
   WorkerContext& worker_;

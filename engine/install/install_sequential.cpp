@@ -30,7 +30,7 @@ class SequentialInstaller {
         status = shorten(node, ordinal);
       }
     }
-    // The storage was dropped, and all its pointers with it.
+    // A dropped storage has lost all its pointers, so nothing is left to install.
     return status == Status::storage_not_found ? Status::ok : status;
   }
 
@@ -42,14 +42,14 @@ class SequentialInstaller {
   Status install_root() {
     std::atomic<uint64_t>& word = storage_.root.snapshot_word;
     if (task_.root.is_null()) {
-      // The snapshot has no appends. Appends are never removed, so memory has none up to its epoch
-      // either.
+      // The snapshot has no appends. Appends are never removed, so memory has none up to the
+      // snapshot's epoch either.
       report_left(SnapshotPointer(word.load(std::memory_order_relaxed)), report_);
       return Status::ok;
     }
     const PageHeader* root = nullptr;
     Status status = worker_.snapshot_page(task_.root, root);
-    if (status == Status::snapshot_unreadable) {  // then no page is dropped (R56)
+    if (status == Status::snapshot_unreadable) {  // in this case drops no page (R56)
       worker_.leave_snapshots();
       report_left(SnapshotPointer(word.load(std::memory_order_relaxed)), report_);
       return Status::ok;
@@ -103,18 +103,17 @@ class SequentialInstaller {
       // A page without a successor is the newest one; its worker still writes to it.
       auto* next = page_at<SequentialPage>(kept->next);
       if (next == nullptr || !is_covered(*kept) || !may_drop(task_, kept->header, report_)) {
-        break;  // the pages after it stay, too
+        break;  // keeps this page and all pages after it
       }
       kept = next;
     }
     if (count == 0) return false;
     DCHECK(kept != first && kept->number > first->number);
-    // Both are release stores in this order. They pair with the scans' loads, see
-    // SequentialListHead.
+    // Two release stores, in this order. They pair with the loads of scans: see SequentialListHead.
     list.first_number.store(kept->number, std::memory_order_release);
     list.first.store(kept->header.self, std::memory_order_release);
-    // Running scans continue through these pages, which stay readable until all these scans end
-    // (R9).
+    // Running scans may continue through the dropped pages. Those stay readable until all these
+    // scans end (R9).
     while (first != kept) {
       auto* next = page_at<SequentialPage>(first->next);
       DCHECK(next != nullptr);

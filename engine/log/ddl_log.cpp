@@ -101,7 +101,7 @@ Result<DdlContent> read_ddl_log(FileSystem& file_system, const std::string& data
   const std::string directory = coordinator_directory(data_dir);
   ATOLL_ASSIGN(auto ordinals, ordinals_in(file_system, directory));
   DdlContent content;
-  std::string ended;  // first place that is empty or has a damaged record
+  std::string ended;  // place and reason of the first empty or damaged block; empty: none yet
   IoBuffer buffer(kDdlFileBytes);
   uint32_t expected = 0;
   for (const uint32_t ordinal : ordinals) {
@@ -151,8 +151,8 @@ Result<DdlLog> DdlLog::open(FileSystem& file_system, const std::string& data_dir
   DdlLog log(file_system, coordinator_directory(data_dir), cluster_uuid);
   ATOLL_ASSIGN(auto content, read_ddl_log(file_system, data_dir, cluster_uuid));
   log.content_ = std::move(content);
-  // A crashed coordinator may have written the last record without a sync. Then a power cut could
-  // remove a record that callers rely on from now on.
+  // Syncs the records that were read, because a coordinator that crashed may not have synced the
+  // last one. Callers rely on that record from now on, so a power cut must not remove it.
   if (!log.content_.records.empty()) {
     ATOLL_TRY(log.open_file());
     ATOLL_TRY(log.file_->sync());
@@ -212,7 +212,7 @@ Result<void> DdlLog::open_file() {
   const std::string path = path_in(directory_, ddl_file_name(content_.next_ordinal));
   ATOLL_TRY(file_system_->make_directory(directory_));
   ATOLL_ASSIGN(auto exists, file_system_->exists(path));
-  // Creates a file without records again, because a crash may have cut it short.
+  // A crash may have cut a file without records short, so such a file is removed and created again.
   if (exists && content_.next_offset == 0) {
     ATOLL_TRY(file_system_->remove(path));
     exists = false;
@@ -220,7 +220,7 @@ Result<void> DdlLog::open_file() {
   ATOLL_ASSIGN(auto file,
                exists ? file_system_->open(path) : file_system_->create(path, kDdlFileBytes));
   ATOLL_ASSIGN(const uint64_t size, file->size());
-  if (size < kDdlFileBytes) {  // damage has cut it short after the last record
+  if (size < kDdlFileBytes) {  // damage has cut the file short after its last record
     ATOLL_TRY(file->grow(kDdlFileBytes));
   }
   if (!exists) {

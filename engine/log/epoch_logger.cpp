@@ -35,7 +35,7 @@ EpochLogger::EpochLogger(const ClusterView& view, LogWriter writer, std::vector<
 }
 
 Result<void> EpochLogger::close(uint64_t epoch) {
-  // seq_cst, so that the loads of the in-commit epochs come after this load (R21, R26).
+  // seq_cst: this load must come before the loads of the in-commit epochs (R21, R26).
   CHECK(view_->control->epochs.current.load(std::memory_order_seq_cst) > epoch);
   CHECK(epoch > durable_epoch());
   const auto asked = Clock::now();
@@ -64,7 +64,7 @@ void EpochLogger::await_closed(uint64_t epoch) const {
           worker.source.slot->in_commit_epoch.load(std::memory_order_seq_cst);
       if (in_commit == 0 || in_commit > epoch) break;
       reach(SyncPoint::awaiting_closed);
-      // The worker has all its locks and waits for nothing. It needs only processor time (R23).
+      // Spins: the commit ends soon, because its worker has all locks and waits for nothing (R23).
       spin_or_yield(turns);
     }
   }
@@ -147,8 +147,8 @@ void EpochLogger::free_blocks() {
     const uint64_t durable = control.durable.load(std::memory_order_relaxed);
     CHECK(durable <= worker.next);
     if (durable == worker.next) continue;
-    // Both accesses are seq_cst. So a worker whose `waits` is read as 0 sees the freed blocks
-    // (R24).
+    // Both accesses are seq_cst. If the load of `waits` returns 0, the worker stores `waits` later,
+    // and its check for room after that sees the freed blocks (R24).
     control.durable.store(worker.next, std::memory_order_seq_cst);
     if (control.waits.load(std::memory_order_seq_cst) == 0) continue;
     control.signal.fetch_add(1, std::memory_order_seq_cst);

@@ -33,8 +33,9 @@ class EpochLogger {
   EpochLogger(const ClusterView& view, LogWriter writer, std::vector<Source> workers);
 
   /// Makes everything that the workers commit up to `epoch` durable, with one marker. Waits for
-  /// commits in progress, which only apply their records and seal their blocks. When it returns,
-  /// the workers may reuse the blocks. After an error the logger writes nothing more.
+  /// commits in progress. This wait is short, because such a commit only has to apply its records
+  /// and seal its blocks. When `close` returns, the workers may reuse the blocks. After an error
+  /// the logger writes nothing more.
   /// REQUIRES: the current epoch is later than `epoch`.
   Result<void> close(uint64_t epoch);
 
@@ -66,7 +67,7 @@ class EpochLogger {
   struct Worker {
     Source source;
     uint64_t next = 0;       // number of the first block not yet written
-    uint64_t committed = 0;  // position, as loaded when the epoch was closed
+    uint64_t committed = 0;  // value of WorkerLogControl::committed when the epoch closed
   };
   struct alignas(kLogBlockBytes) OwnBlock {
     LogBlock block;
@@ -74,8 +75,8 @@ class EpochLogger {
 
   void await_closed(uint64_t epoch) const;
   void load_committed();
-  /// Writes the blocks committed up to `epoch`. Leaves the last ones in `runs_`, for the write with
-  /// the marker.
+  /// Writes the blocks committed up to `epoch`. Leaves the blocks of the last epoch in `runs_`,
+  /// because one write stores them together with the marker.
   Result<void> write_up_to(uint64_t epoch);
   static uint64_t epoch_of_next(const Worker& worker);
   void take_blocks(Worker& worker, uint64_t epoch);
@@ -86,8 +87,8 @@ class EpochLogger {
   const ClusterView* view_;
   LogWriter writer_;
   std::vector<Worker> workers_;
-  std::vector<std::span<LogBlock>> runs_;  // blocks to write; a member to reuse its memory
-  std::unique_ptr<OwnBlock[]> copies_;     // one per worker
+  std::vector<std::span<LogBlock>> runs_;  // blocks to write; kept to reuse the memory
+  std::unique_ptr<OwnBlock[]> copies_;     // one block per worker
   uint32_t copies_used_ = 0;
   Batch latest_;
 };

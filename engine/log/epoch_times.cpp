@@ -19,10 +19,10 @@ constexpr uint32_t kEpochTimeMagic = 0x54454c41;  // "ALET"
 
 struct TimeEntry {
   uint32_t magic;
-  uint32_t crc;  // CRC32C of the bytes after it
+  uint32_t crc;  // CRC32C of the bytes after this field
   uint64_t epoch;
   uint64_t unix_ms;
-  uint64_t data;  // first bytes of the cluster's uuid: a discard may leave the file
+  uint64_t data;  // first 8 bytes of the cluster's uuid; a discard of the data may leave the file
 };
 static_assert(sizeof(TimeEntry) == 32);
 constexpr uint64_t kEntriesPerBlock = kIoBlockBytes / sizeof(TimeEntry);
@@ -39,7 +39,8 @@ uint32_t crc_of_entry(const TimeEntry& entry) {
   return crc32c(std::as_bytes(std::span(&entry, 1)).subspan(kTimeChecked));
 }
 
-/// Returns the entry, or nothing if it is damaged, never written, or of other data.
+/// Returns the entry. Returns nothing if the entry is damaged, was never written, or belongs to
+/// another cluster's data.
 std::optional<EpochTime> decode_entry(std::span<const std::byte> bytes, uint64_t data) {
   CHECK(bytes.size() == sizeof(TimeEntry));
   TimeEntry entry;

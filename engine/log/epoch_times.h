@@ -5,14 +5,15 @@
 // steps of kEpochTimesStep up to kEpochTimesBytes; then the oldest entries are overwritten.
 //
 //   entry: [magic 4][crc 4][epoch 8][unix time in ms 8][first 8 bytes of the data's uuid]
-//   crc: CRC32C of the bytes after it. All numbers are little-endian.
+//   crc: CRC32C of the bytes after the field. All numbers are little-endian.
 //
-// An entry says: all commits of this epoch, and of earlier ones, took place before this time. So
-// the state at the epoch has no later commit, and may lack commits of the second before.
+// An entry says that all commits of its epoch, and of earlier epochs, took place before its time.
+// So a restore to that epoch contains no commit after that time. It may lack commits of the second
+// before that time.
 //
-// Entries are not synced, because they only serve to name an epoch. A power cut may lose the last
-// ones. A block is rewritten with the same bytes before the new entry, so a torn write of sectors
-// damages no earlier entry.
+// Entries are not synced, because a restore uses them only to find an epoch for a time. A power cut
+// may lose the last ones. A block is rewritten with the same bytes before the new entry, so a torn
+// write of sectors damages no earlier entry.
 #pragma once
 
 #include <cstdint>
@@ -40,17 +41,18 @@ struct EpochTime {
   bool operator==(const EpochTime&) const = default;
 };
 
-/// data_dir/coordinator/epoch_times
+/// Returns the path data_dir/coordinator/epoch_times.
 std::string epoch_times_path(const std::string& data_dir);
 
-/// Returns the intact entries of these data, by ascending epoch. A missing file has none. Damaged
-/// entries are skipped.
+/// Returns the intact entries that belong to this cluster, by ascending epoch. Skips damaged
+/// entries. Returns no entries if the file is missing.
 Result<std::vector<EpochTime>> read_epoch_times(FileSystem& file_system,
                                                 const std::string& data_dir,
                                                 const ClusterUuid& cluster_uuid);
 
-/// Returns the entry with the largest epoch among those that are not after the time, or nothing if
-/// all are. If the clock was set back, a time may occur twice: the later occurrence counts.
+/// Returns the entry with the largest epoch among the entries whose time is at most `unix_ms`.
+/// Returns nothing if there is no such entry. If the clock was set back, it has passed the same
+/// time twice; the later pass counts.
 std::optional<EpochTime> epoch_at(std::span<const EpochTime> times, uint64_t unix_ms);
 
 /// Writes entries. Thread: one at a time, and no other process writes the file.
@@ -70,14 +72,15 @@ class EpochTimesWriter {
   EpochTimesWriter(std::unique_ptr<File> file, const ClusterUuid& cluster_uuid)
       : file_(std::move(file)), cluster_uuid_(cluster_uuid) {}
 
-  /// Makes `next_` an entry within the file, and `block_` the block that holds it.
+  /// Wraps `next_` around at the end of the ring, grows the file if needed, and loads the block of
+  /// entry `next_` into `block_`.
   Result<void> find_room();
   Result<void> read_block(uint64_t block);
 
   std::unique_ptr<File> file_;
   ClusterUuid cluster_uuid_;
   IoBuffer block_{kIoBlockBytes};     // content of the block with the entry `next_`
-  std::optional<uint64_t> block_at_;  // its number; nothing: not read yet
+  std::optional<uint64_t> block_at_;  // number of the block in `block_`, if one was read
   uint64_t next_ = 0;                 // number of the next entry in the file
   uint64_t last_epoch_ = 0;
 };

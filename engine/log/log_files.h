@@ -24,19 +24,19 @@ namespace atolldb {
 
 struct LogFileName {
   uint64_t incarnation = 0;
-  uint32_t logger = 0;   // within the node
-  uint32_t ordinal = 0;  // within the logger's stream
+  uint32_t logger = 0;   // number of the logger in its node
+  uint32_t ordinal = 0;  // number of the file in the logger's stream
 
   bool operator==(const LogFileName&) const = default;
 };
 
 struct LogFilePlace {
-  std::string directory;  // its node<k>/ holds the file
+  std::string directory;  // the file is in its subfolder node<k>/
   uint32_t node = 0;
   LogFileName name;
 };
 
-/// "log_3_0_000012.atlog"
+/// Returns the name of the file, for example "log_3_0_000012.atlog".
 std::string to_string(const LogFileName& name);
 /// Returns nothing if `name` is not exactly the name that to_string writes for a log file.
 std::optional<LogFileName> parse_log_file_name(std::string_view name);
@@ -45,9 +45,9 @@ std::optional<LogFileName> parse_log_file_name(std::string_view name);
 std::string node_directory_name(uint32_t node);
 std::optional<uint32_t> parse_node_directory_name(std::string_view name);
 
-/// <directory>/node<k>
+/// Returns "<directory>/node<k>".
 std::string node_directory(const std::string& directory, uint32_t node);
-/// data_dir/coordinator
+/// Returns "data_dir/coordinator".
 std::string coordinator_directory(const std::string& data_dir);
 /// Returns the path of `name` in `directory`.
 std::string path_in(const std::string& directory, std::string_view name);

@@ -35,8 +35,8 @@ const char* defect_of(const LogRecord& record, uint32_t room, uint64_t epoch) {
   return nullptr;
 }
 
-/// Maximum number of blocks that the search for a marker goes back. If it finds none, the reader
-/// reads the blocks.
+/// Maximum number of blocks that the search for a marker goes back. If it finds no marker there,
+/// the reader does not skip the covered blocks but reads them.
 constexpr uint64_t kMostBlocksBack = 4096;
 
 }  // namespace
@@ -107,8 +107,8 @@ Result<const LogBlock*> LogReader::read_block() {
     if (count < kLogBlockBytes) return nullptr;
   }
   const std::byte* block = &buffer_.bytes()[offset - buffer_offset_];
-  // Loads the next block into the cache while the caller works on this one. The device has written
-  // the blocks to memory, and the checksum reads them faster than memory delivers them.
+  // Prefetches the next block into the processor's cache while the caller works on this one. The
+  // device has put that block into memory only, and the checksum is faster than memory.
   if (offset + 2 * kLogBlockBytes <= buffer_offset_ + buffer_bytes_) {
     for (uint32_t line = 0; line < kLogBlockBytes; line += 64) {
       __builtin_prefetch(block + kLogBlockBytes + line);
@@ -175,7 +175,7 @@ const char* LogReader::defect_of(const LogBlock& block) const {
 const char* LogReader::chain(const LogBlock& block) {
   const LogBlockHeader& header = block.header;
   if (header.file_ordinal != ordinal_) return "the block is of another file of its logger";
-  // If the first file is not file 0, chain_first_header checks its sequence.
+  // If the files before were deleted or skipped, chain_first_header checks the sequence.
   const bool begins_late = ordinal_ == first_ordinal_ && ordinal_ != 0 && position_ == 0;
   if (header.sequence != next_sequence_ && !begins_late && !fault::unchecked_sequence) {
     return "the block is not the successor of the one before";
@@ -247,10 +247,10 @@ const char* LogReader::chain_first_header(const LogBlock& block) {
   return nullptr;
 }
 
-// The functions below skip blocks that a snapshot covers. File headers and a binary search find
-// them, so only a few blocks are read, even of long files. Damage to skipped blocks does not
-// matter, because the snapshot has their records. If damage misleads the search, the reader begins
-// at an earlier block.
+// The functions below skip blocks that a snapshot covers. They find these blocks by file headers
+// and by a binary search, so they read only a few blocks, even of long files. Damage to skipped
+// blocks does not matter, because the snapshot has their records. If damage misleads the search,
+// the reader skips fewer blocks.
 
 Result<uint32_t> LogReader::find_first_file() const {
   CHECK(!ordinals_.empty());
@@ -262,7 +262,7 @@ Result<uint32_t> LogReader::find_first_file() const {
     if (!begin || (stream_.cluster_uuid && begin->cluster_uuid != *stream_.cluster_uuid)) {
       continue;
     }
-    // Checks the same conditions as chain_first_header.
+    // These conditions are the same as in chain_first_header.
     if (begin->last_epoch_before >= begin->closed_epoch &&
         begin->last_epoch_before <= stream_.covered_epoch) {
       return *at;
@@ -300,7 +300,8 @@ Result<void> LogReader::skip_covered_blocks() {
     const bool is_before = count == 1 && is_covered(block_at(0), middle);
     (is_before ? last : end) = middle;
   }
-  // Only a marker tells which epochs are closed, so this finds the last marker up to that block.
+  // Searches backward for the last marker up to block `last`. The reader must begin at a marker,
+  // because only a marker tells which epochs are closed.
   for (uint64_t end = last + 1; end > 1 && last + 1 - end <= kMostBlocksBack;) {
     const uint64_t first = end > kBlocksAtOnce ? end - kBlocksAtOnce : 1;
     ATOLL_ASSIGN(const uint64_t count, read(first, end - first));
@@ -309,7 +310,7 @@ Result<void> LogReader::skip_covered_blocks() {
       if (header.type != LogBlockType::marker || !is_covered(block_at(index), first + index)) {
         continue;
       }
-      // next() reads the marker as the next block of the chain.
+      // The next call of next() returns this marker.
       position_ = first + index;
       CHECK(position_ < blocks_per_file_);
       skipped_blocks_ += position_ - 1;
@@ -323,8 +324,9 @@ Result<void> LogReader::skip_covered_blocks() {
   return {};
 }
 
-/// Blocks of zeros are not intact, so the result is the same as if they were read. The extent of
-/// unsynced writes is unknown after a crash, so everything that may hold data is read.
+/// Skips a hole of the file, which reads as zeros. A block of zeros is never intact, so reading the
+/// hole would give the same result. Everything outside holes is read, because after a crash it is
+/// unknown which blocks were written.
 Result<void> LogReader::skip_hole() {
   if (is_buffered(position_)) return {};
   ATOLL_ASSIGN(const uint64_t size, file_->size());

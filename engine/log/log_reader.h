@@ -24,7 +24,7 @@ namespace atolldb {
 
 /// Identifies a stream. The reader takes missing optional members from the first file.
 struct LogStream {
-  std::string directory;  // its node<k>/ holds the files
+  std::string directory;  // the files are in its subfolder node<k>/
   uint16_t node = 0;
   uint16_t logger = 0;
   uint64_t incarnation = 0;
@@ -45,7 +45,7 @@ enum class CoveredBlocks : uint8_t {
 struct LogEnd {
   std::string file;
   uint64_t offset = 0;     // in bytes
-  bool is_defect = false;  // false: no block was written there yet
+  bool is_defect = false;  // false: the chain ends at a block never written
   std::string reason;
 };
 
@@ -85,11 +85,11 @@ class LogReader {
   }
 
   /// Returns the bytes of covered blocks that were skipped: whole files, and the blocks from the
-  /// first header to a marker. Final after the second next(), because the first one returns the
-  /// header.
+  /// first header to a marker. The value is final after the second call of next(): the first call
+  /// returns the header, and the second one skips.
   uint64_t skipped_bytes() const { return skipped_blocks_ * kLogBlockBytes; }
 
-  /// REQUIRES: next() returned null.
+  /// Returns where and why the stream has ended. REQUIRES: next() returned null.
   const LogEnd& end() const {
     CHECK(end_.has_value());
     return *end_;
@@ -109,7 +109,7 @@ class LogReader {
   LogReader(FileSystem& file_system, LogStream stream);
 
   static constexpr uint64_t kBlocksAtOnce =
-      kHugePageBytes / kLogBlockBytes;  // blocks in the buffer
+      kHugePageBytes / kLogBlockBytes;  // number of blocks in the buffer
 
   Result<void> open_file(uint32_t ordinal);
   bool is_buffered(uint64_t position) const {
@@ -144,7 +144,7 @@ class LogReader {
   LogStream stream_;
   std::vector<uint32_t> ordinals_;
   IoBuffer buffer_{kBlocksAtOnce * kLogBlockBytes};
-  uint64_t buffer_offset_ = 0;  // in the file
+  uint64_t buffer_offset_ = 0;  // offset of the buffer in the file
   uint64_t buffer_bytes_ = 0;
 
   std::unique_ptr<File> file_;

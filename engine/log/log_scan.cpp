@@ -30,7 +30,7 @@ void count(LogFileScan& file, const LogBlock& block) {
 
 /// Records which storages have records in the block.
 void record_storages(LogScan& scan, const LogBlock& block, const LogReader& reader) {
-  uint32_t before = 0;  // ids start at 1; adjacent records often belong to one storage
+  uint32_t before = 0;  // storage id of the previous record (0: none); saves most map look-ups
   for_each_record(block, [&](const LogRecord& record) {
     if (record.type == LogType::filler || record.storage_id == before) return;
     before = record.storage_id;
@@ -43,8 +43,8 @@ void record_storages(LogScan& scan, const LogBlock& block, const LogReader& read
 /// first commit (R28).
 bool has_begun(const LogScan& log) { return !log.files.empty(); }
 
-/// Computes the largest epoch known to be durable, and the epoch that all logs reach. REQUIRES:
-/// there are logs.
+/// Computes the largest epoch known to be durable, and the cut: the last epoch that all logs have
+/// closed. REQUIRES: there are logs.
 void measure(IncarnationScan& scan, const Savepoint& savepoint) {
   CHECK(!scan.logs.empty() && scan.incarnation.start_epoch != 0);
   uint64_t least = UINT64_MAX;
@@ -184,8 +184,9 @@ Result<IncarnationScan> scan_incarnation(FileSystem& file_system, const Savepoin
       scan.corruption = log.end;
     }
   }
-  // The second scan of one log may name an epoch as durable that the first scan of another log does
-  // not have. So K of R30 stays unchanged, and the cut is the last epoch that all logs have now.
+  // Computes the cut again, because repeated scans may have found later epochs. The largest epoch
+  // known to be durable (K of R30) stays that of the first scans. A repeated scan may name a later
+  // epoch as durable, which other logs did not have yet when they were scanned.
   measure(scan, savepoint);
   scan.known_durable_epoch = first.known_durable_epoch;
   CHECK(scan.corruption || scan.cut_epoch >= scan.known_durable_epoch ||

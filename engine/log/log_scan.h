@@ -22,7 +22,7 @@ struct LogFileScan {
   std::string path;
   uint64_t blocks = 0;
   uint64_t markers = 0;
-  uint64_t records = 0;      // without fillers
+  uint64_t records = 0;      // number of records, fillers excluded
   uint64_t first_epoch = 0;  // first epoch of records and markers; 0: none
   uint64_t last_epoch = 0;
 };
@@ -42,7 +42,7 @@ struct LogScan {
   /// Epoch of the first block of records that no snapshot covers (LogStream::covered_epoch).
   std::optional<uint64_t> first_record_epoch;
   uint64_t largest_epoch = 0;          // in any intact block, even after the end
-  uint64_t largest_durable_epoch = 0;  // largest that any intact block names, even after the end
+  uint64_t largest_durable_epoch = 0;  // largest durable epoch that any of those blocks names
   LogEnd end;
   uint64_t intact_after_end = 0;  // blocks after the end that are intact
   /// First block with a record of each storage id. Covered blocks do not count.
@@ -50,18 +50,19 @@ struct LogScan {
 };
 
 struct IncarnationScan {
-  Incarnation incarnation;  // as the savepoint lists it
+  Incarnation incarnation;  // copied from the savepoint
   std::vector<LogScan> logs;
   /// K of R30: the largest epoch known to have been durable.
   uint64_t known_durable_epoch = 0;
-  /// Blocks up to this epoch count: the stored cut, or else the smallest durable epoch of all logs.
+  /// Blocks up to this epoch count, later ones do not. This is the cut from the savepoint, or else
+  /// the smallest durable epoch of all logs.
   uint64_t cut_epoch = 0;
-  uint64_t largest_epoch = 0;  // in any intact block
-  /// Place of a missing or damaged block that was durable. Nothing if the logs lack only torn
-  /// tails.
+  uint64_t largest_epoch = 0;  // largest epoch in any intact block of these logs
+  /// Place of the first missing or damaged block that was durable. Nothing if only torn tails are
+  /// missing.
   std::optional<LogEnd> corruption;
 
-  /// Returns true if the incarnation has records that count and are in no snapshot yet.
+  /// Returns true if the incarnation has records up to its cut that are in no snapshot yet.
   bool holds_commits() const;
   /// Returns an error with code corruption, place, reason and remedy.
   /// REQUIRES: `corruption` is set.
@@ -76,14 +77,15 @@ using LogVisit = std::function<void(const LogBlock&, const std::string& file, ui
 Result<LogScan> scan_log(FileSystem& file_system, const LogStream& stream,
                          const LogVisit& visit = {}, CoveredBlocks covered = CoveredBlocks::read);
 
-/// Scans the logs of an incarnation and judges them (R30). If a log seems to lack durable epochs,
-/// the function scans it a second time, because a running cluster may have written to it meanwhile.
+/// Scans the logs of an incarnation, computes the cut, and tells a torn tail from corruption (R30).
+/// If a log seems to lack durable epochs, the function scans it a second time, because a running
+/// cluster may have written to it meanwhile.
 Result<IncarnationScan> scan_incarnation(FileSystem& file_system, const Savepoint& savepoint,
                                          const Incarnation& incarnation,
                                          CoveredBlocks covered = CoveredBlocks::read);
 
-/// Returns an error with code corruption, with id, file and offset, if a record that counts belongs
-/// to a storage that no DDL record creates. The DDL log has lost records then (R52).
+/// Returns an error with code corruption if a record up to the cut belongs to a storage that no DDL
+/// record creates. The DDL log has lost records then (R52). The error names id, file and offset.
 Result<void> refuse_uncreated(const IncarnationScan& scan, const std::vector<DdlRecord>& ddl);
 
 /// Returns the stream of one logger of the incarnation.

@@ -63,8 +63,8 @@ Result<void> LogWriter::close_epoch(uint64_t epoch, uint64_t durable_epoch,
   seal_block(marker_->block);
   ATOLL_TRY(place(LogBlockType::marker, {&marker_->block, 1}, durable_epoch));
   CHECK(last_epoch_ == epoch);
-  // Records and marker share one write. Their order on the device does not matter, because the
-  // chain breaks before a marker whose earlier blocks are missing.
+  // One write stores records and marker. The device may write them in any order: if a block before
+  // the marker is missing after a crash, the chain ends before the marker.
   ATOLL_TRY(write_placed());
   ATOLL_TRY(sync_all());
   CHECK(written_ == position_ && placed_.empty());

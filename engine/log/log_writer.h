@@ -23,9 +23,9 @@
 namespace atolldb {
 
 struct LogWriterSettings {
-  std::string directory;  // its node<k>/ holds the files
+  std::string directory;  // the files are in its subfolder node<k>/
   uint16_t node = 0;
-  uint16_t logger = 0;  // within the node
+  uint16_t logger = 0;  // number of the logger in its node
   uint64_t incarnation = 0;
   uint64_t start_epoch = 0;  // the incarnation's first epoch: no block has an earlier one
   ClusterUuid cluster_uuid = {};
@@ -63,12 +63,12 @@ class LogWriter {
   Result<void> close_epoch(uint64_t epoch, uint64_t durable_epoch,
                            std::span<const std::span<LogBlock>> runs = {});
 
-  /// True if the current file is half full and the next one does not exist. An idle logger should
-  /// call prepare_next_file() now, so that a later append need not wait for it.
+  /// Returns true if the current file is half full and the next one does not exist. An idle logger
+  /// should call prepare_next_file() now, so that a later append need not wait for it.
   bool wants_next_file() const { return !next_ && position_ >= blocks_per_file_ / 2; }
-  /// True if the current file is three quarters full and the next one does not exist. Even a busy
-  /// logger should create it now, so that a full disk is noticed while the current file still has
-  /// room.
+  /// Returns true if the current file is three quarters full and the next one does not exist. Even
+  /// a busy logger should create the next file now. Then a full disk is noticed while the current
+  /// file still has room.
   bool needs_next_file_soon() const {
     return !next_ && position_ >= blocks_per_file_ - blocks_per_file_ / 4;
   }
@@ -82,7 +82,7 @@ class LogWriter {
     return (blocks_per_file_ - position_) * kLogBlockBytes;
   }
 
-  /// Returns the last epoch that is closed and durable here, or start epoch - 1 before the first.
+  /// Returns the last epoch that is closed and durable here, or start epoch - 1 if there is none.
   uint64_t last_closed_epoch() const { return closed_epoch_; }
   const LogWriterCounters& counters() const { return counters_; }
 
@@ -123,7 +123,7 @@ class LogWriter {
   uint64_t closed_epoch_;  // epoch of the last marker
   LogWriterCounters counters_;
 
-  std::vector<std::span<const std::byte>> placed_;  // blocks to write; a member to reuse its memory
+  std::vector<std::span<const std::byte>> placed_;  // blocks to write; kept to reuse the memory
   std::unique_ptr<OwnBlock> header_;
   std::unique_ptr<OwnBlock> marker_;
 };

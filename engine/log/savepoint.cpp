@@ -26,7 +26,7 @@ constexpr uint32_t kSavepointMagic = 0x50534c41;  // "ALSP"
 constexpr uint32_t kSavepointVersion = 4;
 constexpr uint32_t kSavepointOfPaths = 3;        // names directories by path, not by role
 constexpr uint32_t kVersionBeforeKept = 2;       // has no list of kept snapshots
-constexpr uint32_t kVersionBeforeSnapshots = 1;  // has nothing about snapshots
+constexpr uint32_t kVersionBeforeSnapshots = 1;  // has no snapshot fields
 constexpr uint32_t kSameLoggers = UINT32_MAX;    // the same loggers as the previous incarnation
 constexpr uint64_t kNoCut = UINT64_MAX;
 
@@ -43,7 +43,7 @@ constexpr size_t kSavepointChecked = offsetof(SlotHeader, version);
 
 }  // namespace
 
-// Fields in the order of the file.
+// The functions `fields` list the members of a structure in the order in which a slot stores them.
 
 template <typename Archive>
 void fields(Archive& archive, Described<Archive, PinnedSnapshot>& pin) {
@@ -121,8 +121,8 @@ ByteWriter encode(Savepoint savepoint, DirectoryTable& table) {
   return body;
 }
 
-/// Returns true if the snapshot fields are consistent: no id is above largest_snapshot, limits
-/// hold, and pin names are unique.
+/// Returns true if the snapshot fields are consistent: ids are at most largest_snapshot, kept
+/// snapshots ascend, limits hold, and pin names are unique.
 bool has_sensible_snapshots(const Savepoint& savepoint) {
   if (savepoint.largest_snapshot > SnapshotPointer::kMaxSnapshot) return false;
   if (savepoint.snapshot > savepoint.largest_snapshot) return false;
@@ -137,7 +137,8 @@ bool has_sensible_snapshots(const Savepoint& savepoint) {
     before = kept;
   }
   std::set<std::string_view> names;
-  // A pinned snapshot may be newer than the newest readable one (R55).
+  // Pins are not compared with `savepoint.snapshot`, because a pinned snapshot may be newer than
+  // the newest one that can be read (R55).
   return std::ranges::all_of(savepoint.pinned, [&](const PinnedSnapshot& pin) {
     return pin.id != 0 && pin.id <= savepoint.largest_snapshot && !pin.name.empty() &&
            pin.name.size() <= kMaxPinNameBytes && pin.epoch <= kMaxEpoch &&
@@ -145,8 +146,8 @@ bool has_sensible_snapshots(const Savepoint& savepoint) {
   });
 }
 
-/// Returns true if incarnations ascend, epochs are possible, and only the last incarnation may lack
-/// a cut.
+/// Returns true if the snapshot fields are consistent, incarnations ascend, epochs are within their
+/// limits, and only the last incarnation may lack a cut.
 bool is_sensible(const Savepoint& savepoint) {
   if (!has_sensible_snapshots(savepoint)) return false;
   uint64_t before = savepoint.covered_incarnation;
@@ -163,8 +164,8 @@ bool is_sensible(const Savepoint& savepoint) {
   return true;
 }
 
-/// Returns false if the content is invalid. Then `reason` says why, or is empty if no more is
-/// known.
+/// Decodes the body of a slot. Returns false if the content is invalid. Then `reason` says why, or
+/// is empty if no reason is known.
 bool decode(std::span<const std::byte> bytes, uint32_t version, const DirectoryTable& table,
             Savepoint& savepoint, std::string& reason) {
   ByteReader body(bytes);
@@ -184,8 +185,8 @@ bool decode(std::span<const std::byte> bytes, uint32_t version, const DirectoryT
   return is_sensible(savepoint);
 }
 
-/// Returns the slot's savepoint, or nothing. Then `reason` says why, or is empty if the slot was
-/// never written.
+/// Returns the savepoint in the slot. If there is none, returns nothing, and `reason` says why; it
+/// is empty if the slot was never written.
 std::optional<Savepoint> decode_slot(std::span<const std::byte> slot, const DirectoryTable& table,
                                      std::string& reason) {
   SlotHeader header = {};
@@ -331,11 +332,12 @@ Result<void> write_savepoint(FileSystem& file_system, const std::string& data_di
   ATOLL_ASSIGN(const auto file, is_new ? file_system.create(target, 2 * kSavepointSlotBytes)
                                        : file_system.open(path));
   if (!is_new) {
-    // A killed process may have written the other slot without a sync. Without this sync, a power
-    // cut could lose that slot together with the slot that is overwritten now.
+    // Syncs the other slot, because a process may have been killed after it wrote that slot and
+    // before it synced it. Otherwise a power cut could damage both slots: the other one and the one
+    // that is overwritten now.
     ATOLL_TRY(file->sync());
     ATOLL_TRY(file_system.sync_directory(directory));
-    // Damage may have cut the file short. Then its other slot is intact.
+    // Grows the file if damage has cut it short. The slot that remains is intact.
     ATOLL_ASSIGN(const uint64_t size, file->size());
     if (size < 2 * kSavepointSlotBytes) {
       ATOLL_TRY(file->grow(2 * kSavepointSlotBytes));

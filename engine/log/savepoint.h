@@ -28,8 +28,8 @@
 
 namespace atolldb {
 
-/// Besides the pins, a slot has room for 80,000 loggers with roles of 7 bytes. An incarnation
-/// leaves the list when the newest snapshot and all kept ones have its commits (R55).
+/// A slot has room for all pins and for 80,000 loggers with roles of 7 bytes. The savepoint drops
+/// an incarnation from its list when the newest snapshot and all kept ones have its commits (R55).
 inline constexpr uint64_t kSavepointSlotBytes = uint64_t{1} << 20;
 static_assert(kSavepointSlotBytes % kIoBlockBytes == 0);
 /// Maximum length of the directory of a logger.
@@ -44,8 +44,8 @@ inline constexpr size_t kMaxListedIncarnations = 64;
 
 struct LoggerPlace {
   uint16_t node = 0;
-  uint16_t logger = 0;    // within the node
-  std::string directory;  // its folder node<k>/ has the files
+  uint16_t logger = 0;    // number of the logger in its node
+  std::string directory;  // the log files are in its subfolder node<k>/
 
   bool operator==(const LoggerPlace&) const = default;
 };
@@ -53,8 +53,8 @@ struct LoggerPlace {
 struct Incarnation {
   uint64_t number = 0;
   uint64_t start_epoch = 0;
-  std::optional<uint64_t> cut_epoch;  // none: it runs, or no start-up has determined the cut yet
-  std::vector<LoggerPlace> loggers;   // all its loggers
+  std::optional<uint64_t> cut_epoch;  // none: still running, or no start-up has found the cut yet
+  std::vector<LoggerPlace> loggers;   // all loggers of the incarnation
 
   bool operator==(const Incarnation&) const = default;
 };
@@ -69,8 +69,8 @@ struct PinnedSnapshot {
   bool operator==(const PinnedSnapshot&) const = default;
 };
 
-/// An older snapshot that a start-up may use instead of the newest one, with the log after it
-/// (R55).
+/// An older snapshot that a start-up may use instead of the newest one. The log after this snapshot
+/// is kept, too (R55).
 struct KeptSnapshot {
   uint32_t id = 0;
   uint64_t epoch = 0;
@@ -92,13 +92,13 @@ struct Savepoint {
   uint64_t snapshot_epoch = 0;
   /// The largest id given to a snapshot, even to one that failed. No id is given twice (R37).
   uint32_t largest_snapshot = 0;
-  /// Number of DDL records known to be durable. A log with fewer is damaged, not torn (R52).
+  /// Number of DDL records known to be durable. A DDL log with fewer is damaged, not torn (R52).
   uint64_t ddl_records = 0;
   std::vector<PinnedSnapshot> pinned;  // at most kMaxPinnedSnapshots
   /// Kept snapshots, all older than the newest one, ascending.
   std::vector<KeptSnapshot> kept;
-  /// Incarnations up to this number have left the list. All their records that count are in the
-  /// newest snapshot and in all kept ones.
+  /// Incarnations up to this number are no longer in `incarnations`. All their records up to their
+  /// cuts are in the newest snapshot and in all kept ones.
   uint64_t covered_incarnation = 0;
   std::vector<Incarnation> incarnations;  // ascending; only the last one may lack a cut
 
@@ -122,8 +122,8 @@ struct Savepoint {
 
 struct SavepointRead {
   Savepoint savepoint;
-  /// The reason why the other slot is damaged, for example a torn write. Empty: it is intact, or
-  /// was never written.
+  /// The reason why the slot that was not used is damaged, for example a torn write. Empty if that
+  /// slot is intact or was never written.
   std::string damaged_slot;
 };
 
@@ -141,7 +141,7 @@ Result<std::array<SavepointSlot, 2>> read_savepoint_slots(FileSystem& file_syste
 Result<std::optional<SavepointRead>> read_savepoint(FileSystem& file_system,
                                                     const std::string& data_dir);
 
-/// Does the same for a file at `path`.
+/// Does the same as `read_savepoint`, for a file at `path`.
 Result<std::optional<SavepointRead>> read_savepoint_file(FileSystem& file_system,
                                                          const std::string& path);
 

@@ -33,8 +33,9 @@ Result<void> replace_both(FileSystem& file_system, const std::string& data_dir,
   return replace(file_system, data_dir, savepoint, savepoint);
 }
 
-/// Returns the epoch of a snapshot that is the newest, kept or pinned, or nothing for other ids.
-/// Other metadata may be left over from a failed snapshot job, or may be deleted at any time.
+/// Returns the epoch of the snapshot if it is the newest, kept or pinned. Returns nothing for other
+/// ids, even if metadata with such an id exist. A failed snapshot job may have left them, or they
+/// may be deleted at any time.
 std::optional<uint64_t> epoch_of(const Savepoint& savepoint, uint32_t id) {
   if (id != 0 && id == savepoint.snapshot) return savepoint.snapshot_epoch;
   const auto kept = std::ranges::find(savepoint.kept, id, &KeptSnapshot::id);

@@ -20,18 +20,19 @@ namespace atolldb {
 Result<uint32_t> take_snapshot_id(FileSystem& file_system, const std::string& data_dir,
                                   Savepoint& savepoint);
 
-/// Makes snapshot `id` the newest one. Keeps the `keep` - 1 newest of the older ones, or fewer if
-/// their log belongs to more than kMaxListedIncarnations incarnations. Backup pins are removed if
-/// that is not enough. Incarnations whose cut all these snapshots cover leave the list (R55, R65).
-/// Without `may_forget` none leaves it: the archive does not know them durably yet (R72).
+/// Makes snapshot `id` the newest one, and keeps the `keep` - 1 newest of the older ones. The log
+/// after the kept snapshots may belong to at most kMaxListedIncarnations incarnations. If it
+/// belongs to more, the function keeps fewer snapshots, and then also removes the pins of backups.
+/// Incarnations that all these snapshots cover leave the list (R55, R65). `may_forget`: if false,
+/// no incarnation leaves the list, because the archive does not have their cuts durably yet (R72).
 /// REQUIRES: the id was taken; files and metadata of the snapshot are durable; `epoch` is not
-/// before the epoch of the snapshot before (CHECK).
+/// before the epoch of the previous snapshot (CHECK).
 Result<void> store_snapshot(FileSystem& file_system, const std::string& data_dir,
                             Savepoint& savepoint, uint32_t id, uint64_t epoch, uint32_t keep = 1,
                             bool may_forget = true);
 
-/// Removes the pins of backups from `savepoint`, which the caller writes afterwards. Their log is
-/// not kept any more, and a backup in progress fails (R65).
+/// Removes the pins of backups from `savepoint`; the caller writes the savepoint afterwards. The
+/// log after the pinned snapshots may then be deleted, so a backup in progress fails (R65).
 void remove_backup_pins(Savepoint& savepoint);
 
 /// Completes a pin that a user asks for. Id 0 means the newest snapshot; an empty name becomes
@@ -43,7 +44,7 @@ Result<PinnedSnapshot> choose_pin(const Savepoint& savepoint, uint32_t id, std::
 /// Error: code failed if there is no such pin, or if the snapshot has several pins.
 Result<PinnedSnapshot> find_pin(const Savepoint& savepoint, const std::string& name_or_id);
 
-/// Keeps a snapshot until unpin_snapshot.
+/// Adds a pin, which keeps the snapshot until unpin_snapshot.
 /// Errors: code failed if the snapshot is neither the newest, nor kept, nor pinned. Code failed if
 /// another pin has the name, or if the name is empty or too long. Code resources if there are
 /// already kMaxPinnedSnapshots pins.

@@ -25,7 +25,7 @@ uint64_t WorkerLog::durable() const {
 
 uint64_t WorkerLog::limit() const {
   if (!is_logged_) return ring_.block_count;
-  // The logger frees the open block at most, and no block after it.
+  // The open block is the last one that the logger may have freed.
   DCHECK(durable() <= open_block_ + 1);
   // The logger may have freed the open block, but the running transaction still uses it.
   return std::min(durable(), open_block_) + ring_.block_count;
@@ -62,7 +62,7 @@ void WorkerLog::begin(uint64_t current_epoch) {
 
 bool WorkerLog::go_to_next_block() {
   DCHECK(block_ >= open_block_);
-  // One more block must stay free for publish.
+  // Keeps one more block free, to which `publish` may have to move records.
   if (block_ + kSpareBlocks >= limit()) return false;
   const uint32_t used = used_in_block();
   if (block_ == open_block_) {
@@ -124,8 +124,8 @@ void WorkerLog::publish(uint64_t epoch) {
   open_used_ = last_used;
   const uint64_t committed = block_ * kLogBlockBytes + sizeof(LogBlockHeader) + last_used;
   if (last_used == kLogBlockPayload) {
-    // `committed` is now at the beginning of the next block. That block is free: go_to_next_block
-    // has kept one free after the last block, and `begin` one after its own.
+    // The block is full, so the next block becomes the open one. It is free: go_to_next_block has
+    // kept one block free after the last block, and `begin` has kept one free after the open block.
     seal_block(ring_.block(open_block_++));
     open_used_ = 0;
     DCHECK(open_block_ < limit());

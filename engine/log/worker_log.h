@@ -36,10 +36,9 @@ struct WorkerLogControl {
   /// Number of the first block that may not be reused. Blocks before it are durable, and the logger
   /// does not read them any more. Writer: the logger.
   alignas(64) std::atomic<uint64_t> durable;
-  /// The logger changes this word after it has stored `durable`, if `waits` is set. Workers sleep
-  /// on it.
+  /// Workers sleep on this word. The logger changes it after storing `durable`, if `waits` is set.
   std::atomic<uint32_t> signal;
-  std::atomic<uint32_t> waits;  // writer: the worker
+  std::atomic<uint32_t> waits;  // not 0: the worker waits for room. Writer: the worker
 };
 static_assert(sizeof(WorkerLogControl) == 128);
 
@@ -49,7 +48,7 @@ struct WorkerLogRing {
   LogBlock* blocks;
   uint64_t block_count;
 
-  /// `memory`, `block_bytes`: as for WorkerLog.
+  /// Returns the addresses within `memory`. Both parameters are those of WorkerLog's constructor.
   static WorkerLogRing at(std::byte* memory, uint64_t block_bytes) {
     // The control words take a whole block, so that the blocks are aligned.
     return {reinterpret_cast<WorkerLogControl*>(memory),
@@ -80,8 +79,8 @@ class WorkerLog {
   bool is_logged() const { return is_logged_; }
   WorkerLogControl& control() { return *ring_.control; }
 
-  /// Returns true if a transaction may begin (R23): a quarter of the blocks is free. After a
-  /// transaction that did not fit, all blocks must be free.
+  /// Returns true if a transaction may begin (R23): a quarter of the blocks is free. If the last
+  /// transaction did not fit into the free blocks, returns true only if all blocks are free.
   bool has_room() const;
   /// Starts a transaction. `current_epoch`: as known now.
   void begin(uint64_t current_epoch);
@@ -94,8 +93,9 @@ class WorkerLog {
     }
     std::byte* at = cursor_;
     cursor_ += length;
-    // The next bytes were written one lap ago and are no longer in this core's caches. At the
-    // ring's end the prefetch loads lines past the ring, which is harmless.
+    // Prefetches the memory of the next records. It was last written one lap of the ring ago, so
+    // this core's caches no longer have it. At the ring's end the prefetch loads lines past the
+    // ring, which is harmless.
     if (is_logged_) {
       for (uint32_t line = 0; line < length; line += 64) __builtin_prefetch(at + kAhead + line, 1);
     }
@@ -135,7 +135,7 @@ class WorkerLog {
   }
   void close_block(uint64_t number, uint64_t epoch, uint32_t length);
   uint64_t durable() const;
-  /// Returns the number of the first block that must stay free for now.
+  /// Returns the first block number whose place in the ring still holds a needed block.
   uint64_t limit() const;
 
   WorkerLogRing ring_;
@@ -149,10 +149,10 @@ class WorkerLog {
   uint64_t block_ = 0;            // the current block
   uint32_t first_block_end_ = 0;  // bytes used in open_block_, if it is not the current block
 
-  // The block in which the committed records end.
+  // The open block: the block in which the committed records end.
   uint64_t open_block_ = 0;
   uint64_t open_epoch_ = 0;
-  uint32_t open_used_ = 0;  // bytes of payload; 0: the block is fresh
+  uint32_t open_used_ = 0;  // bytes of payload used; 0: the block is empty
 };
 
 }  // namespace atolldb

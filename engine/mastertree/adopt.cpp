@@ -11,8 +11,8 @@ namespace atolldb {
 
 namespace {
 
-/// Returns the newest removed version of a page that holds pointers, for its successor (R43). That
-/// version also covers pages that were dropped below the page.
+/// Returns the newest removed version of a page that holds pointers. The page's successor inherits
+/// it (R43). It includes the versions of pages that were dropped below the page.
 uint64_t max_removed_above(const TreePage& page) {
   return fault::interior_max_removed_vid_zero ? 0 : max_removed_vid_of(page);
 }
@@ -42,8 +42,8 @@ void adopt_in_interior(WorkerContext& worker, const Link& link, TreePage* page,
   DCHECK(holds_page(worker, parent, kHolderBlock) && !version.is_moved());
   DCHECK(page->header.level + 1 == parent->header.level);
   DCHECK(page->contains(page->twin_fence) && parent->contains(page->twin_fence));
-  // First stores the new child, then the word of the old one. In between, the old word leads to the
-  // moved page, whose twins lead to both children. The separator is appended after the others (R3).
+  // First stores the new child, then the word of the old child. In between, the old word leads to
+  // the moved page, whose twins lead to both children. The new separator is the last one (R3).
   parent->separators[count] = page->twin_fence;
   parent->children[count].snapshot_word.store(0, std::memory_order_relaxed);
   parent->children[count].volatile_word.store(right.word(), std::memory_order_relaxed);
@@ -104,7 +104,8 @@ void rebuild_interior(WorkerContext& worker, InteriorPage* page) {
     page->set_twins(whole->self(), whole->self(), page->low);
     return;
   }
-  // The children added last lie at the end if inserts ascend. Then the left page stays nearly full.
+  // If inserts ascend, the children that were added last lie at the end. The left page then stays
+  // nearly full, because it gets no further children.
   const uint32_t middle = copy.appended_at_end() ? count - count / 8 - 1 : count / 2;
   DCHECK(0 < middle && middle < count);
   const uint64_t fence = copy[middle].separator;

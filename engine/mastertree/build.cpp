@@ -87,7 +87,7 @@ TreeRecord* copy_record(BorderPage* to, uint32_t count, uint64_t slice, TreeReco
   if (vid.is_next_layer()) {
     TreeRecord* record =
         write_slot(to, count, slice, kRemainderNextLayer, nullptr, sizeof(DualPointer), vid);
-    // The old word is frozen; the new one is not.
+    // Copies the frozen word of `from` without the frozen bit (R3).
     DCHECK(from->next_layer()->load_acquire().is_frozen());
     record->next_layer()->volatile_word.store(from->next_layer()->load_acquire().thawed().word(),
                                               std::memory_order_relaxed);
@@ -115,7 +115,7 @@ TreeRecord* raise_record(BorderPage* to, uint32_t count, uint64_t slice, BorderP
   const Vid vid(from->head.vid.load(std::memory_order_relaxed) & ~Vid::kMoved);
   DCHECK(!vid.is_next_layer() && !vid.is_deleted());
   DCHECK(to->header.layer + 1 == layer->header.layer);
-  // A key that ends with its slice has a record of its own in the page above.
+  // No record of a layer has remainder 0: such a key has its record in the page above.
   DCHECK(from->remainder != 0 && from->remainder + 8u <= kMaxTreeKeyBytes);
   std::array<std::byte, kMaxTreeKeyBytes> suffix;
   put_slice(layer->slices()[0], suffix.data());

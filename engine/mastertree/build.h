@@ -27,8 +27,8 @@ BorderPage* new_border(WorkerContext& worker, uint32_t storage_id, uint8_t layer
 InteriorPage* new_interior(WorkerContext& worker, uint32_t storage_id, uint8_t layer, uint8_t level,
                            const SliceRange& range, uint64_t max_removed_vid);
 
-/// Writes slot `count` of `page`. Readers do not see it until the caller changes the page word.
-/// `suffix`: the key bytes after the slice.
+/// Writes slot `count` of `page`. Readers do not see the slot until the caller changes the page
+/// word. `suffix`: the key bytes after the slice.
 TreeRecord* write_slot(BorderPage* page, uint32_t count, uint64_t slice, uint16_t remainder,
                        const std::byte* suffix, uint32_t capacity, Vid vid);
 
@@ -37,11 +37,11 @@ TreeRecord* write_slot(BorderPage* page, uint32_t count, uint64_t slice, uint16_
 TreeRecord* copy_record(BorderPage* to, uint32_t count, uint64_t slice, TreeRecord* from,
                         uint32_t min_capacity);
 
-/// Copies the only record of the layer root `layer` to slot `count` of the page above, in which its
-/// key begins with `slice` (R70). Returns the copy, without the lock and `moved`.
+/// Copies the only record of the layer root `layer` to slot `count` of the page above (R70), where
+/// its key begins with `slice`. Returns the copy, which has no lock and no flag kMoved.
 TreeRecord* raise_record(BorderPage* to, uint32_t count, uint64_t slice, BorderPage* layer);
 
-/// Returns the bytes that raise_record takes from the heap for this record.
+/// Returns the number of bytes that raise_record takes from the record heap of the page.
 uint32_t raised_bytes(const TreeRecord* record);
 
 /// Copies all records and slots at unchanged offsets. REQUIRES: the slots of `from` ascend and hold

@@ -74,15 +74,15 @@ bool MasterTreeCursor::past_far_bound(Bytes key) const {
   return order > 0 || (order == 0 && !(forward_ ? range_.high_inclusive : range_.low_inclusive));
 }
 
-/// Returns whether the fence lies past the far bound. Forward, all further keys of the layer have
-/// slices >= `fence`; backward, slices below it. Keys may be shorter than a slice, so the fence is
-/// compared without its trailing zero bytes.
+/// Returns whether all keys beyond the fence are past the far bound. Forward, the remaining keys of
+/// the layer have slices >= `fence`; backward, they have smaller slices. A key may be shorter than
+/// a slice, so the function compares the fence without its trailing zero bytes.
 bool MasterTreeCursor::fence_ends_scan(uint64_t fence) const {
   Bytes bound;
   if (!far_bound(bound)) return false;
   const Frame& frame = *top_;
   if (frame.slices_decide) {
-    // The slice of the bound decides for most fences.
+    // Comparing slices is enough for most fences.
     if (forward_ ? fence > frame.high_slice : fence <= frame.low_slice) return true;
     if (!forward_ || fence < frame.high_slice) return false;
   }
@@ -157,7 +157,7 @@ Status MasterTreeCursor::open_missing(const MissingPage& missing, uint64_t slice
   const Status status = txn_->register_pointer(missing.pointer, missing.view.page.word());
   if (status != Status::ok) return status;
   if (!missing.view.snapshot.is_null()) return open_cold_page(missing.view.snapshot, slice);
-  ended_ = true;  // an empty tree
+  ended_ = true;  // the tree is empty
   return Status::ok;
 }
 
@@ -171,8 +171,8 @@ Status MasterTreeCursor::open_cold_page(SnapshotPointer root, uint64_t slice) {
   return Status::ok;
 }
 
-/// Continues forward after the current snapshot page. The registered pointer, or the snapshot
-/// itself, covers all pages of the same parent.
+/// Continues a forward scan on the next page of the same parent. Registers nothing: all pages of
+/// the parent lie below the registered pointer, or in the snapshot that the transaction reads.
 Status MasterTreeCursor::open_next_cold_page(uint64_t fence) {
   SnapshotBorder border;
   const Status status = next_snapshot_border(txn_->worker(), frame().place, far_slice(), border);
@@ -240,8 +240,8 @@ void MasterTreeCursor::order_slots(uint64_t slice) {
   Frame& frame = this->frame();
   const uint32_t count = frame.version.count();
   const uint64_t* slices = frame.page->slices();
-  // Does not use the page's own fence. After a merge the page may cover more than the part of the
-  // range that is still to visit (R46).
+  // The slots must lie within the scan's own range, not only within the page's fences. After a
+  // merge the page may also cover keys that the scan has already passed (R46).
   uint64_t low = forward_ ? slice : far_slice();
   uint64_t high = forward_ ? far_slice() : slice;
   if (fault::scan_from_page_fence && forward_) low = frame.page->low;
@@ -294,7 +294,7 @@ Status MasterTreeCursor::next() {
   if (status != Status::ok) [[unlikely]]
     return txn_->snapshot() == nullptr ? status : next_in_snapshot();
   if (ended_) return end_;
-  // Own inserts since the route was made may lie ahead of the cursor, on the current page (R14).
+  // This transaction may have inserted records ahead of the cursor since the last seek (R14).
   if (reservations_ != txn_->reservations()) status = seek();
   return status == Status::ok ? walk() : end_without_record(status);
 }
@@ -316,12 +316,12 @@ Status MasterTreeCursor::walk() {
   return end_without_record(status == Status::ok ? Status::end_of_scan : status);
 }
 
-/// Ends next() with this status. The last record that was visited is not a current record.
+/// Makes next() return this status. The cursor then has no current record.
 Status MasterTreeCursor::end_without_record(Status status) {
   ref_ = RecordRef{};
   ref_is_complete_ = true;
   if (scan_ != nullptr) scan_->has_record = false;
-  // The route may be incomplete. A procedure that calls next() again gets the same status.
+  // The route may be incomplete, so later calls of next() return the same status.
   if (status != Status::end_of_scan) {
     ended_ = true;
     end_ = status;
@@ -341,8 +341,8 @@ Status MasterTreeCursor::visit(bool& found) {
       pass_stable_tombstones();
       return Status::ok;
     }
-    // The record may have existed when this transaction planned to write it. The scan would then
-    // miss the own write (R14).
+    // This transaction may have planned a write when the record still existed. A scan that skips
+    // the tombstone would miss that write, so the attempt ends (R14).
     put_key(record, slice);
     if (txn_->find_write(make_ref(txn_->worker(), record, key()), key()) != nullptr) {
       return txn_->miss_own_write();
@@ -356,7 +356,8 @@ Status MasterTreeCursor::visit(bool& found) {
   });
   if (status != Status::ok) return status;
   if (seen_.is_moved()) {
-    // The page is being replaced. Its registration decides whether this attempt can commit.
+    // The page is being replaced: the scan waits, then continues in the successors. The registered
+    // version of the page decides whether this attempt can commit.
     const Status moved = await_move(txn_->worker(), &current.page->header);
     return moved == Status::ok ? seek() : moved;
   }
@@ -466,8 +467,8 @@ void MasterTreeCursor::complete_ref() {
   ref_is_complete_ = true;
 }
 
-/// Skips consecutive stable tombstones, of which a queue has many. They are registered through
-/// their page's word, which changes before one of them can become a record (R12).
+/// Skips consecutive stable tombstones, which are frequent in tables used as queues. The registered
+/// page word stands for them: it changes before one of them can become a record (R12).
 void MasterTreeCursor::pass_stable_tombstones() {
   Frame& current = frame();
   const uint64_t removable = removable_epoch(txn_->worker());
@@ -511,20 +512,20 @@ void MasterTreeCursor::put_key(const TreeRecord* record, uint64_t slice) {
 void MasterTreeCursor::count_tombstone(Vid vid, uint64_t removable) {
   if (!is_removable(vid, removable)) return;
   Frame& current = frame();
-  // Queues the hint once per page, at the record that makes half of the page removable.
+  // Queues one hint per page: when half of the page's records have turned out to be removable.
   if (++current.tombstones != (current.version.count() + 1) / 2) return;
   push_tombstone_hint(txn_->worker(), current.page, prefix(), current.page->low);
 }
 
 Status MasterTreeCursor::get_cold(void* out, uint32_t capacity) {
-  if (ref_.snapshot().is_null()) return Status::invalid_argument;  // there is no current record
+  if (ref_.snapshot().is_null()) return Status::invalid_argument;  // no current record
   const PageHeader* page = nullptr;
   Status status = Status::ok;
   if (top_->cold == ref_.snapshot()) [[likely]] {
     status = hold_page();
     page = &top_->page->header;
   } else {
-    // The scan has advanced to another page to look ahead.
+    // The scan has already moved to another page, because it reads the next record ahead.
     status = txn_->worker().snapshot_page(ref_.snapshot(), page);
   }
   if (status == Status::ok) {
@@ -554,8 +555,8 @@ Status MasterTreeCursor::get_slowly(void* out, uint32_t capacity) {
     const Status status = read_stable(txn_->worker(), *ref_.record, now,
                                       [&](Vid) { racy_read(out, ref_.payload(), count); });
     if (status != Status::ok) return status;
-    // next() has registered the VID. If the record has changed, the commit would fail, so the read
-    // fails now.
+    // next() has registered the VID. If the record has changed since, the commit would fail, so
+    // this read already fails.
     if (now == seen_) break;
     if (!now.is_relocated()) return Status::read_conflict;
     if (now.is_moved()) {

@@ -29,7 +29,7 @@ struct ScannedRecord {
 };
 
 struct SnapshotScan {
-  /// Compares in the direction of the scan.
+  /// Compares two keys in the direction of the scan.
   int order(Bytes left, Bytes right) const {
     const int ascending = compare_keys(left, right);
     return is_forward ? ascending : -ascending;
@@ -47,7 +47,7 @@ struct SnapshotScan {
   uint32_t planned = 0;             // number of the transaction's writes already examined
 };
 
-/// Bounds of a scan. A side without a bound is unbounded.
+/// Bounds of a scan. If `has_low` or `has_high` is false, the scan has no bound on that side.
 struct ScanRange {
   Bytes low{};
   bool has_low = false;
@@ -97,7 +97,7 @@ class MasterTreeCursor {
     if (checked != Status::ok) return checked;
     if (txn_->plans_no_write() && capacity <= payload_bytes_ && ref_.record != nullptr) {
       racy_read(out, ref_.payload(), capacity);
-      // The VID is as in next(): no other transaction has written in between.
+      // The VID is the one that next() has read, so no other transaction has written in between.
       if (ref_.record->load_acquire() == seen_) [[likely]]
         return Status::ok;
     }
@@ -131,8 +131,8 @@ class MasterTreeCursor {
     uint32_t ordered;  // number of slots that can lie within the bounds
     bool ascending;    // slots are consecutive from `first`; otherwise `order` lists them
     uint32_t first;
-    // Removable tombstones that this scan has met, except those of a remembered run. At half
-    // of the page's slots the cursor queues a compaction hint.
+    // Removable tombstones that this scan has met, except those that TombstoneRunMemo has let it
+    // skip. At half of the page's slots the cursor queues a compaction hint.
     uint32_t tombstones;
     int64_t position;  // next of the `ordered` slots; -1 or `ordered`: none
     // Slices of the bounds. If `slices_decide`, keys between these slices need no comparison with
@@ -185,7 +185,7 @@ class MasterTreeCursor {
   void advance() { frame().position += forward_ ? 1 : -1; }
   Status visit(bool& found);
   Status visit_record(TreeRecord* record, uint64_t slice, bool& found);
-  // Not inlined: next() is short, and calls visit() for nearly every record.
+  // Not inlined, so that next() stays short; next() calls visit() for nearly every record.
   [[gnu::noinline]] Status visit_cold(bool& found);
   bool passes_bounds(uint64_t slice);
   Status enter_layer(TreeRecord* record, uint64_t slice);

@@ -41,12 +41,12 @@ bool recall_border(WorkerContext& worker, const Link& link, uint64_t slice, Bord
   return true;
 }
 
-/// Returns whether the child in `slot` is in a snapshot only. `version`: that of the page when
+/// Returns whether the child in `slot` is in a snapshot only. `version`: version of the page when
 /// `find` returned the slot. Returns false if the caller must retry:
 /// - the child has a volatile page now, or
 /// - the page is being replaced, so its null words are frozen (R3), or
-/// - the page has a new child. The slice may belong to it, and the old child's snapshot page is not
-///   known to cover the slice.
+/// - the page has a new child. The slice may then belong to the new child, and the old child's
+///   snapshot page may not cover it.
 bool is_missing(InteriorPage* interior, uint32_t slot, PageVersion version, MissingPage& missing) {
   missing = {&interior->children[slot], load_both(interior->children[slot])};
   const bool is_same = interior->header.version() == version || fault::missing_without_version;
@@ -56,8 +56,8 @@ bool is_missing(InteriorPage* interior, uint32_t slot, PageVersion version, Miss
   return is_it;
 }
 
-/// Descends once from the root of the layer. Sets `again` if a page on the path was dropped (R8)
-/// and its parent does not yet show that; the caller then starts at the root again.
+/// Descends once from the root of the layer. If a page on the path was dropped (R8) and its parent
+/// does not show that yet, sets `again`. The caller then starts at the root again.
 inline BorderView descend(WorkerContext& worker, StorageControl& storage, Link link, uint64_t slice,
                           Adoption adoption, const void* first_layer, bool& again) {
   again = false;
@@ -65,8 +65,8 @@ inline BorderView descend(WorkerContext& worker, StorageControl& storage, Link l
   uint32_t turns = 0;
   const DualPointer::View root = load_both(*link.pointer);
   if (root.page.is_null()) {
-    // R3: a frozen null word decides nothing. The caller waits until its holder is replaced
-    // (await_drop).
+    // R3: a frozen null word decides nothing. The caller waits until the page that holds the word
+    // is replaced (await_drop).
     view.dropped = is_frozen_null(root.page);
     if (!view.dropped) view.missing = {link.pointer, root};
     return view;
@@ -92,7 +92,7 @@ inline BorderView descend(WorkerContext& worker, StorageControl& storage, Link l
         spin_or_yield(turns);
         continue;
       }
-      // `link` may already lead to the twin: adopt checks that under its locks.
+      // `link` may already lead to the twin, so `adopt` checks it under its locks.
       if (adoption != Adoption::no && link.pointer != nullptr) adopt(worker, storage, link, page);
       link.pointer = nullptr;  // the link to the twin is not known here
       page = tree_page(worker.resolve(twin));
@@ -167,8 +167,8 @@ BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link
     if (!again || worker.cluster_failed()) [[likely]]
       return view;
     DCHECK(view.page == nullptr && view.dropped);
-    // The words of a moved holder never change. If the successor of the root that its frozen word
-    // leads to was dropped with its slot, no later attempt would find another page.
+    // A moved holder's words never change. Its frozen word may lead to a moved root whose successor
+    // was dropped with its slot. Every retry would then find the same dropped page.
     if (link.holder != nullptr && link.holder->header.version().is_moved()) return view;
     reach(SyncPoint::awaiting_move);
     spin_or_yield(turns);
@@ -177,7 +177,7 @@ BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link
 
 Status await_drop(const WorkerContext& worker, const Link& link) {
   if (worker.cluster_failed()) return Status::cluster_failed;
-  CHECK(link.holder != nullptr);  // first layers are never dropped
+  CHECK(link.holder != nullptr);  // a first layer has no holder, and is never dropped
   const PageHeader* holder = &link.holder->header;
   for (uint32_t turns = 0; !holder->version().is_moved();) {
     if (worker.cluster_failed()) return Status::cluster_failed;
@@ -208,7 +208,7 @@ SlotView find_slot(WorkerContext& worker, BorderPage* page, PageVersion version,
       return {Match::record, slot, record};
     }
     if (record->remainder <= 8) continue;
-    // At most one record of a slice has a longer key.
+    // Of the records with this slice, only one can have a key longer than the slice.
     view.slot = slot;
     view.record = record;
     const Vid vid = may_wait ? stable_vid(worker, record) : record->head.load_acquire();

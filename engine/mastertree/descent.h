@@ -56,7 +56,7 @@ struct MissingPage {
 struct BorderView {
   BorderPage* page = nullptr;  // null: no page (`missing`), or the layer was dropped
   PageVersion version{};
-  bool dropped = false;  // the caller starts again at the first layer
+  bool dropped = false;  // if true, the caller starts again at the first layer
   MissingPage missing{};
 };
 
@@ -98,26 +98,26 @@ struct SlotView {
 SlotView find_slot(WorkerContext& worker, BorderPage* page, PageVersion version,
                    const LayerKey& key, bool may_wait = true);
 
-/// The place of a key: its record, or the page that would hold it.
+/// The place of a key: its record, or the page that would hold the record.
 struct Location {
-  TreeRecord* record = nullptr;  // null: absent
+  TreeRecord* record = nullptr;  // null: the key is absent
   TreeRecord* conflict =
       nullptr;  // if the key is absent: a record of the same slice, so that an insert needs a layer
-  BorderPage* page = nullptr;  // null: see `missing`
+  BorderPage* page = nullptr;  // null: no page; `missing` is set
   PageVersion version{};
   Link link{};          // to the root of the last layer
   uint16_t key_at = 0;  // key bytes consumed by the layers above
   MissingPage missing{};
 };
 
-/// Descends all layers.
+/// Descends layer by layer to the place of `key`.
 Location locate(WorkerContext& worker, StorageControl& storage, Bytes key);
 
 /// Pages that an adoption reserves: the successors of an interior page.
 inline constexpr uint32_t kPagesPerAdoption = 2;
 
-/// Makes `link` lead to the successors of `page` and retires the page, if the needed locks are
-/// free. Otherwise a later descent does it. Holds no lock on return. REQUIRES: `page` is moved, its
+/// Makes `link` lead to the successors of `page` and retires the page. If a needed lock is not
+/// free, leaves this to a later descent. Holds no lock on return. REQUIRES: `page` is moved, its
 /// twins are set, `link` led to it, and the caller holds no lock.
 void adopt(WorkerContext& worker, StorageControl& storage, const Link& link, TreePage* page);
 
@@ -129,10 +129,10 @@ ATOLL_HOOK(after_adoption, InteriorPage*, uint32_t)
 /// has reserved two pages.
 void rebuild_interior(WorkerContext& worker, InteriorPage* page);
 
-/// Follows a relocated record to the current record of its key. Follows the twins of its page, and
-/// next layers. Takes no locks, so the result may already be stale. `payload_at`: bytes from head
-/// to payload. Returns false if the key no longer has a record: it was a tombstone that a
-/// compaction removed, or its page was dropped (R8). Always false for arrays, which have no twins.
+/// Replaces `record`, which is relocated, by the current record of its key. Follows the twins of
+/// its page, and next layers. Takes no locks, so the result may already be stale. `payload_at`:
+/// bytes from head to payload. Returns false if the key has no record any more: a compaction
+/// removed it, or its page was dropped (R8). Returns false for arrays, which have no twins.
 bool track_moved(WorkerContext& worker, RecordHead*& record, uint16_t& payload_at);
 
 }  // namespace atolldb

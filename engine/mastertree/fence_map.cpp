@@ -64,7 +64,8 @@ void FenceMap::add(uint32_t level, const Slot& slot) {
   CHECK(level < TreePath::kMaxLevels);
   if (levels_.size() <= level) levels_.resize(level + 1);
   const auto append = [](Level& slots, const Slot& one) {
-    // Ignores a fence that does not ascend: its page was split or replaced between two passes.
+    // Ignores a fence that is not greater than the last one. Such a fence belongs to a page that
+    // was split or replaced between two passes.
     if (slots.empty() || slots.back().low < one.low) slots.push_back(one);
   };
   append(levels_[level], slot);
@@ -137,8 +138,8 @@ bool add_borders(const InteriorPage& page, FenceMap& fence_map) {
   return true;
 }
 
-/// Adds the pages on a path, and sets `seen` to the range that is then known. Returns false if the
-/// caller must retry.
+/// Adds the pages on a path. Sets `seen` to the range of slices whose fences are known by this
+/// path. Returns false if the caller must retry.
 bool add_path(const TreePath& path, FenceMap& fence_map, SliceRange& seen) {
   if (path.size == 0) {
     seen = SliceRange{};
@@ -155,7 +156,7 @@ bool add_path(const TreePath& path, FenceMap& fence_map, SliceRange& seen) {
     seen = range_of(last);
     return add_borders(last, fence_map);
   }
-  // The path ends above the border pages.
+  // The path ends above the border pages, at a pointer without a volatile page.
   seen = path.range;
   fence_map.add(last.header.level - 1u, {path.range.low, FenceMap::Kind::cold});
   return true;
@@ -196,8 +197,8 @@ Status collect_fence_map(WorkerContext& worker, StorageControl& storage,
     failures = is_known ? 0 : failures + 1;
     if (!is_known) sched_yield();
     if (failures != kMaxFailures || fault::endless_fence_map) continue;
-    // Count a range as one page if its page moves and cannot be adopted, for instance without free
-    // pages.
+    // After many failures, counts the range as one page. Its page was moved and cannot be adopted,
+    // for instance because there are no free pages.
     failures = 0;
     static_cast<void>(find_path(worker, root, seen.high, path));
     if (path.size == 0) {

@@ -18,8 +18,8 @@
 
 namespace atolldb {
 
-/// The pages of one layer, level by level, without its root. The page that replaces the root may
-/// have any height.
+/// The fences of the pages of one layer, level by level. The root is left out, because the page
+/// that replaces it may have any height.
 class FenceMap {
  public:
   enum class Kind : uint8_t {
@@ -34,10 +34,10 @@ class FenceMap {
     bool is_covered = true;    // warm: all pages below it have one, too
   };
 
-  /// The layer has a volatile root, which may be its only page.
+  /// Returns true if the layer has a volatile root, which may be its only page.
   bool has_root() const { return has_root_; }
   void set_root() { has_root_ = true; }
-  /// No fences are known: pages may begin at any slice.
+  /// Returns true if no fences are known. Pages may then begin at any slice.
   bool is_empty() const { return levels_.empty(); }
   uint32_t level_count() const { return static_cast<uint32_t>(levels_.size()); }
   std::span<const Slot> level(uint32_t level) const {
@@ -76,17 +76,17 @@ class FenceMap {
   bool has_root_ = false;
 };
 
-/// Collects the part of a layer's fence map that overlaps `range`. `prefix` (whole slices of 8
-/// bytes) is common to the keys of the layer. The map is empty if the layer has no volatile pages
-/// below a root. After some retries, pages that move and that cannot be adopted count as one page.
-/// Publishes the begin epoch every few pages (R9), and is idle on return. Returns ok or
+/// Collects the part of a layer's fence map that overlaps `range`. `prefix`: the whole slices (8
+/// bytes each) that all keys of the layer share. The map is empty if the layer has no volatile
+/// pages below a root. After some retries, a range whose pages move and cannot be adopted counts as
+/// one page. Publishes the begin epoch every few pages (R9), and is idle on return. Returns ok or
 /// cluster_failed. Thread: any thread with a page slot.
 Status collect_fence_map(WorkerContext& worker, StorageControl& storage,
                          std::span<const std::byte> prefix, const SliceRange& range,
                          FenceMap& fence_map);
 
-/// Returns a slice at or before `slice` where the first layer may be cut for partitions. Returns 0
-/// if there is no such place. No pointer without a volatile page leads to both sides of the cut.
+/// Returns a slice, at or before `slice`, where the first layer may be cut into partitions. Returns
+/// 0 if there is none. No pointer without a volatile page leads to both sides of such a cut.
 /// Thread: any thread with a page slot; it is idle on return.
 uint64_t cut_at_or_before(WorkerContext& worker, StorageControl& storage, uint64_t slice);
 

@@ -32,15 +32,16 @@ class Inspector {
            std::to_string(page->self().node());
   }
 
-  /// Counts a cold subtree. Returns whether the null word has a snapshot page beside it, and is not
-  /// frozen (R44).
+  /// Counts a cold subtree. Returns false if the pointer is invalid: its null word has no snapshot
+  /// page beside it, or is frozen (R44).
   bool cold(const DualPointer& pointer) {
     ++statistics_.cold_subtrees;
     return pointer.snapshot_word.load(std::memory_order_relaxed) != 0 &&
            !pointer.load_acquire().is_frozen();
   }
 
-  /// `level`: expected level, or -1 for any. The page must cover at least `range`.
+  /// Checks the subtree of `pointer`. The root of the subtree must cover at least `range`. `level`:
+  /// its expected level, or -1 for any. Returns the first violation, or an empty string.
   std::string page(VolatilePointer pointer, const SliceRange& range, int level) {
     TreePage* tree = tree_page(view_.resolve(pointer.thawed()));
     const PageVersion version = tree->header.version();

@@ -12,11 +12,11 @@ namespace atolldb {
 struct TreeStatistics {
   uint64_t border_pages = 0;
   uint64_t interior_pages = 0;
-  uint64_t moved_pages = 0;  // replaced, and not adopted yet
-  uint64_t records = 0;      // not deleted
+  uint64_t moved_pages = 0;  // replaced pages whose successors are not adopted yet
+  uint64_t records = 0;      // records that are not deleted
   uint64_t tombstones = 0;
   uint64_t layers = 0;
-  uint64_t cold_subtrees = 0;  // pointers to data that is in a snapshot only; not visited
+  uint64_t cold_subtrees = 0;  // pointers to data in a snapshot only; not visited
   uint64_t pages() const { return border_pages + interior_pages + moved_pages; }
 };
 

@@ -18,9 +18,9 @@ static_assert(kMaxTreeKeyBytes <= HintQueue::kMaxPrefixBytes);
 /// of the deletion is settled and all transactions that ran then have ended. This usually takes at
 /// least two epochs. `maintain` queues the hint again if its tombstones are still too young.
 constexpr uint64_t kEpochsUntilRemovable = 3;
-/// Hints that a turn handles at least. A turn also handles as many as were queued since the turn
-/// before. So a worker that deletes in bulk keeps up with itself, and one that does not never waits
-/// long. The queue's capacity bounds a turn to about a millisecond.
+/// Minimum number of hints that one call of run_hints handles. A call handles more if more were
+/// queued since the previous call. So the queue of a worker that deletes in bulk does not grow, and
+/// other workers never wait long. The queue's capacity limits a call to about a millisecond.
 constexpr uint32_t kMinHintsPerTurn = 4;
 
 }  // namespace
@@ -57,8 +57,8 @@ void maintain(WorkerContext& worker, const Hint& hint, std::span<const std::byte
   if (view.page == nullptr) return;
   const uint32_t count = view.version.count();
   const PageContent content = content_of(worker, view.page, view.version);
-  // An empty layer has a page for which no snapshot page exists. It would therefore keep this page
-  // and all pages above it in the pool, even if this page has many other records.
+  // The page of an empty layer has no snapshot page, so it cannot be evicted. It would keep this
+  // page and all pages above in the pool, even if this page has many other records.
   const bool frees_page = content.has_empty_layer && !fault::keep_empty_layers;
   if (count != 0 && content.removable * 2 < count && !frees_page) {
     if ((content.removable + content.young) * 2 >= count) {
@@ -68,17 +68,17 @@ void maintain(WorkerContext& worker, const Hint& hint, std::span<const std::byte
   }
   if (count != 0) {
     if (!compact(worker, view.page, false)) {
-      // Another thread has locked the page or a record, or the pool is empty. Existing tombstones
-      // create no further hint.
+      // Another thread has locked the page or a record, or the pool is empty. Queues the hint
+      // again, because tombstones that already exist create no further hint.
       push_tombstone_hint(worker, view.page, prefix, hint.slice);
       return;
     }
-    view = find_border(worker, storage, root, hint.slice);  // adopts
+    view = find_border(worker, storage, root, hint.slice);  // adopts the successor
     if (view.page == nullptr) return;
   }
   if (const uint32_t left = view.version.count(); left != 0) {
-    // A record that exists creates a hint when it is deleted. The tombstones that were too young
-    // have already created this hint, so it is queued again for them.
+    // Some tombstones may have been too young. They have created this hint and create no other, so
+    // the hint is queued again. A record that still exists creates a hint when it is deleted.
     const PageContent still = content_of(worker, view.page, view.version);
     const bool has_more = (still.removable + still.young) * 2 >= left;
     if (has_more && !fault::forget_young_tombstones) {
@@ -88,7 +88,8 @@ void maintain(WorkerContext& worker, const Hint& hint, std::span<const std::byte
   }
   merge_around(worker, storage, root, hint.slice);
   if (!prefix.empty()) {
-    // The whole layer may be empty. Its slot in the layer above is then removable.
+    // If the whole layer is empty, its slot in the layer above is removable. A hint then names the
+    // page with that slot.
     const BorderView above_root = find_border(worker, storage, root, hint.slice);
     if (above_root.page == nullptr || above_root.page->low != 0 ||
         above_root.page->high_is_end == 0) {

@@ -34,11 +34,11 @@ Status register_absent(Transaction& txn, const StorageControl& storage, Bytes ke
   return status == Status::ok ? Status::not_found : status;
 }
 
-/// Whether the record will be written. If so, a snapshot page is copied up before it is read (R5).
+/// `write`: the record will be written, so a snapshot page is copied up before the read (R5).
 enum class Intent : uint8_t { read, write };
 
-/// Returns whether to install a missing volatile page. A write installs it if there is a snapshot
-/// page. A retry installs it if the attempt before relied on the null word (R5).
+/// Returns whether to install a missing volatile page. A write installs the page if there is a
+/// snapshot page. A retry installs the page if the previous attempt relied on the null word (R5).
 bool wants_page(const Transaction& txn, const MissingPage& missing, Intent intent) {
   if (!missing) return false;
   return txn.installs_on_read() || (intent == Intent::write && !missing.view.snapshot.is_null());
@@ -113,8 +113,9 @@ Status reserve_and_probe(Transaction& txn, const StorageHandle& handle, Bytes ke
   }
 }
 
-/// An own increment or update relies on a record that exists and is long enough. A write that
-/// replaces it in the write set must keep these conditions (R33). `seen`: the record's current VID.
+/// Handles a pending increment or update of the same record, which the caller is going to replace
+/// in the write set. The pending write relies on a record that exists and is long enough, so the
+/// new write must keep these conditions (R33). `seen`: the record's current VID.
 Status keep_own_result(Transaction& txn, const RecordRef& ref, Bytes key, Vid seen) {
   WriteEntry* own = txn.find_write(ref, key);
   if (own == nullptr || txn.log_of(*own).type != LogType::update) return Status::ok;
@@ -241,9 +242,9 @@ Status MasterTree::upsert(Transaction& txn, Bytes key, Bytes payload) const {
   Vid seen;
   status = reserve_and_probe(txn, storage_, key, static_cast<uint32_t>(payload.size()), ref, seen);
   if (status != Status::ok) return status;
-  // The outcome does not depend on the previous state, so there is nothing to verify. But a
-  // compaction may remove the tombstone before this commit, and own scans would then miss this
-  // write. The read entry makes such an attempt fail (R20).
+  // A living record needs no read entry, because the outcome does not depend on the previous state.
+  // A tombstone needs one: a compaction may remove it before this commit, and scans of this
+  // transaction would then miss this write. The read entry makes such an attempt fail (R20).
   status = keep_own_result(txn, ref, key, seen);
   if (status == Status::ok && seen.is_deleted()) status = txn.register_read(ref.record, seen);
   if (status != Status::ok) return status;
@@ -262,8 +263,8 @@ Status MasterTree::update(Transaction& txn, Bytes key, Bytes payload) const {
   if (status != Status::ok) return status;
   DCHECK(ref.record != nullptr);
   if (reinterpret_cast<TreeRecord*>(ref.record)->capacity < payload.size()) {
-    // A pending write stays with the record. Commits and look-ups follow the record to its larger
-    // copy.
+    // The record is too small, so reserve_and_probe moves it to a larger copy. A pending write
+    // stays valid, because commits and look-ups follow the record to the copy.
     Vid seen;
     status =
         reserve_and_probe(txn, storage_, key, static_cast<uint32_t>(payload.size()), ref, seen);
@@ -286,7 +287,7 @@ Status MasterTree::update_range(Transaction& txn, Bytes key, uint32_t offset, By
 
 Status MasterTree::update_range(Transaction& txn, const RecordRef& ref, Bytes key, uint32_t offset,
                                 Bytes bytes) const {
-  // The record was found in a snapshot by a scan: look it up again, for writing.
+  // A scan has found the record in a snapshot. Searches for it again, for writing.
   if (ref.record == nullptr) return update_range(txn, key, offset, bytes);
   const Status status = txn.check();
   if (status != Status::ok) return status;
@@ -342,8 +343,7 @@ Status MasterTree::increment(Transaction& txn, Bytes key, uint32_t offset, Incre
       status = txn.register_read(ref.record, seen);
       return status == Status::ok ? Status::out_of_range : status;
     }
-    // The read is not registered: the commit checks under the lock that the record still exists
-    // (R33).
+    // Needs no read entry: the commit checks under the lock that the record still exists (R33).
     txn.record_blind_write();
     return txn.write_increment(ref, key, offset, type, delta);
   }

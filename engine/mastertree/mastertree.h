@@ -31,7 +31,8 @@ class MasterTree {
   /// Copies at most `capacity` bytes of the payload. Sets `payload_bytes` to its whole length.
   Status get(Transaction& txn, Bytes key, void* out, uint32_t capacity,
              uint32_t& payload_bytes) const;
-  /// Also sets `seen` to the record's version, which ignores a pending write of this transaction.
+  /// Does the same, and sets `seen` to the record's version. A pending write of this transaction
+  /// does not change `seen`.
   Status get(Transaction& txn, Bytes key, void* out, uint32_t capacity, uint32_t& payload_bytes,
              Vid& seen) const;
   /// Reads bytes [offset, offset+count). Returns out_of_range if the payload is shorter.
@@ -44,7 +45,7 @@ class MasterTree {
   Status get_many(Transaction& txn, std::span<const Bytes> keys, void* out, uint32_t stride,
                   std::span<Status> results) const;
 
-  Status insert(Transaction& txn, Bytes key, Bytes payload) const;  // already_exists
+  Status insert(Transaction& txn, Bytes key, Bytes payload) const;  // may return already_exists
   /// Inserts several records, one after the other. Keys that ascend and follow all others of their
   /// page share one page lock. Stops at the first status other than ok, for instance
   /// already_exists, and returns it. The inserts before it remain planned. Returns invalid_argument
@@ -52,7 +53,7 @@ class MasterTree {
   Status insert_many(Transaction& txn, std::span<const Bytes> keys,
                      std::span<const Bytes> payloads) const;
   Status upsert(Transaction& txn, Bytes key, Bytes payload) const;
-  Status update(Transaction& txn, Bytes key, Bytes payload) const;  // not_found; whole payload
+  Status update(Transaction& txn, Bytes key, Bytes payload) const;  // whole payload; or not_found
   /// Overwrites bytes [offset, offset+bytes.size()). Returns not_found, or out_of_range past the
   /// payload.
   Status update_range(Transaction& txn, Bytes key, uint32_t offset, Bytes bytes) const;
@@ -62,7 +63,7 @@ class MasterTree {
   /// out_of_range past the payload.
   Status increment(Transaction& txn, Bytes key, uint32_t offset, IncrementType type,
                    const void* delta) const;
-  Status erase(Transaction& txn, Bytes key) const;  // not_found
+  Status erase(Transaction& txn, Bytes key) const;  // may return not_found
   Status erase(Transaction& txn, const RecordRef& ref, Bytes key) const;
 
   /// Prefetches the pages and records of `get` calls for these keys, or of scans of `records`

@@ -27,8 +27,8 @@ class Merge {
 
   bool run(uint64_t slice) {
     DCHECK(!parent_->is_border() && parent_->header.level < kMaxLevels);
-    // R23 requires that pages are reserved before locks are taken. The merge needs one new page per
-    // level, and the parent's successor.
+    // R23: pages are reserved before locks are taken. The merge needs one new page for each level
+    // below the parent, and one for the parent's successor.
     if (!worker_.reserve_pages(parent_->header.level + 1u)) return false;
     if (!holder_lock_.try_lock_holder(worker_, storage_, link_)) return false;
     if (!parent_lock_.try_lock_page(worker_, parent_, kPageBlock)) return false;
@@ -62,10 +62,9 @@ class Merge {
   }
 
   /// Finds the run [first_, last_) of empty children around the child that holds `slice`. Returns
-  /// true if the run is long enough to justify a new parent, or if it is all children of the
+  /// true if the run is long enough to justify a new parent, or if it has all children of the
   /// parent. In the latter case the parent gets a single child and can itself be merged with its
-  /// neighbours. Without this, the head of a queue would leave a trail of parents with few empty
-  /// children each.
+  /// neighbours. Otherwise the head of a queue would leave many parents with few children each.
   bool find_run(uint64_t slice) {
     uint32_t at = 0;
     while (at + 1 < count_ && parent_->separators[order_[at + 1]] <= slice) ++at;
@@ -189,7 +188,7 @@ class Merge {
   std::array<uint32_t, kInteriorCapacity> order_;
   std::array<TreePage*, kMaxMergePages> pages_;
   std::array<TreePage*, kMaxLevels> merged_;
-  // Declared last, so they are released first: run pages, then the parent, then its holder.
+  // Declared last, so they are destroyed first, in this order: run, parent, holder of the parent.
   ScopedLock holder_lock_;
   ScopedLock parent_lock_;
   std::array<ScopedLock, kMaxMergePages> locks_;
@@ -209,8 +208,8 @@ bool shorten_root(WorkerContext& worker, StorageControl& storage, const Link& li
   if (word.is_null()) return false;
   TreePage* child = tree_page(worker.view().resolve(word));
   if (!child->same_range(*root)) return false;
-  // R43: the child inherits the root's newest removed version. This happens under the child's lock,
-  // because a thread that replaces the child passes that version on.
+  // R43: the child inherits the root's newest removed version. The child must be locked, because a
+  // thread that replaces the child copies that version to the successor.
   ScopedLock child_lock;
   if (!child_lock.try_lock_page(worker, child, kFirstChildBlock)) return false;
   if (child->header.version().is_moved()) return false;

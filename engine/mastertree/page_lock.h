@@ -13,12 +13,13 @@
 
 namespace atolldb {
 
-/// Lock blocks of one system transaction, beyond those of the write set.
+/// Lock blocks of one system transaction. They are numbered from
+/// WorkerContext::first_system_block(), after the blocks of the write set.
 enum SystemBlock : uint32_t {
-  kHolderBlock = 0,  // the link's holder, or the storage root
+  kHolderBlock = 0,  // lock of the link's holder, or the root lock
   kPageBlock = 1,
-  kFirstRecordBlock = 2,   // every record of a border page
-  kFirstChildBlock = 200,  // pages of a merge
+  kFirstRecordBlock = 2,   // locks of the records of a border page
+  kFirstChildBlock = 200,  // locks of the pages that a merge replaces
 };
 static_assert(kFirstRecordBlock + kBorderSlotBound < kFirstChildBlock);
 

@@ -14,8 +14,8 @@ namespace {
 constexpr size_t kBatch =
     16;  // keys in progress at once: enough for all cache misses that a core can have at once
 
-/// Returns the child of an interior page. Returns null if the child is in a snapshot only, or if
-/// the page has moved: its words are not maintained any more, and may lead to recycled pages (R9).
+/// Returns the child of an interior page, or null if the child is in a snapshot only or the page
+/// has moved. A moved page's words are out of date and may lead to recycled pages (R9).
 TreePage* child_for(const WorkerContext& worker, TreePage* page, uint64_t slice) {
   const InteriorPage* interior = interior_page(page);
   const PageVersion version = page->header.version();
@@ -29,12 +29,12 @@ TreePage* child_for(const WorkerContext& worker, TreePage* page, uint64_t slice)
 /// The descent of one key, in steps that do not wait for memory.
 struct Way {
   uint64_t slice = 0;
-  TreePage* page = nullptr;  // null: given up
+  TreePage* page = nullptr;  // null: the descent was given up
   bool is_border = false;
 };
 
-/// Follows the pages near the root, which are in the caches, to the interior page above the border
-/// page. Returns the border page itself if the worker's memo has it.
+/// Descends to the interior page above the border page. The pages on this path are near the root
+/// and therefore in the caches. Returns the border page itself if the worker's memo has it.
 Way start_way(WorkerContext& worker, StorageControl& storage, uint64_t slice) {
   const PageMemo::Entry* known = worker.memo().find(&storage.root, slice);
   if (known != nullptr && known->range.is_known()) return {slice, tree_page(known->page), true};

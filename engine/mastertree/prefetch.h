@@ -41,8 +41,8 @@ inline void prefetch_scanned_page(const PageHeader* page) {
 }
 
 /// Prefetches the border page of the first layer for each key, and the next `records` records in
-/// that page. With `records` 0, prefetches the start of the page only and waits for no cache line
-/// of it. The look-ups that follow need not descend again.
+/// that page. If `records` is 0, prefetches only the start of the page, and does not wait for it.
+/// Stores the pages in the worker's memo, so the look-ups that follow need not descend.
 void prefetch_records(WorkerContext& worker, StorageControl& storage, std::span<const Bytes> keys,
                       uint32_t records);
 

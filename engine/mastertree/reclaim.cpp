@@ -29,8 +29,8 @@ bool has_room_for(BorderPage& page, PageVersion version, const TreeRecord* lone)
 
 bool reclaim_border(WorkerContext& worker, StorageControl& storage, BorderPage* page);
 
-/// Reclaims from a layer of one page, and adopts the page's successor. The page above then finds
-/// the layer empty, or with one record.
+/// Reclaims from the layer below `link` if the layer is a single page, and adopts the successor.
+/// The layer may then be empty or have one record, which the page above can reclaim.
 void reclaim_layer(WorkerContext& worker, StorageControl& storage, const Link& link) {
   const VolatilePointer word = link.pointer->load_acquire();
   if (word.is_null() || word.is_frozen()) return;
@@ -43,7 +43,8 @@ void reclaim_layer(WorkerContext& worker, StorageControl& storage, const Link& l
   }
 }
 
-/// Returns whether the page was replaced.
+/// Reclaims from the layers below a border page, then from the page itself. Returns whether the
+/// page was replaced.
 bool reclaim_border(WorkerContext& worker, StorageControl& storage, BorderPage* page) {
   const PageVersion version = page->header.version();
   if (version.is_moved()) return false;
@@ -88,8 +89,8 @@ PageContent content_of(WorkerContext& worker, BorderPage* page, PageVersion vers
 }
 
 bool compact(WorkerContext& worker, BorderPage* page, bool collapses_layers) {
-  // Includes the adoption that follows. With the old page on the path, an installer could drop
-  // nothing below it, just when the pool is exhausted.
+  // Also reserves pages for the adoption that follows. Without an adoption the old page would stay
+  // on the path. An installer could then drop nothing below it, although the pool is exhausted.
   if (!worker.reserve_pages(kPagesPerRestructure + kPagesPerAdoption)) return false;
   ScopedLock lock;
   if (!lock.try_lock_page(worker, page, kPageBlock)) return false;

@@ -13,25 +13,25 @@ namespace atolldb {
 struct PageContent {
   uint32_t removable = 0;  // old tombstones, and next layers that are empty
   uint32_t young = 0;      // tombstones that a later compaction can remove
-  /// An empty layer counts as removable, and frees a page of its own.
+  /// A next layer is empty. It counts as removable, and its removal frees a page of its own.
   bool has_empty_layer = false;
-  /// Some next layer is one living record, which could take the slot of its layer (R70).
+  /// A next layer has only one record, a living one, which could take the slot of its layer (R70).
   bool has_lone_record = false;
 };
 
-/// Counts without locks: the result is a hint.
+/// Counts without locks, so the result may be outdated.
 PageContent content_of(WorkerContext& worker, BorderPage* page, PageVersion version);
 
-/// Replaces the page by one without its old tombstones and empty layers (R45). If
-/// `collapses_layers`, records of one-record layers take the slots of their layers (R70). Returns
-/// false if the page is unchanged: another thread has a lock, or the pool has no pages. Holds no
-/// lock on return. REQUIRES: the worker is between transactions, and its begin epoch is published.
+/// Replaces the page by one without its old tombstones and empty layers (R45). `collapses_layers`:
+/// the only record of a layer takes the slot of the layer (R70). Returns false if the page is
+/// unchanged, because another thread has a lock or the pool has no pages. Holds no lock on return.
+/// REQUIRES: the worker is between transactions, and its begin epoch is published.
 bool compact(WorkerContext& worker, BorderPage* page, bool collapses_layers);
 
-/// Reclaims what it can from the border page on a path in one layer, whatever hints were lost:
-/// first from the single-page layers below it, from the bottom up, then from the page itself. Then
-/// merges the page with its neighbours if it is empty. `root` leads to the layer. Returns whether
-/// the page or one on its path was replaced. REQUIRES: as `compact`.
+/// Reclaims from the border page `page`, which covers `slice`, even if all hints for it were lost.
+/// First reclaims from the single-page layers below it, from the bottom up, then from the page
+/// itself. If the page is empty, merges it with its neighbours. `root` leads to the layer of the
+/// page. Returns whether the page or a page on its path was replaced. REQUIRES: as for `compact`.
 bool reclaim_path(WorkerContext& worker, StorageControl& storage, const Link& root, uint64_t slice,
                   BorderPage* page);
 

@@ -14,7 +14,7 @@ namespace atolldb {
 
 namespace {
 
-static_assert(kPagesPerRestructure >= 1);  // add_layer takes one page: the root
+static_assert(kPagesPerRestructure >= 1);  // add_layer takes one page, the layer's root
 
 /// Returns a reserved VID. Ordinal 0 never belongs to a commit (R10).
 Vid reserved_vid(const WorkerContext& worker) {
@@ -26,10 +26,10 @@ Vid reserved_vid(const WorkerContext& worker) {
 /// Returns whether the page is still in use. REQUIRES: the page lock is held.
 bool may_change(PageVersion version) { return !version.is_moved() || fault::change_moved_pages; }
 
-// The functions below release the page lock before they change the transaction's own sets, whose
-// sizes are its own business: other workers wait for the page. An entry then names what this worker
-// has stored under the lock. If another worker has changed it since, the verification fails, as it
-// would after a change a moment later.
+// The functions below release the page lock before they update the transaction's sets: the sets may
+// be large, and other workers wait for the page. The entries hold the words that this worker has
+// stored under the lock. If another worker changes such a word before the entry exists, the
+// verification fails, as after any later change.
 
 /// Adds a next layer for a new key with the same slice and a different suffix. Moves the record
 /// into that layer, as R7 requires, and turns its slot into the pointer to the layer. REQUIRES:
@@ -49,7 +49,7 @@ Status add_layer(Transaction& txn, BorderPage* page, TreeRecord* record, ScopedL
   const LayerKey key(suffix);
   const uint32_t capacity = TreeRecord::capacity_for(key.remainder, record->capacity);
   const uint32_t bytes = TreeRecord::bytes_for(key.remainder, capacity);
-  // Keys whose tombstones the page removed may be inserted into the layer from now on (R43).
+  // From now on the layer may get keys whose tombstones the page has removed (R43).
   const uint64_t max_removed_vid = std::max(max_removed_vid_of(*page), vid.version());
   BorderPage* root =
       new_border(worker, page->header.storage_id, static_cast<uint8_t>(page->header.layer + 1),
@@ -63,11 +63,12 @@ Status add_layer(Transaction& txn, BorderPage* page, TreeRecord* record, ScopedL
   root->header.set_version(layer);
 
   // From here on readers of the record wait. The page word changes (R6) before the layer can be
-  // found. A scanner that has the old word fails if it verifies from now on. A scanner that has the
-  // new word sees kBeingWritten or kNextLayer.
+  // found. If a scanner has registered the old word, its verification fails from now on. A scanner
+  // that loads the new word sees kBeingWritten or kNextLayer.
   record->head.vid.store(vid.with(Vid::kBeingWritten).word(), std::memory_order_relaxed);
   DualPointer* pointer = record->next_layer();
-  // The pointer lies in former payload bytes, which do not name a snapshot page (R44).
+  // The pointer takes the place of payload bytes. They name no snapshot page, so the snapshot word
+  // must be cleared (R44).
   if (!fault::layer_keeps_snapshot_word) {
     pointer->snapshot_word.store(0, std::memory_order_release);
   }
@@ -77,8 +78,8 @@ Status add_layer(Transaction& txn, BorderPage* page, TreeRecord* record, ScopedL
   page->header.set_version(after);
   record->head.vid.store(vid.with(Vid::kNextLayer).word(), std::memory_order_release);
   worker.metrics().next_layers.add();
-  // A key that was absent from the page may now be inserted into the layer, so the layer's root is
-  // a successor too (R13).
+  // A key that was absent from the page may now be inserted into the layer. So the layer's root is
+  // also a successor, whose word is registered (R13).
   const PageVersionEntry successors[] = {{&page->header, after}, {&root->header, layer}};
   const size_t count = fault::forget_layer_root ? 1 : 2;
   lock.unlock();
@@ -102,14 +103,14 @@ Status publish_inserts(Transaction& txn, BorderPage* page, PageVersion before, P
   return txn.page_changed(&page->header, before, after);
 }
 
-/// Registers the new record with the VID that it got under the page lock. Until then the page word
-/// covered the absence of its key; since then the record does (R13). Another transaction may insert
-/// the key without a change of the page word.
+/// Registers the new record with the VID that it got under the page lock. Before, the registered
+/// page word stood for the absence of the key; now the record does (R13). Another transaction may
+/// insert the key without a change of the page word.
 Status cover_absence(Transaction& txn, RecordHead* record, Vid absent) {
   return fault::uncovered_reservation ? Status::ok : txn.register_read(record, absent);
 }
 
-/// REQUIRES: `page_lock` holds the page, and the page has room.
+/// Appends a reserved record. REQUIRES: `page_lock` holds the page, and the page has room.
 Status append_slot(Transaction& txn, BorderPage* page, const LayerKey& key, uint32_t capacity,
                    Location& location, ScopedLock& page_lock) {
   WorkerContext& worker = txn.worker();
@@ -149,16 +150,16 @@ Status make_pending(Transaction& txn, BorderPage* page, TreeRecord* record, Scop
   lock.unlock();
   page_lock.unlock();
   txn.record_changed(&record->head, tombstone, pending);
-  // A cursor of this transaction on this page has passed the record that is about to be inserted,
-  // or remembers it as a tombstone (R14).
+  // Makes cursors of this transaction search again. A cursor may have passed the record that is
+  // about to be inserted, or may remember it as a tombstone (R14).
   txn.count_reservation();
   const Status status = txn.page_changed(&page->header, before, after);
   return status == Status::ok ? cover_absence(txn, &record->head, pending) : status;
 }
 
-/// Replaces the page, to make room for the request. If the records of the slice fill a page, the
-/// one whose key is longer than the slice moves to a layer of its own. It may come from one: while
-/// it was there, the others had its room (R70). REQUIRES: `page_lock` holds the page.
+/// Replaces the page, to make room for the request. If the records of one slice fill a page, the
+/// record whose key is longer than the slice moves to a next layer. A collapse may have brought
+/// that record here and taken room from the others (R70). REQUIRES: `page_lock` holds the page.
 Status make_room(Transaction& txn, BorderPage* page, const RestructureRequest& request,
                  uint64_t slice, ScopedLock& page_lock) {
   const Status status = restructure(txn.worker(), &txn, page, request, page_lock);
@@ -168,7 +169,7 @@ Status make_room(Transaction& txn, BorderPage* page, const RestructureRequest& r
   for (uint32_t slot = 0; slot < count; ++slot) {
     TreeRecord* record = page->record(slot);
     if (page->slices()[slot] != slice || record->remainder <= 8) continue;
-    // The page lock keeps records from becoming layers.
+    // Skips the record if it is a next layer already. The page lock keeps this state unchanged.
     if (record->head.load_acquire().is_next_layer()) continue;
     return add_layer(txn, page, record, page_lock);
   }
@@ -273,7 +274,7 @@ Status reserve_run(Transaction& txn, StorageControl& storage, std::span<const By
     const LayerKey key(keys[done]);
     const uint32_t capacity =
         TreeRecord::capacity_for(key.remainder, static_cast<uint32_t>(payloads[done].size()));
-    // Longer keys, and keys that share a slice, may need layers.
+    // A key that is longer than a slice, or shares its slice with another key, may need a layer.
     if (key.remainder > 8 || !page->contains(key.slice)) break;
     if (count + done != 0 && key.slice <= last) break;
     if (!page->has_room(count + done, TreeRecord::bytes_for(key.remainder, capacity))) break;

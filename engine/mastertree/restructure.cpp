@@ -21,7 +21,7 @@ uint64_t removable_epoch(const WorkerContext& worker) {
 
 BorderPage* only_page_below(WorkerContext& worker, TreeRecord* record) {
   const VolatilePointer word = record->next_layer()->load_acquire();
-  if (word.is_null()) return nullptr;  // in a snapshot only
+  if (word.is_null()) return nullptr;  // the layer is in a snapshot only
   TreePage* root = tree_page(worker.view().resolve(word.thawed()));
   const bool is_single = root->is_border() && !root->header.version().is_moved();
   return is_single ? border_page(root) : nullptr;
@@ -72,11 +72,11 @@ class Restructuring {
     }
     if (two && request_.grow != nullptr && !both_fit(middle)) do_not_grow_yet();
     if (!two && bytes_ + request_.new_record_bytes + kSlotBytes > kBorderUsableBytes) {
-      // If a layer was dropped, the page must be replaced here: other threads wait for that
-      // (await_drop).
+      // If a layer had been dropped, the page would have to be replaced, because other threads wait
+      // for that (await_drop).
       CHECK(dropped_count_ == 0);
       unlock_records(count_);
-      // Young tombstones occupy the room. A later attempt can remove them.
+      // write_conflict: young tombstones occupy the room, and a later attempt can remove them.
       return living_bytes() + request_.new_record_bytes + kSlotBytes <= kBorderUsableBytes
                  ? Status::write_conflict
                  : Status::payload_too_long;
@@ -85,7 +85,7 @@ class Restructuring {
     DCHECK(dropped_count_ <= elided_count_ + planned_count_);
     if (request_.collapses_layers && dropped_count_ == 0 && elided_count_ == 0) {
       unlock_records(count_);
-      return Status::write_conflict;  // the same page again would be of no use
+      return Status::write_conflict;  // the new page would equal the old one
     }
     freeze_next_layers();
     std::array<PageVersionEntry, 2> successors{};
@@ -115,8 +115,8 @@ class Restructuring {
     return page_->record(fault::records_descending ? position : count_ - 1 - position);
   }
 
-  /// Returns the number of records locked. A compaction does not wait for locks, because no
-  /// transaction needs the compaction (R45).
+  /// Locks the records and returns how many it has locked. A compaction does not wait for locks,
+  /// because no transaction needs the compaction (R45).
   uint32_t lock_records() {
     if (fault::move_without_record_locks) return count_;
     const bool may_wait = !request_.compaction_only || fault::wait_out_of_order;
@@ -193,7 +193,7 @@ class Restructuring {
   bool try_drop_layer(TreeRecord* record) {
     if (!request_.compaction_only) return false;
     const VolatilePointer word = record->next_layer()->load_acquire();
-    if (word.is_null()) return false;  // in a snapshot only
+    if (word.is_null()) return false;  // the layer is in a snapshot only
     TreePage* root = tree_page(worker_.view().resolve(word.thawed()));
     if (!root->is_border()) return false;
     ScopedLock lock;
@@ -210,8 +210,8 @@ class Restructuring {
     return true;
   }
 
-  /// Plans to replace layers of one living record by these records (R70), as far as two pages have
-  /// room for them. Takes no locks, so `collapse_layer` checks again.
+  /// Plans collapses: the only living record of a layer takes the slot of the layer (R70). Plans as
+  /// many as two pages have room for. Takes no locks, so `collapse_layer` checks again.
   void plan_collapses() {
     for (uint32_t i = 0; i < size_; ++i) {
       const Vid vid(items_[i].record->head.vid.load(std::memory_order_relaxed));
@@ -221,7 +221,8 @@ class Restructuring {
       if (lone == nullptr) continue;
       const uint32_t raised = raised_bytes(lone);
       const uint32_t bytes = bytes_ - items_[i].bytes + raised;
-      // A split into halves leaves room for half of the largest record in each.
+      // With equal halves, each page would be at most 3/4 full. The rest leaves room for unequal
+      // halves: each may be larger by half of the largest record.
       const bool fits_two = raised <= kBorderUsableBytes / 4 && bytes <= kBorderUsableBytes * 3 / 2;
       if (bytes + kSlotBytes > kBorderUsableBytes && !fits_two) continue;
       bytes_ = bytes;
@@ -242,7 +243,7 @@ class Restructuring {
     planned_count_ = 0;
   }
 
-  /// Carries out the plan. From here on the page must be replaced.
+  /// Carries out the planned collapses. The caller must replace the page after that.
   void collapse_layers() {
     for (uint32_t i = 0; i < size_; ++i) {
       Item& item = items_[i];
@@ -250,9 +251,9 @@ class Restructuring {
     }
   }
 
-  /// Marks the root page of a layer as dropped if it still holds one living record, which then
-  /// takes the slot of the layer (R70). Returns false, and changes nothing, if not, or if a lock is
-  /// not free.
+  /// Marks the root page of a layer as dropped, so that its only record can take the slot of the
+  /// layer (R70). Returns false and changes nothing if the layer no longer has exactly one living
+  /// record, or if a lock is not free.
   bool collapse_layer(const Item& item) {
     TreePage* root = item.collapsed;
     ScopedLock page_lock;
@@ -263,8 +264,8 @@ class Restructuring {
       return false;
     }
     TreeRecord* lone = border_page(root)->record(0);
-    // A commit may have verified, and be about to write the record (R7). Once this lock is free, a
-    // committer finds the record moved. So the copy, which is made later, is complete.
+    // Tries the record's lock, because a commit that holds it may still write the record (R7).
+    // Later commits find the record moved. So the copy, which is made later, has all writes.
     ScopedLock record_lock;
     if (!fault::collapse_locked_records &&
         !record_lock.try_lock(worker_, lone->head.lock, kFirstChildBlock, worker_.name_of(lone))) {
@@ -274,7 +275,7 @@ class Restructuring {
     if (vid.is_next_layer() || vid.is_deleted() || raised_bytes(lone) > item.bytes) return false;
     DCHECK(root->low == 0 && root->high_is_end != 0 && dropped_count_ < dropped_layers_.size());
     freeze(link);
-    // Keys that the layer has elided may be inserted into the successor from now on (R43).
+    // From now on the successor may get keys whose tombstones the layer has elided (R43).
     max_removed_vid_ = std::max(max_removed_vid_, max_removed_vid_of(*root));
     lone->head.vid.store(vid.word() | Vid::kMoved, std::memory_order_release);
     root->header.set_version(version.with_status(PageVersion::kMoved | PageVersion::kDropped));
@@ -304,8 +305,8 @@ class Restructuring {
     return left <= kBorderUsableBytes && bytes_ - left <= kBorderUsableBytes;
   }
 
-  /// The enlarged record and its neighbours need more than two pages. This split only separates
-  /// them. The caller retries, and then finds the record with fewer neighbours.
+  /// Gives up the enlargement in this split, because the enlarged record and its neighbours need
+  /// more than two pages. The caller retries, and then finds the record with fewer neighbours.
   void do_not_grow_yet() {
     request_.grow = nullptr;
     for (uint32_t i = 0; i < size_; ++i) {
@@ -340,9 +341,9 @@ class Restructuring {
     return choose_beside_single_slice(middle, fence);
   }
 
-  /// Handles ascending inserts, where the new key follows the record inserted last. The left page
-  /// stays full, and the new key starts the right page. If other keys follow the new key, they also
-  /// go to the right page.
+  /// Handles ascending inserts, where the new key follows the record inserted last. If no other key
+  /// follows the new key, the left page stays full and the new key starts the right page. Otherwise
+  /// the keys that follow go to the right page, and the new key goes to the left one.
   bool choose_at_insert(uint32_t& middle, uint64_t& fence) const {
     if (count_ == 0) return false;
     const TreeRecord* newest = page_->record(count_ - 1);
@@ -356,7 +357,7 @@ class Restructuring {
     return true;
   }
 
-  /// One slice fills the page: the new key gets an empty page beside it.
+  /// Handles a page that one slice fills: the new key gets an empty page beside it.
   bool choose_beside_single_slice(uint32_t& middle, uint64_t& fence) const {
     if (request_.new_record_bytes == 0 || request_.new_slice == items_[0].slice) return false;
     const bool right = request_.new_slice > items_[0].slice;
@@ -391,7 +392,7 @@ class Restructuring {
     const bool comes_here = likely != 0 && range.contains(request_.new_slice);
     const uint32_t wanted =
         std::max(BorderPage::capacity_for(typical), count + (comes_here ? 1 : 0));
-    // `run` has counted these bytes for the new record; do not spend them on slots.
+    // If the page gets everything, keeps room for the new record, on which `run` has counted.
     const uint32_t promised =
         first == 0 && last == size_ && comes_here ? request_.new_record_bytes : 0;
     const uint32_t fitting =
@@ -441,7 +442,7 @@ class Restructuring {
     DCHECK(middle == size_ || fence <= items_[middle].slice);
     BorderPage* left = copy(0, middle, {page_->low, fence, false});
     BorderPage* right = copy(middle, size_, {fence, page_->high, page_->high_is_end != 0});
-    // Read before other threads can change the new pages.
+    // Loads the versions here, before other threads can find and change the new pages.
     successors[0] = {&left->header, left->header.version()};
     successors[1] = {&right->header, right->header.version()};
     publish(left, right, fence);
@@ -462,7 +463,7 @@ class Restructuring {
   bool has_next_layers_ = false;
   uint32_t elided_count_ = 0;
   uint32_t dropped_count_ = 0;
-  uint32_t planned_count_ = 0;  // items with `collapsed`
+  uint32_t planned_count_ = 0;  // number of items with a `collapsed` page
   std::array<Item, kBorderSlotBound> items_;
   std::array<ReadEntry, kBorderSlotBound> elided_;
   std::array<TreePage*, kBorderSlotBound> dropped_layers_;

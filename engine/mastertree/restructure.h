@@ -23,13 +23,13 @@ struct RestructureRequest {
   /// Room for a new key, if `new_record_bytes` is not zero.
   uint64_t new_slice = 0;
   uint32_t new_record_bytes = 0;
-  /// This record gets at least `grow_capacity` bytes of payload, if not null.
+  /// If not null, this record gets at least `grow_capacity` bytes of payload.
   const TreeRecord* grow = nullptr;
   uint32_t grow_capacity = 0;
   /// If true, only removes tombstones and empty layers, so there is exactly one successor.
   bool compaction_only = false;
-  /// If true, a layer that is one living record also gives way to that record (R70). There are two
-  /// successors if one has no room for these records. REQUIRES: compaction_only.
+  /// If true, the only living record of a next layer also takes the slot of the layer (R70). If one
+  /// successor has no room for these records, there are two. REQUIRES: compaction_only.
   bool collapses_layers = false;
 };
 
@@ -40,29 +40,29 @@ inline bool is_removable(Vid vid, uint64_t limit) {
   return vid.is_deleted() && !vid.is_next_layer() && vid.epoch() <= limit;
 }
 
-/// Pages to reserve before the locks (R23): the twins.
+/// Number of pages to reserve before the locks (R23): one for each twin.
 inline constexpr uint32_t kPagesPerRestructure = 2;
 
-/// Replaces `page`. `txn`: the transaction whose sets follow the move (R13), or null between
+/// Replaces `page`. `txn`: the transaction whose access sets are updated (R13), or null between
 /// transactions. REQUIRES: `page_lock` holds `page` with kPageBlock, and it is not moved;
 /// kPagesPerRestructure pages are reserved.
 ///
-/// Releases `page_lock` before the sets follow, because they may be large. The page is moved after
-/// ok, phantom and transaction_too_large; the last two abort the transaction. The other results
-/// leave the page unchanged:
+/// Releases `page_lock` before it updates the sets, because they may be large. After ok, phantom
+/// and transaction_too_large the page is moved; the last two abort the transaction. The other
+/// results leave the page unchanged:
 /// - payload_too_long: the records of one slice do not fit a page.
-/// - write_conflict: the records fit once young tombstones may be removed. Or, in a compaction,
+/// - write_conflict: the records will fit once young tombstones can be removed. In a compaction:
 ///   another thread has locked a record of the page, or a collapse finds nothing to remove.
 /// - cluster_failed.
 Status restructure(WorkerContext& worker, Transaction* txn, BorderPage* page,
                    const RestructureRequest& request, ScopedLock& page_lock);
 
-/// Returns the root page of the layer below a slot if that page is the whole layer, or null.
+/// Returns the root page of the layer below the record if the layer has no other page, or null.
 /// REQUIRES: the record leads, or led, to a next layer.
 BorderPage* only_page_below(WorkerContext& worker, TreeRecord* record);
 
-/// Returns the record of a layer of one page that has one living record, or null. A hint, unless
-/// the page and the record are locked.
+/// Returns the only record of a layer whose only page is `root`, if the record is living, or null.
+/// The result may be outdated, unless the page and the record are locked.
 TreeRecord* lone_record_of(BorderPage* root);
 
 /// Queues a hint that `page` has tombstones. `prefix`: the whole slices that lead to its layer.

@@ -22,7 +22,7 @@ Status SnapshotTreeAccess::check_and_read(Bytes key, TreeRead& request, bool wri
       const Status found = find_version(key, request.seen);
       if (found != Status::ok) return found;
     }
-    // Own writes are whole records or erasures: see `plan`.
+    // A pending write is a whole record or an erasure, because `plan` never writes parts.
     const LogRecord& log = txn_.log_of(*own);
     return log.type == LogType::erase ? Status::not_found : read_own_insert(log, request);
   }
@@ -56,7 +56,7 @@ Status SnapshotTreeAccess::read_whole(Bytes key, Whole& record) {
 }
 
 /// Finds the volatile record that the commit writes to. Reads nothing from the record: the commit
-/// checks under its lock whether the record has changed since the snapshot.
+/// locks it and checks whether it has changed since the snapshot.
 Status SnapshotTreeAccess::find_place(Bytes key, uint32_t payload_bytes, RecordRef& ref) {
   DCHECK(!txn_.is_serializable() && payload_bytes <= MasterTree::kMaxPayloadBytes);
   Location location;

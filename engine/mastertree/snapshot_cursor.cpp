@@ -15,13 +15,13 @@ Status MasterTreeCursor::open_snapshot() {
   return ended_ ? Status::ok : open_layer({}, root, start_bound(bound));
 }
 
-/// Starts merging own writes, at the transaction's first planned write. Most scans of a snapshot
-/// have no own writes, and allocate nothing.
+/// Starts to merge own writes into the scan, at the transaction's first planned write. Most scans
+/// of a snapshot have no own writes, and allocate nothing.
 void MasterTreeCursor::begin_merge() {
   DCHECK(txn_->snapshot() != nullptr && scan_ == nullptr);
   scan_ = std::make_unique<SnapshotScan>();
   scan_->is_forward = forward_;
-  // The first write may have happened during the scan.
+  // If the first write came during the scan, the merge continues after the last visited record.
   scan_->has_returned = visited_;
   if (visited_) scan_->returned.assign(key().begin(), key().end());
 }
@@ -82,7 +82,7 @@ void MasterTreeCursor::take_record(Bytes key, uint32_t payload_bytes, const Reco
 Status MasterTreeCursor::next_in_snapshot() {
   Status status = tree_.handle().check_snapshot(*txn_, false);
   if (status != Status::ok) return status;
-  if (ended_ && scan_ == nullptr) return end_;  // the result of the previous call
+  if (ended_ && scan_ == nullptr) return end_;  // the scan has ended
   if (depth_ == 0 && !ended_) status = open_snapshot();
   if (status != Status::ok) return status;
   if (txn_->plans_no_write()) return ended_ ? end_ : walk();
@@ -114,8 +114,7 @@ Status MasterTreeCursor::next_in_snapshot() {
 }
 
 Status MasterTreeCursor::get_in_snapshot(void* out, uint32_t capacity) {
-  // With own writes, an empty `ref_` does not mean that there is no record: the current record may
-  // be an own write that the snapshot lacks.
+  // If the current record is an own write that the snapshot lacks, `ref_` is empty.
   const bool has_record = scan_ == nullptr ? !ref_.snapshot().is_null() : scan_->has_record;
   if (!has_record) return Status::invalid_argument;
   const WriteEntry* own = txn_->own_write(tree_.handle().id(), key());

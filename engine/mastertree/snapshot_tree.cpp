@@ -25,7 +25,8 @@ Status open_child(WorkerContext& worker, InteriorPage* interior, uint32_t slot, 
   DualPointer& child = interior->children[slot];
   pointer = SnapshotPointer(child.snapshot_word.load(std::memory_order_relaxed));
   const Status status = worker.snapshot_child(child, header);
-  // The check of the page's level waits for its first line. The other lines load meanwhile.
+  // Prefetches the start of the child. The descent will wait for the first cache line, to check the
+  // page's level; the other lines arrive meanwhile.
   if (status == Status::ok) {
     prefetch_page_start(reinterpret_cast<const TreePage*>(header), is_leaf_next);
   }
@@ -40,8 +41,8 @@ Status find_snapshot_border(WorkerContext& worker, SnapshotPointer root, uint64_
   const PageHeader* header = nullptr;
   Status status = worker.snapshot_page(root, header);
   for (SnapshotPointer pointer = root; status == Status::ok;) {
-    // Only the cache writes into this page (hints). The cast is needed because functions that are
-    // shared with volatile pages take no pointer to const.
+    // The cast is needed because functions that volatile pages use, too, take no pointer to const.
+    // Only the cache writes into this page (hints).
     TreePage* page = tree_page(const_cast<PageHeader*>(header));
     if (page->is_border()) {
       border.pointer = pointer;
@@ -64,8 +65,8 @@ Status next_snapshot_border(WorkerContext& worker, SnapshotPlace place, uint64_t
   if (status != Status::ok) return status;
   InteriorPage* interior = interior_page(tree_page(const_cast<PageHeader*>(header)));
   const uint32_t slot = place.slot + 1;
-  // In an intact file all paths have the same length. In a damaged one, a descent reports the
-  // damage.
+  // In an intact file the parent of a border page has level 1. If it has not, the caller descends
+  // again, and the descent reports the damage.
   if (interior->header.level != 1 || slot >= interior->header.version().count()) return Status::ok;
   status = open_child(worker, interior, slot, scan_end, border.pointer, header);
   if (status != Status::ok) return status;

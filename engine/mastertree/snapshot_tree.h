@@ -16,7 +16,7 @@ namespace atolldb {
 /// The parent of a snapshot page, and the page's slot there.
 struct SnapshotPlace {
   SnapshotPointer parent;  // null: the page is the root of its layer
-  uint32_t slot = 0;       // in the parent
+  uint32_t slot = 0;       // slot in the parent
 };
 
 /// The border page that covers a slice. The address is valid until the worker reads its next
@@ -31,8 +31,8 @@ struct SnapshotBorder {
 inline constexpr uint64_t kNoScan = 0;
 
 /// Descends one layer of a snapshot from `root`. REQUIRES: the root's range holds the slice.
-/// `scan_end`: the last slice of the caller's scan; the next border page is prefetched if the scan
-/// reaches it. Returns ok, snapshot_unreadable or cluster_failed.
+/// `scan_end`: the last slice of the caller's scan; if the scan reaches the next border page, that
+/// page is prefetched. Returns ok, snapshot_unreadable or cluster_failed.
 Status find_snapshot_border(WorkerContext& worker, SnapshotPointer root, uint64_t slice,
                             SnapshotBorder& border, uint64_t scan_end = kNoScan);
 
@@ -42,8 +42,8 @@ Status next_snapshot_border(WorkerContext& worker, SnapshotPlace place, uint64_t
                             SnapshotBorder& border);
 
 /// Reads the record of a key as read_tree_record does. `rest` is the part of the key left in the
-/// layer of `root`. Registers nothing: the pointer that led here covers the record. Returns ok,
-/// not_found, out_of_range or snapshot_unreadable.
+/// layer of `root`. Registers nothing: the registered pointer above `root`, or the snapshot, stands
+/// for the record. Returns ok, not_found, out_of_range or snapshot_unreadable.
 Status read_snapshot_record(WorkerContext& worker, SnapshotPointer root, LayerKey rest,
                             TreeRead& request);
 
@@ -55,8 +55,9 @@ class SnapshotTreeAccess {
   SnapshotTreeAccess(Transaction& txn, const StorageHandle& handle) : txn_(txn), handle_(handle) {}
 
   /// Reads as read_tree_record does, but registers nothing. `request.seen` is the version of the
-  /// snapshot's record, or 0 if the snapshot lacks it. If this transaction has written the record,
-  /// only a request with `wants_version` reads that version, because the page may be unreadable.
+  /// snapshot's record, or 0 if the snapshot has none. For a record that this transaction has
+  /// written, reads the version only if `wants_version` is set: the snapshot page may be
+  /// unreadable.
   Status read(Bytes key, TreeRead& request) { return check_and_read(key, request, false); }
   /// Does the same as `read`, for a record that will be written. May return read_only_transaction.
   Status read_for_write(Bytes key, TreeRead& request) { return check_and_read(key, request, true); }

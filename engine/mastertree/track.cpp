@@ -33,13 +33,13 @@ BorderPage* current_page(WorkerContext& worker, TreePage* page, uint64_t slice,
 }  // namespace
 
 bool track_moved(WorkerContext& worker, RecordHead*& head, uint16_t& payload_at) {
-  // Arrays have no twins: a moved record was dropped with its page (R8).
+  // Arrays have no twins: if a record of an array is moved, its page was dropped (R8).
   if (page_of(head)->type != PageType::mastertree_border) return false;
   auto* record = reinterpret_cast<TreeRecord*>(head);
   TreePage* page = tree_page(page_of(record));
   StorageControl& storage = worker.view().control->storage(page->header.storage_id);
   DCHECK(record->slot < page->slot_capacity && record->remainder != kRemainderNextLayer);
-  // Slice, remainder and suffix identify the record. They never change when it moves.
+  // Rebuilds the key from slice, remainder and suffix, which a move never changes.
   std::byte key_bytes[8 + kMaxTreeKeyBytes];
   put_slice(border_page(page)->slices()[record->slot], key_bytes);
   const uint32_t suffix_bytes = record->suffix_bytes();

@@ -16,12 +16,12 @@ namespace atolldb {
 
 struct TreeRead {
   uint32_t offset = 0;
-  uint32_t count = 0;  // at most; with `exact`, out_of_range if the payload is shorter
+  uint32_t count = 0;  // bytes to read at most; with `exact`, a shorter payload is out_of_range
   bool exact = false;
-  bool wants_version = false;  // a read of an own write in a snapshot sets `seen` as well
+  bool wants_version = false;  // also set `seen` if a snapshot transaction reads its own write
   void* out = nullptr;
   uint32_t payload_bytes = 0;  // result: whole length, own writes included
-  Vid seen{};  // result; if is_relocated, nothing was read: search for the key again
+  Vid seen{};  // result; if is_relocated, nothing was read, and the caller searches again
 };
 
 inline RecordRef make_ref(const WorkerContext& worker, TreeRecord* record,
@@ -36,8 +36,8 @@ inline RecordRef make_ref(const WorkerContext& worker, TreeRecord* record,
   return ref;
 }
 
-/// Reads from a log record: the transaction itself has inserted or wholly overwritten the record.
-/// May return out_of_range.
+/// Reads from the log record of an own write: the transaction has inserted or wholly overwritten
+/// the record. May return out_of_range.
 Status read_own_insert(const LogRecord& log, TreeRead& request);
 
 /// Reads and registers the record, and applies the transaction's pending writes to the copy (R14).

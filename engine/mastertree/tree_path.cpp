@@ -46,8 +46,8 @@ bool find_path(WorkerContext& worker, const Link& root, uint64_t slice, TreePath
     const DualPointer::View view = load_both(*path.link.pointer);
     if (view.page.is_frozen()) return false;
     if (view.page.is_null()) {
-      // If the version is unchanged, no child was inserted in between, and the page is still in
-      // place.
+      // The null word counts only if the holder's version is unchanged. Then no child was inserted
+      // meanwhile, and the holder is still in place.
       return path.size == 0 || path.steps[path.size - 1].page->header.version() == holder_version;
     }
     TreePage* page = tree_page(worker.view().resolve(view.page));

@@ -18,10 +18,10 @@ struct TreePath {
     Link link;  // leads to `page`
     InteriorPage* page;
   };
-  std::array<Step, kMaxLevels> steps;  // from the root of the layer down
+  std::array<Step, kMaxLevels> steps;  // interior pages, from the root of the layer down
   uint32_t size = 0;
   Link link;                     // last link: to the border page, or to a missing page
-  BorderPage* border = nullptr;  // null: `link` leads to a snapshot page at most
+  BorderPage* border = nullptr;  // null: `link` leads to no volatile page
   SliceRange range;              // range of the last link
 };
 
@@ -40,7 +40,7 @@ class ChildRanges {
  public:
   ChildRanges(const InteriorPage& page, uint32_t count);
   uint32_t size() const { return size_; }
-  /// Returns the child index of the child at this position in the order of ranges.
+  /// Returns the slot of the child at this position in the order of ranges.
   uint32_t operator[](uint32_t position) const {
     DCHECK(position < size_);
     return order_[position];

@@ -27,8 +27,8 @@ Status read_tree_record(Transaction& txn, RecordRef& ref, std::span<const std::b
   uint32_t length = 0;
   uint32_t copied = 0;
   Status status = read_stable(txn.worker(), *ref.record, request.seen, [&](Vid vid) {
-    // A length that is read during a write is discarded with the copy. It never exceeds the
-    // capacity.
+    // If another worker is writing, the length may be wrong, and is discarded with the copy. It
+    // never exceeds the capacity.
     length = record->payload_bytes.load(std::memory_order_acquire);
     copied = request.offset < length ? std::min(request.count, length - request.offset) : 0;
     if (!vid.is_deleted() && copied != 0) {

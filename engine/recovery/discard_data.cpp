@@ -185,7 +185,7 @@ Result<std::vector<std::string>> discard_data(FileSystem& file_system, const std
   }
   for (const StoredSnapshotFile& file : files.snapshots) {
     if (file.node == kCoordinator) continue;  // moved below, with the coordinator's other files
-    // Not all of them hold pages: a copy of another data directory may have left metadata here.
+    // Some of these files are metadata: a copy of another data directory may have left them here.
     by_directory[{file.directory, file.node}].push_back(file.path.substr(file.path.rfind('/') + 1));
   }
   for (const auto& [place, names] : by_directory) {

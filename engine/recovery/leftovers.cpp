@@ -42,7 +42,7 @@ Result<void> remove_logs(FileSystem& file_system, const std::string& data_dir,
                          const Savepoint& savepoint, const std::set<std::string>& directories,
                          uint64_t incarnation, const KeepLog& keep_log, RemovedLeftovers& result) {
   ATOLL_ASSIGN(auto slots, read_savepoint_slots(file_system, savepoint_path(data_dir)));
-  // A damaged slot may have listed any incarnation.
+  // A damaged slot may have listed any incarnation, so no log is removed then.
   for (const SavepointSlot& slot : slots) {
     if (!slot.savepoint) return {};
   }
@@ -55,12 +55,12 @@ Result<void> remove_logs(FileSystem& file_system, const std::string& data_dir,
   ATOLL_ASSIGN(auto files, log_files_in(file_system, directories));
   for (const LogFilePlace& place : files) {
     if (place.name.incarnation >= incarnation || is_listed(place.name.incarnation)) continue;
-    if (keep_log && keep_log(place)) continue;  // it waits for the archive (R72)
+    if (keep_log && keep_log(place)) continue;  // the archive does not have it yet (R72)
     ATOLL_ASSIGN(auto content, content_of(file_system, place, savepoint.cluster_uuid));
     const std::string path = path_of(place);
     if (content == LogContent::unknown) result.damaged_logs.push_back(path);
     if (content != LogContent::header_at_most) continue;
-    // The caller's savepoint is what store_cut has written, so a slot lists its incarnations.
+    // store_cut has written the caller's savepoint, so a slot lists each of its incarnations.
     CHECK(std::ranges::find(savepoint.incarnations, place.name.incarnation, &Incarnation::number) ==
           savepoint.incarnations.end());
     ATOLL_TRY(file_system.remove(path));
@@ -109,7 +109,7 @@ Result<RemovedLeftovers> remove_leftovers(FileSystem& file_system, const std::st
   CHECK(savepoint.uncut() == nullptr && savepoint.largest_incarnation == incarnation);
   RemovedLeftovers result;
   if (fault::keep_leftovers) return result;
-  // The rest is removed even if delete_unneeded cannot determine which snapshots are needed.
+  // Removes runs and logs even if delete_unneeded cannot tell which snapshots are needed.
   auto unneeded =
       delete_unneeded(file_system, data_dir, savepoint, directories, {}, std::nullopt, keep_log);
   auto runs = remove_runs(file_system, directories, result);

@@ -97,7 +97,7 @@ Result<void> omit_damaged(FileSystem& file_system, LogStart& start) {
       continue;
     }
     if (!scan.corruption) continue;
-    // All epochs that every log has intact count, even those past the known durable epoch.
+    // An epoch that every log has intact counts, even after the known durable epoch.
     uint64_t cut = incarnation.cut_epoch.value_or(kMaxEpoch);
     for (const LogScan& log : scan.logs) cut = std::min(cut, log.durable_epoch);
     cut = std::max(cut, none);
@@ -141,7 +141,7 @@ Result<void> cut_last(FileSystem& file_system, LogStart& start) {
 /// without commits, which make no snapshot, would fill the list with numbers and the disk with
 /// files. The numbers of failed start-ups, whose files have only headers, become covered, too.
 void remove_covered_incarnations(LogStart& start) {
-  if (!start.streams_to_read.empty()) return;  // the snapshot of these streams will do it
+  if (!start.streams_to_read.empty()) return;  // the snapshot of these streams removes them
   Savepoint& savepoint = start.savepoint;
   const uint64_t covered_before = savepoint.covered_incarnation;
   std::vector<Incarnation>& listed = savepoint.incarnations;
@@ -308,7 +308,7 @@ Result<void> refuse_unlisted(FileSystem& file_system, const Savepoint& savepoint
                                       path_of(place)));
       }
     }
-    if (is_covered) continue;  // to be deleted, or left by a crash during deletion
+    if (is_covered) continue;  // deletable file, or left by a crash during deletion
     LogStream stream;
     stream.directory = place.directory;
     stream.node = static_cast<uint16_t>(place.node);

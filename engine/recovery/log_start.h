@@ -45,7 +45,7 @@ struct LogStart {
   /// The streams that recovery must read, ascending by incarnation. Each has records after the
   /// snapshot's epoch and up to the cut of its incarnation.
   std::vector<PlannedStream> streams_to_read;
-  /// D of R32: all committed epochs are at most this one. 0: no incarnation ever ran.
+  /// The epoch D of R32: all committed epochs are at most this one. 0: no incarnation ever ran.
   uint64_t recovery_epoch = 0;
   std::vector<IncarnationScan>
       last;                    // the incarnation whose cut this start-up has determined, if any

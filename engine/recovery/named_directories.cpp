@@ -68,7 +68,7 @@ Result<void> rename_in_savepoint(FileSystem& file_system, const std::string& dat
     }
   }
   const uint64_t generation = savepoint.generation;
-  // Writes both slots.
+  // Each write replaces the older slot, so two writes replace both.
   for (int slot = 0; slot < 2; ++slot) {
     ATOLL_TRY(write_savepoint(file_system, data_dir, savepoint));
   }

@@ -61,7 +61,7 @@ Result<void> add_covered_files(FileSystem& file_system, const ClusterUuid& own, 
     if (i != 0 && must_stay(keep_log, stream[i - 1])) break;
     ATOLL_ASSIGN(auto begin, begin_of(file_system, stream[i]));
     if (!begin || begin->cluster_uuid != own) break;
-    // such a header was written before R38 was implemented
+    // A header with such epochs was written before R38 was implemented, so earlier files are kept.
     if (begin->last_epoch_before < begin->closed_epoch) break;
     if (begin->last_epoch_before > covered) break;
     kept = i;
@@ -158,8 +158,8 @@ Result<void> remove_in_order(FileSystem& file_system, const std::vector<std::str
   return {};
 }
 
-/// Returns an error if the metadata of the newest snapshot cannot be read. The logs that it covers
-/// may then be the only copy of their records.
+/// Returns an error if the metadata of the newest snapshot cannot be read. The logs that the
+/// snapshot covers may then be the only copy of their records.
 Result<void> refuse_unreadable_newest(FileSystem& file_system, const std::string& data_dir,
                                       const Savepoint& savepoint) {
   if (savepoint.snapshot == 0) return {};

@@ -24,8 +24,8 @@
 
 namespace atolldb {
 
-/// Returns whether a log file must stay although the cluster does not need it, because an archive
-/// does not have it yet (R72). Empty: no file must.
+/// Returns whether a log file must be kept although the cluster does not need it, because an
+/// archive does not have it yet (R72). Empty: an archive needs no file.
 using KeepLog = std::function<bool(const LogFilePlace&)>;
 
 struct RetentionView {
@@ -58,8 +58,8 @@ Result<std::vector<std::string>> deletable_snapshots(FileSystem& file_system,
 
 /// Deletes all deletable files and returns their paths. With `aside` it moves them to
 /// discarded-<aside> instead, and ignores `keep_log`, because these files still exist there. The
-/// result is durable on return. After a crash during the call the
-/// next call, or the next start-up, can continue.
+/// result is durable on return. After a crash during the call the next call, or the next start-up,
+/// can continue.
 /// Error: code corruption if metadata cannot be read. If it is the metadata of the newest snapshot,
 /// nothing is deleted. If it is that of another needed snapshot, only logs are deleted.
 Result<std::vector<std::string>> delete_unneeded(FileSystem& file_system,

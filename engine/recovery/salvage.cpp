@@ -61,7 +61,7 @@ Result<void> copy_file(FileSystem& file_system, const std::string& from, const s
   return write_whole(file_system, to, std::as_bytes(std::span(text)), std::byte{0});
 }
 
-/// Returns the first number without a report whose folder has no savepoint.
+/// Returns the first number that has neither a report nor a savepoint in discarded-<number>.
 Result<uint32_t> free_salvage_number(FileSystem& file_system, const std::string& data_dir) {
   for (uint32_t number = 0;; ++number) {
     ATOLL_ASSIGN(const bool is_used, file_system.exists(savepoint_path(aside(data_dir, number))));

@@ -35,7 +35,7 @@ std::optional<uint32_t> parse_salvage_mark(std::string_view name);
 /// Returns the number of the salvage in progress, or nothing if there is none.
 Result<std::optional<uint32_t>> find_salvage(FileSystem& file_system, const std::string& data_dir);
 
-/// data_dir/salvage-<n>.json
+/// Returns data_dir/salvage-<n>.json.
 std::string salvage_report_path(const std::string& data_dir, uint32_t number);
 
 /// Returns the report, or an empty text if there is none yet.

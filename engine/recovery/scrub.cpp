@@ -97,7 +97,7 @@ Result<void> scrub_snapshot_file(FileSystem& file_system, const SnapshotFilePlac
 
 Result<void> scrub_log(FileSystem& file_system, LogStream stream, const ScrubHooks& hooks) {
   CHECK(hooks.reads && hooks.found);
-  stream.covered_epoch = kMaxEpoch;  // files before the first existing one were deleted
+  stream.covered_epoch = kMaxEpoch;  // missing first files are not damage: they were deleted
   ATOLL_ASSIGN(auto first, find_defect(file_system, stream, hooks));
   if (!first) return {};
   // A logger may have created the newest file in advance, and may still write to the file before

@@ -12,7 +12,7 @@ namespace atolldb {
 
 namespace {
 
-/// Takes a page of the own node and clears it. REQUIRES: the caller has reserved it.
+/// Takes a page of the worker's node and clears it. REQUIRES: the caller has reserved the page.
 template <typename Page>
 Page* new_page(WorkerContext& worker, uint32_t storage_id, uint8_t level) {
   PageHeader* header = worker.pages().take();
@@ -26,7 +26,7 @@ Page* new_page(WorkerContext& worker, uint32_t storage_id, uint8_t level) {
   return reinterpret_cast<Page*>(header);
 }
 
-/// Returns the page that `word` leads to. Installs one if the word is null (R1).
+/// Returns the page that `word` leads to. If the word is null, installs a new page first (R1).
 template <typename Page>
 Page* install(WorkerContext& worker, std::atomic<uint64_t>& word, uint32_t storage_id,
               uint8_t level) {

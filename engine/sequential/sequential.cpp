@@ -108,8 +108,8 @@ Status SequentialCursor::find_runs(SnapshotPointer root) {
     }
     root = SnapshotPointer(runs->previous);
   }
-  // The runs are in reverse order here. Runs of one node that begin at the same epoch stay in their
-  // order, which is that of their records (R69).
+  // Sorts in descending order of first epochs: the next run is the last element. Runs of one node
+  // that begin at the same epoch stay in reverse order of their records (R69).
   std::ranges::sort(ahead_, [](const RunAhead& one, const RunAhead& other) {
     return one.first_epoch != other.first_epoch ? one.first_epoch > other.first_epoch
                                                 : one.place < other.place;
@@ -161,7 +161,7 @@ Status SequentialCursor::open_reached_runs() {
 /// a run ascend (R69), so a binary search finds this page.
 Status SequentialCursor::find_first_page(ListPosition& position) {
   uint64_t begin = 0;                  // the page before this one begins before first_epoch_
-  uint64_t end = position.cold_pages;  // this page does not, or it is the end of the run
+  uint64_t end = position.cold_pages;  // this page begins at first_epoch_ or later, or the run ends
   while (begin < end) {
     const uint64_t middle = begin + (end - begin) / 2;
     const SequentialPage* page = nullptr;
@@ -185,8 +185,8 @@ Status SequentialCursor::open_list(const std::atomic<uint64_t>& word) {
   const VolatilePointer pointer(word.load(std::memory_order_acquire));
   if (pointer.is_null()) return txn_->register_word(word, pointer.word());
   auto* list = reinterpret_cast<SequentialListHead*>(worker.resolve(pointer));
-  // Waits while an append is in progress. The records that are then visible belong to the even
-  // value.
+  // Waits while an append is in progress, so that the version word is even. The records that are
+  // visible then belong to this value of the word.
   uint64_t version = list->version.load(std::memory_order_acquire);
   for (uint32_t turns = 0; version % 2 == 1 && !fault::scan_odd_lists;) {
     reach(SyncPoint::scanning_list);
@@ -260,7 +260,7 @@ Status SequentialCursor::settle(ListPosition& position, bool& ended) {
   return Status::ok;
 }
 
-/// Does the same in a run. `take_cold` settles a position whose page has a further record.
+/// Does the same as `settle` in a run. `take_cold` settles a position whose page has more records.
 Status SequentialCursor::settle_cold(ListPosition& position, bool& ended) {
   while (!position.is_settled) {
     DCHECK(position.index == position.count);

@@ -37,9 +37,9 @@ class Sequential {
 /// Scan of the records with commit epochs in [first_epoch, last_epoch], in the order of epochs.
 /// Within an epoch it returns list after list, each in append order. Own pending appends come last.
 /// The cursor registers the version word of every list, and the null words of lists that do not
-/// exist yet. It reads all records of the snapshot from the snapshot, because they never change. A
-/// transaction that reads a snapshot gets the snapshot's records and its own appends. REQUIRES: the
-/// attempt of its transaction has not ended.
+/// exist yet. It takes all records that the snapshot has from the snapshot, because they never
+/// change. A transaction that reads a snapshot gets the snapshot's records and its own appends.
+/// REQUIRES: the attempt of its transaction has not ended.
 class SequentialCursor {
  public:
   SequentialCursor(const Sequential& sequential, Transaction& txn, uint64_t first_epoch = 0,
@@ -53,8 +53,8 @@ class SequentialCursor {
   uint64_t epoch() const { return epoch_; }
 
   /// Number of lists and runs that the scan merges now. A record costs at most one request for a
-  /// snapshot page and comparisons by the logarithm of this number. Runs that begin at later epochs
-  /// do not count.
+  /// snapshot page, and as many comparisons as the logarithm of this number. Runs that begin at
+  /// later epochs do not count.
   size_t open_positions() const { return open_.size(); }
 
  private:
@@ -63,7 +63,7 @@ class SequentialCursor {
     SnapshotPointer first_page;
     uint64_t pages = 0;
     uint64_t first_epoch = 0;
-    size_t place = 0;  // in the root pages, the newest run first
+    size_t place = 0;  // position in the root pages, from the newest run
   };
   /// A position in a worker's list, or in a run of snapshot pages.
   struct ListPosition {
@@ -107,9 +107,9 @@ class SequentialCursor {
   // These vectors may allocate: scans are not on the OLTP path.
   std::vector<RunAhead> ahead_;     // ordered by their first epochs, the next one last
   std::vector<ListPosition> open_;  // a heap: the position of the next record is the first
-  size_t next_rank_ = 0;            // of the next run that is opened
+  size_t next_rank_ = 0;            // rank of the next run that is opened
   bool last_is_taken_ = false;      // the last of open_ is not in the heap; its record was taken
-  uint64_t snapshot_epoch_ = 0;     // records up to it are in the snapshot
+  uint64_t snapshot_epoch_ = 0;     // records up to this epoch are in the snapshot
   std::vector<std::byte> cold_payload_;
   std::span<const std::byte> payload_;
   uint64_t epoch_ = 0;

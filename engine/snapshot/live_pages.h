@@ -31,7 +31,7 @@ void fields(Archive& archive, Described<Archive, LivePages>& pages) {
   archive(pages.storage_id, pages.snapshot, pages.node, pages.first_layer, pages.next_layers);
 }
 
-/// The order of lists of LivePages.
+/// Sort key of a list of LivePages.
 inline std::tuple<uint32_t, uint32_t, uint32_t> live_order(const LivePages& pages) {
   return {pages.storage_id, pages.snapshot, pages.node};
 }
@@ -39,7 +39,7 @@ inline std::tuple<uint32_t, uint32_t, uint32_t> live_order(const LivePages& page
 /// Counts pages by storage and file. Thread: one at a time.
 class PageCounts {
  public:
-  /// Counts one page. `layer`: of the page; 0 in arrays and sequential storages.
+  /// Counts one page. `layer`: layer of the page, or 0 in arrays and sequential storages.
   void add(uint32_t storage_id, SnapshotPointer page, uint32_t layer);
   void add(const std::vector<LivePages>& pages);
   /// Returns the counts that are not 0, ascending by live_order.
@@ -49,10 +49,10 @@ class PageCounts {
   std::map<std::tuple<uint32_t, uint32_t, uint32_t>, LivePages> counts_;
 };
 
-/// Returns the live pages after a job: those of the base, without the replaced pages, and with the
-/// written ones. Ignores replaced pages of the snapshots in `uncounted`, which ascend, since `base`
-/// does not count them.
-/// Error: code failed if more pages were replaced than a file had: an internal error.
+/// Returns the live pages of the snapshot that a job has made: those of the base, minus the
+/// replaced ones, plus the written ones. `uncounted`: snapshots whose pages `base` does not count,
+/// ascending; their replaced pages are ignored.
+/// Error: code failed if more pages of a file were replaced than were live: an internal error.
 Result<std::vector<LivePages>> live_pages_after(const std::vector<LivePages>& base,
                                                 const std::vector<uint32_t>& uncounted,
                                                 const std::vector<LivePages>& replaced,

@@ -11,7 +11,7 @@ namespace atolldb {
 
 void snapshots_in_use(NodeShared& node, std::set<uint32_t>& ids) {
   for (uint32_t ordinal = 0; ordinal < node.slot_count; ++ordinal) {
-    // seq_cst: see the file comment of the header.
+    // seq_cst: the file comment of published_snapshots.h explains the order.
     const uint64_t id = node.slot(ordinal).snapshot.load(std::memory_order_seq_cst);
     if (id != 0) ids.insert(static_cast<uint32_t>(id));
   }
@@ -25,8 +25,8 @@ const PublishedSnapshots::Entry* PublishedSnapshots::find(uint32_t id) const {
   return nullptr;
 }
 
-/// Returns the newest snapshot of this table alone. Only the mutant newest_snapshot_of_node uses
-/// it.
+/// Returns the newest snapshot in this node's table, without the cluster's word `newest_`. Only the
+/// mutant newest_snapshot_of_node uses this function.
 uint32_t PublishedSnapshots::newest_of_own() const {
   uint32_t newest = 0;
   for (const Entry& entry : entries_) {
@@ -44,8 +44,8 @@ const SnapshotView* PublishedSnapshots::use(WorkerSlot& slot, uint32_t id) const
       wanted = fault::newest_snapshot_of_node ? newest_of_own()
                                               : newest_->load(std::memory_order_seq_cst);
     }
-    // After a miss the loop loads the word again. If the snapshot was withdrawn meanwhile, the word
-    // names a newer one by now.
+    // If the table lacks the snapshot, the loop loads `newest_` once more. If the snapshot was
+    // withdrawn meanwhile, `newest_` names a newer one now.
     if (wanted == 0 || wanted == missed) return nullptr;
     if (!fault::unannounced_snapshot) {
       slot.snapshot.store(wanted, std::memory_order_seq_cst);
@@ -63,8 +63,8 @@ Result<void> PublishedSnapshots::publish(std::unique_ptr<const SnapshotView> vie
   collect();
   const uint32_t id = view->id();
   if (find(id) != nullptr) return {};
-  // If a withdrawn snapshot with this id is still read, it is the same snapshot, because ids are
-  // never reused (R37). Its entry is used again.
+  // A withdrawn snapshot keeps its entry while a worker reads it. An entry with this id is the same
+  // snapshot, because ids are never reused (R37), so it is used again.
   auto place = std::ranges::find_if(entries_, [id](const Entry& entry) {
     return entry.view != nullptr && entry.view->id() == id;
   });
@@ -79,7 +79,7 @@ Result<void> PublishedSnapshots::publish(std::unique_ptr<const SnapshotView> vie
   }
   if (place->view == nullptr) place->view = std::move(view);
   CHECK(place->view->id() == id && place->id.load(std::memory_order_relaxed) == 0);
-  // Publishes the view to the workers that find the entry.
+  // From here on workers find the entry and its view (seq_cst is also a release).
   place->id.store(id, std::memory_order_seq_cst);
   return {};
 }

@@ -36,8 +36,8 @@ void snapshots_in_use(NodeShared& node, std::set<uint32_t>& ids);
 
 class PublishedSnapshots {
  public:
-  /// Maximum number of snapshots in the table: the newest ones, all pinned ones, and withdrawn ones
-  /// that are still read.
+  /// Maximum number of snapshots in the table. They are the newest ones, all pinned ones, and
+  /// withdrawn ones that workers still read.
   static constexpr uint32_t kMaxSnapshots = 128;
 
   /// `node`: its workers read the snapshots. `newest`: the id for transactions that name no
@@ -48,8 +48,8 @@ class PublishedSnapshots {
   PublishedSnapshots& operator=(const PublishedSnapshots&) = delete;
 
   // -- Workers ----------------------------------------------------------------------------------
-  /// Returns the snapshot with this id, or the newest if `id` is 0. Returns null if it does not
-  /// exist. The result is valid until `release`.
+  /// Returns the snapshot with this id, or the newest one if `id` is 0. Returns null if there is no
+  /// such snapshot. The result is valid until `release`.
   const SnapshotView* use(WorkerSlot& slot, uint32_t id) const;
   static void release(WorkerSlot& slot) {
     // Release: all reads of the snapshot come before this store.
@@ -57,15 +57,15 @@ class PublishedSnapshots {
   }
 
   // -- Any thread; the mutex serializes the calls -----------------------------------------------
-  /// Lets transactions that name this snapshot use it from now on. Transactions that name none use
-  /// it once the word of the cluster names it. Does nothing if the snapshot is already published.
+  /// Lets transactions that name this snapshot use it from now on. Other transactions use it once
+  /// ControlSegment::readable_snapshot names it. Does nothing if the snapshot is already published.
   /// Error: code resources if kMaxSnapshots are in the table.
   /// REQUIRES: the files of the snapshot are open, and no file with its pages is deleted before the
   /// snapshot is withdrawn.
   Result<void> publish(std::unique_ptr<const SnapshotView> view);
   /// Prevents new transactions from using snapshots that are not in `ids`. Running transactions
   /// continue.
-  /// REQUIRES: the word of the cluster names one of `ids`, or none.
+  /// REQUIRES: ControlSegment::readable_snapshot names one of `ids`, or none.
   void withdraw_all_but(const std::set<uint32_t>& ids);
   /// Returns the ids of the published snapshots.
   std::set<uint32_t> ids() const;

@@ -50,14 +50,13 @@ const PageHeader* SnapshotCache::find(SnapshotPointer pointer, uint32_t& frame) 
   return find_frame(pointer, frame) ? use(frame) : nullptr;
 }
 
-/// Finds the frame of a page, and does not set its reference bit.
+/// Finds the frame of a page. Does not set the frame's reference bit.
 bool SnapshotCache::find_frame(SnapshotPointer pointer, uint32_t& frame) const {
   const uint64_t hash = SnapshotCache::hash(pointer.word());
   const Bucket& bucket = bucket_of(hash);
   for (const std::atomic<uint64_t>& entry : bucket.entries) {
-    // seq_cst (no cost on x86): this load may not move before the store of this reader's slot, and
-    // it pairs with the eviction's store. It also pairs with the release in `list`: the page is
-    // complete.
+    // seq_cst (no cost on x86): this load may not move before the store of this reader's slot.
+    // Pairs with the eviction's store, and with the release in `list`: the page is complete.
     const uint64_t word = entry.load(std::memory_order_seq_cst);
     if ((word ^ hash) >> 32 != 0 || word == 0) continue;
     frame = static_cast<uint32_t>(word & 0xffffffff) - 1;
@@ -67,7 +66,7 @@ bool SnapshotCache::find_frame(SnapshotPointer pointer, uint32_t& frame) const {
 }
 
 bool SnapshotCache::is_at(uint32_t frame, SnapshotPointer pointer) const {
-  // seq_cst: with a hint this word takes the place of a table entry, so the same order applies.
+  // seq_cst: with a hint, a reader loads this word instead of a table entry, in the same order.
   DCHECK(frame < frame_count_);
   const bool is_listed = (state_bits_[frame].load(std::memory_order_seq_cst) & kListed) != 0;
   return (is_listed && page_at(frame)->self == pointer.word()) || fault::trust_hints;
@@ -83,8 +82,8 @@ const PageHeader* SnapshotCache::find_at(uint64_t number, SnapshotPointer pointe
 const PageHeader* SnapshotCache::use(uint32_t frame) const {
   std::atomic<uint8_t>& state = state_bits_[frame];
   const uint8_t bits = state.load(std::memory_order_relaxed);
-  // The reference bit is set by fetch_or, not by a store, because the frame may be evicted at the
-  // same time.
+  // Sets the reference bit by fetch_or, because a store could overwrite the bits of a frame that is
+  // being evicted.
   if ((bits & kReferenced) == 0) [[unlikely]] {
     if ((bits & kAhead) != 0) {
       state.fetch_and(static_cast<uint8_t>(~kAhead), std::memory_order_relaxed);
@@ -116,9 +115,9 @@ Status SnapshotReader::load(SnapshotPointer pointer, const PageHeader*& page) {
   const bool is_scan = pointer.word() - read_to_ < kPagesPerRead;
   const uint32_t wanted = cache_->pages_to_read(pointer, is_scan);
   SnapshotCache::Frames frames;
-  // Leaves the round, so earlier results of this reader become invalid. A reader that waits then
-  // delays no other reader, even if the device hangs (R57). Frames that this call evicts become
-  // free only after this reader has left its round.
+  // Leaves the round, so the pages that this reader got earlier become invalid. While this reader
+  // waits, it then delays no other reader, even if the device hangs (R57). Frames that this call
+  // evicts become free only after this reader has left its round.
   if (!fault::read_within_round) leave();
   if (!cache_->take_frames(wanted, frames)) {
     const Status status = await_frames(wanted, frames);
@@ -127,7 +126,8 @@ Status SnapshotReader::load(SnapshotPointer pointer, const PageHeader*& page) {
   DCHECK(frames.count != 0 && frames.count <= wanted);
   read_to_ = pointer.word() + frames.count;
   const uint32_t good = cache_->read(frames, pointer, buffer_.bytes().data());
-  // Enters a round before the page is listed, so that an eviction of it begins a later round.
+  // Enters a round before the page is listed. An eviction of the page then begins a later round, so
+  // the frame is not reused while this reader is in its round.
   quiesce();
   DCHECK(seen_ != SnapshotCache::kIdle);
   return cache_->list_read(frames, pointer, good, page);
@@ -187,8 +187,8 @@ bool SnapshotCache::take_frames(uint32_t wanted, Frames& frames) {
   return take_free_frames(wanted, frames, lacks_evicted);
 }
 
-/// Takes up to `wanted` free frames. Sets `lacks_evicted` if no frame is free because all evicted
-/// frames were taken.
+/// Takes up to `wanted` free frames. If there is none, returns false, and sets `lacks_evicted` if
+/// the reason is that all evicted frames were taken.
 bool SnapshotCache::take_free_frames(uint32_t wanted, Frames& frames, bool& lacks_evicted) {
   DCHECK(wanted != 0 && wanted <= kPagesPerRead);
   const std::lock_guard guard(lock_);
@@ -217,10 +217,10 @@ bool SnapshotCache::take_free_frames(uint32_t wanted, Frames& frames, bool& lack
   return frames.count != 0;
 }
 
-/// Reads pages into the frames. Returns the number of good pages. If it is 0, the first page is not
-/// good, and on_error_ was called. `buffer` has room for all pages. Runs without the lock, so two
-/// readers that miss the same page read it twice. Readers may find both copies, which are evicted
-/// when they are no longer used. A second copy of a page that was read ahead is dropped at once.
+/// Reads pages into the frames. Returns the number of good pages. If it is 0, the first page could
+/// not be read, and on_error_ was called. `buffer` has room for all pages. Runs without the lock,
+/// so two readers that miss the same page read it twice. Readers may find both copies, which are
+/// evicted when no longer used. A second copy of a page that was read ahead is dropped at once.
 uint32_t SnapshotCache::read(const Frames& frames, SnapshotPointer pointer, std::byte* buffer) {
   reach(SyncPoint::reading_frames);
   PageHeader* const wanted = page_at(frames.numbers[0]);
@@ -251,7 +251,7 @@ Status SnapshotCache::list_read(const Frames& frames, SnapshotPointer pointer, u
     } else if (i < good && !is_here(name)) {
       list(frame, name, kAhead);
     } else {
-      give_back(frame);  // not read, or read by another reader meanwhile
+      give_back(frame);  // not read, or cached by another reader meanwhile
     }
   }
   if (good == 0) return Status::snapshot_unreadable;
@@ -259,12 +259,12 @@ Status SnapshotCache::list_read(const Frames& frames, SnapshotPointer pointer, u
   return Status::ok;
 }
 
-/// Returns a frame to the evicted ones. REQUIRES: it is not listed, and no reader has seen it.
+/// Puts a frame back to the evicted ones. REQUIRES: it is not listed, and no reader has seen it.
 void SnapshotCache::give_back(uint32_t frame) {
   DCHECK((state_bits_[frame].load(std::memory_order_relaxed) & kListed) == 0);
   frame_states_[frame].free_from = 0;
-  // The frame takes the place of one that was taken, so that repeated requests for a damaged page
-  // do not lengthen `evicted_`.
+  // Uses a place at the front of `evicted_` whose frame was taken. So repeated requests for a
+  // damaged page do not lengthen `evicted_`.
   if (evicted_head_ != 0) {
     evicted_[--evicted_head_] = frame;
   } else {
@@ -273,7 +273,7 @@ void SnapshotCache::give_back(uint32_t frame) {
   DCHECK(evicted_.size() <= frame_count_);
 }
 
-/// Evicts a few frames. One thread does this at a time; the others use the frames that it evicted.
+/// Evicts a few frames. One thread at a time does this, and the others wait for its frames.
 void SnapshotCache::evict() {
   const std::lock_guard sweeping(sweep_lock_);
   {
@@ -296,7 +296,7 @@ void SnapshotCache::sweep(Victims& victims) {
   for (; victims.count < wanted && passed < most; ++passed) pick(next_of_hand(), victims);
   const uint32_t end = hand_;
   hand_ = begin;
-  // The first pass has just cleared the reference bits of these frames.
+  // Checks the same frames again: the first pass has just cleared their reference bits.
   uint32_t again = 0;
   for (; victims.count < wanted && again < most; ++again) pick(next_of_hand(), victims);
   hand_ = end;
@@ -332,8 +332,8 @@ void SnapshotCache::unlist_all(const Victims& victims) {
     ++evictions_;
   }
   if (evicted_.empty()) return;
-  // seq_cst: a reader that sees the new round no longer finds the frames. oldest_round, which comes
-  // later, sees every reader that may have found them.
+  // seq_cst: a reader that sees the new round no longer finds the frames. oldest_round runs later
+  // and sees every reader that may have found them.
   const uint64_t round = round_.fetch_add(1, std::memory_order_seq_cst) + 1;
   for (const uint32_t frame : evicted_) frame_states_[frame].free_from = round;
 }
@@ -363,7 +363,7 @@ void SnapshotCache::list(uint32_t frame, SnapshotPointer pointer, uint8_t bits) 
   DCHECK((state_bits_[frame].load(std::memory_order_relaxed) & kListed) == 0);
   DCHECK(page_at(frame)->self == pointer.word());
   frame_states_[frame].pointer = pointer.word();
-  // The reference bit is not set yet, so a scan of pages that are used once does not evict pages in
+  // Leaves the reference bit clear, so that a scan that uses each page once does not evict pages in
   // use. Release: the page is complete for a reader that finds it through a hint.
   state_bits_[frame].store(kListed | bits, std::memory_order_release);
   const uint64_t hash = SnapshotCache::hash(pointer.word());
@@ -373,8 +373,8 @@ void SnapshotCache::list(uint32_t frame, SnapshotPointer pointer, uint8_t bits) 
     if (entry.load(std::memory_order_relaxed) == 0) place = &entry;
   }
   if (place == nullptr) {
-    // The bucket is full. The frame that loses its entry stays marked as listed, so the hand finds
-    // and frees it later.
+    // The bucket is full, so another frame loses its entry. That frame stays marked as listed, so
+    // the CLOCK hand finds and frees it later.
     place = &bucket.entries[frame % kWays];
   }
   // Release pairs with the seq_cst load in find_frame.

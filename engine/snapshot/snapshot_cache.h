@@ -7,12 +7,11 @@
 // reader compares the name stored in the frame. A miss takes a lock, but not during the read from
 // the device.
 //
-// Read-ahead. A miss also reads the pages that follow the missing one, at little extra cost, in two
-// cases. First, while some frames were never used. Then nothing is evicted, and a cache that has
-// room for all pages is warm after a sixteenth of the reads. Second, when the reader has read the
-// preceding pages, as scans do. The reference bit (CLOCK) of a page that was read ahead is set by
-// its second access. The same holds for the page that caused the read: the miss itself does not set
-// its bit.
+// Read-ahead. In two cases a miss also reads the pages that follow the missing one, at little extra
+// cost. In the first case some frames were never used, so nothing has to be evicted. A cache that
+// has room for all pages is then warm after a sixteenth of the reads. In the second case the reader
+// has read the preceding pages, as scans do. A miss sets no reference bit (CLOCK). The second
+// access to a page sets its bit; for the page that caused the miss, the miss is the first access.
 //
 // Reuse of frames. Evicted frames have a grace period of their own. Every reader has a slot with
 // the *round* that it entered last; when it enters a round it holds no pointer to a frame. An
@@ -58,8 +57,8 @@ namespace atolldb {
 
 /// Limits of a reader's wait for a frame (R20, R24, R57). The words outlive the reader.
 struct FrameWaitLimits {
-  const std::atomic<uint32_t>* state = nullptr;  // ClusterState; null: the wait ignores it
-  const std::atomic<uint64_t>* epoch = nullptr;  // epoch of the cluster; null: no deadline
+  const std::atomic<uint32_t>* state = nullptr;  // ClusterState; null: never ends the wait
+  const std::atomic<uint64_t>* epoch = nullptr;  // the cluster's epoch; null: no deadline
   // From this epoch on the wait ends with deadline_exceeded.
   uint64_t deadline_epoch = kMaxEpoch;
   /// After this time the wait ends with read_conflict. The transaction then ends its attempt, and
@@ -74,7 +73,8 @@ class SnapshotCache {
   /// used lately. An eviction makes at most two passes.
   static constexpr uint32_t kMostSwept = 1024;
 
-  /// Smallest cache: each reader may hold one frame, so fewer frames cannot serve all readers.
+  /// Returns the smallest size of a cache: each reader may hold one frame, so fewer frames cannot
+  /// serve all readers.
   static uint64_t min_bytes(uint32_t reader_count) { return (reader_count + 2) * kPageBytes; }
 
   /// Receives the error of each page that could not be read. Thread: any.
@@ -101,10 +101,10 @@ class SnapshotCache {
 
   static constexpr uint64_t kIdle = ~uint64_t{0};
   static constexpr uint32_t kWays = 8;          // entries of a bucket: one cache line
-  static constexpr uint32_t kEvictAtOnce = 16;  // frames per eviction, so that rounds are few
+  static constexpr uint32_t kEvictAtOnce = 16;  // frames per eviction; many, so that rounds are few
 
   struct alignas(64) Bucket {
-    /// [tag 32][frame + 1, 32]; 0: empty.
+    /// Layout: [tag 32][frame + 1, 32]. An empty entry is 0.
     std::atomic<uint64_t> entries[kWays];
   };
   struct alignas(64) Slot {
@@ -187,11 +187,11 @@ class SnapshotCache {
   FutexLock sweep_lock_;  // taken before lock_
   uint32_t hand_ = 0;     // CLOCK hand; guarded by sweep_lock_
   mutable FutexLock lock_;
-  // Frames from this number on were never taken. Written under lock_.
+  // Frames with this number and higher ones were never taken. Written under lock_.
   std::atomic<uint32_t> never_used_{0};
   std::atomic<uint64_t> longest_sweep_{0};  // written under sweep_lock_
-  // The members below are guarded by lock_.
-  // Evicted frames, oldest first. The first `evicted_head_` of them were taken again.
+  // lock_ guards the members below.
+  // `evicted_`: evicted frames, oldest first. The first `evicted_head_` of them were taken again.
   std::vector<uint32_t> evicted_;
   uint32_t evicted_head_ = 0;
   uint64_t misses_ = 0;
@@ -213,8 +213,8 @@ class SnapshotReader {
   /// Sets the limits of waits, which replace `state`. `limits` outlives the reader's last call.
   void use_limits(const FrameWaitLimits& limits) { limits_ = &limits; }
 
-  /// Returns a page. It is valid until the next call of any function of this reader except `round`,
-  /// which can show that the page is still valid.
+  /// Returns a page. It is valid until the next call of any function of this reader, except
+  /// `round`. With `round` the caller can find out that the page is still valid.
   /// Errors: snapshot_unreadable after SnapshotCache::OnError has received the reason;
   /// cluster_failed, deadline_exceeded and read_conflict as in FrameWaitLimits.
   Status get(SnapshotPointer pointer, const PageHeader*& page) {
@@ -228,8 +228,8 @@ class SnapshotReader {
     page = cache_->find(pointer, frame);
     if (page == nullptr) [[unlikely]]
       return load(pointer, page);
-    // A page that was read ahead is remembered only from its second access on, because an access
-    // through `known_` does not set the reference bit.
+    // Remembers the page only if its reference bit is set, because later accesses through `known_`
+    // do not set the bit. The second access sets the bit of a page that was read ahead.
     if (cache_->is_referenced(frame)) [[likely]]
       known = {pointer.word(), page};
     return Status::ok;
@@ -238,8 +238,8 @@ class SnapshotReader {
   /// REQUIRES: `link` lies in the page that this reader got last.
   Status get_child(DualPointer& link, const PageHeader*& page) {
     const SnapshotPointer pointer(link.snapshot_word.load(std::memory_order_relaxed));
-    // Acquire: as in `quiesce`. In a new round the page that holds `link` may be evicted, so the
-    // hint is neither read nor written.
+    // Acquire: for the same reason as in `quiesce`. In a new round the page that holds `link` may
+    // be evicted, so the function neither reads nor writes the hint.
     if (cache_->round_.load(std::memory_order_acquire) != seen_) [[unlikely]]
       return get(pointer, page);
     const uint64_t hint = link.volatile_word.load(std::memory_order_relaxed) >> kHintShift;
@@ -275,9 +275,9 @@ class SnapshotReader {
   void leave_call() {
     if (!fault::keep_rounds) leave();
   }
-  /// Leaves the round: the reader holds no page from here on. Call it when a transaction begins,
-  /// and before the thread blocks. Otherwise readers that wait for a frame would wait for this
-  /// thread, although it reads no snapshot.
+  /// Leaves the round. From here on the reader holds no page. A thread calls this when a
+  /// transaction begins, and before it blocks. Otherwise readers that wait for a frame would wait
+  /// for this thread, although it reads no snapshot.
   void leave() {
     if (seen_ == SnapshotCache::kIdle) return;
     seen_ = SnapshotCache::kIdle;
@@ -300,7 +300,7 @@ class SnapshotReader {
 
   void quiesce() {
     // Acquire pairs with the release of the eviction that began the round: the table no longer
-    // leads to the frames that it evicted.
+    // leads to the evicted frames.
     const uint64_t round = cache_->round_.load(std::memory_order_acquire);
     if (round != seen_) enter_round(round);
   }
@@ -310,12 +310,12 @@ class SnapshotReader {
 
   SnapshotCache* cache_;
   SnapshotCache::Slot* slot_;
-  FrameWaitLimits own_limits_;  // limits of a reader without a worker
+  FrameWaitLimits own_limits_;  // used by a reader without a worker
   const FrameWaitLimits* limits_ = &own_limits_;
   uint64_t seen_ = SnapshotCache::kIdle;
   uint64_t known_in_ = 0;
   std::array<Known, kKnown> known_{};
-  uint64_t read_to_ = 0;  // the word after the last page that `load` read
+  uint64_t read_to_ = 0;  // pointer word after the last page that `load` read
   // Buffer for reads of several pages, whose frames are not adjacent.
   IoBuffer buffer_{kPagesPerRead * kPageBytes};
 };

@@ -154,7 +154,7 @@ const SnapshotFiles::OpenFile* SnapshotFiles::find(SnapshotPointer page) const {
 Result<uint32_t> SnapshotFiles::read_ahead(SnapshotPointer first, uint32_t most,
                                            std::byte* into) const {
   DCHECK(most != 0);
-  // Skips the check for one page, the usual case, because read_run looks the file up as well.
+  // For a single page, the usual case, read_run checks the end of the file.
   const uint64_t there = most > 1 ? pages_from(first) : 1;
   const auto count = static_cast<uint32_t>(std::min<uint64_t>(most, there));
   if (count > 1 && read_run(first, count, into)) return count;
@@ -173,8 +173,8 @@ Error SnapshotFiles::error_of_stand_in(SnapshotPointer marked) const {
   CHECK(is_stand_in(marked));
   IoBuffer page(kPageBytes);
   SnapshotPointer lost = marked;
-  // A stand-in may stand for an older stand-in. The depth is limited, because a damaged pointer may
-  // lead in a circle.
+  // The page that a stand-in replaces may itself be a stand-in. The depth is limited, because
+  // damaged pointers may form a cycle.
   constexpr uint32_t kMaxStandIns = 64;
   for (uint32_t depth = 0; is_stand_in(lost) && depth < kMaxStandIns; ++depth) {
     if (auto read = read_run(unmarked(lost), 1, page.bytes().data()); !read) return read.error();
@@ -214,7 +214,7 @@ Result<void> SnapshotFiles::read_run(SnapshotPointer first, uint32_t count, std:
   for (uint32_t i = 0; i < count; ++i) {
     const auto self = SnapshotPointer::make(first.snapshot(), first.node(), first.page() + i);
     const auto& page = *reinterpret_cast<const PageHeader*>(into + i * kPageBytes);
-    // This costs little for an intact page, because an empty text allocates no memory.
+    // `defect` costs little for an intact page, because an empty text allocates no memory.
     const std::string defect = defect_of(page, self);
     if (!defect.empty()) return damaged_page(file.path(), self, defect);
   }

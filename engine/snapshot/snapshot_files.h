@@ -24,21 +24,21 @@
 
 namespace atolldb {
 
-/// "snapshot_12.atsnap"
+/// Returns the name of the file, for example "snapshot_12.atsnap".
 std::string snapshot_file_name(uint32_t snapshot);
 /// Returns the path of a snapshot file. `directory` is data_dir for kCoordinator, else a directory
 /// of the node.
 std::string snapshot_file_path(const std::string& directory, uint32_t node, uint32_t snapshot);
 
-/// Pages per read if the adjacent pages are wanted, too. If a read bypasses the page cache, several
-/// pages take about as long as one.
+/// Number of pages per read if the adjacent pages are wanted, too. If a read bypasses the page
+/// cache, it takes about as long for several pages as for one.
 inline constexpr uint32_t kPagesPerRead = 16;
 
 /// One file of a snapshot, as the metadata lists it.
 struct SnapshotFilePlace {
   uint32_t snapshot = 0;
   uint32_t node = 0;      // or kCoordinator
-  std::string directory;  // see snapshot_file_path
+  std::string directory;  // `directory` of snapshot_file_path
   uint64_t page_count = 0;
 
   bool operator==(const SnapshotFilePlace&) const = default;
@@ -74,9 +74,8 @@ class SnapshotFiles {
   /// Reads and checks `count` adjacent pages of one file with one call.
   Result<void> read_run(SnapshotPointer first, uint32_t count, std::byte* into) const;
   /// Reads `first` and the pages after it, up to `most` pages and the end of the file, into memory
-  /// aligned to kIoBlockBytes. Returns the number of good pages read, at least 1. If one of them is
-  /// damaged, it reads `first` alone.
-  /// Errors: as read().
+  /// aligned to kIoBlockBytes. If one of them is damaged, reads `first` alone. Returns the number
+  /// of pages read. Errors: as for `read`.
   Result<uint32_t> read_ahead(SnapshotPointer first, uint32_t most, std::byte* into) const;
   /// Returns the number of pages from `first` to the end of its file, or 0 if the file is not open.
   uint64_t pages_from(SnapshotPointer first) const;
@@ -87,17 +86,17 @@ class SnapshotFiles {
     uint64_t page_count = 0;
   };
 
-  /// Returns the open file, or null if it is not open. The result is valid without the lock,
-  /// because an entry does not move until open_only removes it, and then no thread reads the file.
+  /// Returns the open file with this page, or null if it is not open. The result is valid without
+  /// the lock: only open_only removes entries, and only when no thread reads their files.
   const OpenFile* find(SnapshotPointer page) const;
-  /// Returns an error that names the file and page for which a stand-in stands (R56), or an error
-  /// that says why this is unknown.
+  /// Returns an error that names the unreadable page that a stand-in replaces, and its file (R56).
+  /// If these cannot be found out, the error says why.
   Error error_of_stand_in(SnapshotPointer marked) const;
 
   FileSystem* file_system_;
   ClusterUuid cluster_uuid_;
   mutable std::shared_mutex mutex_;
-  std::map<uint64_t, OpenFile> files_;  // by the word of page 0; guarded by mutex_
+  std::map<uint64_t, OpenFile> files_;  // key: pointer word of page 0; guarded by mutex_
 };
 
 /// Reads pages of snapshots, and reads ahead. `files` outlives the reader.
@@ -113,7 +112,7 @@ class PageReader {
  private:
   const SnapshotFiles& files_;
   IoBuffer pages_{kPagesPerRead * kPageBytes};
-  uint64_t first_ = 0;  // word of the first page in `pages_`
+  uint64_t first_ = 0;  // pointer word of the first page in `pages_`
   uint64_t count_ = 0;  // number of pages in `pages_`
   uint64_t last_ = 0;   // word of the page read last
 };

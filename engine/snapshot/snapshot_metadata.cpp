@@ -80,10 +80,10 @@ bool ascends(const Values& values, Key key) {
   return std::ranges::adjacent_find(values, std::ranges::greater_equal(), key) == values.end();
 }
 
-/// Checks that the counts of live pages are of listed storages and files.
+/// Checks that the counts of live pages belong to listed storages and files.
 bool are_counts_sensible(const SnapshotMetadata& metadata) {
   const std::vector<uint32_t> snapshots = snapshots_of(metadata.files);
-  std::set<std::pair<uint32_t, uint32_t>> files;  // snapshots and nodes
+  std::set<std::pair<uint32_t, uint32_t>> files;  // (snapshot, node) of each listed file
   for (const SnapshotFilePlace& file : metadata.files) files.emplace(file.snapshot, file.node);
   return ascends(metadata.uncounted, std::identity()) && ascends(metadata.live, live_order) &&
          std::ranges::includes(snapshots, metadata.uncounted) &&

@@ -24,8 +24,9 @@ struct SnapshotStorage {
   uint32_t id = 0;
   StorageType type = StorageType::none;
   std::string name;
-  SnapshotPointer root;  // null: empty
-  // Sequential: all records. Others: log records that this snapshot job applied.
+  SnapshotPointer root;  // null: the storage is empty
+  // Sequential storages: number of all records. Other storages: number of log records that this
+  // snapshot job applied.
   uint64_t records = 0;
 
   bool operator==(const SnapshotStorage&) const = default;
@@ -37,12 +38,12 @@ struct SnapshotMetadata {
   uint64_t epoch = 0;
   uint64_t base_epoch = 0;
   ClusterUuid cluster_uuid = {};
-  std::vector<SnapshotStorage> storages;  // ascending ids
+  std::vector<SnapshotStorage> storages;  // ascending by id
   std::vector<SnapshotFilePlace> files;   // all files that may hold its pages, older ones included
   std::vector<LivePages> live = {};       // R67; ascending by live_order, no count is 0
-  /// Snapshots with files whose live pages are unknown, ascending (R67): those that an earlier
-  /// version of the format listed, and those that had a page that could not be read. `live` has
-  /// nothing of them.
+  /// Snapshots whose files have unknown numbers of live pages, ascending (R67). An earlier version
+  /// of the format listed them, or one of their pages could not be read. `live` has no entries for
+  /// them.
   std::vector<uint32_t> uncounted = {};
 
   bool operator==(const SnapshotMetadata&) const = default;

@@ -10,12 +10,12 @@
 
 namespace atolldb {
 
-/// Immutable. Thread: any of the process.
+/// A snapshot as transactions read it. Immutable. Thread: any thread of the process.
 class SnapshotView {
  public:
   struct Root {
     uint32_t storage_id = 0;
-    SnapshotPointer page{};  // null: empty
+    SnapshotPointer page{};  // null: the storage is empty
 
     bool operator==(const Root&) const = default;
   };

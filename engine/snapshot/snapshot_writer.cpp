@@ -42,7 +42,7 @@ struct SnapshotWriter::State {
     return reinterpret_cast<PageHeader*>(buffer.bytes().data() + slot * kPageBytes);
   }
 
-  /// Grows the file to the length of its pages, and writes those in the buffer.
+  /// Grows the file to its current number of pages, and writes the pages in the buffer.
   Result<void> flush() {
     CHECK(buffered <= kBufferPages && buffered <= pages);
     if (buffered == 0) return {};
@@ -139,7 +139,7 @@ Result<void> SnapshotWriter::finish() {
   if (state.pages == 1) return {};
   ATOLL_TRY(state.flush());
   CHECK(state.file != nullptr);
-  // All pages are durable before the header that declares the file complete.
+  // The pages must be durable before the header, because the header declares the file complete.
   ATOLL_TRY(state.file->sync());
   ATOLL_TRY(state.write_header());
   ATOLL_TRY(state.file->sync());

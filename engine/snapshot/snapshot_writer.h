@@ -13,14 +13,14 @@
 namespace atolldb {
 
 struct SnapshotWriterSettings {
-  std::string directory;  // see snapshot_file_path
+  std::string directory;  // `directory` of snapshot_file_path
   uint32_t node = 0;      // or kCoordinator
   uint32_t snapshot = 0;
   uint64_t epoch = 0;
   ClusterUuid cluster_uuid = {};
 };
 
-/// Thread: one at a time. The composers of a node take turns: a lock guards each run of pages.
+/// Thread: one at a time. The composers of a node share the writer and lock it per run of pages.
 class SnapshotWriter {
  public:
   /// Creates a writer. Replaces a file of the same name, which a failed earlier job may have left.
@@ -31,8 +31,8 @@ class SnapshotWriter {
   SnapshotWriter& operator=(SnapshotWriter&&) noexcept;
 
   /// Returns a new page of zeros with an initialized header (begin_snapshot_page). The caller fills
-  /// it before the next call of any function; the writer computes its checksum later. The call
-  /// sometimes writes to the device.
+  /// the page before the next call of any function; the writer computes its checksum later. Some
+  /// calls write to the device.
   /// Errors: those of the file system; code resources when the file has 2^31 pages.
   Result<PageHeader*> next(uint32_t storage_id);
   /// Returns the number of pages so far, page 0 included.

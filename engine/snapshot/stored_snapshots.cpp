@@ -62,7 +62,7 @@ Result<std::vector<StoredSnapshotFile>> snapshot_files_in(
   for (const StoredSnapshotFile& file : files) {
     if (file.kind != StoredSnapshotKind::metadata) continue;
     const auto metadata = read_snapshot_metadata(file_system, data_dir, file.snapshot);
-    if (!metadata) continue;  // code that reads the metadata for its content reports the damage
+    if (!metadata) continue;  // damage is reported by the code that uses the metadata
     for (const SnapshotFilePlace& place : metadata->files) all.insert(place.directory);
   }
   for (const std::string& directory : all) {

@@ -25,7 +25,7 @@ struct StoredSnapshotFile {
   std::string path;
   uint32_t snapshot = 0;
   uint32_t node = 0;      // or kCoordinator
-  std::string directory;  // see snapshot_file_path
+  std::string directory;  // `directory` of snapshot_file_path
   StoredSnapshotKind kind = StoredSnapshotKind::pages;
 };
 
@@ -34,18 +34,18 @@ struct SnapshotFileName {
   StoredSnapshotKind kind = StoredSnapshotKind::pages;
 };
 
-/// Parses the name of a snapshot file. Returns nothing unless the name is exactly as the writer of
-/// such files spells it.
+/// Parses the name of a snapshot file. Returns nothing unless the name is spelled exactly as the
+/// writers of these files spell it.
 std::optional<SnapshotFileName> parse_snapshot_file_name(std::string_view name);
 
 /// Returns the files in data_dir's coordinator/ and in the node<k>/ of all `directories`. Also
-/// searches the directories that the metadata found there names. Sorted by snapshot, node and
-/// directory.
+/// searches the directories that the metadata in coordinator/ name. Sorts the files by snapshot,
+/// node and directory.
 Result<std::vector<StoredSnapshotFile>> snapshot_files_in(FileSystem& file_system,
                                                           const std::string& data_dir,
                                                           const std::set<std::string>& directories);
 
-/// Returns whether this is a file of pages whose header names another cluster.
+/// Returns whether `file` holds pages and its header names another cluster.
 Result<bool> is_foreign(FileSystem& file_system, const StoredSnapshotFile& file,
                         const ClusterUuid& own);
 

@@ -1,5 +1,5 @@
-// Access sets: the reads and writes that a transaction records until its commit. Fixed capacity,
-// private to the worker.
+// Access sets: the reads and writes that a transaction records until its commit. Their capacity is
+// fixed, and they are private to the worker.
 #pragma once
 
 #include <atomic>
@@ -41,8 +41,7 @@ inline bool by_record(const WriteEntry& left, const WriteEntry& right) {
 inline constexpr uint16_t kArrayPayloadAt = sizeof(RecordHead);
 inline bool is_array_write(const WriteEntry& entry) { return entry.payload_at == kArrayPayloadAt; }
 
-/// A null volatile word that decided a read (R4). The snapshot word beside it led to a page, or was
-/// null, too.
+/// A null volatile word that decided a read (R4). The snapshot word beside it may be null, too.
 struct PointerEntry {
   const DualPointer* pointer;
   uint64_t seen;
@@ -87,7 +86,7 @@ class FixedSet {
   T* end() { return entries_.get() + size_; }
   const T* begin() const { return entries_.get(); }
   const T* end() const { return entries_.get() + size_; }
-  /// Removes entry i. The order of the other entries changes.
+  /// Removes entry i. Other entries may change places.
   void remove(uint32_t i) {
     DCHECK(i < size_);
     entries_[i] = entries_[--size_];

@@ -43,16 +43,17 @@ Status Transaction::commit_user_abort() {
 Status CommitProtocol::verify_user_abort() {
   Status status = txn_.broken_;
   // A transaction that reads a snapshot finds its own writes by key, wherever their volatile
-  // records are. So it cannot have missed one.
+  // records are. So it needs no check for missed writes.
   if (status == Status::ok && txn_.snapshot_ == nullptr) status = txn_.verify_planned_writes();
   forget_writes();
-  // Discards the own appends. The verification then needs no exception for own lists.
+  // Discards the appends, so that the verification needs no exception for this worker's lists.
   txn_.appends_.clear();
   return status == Status::ok ? commit_read_only() : status;
 }
 
-/// Removes the planned writes from the sets. Their records are not locked here. So a planned write
-/// must not excuse the lock of another worker, which may be writing a record that was read (R20).
+/// Removes the planned writes from the sets, because their records are not locked here. If a record
+/// that was read is in the write set, the verification ignores its lock. That lock may be another
+/// worker's, which is writing the record (R20).
 void CommitProtocol::forget_writes() {
   if (txn_.writes_size_ == 0) return;
   txn_.write_index_.clear();
@@ -119,9 +120,9 @@ void CommitProtocol::record_erasures() {
 
 // -- Epoch ----------------------------------------------------------------------------------------
 
-/// The store comes before the load, and both are seq_cst (R21). So a logger that closes the loaded
-/// epoch sees the store. The stored value was loaded earlier, so it is a lower bound of the commit
-/// epoch.
+/// Stores the in-commit epoch before it loads the commit epoch, both seq_cst (R21). So a logger
+/// that closes the loaded epoch sees the store. The stored value was loaded earlier, so it is a
+/// lower bound of the commit epoch.
 void CommitProtocol::enter_epoch(uint64_t lower_bound) {
   WorkerSlot& slot = worker_.slot();
   DCHECK(slot.in_commit_epoch.load(std::memory_order_relaxed) == 0);
@@ -150,10 +151,10 @@ Status CommitProtocol::wait_for_next_epoch() {
   DCHECK(worker_.slot().in_commit_epoch.load(std::memory_order_relaxed) == 0);
   for (;;) {
     if (worker_.cluster_failed()) return Status::cluster_failed;
-    const Status status = txn_.check();  // the deadline (R20)
+    const Status status = txn_.check();  // fails at the deadline (R20)
     if (status != Status::ok) return status;
     if (worker_.current_epoch() > commit_epoch_) return Status::ok;
-    // The clock stops at the last epoch.
+    // No later epoch comes, because the clock stops at the last possible epoch.
     if (is_last_epoch()) return Status::deadline_exceeded;
     sched_yield();
   }
@@ -195,8 +196,8 @@ Status CommitProtocol::lock_in_order(uint32_t& locked, uint32_t& remote, bool& m
   uint64_t max_locked = 0;
   for (uint32_t i = 0; i < count; ++i) {
     const WriteEntry& entry = txn_.writes_[i];
-    // Locks are taken in universal order (R22). The check also finds two entries for one record
-    // (R14). With them this worker would wait for its own lock.
+    // Locks are taken in universal order (R22). The check also finds two entries for one record,
+    // which R14 forbids: this worker would wait for its own lock.
     CHECK(is_in_order(i));
     const RecordHead* record = txn_.write_heads_[i];
     const Status status = lock_write(i);
@@ -214,7 +215,7 @@ Status CommitProtocol::lock_in_order(uint32_t& locked, uint32_t& remote, bool& m
     max_locked = std::max(max_locked, vid.version());
   }
   if (txn_.snapshot_ != nullptr && !are_as_of_snapshot()) return Status::snapshot_conflict;
-  // R15: the VID found under the lock counts as observed, so VIDs grow per key.
+  // R15: the VIDs found under the locks count as observed, so the VIDs of a key grow.
   max_seen_ = max_locked;
   return Status::ok;
 }
@@ -246,12 +247,12 @@ bool CommitProtocol::write_still_fits(const WriteEntry& entry, const RecordHead&
   const auto& tree_record = reinterpret_cast<const TreeRecord&>(record);
   if (log.type == LogType::insert) {
     // Since the write was planned, the record may have been elided and created again with less
-    // room. Or another transaction has deleted a record that was alive then. Scans rely on the page
-    // word for the absence of a stable tombstone, so an insert must change that word first (R12).
+    // room. Or another transaction may have deleted it. Scans rely on the page word for the absence
+    // of a stable tombstone, so an insert must change that word first (R12).
     return log.payload_bytes <= tree_record.capacity && !vid.is_stable_tombstone();
   }
   if (log.type != LogType::update) return true;
-  // Increments have no read-set entry that would detect a deletion (R33).
+  // Checks this for increments, which have no read-set entry that detects a deletion (R33).
   return !vid.is_deleted() && log.payload_offset + log.payload_bytes <=
                                   tree_record.payload_bytes.load(std::memory_order_relaxed);
 }
@@ -263,7 +264,7 @@ Status CommitProtocol::track_writes() {
     if (!record->load_acquire().is_relocated()) continue;
     if (!ops_of(record).track_moved(worker_, record, entry.payload_at))
       return Status::write_conflict;
-    DCHECK(page_of(record)->type == PageType::mastertree_border);  // arrays track nothing
+    DCHECK(page_of(record)->type == PageType::mastertree_border);  // track_moved fails for arrays
     entry.record = worker_.name_of(record);
   }
   return Status::ok;
@@ -280,8 +281,8 @@ void CommitProtocol::unlock(uint32_t count) {
 // -- Verification ---------------------------------------------------------------------------------
 
 Status CommitProtocol::verify() {
-  // All reads came from a snapshot, so there is nothing to verify. The records that writes have
-  // reserved were checked under their locks.
+  // All reads came from a snapshot, so there is nothing to verify. lock_in_order has checked the
+  // records that this transaction writes.
   if (txn_.snapshot_ != nullptr) return Status::ok;
   max_seen_ = std::max(max_seen_, txn_.observed_);
   Status status = verify_reads();
@@ -297,7 +298,7 @@ Status CommitProtocol::verify_reads() {
       const Status status = verify_read(read);
       if (status != Status::ok) return status;
     }
-    // R19: ordinal 0 is a reservation, and the answer does not depend on it.
+    // R19: a VID with ordinal 0 is no commit, so the answer does not depend on it.
     if (read.seen.ordinal() != 0) max_seen_ = std::max(max_seen_, read.seen.version());
   }
   return Status::ok;
@@ -330,11 +331,10 @@ CommitProtocol::Probe CommitProtocol::probe(const RecordHead& record) const {
   return {tail, Vid(record.vid.load(std::memory_order_seq_cst))};
 }
 
-/// Returns true in the usual case of verify_read: the VID is unchanged, and the lock is free or
-/// ours.
+/// Returns true in the usual case: the VID is unchanged, and the lock is free or this worker's.
 bool CommitProtocol::is_as_read(const ReadEntry& read) const {
   const Probe now = probe(*read.record);
-  // No branch on the lock, because it is unpredictable whether a read record is also written.
+  // No branch on the lock: it is unpredictable whether a record that was read is also written.
   const auto is_free = static_cast<uint32_t>(now.tail == 0);
   return (is_free | static_cast<uint32_t>(is_ours(now.tail))) != 0 && now.vid == read.seen;
 }
@@ -355,8 +355,8 @@ Status CommitProtocol::verify_read(const ReadEntry& read) {
 bool CommitProtocol::follow(RecordHead*& record) {
   uint16_t payload_at = 0;
   const RecordHead* before = record;
-  // If the place is the same, the mover has not published the new one yet. It may have been
-  // descheduled. This worker holds locks, so it does not wait (R23).
+  // If the place is the same, the thread that moves the record has not published the new place.
+  // That thread may have been descheduled. This worker holds locks, so it does not wait (R23).
   return ops_of(record).track_moved(worker_, record, payload_at) && record != before;
 }
 
@@ -404,8 +404,8 @@ void CommitProtocol::apply_record(const WriteEntry& entry, LogRecord& log, Recor
     return;
   }
   record.vid.store(before | Vid::kBeingWritten, std::memory_order_relaxed);
-  // The flag is stored before the first byte of the payload (set_payload_bytes, racy_write). So a
-  // reader that sees a new byte also sees the flag.
+  // The flag kBeingWritten is stored before the first byte of the payload (set_payload_bytes,
+  // racy_write). So a reader that sees a new byte also sees the flag.
   std::byte* target = reinterpret_cast<std::byte*>(&record) + entry.payload_at + log.payload_offset;
   if (entry.increment != 0) {
     DCHECK(increment_bytes(static_cast<IncrementType>(entry.increment)) == log.payload_bytes);

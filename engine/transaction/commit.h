@@ -19,9 +19,9 @@ class CommitProtocol {
  public:
   explicit CommitProtocol(Transaction& txn) : txn_(txn), worker_(*txn.worker_) {}
 
-  /// Locks, verifies, writes. If the status is not ok, nothing is written and nothing is locked.
+  /// Locks, verifies and writes. If the status is not ok, nothing was written and no lock is held.
   Status commit_writes();
-  /// Verifies only. Sets the epoch that the reply to the client depends on (R19).
+  /// Verifies the reads only. Sets the epoch that the reply to the client depends on (R19).
   ATOLL_STEP Status commit_read_only();
   /// Verifies the reads of a transaction that discards its writes (R20). Removes its planned writes
   /// and appends.
@@ -35,9 +35,9 @@ class CommitProtocol {
   /// Locks the write set once, in order, and waits for each lock. Sets `moved` if a record has
   /// moved; then nothing is locked.
   Status lock_writes_once(bool& moved);
-  /// Locks all records of the write set in order. Stops at a record that has `moved`, or with an
-  /// error status. `locked` counts the locks taken. If all are taken, `max_seen_` gets the largest
-  /// VID found.
+  /// Locks all records of the write set in order. Stops with `moved` set at a record that has
+  /// moved, or with an error status. `locked`: number of locks taken; `remote`: those of records on
+  /// other nodes. If all locks are taken, `max_seen_` gets the largest VID found.
   ATOLL_STEP Status lock_in_order(uint32_t& locked, uint32_t& remote, bool& moved);
   ATOLL_STEP Status lock_write(uint32_t i) {
     return worker_.locker().lock(txn_.write_heads_[i]->lock, block_of(i), txn_.writes_[i].record);
@@ -70,8 +70,8 @@ class CommitProtocol {
   /// locks.
   ATOLL_STEP void leave_commit();
   ATOLL_STEP bool is_last_epoch() const { return commit_epoch_ >= kMaxEpoch; }
-  /// Waits until the commit epoch is over (R16). Returns cluster_failed, or deadline_exceeded at
-  /// the deadline and if the commit epoch is the last possible one.
+  /// Waits until the commit epoch is over (R16). Returns ok, cluster_failed or deadline_exceeded.
+  /// The last possible epoch never ends, so a wait for its end also returns deadline_exceeded.
   Status wait_for_next_epoch();
 
   // -- Verification -------------------------------------------------------------------------------
@@ -86,16 +86,16 @@ class CommitProtocol {
   ATOLL_STEP Probe probe(const RecordHead& record) const;
   bool is_as_read(const ReadEntry& read) const;
   ATOLL_STEP Status verify_read(const ReadEntry& read);
-  /// Sets `record` to the current place of a relocated record. Returns false if there is no other
-  /// place, or none that is published yet.
+  /// Sets `record` to the current place of a relocated record. Returns false if the record has no
+  /// other place, or if the other place is not published yet.
   ATOLL_STEP bool follow(RecordHead*& record);
   ATOLL_STEP bool in_write_set(const RecordHead* record) const;
-  /// Discards the planned writes, which are not locked.
+  /// Discards the planned writes. REQUIRES: their records are not locked.
   ATOLL_STEP void forget_writes();
 
   // -- Writing ------------------------------------------------------------------------------------
   ATOLL_STEP bool make_vid();
-  /// Everything after the verification: writes the records, publishes the log, releases the locks.
+  /// Follows the verification: writes the records, publishes the log and releases the locks.
   ATOLL_STEP void write_and_publish();
   void apply();
   void apply_record(const WriteEntry& entry, LogRecord& log, RecordHead& record);
@@ -115,7 +115,7 @@ class CommitProtocol {
     return worker_.view().control->storage(storage_id);
   }
 
-  /// Returns true if this worker is the last in the lock's queue. REQUIRES: `tail` is not 0.
+  /// Returns true if this worker is the last one in the lock's queue. REQUIRES: `tail` is not 0.
   bool is_ours(uint64_t tail) const { return (tail >> 16) == worker_.id(); }
   /// Entry i of the sorted write set locks with block i + 1 (R22, R25).
   ATOLL_STEP uint32_t block_of(uint32_t i) const { return i + 1; }
@@ -131,7 +131,7 @@ class CommitProtocol {
   Transaction& txn_;
   WorkerContext& worker_;
   uint64_t commit_epoch_ = 0;
-  uint64_t max_seen_ = 0;  // VID word, flags masked out
+  uint64_t max_seen_ = 0;  // largest VID observed, without flags
   Vid vid_;
 };
 

@@ -16,8 +16,8 @@ Status CommitProtocol::prepare_appends() {
 }
 
 void CommitProtocol::begin_appends() {
-  // The lists become odd before the in-commit epoch is published, so a scan cannot verify an even
-  // word after this commit has got its epoch (R17).
+  // Makes the version words of the lists odd before it publishes the in-commit epoch. So no scan
+  // can verify an even word after this commit has got its epoch (R17).
   DCHECK(worker_.slot().in_commit_epoch.load(std::memory_order_relaxed) == 0);
   for (const auto& append : txn_.appends_) begin_append(worker_, storage_of(append.storage_id));
 }
@@ -40,8 +40,8 @@ void CommitProtocol::cancel_appends() {
 Status CommitProtocol::verify_lists() {
   for (const WordEntry& entry : txn_.words_) {
     uint64_t now = entry.word->load(std::memory_order_seq_cst);
-    // This commit has made the word odd if the list is the worker's own. The list was even during
-    // the scan, because only its worker changes it.
+    // If the list is this worker's own, this commit has made the word odd. During the scan the word
+    // was even, because only this worker changes it. So the even value counts.
     if (now == entry.seen + 1 && is_own_list(entry.word)) now = entry.seen;
     if (now != entry.seen) return Status::phantom;
   }

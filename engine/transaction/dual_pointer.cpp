@@ -11,8 +11,8 @@ namespace atolldb {
 
 namespace {
 
-/// Copies a page of the cache, except its null volatile words: they hold hints, which other readers
-/// write.
+/// Copies a page of the cache, but makes its volatile words null: in the cache they hold hints,
+/// which other readers write.
 void copy_page(PageHeader* to, const PageHeader* from) {
   const DualPointer* links = nullptr;
   if (from->type == PageType::array_interior) {
@@ -48,8 +48,8 @@ Status copy_up(Transaction& txn, DualPointer& pointer, const DualPointer::View& 
     worker.pages().give_back(page);
     return status;
   }
-  // The newest removed version is copied, too: records that the snapshot elided have VIDs of its
-  // epoch or earlier (R43).
+  // Also copies the newest removed version of the snapshot page: records that the snapshot elided
+  // have VIDs of its epoch or earlier (R43).
   const uint64_t self = page->self;
   copy_page(page, from);
   DCHECK(from->type != PageType::sequential);
@@ -58,7 +58,7 @@ Status copy_up(Transaction& txn, DualPointer& pointer, const DualPointer::View& 
   page->is_snapshot = 0;
   page->check = 0;
   page->last_modifier.store(static_cast<uint16_t>(worker.node()), std::memory_order_relaxed);
-  // If the installation fails, another thread has changed the word. The caller loads it again.
+  // If install_page fails, another thread has changed the word. The caller loads the word again.
   uint64_t word = view.page.word();
   if (!install_page(pointer.volatile_word, word, self)) worker.pages().give_back(page);
   return Status::ok;

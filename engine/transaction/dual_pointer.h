@@ -28,16 +28,16 @@ inline DualPointer::View load_both(const DualPointer& pointer) {
   return view;
 }
 
-/// Returns true if the word is a null word that is frozen: the page that holds it is being replaced
-/// or dropped (R3). Such a word decides no read, so the caller retries.
+/// Returns true if the word is null and frozen. The page that holds it is then being replaced or
+/// dropped (R3). Such a word decides no read, so the caller retries.
 inline bool is_frozen_null(VolatilePointer word) {
   return word.is_null() && word.is_frozen() && !fault::register_frozen_null;
 }
 
-/// Installs the page with the word `page` over the null word that was read as `seen`, by
-/// compare-and-swap from exactly that word (R1). Release: the page is complete before another
-/// thread can find it. Returns false if the word has changed. `seen` is then the new word, and the
-/// caller gives its own page back.
+/// Installs a page, given by its pointer word `page`, over the null word `seen`. The
+/// compare-and-swap succeeds only if the word is still exactly `seen` (R1). Release: the page is
+/// complete before another thread can find it. If the word has changed, returns false and sets
+/// `seen` to the new word. The caller then gives its page back.
 inline bool install_page(std::atomic<uint64_t>& word, uint64_t& seen, uint64_t page) {
   DCHECK(VolatilePointer(seen).is_null() && !VolatilePointer(seen).is_frozen());
   DCHECK(!VolatilePointer(page).is_null());
@@ -48,10 +48,10 @@ inline bool install_page(std::atomic<uint64_t>& word, uint64_t& seen, uint64_t p
 }
 
 /// Copies the page `view.snapshot` into the pool of the worker's own node and installs the copy in
-/// `pointer`, which the caller has read as `view`. Returns ok also if another thread has changed
-/// the word: the caller reads the pointer again in any case. Returns pointer_installed if the
-/// transaction depends on the absence of a volatile page: the attempt must end (R5). REQUIRES: the
-/// caller holds no lock. May read from the device.
+/// `pointer`, which the caller has read as `view`. Returns ok even if another thread has changed
+/// the word, because the caller reads the pointer again in any case. Returns pointer_installed if
+/// the transaction depends on the absence of a volatile page: the attempt must end (R5). REQUIRES:
+/// the caller holds no lock. May read from the device.
 Status copy_up(Transaction& txn, DualPointer& pointer, const DualPointer::View& view);
 
 }  // namespace atolldb

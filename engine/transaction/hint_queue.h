@@ -15,22 +15,22 @@
 
 namespace atolldb {
 
-/// Names a border page by the slices that lead to it, not by address, because the page may be
-/// replaced meanwhile. Beside the hint the queue stores its prefix: the whole slices that lead to
-/// the page's layer.
+/// Names a border page by the slices that lead to it, not by its address, because the page may be
+/// replaced meanwhile. The queue also stores the hint's prefix: the whole slices that lead to the
+/// page's layer.
 struct Hint {
-  uint64_t not_before;  // epoch; tombstones can be removed only when they are old enough
+  uint64_t not_before;  // epoch; before it the tombstones are too young to be removed
   uint64_t page;        // VolatilePointer word, to detect duplicate hints
   uint64_t slice;       // a slice in the page's range
   uint32_t storage_id;
   uint32_t prefix_bytes;
 };
 
-/// First in, first out. Drops new hints when it is full. Allocates nothing after construction.
+/// First-in, first-out queue of hints. Drops new hints when full. Allocates only at construction.
 class HintQueue {
  public:
   static constexpr uint32_t kCapacity = 256;
-  /// The maximum length of keys, so that layers of every depth can have hints.
+  /// Maximum length of keys, and so of prefixes: layers of every depth can have hints.
   static constexpr uint32_t kMaxPrefixBytes = 1024;
 
   /// Most keys have short prefixes or none, so most memory pages of this array are never touched.
@@ -45,7 +45,7 @@ class HintQueue {
     for (const uint64_t one : pages_) found |= static_cast<uint64_t>(one == page);
     return found != 0;
   }
-  /// REQUIRES: `prefix` has hint.prefix_bytes bytes.
+  /// Adds a hint if there is room. REQUIRES: `prefix` has hint.prefix_bytes bytes.
   void push(const Hint& hint, std::span<const std::byte> prefix) {
     CHECK(prefix.size() == hint.prefix_bytes && prefix.size() <= kMaxPrefixBytes);
     DCHECK(hint.page != 0 && size_ <= kCapacity);

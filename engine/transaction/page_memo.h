@@ -18,12 +18,12 @@ namespace atolldb {
 /// page version. It also checks the page's range if the entry has no known range.
 class PageMemo {
  public:
-  /// Slices [low, last], which the page is known to hold. All slices: the page's range is unknown.
+  /// Slices [low, last], which the page is known to hold. All slices: its range is unknown.
   struct Range {
     uint64_t low = 0;
     uint64_t last = ~uint64_t{0};
     bool is_known() const { return (low | ~last) != 0; }  // not all slices
-    /// The test has no branch, because the outcome is unpredictable.
+    /// Tests without a branch, because the outcome is unpredictable.
     bool contains(uint64_t slice) const {
       return (static_cast<int>(low <= slice) & static_cast<int>(slice <= last)) != 0;
     }
@@ -33,8 +33,8 @@ class PageMemo {
     PageHeader* page = nullptr;
     Range range;
 
-    /// Returns 0 if the slice is not in the page, 1 if the range is unknown, 2 if it is in the
-    /// page.
+    /// Returns 2 if the slice is in the page's known range, and 1 if the range is unknown. Returns
+    /// 0 if the slice is not in the page.
     uint32_t rank(const void* of_root, uint64_t slice) const {
       const auto may_be =
           static_cast<uint32_t>(root == of_root) & static_cast<uint32_t>(range.contains(slice));
@@ -43,7 +43,7 @@ class PageMemo {
   };
 
   /// Returns the entry whose range holds the slice, else an entry with an unknown range, or null.
-  /// The choice between the two ways has no branch, because it is unpredictable.
+  /// Chooses between the two ways of the set without a branch, because the choice is unpredictable.
   const Entry* find(const void* root, uint64_t slice) const {
     static_assert(kWays == 2);
     const Set& set = sets_[index(root, slice)];
@@ -57,8 +57,8 @@ class PageMemo {
     DCHECK(range.low <= range.last && range.contains(slice));
     Set& set = sets_[index(root, slice)];
     DCHECK(set.older < kWays);
-    // An entry that held the slice before is outdated, so it is replaced. Otherwise the older entry
-    // is replaced.
+    // Replaces the entry that held the slice before, because it is outdated. If there is none,
+    // replaces the older entry.
     uint32_t way = set.older;
     for (uint32_t i = 0; i < kWays; ++i) {
       if (set.ways[i].root == root && set.ways[i].range.contains(slice)) way = i;
@@ -87,20 +87,21 @@ class PageMemo {
 };
 
 /// Runs of stable tombstones (`is_stable_tombstone`) that this worker's scans have skipped. The
-/// head of a queue has such a run, and every scan would examine it again. A run is valid for the
-/// page word under which it was found. A stable tombstone can come alive only after that word has
-/// changed (R12). The entries are cleared with the begin epoch, as in PageMemo.
+/// head of a queue has such a run, and without this memo every scan would examine it again. A run
+/// is valid for the page word under which it was found. A tombstone of the run can come alive only
+/// after that word has changed (R12). The memo is cleared when the begin epoch changes, as in
+/// PageMemo.
 class TombstoneRunMemo {
  public:
   struct Run {
     const PageHeader* page = nullptr;
     uint64_t page_word = 0;
-    uint32_t first = 0;  // slots [first, end)
+    uint32_t first = 0;  // the run has slots [first, end)
     uint32_t end = 0;
     Vid latest;  // the largest VID of the run, which an observer depends on (R15, R19)
   };
-  /// Returns the run stored at this page's place. The caller must check that its page and page word
-  /// match.
+  /// Returns the run in the place of the table where this page's run would be. The caller must
+  /// check that the run's page and page word match.
   Run& at(const PageHeader* page) {
     return runs_[(reinterpret_cast<uintptr_t>(page) / kPageBytes) % kEntries];
   }

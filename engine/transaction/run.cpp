@@ -27,14 +27,14 @@ void Backoff::wait(uint32_t attempt) {
   const uint64_t window = uint64_t{16} << std::min(attempt, kMaxShift);
   const uint64_t spins = state_ % window;
   if (attempt > 3) {
-    // The other transaction's worker may be waiting for this core.
+    // The worker of the conflicting transaction may be waiting for this core.
     sched_yield();
   }
   for (uint64_t i = 0; i < spins; ++i) spin_pause();
 }
 
 bool PageWait::wait(WorkerContext& worker, uint64_t deadline_epoch) {
-  // More than one batch, because several waiting workers wake up at once.
+  // A wait ends at this many free pages: two batches, because several workers wake up at once.
   constexpr uint64_t kPagesToGoOn = 2 * PagePool::kBatchPages;
   constexpr std::chrono::milliseconds kLookAround{2};
   const ControlSegment& control = *worker.view().control;
@@ -54,8 +54,7 @@ bool PageWait::wait(WorkerContext& worker, uint64_t deadline_epoch) {
       run_hints(worker);
       worker.leave();
     }
-    // Frees the pages cached in this worker, which others can use. Its retired pages may be what is
-    // missing.
+    // Gives this worker's retired and cached pages to the pool: other workers may need just these.
     worker.pages().recycle();
     worker.pages().flush();
     if (worker.pages().free_in_pool() >= kPagesToGoOn) return true;

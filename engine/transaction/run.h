@@ -23,29 +23,29 @@ class Backoff {
   uint64_t state_;
 };
 
-/// The wait of a transaction that found no free page. The transaction has ended its attempt and
-/// holds nothing while it waits until a snapshot job, or a hint of its worker, has freed pages
-/// (R23).
+/// Wait for free pages. The transaction has ended its attempt and holds nothing until a snapshot
+/// job, or a hint of this worker, has freed pages (R23).
 class PageWait {
  public:
-  /// Limit for all waits of one transaction. After that it ends with volatile_pool_exhausted.
+  /// Maximum duration of all waits of one transaction together. After that it ends with
+  /// volatile_pool_exhausted.
   static constexpr std::chrono::seconds kPatience{20};
 
   /// Returns true if there are free pages, so another attempt may succeed. Returns false if no
-  /// snapshot job frees pages, if two snapshots since the start of the wait were unproductive, if
-  /// the cluster has failed, or if `deadline_epoch` or the patience has passed. REQUIRES: no
-  /// transaction is active.
+  /// snapshot job frees pages, or if two snapshots since the start of the wait were unproductive:
+  /// they freed too few. Also returns false if the cluster has failed, or if `deadline_epoch` or
+  /// kPatience has passed. REQUIRES: no transaction is active.
   bool wait(WorkerContext& worker, uint64_t deadline_epoch);
 
  private:
   bool is_hopeless(const WorkerContext& worker, uint64_t deadline_epoch) const;
 
-  uint64_t end_ns_ = 0;  // end of kPatience, as now_ns(); 0: has not waited yet
+  uint64_t end_ns_ = 0;  // when kPatience ends, as now_ns(); 0: has not waited yet
   uint32_t unproductive_snapshots_ = 0;
 };
 
-/// The wait of a transaction that asks for the newest snapshot when there is none. The wait
-/// requests a snapshot. The transaction holds nothing meanwhile (R62, R23).
+/// Wait for the first snapshot, for a transaction that asks for the newest one. Requests a
+/// snapshot. The transaction holds nothing meanwhile (R62, R23).
 class SnapshotWait {
  public:
   /// Returns true if there is a snapshot now. Returns false if this cluster takes none, if an
@@ -54,15 +54,15 @@ class SnapshotWait {
   bool wait(WorkerContext& worker, uint64_t deadline_epoch);
 };
 
-/// Executes hints that are due (compaction, merging), a bounded number. `run` calls it between
-/// transactions. REQUIRES: the worker has no active transaction.
+/// Executes a bounded number of hints that are due (compaction, merging). `run` calls this function
+/// between transactions. REQUIRES: the worker has no active transaction.
 void run_hints(WorkerContext& worker);
 
 /// Runs `body(transaction)` and commits if the body returns ok. Returns ok only after the commit.
 /// If the body returns user_abort, procedure_failed or a result such as not_found, verifies the
 /// reads (R20), rolls back and returns that status. The body must return abort statuses of engine
-/// calls unchanged. Retries until `deadline_epoch`. Waits for pages that snapshots free, and for
-/// the first snapshot.
+/// calls unchanged. After conflicts, retries until `deadline_epoch`. Also waits for pages that
+/// snapshots free, and for the first snapshot.
 template <typename Body>
 Status run(Transaction& transaction, Backoff& backoff, uint64_t deadline_epoch, Body&& body,
            TransactionMode mode = {}) {

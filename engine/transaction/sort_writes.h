@@ -33,7 +33,7 @@ void rank_sort(WriteEntry* writes, uint32_t count) {
   static_assert(kRoom % (2 * kLanes) == 0);
   DCHECK(count <= kRoom);
   static_assert(sizeof(WriteEntry) == 2 * sizeof(int64_t) && offsetof(WriteEntry, record) == 0);
-  // Names have 51 bits. So signed comparison keeps their order, and the padding INT64_MAX is last.
+  // Names have 51 bits, so signed comparison orders them correctly. The padding INT64_MAX is last.
   alignas(32) int64_t names[kRoom];
   alignas(32) int64_t ranks[kRoom];
   alignas(32) __m128i unsorted[kRoom];
@@ -65,11 +65,11 @@ void rank_sort(WriteEntry* writes, uint32_t count) {
     _mm256_store_si256(reinterpret_cast<__m256i*>(ranks + i + kLanes), high_ranks);
   }
   // All names differ (R14). Two equal names would share a rank, and one position would keep its old
-  // entry. lock_in_order checks that the names ascend.
+  // entry. lock_in_order would find this, because it checks that the names ascend.
   for (uint32_t i = 0; i < count; ++i) _mm_storeu_si128(entries + ranks[i], unsorted[i]);
 }
 
-/// Three sizes: for the writes of a TPC-C payment, of a new order, and for the rest.
+/// Has three sizes: for the writes of a TPC-C payment, for those of a new order, and for others.
 inline void sort_run(WriteEntry* writes, uint32_t count) {
   if (count <= 8) return rank_sort<8>(writes, count);
   if (count <= 32) return rank_sort<32>(writes, count);

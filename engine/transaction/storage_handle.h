@@ -19,16 +19,16 @@ class StorageHandle {
   uint32_t id() const { return id_; }
 
   /// Every operation that looks for records calls this first. Returns the status of
-  /// Transaction::check, or storage_not_found once the storage is being dropped (R34). A drop waits
-  /// for all transactions that may have got ok. So the pages and the slot of the storage stay
-  /// unchanged until such a transaction ends.
+  /// Transaction::check, or storage_not_found once a drop of the storage has begun (R34). A drop
+  /// waits for all transactions to which this function may have returned ok. So the pages and the
+  /// slot of the storage stay unchanged until such a transaction ends.
   Status check(const Transaction& txn) const {
     const Status status = txn.check();
     return status == Status::ok ? check_storage() : status;
   }
-  /// Does the same as `check`, with Transaction::check_volatile, for an operation that continues in
-  /// volatile pages. If it does not return ok, the caller tests whether the transaction reads a
-  /// snapshot.
+  /// Does the same as `check`, but uses Transaction::check_volatile, for an operation that
+  /// continues in volatile pages. If the result is not ok, the caller tests whether the transaction
+  /// reads a snapshot.
   Status check_volatile(const Transaction& txn) const {
     const Status status = txn.check_volatile();
     return status == Status::ok ? check_storage() : status;
@@ -41,8 +41,8 @@ class StorageHandle {
 
  private:
   Status check_storage() const {
-    // seq_cst, after the store of the begin epoch: see is_storage_ready. The load is also an
-    // acquire that pairs with the release that made the storage ready: its id is visible.
+    // seq_cst, after the store of the begin epoch; is_storage_ready gives the reason. The load is
+    // also an acquire: it pairs with the release that made the storage ready, so its id is visible.
     const bool is_ready = control_->state.load(std::memory_order_seq_cst) ==
                           static_cast<uint32_t>(StorageState::ready);
     const bool is_usable = is_ready && control_->id == id_;
@@ -54,9 +54,8 @@ class StorageHandle {
 };
 
 /// Returns true if the storage is ready and its slot still holds the storage `id`. A thread calls
-/// this each time after it has published a begin epoch, before it loads pages of the storage. A
-/// drop hides the storage first, then waits for the begin epochs of threads that may have called
-/// this before (R9, R34). Thread: any.
+/// this after it has published a begin epoch and before it loads pages of the storage. A drop first
+/// hides the storage, then waits for the begin epochs of such threads (R9, R34). Thread: any.
 inline bool is_storage_ready(const StorageControl& storage, uint32_t id) {
   if (fault::walk_dropped_storages) return true;
   // seq_cst pairs with the store that hid the storage: either this load sees it, or the drop sees

@@ -25,17 +25,17 @@ struct StorageOps {
                         std::span<const std::byte> key);
 };
 
-extern const StorageOps kArrayOps;       // engine/array/array.cpp
-extern const StorageOps kMastertreeOps;  // engine/mastertree/track.cpp
+extern const StorageOps kArrayOps;       // defined in engine/array/array.cpp
+extern const StorageOps kMastertreeOps;  // defined in engine/mastertree/track.cpp
 
 /// Returns the operations of the record's storage type. REQUIRES: the record belongs to an array or
-/// a Master-tree; read sets and write sets have no others.
+/// a Master-tree. Read sets and write sets have only such records.
 inline const StorageOps& ops_of(const RecordHead* record) {
   return page_of(record)->type == PageType::mastertree_border ? kMastertreeOps : kArrayOps;
 }
 
-/// Creates the worker's list if it does not exist. Called before any lock is taken. Returns
-/// volatile_pool_exhausted if there are no pages for it.
+/// Creates the worker's list of the storage if it does not exist. The commit calls this before it
+/// takes any lock. Returns volatile_pool_exhausted if there are no pages for the list.
 Status prepare_list(WorkerContext& worker, StorageControl& storage);
 
 /// Makes the list's version word odd. REQUIRES: the in-commit epoch is not published yet.

@@ -68,8 +68,8 @@ Status Transaction::check_snapshot(bool writes) {
   DCHECK((snapshot_ == nullptr) == is_serializable());
   if (state_ != State::snapshot_read_only) return Status::ok;
   if (writes) return Status::read_only_transaction;
-  // The transaction holds no volatile page. So it must not delay the reuse of pages, however long
-  // it runs (R9). Relaxed: only this worker writes the word.
+  // A read-only snapshot transaction holds no volatile page, so it must not delay the reuse of
+  // pages, however long it runs (R9). Relaxed: only this worker writes the word.
   const auto& begin_epoch = worker_->slot().begin_epoch;
   if (begin_epoch.load(std::memory_order_relaxed) != worker_->current_epoch()) worker_->enter();
   return Status::ok;
@@ -143,15 +143,15 @@ Status Transaction::read(const RecordRef& ref, uint32_t offset, uint32_t count, 
 Status Transaction::read_in_place(const RecordRef& ref, uint32_t offset, uint32_t count, void* out,
                                   Vid& seen) {
   const Status status = read(ref, offset, count, out, seen);
-  // A relocated array record is not followed: the next attempt finds the snapshot page, or its
-  // volatile copy.
+  // Does not follow a relocated array record: its page was dropped. The next attempt finds the
+  // snapshot page, or a volatile copy of it.
   return status == Status::ok && seen.is_relocated() ? Status::read_conflict : status;
 }
 
 Status Transaction::register_pointer(const DualPointer* pointer, uint64_t word) {
   DCHECK(VolatilePointer(word).is_null() && !VolatilePointer(word).is_frozen());
-  // Many reads may depend on one null word, for example that of a cold tree. So the latest entries
-  // are searched for it. A duplicate entry is harmless.
+  // Searches the latest entries for the pointer, because many reads may depend on one null word,
+  // for example that of a cold tree. A duplicate entry is harmless.
   constexpr uint32_t kLatest = 16;
   for (uint32_t i = pointers_.size(); i > 0 && pointers_.size() - i < kLatest; --i) {
     const PointerEntry& entry = pointers_[i - 1];
@@ -163,7 +163,7 @@ Status Transaction::register_pointer(const DualPointer* pointer, uint64_t word) 
 Status Transaction::register_page(PageHeader* page, PageVersion seen) {
   DCHECK(page != nullptr && !seen.is_moved());
   if (fault::no_page_registration) return Status::ok;
-  // A look-up after a scan of the same page needs no second entry if nothing has changed.
+  // After a scan, a look-up in the same page needs no second entry if nothing has changed.
   if (!pages_.empty()) {
     const PageVersionEntry& last = pages_[pages_.size() - 1];
     if (last.page == page && last.seen.word() == seen.word()) return Status::ok;
@@ -229,7 +229,8 @@ Status Transaction::page_replaced(PageHeader* page, PageVersion before,
     pages_.remove(i);
   }
   if (fault::keep_reads_of_elided) elided = {};
-  // The successors' page words now cover the absence of an elided tombstone.
+  // The key of an elided tombstone is absent from the successors. From now on their page words
+  // stand for that absence, so the read entry is removed.
   for (const ReadEntry& gone : elided) {
     for (uint32_t i = 0; i < reads_.size();) {
       if (reads_[i].record != gone.record) {

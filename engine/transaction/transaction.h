@@ -50,18 +50,17 @@ struct RecordRef {
   uint64_t place = 0;     // word of the UniversalName of `record`, or of the snapshot page
   uint64_t identity = 0;  // hash of storage and key (identity_of), unchanged by moves
 
-  /// REQUIRES: `record` is not null.
+  /// Returns the universal name of the record. REQUIRES: `record` is not null.
   UniversalName name() const { return UniversalName(place); }
   /// REQUIRES: `record` is null. Returns the snapshot page that holds the record, for reading only,
   /// or null if no page does.
   SnapshotPointer snapshot() const { return SnapshotPointer(place); }
   std::byte* payload() const { return reinterpret_cast<std::byte*>(record) + payload_at; }
 };
-// Batched look-ups fill and copy many refs: each takes two vector registers.
+// Batched look-ups fill and copy many refs. A ref of 32 bytes fits into two vector registers.
 static_assert(sizeof(RecordRef) == 32);
 
-/// Returns the hash that identifies a record even if it moves. Its top 8 bits select the bit of the
-/// write filter.
+/// Returns a hash of the record, unchanged by moves. The top 8 bits select a write-filter bit.
 inline uint64_t identity_of(uint32_t storage_id, std::span<const std::byte> key) {
   constexpr uint64_t kMultiplier = 0x9e3779b97f4a7c15ull;
   uint64_t hash = (storage_id + 1) * kMultiplier;
@@ -74,8 +73,8 @@ inline uint64_t identity_of(uint32_t storage_id, std::span<const std::byte> key)
   for (; at < key.size(); ++at) {
     hash = (hash ^ static_cast<uint64_t>(key[at]) ^ (hash >> 29)) * kMultiplier;
   }
-  // Most keys are big-endian, so their last byte is in the top bits of a word. It must affect all
-  // bits of the hash.
+  // Mixes the last byte of the key into all bits of the hash. Most keys are big-endian numbers, so
+  // their last byte is in the top bits of a word.
   hash = (hash ^ (hash >> 32)) * kMultiplier;
   return hash ^ (hash >> 29);
 }
@@ -95,24 +94,24 @@ class Transaction {
   Transaction& operator=(const Transaction&) = delete;
 
   // -- Life cycle, called by run.h ------------------------------------------------------------
-  /// Begins a transaction. Engine calls fail with deadline_exceeded from `deadline_epoch` on (R20).
-  /// May wait for room in the log, without a begin epoch (R23). Errors: snapshot_not_found;
-  /// invalid_argument if `mode` names a snapshot and is not snapshot_read_only.
+  /// Begins a transaction. Engine calls fail with deadline_exceeded once the current epoch reaches
+  /// `deadline_epoch` (R20). May wait for room in the log, without a begin epoch (R23). Errors:
+  /// snapshot_not_found; invalid_argument if `mode` names a snapshot and is not snapshot_read_only.
   Status begin(uint64_t deadline_epoch = kMaxEpoch, TransactionMode mode = {});
-  /// Returns ok, or the reason for the abort; then everything is rolled back.
+  /// Commits. Returns ok, or the reason for an abort, after which everything is rolled back.
   Status commit();
   /// Verifies the reads as a read-only commit does, and discards the writes. The caller may report
   /// a user abort only if this returns ok (R20).
   Status commit_user_abort();
   /// Ends the attempt. Does nothing if the transaction is not active. The metrics count `reason`.
-  /// If the attempt had to install a page and had relied on the absence of that page, the next
-  /// attempt installs missing pages already when it reads (R5).
+  /// An attempt may have to install a page although it has relied on its absence. The next attempt
+  /// then installs missing pages even when it only reads (R5).
   void rollback(Status reason);
 
   bool is_active() const { return state_ != State::idle; }
   bool is_read_only() const { return writes_size_ == 0 && appends_.empty(); }
-  /// Returns the epoch that must be durable before the answer is acknowledged; for read-only
-  /// transactions see R19. REQUIRES: `commit` returned ok.
+  /// Returns the epoch that must be durable before the client gets the answer. R19 defines it for
+  /// read-only transactions. REQUIRES: `commit` returned ok.
   uint64_t commit_epoch() const { return commit_epoch_; }
   /// VID of this worker's latest commit that wrote records.
   Vid last_vid() const { return last_vid_; }
@@ -126,9 +125,9 @@ class Transaction {
     if (is_past_deadline()) return Status::deadline_exceeded;
     return is_active() ? Status::ok : Status::invalid_argument;
   }
-  /// Does the same as `check`, for an operation that continues in volatile pages. It also fails if
-  /// the transaction reads a snapshot, because such transactions have their own path. So a
-  /// serializable transaction needs only one test.
+  /// Does the same as `check`, for an operation that continues in volatile pages. Also fails if the
+  /// transaction reads a snapshot, because storages handle such transactions on another path. So
+  /// one test is enough for a serializable transaction.
   Status check_volatile() const {
     if (is_past_deadline()) return Status::deadline_exceeded;
     return may_read_volatile() ? Status::ok : Status::invalid_argument;
@@ -136,16 +135,16 @@ class Transaction {
   bool is_serializable() const { return state_ == State::serializable; }
   /// Returns the snapshot that the transaction reads, or null.
   const SnapshotView* snapshot() const { return snapshot_; }
-  /// Does the same as `check`, for the snapshot paths of storages. If the operation `writes` and
-  /// the transaction is snapshot_read_only, returns read_only_transaction.
+  /// Does the same as `check`, for operations on a snapshot. `writes`: the operation writes, which
+  /// returns read_only_transaction if the transaction is snapshot_read_only.
   Status check_snapshot(bool writes);
 
-  /// Reads bytes [offset, offset+count) of the payload into `out` consistently. Applies own pending
-  /// writes to them (R14). Sets `seen` to the VID and adds the record to the read set, also if the
-  /// record is deleted (R12). If `seen.is_relocated()`, nothing was read or registered, and the
-  /// caller must look up the record's new place. Returns not_found if the record is deleted and
-  /// this transaction has not inserted it, or if this transaction has erased it. `key`: as for
-  /// find_write.
+  /// Reads bytes [offset, offset+count) of the payload into `out` consistently. Applies pending
+  /// writes of this transaction to the copy (R14). Sets `seen` to the VID and adds the record to
+  /// the read set, even if the record is deleted (R12). If `seen.is_relocated()`, nothing was read
+  /// or registered, and the caller must look up the record's new place. Returns not_found if the
+  /// record is deleted and this transaction has not inserted it, or if this transaction has erased
+  /// it. `key`: as for find_write.
   Status read(const RecordRef& ref, uint32_t offset, uint32_t count, void* out, Vid& seen,
               std::span<const std::byte> key = {});
   /// Does the same as `read`, for a record of an array, which always exists and never moves.
@@ -181,40 +180,40 @@ class Transaction {
   Status register_page(PageHeader* page, PageVersion seen);
   /// Adds a word of a sequential storage that a scan depends on (R17).
   Status register_word(const std::atomic<uint64_t>& word, uint64_t seen);
-  /// R5: returns true if `pointer` is in the own pointer set.
+  /// R5: returns true if `pointer` is in the pointer set.
   bool depends_on(const DualPointer* pointer);
-  /// R5: returns true if the previous attempt would have installed a page over a pointer that it
-  /// depended on. Then this attempt installs missing pages already when it only reads.
+  /// R5: returns true if the previous attempt wanted to install a page over a pointer that it
+  /// depended on. This attempt then installs missing pages even when it only reads.
   bool installs_on_read() const { return installs_on_read_; }
-  /// R13: a system transaction of this worker changed `page` from `before` to `after`. Returns
-  /// phantom if an entry for the page has another word than `before`.
+  /// R13: a system transaction of this worker changed the word of `page` from `before` to `after`.
+  /// Updates the entries of the page. Returns phantom if an entry has another word than `before`.
   Status page_changed(PageHeader* page, PageVersion before, PageVersion after);
-  /// R13: a system transaction of this worker changed the VID of a tombstone.
+  /// R13: a system transaction of this worker changed a tombstone's VID. Updates read entries.
   void record_changed(const RecordHead* record, Vid before, Vid after);
-  /// Observes the VID of a stable tombstone or of an append. It needs no read-set entry, because a
-  /// page or list word covers it. But the transaction's own VID and its reply to the client depend
-  /// on the observed commit (R15, R19).
+  /// Observes the VID of a stable tombstone or of an append. The record needs no read-set entry,
+  /// because the verification of a page word or list word covers it. But the transaction's VID and
+  /// the reply to the client depend on the observed commit (R15, R19).
   void observe(Vid seen) {
     if (!fault::forget_skipped_tombstones && seen.version() > observed_) observed_ = seen.version();
   }
-  /// R13: this worker has split or replaced `page`. Replaces the page-version entries of `page` by
-  /// entries for its successors. Replaces read entries of `elided` tombstones in the same way.
-  /// Returns phantom if an entry does not have the word `before`, or not the VID given in `elided`.
-  /// Returns transaction_too_large if the set is full.
+  /// R13: this worker has split or replaced `page`. Replaces the page-version entries of `page`,
+  /// and the read entries of `elided` tombstones, by page-version entries of the successors.
+  /// Returns phantom if a page-version entry differs from `before`, or a read entry from the VID in
+  /// `elided`. Returns transaction_too_large if the set is full.
   Status page_replaced(PageHeader* page, PageVersion before,
                        std::span<const PageVersionEntry> successors,
                        std::span<const ReadEntry> elided);
 
   /// Returns the pending write to the record, or null. Tests a 256-bit filter first (R14). Compares
-  /// storage and key, not addresses: records move, so ref and entry may name different places.
-  /// Arrays pass no key, because the identities of one array are all different.
+  /// storage and key, not addresses, because a record may have moved since the write was planned.
+  /// Arrays pass no key: two records of one array never have the same identity.
   WriteEntry* find_write(const RecordRef& ref, std::span<const std::byte> key = {}) {
     const auto bit = static_cast<uint32_t>(ref.identity >> 56);
     return ((filter_[bit >> 6] >> (bit & 63)) & 1) != 0 ? find_write_slow(ref, key) : nullptr;
   }
-  /// Does the same for a key of a Master-tree. Its record need not be in a volatile page.
+  /// Does the same for a key of a Master-tree, whose record need not be in a volatile page.
   WriteEntry* find_write(uint32_t storage_id, std::span<const std::byte> key) {
-    if (plans_no_write()) return nullptr;  // saves the hash computation
+    if (plans_no_write()) return nullptr;  // no need to compute the hash
     RecordRef ref;
     ref.storage_id = storage_id;
     ref.identity = identity_of(storage_id, key);
@@ -227,9 +226,9 @@ class Transaction {
   WriteEntry* own_write(uint32_t storage_id, std::span<const std::byte> key) {
     return fault::hide_own_writes ? nullptr : find_write(storage_id, key);
   }
-  /// Returns true if this transaction plans to write the key. The caller has found no volatile
-  /// record of the key. So the record was dropped with its page, or removed by a compaction, and a
-  /// read would miss the write (R14).
+  /// Returns true if this transaction plans to write the key. REQUIRES: the caller has found no
+  /// volatile record of the key. So the record was dropped with its page, or removed by a
+  /// compaction, and a read would miss the write (R14).
   bool has_lost_write(uint32_t storage_id, std::span<const std::byte> key) {
     return find_write(storage_id, key) != nullptr && !fault::cold_hides_own_writes;
   }
@@ -237,13 +236,13 @@ class Transaction {
   std::span<const WriteEntry> planned_writes() const { return {writes_, writes_size_}; }
   /// Returns true if no record has a pending write.
   bool plans_no_write() const { return writes_size_ == 0; }
-  /// Records that a write was planned over a live record that was not read. Only the commit can
-  /// notice that such a record is deleted.
+  /// Records that a write was planned over a living record without reading it. If the record is
+  /// deleted later, only the commit can notice that.
   void record_blind_write() { writes_blindly_ = true; }
   bool writes_blindly() const { return writes_blindly_; }
-  /// Ends the attempt, because a scan would miss own writes.
+  /// Makes this attempt fail, because a scan would miss a write of this transaction.
   Status miss_own_write() { return fail(Status::write_conflict); }
-  /// Returns true if a pending write names exactly this place.
+  /// Returns true if a pending write names exactly this place. Does not follow moved records.
   bool has_write_at(UniversalName name) const;
   LogRecord& log_of(const WriteEntry& entry) {
     DCHECK(&entry >= writes_ && &entry < writes_ + writes_size_);
@@ -257,11 +256,11 @@ class Transaction {
   Status overlay(const RecordRef& ref, WriteEntry& entry, Vid seen, uint32_t offset, uint32_t count,
                  void* out);
 
-  /// Makes a pending increment a plain update of the record's current value. Also reads the record,
-  /// because the increment's result depends on its existence and length (R33). `expected`: the VID
-  /// with which the caller has read the record. Returns write_conflict if the record no longer
-  /// exists or is shorter than the incremented bytes, not_found if it is deleted, read_conflict if
-  /// it has changed.
+  /// Turns a pending increment into a plain update of the record's current value. Also registers a
+  /// read of the record, because the increment's result depends on its existence and length (R33).
+  /// `expected`: the VID with which the caller has read the record. Returns write_conflict if the
+  /// record no longer exists or is shorter than the incremented bytes. Returns not_found if the
+  /// record is deleted, and read_conflict if it has changed.
   Status materialize_increment(RecordRef ref, WriteEntry& entry, const Vid* expected = nullptr);
 
   /// Plans a write, and merges it into the pending write of the same record, if there is one (R14).
@@ -282,16 +281,14 @@ class Transaction {
   /// moves `index` past the append. Returns false if there is none.
   bool own_append(uint32_t storage_id, uint32_t& index, std::span<const std::byte>& payload);
 
-  /// Limit per transaction, because each append may need a page, and pages are taken before the
-  /// locks.
+  /// Maximum number of appends of a transaction: each may need a page, taken before the locks.
   static constexpr uint32_t kMaxAppends = PageAllocator::kMaxReserve;
 
-  /// Returns true if the record with the VID `seen` exists for this transaction; own inserts and
-  /// erases count.
+  /// Returns true if the record with the VID `seen` exists for this transaction. Takes inserts and
+  /// erases of this transaction into account.
   bool is_visible(const RecordRef& ref, std::span<const std::byte> key, Vid seen);
 
-  /// Number of times that this transaction has reserved records. A cursor searches its place again
-  /// if the number has changed.
+  /// Returns how often this transaction has reserved records. Cursors search again after a change.
   uint64_t reservations() const { return reservations_; }
   void count_reservation() {
     DCHECK(is_active());
@@ -304,7 +301,7 @@ class Transaction {
 
  private:
   friend class CommitProtocol;
-  friend class FaultyCommit;  // tests/engine/mutants
+  friend class FaultyCommit;  // in tests/engine/mutants
 
   struct AppendEntry {
     uint32_t storage_id;
@@ -339,16 +336,16 @@ class Transaction {
   Status add_write(const RecordRef& ref, LogRecord* log, LogType type, IncrementType increment);
   Status merge_update(const RecordRef& ref, std::span<const std::byte> key, WriteEntry& entry,
                       uint32_t offset, std::span<const std::byte> bytes);
-  /// Checks planned writes for a user abort, which takes no locks; a commit checks them under the
-  /// locks (R20). Records of pending increments must exist and be long enough; they enter the read
+  /// Checks planned writes for a user abort, which takes no locks (R20). A commit checks them under
+  /// the locks. Records of pending increments must exist and be long enough; they enter the read
   /// set (R33). Every other record must still be where reads and scans of this transaction could
-  /// find it (R14). Returns read_conflict otherwise.
+  /// find it (R14). Returns read_conflict if a check fails.
   Status verify_planned_writes();
   void clear();
   /// Makes the transaction inactive.
   void end();
-  /// Marks the sets as incomplete. So this attempt can neither commit nor report a user abort, even
-  /// if the procedure ignores `reason` (R20).
+  /// Marks the access sets as incomplete. After that, this attempt can neither commit nor report a
+  /// user abort, even if the procedure ignores `reason` (R20).
   Status fail(Status reason) {
     DCHECK(is_abort(reason));
     broken_ = reason;
@@ -360,13 +357,13 @@ class Transaction {
   enum class State : uint8_t { idle, serializable, snapshot, snapshot_read_only };
   State state_ = State::idle;
   bool installs_on_read_ = false;
-  // The pointer set has the pointer at which this attempt wants to install a page (R5).
+  // This attempt wants to install a page at a pointer that is in its pointer set (R5).
   bool relied_on_absence_ = false;
-  Status broken_ = Status::ok;  // why the sets are incomplete
+  Status broken_ = Status::ok;  // not ok: the reason why the sets are incomplete
   const SnapshotView* snapshot_ = nullptr;
   uint64_t commit_epoch_ = 0;
   uint64_t reservations_ = 0;
-  uint64_t observed_ = 0;  // VID word, flags masked out
+  uint64_t observed_ = 0;  // largest VID passed to observe(), without flags
   Vid last_vid_;           // VID of this worker's latest commit
   std::array<uint64_t, 4> filter_{};
 
@@ -376,12 +373,12 @@ class Transaction {
   FixedSet<WordEntry> words_;
   FixedSet<AppendEntry> appends_;
   WriteIndex write_index_;
-  WriteEntry* writes_;  // in the `local` segment
+  WriteEntry* writes_;  // array in the `local` segment
   uint32_t writes_size_ = 0;
   bool erases_ = false;          // some write erases a record
-  bool writes_blindly_ = false;  // record_blind_write
-  // Addresses of the records of `writes_` in this process. Valid from the locking to the end of the
-  // commit.
+  bool writes_blindly_ = false;  // set by record_blind_write
+  // Addresses of the records of `writes_` in this process. They are valid from the locking of the
+  // records to the end of the commit.
   std::unique_ptr<RecordHead*[]> write_heads_;
   WorkerLog log_;
 };

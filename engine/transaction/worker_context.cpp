@@ -46,17 +46,18 @@ void WorkerContext::enter() {
   DCHECK(slot_->in_commit_epoch.load(std::memory_order_relaxed) == 0);
   if (epoch != begin_epoch_) {
     DCHECK(begin_epoch_ == kIdleEpoch || begin_epoch_ < epoch);
-    // seq_cst exchange, once per epoch: the begin epoch is published before any pointer is loaded
-    // (R9). Pointers are loaded with acquire, so by the memory model only a fence keeps these loads
-    // after the exchange. The fence pairs with the one before a retire epoch is loaded
-    // (PageAllocator::retire).
+    // seq_cst exchange, once per epoch: the begin epoch must be published before any pointer is
+    // loaded (R9). Pointers are loaded with acquire, so by the memory model only a fence keeps
+    // these loads after the exchange. The fence pairs with the one in PageAllocator::retire, before
+    // the retire epoch is loaded.
     slot_->begin_epoch.exchange(epoch, std::memory_order_seq_cst);
     full_fence();
     begin_epoch_ = epoch;
     forget_pages();
   }
   if (snapshots_ != nullptr) snapshots_->leave();
-  // Acquire pairs with the coordinator's release: the coordinator has seen every begin epoch.
+  // Acquire pairs with the coordinator's release: before that, the coordinator has loaded every
+  // begin epoch.
   const uint64_t oldest = epochs.oldest_begin.load(std::memory_order_acquire);
   if (oldest != recycled_at_ || fault::reuse_without_grace) {
     recycled_at_ = oldest;
@@ -68,8 +69,8 @@ void WorkerContext::raise_dirty_epoch(uint64_t epoch) {
   std::atomic<uint64_t>& dirty = view_->shared[node_]->dirty_epoch;
   DCHECK(epoch != 0 && epoch <= kMaxEpoch);
   uint64_t seen = dirty.load(std::memory_order_relaxed);
-  // seq_cst, before the in-commit epoch is cleared: a logger or coordinator that sees the epoch
-  // closed sees it dirty (R27).
+  // seq_cst, and before the in-commit epoch is cleared. So a logger or coordinator that sees the
+  // epoch closed also sees it as dirty (R27).
   while (seen < epoch && !dirty.compare_exchange_weak(seen, epoch, std::memory_order_seq_cst,
                                                       std::memory_order_relaxed)) {
   }
@@ -77,31 +78,32 @@ void WorkerContext::raise_dirty_epoch(uint64_t epoch) {
 
 /// Returns a view without storages if the database has had no commit yet, or null.
 const SnapshotView* WorkerContext::empty_snapshot() const {
-  // No commit has epoch 0. Snapshot id 0 announces nothing, because no file has it.
+  // Epoch 0, because no commit has epoch 0. Snapshot id 0 in the worker's slot protects no files,
+  // because no file has this id.
   static const SnapshotView kEmpty(0, 0, {});
   const ControlSegment& control = *view_->control;
   // Acquire pairs with the release of the state: the coordinator stores `began_empty` before it.
   const auto state = static_cast<ClusterState>(control.state.load(std::memory_order_acquire));
   if (state != ClusterState::running) return nullptr;
   if (control.began_empty.load(std::memory_order_relaxed) == 0) return nullptr;
-  // Every commit that precedes this load has made its node dirty (R27). So a client that has seen a
-  // commit, or got its answer, finds the node dirty and waits for a snapshot with that commit.
+  // Every commit that precedes this load has made its node dirty (R27). So if a client knows of a
+  // commit, this load finds the node dirty, and the client waits for a snapshot with that commit.
   const auto nodes = std::span(view_->shared).first(view_->node_count);
   const bool is_empty = latest_dirty_epoch(nodes) == 0;
   return is_empty || fault::empty_snapshot_after_commits ? &kEmpty : nullptr;
 }
 
 void WorkerContext::set_reference_bit(PageHeader* page) {
-  // Sets bits at random distances (xorshift), because repetitive work would otherwise always choose
-  // the same pages.
+  // Chooses a random distance to the next bit (xorshift). With a constant distance, repetitive work
+  // would always mark the same pages.
   DCHECK(use_random_ != 0);
   use_random_ ^= use_random_ << 13;
   use_random_ ^= use_random_ >> 17;
   use_random_ ^= use_random_ << 5;
   uses_until_reference_bit_ = 1 + use_random_ % (2 * kUsesPerReferenceBit - 1);
-  // The page header may be on another node, and a look-up in an array needs nothing else of its
-  // cache line. So the bit is read only once in kUsesPerReferenceBit uses, and written once between
-  // two snapshots. Relaxed: a hint.
+  // The page header may be in the memory of another node, and a look-up in an array needs nothing
+  // else of that cache line. So the bit is read only once in kUsesPerReferenceBit uses, and written
+  // once between two snapshots. Relaxed: the bit is only a hint.
   if (page->reference_bit.load(std::memory_order_relaxed) == 0) {
     page->reference_bit.store(1, std::memory_order_relaxed);
   }

@@ -30,8 +30,8 @@ struct TransactionLimits {
   uint64_t log_buffer = uint64_t{16} << 20;  // bytes
   bool is_logged = false;                    // a logger writes the log records
 
-  /// Bytes of the node's `local` segment that one worker needs: its write set, then, from
-  /// log_offset on, its log. Multiples of kLogBlockBytes.
+  /// Bytes of the node's `local` segment that one worker needs. The write set comes first, then the
+  /// log buffer at log_offset(). Both values are multiples of kLogBlockBytes.
   uint64_t local_bytes() const;
   uint64_t log_offset() const;
 };
@@ -74,7 +74,7 @@ class WorkerContext {
     const SnapshotView* view = published_->use(*slot_, id);
     return view == nullptr && id == 0 ? empty_snapshot() : view;
   }
-  /// Returns null if transactions of this thread never read snapshots.
+  /// Returns the snapshots that this thread's transactions may read, or null if they read none.
   const PublishedSnapshots* published() const { return published_; }
   void end_snapshot() { PublishedSnapshots::release(*slot_); }
   /// Loads a snapshot page. It is valid until the next call; see SnapshotReader::get. REQUIRES:
@@ -107,7 +107,7 @@ class WorkerContext {
   void set_deadline(uint64_t epoch) { frame_wait_.deadline_epoch = epoch; }
   uint64_t deadline_epoch() const { return frame_wait_.deadline_epoch; }
   /// Limits each wait for a frame of the cache to kFramePatience, because the thread runs
-  /// transactions. After that time `run` retries the transaction.
+  /// transactions. After that time the transaction is retried (`run`).
   void be_impatient() { frame_wait_.patience = kFramePatience; }
   uint32_t first_system_block() const { return first_system_block_; }
 
@@ -149,10 +149,10 @@ class WorkerContext {
     count_access(pointer.node());
     return view_->resolve(pointer);
   }
-  /// Counts a use of a volatile page of records. On average one use in kUsesPerReferenceBit of this
-  /// worker, at random, sets the page's reference bit (`reference_bit`,
-  /// soc/installer/drop_policy.h). So the bit of a page that is used often is almost surely set,
-  /// and that of a page of a single scan rarely.
+  /// Counts a use of a volatile page of records. At random, on average once in kUsesPerReferenceBit
+  /// uses by this worker, sets the page's reference bit (`reference_bit`,
+  /// soc/installer/drop_policy.h). So a page that is used often almost surely gets the bit, and a
+  /// page of a single scan rarely.
   void count_use(PageHeader* page) {
     DCHECK(page->level == 0 && uses_until_reference_bit_ != 0);
     if (--uses_until_reference_bit_ == 0) [[unlikely]]
@@ -167,8 +167,8 @@ class WorkerContext {
 
  private:
   static constexpr uint32_t kUsesPerReferenceBit = 32;
-  /// Limit for a transaction's wait for a frame of the snapshot cache, because a waiting
-  /// transaction keeps volatile pages from being reused.
+  /// Maximum duration of a transaction's wait for a frame of the snapshot cache. A longer wait
+  /// would keep volatile pages from being reused.
   static constexpr std::chrono::milliseconds kFramePatience{20};
 
   void raise_dirty_epoch(uint64_t epoch);
@@ -190,7 +190,7 @@ class WorkerContext {
   PageMemo memo_;
   TombstoneRunMemo tombstone_runs_;
   SnapshotReader* snapshots_ = nullptr;            // null: this thread reads no snapshot pages
-  const PublishedSnapshots* published_ = nullptr;  // null: its transactions read no snapshots
+  const PublishedSnapshots* published_ = nullptr;  // null: transactions here read no snapshots
   const std::atomic<uint64_t>* epoch_;             // the cluster's current epoch
   FrameWaitLimits frame_wait_;
   uint32_t first_system_block_;

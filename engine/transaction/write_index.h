@@ -11,9 +11,9 @@
 
 namespace atolldb {
 
-/// Hash table with open addressing and stamped slots: `clear` is one addition, except once in 2^40
-/// times. The part in use grows with the number of entries, so a small transaction uses few cache
-/// lines. Allocates nothing after construction.
+/// Hash table with open addressing. Slots have stamps, so `clear` is one addition, except once in
+/// 2^40 times. The part of the table in use grows with the number of entries, so a small
+/// transaction uses few cache lines. Allocates nothing after construction.
 ///
 /// `kStampBits`: tests use fewer bits.
 template <uint32_t kStampBits = 40>
@@ -21,7 +21,7 @@ class BasicWriteIndex {
  public:
   static constexpr uint32_t kNone = ~uint32_t{0};
 
-  /// `capacity`: entries, less than 2^24.
+  /// `capacity`: maximum number of entries, less than 2^24.
   explicit BasicWriteIndex(uint32_t capacity)
       : slot_count_(std::bit_ceil(capacity * kSpread + kSmallest)),
         slots_(std::make_unique<uint64_t[]>(slot_count_)),
@@ -34,7 +34,7 @@ class BasicWriteIndex {
     begin_stamp();
   }
 
-  /// `entry`: 0, 1, 2 ... since the last clear.
+  /// Adds an entry. REQUIRES: `entry` is the number of entries added since the last clear.
   void insert(uint64_t identity, uint32_t entry) {
     DCHECK(entry < kEntryMask && mask_ < slot_count_);
     identities_[entry] = identity;
@@ -68,11 +68,11 @@ class BasicWriteIndex {
   static constexpr uint32_t kEntryMask = (1u << kEntryBits) - 1;
 
   bool is_taken(uint64_t slot) const { return slot >> kEntryBits == stamp_; }
-  /// Frees all slots.
+  /// Frees all slots by a new stamp: a slot with an older stamp is free.
   void begin_stamp() {
     if (++stamp_ <= kLastStamp) [[likely]]
       return;
-    std::fill_n(slots_.get(), slot_count_, 0);  // at a million clears per second, once in 12 days
+    std::fill_n(slots_.get(), slot_count_, 0);  // once in 12 days at a million clears per second
     stamp_ = 1;
   }
   uint32_t first(uint64_t identity) const { return static_cast<uint32_t>(identity >> 20) & mask_; }
@@ -84,7 +84,7 @@ class BasicWriteIndex {
   }
 
   uint32_t mask_ = kSmallest - 1;
-  uint64_t stamp_ = 1;  // never 0, the value of new slots
+  uint64_t stamp_ = 1;  // never 0, because new slots have stamp 0
   uint64_t slot_count_;
   std::unique_ptr<uint64_t[]> slots_;
   std::unique_ptr<uint64_t[]> identities_;

@@ -42,7 +42,7 @@ uint32_t increment_bytes(IncrementType type) {
 
 void add_increment(IncrementType type, const void* value, const void* delta, void* out) {
   switch (type) {
-    // Unsigned arithmetic gives the same bits, and its overflow is defined.
+    // Signed integers are added as unsigned: same bits, and the overflow is defined.
     case IncrementType::i32:
     case IncrementType::u32:
       return add<uint32_t>(value, delta, out);
@@ -58,8 +58,8 @@ void add_increment(IncrementType type, const void* value, const void* delta, voi
 
 namespace {
 
-/// Returns true if the payload of a tree record has bytes up to `payload_end`. The caller must
-/// compare the VID afterwards, which changes together with the length.
+/// Returns true if the payload of a tree record has at least `payload_end` bytes. The caller must
+/// compare the VID afterwards, because a write changes VID and length together.
 bool is_at_least(const RecordHead& record, uint32_t payload_end) {
   if (fault::forget_increment_length) return true;
   const auto& tree_record = reinterpret_cast<const TreeRecord&>(record);
@@ -75,8 +75,8 @@ Status Transaction::verify_planned_writes() {
     auto* record = reinterpret_cast<RecordHead*>(worker_->view().resolve(entry.record));
     uint16_t payload_at = 0;
     if (record->load_acquire().is_relocated()) {
-      // If the record cannot be followed, its page was dropped or it was elided. Reads and scans
-      // since then have missed the own write (R14).
+      // If the search finds no record, the record was dropped with its page or elided. Reads and
+      // scans since then have missed this write (R14).
       const bool is_found = ops_of(record).track_moved(*worker_, record, payload_at);
       const bool is_lost = !is_found || record->load_acquire().is_relocated();
       if (is_lost && !fault::forget_lost_writes) return Status::read_conflict;
@@ -105,19 +105,19 @@ WriteEntry* Transaction::find_write_slow(const RecordRef& ref, std::span<const s
 }
 
 /// Updates a ref whose record has moved. Returns false if the record no longer exists, or was
-/// created again and is shorter than `payload_end`.
+/// created again with a capacity of less than `payload_end` bytes.
 bool Transaction::follow(RecordRef& ref, uint32_t payload_end) {
   if (worker_->cluster_failed()) return false;
   const RecordHead* before = ref.record;
   if (!ops_of(ref.record).track_moved(*worker_, ref.record, ref.payload_at)) return false;
-  // If the address is unchanged, the page is not marked as moved yet. Waits until the thread that
-  // moves the record has marked it (R7).
+  // If track_moved returns the same address, the page is not marked as moved yet. Waits until the
+  // thread that moves the record has marked the page (R7).
   if (ref.record == before && await_move(*worker_, page_of(before)) != Status::ok) return false;
   return reinterpret_cast<const TreeRecord*>(ref.record)->capacity >= payload_end;
 }
 
-/// Returns true if the bytes up to `payload_end` belong to the record that the ref names. A tree
-/// record may have been elided and created again, smaller, since the caller planned to use them.
+/// Returns true if the record has room for `payload_end` bytes. Since the caller planned to use
+/// them, a tree record may have been elided and created again with less room.
 bool Transaction::has_room_for(const RecordRef& ref, uint32_t payload_end) {
   return ref.payload_at == kArrayPayloadAt ||
          reinterpret_cast<const TreeRecord*>(ref.record)->capacity >= payload_end;
@@ -182,8 +182,8 @@ Status Transaction::write_insert(const RecordRef& ref, std::span<const std::byte
   copy_bytes(log->payload(), payload.data(), payload.size());
   WriteEntry* own = find_write(ref, key);
   if (own == nullptr) return add_write(ref, log, LogType::insert, IncrementType::none);
-  // The caller has replaced an own increment by an update and a read (R33). An increment is still
-  // pending here only if the caller did not find it: the record was elided, then created again.
+  // A caller that finds a pending increment replaces it by an update and a read (R33). If one is
+  // still pending, the caller did not find it: the record was elided and created again.
   if (own->increment != 0 && !fault::forget_own_increment) return Status::write_conflict;
   DCHECK(!is_array_write(*own));
   log_of(*own).type = LogType::filler;
@@ -221,8 +221,8 @@ Status Transaction::merge_update(const RecordRef& ref, std::span<const std::byte
     return Status::ok;
   }
   if (old.type == LogType::insert) return Status::out_of_range;
-  // The new log record has the union of both ranges. Bytes between them are read from the record,
-  // so the commit verifies them.
+  // The new log record has the union of both ranges. Bytes between the ranges are read from the
+  // record, and the read is registered, so the commit verifies them.
   LogRecord* log = allocate_log(ref.storage_id, key, high - low);
   if (log == nullptr) return no_log_room();
   log->payload_offset = static_cast<uint16_t>(low);
@@ -251,8 +251,8 @@ Status Transaction::write_erase(const RecordRef& ref, std::span<const std::byte>
     }
     LogRecord& log = log_of(*own);
     if (log.type == LogType::erase) return Status::not_found;
-    // An erase has no payload. The fields of the log record change, and its payload bytes stay
-    // unused.
+    // Turns the planned write into an erase. An erase has no payload, so the payload bytes of the
+    // log record stay unused.
     log.type = LogType::erase;
     log.payload_offset = 0;
     log.payload_bytes = 0;
@@ -312,7 +312,7 @@ Status Transaction::materialize_increment(RecordRef ref, WriteEntry& entry, cons
     if (!follow(ref, end)) return Status::write_conflict;
   }
   if (seen.is_deleted()) return Status::not_found;
-  // The increment was planned because the record was long enough (R33).
+  // The increment was planned when the record was long enough, so the record has changed (R33).
   if (!is_long_enough) return Status::write_conflict;
   if (expected != nullptr && seen != *expected) return Status::read_conflict;
   add_increment(static_cast<IncrementType>(entry.increment), value, log.payload(), log.payload());
@@ -322,8 +322,8 @@ Status Transaction::materialize_increment(RecordRef ref, WriteEntry& entry, cons
 
 Status Transaction::overlay(const RecordRef& ref, WriteEntry& entry, Vid seen, uint32_t offset,
                             uint32_t count, void* out) {
-  // Updates and increments apply to a record that must exist; for inserts and erases the log record
-  // is enough. If the record is deleted, there is no value to apply the write to.
+  // An update or increment needs an existing record, because it changes a part of the payload. For
+  // an insert or erase the log record is enough.
   if (seen.is_deleted() && log_of(entry).type != LogType::insert) return Status::write_conflict;
   if (entry.increment != 0) {
     const Status status = materialize_increment(ref, entry, &seen);

@@ -21,7 +21,7 @@ using SavedFiles = std::map<uint32_t, BackupFile>;
 /// Incarnation, node, logger.
 using StreamId = std::tuple<uint64_t, uint32_t, uint32_t>;
 
-/// How far the files of a stream lead.
+/// How far the log files of one stream reach without a gap.
 struct StreamEnd {
   uint64_t reach_epoch = 0;
   std::string next;  // name of the first file that is missing
@@ -63,7 +63,7 @@ class Extension {
     for (const BackupFile& file : result_.manifest.files) {
       if (file.kind != BackupFileKind::log) continue;
       const auto name = parse_archived_log_name(file.path);
-      if (!name) continue;  // the check of the manifest allows any name
+      if (!name) continue;  // no log file name: a manifest may list any name
       saved_[{name->log.incarnation, name->node, name->log.logger}][name->log.ordinal] = file;
     }
     return {};
@@ -96,7 +96,7 @@ class Extension {
     return {};
   }
 
-  /// Adds one incarnation after the other, as long as there is no gap.
+  /// Adds the archived incarnations in order, up to the first gap.
   Result<void> add_log() {
     Savepoint& savepoint = result_.savepoint;
     uint64_t covered = result_.manifest.durable_epoch;
@@ -105,7 +105,7 @@ class Extension {
     for (const auto& [number, archived] : content_.incarnations) {
       const auto listed = std::ranges::find(savepoint.incarnations, number, &Incarnation::number);
       const bool is_listed = listed != savepoint.incarnations.end();
-      if (is_listed && listed + 1 != savepoint.incarnations.end()) continue;  // it had ended
+      if (is_listed && listed + 1 != savepoint.incarnations.end()) continue;  // had ended earlier
       if (!is_listed && number <= result_.manifest.incarnation) continue;
       if (!is_listed && archived.history != history) {
         result_.end = fmt::format(
@@ -148,8 +148,9 @@ class Extension {
     return {};
   }
 
-  /// Returns the history of the last incarnation that the backup has, as far as the archive knows
-  /// it: that of the last one before it, or else of the first one.
+  /// Returns the history number (see ArchivedIncarnation) of the last incarnation in the backup. If
+  /// the archive does not know that incarnation, takes the last archived one before it, or else the
+  /// first one.
   uint64_t history_of_backup() const {
     if (content_.incarnations.empty()) return 0;
     const auto after = content_.incarnations.upper_bound(result_.manifest.incarnation);
@@ -165,8 +166,8 @@ class Extension {
     return begun;
   }
 
-  /// Adds the files of all its loggers, and raises its cut to the epoch that all of them reach.
-  /// Returns the end of the stream that reaches least.
+  /// Adds the archived files of all loggers of the incarnation. Raises its cut to the epoch that
+  /// all these streams reach. Returns the end of the stream that reaches least.
   Result<StreamEnd> add_incarnation(const ArchivedIncarnation& archived, Incarnation& extended) {
     CHECK(extended.cut_epoch.has_value());
     const uint64_t before = *extended.cut_epoch;
@@ -175,7 +176,7 @@ class Extension {
       ATOLL_ASSIGN(StreamEnd end, add_stream(archived.number, place, before));
       if (end.reach_epoch < least.reach_epoch) least = std::move(end);
     }
-    if (least.reach_epoch == UINT64_MAX) least.reach_epoch = before;  // it has no loggers
+    if (least.reach_epoch == UINT64_MAX) least.reach_epoch = before;  // without loggers
     extended.cut_epoch = std::max(before, least.reach_epoch);
     return least;
   }
@@ -192,7 +193,8 @@ class Extension {
       const bool is_saved = own != saved.end();
       const auto archived = content_.files.find(end.next);
       const bool has_entry = archived != content_.files.end();
-      // A final file of the backup is the same one, and its checksum is in the manifest.
+      // A final file of the backup equals the archived file, and its checksum is in the manifest.
+      // So the restore takes it from the backup.
       if (is_saved && own->second.is_final) {
         if (has_entry) end.reach_epoch = std::max(end.reach_epoch, archived->second.reach_epoch);
         continue;
@@ -201,7 +203,7 @@ class Extension {
       if (has_entry) {
         ATOLL_ASSIGN(is_there, files_.exists(path_in(archive_, end.next)));
       }
-      if (!is_there) return end;  // the backup's copy, if it has one, reaches its cut
+      if (!is_there) return end;  // a copy in the backup reaches only the backup's cut
       take(archived->second, is_saved ? 0 : end.reach_epoch);
       end.reach_epoch = std::max(end.reach_epoch, archived->second.reach_epoch);
     }

@@ -1,5 +1,5 @@
-// Extends a backup by the log of an archive (engine/archive): the restore begins with a snapshot of
-// the backup, and gleans the backup's log and the archive's.
+// Extends a backup by the log of an archive (engine/archive). The restore begins with a snapshot of
+// the backup, and recovers the log of the backup and then that of the archive.
 #pragma once
 
 #include <cstdint>
@@ -20,23 +20,24 @@ namespace atolldb {
 /// A log file that a restore takes from the archive.
 struct ArchivedLog {
   std::string path;          // in the archive
-  uint64_t after_epoch = 0;  // the files before it reach this epoch: an earlier state needs it not
+  uint64_t after_epoch = 0;  // epoch that the files before reach; only later states need this file
 };
 
-/// What a restore reads instead of the backup alone.
+/// A backup with the log of an archive: the input of a restore.
 struct ExtendedBackup {
-  BackupManifest manifest;  // with the archive's log files, and the last epoch that they reach
-  Savepoint savepoint;      // with the incarnations up to that epoch
+  BackupManifest manifest;  // also lists the archive's log files; ends at the epoch that they reach
+  Savepoint savepoint;      // also has the incarnations of the archive up to that epoch
   std::vector<DdlRecord> ddl;
   std::vector<EpochTime> times;             // ascending
   std::map<std::string, ArchivedLog> logs;  // by path in the manifest
-  std::string end;  // why the archive reaches no further, with the file that is missing
+  std::string end;  // why the archived log ends there; names the missing file
 };
 
-/// Reads the DDL log, the times and the savepoint of the backup at `folder`, and adds what the
-/// archive has after it, up to the first gap. Files are searched, not read. Returns code failed if
-/// the archive is of other data, and code corruption if the backup is damaged or has another DDL
-/// log than the archive. REQUIRES: `manifest` is of that backup.
+/// Reads the DDL log, the times and the savepoint of the backup at `folder`. Adds what the archive
+/// has after them, up to the first gap. Looks up the log files by name and does not read them.
+/// Returns code failed if the archive is of other data. Returns code corruption if the backup is
+/// damaged, or if its DDL log differs from that of the archive. REQUIRES: `manifest` is of that
+/// backup.
 Result<ExtendedBackup> extend_backup(FileSystem& file_system, const std::string& folder,
                                      const BackupManifest& manifest, const std::string& archive,
                                      const ArchiveContent& content);

@@ -9,8 +9,9 @@
 
 namespace atolldb {
 
-/// Returns whether the first and the last block of two files of this size are equal. Equal names of
-/// other content differ there: the first block of logs and page files names epochs.
+/// Returns whether two files of this size have equal first blocks and equal last blocks. Files of
+/// the same name with different content differ there, because the first block of logs and page
+/// files names epochs.
 Result<bool> have_equal_ends(FileSystem& file_system, const std::string& one,
                              const std::string& other, uint64_t bytes);
 

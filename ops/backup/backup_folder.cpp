@@ -46,7 +46,7 @@ std::unexpected<Error> no_backup(const std::string& directory, const std::string
                                 directory, id, directory));
 }
 
-/// Returns "20261123T040506Z: epochs 10 to 20; ..." of the backups.
+/// Returns the epoch ranges of the backups as text: "20261123T040506Z: epochs 10 to 20; ...".
 std::string ranges_text(const std::vector<ListedBackup>& backups) {
   std::string text;
   for (const ListedBackup& backup : backups) {
@@ -178,7 +178,7 @@ Result<void> remove_backup(FileSystem& file_system, const std::string& directory
   const std::string path = backup_path(directory, id);
   ATOLL_ASSIGN(const bool exists, file_system.exists(path));
   if (!exists || !is_backup_id(id)) return no_backup(directory, id);
-  // First, so that no crash leaves a manifest without its files.
+  // Removes the manifest first, so that no crash leaves a manifest whose files are missing.
   const std::string manifest = manifest_path(path);
   ATOLL_ASSIGN(const bool is_listed, file_system.exists(manifest));
   if (is_listed) {
@@ -186,7 +186,7 @@ Result<void> remove_backup(FileSystem& file_system, const std::string& directory
     ATOLL_TRY(file_system.sync_directory(path));
   }
   ATOLL_TRY(remove_data_folders(file_system, path));
-  ATOLL_TRY(remove_files_in(file_system, path));  // an unfinished manifest
+  ATOLL_TRY(remove_files_in(file_system, path));  // also removes an unfinished manifest
   ATOLL_TRY(file_system.remove_directory(path));
   return file_system.sync_directory(directory);
 }

@@ -22,7 +22,7 @@ namespace atolldb {
 struct ListedBackup {
   std::string id;
   std::optional<BackupManifest> manifest;
-  std::string damage;  // why the manifest cannot be read; empty, without a manifest: incomplete
+  std::string damage;  // why the manifest is unreadable; empty, no manifest: incomplete backup
 
   bool is_complete() const { return manifest.has_value(); }
 };
@@ -46,9 +46,9 @@ Result<BackupManifest> find_backup(FileSystem& file_system, const std::string& d
 Result<BackupManifest> choose_backup(FileSystem& file_system, const std::string& directory,
                                      std::optional<uint64_t> epoch);
 
-/// Removes a backup, complete or not. Files that other backups have under their own names stay.
-/// After a crash it is incomplete, and can be removed again. Returns code failed if it does not
-/// exist.
+/// Removes a backup, complete or not. Other backups keep files that they share with it, because
+/// they have links of their own. A crash leaves an incomplete backup, which can be removed again.
+/// Returns code failed if the backup does not exist.
 Result<void> remove_backup(FileSystem& file_system, const std::string& directory,
                            const std::string& id);
 
@@ -62,7 +62,7 @@ class FolderLock {
   /// has it.
   static Result<FolderLock> exclusive(const std::string& path, const std::string& holder);
   /// Shares the lock with other readers. Succeeds without a lock if the file is missing or cannot
-  /// be opened: DIR may be on a medium that nothing writes.
+  /// be opened, because DIR may be on a read-only medium.
   static Result<FolderLock> shared(const std::string& path, const std::string& holder);
   /// Turns an exclusive lock into a shared one. No other process can have the lock in between.
   Result<void> share();
@@ -81,8 +81,8 @@ class FolderLock {
 
 /// DIR/lock
 std::string folder_lock_path(const std::string& directory);
-/// data_dir/backup.lock: held by a backup of the cluster, from before its first pin to after its
-/// last one.
+/// data_dir/backup.lock. A backup of the cluster holds the lock from before it makes its first pin
+/// until it has removed its pins.
 std::string backup_lock_path(const std::string& data_dir);
 
 }  // namespace atolldb

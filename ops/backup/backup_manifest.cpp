@@ -88,7 +88,7 @@ nlohmann::json encode_manifest(const BackupManifest& manifest) {
           {"files", files}};
 }
 
-/// A path in a backup has one folder and one name, and leads nowhere else.
+/// Returns whether the path has exactly one folder and one name, so that it stays in the backup.
 bool is_path_in_backup(std::string_view path) {
   const size_t slash = path.find('/');
   if (slash == std::string_view::npos) return false;

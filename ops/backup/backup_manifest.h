@@ -34,7 +34,7 @@ struct BackupFile {
   BackupFileKind kind = BackupFileKind::log;
   uint64_t bytes = 0;
   uint32_t crc32c = 0;
-  /// The cluster never changes the file of this name. The next backup may link it.
+  /// True: the cluster no longer changes the file of this name, so the next backup may link it.
   bool is_final = false;
 
   bool operator==(const BackupFile&) const = default;
@@ -49,11 +49,11 @@ struct BackupSnapshot {
 
 struct BackupManifest {
   std::string id;
-  std::string cluster;  // its name
-  std::string data_id;  // id in the owner file of its data_dir
+  std::string cluster;  // name of the cluster
+  std::string data_id;  // id in the owner file of the cluster's data_dir
   ClusterUuid cluster_uuid = {};
-  uint64_t incarnation = 0;  // the last one that the backup has
-  /// The states at the end of each epoch of [oldest_epoch, durable_epoch] can be restored.
+  uint64_t incarnation = 0;  // number of the last incarnation in the backup
+  /// Each state at the end of an epoch in [oldest_epoch, durable_epoch] can be restored.
   uint64_t oldest_epoch = 0;
   uint64_t durable_epoch = 0;
   uint64_t started_ms = 0;  // every commit acknowledged before this time is in the backup
@@ -66,8 +66,8 @@ struct BackupManifest {
   uint64_t bytes() const;
   /// Returns the entry of this path, or null.
   const BackupFile* find(const std::string& path) const;
-  /// Returns whether both are of the same data directory. Only then do equal names of final files
-  /// mean equal content: a restored or adopted copy goes on under the same uuid.
+  /// Returns whether both backups are of the same data directory. Only then do final files of equal
+  /// name have equal content. A restored or adopted copy keeps the uuid but writes other content.
   bool is_of_same_data(const BackupManifest& other) const {
     return data_id == other.data_id && cluster_uuid == other.cluster_uuid;
   }
@@ -76,12 +76,12 @@ struct BackupManifest {
 /// <folder>/manifest.json
 std::string manifest_path(const std::string& folder);
 
-/// Durable on return. Returns code resources if it is larger than kMaxTextFileBytes.
+/// Writes the manifest durably. Returns code resources if it is larger than kMaxTextFileBytes.
 Result<void> write_manifest(FileSystem& file_system, const std::string& folder,
                             const BackupManifest& manifest);
 
-/// Returns nothing if there is no manifest: the backup is incomplete. Returns code corruption if it
-/// is damaged.
+/// Returns nothing if there is no manifest; the backup is then incomplete. Returns code corruption
+/// if the manifest is damaged.
 Result<std::optional<BackupManifest>> read_manifest(FileSystem& file_system,
                                                     const std::string& folder);
 

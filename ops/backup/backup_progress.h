@@ -16,7 +16,7 @@ namespace atolldb {
 struct BackupProgress {
   std::string step;         // "copying snapshot 7"
   uint64_t files = 0;       // complete files of the backup
-  uint64_t bytes = 0;       // bytes of them
+  uint64_t bytes = 0;       // bytes of these files
   uint64_t read_bytes = 0;  // bytes read so far, for copies and checksums
 };
 

@@ -19,7 +19,8 @@ constexpr uint64_t kMsPerSecond = 1000;
 /// The end of the year 9999: later times have more digits.
 constexpr int64_t kLastSecond = 253402300799;
 
-/// Returns the last second of the year 9999 for later times, which only damaged input has.
+/// Converts a time to UTC. Times after the year 9999 come from damaged input only; they give the
+/// last second of that year.
 std::tm utc_of(uint64_t unix_seconds) {
   const auto seconds =
       static_cast<std::time_t>(std::min(unix_seconds, static_cast<uint64_t>(kLastSecond)));
@@ -89,7 +90,7 @@ std::optional<int64_t> parse_seconds(TimeParser& parser, std::string_view date_m
   parts.tm_min = *minute;
   parts.tm_sec = *second;
   const int64_t seconds = timegm(&parts);
-  if (parts.tm_mday != *day) return std::nullopt;  // normalized: the month is shorter
+  if (parts.tm_mday != *day) return std::nullopt;  // timegm changed the day: the month is shorter
   return seconds;
 }
 

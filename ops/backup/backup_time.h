@@ -15,9 +15,9 @@ namespace atolldb {
 /// Returns the milliseconds since 1970.
 uint64_t unix_ms_now();
 
-/// "20261123T040506Z": the second of the time, or the second after the largest existing id if that
-/// is later. So ids ascend although the clock may be set back. After the last second of the year
-/// 9999 there is none: then returns that one, which exists.
+/// Returns an id like "20261123T040506Z": the second of the time, or the second after the largest
+/// existing id if that is later. So ids ascend even if the clock is set back. After the last second
+/// of the year 9999 there is no further id; the function then returns that last id again.
 std::string next_backup_id(uint64_t unix_ms, const std::vector<std::string>& existing);
 
 /// The length of every id.

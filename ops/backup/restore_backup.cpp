@@ -41,7 +41,7 @@ class RestoreJob {
   }
 
  private:
-  /// Marks the restore before it removes or creates anything else.
+  /// Marks the restore as unfinished before it removes or creates anything else.
   Result<void> begin() {
     ATOLL_TRY(report_.begin_step("preparing the directory"));
     ATOLL_TRY(check_restore_target(files_, request_.to));
@@ -55,7 +55,7 @@ class RestoreJob {
     return files_.make_directory(coordinator_directory(request_.to));
   }
 
-  /// Finds what the state at the epoch needs.
+  /// Finds the files that the state at the epoch needs.
   Result<void> read_backup() {
     ATOLL_TRY(report_.begin_step("reading the backup"));
     ATOLL_ASSIGN(const auto backup, request_.extension != nullptr
@@ -120,8 +120,8 @@ class RestoreJob {
     return wanted_.contains(path_in(request_.folder, file.path));
   }
 
-  /// Copies, never links: the new cluster deletes files, and a copied data directory must share no
-  /// file with another (R47).
+  /// Copies the files and never links them. The new cluster deletes files, and a copied data
+  /// directory must share no file with another one (R47).
   Result<void> copy_files() {
     for (const BackupFile& file : request_.manifest.files) {
       if (!is_wanted(file)) continue;
@@ -163,8 +163,8 @@ class RestoreJob {
     return {};
   }
 
-  /// Keeps the times from the snapshot on, up to the epoch: later epochs of the original mean
-  /// nothing here, and no backup of the restored data has earlier ones.
+  /// Keeps the times of the epochs from the snapshot up to the restored epoch. Later epochs of the
+  /// original mean nothing in the restored data. No backup of the restored data has earlier ones.
   Result<void> write_times() {
     ATOLL_ASSIGN(const auto times,
                  request_.extension != nullptr
@@ -206,7 +206,7 @@ class RestoreJob {
   Restored restored_;
   Savepoint state_;
   std::vector<DdlRecord> ddl_;
-  std::set<std::string> wanted_;  // paths in the backup that are still to be copied, without logs
+  std::set<std::string> wanted_;  // paths of backup files that are still to be copied, except logs
   std::set<std::string> folders_;
 };
 

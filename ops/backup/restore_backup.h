@@ -33,13 +33,14 @@ struct RestoreRequest {
   uint64_t epoch = 0;       // REQUIRES: the backup has the state at its end
   OnBackupProgress on_progress;
   LocateDirectory locate = locate_directory;
-  /// The backup with the log of an archive; `manifest` is its. Null: the backup alone.
+  /// The backup with the log of an archive; `manifest` is then its manifest. Null: the backup
+  /// alone.
   const ExtendedBackup* extension = nullptr;
 };
 
 struct Restored {
   std::string id;         // of the new data directory
-  uint32_t snapshot = 0;  // with which the start-up begins; 0: none
+  uint32_t snapshot = 0;  // id of the snapshot with which the start-up begins; 0: none
   uint64_t snapshot_epoch = 0;
   uint64_t files = 0;
   uint64_t bytes = 0;
@@ -59,8 +60,8 @@ Result<void> check_restore_target(FileSystem& file_system, const std::string& to
 Result<EpochTime> epoch_of_time(FileSystem& file_system, const std::string& folder,
                                 const BackupManifest& manifest, uint64_t unix_ms);
 
-/// Does the same with the log of the archive. The time may be as late as the last known one of an
-/// epoch that the archive has.
+/// Does the same for a backup that the log of an archive extends. The time may be as late as the
+/// last recorded time of an archived epoch.
 Result<EpochTime> epoch_of_time(const std::string& archive, const ExtendedBackup& extended,
                                 uint64_t unix_ms);
 

@@ -24,7 +24,7 @@ void choose_snapshot(Savepoint& savepoint, uint64_t epoch) {
   savepoint.kept.clear();
 }
 
-/// Returns whether the snapshot lacks a storage that was created before its end.
+/// Returns whether the snapshot lacks a storage that was created in its epoch or before.
 bool lacks_storage(const SnapshotMetadata& base, const std::vector<DdlRecord>& records,
                    uint32_t id) {
   const auto creates = [&](const DdlRecord& record) {
@@ -57,7 +57,7 @@ Savepoint savepoint_at(const Savepoint& backup, uint64_t epoch, const std::strin
   restored.largest_incarnation = distant_incarnation(backup.largest_incarnation);
   restored.incarnations.clear();
   for (Incarnation incarnation : backup.incarnations) {
-    if (incarnation.start_epoch > epoch) break;  // so are all later ones
+    if (incarnation.start_epoch > epoch) break;  // later ones begin even later
     const uint64_t cut = std::min(*incarnation.cut_epoch, epoch);
     if (cut <= restored.snapshot_epoch && restored.incarnations.empty()) {
       restored.covered_incarnation = incarnation.number;

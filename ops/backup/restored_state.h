@@ -1,4 +1,4 @@
-// What the savepoint and the DDL log of a restored cluster say (R66).
+// Computes the savepoint and the DDL records of a restored cluster (R66).
 #pragma once
 
 #include <cstdint>
@@ -13,23 +13,24 @@
 
 namespace atolldb {
 
-/// Returns the savepoint of a complete backup. Returns code corruption if it is no such savepoint.
+/// Returns the savepoint of a complete backup, or code corruption if the file is not such a
+/// savepoint.
 Result<Savepoint> savepoint_of_backup(FileSystem& file_system, const std::string& folder);
 
-/// Returns the savepoint with which a start-up recovers exactly the state at the end of `epoch`.
-/// The newest snapshot that is not after it is the only one, and no block after it counts: the cut
-/// of each incarnation is at most the epoch, and later incarnations are not listed. The largest
-/// numbers given in the backup stay, so no epoch and no id is used again. The directory of all logs
-/// is `data_dir`. REQUIRES: `backup` is the savepoint of a backup, and `epoch` is not before its
-/// oldest snapshot.
+/// Returns the savepoint with which a start-up recovers exactly the state at the end of `epoch`. It
+/// names one snapshot only: the newest that is not after `epoch`. No block after `epoch` counts:
+/// the cut of each incarnation is at most `epoch`, and later incarnations are not listed. The
+/// largest numbers given in the backup stay, so that no epoch and no id is used again. The
+/// directory of all logs is `data_dir`. REQUIRES: `backup` is the savepoint of a backup, and
+/// `epoch` is not before its oldest snapshot.
 Savepoint savepoint_at(const Savepoint& backup, uint64_t epoch, const std::string& data_dir);
 
-/// Returns the DDL records with which the catalog is that at the end of `epoch`. A drop after it is
-/// omitted. A creation after it stays, with a drop right after it: its id is never given again,
-/// and a snapshot may name it already (R34, R52).
-/// `base`: the snapshot with which the start-up begins, or null. It is planned after its epoch, so
-/// it may lack a storage that is dropped later. Such a drop stays: the storage was hidden already,
-/// and must not be there without its content.
+/// Returns the DDL records that give the catalog at the end of `epoch`. A drop after `epoch` is
+/// omitted. A creation after `epoch` stays, with a drop right after it. The id of that storage is
+/// never given again, and a snapshot may name it already (R34, R52).
+/// `base`: the snapshot with which the start-up begins, or null. A snapshot is planned after its
+/// epoch, so it may lack a storage that is dropped later. Such a drop stays: the storage was hidden
+/// already, and must not exist without its content.
 std::vector<DdlRecord> ddl_at(const std::vector<DdlRecord>& records, uint64_t epoch,
                               const SnapshotMetadata* base);
 

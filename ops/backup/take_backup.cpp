@@ -32,25 +32,26 @@ namespace {
 /// A file of one logger's stream.
 struct StreamFile {
   LogFilePlace place;
-  std::optional<LogFileBegin> begin;  // nothing: it has no header of this cluster
+  std::optional<LogFileBegin> begin;  // no value: no header of this cluster
 };
 
-/// Whether a restore to an epoch after `epoch` reads the log of this incarnation (R32). The files
-/// of the others may be in any state.
+/// Returns whether a restore to an epoch after `epoch` reads the log of this incarnation (R32). The
+/// log files of other incarnations may be in any state.
 bool needs_log(const Incarnation& incarnation, uint64_t epoch) {
   if (!incarnation.cut_epoch) return true;
   return *incarnation.cut_epoch >= incarnation.start_epoch && *incarnation.cut_epoch > epoch;
 }
 
-/// Whether the cluster keeps the snapshot and the log after it: as the newest one, as a kept one
-/// (R55), or for a backup (R65).
+/// Returns whether the cluster keeps the snapshot and the log after it. It does so for the newest
+/// snapshot, for kept ones (R55), and for those that a backup has pinned (R65).
 bool keeps_log_after(const Savepoint& savepoint, uint32_t id) {
   const auto is_pin = [&](const PinnedSnapshot& pin) { return pin.is_of_backup() && pin.id == id; };
   return id == savepoint.snapshot || std::ranges::any_of(savepoint.pinned, is_pin) ||
          std::ranges::find(savepoint.kept, id, &KeptSnapshot::id) != savepoint.kept.end();
 }
 
-/// Returns the index of the file at which the log after `epoch` begins, as retention does.
+/// Returns the index of the file at which the log after `epoch` begins. Uses the rule by which the
+/// cluster deletes log files (engine/recovery/retention.cpp).
 size_t first_after(const std::vector<StreamFile>& stream, uint64_t epoch) {
   size_t first = 0;
   for (size_t i = 0; i < stream.size(); ++i) {
@@ -89,8 +90,8 @@ class BackupJob {
   }
 
  private:
-  /// Also checks the pages of a snapshot file, as their readers do. `copy_snapshot` has checked
-  /// page 0.
+  /// Returns a function that counts the parts of a snapshot file and checks its pages, as their
+  /// readers do. `copy_snapshot` has checked page 0.
   OnPart counted_and_checked(const SnapshotFilePlace& place, const std::string& path) {
     return [path, self = SnapshotPointer::make(place.snapshot, place.node, 0).word(),
             count = report_.counted()](std::span<const std::byte> part) mutable -> Result<void> {
@@ -133,8 +134,8 @@ class BackupJob {
     return {};
   }
 
-  /// Incarnations that the savepoint does not list any more leave no gap that a scan finds. So the
-  /// savepoint that the backup goes by must still keep the log after its snapshots (R65).
+  /// Refuses a snapshot if the savepoint no longer keeps the log after it (R65). A scan would not
+  /// find the gap, because it does not look for incarnations that the savepoint no longer lists.
   Result<void> refuse_unkept(uint32_t snapshot) const {
     if (snapshot == 0 || keeps_log_after(state_, snapshot)) return {};
     return make_error(ExitCode::failed,
@@ -155,7 +156,8 @@ class BackupJob {
 
   /// Copies the chosen snapshots, and makes the savepoint name exactly these.
   Result<void> copy_snapshots() {
-    // Known to be durable in the cluster (R30), whichever snapshot the backup begins with.
+    // Commits up to this epoch are known to be durable (R30), whichever snapshots the backup
+    // copies.
     known_durable_ = std::max(state_.durable_epoch, state_.snapshot_epoch);
     state_.pinned.clear();
     state_.kept.clear();
@@ -176,8 +178,9 @@ class BackupJob {
     return {};
   }
 
-  /// Leaves the older snapshot out if it is damaged: the newest one suffices for later epochs.
-  /// Files that were copied before the damage was found stay, and nothing refers to them.
+  /// Copies the older snapshot, or leaves it out if it is damaged: the newest one suffices for
+  /// later epochs. Files that were copied before the damage was found stay, and nothing refers to
+  /// them.
   Result<void> copy_older() {
     const uint32_t id = request_.older;
     const Result<uint64_t> epoch = copy_snapshot(id);
@@ -206,7 +209,7 @@ class BackupJob {
                         fmt::format("{}: is of another cluster: restore the file",
                                     snapshot_metadata_path(request_.data_dir, id)));
     }
-    // Header and size of each file, before anything is copied.
+    // Checks the header and the size of each file before anything is copied.
     SnapshotFiles pages(files_, state_.cluster_uuid);
     ATOLL_TRY(pages.open(metadata.files));
     for (SnapshotFilePlace& place : metadata.files) {
@@ -262,23 +265,24 @@ class BackupJob {
       ATOLL_TRY(copy_stream(incarnation.number, place, has_ended));
       place.directory = folder_;
       ATOLL_ASSIGN(const LogScan scan, scan_copy(incarnation, place));
-      // At least all that was known to be durable before this copy began must be in it. The first
-      // file and its header were durable before the first commit (R28).
+      // The copy must have at least what was known to be durable before it began. It must also have
+      // the first file, whose header was durable before the first commit (R28).
       const uint64_t needed = has_ended ? cut : std::max(known_durable_, durable);
       if (scan.durable_epoch < needed || scan.files.empty()) return lacks(scan, source, needed);
       known_durable_ = std::max(known_durable_, scan.largest_durable_epoch);
       state_.largest_epoch = std::max(state_.largest_epoch, scan.largest_epoch);
       if (!has_ended) cut = std::min(cut, scan.durable_epoch);
     }
-    if (cut == UINT64_MAX) cut = incarnation.start_epoch - 1;  // it has no loggers
+    if (cut == UINT64_MAX) cut = incarnation.start_epoch - 1;  // without loggers
     CHECK(cut + 1 >= incarnation.start_epoch);
     incarnation.cut_epoch = cut;
     return {};
   }
 
-  /// Returns the epoch that each log of the incarnation must reach. Damage to a log that is copied
-  /// first shows only in logs that are copied later (R30). These may be newer in a running cluster,
-  /// so there the cluster's word counts.
+  /// Returns the epoch that each log of the incarnation must reach. A damaged end of a log shows
+  /// when another log names later epochs as durable (R30). So this function scans all logs of a
+  /// stopped cluster before the first one is copied. The logs of a running cluster grow meanwhile,
+  /// so the durable epoch that the cluster has reported counts.
   Result<uint64_t> durable_epoch_of(const Incarnation& incarnation) const {
     if (incarnation.cut_epoch) return *incarnation.cut_epoch;
     const uint64_t none = incarnation.start_epoch - 1;
@@ -306,8 +310,9 @@ class BackupJob {
                                   scan.end.file, scan.end.offset, scan.end.reason, needed, source));
   }
 
-  /// Lists the stream now, so that the list is newer than every earlier copy. Skips first
-  /// files that the oldest snapshot covers, because the cluster may be deleting them.
+  /// Lists the files of a stream. The list is made now, so that it is newer than every earlier
+  /// copy. Skips files at the begin that the oldest snapshot covers, because the cluster may be
+  /// deleting them.
   Result<std::vector<StreamFile>> files_of_stream(uint64_t incarnation, const LoggerPlace& place) {
     std::vector<StreamFile> stream;
     const std::string folder = node_directory(place.directory, place.node);
@@ -320,7 +325,8 @@ class BackupJob {
       StreamFile file = {{place.directory, place.node, *parsed}, {}};
       auto begin = begin_of(files_, file.place);
       if (!begin) {
-        // The cluster may have deleted it since it was listed. A gap shows in the scan.
+        // The cluster may have deleted the file since it was listed. The later scan of the copy
+        // finds a gap.
         ATOLL_ASSIGN(const bool is_there, files_.exists(path_of(file.place)));
         if (!is_there) continue;
         return std::unexpected(begin.error());
@@ -330,14 +336,15 @@ class BackupJob {
       stream.push_back(std::move(file));
     }
     std::ranges::sort(stream, {}, [](const StreamFile& file) { return file.place.name.ordinal; });
-    while (!stream.empty() && !stream.back().begin) stream.pop_back();  // not begun yet
+    while (!stream.empty() && !stream.back().begin) stream.pop_back();  // has no header yet
     stream.erase(stream.begin(),
                  stream.begin() + static_cast<ptrdiff_t>(first_after(stream, oldest_epoch_)));
     return stream;
   }
 
-  /// A file is final if a later one has its header: the logger writes that after the last block of
-  /// this one. In an incarnation that has ended, all files are final (R29).
+  /// Copies the files of a stream. A file is final if the next file has its header, because the
+  /// logger writes that header after the last block of the file. In an incarnation that has ended,
+  /// all files are final (R29).
   Result<void> copy_stream(uint64_t incarnation, const LoggerPlace& place, bool has_ended) {
     ATOLL_ASSIGN(const auto stream, files_of_stream(incarnation, place));
     const std::string folder = node_directory(folder_, place.node);
@@ -348,8 +355,8 @@ class BackupJob {
       ATOLL_TRY(add_file(from, path_in(folder, to_string(file.place.name)), BackupFileKind::log,
                          is_final, report_.counted()));
       if (is_final) continue;
-      // What the backup counts is durable in the cluster, too: the copy may hold blocks that the
-      // logger has not synced yet.
+      // The copy may hold blocks that the logger has not synced yet. After this sync, all commits
+      // in the backup are durable in the cluster, too.
       ATOLL_TRY(sync_file(from));
     }
     return {};
@@ -360,7 +367,8 @@ class BackupJob {
     return file->sync();
   }
 
-  /// After the logs, so that it has the creation of every storage in them (R34).
+  /// Copies the DDL log and the times of epochs. Runs after the copies of the logs, so that the DDL
+  /// log has the creation of every storage in them (R34).
   Result<void> copy_rest() {
     ATOLL_TRY(report_.begin_step("copying the DDL log"));
     const std::string from = coordinator_directory(request_.data_dir);
@@ -378,7 +386,7 @@ class BackupJob {
                     report_.counted());
   }
 
-  /// Writes the savepoint of an ended cluster, in both slots.
+  /// Writes the savepoint of the backup, that of an ended cluster, into both slots.
   Result<void> write_state() {
     ATOLL_TRY(report_.begin_step("writing the savepoint"));
     ATOLL_ASSIGN(const auto ddl,
@@ -431,13 +439,13 @@ class BackupJob {
   /// Links or copies a file of the cluster to a new path of the backup.
   Result<void> add_file(const std::string& from, const std::string& to, BackupFileKind kind,
                         bool is_final, const OnPart& on_part) {
-    if (!paths_.insert(to).second) return {};  // a page file of both snapshots
-    // Copies and checksums are of what the device has (R53).
+    if (!paths_.insert(to).second) return {};  // a page file that both snapshots use
+    // Copies and checksums must read what the device has, not what the page cache has (R53).
     ATOLL_TRY(files_.forget_cached(from));
     if (is_final) {
       ATOLL_ASSIGN(const bool is_reused, link_previous(from, to, kind));
       if (is_reused) return {};
-      // A file of a log may have blocks that its logger has not synced yet.
+      // A log file may have blocks that its logger has not synced yet.
       if (kind == BackupFileKind::log) {
         ATOLL_TRY(sync_file(from));
       }
@@ -466,7 +474,8 @@ class BackupJob {
         path_in(backup_path(request_.directory, request_.previous->id), before->path);
     ATOLL_ASSIGN(const bool is_there, files_.exists(path));
     if (!is_there) return false;
-    // A volume that was set back has the same names and ids, and other content.
+    // A volume that was set back to an older state has files of the same names and ids with other
+    // content.
     ATOLL_ASSIGN(const bool is_same, have_equal_ends(files_, from, path, bytes));
     if (!is_same) return false;
     ATOLL_ASSIGN(const bool is_linked, files_.link(path, to));
@@ -481,11 +490,11 @@ class BackupJob {
   const std::string folder_;
   ProgressReport report_{request_.on_progress};
   BackupManifest manifest_;
-  Savepoint state_;                // of the cluster; the steps make it that of the backup
-  uint64_t oldest_epoch_ = 0;      // of the snapshots that the backup has
-  uint64_t known_durable_ = 0;     // the largest epoch named as durable by what was read so far
-  std::set<std::string> folders_;  // made in folder_
-  std::set<std::string> paths_;    // of added files, in folder_
+  Savepoint state_;                // that of the cluster; the steps turn it into that of the backup
+  uint64_t oldest_epoch_ = 0;      // epoch of the oldest snapshot that the backup has
+  uint64_t known_durable_ = 0;     // largest epoch that any file read so far names as durable
+  std::set<std::string> folders_;  // folders that were made in folder_
+  std::set<std::string> paths_;    // paths of the added files, in folder_
 };
 
 /// Checks all log after the newest snapshot of the savepoint.
@@ -556,7 +565,8 @@ Result<void> check_restorable(FileSystem& file_system, const std::string& folder
                       fmt::format("{}: is no savepoint of a backup: an incarnation has no cut",
                                   savepoint_path(folder)));
   }
-  // As it is on disk: a start-up drops what it does not need.
+  // Reads the savepoint as it is on disk, because the start-up check above drops what it does not
+  // need.
   ATOLL_ASSIGN(const auto read, read_savepoint(file_system, folder));
   if (!read) {
     return make_error(ExitCode::corruption,
@@ -566,7 +576,7 @@ Result<void> check_restorable(FileSystem& file_system, const std::string& folder
   for (const KeptSnapshot& kept : read->savepoint.kept) {
     ATOLL_TRY(check_older(file_system, folder, read->savepoint, kept, start.ddl));
   }
-  // The check of an older snapshot has covered this log.
+  // The check of an older snapshot above has covered the log after the newest one.
   if (!read->savepoint.kept.empty()) return {};
   return check_logs(file_system, read->savepoint, start.ddl);
 }

@@ -22,9 +22,9 @@ struct BackupRequest {
   std::string data_dir;   // of the cluster
   std::string directory;  // DIR
   std::string id;         // DIR/<id> is new or an empty folder
-  std::string cluster;    // its name
-  /// The snapshots to copy, by id. 0: none. `older` is older than `newest`, and the log after it
-  /// exists; if it is damaged, the backup has `newest` alone. Without `newest` the whole log
+  std::string cluster;    // name of the cluster
+  /// Ids of the snapshots to copy; 0: none. `older` is older than `newest`, and the log after it
+  /// exists. If `older` is damaged, the backup has `newest` alone. Without `newest` the whole log
   /// exists.
   uint32_t newest = 0;
   uint32_t older = 0;
@@ -33,8 +33,8 @@ struct BackupRequest {
   OnBackupProgress on_progress;
   /// Receives texts for the user. May be empty.
   std::function<void(const std::string&)> warn = {};
-  /// What a running cluster named as durable before the backup began: each copy of a log that is
-  /// being written must have it. Nothing: the cluster is stopped, so its logs do not change.
+  /// Epoch that a running cluster named as durable before the backup began. Each copy of a log that
+  /// is being written must reach it. No value: the cluster is stopped, so its logs do not change.
   std::optional<uint64_t> durable_epoch = {};
 };
 
@@ -43,8 +43,8 @@ struct BackupRequest {
 /// REQUIRES: DIR exists.
 Result<BackupManifest> take_backup(FileSystem& file_system, const BackupRequest& request);
 
-/// Reads the savepoint, again if a slot is damaged, because a live coordinator may be writing it.
-/// Returns code failed if there is none.
+/// Reads the savepoint. Repeats the read if a slot is damaged, because a live coordinator may be
+/// writing it. Returns code failed if there is no savepoint.
 Result<Savepoint> read_live_savepoint(FileSystem& file_system, const std::string& data_dir);
 
 /// Checks by the rules of a start-up that the folder of a backup can be restored: savepoint, DDL

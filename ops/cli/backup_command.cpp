@@ -57,7 +57,8 @@ void print_whole(const Json& whole) {
   std::printf("%s\n", whole.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
 }
 
-/// The lock file of a data directory is its cluster's, and its folders must hold nothing else.
+/// Refuses a directory of a cluster's data as DIR. The lock file there belongs to the cluster, and
+/// the folders there must hold nothing else.
 Result<void> refuse_data_directory(FileSystem& files, const std::string& directory) {
   ATOLL_ASSIGN(const bool is_data, files.exists(owner_path(directory)));
   if (!is_data) return {};
@@ -71,7 +72,7 @@ Result<void> refuse_data_directory(FileSystem& files, const std::string& directo
 struct FolderBefore {
   std::vector<std::string> ids;
   std::vector<std::string> removed;        // incomplete backups
-  std::optional<BackupManifest> previous;  // the newest one of the same data
+  std::optional<BackupManifest> previous;  // newest complete backup of the same data
 };
 
 /// REQUIRES: the exclusive lock of DIR is held, so no backup into it is in progress.
@@ -106,7 +107,7 @@ void print_warning(const std::string& text) {
   std::fprintf(stderr, "atoll: %s\n", printable(text).c_str());
 }
 
-/// Takes the backup between the choice of its snapshots and the release of their pins.
+/// Chooses the snapshots and takes the backup. The caller releases the pins of the snapshots.
 Result<BackupManifest> take_pinned(FileSystem& files, BackupSource& source, BackupRequest request) {
   ATOLL_TRY(source.choose_snapshots(request.id));
   request.newest = source.newest();
@@ -184,7 +185,7 @@ Result<void> take_backup_of(const ClusterChoice& choice, const BackupOptions& op
   const Result<void> released = source.release();
   if (!taken) {
     if (!released) print_error(released.error());
-    // Best effort: the next backup removes what stays.
+    // Best effort: the next backup removes an incomplete one that stays.
     if (!remove_backup(files, directory, id)) {
       std::fprintf(stderr, "atoll: %s: stays, incomplete\n", backup_path(directory, id).c_str());
     }

@@ -33,15 +33,15 @@ Result<void> verify_backups_in(const BackupOptions& options);
 Result<void> remove_backup_in(const BackupOptions& options);
 Result<void> restore_to(const RestoreOptions& options);
 
-/// Returns the path without dots and links as far as it exists, from the current directory.
+/// Returns the absolute path without "." and "..". Links are resolved as far as the path exists.
 std::string absolute_path(const std::string& path);
 
-/// Refuses a directory of a command that lies in data_dir, or has it in it: the directory must
-/// outlive its cluster, and must not look like data of it. `command`: for the error.
+/// Refuses a directory of a command that lies in data_dir or contains it. The directory must
+/// outlive its cluster, and must not look like data of the cluster. `command`: prefix of the error.
 Result<void> refuse_nested(const std::string& command, const std::string& directory,
                            const std::string& data_dir);
 
-/// Text for errors: who may hold the lock of DIR.
+/// For errors: the programs that may hold the lock of DIR.
 inline constexpr const char* kFolderUsers = "another `atoll backup`, `atoll restore` or their like";
 
 /// Makes SIGINT, SIGTERM and SIGHUP end the work at the next part of a file, so that the command

@@ -21,11 +21,12 @@
 namespace atolldb::cli {
 namespace {
 
-/// A cluster that restarts answers again after this time, unless its recovery is long.
+/// Time limit for the removal of a pin. A cluster that restarts answers again within this time,
+/// unless its recovery is long.
 constexpr std::chrono::seconds kUnpinPatience{30};
 constexpr std::chrono::milliseconds kUnpinPause{200};
 
-/// Whether the coordinator has answered that there is no such pin now.
+/// Returns whether the coordinator has answered that the pin does not exist now.
 bool is_refused(const Error& error) {
   return error.code == ExitCode::failed || error.code == ExitCode::resources;
 }
@@ -89,7 +90,8 @@ Result<BackupSource> BackupSource::open(FileSystem& file_system, const ClusterCh
     source.data_dir_ = source.live_->cluster.data_dir;
     source.directories_ = node_directories(*source.live_);
   } else {
-    // Before the locks, which make files: a directory that is not a cluster's gets none.
+    // Checks the directory before the locks are taken, because a lock creates a file. So no file is
+    // created in a directory that belongs to no cluster.
     ATOLL_ASSIGN(const LogData data, find_log_data(file_system, choice, options));
     source.data_dir_ = data.data_dir;
     source.directories_.assign(data.directories.begin(), data.directories.end());
@@ -125,7 +127,8 @@ Result<Json> BackupSource::call(ControlOperation operation, const Json& body) co
   return call_coordinator(*live_, operation, body, kSnapshotTimeout);
 }
 
-/// No backup holds these pins: this one has the lock, and none of its own yet.
+/// The pins that are found belong to no running backup: this backup holds the lock, and has no pins
+/// yet.
 Result<std::vector<std::string>> BackupSource::remove_left_pins() {
   CHECK(lock_.has_value() && pins_.empty());
   std::vector<std::string> removed;
@@ -144,7 +147,7 @@ Result<std::vector<std::string>> BackupSource::remove_left_pins() {
 }
 
 Result<uint32_t> BackupSource::pin(uint32_t snapshot, const std::string& name) {
-  // First, because the pin may exist although its answer is lost.
+  // Remembers the name before the call, because the pin may exist even if the answer is lost.
   pins_.push_back(name);
   const auto pinned = call(ControlOperation::snapshot_pin, Json{{"id", snapshot}, {"name", name}});
   if (!pinned) {
@@ -169,18 +172,20 @@ Result<void> BackupSource::choose_snapshots(const std::string& backup_id) {
   const std::string name = std::string(kBackupPinPrefix) + backup_id;
   ATOLL_ASSIGN(newest_, pin(0, name));
   CHECK(newest_ != 0);
-  // After the first pin, so that the log after both snapshots is kept from here on.
+  // Reads the savepoint after the first pin, so that the log after both snapshots is kept from here
+  // on.
   ATOLL_ASSIGN(state, savepoint());
   if (state.kept.empty() || state.kept.front().id >= newest_) return {};
   const uint32_t oldest = state.kept.front().id;
   const auto pinned = pin(oldest, name + "-older");
   if (!pinned) {
-    // It is skipped if it has been deleted meanwhile, or if all pins are used.
+    // The older snapshot is skipped if it has been deleted meanwhile, or if all pins are used.
     if (is_refused(pinned.error())) return {};
     return std::unexpected(pinned.error());
   }
-  // If a newer snapshot has replaced it before the pin, its log is incomplete. A pin of a user
-  // keeps only its pages.
+  // If a newer snapshot replaced the older one in the list before it was pinned, the log after it
+  // is incomplete. It may exist only because a user has pinned it, which keeps its pages but not
+  // the log.
   ATOLL_ASSIGN(state, savepoint());
   if (std::ranges::find(state.kept, oldest, &KeptSnapshot::id) != state.kept.end()) older_ = oldest;
   return {};
@@ -202,14 +207,15 @@ Result<void> BackupSource::release() {
                                 left, problem->message));
 }
 
-/// A cluster that was short of room may have given up the pin, and an answer may be lost.
+/// Returns whether the savepoint does not have the pin. A cluster that was short of room may have
+/// given up the pin, or the answer to an earlier request was lost.
 bool BackupSource::is_unpinned(const std::string& name) const {
   const auto state = savepoint();
   return state &&
          std::ranges::find(state->pinned, name, &PinnedSnapshot::name) == state->pinned.end();
 }
 
-/// The cluster may have ended, or may restart.
+/// Repeats the removal for some time, because the cluster may have ended or may be restarting.
 Result<void> BackupSource::unpin(const std::string& name) const {
   const auto give_up = std::chrono::steady_clock::now() + kUnpinPatience;
   for (;;) {
@@ -225,7 +231,8 @@ Result<void> BackupSource::unpin_once(const std::string& name) const {
   if (!running && running.error().code != ExitCode::not_running) {
     return std::unexpected(running.error());
   }
-  // Without --cluster and -c, another cluster may be the only one that runs by now.
+  // The running cluster may be another one: without --cluster and -c, any cluster that now runs
+  // alone is found.
   if (!running || running->cluster.data_dir != data_dir_) return unpin_dead(name);
   ATOLL_TRY(call_coordinator(*running, ControlOperation::snapshot_unpin, Json{{"pin", name}},
                              kSnapshotTimeout));

@@ -1,5 +1,5 @@
-// The cluster that `atoll backup` copies. A running one keeps what the backup needs because of its
-// pins (R65); a stopped one because its data are locked.
+// The cluster that `atoll backup` copies. Pins make a running cluster keep what the backup needs
+// (R65). A stopped cluster keeps it because its data are locked.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,7 @@ class BackupSource {
   const std::string& data_id() const { return data_id_; }
   bool is_live() const { return live_.has_value(); }
 
-  /// As reserve_beside. 0 also means that the cluster is stopped.
+  /// Does the same as reserve_beside. Also returns 0 if the cluster is stopped.
   uint64_t reserve_for(const std::string& directory) const;
 
   /// Removes the pins that killed backups have left, and returns their names.
@@ -51,8 +51,8 @@ class BackupSource {
   /// The newest snapshot, and the oldest kept one. 0: none.
   uint32_t newest() const { return newest_; }
   uint32_t older() const { return older_; }
-  /// What a running cluster had made durable when the snapshots were pinned. Nothing: it is
-  /// stopped.
+  /// The epoch that a running cluster had made durable when the snapshots were pinned. No value:
+  /// the cluster is stopped.
   std::optional<uint64_t> durable_epoch() const { return durable_epoch_; }
 
   /// Removes the pins, also if the cluster has ended or restarted meanwhile. Returns an error that
@@ -74,11 +74,11 @@ class BackupSource {
   FileSystem* files_;
   ClusterChoice choice_;
   std::string data_dir_;
-  std::vector<std::string> directories_;  // of its config, besides data_dir
+  std::vector<std::string> directories_;  // directories of the cluster besides data_dir
   std::string cluster_;
   std::string data_id_;
-  std::optional<Config> live_;      // nothing: it is stopped
-  std::optional<DataLock> locks_;   // of a stopped one
+  std::optional<Config> live_;      // no value: the cluster is stopped
+  std::optional<DataLock> locks_;   // locks of the data of a stopped cluster
   std::optional<FolderLock> lock_;  // data_dir/backup.lock
   std::vector<std::string> pins_;   // made by this backup
   uint32_t newest_ = 0;

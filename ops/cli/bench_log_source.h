@@ -30,7 +30,7 @@ Result<std::function<bool()>> watch_for_interrupts();
 struct TpccForItsLog {
   std::string command;        // prefix of error messages: "bench log"
   std::string cluster_name;   // name of the cluster
-  std::string what_to_lower;  // option to lower if the run does not fit: "--record-seconds"
+  std::string what_to_lower;  // option to lower if memory does not suffice: "--record-seconds"
   uint32_t seconds = 1;
   uint32_t warehouses = 0;  // 0: one per worker
 };

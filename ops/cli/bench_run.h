@@ -31,7 +31,7 @@ struct Benchmark {
   std::string command;       // prefix of error messages: "bench tpcc"
   std::string cluster_name;  // name of the benchmark's own cluster
   bench::CommonOptions options;
-  std::string what_to_lower;  // options to lower if it does not fit: "--warehouses or --seconds"
+  std::string what_to_lower;  // options to lower if memory is short: "--warehouses or --seconds"
   std::string violated;       // text for a failed verification
   std::function<Result<bench::Estimate>(uint32_t nodes, uint32_t workers, uint32_t cores)> estimate;
   std::function<Result<BenchReport>(bench::ClusterPort& port, const bench::Console& console)> run;

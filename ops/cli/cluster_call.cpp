@@ -36,8 +36,8 @@ std::string reason_of(const Config& config, const Before& before) {
   constexpr std::chrono::milliseconds kPause{10};
   const auto give_up = Clock::now() + kPatience;
   for (;;) {
-    // This check precedes the read of the failure, because the launcher writes the failure before
-    // it ends.
+    // Checks first whether the launcher lives, and then reads the failure, because the launcher
+    // writes the failure before it ends.
     const bool may_note = before.launcher && is_alive(*before.launcher) && Clock::now() < give_up;
     std::string failure = noted_failure(config);
     if (failure != before.failure) return failure;

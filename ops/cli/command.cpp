@@ -59,7 +59,8 @@ std::string nearest_command(const std::string& word, const CLI::App& command) {
     if (word == synonym && std::ranges::find(names, name) != names.end()) return std::string(name);
   }
   const std::vector<std::string_view> candidates(names.begin(), names.end());
-  // With so few commands, a word that is half right is close to only one of them.
+  // Up to half of the letters may differ. There are so few commands that such a word is close to
+  // only one of them.
   return std::string(nearest_word(word, candidates, (word.size() + 1) / 2));
 }
 
@@ -75,7 +76,8 @@ struct Reached {
   std::string path;  // "atoll storage"
 
   std::string help() const { return "see `" + path + " --help`"; }
-  /// Returns "storage" and `separator`, or nothing for `atoll` itself.
+  /// Returns the name of the command, for example "storage", and `separator`. Returns an empty text
+  /// for `atoll` itself.
   std::string prefix(const char* separator) const {
     const size_t space = path.find(' ');
     return space == std::string::npos ? "" : path.substr(space + 1) + separator;
@@ -116,8 +118,8 @@ std::string unknown_word(const Reached& at, const std::string& word) {
 std::string usage_text(const CLI::App& app, const CLI::ParseError& error) {
   const std::vector<Reached> reached = reached_commands(app);
   for (const Reached& at : reached) {
-    // Reports this error instead of the parser's: after a misspelt option, the parser reports that
-    // the correct option is missing.
+    // Reports the unknown word or option instead of the parser's error. After a misspelt option,
+    // the parser reports only that the correct option is missing.
     std::vector<std::string> rest = at.command->remaining();
     std::erase(rest, "--");
     if (rest.empty()) continue;
@@ -132,7 +134,7 @@ std::string usage_text(const CLI::App& app, const CLI::ParseError& error) {
 
 int usage_error(const CLI::App& app, const CLI::ParseError& error) {
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
-    return app.exit(error);  // --help, --version
+    return app.exit(error);  // --help or --version was given
   }
   print_error({ExitCode::usage, usage_text(app, error)});
   return static_cast<int>(ExitCode::usage);

@@ -162,7 +162,7 @@ Result<OwnExport> resume_export(FileSystem& files, const ExportOptions& options,
                                                     directory));
   }
   ATOLL_ASSIGN(auto lock, lock_export(directory));
-  // Read again, because now no other process changes it.
+  // Reads the manifest again, because now no other process changes it.
   ATOLL_ASSIGN(manifest, read_export_manifest(files, directory));
   if (!manifest) return make_error(ExitCode::failed, directory + ": the export was just removed");
   ATOLL_ASSIGN(SchemaFile schema, read_schema_file(files, export_schema_path(directory)));
@@ -264,7 +264,7 @@ Result<void> prepare_export(FileSystem& files, const ClusterChoice& choice,
     ATOLL_TRY(
         call_coordinator(*live, ControlOperation::snapshot_take, Json::object(), kSnapshotTimeout));
   }
-  // Read after the snapshot was taken.
+  // Finds the data after the snapshot was taken, so that they include it.
   ATOLL_ASSIGN(const LogData data, find_log_data(files, choice, options));
   request.data_dir = data.data_dir;
   ATOLL_TRY(ensure_pin(choice, options, data, own.manifest));
@@ -281,7 +281,7 @@ void discard_export(FileSystem& files, const ClusterChoice& choice, const Export
   if (!data) return print_error(data.error());
   const auto released = release_pin_of(*data, choice, options, own.manifest.pin);
   if (!released) return print_error(released.error());
-  // Best effort: what stays is a directory that --resume refuses or continues.
+  // Best effort: --resume refuses or continues a directory that stays.
   std::error_code ignored;
   for (const std::string& path :
        {export_manifest_path(own.directory), export_schema_path(own.directory),
@@ -331,7 +331,8 @@ Result<void> run_export(FileSystem& files, const ClusterChoice& choice,
                         .on_progress = export_line()};
   const Result<void> prepared = prepare_export(files, choice, options, live, request, own);
   if (!prepared) {
-    // If the answer of the coordinator is lost, the pin may exist, and the manifest must name it.
+    // If the coordinator's answer is lost, the pin may exist. The manifest then stays, because it
+    // must name the pin.
     const bool is_refused = prepared.error().code != ExitCode::coordinator_unreachable;
     if (!options.is_resumed && is_refused) discard_export(files, choice, options, own);
     return prepared;
@@ -356,7 +357,7 @@ Result<void> run_export(FileSystem& files, const ClusterChoice& choice,
 Result<void> release_left_pin(FileSystem& files, const ClusterChoice& choice,
                               const ExportOptions& options, const std::string& name) {
   const auto data = find_log_data(files, choice, options);
-  if (!data) return {};  // the files are complete, wherever the cluster is now
+  if (!data) return {};  // the CSV files are complete even if the cluster cannot be found
   return release_pin_of(*data, choice, options, name);
 }
 

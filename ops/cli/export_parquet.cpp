@@ -13,9 +13,10 @@
 namespace atolldb::cli {
 namespace {
 
-/// The build puts ops/export/to_parquet.py there.
+/// Name of ops/export/to_parquet.py in the folder of the programs, where the build puts it.
 constexpr const char* kConverterName = "atoll-to-parquet";
-/// `ops/setup --parquet` puts Python with pyarrow there, seen from the folder of the programs.
+/// Path of a Python with pyarrow, relative to the folder of the programs. `ops/setup --parquet`
+/// installs it.
 constexpr const char* kToolPython = "../../tools/parquet/bin/python3";
 
 std::filesystem::path program_folder() {
@@ -49,7 +50,7 @@ Result<void> convert_to_parquet(const std::string& directory, const std::string&
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
   const bool lacks_package =
       WIFEXITED(status) && WEXITSTATUS(status) == static_cast<int>(ExitCode::resources);
-  if (lacks_package) return make_error(ExitCode::resources, "");  // it has said so
+  if (lacks_package) return make_error(ExitCode::resources, "");  // the program has said why
   return make_error(ExitCode::failed,
                     fmt::format("{}: the conversion to Parquet failed: `atoll export --resume "
                                 "--format parquet` tries again; the CSV files are complete",

@@ -23,7 +23,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// More wrong rows are counted only.
+/// Maximum number of wrong rows that are printed. Further wrong rows are only counted.
 constexpr uint64_t kMaxShownWrongRows = 1'000;
 constexpr std::chrono::seconds kConnectPatience{30};
 
@@ -67,8 +67,8 @@ Result<uint64_t> check_storage(const Config& config, const TableSchema& table) {
                                 table.storage, payload, table.payload_bytes));
 }
 
-/// Returns a name that differs from those of the storages of other clusters. A cluster without
-/// durability is another one after each start.
+/// Returns a name that differs from those of the storages of other clusters. Without durability, a
+/// cluster counts as another one after each start.
 Result<std::string> target_of(const ClusterChoice& choice, const Config& config, uint64_t storage) {
   if (config.durability.mode == DurabilityMode::durable) {
     PosixFileSystem files;

@@ -118,7 +118,7 @@ Result<LogData> find_log_data(FileSystem& file_system, const ClusterChoice& choi
     while (data.data_dir.size() > 1 && data.data_dir.ends_with('/')) data.data_dir.pop_back();
   }
   Result<std::optional<SavepointRead>> read = read_savepoint(file_system, data.data_dir);
-  // Repeats the read, because a live coordinator may be writing a slot.
+  // Repeats the read, because a live coordinator may be writing a slot of the savepoint.
   for (int again = 0; again < 3 && read && *read && !(*read)->damaged_slot.empty(); ++again) {
     read = read_savepoint(file_system, data.data_dir);
   }

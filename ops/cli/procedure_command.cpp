@@ -60,8 +60,8 @@ Result<void> list(const ClusterChoice& choice, const ProcedureOptions& options) 
 Result<std::string> input_of(const ProcedureOptions& options) {
   if (options.input_file.empty()) return options.input;
   std::ifstream file(options.input_file, std::ios::binary);
-  // Reads one byte more than the limit, which shows that the input is too long. A device may never
-  // end.
+  // Reads at most one byte more than the limit. That suffices to detect an input that is too long,
+  // and a device file may never end.
   std::string text(size_t{kMaxProcedureInputBytes} + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<size_t>(file.gcount()));

@@ -26,7 +26,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// DIR, and the id if the command line names one.
+/// A directory of backups (DIR), and the id of a backup if the command line names one.
 struct BackupChoice {
   std::string directory;
   std::string id;
@@ -82,7 +82,7 @@ Result<RestorePoint> point_of_time(FileSystem& files, const BackupChoice& choice
     if (found.error().code != ExitCode::failed) return std::unexpected(found.error());
     if (!problem) problem = found.error();
   }
-  CHECK(problem.has_value());  // there is a backup
+  CHECK(problem.has_value());  // at least one backup was searched
   return std::unexpected(*problem);
 }
 
@@ -129,7 +129,8 @@ Result<RestorePoint> point_with_archive(const std::string& archive, ExtendedBack
   return point;
 }
 
-/// Takes the newest backup that has the state with the archive's log: less log is gleaned.
+/// Takes the newest backup that, with the archive's log, has the state. Then the start-up has the
+/// least log to recover.
 Result<RestorePoint> find_point_with_archive(FileSystem& files, const BackupChoice& choice,
                                              const RestoreOptions& options) {
   const std::string archive = absolute_path(options.archive);
@@ -147,7 +148,7 @@ Result<RestorePoint> find_point_with_archive(FileSystem& files, const BackupChoi
     if (point || point.error().code != ExitCode::failed) return point;
     if (!problem) problem = point.error();
   }
-  CHECK(problem.has_value());  // there is a backup
+  CHECK(problem.has_value());  // at least one backup was searched
   return std::unexpected(*problem);
 }
 
@@ -204,7 +205,8 @@ Result<void> restore_to(const RestoreOptions& options) {
   ATOLL_ASSIGN(const auto shared,
                FolderLock::shared(folder_lock_path(choice.directory), kFolderUsers));
   ATOLL_ASSIGN(RestorePoint point, find_point(files, choice, options));
-  // Before the lock, which makes a file: a directory with other content gets none.
+  // Checks the target before the lock is taken, because a lock creates a file. So no file is
+  // created in a directory with other content.
   ATOLL_TRY(check_restore_target(files, to));
   ATOLL_TRY(files.make_directory(to));
   ATOLL_ASSIGN(ProcessLock lock, ProcessLock::acquire_directory(to, "atoll restore", "--to"));

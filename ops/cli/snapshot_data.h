@@ -15,7 +15,7 @@
 namespace atolldb::cli {
 
 struct SnapshotOptions : DataOptions {
-  std::optional<uint32_t> id;  // verify: only this snapshot; pin: this one, not the newest
+  std::optional<uint32_t> id;  // verify: check only this one; pin: this one, not the newest
   std::string name;            // pin: name of the pin; empty: derived from the id
   std::string pin;             // unpin: name of the pin, or id of a snapshot
 };
@@ -23,7 +23,7 @@ struct SnapshotOptions : DataOptions {
 /// The known facts about one snapshot.
 struct ListedSnapshot {
   bool is_newest = false;
-  bool is_kept = false;  // an older snapshot that snapshot.keep keeps
+  bool is_kept = false;  // older snapshot that is kept because of snapshot.keep
   std::vector<std::string> pins;
   /// True: the newest, a kept or a pinned snapshot refers to files of this one, because some pages
   /// have not changed since.
@@ -59,7 +59,7 @@ Result<void> pin_snapshot(const ClusterChoice& choice, const SnapshotOptions& op
 Result<void> unpin_snapshot(const ClusterChoice& choice, const SnapshotOptions& options);
 Result<void> remove_snapshot(const ClusterChoice& choice, const SnapshotOptions& options);
 
-/// The first two of these without output.
+/// The two functions below do the same as pin_snapshot and unpin_snapshot, without output.
 Result<PinnedSnapshot> make_pin(const ClusterChoice& choice, const SnapshotOptions& options);
 Result<PinnedSnapshot> remove_pin(const ClusterChoice& choice, const SnapshotOptions& options);
 

@@ -45,7 +45,7 @@ bool is_kept(const Savepoint& savepoint, uint32_t id) {
 Result<void> verify_pages(const SnapshotFiles& files, const SnapshotFilePlace& place,
                           IoBuffer& buffer, Verified& verified) {
   uint64_t& pages = verified.pages;
-  ++pages;  // the header, which was checked when the file was opened
+  ++pages;  // page 0, the header, was checked when the file was opened
   for (uint64_t page = 1; page < place.page_count;) {
     const auto count =
         static_cast<uint32_t>(std::min<uint64_t>(kPagesAtOnce, place.page_count - page));
@@ -126,7 +126,7 @@ Result<Verified> verify(FileSystem& file_system, const LogData& data, uint32_t i
     verified.epoch = metadata->epoch;
     SnapshotFiles files(file_system, data.savepoint.cluster_uuid);
     IoBuffer buffer(kPagesAtOnce * kPageBytes);
-    std::set<std::pair<uint32_t, uint32_t>> intact;  // snapshot and node
+    std::set<std::pair<uint32_t, uint32_t>> intact;  // intact files, by snapshot and node
     for (const SnapshotFilePlace& place : metadata->files) {
       ++verified.files;
       Result<void> read = files.open({place});

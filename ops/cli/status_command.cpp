@@ -61,7 +61,7 @@ Result<Json> ask(const Config& config) {
   const auto report = start_report(config);
   if (answer) {
     (*answer)["restarts"] = restarts;
-    // A backup that begins or ends right now has left no pins.
+    // Pins count as left behind only if no backup ran before or after the status request.
     add_left_pins(*answer, backed_up_before || may_back_up(config), unix_ms_now());
     if (report) (*answer)["start"] = Json::parse(to_json_line(*report));
     return answer;

@@ -17,7 +17,7 @@ uint64_t number(const Json& json, const char* member) { return json.value(member
 
 uint64_t aborts_of(const Json& node) {
   uint64_t total = 0;
-  const Json aborts = node.value("aborts", Json::object());  // items() keeps a reference to it
+  const Json aborts = node.value("aborts", Json::object());  // items() below refers to this object
   for (const auto& [reason, count] : aborts.items()) {
     total += count.get<uint64_t>();
   }

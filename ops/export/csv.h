@@ -15,9 +15,10 @@
 
 namespace atolldb {
 
-/// A column of the largest size has this many bytes as text: each byte becomes at most two.
+/// Maximum size of a field. The largest column has half as many bytes, and each becomes at most two
+/// bytes of text.
 inline constexpr size_t kMaxCsvFieldBytes = 4'096;
-/// Fields of a row: the columns of the largest table.
+/// Maximum number of fields in a row. It is the number of columns of the largest table.
 inline constexpr size_t kMaxCsvFields = 1'024;
 
 struct CsvField {
@@ -30,8 +31,8 @@ struct CsvField {
 
 struct CsvRow {
   std::vector<CsvField> fields;
-  uint64_t line = 0;    // of its first character, from 1
-  uint64_t offset = 0;  // of its first byte
+  uint64_t line = 0;    // number of the line where the row begins, from 1
+  uint64_t offset = 0;  // offset of the first byte of the row
   uint64_t end = 0;     // offset of the next row
 };
 

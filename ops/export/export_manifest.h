@@ -14,9 +14,10 @@
 namespace atolldb {
 
 inline constexpr uint32_t kExportVersion = 1;
-/// Parts of one table. The number in a file's name has 4 digits.
+/// Maximum number of parts of one table. The number in a file's name has 4 digits.
 inline constexpr uint32_t kMaxTableParts = 1'024;
-/// Parts of all tables together: their manifest fits into a text file.
+/// Maximum number of parts of all tables together. With so many, the manifest fits into a text
+/// file.
 inline constexpr size_t kMaxExportParts = 65'536;
 
 struct ExportPart {
@@ -24,14 +25,14 @@ struct ExportPart {
   bool is_complete = false;
   uint64_t rows = 0;
   uint64_t bytes = 0;
-  uint32_t crc32c = 0;  // of the CSV file
+  uint32_t crc32c = 0;  // CRC32C of the CSV file
 
   bool operator==(const ExportPart&) const = default;
 };
 
 struct ExportColumn {
   std::string name;
-  std::string type;  // as in the schema
+  std::string type;  // type as the schema names it
 
   bool operator==(const ExportColumn&) const = default;
 };
@@ -39,7 +40,7 @@ struct ExportColumn {
 struct ExportTable {
   std::string name;
   std::vector<ExportColumn> columns;
-  std::vector<ExportPart> parts;  // empty: not divided yet
+  std::vector<ExportPart> parts;  // empty: the table is not divided yet
 
   bool operator==(const ExportTable&) const = default;
 };
@@ -47,9 +48,9 @@ struct ExportTable {
 struct ExportManifest {
   std::string pin;  // name of the pin that keeps the snapshot
   ClusterUuid cluster_uuid = {};
-  uint32_t snapshot = 0;  // 0: not pinned yet
+  uint32_t snapshot = 0;  // id of the snapshot; 0: not pinned yet
   uint64_t epoch = 0;
-  uint32_t schema_crc32c = 0;  // of DIR/schema.toml
+  uint32_t schema_crc32c = 0;  // CRC32C of DIR/schema.toml
   bool is_complete = false;
   std::vector<ExportTable> tables;
 
@@ -62,10 +63,10 @@ std::string table_folder(const std::string& directory, const std::string& table)
 /// Returns "part-0007.csv" for example.
 std::string part_name(size_t part);
 
-/// Durable on return.
+/// Writes the manifest durably.
 Result<void> write_export_manifest(FileSystem& file_system, const std::string& directory,
                                    const ExportManifest& manifest);
-/// Returns nothing if there is none. Returns code corruption if it is damaged.
+/// Returns nothing if there is no manifest. Returns code corruption if it is damaged.
 Result<std::optional<ExportManifest>> read_export_manifest(FileSystem& file_system,
                                                            const std::string& directory);
 

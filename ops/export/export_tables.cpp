@@ -24,7 +24,8 @@ namespace atolldb {
 namespace {
 
 constexpr size_t kExportBufferBytes = size_t{1} << 20;
-/// A killed export writes the parts of this time again.
+/// Time between two writes of the manifest. After a kill, parts completed since the last one are
+/// written again.
 constexpr std::chrono::milliseconds kManifestPause{1'000};
 constexpr size_t kMaxShownKeyBytes = 32;
 
@@ -135,7 +136,7 @@ class TableWriter {
       }
     }
     const std::lock_guard lock(mutex_);
-    // Complete parts count even if another one has failed.
+    // Saves the manifest even after a failure, because complete parts count.
     const Result<void> saved = write_export_manifest(file_system_, request_.directory, manifest_);
     if (failure_) return std::unexpected(*failure_);
     return saved;
@@ -148,7 +149,7 @@ class TableWriter {
   };
 
   void write_parts() {
-    // Relaxed: the counter and the flag order nothing else.
+    // Relaxed: the counter and the flag order no other accesses.
     while (!has_failed_.load(std::memory_order_relaxed)) {
       const size_t next = next_.fetch_add(1, std::memory_order_relaxed);
       if (next >= places_.size()) return;
@@ -166,7 +167,8 @@ class TableWriter {
   }
 
   Result<void> write_or_keep(const Place& place) {
-    // Other threads read the manifest's parts when they save it.
+    // Copies the entry under the lock, because other threads read all entries when they save the
+    // manifest.
     ExportPart part;
     {
       const std::lock_guard lock(mutex_);
@@ -251,7 +253,7 @@ class TableWriter {
   std::mutex mutex_;
   ExportManifest& manifest_;      // its parts are guarded by mutex_
   ExportProgress progress_;       // guarded by mutex_
-  std::optional<Error> failure_;  // guarded by mutex_; the first one
+  std::optional<Error> failure_;  // guarded by mutex_; the first failure
   std::chrono::steady_clock::time_point saved_at_ = std::chrono::steady_clock::now();  // likewise
 };
 

@@ -1,9 +1,9 @@
 // Writes the tables of a pinned snapshot as CSV files, one per part, with several threads. It reads
-// the files of the snapshot, so the cluster's workers have no load from it.
+// the files of the snapshot, so it puts no load on the cluster's workers.
 //
-// INVARIANT: a part that the manifest calls complete has a durable file with that size and
-// checksum. A crash leaves other files at most under temporary names, or complete but not listed;
-// the next run writes these parts again.
+// INVARIANT: if the manifest calls a part complete, a durable file has the size and the checksum
+// that it names. A crash may leave other files: under temporary names, or complete but not listed.
+// The next run writes the parts of these files again.
 #pragma once
 
 #include <cstdint>
@@ -33,10 +33,10 @@ using OnExportProgress = std::function<Result<void>(const ExportProgress&)>;
 
 struct ExportRequest {
   std::string data_dir;
-  std::string directory;  // of the export
+  std::string directory;  // folder of the export
   uint32_t threads = 1;
-  uint32_t parts = 1;          // of a table, at most
-  uint64_t reserve_bytes = 0;  // room that stays free there
+  uint32_t parts = 1;          // maximum number of parts of a table
+  uint64_t reserve_bytes = 0;  // bytes that must stay free in `directory`
   OnExportProgress on_progress;
 };
 

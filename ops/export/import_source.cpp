@@ -138,7 +138,7 @@ Result<ImportBatch> ImportSource::next() {
     read_ = row.end;
     if (is_committed(row)) {
       ++left_out_;
-      if (!batch.rows.empty()) break;  // a batch has no gaps
+      if (!batch.rows.empty()) break;  // ends the batch, because a batch has no gaps
       continue;
     }
     batch.file = at_;
@@ -169,7 +169,7 @@ Result<void> ImportSource::read_memory(const std::string& path, const std::strin
   if (!memory_.is_open()) {
     return bad_file(path, fmt::format("cannot be opened: {}", std::strerror(errno)));
   }
-  // Two imports would both send the batches that neither has finished.
+  // Locks the file. Otherwise two imports would both send the batches that neither has finished.
   if (flock(memory_.get(), LOCK_EX | LOCK_NB) != 0) {
     return bad_file(path, "is in use: another `atoll import` runs with it");
   }
@@ -178,7 +178,7 @@ Result<void> ImportSource::read_memory(const std::string& path, const std::strin
   if (fstat(memory_.get(), &info) != 0 || static_cast<uint64_t>(info.st_size) != text.size()) {
     return bad_file(path, "cannot be read: check the device");
   }
-  // A crash may have torn the last line. The next one must not continue it.
+  // A crash may have torn the last line. Removes it, so that the next line does not continue it.
   text.resize(text.find_last_of('\n') + 1);
   if (ftruncate(memory_.get(), static_cast<off_t>(text.size())) != 0) {
     return bad_file(path, fmt::format("cannot be truncated: {}", std::strerror(errno)));
@@ -223,7 +223,7 @@ Result<void> ImportSource::finish(const ImportBatch& batch) {
   const ssize_t written =
       uninterrupted([&] { return write(memory_.get(), line.data(), line.size()); });
   if (written == static_cast<ssize_t>(line.size())) return {};
-  // The lines of batches in flight must not continue a torn line.
+  // Removes the torn line, so that the lines of batches in flight do not continue it.
   const off_t end = lseek(memory_.get(), 0, SEEK_CUR);
   if (written > 0 && ftruncate(memory_.get(), end - written) != 0) memory_.reset();
   return make_error(ExitCode::disk_full, "--resume: its file cannot be written: make room");

@@ -26,29 +26,29 @@
 
 namespace atolldb {
 
-/// CSV files of one import.
+/// Maximum number of CSV files of one import.
 inline constexpr size_t kMaxImportFiles = 10'000;
-/// Rows of a batch: one transaction, if they fit.
+/// Maximum number of rows of a batch. A batch is one transaction, if its rows fit.
 inline constexpr size_t kMaxBatchRows = 256;
 
-/// Of a CSV file the checksum covers so many bytes at its begin, and at its end.
+/// Number of bytes that the checksum of a CSV file covers at the begin of the file, and at its end.
 inline constexpr size_t kImportEndBytes = size_t{64} << 10;
 
-/// What `--resume` knows a CSV file by. A change in the middle of a file that keeps size and time
-/// is not found.
+/// Facts by which `--resume` recognizes a CSV file. A change in the middle of a file that keeps
+/// size and time is not found.
 struct FileIdentity {
   uint64_t bytes = 0;
   int64_t changed_ns = 0;    // time of the last change, since the epoch of the system clock
-  uint32_t ends_crc32c = 0;  // of the first kImportEndBytes, continued by the last ones
+  uint32_t ends_crc32c = 0;  // CRC32C of the first kImportEndBytes, continued by the last ones
 };
 
 struct ImportFile {
   std::string path;
   FileIdentity identity;
-  FieldOrder order;  // of its header
+  FieldOrder order;  // order of the fields in the file's header
 };
 
-/// Rows of one file, without gaps.
+/// Consecutive rows of one file.
 struct ImportBatch {
   size_t file = 0;
   std::vector<CsvRow> rows;
@@ -61,15 +61,15 @@ class ImportSource {
   static Result<std::unique_ptr<ImportSource>> open(const TableSchema& table,
                                                     const std::vector<std::string>& paths);
 
-  /// Continues after the batches in `path`, or creates it. `target`: names the storage, and differs
-  /// from that of any other storage or cluster. Returns code failed if the file is of another
-  /// import, or another process uses it. REQUIRES: no batch was taken.
+  /// Continues after the batches that the file `path` lists, or creates this file. `target`: a name
+  /// of the storage that differs from those of all other storages and clusters. Returns code failed
+  /// if the file is of another import, or if another process uses it. REQUIRES: no batch was taken.
   Result<void> remember_in(const std::string& path, const std::string& target,
                            uint32_t schema_crc32c);
 
   /// Takes the next batch. It is empty at the end.
   Result<ImportBatch> next();
-  /// Remembers that all rows of the batch are committed, or reported as wrong.
+  /// Records that all rows of the batch are committed, or reported as wrong.
   Result<void> finish(const ImportBatch& batch);
 
   const ImportFile& file(size_t index) const { return files_[index]; }
@@ -85,16 +85,16 @@ class ImportSource {
 
   const TableSchema& table_;
   std::vector<ImportFile> files_;
-  std::map<size_t, std::map<uint64_t, uint64_t>> committed_;  // file -> offset -> end
+  std::map<size_t, std::map<uint64_t, uint64_t>> committed_;  // file -> begin of a batch -> its end
 
   std::mutex mutex_;
-  size_t at_ = 0;                    // guarded by mutex_; the open file
+  size_t at_ = 0;                    // guarded by mutex_; index of the open file
   std::ifstream stream_;             // guarded by mutex_
   std::optional<CsvReader> reader_;  // guarded by mutex_
-  uint64_t before_ = 0;              // guarded by mutex_; bytes of the files before the open one
-  uint64_t read_ = 0;                // guarded by mutex_; bytes of the open one
+  uint64_t before_ = 0;              // guarded by mutex_; bytes of the files before the open file
+  uint64_t read_ = 0;                // guarded by mutex_; bytes read of the open file
   uint64_t left_out_ = 0;            // guarded by mutex_; rows that an earlier run has committed
-  UniqueFd memory_;                  // guarded by mutex_
+  UniqueFd memory_;                  // guarded by mutex_; file of --resume
 };
 
 }  // namespace atolldb

@@ -22,7 +22,8 @@ namespace {
 
 static_assert(kMaxBatchRows <= kMaxKvOperations);
 
-/// A cluster that is busy or recovers answers `unavailable` or `recovering` for at most this time.
+/// Maximum time for which a cluster may answer `unavailable` or `recovering`, because it is busy or
+/// recovers.
 constexpr std::chrono::seconds kImportPatience{60};
 constexpr std::chrono::milliseconds kImportPause{50};
 
@@ -32,7 +33,7 @@ struct ImportRow {
   TableRecord record;
 };
 
-/// Whether the status may be the fault of a single row.
+/// Returns whether a single row may have caused the status.
 bool is_fault_of_row(Status status) {
   return status == Status::out_of_range || status == Status::key_too_long ||
          status == Status::payload_too_long || status == Status::invalid_argument;
@@ -64,7 +65,7 @@ class TableImport {
   void fail(const Error& error) {
     const std::lock_guard lock(mutex_);
     if (!failure_) failure_ = error;
-    // Relaxed: the flag orders nothing else.
+    // Relaxed: the flag orders no other accesses.
     has_failed_.store(true, std::memory_order_relaxed);
   }
 
@@ -82,7 +83,7 @@ class TableImport {
     return {};
   }
 
-  /// Reports a wrong row. Returns it as an error if it ends the import.
+  /// Reports a wrong row. Returns an error if a wrong row ends the import.
   Result<void> report_wrong(size_t file, uint64_t line, const std::string& reason) {
     const std::string text = fmt::format("{}:{}: {}", source_.file(file).path, line, reason);
     if (!request_.skips_wrong_rows) return make_error(ExitCode::failed, text);
@@ -223,7 +224,7 @@ class TableImport {
   std::atomic<bool> has_failed_{false};
   std::mutex mutex_;
   ImportCounts& counts_;          // guarded by mutex_
-  std::optional<Error> failure_;  // guarded by mutex_; the first one
+  std::optional<Error> failure_;  // guarded by mutex_; the first failure
 };
 
 }  // namespace

@@ -15,29 +15,29 @@ namespace atolldb {
 inline constexpr uint32_t kMaxImportConnections = 64;
 
 struct ImportCounts {
-  uint64_t rows = 0;      // committed
-  uint64_t wrong = 0;     // reported, not committed
-  uint64_t left_out = 0;  // committed by an earlier run
+  uint64_t rows = 0;      // committed rows
+  uint64_t wrong = 0;     // wrong rows, reported and not committed
+  uint64_t left_out = 0;  // rows that an earlier run has committed
 };
 
 struct ImportRequest {
-  /// Master-tree: overwrites existing records. Otherwise these are wrong rows.
+  /// Master-tree: true: rows overwrite existing records. False: rows whose key exists are wrong.
   bool is_upsert = false;
-  /// Continues after wrong rows. Otherwise the first one ends the import; batches in flight are
-  /// still committed.
+  /// True: continues after wrong rows. False: the first wrong row ends the import; batches in
+  /// flight are still committed.
   bool skips_wrong_rows = false;
   uint32_t connections = 1;
   /// Opens the session of a connection.
   std::function<Result<std::unique_ptr<SessionClient>>(uint32_t connection)> connect;
-  /// Gets each wrong row as "file:line: column: value: reason". Called by one thread at a time.
+  /// Receives each wrong row as "file:line: column: value: reason". Called by one thread at a time.
   std::function<void(const std::string&)> on_wrong_row;
   /// Called by one thread at a time. An error ends the import and is returned.
   std::function<Result<void>(const ImportCounts&)> on_progress;
 };
 
-/// Sets `counts` in any case. Errors: code failed at a wrong row, if these are not skipped; code
-/// coordinator_unreachable if the cluster fails, with the lines whose outcome is unknown; those of
-/// files.
+/// Sets `counts` even if it returns an error. Returns code failed at a wrong row, unless wrong rows
+/// are skipped. Returns code coordinator_unreachable if the cluster fails; the message names the
+/// lines whose outcome is unknown. Also returns errors of the files.
 Result<void> import_table(const TableSchema& table, ImportSource& source,
                           const ImportRequest& request, ImportCounts& counts);
 

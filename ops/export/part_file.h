@@ -21,13 +21,13 @@ struct PartSum {
 /// Thread: one.
 class PartFile {
  public:
-  /// Creates PATH.tmp, or empties a left one. `reserve_bytes`: room that stays free on its file
-  /// system.
+  /// Creates PATH.tmp, or empties the PATH.tmp that an earlier run has left. `reserve_bytes`: bytes
+  /// that stay free on its file system.
   static Result<PartFile> create(const std::string& path, uint64_t reserve_bytes);
 
-  /// Errors: disk_full, or durability; they name the file.
+  /// Returns code disk_full or durability; the message names the file.
   Result<void> write(std::string_view text);
-  /// Makes the file durable, then gives it its name. The name is durable after a sync of its
+  /// Makes the file durable, then renames it to PATH. The new name is durable after a sync of its
   /// folder.
   Result<PartSum> finish();
 
@@ -42,7 +42,7 @@ class PartFile {
   PartSum sum_;
 };
 
-/// Reads the file. Returns a sum of no bytes if it is missing.
+/// Reads the file and returns its sum. Returns the sum of no bytes if the file is missing.
 Result<PartSum> sum_of_part(const std::string& path);
 
 }  // namespace atolldb

@@ -136,7 +136,7 @@ Done append_timestamp(uint64_t number, std::string& row) {
   const sys_days day = floor<days>(time);
   const year_month_day date(day);
   const hh_mm_ss clock(time - day);
-  // The year of a date has 16 bits, so the time is compared.
+  // Compares the time and not the year, because the year of a date has only 16 bits.
   constexpr sys_days kFirst{std::chrono::year{kMinYear} / January / 1};
   constexpr sys_days kEnd{std::chrono::year{kMaxYear + 1} / January / 1};
   if (time < kFirst || time >= kEnd) {
@@ -163,7 +163,7 @@ void append_real(RecordBytes bytes, std::string& row) {
 }
 
 Done append_stored_number(const TableColumn& column, uint64_t number, std::string& row) {
-  if (column.null && *column.null == number) return {};  // null: nothing, without quotes
+  if (column.null && *column.null == number) return {};  // null is an empty field without quotes
   if (column.type == ColumnType::decimal) return append_decimal(column, number, row);
   if (column.type == ColumnType::timestamp) return append_timestamp(number, row);
   if (column.type == ColumnType::natural) {
@@ -306,7 +306,7 @@ std::expected<uint64_t, std::string> parse_decimal_text(const TableColumn& colum
   return is_negative ? 0 - number : number;
 }
 
-/// Parses exactly `count` digits at the begin of the text, and removes them and `after`.
+/// Parses exactly `count` digits at the begin of the text. Removes these digits and `after`.
 bool take_digits(std::string_view& text, size_t count, std::string_view after, int& number) {
   if (text.size() < count + after.size()) return false;
   const char* end = text.data() + count;
@@ -396,7 +396,7 @@ Done parse_hex_text(std::string_view text, std::span<std::byte> into) {
   return {};
 }
 
-/// `record` grows if the text is the rest of it.
+/// Parses a text into the record. If the text is the rest of the record, `record` grows.
 Done parse_text(const TableColumn& column, const CsvField& field, std::vector<std::byte>& record) {
   if (field.text.contains('\0')) return bad("the text has a zero byte");
   if (!is_utf8(field.text)) return bad("the text is not UTF-8");
@@ -450,7 +450,8 @@ Done parse_key_value(const TableColumn& column, const CsvField& field,
   return {};
 }
 
-/// Adds the part of an index. `room`: the stride of the column before; 0: there is none.
+/// Adds the part that this column has in an index. `room`: stride of the previous column; 0: there
+/// is none.
 Done add_to_index(const TableColumn& column, const CsvField& field, uint64_t room,
                   uint64_t& index) {
   const auto number = parse_natural(field.text, low_bits(column.bits));

@@ -26,18 +26,18 @@ std::expected<void, std::string> append_row(const TableSchema& schema, std::stri
 
 /// A record for a storage. Bytes that belong to no column are zero.
 struct TableRecord {
-  std::string key;  // of a sequential storage: empty
+  std::string key;  // empty for a sequential storage
   std::vector<std::byte> payload;
 };
 
-/// For each field of a file, the index of its column.
+/// The index of the column of each field in a file.
 using FieldOrder = std::vector<size_t>;
 
-/// Errors: a column is missing, unknown, or there twice.
+/// Returns an error if a column is missing, unknown, or named twice.
 std::expected<FieldOrder, std::string> order_of_fields(const TableSchema& schema,
                                                        const std::vector<CsvField>& header);
 
-/// Errors, as "column: value: reason and limit".
+/// Returns the error "column: value: reason and limit" if the row does not fit the schema.
 std::expected<TableRecord, std::string> parse_row(const TableSchema& schema,
                                                   const FieldOrder& order,
                                                   const std::vector<CsvField>& fields);

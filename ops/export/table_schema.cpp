@@ -86,7 +86,7 @@ class UsedBits {
  public:
   explicit UsedBits(uint32_t bytes) : bits_(size_t{bytes} * 8) {}
 
-  /// Returns false if a bit lies outside, or is used already.
+  /// Marks the bits as used. Returns false if one of them lies outside, or is used already.
   bool use(uint64_t first, uint64_t count) {
     if (first + count > bits_.size()) return false;
     for (uint64_t i = first; i < first + count; ++i) {
@@ -149,7 +149,8 @@ class SchemaParser {
     return {};
   }
 
-  /// Without `otherwise` the key is required.
+  /// Returns the text of the key, or `otherwise` if it is missing. Without `otherwise` the key is
+  /// required.
   Result<std::string> text(const toml::table& table, std::string_view key,
                            std::optional<std::string> otherwise = std::nullopt) const {
     const toml::node* node = table.get(key);
@@ -418,7 +419,7 @@ class SchemaParser {
                                                  most, stored, column.type_name));
   }
 
-  /// Descending strides give each index at most one row.
+  /// Checks that the strides descend, so that each index belongs to at most one row.
   Result<void> check_strides(const TableSchema& schema,
                              const std::vector<const toml::table*>& sources) const {
     for (size_t i = 1; i < schema.columns.size() && schema.columns[i].is_key; ++i) {
@@ -431,7 +432,7 @@ class SchemaParser {
     return {};
   }
 
-  /// No two columns share a bit, and all lie in the key or payload.
+  /// Checks that no two columns share a bit, and that all lie in the key or payload.
   Result<void> check_places(const TableSchema& schema,
                             const std::vector<const toml::table*>& sources) const {
     UsedBits key(schema.key_bytes);

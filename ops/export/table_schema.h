@@ -15,13 +15,14 @@
 namespace atolldb {
 
 inline constexpr size_t kMaxSchemaTables = 1'024;
-/// Columns of a table, those of the key included.
+/// Maximum number of columns of a table, including those of the key.
 inline constexpr size_t kMaxTableColumns = 1'024;
-/// Names of tables and columns. A table's name is also that of its folder.
+/// Maximum size of the name of a table or column. The folder of a table has the name of the table.
 inline constexpr size_t kMaxSchemaNameBytes = 63;
-/// Size of a column in a record: the largest payload.
+/// Maximum size of a column in a record: that of the largest payload.
 inline constexpr uint32_t kMaxColumnBytes = 2'048;
-/// Digits of a decimal number that every i64, or every i32, can hold.
+/// Maximum number of digits of a decimal that every i64 can hold (first constant), or every i32
+/// (second).
 inline constexpr uint32_t kMaxDecimalDigits = 18;
 inline constexpr uint32_t kMaxShortDecimalDigits = 9;
 
@@ -35,11 +36,11 @@ enum class ColumnType : uint8_t {
   bytes,      // bytes(n): in hexadecimal digits
 };
 
-/// Where the length of a text is.
+/// Where the length of a text column is stored.
 enum class TextLength : uint8_t {
   padded,  // char(n): zero bytes follow the text
-  member,  // varchar(n) with `length_offset`: a number in the record
-  rest,    // varchar(n) without it: the text is the rest of the key or payload
+  member,  // varchar(n) with `length_offset`: the record stores the length
+  rest,    // varchar(n) without `length_offset`: text to the end of key or payload
 };
 
 struct TableColumn {
@@ -48,20 +49,20 @@ struct TableColumn {
   ColumnType type = ColumnType::integer;
   bool is_key = false;
   uint32_t offset = 0;  // in the key or payload
-  uint32_t size = 0;    // bytes there; TextLength::rest: at most
-  /// In the key of a Master-tree a number is `bits` bits, from bit `shift` on, of `size` bytes in
+  uint32_t size = 0;    // bytes in the record; TextLength::rest: maximum
+  /// A number in the key of a Master-tree has `bits` bits, from bit `shift` on, of `size` bytes in
   /// big-endian order.
   uint32_t shift = 0;
   uint32_t bits = 0;
   /// In the key of an array, the index is the sum of (value - first) * stride over all columns.
   uint64_t stride = 0;
   uint64_t first = 0;
-  uint32_t precision = 0;  // decimal
-  uint32_t scale = 0;      // decimal
+  uint32_t precision = 0;  // decimal: total digits
+  uint32_t scale = 0;      // decimal: digits after the point
   /// The stored number that stands for null, extended to 64 bits.
   std::optional<uint64_t> null;
   TextLength length = TextLength::padded;
-  uint32_t length_offset = 0;  // TextLength::member
+  uint32_t length_offset = 0;  // TextLength::member: offset of the length
   uint32_t length_bytes = 0;
   bool is_latin1 = false;  // texts are ISO 8859-1 in the record, and UTF-8 outside
 };
@@ -70,10 +71,10 @@ struct TableSchema {
   std::string name;
   std::string storage;  // name of the storage
   StorageType type = StorageType::none;
-  /// Bytes of each key and payload. With a column of TextLength::rest: bytes before it.
+  /// Bytes of each key and payload. If a column has TextLength::rest: bytes before that column.
   uint32_t key_bytes = 0;
   uint32_t payload_bytes = 0;
-  std::vector<TableColumn> columns;  // those of the key first
+  std::vector<TableColumn> columns;  // columns of the key first
 
   bool has_rest(bool of_key) const;
 };

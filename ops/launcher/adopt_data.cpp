@@ -23,7 +23,7 @@ namespace {
 /// A directory that the adoption may take.
 struct Candidate {
   std::string directory;
-  std::optional<DirectoryOwner> owner;  // nothing: it is new
+  std::optional<DirectoryOwner> owner;  // no value: the directory is new
   DirectoryLocation present;
   std::string difference;  // difference from its owner file; empty: none
   std::string role;

@@ -125,8 +125,8 @@ Result<ClusterNote> ClusterNote::leave(const std::string& config_file, const Con
 
 ClusterNote::~ClusterNote() {
   if (!lock_.is_held()) return;
-  // The lock is held. If a cleaner of /tmp has removed the file, a file of that name may belong to
-  // another cluster.
+  // Removes the file only if it is still the locked one. If a cleaner of /tmp has removed that
+  // file, a file of the same name may belong to another cluster.
   if (lock_.is_in_place()) unlink(path_.c_str());
 }
 

@@ -29,7 +29,7 @@ std::string canonical_config_file(const std::string& path);
 /// Owns the note; the destructor removes it. The next start-up removes notes of dead launchers.
 class ClusterNote {
  public:
-  /// Leaves the note. Returns code already_running if a cluster of this file runs, or another error
+  /// Writes the note. Returns code already_running if a cluster of this file runs, or another error
   /// if the note cannot be made.
   static Result<ClusterNote> leave(const std::string& config_file, const Config& config);
   ClusterNote(ClusterNote&&) = default;

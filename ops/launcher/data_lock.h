@@ -25,7 +25,7 @@ class DataLock {
   /// locked. Called right before recovery, because a volume may have been mounted over a directory.
   /// Such a volume has neither a lock nor a known identity.
   Result<void> check_in_place() const;
-  /// Names each directory whose file system cannot lock directories.
+  /// Returns a warning for each directory whose file system cannot lock directories.
   std::vector<std::string> warnings() const;
   /// The two functions below call those of ProcessLock for every lock.
   Result<void> write_processes(const std::vector<ProcessId>& children);

@@ -55,7 +55,7 @@ std::string fsid_of(const struct statfs& info) {
 std::string file_system_of(int directory) {
   struct statfs info{};
   if (fstatfs(directory, &info) != 0) return "";
-  // An overlay may get its id only when it is mounted.
+  // The id of an overlay file system is not used, because it may be given only at the mount.
   if (info.f_type == kOverlayMagic) return "";
   // Tries f_fsid first, because older kernels also have it. So an upgrade of the kernel does not
   // make a known directory look like a copy.
@@ -119,7 +119,7 @@ std::string difference(const DirectoryLocation& recorded, const DirectoryLocatio
   std::string all;
   add_difference(all, "path", recorded.path, present.path);
   add_difference(all, "inode", number_text(recorded.inode), number_text(present.inode));
-  // An "fsid" and a "uuid" cannot be compared.
+  // Only ids of the same kind ("fsid" or "uuid") can be compared.
   const bool is_comparable = recorded.file_system.substr(0, 4) == present.file_system.substr(0, 4);
   if (is_comparable) {
     add_difference(all, "file system", recorded.file_system, present.file_system);

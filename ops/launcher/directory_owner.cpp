@@ -64,7 +64,7 @@ Result<std::string> find_difference(const std::string& directory, const Director
 
 /// The owner files of data_dir and of the log directories, and the directory table.
 struct Claims {
-  std::optional<DirectoryOwner> own;  // owner of data_dir; nothing: data_dir is new
+  std::optional<DirectoryOwner> own;  // owner file of data_dir; no value: data_dir is new
   std::string data_path;              // canonical path of data_dir
   DirectoryTable table;
   std::map<std::string, std::optional<DirectoryOwner>> owners;
@@ -95,7 +95,7 @@ Result<void> refuse_vanished(FileSystem& file_system, const Claims& claims,
   const auto role = claims.table.role_of(directory);
   if (!role || !claims.own || !claims.own->location) return {};
   ATOLL_ASSIGN(auto files, log_files_in(file_system, {directory}));
-  if (!files.empty()) return {};  // refuse_foreign_logs names their cluster
+  if (!files.empty()) return {};  // refuse_foreign_logs names the cluster of these files
   return make_error(
       ExitCode::identity,
       fmt::format("{}: has no owner file, but this cluster keeps logs there ({}): mount its file "
@@ -226,7 +226,7 @@ Result<void> claim_directories(FileSystem& file_system, const DataDirectories& d
   // preceded its write, only the owner files have these roles.
   for (const auto& [directory, owner] : claims.owners) {
     if (!owner || owner->role.empty()) continue;
-    claims.table.set(owner->role, directory);  // as the config spells it
+    claims.table.set(owner->role, directory);  // as the config spells the path
   }
   for (const auto& [directory, owner] : claims.owners) {
     if (owner && !owner->role.empty()) continue;

@@ -151,7 +151,8 @@ Result<void> Launcher::create() {
   ATOLL_TRY(check_processor());
   raise_open_files_limit();
   ATOLL_TRY(acquire_folder());
-  // Begins first. Otherwise a status command would take the start-up for a coordinator that hangs.
+  // Begins the progress note first. Without it, a status command would report a coordinator that
+  // hangs.
   begin_progress();
   ATOLL_TRY(check_distinct_folders(config_));
   ATOLL_ASSIGN(auto locked, lock_data(config_));
@@ -203,8 +204,8 @@ Result<void> Launcher::spawn_all() {
   Handover handover;
   handover.cluster_uuid[0] = random_number();
   handover.cluster_uuid[1] = random_number();
-  // The number is larger than any earlier one if the machine's clock is about right. With a log,
-  // the coordinator ensures this.
+  // The time of the clock gives an incarnation number larger than any earlier one, if the clock is
+  // about right. With a log, the coordinator makes sure of this.
   handover.incarnation =
       static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(
                                 std::chrono::system_clock::now().time_since_epoch())

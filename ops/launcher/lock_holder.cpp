@@ -39,8 +39,8 @@ std::optional<bool> has_flock(pid_t pid, ino_t inode) {
 }
 
 /// Returns whether the process has exactly this file open, or true if this user may not check that.
-/// The check is needed because the inode in /proc/locks may belong to a file on another device, and
-/// the content of the lock file may be forged.
+/// The check is needed because the inode in /proc/locks may belong to a file on another device. The
+/// content of the lock file may also be forged.
 bool may_have_open(pid_t pid, const struct stat& info) {
   namespace fs = std::filesystem;
   std::error_code error;

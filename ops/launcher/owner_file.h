@@ -35,7 +35,7 @@ std::string new_owner_id();
 
 /// Returns an incarnation number for the first start of a copy, far above `largest` and at a random
 /// distance. Incarnation numbers name the cluster to which a session, a reply and a `kv.commit`
-/// request belong. So neither the copy nor the original accepts the other's.
+/// request belong. So neither the copy nor the original accepts those of the other one.
 uint64_t distant_incarnation(uint64_t largest);
 
 /// Returns nothing if the directory has no owner file. Returns code corruption if the file is

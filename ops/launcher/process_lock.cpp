@@ -146,7 +146,7 @@ bool overwrite(int fd, std::string text) {
   constexpr size_t kBlockBytes = 4096;
   struct stat info{};
   if (fstat(fd, &info) != 0) return false;
-  const size_t blocks = text.size() / kBlockBytes + 1;  // at least one line feed
+  const size_t blocks = text.size() / kBlockBytes + 1;  // leaves room for at least one line feed
   text.resize(std::max(blocks * kBlockBytes, static_cast<size_t>(info.st_size)), '\n');
   const ssize_t count = uninterrupted([&] { return pwrite(fd, text.data(), text.size(), 0); });
   return count == static_cast<ssize_t>(text.size());
@@ -245,7 +245,7 @@ Result<void> ProcessLock::write_processes(const std::vector<ProcessId>& children
 }
 
 void ProcessLock::forget_processes() {
-  // If this fails, the next owner only looks for processes that have ended already.
+  // If the write fails, the next owner only looks for processes that have ended already.
   [[maybe_unused]] const bool emptied = overwrite(fd_.get(), "");
 }
 

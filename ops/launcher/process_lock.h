@@ -1,7 +1,7 @@
 // A lock on a folder. All processes of a cluster hold it through open file descriptions that they
-// inherit (R31). So it is free only when the last of them has ended. The locked file names these
-// processes, so that the next owner knows which of them may still be ending. It also has an
-// identity: a copy of the file names processes of another cluster, and none of them is signalled
+// inherit (R31). So the lock is free only when the last of these processes has ended. The locked
+// file names them, so that the next owner knows which of them may still be ending. The file also
+// has an identity: a copy of it names processes of another cluster, and none of them is signalled
 // (R49).
 #pragma once
 

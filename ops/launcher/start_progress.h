@@ -38,7 +38,7 @@ class StartProgress {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// A start-up begins.
+  /// Begins the progress of a start-up.
   void begin(Clock::time_point now);
   /// Records progress of the current step, or the beginning of another step. `total_bytes`: 0 if
   /// unknown.

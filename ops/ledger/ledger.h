@@ -23,7 +23,7 @@ using LedgerKey = uint32_t;
 
 /// The value of one key when it was read.
 struct LedgerValue {
-  LedgerToken token = 0;  // 0: the key did not exist
+  LedgerToken token = 0;  // token of the writer; 0: the key did not exist
   uint64_t version = 0;   // VID of the write; newer writes of a key have larger ones
   bool operator==(const LedgerValue&) const = default;
 };

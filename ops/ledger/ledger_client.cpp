@@ -34,8 +34,8 @@ Result<std::unique_ptr<LedgerClient>> LedgerClient::open(const LedgerClientOptio
     for (const auto& [token, transaction] : before) {
       client->next_ = std::max(client->next_, (token & kSequence) + 1);
     }
-    // Also skips the token of a submission whose line was cut, although that submission was never
-    // sent.
+    // Skips one more token. A submission whose line was cut has used it, although that submission
+    // was never sent.
     ++client->next_;
   }
   ATOLL_TRY(client->file_.open(options.path));

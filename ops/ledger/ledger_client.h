@@ -31,7 +31,7 @@ struct LedgerClientCounts {
   uint64_t ok = 0;
   uint64_t failed = 0;  // known not to have committed
   uint64_t unknown = 0;
-  uint64_t sessions = 0;  // of run_over_restarts
+  uint64_t sessions = 0;  // number of sessions of run_over_restarts
 };
 
 /// Thread: one at a time.
@@ -40,10 +40,10 @@ class LedgerClient {
   /// Continues after the tokens in the file, so that no token is used twice.
   static Result<std::unique_ptr<LedgerClient>> open(const LedgerClientOptions& options);
 
-  /// Submits until `stop` returns true, the session ends, or `max_transactions` were submitted (0:
-  /// no limit). Replies `unavailable` and `recovering` (the cluster starts, recovers or drains)
-  /// also end the run. Then waits for all replies and records them. Returns an error if the ledger
-  /// cannot be written.
+  /// Submits transactions until `stop` returns true, the session ends, or `max_transactions` were
+  /// submitted (0: no limit). Replies `unavailable` and `recovering` (the cluster starts, recovers
+  /// or drains) also end the run. Then waits for all replies and records them. Returns an error if
+  /// the ledger cannot be written.
   Result<LedgerClientCounts> run(SessionClient& session, const std::function<bool()>& stop,
                                  uint64_t max_transactions = 0);
 

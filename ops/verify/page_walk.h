@@ -48,9 +48,9 @@ class PageWalk {
   const SnapshotWalkStorage& storage;
   const WalkRange range;
   SnapshotWalkTotals totals;
-  bool has_gaps;  // sums of records need not match
+  bool has_gaps;  // true: pages are missing, so record counts need not match
   PageCounts live = {};
-  bool is_second_pass = false;  // the pages that are read now were counted before
+  bool is_second_pass = false;  // true: the pages that are read now were counted before
 
  private:
   Result<void> check(SnapshotPointer pointer, SnapshotPointer parent, PageBuffer& into,

@@ -13,8 +13,8 @@
 namespace atolldb {
 namespace {
 
-/// Pages of an upper level are divided into ranges of at least this many, so that these have about
-/// the same size.
+/// Minimum number of pages of an upper level per range, so that the ranges have about the same
+/// size.
 constexpr uint64_t kPagesPerRange = 4;
 
 /// Returns the ranges that begin at every part of `lows`, divided evenly. REQUIRES: `lows` ascends
@@ -34,13 +34,13 @@ std::vector<WalkRange> ranges_of(const std::vector<uint64_t>& lows, uint64_t cou
   return ranges;
 }
 
-/// Divides the numbers [0, total) evenly, in steps.
+/// Divides `pages` numbers evenly into ranges that begin at multiples of `step`.
 std::vector<WalkRange> even_ranges(uint64_t pages, uint64_t step, uint32_t count) {
   CHECK(step != 0 && count != 0);
   const uint64_t parts = std::clamp<uint64_t>(pages / kMinPagesPerRange, 1, count);
   std::vector<uint64_t> lows;
   for (uint64_t i = 0; i < parts; ++i) {
-    // pages * i / parts, without an overflow: `parts` has 32 bits.
+    // This is pages * i / parts. It cannot overflow, because `parts` has 32 bits.
     lows.push_back((pages / parts * i + pages % parts * i / parts) * step);
   }
   return ranges_of(lows, parts);
@@ -101,7 +101,7 @@ std::vector<TreePart> children_of(const SnapshotFiles& files, const std::vector<
 std::vector<WalkRange> split_tree(const SnapshotFiles& files, const SnapshotWalkStorage& storage,
                                   uint32_t count) {
   std::vector<TreePart> pages = {{0, storage.root}};
-  uint32_t level = UINT32_MAX;  // of `pages`; UINT32_MAX: of the root, which may be a leaf
+  uint32_t level = UINT32_MAX;  // level of `pages`; UINT32_MAX: that of the root, perhaps a leaf
   while (pages.size() < count * kPagesPerRange && level != 0) {
     std::vector<TreePart> below = children_of(files, pages, level);
     if (below.empty()) break;

@@ -8,11 +8,11 @@
 
 namespace atolldb {
 
-/// A storage is not divided into smaller ranges than of about this many leaf pages.
+/// Approximate minimum number of leaf pages of a range.
 inline constexpr uint64_t kMinPagesPerRange = 64;
 
-/// Only so many pages (16 TiB) of a sequential storage are divided evenly. The last range has all
-/// pages past them.
+/// Maximum number of pages (16 TiB) of a sequential storage that are divided evenly. The last range
+/// has all pages after them.
 inline constexpr uint64_t kMaxDividedRunPages = uint64_t{1} << 32;
 
 /// Returns up to `count` ranges that cover the storage, in order, without overlaps, with about

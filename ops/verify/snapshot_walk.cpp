@@ -168,7 +168,7 @@ std::string epochs_of(const SequentialRun& run) {
   return fmt::format("appends of epochs {} to {}", run.first_epoch, run.last_epoch);
 }
 
-/// `ordinal`: of the storage's next page.
+/// `ordinal`: ordinal of the next page of the storage.
 Result<void> walk_runs(PageWalk& walk, const SequentialSnapshotRoot& root, uint64_t& ordinal) {
   const SnapshotPointer parent(root.header.self);
   PageBuffer buffer;
@@ -226,8 +226,8 @@ Result<void> walk_sequential(PageWalk& walk) {
     if (!root->is_sound(chain.back())) {
       return walk.wrong(root->header, "it changed while it was read");
     }
-    // A snapshot whose composers could not read the older page does not know its records (R56).
-    // Each root page that they could read has records, or runs that are lost.
+    // Composers that could not read the previous root page do not know its records, and count 0
+    // (R56). If they could read it, it has records, or runs that are lost.
     if (root->previous != 0 && root->previous_records == 0) walk.has_gaps = true;
     if (!walk.has_gaps && walk.totals.records != root->previous_records) {
       return walk.wrong(root->header,

@@ -26,9 +26,9 @@ struct SnapshotWalkStorage {
   SnapshotPointer root;        // null: empty
 };
 
-/// The part of a storage that a walk visits, by these numbers: of an array, the indexes; of a
-/// Master-tree, the first 8 bytes of the keys, in big-endian order; of a sequential storage, the
-/// ordinals of its pages.
+/// The part of a storage that a walk visits. For an array, the numbers are indexes. For a
+/// Master-tree, they are the first 8 bytes of the keys, in big-endian order. For a sequential
+/// storage, they are ordinals of its pages.
 struct WalkRange {
   uint64_t low = 0;
   uint64_t last = UINT64_MAX;  // inclusive
@@ -57,7 +57,7 @@ struct SnapshotWalkTotals {
   uint64_t pages = 0;           // number of pages read
   uint64_t leaf_pages = 0;      // the part of `pages` that holds records
   uint64_t layers = 0;          // Master-tree: layers, the first one included
-  std::vector<LivePages> live;  // the pages read, each once, by file; ascending by live_order
+  std::vector<LivePages> live;  // numbers of pages read, by file, each page once; in live_order
 };
 
 /// Visits each record in key order. Array: only records that were ever written. Sequential storage:

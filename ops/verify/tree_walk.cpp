@@ -30,7 +30,8 @@ class TreeWalk {
   }
 
  private:
-  /// Only the first layer is divided: keys of deeper ones share their first 8 bytes.
+  /// Returns whether the walk visits these slices. Only the first layer is divided into ranges,
+  /// because all keys of a deeper layer share their first 8 bytes.
   bool is_visited(uint64_t low, uint64_t last) const {
     return !prefix_.empty() || walk_.range.overlaps(low, last);
   }

@@ -9,8 +9,8 @@
 namespace atolldb {
 
 namespace detail {
-/// Copies `bytes`, in [kPart, 2 * kPart], by two moves that may overlap. Loads all before it
-/// stores.
+/// Copies `bytes` bytes by two moves of kPart bytes, which may overlap. Loads both parts before it
+/// stores them. REQUIRES: `bytes` is in [kPart, 2 * kPart].
 template <size_t kPart>
 inline void copy_two(void* to, const void* from, size_t bytes) {
   struct Part {
@@ -26,8 +26,8 @@ inline void copy_two(void* to, const void* from, size_t bytes) {
 }
 }  // namespace detail
 
-/// Does the same as std::memcpy, but without a call for up to 64 bytes. A transaction makes some
-/// hundred copies, most of a few words. `bytes` may be 0.
+/// Does the same as std::memcpy, but without a function call for up to 64 bytes. A transaction
+/// makes some hundred copies, and most of them have a few words. `bytes` may be 0.
 inline void copy_bytes(void* to, const void* from, size_t bytes) {
   DCHECK(bytes == 0 || (to != nullptr && from != nullptr));
   if (bytes >= 16) {

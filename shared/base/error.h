@@ -6,7 +6,7 @@
 
 namespace atolldb {
 
-/// Exit codes of every Atoll binary. They are an interface, documented in the top-level README.
+/// Exit codes of every Atoll binary. Users rely on them: the top-level README documents them.
 enum class ExitCode : int {
   success = 0,
   failed = 1,

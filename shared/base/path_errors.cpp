@@ -62,7 +62,7 @@ bool is_open_to_others(const struct stat& folder) {
   return (folder.st_mode & S_IWGRP) != 0 && folder.st_gid != getegid() && folder.st_gid != 0;
 }
 
-/// Implements check_parents. Accepts folders of user `also`, too.
+/// Implements check_parents. Also accepts folders that belong to the user `also`.
 Result<void> check_parents_but(uid_t also, const std::string& path, const std::string& key) {
   std::error_code error;
   const std::filesystem::path absolute = std::filesystem::absolute(path, error).lexically_normal();

@@ -1,6 +1,6 @@
-// Errors of paths of the config. Texts for paths that cannot be used name full file systems and
-// missing permissions, with the facts that a user needs to fix them. Checks find paths where other
-// users can place files or sockets.
+// Error texts and checks for the paths in the config. If a path cannot be used, the text names the
+// full file system or the missing permission, with the facts to fix it. The checks reject paths
+// where other users can place files or sockets.
 #pragma once
 
 #include <sys/types.h>
@@ -12,7 +12,7 @@
 
 namespace atolldb {
 
-/// `what`: the failure ("cannot be made"). `way_out`: the last remedy in the text ("change
+/// `what`: the failure ("cannot be made"). `way_out`: the remedy at the end of the text ("change
 /// cluster.log_dir in the config"). Returns code disk_full for ENOSPC and EDQUOT; the text names
 /// the file system and its free space. For EACCES and EPERM the text names the path without access,
 /// its owner and the current user.

@@ -28,9 +28,9 @@ std::vector<std::string> stat_fields(pid_t pid) {
 }
 
 constexpr size_t kStateField = 0;      // field 3 of the file
-constexpr size_t kUserTimeField = 11;  // field 14
+constexpr size_t kUserTimeField = 11;  // field 14 of the file
 constexpr size_t kSystemTimeField = 12;
-constexpr size_t kStartTimeField = 19;  // field 22
+constexpr size_t kStartTimeField = 19;  // field 22 of the file
 
 }  // namespace
 
@@ -75,7 +75,7 @@ bool send_signal(const UniqueFd& pidfd, int signal) {
 }
 
 int reap(pid_t pid) {
-  CHECK(pid > 0);  // waitpid gives other values another meaning
+  CHECK(pid > 0);  // for other values, waitpid waits for any of several children
   int status = 0;
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }

@@ -12,7 +12,7 @@
 
 namespace atolldb {
 
-/// A process id alone may name another process later. Together with the start time it is unique.
+/// Identity of a process. A process id is reused, but together with the start time it is unique.
 struct ProcessId {
   pid_t pid = 0;
   uint64_t start_time = 0;  // clock ticks since boot: /proc/<pid>/stat, field 22

@@ -10,7 +10,7 @@ namespace atolldb {
 /// transaction must be rolled back. `is_retryable` says whether running it again can help.
 enum class [[nodiscard]] Status : uint8_t {
   ok = 0,
-  // Results: the transaction goes on.
+  // Results of a call. The transaction continues after each of them.
   not_found,
   already_exists,
   end_of_scan,
@@ -22,7 +22,7 @@ enum class [[nodiscard]] Status : uint8_t {
   storage_not_found,
   storage_exists,
   procedure_not_found,
-  // Aborts: the attempt has ended.
+  // Aborts. The attempt has ended, and the transaction must be rolled back.
   user_abort,
   read_conflict,
   write_conflict,
@@ -59,9 +59,9 @@ inline constexpr uint32_t kStatusCount = static_cast<uint32_t>(Status::count_);
 
 constexpr bool is_abort(Status status) { return status >= Status::user_abort; }
 
-/// Returns whether another attempt may succeed. That is so if other transactions, the transaction's
-/// own installation of a page (R5), or a slow logger caused the abort. The next attempt waits for a
-/// slow logger.
+/// Returns whether another attempt may succeed. It may if the abort was caused by other
+/// transactions, by the transaction's own installation of a page (R5), or by a slow logger. The
+/// next attempt waits for a slow logger.
 constexpr bool is_retryable(Status status) {
   return status == Status::read_conflict || status == Status::write_conflict ||
          status == Status::phantom || status == Status::pointer_installed ||

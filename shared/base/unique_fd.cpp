@@ -9,7 +9,7 @@
 
 namespace atolldb {
 
-// Defined here because clients include the header, which would give them the macros of check.h.
+// Not inline: applications include unique_fd.h, and must not get the macros of check.h from it.
 UniqueFd::UniqueFd(int fd) : fd_(fd) { CHECK(fd >= -1); }
 
 std::string file_text(const std::string& path) {

@@ -54,8 +54,8 @@ Result<std::unique_ptr<SessionClient>> SessionClient::connect_within(
   for (;;) {
     auto client = connect(run_dir, node);
     if (!client && client.error().code != ExitCode::not_running) return client;
-    // A node accepts connections before its cluster runs. A transaction without operations tests
-    // whether it runs.
+    // A node accepts connections before its cluster runs. So this sends a transaction without
+    // operations, which succeeds only if the cluster runs.
     if (client) {
       const SessionReply reply =
           (*client)->call("kv.txn", KvRequest().bytes(), {.isolation = isolation});
@@ -71,7 +71,7 @@ Result<std::unique_ptr<SessionClient>> SessionClient::connect_within(
                                                    std::to_string(patience.count()) +
                                                    " ms: " + why + ": run `atoll status`");
     }
-    std::this_thread::sleep_for(kConnectPause);  // a stopped cluster provides no event to wait for
+    std::this_thread::sleep_for(kConnectPause);  // a cluster that is down cannot wake this thread
   }
 }
 
@@ -203,7 +203,8 @@ std::expected<SessionTicket, Status> SessionClient::submit(std::string_view proc
         fill(slot, procedure, input, options);
         segment_->requests.put(requests_tail_++, slot);
       } else {
-        // Replies that wait for their fetch do not free a slot by themselves.
+        // Waits only if a request is in flight: a reply that waits for its fetch does not free its
+        // slot.
         can_wait = options.waits_for_room && in_flight_ != 0;
       }
     }
@@ -315,7 +316,8 @@ std::optional<SessionReply> SessionClient::wait_for(SessionTicket ticket,
                                                     std::chrono::nanoseconds timeout) {
   const Clock::time_point until = deadline_of(timeout);
   for (int checks = 0;; ++checks) {
-    // Acquire as in `submit`. The load precedes the check of the ring.
+    // Acquire pairs with the node's increment after each put. The load precedes the check of the
+    // ring, so `sleep` notices an answer that arrives after that check.
     const uint32_t seen = segment_->answer_signal.load(std::memory_order_acquire);
     std::vector<Ready> ready;
     std::optional<SessionReply> reply = try_fetch(ticket, ready);
@@ -379,7 +381,7 @@ size_t SessionClient::dispatch(std::chrono::nanoseconds timeout) {
 
 bool SessionClient::notice_end(std::vector<Ready>& ready) {
   if (ended_.load(std::memory_order_relaxed)) return true;
-  // A dead node leaves the state unchanged; only the socket shows its end.
+  // A node that has died does not change the state. Only the socket shows that it has ended.
   const bool checks_node = waits_.fetch_add(1, std::memory_order_relaxed) % kWaitsPerNodeCheck == 0;
   if (!is_closed() && !(checks_node && peer_is_gone(socket_.get()))) return false;
   const std::lock_guard guard(mutex_);
@@ -388,8 +390,8 @@ bool SessionClient::notice_end(std::vector<Ready>& ready) {
 }
 
 void SessionClient::sleep(uint32_t seen, Clock::time_point until, std::vector<Ready>& ready) {
-  // This seq_cst read-modify-write (R24) pairs with the node, which changes the signal and then
-  // checks for sleepers.
+  // seq_cst (R24) pairs with the node: it changes the signal, and then loads the number of
+  // sleepers. So either the node sees this sleeper, or the load below sees the changed signal.
   segment_->sleepers.fetch_add(1, std::memory_order_seq_cst);
   if (segment_->answer_signal.load(std::memory_order_seq_cst) == seen) {
     const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -397,7 +399,7 @@ void SessionClient::sleep(uint32_t seen, Clock::time_point until, std::vector<Re
     if (left.count() > 0) wait_on(segment_->answer_signal, seen, left);
   }
   segment_->sleepers.fetch_sub(1, std::memory_order_relaxed);
-  // A dead node changes neither word. A node that closes the session changes state and signal.
+  // A node that died changes neither signal nor state. A node that closes the session changes both.
   const bool is_answered =
       segment_->answer_signal.load(std::memory_order_acquire) != seen && !is_closed();
   if (is_answered || !has_ended()) return;

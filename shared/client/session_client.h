@@ -41,8 +41,8 @@ struct SessionReply {
   /// durable: a failure of the cluster cannot undo the result, whether it is ok or an error.
   /// precommitted: a failure of the cluster may undo it.
   AnswerAt answered_at = AnswerAt::durable;
-  /// Epoch that must be durable before a durable answer: the commit's epoch, or without writes the
-  /// latest epoch that the transaction depends on.
+  /// A durable answer is sent when this epoch is durable: the commit's epoch, or, without writes,
+  /// the latest epoch that the transaction depends on.
   uint64_t commit_epoch = 0;
   /// VID (epoch and ordinal) of the transaction's writes; 0 if it wrote nothing.
   uint64_t commit_version = 0;
@@ -155,7 +155,7 @@ class SessionClient {
   enum class Place : uint8_t { free, in_flight, arrived };
   struct Pending {
     Place place = Place::free;
-    bool is_lost = false;  // ended as outcome_unknown: the segment has no answer
+    bool is_lost = false;  // the request ended as outcome_unknown, without an answer
     SessionTicket ticket = 0;
     Callback callback;
   };
@@ -188,7 +188,7 @@ class SessionClient {
   UniqueFd socket_;
   UniqueFd wake_;
   MappedSegment memory_;
-  SessionSegment* segment_;  // in memory_
+  SessionSegment* segment_;  // points into memory_
   uint64_t incarnation_;
 
   mutable std::mutex mutex_;

@@ -22,7 +22,7 @@ enum class DurabilityMode : uint8_t { off, durable, measure };
 enum class FileBackend : uint8_t { posix, pmem, null };
 
 struct NodeConfig {
-  /// -1: node index modulo the number of the machine's NUMA nodes.
+  /// NUMA node of the memory. -1: index of this node modulo the machine's number of NUMA nodes.
   int32_t numa_node = -1;
   /// CPUs of this node's workers, in worker order, used round robin. Empty: all CPUs of the NUMA
   /// node, or no pinning on a machine with one NUMA node.
@@ -92,8 +92,8 @@ struct Config {
     uint32_t pool_high_water = 40;  ///< pages are evicted until this percentage is free
     bool keep_hot_pages = true;     ///< frequently used pages are evicted last
     uint64_t disk_reserve = 0;      ///< bytes that snapshot files leave free; 0: automatic
-    uint32_t space_percent = 200;   ///< size of snapshot files, as a percentage of live pages
-    uint64_t rewrite_limit = 256ULL << 20;  ///< bytes of live pages that a snapshot copies
+    uint32_t space_percent = 200;   ///< target size of snapshot files, in percent of live pages
+    uint64_t rewrite_limit = 256ULL << 20;  ///< limit of the live bytes that a snapshot copies
     bool pacing = true;  ///< snapshots spread their work over the time until the next one is due
     bool capture_pages = true;  ///< snapshots copy unchanged volatile pages instead of their log
 
@@ -102,8 +102,8 @@ struct Config {
 
   struct Snapshot {
     uint32_t keep = 1;                  ///< number of newest snapshots kept with their log
-    uint64_t scrub_rate = 16ULL << 20;  ///< bytes per second and node; 0: no scrub
-    std::chrono::milliseconds scrub_interval{600'000};  ///< pause before each cycle
+    uint64_t scrub_rate = 16ULL << 20;  ///< bytes per second that each node scrubs; 0: no scrub
+    std::chrono::milliseconds scrub_interval{600'000};  ///< pause before each cycle of the scrub
 
     bool operator==(const Snapshot&) const = default;
   };
@@ -159,7 +159,7 @@ struct Config {
   Procedures procedures;
   Log log;
 
-  /// Source of each value: "memory.volatile_pool" -> "atoll.toml:12". Absent keys have the default.
+  /// Place of each value: "memory.volatile_pool" -> "atoll.toml:12". Other keys have the default.
   /// For display only: neither compared, nor digested, nor passed to child processes.
   std::map<std::string, std::string> origins;
 };
@@ -198,8 +198,8 @@ void resolve_defaults(Config& config);
 /// Returns the effective values as TOML, each with its origin as a comment.
 std::string show_config(const Config& config);
 
-/// Returns the effective values as TOML. Parsing it in another process gives an equal config. A
-/// config that the command line has changed is validated by parsing this text again.
+/// Returns the effective values as TOML. Parsing the text in another process gives an equal config.
+/// Commands that have changed a config parse this text to validate it.
 std::string to_toml(const Config& config);
 
 /// Returns equal digests for equal effective configs. Stored in every segment, and checked on

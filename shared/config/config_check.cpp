@@ -138,7 +138,7 @@ void check_placement(const Config& config, const Machine& machine, const ConfigR
 }
 
 void check_memory(const Config& config, const Machine& machine, const ConfigReport& report) {
-  // No overflow is possible: at most 255 nodes have 8 TiB each, and 250 buffers of 1 GiB each.
+  // No overflow: at most 255 nodes, each with at most 8 TiB of pages and 250 buffers of 1 GiB.
   uint64_t workers = 0;
   uint64_t reducers = 0;
   for (const NodeConfig& node : config.nodes) {
@@ -302,7 +302,7 @@ void resolve_defaults(Config& config) {
   if (cluster.log_dir.empty()) {
     cluster.log_dir =
         absolute_path(user_folder("XDG_STATE_HOME", ".local/state") + "/" + cluster.name, "/");
-    // Several variables may name the same folder.
+    // A user may set two of the environment variables to the same folder.
     const bool is_taken = cluster.log_dir == cluster.data_dir || cluster.log_dir == cluster.run_dir;
     if (is_taken) cluster.log_dir += "-logs";
   }

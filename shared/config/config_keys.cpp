@@ -21,9 +21,9 @@ constexpr std::array<std::string_view, 7> kLogLevelChoices{"trace", "debug",    
 
 constexpr int64_t kMaxPathBytes = 1'024;
 constexpr int64_t kMaxCommandBytes = 4'096;
-constexpr int64_t kMaxEndpointBytes = kMaxSocketPathBytes + 6;  // with "ipc://"
+constexpr int64_t kMaxEndpointBytes = kMaxSocketPathBytes + 6;  // with the prefix "ipc://"
 constexpr int64_t kMinSetEntries = 16;
-constexpr int64_t kMaxSetEntries = 1LL << 24;  // limit of the write set: kMaxWriteSet
+constexpr int64_t kMaxSetEntries = 1LL << 24;  // write sets have a lower limit: kMaxWriteSet
 constexpr int64_t kMaxPoolBytes = 8 * kTiB;    // page indexes have 31 bits, pages 4 KiB
 
 template <typename T>
@@ -85,7 +85,7 @@ constexpr ConfigKey row(KeyKind kind, Member member, std::span<const std::string
   return key;
 }
 
-// Each row has {minimum, maximum, step} or the choices, and then the text of the reference.
+// Each row ends with {minimum, maximum, step} or the choices, and the text of the reference file.
 constexpr ConfigKey kKeys[] = {
     row(KeyKind::name, ATOLL_CONFIG(cluster.name), {1, 32},
         "Name of the cluster; `atoll --cluster NAME` finds it by that."),
@@ -141,8 +141,8 @@ constexpr ConfigKey kKeys[] = {
     row(KeyKind::size, ATOLL_CONFIG(memory.volatile_pool),
         {kSegmentStepBytes, kMaxPoolBytes, kSegmentStepBytes},
         "Pages of the data in memory, per node."),
-    // At the minimum, a node has more frames than threads that read snapshots: kMaxWorkersPerNode
-    // and a few.
+    // The minimum is enough: its frames outnumber the threads of a node that read snapshots, which
+    // are at most kMaxWorkersPerNode and a few others.
     row(KeyKind::size, ATOLL_CONFIG(memory.snapshot_cache),
         {kSegmentStepBytes, kMaxPoolBytes, kSegmentStepBytes},
         "Cache of snapshot pages, per node."),
@@ -245,7 +245,7 @@ constexpr ConfigKey kKeys[] = {
     row(KeyKind::boolean, ATOLL_CONFIG(metrics.enabled),
         "Whether every process serves Prometheus metrics over HTTP."),
     row(KeyKind::address, ATOLL_CONFIG(metrics.listen), "Address to serve them on."),
-    // kMaxPort - 1, because the first node uses the port after the coordinator's.
+    // The maximum is kMaxPort - 1, because the first node uses the port after the coordinator's.
     row(KeyKind::integer, ATOLL_CONFIG(metrics.base_port), {0, kMaxPort - 1},
         "Port of the coordinator; node k has base_port + 1 + k. 0: free ports (`atoll status`)."),
 
@@ -266,7 +266,7 @@ constexpr ConfigKey kKeys[] = {
 #undef ATOLL_CONFIG
 #undef ATOLL_NODE
 
-/// Returns whether every key has valid limits and choices for its kind, and a unique name.
+/// Returns whether every key has a unique name, and limits and choices that are valid for its kind.
 constexpr bool are_sound(std::span<const ConfigKey> keys) {
   for (const ConfigKey& key : keys) {
     if (key.section.empty() || key.name.empty() || key.doc.empty() || key.field == nullptr) {

@@ -32,7 +32,7 @@ enum class KeyKind : uint8_t {
   integers,       ///< a list of distinct integers from `min` to `max`
 };
 
-/// Pointer to a key's value. uint8_t: an enumeration, whose value is the index in `choices`.
+/// Pointer to a key's value. A uint8_t holds an enumeration: its value is an index in `choices`.
 using ConfigField = std::variant<bool*, uint8_t*, uint16_t*, int32_t*, uint32_t*, uint64_t*,
                                  std::chrono::microseconds*, std::chrono::milliseconds*,
                                  std::string*, std::vector<std::string>*, std::vector<int32_t>*>;
@@ -40,7 +40,7 @@ using ConfigField = std::variant<bool*, uint8_t*, uint16_t*, int32_t*, uint32_t*
 struct ConfigTarget {
   Config& config;
   NodeConfig& node;      ///< the current [[node]]
-  uint32_t& node_count;  ///< value of `[nodes] count`, which is no member of Config
+  uint32_t& node_count;  ///< value of `[nodes] count`, which is not a member of Config
 };
 
 struct ConfigKey {
@@ -53,7 +53,7 @@ struct ConfigKey {
   int64_t max = 0;
   int64_t step = 1;
   std::span<const std::string_view> choices = {};
-  /// Parsed and checked, but only used by a later version.
+  /// The key is parsed and checked, but has no effect in this version.
   bool planned = false;
 
   std::string full_name() const { return std::string(section) + "." + std::string(name); }
@@ -62,7 +62,7 @@ struct ConfigKey {
 /// Shown next to every planned key.
 constexpr std::string_view kNoEffectYet = "no effect yet";
 constexpr std::string_view kNodesSection = "nodes";  ///< holds `[nodes] count = 2`
-constexpr std::string_view kNodeSection = "node";    ///< the alternative: one `[[node]]` per node
+constexpr std::string_view kNodeSection = "node";    ///< or one `[[node]]` per node instead
 
 /// Returns all keys, grouped by section, in display order.
 std::span<const ConfigKey> config_keys();

@@ -117,7 +117,7 @@ void store(const ConfigKey& key, const ConfigField& field, const Value& value) {
           target->push_back(static_cast<int32_t>(number()));
         } else {
           *target = std::chrono::duration_cast<T>(std::chrono::microseconds(number()));
-          CHECK(*target == std::chrono::microseconds(number()));  // the step leaves no remainder
+          CHECK(*target == std::chrono::microseconds(number()));  // a multiple of the key's step
         }
       },
       field);
@@ -185,7 +185,7 @@ class Parser {
     }
     resolve_defaults(config_);
     check_config(config_, machine_, [this](auto key, auto expected, auto got, auto hint) {
-      // A value that is invalid by itself was replaced by the default. Do not report it twice.
+      // Skips keys that have an error already: their values were replaced by the defaults.
       if (std::ranges::find(errors_, key, &ConfigError::key) != errors_.end()) return;
       const auto position = positions_.find(key);
       add_error(position == positions_.end() ? Position{} : position->second, std::move(key),
@@ -212,7 +212,7 @@ class Parser {
     }
   }
 
-  /// `prefix` precedes the key in messages and origins. Empty: the section's name.
+  /// Reads a table. `prefix` precedes the keys in messages and origins. Empty: the section's name.
   void parse_table(const toml::table& table, std::string_view section, std::string prefix,
                    NodeConfig* node) {
     CHECK(is_section(section));
@@ -231,7 +231,7 @@ class Parser {
       const std::string full_name = prefix + "." + std::string(name);
       const Position at = value.source().begin;
       const bool is_new = positions_.emplace(full_name, at).second;
-      CHECK(is_new);  // TOML has each key once
+      CHECK(is_new);  // the TOML parser rejects repeated keys
       config_.origins.emplace(full_name, file_ + ":" + std::to_string(at.line));
       if (section == kNodesSection) count_position_ = at;
       read_value(*key, full_name, value, key->field(target));
@@ -256,7 +256,7 @@ class Parser {
     }
   }
 
-  /// Reads a value that is no list, or one entry of a list. `seen`: the entries before it.
+  /// Reads a single value, or one entry of a list. `seen`: the earlier entries of the list.
   void read_entry(const ConfigKey& key, const std::string& name, const toml::node& node,
                   const ConfigField& field, std::set<Value>& seen) {
     std::string hint;

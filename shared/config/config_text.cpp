@@ -68,7 +68,7 @@ class Writer {
     for (const ConfigKey& key : config_keys()) {
       if (key.section == section) continue;
       section = key.section;
-      if (section == kNodesSection) continue;  // replaced by the [[node]] tables
+      if (section == kNodesSection) continue;  // the [[node]] tables replace it
       if (section == kNodeSection) {
         for (size_t index = 0; index < config_.nodes.size(); ++index) {
           write_section("[[node]]", section, config_.nodes[index],
@@ -102,7 +102,7 @@ class Writer {
     }
   }
 
-  Config config_;  // a copy: the table's accessors return pointers to writable fields
+  Config config_;  // a copy, because a key gives access only to a mutable config
   NodeConfig unused_node_;
   uint32_t unused_count_ = 0;
   bool with_origins_;

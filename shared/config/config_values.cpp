@@ -19,7 +19,7 @@ struct Unit {
   int64_t factor;
 };
 
-// Ascending, so that formatting finds the largest unit from the end.
+// Ascending: formatting searches from the end, and so finds the largest unit that fits.
 constexpr std::array<Unit, 5> kSizeUnits{
     {{"B", 1}, {"KiB", kKiB}, {"MiB", kMiB}, {"GiB", kGiB}, {"TiB", kTiB}}};
 constexpr std::array<Unit, 5> kDurationUnits{
@@ -100,7 +100,7 @@ std::string_view nearest_word(std::string_view word, std::span<const std::string
 
 std::string_view nearest_word(std::string_view word, std::span<const std::string_view> candidates,
                               size_t max_mistakes) {
-  // Skip very long words: the time is quadratic.
+  // The time is quadratic in the length, so very long words get no suggestion.
   constexpr size_t kMaxWordBytes = 64;
   if (word.size() > kMaxWordBytes) return {};
   std::string_view nearest;

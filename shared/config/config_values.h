@@ -1,5 +1,5 @@
-// Parses and formats values with units, as in a config: "512MiB", "10ms". Also has the units, and
-// limits that several files need. A limit of one key is in its row in config_keys.cpp.
+// Parses and formats values with units, as in a config: "512MiB", "10ms". Also defines the units,
+// and limits that several files need. config_keys.cpp has the limits of single keys.
 #pragma once
 
 #include <cstdint>

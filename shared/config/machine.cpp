@@ -56,8 +56,8 @@ uint64_t detect_memory_bytes() {
   const long page_bytes = sysconf(_SC_PAGE_SIZE);
   CHECK(pages > 0 && page_bytes > 0);
   uint64_t bytes = static_cast<uint64_t>(pages) * static_cast<uint64_t>(page_bytes);
-  // Inside a container, the control group of this process is the root of the cgroup mount. On a
-  // host, /proc names the path of the group.
+  // Inside a container, the root of the cgroup mount is the control group of this process. On a
+  // host, /proc/self/cgroup names the path of the group.
   bytes = std::min(bytes, read_limit("/sys/fs/cgroup/memory.max", bytes));
   bytes = std::min(bytes, read_limit("/sys/fs/cgroup/memory/memory.limit_in_bytes", bytes));
   std::ifstream groups("/proc/self/cgroup");
@@ -79,7 +79,7 @@ double detect_cpu_quota() {
     if (quota > 0 && (lowest == 0 || quota < lowest)) lowest = quota;
   };
   const std::string root = "/sys/fs/cgroup";
-  add(root);  // inside a container, the group of this process
+  add(root);  // inside a container, the root is the group of this process
   std::ifstream groups("/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {
     if (!line.starts_with("0::/")) continue;
@@ -96,7 +96,7 @@ double detect_cpu_quota() {
 }  // namespace
 
 double parse_cpu_max(const std::string& text) {
-  // "<microseconds, or max> <period in microseconds>": cgroup-v2.rst of Linux.
+  // Format of cpu.max: "<microseconds, or max> <period in microseconds>" (cgroup-v2.rst of Linux).
   std::istringstream fields(text);
   double quota_us = 0;
   double period_us = 0;

@@ -76,8 +76,9 @@ Result<DirectoryTable> DirectoryTable::read(FileSystem& file_system, const std::
 
 Result<void> DirectoryTable::write(FileSystem& file_system) {
   if (!is_changed_) {
-    // A killed process may have renamed the file without a sync of the directory. Without this
-    // sync, a power cut could lose the table after a file that names its roles has become durable.
+    // A process that was killed may have renamed the file, but not synced the directory. Without
+    // this sync, a power cut could lose the table after a file that names its roles has become
+    // durable.
     return entries_.empty() ? Result<void>() : file_system.sync_directory(data_dir_);
   }
   Json rows = Json::array();

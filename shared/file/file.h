@@ -37,8 +37,8 @@ class File {
   /// Reads into `into` from any offset. Returns fewer bytes only at the end of the file.
   virtual Result<uint64_t> read(uint64_t offset, std::span<std::byte> into) const = 0;
   /// Returns the first offset from `offset` on at which the file may hold other bytes than zeros,
-  /// or the size. All bytes before it read as zeros now. Backends that cannot tell return `offset`.
-  /// REQUIRES: `offset` is at most the size.
+  /// or the size. All bytes between `offset` and the result are zeros now. Backends that cannot
+  /// tell return `offset`. REQUIRES: `offset` is at most the size.
   virtual Result<uint64_t> next_data(uint64_t offset) const { return offset; }
   virtual Result<uint64_t> size() const = 0;
   virtual const std::string& path() const = 0;
@@ -77,9 +77,9 @@ class FileSystem {
   virtual Result<void> remove_directory(const std::string& path) {
     return make_error(ExitCode::failed, path + ": this backend removes no directories");
   }
-  /// Makes later reads of the file return what the device has. Otherwise a cache might return a
-  /// write that the device has refused (R53). Writes unsynced data back first. Backends without
-  /// such a cache do nothing. A missing file is not an error.
+  /// Makes later reads of the file return what the device has. Otherwise the page cache might
+  /// return data that the device has refused to write (R53). First writes unsynced data back. Does
+  /// nothing in backends without such a cache. A missing file is not an error.
   virtual Result<void> forget_cached([[maybe_unused]] const std::string& path) { return {}; }
 
   /// Returns whether a sync makes data durable. `null` returns false.

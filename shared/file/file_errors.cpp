@@ -41,8 +41,8 @@ struct FoundText {
   int error_number = 0;
 };
 
-/// Finds the first error text that is a whole part of the message: it follows ": ", and ":", " ("
-/// or the end of the message follows it.
+/// Finds the first text of an errno in the message. The text must follow ": ", and must end the
+/// message or be followed by ":" or " (".
 FoundText find_error_text(std::string_view message) {
   FoundText first;
   for (int number = 1; number <= kLastErrorNumber; ++number) {
@@ -57,8 +57,8 @@ FoundText find_error_text(std::string_view message) {
   return first;
 }
 
-/// Removes a trailing number part from a path. Returns "/x/y" for "/x/y with 8 bytes", "/x/y from 0
-/// to 8 bytes" and "/x/y (0 to 8)".
+/// Removes a part with numbers from the end of a path. Returns "/x/y" for "/x/y with 8 bytes",
+/// "/x/y from 0 to 8 bytes" and "/x/y (0 to 8)".
 std::string_view without_numbers(std::string_view path) {
   for (const std::string_view opening : {" with ", " from ", " ("}) {
     const size_t at = path.rfind(opening);
@@ -113,7 +113,7 @@ std::optional<FileFailure> file_failure_in(std::string_view message) {
   if (error.at == std::string_view::npos) return std::nullopt;
   CHECK(error.at < message.size() && error.error_number > 0);
   std::string_view before = message.substr(0, error.at);
-  // The operation is the last part that contains a path: "cluster: node0: sync of /x/y".
+  // Searches the parts of "cluster: node0: sync of /x/y" from the end for one that contains a path.
   while (!before.empty()) {
     const size_t colon = before.rfind(": ");
     const std::string_view part = colon == before.npos ? before : before.substr(colon + 2);

@@ -57,7 +57,7 @@ std::string directory_of(const std::string& path) {
   return std::filesystem::path(path).parent_path().string();
 }
 
-/// Checks the reserve before each growth.
+/// Checks that the disk reserve stays free before each growth of the file.
 class ReservingFile : public ForwardingFile {
  public:
   ReservingFile(std::unique_ptr<File> below, const ReservingFileSystem& file_system)
@@ -87,7 +87,7 @@ class SyncingFile final : public ForwardingFile {
     return sync();
   }
   Result<void> sync() override {
-    unsynced_bytes_ = 0;  // also after an error, which is final for the file
+    unsynced_bytes_ = 0;  // also if the sync fails: the file gets no more writes
     return below().sync();
   }
 

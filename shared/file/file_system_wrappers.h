@@ -74,13 +74,13 @@ class ReservingFileSystem : public ForwardingFileSystem {
   FreeBytes free_bytes_;
 };
 
-/// A file of SyncingFileSystem has at most this many bytes that are written and not synced, and the
-/// bytes of one more write. A device of 200 MB/s needs 40 ms for them.
+/// Limit of the bytes that a file of SyncingFileSystem has written but not synced. The last write
+/// may exceed the limit. A device of 200 MB/s writes that many bytes in 40 ms.
 inline constexpr uint64_t kMaxUnsyncedBytes = uint64_t{8} << 20;
 
-/// Syncs each file that it creates or opens for writing after every kMaxUnsyncedBytes of writes. It
-/// is for large files beside a log. Otherwise the sync of a log could wait until the device, or the
-/// page cache, has written the backlog of these files. REQUIRES: `below` outlives this object.
+/// Syncs each file that it creates or opens for writing after every kMaxUnsyncedBytes of writes.
+/// For large files on the device of a log. Otherwise the sync of the log could wait until the
+/// device, or the page cache, has written their backlog. REQUIRES: `below` outlives this object.
 class SyncingFileSystem final : public ForwardingFileSystem {
  public:
   using ForwardingFileSystem::ForwardingFileSystem;

@@ -17,7 +17,7 @@
 namespace atolldb {
 
 /// Zeroed memory, aligned for direct I/O. A buffer of kHugePageBytes or more uses huge pages if
-/// available, because the kernel pins, describes and unpins every page of a transfer.
+/// available: the kernel pins each page of a transfer, so fewer pages cost less.
 class IoBuffer {
  public:
   explicit IoBuffer(uint64_t bytes) : bytes_(round_up(bytes, kIoBlockBytes)) {

@@ -64,7 +64,7 @@ class WatchedFile : public ForwardingFile {
     return below().read(offset, into);
   }
   Result<uint64_t> next_data(uint64_t offset) const override {
-    // The file system may read its map of the file from the device.
+    // The file system may have to read the file's list of blocks from the device.
     const IoWatch::Note note(watch_, IoOperation::read, path_.number());
     return below().next_data(offset);
   }
@@ -102,7 +102,7 @@ std::optional<PendingIo> IoWatch::oldest() const {
   uint32_t operation = 0;
   uint64_t path = 0;
   for (const Slot& slot : slots_) {
-    // Acquire pairs with the release in Note: the slot's other words are written.
+    // Acquire pairs with the release in the constructor of Note: operation and path are written.
     const int64_t begun = slot.since_ns.load(std::memory_order_acquire);
     if (begun <= 0 || (since != 0 && begun >= since)) continue;
     since = begun;
@@ -126,7 +126,8 @@ IoWatch::Note::Note(IoWatch& watch, IoOperation operation, uint64_t path) {
   for (uint32_t i = 0; i < kMaxCalls; ++i) {
     Slot& slot = watch.slots_[(first + i) % kMaxCalls];
     int64_t free = kFree;
-    // Acquire pairs with the release of the previous note: its words may be overwritten.
+    // Acquire pairs with the release at the end of the previous note, whose words this one
+    // overwrites.
     if (!slot.since_ns.compare_exchange_strong(free, kTaken, std::memory_order_acquire,
                                                std::memory_order_relaxed)) {
       continue;
@@ -143,7 +144,7 @@ IoWatch::Note::Note(IoWatch& watch, IoOperation operation, uint64_t path) {
 IoWatch::Note::~Note() {
   if (since_ == nullptr) return;
   CHECK(since_->load(std::memory_order_relaxed) > 0);
-  // Release pairs with the acquire of the next note in this slot.
+  // Release pairs with the acquire of the next note that takes this slot.
   since_->store(kFree, std::memory_order_release);
 }
 

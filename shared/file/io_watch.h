@@ -44,7 +44,7 @@ class IoWatch {
   /// Limit of recorded calls in progress; calls above it are not recorded.
   static constexpr uint32_t kMaxCalls = 512;
 
-  /// Registers a path and returns its number. A note stores the number instead of the text. A file
+  /// Registers a path and returns its number. Notes store this number instead of the text. A file
   /// stays registered while it is open.
   uint64_t add_path(const std::string& path);
   void remove_path(uint64_t number);

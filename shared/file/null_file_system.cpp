@@ -131,7 +131,7 @@ Result<void> NullFileSystem::make_directory(const std::string& path) {
   std::vector<std::string> made;
   for (std::string part = normal(path); !directories_.contains(part);
        part = parent_of_normal(part)) {
-    if (part.empty()) break;  // end of a relative path
+    if (part.empty()) break;  // a relative path has no more parents
     if (files_.contains(part)) return io_error("creation of directory " + path, ENOTDIR);
     made.push_back(part);
   }

@@ -38,7 +38,7 @@ Result<Map> map_file(int descriptor, const std::string& path) {
   pmem2_source* source = nullptr;
   if (pmem2_source_from_fd(&source, descriptor) != 0) return map_error(path);
   const std::unique_ptr<pmem2_source, SourceDeleter> source_owner(source);
-  // Require the coarsest granularity that works. libpmem2 grants the finest that is safe.
+  // Page granularity, the coarsest, is enough. libpmem2 grants the finest one that is safe.
   pmem2_map* map = nullptr;
   if (pmem2_config_set_required_store_granularity(config, PMEM2_GRANULARITY_PAGE) != 0 ||
       pmem2_map_new(&map, config, source) != 0) {
@@ -71,7 +71,7 @@ class PmemFile : public File {
               PMEM2_F_MEM_NONTEMPORAL | PMEM2_F_MEM_NODRAIN);
       } else {
         std::memcpy(address_ + offset, slice.data(),
-                    slice.size());  // libpmem2's function would call msync
+                    slice.size());  // pmem2_memcpy would also call msync
       }
       offset += slice.size();
     }
@@ -109,8 +109,8 @@ class PmemFile : public File {
     return {};
   }
 
-  /// Reads through the descriptor, where a bad block is an error. In the mapping it would raise a
-  /// signal.
+  /// Reads through the descriptor, where a bad block gives an error. A read of the mapping would
+  /// raise a signal instead.
   Result<uint64_t> read(uint64_t offset, std::span<std::byte> into) const override {
     return read_all(owner_.calls_, descriptor_.get(), path_, offset, into);
   }
@@ -135,8 +135,8 @@ class PmemFile : public File {
   UniqueFd descriptor_;
   Map map_;
   uint64_t size_;
-  // The kernel must write size and block list of a new or grown file once, even on persistent
-  // memory. The same holds for an old file, because its creator may have died before the sync.
+  // True if the next sync needs the kernel, to write the size and block list of a new or grown
+  // file. True also for an old file: its creator may have died before the sync.
   bool needs_kernel_ = true;
   bool is_persistent_ = false;
   std::byte* address_ = nullptr;

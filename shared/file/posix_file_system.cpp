@@ -100,20 +100,20 @@ class PosixFile : public File {
       }
     }
     CHECK(done < into.size() || into.empty());
-    // Through the cache: unaligned reads, all reads if direct I/O is refused, and the end of a file
-    // whose size is no multiple of a block.
+    // This read uses the page cache: it is unaligned, or the file ends with a partial block, or
+    // direct I/O was refused.
     return read_all(owner_.calls_, buffered_.get(), path_, offset, into, done);
   }
 
-  /// Preallocated blocks that were never written are holes, and so are those whose write a power
-  /// cut has lost. File systems without holes answer that everything is data.
+  /// Finds holes in the file. Preallocated blocks that were never written are holes, and so are
+  /// blocks whose write a power cut has lost. File systems without holes report all bytes as data.
   Result<uint64_t> next_data(uint64_t offset) const override {
     const int64_t found =
         uninterrupted([&] { return owner_.calls_.seek_data(buffered_.get(), offset); });
-    // The answer of a file system in user space is not checked by the kernel. One before `offset`
-    // tells nothing.
+    // The kernel does not check the answer of a file system in user space. So an answer below
+    // `offset` is treated as `offset`.
     if (found >= 0) return std::max(offset, static_cast<uint64_t>(found));
-    // ENXIO: no data up to the end. EINVAL, and any other error: the file system cannot tell.
+    // ENXIO: there is no data up to the end. EINVAL and all others: the file system cannot tell.
     if (errno != ENXIO) return offset;
     ATOLL_ASSIGN(const uint64_t bytes, size());
     return std::max(offset, bytes);
@@ -135,13 +135,13 @@ class PosixFile : public File {
 
   PosixFileSystem& owner_;
   std::string path_;
-  // If `close` of a descriptor fails, only data is affected that was never synced. No caller relies
-  // on such data.
+  // UniqueFd ignores errors of `close`. Such an error affects only data that was never synced, and
+  // no caller relies on this data.
   UniqueFd buffered_;
   UniqueFd direct_;
-  /// False after the first refusal. Any thread that reads or writes stores it. Relaxed: both
-  /// descriptors stay valid as long as the file, so a thread that sees the old value is only
-  /// refused once more.
+  /// False after the device or file system has first refused direct I/O. Any thread that reads or
+  /// writes stores it. Relaxed: both descriptors stay valid as long as the file, so a thread that
+  /// sees the old value is only refused once more.
   mutable std::atomic<bool> is_direct_ = direct_.is_open();
   std::optional<uint64_t> size_;
   FirstFailure failure_;
@@ -201,8 +201,8 @@ Result<void> PosixFileSystem::sync_directory(const std::string& path) {
 
 Result<void> PosixFileSystem::make_directory(const std::string& path) {
   if (is_directory(path)) {
-    // The creator may have died before its sync. If this user cannot even read the parent, another
-    // user created the directory.
+    // The process that made the directory may have died before its sync. Ignores the error if this
+    // user cannot read the parent: then another user made the directory.
     auto synced = sync_directory(parent_of(path));
     const bool is_foreign = ::euidaccess(parent_of(path).c_str(), R_OK) != 0;
     return is_foreign ? Result<void>() : synced;
@@ -253,7 +253,7 @@ Result<void> PosixFileSystem::remove(const std::string& path) {
 Result<bool> PosixFileSystem::link(const std::string& from, const std::string& to) {
   if (calls_.link(from.c_str(), to.c_str()) == 0) return true;
   const int error = errno;
-  // EPERM: the file system has no links, or fs.protected_hardlinks forbids this one.
+  // EPERM: the file system has no hard links, or fs.protected_hardlinks forbids this one.
   const bool is_impossible =
       error == EXDEV || error == EPERM || error == EOPNOTSUPP || error == ENOSYS || error == EMLINK;
   if (is_impossible) return false;
@@ -272,8 +272,8 @@ Result<void> PosixFileSystem::forget_cached(const std::string& path) {
     if (exists && !*exists) return {};
     return std::unexpected(file.error());
   }
-  // Dirty pages cannot be dropped, so write them first. An error does not matter, because the
-  // kernel then marks the refused pages as clean, so that they can be dropped.
+  // Dirty pages cannot be dropped, so this writes them first. It ignores an error: the kernel marks
+  // pages that the device has refused as clean, so they can be dropped, too.
   calls_.fdatasync(file->get());
   const int error = calls_.drop_cached_pages(file->get());
   if (error != 0) return io_error("dropping cached pages of " + path, error);

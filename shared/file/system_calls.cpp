@@ -109,8 +109,8 @@ int allocate(SystemCalls& calls, int descriptor, uint64_t from, uint64_t bytes) 
   return is_supported ? error : write_zeros(calls, descriptor, from, bytes);
 }
 
-/// Continues a read at `done`. Ends when `into` is full, the file ends, or `done` is no multiple of
-/// `unit`. Returns an errno, or 0.
+/// Reads more of the file into `into`, whose first `done` bytes are filled. Stops when `into` is
+/// full, at the end of the file, or when `done` is no multiple of `unit`. Returns an errno, or 0.
 int read_on(SystemCalls& calls, int descriptor, uint64_t offset, std::span<std::byte> into,
             uint64_t unit, uint64_t& done) {
   CHECK(descriptor >= 0);
@@ -220,7 +220,7 @@ int write_all(SystemCalls& calls, int descriptor, uint64_t offset,
     const ssize_t written =
         uninterrupted([&] { return calls.pwritev(descriptor, parts.data(), count, offset); });
     if (written < 0) return errno;
-    // A partly written block is written again, because the rest of it would be misaligned.
+    // Rounded down: a partly written block is written again, because its rest would be misaligned.
     const uint64_t done = static_cast<uint64_t>(written) / kIoBlockBytes * kIoBlockBytes;
     futile_calls = done == 0 ? futile_calls + 1 : 0;
     if (futile_calls == kMaxFutileCalls) return EIO;

@@ -27,21 +27,21 @@ enum class KvCode : uint8_t {
   erase,    // may return not_found
   add,      // to a number at `offset`
   append,   // to a sequential storage
-  compare,  // with a value, or with absence
+  compare,  // fails unless the key has this value, or is absent
   scan,
-  compare_version,  // with the version of an earlier read; 0: absent
-  compare_scan,     // with the digest of an earlier scan
+  compare_version,  // fails unless the key has the version of an earlier read; 0: absent
+  compare_scan,     // fails unless the scan has the digest of an earlier scan
   count_,
 };
 std::string_view to_string(KvCode code);
 
 enum KvFlag : uint8_t {
-  /// not_found and already_exists end the transaction. Without this flag they are the status of
-  /// this operation, and the other operations continue.
+  /// If the operation returns not_found or already_exists, the transaction ends. Without this flag
+  /// the other operations continue, and the reply has that status for this operation.
   kKvRequire = 1,
-  kKvReturnsValue = 2,  // add: the new number is the result
+  kKvReturnsValue = 2,  // add: the reply has the new number
   kKvReverse = 4,       // scan: from high to low
-  kKvKeysOnly = 8,      // scan
+  kKvKeysOnly = 8,      // scan: rows without values
   kKvAbsent = 16,       // compare: the key must not exist
   kKvHasLow = 32,       // scan: starts at `key`, inclusive
   kKvHasHigh = 64,      // scan: ends at `high`, exclusive
@@ -79,7 +79,7 @@ struct KvReplyHeader {
 };
 static_assert(sizeof(KvReplyHeader) == 8);
 
-/// `bytes` bytes follow: the value, or the rows of a scan.
+/// Result of one operation. `bytes` bytes follow: the value, or the rows of a scan.
 struct KvResult {
   uint8_t status;  // Status
   uint8_t flags;   // kKvMore
@@ -89,7 +89,7 @@ struct KvResult {
 };
 static_assert(sizeof(KvResult) == 16);
 
-/// Key and value follow.
+/// Head of a row in the result of a scan. Its key and value follow.
 struct KvRow {
   uint16_t key_bytes;
   uint16_t spare;
@@ -98,8 +98,8 @@ struct KvRow {
 };
 static_assert(sizeof(KvRow) == 16);
 
-/// Digest of the rows of a scan: their keys and versions, in order (FNV-1a). Not
-/// collision-resistant against an adversary.
+/// Digest of the rows of a scan: FNV-1a over their keys and versions, in order. An adversary can
+/// construct collisions.
 class KvScanDigest {
  public:
   void add(std::span<const std::byte> key, uint64_t version) {

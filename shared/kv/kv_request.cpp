@@ -119,7 +119,7 @@ KvRequest::KvRequest(uint64_t incarnation) {
 
 KvRequest& KvRequest::operation(KvOperation head, std::string_view storage, KvBytes key,
                                 KvBytes high, KvBytes value) {
-  // The node would read a length that does not fit its field as a different length.
+  // A length that does not fit its field would be truncated, and the node would read a wrong one.
   DCHECK(head.code >= KvCode::get && head.code < KvCode::count_);
   DCHECK((head.flags & ~allowed_flags(head.code)) == 0);
   DCHECK(bytes_.size() >= sizeof(KvRequestHeader) + count_ * sizeof(KvOperation));

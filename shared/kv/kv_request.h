@@ -30,8 +30,8 @@ struct KvScan {
   bool keys_only = false;
 };
 
-/// Builder of a list of operations. The node checks the limits. An argument that is too long for
-/// its field makes `bytes` empty, and every node rejects that.
+/// Builder of a list of operations. The node checks the limits. If an argument is too long for its
+/// field, `bytes` returns an empty span, which every node rejects.
 class KvRequest {
  public:
   /// `incarnation`: the request fails in any other incarnation; 0: any.

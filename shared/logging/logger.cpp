@@ -16,7 +16,7 @@ namespace {
 
 Logger with_settings(Logger logger, const std::string& level) {
   CHECK(!logger->name().empty());
-  // spdlog takes an unknown name for "off".
+  // spdlog converts an unknown name to the level "off".
   CHECK(level == "off" || spdlog::level::from_str(level) != spdlog::level::off);
   logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %l %n %v");
   logger->set_level(spdlog::level::from_str(level));
@@ -28,7 +28,7 @@ Logger with_settings(Logger logger, const std::string& level) {
 
 Result<Logger> make_file_logger(const std::string& name, const std::string& path,
                                 const std::string& level) {
-  // Open the file first: spdlog's exception has the cause only as text.
+  // Opens the file first, to get an errno: spdlog's exception has the cause only as text.
   const UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   if (!file.is_open()) {
     return std::unexpected(

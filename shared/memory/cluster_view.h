@@ -1,4 +1,4 @@
-// Addresses of the cluster's segments in this process. Process-local: addresses differ per process.
+// Addresses of the cluster's segments in this process. They differ from process to process.
 #pragma once
 
 #include <array>

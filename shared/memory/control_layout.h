@@ -33,7 +33,7 @@ inline constexpr uint64_t kIdleEpoch = ~uint64_t{0};
 /// The clock keeps the ends of this many epochs, about ten seconds with default epochs.
 inline constexpr uint64_t kEpochEnds = 1024;
 
-/// The words are spread over cache lines, because every worker polls `current`.
+/// The epochs. The words are spread over cache lines, because every worker polls `current`.
 struct EpochBlock {
   alignas(64) std::atomic<uint64_t> current;
   /// No commit of this epoch or an earlier one is still in progress, on any node (R26).
@@ -55,18 +55,18 @@ struct EpochBlock {
   alignas(64) std::atomic<uint32_t> logger_signal;
   /// No thread of the cluster can still read a page that was unlinked before this epoch began.
   alignas(64) std::atomic<uint64_t> oldest_begin;
-  /// When the latest epochs ended, by epoch % kEpochEnds, in ns of the monotonic clock. For
+  /// Ends of the latest epochs, in ns of the monotonic clock. The index is epoch % kEpochEnds. For
   /// statistics only. See epoch_end_ns.
   alignas(64) std::atomic<uint64_t> ended_ns[kEpochEnds];
 };
 
-/// Returns when the epoch ended, or the end of the oldest epoch that the clock still keeps if that
-/// is later. Returns 0 if the time is unknown. REQUIRES: the epoch has ended.
+/// Returns when the epoch ended, or, if the clock has overwritten that, the end of the oldest epoch
+/// that it keeps. Returns 0 if the time is unknown. REQUIRES: the epoch has ended.
 inline uint64_t epoch_end_ns(const EpochBlock& epochs, uint64_t epoch) {
-  // Acquire pairs with the clock's store, which comes after that of the time.
+  // Acquire pairs with the clock's store of `current`, which follows its store of the time.
   const uint64_t current = epochs.current.load(std::memory_order_acquire);
   DCHECK(epoch < current);
-  // The next tick overwrites the oldest entry, so it does not count.
+  // Excludes the oldest entry, because the next tick overwrites it.
   const uint64_t oldest = current - std::min(current, kEpochEnds - 1);
   return epochs.ended_ns[std::max(epoch, oldest) % kEpochEnds].load(std::memory_order_relaxed);
 }
@@ -140,7 +140,7 @@ static_assert(offsetof(ControlSegment, storages) % 64 == 0);
 /// advances while no transaction commits, unlike EpochBlock::durable, on which acknowledgements and
 /// block headers rely.
 inline uint64_t latest_settled_epoch(const EpochBlock& epochs) {
-  // Relaxed: for display only. `settled` follows `durable` with the next tick.
+  // Relaxed: for display only. After a rise of `durable`, only the next tick raises `settled`.
   return std::max(epochs.settled.load(std::memory_order_relaxed),
                   epochs.durable.load(std::memory_order_relaxed));
 }
@@ -150,7 +150,7 @@ inline uint64_t latest_settled_epoch(const EpochBlock& epochs) {
 inline uint64_t durability_lag_epochs(const EpochBlock& epochs) {
   const uint64_t settled = latest_settled_epoch(epochs);
   const uint64_t current = epochs.current.load(std::memory_order_relaxed);
-  // The current epoch has not ended. During a tick, the epoch before it is not settled yet.
+  // Usual lag: the current epoch, and during a tick also the epoch before it, which is not settled.
   constexpr uint64_t kUsual = 2;
   return current > settled + kUsual ? current - settled - kUsual : 0;
 }

@@ -1,6 +1,5 @@
-// The stages of an acknowledgement: what happens between the end of an epoch and the moment at
-// which its commits are known to be durable. All times are of the monotonic clock of the machine,
-// which its processes share.
+// Stages of an acknowledgement: the steps from the end of an epoch until its commits are known to
+// be durable. All times are of the machine's monotonic clock, which all processes share.
 #pragma once
 
 #include <chrono>
@@ -10,15 +9,15 @@
 namespace atolldb {
 
 enum class EpochStage : uint32_t {
-  epoch_end,  // until the logger takes up the epoch: its wake-up, or the end of its batch before
+  epoch_end,  // until the logger begins: it has woken up, or ended its previous batch
   close,      // until no worker of the logger is committing in the epoch
-  write,      // of the blocks and the marker, which share a write
+  write,      // write of the blocks and of the marker, in one call
   sync,
   marker,   // until the coordinator sees that the marker is synced
   publish,  // until the durable epoch is raised and all waiters are woken
 };
 inline constexpr uint32_t kEpochStageCount = 6;
-/// The first stages are those of a logger. The coordinator measures the others.
+/// The loggers measure their own stages, which come first. The coordinator measures the others.
 inline constexpr uint32_t kLoggerStageCount = 4;
 static_assert(static_cast<uint32_t>(EpochStage::sync) + 1 == kLoggerStageCount);
 

@@ -30,25 +30,25 @@ static_assert(sizeof(SnapshotCacheMetrics) == 64);
 
 /// Counters of one snapshot job on a node, or their sums over several jobs.
 struct SnapshotJobProgress {
-  // Mappers.
-  uint64_t bytes_read = 0;  // of log files
+  // Counters of the mappers.
+  uint64_t bytes_read = 0;  // bytes of log files
   uint64_t records_read = 0;
   uint64_t records_shipped = 0;
-  uint64_t records_captured = 0;  // left out, because captured pages hold them (R75)
-  // Reducers.
+  uint64_t records_captured = 0;  // records left out, because captured pages hold them (R75)
+  // Counters of the reducers.
   uint64_t records_received = 0;
   uint64_t bytes_received = 0;
   uint64_t sorted_runs = 0;
-  uint64_t bytes_dumped = 0;    // to sorted runs
-  uint64_t records_elided = 0;  // received ones that a later record covers (R35)
+  uint64_t bytes_dumped = 0;    // bytes written to sorted runs
+  uint64_t records_elided = 0;  // received records that a later record covers (R35)
   uint64_t records_composed = 0;
-  // The capture of volatile pages, added per partition.
+  // Counter of the capture of volatile pages. It grows when a partition is captured.
   uint64_t pages_captured = 0;
-  // Composers. The counters of a composer are added when it has ended.
+  // Counters of the composers. Those of one composer are added when it has ended.
   uint64_t pages_written = 0;     // captured pages included
   uint64_t pages_read = 0;        // of earlier snapshots
-  uint64_t pages_unreadable = 0;  // pages of pages_read that could not be read
-  // Mappers and reducers.
+  uint64_t pages_unreadable = 0;  // part of pages_read that could not be read
+  // Counter of the mappers and reducers.
   uint64_t paused_us = 0;  // sum of the pauses of all threads
 
   SnapshotJobProgress& operator+=(const SnapshotJobProgress& other);
@@ -73,7 +73,7 @@ struct GleanerMetrics {
   std::atomic<uint64_t> pages_read;
   std::atomic<uint64_t> pages_unreadable;
   std::atomic<uint64_t> paused_us;
-  // The scrub.
+  // Counters of the background scrub.
   std::atomic<uint64_t> scrubbed_bytes;
   std::atomic<uint64_t> scrub_damaged;  // pages, blocks and files that are damaged now
   std::atomic<uint64_t> scrub_percent;  // progress of the current cycle
@@ -84,7 +84,7 @@ struct GleanerMetrics {
 static_assert(sizeof(GleanerMetrics) == 192);
 
 struct SnapshotJobCounter {
-  const char* name;  // member of the answer to glean.wait
+  const char* name;  // name of the member in the answer to glean.wait
   uint64_t SnapshotJobProgress::* progress;
   std::atomic<uint64_t> GleanerMetrics::* total;
 };

@@ -94,8 +94,8 @@ class Histogram {
   /// `ns`.
   uint64_t count_below(uint64_t ns) const;
 
-  /// Returns pairs {bucket, count} of the buckets that are not empty. `restore` adds them again,
-  /// without sum_ns.
+  /// Returns a pair {bucket, count} for each bucket that is not empty. `restore` adds such pairs to
+  /// a histogram. It does not restore sum_ns.
   std::vector<std::pair<uint32_t, uint64_t>> sparse() const;
   void restore(const std::vector<std::pair<uint32_t, uint64_t>>& pairs, uint64_t max_ns);
 

@@ -14,13 +14,13 @@ namespace {
 
 namespace ipc = boost::interprocess;
 
-/// Gives Boost a descriptor. A memfd has no name, so Boost's own classes cannot open it.
+/// Lets Boost map a descriptor: a memfd has no name, so Boost's own classes cannot open it.
 class SegmentDescriptor {
  public:
   SegmentDescriptor(int file, ipc::mode_t mode) : file_(file), mode_(mode) {}
 
   ipc::mapping_handle_t get_mapping_handle() const {
-    ipc::mapping_handle_t handle{};  // not System V shared memory
+    ipc::mapping_handle_t handle{};  // zeros: no System V shared memory
     handle.handle = file_;
     return handle;
   }
@@ -38,7 +38,7 @@ Result<MappedSegment> MappedSegment::map(int file, uint64_t bytes, bool writable
   CHECK(bytes != 0);
   CHECK(reinterpret_cast<uintptr_t>(address) % kPageBytes == 0);
   const SegmentDescriptor segment(file, writable ? ipc::read_write : ipc::read_only);
-  // Boost adds MAP_SHARED. MAP_FIXED_NOREPLACE makes mmap fail if the address is taken.
+  // Boost adds MAP_SHARED. With MAP_FIXED_NOREPLACE, mmap fails if the range is in use.
   const ipc::map_options_t options =
       address != nullptr ? MAP_FIXED_NOREPLACE : ipc::default_map_options;
   try {

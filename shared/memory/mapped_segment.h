@@ -1,5 +1,5 @@
-// The memory of a segment in this process, by boost::interprocess::mapped_region. Only the source
-// file includes Boost's headers, because they are slow to compile.
+// The mapping of a segment in this process, by boost::interprocess::mapped_region. Only
+// mapped_segment.cpp includes Boost's headers, because they are slow to compile.
 #pragma once
 
 #include <cstddef>

@@ -50,7 +50,7 @@ struct ReturnRing {
   bool push(VolatilePointer page) {
     DCHECK(!page.is_null());
     const uint64_t at = tail.load(std::memory_order_relaxed);
-    // Acquire pairs with pop's release: the slot has been read.
+    // Acquire pairs with pop's release: the consumer has read the slot that this entry overwrites.
     const uint64_t waiting = at - head.load(std::memory_order_acquire);
     DCHECK(waiting <= kCapacity);  // only this thread moves the tail, so the head is not past it
     if (waiting >= kCapacity) return false;
@@ -147,7 +147,7 @@ struct NodeSharedLayout {
     CHECK(worker_count >= 1 && worker_count <= kMaxWorkersPerNode);
     CHECK(node_count >= 1 && node_count <= kMaxNodes);
     CHECK(logger_count <= kMaxLoggersPerNode);
-    CHECK(node.slot_count == 0 && node.slots_offset == 0);  // zeroed, and formatted once
+    CHECK(node.slot_count == 0 && node.slots_offset == 0);  // not formatted before
     node.worker_count = worker_count;
     node.slot_count = slot_count();
     node.blocks_per_slot = blocks_per_slot;

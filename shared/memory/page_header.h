@@ -74,8 +74,8 @@ struct alignas(64) PageHeader {
   std::atomic<uint64_t> max_removed_vid;  // VID word: newest removed version of the range (R43)
   uint32_t storage_id;
   PageType type;
-  uint8_t layer;  // Master-tree layer; array: 0
-  uint8_t level;  // 0 = leaf/border
+  uint8_t layer;  // layer of a Master-tree; 0 in an array
+  uint8_t level;  // 0: leaf or border page
   uint8_t is_snapshot;
   std::atomic<uint16_t> last_modifier;  // node that last changed the page; for statistics
   std::atomic<uint8_t>

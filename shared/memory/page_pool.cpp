@@ -13,7 +13,7 @@ void PagePool::format(std::byte* base, uint64_t bytes) {
   auto* control = reinterpret_cast<PoolControl*>(base);
   const uint64_t pages = bytes / kPageBytes;
   CHECK(pages <= VolatilePointer::kIndexMask);
-  CHECK(control->page_count == 0);  // zeroed, and formatted once
+  CHECK(control->page_count == 0);  // not formatted before
   const uint64_t control_bytes = sizeof(PoolControl) + pages * sizeof(uint32_t);
   control->page_count = pages;
   control->first_page = (control_bytes + kPageBytes - 1) / kPageBytes;
@@ -85,8 +85,8 @@ void PagePool::collect_returns_locked() {
 
 bool PagePool::free_remote(VolatilePointer page) {
   DCHECK(page.node() != node_ && page.node() < view_->node_count);
-  // Writes a remote cache line, once per retired foreign page. A page has no other way to its
-  // owner.
+  // The return ring is the only way of a retired page to the pool of another node. The push writes
+  // a remote cache line, once per such page.
   const std::lock_guard guard(send_locks_[page.node()]);
   return view_->shared[page.node()]->return_ring(node_).push(page);
 }
@@ -109,7 +109,7 @@ PageHeader* PageAllocator::take() {
   const uint32_t index = cached_[--cached_count_];
   auto* page =
       reinterpret_cast<PageHeader*>(view_->pool[pool_->node()] + uint64_t{index} * kPageBytes);
-  // A page's name survives recycling. A page that was never used has none.
+  // A recycled page still has its former name. In a page that was never used, `self` is 0.
   const VolatilePointer before(page->self);
   DCHECK(page->self == 0 || (before.index() == index && before.node() == pool_->node()));
   const uint64_t generation = before.generation() + 1u;
@@ -121,7 +121,7 @@ PageHeader* PageAllocator::take() {
 
 void PageAllocator::give_back(PageHeader* page) {
   DCHECK(page->volatile_self().node() == pool_->node());
-  DCHECK(page->check == 0);  // not retired
+  DCHECK(page->check == 0);  // the page is not retired
   cache(page->volatile_self().index());
 }
 
@@ -148,7 +148,7 @@ void PageAllocator::retire(PageHeader* page) {
     retired_head_ = self;
   } else {
     PageHeader* last = view_->resolve(retired_tail_);
-    DCHECK(last->next_retired == 0 && last->check <= page->check);  // oldest first
+    DCHECK(last->next_retired == 0 && last->check <= page->check);  // in order of epochs
     last->next_retired = self.word();
   }
   retired_tail_ = self;

@@ -17,8 +17,8 @@
 
 namespace atolldb {
 
-/// Start of the pool segment. The free stack (one uint32 per page) follows. Both take the first
-/// pages, so that page index 0 is never allocated.
+/// Start of the pool segment. The free stack (one uint32 per page) follows. The two take the first
+/// pages of the segment, so page index 0 is never allocated.
 struct PoolControl {
   SegmentHeader header;
   FutexLock lock;  // taken only by threads of the owner, once per batch of pages
@@ -63,8 +63,8 @@ class PagePool {
   const ClusterView* view_;
   uint32_t node_;
   PoolControl* control_;
-  // One lock for each owner. The ring of an owner has a single producer, so the threads of this
-  // process take turns.
+  // One lock for each node that owns a pool. A return ring has a single producer, so the threads of
+  // this process take turns.
   std::array<FutexLock, kMaxNodes + 1> send_locks_{};
 };
 

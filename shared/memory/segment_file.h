@@ -23,7 +23,7 @@ constexpr uint64_t round_to_segment(uint64_t bytes) {
 /// in the handover.
 std::string segment_name(SegmentKind kind, uint32_t node);
 
-/// Available memory of the machine. Read from /proc and /sys; tests set their own values.
+/// Memory that the machine has available, read from /proc and /sys. Tests set their own values.
 struct MemoryAvailable {
   uint64_t bytes = 0;             // without swapping, and below the control group's limit
   uint64_t huge_pages = 0;        // pages of 2 MiB that are free and not reserved

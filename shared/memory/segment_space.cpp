@@ -24,8 +24,8 @@ namespace atolldb {
 namespace {
 
 #ifdef ATOLL_TSAN
-/// ThreadSanitizer's shadow memory takes most of the address space, so the kernel chooses
-/// addresses.
+/// ThreadSanitizer's shadow memory takes most of the address space. So these builds let the kernel
+/// choose the addresses.
 constexpr bool kChoosesAddresses = false;
 #else
 constexpr bool kChoosesAddresses = true;

@@ -32,7 +32,7 @@ Result<void> check_segment_header(const SegmentHeader& header, SegmentKind kind,
 
 /// Placement of a segment, chosen by its owner.
 struct SegmentPlacement {
-  int32_t numa_node = -1;         // -1: anywhere
+  int32_t numa_node = -1;         // -1: any node
   bool transparent_huge = false;  // request huge pages if the file has none
   uint32_t prefault_threads = 1;
 };

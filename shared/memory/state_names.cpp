@@ -39,7 +39,7 @@ StorageType storage_type(std::string_view name) {
 }
 
 std::span<const std::string_view> storage_type_names() {
-  return std::span(kStorageTypes).subspan(1);  // without none
+  return std::span(kStorageTypes).subspan(1);  // without the type `none`
 }
 
 std::string recovery_text(const ControlSegment& control) {

@@ -1,5 +1,5 @@
-// Names of the states and types in shared memory, and the text about a recovery: for logs,
-// messages, status and commands.
+// Names of the states and types in shared memory, and the text about a recovery. Logs, messages,
+// status and commands use them.
 #pragma once
 
 #include <span>

@@ -10,12 +10,12 @@ void SharedText::set(std::string_view text) {
   char bytes[kBytes] = {};
   std::memcpy(bytes, text.data(), text.size());
   const uint64_t version = version_.load(std::memory_order_relaxed);
-  CHECK(version % 2 == 0);  // one writer, which ended its last write
+  CHECK(version % 2 == 0);  // even: the only writer is not in `set`
   version_.store(version + 1, std::memory_order_relaxed);
   for (size_t i = 0; i < words_.size(); ++i) {
     uint64_t word = 0;
     std::memcpy(&word, bytes + i * sizeof word, sizeof word);
-    // Release: a reader of this word then sees the odd version.
+    // Release: a reader that sees this word also sees the odd version, and discards the text.
     words_[i].store(word, std::memory_order_release);
   }
   // Release pairs with the acquire in `text`: the words are complete.
@@ -23,7 +23,7 @@ void SharedText::set(std::string_view text) {
 }
 
 std::string SharedText::text() const {
-  constexpr int kTries = 100;  // the writer writes once per hang, so the first try mostly succeeds
+  constexpr int kTries = 100;  // `set` runs once per hang, so few tries suffice
   for (int i = 0; i < kTries; ++i) {
     const uint64_t version = version_.load(std::memory_order_acquire);
     char bytes[kBytes];

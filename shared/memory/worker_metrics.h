@@ -20,9 +20,9 @@ namespace atolldb {
 
 /// Counters of a node's sessions. Several threads increment them, by read-modify-writes.
 struct SessionMetrics {
-  std::atomic<uint64_t> open;         // open now, including those that wait for their last request
-  std::atomic<uint64_t> opened;       // ever
-  std::atomic<uint64_t> refused;      // because of the session limit
+  std::atomic<uint64_t> open;         // open now; a session is open until its last call has ended
+  std::atomic<uint64_t> opened;       // since the node began
+  std::atomic<uint64_t> refused;      // refused because of the session limit
   std::atomic<uint64_t> broken;       // ended because the client violated the protocol of the rings
   std::atomic<uint64_t> requests;     // requests taken out of rings
   std::atomic<uint64_t> unavailable;  // rejected with `unavailable` or `recovering`
@@ -103,7 +103,7 @@ struct MetricsSegment {
   uint32_t spare[15];
   LoggerMetrics loggers[kMaxLoggersPerNode];
   SessionMetrics sessions;
-  SnapshotCacheMetrics snapshot_cache;  // this member and the next two are 0 without a log
+  SnapshotCacheMetrics snapshot_cache;  // this and the next 2 members: 0 without a log
   GleanerMetrics gleaner;
   DeviceMetrics device;
 

@@ -52,7 +52,7 @@ enum class CallEnd {
   timed_out,
   gave_up,    // `gave_up` returned true
   refused,    // no process has accepted the connection
-  broken_off  // the process that accepted it has ended, perhaps after it received the request
+  broken_off  // the accepting process has ended, perhaps after it got the request
 };
 
 /// One connection: sends a request, and detects the answer or the end of the other process (R64).
@@ -77,7 +77,7 @@ class ControlConnection {
 
   zmq::socket_t socket_;
   zmq::socket_t events_;                                 // events of socket_
-  std::array<zmq::message_t, kMaxControlParts> answer_;  // JSON, and the binary part
+  std::array<zmq::message_t, kMaxControlParts> answer_;  // the JSON part, and the binary part
   size_t answer_frames_ = 0;
   bool is_sent_ = false;
   bool is_connected_ = false;
@@ -98,8 +98,8 @@ ControlConnection::ControlConnection(const std::string& endpoint)
   socket_.connect(endpoint);
 }
 
-/// Stops the events before the socket that reads them closes. Otherwise ZeroMQ's thread would block
-/// forever on an event that is not read, and with it all calls of the process.
+/// Ends the monitor before events_ closes, which reads its events. Otherwise a ZeroMQ thread would
+/// wait forever until an event is read, and all calls of the process with it.
 ControlConnection::~ControlConnection() { zmq_socket_monitor(socket_.handle(), nullptr, 0); }
 
 /// Queues the request at once. ZeroMQ sends it when there is a connection.
@@ -126,11 +126,11 @@ CallEnd ControlConnection::call(const ControlFrames& request, std::chrono::milli
     if (gave_up && gave_up()) return CallEnd::gave_up;
     zmq::poll(items, std::min(kSlice, timeout - waited));
     if ((items[1].revents & ZMQ_POLLIN) != 0) read_events();
-    // Take the answer after the events. An answer arrives before the end of its connection, so it
-    // is not lost if the events show this end.
+    // Takes the answer after the events. A process sends its answer before it closes the
+    // connection. So if the events show the end of the connection, the answer is here.
     if (take_answer()) return CallEnd::answered;
-    // Do not wait for a new connection. It would reach a process that replaces the first one and
-    // has not received the request.
+    // Does not wait until ZeroMQ reconnects. The new connection would reach another process, which
+    // replaces the first one and does not have the request.
     if (is_broken_) return CallEnd::broken_off;
     if (is_refused_ && Clock::now() - begin >= std::min(kConnectPatience, timeout)) {
       return CallEnd::refused;
@@ -193,9 +193,9 @@ std::unexpected<Error> unreachable(const std::string& endpoint, const std::strin
   return make_error(ExitCode::coordinator_unreachable, endpoint + ": " + why + ": " + what_to_do);
 }
 
-/// Checks the socket file before the connection. ZeroMQ would wait for a missing file until the
-/// timeout. It also does not report which user listens, so this checks the owners of the file and
-/// its parents.
+/// Checks the socket file before connecting, for two reasons. ZeroMQ would wait for a missing file
+/// until the timeout. It also does not tell which user listens, so this checks the owners of the
+/// file and its parents.
 Result<void> check_socket(const std::string& endpoint) {
   constexpr std::string_view kIpc = "ipc://";
   if (!endpoint.starts_with(kIpc)) return {};

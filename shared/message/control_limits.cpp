@@ -31,7 +31,7 @@ Result<ControlScan> scan_control_message(std::string_view frame) {
   ControlScan scan;
   uint32_t depth = 0;
   bool is_key = false;    // the next string at depth 1 is a member name
-  std::string_view name;  // of the latest member at depth 1
+  std::string_view name;  // name of the latest member at depth 1
   for (size_t at = 0; at < frame.size(); ++at) {
     switch (frame[at]) {
       case '"': {

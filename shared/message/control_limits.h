@@ -1,5 +1,5 @@
-// Limits of control messages, checked before a message is parsed (R64). A parser may need a hundred
-// times as many bytes as the message has.
+// Limits of control messages, checked before a message is parsed (R64). A JSON parser may need a
+// hundred times as many bytes of memory as the message has.
 #pragma once
 
 #include <cstddef>

@@ -40,7 +40,7 @@ std::optional<std::vector<uint8_t>> take_binary(Json& json) {
   std::string name;
   for (auto member = json.begin(); member != json.end(); ++member) {
     if (!member->is_binary()) continue;
-    CHECK(!bytes);  // one binary member
+    CHECK(!bytes);  // at most one member is binary
     bytes = std::move(member->get_binary());
     name = member.key();
   }
@@ -99,8 +99,8 @@ Result<ControlRequest> parse_request(std::string_view frame, ControlPart binary)
     return std::unexpected(
         garbage("its op is empty or longer than " + std::to_string(kMaxOpBytes) + " bytes"));
   }
-  // The scan has chosen the limits of another op, because the member op has escapes or occurs
-  // twice.
+  // The scan found another op than the parser, so it has checked the limits of that op. This
+  // happens if the member op occurs twice or contains escapes.
   if (name != scan.op) return std::unexpected(garbage("its member op is ambiguous"));
   ATOLL_TRY(put_binary(json, binary));
   ControlRequest request(std::move(name), std::move(json));
@@ -177,7 +177,7 @@ Result<std::string> get_text(const ControlRequest& request, const char* member) 
 
 Result<uint64_t> get_number(const ControlRequest& request, const char* member) {
   const auto found = request.body.find(member);
-  // Within one process (thread mode), a number in range may have a signed type.
+  // Requests within one process (thread mode) are not parsed, so a number may have a signed type.
   if (found == request.body.end() || !found->is_number_integer() ||
       (!found->is_number_unsigned() && found->get<int64_t>() < 0)) {
     return wrong_member(request, member, "an unsigned integer");

@@ -43,23 +43,23 @@ inline constexpr std::chrono::milliseconds kSnapshotTimeout{3'600'000};
 
 struct ControlRequest {
   ControlRequest() = default;
-  /// A request within this process. As in encode_request, members that are no object are none.
+  /// A request within this process. Without members if `members` is no object: see encode_request.
   ControlRequest(ControlOperation known, Json members)
       : op(to_string(known)),
         operation(known),
         body(members.is_object() ? std::move(members) : Json::object()) {
     CHECK(known != ControlOperation::unknown);
   }
-  /// A received request. Its name may be unknown.
+  /// A request from another process. If no operation has this name, `operation` is `unknown`.
   explicit ControlRequest(std::string name, Json members)
       : op(std::move(name)), operation(control_operation(op)), body(std::move(members)) {}
 
-  std::string op;  // name of the operation, also of an unknown one
+  std::string op;  // name of the operation, even if it is unknown
   ControlOperation operation = ControlOperation::unknown;
   Json body = Json::object();  // all members of the request
 };
 
-/// A message as sent: one or two parts of a ZeroMQ message.
+/// The parts of a message, as ZeroMQ sends them.
 struct ControlFrames {
   std::string json;
   std::optional<std::vector<uint8_t>> binary;

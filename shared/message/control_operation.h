@@ -9,29 +9,29 @@
 
 namespace atolldb {
 
-/// In the order of the table in control_operation.cpp.
+/// The operations, in the order of the table in control_operation.cpp.
 enum class ControlOperation : uint8_t {
-  // Cluster.
+  // Served by the coordinator: cluster and storages.
   status,
   down,
   storage_create,
   storage_drop,
   storage_list,
   storage_describe,
-  // Snapshots, for clients.
+  // Served by the coordinator: snapshots.
   snapshot_take,
   snapshot_pin,
   snapshot_unpin,
   snapshot_remove,
   snapshot_damage,
-  // Nodes, for clients.
+  // Served by nodes, for clients.
   describe,
   procedure_list,
   procedure_call,
   job_start,
   job_wait,
   job_stop,
-  // Nodes, for the coordinator.
+  // Served by nodes, for the coordinator.
   log_begin,
   pages_release,
   glean_prepare,
@@ -44,7 +44,7 @@ enum class ControlOperation : uint8_t {
   snapshot_open,
   snapshot_publish,
   snapshot_withdraw,
-  /// Any other name. Such a request has the limits of a small one.
+  /// An operation that is not in the table. Its requests have the limits of small requests.
   unknown,
 };
 
@@ -53,7 +53,7 @@ enum class ControlServers : uint8_t { none = 0, coordinator = 1, nodes = 2, both
 
 struct ControlOperationEntry {
   ControlOperation operation;
-  std::string_view name;  // the member `op` of a request
+  std::string_view name;  // value of the member `op` of a request
   ControlServers servers;
   ControlLimits limits;
   bool takes_binary = false;  // a request may have a binary part

@@ -34,7 +34,7 @@ struct ControlServer::Shared {
 
   void wake() const {
     const uint64_t one = 1;
-    // An eventfd's counter cannot overflow in steps of one.
+    // The write cannot fail: the 64-bit counter of an eventfd does not overflow in steps of one.
     const ssize_t written = write(wake_fd.get(), &one, sizeof(one));
     CHECK(written == sizeof(one));
   }
@@ -56,8 +56,8 @@ class ControlServer::Loop {
         socket_(context_, zmq::socket_type::router) {}
 
   void bind(const std::string& endpoint, size_t max_request_bytes) {
-    // Maximum number of pending requests per connection. A client needs one, because it waits for
-    // its answer.
+    // Maximum number of unserved requests of one connection. One would suffice for a client, which
+    // waits for each answer.
     constexpr int kMostWaiting = 16;
     socket_.set(zmq::sockopt::linger, 0);
     socket_.set(zmq::sockopt::maxmsgsize, static_cast<int64_t>(max_request_bytes));
@@ -69,7 +69,7 @@ class ControlServer::Loop {
     thread_ = std::thread([this] { run(); });
   }
   void join() {
-    CHECK(shared_->stop.load(std::memory_order_relaxed));  // else the thread would not end
+    CHECK(shared_->stop.load(std::memory_order_relaxed));  // without it the thread would not end
     if (thread_.joinable()) thread_.join();
   }
 
@@ -77,7 +77,7 @@ class ControlServer::Loop {
   void run() {
     std::vector<zmq::pollitem_t> items = {{socket_.handle(), 0, ZMQ_POLLIN, 0},
                                           {nullptr, shared_->wake_fd.get(), ZMQ_POLLIN, 0}};
-    // Relaxed: the eventfd's write and read order all earlier accesses.
+    // Relaxed: the write and the read of the eventfd order all earlier accesses.
     while (!shared_->stop.load(std::memory_order_relaxed)) {
       try {
         zmq::poll(items, std::chrono::milliseconds(-1));
@@ -108,7 +108,7 @@ class ControlServer::Loop {
       CHECK(!frames.json.empty() && frames.bytes() <= kMaxControlBytes);
       const auto json_flags = frames.binary ? zmq::send_flags::sndmore | zmq::send_flags::dontwait
                                             : zmq::send_flags::dontwait;
-      // ZeroMQ accepts or drops a message as a whole. The send of its first part decides.
+      // ZeroMQ accepts or drops all parts of a message together, so these results do not matter.
       [[maybe_unused]] auto sent = socket_.send(zmq::buffer(frames.json), json_flags);
       if (frames.binary)
         sent = socket_.send(zmq::buffer(*frames.binary), zmq::send_flags::dontwait);
@@ -116,19 +116,19 @@ class ControlServer::Loop {
   }
 
   void receive() {
-    // {peer, JSON, binary part}. The frames are not copied, because they may be long.
+    // Frames of a request: {peer, JSON, binary part}. Not copied, because they may be long.
     std::array<zmq::message_t, 1 + kMaxControlParts> frames;
     size_t count = 0;
     do {
       zmq::message_t message;
       if (!socket_.recv(message, zmq::recv_flags::dontwait)) return;
-      // Each excess frame of an invalid message is freed before the next one is received.
+      // A message with more frames is invalid. Frees each excess frame before it receives the next.
       if (count < frames.size()) frames[count] = std::move(message);
       ++count;
     } while (socket_.get(zmq::sockopt::rcvmore) != 0);
-    // REQ sockets add an empty frame after the peer, so their requests are garbage.
+    // A REQ socket would send an empty frame after the peer. Such requests count as garbage.
     if (count < 2 || count > frames.size()) return count_garbage();
-    CHECK(frames[0].size() != 0);  // a routing id of ZeroMQ
+    CHECK(frames[0].size() != 0);  // ZeroMQ's routing id of the peer
     ControlPart binary;
     if (count == frames.size()) binary = std::span(frames[2].data<std::byte>(), frames[2].size());
     Result<ControlRequest> request = parse_request(frames[1].to_string_view(), binary);

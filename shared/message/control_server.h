@@ -10,7 +10,7 @@
 
 namespace atolldb {
 
-/// Invalid frames are counted and dropped. A request may be answered later, and from any thread.
+/// Counts and drops invalid frames. A handler may answer its request later, and from any thread.
 class ControlServer {
  public:
   /// Binds `endpoint`. Sockets of ipc endpoints are accessible to this user only. The server does

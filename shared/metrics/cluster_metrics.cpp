@@ -14,7 +14,7 @@ namespace {
 double ready_storages(const ControlSegment& control) {
   double count = 0;
   for (const StorageControl& storage : control.storages) {
-    // Relaxed, because no other field is read.
+    // Relaxed, because this reads no other field of the storage.
     const uint32_t state = storage.state.load(std::memory_order_relaxed);
     if (state == static_cast<uint32_t>(StorageState::ready)) ++count;
   }

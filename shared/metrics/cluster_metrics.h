@@ -20,31 +20,31 @@ struct SnapshotMetrics {
   Counter failed;  // failed attempts
   std::atomic<bool> is_taking{false};
   std::atomic<uint64_t> duration_us{0};  // duration of the latest snapshot taken
-  // Data of the newest snapshot; 0 without a snapshot.
+  // The next words describe the newest snapshot. They are 0 if there is no snapshot.
   std::atomic<uint64_t> id{0};
   std::atomic<uint64_t> epoch{0};
   std::atomic<uint64_t> taken_at_s{0};  // seconds since 1970; 0: taken by an earlier incarnation
   std::atomic<uint64_t> pages_written{
-      0};  // written for this snapshot; its other pages belong to earlier ones
+      0};  // pages written for this snapshot; earlier snapshots wrote its other pages
   std::atomic<uint64_t> files{0};                 // number of files that contain its pages
   std::atomic<uint64_t> pages_stored{0};          // pages in these files
-  std::atomic<uint64_t> pages_live{0};            // the part of them that the snapshot uses (R67)
-  std::atomic<uint64_t> space_percent{0};         // pages in files per live page
-  std::atomic<uint64_t> target_space_percent{0};  // gleaner.space_percent
-  std::atomic<bool> lacks_room{false};            // a rewrite is due, and has no room (R74)
-  Counter pages_rewritten;  // live pages in the files that rewrites have made unnecessary
+  std::atomic<uint64_t> pages_live{0};            // live pages: those that the snapshot uses (R67)
+  std::atomic<uint64_t> space_percent{0};         // pages_stored in percent of pages_live
+  std::atomic<uint64_t> target_space_percent{0};  // value of gleaner.space_percent
+  std::atomic<bool> lacks_room{false};            // a rewrite is due, but has no room (R74)
+  Counter pages_rewritten;  // live pages that rewrites copied to make old files deletable
 };
 
 /// Metrics of the archive, local to the coordinator's process. Writer: the thread that archives.
 struct ArchiveMetrics {
-  Counter files;     // stored by this incarnation
-  Counter bytes;     // of these files
+  Counter files;     // files stored by this incarnation
+  Counter bytes;     // bytes of these files
   Counter failures;  // failed attempts
   std::atomic<uint64_t> waiting_files{0};
   std::atomic<uint64_t> waiting_bytes{0};
-  std::atomic<uint64_t> epoch{0};            // the archive has every commit up to it
+  std::atomic<uint64_t> epoch{0};            // the archive has every commit up to this epoch
   std::atomic<uint64_t> waiting_since_s{0};  // seconds since 1970; 0: nothing waits
-  std::atomic<uint64_t> failing_since_s{0};  // 0: the last attempt succeeded
+  std::atomic<uint64_t> failing_since_s{0};  // seconds since 1970; 0: the last attempt succeeded
 };
 
 /// Times from the end of an epoch to its durability (epoch_stages.h), local to the coordinator's
@@ -52,9 +52,9 @@ struct ArchiveMetrics {
 struct AcknowledgementMetrics {
   explicit AcknowledgementMetrics(size_t nodes) : marker_ns(nodes) {}
 
-  Histogram total_ns;                // of each epoch with commits: from its end until published
+  Histogram total_ns;                // epochs with commits: from the end until published
   Histogram publish_ns;              // stage publish
-  std::vector<Histogram> marker_ns;  // stage marker, by node; a value for each marker
+  std::vector<Histogram> marker_ns;  // stage marker, by node; one value per marker
 };
 
 /// Returns the seconds since a time in seconds since 1970, or 0 for the time 0.

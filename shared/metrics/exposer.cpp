@@ -26,7 +26,7 @@ std::string address_of(const std::string& listen, int port) {
   return (is_ipv6 ? "[" + listen + "]" : listen) + ":" + std::to_string(port);
 }
 
-/// Opens and closes a connection. The result does not matter.
+/// Opens and closes a connection, to wake the server. The result does not matter.
 void knock(const std::string& listen, int port) {
   addrinfo hints{};
   hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
@@ -46,7 +46,7 @@ Result<std::unique_ptr<MetricsExposer>> MetricsExposer::start(
     const std::string& listen, uint16_t port,
     std::shared_ptr<prometheus::Collectable> collectable) {
   CHECK(collectable != nullptr);
-  // The library reports errors by exceptions. They end here.
+  // The Prometheus library reports errors by exceptions. This function turns them into an Error.
   try {
     auto exposer = std::make_unique<prometheus::Exposer>(std::vector<std::string>{
         "listening_ports", address_of(listen, port), "num_threads", std::to_string(kThreads),
@@ -76,7 +76,7 @@ MetricsExposer::MetricsExposer(std::unique_ptr<prometheus::Exposer> exposer,
 }
 
 MetricsExposer::~MetricsExposer() {
-  // The server checks whether it must stop only every two seconds, or after a connection.
+  // The server notices its end only every two seconds, or after a connection. So this connects.
   CHECK(exposer_ != nullptr);
   std::atomic<bool> ended{false};
   std::thread end([&] {

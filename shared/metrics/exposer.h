@@ -28,8 +28,8 @@ class MetricsExposer {
   /// response.
   static constexpr std::chrono::milliseconds kRequestTimeout{1'000};
 
-  /// Port 0 takes any free port. Returns code resources if the port is not available; the text
-  /// names key and port.
+  /// Starts the server. Port 0 takes any free port. Returns code resources if the port is not
+  /// available; the text names the config key and the port.
   static Result<std::unique_ptr<MetricsExposer>> start(
       const std::string& listen, uint16_t port,
       std::shared_ptr<prometheus::Collectable> collectable);
@@ -45,7 +45,7 @@ class MetricsExposer {
                  std::shared_ptr<prometheus::Collectable> collectable, std::string listen,
                  int port);
 
-  // The server holds the collectable weakly. Declared first, so it is destroyed last.
+  // The server has only a weak pointer to it. Declared first, so it is destroyed last.
   std::shared_ptr<prometheus::Collectable> collectable_;
   std::unique_ptr<prometheus::Exposer> exposer_;
   std::string listen_;

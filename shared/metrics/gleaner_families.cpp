@@ -13,7 +13,7 @@ struct GleanerCounter {
   const char* name;
   const char* help;
   std::atomic<uint64_t> GleanerMetrics::* counter;
-  double unit;  // factor that gives the unit in the name
+  double unit;  // converts the counter to the unit in the metric's name
 };
 constexpr GleanerCounter kGleanerCounters[] = {
     {"atoll_mapper_read_bytes_total", "Bytes of log files read by mappers.",

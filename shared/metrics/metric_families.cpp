@@ -84,7 +84,7 @@ MetricFamilies& MetricFamilies::sample(const Histogram& values,
   prometheus::ClientMetric metric;
   metric.label = labels_;
   metric.label.insert(metric.label.end(), labels.begin(), labels.end());
-  // Load the total first: a concurrent writer can then only make the buckets larger than the total.
+  // Loads the total first: a concurrent writer can then only make the sum of the buckets larger.
   const uint64_t count = values.count();
   metric.histogram.sample_count = count;
   metric.histogram.sample_sum = static_cast<double>(values.sum_ns()) * kSecondsPerNs;
@@ -92,7 +92,7 @@ MetricFamilies& MetricFamilies::sample(const Histogram& values,
   for (const uint64_t bound : bounds_ns) {
     CHECK(HistogramBuckets::lower(HistogramBuckets::of(bound)) == bound);
     const uint64_t below = std::min(count, values.count_below(bound));
-    CHECK(below >= before);  // counts only grow, also while another thread adds
+    CHECK(below >= before);  // a concurrent writer can only increase counts
     before = below;
     metric.histogram.bucket.push_back({below, static_cast<double>(bound) * kSecondsPerNs});
   }

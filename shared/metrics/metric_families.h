@@ -22,7 +22,7 @@ struct Metric {
   const char* name;
   const char* help;
   double (*value)(const T&);
-  double unit = 1;  // factor that gives the unit in the name
+  double unit = 1;  // converts the value to the unit in the metric's name
 };
 
 // Relaxed: for display only; each value is correct by itself.

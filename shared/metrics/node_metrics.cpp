@@ -132,7 +132,7 @@ void add_transactions(MetricFamilies& families, const MetricsSegment& metrics) {
       .sample(sum_counter(metrics, &WorkerMetrics::commits), {{"type", "write"}})
       .sample(sum_counter(metrics, &WorkerMetrics::read_only_commits), {{"type", "read_only"}});
   families.counter("atoll_aborts_total", "Attempts to run a transaction that did not commit.");
-  // Results like not_found are reasons too: a procedure that returns one is rolled back.
+  // Results like not_found are reasons, too: they roll back a procedure that returns them.
   for (uint32_t reason = 1; reason < kStatusCount; ++reason) {
     const auto status = static_cast<Status>(reason);
     families.sample(sum_aborts(metrics, status), {{"reason", std::string(to_string(status))}});
@@ -151,7 +151,7 @@ void add_locality(MetricFamilies& families, const MetricsSegment& metrics) {
 }  // namespace
 
 std::vector<prometheus::MetricFamily> NodeMetrics::Collect() const {
-  // The node sets these counts before it publishes its segments, and never changes them.
+  // The node sets both counts before it publishes its segments, and never changes them.
   CHECK(metrics_.slot_count == shared_.slot_count && shared_.worker_count <= shared_.slot_count);
   MetricFamilies families({{"node", std::to_string(node_)}});
   add_transactions(families, metrics_);

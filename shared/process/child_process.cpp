@@ -55,7 +55,7 @@ Result<ChildContext> make_context(int argc, char** argv) {
   if (!config) {
     return make_error(ExitCode::config, "the launcher's config: " + to_string(config.error()));
   }
-  // Standard error is already the log file.
+  // Logs to standard error, which is the log file of a child process.
   Logger logger = make_stderr_logger(handover.role, config->log.level);
   return ChildContext{std::move(handover), *std::move(config), std::move(logger)};
 }
@@ -78,7 +78,7 @@ class ChildLoop {
   }
 
   ExitCode run(std::chrono::milliseconds heartbeat) {
-    // Without these descriptors no heartbeat and no end of a step would be seen.
+    // The loop needs both descriptors, to wake up for heartbeats and at the end of a step.
     if (!done_fd_.is_open() || !timer_fd_.is_open()) {
       return fail({ExitCode::resources, "control loop: eventfd or timerfd_create: " +
                                             std::string(std::strerror(open_errno_)) +
@@ -91,7 +91,7 @@ class ChildLoop {
     itimerspec period{};
     period.it_interval = {ns / 1'000'000'000, ns % 1'000'000'000};
     period.it_value = period.it_interval;
-    // Fails only for a bad descriptor or period.
+    // The call fails only for an invalid descriptor or period.
     CHECK(timerfd_settime(timer_fd_.get(), 0, &period, nullptr) == 0);
     pending_.push_back("PREPARE");
     while (!finished_) {
@@ -122,8 +122,8 @@ class ChildLoop {
   void receive() {
     for (std::string& line : reader_.read()) pending_.push_back(std::move(line));
     if (!reader_.is_closed()) return;
-    // The kernel kills this process if the launcher dies. Here the launcher lives, but has closed
-    // the channel.
+    // The launcher has closed the channel, but still runs. If it had died, the kernel would have
+    // killed this process.
     logger_->error("the launcher has closed the channel: ending");
     code_ = ExitCode::failed;
     finished_ = true;
@@ -196,7 +196,7 @@ class ChildLoop {
   ChildSteps steps_;
   UniqueFd done_fd_;
   UniqueFd timer_fd_;
-  const int open_errno_;  // of the later failure, if one of the two could not be opened
+  const int open_errno_;  // errno of the last descriptor that could not be opened
   std::deque<std::string> pending_;
   std::thread step_;
   Outcome outcome_;  // written by the step's thread, read after joining it

@@ -44,8 +44,8 @@ struct ChildSteps {
   std::function<Result<void>(const std::string& argument)> open;
   std::function<void()> drain;
   std::function<void()> stop;
-  /// Called before every heartbeat, also while a step runs. Returns false if there is no progress;
-  /// the loop then sends no heartbeat.
+  /// Called before every heartbeat, also while a step runs. Returns whether the process makes
+  /// progress. If it does not, the loop sends no heartbeat.
   std::function<bool()> beat;
 };
 

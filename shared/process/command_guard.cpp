@@ -21,12 +21,12 @@
 namespace atolldb {
 namespace {
 
-constexpr int kCannotRun = 127;  // as shells say it
+constexpr int kCannotRun = 127;  // exit code that shells use for this
 constexpr const char* kGuardName = "command-guard";
 constexpr std::chrono::milliseconds kKillPeriod{5};
 
 [[noreturn]] void become_command(char* const* arguments, int input, int output, pid_t guard) {
-  // A guard that is killed cannot end the command any more.
+  // Ends with the guard: after the guard was killed, no process could end the command.
   if (!die_with_parent(guard)) _exit(kCannotRun);
   sigset_t none;
   sigemptyset(&none);
@@ -34,18 +34,18 @@ constexpr std::chrono::milliseconds kKillPeriod{5};
   if (dup2(input, 0) < 0 || dup2(output, 1) < 0 || dup2(output, 2) < 0 || chdir("/") != 0) {
     _exit(kCannotRun);
   }
-  // No lock of the cluster leaks into the command (R31).
+  // Closes inherited descriptors on exec, so that the command holds no lock of the cluster (R31).
   close_range(3, ~0u, CLOSE_RANGE_CLOEXEC);
   execv(arguments[0], arguments);
   _exit(kCannotRun);
 }
 
-/// Kills each child of the calling thread. Returns whether there was one. The kernel lists them as
-/// "12 34 ".
+/// Kills each child of the calling thread. Returns whether there was one. The kernel lists the ids
+/// of the children as "12 34 ".
 bool kill_children() {
   const int fd = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
   if (fd < 0) return false;
-  std::array<char, 4096> buffer;  // what does not fit is found by the next call
+  std::array<char, 4096> buffer;  // a later call finds the ids that do not fit
   const ssize_t count = read(fd, buffer.data(), buffer.size());
   close(fd);
   bool has_any = false;
@@ -61,8 +61,8 @@ bool kill_children() {
   return has_any;
 }
 
-/// The children of a killed process become children of the guard, which is their subreaper. So all
-/// descendants are reached after some rounds, also those that have left the group.
+/// Kills all descendants, then the guard. Children of a killed process become children of the
+/// guard, a subreaper. So the rounds reach all descendants, also those that have left the group.
 [[noreturn]] void end_command() {
   constexpr auto kRounds = kGuardPatience / kKillPeriod;
   for (auto round = kRounds; round > 0 && kill_children(); --round) {
@@ -71,14 +71,14 @@ bool kill_children() {
     const timespec pause = {0, std::chrono::nanoseconds(kKillPeriod).count()};
     nanosleep(&pause, nullptr);
   }
-  kill(0, SIGKILL);  // the whole group, and the guard with it
+  kill(0, SIGKILL);  // kills all of the group, and so this process
   _exit(kCannotRun);
 }
 
 [[noreturn]] void end_as(int status) {
   if (WIFEXITED(status)) _exit(WEXITSTATUS(status));
   const int number = WTERMSIG(status);
-  prctl(PR_SET_DUMPABLE, 0);  // a core of the guard would be one of the cluster's process
+  prctl(PR_SET_DUMPABLE, 0);  // no core file: it would have the memory of a cluster process
   signal(number, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
@@ -87,7 +87,7 @@ bool kill_children() {
   _exit(kCannotRun);
 }
 
-/// Names the guard where `ps` looks for a name.
+/// Renames this process in the lists of `ps`.
 void name_guard(std::span<char> command_line) {
   const std::string_view name = kGuardName;
   prctl(PR_SET_NAME, kGuardName);
@@ -98,7 +98,7 @@ void name_guard(std::span<char> command_line) {
 }  // namespace
 
 std::span<char> command_line_in_memory() {
-  // proc_pid_stat(5): field 2, the name of the program, may have blanks and parentheses.
+  // Skips field 2, the program's name, which may have blanks and parentheses: proc_pid_stat(5).
   constexpr size_t kFieldOfBegin = 48;
   std::ifstream file("/proc/self/stat");
   const std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -125,19 +125,20 @@ void guard_command(char* const* arguments, int input, int output, pid_t parent,
   sigaddset(&awaited, SIGTERM);
   sigaddset(&awaited, SIGCHLD);
   sigprocmask(SIG_BLOCK, &awaited, nullptr);
-  signal(SIGCHLD, SIG_DFL);  // an ignored one would lose the exit code
-  // In the group of the cluster, the guard would kill the cluster.
+  signal(SIGCHLD, SIG_DFL);  // if ignored, the exit code would be lost
+  // Makes its own group: end_command kills the group of the guard, which must not be the cluster's.
   if (setpgid(0, 0) != 0) _exit(kCannotRun);
   name_guard(command_line);
   prctl(PR_SET_CHILD_SUBREAPER, 1);
-  // The parent may have died before the first call. Then the kernel never sends the signal.
+  // If the parent died before this prctl, the kernel sends no signal. So this checks the parent,
+  // too.
   if (prctl(PR_SET_PDEATHSIG, SIGTERM) != 0 || getppid() != parent) _exit(kCannotRun);
   const pid_t self = getpid();
   const pid_t command = fork();
   if (command < 0) _exit(kCannotRun);
   if (command == 0) become_command(arguments, input, output, self);
-  // The guard holds no lock of the cluster (R31), and keeps no pipe open. Not earlier: the command
-  // needs these descriptors.
+  // Closes all descriptors, so that the guard holds no lock of the cluster (R31), and keeps no pipe
+  // open. Not before the fork, because the command needs some of them.
   close_range(0, ~0u, 0);
   for (;;) {
     if (sigwaitinfo(&awaited, nullptr) == SIGTERM) end_command();

@@ -1,4 +1,4 @@
-// Guard of a command of the user: a process between a thread of the cluster and the shell. It ends
+// The guard of a user's command is a process between a thread of the cluster and the shell. It ends
 // all processes of the command if the thread, or the whole process, is killed.
 #pragma once
 
@@ -9,19 +9,19 @@
 
 namespace atolldb {
 
-/// The guard kills the processes of the command for so long, then ends with those that are left in
-/// its group: a call to a device that hangs may keep a process from ending.
+/// Time for which the guard tries to end the processes of the command. A process may not end,
+/// because a device hangs. After this time the guard kills its process group, and so itself.
 inline constexpr std::chrono::milliseconds kGuardPatience{1'000};
 
-/// Returns the command line of this process, as it is in memory. A guard overwrites its copy, so
-/// that no list of processes shows it as another process of the cluster. Empty: it is unknown.
+/// Returns the command line of this process, as it is in memory. Empty: it is unknown. A guard
+/// overwrites its copy, so that `ps` does not show it as another process of the cluster.
 std::span<char> command_line_in_memory();
 
-/// Runs `arguments` in a child, with /dev/null's descriptor `input` and `output` as its standard
-/// streams. Ends as this child ends: with its exit code, or by its signal. Kills the processes of
-/// the command, and ends, when the thread of `parent` that forked ends, or on SIGTERM. They are its
-/// process group and all its descendants, also those in other groups. Processes that a command
-/// leaves behind at its own end go on. `command_line`: of this process. REQUIRES: called in a
+/// Runs `arguments` in a child, with the descriptors `input` (of /dev/null) and `output` as its
+/// standard streams. Ends as this child ends: with its exit code, or by its signal. Processes that
+/// the command leaves behind then continue. On SIGTERM, or when the thread of `parent` that forked
+/// the guard ends, kills the command and ends. It kills the command's process group and all its
+/// descendants, also those in other groups. `command_line`: of this process. REQUIRES: called in a
 /// forked child, so all its calls are async-signal-safe.
 [[noreturn]] void guard_command(char* const* arguments, int input, int output, pid_t parent,
                                 std::span<char> command_line);

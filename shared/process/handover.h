@@ -22,7 +22,7 @@ struct Handover {
   uint64_t cluster_uuid[2] = {0, 0};
   uint64_t incarnation = 0;
   uint64_t restarts = 0;    // restarts of the cluster by its launcher (cluster.restart)
-  std::string config_text;  // effective values (to_toml)
+  std::string config_text;  // effective config, in the format of to_toml
   int channel_fd = -1;      // lines to and from the launcher
   int lock_fd = -1;         // open file description that holds the cluster's lock (R31)
   std::vector<int>

@@ -41,7 +41,7 @@ IdleCpus::IdleCpus(std::vector<int32_t> cpus, ReadStat read_stat)
     : cpus_(std::move(cpus)), read_stat_(std::move(read_stat)) {
   CHECK(read_stat_);
   CHECK(std::ranges::all_of(cpus_, [](int32_t cpu) { return cpu >= 0 && cpu < kMaxCpus; }));
-  // A processor that is named twice would count twice.
+  // No processor occurs twice, because it would count twice.
   CHECK(std::ranges::adjacent_find(cpus_, std::ranges::greater_equal()) == cpus_.end());
 }
 
@@ -54,7 +54,7 @@ double IdleCpus::measure(Clock::time_point now) {
     const auto before = before_.find(cpu);
     const auto after = ticks.find(cpu);
     if (before == before_.end() || after == ticks.end()) continue;
-    // The kernel corrects the times of a processor now and then, so they may decrease.
+    // Skips a processor whose times did not grow. The kernel sometimes corrects them downwards.
     const CpuTicks& from = before->second;
     const CpuTicks& to = after->second;
     if (to.total <= from.total || to.idle <= from.idle) continue;
@@ -69,7 +69,7 @@ double IdleCpus::measure(Clock::time_point now) {
 std::string IdleCpus::read_proc_stat() {
   std::ifstream file("/proc/stat");
   std::ostringstream text;
-  text << file.rdbuf();  // catches errors of reading
+  text << file.rdbuf();  // sets an error state if a read fails
   return text.str();
 }
 

@@ -1,4 +1,4 @@
-// The processors that do nothing, from /proc/stat.
+// Measures from /proc/stat how many processors are idle.
 #pragma once
 
 #include <chrono>
@@ -10,14 +10,14 @@
 
 namespace atolldb {
 
-/// Idle and total time of one processor, in clock ticks. Both grow.
+/// Idle and total time of one processor since the machine started, in clock ticks.
 struct CpuTicks {
-  uint64_t idle = 0;  // waiting for devices counts as idle
+  uint64_t idle = 0;  // includes the time of waiting for devices
   uint64_t total = 0;
 };
 
-/// Returns the ticks by processor that /proc/stat shows in `text`. Ignores lines that it does not
-/// know.
+/// Returns the ticks of each processor in `text`, which has the format of /proc/stat. Ignores all
+/// other lines.
 std::map<int32_t, CpuTicks> parse_cpu_ticks(const std::string& text);
 
 /// Thread: one at a time.

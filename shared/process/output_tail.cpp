@@ -12,8 +12,8 @@ bool is_high(char c) { return static_cast<unsigned char>(c) >= 0x80; }
 
 bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
 
-/// Removes the rest of a character whose first byte is cut off. Replaces all other bytes that are
-/// no UTF-8.
+/// Makes the text valid UTF-8. Removes the rest of a first character whose beginning was cut off,
+/// and replaces all other invalid bytes.
 void make_utf8(std::string& text, bool is_cut) {
   constexpr size_t kLongestRest = 3;
   const size_t first =

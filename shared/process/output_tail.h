@@ -1,4 +1,4 @@
-// The end of what a command writes: bounded in memory, and fit for a message.
+// Keeps the last bytes of a command's output, in bounded memory, as a text for error messages.
 #pragma once
 
 #include <cstddef>
@@ -7,18 +7,18 @@
 
 namespace atolldb {
 
-/// Only so many bytes of a command's output are kept. The end says why a command has failed.
+/// Kept bytes of a command's output. The last ones usually say why the command has failed.
 inline constexpr size_t kCommandOutputBytes = 4096;
 
 class OutputTail {
  public:
   void add(std::string_view bytes);
-  /// Returns the last kCommandOutputBytes bytes in one line of UTF-8, without blanks around it. It
-  /// begins with "..." if bytes before it are dropped.
+  /// Returns the last kCommandOutputBytes bytes as one line of UTF-8, without blanks at its ends.
+  /// The text begins with "..." if earlier bytes were dropped.
   std::string text() const;
 
  private:
-  std::string bytes_;  // at most twice the limit, so that few calls of `add` move bytes
+  std::string bytes_;  // at most twice the limit: most calls of `add` only append
   bool is_cut_ = false;
 };
 

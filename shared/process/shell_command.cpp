@@ -34,9 +34,9 @@ class CommandOutput {
  public:
   explicit CommandOutput(UniqueFd fd) : fd_(std::move(fd)) { CHECK(fd_.is_open()); }
 
-  /// Returns -1 after the end of the output: poll ignores it.
+  /// Returns the descriptor, or -1 after the end of the output. poll ignores -1.
   int fd() const { return fd_.get(); }
-  /// Takes what has been written, at most kAtOnce bytes: a command may write faster than this.
+  /// Reads the available output, at most kAtOnce bytes: a command may write faster than this reads.
   void take() {
     constexpr size_t kAtOnce = 1 << 20;
     std::array<char, 16384> buffer;
@@ -64,7 +64,7 @@ bool await_end(const UniqueFd& pidfd, CommandOutput& output, Clock::time_point u
                const std::function<bool()>& is_cancelled) {
   CHECK(pidfd.is_open());
   while (!is_cancelled || !is_cancelled()) {
-    // Rounded up, so that nothing is left only after `until`.
+    // Rounded up, so that the loop does not end before `until`.
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
     if (left.count() <= 0) return false;
     std::array<pollfd, 2> events = {pollfd{pidfd.get(), POLLIN, 0}, pollfd{output.fd(), POLLIN, 0}};
@@ -77,16 +77,16 @@ bool await_end(const UniqueFd& pidfd, CommandOutput& output, Clock::time_point u
   return false;
 }
 
-/// Lets the guard kill the command, and kills it if it does not end.
+/// Asks the guard to kill the command. Kills the guard's group if the guard does not end in time.
 void end_guard(pid_t guard, const UniqueFd& pidfd, CommandOutput& output) {
   kill(guard, SIGTERM);
   static_cast<void>(await_end(pidfd, output, Clock::now() + 2 * kGuardPatience, {}));
   kill(-guard, SIGKILL);
 }
 
-/// Ends what is left of the group, unless the command has ended with an exit code: its guard may
-/// have been killed. REQUIRES: the guard has ended, and is not reaped, so its group's id is not
-/// used again.
+/// Kills the rest of the guard's process group, unless the command has ended with an exit code. The
+/// guard may have been killed, and then it has not ended the command. REQUIRES: the guard has
+/// ended, but is not reaped. Until then no other group gets its id.
 void end_left_group(pid_t guard) {
   siginfo_t ended = {};
   const int found = waitid(P_PID, static_cast<id_t>(guard), &ended, WEXITED | WNOWAIT);
@@ -122,7 +122,7 @@ Result<void> run_shell_command(const std::string& command, std::chrono::millisec
     guard_command(arguments.data(), input.get(), write_end.get(), parent, command_line);
   }
   write_end.reset();
-  // Also done by the child: whichever comes first, the group exists before it is killed.
+  // The guard does the same. So the group exists before this kills it, whichever call is first.
   setpgid(guard, guard);
   const Result<UniqueFd> pidfd = open_pidfd(guard);
   const bool has_ended = pidfd && await_end(*pidfd, output, until, is_cancelled);

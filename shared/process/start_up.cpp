@@ -21,7 +21,7 @@ namespace atolldb {
 Result<void> check_processor() {
   __builtin_cpu_init();
   const char* missing = nullptr;
-  // The argument of the builtin must be a literal.
+  // __builtin_cpu_supports accepts only a literal, so this is not a loop.
   if (!__builtin_cpu_supports("fma")) missing = "fma";
   if (!__builtin_cpu_supports("bmi2")) missing = "bmi2";
   if (!__builtin_cpu_supports("bmi")) missing = "bmi";

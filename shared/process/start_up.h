@@ -22,15 +22,15 @@ Result<void> check_processor();
 bool die_with_parent(pid_t parent);
 
 /// Blocks these signals in the calling thread and in the threads that it starts later. Returns a
-/// descriptor, from which they are read as signalfd_siginfo.
+/// signalfd, from which the caller reads the signals as signalfd_siginfo.
 Result<UniqueFd> receive_signals(std::initializer_list<int> signals);
 
-/// Restricts the calling thread to these CPUs. Does nothing for an empty list. `key`: the node's
-/// key in the config that names them.
+/// Restricts the calling thread to these CPUs. Does nothing if there are none. `key`: the key of
+/// the node in the config that lists them, for the error.
 Result<void> pin_thread(std::span<const int32_t> cpus, std::string_view key);
 
-/// Makes the calling thread a batch thread, if the system supports that: when it wakes up, it does
-/// not preempt the thread that runs. Its share of the processors stays the same.
+/// Gives the calling thread the policy SCHED_BATCH, if the system supports it. When the thread
+/// wakes up, it does not preempt a running thread. Its share of the processors stays the same.
 void become_batch_thread();
 
 /// Sets the thread name that `top -H` and /proc/<pid>/task/*/comm show. Truncated to 15 bytes.

@@ -37,8 +37,8 @@ inline constexpr uint32_t kMaxSessionProcedureName = 60;
 /// memory that its requests touch.
 inline constexpr uint32_t kMaxSessionsPerNode = 64;
 
-/// Value of SessionRequest::worker if the node chooses the worker: by `affinity` if that is not 0,
-/// else round robin.
+/// Value of SessionRequest::worker if the node shall choose the worker. The node uses `affinity` if
+/// it is not 0, and else round robin.
 inline constexpr uint32_t kAnyWorker = ~uint32_t{0};
 
 /// Condition for the answer to a request.
@@ -50,14 +50,14 @@ enum class AnswerAt : uint32_t {
 /// Writer: the client. The input follows in the slot.
 struct SessionRequest {
   uint64_t id;        // chosen by the client; returned with the answer
-  uint64_t affinity;  // equal values run on the same worker; 0: no affinity
+  uint64_t affinity;  // requests with equal values run on the same worker; 0: no affinity
   uint32_t worker;    // ordinal, or kAnyWorker
   AnswerAt answer_at;
   uint32_t input_bytes;
   uint32_t name_bytes;
   std::array<char, kMaxSessionProcedureName + 4> name;  // name of the procedure; not terminated
   uint32_t snapshot;                                    // see TransactionMode
-  uint8_t isolation;  // 1 + Isolation; 0: the procedure's entry decides
+  uint8_t isolation;  // 1 + Isolation; 0: that of the procedure's entry
   std::array<uint8_t, 3> spare;
 };
 static_assert(sizeof(SessionRequest) == 104);
@@ -65,8 +65,8 @@ static_assert(sizeof(SessionRequest) == 104);
 /// Writer: the node. The output follows in the slot.
 struct SessionAnswer {
   uint64_t id;
-  /// Epoch that must be durable before a durable answer: the commit's epoch, or without writes the
-  /// latest epoch that the transaction depends on (R19).
+  /// A durable answer is sent when this epoch is durable: the commit's epoch, or, without writes,
+  /// the latest epoch that the transaction depends on (R19).
   uint64_t commit_epoch;
   /// VID (epoch and ordinal) of a committed transaction's writes; 0 if it wrote nothing.
   uint64_t commit_version;
@@ -77,12 +77,12 @@ struct SessionAnswer {
   Status status;
   std::array<uint8_t, 3> spare;
   std::array<char, kMaxSessionMessageBytes>
-      message;  // reason of a failure, if there is more to say than `status`
+      message;  // reason of a failure, if `status` alone does not say it
 };
 static_assert(sizeof(SessionAnswer) == 288);
 
-/// The slot size is an odd number of cache lines, so that slot heads fall into different cache
-/// sets.
+/// One slot of a session. Its size is an odd number of cache lines, so that the heads of the slots
+/// fall into different cache sets.
 struct SessionSlot {
   static constexpr size_t kDataBytes = 64u << 10;
   alignas(64) SessionRequest request;
@@ -119,8 +119,8 @@ struct SessionSegment {
   uint32_t session_layout_version;
   uint32_t node;
   uint32_t session;  // number that the node gave the session
-  /// closed: the node sends no more answers. Release pairs with the client's acquire: all answers
-  /// are in the ring.
+  /// A SessionState. `closed`: the node sends no more answers. Release pairs with the client's
+  /// acquire: all answers are in the ring.
   std::atomic<uint32_t> state;
   /// 1: the node's session thread sleeps, or is about to sleep. A client thread that has put a
   /// request in exchanges this word for 0. The thread that gets the 1 writes to the session's

@@ -33,7 +33,7 @@ std::unexpected<Error> socket_error(const std::string& what, ExitCode code = Exi
 bool set_path(sockaddr_un& address, const std::string& path) {
   address = {};
   address.sun_family = AF_UNIX;
-  CHECK(!path.empty());  // the kernel would choose a name
+  CHECK(!path.empty());  // for an empty path the kernel would choose a name
   if (path.size() >= sizeof(address.sun_path)) return false;
   std::memcpy(address.sun_path, path.data(), path.size());
   return true;
@@ -100,7 +100,7 @@ Result<UniqueFd> listen_for_sessions(const std::string& path) {
 Result<UniqueFd> connect_to_sessions(const std::string& path) {
   sockaddr_un address;
   if (!set_path(address, path)) return too_long(path);
-  // On a blocking socket, `connect` waits while the backlog is full.
+  // The socket is blocking, so `connect` waits while the backlog is full.
   UniqueFd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (!fd.is_open()) return socket_error("session socket " + path);
   const auto connected = uninterrupted([&] {

@@ -5,9 +5,9 @@
 namespace atolldb {
 
 namespace {
-// A holder's critical section takes about a microsecond. With more threads than cores the holder
-// may be descheduled. A queue of sleepers would then get the lock one context switch at a time. So
-// a thread spins briefly and tries to take the lock before it queues (R24).
+// A thread spins briefly and tries to take the lock before it queues (R24). A critical section
+// takes only about a microsecond. But if there are more threads than cores, the holder may be
+// descheduled. Sleepers in a queue would then get the lock one context switch at a time.
 constexpr int kSpinsBeforeQueueing = 100;
 constexpr int kSpinsBeforeSleeping = 400;
 }  // namespace
@@ -23,11 +23,11 @@ Status McsLocker::lock_contended(McsWord& word, McsBlock& block, uint32_t block_
   // also pairs with the compare-and-swap in `unlock`.
   const uint64_t predecessor = word.tail.exchange(tail_of(block_index), std::memory_order_seq_cst);
   if (predecessor == 0) return Status::ok;
-  // The predecessor is another block. A thread that used one block for two locks would wait for
-  // itself. In a failed cluster the tail may be what this thread left when it gave up.
+  // The predecessor is another block: a block that is used for two locks would wait for itself. In
+  // a failed cluster `tail` may name a wait that this thread gave up.
   DCHECK(predecessor != tail_of(block_index) || has_failed());
 
-  // Release: the predecessor that reads this name must see this block as waiting.
+  // Release: a predecessor that reads this name also sees the state kWaiting of this block.
   space_->block(static_cast<uint32_t>(predecessor))
       .successor.store(tail_of(block_index), std::memory_order_release);
 
@@ -44,8 +44,8 @@ Status McsLocker::lock_contended(McsWord& word, McsBlock& block, uint32_t block_
         waiting == McsBlock::kSleeping) {
       wait_on(block.state, McsBlock::kSleeping, kMaxSleep);
     }
-    // If the cluster has failed, this thread gives up, and the queue after its block is lost. That
-    // is harmless, because all other waits end, too.
+    // If the cluster has failed, this thread gives up. Threads that queue after its block never get
+    // the lock. That is harmless, because their waits end, too.
     if (has_failed()) {
       if (block.state.load(std::memory_order_acquire) == McsBlock::kGranted) return Status::ok;
       return Status::cluster_failed;
@@ -54,8 +54,8 @@ Status McsLocker::lock_contended(McsWord& word, McsBlock& block, uint32_t block_
 }
 
 void McsLocker::hand_over(McsBlock& block) {
-  // A successor has enqueued itself and is about to store its name. That takes a few instructions,
-  // unless it was descheduled or died in between.
+  // The successor has put itself into `tail`, but has not stored its name in this block yet. That
+  // takes a few instructions, unless the thread is descheduled or died in between.
   uint32_t successor = 0;
   for (int spin = 0; (successor = block.successor.load(std::memory_order_acquire)) == 0; ++spin) {
     if (spin < kSpinsBeforeSleeping) {
@@ -70,8 +70,8 @@ void McsLocker::hand_over(McsBlock& block) {
   // Release pairs with the acquiring loads of `state` in lock_contended: writes under the lock are
   // visible to the next holder.
   const uint32_t before = next.state.exchange(McsBlock::kGranted, std::memory_order_acq_rel);
-  // Only one predecessor grants a lock. A waiter that gave up in a failed cluster may reuse its
-  // block.
+  // The state is not kGranted, because only one predecessor grants a lock. A failed cluster is an
+  // exception: a waiter that gave up may reuse its block.
   DCHECK(before != McsBlock::kGranted || has_failed());
   if (before == McsBlock::kSleeping) wake(next.state, 1);
 }

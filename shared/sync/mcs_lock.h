@@ -56,8 +56,8 @@ class LockSpace {
   McsBlock& block(uint32_t tail) const {
     const uint32_t worker = tail >> 16;
     const Node& node = nodes_[worker >> 8];
-    // This also holds for a tail that another process wrote, because its segments have the same
-    // layout.
+    // The check is valid for a tail that another process wrote, too: the segments of all processes
+    // have the same layout.
     DCHECK(node.blocks != nullptr && (tail & 0xffff) < node.blocks_per_worker);
     return node.blocks[uint64_t{worker & 0xff} * node.blocks_per_worker + (tail & 0xffff)];
   }
@@ -107,8 +107,8 @@ class McsLocker {
   void unlock(McsWord& word, uint32_t block_index) {
     McsBlock& block = own_block(block_index);
     uint64_t expected = tail_of(block_index);
-    // Acquire pairs with the successor's release of its name. seq_cst (R21) pairs with the thread
-    // that loads or takes the word next: writes under the lock are visible.
+    // Acquire pairs with the release with which the successor stores its name. seq_cst (R21) pairs
+    // with the thread that loads or takes the word next: writes under the lock are visible.
     if (block.successor.load(std::memory_order_acquire) != 0 ||
         !word.tail.compare_exchange_strong(expected, 0, std::memory_order_seq_cst,
                                            std::memory_order_relaxed)) {

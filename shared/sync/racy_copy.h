@@ -11,8 +11,8 @@
 
 #include "shared/base/copy_bytes.h"
 
-// ATOLL_TSAN marks ThreadSanitizer builds, where code that the sanitizer cannot follow has another
-// form.
+// ATOLL_TSAN marks ThreadSanitizer builds. They replace code that the sanitizer does not
+// understand, such as fences.
 #if defined(__SANITIZE_THREAD__)
 #define ATOLL_TSAN 1
 #elif defined(__has_feature)
@@ -44,11 +44,11 @@ inline void racy_write(void* to, const void* from, size_t bytes) {
 inline void racy_read(void* to, const void* from, size_t bytes) {
   std::atomic_signal_fence(std::memory_order_acq_rel);
   copy_bytes(to, from, bytes);
-  // The second check of the VID comes after the copy.
+  // Orders the copy before the reader's second load of the VID.
   std::atomic_thread_fence(std::memory_order_acquire);
 }
 inline void racy_write(void* to, const void* from, size_t bytes) {
-  // The store that announces the write comes before the copy.
+  // Orders the writer's store that announces the write before the copy.
   std::atomic_thread_fence(std::memory_order_release);
   copy_bytes(to, from, bytes);
   std::atomic_signal_fence(std::memory_order_acq_rel);

@@ -18,8 +18,8 @@ void wait_on(const std::atomic<uint32_t>& word, uint32_t expected,
   limit.tv_sec = static_cast<time_t>(timeout.count() / 1'000'000'000);
   limit.tv_nsec = static_cast<long>(timeout.count() % 1'000'000'000);
   const long result = syscall(SYS_futex, &word, FUTEX_WAIT, expected, &limit, nullptr, 0);
-  // EINVAL would mean invalid arguments, with which the caller would spin. All other errors end the
-  // wait regularly, or mean a lack of memory.
+  // EINVAL would mean invalid arguments. The caller would then call this function in a loop,
+  // without sleeping. All other errors are regular ends of the wait, or a lack of memory.
   CHECK(result == 0 || errno != EINVAL);
 }
 

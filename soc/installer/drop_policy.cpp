@@ -27,7 +27,8 @@ bool DropPolicy::is_short(uint32_t node) const {
 
 DropVerdict DropPolicy::judge(PageHeader& page, uint64_t retired) {
   count_arrivals(retired);
-  // Relaxed, for both: the reference bit is only a hint, so a lost change does no harm.
+  // Relaxed, also for the store below: the reference bit is only a hint, so a lost change does no
+  // harm.
   if (limits_.spares_hot && page.reference_bit.load(std::memory_order_relaxed) != 0) {
     page.reference_bit.store(0, std::memory_order_relaxed);
     return DropVerdict::keep_hot;

@@ -53,7 +53,7 @@ void Installer::stop() {
 void Installer::work() {
   name_thread("install");
   std::unique_lock lock(mutex_);
-  bool is_clean = true;  // this thread has no retired page that waits for its grace
+  bool is_clean = true;  // all pages that this thread has retired are free again
   while (!ends_) {
     if (work_once(lock)) {
       is_clean = false;
@@ -99,7 +99,7 @@ bool Installer::work_once(std::unique_lock<std::mutex>& lock) {
     return true;
   }
   if (pass_ && !std::exchange(has_begun_pass_, true)) {
-    Pass& pass = *pass_;  // only this thread uses it before it has ended
+    Pass& pass = *pass_;  // no other thread uses the pass before it has ended
     lock.unlock();
     install(pass);
     lock.lock();
@@ -108,7 +108,7 @@ bool Installer::work_once(std::unique_lock<std::mutex>& lock) {
     return true;
   }
   if (waiting_.is_empty()) return false;
-  CHECK(pass_ && pass_->has_ended);  // each waiting request is for this pass
+  CHECK(pass_ && pass_->has_ended);  // the waiting requests are for the ended pass
   const Pass pass = *pass_;
   const auto replies = waiting_.take_all();
   lock.unlock();
@@ -122,7 +122,7 @@ void Installer::align(Align task) {
     StorageControl& storage = view_.control->storage(task.storage);
     for (uint64_t& key : task.keys) {
       context.enter();
-      // Pages of a storage that is being dropped need no alignment.
+      // Stops if the storage is being dropped, because its pages need no alignment.
       if (!is_storage_ready(storage, task.storage)) break;
       key = actions_.cut(context, storage, key);
     }

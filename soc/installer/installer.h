@@ -73,11 +73,11 @@ class Installer {
     ControlReply reply;
   };
 
-  // installer_requests.cpp. Thread: any.
+  // The next functions are defined in installer_requests.cpp. Thread: any.
   static Result<Pass> pass_of(const ControlRequest& request);
   Result<void> queue_install(const ControlRequest& request, const ControlReply& reply);
   Result<void> queue_align(const ControlRequest& request, const ControlReply& reply);
-  // Thread: the installer's.
+  // Thread: that of the installer.
   void work();
   bool work_once(std::unique_lock<std::mutex>& lock);
   void align(Align task);
@@ -95,8 +95,8 @@ class Installer {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  // Guarded by mutex_:
-  std::optional<Pass> pass_;  // the latest; until its end the thread changes it without the lock
+  // The next members are guarded by mutex_.
+  std::optional<Pass> pass_;  // the latest pass; the thread works on it without the lock
   PendingReplies<> waiting_;  // requests that wait for the end of pass_ or for their deadline
   std::deque<Align> aligns_;
   bool has_begun_pass_ = false;

@@ -57,7 +57,7 @@ bool PageVisitor::recycle() {
   return true;
 }
 
-/// If the pool has no pages now, the reserve grows from the pages that visits retire.
+/// Fills the reserve. If the pool has too few pages now, pages that later visits retire fill it.
 void PageVisitor::keep_reserve() {
   static_cast<void>(context_.pages().reserve(PageAllocator::kMaxReserve));
 }

@@ -1,5 +1,5 @@
-// Access to volatile pages for threads without a page slot. They take turns with the slot of the
-// visitor (R9). The installer visits pages, and composers ask for fence maps.
+// Lets threads without a page slot access volatile pages. All of them use the slot of the visitor,
+// one at a time (R9). The installer visits pages, and composers get fence maps.
 #pragma once
 
 #include <cstdint>

@@ -88,8 +88,8 @@ Status KvExecutor::compare(const KvOperationView& operation, Status found, KvByt
   } else {
     holds = exists && same(value, operation.value);
   }
-  // A failed comparison is an abort by the user, so it is reported after the reads have been
-  // verified (R20).
+  // A failed comparison is an abort by the user. So the transaction verifies its reads before it
+  // reports the failure (R20).
   if (!holds) return fail(Status::user_abort, why_unequal(operation, exists));
   reply_.add(Status::ok);
   return Status::ok;

@@ -13,7 +13,7 @@
 namespace atolldb {
 
 /// Runs one attempt of the transaction. If `run` returns a status other than ok, the transaction
-/// must end with that status. `fault` then returns the reason, or "" if the status tells all.
+/// must end with that status. `fault` then returns the reason, or "" if the status alone says it.
 class KvExecutor {
  public:
   explicit KvExecutor(ProcedureContext& context) : context_(context), txn_(context.transaction()) {}

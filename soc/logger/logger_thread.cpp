@@ -30,7 +30,8 @@ void LoggerThread::start() {
 
 void LoggerThread::stop() {
   stop_.store(true, std::memory_order_release);
-  // The thread reads `stop_` when it wakes: at the next request for a marker, or after kMaxSleep.
+  // The thread sees `stop_` when it wakes up. That is at the next request for a marker, or after
+  // kMaxSleep.
   if (thread_.joinable()) thread_.join();
 }
 
@@ -49,8 +50,8 @@ void LoggerThread::run() {
   EpochBlock& epochs = settings_.view->control->epochs;
   const std::atomic<uint32_t>& state = settings_.view->control->state;
   for (;;) {
-    // Acquire, so that the wanted epoch is loaded later. A request that this pass misses also
-    // changes the signal and ends the wait.
+    // Acquire, so that the wanted epoch is loaded later. If the load misses a request, the request
+    // also changes the signal and so ends the wait below.
     const uint32_t signal = epochs.marker_signal.load(std::memory_order_acquire);
     const uint64_t wanted = epochs.marker_wanted.load(std::memory_order_acquire);
     Result<void> done;
@@ -58,8 +59,8 @@ void LoggerThread::run() {
       done = make_durable(wanted);
       if (done && logger_.needs_next_file_soon()) done = prepare_next_file();
     } else {
-      // `stop_` is loaded before the dirty epochs. It is set after the last commit, so
-      // covers_all_commits sees all commits.
+      // Loads `stop_` before covers_all_commits loads the dirty epochs. `stop_` is set after the
+      // last commit, so that function then sees all commits.
       const bool ends = stop_.load(std::memory_order_acquire);
       const bool has_failed = state.load(std::memory_order_acquire) >= kClusterFailedFrom;
       if (has_failed || (ends && covers_all_commits())) return;
@@ -72,8 +73,8 @@ void LoggerThread::run() {
 
 void LoggerThread::report_failure(const Error& error) {
   log_->critical("{}", error.message);
-  // The launcher must learn the file and the error first. The coordinator then reports only that
-  // the logger has failed.
+  // This comes before the store of `failure`, because the launcher must first learn the file and
+  // the error. The coordinator then reports only that the logger has failed.
   settings_.on_failure(error);
   // Release pairs with the acquire of the coordinator, which then stops the cluster. Nothing is
   // acknowledged any more.
@@ -112,8 +113,8 @@ void LoggerThread::record_lack(const Error& error) {
   }
   lacks_next_file_ = true;
   retry_at_ = now + kPreallocationPause;
-  // Relaxed: the flag guards no other data. `atoll status` shows it. The coordinator polls it, and
-  // takes a snapshot if it is set.
+  // Relaxed: the flag guards no other data. `atoll status` shows the flag. The coordinator polls
+  // it, and takes a snapshot if it is set.
   settings_.metrics->lacks_next_file.store(1, std::memory_order_relaxed);
 }
 
@@ -122,7 +123,7 @@ void LoggerThread::record_next_file() {
   log_->info("logger {} of node {} has room for its next file again", settings_.ordinal,
              settings_.node);
   lacks_next_file_ = false;
-  // Relaxed: as in record_lack.
+  // Relaxed: the flag guards no other data.
   settings_.metrics->lacks_next_file.store(0, std::memory_order_relaxed);
 }
 
@@ -139,10 +140,11 @@ void LoggerThread::record_batch(const LogWriterCounters& before, uint64_t epoch)
   metrics.epoch_lag.store(current - epoch, std::memory_order_relaxed);
 }
 
-/// Returns the time since the first epoch ended that waits for this logger.
+/// Returns the time since the end of the first epoch that this logger has to make durable now.
 uint64_t LoggerThread::waited_ns(uint64_t epoch) const {
   const EpochBlock& epochs = settings_.view->control->epochs;
-  // No commit is in an epoch up to the settled one that is not durable.
+  // Skips epochs up to the settled one, even if this logger has not closed them: they have no
+  // commits that are not durable.
   const uint64_t done = std::max(logger_.durable_epoch(), latest_settled_epoch(epochs));
   const uint64_t ended_ns = epoch_end_ns(epochs, std::min(epoch, done + 1));
   return ended_ns == 0 ? 0 : ns_since(ended_ns, monotonic_time_ns());

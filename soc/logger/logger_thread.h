@@ -24,7 +24,7 @@ class LoggerThread {
   struct Settings {
     const ClusterView* view = nullptr;
     uint32_t node = 0;
-    uint32_t ordinal = 0;  // within the node
+    uint32_t ordinal = 0;  // number of the logger within its node
     LoggerMetrics* metrics = nullptr;
     OnFailure on_failure;
   };

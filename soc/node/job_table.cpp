@@ -59,7 +59,7 @@ void JobTable::finish_worker(uint64_t id, uint32_t worker, Result<std::string> o
   {
     const std::lock_guard guard(mutex_);
     const auto found = jobs_.find(id);
-    CHECK(found != jobs_.end());  // only jobs without running workers are removed
+    CHECK(found != jobs_.end());  // a job with running workers stays in the table
     Record& record = found->second;
     CHECK(record.running > 0 && !record.is_done);
     if (output) {
@@ -86,7 +86,7 @@ void JobTable::complete(uint64_t id, bool is_durable) {
   Json answer;
   {
     const std::lock_guard guard(mutex_);
-    Record& record = jobs_.at(id);  // only jobs that are done are removed
+    Record& record = jobs_.at(id);  // a job stays in the table until it is done
     CHECK(record.running == 0 && !record.is_done);
     record.is_done = true;
     if (!is_durable) {
@@ -158,7 +158,7 @@ void JobTable::end_waits() {
     const std::lock_guard guard(mutex_);
     may_wait_ = false;
   }
-  // No reply is added any more, so none remains after this call.
+  // `wait` adds no reply any more, so no reply waits after this call.
   expire(Clock::time_point::max());
 }
 

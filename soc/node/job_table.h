@@ -50,8 +50,8 @@ class JobTable {
   void finish_worker(uint64_t id, uint32_t worker, Result<std::string> output,
                      uint64_t commit_epoch);
   /// Answers {"done": bool, "outputs": [...]} when the job is done, or at the deadline. If the
-  /// cluster fails before, "status" is outcome_unknown, and every output is an error (R41). After
-  /// `end_waits` it answers at once.
+  /// cluster has failed by then, "status" is outcome_unknown, and every output is an error (R41).
+  /// After `end_waits` this answers at once.
   void wait(uint64_t id, Clock::time_point deadline, ControlReply reply);
   Result<void> stop(uint64_t id);
   /// Asks all jobs to stop. From now on `add` refuses (not_running), so no job is missed.

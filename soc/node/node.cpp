@@ -145,14 +145,15 @@ Result<void> Node::start_sessions() {
 }
 
 void Node::drain() {
-  if (view_.shared[node_] == nullptr) return;  // never prepared
+  if (view_.shared[node_] == nullptr) return;  // `prepare` was not called
   if (state() >= NodeState::draining) return;
   set_state(NodeState::draining);
   if (snapshot_jobs_ != nullptr) snapshot_jobs_->stop();
   if (installer_ != nullptr) installer_->stop();
   if (scrubber_ != nullptr) scrubber_->stop();
   jobs_.stop_all();
-  // All workers close before the first join, so no worker takes new tasks while another one ends.
+  // Closes all workers before it joins the first one. So no worker takes new tasks while another
+  // one ends.
   for (const auto& worker : workers_) worker->close();
   for (const auto& worker : workers_) worker->stop();
 }
@@ -160,7 +161,8 @@ void Node::drain() {
 void Node::stop() {
   if (view_.shared[node_] == nullptr || state() == NodeState::stopped) return;
   drain();
-  // The clock still ticks, so committed transactions soon become durable and are answered.
+  // The epoch clock still ticks, so the epochs of committed transactions soon become durable, and
+  // their answers are sent.
   constexpr std::chrono::milliseconds kDurablePatience{5'000};
   if (answers_ != nullptr) answers_->stop(kDurablePatience);
   {
@@ -190,14 +192,15 @@ void Node::set_state(NodeState state) {
 }
 
 void Node::beat() {
-  // Acquire pairs with the release in attach.
+  // Acquire pairs with the release in `attach`: pool_ and view_ are complete.
   if (!attached_.load(std::memory_order_acquire)) return;
   watch_device();
   pool_->collect_returns();
   NodeShared& shared = *view_.shared[node_];
   shared.pages_total.store(pool_->page_count(), std::memory_order_relaxed);
   shared.pages_free.store(pool_->free_count(), std::memory_order_relaxed);
-  // From `running` on, the objects that the metrics describe exist; state() is an acquire load.
+  // In state `running` and later ones the objects that the metrics describe exist. state() is an
+  // acquire load.
   if (state() >= NodeState::running) publish_snapshot_metrics();
   shared.heartbeat.fetch_add(1, std::memory_order_relaxed);
 }
@@ -251,8 +254,8 @@ void Node::housekeep() {
     }
   }
   lock.unlock();
-  // The node ends, so jobs that are not done now never will be. Answers the clients that still wait
-  // for them. The control server still runs, so further requests may come.
+  // The node ends, so jobs that are not done now never will be. This answers the clients that wait
+  // for them. Later requests are answered at once, because the control server still runs.
   jobs_.end_waits();
 }
 

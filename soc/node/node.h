@@ -39,8 +39,8 @@
 
 namespace atolldb {
 
-/// Order of the calls: prepare -> attach -> start -> (drain) -> stop. Thread: one thread makes
-/// these calls; any thread may call `handle` and `beat`.
+/// A node. Order of the calls: prepare -> attach -> start -> (drain) -> stop. Thread: one thread
+/// makes these calls; any thread may call `handle` and `beat`.
 class Node {
  public:
   /// Called if the node cannot continue, because a log cannot be written or a device hangs (R58).
@@ -106,7 +106,7 @@ class Node {
   /// Reports a device that hangs, and ends the cluster if the config says so (R58).
   void watch_device();
 
-  // node_loggers.cpp.
+  // The next functions are defined in node_loggers.cpp.
   void open_log_files();
   Result<void> start_loggers();
   /// Makes all writers or none.
@@ -115,15 +115,16 @@ class Node {
   LogWriterSettings log_settings(uint32_t ordinal) const;
   std::vector<EpochLogger::Source> logs_of(uint32_t logger, uint32_t logger_count) const;
 
-  // node_snapshots.cpp.
+  // The next functions are defined in node_snapshots.cpp.
   Result<void> start_snapshots();
   void start_installer();
   void start_scrub(const ClusterUuid& cluster_uuid);
   Result<void> start_snapshot_jobs();
   void publish_snapshot_metrics();
 
-  // node_control.cpp, node_snapshot_requests.cpp and node_loggers.cpp. Functions without `reply`
-  // return the answer. The others answer now or later, or return an error instead.
+  // The next functions are defined in node_control.cpp, node_snapshot_requests.cpp and
+  // node_loggers.cpp. Those without `reply` return the answer. The others answer now or later, or
+  // return an error instead.
   Result<void> serve(const ControlRequest& request, const ControlReply& reply);
   Result<void> serve_snapshots(const ControlRequest& request, const ControlReply& reply);
   /// Returns the reason why a request of this isolation cannot run now, or nothing if it can. A job
@@ -161,7 +162,7 @@ class Node {
   IoWatch io_watch_;                         // watches the files of files_
   std::optional<DeviceWatch> device_watch_;  // used by the heartbeat's thread, once attached
   std::unique_ptr<FileSystem> files_;
-  // The next five members are null without a log. Each of them uses those before it.
+  // The next five members are null without a log. Each of them uses the members before it.
   std::unique_ptr<SnapshotStore> snapshots_;
   std::unique_ptr<PageVisitor> visitor_;
   std::unique_ptr<Installer> installer_;

@@ -126,7 +126,8 @@ Result<void> Node::serve(const ControlRequest& request, const ControlReply& repl
       ATOLL_TRY(admit(request, Isolation::serializable));
       return release_pages(request, reply);
     default:
-      // The coordinator also sends these requests before the cluster runs, for the recovery (R32).
+      // These requests need no running cluster, because the coordinator also sends them for a
+      // recovery (R32).
       return serve_snapshots(request, reply);
   }
 }
@@ -166,12 +167,12 @@ Result<void> Node::serve_snapshots(const ControlRequest& request, const ControlR
 }
 
 std::optional<Refusal> Node::refuse(Isolation isolation) const {
-  // Acquire, here and below, pairs with the releases that changed the states.
+  // Acquire, in both loads, pairs with the releases that changed the states.
   const bool runs = attached_.load(std::memory_order_acquire) && state() == NodeState::running;
   const auto cluster =
       runs ? static_cast<ClusterState>(view_.control->state.load(std::memory_order_acquire))
            : ClusterState::starting;
-  // The cluster runs only after the savepoint lists this node's loggers (R28).
+  // The state becomes `running` only after the savepoint lists this node's loggers (R28).
   if (cluster == ClusterState::running) return std::nullopt;
   if (runs && fault::requests_before_listed) return std::nullopt;
   const std::string name = "node " + std::to_string(node_) + ": ";
@@ -209,7 +210,7 @@ Result<std::vector<uint32_t>> Node::chosen_workers(const ControlRequest& request
   };
   if (!workers.is_array() || workers.empty()) return wrong();
   for (const Json& worker : workers) {
-    // A negative ordinal converts to a large one.
+    // A negative ordinal is rejected, too, because it converts to a large number.
     if (!worker.is_number_integer() || worker.get<uint64_t>() >= workers_.size()) return wrong();
     const auto ordinal = worker.get<uint32_t>();
     if (std::find(chosen.begin(), chosen.end(), ordinal) != chosen.end()) return wrong();
@@ -230,11 +231,12 @@ Result<Json> Node::start_job(const ControlRequest& request) {
     const auto submitted = workers_[ordinal]->submit([this, job, function,
                                                       count](WorkerEnvironment& environment) {
       auto output = execute_job(environment, function, job->input, count, job->stop);
-      // latest_commit_epoch() covers all commits of the job, and costs its transactions nothing
-      // (R59).
+      // latest_commit_epoch() is an upper bound for the epochs of the job's commits. So the
+      // transactions of the job need not record their epochs (R59).
       jobs_.finish_worker(job->id, environment.ordinal, std::move(output), latest_commit_epoch());
     });
-    // The other workers still run the job. Its outputs name the worker that does not.
+    // One worker did not take the task, but the others run the job. The output for this worker is
+    // the error.
     if (!submitted) {
       jobs_.finish_worker(job->id, ordinal, std::unexpected(submitted.error()), 0);
     }
@@ -261,7 +263,7 @@ Result<Json> Node::stop_job(const ControlRequest& request) {
 }
 
 Result<uint32_t> Node::chosen_worker(const ControlRequest& request) {
-  // Relaxed: any worker can run the call; the turn only spreads the load.
+  // Relaxed: any worker can run the call, and the counter only spreads the load.
   const uint32_t turn = next_worker_.fetch_add(1, std::memory_order_relaxed);
   const auto count = static_cast<uint32_t>(workers_.size());
   ATOLL_ASSIGN(const uint64_t worker, get_number_or(request, "worker", turn % count));

@@ -32,7 +32,7 @@ NodeSharedLayout shared_layout(const Config& config, uint32_t node) {
 }
 
 uint64_t local_offset(const TransactionLimits& limits, uint32_t ordinal) {
-  // The first page holds the segment's header.
+  // Skips the first page, which holds the segment's header.
   return kPageBytes + ordinal * limits.local_bytes();
 }
 

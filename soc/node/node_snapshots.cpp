@@ -67,7 +67,7 @@ Result<void> Node::start_snapshot_jobs() {
   resources.node = node_;
   resources.file_system = files_.get();
   resources.snapshots = &snapshots_->files();
-  // Snapshots use the node's directories round robin, as loggers do.
+  // Successive snapshots use the node's directories round robin, as its loggers do.
   resources.directory = [this](uint32_t snapshot) {
     return log_directory(config_, node_, snapshot);
   };
@@ -76,8 +76,8 @@ Result<void> Node::start_snapshot_jobs() {
         place.node < exchange_.size() && place.reducer < config_.nodes[place.node].reducers;
     return is_there ? exchange_[place.node] + inbox_offset(config_, place.reducer) : nullptr;
   };
-  // Before the cluster runs there are no volatile pages. Acquire pairs with the coordinator's
-  // release.
+  // No fence maps before the state `running`, because there are no volatile pages then. Acquire
+  // pairs with the coordinator's release of the state.
   resources.fence_maps = [this]() -> FenceMapSource* {
     const auto state = view_.control->state.load(std::memory_order_acquire);
     return state < static_cast<uint32_t>(ClusterState::running) ? nullptr : visitor_.get();

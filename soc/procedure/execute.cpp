@@ -70,11 +70,13 @@ ProcedureOutcome execute_procedure(WorkerEnvironment& environment, ProcedureFunc
   if (outcome.status == Status::snapshot_not_found) {
     outcome.message = why_no_snapshot(own.worker(), mode.snapshot);
   }
-  // After any other abort the reads were not verified, so the outcome says nothing about the data.
+  // The reads of the transaction are verified with these results only. After any other abort the
+  // client learns nothing about the data, so the answer need not wait for an epoch.
   const bool is_verified = !is_abort(outcome.status) || outcome.status == Status::user_abort ||
                            outcome.status == Status::procedure_failed;
   if (is_verified) outcome.commit_epoch = own.commit_epoch();
-  // Each commit that writes has its own VID.
+  // A new VID shows that this transaction has written: each commit that writes has a VID of its
+  // own.
   if (own.last_vid() != last) outcome.commit_version = own.last_vid().version();
   DCHECK(outcome.status != Status::ok || outcome.output.size() <= max_output_bytes);
   if (outcome.status != Status::ok) {

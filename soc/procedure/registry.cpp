@@ -20,8 +20,8 @@ std::unexpected<Error> library_error(const std::string& path, const std::string&
 
 Result<ProcedureRegistry> ProcedureRegistry::load(const std::vector<std::string>& libraries) {
   ProcedureRegistry registry;
-  // The procedures kv.* are named here and not registered, because a linker drops object files that
-  // nothing refers to.
+  // Adds the procedures kv.* by name. They do not register themselves, because a linker omits
+  // object files that nothing refers to.
   for (const ProcedureEntry& entry : kv_procedures()) {
     ATOLL_TRY(registry.add(entry, "built in"));
   }

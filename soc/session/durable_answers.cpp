@@ -30,9 +30,9 @@ void DurableAnswers::add(uint64_t epoch, Deliver deliver) {
   bool is_durable = false;
   {
     const std::lock_guard guard(mutex_);
-    // Checks again under the lock. The queue's thread may have finished a pass that saw this epoch
-    // durable. If so, the lock makes its value of `durable` visible here. If not, the thread's next
-    // pass finds this entry.
+    // Checks again under the lock. The queue's thread may have ended a pass in which it saw that
+    // this epoch is durable. Then the lock makes its value of `durable` visible here. Otherwise its
+    // next pass finds this entry.
     is_durable = epoch <= control_.epochs.durable.load(std::memory_order_acquire);
     if (!is_durable && !has_ended_) {
       is_first = waiting_.empty();
@@ -41,7 +41,8 @@ void DurableAnswers::add(uint64_t epoch, Deliver deliver) {
     }
   }
   if (deliver) return deliver(is_durable);
-  // While an answer waits, the thread wakes at every rise of `durable`.
+  // The thread needs this wake-up only for the first entry. While an answer waits, it wakes up at
+  // every rise of `durable`.
   if (is_first) changed_.notify_one();
 }
 
@@ -54,7 +55,7 @@ size_t DurableAnswers::waiting() const {
 
 void DurableAnswers::release(std::unique_lock<std::mutex>& lock, bool at_end) {
   DCHECK(lock.owns_lock());
-  // Acquire: as in `add`.
+  // Acquire pairs with the coordinator's release: all commits of that epoch are durable.
   const uint64_t durable = control_.epochs.durable.load(std::memory_order_acquire);
   while (!waiting_.empty() && (at_end || waiting_.begin()->first <= durable)) {
     const auto oldest = waiting_.extract(waiting_.begin());

@@ -19,7 +19,8 @@
 namespace atolldb {
 namespace {
 
-/// A call keeps an input buffer of at most this capacity for the next request in its slot.
+/// Limit of the input buffer that a call keeps for the next request in its slot. A larger buffer is
+/// freed.
 constexpr size_t kKeptBytes = 4096;
 
 void format(SessionSegment& segment, uint32_t node, uint32_t number, uint64_t incarnation) {
@@ -87,13 +88,13 @@ Session::Session(SessionServer& server, UniqueFd socket, UniqueFd wake, MappedSe
 Session::~Session() = default;
 
 bool Session::has_request() const {
-  // seq_cst, after the exchange in announce_sleep. Pairs with the client's fence between its store
-  // of the tail and its load of node_sleeps.
+  // seq_cst, and after the exchange in announce_sleep. Pairs with the client: it stores the tail,
+  // then makes a full fence, then loads node_sleeps.
   return segment_->requests.tail.load(std::memory_order_seq_cst) != requests_head_;
 }
 
 bool Session::announce_sleep() {
-  // A read-modify-write (R24). seq_cst, so that the ring's tail is loaded later: see has_request.
+  // A read-modify-write (R24). seq_cst, so that has_request loads the tail of the ring later.
   segment_->node_sleeps.exchange(1, std::memory_order_seq_cst);
   return has_request();
 }
@@ -156,7 +157,7 @@ Session::Taken Session::accept(SessionCall& call, SessionSlot& shared) const {
 }
 
 void Session::wake_client() {
-  // seq_cst, so that `sleepers` is loaded later. Pairs with the client, which announces its sleep
+  // seq_cst, so that `sleepers` is loaded later. Pairs with the client, which increments `sleepers`
   // and then compares answer_signal again.
   segment_->answer_signal.fetch_add(1, std::memory_order_seq_cst);
   if (segment_->sleepers.load(std::memory_order_seq_cst) != 0) {

@@ -45,8 +45,8 @@ class Session {
  public:
   enum class Taken : uint8_t {
     nothing,
-    request,  // `slot` is its slot
-    invalid,  // `slot` is its slot; `outcome` says why it must not run
+    request,  // `take` has stored the slot of the request in `slot`
+    invalid,  // like `request`, but `outcome` says why it must not run
     broken,   // the client violated the protocol of the ring, so the session must end
   };
 
@@ -104,7 +104,7 @@ class Session {
   SessionSegment* segment_;  // in memory_; untrusted, because the client can write all of it
   const uint32_t number_;
   uint64_t incarnation_ = 0;
-  uint32_t requests_head_ = 0;  // session thread
+  uint32_t requests_head_ = 0;  // used only by the session thread
   std::mutex answers_mutex_;
   uint32_t answers_tail_ = 0;  // guarded by answers_mutex_
   std::atomic<uint32_t> in_flight_{0};

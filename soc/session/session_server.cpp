@@ -20,21 +20,23 @@
 namespace atolldb {
 namespace {
 
-/// Tags of epoll events. Any other tag is twice the number of a session, plus one for its eventfd.
+/// Tags of the epoll events that belong to no session. The socket of session n has the tag 2n, and
+/// its eventfd 2n + 1.
 constexpr uint64_t kOwnWake = ~uint64_t{0};
 constexpr uint64_t kListener = kOwnWake - 1;
-/// Requests of one session in a round, before the next session has its turn.
+/// Maximum number of requests that a round takes from one session, before it turns to the next
+/// session.
 constexpr int kRequestsPerTurn = 64;
 /// Number of idle passes over all rings before the thread sleeps. A client that got an answer often
 /// sends its next request soon.
 constexpr int kIdlePasses = 40;
 /// Number of busy rounds between two checks of the sockets.
 constexpr int kBusyRounds = 64;
-/// Retry interval while a worker's queue is full. The end of a task that is no session request does
-/// not wake this thread.
+/// Pause before a retry while a worker's queue is full. The queue may get room by the end of a task
+/// that is no session request. This does not wake the session thread.
 constexpr int kRetryMs = 1;
-/// Retry interval while no descriptor is free for accept. A descriptor that another part of the
-/// process frees does not wake this thread.
+/// Pause before a retry of accept while no descriptor is free. Another part of the process may
+/// close a descriptor. This does not wake the session thread.
 constexpr std::chrono::milliseconds kAcceptPause{1000};
 
 void drain_eventfd(int fd) {
@@ -113,8 +115,8 @@ void SessionServer::wake() const {
 }
 
 void SessionServer::signal_end() {
-  // seq_cst, after the caller has changed a counter of calls. Pairs with the session thread, which
-  // sets the flag and then loads the counters.
+  // seq_cst, and after the caller has changed a counter of calls. Pairs with the session thread,
+  // which sets the flag and then loads the counters.
   if (waits_for_end_.load(std::memory_order_seq_cst)) wake();
 }
 
@@ -138,7 +140,7 @@ void SessionServer::run() {
   }
   for (const auto& session : sessions_) session->close();
   free_ended();
-  CHECK(ending_.empty());  // no call uses the memory of a session
+  CHECK(ending_.empty());  // no call is in flight: see `stop`
   services_.metrics->open.fetch_sub(sessions_.size(), std::memory_order_relaxed);
   sessions_.clear();
 }
@@ -158,7 +160,8 @@ bool SessionServer::may_sleep() {
   waits_for_end_.store(holds_any() || !ending_.empty(), std::memory_order_seq_cst);
   free_ended();
   for (const auto& session : sessions_) {
-    // A held request blocks the later requests of its session.
+    // A session with a held request takes no further request, so those in its ring do not keep this
+    // thread awake.
     if (session->announce_sleep() && !session->held) return false;
   }
   return true;
@@ -169,7 +172,7 @@ bool SessionServer::serve_all() {
   for (size_t i = 0; i < sessions_.size();) {
     Session& session = *sessions_[i];
     did_something |= serve(session);
-    // If `serve` has ended the session, another session is in its place.
+    // If `serve` has ended the session, the next session has moved to index i.
     if (i < sessions_.size() && sessions_[i].get() == &session) ++i;
   }
   return did_something;
@@ -250,7 +253,7 @@ uint32_t SessionServer::worker_of(const SessionCall& call) {
   const auto workers = static_cast<uint32_t>(services_.workers.size());
   DCHECK(workers > 0);
   if (call.affinity == 0) return next_worker_++ % workers;
-  // The upper half of a product depends on all bits of the affinity.
+  // Uses the upper half of the product, because it depends on all bits of the affinity.
   return static_cast<uint32_t>((call.affinity * 0x9e3779b97f4a7c15ull) >> 32) % workers;
 }
 
@@ -314,9 +317,9 @@ void SessionServer::handle_events(int timeout_ms) {
     const auto place = std::find_if(sessions_.begin(), sessions_.end(), [&](const auto& session) {
       return session->number() == what / 2;
     });
-    if (place == sessions_.end()) continue;  // an earlier event has ended it
-    // The event has ended the sleep, and needs nothing more. The node never reads this eventfd,
-    // because the client shares it, and may have made it blocking or may have read it (R41).
+    if (place == sessions_.end()) continue;  // an earlier event has ended the session
+    // An event of the eventfd only wakes this thread. The node never reads the eventfd: the client
+    // shares it, and may have made it blocking, or may have read it (R41).
     if (what % 2 == 1) continue;
     // A client sends nothing on this socket. Any event means that the client has ended or is
     // broken.
@@ -327,7 +330,7 @@ void SessionServer::handle_events(int timeout_ms) {
 
 void SessionServer::pause_accepting(int error) {
   CHECK(!accept_paused_ && listener_.is_open());
-  // Otherwise the waiting clients would end every epoll_wait at once.
+  // Stops watching the listener. Otherwise the waiting clients would end every epoll_wait at once.
   epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr);
   accept_paused_ = true;
   accept_again_ = std::chrono::steady_clock::now() + kAcceptPause;
@@ -340,8 +343,8 @@ void SessionServer::resume_accepting() {
   if (!accept_paused_) return;
   const std::lock_guard guard(mutex_);
   accept_paused_ = false;
-  // Level-triggered, so epoll reports waiting clients at once. If there is no memory for the watch,
-  // the server retries later.
+  // The watch is level-triggered, so epoll reports clients that wait already. If the kernel has no
+  // memory for the watch, the server retries later.
   if (!watch(listener_.get(), kListener, EPOLLIN)) pause_accepting(errno);
 }
 
@@ -384,7 +387,7 @@ void SessionServer::open_session(UniqueFd socket) {
     return;
   }
   if (!watch(descriptor, uint64_t{number} * 2, EPOLLIN | EPOLLRDHUP) ||
-      // Edge-triggered, because the node does not read the eventfd. Each write is one event.
+      // Edge-triggered: each write is one event, so the node need not read the eventfd.
       !watch((*session)->wake(), uint64_t{number} * 2 + 1, EPOLLIN | EPOLLET)) {
     logger_->warn("session {}: epoll: {}", number, std::strerror(errno));
     return;

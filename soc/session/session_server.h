@@ -24,7 +24,7 @@
 
 namespace atolldb {
 
-/// Why a request does not run.
+/// Reason why a request is not run.
 struct Refusal {
   Status status = Status::unavailable;  // unavailable or recovering; a later retry is safe
   std::string why;
@@ -111,8 +111,8 @@ class SessionServer {
   uint32_t next_number_ = 0;
   uint32_t next_worker_ = 0;
   bool accept_paused_ = false;
-  bool accept_warned_ = false;  // a pause was logged after the last accepted client
-  std::chrono::steady_clock::time_point accept_again_;  // while paused
+  bool accept_warned_ = false;  // a pause was logged since the last accepted client
+  std::chrono::steady_clock::time_point accept_again_;  // time of the retry, while paused
 
   std::vector<std::atomic<uint32_t>>
       queued_;  // calls of each worker that were submitted and have not run yet

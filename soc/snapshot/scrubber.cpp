@@ -109,7 +109,7 @@ void Scrubber::set_files(const std::vector<SnapshotFilePlace>& places) {
     const bool is_listed = std::ranges::find(places_, place) != places_.end();
     if (is_own(place) && !is_listed) places_.push_back(place);
   }
-  // Forgets the damage of snapshot files that are no longer needed.
+  // Forgets the damage in snapshot files that are not in `places` any more.
   std::set<std::string> paths;
   for (const SnapshotFilePlace& place : places_) {
     paths.insert(snapshot_file_path(place.directory, place.node, place.snapshot));
@@ -136,7 +136,7 @@ void Scrubber::work() {
   std::unique_lock lock(mutex_);
   while (!ends_) {
     changed_.wait(lock, [this] { return ends_ || !places_.empty(); });
-    // Pauses before the first cycle, too, because a starting node has other work and deletes files.
+    // Pauses before the first cycle, too. A starting node has other work, and deletes files.
     if (changed_.wait_for(lock, settings_.pause, [this] { return ends_; })) break;
     lock.unlock();
     run_cycle();
@@ -175,7 +175,7 @@ void Scrubber::run_cycle() {
 void Scrubber::scrub_snapshots(const std::vector<SnapshotFilePlace>& places,
                                const ScrubHooks& hooks) {
   for (const SnapshotFilePlace& place : places) {
-    // The file may have been deleted since the cycle began.
+    // Skips a file that is not needed any more: it may have been deleted since the cycle began.
     if (!is_wanted(place)) continue;
     ScrubHooks of_file = hooks;
     of_file.found = [&](const ScrubDamage& damage) {
@@ -208,9 +208,9 @@ bool Scrubber::pace(uint64_t bytes) {
   std::unique_lock lock(mutex_);
   changed_.wait_until(lock, next_read_, [this] { return ends_; });
   if (ends_) return false;
-  CHECK(settings_.bytes_per_s > 0);  // else the thread was not started
+  CHECK(settings_.bytes_per_s > 0);  // `start` makes no thread for 0
   const auto cost = std::chrono::nanoseconds(bytes * 1'000'000'000 / settings_.bytes_per_s);
-  // The scrub does not catch up on time in which it read less.
+  // If the scrub was slower than its rate, it does not read faster afterwards.
   next_read_ = std::max(next_read_, Clock::now()) + cost;
   progress_.bytes_read += bytes;
   cycle_done_ += bytes;
@@ -224,7 +224,7 @@ void Scrubber::record(const ScrubDamage& damage) {
   ++current_.count_by_path[damage.path];
   if (current_.listed.size() < kMaxListedDamage) current_.listed.push_back(damage);
   progress_.damaged = std::max(last_.count(), current_.count());
-  if (is_known) return;  // logged before
+  if (is_known) return;  // this damage was logged before
   logger_->error("scrub: {}: offset {}: storage {}: {}: {}", damage.path, damage.offset,
                  damage.storage, damage.range, damage.reason);
 }
@@ -242,8 +242,8 @@ Json Scrubber::describe() const {
                {"bytes_read", progress_.bytes_read},
                {"damaged", progress_.damaged},
                {"damage", Json::array()}};
-  // Adds the damage of the last cycle, which probably still exists where the current cycle has not
-  // read yet.
+  // Lists the damage of the last cycle, too. The current cycle may not have reached it yet, and it
+  // probably still exists.
   for (const ScrubDamage& damage : current_.listed) json["damage"].push_back(to_json(damage));
   for (const ScrubDamage& damage : last_.listed) {
     if (json["damage"].size() >= kMaxListedDamage) break;

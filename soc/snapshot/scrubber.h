@@ -25,7 +25,7 @@ struct ScrubberSettings {
   FileSystem* file_system = nullptr;  // outlives the scrubber
   ClusterUuid cluster_uuid = {};
   uint32_t node = 0;
-  uint64_t bytes_per_s = 0;  // 0: no scrub
+  uint64_t bytes_per_s = 0;  // rate of the scrub; 0: no scrub
   /// Directories whose node<k>/ may hold logs of this node.
   std::vector<std::string> log_directories;
   /// Time between the end of a cycle and the start of the next one.
@@ -42,10 +42,10 @@ struct FoundDamage {
 
 /// Progress of the current cycle and of the last complete one.
 struct ScrubProgress {
-  uint64_t bytes_read = 0;  // since the node began
+  uint64_t bytes_read = 0;  // bytes read since the node began
   uint64_t damaged = 0;     // pages, blocks and files: the larger of the last and the current cycle
   uint64_t percent = 0;     // of the current cycle
-  uint64_t cycles = 0;      // complete cycles
+  uint64_t cycles = 0;      // number of complete cycles
   uint64_t finished_at_s = 0;  // end of the last complete cycle, in s since 1970; 0: none
 };
 
@@ -85,9 +85,9 @@ class Scrubber {
   Logger logger_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  // Guarded by mutex_:
+  // The next members are guarded by mutex_.
   bool ends_ = false;
-  std::vector<SnapshotFilePlace> places_;  // of this node
+  std::vector<SnapshotFilePlace> places_;  // files of this node
   ScrubProgress progress_;
   uint64_t cycle_bytes_ = 0;  // size of the files that the current cycle reads
   uint64_t cycle_done_ = 0;

@@ -17,8 +17,8 @@ namespace atolldb {
 
 namespace {
 
-/// Error messages that were logged. Transactions may request an unreadable page thousands of times
-/// a second, but its error is logged once.
+/// The error messages that were logged, so that each one is logged once. Transactions may request
+/// an unreadable page thousands of times a second.
 class LoggedErrors {
  public:
   bool is_new(const std::string& message) {
@@ -50,7 +50,7 @@ Result<std::unique_ptr<SnapshotStore>> SnapshotStore::create(const SnapshotStore
                           std::to_string(least) + " or more");
   }
   std::unique_ptr<SnapshotStore> snapshots(new SnapshotStore(settings));
-  // Pages of this range take no memory before they are touched.
+  // Reserves address space for the cache. Its pages take memory only when they are used.
   snapshots->memory_.reset(
       static_cast<std::byte*>(std::aligned_alloc(kSegmentStepBytes, settings.cache_bytes)));
   if (snapshots->memory_ == nullptr) {

@@ -29,8 +29,8 @@ struct SnapshotStoreSettings {
 
 class SnapshotStore {
  public:
-  /// Reserves address space for the cache. A page of it takes memory when it is first used. Returns
-  /// code config if the cache is too small for its readers.
+  /// Creates the store. Reserves address space for the cache; each page of the cache takes memory
+  /// when it is first used. Returns code config if the cache is too small for its readers.
   static Result<std::unique_ptr<SnapshotStore>> create(const SnapshotStoreSettings& settings,
                                                        const Logger& logger);
 

@@ -8,11 +8,11 @@
 namespace atolldb {
 namespace {
 
-/// Part of a job's work that ends when its mappers do. Mapping and reducing a record takes about as
-/// long as composing it.
+/// The part of a job's work that is done when its mappers have ended. It is a half, because mapping
+/// and reducing a record takes about as long as composing it.
 constexpr double kMapPart = 0.5;
 
-/// Returns 0 if there is nothing to do.
+/// Returns the done part of the work, in [0, 1], or 0 if there is no work.
 double part(uint64_t done, double all) {
   return all > 0 ? std::min(1.0, static_cast<double>(done) / all) : 0;
 }
@@ -42,7 +42,8 @@ void JobThrottle::set_goal(double goal) {
 }
 
 void JobThrottle::wake() {
-  // A thread between its check of `is_over` and its sleep holds the mutex.
+  // A pausing thread holds mutex_ from its check of is_over_ until it sleeps. So after this lock
+  // either its check sees the change, or it sleeps and gets the notification.
   {
     const std::lock_guard guard(mutex_);
   }
@@ -66,8 +67,8 @@ double JobThrottle::done() const {
     const auto log_bytes = static_cast<double>(log_bytes_.load(std::memory_order_relaxed));
     return kMapPart * part(mapped_.load(std::memory_order_relaxed), log_bytes);
   }
-  // A reducer has all its records, so all mappers have ended. Until the other reducers have theirs,
-  // each of them counts like an average one.
+  // Some reducers have collected all their records, so all mappers have ended. The other reducers
+  // are assumed to have an average number of records.
   const uint32_t reducers = std::max(collected, reducers_.load(std::memory_order_relaxed));
   const double all =
       static_cast<double>(to_compose_.load(std::memory_order_relaxed)) * reducers / collected;

@@ -74,7 +74,7 @@ void NodeSnapshotJob::discard(const ControlReply& reply) {
       lock.unlock();
       return reply(Json::object());
     }
-    // The end of the job removes the file and answers this request.
+    // When the job ends, its control thread removes the file and answers this request.
     discarding_.add(reply);
     changed_.notify_all();
   }
@@ -118,8 +118,8 @@ void NodeSnapshotJob::run(const ControlReply& prepared) {
   }
   serve();
   if (is_wanted()) {
-    // `finish` runs on a thread of its own, because it waits for the device. This thread must
-    // answer waiting requests at their deadlines meanwhile.
+    // `finish` waits for the device, so it runs on another thread. This thread meanwhile answers
+    // waiting requests at their deadlines.
     start("glean-end", 1, [this](uint32_t) -> Result<void> {
       ATOLL_ASSIGN(result_, work_.finish());
       return {};
@@ -190,10 +190,10 @@ void NodeSnapshotJob::start(const char* name, uint32_t count, const Part& part) 
   for (uint32_t ordinal = 0; ordinal < count; ++ordinal) {
     parts_.emplace_back([this, name, ordinal, part] {
       name_thread(name + std::to_string(ordinal));
-      // Loggers preempt batch threads, but not the other way round. A lower priority would be
-      // unsafe: no thread may raise it again without privileges. If the pool then runs out,
-      // transactions wait for a job that hardly runs. An idle I/O priority could hold up the
-      // journal of the file system, for which loggers wait.
+      // Batch threads never preempt loggers, but loggers preempt them. A lower priority would be
+      // unsafe, because a thread cannot raise it again without privileges. If the pool then ran
+      // out, transactions would wait for a job that hardly runs. An idle I/O priority could delay
+      // the journal of the file system, for which loggers wait.
       become_batch_thread();
       const auto pinned = pin_thread(cpus_, "gleaner_cpus");
       // All threads of the job have the same CPUs, so one warning is enough. Relaxed: nothing else
@@ -215,8 +215,8 @@ void NodeSnapshotJob::fail(const Error& error) {
   {
     const std::lock_guard guard(mutex_);
     CHECK(!has_ended_);
-    // A part that fails gives the job up, so the other parts fail with code `failed`. Their errors
-    // say less, but may be recorded first. A later error with another code replaces them.
+    // After one part has failed, the other parts give up and fail with code `failed`. Such an error
+    // says less, but may be recorded first. So a later error with another code replaces it.
     const bool says_more =
         !failure_ || (failure_->code == ExitCode::failed && error.code != ExitCode::failed);
     if (says_more) failure_ = error;

@@ -81,17 +81,17 @@ class NodeSnapshotJob {
 
   SnapshotJobWork work_;
   const std::vector<int32_t> cpus_;
-  std::atomic<bool> has_warned_{false};  // that a thread could not be pinned
+  std::atomic<bool> has_warned_{false};  // warned that a thread could not be pinned
   Logger logger_;
-  std::vector<std::thread> parts_;  // used by the thread control_
+  std::vector<std::thread> parts_;  // used only by the thread control_
   SnapshotJobResult result_;        // set by the last part; read by control_ after the part's end
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  // Guarded by mutex_:
-  std::optional<ControlReply> capture_;  // a capture is wanted, and has not begun
+  // The next members are guarded by mutex_.
+  std::optional<ControlReply> capture_;  // reply to a capture that has not begun
   bool map_wanted_ = false;
-  // Set with map_wanted_. Constant while is_mapping_.
+  // The next two are valid once map_wanted_ is true, and constant while is_mapping_ is true.
   uint64_t log_bytes_ = 0;
   std::vector<CapturedRange> captured_;
   bool is_mapping_ = false;

@@ -28,7 +28,8 @@ bool is_consistent(const SnapshotPlan& plan) {
   const auto place_of = [](const ReducerPlace& place) {
     return std::pair(place.node, place.reducer);
   };
-  // A salvage depends on no page of the base.
+  // A salvage has all snapshots of the base as victims, because it must not depend on any page of
+  // the base.
   if (!ascend(plan.victims, std::identity()) || (plan.salvages && !are_all_victims(plan))) {
     return false;
   }
@@ -87,7 +88,7 @@ Result<void> SnapshotJobService::serve(const ControlRequest& request, const Cont
 Result<void> SnapshotJobService::prepare(const ControlRequest& request, const ControlReply& reply) {
   ATOLL_ASSIGN(SnapshotPlan plan, plan_of(request));
   ATOLL_ASSIGN(const uint64_t disk_reserve, get_number_or(request, "disk_reserve", 0));
-  std::shared_ptr<NodeSnapshotJob> before;  // destroyed after the lock is released
+  std::shared_ptr<NodeSnapshotJob> before;  // the last job; destroyed after the unlock
   const std::lock_guard guard(mutex_);
   if (is_stopped_) {
     return make_error(ExitCode::not_running, request.op + ": the node stops");

@@ -46,8 +46,8 @@ class SnapshotJobService {
   const SnapshotJobResources resources_;
   Logger logger_;
   mutable std::mutex mutex_;
-  // Guarded by mutex_:
-  std::shared_ptr<NodeSnapshotJob> job_;  // shared: a request may hold it longer than this member
+  // The next members are guarded by mutex_.
+  std::shared_ptr<NodeSnapshotJob> job_;  // shared: a request may use a job that was replaced
   SnapshotJobProgress before_;            // progress of the jobs before job_
   uint32_t largest_ = 0;                  // number of the latest job; numbers grow (R37)
   bool is_stopped_ = false;

@@ -14,16 +14,16 @@
 
 namespace atolldb {
 
-/// Counts the records of one reducer that its composers are done with, and pauses the reducer's
-/// thread if the job is ahead. Merging elides redundant records. They count when they are elided,
-/// because a merge compares them like others. Thread: the reducer's.
+/// Counts the records of one reducer that its composers have applied or that merges have elided.
+/// Elided records count, because a merge has to compare them like others. Pauses the reducer's
+/// thread if the job is ahead of its goal. Thread: the reducer's.
 class SnapshotJobWork::ReducerPace {
  public:
   /// REQUIRES: the reducer has collected its records.
   ReducerPace(const Reducer& reducer, SnapshotJobWork& work)
       : reducer_(reducer), work_(work), throttle_(work.throttle_), elided_(reducer.elided()) {
     work_.records_elided_.fetch_add(elided_, std::memory_order_relaxed);
-    // Relaxed: this thread is the writer.
+    // Relaxed: this thread is the only writer of the counter.
     const uint64_t received = reducer.progress().records_received.load(std::memory_order_relaxed);
     throttle_.add_to_compose(received - std::min(received, elided_));
   }
@@ -33,7 +33,7 @@ class SnapshotJobWork::ReducerPace {
 
   void add(uint64_t applied) {
     applied_ += applied;
-    // The throttle takes a lock, so batches of few records do not call it.
+    // Calls the throttle only after kCountedRecords records, because the throttle takes a lock.
     if (applied_ + (reducer_.elided() - elided_) < kCountedRecords) return;
     throttle_.composed(take_count());
     throttle_.pause();
@@ -42,12 +42,13 @@ class SnapshotJobWork::ReducerPace {
  private:
   static constexpr uint64_t kCountedRecords = 1024;
 
-  /// Returns the number of records that the throttle does not know yet.
+  /// Returns the number of records since the last call, and adds them to the progress.
   uint64_t take_count() {
     const uint64_t applied = std::exchange(applied_, 0);
     const uint64_t elided = reducer_.elided() - elided_;
     elided_ += elided;
-    // Relaxed: progress. The composers of a node share these words, but seldom add to them.
+    // Relaxed: the words show the progress. The composers of a node share them, but seldom write to
+    // them.
     work_.records_composed_.fetch_add(applied, std::memory_order_relaxed);
     work_.records_elided_.fetch_add(elided, std::memory_order_relaxed);
     return applied + elided;
@@ -56,13 +57,13 @@ class SnapshotJobWork::ReducerPace {
   const Reducer& reducer_;
   SnapshotJobWork& work_;
   JobThrottle& throttle_;
-  uint64_t applied_ = 0;  // records that the throttle does not know yet
-  uint64_t elided_;       // elided records that it knows
+  uint64_t applied_ = 0;  // applied records that the throttle does not know yet
+  uint64_t elided_;       // elided records that the throttle knows
 };
 
 namespace {
 
-/// The log records of a composer. Calls `on_applied` between two batches.
+/// Source of the log records of one composer. Calls `on_applied` after each batch.
 class PacedLogs : public LogSource {
  public:
   using OnApplied = std::function<void(uint64_t records)>;
@@ -101,7 +102,7 @@ Result<void> SnapshotJobWork::prepare() {
   CHECK(!writer_ && inboxes_.empty());
   directory_ = resources_.directory(plan_.snapshot);
   ATOLL_TRY(files_.check_room(directory_, 0));
-  // Files that cannot be opened are reported when a composer needs a page of them.
+  // Skips files that cannot be opened. A composer reports such a file when it needs a page of it.
   ATOLL_TRY(resources_.snapshots->open_readable(plan_.files));
   ATOLL_ASSIGN(auto writer,
                SnapshotWriter::create(files_, {directory_, resources_.node, plan_.snapshot,
@@ -202,7 +203,7 @@ Result<void> SnapshotJobWork::reduce(uint32_t ordinal) {
   return compose_all(reducer, pace, places_of_reducers_[ordinal]);
 }
 
-/// Composes all partitions of the reducer, in the order in which it returns its records.
+/// Composes all partitions of the reducer, in the order in which the reducer returns their records.
 Result<void> SnapshotJobWork::compose_all(Reducer& reducer, ReducerPace& pace,
                                           const ReducerPlace& place) {
   for (size_t index = 0; index < plan_.storages.size(); ++index) {
@@ -218,7 +219,8 @@ Result<void> SnapshotJobWork::compose_all(Reducer& reducer, ReducerPace& pace,
       ATOLL_TRY(compose_one(reducer, pace, index, i));
     }
   }
-  // Records that were left over would be missing in the snapshot.
+  // Every record belongs to a partition. Records that are left now would be missing in the
+  // snapshot.
   if (reducer.skipped() == 0 && reducer.is_at_end()) return {};
   return make_error(ExitCode::failed,
                     fmt::format("snapshot {}: reducer {} of node {} got records of no partition of "

@@ -44,15 +44,15 @@ struct SnapshotJobResources {
   std::function<FenceMapSource*()> fence_maps;
   /// Returns whether the cluster has failed. If it has, every wait of the job ends.
   std::function<bool()> has_failed;
-  std::vector<int32_t> cpus = {};  // of mappers and reducers; empty: any
+  std::vector<int32_t> cpus = {};  // of mappers and reducers; empty: any CPU
   JobThrottleTimes throttle = {};
 };
 
 /// The result of a node's part of a job.
 struct SnapshotJobResult {
-  std::vector<ComposedPartition> partitions;  // ascending
+  std::vector<ComposedPartition> partitions;  // in ascending order
   SnapshotFilePlace file;                  // page_count 1: no page was written and no file exists
-  std::vector<UnreadablePage> unreadable;  // the first kMaxListedPages (R56)
+  std::vector<UnreadablePage> unreadable;  // the first kMaxListedPages unreadable pages (R56)
 };
 
 /// A node lists at most this many unreadable pages of a job. It only counts the others.
@@ -111,28 +111,28 @@ class SnapshotJobWork {
   void record_unreadable(const UnreadablePage& page);
   SnapshotJobProgress progress_locked() const;
   bool is_over() const {
-    // Relaxed: the flag only ends waits.
+    // Relaxed: the flag only ends waits, and guards no data.
     return gives_up_.load(std::memory_order_relaxed) || resources_.has_failed();
   }
 
   const SnapshotPlan plan_;
   const SnapshotJobResources& resources_;
-  SyncingFileSystem syncing_;  // below files_: a logger's sync meets a bounded backlog of the job
-  ReservingFileSystem files_;  // for all files that the job writes
+  SyncingFileSystem syncing_;  // bounds unsynced bytes, for which a log's sync may wait
+  ReservingFileSystem files_;  // above syncing_; for all files that the job writes
   std::string directory_;
   std::optional<SnapshotWriter> writer_;
   std::mutex writer_mutex_;
   std::atomic<bool> gives_up_{false};
   JobThrottle throttle_;
-  // Progress of the composers, and of the merges before them.
+  // Records that composers have applied, and records that merges have elided.
   std::atomic<uint64_t> records_composed_{0};
   std::atomic<uint64_t> records_elided_{0};
 
   std::vector<CapturedRange> captured_;  // of all nodes; constant while mappers run
 
   mutable std::mutex mutex_;
-  // The next five members are guarded by mutex_ while they grow. Afterwards they are constant until
-  // `release`.
+  // The next five members are guarded by mutex_ while elements are added. Afterwards they do not
+  // change until `release`.
   std::vector<std::unique_ptr<ReducerInbox>> inboxes_;  // in the order of plan_.reducers
   std::vector<ReducerInbox*> inbox_order_;
   std::vector<std::unique_ptr<Reducer>> reducers_;  // of this node

@@ -11,11 +11,12 @@
 namespace atolldb {
 namespace {
 
-/// Pause between two checks whether retired pages are past their grace; about one epoch.
+/// Pause of an idle worker between two checks whether the grace of its retired pages is over. It is
+/// about one epoch.
 constexpr std::chrono::milliseconds kGracePause{10};
-/// An idle worker works its hints off until none is left. It gives up after this number of rounds
-/// that reclaimed nothing. Without the limit it might never sleep, because a hint whose tombstones
-/// an old transaction needs is queued again and again.
+/// Maximum number of successive rounds of hints that reclaim nothing. After them an idle worker
+/// sleeps, although hints are left. Without the limit it might never sleep: a hint is queued again
+/// and again while an old transaction needs its tombstones.
 constexpr uint32_t kMaxIdleHintRounds = 100;
 
 /// Returns a number that grows with each page that a hint has reclaimed.
@@ -115,7 +116,7 @@ void Worker::sleep_until_task(Transaction& transaction, std::unique_lock<std::mu
     const bool has_hints = !context.hints().empty() && hint_rounds < kMaxIdleHintRounds;
     if (context.pages().retired_count() == 0 && !has_hints) {
       lock.unlock();
-      context.pages().flush();  // so that other workers can use the pages
+      context.pages().flush();  // returns the cached pages, so that other workers can use them
       lock.lock();
       changed_.wait(lock, is_woken);
       return;

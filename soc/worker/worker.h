@@ -38,7 +38,7 @@ struct WorkerSettings {
   const PublishedSnapshots* published = nullptr;  // snapshots for new transactions; null: none
   uint32_t node = 0;
   uint32_t ordinal = 0;
-  std::vector<int32_t> cpus;  // empty: any
+  std::vector<int32_t> cpus;  // empty: any CPU
 };
 
 class Worker {

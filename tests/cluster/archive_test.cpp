@@ -1,5 +1,6 @@
 // Archives of clusters under load that are killed, and restores at random epochs from one backup
-// and the archive. The ledgers of the clients are the oracle. Archives that fail: commits go on.
+// and the archive. The ledgers of the clients are the oracle. If the archive fails, commits
+// continue.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,7 +21,7 @@ using Json = nlohmann::json;
 class ArchiveTest : public RestoredLedgerTest {
  protected:
   ArchiveTest() : RestoredLedgerTest("archive-source") {
-    config_.cluster.epoch = std::chrono::milliseconds(2);  // its markers fill the log soon
+    config_.cluster.epoch = std::chrono::milliseconds(2);  // markers of epochs fill the log soon
     config_.archive.directory = archive_;
     config_.archive.retry = std::chrono::milliseconds(100);
     write_config();
@@ -105,7 +106,8 @@ class ArchiveTest : public RestoredLedgerTest {
     return restored.is_object() ? restored.at("epoch").get<uint64_t>() : 0;
   }
 
-  /// At the last epoch of the archive, and at random ones since the first backup.
+  /// Restores and checks the states at the last epoch of the archive, and at random ones since the
+  /// first backup.
   void expect_states(uint64_t first, const Ledger& ledger) {
     const uint64_t last = last_epoch();
     ASSERT_GT(last, first) << "the archive has nothing after the backup";
@@ -115,7 +117,7 @@ class ArchiveTest : public RestoredLedgerTest {
           expect_restored(sources(), first + random_() % (last - first + 1), ledger));
     }
   }
-  /// The last epoch of the only backup.
+  /// Returns the last epoch of the only backup.
   uint64_t backup_epoch() const {
     const Ran ran = runner_.atoll({"backup", "ls", backups_, "--json"});
     EXPECT_EQ(ran.code, 0) << ran.error;
@@ -139,7 +141,8 @@ TEST_F(ArchiveTest, OneBackupAndTheArchiveHaveEveryStateThoughTheClusterIsKilled
     ASSERT_NO_FATAL_FAILURE(begin_load());
     take_snapshot();
     if (round == 0) back_up();
-    // Snapshots let the cluster delete log, which the restores need.
+    // After each snapshot the cluster may delete log files. The restores need these files from the
+    // archive.
     for (int part = 0; part < 3; ++part) {
       ASSERT_NO_FATAL_FAILURE(await_load());
       take_snapshot();

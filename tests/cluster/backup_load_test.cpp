@@ -37,7 +37,7 @@ constexpr uint32_t kLoadWarehouses = 2;
 /// Limits that the test does not reach.
 constexpr RestartLimits kLoadRestarts{.most = 1'000, .first_wait = {}, .longest_wait = {}};
 
-/// What happens in the time of one backup.
+/// What happens during one backup.
 enum class Fate : uint8_t {
   cluster_killed_after,
   backup_killed,
@@ -49,8 +49,8 @@ constexpr std::array kFates = {Fate::cluster_killed_after, Fate::backup_killed,
 constexpr std::array kFateTexts = {"kill of the cluster after it", "kill of the backup",
                                    "kill of the cluster during it", "undisturbed"};
 
-/// Runs TPC-C's five transactions with their usual mix, over all restarts. A job has all workers
-/// for itself. So it is short, and requests of the ledger's clients run between two of them.
+/// Runs TPC-C's five transactions with their usual mix, over all restarts. A job occupies all
+/// workers. So each job is short, and requests of the ledger's clients run between two jobs.
 class TpccLoad {
  public:
   TpccLoad(const Config& config, const tpcc::Options& options)
@@ -72,7 +72,7 @@ class TpccLoad {
     while (!is_over_.load(std::memory_order_relaxed)) {
       cli::RunningCluster cluster(config);
       cli::BenchPort port(cluster);
-      ++input_.times.run_number;  // other transactions than before
+      ++input_.times.run_number;  // a new number gives other transactions than before
       input_.times.run_ms = 100;
       input_.times.start_ns = bench::monotonic_ns();
       if (port.run_job(tpcc::kRunJob, input_.to_json())) {
@@ -125,14 +125,15 @@ class BackupLoadTest : public RestoredLedgerTest {
     cli::RunningCluster cluster(restored);
     cli::BenchPort port(cluster);
     tpcc::Options options = options_;
-    options.repeat = 0;  // verification only
+    options.repeat = 0;  // no run, only the verification
     const auto report = tpcc::Driver(port, options, kLoadWarehouses, silent_).resume();
     ASSERT_TRUE(report) << report.error().message;
     EXPECT_TRUE(report->verify_done);
     EXPECT_EQ(report->violations, std::vector<std::string>{});
   }
 
-  /// Starts the cluster with both loads. The two kept snapshots have the whole population.
+  /// Starts the cluster, TPC-C and the ledger's clients. Both kept snapshots contain the whole
+  /// population of TPC-C.
   void begin() {
     launcher_ = std::make_unique<LauncherProcess>(config_, false, kLoadRestarts);
     ASSERT_EQ(launcher_->next_line(), "running");
@@ -149,7 +150,7 @@ class BackupLoadTest : public RestoredLedgerTest {
     tpcc_ = std::make_unique<TpccLoad>(config_, options_);
     ASSERT_NO_FATAL_FAILURE(await_load());
   }
-  /// Ends the cluster with its launcher, so that nothing starts it again.
+  /// Ends the cluster and its launcher, so that nothing restarts the cluster.
   void end() {
     kill(launcher_->pid(), SIGKILL);
     launcher_->wait();
@@ -198,7 +199,8 @@ class BackupLoadTest : public RestoredLedgerTest {
     waitpid(pid, &status, 0);
     if (WIFSIGNALED(status)) return 128 + WTERMSIG(status);
     const Json said = Json::parse(read_text(folder_.path() + "/backup.out"), nullptr, false);
-    // A complete backup whose pins cannot be removed, because the cluster is dead, says both.
+    // If the cluster is dead, the pins of a complete backup cannot be removed. The command then
+    // reports the complete backup and also fails.
     if (said.is_object()) said_complete_.push_back(said.at("id"));
     EXPECT_TRUE(said.is_object() || WEXITSTATUS(status) != 0);
     return WEXITSTATUS(status);
@@ -209,7 +211,7 @@ class BackupLoadTest : public RestoredLedgerTest {
     const uint64_t commits_before = fate == Fate::undisturbed ? commits() : 0;
     const auto begun = Clock::now();
     const pid_t pid = start_backup();
-    // random instants within the time of an ordinary backup
+    // a random instant within the time of an ordinary backup
     const auto instant = milliseconds(random_() % longest_ms_);
     if (fate == Fate::backup_killed || fate == Fate::cluster_killed_during) {
       std::this_thread::sleep_for(instant);
@@ -237,7 +239,7 @@ class BackupLoadTest : public RestoredLedgerTest {
     }
   }
 
-  /// The killed backup without a manifest is refused by name.
+  /// Checks that the killed backup, which has no manifest, is refused by name.
   void expect_incomplete_refused() {
     PosixFileSystem files;
     const auto found = list_backups(files, backups_);
@@ -320,10 +322,10 @@ class BackupLoadTest : public RestoredLedgerTest {
   const bench::Console silent_{[](const std::string&) {}, [](const std::string&) {}};
   tpcc::Options options_;
   std::unique_ptr<TpccLoad> tpcc_;
-  std::vector<std::string> said_complete_;  // ids
-  uint64_t kills_ = 0;                      // of processes of the cluster
+  std::vector<std::string> said_complete_;  // ids of backups reported as complete
+  uint64_t kills_ = 0;                      // kills of processes of the cluster
   uint64_t incomplete_ = 0;
-  uint64_t longest_ms_ = 500;  // of the backups that were not killed; first a guess
+  uint64_t longest_ms_ = 500;  // longest time of a backup that was not killed; at first a guess
 };
 
 TEST_F(BackupLoadTest, EachCompleteBackupUnderTpccAndKillsRestoresRandomEpochs) {

@@ -36,7 +36,7 @@ class BackupTest : public RestoredLedgerTest {
     EXPECT_EQ(ran.code, 0) << ran.error;
     return Json::parse(ran.out, nullptr, false);
   }
-  /// Pins the newest snapshot as the commands do, under any name.
+  /// Pins the newest snapshot as `atoll backup` or `atoll snapshot pin` would, under any name.
   void pin(const std::string& name) const {
     const auto pinned = ControlClient(config_.control.endpoint)
                             .call(ControlOperation::snapshot_pin, Json{{"id", 0}, {"name", name}},
@@ -87,7 +87,7 @@ TEST_F(BackupTest, UnderLoadHasEveryStateOfItsRangeThoughTheClusterIsKilled) {
     const Json backup = back_up();
     ASSERT_TRUE(backup.is_object());
     EXPECT_TRUE(pins().empty());
-    // The cluster goes on, and deletes what the backup has linked.
+    // The cluster continues, and deletes files to which the backup has links.
     ASSERT_NO_FATAL_FAILURE(await_load());
     take_snapshot();
     take_snapshot();
@@ -131,7 +131,8 @@ TEST_F(BackupTest, KilledAtARandomInstantIsRemovedWithItsPinByTheNext) {
       EXPECT_NE(refused.error.find(backup.id + ": is incomplete"), std::string::npos)
           << refused.error;
     }
-    // The snapshot and the log of the left pin stay, whatever the cluster takes meanwhile.
+    // The pin that the killed backup left keeps its snapshot and the log after it, even if the
+    // cluster takes more snapshots.
     take_snapshot();
   }
   const Json backup = back_up();

@@ -88,7 +88,7 @@ TEST_F(CliLimitsTest, StorageNamesAndSizesAreTakenUpToTheirLimitsAndRefusedPastT
       {create_array("a3", text_of(Array::kMaxPayloadBytes + 1), "1"), 2,
        "more than the limit of " + text_of(Array::kMaxPayloadBytes)},
       {create_array("a3", "4294967297", "1"), 2,
-       "4294967297 bytes a record: more than"},  // the low 32 bits are 1
+       "4294967297 bytes a record: more than"},  // 2^32 + 1: in 32 bits this would be a valid 1
       {create_array("a3", "8", "18446744073709551616"), 2, "an array has 1 to"},
       {create_array("a3", "8", "-1"), 2, "--records"},
       {create_array("a3", "8", "ten"), 2, "--records"},

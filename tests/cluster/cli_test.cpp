@@ -1,4 +1,4 @@
-// Command line with real processes: output, exit codes, and what a command leaves.
+// Command line with real processes: output, exit codes, and what a command leaves behind.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -138,7 +138,7 @@ TEST_F(CliTest, VersionIsTheProjectsAndTheTextsNameTheSame) {
   std::smatch found;
   ASSERT_TRUE(std::regex_match(version.out, found, lines)) << version.out;
   const std::string number = found[1];
-  // The project's version in CMakeLists.txt is the source. The others repeat it for readers.
+  // CMakeLists.txt defines the version of the project. The other files repeat it for readers.
   const auto text = [](const char* file) {
     return read_text(std::string(ATOLL_SOURCE_DIR) + "/" + file);
   };

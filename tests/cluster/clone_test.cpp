@@ -391,7 +391,7 @@ TEST_F(CloneTest, ARemountedVolumeStartsAsItIsAndAClonedOneMountedElsewhereIsRef
   original_.stop();
   const dev_t before = device_of(volume.mount_point());
   volume.unmount();
-  // Takes the first free loop device, so that the volume gets another one.
+  // The other volume takes the first free loop device, so that `volume` gets another device below.
   ASSERT_EQ(other.mount(), "");
   fs::copy_file(volume.image(), cloned.image());
   ASSERT_EQ(volume.mount(), "");

@@ -64,8 +64,8 @@ inline std::string read_text(const std::string& path) {
   return text.str();
 }
 
-/// A variable that all processes of this test inherit. Tests run at the same time, and some use the
-/// same name for a cluster.
+/// An environment variable that all processes of this test inherit. It identifies them, because
+/// tests run at the same time and some use the same name for a cluster.
 inline const std::string kTestVariable = [] {
   constexpr const char* kName = "ATOLL_TEST_PROCESS";
   const std::string value = std::to_string(getpid());
@@ -88,7 +88,7 @@ inline std::vector<pid_t> processes_of(const std::string& cluster, const std::st
     const std::string variables = read_text(entry.path().string() + "/environ");
     if (variables.find(kTestVariable + '\0') == std::string::npos) continue;
     const auto pid = static_cast<pid_t>(std::stol(number));
-    if (find_process(pid)) found.push_back(pid);  // false for zombies
+    if (find_process(pid)) found.push_back(pid);  // find_process returns nothing for zombies
   }
   return found;
 }

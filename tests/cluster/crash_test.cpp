@@ -37,7 +37,7 @@ class CrashTest : public testing::Test {
   static std::pair<int, std::string> refused_start(const Config& config) {
     LauncherProcess launcher(config);
     const std::string line = launcher.next_line();
-    // The caller detects that the start was not refused.
+    // If the start was not refused, stops the cluster. The caller then detects the wrong exit code.
     if (line == "running") kill(launcher.pid(), SIGTERM);
     return {WEXITSTATUS(launcher.wait()), line};
   }
@@ -204,7 +204,7 @@ TEST_F(CrashTest, AMissingLogDirectoryIsRefusedAndNamedUntilItIsGivenUp) {
   live_and_crash(config);
   std::filesystem::remove_all(folder_.path() + "/fast");
   const auto [code, message] = refused_start(config);
-  EXPECT_EQ(code, 11) << message;  // its file system may only be unmounted (R47)
+  EXPECT_EQ(code, 11) << message;  // identity error: the file system may only be unmounted (R47)
   EXPECT_NE(message.find(folder_.path() + "/fast"), std::string::npos) << message;
   const Ran verified = verify(config);
   EXPECT_EQ(verified.code, 7) << verified.out;
@@ -268,7 +268,7 @@ TEST_F(CrashTest, TheLogOfALiveClusterVerifiesAndAFlippedBitIsNamed) {
   EXPECT_GT(expect_log_keeps(config, clients.ledger()), 0u);
   const auto log = read_dead_log(config);
   ASSERT_TRUE(log) << log.error().message;
-  // Chooses any block of records that is known to be durable.
+  // Chooses any block of records that is known to be durable, and damages it below.
   std::vector<std::pair<std::string, uint64_t>> places;
   PosixFileSystem files;
   for (const LogScan& one : log->scan.logs) {

@@ -25,7 +25,7 @@ constexpr const char* kPinName = "kept";
 struct Content {
   LedgerState ledger;
   std::map<std::string, uint64_t> storages;
-  std::string last_value;  // of the only record of kLastStorage
+  std::string last_value;  // value of the only record of kLastStorage
   bool operator==(const Content&) const = default;
 };
 
@@ -112,7 +112,7 @@ class DamageTest : public testing::Test {
     }
     auto session = SessionClient::connect(config_.cluster.run_dir, 0);
     if (!session) return std::unexpected(session.error());
-    // A missing storage is lost data, and not an error that reports damage.
+    // A missing storage counts as lost data, and not as an error that reports damage.
     if (!content.storages.contains(std::string(kLedgerStorage))) return content;
     auto state = read_ledger_state(**session);
     if (!state) return std::unexpected(state.error());
@@ -129,8 +129,9 @@ class DamageTest : public testing::Test {
     return content;
   }
 
-  /// Gives every kind of file content. There are logs with and without a snapshot before them, two
-  /// snapshots and a pin. There are DDL records before and after the last write of the savepoint.
+  /// Makes data with every kind of file content. There are logs with and without a snapshot before
+  /// them, two snapshots and a pin. There are DDL records before and after the last write of the
+  /// savepoint.
   void make_data() {
     {
       LauncherProcess launcher(config_);
@@ -161,7 +162,7 @@ class DamageTest : public testing::Test {
       const auto content = read_content();
       ASSERT_TRUE(content) << content.error().message;
       expected_[is_killed] = *content;
-      // the guarantee is for idle clusters only
+      // waits until the cluster is idle, because the guarantee is for idle clusters only
       std::this_thread::sleep_for(std::chrono::seconds(1));
       kill(launcher.pid(), is_killed ? SIGKILL : SIGTERM);
       launcher.wait();
@@ -197,7 +198,8 @@ class DamageTest : public testing::Test {
       if (content.find_first_not_of('\0') != std::string_view::npos) used.push_back(block);
     }
     if (used.empty() || random_() % 8 == 0) return random_() % blocks;
-    // Half of them are at the end, where a torn tail and damage are hard to distinguish.
+    // Half of the blocks are chosen at the end, where a torn tail and damage are hard to
+    // distinguish.
     if (random_() % 2 == 0)
       return used[used.size() - 1 - random_() % std::min<size_t>(used.size(), 4)];
     return used[random_() % used.size()];
@@ -247,7 +249,7 @@ class DamageTest : public testing::Test {
         what = fmt::format("truncated to {} of {} bytes", bytes.size(), before.size());
         break;
       default: {
-        // A device writes 512 bytes at once.
+        // Overwrites 512 bytes, because a device writes such a sector at once.
         const uint64_t sector = begin + random_() % ((length + 511) / 512) * 512;
         const uint64_t count = std::min<uint64_t>(512, bytes.size() - sector);
         for (uint64_t i = 0; i < count; ++i) bytes[sector + i] = static_cast<char>(random_());

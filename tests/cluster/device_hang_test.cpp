@@ -13,7 +13,8 @@
 namespace atolldb::test {
 namespace {
 
-/// While the file ATOLL_TEST_HANG exists, syncs of paths that contain its text do not return.
+/// Source of the preloaded library. While the file named by the variable ATOLL_TEST_HANG exists,
+/// syncs of paths that contain the text of this file do not return.
 constexpr const char* kLibrary = R"(
 #include <dlfcn.h>
 #include <unistd.h>
@@ -101,7 +102,7 @@ TEST_F(DeviceHang, IsReportedWithinItsLimitAndTheClusterGoesOnAfterwards) {
   EXPECT_TRUE(text.ends_with("(limit 300ms)")) << text;
   const Ran status = runner_.atoll({"status", "-c", file});
   EXPECT_TRUE(status.out.contains("what is wrong: node1: device hangs: sync on ")) << status.out;
-  // The device answers after a minute in the long form. The report stays until then.
+  // In the long form the device hangs for a minute. The report stays all this time.
   std::this_thread::sleep_for(std::chrono::seconds(rounds(0, 60)));
   EXPECT_EQ(hangs(file).size(), 1u);
   EXPECT_FALSE(launcher.has_ended());

@@ -130,7 +130,7 @@ class ExportTest : public testing::Test {
         return std::string(reinterpret_cast<const char*>(&bits), 8);
       };
       if (table.name == "tree") {
-        // The first digits differ, so the keys do, too.
+        // The first digits of the number depend on `i`, so no key occurs twice.
         const uint64_t id = __builtin_bswap64(i * (UINT64_MAX / rows) + random_() % 1'000);
         key = std::string(reinterpret_cast<const char*>(&id), 8) + word(20);
         const auto amount = static_cast<int64_t>(random_() % 1'999'999'999'999) - 999'999'999'999;
@@ -279,7 +279,7 @@ TEST_F(ExportTest, APinWhoseWriteFailedStaysOnlyWithAManifest) {
       ASSERT_EQ(resumed.code, 0) << resumed.error;
     } else {
       ASSERT_EQ(export_to(directory).code, 0) << "the directory can be used again";
-      // One more write, so that the next pin is written to the other slot first.
+      // Writes the savepoint once more, so that the next pin is written to the other slot first.
       PosixFileSystem files;
       auto read = read_savepoint(files, config_.cluster.data_dir);
       ASSERT_TRUE(read && *read);
@@ -308,7 +308,7 @@ TEST_F(ExportTest, KilledAtRandomInstantsContinuesToTheSameFiles) {
         of_cluster({"export", "--resume", directory, "--parts", "8"});
     for (uint32_t run = 0; run < 3; ++run) {
       const bool has_begun = fs::exists(directory + "/export.json");
-      // Without a manifest there are at most a lock and a schema.
+      // Without a manifest, the directory has at most a lock and a schema, and is removed.
       if (!has_begun) fs::remove_all(directory);
       const pid_t pid =
           runner_.start(std::string(ATOLL_BIN_DIR) + "/atoll", has_begun ? resume : begin,
@@ -464,7 +464,8 @@ TEST_F(ExportTest, AnImportThatIsKilledContinuesAfterTheCommittedRows) {
   EXPECT_EQ(rows_of(parts_of(path("all") + "/tree")), rows_of({csv}));
 }
 
-/// The tokens of all keys at the end of `epoch`, by what the cluster has told its clients.
+/// Returns the tokens of all keys at the end of `epoch`, according to the cluster's replies to its
+/// clients.
 std::map<LedgerKey, LedgerToken> tokens_at(const Ledger& ledger, uint64_t epoch) {
   std::map<LedgerKey, std::pair<uint64_t, LedgerToken>> newest;  // version first
   for (const auto& [token, transaction] : ledger) {
@@ -554,7 +555,8 @@ TEST_F(ExportTest, ParquetNeedsPyarrowAndSaysSo) {
 
 constexpr uint32_t kLoadedOrders = 3'000;
 
-/// A sum of the rows of each table, without their order. No text of TPC-C has a line end.
+/// Returns a checksum of the rows of each table that does not depend on their order. Each row is
+/// one line, because no text of TPC-C has a line end.
 std::string table_sums(const CliRunner& runner, const std::string& directory) {
   const Ran ran =
       runner.run("/bin/bash",
@@ -574,12 +576,14 @@ TEST_F(ExportTest, TpccInMidRunSatisfiesItsTwelveConditionsInSql) {
   std::ofstream(file_) << to_toml(config_);
   schema_ = std::string(ATOLL_SOURCE_DIR) + "/configs/schemas/tpcc.toml";
   ASSERT_NO_FATAL_FAILURE(start());
-  // Few rows are inserted, because SQL reads all of them. New orders outnumber deliveries.
+  // The mix inserts few rows, because the SQL below reads all of them. It has more new orders than
+  // deliveries.
   const auto load = of_cluster({"bench", "tpcc", "--warehouses", "2", "--warmup", "0", "--seconds",
                                 "3600", "--mix", "12/5/79/1/3"});
   const pid_t bench = runner_.start(std::string(ATOLL_BIN_DIR) + "/atoll", load, path("bench.out"),
                                     path("bench.err"));
-  // The job has all workers, so no request can see the progress. The output shows each second.
+  // The job occupies all workers, so no request can observe its progress. The output of the
+  // benchmark shows each second.
   const auto give_up = std::chrono::steady_clock::now() + std::chrono::minutes(3);
   while (!read_text(path("bench.out")).contains("transactions/s (durability")) {
     ASSERT_LT(std::chrono::steady_clock::now(), give_up) << "the load takes too long";
@@ -587,12 +591,12 @@ TEST_F(ExportTest, TpccInMidRunSatisfiesItsTwelveConditionsInSql) {
     // this sleep does not synchronise: it spares the processes that the test waits for
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
-  // With ATOLL_LONG the log after this snapshot gives the same state.
+  // With ATOLL_LONG, this snapshot and the log after it must give the same states as the exports.
   const bool has_oracle = rounds(0, 1) == 1;
   if (has_oracle) {
     ASSERT_EQ(atoll({"snapshot", "take"}).code, 0);
   }
-  uint64_t epoch = 0;  // of the last export
+  uint64_t epoch = 0;  // epoch of the latest export
   std::vector<std::string> directories;
   for (uint64_t round = 0; round < rounds(1, 3); ++round) {
     directories.push_back(path("mid" + std::to_string(round)));
@@ -613,7 +617,7 @@ TEST_F(ExportTest, TpccInMidRunSatisfiesItsTwelveConditionsInSql) {
     const Ran backup = atoll({"backup", path("backups")});
     ASSERT_EQ(backup.code, 0) << backup.error;
   }
-  stop();  // and with it the run, which its client has left
+  stop();  // this also ends the job of the killed benchmark
   uint64_t last_order = kLoadedOrders + 1;
   for (const std::string& directory : directories) {
     const Ran checked = runner_.run(

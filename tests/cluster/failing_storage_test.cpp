@@ -49,8 +49,8 @@ class FailingStorage : public testing::Test {
     return config;
   }
 
-  /// From now on these calls of the process fail. Returns the tracer's pid, or 0 if no tracer can
-  /// attach here.
+  /// From now on this system call of the process fails with the error. Returns the tracer's pid, or
+  /// 0 if no tracer can attach here.
   pid_t inject(const Config& config, const std::string& role, const std::string& call,
                const std::string& error) {
     const std::string traced = std::to_string(processes_of(config.cluster.name, role).at(0));
@@ -219,7 +219,7 @@ TEST_P(InjectedFault, EndsTheClusterWithItsCodeAndNothingIsLost) {
   const pid_t tracer = inject(config, "node1", fault.call, fault.error);
   if (tracer == 0) GTEST_SKIP() << "strace cannot attach to a process here: " << told();
   expect_failed(config, launcher, clients, fault.code);
-  reap(tracer);  // it ends with the process that it traces
+  reap(tracer);  // the tracer ends with the process that it traces
   expect_starts(config);
 }
 
@@ -230,7 +230,7 @@ INSTANTIATE_TEST_SUITE_P(Node1, InjectedFault,
                                          Fault{"AFileWithoutRoom", "fallocate", "ENOSPC", 10}),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
-/// A creation that could not be made durable is not acknowledged, and nothing after it is.
+/// If a creation cannot be made durable, the cluster acknowledges neither it nor anything later.
 TEST_F(FailingStorage, ADdlLogThatCannotBeSyncedEndsTheClusterWithCode8) {
   const Config config = durable("ddl");
   LauncherProcess launcher(config);

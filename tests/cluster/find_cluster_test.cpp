@@ -86,7 +86,7 @@ TEST_F(FindClusterTest, TheSameConfigFileFindsTheSameClusterInEveryEnvironment) 
   const std::string file = config(name, false);
   const std::string home = "HOME=" + folder_.path() + "/home";
   const std::string runtime = "XDG_RUNTIME_DIR=" + folder_.path();
-  // A login, a cron job, a system unit, and another login.
+  // The environments of a login, a cron job, a system unit, and another login.
   const std::vector<Words> environments = {
       {home, runtime},
       {home},
@@ -127,7 +127,7 @@ TEST_F(FindClusterTest, RootFindsTheClusterOfAnotherUserAndAThirdUserIsToldWhy) 
   const Ran status = atoll({"HOME=/root"}, {"status", "--json", "-c", file});
   EXPECT_EQ(status.code, 0) << status.error;
   EXPECT_EQ(Json::parse(status.out, nullptr, false).value("name", ""), name) << status.out;
-  // A third user names the run folder.
+  // The config of a third user names the run folder of the cluster.
   const std::string run_dir = "/tmp/atoll-" + std::to_string(kOther) + "/" + name;
   ASSERT_TRUE(std::filesystem::exists(run_dir));
   const std::string third = folder_.path() + "/third.toml";
@@ -179,7 +179,7 @@ TEST_F(FindClusterTest, TheLockOfTheDataLeadsToALauncherWithoutANote) {
   Config config = folder_.config(name, 1);
   LauncherProcess launcher(config);
   ASSERT_EQ(launcher.next_line(), "running");
-  // Another run folder, as in another environment.
+  // Sets another run folder, as another environment would.
   Config elsewhere = config;
   elsewhere.cluster.run_dir += "2";
   elsewhere.control.endpoint = "ipc://" + elsewhere.cluster.run_dir + "/control.sock";
@@ -205,7 +205,8 @@ TEST_F(FindClusterTest, UpLeavesTheFilesAndTheFolderOfItsCaller) {
   const std::string lock = folder_.path() + "/caller.lock";
   const std::string place = folder_.path() + "/place";
   std::filesystem::create_directories(place);
-  // A relative config file, and a descriptor with a high number beside flock's.
+  // The caller gives a relative config file. It has a descriptor with a high number open, besides
+  // that of flock.
   const std::string line = "cd " + place + " && exec 77>" + lock + ".2 && flock " + lock + " " +
                            program() + " up -c ../" + name + ".toml";
   const Ran up = runner_.run("/bin/bash", {"-c", line});

@@ -131,8 +131,8 @@ class FullDisk : public testing::Test {
     for (size_t i = 0; stored && i < stored->size(); ++i) ids.insert((*stored)[i].snapshot);
     return ids;
   }
-  /// Number of snapshots that may be unneeded: that of the start, and the one before the newest.
-  /// The older slot of the savepoint may name the latter.
+  /// Number of snapshots that may be unneeded: that of the start, and the one before the newest,
+  /// which the older slot of the savepoint may name.
   static constexpr size_t kUnneededSnapshots = 2;
 
   /// Checks that all leftover logs, snapshots and sorted runs can be of the latest start. Returns
@@ -190,7 +190,7 @@ class FullFileSystem : public FullDisk, public testing::WithParamInterface<const
   bool mount_kind(uint64_t mib) {
     if (std::string(GetParam()) == "tmpfs") return mount_disk(mib);
     const std::string image = folder_.path() + "/image";
-    // A few more MiB for the file system's own tables and journal.
+    // Adds a few MiB for the tables and the journal of the file system itself.
     const std::string command =
         fmt::format("truncate -s {}M {} && mkfs.ext4 -q -F -m 0 {} && mount -o loop {} {}", mib + 4,
                     image, image, image, disk_);
@@ -227,7 +227,7 @@ TEST_P(FullFileSystem,
   // With less space than a start-up needs, the start fails by itself with code 10.
   const uint64_t room = random_() % (random_() % 3 == 0 ? 16 * 1024 : 24 * kMiB);
   fill_up_to(room);
-  // First log files, pages and sorted runs of one start.
+  // Room for the first log files, pages and sorted runs of one start. Starts may leave no more.
   const uint64_t limit = used_bytes() + 8 * kMiB;
   uint64_t full = 0;
   uint64_t leftovers = 0;
@@ -239,8 +239,8 @@ TEST_P(FullFileSystem,
     const std::set<uint32_t> before = snapshots_there();
     LauncherProcess launcher(config_);
     if (random_() % 4 != 0) {
-      // Kills the start during its recovery, if it has one: when it has created files of a
-      // snapshot.
+      // Waits until the start has created files of a snapshot, so that the kill below hits its
+      // recovery, if it has one.
       const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(2);
       while (!launcher.has_ended() && std::ranges::includes(before, snapshots_there()) &&
              std::chrono::steady_clock::now() < give_up) {
@@ -277,7 +277,7 @@ TEST_P(FullFileSystem,
 /// the ballast, recovers, and creates the ballast again.
 TEST_F(FullDisk, AStartOnADiskThatLogsHaveFilledRecoversAllByItself) {
   if (!mount_disk(24)) GTEST_SKIP() << "a tmpfs cannot be mounted here: " << std::strerror(errno);
-  config_.gleaner.disk_reserve = 4 * kMiB;  // two log files of each logger
+  config_.gleaner.disk_reserve = 4 * kMiB;  // room for two log files of each logger
   const std::string ballast = ballast_path(config_.cluster.data_dir);
   Ledger ledger;
   {
@@ -299,7 +299,7 @@ TEST_F(FullDisk, AStartOnADiskThatLogsHaveFilledRecoversAllByItself) {
   }
   ASSERT_GT(promised(ledger), 0u);
   ASSERT_TRUE(std::filesystem::exists(ballast)) << "a running cluster does not give it up";
-  // No block is free.
+  // Fills the disk until no block is free.
   std::ofstream(disk_ + "/rest") << std::string(free_bytes(), 'x');
   LauncherProcess launcher(config_);
   ASSERT_EQ(launcher.next_line(), "running") << last_failure(config_);
@@ -312,7 +312,7 @@ TEST_F(FullDisk, AStartOnADiskThatLogsHaveFilledRecoversAllByItself) {
 /// space that the earlier parts have freed.
 TEST_P(FullFileSystem, ARecoveryThatNeedsMoreRoomThanThereIsGoesOnInParts) {
   if (!mount_kind(16)) GTEST_SKIP() << GetParam() << " cannot be mounted here";
-  config_.gleaner.disk_reserve = 4 * kMiB;  // two log files of each logger
+  config_.gleaner.disk_reserve = 4 * kMiB;  // room for two log files of each logger
   config_.memory.volatile_pool = 64 * kMiB;
   Rows rows;
   {

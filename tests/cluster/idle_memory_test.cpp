@@ -1,6 +1,7 @@
-// An idle cluster gets its memory back after churn in small layers: inserts, erases and aborts
-// leave layers without living records, and layers with one. Snapshots drop what the newest one
-// holds, and their installers reclaim the rest (R70, R71), although nothing is committed any more.
+// An idle cluster gets its memory back after churn in small layers. Inserts, erases and aborts
+// leave layers without living records, and layers with one. Snapshots evict the pages that the
+// newest snapshot holds. Their installers reclaim the rest (R70, R71), although nothing is
+// committed any more.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -53,7 +54,7 @@ class IdleMemoryTest : public testing::Test {
                   static_cast<char>('a' + number % kKeysPerLayer));
     return text;  // the first eight bytes are the slice of the layer
   }
-  /// Repeats the request while it finds no pages. That must end soon.
+  /// Repeats the request while the node has no free page. Pages must become free soon.
   static SessionReply transact(SessionClient& session, const KvRequest& request) {
     const auto end = Clock::now() + kPatience;
     SessionReply reply;
@@ -113,7 +114,7 @@ class IdleMemoryTest : public testing::Test {
       ASSERT_EQ(reply.status, Status::user_abort) << to_string(reply.status) << reply.message;
     }
   }
-  /// Waits until snapshots of the idle cluster have brought the pages back.
+  /// Waits until snapshots of the idle cluster have freed the pages.
   void expect_pages_back() {
     const auto begun = Clock::now();
     while (free_percent() < kLowWater && Clock::now() - begun < kPatience) {
@@ -164,8 +165,8 @@ TEST_F(IdleMemoryTest, ChurnInSmallLayersLeavesNoPagesThatNoSnapshotFrees) {
   auto session = SessionClient::connect(config_.cluster.run_dir, 0);
   ASSERT_TRUE(session) << session.error().message;
   ASSERT_NO_FATAL_FAILURE(churn(**session, random, rounds(500, 35'000)));
-  // Snapshots during the churn may have brought pages back. The cluster becomes idle with a low
-  // pool, or this test would show nothing.
+  // Snapshots during the churn may have freed pages, so the churn continues until the pool is low.
+  // If the cluster became idle with enough free pages, this test would show nothing.
   uint64_t percent_before = free_percent();
   for (int more = 0; percent_before >= kLowWater && more < 200; ++more) {
     ASSERT_NO_FATAL_FAILURE(churn(**session, random, 20));
@@ -189,8 +190,9 @@ TEST_F(IdleMemoryTest, ChurnInSmallLayersLeavesNoPagesThatNoSnapshotFrees) {
   EXPECT_EQ(launcher.wait(), 0);
 }
 
-/// Aborted transactions alone use up the pages, before the first commit since a start-up: of the
-/// first one, and of one that recovers data. Then the logs have closed no epoch.
+/// Aborted transactions alone use up the pages, before the first commit after a start-up. The test
+/// does so after the first start-up, and after one that recovers data. The logs have then closed no
+/// epoch.
 TEST_F(IdleMemoryTest, AbortedTransactionsBeforeTheFirstCommitLeaveNoPagesThatNoSnapshotFrees) {
   for (const bool has_data : {false, true}) {
     SCOPED_TRACE(has_data ? "after a recovery" : "an empty database");

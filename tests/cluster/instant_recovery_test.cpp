@@ -112,8 +112,8 @@ class InstantRecoveryTest : public testing::Test {
     kill_all(launcher);
   }
 
-  /// Waits until the recovery is visible: its log was long enough. Then stops a node, so that the
-  /// recovery does not end. Returns the node.
+  /// Waits until the recovery is visible, for which its log is long enough. Then stops a node, so
+  /// that the recovery does not end. Returns the pid of the node.
   pid_t hold_recovery() const {
     EXPECT_TRUE(eventually([&] { return status().value("state", "") == "recovering"; }));
     const std::vector<pid_t> nodes = processes_of(config_.cluster.name, "node1");
@@ -153,7 +153,8 @@ void InstantRecoveryTest::expect_reads_of_snapshots(SessionClient& session) cons
   of_pinned.snapshot = newest_ + 1;
   EXPECT_EQ(session.call("kv.txn", reads_pair().bytes(), of_pinned).status,
             Status::snapshot_not_found);
-  // Names come from the catalog, which is as new as the log.
+  // The storage is newer than the snapshot, but its name is found: names come from the catalog,
+  // which is as new as the log.
   KvRequest late;
   late.get("late", kv_bytes("one"));
   const SessionReply reply = session.call("kv.txn", late.bytes(), kReads);
@@ -204,7 +205,7 @@ void InstantRecoveryTest::expect_commands_know() const {
   reply.status = Status::ok;
   const auto bytes = kv_bytes(read.out);
   reply.output.assign(bytes.begin(), bytes.end());
-  // The command ends output that is text with a newline.
+  // The command appends a newline to output that is text.
   if (!read_kv_reply(reply.output, request.bytes())) reply.output.pop_back();
   EXPECT_EQ(pair_of(reply), 2u);
   const Ran refused = atoll(call);

@@ -109,7 +109,8 @@ TEST(KillTest, AKilledCommandLeavesNothingThatDownDoesNotEnd) {
     std::this_thread::sleep_for(delay);
     kill(pid, SIGKILL);
     reap(pid);
-    // A launcher that is starting does not answer yet. Soon it either runs or has ended.
+    // Repeats the command, because a launcher that is starting does not answer yet. Soon it either
+    // runs or has ended.
     EXPECT_TRUE(eventually([&] {
       runner.atoll({"down", "--now", "-c", config});
       return processes_of("cli-kill").empty();

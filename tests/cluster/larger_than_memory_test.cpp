@@ -32,7 +32,7 @@ using Clock = std::chrono::steady_clock;
 constexpr uint32_t kLargeNodes = 2;
 constexpr uint64_t kPoolBytes = uint64_t{4} << 20;  // bytes per node
 constexpr size_t kLargeValueBytes = 512;
-/// The values alone are ten times as large as the pools.
+/// With so many keys, the values alone are ten times as large as the pools.
 constexpr uint64_t kTenTimes = 10 * kLargeNodes * kPoolBytes / kLargeValueBytes;  // number of keys
 constexpr uint64_t kTwice = 2 * kLargeNodes * kPoolBytes / kLargeValueBytes;
 constexpr const char* kLarge = "large";

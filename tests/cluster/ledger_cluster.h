@@ -77,7 +77,7 @@ class LedgerClients {
   Ledger ledger() const {
     Ledger all;
     for (const std::string& file : files_) {
-      // the cluster ended before the client connected
+      // the client has no file if the cluster ended before the client connected
       if (!std::filesystem::exists(file)) continue;
       Result<Ledger> one = read_ledger(file);
       if (!one) ADD_FAILURE() << one.error().message;
@@ -90,7 +90,7 @@ class LedgerClients {
   const std::string& file(uint32_t node) const { return files_[node]; }
   /// Returns true if the client has written more than `bytes` bytes. May be called while it runs.
   bool has_written(uint32_t node, uint64_t bytes) const {
-    std::error_code missing;  // set while the file does not exist yet
+    std::error_code missing;  // an error while the file does not exist yet
     const uint64_t size = std::filesystem::file_size(file(node), missing);
     return !missing && size > bytes;
   }
@@ -117,7 +117,7 @@ class LedgerClients {
   }
   void run_client(const std::string& run_dir, uint32_t node, uint64_t seed) {
     auto session = SessionClient::connect(run_dir, node);
-    if (!session) return;  // the node was killed before that
+    if (!session) return;  // the node was killed before the client connected
     auto client = LedgerClient::open(options_of(node, seed));
     ASSERT_TRUE(client) << client.error().message;
     const auto counts =

@@ -119,7 +119,7 @@ TEST(LifeCycleTest, AStartThatCannotSucceedSaysWhyAndLeavesNothing) {
 
   config = folder.config("pages");
   config.memory.huge_pages = HugePages::require;
-  // A little more than the huge pages that this machine has reserved.
+  // The pool needs a few more huge pages than this machine has reserved.
   config.memory.volatile_pool = (MemoryAvailable::detect().huge_pages + 32) * (uint64_t{2} << 20);
   cluster = Cluster::launch(config, LaunchMode::process, ATOLL_BIN_DIR);
   ASSERT_FALSE(cluster);

@@ -92,7 +92,7 @@ TEST(LockInheritance, NoProcessIsStartedOnADirectoryThatHasTakenThePlaceOfTheLoc
   std::ofstream(last_failure_path(config)) << "the launcher removes this after lock_data";
   LauncherProcess launcher(config);
   ASSERT_TRUE(eventually([&] { return !std::filesystem::exists(last_failure_path(config)); }));
-  // As a volume that is mounted over it.
+  // Replaces the data directory, as if a volume was mounted over it.
   std::filesystem::rename(data, data + ".aside");
   std::filesystem::copy(data + ".aside", data);
   EXPECT_FALSE(read_text(pipe).empty());

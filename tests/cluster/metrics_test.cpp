@@ -76,7 +76,7 @@ class MetricsTest : public ::testing::Test {
     return runner_.config("watched", "[procedures]\nlibraries = [\"" + library_ + "\"]");
   }
 
-  /// Calls transactions on both nodes. Some of them roll back.
+  /// Calls procedures on both nodes. Some of the transactions roll back.
   void load(const std::string& run_dir, uint32_t count) const {
     for (uint32_t i = 0; i < count; ++i) {
       const ControlClient node("ipc://" + run_dir + "/node" + std::to_string(i % 2) + ".sock");

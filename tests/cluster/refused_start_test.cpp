@@ -1,4 +1,4 @@
-// Starts that find no room or no permission, and what is said of a start-up that takes its time.
+// Start-ups that lack space or a permission, and what is reported about a start-up that is slow.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
@@ -27,7 +27,8 @@ constexpr uid_t kOtherUser = 54'321;  // not a user of this machine
 /// A file system without free space, unmounted by the destructor.
 class FullMount {
  public:
-  /// `inodes`: with 2, there is one for the root and none for a folder.
+  /// `options`: mount options of the tmpfs. With nr_inodes=1 it has an inode for the root and none
+  /// for a folder.
   FullMount(std::string path, const std::string& options) : path_(std::move(path)) {
     std::filesystem::create_directories(path_);
     if (mount("tmpfs", path_.c_str(), "tmpfs", 0, options.c_str()) != 0) error_ = errno;
@@ -92,7 +93,8 @@ TEST_F(RefusedStart, AFullDiskEndsItWithCode10AndNamesTheFileSystem) {
   const std::string inside = place + "/x";
   const Config good = folder_.config(unique("full"), 1);
   for (const bool has_folders : {false, true}) {
-    // First without an inode for a folder, then with folders but without a free byte.
+    // The first file system has no inode for a folder. The second one has folders, but no free
+    // byte.
     const FullMount full(place, has_folders ? "size=64k" : "size=64k,nr_inodes=1");
     if (full.error() != 0) {
       GTEST_SKIP() << "a tmpfs cannot be mounted here: " << std::strerror(full.error());
@@ -116,7 +118,7 @@ TEST_F(RefusedStart, AFullDiskEndsItWithCode10AndNamesTheFileSystem) {
     config.cluster.log_dir = inside;
     expect_full(config, place, "log_dir");
   }
-  LauncherProcess next(good);  // the failed start-ups have left nothing that prevents this one
+  LauncherProcess next(good);  // the failed start-ups must not prevent this one
   EXPECT_EQ(next.next_line(), "running");
   kill(next.pid(), SIGTERM);
   EXPECT_EQ(next.wait(), 0);
@@ -129,7 +131,7 @@ TEST_F(RefusedStart, AFirstLogFileThatFindsNoRoomEndsItWithCode10) {
     GTEST_SKIP() << "a tmpfs cannot be mounted here: " << std::strerror(small.error());
   }
   Config config = folder_.config(unique("small"), 1);
-  config.nodes[0].directories = {place};  // a log file has 1 MiB
+  config.nodes[0].directories = {place};  // too small for a log file, which has 1 MiB
   expect_full(config, place, "log file");
   const Json note = Json::parse(read_text(last_failure_path(config)), nullptr, false);
   EXPECT_EQ(note.value("errno", 0), ENOSPC) << note.dump();
@@ -187,7 +189,7 @@ TEST_F(RefusedStart, AMissingPermissionIsCalledSoWithThePathItsOwnerAndTheUser) 
   // A lock file that another user left.
   std::filesystem::create_directories(own + "/data");
   ASSERT_EQ(chown((own + "/data").c_str(), kOtherUser, kOtherUser), 0);
-  std::filesystem::remove(own + "/data/lock");  // a start-up above has made one of its own
+  std::filesystem::remove(own + "/data/lock");  // made by a start-up above
   std::ofstream(own + "/data/lock") << "";
   ASSERT_EQ(chown((own + "/data/lock").c_str(), 0, 0), 0);
   ASSERT_EQ(chmod((own + "/data/lock").c_str(), 0600), 0);

@@ -30,7 +30,7 @@ struct Killed {
   const char* victim;
   std::vector<std::string> command;
   const char* op;
-  const char* asked;  // the process that is asked, and stopped before it answers
+  const char* asked;  // process that gets the request, and is stopped before it answers
 };
 
 void PrintTo(const Killed& killed, std::ostream* out) {
@@ -41,8 +41,8 @@ class RequestDeathTest : public testing::TestWithParam<Killed> {
  protected:
   RequestDeathTest() : runner_(folder_) {}
 
-  /// Starts a cluster, stops the process that is asked, and runs the command that asks it. Then
-  /// kills the victim, and checks how the command ends.
+  /// Starts a cluster, stops the process `asked`, and runs the command that sends a request to it.
+  /// Then kills the victim, and checks how the command ends.
   void kill_amid(const std::string& more, bool is_started_again) {
     const Killed& killed = GetParam();
     const std::string file = runner_.config("dies", more);
@@ -169,7 +169,8 @@ void attack(const std::string& endpoint, const std::vector<std::string>& frames)
     socket.set(zmq::sockopt::rcvtimeo, 2'000);
     socket.connect(endpoint);
     socket.send(zmq::buffer(frame), zmq::send_flags::none);
-    // A second request on the same connection is answered only after the frame was dropped.
+    // Sends a second request on the same connection. It is answered only after the first frame was
+    // dropped.
     const std::string after = encode_request("no.such", Json::object()).json;
     socket.send(zmq::buffer(after), zmq::send_flags::none);
     zmq::message_t answer;

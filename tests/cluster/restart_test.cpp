@@ -73,7 +73,7 @@ TEST_F(RestartTest, KilledUnderLoadTheClusterRecoversAllThatWasAcknowledged) {
   for (uint32_t round = 1; round <= count; ++round) {
     const std::string role = roles[random_() % roles.size()];
     SCOPED_TRACE("round " + std::to_string(round) + ": " + role);
-    // Both clients continue with this incarnation.
+    // Waits until both clients write to the current incarnation.
     for (const uint32_t node : {0u, 1u}) {
       const auto lines = [&] {
         std::error_code missing;

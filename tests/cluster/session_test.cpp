@@ -68,7 +68,7 @@ TEST(SessionProcessTest, RequestsInFlightWhenTheNodeIsKilledAreUnknownAndTheClie
       while (read_ledger_state(**watch)->size() < 30) std::this_thread::yield();
       for (const pid_t pid : processes_of(config.cluster.name, "node0")) kill(pid, SIGKILL);
     });
-    // A hundred requests are always in flight, so some are when the node dies.
+    // The client always has a hundred requests in flight, so some are in flight when the node dies.
     const auto counts = (*client)->run(**session, [] { return false; });
     killer.join();
     ASSERT_TRUE(counts) << counts.error().message;

@@ -25,7 +25,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr const char* kCold = "cold";
 constexpr size_t kColdValueBytes = 500;
-constexpr uint64_t kColdKeys = 40'000;  // several times the snapshot cache
+constexpr uint64_t kColdKeys = 40'000;  // their values have several times the size of the cache
 
 /// Input: a key, then the seconds to sleep within the transaction after its read.
 constexpr const char* kSource = R"cpp(
@@ -102,7 +102,7 @@ TEST_F(SleepingReaderTest, AProcedureThatSleepsAfterAColdReadDelaysNoOtherColdRe
   ASSERT_NO_FATAL_FAILURE(fill(session));
   ASSERT_TRUE(cluster.coordinator(ControlOperation::snapshot_take, {}, Cluster::kDefaultTimeout));
 
-  // Each worker has one request at a time: the sleeper has worker 0 for itself.
+  // A worker runs one request at a time, so the sleeping procedure occupies worker 0.
   const auto begin = Clock::now();
   const auto ticket =
       session.submit("read_and_sleep", input_of(kColdKeys / 2, seconds), {.worker = 0});
@@ -126,7 +126,8 @@ TEST_F(SleepingReaderTest, AProcedureThatSleepsAfterAColdReadDelaysNoOtherColdRe
   EXPECT_EQ(sleeper->status, Status::ok) << sleeper->message;
   EXPECT_GE(slept, std::chrono::seconds(seconds)) << "it did not sleep";
   EXPECT_GT(reads, 2 * config.memory.snapshot_cache / 4096) << "the cache was not used up";
-  // A reader that waits for a frame of the sleeper's round waits until the sleeper ends.
+  // If a reader had to wait for a frame of the sleeper's round, it would wait until the sleeper
+  // ends.
   EXPECT_LT(longest, std::chrono::seconds(1));
   kill(launcher.pid(), SIGTERM);
   EXPECT_EQ(launcher.wait(), 0);

@@ -275,7 +275,8 @@ TEST_F(SnapshotDamageTest, IsOmittedByASalvageWhichKeepsTheRestAndTheOldFiles) {
   ASSERT_NO_FATAL_FAILURE(down());
 }
 
-/// Otherwise every later start-up would be a salvage, and omit further damage without being asked.
+/// The salvage must end although the metadata of a pinned snapshot are damaged. Otherwise every
+/// later start-up would be a salvage, and omit further damage without being asked.
 TEST_F(SnapshotDamageTest, OfThePinnedMetadataDoesNotKeepASalvageFromItsEnd) {
   ASSERT_NO_FATAL_FAILURE(fill());
   const auto pinned = cluster_->coordinator(ControlOperation::snapshot_pin, Json::object());
@@ -297,7 +298,8 @@ TEST_F(SnapshotDamageTest, OfThePinnedMetadataDoesNotKeepASalvageFromItsEnd) {
   ASSERT_NO_FATAL_FAILURE(down());
 }
 
-/// With `keep = 2` the start is from the snapshot before, and from the log after it (R55).
+/// With `keep = 2`, the start-up uses the snapshot before the damaged one, and the log after it
+/// (R55).
 TEST_F(SnapshotDamageTest, OfTheNewestMetadataLosesNothingWhereAnOlderSnapshotIsKept) {
   config_.snapshot.keep = 2;
   ASSERT_NO_FATAL_FAILURE(fill());
@@ -334,7 +336,8 @@ TEST_F(SnapshotDamageTest, OfALogIsRefusedAndCutByASalvage) {
   constexpr uint64_t kChanges = 60;
   for (uint64_t key = 0; key < kChanges; ++key) ASSERT_EQ(put(key, 50'000 + key), Status::ok);
   ASSERT_NO_FATAL_FAILURE(down());
-  // Damages the middle of the log after the snapshot. A preallocated file has no blocks.
+  // Damages the middle of the log after the snapshot. Skips files that are only preallocated,
+  // because they have no blocks.
   constexpr uint64_t kBlocksBefore = 20;
   std::string log;
   std::string bytes;
@@ -355,7 +358,7 @@ TEST_F(SnapshotDamageTest, OfALogIsRefusedAndCutByASalvage) {
     last = blocks - 1;
   }
   ASSERT_FALSE(log.empty());
-  // Damages the header, which every type of block has.
+  // Damages the header of the block, which every type of block has.
   const uint64_t at = (last - kBlocksBefore) * kLogBlockBytes + offsetof(LogBlockHeader, sequence);
   std::fstream file(log, std::ios::in | std::ios::out | std::ios::binary);
   file.seekp(static_cast<std::streamoff>(at));
@@ -369,7 +372,7 @@ TEST_F(SnapshotDamageTest, OfALogIsRefusedAndCutByASalvage) {
   PosixFileSystem files;
   ASSERT_TRUE(begin_salvage(files, config_.cluster.data_dir));
   ASSERT_NO_FATAL_FAILURE(up());
-  // A prefix of the commits must be left, because they were sequential.
+  // The salvage must keep a prefix of the commits, because they were sequential.
   bool is_lost = false;
   uint64_t kept = 0;
   for (uint64_t key = 0; key < kKeptKeys; ++key) {

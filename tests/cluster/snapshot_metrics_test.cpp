@@ -33,7 +33,7 @@ class SnapshotMetricsTest : public ::testing::Test {
   void SetUp() override {
     library_ = build_example_procedure(runner_);
     ASSERT_FALSE(library_.empty());
-    // With an archive, so that its metrics are there, too.
+    // Configures an archive, so that the scrapes have its metrics, too.
     const std::string archive = folder_.path() + "/archive";
     std::filesystem::create_directory(archive);
     const std::string config =
@@ -121,7 +121,7 @@ TEST_F(SnapshotMetricsTest, ASnapshotIsSeenOnTheCoordinatorAndItsWorkOnTheNodes)
   EXPECT_EQ(value("coordinator", "atoll_snapshot_id"), snapshot["newest"].get<double>());
   EXPECT_EQ(value("coordinator", "atoll_snapshot_epoch"), snapshot["epoch"].get<double>());
 
-  // The nodes report this with their next heartbeat.
+  // The nodes report these counters with their next heartbeat.
   EXPECT_TRUE(eventually([&] { return on_nodes("atoll_composer_records_total") == 80; }))
       << scrape("node0") << scrape("node1");
   EXPECT_EQ(on_nodes("atoll_mapper_read_records_total"), 80);
@@ -134,7 +134,7 @@ TEST_F(SnapshotMetricsTest, ASnapshotIsSeenOnTheCoordinatorAndItsWorkOnTheNodes)
   EXPECT_NE(scrape("node0").find("atoll_gleaner_phase{node=\"0\",phase=\"idle\"} 1\n"),
             std::string::npos);
 
-  // The counters increase with the next run.
+  // The counters increase with the next snapshot.
   commit(10);
   ASSERT_EQ(runner_.atoll({"snapshot", "take"}).code, 0);
   EXPECT_GE(value("coordinator", "atoll_snapshots_taken_total"), 1);
@@ -195,7 +195,7 @@ class PacedSnapshotMetricsTest : public SnapshotMetricsTest {
         }
       });
     }
-    // A slow device needs more than one of these waits.
+    // On a slow device one wait may not suffice.
     bool is_written = false;
     for (int wait = 0; wait < 4 && !is_written; ++wait) {
       is_written = eventually(
@@ -216,14 +216,15 @@ TEST_F(PacedSnapshotMetricsTest, ARequestedSnapshotDoesNotPause) {
   ASSERT_NO_FATAL_FAILURE(write_log(kLogMiB));
   const Ran taken = runner_.atoll({"snapshot", "take"});
   ASSERT_EQ(taken.code, 0) << taken.error;
-  // The nodes report this with their next heartbeat.
+  // The nodes report this counter with their next heartbeat.
   EXPECT_TRUE(
       eventually([&] { return on_nodes("atoll_mapper_read_bytes_total") >= kLogMiB * kMiB; }));
   EXPECT_EQ(paused_seconds(), 0);
 }
 
 TEST_F(PacedSnapshotMetricsTest, ASnapshotThatNothingWaitsForPausesAndARequestEndsThePauses) {
-  // Counted from a moment before the snapshots' own count, so some more is needed.
+  // The metric counts from an earlier moment than the snapshots do, so the test writes some MiB
+  // more.
   ASSERT_NO_FATAL_FAILURE(write_log(kLogVolumeMiB + 4));
   ASSERT_TRUE(eventually([&] { return paused_seconds() > 0; })) << "no snapshot has paused";
   EXPECT_EQ(value("coordinator", "atoll_snapshot_running"), 1) << "the pause has not ended";

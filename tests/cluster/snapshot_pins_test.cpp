@@ -78,7 +78,7 @@ TEST_F(SnapshotPinsTest, APinnedSnapshotStaysOverRewritesAndRestartsUntilItIsUnp
     EXPECT_EQ(ran.code, 0) << ran.error;
     EXPECT_EQ(state_of(pinned).at("pins"), Json::array({"before the move"}));
     EXPECT_EQ(snapshot({"rm", std::to_string(pinned)}).code, 1);
-    // More snapshots than may be in use before all pages are rewritten.
+    // Takes more snapshots than may be in use before all pages are rewritten.
     uint32_t newest = 0;
     for (int i = 0; i < 36; ++i) newest = take();
     EXPECT_EQ(state_of(pinned).at("state"), "pinned");

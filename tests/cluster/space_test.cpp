@@ -1,11 +1,11 @@
 // An hour of churn over constant content: records are updated, erased and inserted again, and
-// snapshots are taken. The files of snapshots stay at twice the live bytes, the pool needs as many
-// pages as after a fresh load, and a snapshot writes as many pages as were changed (R67, R70, R74).
+// snapshots are taken. The files of snapshots stay at twice the live bytes. The pool needs as many
+// pages as after a fresh load. A snapshot writes as many pages as were changed (R67, R70, R74).
 //
-// The whole run is one hour with ATOLL_LONG=1. By default it is ten seconds instead of the five
-// minutes that a run in CI could have: all tests together have 35 minutes there. The files reach
-// their largest size within seconds, because each second takes dozens of snapshots.
-// ATOLL_CHURN_SECONDS sets another duration.
+// The whole run is one hour with ATOLL_LONG=1. By default it is ten seconds, although a run in CI
+// could take five minutes: all tests together have 35 minutes there. The files reach their largest
+// size within seconds, because each second takes dozens of snapshots. ATOLL_CHURN_SECONDS sets
+// another duration.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -39,7 +39,7 @@ constexpr const char* kChurn = "churn";
 constexpr uint32_t kChurnNodes = 2;
 constexpr uint64_t kChurnKeys = 16'000;
 constexpr uint32_t kChurnValueBytes = 400;
-constexpr uint64_t kChurnKeysAtOnce = 50;  // of one transaction
+constexpr uint64_t kChurnKeysAtOnce = 50;  // keys of one transaction
 /// Numbers of records changed between two snapshots.
 constexpr std::array<uint64_t, 3> kChurnChanges = {4, 20, 100};
 
@@ -79,8 +79,8 @@ class LoadedCluster {
     return answer ? *answer : Json::object();
   }
   uint64_t take_snapshot() const { return ask(ControlOperation::snapshot_take).at("id"); }
-  /// Returns the used pages of all pools, after snapshots without changes. Their installers reclaim
-  /// what is left to reclaim.
+  /// Returns the used pages of all pools, after snapshots without changes. The installers of these
+  /// snapshots reclaim the pages that are left to reclaim.
   uint64_t used_pages() const {
     for (int i = 0; i < 3; ++i) take_snapshot();
     uint64_t used = 0;
@@ -143,7 +143,7 @@ class SpaceTest : public testing::Test {
     return config;
   }
 
-  /// Changes so many records: half of them are updated, the others erased and inserted again.
+  /// Changes `count` records: half of them are updated, the others erased and inserted again.
   void change(LoadedCluster& cluster, uint64_t count) {
     std::set<uint64_t> chosen;
     while (chosen.size() < count) chosen.insert(random_() % kChurnKeys);
@@ -171,9 +171,9 @@ class SpaceTest : public testing::Test {
     const uint64_t live = space.at("live_bytes");
     const uint64_t written = files[id].pages;
     ASSERT_GT(live, kChurnKeys * kChurnValueBytes);
-    // A rewrite follows the snapshot with which the pages exceed their target. So this snapshot
-    // came on top of files that were within the target for the live bytes of that time. A header is
-    // a page.
+    // A rewrite follows the snapshot with which the files exceed their target. So before this
+    // snapshot, the files were within the target for the live bytes of that time. A header counts
+    // as a page.
     const uint64_t most_live = std::max(live, std::exchange(live_before_, live));
     ASSERT_LE(stored, most_live * 2 + written + others) << "snapshot " << id;
     ASSERT_FALSE(space.at("lacks_room"));
@@ -192,16 +192,16 @@ class SpaceTest : public testing::Test {
   };
   struct Cost {
     uint64_t snapshots = 0;
-    uint64_t pages = 0;  // written by them, without those of rewrites
+    uint64_t pages = 0;  // pages that these snapshots wrote, without rewrites
     double mean() const { return static_cast<double>(pages) / static_cast<double>(snapshots); }
   };
 
   TestFolder folder_;
   std::mt19937_64 random_{seed()};
   Space most_;                // the largest files, relative to the live bytes
-  uint64_t live_before_ = 0;  // with the last snapshot
+  uint64_t live_before_ = 0;  // live bytes at the previous snapshot
   uint64_t rewritten_bytes_ = 0;
-  std::map<uint64_t, Cost> costs_;  // by changed records
+  std::map<uint64_t, Cost> costs_;  // by number of changed records
 };
 
 TEST_F(SpaceTest, ChurnOfConstantContentNeedsConstantSpace) {
@@ -240,8 +240,8 @@ TEST_F(SpaceTest, ChurnOfConstantContentNeedsConstantSpace) {
   for (const auto& [changes, cost] : costs_) {
     std::printf("%llu snapshots after %llu changed records: %.1f pages written\n",
                 cost.snapshots + 0ULL, changes + 0ULL, cost.mean());
-    // Hardly two of the records are in one page. Each page has its path to the root, which the
-    // pages share, and each node's file a header.
+    // Hardly any two of the records are in one page. A snapshot also writes the path from each page
+    // to the root, of which the pages share parts, and a header per node.
     EXPECT_LE(cost.mean(), static_cast<double>(2 * changes + 16));
     EXPECT_GE(cost.mean(), static_cast<double>(changes) / 2);
   }

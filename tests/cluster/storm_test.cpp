@@ -26,7 +26,7 @@ constexpr uint32_t kWarehouses = 2;
 struct DdlLedger {
   std::set<std::string> created;    // acknowledged, and no drop was requested
   std::set<std::string> dropped;    // acknowledged
-  std::set<std::string> uncertain;  // an answer is missing
+  std::set<std::string> uncertain;  // the answer to a creation or drop is missing
   std::map<std::string, uint64_t> ids;
   uint64_t next = 0;
 };
@@ -77,7 +77,7 @@ class StormTest : public testing::Test {
     config_.gleaner.interval = milliseconds(100);
     config_.cluster.hang_limit = milliseconds(3000);
     options_.scale = kStormScale;
-    options_.seconds = 3600;  // until the storm ends it
+    options_.seconds = 3600;  // the storm ends the run earlier
     options_.warmup_seconds = 0;
     options_.seed = random_();
     std::filesystem::create_directories(ledgers_);
@@ -149,7 +149,7 @@ class StormTest : public testing::Test {
     cli::RunningCluster cluster(config_);
     cli::BenchPort port(cluster);
     tpcc::Options options = options_;
-    options.repeat = 0;  // verification only
+    options.repeat = 0;  // no run, only the verification
     tpcc::Driver driver(port, options, kWarehouses, silent_);
     const auto report = driver.resume();
     ASSERT_TRUE(report) << report.error().message;

@@ -34,7 +34,7 @@ TEST_F(CatalogTest, WhatIsCreatedIsFoundUntilItIsHidden) {
   EXPECT_EQ(find_storage(*control_, "orders", StorageType::mastertree), nullptr);
   EXPECT_EQ(catalog_.hide("orders").value(), *id);
   EXPECT_EQ(find_storage(*control_, "orders"), nullptr);
-  EXPECT_EQ(catalog_.list().size(), 1u);  // its pages are not yet released
+  EXPECT_EQ(catalog_.list().size(), 1u);  // stays listed, because its pages are not yet released
   catalog_.free_slot(*id);
   EXPECT_TRUE(catalog_.list().empty());
   EXPECT_FALSE(catalog_.hide("orders"));

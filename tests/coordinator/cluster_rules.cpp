@@ -200,7 +200,7 @@ std::string files_are_kept_while_transactions_may_hold_their_pointers() {
     if (const auto problem = next_snapshot("1"); !problem.empty()) return problem;
   }
   {
-    // The transaction may hold a pointer to a page of any of them.
+    // The transaction may hold a pointer to a page of any of these snapshots.
     HeldTransaction held(cluster);
     if (const auto problem = next_snapshot("2"); !problem.empty()) return problem;
     if (!stored_snapshots(cluster).contains(kSnapshots)) {
@@ -259,7 +259,8 @@ std::string a_failed_publication_is_logged() {
       ControlOperation fails;
       const char* is_read;
     };
-    // `status` is no request to a node, so no request fails.
+    // The second member names the request that fails. `status` is no request to a node, so it
+    // stands for no failure.
     for (const Step& step : {Step{"1", ControlOperation::status, "1"},
                              Step{"2", ControlOperation::snapshot_publish, "1"},
                              Step{"3", ControlOperation::snapshot_withdraw, "3"},

@@ -113,7 +113,7 @@ class DropStage {
   bool is_durable_ = false;
   bool is_loggable_ = true;
   bool is_releasable_ = true;
-  StorageDropper dropper_;  // last: its thread uses all of these
+  StorageDropper dropper_;  // declared last, because its thread uses all members above
 };
 
 /// Phases of a drop, in order: the name is hidden, users have ended, their commits are durable.

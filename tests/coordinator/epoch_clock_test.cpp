@@ -115,7 +115,8 @@ TEST_F(EpochClockTest, AMarkerIsWantedForTheLatestDirtyEpochThatIsOver) {
   EXPECT_EQ(wanted(), dirty) << "nothing was committed since";
   EXPECT_EQ(signal(), busy);
 
-  // A commit of the new epoch comes before the clock checks, so that epoch is not over.
+  // A commit of the new epoch comes before the clock checks. That epoch is not over, so its marker
+  // is not wanted yet.
   make_dirty(current() + 1);
   logged_tick();
   EXPECT_EQ(wanted(), current() - 1);

@@ -29,7 +29,7 @@ TEST_F(KeptSnapshotsTest, OnesThatPointersAreLeftToStayAndSoDoAllLaterOnes) {
   kept_.release_before(5, 100);
   kept_.forget(1000);
   EXPECT_EQ(ids(), (Ids{5, 6, 9}));
-  // An installation that failed left pointers to any snapshot.
+  // After an installation that failed, pointers to any snapshot may be left: 0 releases none.
   kept_.release_before(0, 1000);
   kept_.forget(2000);
   EXPECT_EQ(ids(), (Ids{5, 6, 9}));
@@ -44,7 +44,7 @@ TEST_F(KeptSnapshotsTest, OnesThatWereReleasedAreKeptUntilAllThreadsHaveBegunLat
   kept_.release_before(2, 50);
   kept_.forget(50);
   EXPECT_EQ(ids(), (Ids{1, 2})) << "who began in that epoch may know a pointer";
-  // A release counts once: a later one does not postpone it.
+  // The release of a snapshot counts once: a later release does not postpone it.
   add(3);
   kept_.release_before(3, 60);
   kept_.forget(51);

@@ -33,7 +33,7 @@ TEST(MakePlanTest, ANodesStreamsGoToItsMappersInTurnAndThoseOfLostNodesToAnyMapp
   EXPECT_EQ(mappers[0].mapper, 0);
   EXPECT_EQ(mappers[0].streams.size(), 2u);  // loggers 0 and 2
   EXPECT_EQ(mappers[1].mapper, 1);
-  // logger 1, and a logger of a node that no longer exists
+  // logger 1 of this node, and a logger of a node that no longer exists
   EXPECT_EQ(mappers[1].streams.size(), 2u);
   EXPECT_EQ(mappers[2].node, 1);
   EXPECT_EQ(mappers[2].streams.size(), 1u);
@@ -72,7 +72,8 @@ TEST(MakePlanTest, NamesAllReducersAndTheRootsOfTheBase) {
   for (const PlannedStorage& storage : plan->storages) EXPECT_GE(storage.partitions.size(), 1u);
 }
 
-/// The file of the base is missing. So the root has no samples, and the composer reports it.
+/// The file with the root of the base is missing. So no samples are read from the root, and a
+/// composer reports the missing file later.
 TEST(MakePlanTest, MarksTheStoragesWithPagesInVictims) {
   SnapshotTask task;
   task.snapshot = 4;

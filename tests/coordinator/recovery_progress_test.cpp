@@ -17,7 +17,7 @@ TEST(RecoveryProgress, CountsReadingAndComposingAlike) {
   EXPECT_EQ(recovered_share({1000, 1000, 10, 10}), 1);
   // A recovery in parts: the records of the first half are composed.
   EXPECT_EQ(recovered_share({1000, 500, 10, 10}), 0.5);
-  // Counters that were read one after the other.
+  // Counters are read one after the other, so one may exceed its total.
   EXPECT_EQ(recovered_share({1000, 1200, 10, 11}), 1);
 }
 

@@ -26,13 +26,14 @@ TEST(RewritePolicyTest, WithinTheTargetThereAreNoVictims) {
 }
 
 TEST(RewritePolicyTest, ThePagesOfTheNextSnapshotCountUpToAQuarterOfTheAllowedGarbage) {
-  const Space space = {{1, 16'000, 8'000}, {2, 2'000, 2'000}};  // 18,000 pages for 10,000
+  const Space space = {{1, 16'000, 8'000}, {2, 2'000, 2'000}};  // 18,000 pages, 10,000 of them live
   RewriteLimits limits = kWide;
   limits.coming_pages = 2'000;
   EXPECT_TRUE(choose_victims(space, limits).victims.empty());
   limits.coming_pages = 2'001;
   EXPECT_EQ(choose_victims(space, limits).victims, Ids{1});
-  // After a load of 10,000 pages. 2,500 of 10,000 pages of garbage count.
+  // The next snapshot is that of a load of 10,000 pages. Only 2,500 of them count, which are a
+  // quarter of the allowed garbage of 10,000 pages.
   limits.coming_pages = 10'000;
   EXPECT_TRUE(choose_victims({{1, 7'500, 2'500}, {2, 7'500, 7'500}}, limits).victims.empty() &&
               choose_victims({{1, 10'100, 10'000}}, limits).victims.empty());
@@ -46,7 +47,8 @@ TEST(RewritePolicyTest, LittleGarbageIsNotWorthARewrite) {
 
 TEST(RewritePolicyTest, TheLargestShareOfGarbageComesFirstAndNoMoreThanTheTargetNeeds) {
   const Space space = {{1, 1000, 400}, {2, 100, 1}, {3, 500, 250}, {4, 50, 50}};
-  // 1650 pages for 701: 2 is copied, which leaves 1551. 1 follows, which leaves 951.
+  // The files have 1650 pages, 701 of them live. Snapshot 2 is copied first, which leaves 1551
+  // pages. Snapshot 1 follows, which leaves 951.
   const RewriteChoice choice = choose_victims(space, kWide);
   EXPECT_EQ(choice.victims, (Ids{1, 2}));
   EXPECT_EQ(choice.pages, 401u);
@@ -109,7 +111,8 @@ TEST(RewritePolicyTest, AMergeHasAtLeastFourVictims) {
   EXPECT_TRUE(choose_victims(numbered, limits).victims.empty());
 }
 
-/// Otherwise a large database would have a file for each half of the limit.
+/// At this number of snapshots, merges may copy more pages than the limit. Otherwise a large
+/// database would have a file for each half of the limit.
 TEST(RewritePolicyTest, TheMostSnapshotsAreMergedPastTheLimit) {
   Space space;
   for (uint32_t id = 1; id < kMostSnapshots; ++id) space.push_back({id, 100, 100});
@@ -134,7 +137,7 @@ TEST(RewritePolicyTest, NoVictimOfAMergeIsLargerThanAllSmallerOnesTogether) {
     space.push_back({id, pages, pages});
   }
   EXPECT_EQ(choose_victims(space, kWide).victims, (Ids{1, 2, 3, 4, 5, 6}));
-  space[5] = {6, 11, 11};  // now the six have 61 pages
+  space[5] = {6, 11, 11};  // now the six have 61 pages together
   EXPECT_EQ(choose_victims(space, kWide).victims.size(), 20u);
 }
 
@@ -157,8 +160,8 @@ TEST(RewritePolicyTest, MergesCostTheLogarithmOfTheSize) {
   EXPECT_LE(copied, kSnapshots * kPagesEach * 5);
 }
 
-/// Constant content under random updates: with the victims that the policy chooses, the files never
-/// exceed the target by more than one snapshot writes.
+/// Constant content under random updates. With the victims that the policy chooses, the files never
+/// exceed the target by more than the pages that one snapshot writes.
 TEST(RewritePolicyTest, ConstantContentStaysWithinTheTarget) {
   std::mt19937_64 random(test::seed());
   constexpr uint32_t kPages = 2000;

@@ -45,7 +45,7 @@ TEST_F(RewritesTest, GarbageIsCopiedAndCounted) {
   EXPECT_EQ(choose(), Ids{1}) << "no pause after success";
 }
 
-/// What the latest snapshots wrote is expected of the next one. Copies do not count.
+/// The policy expects the next snapshot to write as much as the latest ones. Copies do not count.
 TEST_F(RewritesTest, TheSpaceOfTheNextSnapshotIsExpected) {
   newest_.files = {{1, 0, "/d", 18'001}, {2, 0, "/d", 1}};
   newest_.live = {{5, 1, 0, 10'000, 0}};
@@ -85,7 +85,7 @@ TEST_F(RewritesTest, AFailureIsFollowedByOrdinarySnapshots) {
 
 TEST_F(RewritesTest, VictimsThatAreStillNeededDelayTheNextRewrite) {
   EXPECT_EQ(choose(), Ids{1});
-  rewrites_.record({1}, &newest_);  // its files are still listed
+  rewrites_.record({1}, &newest_);  // the newest snapshot still lists files of the victim
   EXPECT_EQ(copied(), 0u);
   for (uint32_t i = 0; i < kSnapshotsAfterDamage; ++i) EXPECT_EQ(choose(), Ids{}) << i;
   EXPECT_EQ(choose(), Ids{1});

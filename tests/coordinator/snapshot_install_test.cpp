@@ -46,7 +46,7 @@ class SnapshotInstallTest : public testing::Test {
   test::MemoryFileSystem files_;
   SnapshotMetadata snapshot_;
   std::mutex mutex_;
-  std::map<uint32_t, uint32_t> calls_;  // by node; guarded by mutex_
+  std::map<uint32_t, uint32_t> calls_;  // number of calls by node; guarded by mutex_
   std::set<uint32_t> storages_;         // guarded by mutex_
 };
 

@@ -12,7 +12,7 @@
 namespace atolldb {
 namespace {
 
-/// Two nodes that answer all requests, except those of one op, which fail.
+/// Two nodes that answer all requests, except those of the operation `failing_`, which fail.
 class SnapshotJobTest : public testing::Test {
  protected:
   SnapshotJobTest() {
@@ -44,12 +44,12 @@ class SnapshotJobTest : public testing::Test {
   test::MemoryFileSystem files_;
   ControlOperation failing_ = ControlOperation::unknown;
   std::mutex mutex_;
-  uint32_t waits_ = 0;        // requests glean.wait; guarded by mutex_
-  std::vector<Json> mapped_;  // of all requests glean.map; guarded by mutex_
-  size_t captures_ = 0;       // requests glean.capture; guarded by mutex_
+  uint32_t waits_ = 0;        // number of requests glean.wait; guarded by mutex_
+  std::vector<Json> mapped_;  // bodies of the requests glean.map; guarded by mutex_
+  size_t captures_ = 0;       // number of requests glean.capture; guarded by mutex_
   std::vector<std::vector<CapturedRange>> captured_;  // answers to glean.capture
-  std::vector<Json> waited_;  // of all requests glean.wait; guarded by mutex_
-  std::vector<bool> keeps_;   // of all requests glean.end; guarded by mutex_
+  std::vector<Json> waited_;  // bodies of the requests glean.wait; guarded by mutex_
+  std::vector<bool> keeps_;   // one per request glean.end; guarded by mutex_
   const NodeCall call_ = [this](uint32_t, ControlOperation operation, const Json& body) {
     return answer(operation, body);
   };

@@ -22,7 +22,7 @@ class SnapshotPaceTest : public testing::Test {
     begin_.spare_pages = 0.4;
   }
   SnapshotPace pace() const { return {config_, job_, begin_}; }
-  /// Returns the readings so many seconds after the begin, if nothing else has changed.
+  /// Returns the readings `elapsed` seconds after the begin, if nothing else has changed.
   PaceReadings after(double elapsed) const {
     PaceReadings readings = begin_;
     readings.now += std::chrono::duration_cast<std::chrono::steady_clock::duration>(
@@ -139,9 +139,9 @@ TEST_F(SnapshotPaceTest, AJobWithLittleRoomDoesNotPause) {
   EXPECT_LT(pace().goal(after(0)), 1);
 }
 
-/// A job that does its work at its own speed whenever it is behind the goal, with stalls, ends
-/// before the next snapshot is due, if the speed suffices. It never ends later because of pauses
-/// than it would by its own speed alone.
+/// Simulates a job that works at its own speed whenever it is behind the goal, and stalls now and
+/// then. If that speed suffices, the job ends before the next snapshot is due, later at most by the
+/// time of its stalls.
 TEST_F(SnapshotPaceTest, AJobEndsInTimeWithStallsAndLoadsOfAllKinds) {
   const uint64_t first = seed();
   for (uint64_t round = 0; round < rounds(200, 20'000); ++round) {
@@ -149,8 +149,8 @@ TEST_F(SnapshotPaceTest, AJobEndsInTimeWithStallsAndLoadsOfAllKinds) {
     const auto between = [&](double low, double high) {
       return std::uniform_real_distribution<double>(low, high)(random);
     };
-    const double needed = between(1, 40);         // of work without a pause
-    const double log_per_s = between(0, 40e6);    // its volume is due in 107 s or later
+    const double needed = between(1, 40);         // seconds of work without a pause
+    const double log_per_s = between(0, 40e6);    // the log volume is due in 107 s or later
     const double pages_per_s = between(0, 4e-3);  // the pool is low in 100 s or later
     SnapshotPace pace = this->pace();
     constexpr double kStep = 0.05;

@@ -36,7 +36,7 @@ class PacedCluster {
 
   struct Taken {
     bool has_succeeded = false;
-    bool is_paced = false;  // the node got its log and a goal
+    bool is_paced = false;  // the node got the log volume of the job and a goal
   };
   /// `fails`: the node's part of the job fails.
   Taken take_snapshot(bool fails = false) {
@@ -82,7 +82,7 @@ TEST(SnapshotPacing, TheAttemptAfterAFailedOneIsNotPaced) {
 TEST(SnapshotPacing, JobsOnProcessorsWithoutWorkersAreNotPaced) {
   Config config = paced_config();
   config.nodes[0].cpus = {0};
-  config.nodes[0].gleaner_cpus = {1};  // if there is no such processor, any is used
+  config.nodes[0].gleaner_cpus = {1};  // without a processor 1, any is used
   PacedCluster cluster(config);
   const auto taken = cluster.take_snapshot();
   EXPECT_TRUE(taken.has_succeeded && !taken.is_paced);

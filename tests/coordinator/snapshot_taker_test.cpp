@@ -71,7 +71,8 @@ TEST_F(SnapshotTakerTest, TakesOneForARequestAndAnotherForThoseThatComeMeanwhile
   taker.start();
   auto first = request(taker);
   await_begun(1);
-  // The durable epoch at the time of these requests may be later than the first snapshot's.
+  // These requests need another snapshot, because the durable epoch may be later by now than the
+  // epoch of the first one.
   auto second = request(taker);
   auto third = request(taker);
   let_through(2);
@@ -85,7 +86,7 @@ TEST_F(SnapshotTakerTest, TakesOneAfterSoMuchLog) {
   SnapshotTaker taker(config_, hooks_, logger_);
   taker.start();
   log_bytes_.store(999, std::memory_order_relaxed);
-  auto asked = request(taker);  // when this is answered, the taker has checked all its conditions
+  auto asked = request(taker);  // its answer shows that the taker has checked all its conditions
   let_through(1);
   EXPECT_EQ(asked.get().value(), 1u);
   log_bytes_.store(999 + 1000, std::memory_order_relaxed);
@@ -116,7 +117,7 @@ TEST_F(SnapshotTakerTest, AnIntervalBeginsWithTheSnapshotBeforeAndAPauseFollowsA
   const auto pause = std::chrono::steady_clock::now() - ended;
   EXPECT_GE(pause, milliseconds(290));
   EXPECT_LT(pause, milliseconds(950)) << "the interval began with the end of the snapshot";
-  let_through(1000);  // another one may begin before the taker ends
+  let_through(1000);  // lets snapshots through that begin before the taker ends
 }
 
 TEST_F(SnapshotTakerTest, ASnapshotIsAwaitedByRequestsAndByTasks) {
@@ -159,7 +160,7 @@ TEST_F(SnapshotTakerTest, ATransactionThatWaitsForTheFirstSnapshotGetsOne) {
   has_new_commits_.store(false, std::memory_order_relaxed);
   SnapshotTaker taker(config_, hooks_, logger_);
   taker.start();
-  auto asked = request(taker);  // when this is answered, the taker has checked all its conditions
+  auto asked = request(taker);  // its answer shows that the taker has checked all its conditions
   let_through(1);
   EXPECT_EQ(asked.get().value(), 1u);
   is_awaited.store(true, std::memory_order_relaxed);
@@ -206,7 +207,7 @@ TEST_F(SnapshotTakerTest, TakesFewerAndFewerForLackOfPagesIfTheyAreUnproductive)
   const auto begin = std::chrono::steady_clock::now();
   taker.start();
   await_begun(4);
-  // Between them are waits of 200, 400 and 800 ms.
+  // Between the four snapshots are waits of 200, 400 and 800 ms.
   EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(1400));
   EXPECT_EQ(request(taker).get().value(), 5u) << "requests do not wait for that";
 }
@@ -262,11 +263,12 @@ TEST_F(SnapshotTakerTest, StopsInAnIdleClusterWhenFourWereUnproductive) {
   SnapshotTaker taker(config_, hooks_, logger_);
   taker.start();
   await_begun(4);
-  // More checks than pass in the pause after the fourth one, which is 1.6 s.
+  // Waits for more checks than pass in the pause after the fourth snapshot, which is 1.6 s.
   const uint32_t before = checks.load(std::memory_order_relaxed);
   while (checks.load(std::memory_order_relaxed) < before + 25) std::this_thread::yield();
   EXPECT_EQ(begun(), 4u);
-  // Perhaps nothing is committed because there are no pages.
+  // With a starved pool the taker tries again: perhaps nothing is committed because there are no
+  // pages.
   is_starved.store(true, std::memory_order_relaxed);
   await_begun(5);
   EXPECT_EQ(again.load(std::memory_order_relaxed), 5u);
@@ -285,8 +287,8 @@ TEST_F(SnapshotTakerTest, PausesForASecondAtMostWhileTransactionsWaitForPages) {
   const auto begin = std::chrono::steady_clock::now();
   taker.start();
   await_begun(7);
-  // The pauses double to 200, 400 and 800 ms, then are 1 s instead of 1.6, 3.2 and 6.4 s. So they
-  // last 5 s instead of 12 s, and a busy machine does not exceed the bound between.
+  // The pauses double to 200, 400 and 800 ms. The next ones are 1 s, and not 1.6, 3.2 and 6.4 s. So
+  // they last 5 s instead of 12 s, and the bound between them leaves room for a busy machine.
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
 }
 
@@ -336,7 +338,7 @@ TEST_F(SnapshotTakerTest, RequestsThatWaitWhenItEndsAreAnswered) {
   let_through(2);
   ends.join();
   EXPECT_TRUE(first.get());
-  // It was taken before the end, or the answer says that the taker has ended.
+  // The second snapshot was taken before the end, or the answer says that the taker has ended.
   const auto answer = second.get();
   EXPECT_TRUE(answer || answer.error().code == ExitCode::not_running);
   EXPECT_EQ(request(taker).get().error().code, ExitCode::not_running);

@@ -46,7 +46,7 @@ class StagedCluster {
   explicit StagedCluster(uint32_t nodes,
                          std::chrono::milliseconds epoch = std::chrono::milliseconds(2))
       : StagedCluster(staged_config(nodes, epoch)) {}
-  /// `logger`: the coordinator's.
+  /// `logger`: the logger of the coordinator.
   explicit StagedCluster(Config config, Logger logger = make_silent_logger("coordinator"))
       : config_(std::move(config)) {
     std::string folder = "/tmp/atoll-staged-XXXXXX";
@@ -90,8 +90,8 @@ class StagedCluster {
   StagedCluster& operator=(const StagedCluster&) = delete;
 
   /// Called before and after every request of the coordinator to a node. Thread: that of the
-  /// request. REQUIRES: they are set before the cluster is open, or while no snapshot and no DDL is
-  /// under way.
+  /// request. REQUIRES: the test sets them before the cluster is open, or while no snapshot and no
+  /// DDL is under way.
   std::function<void(uint32_t node, ControlOperation operation, const Json& body)> before_call;
   std::function<void(uint32_t node, ControlOperation operation, const Json& body)> after_call;
 
@@ -120,7 +120,7 @@ class StagedCluster {
   Result<Json> coordinator(ControlOperation operation, const Json& body = Json::object()) {
     return ask(*coordinator_, operation, body).get();
   }
-  /// As `call` and `coordinator`, without waiting for the answer.
+  /// Does the same as `call` and `coordinator`, without waiting for the answer.
   std::future<Result<Json>> begin_call(uint32_t node, ControlOperation operation,
                                        const Json& body) {
     return ask(*nodes_[node], operation, body);

@@ -60,7 +60,8 @@ TEST(StorageDropperTest, AClientIsToldWithoutLocksThatTheDropCannotBeLogged) {
   std::promise<Result<uint64_t>> told;
   bool is_answered = false;
   stage.dropper().drop(1, "storage", 5, [&](Result<uint64_t> pages) {
-    // Another thread: the reply itself would wait for ever if its caller held the lock.
+    // Asks on another thread: on this one, the reply would wait for ever if its caller held the
+    // lock.
     question = std::async(std::launch::async,
                           [&] { return stage.dropper().is_unlogged("another storage"); });
     is_answered = question.wait_for(std::chrono::seconds(60)) == std::future_status::ready;

@@ -10,7 +10,7 @@
 namespace atolldb::test {
 namespace {
 
-/// Scans the whole tree in both directions, and reads where there is no record.
+/// Scans the whole tree in both directions. Reads before the first and after the last record fail.
 void expect_no_record_at_the_ends(Transaction& txn, const MasterTree& tree) {
   uint64_t value = 0;
   for (const bool forward : {true, false}) {
@@ -49,7 +49,7 @@ TEST(CursorEnd, NothingIsReadOfErasedRecordsAtTheEnds) {
 TEST(CursorEnd, NothingIsReadBeforeAndAfterTheRecordsOfASnapshot) {
   IsolationStage stage(Kind::tree);
   const MasterTree tree = stage.table().tree();
-  // A serializable transaction finds the snapshot's pages where there are no volatile ones.
+  // A serializable transaction reads snapshot pages, too, where there are no volatile pages.
   for (const Isolation isolation :
        {Isolation::snapshot_read_only, Isolation::snapshot, Isolation::serializable}) {
     ASSERT_EQ(stage.begin(0, isolation), Status::ok);

@@ -54,7 +54,7 @@ class AdoptData : public testing::Test {
     EXPECT_TRUE(read && *read);
     return read && *read ? (*read)->savepoint : Savepoint{};
   }
-  /// Checks that all directories that the data names are in this place.
+  /// Checks that the data name all their directories below `place`.
   void expect_named_in(const std::string& place) {
     const Savepoint found = savepoint(place);
     ASSERT_EQ(found.incarnations.size(), 1u);
@@ -196,7 +196,8 @@ TEST_F(AdoptData, ACopyWithLinksToItsOriginalIsRefused) {
       << refused.error().message;
   fs::remove(path("b/data/node0"));
   fs::copy(path("disk/node0"), path("b/data/node0"), fs::copy_options::recursive);
-  // As `cp -al` copies: the savepoint is written in place, so both would have the same one.
+  // Links the savepoint as `cp -al` does. It is written in place, so both directories would share
+  // it.
   const std::string shared = path("b/data/coordinator/savepoint");
   fs::remove(shared);
   fs::create_hard_link(path("a/data/coordinator/savepoint"), shared);

@@ -101,7 +101,7 @@ TEST(DataLock, NeitherAStartNorAToolGetsLiveDataThoughTheLockFilesWereRemoved) {
   Config other = config_of(folder, "other", {});
   const Config shares_fast = config_of(folder, "shares", {fast});
   other.cluster.data_dir = data;
-  // Each waits seconds for processes that may be dying: all at once.
+  // Each refusal waits seconds for processes that may be dying, so all run at once.
   std::vector<std::pair<std::string, std::future<Error>>> refusals;
   const auto expect_refused = [&](const std::string& directory, auto take) {
     refusals.emplace_back(directory, std::async(std::launch::async, take));
@@ -182,7 +182,7 @@ TEST(DataLock, OfACopyIsRefusedAndSparesTheProcessesThatTheCopiedFileNames) {
   EXPECT_TRUE(refused.error().message.starts_with(copy.cluster.data_dir + ": "))
       << refused.error().message;
   EXPECT_TRUE(find_process(child));
-  // A copy of a log directory only.
+  // Now only the log directory is a copy.
   config.nodes[1].directories = {folder.path() + "/copied"};
   (*lock)->forget_processes();
   *lock = std::nullopt;
@@ -214,7 +214,7 @@ TEST(DataLock, HasTheDirectoriesThatTheDataNameAndTheConfigDoesNot) {
   auto lock = lock_data(config);
   ASSERT_TRUE(lock && *lock) << lock.error().message;
   EXPECT_EQ((*lock)->fds().size(), 8u);
-  // Another cluster may have none of them.
+  // Another cluster must be refused any of these directories.
   for (const char* left : {"/old", "/older"}) {
     const auto refused = lock_data(config_of(folder, "second", {folder.path() + left}));
     ASSERT_FALSE(refused);

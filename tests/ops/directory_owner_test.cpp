@@ -182,7 +182,7 @@ TEST(DirectoryOwner, ReadsNothingOfADataDirectoryThatIsNotWhereItWas) {
   ASSERT_TRUE(claim(*disk, "a", {"/fast"}));
   Places places;
   places.move("/a", {"/copy", "fsid 1", 1, "m", "h"});
-  // An unreadable table would be a different error.
+  // Damages the directory table: if it was read, the error would be a different one.
   ASSERT_TRUE(disk->corrupt("/a/directories", 0, 0x55));
   expect_identity(claim(*disk, "a", {"/fast"}, places), "/a: ", "nothing in it was read");
 }
@@ -218,7 +218,7 @@ TEST(DirectoryOwner, TakesOverWhatEarlierProgramsWroteInItsPlaceAndNoCopyOfIt) {
   Places places;
   places.move("/a", {"/copy", "fsid 1", 1, "m", "h"});
   expect_identity(claim(*copy, "a", {"/fast"}, places), "/a: ", "data_dir was /a and is /copy");
-  // Also the directory that is no longer configured.
+  // Also converts the owner file of /big, which is no longer configured.
   ASSERT_TRUE(claim(*disk, "a", {"/fast"}));
   for (const std::string directory : {"/a", "/fast", "/big"}) {
     auto owner = read_owner(*disk, directory);
@@ -246,7 +246,7 @@ TEST(DirectoryOwner, RefusesADirectoryWithTheRoleOfAnother) {
 TEST(DirectoryOwner, GivesNoRoleAgainThatOnlyAnOwnerFileKnows) {
   auto disk = disk_with_directories();
   ASSERT_TRUE(claim(*disk, "a", {"/fast"}));
-  // As a crash between the owner file of /fast and the table leaves it.
+  // Simulates a crash after the owner file of /fast was written and before the table was.
   ASSERT_TRUE(disk->remove(directory_table_path("/a")));
   ASSERT_TRUE(claim(*disk, "a", {"/big", "/fast"})) << "/big is asked first";
   const auto fast = read_owner(*disk, "/fast");

@@ -69,12 +69,12 @@ TEST(RunFolderTest, AnotherProcessWithTheNumberOfADeadChildIsSpared) {
   const pid_t launcher = fork();
   if (launcher == 0) {
     auto run_folder = RunFolder::acquire(config);
-    // The pid of the test itself with another start time, as after a reuse of the pid.
+    // Writes the pid of the test itself with another start time, as if the pid was reused.
     if (!run_folder || !run_folder->write_processes({{getppid(), 1}})) _exit(1);
     kill(getpid(), SIGKILL);
   }
   reap(launcher);
-  EXPECT_TRUE(RunFolder::acquire(config));  // and the test has not been killed
+  EXPECT_TRUE(RunFolder::acquire(config));  // the test has not been killed either
 }
 
 /// A process that waits until it is killed.
@@ -125,7 +125,7 @@ TEST(RunFolderTest, ACopiedLockFileEndsNoProcess) {
   std::filesystem::copy_file(lock_path(config), lock_path(copy));
   ASSERT_TRUE(RunFolder::acquire(copy));
   EXPECT_TRUE(orphan.lives()) << "the copy is another inode";
-  // The original file ends the process.
+  // A start-up with the original file ends the orphan.
   ASSERT_TRUE(RunFolder::acquire(config));
   EXPECT_FALSE(orphan.lives());
 }
@@ -162,7 +162,8 @@ TEST(RunFolderTest, ALockFileOnAClonedVolumeNamesNoLauncher) {
   auto holder = holder_of_lock(lock_path(config));
   ASSERT_TRUE(holder && *holder);
   EXPECT_EQ((*holder)->launcher, this_process());
-  // A clone has the same inode on another device, and so has the original, seen from the clone.
+  // Simulates a clone, which has the same inode on another device. The original looks the same,
+  // seen from the clone.
   auto lock = nlohmann::json::parse(read_text(lock_path(config)));
   lock["identity"]["device"] = lock["identity"]["device"].get<uint64_t>() + 1;
   write_in_place(lock_path(config), lock.dump());
@@ -258,7 +259,7 @@ TEST(RunFolderTest, AFolderThatAnotherUserMadeIsRefused) {
     ASSERT_EQ(chown(foreign.c_str(), 0, 0), 0);
   }
   EXPECT_TRUE(RunFolder::acquire(config));
-  // `su` keeps XDG_RUNTIME_DIR.
+  // Simulates root after `su`, which keeps XDG_RUNTIME_DIR: the parent belongs to another user.
   ASSERT_EQ(chown(parent.c_str(), kNobody, kNobody), 0);
   config.cluster.run_dir = parent + "/atoll/run";
   EXPECT_FALSE(RunFolder::acquire(config));

@@ -12,7 +12,7 @@ std::unexpected<Error> injected(Fault fault, const std::string& what) {
   return io_error(what + " (injected)", fault == Fault::io_error ? EIO : ENOSPC);
 }
 
-/// Returns the slices cut off after the first `bytes` bytes.
+/// Returns the first `bytes` bytes of the slices.
 std::vector<std::span<const std::byte>> prefix(std::span<const std::span<const std::byte>> slices,
                                                uint64_t bytes) {
   std::vector<std::span<const std::byte>> parts;

@@ -37,9 +37,9 @@ enum class IoCall : uint8_t {
 inline constexpr uint32_t kIoCallCount = static_cast<uint32_t>(IoCall::count_);
 
 enum class Fault : uint8_t {
-  disk_full,  ///< the call does nothing and returns disk_full
-  io_error,   ///< the call does nothing and returns durability
-  /// a write does the first half of its blocks and returns disk_full; other calls: as io_error
+  disk_full,  ///< the call does nothing and returns ExitCode::disk_full
+  io_error,   ///< the call does nothing and returns ExitCode::durability
+  /// a write writes the first half of its blocks and returns disk_full; other calls: as io_error
   short_write,
 };
 
@@ -51,10 +51,10 @@ class FaultInjector : public FileSystem {
   /// REQUIRES: `below` outlives this object, and this object outlives its files.
   explicit FaultInjector(FileSystem& below) : below_(below) {}
 
-  /// The `number`-th call of all calls, or of one kind, fails. Adds to the faults set before.
+  /// Makes the `number`-th call fail, of all calls or of one kind. Earlier faults stay set.
   void fail(uint64_t number, Fault fault);
   void fail(IoCall call, uint64_t number, Fault fault);
-  /// All calls from that number on fail, as if the device were gone.
+  /// Makes all calls from that number on fail, as if the device had failed completely.
   void fail_from(uint64_t number, Fault fault);
   /// Clears the faults: later calls succeed, and counting continues. Failed files stay failed.
   void heal();
@@ -78,9 +78,9 @@ class FaultInjector : public FileSystem {
   Result<bool> exists(const std::string& path) override;
   Result<void> rename(const std::string& from, const std::string& to) override;
   Result<void> remove(const std::string& path) override;
-  /// Counted as a rename.
+  /// A link counts as a rename.
   Result<bool> link(const std::string& from, const std::string& to) override;
-  /// Counted as a removal.
+  /// The removal of a directory counts as a removal.
   Result<void> remove_directory(const std::string& path) override;
   Result<void> forget_cached(const std::string& path) override {
     return below_.forget_cached(path);

@@ -39,8 +39,8 @@ struct Inode {
 using InodePtr = std::shared_ptr<Inode>;
 
 using Names = std::map<std::string, InodePtr>;
-/// Names by the directory's path. Directories are durable once created: their own entries are
-/// synced.
+/// Maps the path of a directory to its names. Directories are durable once created: their own
+/// entries are synced.
 using Directories = std::map<std::string, Names>;
 
 struct NameChange {
@@ -179,7 +179,7 @@ struct PowerCutState {
     for (const NameOperation& operation : unsynced) {
       if (survival.survives()) carry_out(operation, image->synced);
     }
-    // A file may have two names if only one of two operations survived.
+    // A file may have two names if only one of two operations on it survived.
     std::map<InodePtr, InodePtr> survivors;
     for (auto& [directory, names] : image->synced) {
       for (auto& [name, inode] : names) {

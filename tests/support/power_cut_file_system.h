@@ -20,7 +20,7 @@ namespace atolldb::test {
 
 inline constexpr uint32_t kSectorBytes = 512;
 
-struct PowerCutState;  // files, names, and the synced part of both
+struct PowerCutState;  // the state: files, names, and the synced part of both
 
 /// Thread-safe, and calls of different files may run in parallel. All paths are absolute; "/"
 /// exists.
@@ -33,8 +33,8 @@ class PowerCutFileSystem : public FileSystem {
   /// image is synced. Equal seeds give equal images. This object does not change, so a test
   /// may cut it repeatedly, also while other threads use it.
   std::unique_ptr<PowerCutFileSystem> cut(uint64_t seed) const;
-  /// `cut_losing_all` returns the image without any unsynced state, `cut_losing_nothing` the image
-  /// with all of it.
+  /// `cut_losing_all` returns the image without any unsynced state. `cut_losing_nothing` returns
+  /// the image with all unsynced state.
   std::unique_ptr<PowerCutFileSystem> cut_losing_all() const;
   std::unique_ptr<PowerCutFileSystem> cut_losing_nothing() const;
 

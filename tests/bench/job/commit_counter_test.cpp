@@ -78,7 +78,7 @@ TEST_F(CommitCounterTest, AFullQueueWaitsForTheDevice) {
   count(0, 11);
   device.join();
   EXPECT_EQ(result_.commits[0], CommitCounter::kCapacity);
-  // The last commit never becomes durable, and its wait ends with the cluster.
+  // The last commit never becomes durable. Only the end of the cluster ends the wait for it.
   cluster_.view().control->state.store(static_cast<uint32_t>(ClusterState::stopped),
                                        std::memory_order_release);
   counter_->await_all();

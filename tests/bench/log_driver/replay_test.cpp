@@ -145,7 +145,8 @@ TEST_F(LogReplay, WhatIsRecordedFromALogAreItsLatestBlocksFromAnEpochOn) {
   ASSERT_TRUE(all.has_value()) << all.error().message;
   EXPECT_EQ(all->records, report->work.records);
   EXPECT_EQ(all->blocks.size(), report->work.epochs * 3 * 42);
-  // The first worker's blocks come first in the recording. Only the versions differ.
+  // The second recording begins with the blocks of the first worker. They differ from the original
+  // blocks only in the versions.
   const LogBlock& first = all->blocks.front();
   ASSERT_EQ(first.header.length, random.blocks.front().header.length);
   const auto& record = *reinterpret_cast<const LogRecord*>(first.payload);

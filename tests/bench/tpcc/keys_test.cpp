@@ -28,7 +28,7 @@ void expect_same_order(Make make, Draw draw) {
   for (int i = 0; i < 100'000; ++i) {
     const auto a = draw(random);
     auto b = draw(random);
-    // Half of the pairs share leading fields, so that the last ones decide.
+    // Half of the pairs share their leading fields, so that the last fields decide the order.
     if (i % 2 == 0) std::get<0>(b) = std::get<0>(a), std::get<1>(b) = std::get<1>(a);
     const int order = compare(std::apply(make, a), std::apply(make, b));
     ASSERT_EQ(a < b, order < 0);
@@ -81,7 +81,7 @@ TEST(Keys, TheThousandLastNamesHaveDifferentHashes) {
   std::vector<uint32_t> hashes;
   for (uint32_t i = 0; i < 1'000; ++i) hashes.push_back(last_name_hash(last_name(i)));
   std::sort(hashes.begin(), hashes.end());
-  // Equal hashes would only be slower, not wrong.
+  // Equal hashes would make look-ups slower, but not wrong.
   EXPECT_EQ(std::unique(hashes.begin(), hashes.end()), hashes.end());
 }
 

@@ -37,7 +37,7 @@ TEST(Random, UniformReachesBothBoundsAndNothingBeyondThem) {
     ASSERT_LE(value, 15u);
     ++counts[value - 5];
   }
-  // 10,000 of each are expected; ten standard deviations are 950.
+  // About 10,000 draws of each number are expected. Ten standard deviations are 950.
   for (const uint32_t count : counts) EXPECT_NEAR(count, 10'000, 950);
 }
 

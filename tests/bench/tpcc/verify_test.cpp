@@ -20,7 +20,7 @@ class Verify : public testing::Test {
  protected:
   Verify() : database_(test::MiniCluster::Options{.nodes = 2, .workers = 1}) {
     database_.input.seed = 7;
-    // Runs deliveries and payments, so that the conditions do not hold by the load alone.
+    // Runs deliveries and payments, so that the conditions hold for more than the loaded data.
     const auto results = database_.run(60);
     EXPECT_GT(results.at(0).total_commits() + results.at(1).total_commits(), 50u);
     EXPECT_EQ(database_.verify(), std::vector<std::string>{});
@@ -99,7 +99,7 @@ TEST_F(Verify, NamesCondition2ForAWrongNextOrder) {
 }
 
 TEST_F(Verify, NamesConditions3And5And11ForAMissingNewOrder) {
-  // Neither the first nor the last row, so that the greatest number does not change.
+  // Removes neither the first nor the last row, so that the greatest order number does not change.
   const uint32_t o_id = next_o_id() - 2;
   database_.transact([&](Transaction& txn) {
     return tables().new_order.erase(txn, ordered_key(order_key(kW, kD, o_id)));
@@ -153,7 +153,7 @@ TEST_F(Verify, NamesConditions8And9And10ForAWrongHistoryAmount) {
 }
 
 TEST_F(Verify, NamesCondition10ForAHistoryRowOfAnotherCustomer) {
-  // Adds nothing to the district's sum, but moves an amount between customers.
+  // The two rows add nothing to the district's sum, but move an amount between customers.
   HistoryRow row{};
   row.amount = 777;
   row.w_id = row.c_w_id = kW;

@@ -132,7 +132,7 @@ TEST(Estimate, GrowsWithWarehousesTimeAndRepetitions) {
   Options options;
   const Estimate base = estimate_memory(options, 2, 2, 2, 2);
   EXPECT_EQ(base.pool_bytes % (uint64_t{2} << 20), 0u);
-  // One warehouse starts with about 100 MiB.
+  // The loaded data of one warehouse have about 100 MiB.
   EXPECT_GT(base.bytes_of("tpcc_stock_static"), uint64_t{64} << 20);
   EXPECT_GT(estimate_memory(options, 8, 2, 2, 2).base_bytes, 3 * base.base_bytes);
   options.seconds = 20;

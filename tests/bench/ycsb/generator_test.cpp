@@ -120,7 +120,7 @@ TEST(Latest, PrefersWhatWasInsertedLastAndNeverGoesBeyondIt) {
   const Keyspace keyspace = input.keyspace(1);
   Generator generator(input, 0, 1, 0, test::seed());
   generator.set_inserted(50);
-  generator.set_inserted_of(0, {40, 20});  // the worker knows its own lane better
+  generator.set_inserted_of(0, {40, 20});  // the worker ignores the 40: it knows its own count, 50
   std::map<uint64_t, uint32_t> found;
   std::vector<Planned> one(1);
   for (uint32_t i = 0; i < kDraws; ++i) {

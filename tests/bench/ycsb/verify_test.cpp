@@ -56,7 +56,7 @@ TEST_P(Verify, FindsATornField) {
 }
 
 TEST_P(Verify, FindsALostUpdate) {
-  // Two updates of the existing record, the second of which does not see the first.
+  // Makes two updates of the existing record, the second of which does not see the first.
   std::array<std::byte, 100> record;
   database_.transact([&](Transaction& txn) {
     uint32_t bytes = 0;
@@ -87,7 +87,7 @@ INSTANTIATE_TEST_SUITE_P(Storages, Verify, testing::Bool(), [](const auto& insta
 class VerifyTree : public Verify {};
 
 TEST_P(VerifyTree, FindsAMissingRecord) {
-  // A record without updates, so that only its absence is detectable.
+  // Uses a record without updates, so that only its absence is detectable.
   std::array<std::byte, 100> fresh;
   const RecordShape shape;
   fill_record(fresh.data(), shape, id());

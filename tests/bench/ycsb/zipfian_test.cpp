@@ -50,7 +50,8 @@ TEST(ZipfianRanks, ShareOfTheMostPopularIsThatOfTheLaw) {
     for (uint64_t rank = 0, next = 10; rank < kCount; ++rank) {
       sum += found[rank];
       if (rank + 1 != next) continue;
-      // The continuous approximation of Gray et al. deviates slightly between the ends.
+      // [GRAY94] approximates by a continuous distribution. It deviates slightly between the
+      // smallest and the largest rank.
       EXPECT_NEAR(sum, zeta(next, theta) / zeta(kCount, theta), 0.02) << next << " " << theta;
       next *= 10;
     }

@@ -1,5 +1,5 @@
 // The archive of a data directory in memory: what is archived, what is kept, and what failures and
-// power cuts leave.
+// power cuts leave behind.
 #include "coordinator/archive/log_archiver.h"
 
 #include <gtest/gtest.h>
@@ -71,7 +71,7 @@ TEST_F(LogArchiverTest, ArchivesClosedFilesOnlyAndRecordsHowFarTheyReach) {
   const Paths of_cluster = log_files(files(), "/data");
   const Paths of_archive = log_files(files(), kArchive);
   ASSERT_GT(of_cluster.size(), 2u);
-  // Of each of the two streams, all but the newest file.
+  // The archive has all files of the two streams except the newest file of each.
   EXPECT_EQ(of_archive.size() + 2, of_cluster.size() + log_files(files(), "/fast").size());
   EXPECT_EQ(found.files.size(), of_archive.size());
   EXPECT_EQ(differing_file(files()), "");
@@ -100,7 +100,8 @@ TEST_F(LogArchiverTest, AnEndedIncarnationIsArchivedWholeAfterTheNextStart) {
   ASSERT_EQ(found.incarnations.size(), 2u);
   EXPECT_EQ(found.incarnations.begin()->second.cut_epoch, 5u);
   EXPECT_EQ(found.incarnations.rbegin()->second.base_epoch, 5u);
-  // The state forgets it, so it does not grow.
+  // The state forgets the first incarnation, which is archived completely. So the state does not
+  // grow.
   EXPECT_EQ(archive->progress().state().incarnations.size(), 1u);
 }
 
@@ -173,8 +174,8 @@ TEST_F(LogArchiverTest, CoveredIncarnationsStayUntilTheyAreArchived) {
   EXPECT_EQ(log_files(files(), "/data").size(), 1u);
 }
 
-/// The start forgets the incarnation, because it has no commits after the snapshot. Its last files
-/// were open until then, so no archive can have them yet.
+/// The start-up forgets the incarnation, because it has no commits after the snapshot. Its last
+/// files were open until then, so no archive can have them yet.
 TEST_F(LogArchiverTest, AnIncarnationThatItsSnapshotCoversIsArchivedWholeAtTheNextStart) {
   const uint64_t number = data_.start.incarnation;
   auto archive = run();
@@ -199,7 +200,7 @@ TEST_F(LogArchiverTest, AnIncarnationThatItsSnapshotCoversIsArchivedWholeAtTheNe
   };
   remove();
   EXPECT_EQ(log_files(files(), "/data"), before) << "deleted before it is archived";
-  // A crash comes here: the next start knows the cut, too.
+  // Simulates a crash before the archive is complete. The next start knows the cut, too.
   archive = std::make_unique<ArchiveRun>(files(), start->savepoint, archive_config());
   EXPECT_TRUE(archive->progress().must_stay(
       {"/data", 0, {number, 0, static_cast<uint32_t>(before.size() - 1)}}));
@@ -224,7 +225,7 @@ TEST_F(LogArchiverTest, AFileWithOtherContentIsNamedAndNeverOverwritten) {
   const std::string problem = archive->work();
   EXPECT_TRUE(problem.starts_with(kArchive + name + ": exists with")) << problem;
   EXPECT_EQ(files().bytes(kArchive + name), damaged);
-  // The same content is taken for what a crash has left.
+  // If the content is equal, the archiver takes the file for one that a crash has left.
   files().bytes(kArchive + name)[100] ^= std::byte{1};
   EXPECT_EQ(archive->work(), "");
   EXPECT_EQ(differing_file(files()), "");
@@ -278,14 +279,15 @@ TEST_F(LogArchiverTest, AnEmptyMountPointIsNoArchiveEvenIfTheStateIsLostOrDamage
     } else {
       ASSERT_TRUE(unmounted->remove(archive_state_path("/data")));
     }
-    // Twice: the state that the first start makes remembers it, too.
+    // Starts twice: the state that the first start stores must also know that the archive was
+    // begun.
     for (int start = 0; start < 2; ++start) {
       ArchiveRun next(*unmounted, savepoint(), archive_config());
       const std::string problem = next.work();
       EXPECT_TRUE(problem.starts_with("/archive: identity.json is missing, but")) << problem;
       EXPECT_TRUE(next.progress().must_stay({"/data", 0, {data_.start.incarnation, 0, 0}}));
     }
-    // The way out that the error names.
+    // Follows the advice of the error: another directory.
     ASSERT_TRUE(unmounted->make_directory("/archive2"));
     ArchiveRun elsewhere(*unmounted, savepoint(), archive_config("/archive2"));
     EXPECT_EQ(elsewhere.work(), "");
@@ -419,7 +421,7 @@ TEST_F(LogArchiverTest, ADamagedRecordOfALostStateIsNamedWithTheWaysOut) {
             std::string::npos)
       << problem;
   EXPECT_TRUE(archive->progress().must_stay({"/data", 0, {data_.start.incarnation, 0, 0}}));
-  // One way out: a new archive of all log that is left.
+  // First way out: a new archive of all log that is left.
   auto other = files().copy();
   ASSERT_TRUE(other->make_directory("/archive2"));
   ArchiveRun elsewhere(*other, savepoint(), archive_config("/archive2"));
@@ -429,7 +431,7 @@ TEST_F(LogArchiverTest, ADamagedRecordOfALostStateIsNamedWithTheWaysOut) {
   EXPECT_EQ(second->damage, "");
   EXPECT_EQ(log_files(*other, "/archive2").size() + 2,
             log_files(*other, "/data").size() + log_files(*other, "/fast").size());
-  // The other one: the record of a copy.
+  // Second way out: the record is restored from a copy.
   files().bytes(third)[60] ^= std::byte{1};
   ASSERT_EQ(archive->work(), "");
   EXPECT_EQ(content().damage, "");
@@ -459,7 +461,7 @@ TEST_F(LogArchiverTest, AnotherDirectoryBeginsAnotherArchive) {
   ASSERT_TRUE(second) << second.error().message;
   EXPECT_NE(second->identity.id, first);
   EXPECT_EQ(second->files.size(), content().files.size());
-  // Back in the first one, it goes on where that ends.
+  // Switches back to the first archive, which continues where it ends.
   data_.write_all(6, 12);
   archive = run();
   ASSERT_EQ(archive->work(), "");
@@ -568,7 +570,8 @@ TEST_F(LogArchiverTest, OutputOfACommandThatDiffersEachTimeDoesNotFillTheLog) {
   EXPECT_EQ(text.find("it cannot be archived", first + 1), std::string::npos) << text;
 }
 
-/// The process is killed after each number of changes. Then the next run completes the archive.
+/// Kills the process after each possible number of changes. Then the next run completes the
+/// archive.
 TEST_F(LogArchiverTest, KilledAnywhereItGoesOnWhereItWas) {
   data_.write_all(1, 9);
   bool is_done = false;
@@ -625,7 +628,7 @@ TEST(ArchivePowerCut, WhatCountsAsArchivedIsInTheArchive) {
     {
       HookedFileSystem killed(disk, {}, random() % 120);
       ArchiveRun run(killed, data.start.savepoint, archive_config());
-      static_cast<void>(run.work());  // it may be killed at any place
+      static_cast<void>(run.work());  // the run may be killed at any change
     }
     const uint64_t cut_seed = random();
     SCOPED_TRACE("cut " + std::to_string(cut_seed));

@@ -29,7 +29,7 @@ class ArchiveRun {
   ArchiveRun(FileSystem& files, const Savepoint& savepoint, const Config& config)
       : ArchiveRun(files, files, savepoint, config) {}
 
-  /// `archive_files`: of the archive, which may fail apart from the data.
+  /// `archive_files`: file system of the archive, which may fail while that of the data works.
   ArchiveRun(FileSystem& files, FileSystem& archive_files, const Savepoint& savepoint,
              const Config& config, bool salvages = false) {
     auto opened =
@@ -63,8 +63,9 @@ class ArchiveRun {
   std::unique_ptr<LogArchiver> archiver_;
 };
 
-/// Returns the log files in the archive that differ from those of the same name in the data, which
-/// may have been deleted. Returns an empty text if there is none.
+/// Returns the path of a log file in the archive that differs from the file of the same name in the
+/// data. Files that were deleted from the data are not compared. Returns an empty text if no file
+/// differs.
 inline std::string differing_file(MemoryFileSystem& files) {
   const std::string prefix = std::string(kArchive) + "/node";
   for (const std::string& path : files.paths()) {
@@ -78,7 +79,7 @@ inline std::string differing_file(MemoryFileSystem& files) {
   return "";
 }
 
-/// Only closed files are archived (R73): the archived ones never differ from those of the cluster.
+/// Only closed files are archived (R73), so archived files never differ from those of the cluster.
 inline std::string only_closed_files_are_archived() {
   DataDirectory data;
   if (!data.files.make_directory(kArchive)) return "making the directory";

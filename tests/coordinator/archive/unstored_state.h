@@ -14,7 +14,7 @@
 
 namespace atolldb::test {
 
-/// While `is_full`, no state of the archive can be stored. All other files can.
+/// While `is_full`, no state of the archive can be stored. All other files can be written.
 class FullForState : public ForwardingFileSystem {
  public:
   using ForwardingFileSystem::ForwardingFileSystem;
@@ -34,7 +34,7 @@ class FullForState : public ForwardingFileSystem {
 /// What the run before the full disk has left.
 struct UnstoredCase {
   bool is_known = false;    // the state in data_dir has the first incarnation, without a cut
-  bool is_covered = false;  // a snapshot has all its commits, so the next start forgets it
+  bool is_covered = false;  // a snapshot has its commits, so the next start forgets the incarnation
 };
 
 /// An incarnation writes the epochs 1 to 5, and is killed. The next start cannot store the state of

@@ -37,7 +37,8 @@ TEST(UnstoredArchiveState, IsStoredLaterAndThenTheLogIsForgotten) {
   EXPECT_TRUE(run.progress().store_pending()) << "nothing is left to store";
 }
 
-/// Otherwise the archive would lead from commits that the salvage gave up to later ones (R56).
+/// If the state of the archive cannot be stored, the salvage must not end. Otherwise the archive
+/// would lead from commits that the salvage gave up to later ones (R56).
 TEST(UnstoredArchiveState, KeepsASalvageFromEnding) {
   DataDirectory data;
   Config config = archive_config();
@@ -47,7 +48,7 @@ TEST(UnstoredArchiveState, KeepsASalvageFromEnding) {
   data.write_all(1, 3);
   ASSERT_TRUE(begin_salvage(data.files, "/data"));
   FullForState full(data.files);
-  FileSystem& files = full;  // a wrapper of `full` itself would be a copy of its base
+  FileSystem& files = full;  // as FileSystem: ForwardingFileSystem(full) would copy `full`
   auto opened = DurableState::open(config, 0, std::make_unique<ForwardingFileSystem>(files),
                                    make_silent_logger("test"));
   ASSERT_TRUE(opened) << opened.error().message;

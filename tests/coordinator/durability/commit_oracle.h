@@ -28,7 +28,7 @@ class CommitOracle {
     uint64_t version = 0;
     bool operator==(const Record&) const = default;
   };
-  /// By key in gleaned form. Sequential storages: by payload, which is unique.
+  /// Records by key in gleaned form. Records of sequential storages: by payload, which is unique.
   using Content = std::map<std::string, Record>;
   using Contents = std::map<uint32_t, Content>;  // by storage
 

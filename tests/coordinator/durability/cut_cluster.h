@@ -53,8 +53,8 @@ struct CutPromises {
 /// error.
 class CutCluster {
  public:
-  /// `is_off` returns true when the files work no more. REQUIRES: `files` and the data of `is_off`
-  /// outlive this object.
+  /// `is_off` returns true when the files no longer work. REQUIRES: `files` and the data of
+  /// `is_off` outlive this object.
   CutCluster(const Config& config, FileSystem& files, std::function<bool()> is_off)
       : config_(config), files_(files), is_off_(std::move(is_off)) {}
 
@@ -129,8 +129,8 @@ class CutCluster {
     }
     return {};
   }
-  /// Makes the cluster idle (R51): all epochs are closed, closing markers name the last epoch, and
-  /// so does the savepoint. Without `notes`, the kill comes before the savepoint is written.
+  /// Makes the cluster idle (R51): all epochs are closed, and closing markers and the savepoint
+  /// name the last epoch. Without `notes`, the kill comes before the savepoint is written.
   Result<void> idle(bool notes) {
     if (auto closed = close_all(); !closed) return closed;
     const uint64_t durable = durable_epoch();

@@ -56,8 +56,8 @@ class CutHistory {
                                  IoCall::create, IoCall::rename, IoCall::remove};
     for (uint32_t i = 0; i < incarnations; ++i) {
       FaultInjector files(*disk_);
-      // The device then has some of the blocks that the sync had to write. The page cache has all
-      // of them.
+      // After a failed sync, the device has only some of the blocks that the sync had to write. The
+      // page cache has all of them.
       files.on_failed_sync = [&](const std::string& path) { disk_->fail_sync(path, random_()); };
       for (const IoCall call : kCalls) {
         const uint64_t range = call == IoCall::write || call == IoCall::sync ? 300 : 40;
@@ -86,8 +86,8 @@ class CutHistory {
     return live(UINT64_MAX, 10, true);
   }
 
-  /// As run_undisturbed, but the last incarnation is killed when it is idle. `notes`: as for
-  /// CutCluster::idle.
+  /// Does the same as run_undisturbed, but the last incarnation is killed when it is idle. `notes`:
+  /// as for CutCluster::idle.
   std::string run_killed_when_idle(bool notes) {
     while (promises_.pins.empty() || references < 2) {
       if (std::string problem = live(UINT64_MAX, 40, true); !problem.empty()) return problem;
@@ -108,7 +108,7 @@ class CutHistory {
   /// The files before the last incarnation.
   PowerCutFileSystem& before() { return *before_; }
 
-  /// Starts on `image` and reads all snapshots. No error: everything is there.
+  /// Starts on `image` and reads all snapshots. Returns an error if anything is missing.
   Result<void> start_on(PowerCutFileSystem& image) {
     CommitOracle oracle = oracle_;
     CutCluster cluster(config_, image, [] { return false; });
@@ -116,8 +116,8 @@ class CutHistory {
     return cluster.check(oracle, promises_);
   }
 
-  /// Starts on a copy of the directory with flipped bits, and reads all snapshots. No error:
-  /// everything committed is there.
+  /// Starts on a copy of the directory with flipped bits, and reads all snapshots. Returns an error
+  /// if anything committed is missing.
   Result<void> start_with_damage(const std::string& path, uint64_t offset, uint8_t mask) {
     const auto image = disk_->cut_losing_nothing();
     if (auto damaged = image->corrupt(path, offset, mask); !damaged) return damaged;
@@ -126,7 +126,7 @@ class CutHistory {
 
   PowerCutFileSystem& disk() { return *disk_; }
   uint64_t snapshots = 0;   // number of stored snapshots
-  uint64_t references = 0;  // number of these that refer to pages of older ones
+  uint64_t references = 0;  // number of stored snapshots that refer to pages of older ones
   uint64_t parts = 0;       // number of partial recovery snapshots
   uint64_t failures = 0;    // number of failed calls of the device
   uint64_t acknowledged() const { return promises_.epoch; }
@@ -204,7 +204,7 @@ class CutHistory {
   Result<void> unpin(CutCluster& cluster) {
     if (promises_.pins.empty()) return {};
     const std::string name = promises_.pins.back().name;
-    promises_.pins.pop_back();  // until the answer, it is open whether the pin exists
+    promises_.pins.pop_back();  // until the answer it is unknown whether the pin exists
     auto unpinned = cluster.unpin(name);
     if (!unpinned) return std::unexpected(unpinned.error());
     return {};

@@ -48,9 +48,9 @@ class Damages {
     }
   }
 
-  /// Tries each kind of damage on blocks with content, and on the block after the last of these:
-  /// on all of them, or on `most` if there are more. Returns the undetected damages, or an empty
-  /// text.
+  /// Tries each kind of damage on blocks with content, and on the block after the last block with
+  /// content. If there are more than `most` of these blocks, it damages only `most` of them.
+  /// Returns the undetected damages, or an empty text.
   std::string try_all(uint64_t most) {
     constexpr size_t kMostText = 4000;
     std::vector<std::pair<std::string, size_t>> places = places_with_content();
@@ -92,7 +92,7 @@ class Damages {
     switch (damage) {
       case Damage::flip: {
         const auto mask = static_cast<uint8_t>(1 << random_() % 8);
-        // Half of the bytes are where headers are.
+        // Half of the damaged bytes are at the begin of a block, where headers are.
         const uint64_t byte = random_() % (random_() % 2 == 0 ? 64 : kIoBlockBytes);
         return image.corrupt(path, offset + byte, mask).has_value();
       }

@@ -146,7 +146,7 @@ TEST_F(DiskRoomTest, TheBallastIsMadeOnceGivenUpAndMadeAgain) {
 
 TEST_F(DiskRoomTest, TheBallastLeavesTheReserveFree) {
   if (!mount_small("13m")) GTEST_SKIP() << "no tmpfs can be mounted: " << std::strerror(errno);
-  // For node 1: 6 MiB of ballast, and 6 MiB of reserve.
+  // Node 1 needs 6 MiB of ballast and 6 MiB of reserve on its small file system.
   config_.gleaner.disk_reserve = 6 * kFile;
   Ballast ballast(config_, files_);
   const std::set<std::string> directories = {config_.cluster.data_dir, mounted() + "/logs"};

@@ -34,8 +34,8 @@ TEST(SnapshotPowerCut, IsSeenToLoseFilesWhenSyncsOfDirectoriesDoNothing) {
   EXPECT_TRUE(problem.starts_with("ATOLL_SEED=")) << "nothing was lost: " << problem;
 }
 
-/// Tests each place that makes a name durable: without that sync alone, data is lost. The
-/// savepoint's sync is not tested. Before its name is durable by another sync of the same
+/// Omits the syncs that make names durable, one kind of file at a time: without them data is lost.
+/// The savepoint's sync is not tested. Before its name is durable by another sync of the same
 /// directory, that of the DDL log, nothing is acknowledged.
 TEST(SnapshotPowerCut, IsSeenToLoseFilesWhenTheSyncAfterOneKindOfFileDoesNothing) {
   for (const char* kind : {".atlog", ".atsnap", ".meta", "ddl_"}) {
@@ -58,8 +58,8 @@ Result<uint64_t> any_offset(FileSystem& files, const std::string& path, std::mt1
   return is_any ? random() % bytes.size() : written[random() % written.size()];
 }
 
-/// Returns true if the message names the place of the damage. For the savepoint, whose other slot
-/// is older than the logs, a message may name such a log.
+/// Returns true if the message names the place of the damage. For the savepoint, the message need
+/// not name the path: its other slot is older than the logs, so a message may name such a log.
 bool is_named(const std::string& message, const std::string& path, uint64_t offset) {
   if (path.ends_with("/savepoint")) return message.contains("savepoint");
   if (!message.contains(path)) return false;
@@ -88,7 +88,7 @@ TEST(FlippedBits, AreNamedOrChangeNothingInEveryFileOfADirectory) {
     std::map<std::string, std::vector<std::string>> kinds;
     for (const std::string& path : files_of(history.disk())) kinds[kind_of(path)].push_back(path);
     for (uint64_t flip = 0; flip < 60; ++flip) {
-      // One file of each kind, in turn.
+      // Takes the kinds of files in turn, and a random file of the kind.
       auto kind = kinds.begin();
       std::advance(kind, flip % kinds.size());
       const std::string& path = kind->second[random() % kind->second.size()];

@@ -20,7 +20,7 @@ class SalvageTest : public testing::Test {
     config_.nodes.assign(2, NodeConfig{});
     config_.nodes[1].directories = {"/fast"};
   }
-  /// Two logs of epochs 1 to 3. The marker of epoch 2 is damaged in the first one.
+  /// Writes two logs of epochs 1 to 3. Damages the marker of epoch 2 in the first one.
   void damage_log() {
     ASSERT_EQ(data_.begin({kFirst, kSecond}, 64), "");
     data_.write_all(1, 3);
@@ -43,7 +43,7 @@ TEST_F(SalvageTest, ReportsWhatAnInterruptedAttemptHasOmitted) {
     auto first = open();
     ASSERT_TRUE(first) << first.error().message;
     EXPECT_EQ((*first)->left_out().size(), 1u);
-    // As before the new snapshot is stored. Then the process is killed.
+    // Reports before the new snapshot is stored. Then the process ends, as if it was killed.
     ASSERT_TRUE((*first)->report_salvage(
         {{"left_out", (*first)->left_out()}, {"ranges", Json::array({range})}}));
   }
@@ -105,7 +105,7 @@ TEST_F(SalvageTest, ThatIsRefusedLeavesNoMark) {
   const auto refused = open();
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ExitCode::corruption) << refused.error().message;
-  data_.files.bytes(metadata)[40] ^= std::byte{1};  // restored from a backup
+  data_.files.bytes(metadata)[40] ^= std::byte{1};  // as if the file was restored from a backup
   const auto started = open();
   ASSERT_TRUE(started) << started.error().message;
   EXPECT_FALSE((*started)->salvages());

@@ -56,7 +56,7 @@ TEST(ComposePages, ChangesOfOnePagePerCentWriteThoseTheirAncestorsAndLittleMore)
 TEST(ComposePages, PagesOfATreeWithoutBaseAreFull) {
   SnapshotStage stage(StorageType::mastertree);
   ASSERT_TRUE(stage.round(inserts(50'000, 3, 40), {""}, 3));
-  // Bytes of slot, head and payload per record.
+  // Bytes of all records in the pages. Each record has a slot, a head and a payload of 40 bytes.
   const uint64_t bytes = 50'000 * (kSlotBytes + TreeRecord::kHeadBytes + 40);
   EXPECT_LE(totals_of(stage).leaf_pages, bytes / kBorderUsableBytes * 103 / 100 + 2);
 }
@@ -76,7 +76,7 @@ TEST(ComposePages, RandomInsertsDoNotLeavePagesOfFewRecords) {
   }
   const SnapshotWalkTotals totals = totals_of(stage);
   EXPECT_EQ(totals.records, 20'000u + 6 * 600);
-  EXPECT_GE(totals.records / totals.leaf_pages, 25u);  // 55 fit in a page
+  EXPECT_GE(totals.records / totals.leaf_pages, 25u);  // 55 records fit in a page
 }
 
 TEST(ComposePages, ATreeWhoseRecordsAreAllErasedHasNoPages) {
@@ -156,7 +156,8 @@ TEST(ComposePages, RecordsOutOfOrderOrOutsideThePartitionAreRefused) {
   auto combined = stage.round({b, a}, {""}, 3);
   ASSERT_FALSE(combined);
   EXPECT_NE(combined.error().message.find("not sorted"), std::string::npos);
-  // Keys that differ only past their first 16 bytes, and versions of one key.
+  // Two more wrong orders: keys that differ only past their first 16 bytes, and versions of one
+  // key.
   const std::string prefix(16, 'p');
   const GleanedLog c{LogType::insert, prefix + "c", 0, "1", Vid::make(3, 1)};
   const GleanedLog d{LogType::insert, prefix + "d", 0, "1", Vid::make(3, 1)};

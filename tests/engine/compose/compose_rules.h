@@ -1,5 +1,6 @@
-// Rounds of random logs, each a snapshot on top of the previous one, compared with a plain map.
-// Shared by the tests with ordinary and with tiny pages.
+// Bodies of tests of composers. Each round composes a snapshot from a random log, on top of the
+// previous snapshot, and compares it with a plain map. The tests with ordinary and with tiny pages
+// share them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -33,8 +34,9 @@ inline void check_stage(SnapshotStage& stage, const Model& expected) {
   ASSERT_NO_FATAL_FAILURE(expect_same(found, expected));
 }
 
-/// Checks that the snapshot can be read without the files that its metadata do not list, that no
-/// file of the victims is listed, and that the counts equal those of a walk (R67, R68).
+/// Checks the files of a snapshot (R67, R68). The snapshot can be read without the files that its
+/// metadata do not list. No file of a victim is listed. The counts of live pages equal those of a
+/// walk.
 inline void check_files(SnapshotStage& stage, const std::vector<uint32_t>& victims) {
   ASSERT_TRUE(stage.close_unneeded());
   const std::vector<uint32_t> left = snapshots_of(stage.metadata.files);
@@ -65,7 +67,8 @@ inline void tree_rounds_against_a_map(uint64_t histories, uint64_t operations) {
       auto combined = stage.round(logs, history.partitions(5), history.epoch);
       ASSERT_TRUE(combined) << combined.error().message;
       ASSERT_NO_FATAL_FAILURE(check_files(stage, victims));
-      // Empty pages may remain at the ends of their parents.
+      // A tree without records may have a root, because empty pages may remain at the ends of their
+      // parents.
       ASSERT_TRUE(!combined->root.is_null() || history.model.empty());
       ASSERT_NO_FATAL_FAILURE(check_stage(stage, history.model))
           << "history " << i << " round " << round;
@@ -112,7 +115,7 @@ inline void array_rounds_against_a_map(uint64_t histories, uint64_t most_records
   }
 }
 
-/// Appends come out in the order of epochs and nodes, with unchanged payloads.
+/// Each snapshot has the appends of all rounds, with unchanged payloads.
 inline void sequential_rounds_keep_all_appends(uint64_t rounds_of_it, uint64_t most_appends) {
   std::mt19937_64 random(seed());
   SnapshotStage stage(StorageType::sequential);
@@ -131,7 +134,7 @@ inline void sequential_rounds_keep_all_appends(uint64_t rounds_of_it, uint64_t m
       expected.push_back({payload, vid});
     }
     sort_gleaned(logs);
-    // Two nodes: the second node's partition begins in the middle.
+    // Composes two partitions, one per node. The second one begins in the middle of the log.
     std::vector<std::string> lows = {""};
     if (logs.size() > 1) lows.push_back(logs[logs.size() / 2].key);
     stage.choose_victims(random());
@@ -150,7 +153,8 @@ inline void sequential_rounds_keep_all_appends(uint64_t rounds_of_it, uint64_t m
       return Result<void>();
     });
     ASSERT_TRUE(totals) << totals.error().message;
-    // Runs of several snapshots may be merged, so those of two nodes alternate no more.
+    // Runs of several snapshots may be merged. A walk then no longer alternates between the runs of
+    // the two nodes, so its records are not in the order of their VIDs.
     std::ranges::sort(found, {}, [](const ModelRecord& record) { return record.vid.word(); });
     ASSERT_TRUE(found == expected) << found.size() << " records, expected " << expected.size();
   }

@@ -38,8 +38,8 @@ TEST(ComposeVictims, AreEmptiedAlthoughNewerPagesLeadToThem) {
   EXPECT_EQ(victims_are_emptied(), "");
 }
 
-/// A large tree, of which the second snapshot holds a few pages. Only these, and the pages above
-/// them, are copied and read.
+/// The victim, which is the second snapshot, holds a few pages of a large tree. The job reads and
+/// copies only these pages and the pages above them.
 TEST(ComposeVictims, OnlyTheirPagesAndThoseAboveAreReadAndCopied) {
   std::mt19937_64 random(seed());
   constexpr uint64_t kRecords = 60'000;
@@ -77,7 +77,8 @@ TEST(ComposeVictims, OnlyTheirPagesAndThoseAboveAreReadAndCopied) {
 }
 
 /// A tree whose border pages all lead to layers. The victim has one of these layers. The other
-/// border pages may lead to the victim, too: they are read with their layers, but not copied.
+/// border pages could lead to the victim, too. The job reads them with their layers, but does not
+/// copy them.
 TEST(ComposeVictims, BorderPagesThatLeadToOtherLayersOnlyAreNotCopied) {
   SnapshotStage stage(StorageType::mastertree);
   const auto insert = [&](uint64_t first, uint64_t end, uint64_t epoch) {
@@ -120,14 +121,14 @@ TEST(ComposeVictims, AStorageWithoutPagesInThemIsNotRead) {
   VictimTree tree;
   ASSERT_EQ(tree.write(1, LogType::insert), "");
   ASSERT_EQ(tree.write(1, LogType::insert), "");
-  tree.stage.victims = {1};  // it has no live page
+  tree.stage.victims = {1};  // snapshot 1 has no live page
   const SnapshotPointer root = tree.stage.storage.base_root;
   ASSERT_EQ(tree.take({}), "");
   EXPECT_EQ(tree.stage.storage.base_root, root);
 }
 
-/// Metadata of an earlier format have no counts. Once all of their files were victims, all files
-/// have counts.
+/// Metadata of an earlier format have no counts of live pages. Once all of their snapshots were
+/// victims, there are counts for all files.
 TEST(ComposeVictims, SnapshotsWithoutCountsAreCopiedOnceAndHaveCountsThen) {
   VictimTree tree;
   ASSERT_EQ(tree.write(1, LogType::insert), "");
@@ -148,7 +149,7 @@ TEST(ComposeVictims, SnapshotsWithoutCountsAreCopiedOnceAndHaveCountsThen) {
 
 TEST(ComposeVictims, OfASequentialStorageLeaveTheOtherRunsAndOlderRootPagesInPlace) {
   SnapshotStage stage(StorageType::sequential);
-  stage.merges_runs = false;  // otherwise one run would have all records
+  stage.merges_runs = false;  // otherwise one merged run would have all records
   constexpr uint32_t kSnapshots = SequentialSnapshotRoot::kMaxRuns + 20;
   for (uint32_t i = 1; i <= kSnapshots; ++i) {
     const GleanedLog log{LogType::append, big_endian(i) + big_endian(1), 0, std::to_string(i),

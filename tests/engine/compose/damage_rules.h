@@ -12,8 +12,8 @@
 
 namespace atolldb::test {
 
-/// Commits to a range while its page is damaged. When the page is readable again, these records are
-/// there, too.
+/// Records are committed to a range whose page is damaged. When the page is readable again, the
+/// snapshot has these records, too.
 inline std::string held_records_are_restored() {
   SnapshotStage stage(StorageType::mastertree);
   const auto log = [](LogType type, uint64_t key, uint64_t epoch, const char* payload) {
@@ -51,7 +51,7 @@ inline std::string unreadable_ranges_keep_their_pages() {
   InstallReport report;
   std::string problem = warm.snapshot_and_install(report);
   if (!problem.empty()) return problem;
-  // The first page of the first file is the snapshot page of the first leaf.
+  // Damages the snapshot page of the first leaf, which is the first page of the first file.
   if (warm.write(0, {{warm.index(0, 0, 0), false, 2}}) != Status::ok) return "writing";
   if (!warm.stage.power_cut().corrupt(warm.stage.path(0, 1), kPageBytes + 1000, 1)) {
     return "damaging the page";
@@ -68,8 +68,8 @@ inline std::string unreadable_ranges_keep_their_pages() {
   return "";
 }
 
-/// The same for a volatile page without changes since the snapshot: it may be the only good copy.
-/// A rewrite finds the damage.
+/// A volatile page without changes since the snapshot is kept, too, if its snapshot page cannot be
+/// read. It may be the only good copy. A rewrite finds the damage.
 inline std::string unreadable_ranges_keep_their_clean_pages() {
   DropStage warm;
   warm.fill(0, 1);
@@ -77,7 +77,7 @@ inline std::string unreadable_ranges_keep_their_clean_pages() {
   InstallReport report;
   std::string problem = warm.snapshot_and_install(report);
   if (!problem.empty()) return problem;
-  // The first page of the first file is that of the first leaf.
+  // Damages the snapshot page of the first leaf, which is the first page of the first file.
   if (!warm.stage.power_cut().corrupt(warm.stage.path(0, 1), kPageBytes + 1000, 1)) {
     return "damaging the page";
   }

@@ -165,7 +165,7 @@ inline uint64_t damaged_sequential_rounds(uint64_t histories, uint64_t most_appe
   for (uint64_t i = 0; i < histories; ++i) {
     SnapshotStage stage(StorageType::sequential);
     PageDamage damage(stage);
-    std::map<uint64_t, std::string> appended;  // by the VID's word
+    std::map<uint64_t, std::string> appended;  // by the word of the VID
     const auto take = [&](uint64_t epoch) {
       std::vector<GleanedLog> logs;
       for (uint64_t n = random() % most_appends; n > 0; --n) {

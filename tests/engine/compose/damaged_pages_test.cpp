@@ -21,7 +21,8 @@ TEST(DamagedPages, OfSequentialStoragesStopNoSnapshotAndLoseNothingForGood) {
   EXPECT_GT(damaged_sequential_rounds(rounds(15, 300), 1000), 0u);
 }
 
-/// A rewrite that could not read the root once loses no append, though a second read succeeds.
+/// In a rewrite, the first read of the root page fails and a second read succeeds. No append is
+/// lost.
 TEST(DamagedPages, OfSequentialRootsThatCanBeReadAgainAmidARewriteLoseNothing) {
   SnapshotStage stage(StorageType::sequential);
   const auto take = [&](uint64_t epoch) {
@@ -84,7 +85,8 @@ TEST(DamagedPages, OfSequentialRootsThatOneNodeCannotReadAreReportedByThatNode) 
   }
 }
 
-/// Its range cannot be read, and all others can; what is committed there later comes back with it.
+/// The range of a damaged page cannot be read, and all other ranges can. Records that are committed
+/// to the range later are readable when the page is repaired.
 TEST(DamagedPages, MakeTheirOwnRangeUnreadableAndNothingElse) {
   DamagedTree tree;
   const SnapshotPointer page = tree.page_of(1000);
@@ -124,7 +126,8 @@ TEST(DamagedPages, KeepTheirVolatilePagesThatHaveNoChanges) {
   EXPECT_EQ(unreadable_ranges_keep_their_clean_pages(), "");
 }
 
-/// Installers recognize only stand-ins, so a page becomes one even without new log records.
+/// A composer replaces a damaged page by a stand-in even if its range has no new log records.
+/// Installers recognize only stand-ins.
 TEST(DamagedPages, BecomeStandInsAsSoonAsAComposerFindsThem) {
   DamagedTree tree;
   tree.flip(tree.page_of(1000));
@@ -185,7 +188,7 @@ TEST(DamagedPages, HoldNoMoreThanTheirKeysNeed) {
     most = std::max(most, page.as<StandInPage>()->held_bytes);
     EXPECT_LE(page.as<StandInPage>()->held_batches, kMaxHeldBatches);
   }
-  // Held records per snapshot: three, each of less than 80 bytes.
+  // Each snapshot adds three held records, each of less than 80 bytes.
   EXPECT_LE(most, (kMaxHeldBatches + 1) * 3 * 80);
   tree.damage.repair();
   tree.stage.rewrites = true;

@@ -1,6 +1,6 @@
 // Bodies of tests of fence maps (`FenceMap`), which tell composers where volatile pages begin.
-// Pages change meanwhile, or cannot change for lack of free pages. A body returns an error text, or
-// an empty text if all is right.
+// While a map is collected, pages change, or cannot change for lack of free pages. A body returns
+// an error text, or an empty text if all is right.
 #pragma once
 
 #include <algorithm>
@@ -62,12 +62,12 @@ class UnadoptedTree {
   StorageControl& storage;
 };
 
-/// The pool has no page for a new parent of split pages. The map treats the page that they replace
-/// as one page, and knows all others.
+/// The pool has no page for a new parent of foster twins. The map treats the page that the twins
+/// replace as one page, and knows all other pages.
 inline std::string a_fence_map_ends_on_a_full_pool() {
   UnadoptedTree test;
-  // A collection that ends makes fewer descents than this. At the limit the body stops the cluster,
-  // which ends all waits.
+  // A collection that ends makes fewer than 20,000 descents. At this limit the body stops the
+  // cluster, which ends all waits.
   uint64_t looks = 0;
   const AtSyncPoints guard([&](SyncPoint point) {
     if (point != SyncPoint::descending || ++looks != 20'000) return;
@@ -85,7 +85,8 @@ inline std::string a_fence_map_ends_on_a_full_pool() {
   return fence_map.level(0)[0].is_covered ? "what moves may be used as it is" : "";
 }
 
-/// R34: the storage is dropped while its fence map is collected again and again.
+/// R34: a storage is dropped while its fence map is collected. `reused`: another storage takes its
+/// catalog slot instead. The collection must be given up.
 inline std::string a_fence_map_of_a_dropped_storage_is_given_up(bool reused) {
   UnadoptedTree test;
   constexpr uint64_t kBefore = 40;
@@ -103,7 +104,7 @@ inline std::string a_fence_map_of_a_dropped_storage_is_given_up(bool reused) {
     if (status != Status::ok) return "the fence map ended with " + std::string(to_string(status));
   }
   if (looks < kBefore) return "nothing was in the way";
-  // Descents within one begin epoch are allowed.
+  // A few more descents are allowed: those in the begin epoch in which the storage was dropped.
   if (looks > kBefore + 16) return std::to_string(looks - kBefore) + " looks at pages that may go";
   FenceMap fence_map;
   if (reused) return "";
@@ -123,8 +124,8 @@ inline bool is_nested(const FenceMap& fence_map) {
   return true;
 }
 
-/// R44: a collection sees the page from 100 on as a whole. Then the page and a page above it are
-/// split at 150, and the collection sees the new page above.
+/// R44: a collection finds one page that begins at 100. Then this page and a page above it are
+/// split at 150, and the collection finds the new page above. The map must be nested.
 inline std::string fence_maps_are_nested() {
   constexpr auto kWarm = FenceMap::Kind::warm;
   FenceMap fence_map;

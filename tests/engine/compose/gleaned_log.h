@@ -60,7 +60,8 @@ class VectorLogSource : public LogSource {
 
   Result<void> advance() override {
     at_ += batch_.size();
-    // Batches of several sizes, so that keys and records of the storage lie across their ends.
+    // Returns batches of several sizes, so that the records of a key or of the storage span several
+    // batches.
     batch_ = std::span<const SortKey>(keys_).subspan(at_);
     batch_ = batch_.first(std::min(batch_.size(), 1 + at_ % 7));
     return {};

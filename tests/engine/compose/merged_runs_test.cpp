@@ -1,5 +1,5 @@
-// Merging of runs of sequential storages (R69): the rule, and what composers and `combine_roots`
-// make of it.
+// Tests of the merging of runs of sequential storages (R69): which runs are merged, and what
+// composers and `combine_roots` do with them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,20 +19,21 @@
 namespace atolldb::test {
 namespace {
 
-/// Most runs that the rule leaves of `pages` pages: a logarithm of the pages that one snapshot
-/// copies, and two runs per such number of pages.
+/// Returns the largest number of runs that the merge rule leaves of `pages` pages. It is a
+/// logarithm of the pages that one snapshot copies (kMaxMergedPages), plus two runs per
+/// kMaxMergedPages pages.
 uint64_t most_runs(uint64_t pages) {
   return 2 + std::bit_width(kMaxMergedPages) + 2 * pages / kMaxMergedPages;
 }
 
-/// A run of the next epoch.
+/// Returns a run of `pages` pages whose records are all of one epoch.
 SequentialRun run_of(uint64_t epoch, uint64_t pages) { return {1, pages, epoch, epoch, pages}; }
 
-/// The runs of one node after each snapshot, without pages.
+/// Simulates the runs of one node over several snapshots. The runs have no real pages.
 struct RunHistory {
   static constexpr uint64_t kRecordsPerPage = 30;
 
-  /// Takes a snapshot with new records, which fill the last page of a merged run first.
+  /// Takes a snapshot with new records. They first fill the last page of a merged run.
   void take(uint64_t new_records) {
     const size_t first = first_merged_run(runs);
     uint64_t merged_pages = 0;
@@ -82,7 +83,7 @@ TEST(MergedRuns, OfTenThousandSnapshotsAreFewAndCopiedPagesGrowByALogarithm) {
     for (uint64_t i = 0; i < kSnapshots; ++i) {
       ASSERT_NO_FATAL_FAILURE(history.take(loads[load](i))) << "load " << load;
     }
-    // Each snapshot may copy one page that is not full.
+    // Each snapshot may copy one page that is not full, hence the term kSnapshots.
     EXPECT_LE(history.copied, kSnapshots + history.pages * std::bit_width(kMaxMergedPages))
         << "load " << load;
   }
@@ -138,8 +139,8 @@ class MergedRunsTest : public testing::Test {
     EXPECT_EQ(combined->records, records_);
     ASSERT_NO_FATAL_FAILURE(check());
   }
-  /// The walk checks epochs, numbers of pages and counts of records of each run. Here, the records
-  /// of each node must be in the order of their appends.
+  /// Checks that the records of each node are in the order of their appends. The walk itself checks
+  /// the epochs, the numbers of pages and the counts of records of each run.
   void check() {
     uint64_t next[SnapshotStage::kNodes] = {};
     const auto totals = stage_.walk([&](const WalkedRecord& record) {
@@ -180,7 +181,7 @@ class MergedRunsTest : public testing::Test {
 TEST_F(MergedRunsTest, OfSmallSnapshotsAreFewAndFull) {
   for (int i = 0; i < 300; ++i) ASSERT_NO_FATAL_FAILURE(take(1));
   EXPECT_LE(runs().size(), SnapshotStage::kNodes * most_runs(0));
-  // 600 records of about 130 bytes, in pages that are full but for the last ones of the runs.
+  // 600 records of about 130 bytes. All pages are full, except the last page of each run.
   EXPECT_LE(count_pages(), 600 * 130 / SequentialPage::kDataBytes + runs().size() + 1);
 }
 
@@ -194,7 +195,8 @@ TEST_F(MergedRunsTest, OfRandomSnapshotsKeepEveryRecordInItsOrder) {
   }
 }
 
-/// A data directory of an older version has a run per node and snapshot.
+/// A data directory of an older version has a run per node and snapshot. The next snapshot merges
+/// them.
 TEST_F(MergedRunsTest, OfAnOlderVersionAreMergedAtOnce) {
   stage_.merges_runs = false;
   for (int i = 0; i < 120; ++i) ASSERT_NO_FATAL_FAILURE(take(1));
@@ -230,8 +232,8 @@ TEST_F(MergedRunsTest, OfARewriteAreOnePerNode) {
   EXPECT_EQ(runs().size(), 2u) << "new records follow the copied ones";
 }
 
-/// The epochs of a run ascend. So the runs of a node that left the cluster stay apart from the runs
-/// of the node that composes them now.
+/// The epochs of a run ascend. Therefore runs of a node that left the cluster are not merged with
+/// the runs of the node that composes them now.
 TEST_F(MergedRunsTest, OfANodeThatLeftStayApart) {
   for (int i = 0; i < 5; ++i) ASSERT_NO_FATAL_FAILURE(take(5));
   ASSERT_EQ(runs().size(), 2u);
@@ -273,8 +275,8 @@ TEST_F(MergedRunsTest, LeaveAnUnreadablePageAtItsPlace) {
   EXPECT_EQ(runs().size(), 1u);
 }
 
-/// R56: an unreadable root page stays in the chain with all older ones. It is complete again when
-/// it can be read, although the root pages after it could not count its records.
+/// R56: an unreadable root page stays in the chain, with all older root pages. When it can be read
+/// again, the storage is complete, although later root pages could not count its records.
 TEST_F(MergedRunsTest, BeforeAnUnreadableRootPageStayBehindIt) {
   stage_.composing_nodes = 1;
   for (const bool merges_runs : {false, true}) {
@@ -298,7 +300,7 @@ TEST_F(MergedRunsTest, BeforeAnUnreadableRootPageStayBehindIt) {
   }
 }
 
-/// Composed pages come from another process.
+/// Composed pages come from another process, so `combine_roots` checks them.
 TEST_F(MergedRunsTest, ThatReplaceNoRunOfTheBaseAreNotCombined) {
   ASSERT_NO_FATAL_FAILURE(take(1));
   const std::vector<GleanedLog> logs = {
@@ -322,7 +324,7 @@ TEST_F(MergedRunsTest, ThatReplaceNoRunOfTheBaseAreNotCombined) {
   ASSERT_NO_FATAL_FAILURE(expect_error("do not fit"));
 }
 
-/// The files of the base are deleted after a rewrite, so it must replace every run.
+/// A rewrite must replace every run, because the files of the base are deleted after it.
 TEST_F(MergedRunsTest, OfARewriteThatLacksANodeAreNotCombined) {
   ASSERT_NO_FATAL_FAILURE(take(1));
   stage_.rewrites = true;

@@ -23,7 +23,7 @@ class RandomFenceMaps : public FenceMapSource {
     fence_map.clear();
     if (history_.below(4) == 0) return Status::ok;
     fence_map.set_root();
-    // For a tree without interior pages, only the root is known.
+    // With 0 levels the map knows only the root, as for a tree without interior pages.
     const uint64_t levels = history_.below(4);
     std::vector<std::pair<uint64_t, uint32_t>> slots;
     for (uint32_t level = 0; level < levels; ++level) {
@@ -33,7 +33,8 @@ class RandomFenceMaps : public FenceMapSource {
         const uint64_t slice = slice_below(prefix);
         if (range.contains(slice)) slots.emplace_back(slice, level);
       }
-      // Most pages above begin where a page below begins.
+      // Adds pages of this level that begin where a page of the level below begins, as in a real
+      // tree.
       const size_t all = slots.size();
       for (size_t at = 0; at < all && level != 0; ++at) {
         if (slots[at].second + 1 == level && history_.below(5) == 0) {
@@ -41,7 +42,7 @@ class RandomFenceMaps : public FenceMapSource {
         }
       }
     }
-    // From left to right, in the order in which a collector finds them.
+    // Sorts the pages from left to right, which is the order in which a collector finds them.
     std::ranges::sort(slots);
     for (const auto& [low, level] : slots) {
       fence_map.add(level,

@@ -113,20 +113,20 @@ class SnapshotStage {
   std::unique_ptr<FileSystem> files;
   SnapshotFiles reader;
   PlannedStorage storage;
-  std::vector<ComposedPartition> composed;  // of the last round
+  std::vector<ComposedPartition> composed;  // results of the last round
   uint32_t snapshot = 0;
   uint64_t epoch = 0;
-  SnapshotMetadata metadata;  // of the last snapshot
-  /// All older snapshots are victims of the next rounds.
+  SnapshotMetadata metadata;  // metadata of the last snapshot
+  /// True: all older snapshots are victims of the next rounds.
   bool rewrites = false;
-  /// Victims of the next round, ascending, unless all are.
+  /// Victims of the next round, in ascending order. Not used if `rewrites` is true.
   std::vector<uint32_t> victims;
-  /// The next rounds drop the ranges that cannot be read.
+  /// True: the next rounds drop the ranges that cannot be read.
   bool salvages = false;
-  /// The next rounds merge neighbouring runs of a sequential storage (R69).
+  /// True: the next rounds merge neighbouring runs of a sequential storage (R69).
   bool merges_runs = true;
-  /// Only nodes 0 to this one, exclusive, compose a sequential storage. The cluster lacks the
-  /// others.
+  /// Only nodes with a number below this one compose a sequential storage. The others have left the
+  /// cluster.
   uint32_t composing_nodes = kNodes;
   std::vector<UnreadablePage> unreadable;  // all unreadable pages reported, over all rounds
   std::function<void()> before_combine;    // may be empty
@@ -188,7 +188,8 @@ class SnapshotStage {
     if (!combined) return combined;
     if (auto kept = keep(plan, writers, *combined); !kept) return std::unexpected(kept.error());
     storage.base_root = combined->root;
-    // Volatile pages may refer to older files, unless all were rewritten.
+    // Older files are closed only after a rewrite of all pages, and only if no volatile page can
+    // refer to them.
     if (fence_maps != nullptr || !rewrites) return combined;
     if (auto closed = close_unneeded(); !closed) return std::unexpected(closed.error());
     return combined;

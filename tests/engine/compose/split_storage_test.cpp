@@ -31,7 +31,8 @@ Visited visit(SnapshotStage& stage, const WalkRange& range) {
   return visited;
 }
 
-/// `is_large`: the storage has more than 64 times kMinPagesPerRange leaf pages.
+/// Checks that the walks of all ranges visit each record once, in order. `is_large`: the storage
+/// has more than 64 times kMinPagesPerRange leaf pages, so it has as many ranges as requested.
 void expect_ranges(SnapshotStage& stage, uint64_t records, bool is_large) {
   const Visited whole = visit(stage, WalkRange{});
   ASSERT_EQ(whole.size(), records);
@@ -107,10 +108,11 @@ TEST(SplitStorage, ASequentialStorageIsDividedByPages) {
   }
 }
 
-/// A snapshot file with root pages of a sequential storage, without the pages of its runs.
+/// Writes a snapshot file with root pages of a sequential storage, without the pages of their runs.
 class RootPages {
  public:
-  /// Writes a root page of `runs` after the one before. Returns its place, the next page.
+  /// Writes a root page of `runs` as the next page of the file. `previous`: the root page before
+  /// it.
   void add(const std::vector<SequentialRun>& runs, SnapshotPointer previous) {
     const auto page = writer_->next(kStorage);
     ASSERT_TRUE(page) << page.error().message;

@@ -48,7 +48,7 @@ struct VictimTree {
   uint64_t epoch = 5;
 };
 
-/// The counts in the metadata equal those of a walk after updates of all and of some pages.
+/// After updates of all and of some pages, the counts in the metadata equal those of a walk.
 inline std::string counts_equal_a_walk() {
   VictimTree tree;
   std::string problem = tree.write(1, LogType::insert);
@@ -59,7 +59,7 @@ inline std::string counts_equal_a_walk() {
   return problem;
 }
 
-/// After a job, no page of its victims is needed, although newer pages lead to them.
+/// After a job, the snapshot needs no page of the victims, although newer pages led to such pages.
 inline std::string victims_are_emptied() {
   VictimTree tree;
   std::string problem = tree.write(1, LogType::insert);

@@ -24,7 +24,7 @@ class Numbers {
     state_ ^= state_ >> 7;
     return state_ ^= state_ << 17;
   }
-  /// Few different values on both sides of the sign bit: many are equal or adjacent.
+  /// Returns one of 400 values on both sides of the sign bit, so that many are equal or adjacent.
   uint64_t close() { return kTop - 200 + next() % 400; }
   std::vector<uint64_t> ascending(size_t count) {
     std::vector<uint64_t> values(count);
@@ -76,7 +76,7 @@ TEST(InteriorPageFind, AgreesWithACheckOfEverySeparatorWhateverTheTail) {
   Numbers numbers(test::seed());
   alignas(64) static std::byte bytes[kPageBytes];
   for (uint32_t count = 1; count <= kInteriorCapacity; ++count) {
-    // The search must ignore what an earlier use of the page left.
+    // Fills the page with bytes that an earlier use may have left. The search must ignore them.
     std::memset(bytes, static_cast<int>(numbers.next() % 256), sizeof(bytes));
     auto* page = reinterpret_cast<InteriorPage*>(bytes);
     std::vector<uint64_t> all;

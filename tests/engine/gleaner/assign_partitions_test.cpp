@@ -160,7 +160,7 @@ TEST(AssignPartitions, HasNoMorePartitionsThanKeysAllow) {
   assign_partitions(storages, sample, reducers);
   EXPECT_EQ(defect_of(storages[0], reducers), "");
   EXPECT_EQ(storages[0].partitions.size(), 3u);
-  // A node has loggers and no reducer.
+  // Node 49 has loggers and no reducer, so the only reducer owns the partition.
   storages = {storage_of(1, StorageType::mastertree)};
   assign_partitions(storages, std::vector<SampledKey>(100, {1, 49, 5}), reducers_of(1, 1));
   EXPECT_EQ(storages[0].partitions.at(0).owner, (ReducerPlace{0, 0}));
@@ -199,7 +199,7 @@ TEST(AssignPartitions, CutsArraysBetweenChildrenOfTheRoot) {
         EXPECT_EQ(key_of(partition.low) % grain, 0u);
       }
     }
-    // A root has at least two children, and no more than fit.
+    // Arrays whose root has more than two children are divided.
     if (storages[0].partitions.size() == 1) {
       EXPECT_LE(records, grain * 2);
     }

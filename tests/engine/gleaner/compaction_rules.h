@@ -28,7 +28,8 @@ constexpr Change update(uint16_t offset, uint16_t bytes) {
   return {LogType::update, offset, bytes};
 }
 
-/// Changes in the order of their VIDs. The ordinal of a VID is the index of its change.
+/// Log records of changes in the order of their VIDs. The ordinal of a VID is the index of its
+/// change.
 struct Records {
   explicit Records(const std::vector<Change>& changes, size_t key_bytes = 8) : memory(1) {
     LogBlock& block = memory.all()[0];
@@ -79,7 +80,7 @@ inline std::vector<uint64_t> merged(const std::vector<Change>& changes) {
 
 /// State of a record after some changes: its existence and its bytes.
 struct State {
-  std::optional<bool> exists;  // nullopt: unknown to this mapper before an insert or erase
+  std::optional<bool> exists;  // nullopt: not known before the first insert or erase
   // for each byte, the ordinal of the change that wrote it
   std::vector<uint64_t> bytes = std::vector<uint64_t>(24);
 
@@ -93,8 +94,8 @@ struct State {
   bool operator==(const State&) const = default;
 };
 
-/// Compares states for `count` rounds of random changes. Returns the first round with a difference,
-/// or an empty text.
+/// In `count` rounds of random changes, compares the state after all changes with the state after
+/// the records that compaction keeps. Returns the first round with a difference, or an empty text.
 inline std::string leaves_records_as_their_changes_do(uint64_t count) {
   const uint64_t first = seed();
   std::mt19937_64 random(first);

@@ -91,7 +91,7 @@ TEST(DataPath, MergesInSeveralPassesWhateverTheNumberOfRuns) {
     options.epochs = 24;
     SnapshotJobStage stage(first + round, options);
     ASSERT_EQ(stage.run(), "") << "ATOLL_SEED=" << first + round;
-    // The files that exist now are those that the last merges read.
+    // The files that still exist are the inputs of the last merges.
     std::map<std::string, uint32_t> runs_of;
     for (const std::string& path : stage.disk.paths()) {
       if (path.starts_with("/runs/")) ++runs_of[path.substr(0, path.find("/run_"))];
@@ -134,7 +134,7 @@ TEST(DataPath, RemovesItsFilesAlsoAfterErrors) {
     EXPECT_EQ(runs(stage), 0u);
   }
   SnapshotJobStage stage(first, {});
-  stage.disk.changes_left = 3;  // creation of the directory and of a file, and its first write
+  stage.disk.changes_left = 3;  // three succeed: the new directory, a new file and its first write
   EXPECT_NE(stage.run().find("input/output error"), std::string::npos);
   stage.disk.changes_left = UINT64_MAX;
   stage.reducers.clear();
@@ -196,7 +196,7 @@ TEST(DataPath, RefusesADamagedBlockOfTheEpochsItNeeds) {
   });
   const std::string errors = stage.run();
   EXPECT_NE(errors.find(place + "the block's checksum is wrong"), std::string::npos) << errors;
-  // All other mappers and reducers end, too.
+  // All other mappers and reducers end, too. Each reducer reports an error.
   EXPECT_GE(std::ranges::count(errors, '\n'), 1 + static_cast<int>(stage.plan.reducers.size()));
 }
 
@@ -245,7 +245,7 @@ TEST(DataPath, TakesAStreamThatIsTornAfterItsLastEpoch) {
 
 TEST(DataPath, RefusesRecordsThatCannotBeOfTheirStorage) {
   SnapshotJobStage stage(seed(), {});
-  stage.plan.storages[0].record_count = 1;  // that of the array
+  stage.plan.storages[0].record_count = 1;  // storage 0 is the array; its log has larger indexes
   const std::string errors = stage.run();
   EXPECT_NE(errors.find("of storage 3, has an index beyond the end of its array"),
             std::string::npos)
@@ -286,7 +286,7 @@ TEST(DataPath, RefusesAPlanThatContradictsItself) {
 }
 
 TEST(DataPath, EndsEverywhereWhenOneSideGivesUp) {
-  // No reducer takes messages: mappers fill both halves and wait.
+  // No reducer takes messages, so the mappers fill both halves of the inbox and wait.
   SnapshotJobStage stage(seed(), {});
   SharedInbox inbox(ReducerInbox::kMinHalfBytes);
   ASSERT_TRUE(inbox.reducer.begin(stage.plan.snapshot, 4));

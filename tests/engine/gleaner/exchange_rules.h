@@ -7,12 +7,12 @@
 
 namespace atolldb::test {
 
-/// A mapper fails between its reservation and its announcement. Everything runs on one thread. With
-/// the rule, the reducer finds a half without writers and does not wait. Without it, the reducer
-/// waits until its callback says that the run is over.
+/// R40: a mapper fails between its reservation and its announcement. Everything runs on one thread.
+/// With the rule, the reducer finds a half without writers and does not wait. Without the rule, the
+/// reducer waits until its callback says that the run is over.
 inline std::string a_reservation_that_is_not_announced_is_void() {
   SharedInbox inbox(ReducerInbox::kMinHalfBytes);
-  uint32_t asked = 0;  // the reducer calls this at its start and before each wait
+  uint32_t asked = 0;  // calls of the callback, at the reducer's start and before each wait
   ReducerInbox reducer(inbox.memory.base(0), [&] { return ++asked > 1; });
   if (!reducer.begin(1, 1)) return "no run begins";
   {

@@ -17,8 +17,8 @@ namespace {
 
 constexpr uint64_t kHalf = ReducerInbox::kMinHalfBytes;
 
-/// Sends a message of `bytes` bytes that starts with `number`. Its other bytes are that number's
-/// low byte.
+/// Sends a message of `bytes` bytes that starts with `number`. Its other bytes are the low byte of
+/// `number`.
 Result<void> send(ReducerInbox& inbox, uint32_t run, uint64_t number, uint32_t bytes) {
   auto room = inbox.reserve(run, static_cast<uint32_t>(number >> 32), bytes);
   if (!room) return std::unexpected(room.error());
@@ -68,7 +68,7 @@ TEST(Exchange, HandsOverEveryMessageOfManyMappersOnce) {
         for (uint64_t i = 0; i < kEach; ++i) {
           const auto bytes = static_cast<uint32_t>(8 + random() % 200 * 8);
           if (random() % 16 == 0) {
-            // Fails before it announces its message.
+            // A mapper reserves space, and fails before it announces a message.
             ASSERT_TRUE(inbox.mappers.reserve(run, 1, bytes));
           }
           ASSERT_TRUE(send(inbox.mappers, run, (mapper << 32) + i, bytes));
@@ -122,8 +122,8 @@ TEST(Exchange, ASwapWaitsForTheCopyUnderWayAndOthersGoOnMeanwhile) {
     is_taken.store(true, std::memory_order_release);
     numbers = numbers_in(*batch);
   });
-  // Fills the rest of the half, and then the other half. The slow mapper holds up only the space
-  // that it has reserved.
+  // Other messages fill the rest of this half, and then the other half. The slow mapper holds up
+  // only the space that it has reserved.
   const auto most = static_cast<uint32_t>(inbox.mappers.max_message_bytes());
   ASSERT_TRUE(send(inbox.mappers, 1, 1, most - 256));
   ASSERT_TRUE(send(inbox.mappers, 1, 2, most));
@@ -168,7 +168,7 @@ TEST(Exchange, EndsEveryWaitWhenTheRunIsGivenUp) {
     std::vector<std::jthread> waiting;
     for (uint64_t i = 0; i < 3; ++i) {
       waiting.emplace_back([&, i] {
-        // One sender gets the other half. The others wait for a swap that never comes.
+        // One sender fills the other half. The other senders wait for a swap that never comes.
         while (send(inbox.mappers, 1, i, most)) continue;
         errors.fetch_add(1, std::memory_order_relaxed);
       });
@@ -177,7 +177,7 @@ TEST(Exchange, EndsEveryWaitWhenTheRunIsGivenUp) {
       while (inbox.reducer.next_batch(1)) continue;
       errors.fetch_add(1, std::memory_order_relaxed);
     });
-    await_swap_wanted(inbox, 2);  // now the reducer waits at the first half
+    await_swap_wanted(inbox, 2);  // now the reducer waits for the reservation in the first half
     if (by_cluster) {
       inbox.is_over.store(true, std::memory_order_relaxed);
     } else {
@@ -198,14 +198,14 @@ TEST(Exchange, RefusesMappersOfAnotherRun) {
   ASSERT_FALSE(late);
   EXPECT_EQ(late.error().message, "snapshot 1: its job has ended: the inbox serves job 2");
   EXPECT_FALSE(inbox.mappers.finish(1));
-  inbox.mappers.give_up(1);  // must not affect run 2
+  inbox.mappers.give_up(1);  // run 1 has ended; must not affect run 2
   ASSERT_TRUE(send(inbox.mappers, 2, 8, 64));
   ASSERT_TRUE(inbox.mappers.finish(2));
   const auto batch = inbox.reducer.next_batch(2);
   ASSERT_TRUE(batch);
   EXPECT_TRUE(batch->is_last);
   EXPECT_EQ(numbers_in(*batch), std::vector<uint64_t>{8});
-  // No message comes after the last one.
+  // After the last batch, mappers and reducer get an error.
   EXPECT_FALSE(inbox.mappers.reserve(2, 0, 64));
   EXPECT_FALSE(inbox.reducer.next_batch(2));
 }
@@ -221,7 +221,8 @@ TEST(Exchange, ARunBeginsWhenTheLastCopyOfTheOneBeforeIsOver) {
     ASSERT_TRUE(inbox.reducer.begin(2, 1));
     has_begun.store(true, std::memory_order_release);
   });
-  // When the half is closed, `begin` is under way, and cannot have advanced further.
+  // Waits until `begin` has closed the half. Then `begin` waits for the reservation, so it cannot
+  // have returned.
   auto* control = reinterpret_cast<InboxControl*>(inbox.memory.base(1));
   const uint64_t open = control->halves[0].status.load(std::memory_order_relaxed);
   while (control->halves[0].status.load(std::memory_order_relaxed) == open &&

@@ -51,7 +51,7 @@ TEST(GleanedRecord, ArrayIndexesOrderLikeBytes) {
 
 TEST(GleanedRecord, TreeKeysAreKeptAndUnusedRoomIsElided) {
   One one(LogType::insert, "abc", "0123456789", Vid::make(7, 3).word());
-  one.record().length += 64;  // a worker that allocated more than it used
+  one.record().length += 64;  // a worker may allocate more than it uses
   const LogRecord& gleaned = one.gleaned(StorageType::mastertree);
   EXPECT_EQ(key_of(gleaned), "abc");
   EXPECT_EQ(text(gleaned.payload(), gleaned.payload_bytes), "0123456789");
@@ -128,7 +128,8 @@ TEST(GleanedRecord, SortKeysIgnoreThePaddingOfKeys) {
 TEST(GleanedRecord, SortKeysOrderLikeKeysAndThenVersions) {
   const uint64_t first = seed();
   std::mt19937_64 random(first);
-  // Few different bytes, and lengths around word boundaries: many keys have common prefixes.
+  // Keys have few different bytes, and lengths around word boundaries. So many have common
+  // prefixes.
   const auto key = [&] {
     const size_t lengths[] = {0, 1, 7, 8, 9, 15, 16, 17, 24, 40};
     std::string made(lengths[random() % 10], '\0');

@@ -36,8 +36,8 @@ class Keys {
   std::vector<std::unique_ptr<uint64_t[]>> records_;
 };
 
-/// Returns the first difference to the order by comparison, or an empty text. Records with the same
-/// key and VID are indistinguishable, but each must be present.
+/// Sorts the keys. Returns the first difference from the result of std::sort, or an empty text.
+/// Records with the same key and VID are indistinguishable, but each must be present.
 std::string check(KeySorter& sorter, std::vector<SortKey> keys) {
   std::vector<SortKey> expected = keys;
   std::sort(expected.begin(), expected.end());
@@ -68,7 +68,7 @@ TEST(KeySorter, SortsAsComparingDoes) {
   for (uint64_t round = 0; round < rounds(300, 20'000); ++round) {
     std::mt19937_64 random(first + round);
     const uint64_t count = random() % (round % 3 == 0 ? 100 : kMaxKeys + 1);
-    // also longer than the part of a key that a SortKey holds
+    // Some keys are longer than the part of a key that a SortKey holds.
     const uint64_t bytes = random() % 20;
     const uint64_t values = 1 + random() % (round % 2 == 0 ? 3 : 256);
     const bool is_fixed = random() % 2 == 0;

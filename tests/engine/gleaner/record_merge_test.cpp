@@ -20,13 +20,13 @@ namespace {
 
 constexpr uint64_t kMergeChunk = SortedRunWriter::kMinChunkBytes;
 
-/// A record, and its place in the order of the merge.
+/// A record, and its place in the order of the merged records.
 struct Made {
   uint32_t storage = 0;
   std::string key;
   uint64_t version = 0;
   size_t input = 0;
-  uint64_t number = 0;  // of the record among all that were made
+  uint64_t number = 0;  // ordinal among all records that were made
   std::vector<uint64_t> words;
 
   const LogRecord& record() const { return *reinterpret_cast<const LogRecord*>(words.data()); }
@@ -81,7 +81,8 @@ class Inputs {
   Made make(size_t input) {
     Made made;
     made.storage = static_cast<uint32_t>(1 + random_() % storages_);
-    // Ascending keys that each input has in a part of its own make one input win many times.
+    // Each input has ascending keys in a range of its own, so that the merge takes many records in
+    // sequence from one input.
     made.number = next_++;
     const uint64_t number = __builtin_bswap64(input << 32 | made.number);
     made.key = is_covered_ || random_() % 3 == 0
@@ -94,7 +95,7 @@ class Inputs {
     const auto payload_bytes = static_cast<uint32_t>(8 + random_() % most);
     const auto key_bytes = static_cast<uint32_t>(made.key.size());
     made.words.resize(LogRecord::bytes(key_bytes, payload_bytes) / 8);
-    for (uint64_t& word : made.words) word = random_();  // also the padding
+    for (uint64_t& word : made.words) word = random_();  // random padding, too
     auto& record = *reinterpret_cast<LogRecord*>(made.words.data());
     record.type = random_() % 4 == 0 ? LogType::insert : LogType::update;
     record.key_bytes = static_cast<uint16_t>(key_bytes);
@@ -207,7 +208,8 @@ TEST(RecordMerge, RefusesBytesThatAreNoRecords) {
   EXPECT_TRUE(problem(words.size() / 2 + 1).starts_with("inbox of a reducer: 8 bytes are no log"));
   record(0)->length -= 8;  // shorter than its key and payload
   EXPECT_TRUE(problem(words.size()).starts_with("inbox of a reducer: 80 bytes are no log record"));
-  // Longer than any record, so it may not fit in a chunk of a sorted run.
+  // A record that is longer than any valid one is refused, because it may not fit in a chunk of a
+  // sorted run.
   words.resize(kMaxGleanedBytes / 8 + 1);
   record(0)->length = kMaxGleanedBytes + 8;
   EXPECT_TRUE(problem(words.size())

@@ -55,8 +55,8 @@ class CountingFileSystem : public ForwardingFileSystem {
   };
 };
 
-/// Random sorted runs. Each record has a VID of its own, and is an insert or an append, so that
-/// the order of elisions does not matter: an insert covers all earlier records of its key.
+/// Random sorted runs. Each record has its own VID, and is an insert or an append. An insert covers
+/// all earlier records of its key, so the order of elisions does not matter.
 struct Runs {
   Runs(FileSystem& files, uint64_t seed, uint32_t count, uint32_t most_records) : random(seed) {
     CHECK(files.make_directory(kFolder).has_value());
@@ -86,7 +86,7 @@ struct Runs {
       if (a->storage_id != b->storage_id) return a->storage_id < b->storage_id;
       return SortKey::of(*a) < SortKey::of(*b);
     });
-    // Each record is a sorted sequence of its own, so the merge only writes and compacts them.
+    // Each record is a sorted input of its own, so the merge only compacts and writes the records.
     RecordMerge merge;
     for (const LogRecord* record : records) {
       merge.add(
@@ -168,7 +168,7 @@ TEST(RunReduction, ReadsNoMoreRunsThanNecessary) {
 }
 
 TEST(RunReduction, BoundsBuffersAndDescriptors) {
-  // The default chunks: 128 runs have two buffers of 128 KiB each.
+  // With the default chunk size, 128 runs have two buffers of 128 KiB each.
   constexpr uint64_t kDefaultChunk = 128 * 1024;
   EXPECT_EQ(runs_at_once({kDefaultChunk, 1 << 20}), kMaxMergedRuns);
   EXPECT_EQ(runs_at_once({kDefaultChunk / 2, 1 << 20}), kMaxMergedRuns);
@@ -197,7 +197,7 @@ TEST(RunReduction, EndsWithTheErrorOfItsCheckAndKeepsTrackOfAllFiles) {
   std::ranges::sort(runs.set.paths);
   EXPECT_EQ(disk.paths(), runs.set.paths);
 
-  // After any failed change, each file that exists is listed.
+  // Whichever change of the disk fails, the run set lists each file that exists.
   for (uint64_t changes = 0;; ++changes) {
     MemoryFileSystem broken;
     Runs others(broken, seed(), 9, 5);

@@ -13,7 +13,7 @@
 
 namespace atolldb::test {
 
-/// One memory block, mapped twice.
+/// One block of memory, which is mapped at two addresses.
 class TwoMappings {
  public:
   explicit TwoMappings(uint64_t bytes) : bytes_(bytes) {

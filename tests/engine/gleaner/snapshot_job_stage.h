@@ -23,7 +23,7 @@
 
 namespace atolldb::test {
 
-/// A record in gleaned form, independent of the code that makes it.
+/// The fields of a log record in gleaned form, independent of the code under test.
 struct PlainRecord {
   uint32_t storage = 0;
   std::string key;
@@ -35,7 +35,8 @@ struct PlainRecord {
   auto order() const { return std::tie(storage, key, version); }
   bool operator==(const PlainRecord&) const = default;
 
-  /// States the rule of coverage again, independently of the code under test.
+  /// Returns true if the later record covers this one (R35). States the rule again, independently
+  /// of the code under test.
   bool is_covered_by(const PlainRecord& later) const {
     if (storage != later.storage || key != later.key || version >= later.version) return false;
     if (type == LogType::append) return false;
@@ -65,7 +66,7 @@ struct StageOptions {
   uint16_t mappers_per_node = 2;
   uint16_t reducers_per_node = 1;
   uint32_t epochs = 12;
-  uint32_t keys = 40;  // of each storage; few, so that many records can be elided
+  uint32_t keys = 40;  // keys of each storage; few, so that many records can be elided
   uint64_t half_bytes = ReducerInbox::kMinHalfBytes;
   MapperSettings mapper = {MapperSettings::kMinBucketBytes, 3 * 16384};
   uint64_t chunk_bytes = SortedRunWriter::kMinChunkBytes;
@@ -97,7 +98,7 @@ class SnapshotJobStage {
                      storage(kLongKeys, StorageType::mastertree),
                      storage(kHeap, StorageType::sequential)};
     for (PlannedMapper& mapper : plan.mappers) {
-      // Two loggers per mapper.
+      // Each mapper reads the logs of two loggers.
       write_stream(mapper, static_cast<uint16_t>(2 * mapper.mapper));
       write_stream(mapper, static_cast<uint16_t>(2 * mapper.mapper + 1));
     }
@@ -224,7 +225,8 @@ class SnapshotJobStage {
   std::string tree_key(uint32_t id) {
     const uint64_t number = random_() % options_.keys;
     std::string key = big_endian(number * 0x0101010101010101u);
-    // Keys with common prefixes, keys that are prefixes of others, and keys that end in zeros.
+    // Makes keys with common prefixes, keys that are prefixes of others, and keys that end in
+    // zeros.
     if (id == kLongKeys) key = std::string(12, 'x') + big_endian(number % 7, 4) + key;
     return key.substr(0, key.size() - number % 8);
   }
@@ -265,7 +267,7 @@ class SnapshotJobStage {
     }
     if (record.type == LogType::append) record.offset = 0;
     if (counts && record.storage != kDropped) written.push_back(std::move(record));
-    // A filler: its record was superseded within the transaction.
+    // Adds a filler, as for a record that was superseded within the transaction.
     if (random_() % 8 == 0) {
       add_record(block, LogType::filler, static_cast<uint32_t>(random_()), random_(), {}, {});
     }
@@ -274,7 +276,7 @@ class SnapshotJobStage {
 
   void write_stream(PlannedMapper& mapper, uint16_t logger) {
     LogWriter writer = make_writer(files, {mapper.node, logger, "/data"}, 2, kStart, 6);
-    // The stream ends before the last epoch of the run, with it, or later.
+    // The stream ends before the last epoch of the plan, with it, or after it.
     const uint64_t last_epoch = plan.epoch - 2 + random_() % 5;
     mapper.streams.push_back({{"/data", mapper.node, logger, 2, kStart, kUuid}, last_epoch});
     for (uint64_t epoch = kStart; epoch < kStart + options_.epochs; ++epoch) {
@@ -286,7 +288,8 @@ class SnapshotJobStage {
         for (uint64_t i = 0; i < most && add_random(block, mapper, counts); ++i) continue;
       }
       CHECK(writer.append(std::array{buffer.all()}, kStart - 1).has_value());
-      // Loggers do not close the same epochs: a marker may stand for several epochs.
+      // Loggers close different epochs: not each epoch gets a marker, and a marker may stand for
+      // several.
       if (random_() % 3 != 0 || epoch + 1 == kStart + options_.epochs) {
         CHECK(writer.close_epoch(epoch, kStart - 1).has_value());
       }

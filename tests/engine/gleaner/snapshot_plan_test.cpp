@@ -141,8 +141,8 @@ std::vector<ComposedPartition> random_composed(Random& random) {
 
 using Encoded = std::vector<std::byte>;
 
-/// Truncated bytes must be rejected. Bytes with a change must be rejected, or decode to what they
-/// then encode.
+/// Truncated bytes must be rejected. Changed bytes must be rejected, or decode to a value that is
+/// encoded by exactly these bytes.
 template <typename Decode, typename Encode>
 void expect_robust(const Encoded& bytes, Random& random, Decode decode, Encode encode) {
   for (size_t length = 0; length < bytes.size(); ++length) {
@@ -201,7 +201,7 @@ TEST(PlanCodec, GivesCapturedRangesBackAndRefusesWhatItDidNotWrite) {
 }
 
 TEST(PlanCodec, DoesNotTakeMemoryForACountThatCannotBe) {
-  // The magic number and the largest count.
+  // The bytes are a correct magic number and the largest count.
   Encoded bytes = encode_composed({});
   std::ranges::fill(std::span(bytes).subspan(sizeof(uint32_t)), std::byte{0xff});
   EXPECT_FALSE(decode_composed(bytes));

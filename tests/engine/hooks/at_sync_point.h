@@ -38,8 +38,9 @@ class AtFirst {
   AtSyncPoints points_;
 };
 
-/// A thread that either ends or blocks in a way that the test can see. The destructor joins it.
-/// REQUIRES: before that, the test releases everything the thread waits for.
+/// A thread that either ends or blocks in a way that the test can see. The destructor joins the
+/// thread. REQUIRES: before the destructor runs, the test releases everything that the thread waits
+/// for.
 class Other {
  public:
   template <typename Body>
@@ -49,7 +50,7 @@ class Other {
           done_.store(true, std::memory_order_release);
         }) {}
   bool is_done() const { return done_.load(std::memory_order_acquire); }
-  /// Waits until the thread is done or `condition` holds. One of them must happen.
+  /// Waits until the thread is done or `condition` holds. REQUIRES: one of the two happens.
   template <typename Condition>
   void wait_until(Condition&& condition) const {
     while (!is_done() && !condition()) std::this_thread::yield();

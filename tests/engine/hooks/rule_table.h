@@ -18,8 +18,8 @@ struct Rule {
   const char* name;
   Mutant mutant;
   std::function<std::string()> body;
-  /// 1: the body is deterministic. More: the body races, or a slow machine hides the fault, so a
-  /// fault may need several rounds to show.
+  /// Maximum number of runs of the body with the rule off. 1: the body is deterministic. More: the
+  /// body races, or a slow machine hides the fault, so the fault may need several runs to show.
   int rounds = 1;
 };
 

@@ -46,7 +46,7 @@ std::string keep_installing(Warm& warm, const std::atomic<uint32_t>& running,
 }
 
 /// Works on records in groups of four whose sum is zero. It transfers amounts within a group, by
-/// increments or by reads and writes, and every read of a group must return that sum. The groups in
+/// increments or by reads and writes. Every read of a group must return the sum zero. The groups in
 /// use advance, so that pages are constantly dropped and copied up.
 class TransferWorker {
  public:

@@ -9,7 +9,8 @@
 
 namespace atolldb::test {
 
-/// A commit has locked and verified its record when the installer reaches the page.
+/// A commit has locked and verified its record when the installer reaches the page. The installer
+/// keeps the page.
 inline std::string a_commit_under_way_keeps_its_page() {
   DropStage stage;
   stage.fill(0, 1);
@@ -26,8 +27,8 @@ inline std::string a_commit_under_way_keeps_its_page() {
   return report.busy == 1 ? "" : std::to_string(report.busy) + " pages were busy";
 }
 
-/// A worker is about to copy a page up. Meanwhile another worker copies the page up and writes to
-/// it, and the page is dropped again, onto a later snapshot.
+/// A worker is about to copy a page up. Meanwhile another worker copies the page up, writes to it,
+/// and the page is dropped onto a later snapshot. The first copy-up must fail.
 inline std::string a_copy_up_of_an_older_page_fails() {
   DropStage stage;
   stage.fill(0, 1);
@@ -46,7 +47,8 @@ inline std::string a_copy_up_of_an_older_page_fails() {
   return stage.read(1, stage.index(0, 0, 1)) == 2 ? "" : "a commit before the drop was lost";
 }
 
-/// As above, for a page above the leaves: the snapshot is rewritten, and older files are deleted.
+/// A worker is about to copy up a page above the leaves. Meanwhile the snapshot is rewritten, and
+/// older files are deleted. The copy-up must not bring back pointers to these files.
 inline std::string a_copy_up_brings_no_older_snapshot_back() {
   DropStage stage;
   stage.fill(0, 1);
@@ -68,12 +70,13 @@ inline std::string a_copy_up_brings_no_older_snapshot_back() {
   return stage.read(1, stage.index(0, 1, 0)) == 1 ? "" : "a record is not read";
 }
 
-/// A worker is about to copy a leaf up below a page that is dropped meanwhile.
+/// A worker is about to copy a leaf up. Meanwhile the page above the leaf is dropped. The copy-up
+/// must not change the dropped page.
 inline std::string nothing_is_installed_below_a_dropped_page() {
   DropStage stage;
   stage.fill(0, 1);
   InstallReport report;
-  int left = 2;  // the leaves; the pages above them are kept for now
+  int left = 2;  // drops the two leaves; the pages above them are kept for now
   stage.drop_policy = drop_some(left);
   std::string problem = stage.snapshot_and_install(report);
   if (!problem.empty()) return problem;
@@ -99,7 +102,7 @@ inline std::string a_drop_that_is_given_up_leaves_all_as_it_was() {
   if (!problem.empty()) return problem;
   stage.drop_policy = drop_all;
   {
-    // The installer has checked all children, and locked their page.
+    // At this point the installer has checked all children, and has locked their parent page.
     const AtFirst at_point(SyncPoint::locked_page, [&] {
       if (stage.write(0, {{stage.index(0, 1, 0), false, 3}}) != Status::ok) problem = "writing";
     });

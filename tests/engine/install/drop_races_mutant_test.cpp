@@ -1,5 +1,5 @@
-// Interleavings of installations that need sync points (engine/hooks/sync_points.h), and that no
-// mutant makes fail. Those with a mutant are in tests/engine/rules_mutant_test.cpp.
+// Interleavings of installations that need sync points (engine/hooks/sync_points.h) and have no
+// mutant. Interleavings with a mutant are in tests/engine/rules_mutant_test.cpp.
 #include <gtest/gtest.h>
 
 #include "tests/engine/install/drop_races.h"

@@ -17,8 +17,8 @@ class DropStage : public WarmArray {
   static constexpr uint32_t kPayload = 400;
   DropStage() : WarmArray(2, false, records(), kPayload) { CHECK(shape.levels == 3); }
 
-  /// Returns the index of a record below the page of level 1 with this number, by `leaf` and `slot`
-  /// within it.
+  /// Returns the index of a record. `page` is the number of its page of level 1, `leaf` that of its
+  /// leaf below this page, `slot` its place in the leaf.
   uint64_t index(uint64_t page, uint64_t leaf, uint64_t slot) const {
     return page * shape.records_below(1) + leaf * shape.records_per_leaf + slot;
   }
@@ -54,8 +54,8 @@ inline std::string reads_all(WarmArray& warm, uint32_t worker,
                 std::to_string(value) + ", wanted " + std::to_string(right);
     }
   };
-  // Each in its own transaction: when all pages are cold, each way registers every pointer to a
-  // leaf.
+  // Each way of reading has a transaction of its own, because it registers every pointer to a leaf
+  // when all pages are cold.
   Status status = warm.run_alone(worker, [&](Transaction& txn) {
     std::vector<std::byte> one(width);
     for (const uint64_t index : indexes) {
@@ -88,8 +88,8 @@ inline std::string reads_all(WarmArray& warm, uint32_t worker,
   return status == Status::ok ? problem : "scan: " + std::string(to_string(status));
 }
 
-/// Drops all pages except the root: all reads return the same. A write copies up its pages, and the
-/// next snapshot lets the installer drop these, too.
+/// Drops all pages except the root. All reads return the same as before. A write copies up its
+/// pages, and the next snapshot lets the installer drop these pages, too.
 inline std::string arrays_read_the_same_without_pages(uint64_t records, uint32_t payload_bytes) {
   WarmArray warm(2, false, records, payload_bytes);
   std::map<uint64_t, int64_t> wanted;
@@ -151,7 +151,7 @@ inline std::string later_changes_keep_their_page() {
 }
 
 /// A transaction finds a record. Then its page is dropped, and another transaction writes to the
-/// copy.
+/// copy of the page. The first transaction must not read the dropped page.
 inline std::string found_records_are_not_read_in_dropped_pages() {
   DropStage stage;
   stage.fill(0, 1);
@@ -173,8 +173,8 @@ inline std::string found_records_are_not_read_in_dropped_pages() {
   return problem.text();
 }
 
-/// As above, but the transaction has read the record before the drop. Its commit must detect the
-/// write.
+/// A transaction reads a record. Then its page is dropped, and another transaction writes to the
+/// copy of the page. The commit of the first transaction must detect the write.
 inline std::string what_was_read_before_a_drop_is_verified() {
   DropStage stage;
   stage.fill(0, 1);
@@ -192,7 +192,8 @@ inline std::string what_was_read_before_a_drop_is_verified() {
   return problem.text();
 }
 
-/// As above, but the transaction has planned a blind write or an increment of the record.
+/// A transaction plans a blind write, or with `adds` an increment, of a record. Then the page of
+/// the record is dropped. The commit must not write into the dropped page.
 inline std::string nothing_is_written_into_dropped_pages(bool adds) {
   DropStage stage;
   stage.fill(0, 1);
@@ -226,7 +227,7 @@ inline std::string drops_raise_the_removed_version_above() {
              : "the root's newest removed version is below the dropped page";
 }
 
-/// A drop policy keeps all pages: only the snapshot words change.
+/// With a drop policy that keeps all pages, an installation changes only the snapshot words.
 inline std::string pages_are_kept_when_asked() {
   DropStage stage;
   stage.fill(0, 1);

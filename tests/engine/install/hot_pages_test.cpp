@@ -41,7 +41,7 @@ TEST(HotPages, OfAnArrayAreSparedWithThoseAboveThem) {
   EXPECT_EQ(stage.pages().leaves + stage.pages().interiors, 0u);
 }
 
-/// Records that are found together and read later set the reference bit, too.
+/// `get_many` first finds all records, and reads them afterwards. It sets reference bits, too.
 TEST(HotPages, OfAnArrayAreThoseFoundTogether) {
   DropStage stage;
   stage.fill(0, 1);
@@ -70,7 +70,8 @@ TEST(HotPages, OfATreeAreSparedWithThoseAboveThem) {
   const uint64_t hot = DroppableTree::kRecords / 2;
   const auto read = [&](uint64_t key) {
     EXPECT_EQ(stage.value_of(key), "old");
-    // Otherwise the worker would remember the page, and find it without a descent.
+    // Ends the begin epoch. Otherwise the worker would remember the page, and find it without a
+    // descent.
     stage.warm.cluster.worker(0).context->leave();
   };
   for (int i = 0; i < kOften; ++i) read(hot);
@@ -126,7 +127,7 @@ TEST(HotPages, AreSeldomThoseOfOneScan) {
   stage.drop_policy = drop_cold;
   InstallReport after;
   ASSERT_EQ(stage.install(after), "");
-  // About one page in 32.
+  // The scan sets the bit of about one page in 32.
   EXPECT_GT(after.kept_hot, kLeaves / 64);
   EXPECT_LT(after.kept_hot, kLeaves / 16);
 }

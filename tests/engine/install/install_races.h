@@ -80,15 +80,15 @@ class ColdLayerTree {
 };
 
 /// R3: a border page splits after an installer has checked it, and before the installer locks it.
-/// The pointer to a layer in it is frozen, and must stay so. Two writers are in that page, about to
-/// follow the pointer. If the installer thawed the pointer, the first writer would store a copy of
-/// the layer there. The second would write to that copy, which no other reader finds.
+/// The page has a frozen pointer to a layer, which must stay frozen. Two writers are in the page,
+/// about to follow the pointer. If the installer thawed the pointer, the first writer would store a
+/// copy of the layer there. The second would write to that copy, which no other reader finds.
 inline std::string nothing_is_installed_in_moved_pages() {
   ColdLayerTree test(3);
   std::string problem = test.fill();
   if (!problem.empty()) return problem;
   uint32_t depth = 0;     // nesting depth of the operations
-  uint32_t descents = 0;  // of the current operation; its second layer counts
+  uint32_t descents = 0;  // descents of the current operation; the second one enters the layer
   bool is_split = false;
   Status first = Status::user_abort;
   const AtSyncPoints guard([&](SyncPoint point) {
@@ -119,7 +119,7 @@ inline std::string what_stands_for_a_page_is_there_before_it_goes() {
   if (!problem.empty()) return problem;
   std::string read = "no read";
   {
-    // The first page is dropped first.
+    // The page of key 0 is the first page that is dropped.
     const AtFirst at_point(SyncPoint::dropped, [&] { read = test.value_of(0); });
     problem = test.warm.install(drop_all);
   }
@@ -127,9 +127,9 @@ inline std::string what_stands_for_a_page_is_there_before_it_goes() {
   return read == "old" ? "" : "a record in a page that was just dropped: " + read;
 }
 
-/// Two keys share a slice, so they made a volatile layer, and one of them is erased. The layer can
-/// be dropped, and so can the page above. An old transaction needs the tombstone (R10), so the
-/// layer has two records, and none can take its slot (R70).
+/// Two keys share a slice and form a volatile layer. Then one of them is erased. An old transaction
+/// needs the tombstone (R10). Therefore the layer keeps two records, and neither can take the slot
+/// of the layer (R70). The layer and the page above it can be dropped.
 inline std::string a_layer_of_one_record_is_dropped(bool first_lives) {
   WarmTree warm(2);
   warm.cluster.worker(1).context->enter();
@@ -170,8 +170,8 @@ inline std::string a_layer_of_one_record_is_dropped(bool first_lives) {
   return value == "new" ? "" : "the update is not read";
 }
 
-/// R9: a slow installer publishes its begin epoch again and again, so retired pages wait for it no
-/// longer than for one path.
+/// R9: a slow installer publishes its begin epoch again and again. Retired pages wait only until
+/// the installer has finished its current path.
 inline std::string a_slow_installer_holds_no_epoch() {
   DroppableTree test(1);
   std::string problem = test.fill();
@@ -198,7 +198,8 @@ inline std::string a_slow_installer_holds_no_epoch() {
   return held == 0 ? "" : std::to_string(held) + " drops within an epoch that was long over";
 }
 
-/// Drops the storage, or lets another storage take its catalog slot, while it is in use.
+/// Simulates that the storage is dropped while it is in use, or that another storage takes its
+/// catalog slot.
 inline void hide(StorageControl& storage, bool reused) {
   if (reused) storage.id += kMaxStorages;
   storage.state.store(static_cast<uint32_t>(reused ? StorageState::ready : StorageState::dropping),

@@ -10,7 +10,8 @@
 
 namespace atolldb::test {
 
-/// Overwrites or increments a record of an array without reading it.
+/// A transaction overwrites or increments a record of an array without reading it. Then the leaf is
+/// dropped. A read of the record by the transaction must end as a conflict.
 inline std::string own_write_in_a_dropped_leaf(bool adds) {
   DropStage stage;
   stage.fill(0, 1);
@@ -33,8 +34,8 @@ inline std::string own_write_in_a_dropped_leaf(bool adds) {
   return problem.text();
 }
 
-/// No read follows the drop. A user abort must still fail, because its result may depend on reads
-/// that missed the write.
+/// An own write is in a dropped page, and no read follows the drop. A user abort must still fail,
+/// because its result may depend on reads that missed the write.
 inline std::string user_abort_after_the_drop_of_an_own_write() {
   DropStage stage;
   stage.fill(0, 1);
@@ -49,7 +50,8 @@ inline std::string user_abort_after_the_drop_of_an_own_write() {
   return problem.text();
 }
 
-/// Overwrites a living record of a tree without reading it. Then a look-up or a scan meets it.
+/// A transaction overwrites a living record of a tree without reading it. Then the page is dropped.
+/// A look-up or a scan of the transaction that meets the record must end as a conflict.
 inline std::string own_write_in_a_dropped_page(bool by_scan) {
   DroppableTree test(1);
   Problem problem;

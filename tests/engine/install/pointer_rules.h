@@ -72,7 +72,7 @@ inline std::string frozen_nulls_are_not_registered_in_arrays() {
   stage.fill(0, 1);
   InstallReport report;
   Problem problem;
-  int left = 2;  // the leaves; the pages above them are kept for now
+  int left = 2;  // drops the two leaves; the pages above them are kept for now
   stage.drop_policy = drop_some(left);
   const std::string installed = stage.snapshot_and_install(report);
   problem.expect(installed.empty(), installed);
@@ -136,7 +136,7 @@ inline std::string frozen_nulls_are_not_registered_in_trees(bool below_interior)
   Problem problem;
   std::string installed = test.fill(below_interior ? 1000 : 2);
   problem.expect(installed.empty(), installed);
-  // Drops the layer, except for its root if that is no border page.
+  // Drops all border pages of the layer. If the root of the layer is an interior page, it is kept.
   installed = test.warm.install([&](PageHeader& page) {
     return page.layer == 1 && page.level == 0 ? DropVerdict::drop : DropVerdict::keep;
   });
@@ -171,7 +171,7 @@ inline std::string frozen_nulls_are_not_registered_in_trees(bool below_interior)
 }
 
 /// R3: a descent has determined the slot of a child. Then that child is copied up, split, and
-/// dropped again. Its page now covers only the left half of the range.
+/// dropped again. The page in the slot now covers only the left half of the range.
 inline std::string a_null_word_counts_with_its_page_version() {
   DroppableTree test(2);
   Problem problem;

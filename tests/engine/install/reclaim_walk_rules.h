@@ -18,7 +18,8 @@
 
 namespace atolldb::test {
 
-/// A tree of small layers: their keys share a slice. The worker's hints are lost when it erases.
+/// A tree of small layers. The keys of a layer share a slice. `lose_hints` discards the worker's
+/// hints.
 class SmallLayers {
  public:
   explicit SmallLayers(uint32_t workers) : warm(workers), tree(warm.storage) {}
@@ -96,8 +97,8 @@ class SmallLayers {
   }
 };
 
-/// R70: an installer finds layers whose hints were lost: empty ones, and ones with one record. It
-/// needs no snapshot page for them.
+/// R70: an installer finds layers whose hints were lost: empty layers, and layers with one record.
+/// The installer needs no snapshot pages of these layers.
 inline std::string installers_reclaim_what_hints_have_missed() {
   constexpr uint64_t kLayers = 30;
   SmallLayers test(1);
@@ -110,7 +111,7 @@ inline std::string installers_reclaim_what_hints_have_missed() {
   std::string problem = test.statistics(statistics);
   if (problem.empty() && statistics.layers != 1 + kLayers) problem = "a layer is missing";
   if (!problem.empty()) return problem;
-  // Afterwards every layer has one record, and then none.
+  // After the first round every layer has one record, after the second round none.
   for (const char* rest : {"b", "a"}) {
     if (test.erase(kLayers, rest) != Status::ok) return "no erase";
     test.lose_hints();
@@ -148,7 +149,7 @@ inline std::string a_locked_record_keeps_its_layer() {
     if (test.insert(0, rest, "old") != Status::ok) return "no insert";
   }
   if (test.erase(1, "b") != Status::ok) return "no erase";
-  test.work_off_hints();  // the layer has one record and no tombstone
+  test.work_off_hints();  // now the layer has one record and no tombstone
   std::string problem;
   bool is_done = false;
   {
@@ -168,9 +169,9 @@ inline std::string a_locked_record_keeps_its_layer() {
   return test.value_of(0, "a") == "new" ? "" : "the commit wrote to a record that has moved";
 }
 
-/// R70: a reader has the link to a layer, and the page of the link is replaced. Then the root of
-/// the layer is replaced, and the new one dropped. The link still leads to the first root, so the
-/// reader must search the page of the link again.
+/// R70: a reader holds the link to a layer, and the page with the link is replaced. Then the root
+/// of the layer is replaced, and the new root is dropped. The old link still leads to the first
+/// root, so the reader must search for the page with the link again.
 inline std::string a_link_of_a_moved_page_leads_to_a_dropped_layer() {
   SmallLayers test(2);
   for (const char* rest : {"a", "b"}) {
@@ -204,7 +205,8 @@ inline std::string a_link_of_a_moved_page_leads_to_a_dropped_layer() {
   const uint32_t alive = state.load(std::memory_order_relaxed);
   BorderView view;
   {
-    // A reader that would wait for ever is released after some turns.
+    // A reader that would wait for ever is released after 1000 turns: the cluster fails, which ends
+    // waits.
     std::atomic<uint32_t> turns{0};
     const AtSyncPoints guard([&](SyncPoint point) {
       if (point != SyncPoint::awaiting_move) return;
@@ -221,8 +223,8 @@ inline std::string a_link_of_a_moved_page_leads_to_a_dropped_layer() {
   return test.value_of(0, "a") == "old" ? "" : "the record of the layer is lost";
 }
 
-/// R71: pages are emptied between pages that were dropped. No merge can remove them, and they are
-/// dropped as well.
+/// R71: pages between dropped pages are emptied. No merge can remove the empty pages, so they must
+/// be dropped as well.
 inline std::string empty_pages_between_cold_ones_are_dropped() {
   DroppableTree test(1);
   std::string problem = test.fill();
@@ -243,7 +245,8 @@ inline std::string empty_pages_between_cold_ones_are_dropped() {
     logs.push_back({LogType::erase, big_endian(i), 0, "", Vid::make(epoch, 1)});
   }
   TreeStatistics statistics;
-  // The first installs merge empty pages. Only a later snapshot has a page of the merged range.
+  // The first installs merge empty pages. Only a later snapshot has a page of the merged range,
+  // onto which the merged page can be dropped.
   for (int round = 0; round < 5; ++round) {
     problem = test.warm.take(std::move(logs), epoch, 0);
     if (problem.empty()) problem = test.warm.install(drop_all);

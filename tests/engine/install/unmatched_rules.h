@@ -1,6 +1,6 @@
-// Bodies of tests that drop volatile pages together with the page above them, because the snapshot
-// has no pages of their ranges (R71), in fixed interleavings. A body returns an error text, or an
-// empty text if all is right.
+// Bodies of tests of volatile pages without a snapshot page for their range. Such pages are dropped
+// together with the page above them (R71). The interleavings are fixed. A body returns an error
+// text, or an empty text if all is right.
 #pragma once
 
 #include <string>
@@ -16,9 +16,9 @@
 
 namespace atolldb::test {
 
-/// A tree with one next layer of several pages. The snapshot holds all its records, but it has no
-/// page of the range of the layer's last page: that page was split by inserts that were aborted,
-/// and no log record tells of them.
+/// A tree with one next layer of several pages. The snapshot holds all its records, but has no page
+/// for the range of the last page of the layer. That page was split by inserts that were aborted,
+/// and aborted inserts leave no log records.
 class UnmatchedPage {
  public:
   explicit UnmatchedPage(bool has_lower_layer = false)
@@ -59,7 +59,7 @@ class UnmatchedPage {
     }
     return problem;
   }
-  /// Installs snapshots without changes until the tree is as small as they make it.
+  /// Installs five snapshots without changes. After that, the tree does not shrink any further.
   std::string install(TreeStatistics& statistics) {
     for (int round = 0; round < 5; ++round) {
       std::string problem = warm.install(drop_all);
@@ -76,7 +76,8 @@ class UnmatchedPage {
     warm.cluster.worker(0).context->leave();
     return status;
   }
-  /// Returns the pointer to the layer of these keys. REQUIRES: the page above is volatile.
+  /// Returns the pointer to the layer of the keys with `prefix`. REQUIRES: the page above is
+  /// volatile.
   DualPointer& layer(const std::string& prefix) {
     WorkerContext& worker = *warm.cluster.worker(0).context;
     worker.enter();
@@ -120,7 +121,7 @@ inline std::string unmatched_pages_are_dropped() {
   TreeStatistics statistics;
   if (problem.empty()) problem = test.install(statistics);
   if (!problem.empty()) return problem;
-  if (statistics.pages() != 1) {  // the root of the tree stays
+  if (statistics.pages() != 1) {  // only the root of the tree stays
     return std::to_string(statistics.pages()) + " pages are left";
   }
   for (const uint64_t number : {uint64_t{0}, UnmatchedPage::kRecords - 1}) {
@@ -152,9 +153,9 @@ inline std::string locked_unmatched_pages_are_kept() {
   return value == "new" ? "" : "the commit wrote to a page that no reader finds";
 }
 
-/// A drop fails because a commit has locked a record. The words that it has frozen are as before
-/// when it releases the lock of their page: otherwise a successor of the page could lead to a page
-/// that the word here does not show (R3).
+/// R3: a drop fails because a commit has locked a record. The drop must thaw the words that it has
+/// frozen before it unlocks their page. Otherwise a successor of that page could lead to a page
+/// that the frozen word does not show.
 inline std::string failed_drops_thaw_before_they_unlock() {
   UnmatchedPage test(true);
   std::string problem = test.fill();
@@ -186,8 +187,8 @@ inline std::string failed_drops_thaw_before_they_unlock() {
   return was_frozen ? "a page was unlocked with a frozen word" : "";
 }
 
-/// The root of the layer in the snapshot cannot be read. So its pages have no snapshot pages, but
-/// they may be the only good copies (R56).
+/// The snapshot page of the root of the layer cannot be read. Therefore the volatile pages of the
+/// layer have no snapshot pages. They must be kept, because they may be the only good copies (R56).
 inline std::string unreadable_ranges_keep_their_unmatched_pages() {
   SnapshotPointer root;
   {

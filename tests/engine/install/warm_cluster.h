@@ -1,5 +1,5 @@
-// A running cluster in one process whose snapshots are taken and installed meanwhile. Workers'
-// commits are recorded in a log beside the cluster, composed, and installed by an additional
+// A cluster in one process. Snapshots are taken and installed while its transactions run. The
+// workers' commits are recorded in a log of the test, composed, and installed by an additional
 // worker.
 #pragma once
 
@@ -23,7 +23,7 @@
 
 namespace atolldb::test {
 
-/// Log of committed changes. It knows the epoch up to which it is complete.
+/// Log of committed changes. The log knows the epoch up to which it is complete.
 template <typename Change>
 class CommitLog {
  public:
@@ -61,7 +61,7 @@ class CommitLog {
  private:
   std::vector<std::atomic<uint64_t>> quiet_from_;
   mutable std::mutex mutex_;
-  // by version; changes of one commit in the order of their addition
+  // Changes by version. Those of one commit are in the order in which they were added.
   std::multimap<uint64_t, Change> changes_;
 };
 
@@ -76,7 +76,7 @@ inline DropVerdict forget_marks(PageHeader& page) {
   page.reference_bit = 0;
   return DropVerdict::keep;
 }
-/// Drops `left` pages, the first ones it is asked about.
+/// Drops the first `left` pages that the installer asks about.
 inline std::function<DropVerdict(PageHeader&)> drop_some(int& left) {
   return [&left](PageHeader&) { return left-- > 0 ? DropVerdict::drop : DropVerdict::keep; };
 }
@@ -100,8 +100,8 @@ class WarmCluster {
     return cluster.view().control->epochs.settled.load(std::memory_order_acquire);
   }
 
-  /// Runs a transaction of a worker that has no other work. Afterwards the worker holds back no
-  /// page, also none of the cache, from workers that share its thread.
+  /// Runs a transaction of a worker, and then ends the worker's begin epoch. Workers on the same
+  /// thread then wait for no volatile page and no frame of the cache that this worker holds.
   template <typename Body>
   Status run_alone(uint32_t worker, Body&& body) {
     TestWorker& self = cluster.worker(worker);

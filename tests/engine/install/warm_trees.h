@@ -103,11 +103,11 @@ class WarmTree : public FenceMapSource {
   SnapshotStage stage;
   TestCluster cluster;
   StorageControl& storage;
-  InstallReport report;  // of the last installation
+  InstallReport report;  // report of the last installation
   InstallReport totals;
   uint64_t closings = 0;  // number of calls that closed files
   bool captures = false;  // snapshots capture volatile pages
-  /// The installer asks this whether to stop. Null: it never stops.
+  /// Returns true if the installer shall stop. Null: the installer never stops.
   std::function<bool()> cancelled;
 
  private:
@@ -173,8 +173,8 @@ inline std::string warm_tree_oracle(KeyShape shape, uint32_t workers, uint64_t r
   return {};
 }
 
-/// All pages with living records of a tree without transactions are dropped, except the root. The
-/// tree reads the same, and a write copies up only its own path.
+/// Without running transactions, the installer drops all pages with living records, except the
+/// root. The tree reads the same as before, and a write copies up only its own path.
 inline std::string all_pages_are_dropped(KeyShape shape, bool captures = false) {
   OracleOptions options{.shape = shape, .transactions = 3000, .seed = seed()};
   options.keys_per_worker = 3000;
@@ -196,7 +196,8 @@ inline std::string all_pages_are_dropped(KeyShape shape, bool captures = false) 
     if (!problem.empty()) return problem;
     const uint64_t left = statistics.border_pages + statistics.interior_pages;
     if (warm.report.dropped == 0) return "no page was dropped";
-    // A layer without living records may be kept, and so is the page that leads to it.
+    // The installer may keep a layer without living records, and then also the page that leads to
+    // it.
     if (shape == KeyShape::integers && left > 1 && statistics.records != 0) {
       return std::to_string(left) + " volatile pages are left with " +
              std::to_string(statistics.records) + " records, " +
@@ -218,7 +219,7 @@ inline std::string all_pages_are_dropped(KeyShape shape, bool captures = false) 
   TreeStatistics statistics;
   const std::string problem = warm.check(statistics);
   if (!problem.empty()) return problem;
-  constexpr uint64_t kFewPages = 3;  // the root, and a page that had a volatile neighbour
+  constexpr uint64_t kFewPages = 3;  // the root, and pages that had a volatile neighbour
   if (statistics.pages() > kFewPages) {
     return std::to_string(statistics.pages()) + " volatile pages of an idle tree are left";
   }

@@ -75,7 +75,7 @@ TEST(DdlLog, SyncsEachRecord) {
 }
 
 TEST(DdlLog, IgnoresATornLastRecordAndTakesItsPlace) {
-  for (uint32_t count : {1u, 5u, 257u}) {  // 257: the only record of its file
+  for (uint32_t count : {1u, 5u, 257u}) {  // the last of 257 records is the only one of its file
     MemoryFileSystem files;
     append(files, 0, count);
     const std::string path = count == 257 ? "/data/coordinator/ddl_000001.atlog" : kFile;

@@ -18,7 +18,8 @@
 namespace atolldb::test {
 namespace {
 
-/// Commits of one worker: token of the transaction -> its epoch and number of records.
+/// Epoch and number of records of a committed transaction. A ledger has the commits of one worker,
+/// by the token of the transaction.
 struct Committed {
   uint64_t epoch = 0;
   uint64_t records = 0;
@@ -67,7 +68,7 @@ class Load {
 
  private:
   std::vector<std::byte> payload() {
-    // Sizes that fill blocks to the last byte, and sizes that leave much of them free.
+    // Small payloads fill blocks to the last byte. Large ones leave much of a block free.
     std::vector<std::byte> bytes(8 + random_() % (random_() % 4 == 0 ? 2000 : 100));
     std::memcpy(bytes.data(), &token_, sizeof(token_));
     return bytes;
@@ -112,7 +113,7 @@ void expect_exactly(LoggedCluster& cluster, const Ledger& committed) {
 TEST(EpochLogger, TheLogHoldsWhatWasCommittedWhateverTheEpochsDo) {
   const uint64_t first_seed = seed();
   std::mt19937_64 random(first_seed);
-  // Small, so that the buffer is filled and emptied many times.
+  // The log buffer is small, so that it is filled and emptied many times.
   LoggedCluster cluster(1, 1, logged_options(10 * kLogBlockBytes));
   StorageControl& tree = cluster.cluster().create("tree", StorageType::mastertree, 0);
   StorageControl& list = cluster.cluster().create("list", StorageType::sequential, 0);
@@ -128,7 +129,8 @@ TEST(EpochLogger, TheLogHoldsWhatWasCommittedWhateverTheEpochsDo) {
   uint64_t full = 0;
   for (int round = 0; round < 4000; ++round) {
     let_time_pass();
-    // `begin` would wait for the logger, and the logger is this thread.
+    // Closes an epoch if the buffer is nearly full. Otherwise `begin` would wait for the logger,
+    // which runs on this thread.
     const uint64_t committed = log.committed.load(std::memory_order_relaxed) / kLogBlockBytes;
     if (committed - log.durable.load(std::memory_order_relaxed) >= 6) {
       cluster.tick();
@@ -151,7 +153,7 @@ TEST(EpochLogger, WorkersAndLoggersRunSideBySide) {
   const uint64_t first_seed = seed();
   constexpr uint32_t kNodes = 2;
   constexpr uint32_t kWorkers = 2;
-  constexpr size_t kCommits = 2500;  // of each worker, with at least one record
+  constexpr size_t kCommits = 2500;  // commits of each worker that have at least one record
   LoggedCluster cluster(kNodes, kWorkers, logged_options(uint64_t{128} << 10));
   StorageControl& tree = cluster.cluster().create("tree", StorageType::mastertree, 0);
   StorageControl& list = cluster.cluster().create("list", StorageType::sequential, 0);
@@ -198,7 +200,8 @@ TEST(EpochLogger, ATransactionThatFillsTheBufferWaitsAndFits) {
     txn.rollback(status);
     return status;
   };
-  // A block holds one such record. One block is shared with the previous transaction, one is spare.
+  // A block holds one such record. One of the eight blocks is shared with the previous transaction,
+  // and one is spare.
   EXPECT_EQ(put(3), Status::ok);
   EXPECT_EQ(put(5), Status::log_buffer_full);
   std::thread logger([&] {
@@ -223,8 +226,8 @@ TEST(EpochLogger, AWaitForRoomEndsWithItsDeadlineAndWithTheCluster) {
   StorageControl& tree = cluster.cluster().create("tree", StorageType::mastertree, 0);
   Transaction& txn = *cluster.worker(0).transaction;
   const std::vector<std::byte> payload(2000);
-  // One record per block. Afterwards less than a quarter of the blocks is free, and no logger
-  // writes them.
+  // Fills seven of the eight blocks, with one record per block. Less than a quarter of the blocks
+  // is then free, and no logger writes and frees the others.
   for (uint64_t i = 0; i < 7; ++i) {
     ASSERT_EQ(txn.begin(), Status::ok);
     ASSERT_EQ(MasterTree(tree).upsert(txn, ordered_key(i), payload), Status::ok);
@@ -358,8 +361,8 @@ TEST_F(WorkerLogTest, ARunningTransactionKeepsTheBlockThatItHasBegunIn) {
   log.publish(1);
   log.begin(1);
   const uint32_t first = log.offset_of(put(3000));
-  // The logger closes epoch 1: the block that both transactions share is durable up to the second
-  // one.
+  // The logger closes epoch 1. The block that both transactions share is then durable up to the
+  // records of the second transaction.
   log.control().durable.store(1, std::memory_order_seq_cst);
   std::vector<uint32_t> records;
   while (const LogRecord* record = put(4000)) records.push_back(log.offset_of(record));
@@ -378,7 +381,8 @@ TEST_F(WorkerLogTest, ABlockThatIsFilledToTheLastByteIsSealedAndLeft) {
   log.begin(1);
   ASSERT_NE(put(64), nullptr);
   log.publish(1);
-  // The logger takes the block as it is, and stamps it. The worker must not change it from now on.
+  // The logger takes this block without a copy, and stamps it. The worker must not change the block
+  // from now on.
   EXPECT_EQ(committed() / kLogBlockBytes, 1U);
   EXPECT_EQ(ring.block(0).header.length, kLogBlockPayload);
   EXPECT_TRUE(is_sealed(0));
@@ -401,8 +405,8 @@ TEST_F(WorkerLogTest, ABlockIsSealedWhenItsEpochIsOver) {
   ASSERT_NE(put(64), nullptr);
   log.publish(3);
   EXPECT_EQ(committed() / kLogBlockBytes, 1U);
-  // The epoch advances between begin and commit: the records move, and the shared block ends before
-  // them.
+  // The epoch advances between begin and commit. The records move to the next block, and the shared
+  // block ends before them.
   log.begin(3);
   ASSERT_NE(put(128), nullptr);
   log.publish(4);
@@ -431,7 +435,7 @@ class StampedLog {
     if (!log_.has_room()) {
       ++waits_;
       ++epoch_;
-      next_ = (committed() + kLogBlockBytes - 1) / kLogBlockBytes;  // the last block is copied
+      next_ = (committed() + kLogBlockBytes - 1) / kLogBlockBytes;  // the partial block is copied
       taken_.clear();
       log_.control().durable.store(next_, std::memory_order_seq_cst);
       return;

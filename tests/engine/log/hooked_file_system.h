@@ -1,6 +1,6 @@
 // File system that stops working after a number of changes, as if the process were killed or the
-// machine lost power. It can also violate guarantees that loggers rely on. As thread-safe as the
-// file system below.
+// machine lost power. It can also violate guarantees that loggers rely on. It is as thread-safe as
+// the file system below it.
 #pragma once
 
 #include <algorithm>
@@ -24,9 +24,9 @@ namespace atolldb::test {
 /// Guarantees that the file system, or a logger, violates.
 struct FileFaults {
   bool skips_sync = false;            // sync returns without doing anything
-  bool skips_directory_sync = false;  // the same for directories
-  /// sync_directory does nothing if the name last created in, or renamed into, the directory
-  /// contains this text. Empty: no such directory.
+  bool skips_directory_sync = false;  // sync_directory returns without doing anything
+  /// sync_directory does nothing if the last name that was created in, or renamed into, the
+  /// directory contains this text. Empty: sync_directory works for all directories.
   std::string skips_directory_sync_after = {};
   bool markers_before_data = false;  // record blocks are written after the sync of their marker
 };
@@ -105,7 +105,8 @@ class HookedFileSystem : public FileSystem {
 
     Result<void> write(uint64_t offset,
                        std::span<const std::span<const std::byte>> slices) override {
-      // The last write before a power cut is done in part, because it is never synced.
+      // The last write before a power cut fails, but still reaches the file system below. The write
+      // is never synced, so the cut may keep any part of it.
       if (owner_.is_off()) return off();
       const bool works = owner_.change();
       auto written = owner_.faults_.markers_before_data ? write_markers(offset, slices)

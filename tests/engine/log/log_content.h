@@ -23,9 +23,9 @@ struct LoggedRecord {
 };
 
 struct LogContent {
-  std::vector<LoggedRecord> records;  // up to the last marker, file by file, in order
+  std::vector<LoggedRecord> records;  // of all blocks, in the order of files and offsets
   std::vector<uint64_t> markers;
-  std::string defect;  // the first one, or empty
+  std::string defect;  // the first defect, or empty
 };
 
 /// Reads all log files of `files` in the order of their names. Skips filler records.

@@ -19,7 +19,7 @@ const LogStream kStream = {"/data", 0, 0, 5, kReaderStart, kUuid};
 
 struct Written {
   MemoryFileSystem files;
-  std::vector<LogBlock> blocks;  // only blocks of records
+  std::vector<LogBlock> blocks;  // the blocks of records, without headers and markers
   uint64_t last_epoch = kReaderStart - 1;
 
   explicit Written(uint64_t seed, uint64_t epochs = 12, uint64_t blocks_per_file = 5) {
@@ -262,7 +262,7 @@ TEST(LogReader, FindsInASparseFileWhatItFindsWithoutHoles) {
   uint64_t found = 0;
   for (uint64_t round = 0; round < rounds(60, 2000); ++round) {
     std::mt19937_64 random(first + round);
-    constexpr uint64_t kBlocks = 1500;  // two and a half buffers
+    constexpr uint64_t kBlocks = 1500;  // nearly three read buffers of the reader
     Written log(first + round, 20, kBlocks);
     const std::string path = "/data/node0/log_5_0_000000.atlog";
     auto& bytes = log.files.bytes(path);

@@ -10,7 +10,7 @@
 
 namespace atolldb::test {
 
-/// One bit of a payload flips. The records stay well-formed.
+/// One bit of a payload flips, and the records stay well-formed. The reader must notice the flip.
 inline std::string a_flipped_bit_is_noticed() {
   MemoryFileSystem files;
   LogWriter writer = make_writer(files, kFirst, 1, 10);
@@ -43,7 +43,7 @@ inline std::string a_missing_block_is_noticed() {
   return "";
 }
 
-/// One logger has closed an epoch, the other has not.
+/// One logger has closed an epoch, and the other logger has not. The epoch does not count.
 inline std::string the_slowest_logger_sets_the_cut() {
   DataDirectory data;
   std::string problem = data.begin({kFirst, kSecond});
@@ -74,7 +74,7 @@ inline std::string missing_durable_blocks_are_corruption() {
   return "";
 }
 
-/// The DDL log has lost its last record, and its savepoint was written before that record.
+/// The DDL log has lost its last record, and the savepoint is older than this record.
 inline std::string records_of_uncreated_storages_are_corruption() {
   DataDirectory data;
   std::string problem = data.begin({kFirst});

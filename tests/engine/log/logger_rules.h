@@ -28,8 +28,7 @@ class LogStage {
     plan(key);
     commit();
   }
-  /// Returns the number of log records of this key, up to the last marker. Also checks that the log
-  /// is sound.
+  /// Returns the number of log records of this key. Also checks that the log is sound.
   size_t count_logged(uint64_t key, Problem& problem) {
     const LogContent content = read_logs(cluster_.files());
     problem.expect(content.defect.empty(), content.defect);

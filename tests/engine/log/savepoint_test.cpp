@@ -79,9 +79,9 @@ TEST(Savepoint, FallsBackToTheOtherSlotAndThenIsCorrupt) {
   ASSERT_TRUE(write_savepoint(files, "/data", savepoint));
   auto& bytes = files.bytes("/data/coordinator/savepoint");
   for (uint64_t byte = 0; byte < 100; ++byte) {
-    // spare bytes, which the loop skips; they are checked below
+    // Bytes 24 to 31 are spare. They are checked below.
     if (byte >= 24 && byte < 32) continue;
-    bytes[byte] ^= std::byte{16};  // generation 2 is in slot 0
+    bytes[byte] ^= std::byte{16};  // damages slot 0, which has generation 2
     auto found = read_savepoint(files, "/data");
     ASSERT_TRUE(found && *found) << byte;
     EXPECT_EQ((*found)->savepoint, older) << byte;
@@ -99,7 +99,7 @@ TEST(Savepoint, FallsBackToTheOtherSlotAndThenIsCorrupt) {
 }
 
 /// Writes the file as earlier versions of the program did, with slot 1 only. Version 1 has no
-/// snapshots, and all versions have the paths of directories.
+/// snapshots. All versions have the paths of directories, not their roles.
 void write_old_savepoint(MemoryFileSystem& files, const Savepoint& savepoint, uint32_t version) {
   ByteWriter body;
   body.raw(std::as_bytes(std::span(savepoint.cluster_uuid)));
@@ -234,7 +234,7 @@ TEST(Savepoint, NamesDirectoriesByTheirRolesAndFindsThemWhereTheTableSays) {
     EXPECT_FALSE(holds_text(files, path, directory)) << directory;
   }
   EXPECT_TRUE(holds_text(files, path, "log-2"));
-  // The data directory moves, and one of the other directories, too.
+  // Moves the data directory, and changes the path of one of the other directories.
   ASSERT_TRUE(files.make_directory("/moved/coordinator"));
   ASSERT_TRUE(files.rename(path, "/moved/coordinator/savepoint"));
   ASSERT_TRUE(files.rename("/data/directories", "/moved/directories"));
@@ -292,8 +292,8 @@ TEST(Savepoint, WhatAKilledProcessHasNotSyncedIsNotReliedOnByTheNextOne) {
       savepoint.incarnations[0].loggers.push_back({i, static_cast<uint16_t>(number), "/data"});
     }
   };
-  // Two processes are killed during their writes, each before any of its changes. Then the power
-  // fails.
+  // Two processes are killed during their writes of the savepoint: the first after `first` changes,
+  // the second after `second` changes. Then the power fails.
   for (uint64_t first = 0; first < 5; ++first) {
     for (uint64_t second = 0; second < 5; ++second) {
       PowerCutFileSystem disk;

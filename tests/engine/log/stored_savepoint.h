@@ -6,7 +6,7 @@
 
 namespace atolldb::test {
 
-/// REQUIRES: /data has a savepoint that can be read.
+/// Returns the savepoint in /data. REQUIRES: the savepoint exists and can be read.
 inline Savepoint stored_savepoint(FileSystem& files) {
   auto found = read_savepoint(files, "/data");
   CHECK(found.has_value() && found->has_value());

@@ -49,7 +49,7 @@ inline void create_storages(FileSystem& files, const ClusterUuid& uuid,
   }
 }
 
-/// A data directory whose last incarnation has run, as a start-up finds it.
+/// A data directory whose last incarnation has ended, as a start-up finds it.
 struct DataDirectory {
   MemoryFileSystem files;
   LogStart start;

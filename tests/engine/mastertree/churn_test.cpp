@@ -118,7 +118,8 @@ uint64_t accesses(TestCluster& cluster) {
   return total;
 }
 
-/// `pools`: inserted and deleted records, in multiples of the pools' capacity.
+/// Inserts and deletes records of a queue. `pools`: number of these records, in multiples of the
+/// capacity of the page pools.
 void churn(uint32_t nodes, uint64_t pools, const std::string& prefix = {}) {
   TestCluster cluster(nodes, 1, {.pool_bytes = kPoolBytes, .clock = false});
   StorageControl& storage = cluster.create("queue", StorageType::mastertree, 8);
@@ -151,15 +152,15 @@ void churn(uint32_t nodes, uint64_t pools, const std::string& prefix = {}) {
   std::printf("%u nodes: first tenth %.3f s, last tenth %.3f s; page accesses %llu and %llu\n",
               nodes, seconds[0], seconds[9], static_cast<unsigned long long>(work[0]),
               static_cast<unsigned long long>(work[9]));
-  // Counts work instead of time. The last tenth of the run reaches at least 90 % of the first
-  // tenth's speed.
+  // Compares page accesses instead of time. The last tenth of the run must reach at least 90 % of
+  // the speed of the first tenth.
   EXPECT_LE(static_cast<double>(work[9]) * 0.9, static_cast<double>(work[0]));
 
   while (queue.length() != 0) {
     queue.pop(cluster.worker(nodes - 1), kChurnBatch);
     cluster.tick();
   }
-  // Layers are removed one after the other, from the lowest: some 50 per call of settle.
+  // Each call of `settle` removes some 50 layers, one after the other, from the lowest one upwards.
   for (size_t layers = 0; layers <= prefix.size() / 8; layers += 50) settle(cluster);
   TreeStatistics statistics;
   EXPECT_EQ(check_tree(cluster.view(), storage, statistics), "");
@@ -175,9 +176,9 @@ uint32_t levels(TestCluster& cluster, StorageControl& storage) {
   return tree_page(cluster.view().resolve(root.thawed()))->header.level + 1u;
 }
 
-// Merging includes parents whose children are all empty. Otherwise every parent that the head of a
-// queue has passed stays before the head, with some empty pages. Each search for the head would
-// then visit it.
+// Merging includes parents whose children are all empty. Otherwise the head of a queue would leave
+// behind every parent that it has passed, with some empty pages. Each search for the head would
+// then visit all these parents.
 TEST(MasterTreeChurn, QueuesThatGrowLeaveNoTrailOfEmptyPages) {
   TestCluster cluster(1, 1, {.pool_bytes = uint64_t{64} << 20, .clock = false});
   StorageControl& storage = cluster.create("queues", StorageType::mastertree, 8);
@@ -193,8 +194,9 @@ TEST(MasterTreeChurn, QueuesThatGrowLeaveNoTrailOfEmptyPages) {
     ASSERT_FALSE(testing::Test::HasFailure());
   }
   settle(cluster);
-  // Per level, a search visits less than a run of empty pages, then the page with the head, which
-  // may be the next one. Before these it visits the last page of the previous queue.
+  // On each level, a search visits fewer empty pages than a merge run has. It also visits the last
+  // page of the previous queue, and the page found. The page with the head may be the page after
+  // that.
   const uint32_t depth = levels(cluster, storage);
   const uint64_t most = uint64_t{depth} * (kMinMergeRun - 1) + 3;
   for (Queue& queue : queues) {
@@ -222,8 +224,8 @@ TEST(MasterTreeChurn, AQueueFilledByOneNodeAndEmptiedByAnotherGivesItsPagesBack)
   churn(2, usual_pools());
 }
 
-// Layers of every depth are reclaimed, however long the common prefix of the keys is. The tests
-// have eleven layers, and as many as the longest key has.
+// Layers of every depth are reclaimed, however long the common prefix of the keys is. This test has
+// eleven layers. The next test has as many layers as the longest key.
 TEST(MasterTreeChurn, AQueueBehindALongPrefixGivesItsPagesBack) {
   churn(1, rounds(5, 50), std::string(80, 'p'));
 }

@@ -47,7 +47,8 @@ TEST(FullPagesInTime, AnAbortedInsertDoesNotMakeAnotherKeyTooLong) {
             Status::ok);
 }
 
-/// A tombstone that must grow is retained, too, so no wait makes space for it.
+/// An insert may revive a tombstone with a longer payload. Such a tombstone is kept, so no wait
+/// makes space for the longer record.
 TEST_F(FullPages, ADeadRecordThatCannotGrowIsTooLong) {
   const MasterTree tree(cluster_.create("slice", StorageType::mastertree, 8));
   const std::string one("abc", 3);  // keys of one slice, which differ only in trailing zeros
@@ -111,8 +112,8 @@ TEST_F(FullPages, TwoRecordsOfOneSliceFitOrAreRefused) {
       return tree.insert(txn, bytes_of("abcdefgh" + std::string(200, 'k')),
                          bytes_of(std::string(size, 'b')));
     });
-    // Per record a head of 24 bytes and a slot of 10; 200 bytes of suffix; a page head of 136
-    // bytes.
+    // Each record has a head of 24 bytes and a slot of 10 bytes. The second key has a suffix of 200
+    // bytes. The page has a head of 136 bytes.
     const bool fits = 2 * 34 + 2048 + 200 + size <= kPageBytes - 136;
     EXPECT_EQ(second, fits ? Status::ok : Status::payload_too_long) << size;
     check(tree);
@@ -120,8 +121,9 @@ TEST_F(FullPages, TwoRecordsOfOneSliceFitOrAreRefused) {
   EXPECT_GT(cluster_.pool(0).free_count() + 200, free_before) << "the pool was drained";
 }
 
-/// The limit above depends on the order. A long key that comes second stays beside the key of its
-/// slice, because only two long keys make a layer. One that is there first moves to a layer.
+/// Whether two large records of one slice fit in a page depends on the order. A long key that comes
+/// second stays beside the short key, because only two long keys make a layer. A long key that
+/// comes first moves to a layer.
 TEST_F(FullPages, ALongKeyFitsBeforeALargeShortKeyOfItsSliceAndNotAfterIt) {
   const std::string shorter = "abcdefgh";
   const std::string longer = shorter + std::string(200, 'k');
@@ -139,8 +141,8 @@ TEST_F(FullPages, ALongKeyFitsBeforeALargeShortKeyOfItsSliceAndNotAfterIt) {
   check(long_first);
 }
 
-/// A key that is longer than its slice leaves its room to the others: it moves to a layer of its
-/// own.
+/// A key that is longer than its slice moves to a layer of its own, if the other keys of the slice
+/// need its room.
 TEST_F(FullPages, ALongerKeyMakesRoomForTheOthersOfItsSlice) {
   const MasterTree tree(cluster_.create("tree", StorageType::mastertree, 8));
   const std::string longer = "abcdefgh" + std::string(200, 'k');

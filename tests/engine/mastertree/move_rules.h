@@ -51,7 +51,7 @@ inline std::string two_installations_leave_one_page(Kind kind) {
   });
   problem.expect(finish(a, table.put(a, 6, 8)), Status::ok, "the second installation");
   problem.expect(at_point.was_reached(), "nothing was installed");
-  // Worker b would remember the page that it installed, so worker a looks.
+  // Worker a does this look-up, because worker b would remember the page that it installed.
   problem.expect(a.begin(), Status::ok, "begin");
   problem.expect(table.get(a, 5, value), Status::ok, "look-up");
   problem.expect(value == 7, "the first page was replaced");
@@ -59,7 +59,8 @@ inline std::string two_installations_leave_one_page(Kind kind) {
   return problem.text();
 }
 
-/// R1 for the directories of a sequential storage.
+/// R1: two workers install a directory of a sequential storage over the same null word. The second
+/// one must not replace the first directory.
 inline std::string two_first_appends_leave_one_directory() {
   Stage stage;
   Problem problem;
@@ -174,7 +175,8 @@ inline std::string a_record_is_moved_amid_a_commit(bool to_a_layer) {
   return problem.text();
 }
 
-/// A page is replaced between its check and its lock. The change belongs in the successor page.
+/// A page is replaced after an insert has checked it, and before the insert locks it. The insert
+/// must change the successor page.
 inline std::string a_page_is_replaced_before_it_is_locked(bool many) {
   Stage stage;
   Problem problem;
@@ -186,7 +188,8 @@ inline std::string a_page_is_replaced_before_it_is_locked(bool many) {
   stage.commit_alone([&](Transaction& b) { return table.insert(b, 10, 10); });
   problem.expect(a.begin(), Status::ok, "begin");
   const AtFirst at_point(SyncPoint::locking_page, [&] {
-    // A larger payload for the same key: the engine rebuilds the record, and so the page.
+    // Writes a larger payload for the same key. The engine rebuilds the record, and replaces the
+    // page.
     stage.commit_alone([&](Transaction& b) {
       return tree.upsert(b, ordered_key(10), bytes_of_text(std::string(500, 'x')));
     });
@@ -206,8 +209,9 @@ inline std::string a_page_is_replaced_before_it_is_locked(bool many) {
   return problem.text();
 }
 
-/// R13 when the own insert splits the page: the own scan missed a key that was revived meanwhile.
-/// The page words of the successors must not answer for the scan.
+/// R13: a transaction scans, and then another one revives a key that the scan has missed. The
+/// insert of the first transaction splits the page. The page words of the two new pages must not
+/// replace the page word of the scan.
 inline std::string scan_foreign_revival_own_split() {
   Stage stage;
   Problem problem;
@@ -233,7 +237,7 @@ inline std::string scan_foreign_revival_own_split() {
 }
 
 /// R13: a look-up met a tombstone and answered "not found". Own inserts then split the page, and
-/// the split elides the tombstone. The new pages answer for the absence from then on.
+/// the split elides the tombstone. From then on, the page words of the new pages cover the absence.
 inline std::string own_split_elides_what_was_read() {
   Stage stage;
   Problem problem;
@@ -251,7 +255,8 @@ inline std::string own_split_elides_what_was_read() {
   return problem.text();
 }
 
-/// R44: when a slot's page is split, the slot's snapshot page covers more than the slot.
+/// R44: when the page of a slot is split, the snapshot page of the slot covers more than the slot.
+/// The adoption must remove the snapshot page from the slot.
 inline std::string adoption_forgets_the_snapshot_page() {
   Stage stage;
   Problem problem;
@@ -285,8 +290,8 @@ inline std::string interior_slots_do_not_move_and_freeze() {
   Transaction& a = stage.a();
   WorkerContext& reader = stage.a().worker();
   uint64_t next = 0;
-  // Blocks of ascending keys, in descending order: new separators precede others of the unsorted
-  // tail.
+  // Inserts blocks of ascending keys, the blocks in descending order. New separators then precede
+  // others of the unsorted tail.
   const auto grow = [&] {
     stage.commit_alone(
         [&](Transaction& b) { return insert_keys(b, table, 1'000'000 - 1000 * ++next, 100); });

@@ -80,7 +80,8 @@ class OracleWorker {
       const auto key = ordered_key(value);
       return {reinterpret_cast<const char*>(key.data()), key.size()};
     }
-    // Long common prefixes, zero bytes and every remainder length: layers and their boundaries.
+    // Makes keys with long common prefixes, zero bytes and remainders of every length, to test
+    // layers and their boundaries.
     static const std::string prefixes[] = {"aaaaaaaa", "bbbbbbbb", "aaaabbbb",
                                            std::string(8, '\0')};
     std::string key;

@@ -1,5 +1,5 @@
-// Prefetching: it is a hint that registers nothing, and what it remembers never gives a wrong
-// answer.
+// Tests of prefetching. A prefetch is a hint that registers nothing. The pages that it remembers
+// never give a wrong answer.
 #include <gtest/gtest.h>
 
 #include <array>

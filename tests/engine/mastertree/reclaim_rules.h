@@ -51,7 +51,7 @@ class Reclaim {
       commit(keeper(), [&](Transaction& one) { return table_.erase(one, key); });
     }
   }
-  /// Lets the grace period of tombstones pass. Their hints are due then.
+  /// Lets the grace period of tombstones pass. Afterwards their hints are due.
   void let_grace_pass() {
     for (uint32_t i = 0; i < cluster_.worker_count(); ++i) {
       if (!cluster_.worker(i).transaction->is_active()) cluster_.worker(i).context->leave();
@@ -80,7 +80,8 @@ class Reclaim {
     const auto bytes = ordered_key(key);
     return page_with(slice_of(bytes))->header.max_removed_vid.load(std::memory_order_relaxed);
   }
-  /// More than ten adjacent pages, all of whose records are old tombstones.
+  /// Number of keys of a run of more than ten adjacent pages. `make_empty_run` leaves only old
+  /// tombstones in these pages.
   static constexpr uint64_t kRun = 1200;
   void make_empty_run() {
     insert(keeper(), 0, kRun);
@@ -239,7 +240,7 @@ inline std::string a_merge_forgets_the_snapshot_pages() {
     return interior_page(
         tree_page(stage.cluster().view().resolve(stage.storage().root.load_acquire())));
   };
-  // After the compactions, and before the children are copied.
+  // Sets the snapshot words after the compactions, and before the merge copies the children.
   const AtFirst at_point(SyncPoint::found_run, [&] {
     InteriorPage* page = root();
     for (uint32_t i = 0; i < page->header.version().count(); ++i) {
@@ -279,7 +280,8 @@ inline std::string what_a_worker_remembers_ends_with_its_epoch() {
   return problem.text();
 }
 
-/// Keys of one layer, living or erased, between two erased keys of the first layer.
+/// A tree with two keys of a next layer between two keys of the first layer. Bodies erase some of
+/// them.
 class Layered : public Reclaim {
  public:
   Layered() {
@@ -373,8 +375,8 @@ inline std::string a_dropped_layer_is_marked() {
   return problem.text();
 }
 
-/// R46: a merge finds a run of empty pages. Before it locks them, one of them gets keys: a few, or
-/// so many that it is split.
+/// R46: a merge finds a run of empty pages. Before the merge locks them, one of them gets keys: a
+/// few, or so many that the page is split.
 inline std::string a_merge_checks_again_under_its_locks(uint64_t keys) {
   Reclaim stage;
   Problem problem;

@@ -1,7 +1,7 @@
-// Pages of deleted records come back, whatever the deletes were: bulk deletes, single deletes in
-// random order, and churn in small layers (R45, R46, R70). Hints alone are lost by such loads. The
-// test walks the tree as the installer of each snapshot does. Afterwards the tree needs as many
-// pages as a new tree that is loaded with the same content.
+// Pages of deleted records are reclaimed after bulk deletes, single deletes in random order, and
+// churn in small layers (R45, R46, R70). Such loads lose hints. Therefore the test also walks the
+// tree as the installer of each snapshot does. Afterwards the tree needs as many pages as a new
+// tree that is loaded with the same content.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -117,7 +117,8 @@ class TreeUnderChurn {
   uint64_t transactions_ = 0;
 };
 
-/// Walks the churned tree until its pages are within 5 % of those of a new tree with `content`.
+/// Walks the churned tree three times. Then its pages must be within 5 % of those of a new tree
+/// with `content`.
 void expect_pages_back(TreeUnderChurn& churned, const TreeUnderChurn::Keys& content,
                        uint64_t pool_bytes) {
   TreeUnderChurn fresh(pool_bytes);
@@ -146,7 +147,7 @@ TreeUnderChurn::Keys some_keys(uint64_t count, const std::string& prefix) {
   return keys;
 }
 
-/// Loads keys, and erases all but the first tenth in this order.
+/// Loads keys, and erases all but the first tenth, in key order or in random order.
 void delete_most(const std::string& prefix, uint32_t batch, bool in_order) {
   std::mt19937_64 random(seed());
   const uint64_t count = prefix.empty() ? key_count() : rounds(20'000, 200'000);
@@ -210,7 +211,7 @@ void churn_small_layers(size_t rest_bytes) {
 TEST(MasterTreeReclaim, ChurnInSmallLayersGivesItsPagesBack) { churn_small_layers(3); }
 
 /// A limit of R70: records of one slice cannot be divided over two pages. So a layer with one
-/// record stays if this record has no room beside the shorter key of its slice.
+/// record stays if this record does not fit beside the shorter key of its slice.
 TEST(MasterTreeReclaim, ALayerWithOneRecordStaysIfItsRecordDoesNotFitAboveIt) {
   const std::string slice = "abcdefgh";
   const std::string rest(200, 'r');
@@ -229,7 +230,7 @@ TEST(MasterTreeReclaim, ALayerWithOneRecordStaysIfItsRecordDoesNotFitAboveIt) {
   EXPECT_EQ(layers[0], layers[1] + 1) << "only the small record takes the slot of its layer";
 }
 
-// The records that take the slots of their layers do not fit the page above, which is split.
+// Records that take the slots of their layers do not fit in the page above, so this page is split.
 TEST(MasterTreeReclaim, ChurnInSmallLayersWithLongKeysGivesItsPagesBack) { churn_small_layers(60); }
 
 }  // namespace

@@ -9,8 +9,8 @@
 
 namespace atolldb::test {
 
-/// Worker a looks a key up or scans, and reserves it. Then b commits it, and a continues its
-/// insert.
+/// Worker a looks up a key or scans its range, and reserves the key. Then worker b commits the key,
+/// and a continues its insert. Worker a must not commit.
 inline std::string foreign_commit_of_a_reserved_key(bool by_scan, bool of_a_tombstone) {
   Stage stage;
   Problem problem;
@@ -39,9 +39,9 @@ inline std::string foreign_commit_of_a_reserved_key(bool by_scan, bool of_a_tomb
   return problem.text();
 }
 
-/// Worker a overwrites a record without reading it, b erases it, and a scans its range. The scan
-/// cannot show a's write, so a must not commit. `then_erases`: a erases after the scan, instead of
-/// writing.
+/// Worker a overwrites a record without reading it, worker b erases the record, and a scans the
+/// range. The scan cannot show a's write, so a must not commit. `then_erases`: worker a erases the
+/// key after the scan, instead of writing it.
 inline std::string scan_of_an_own_blind_write_that_died(bool then_erases) {
   Stage stage;
   Problem problem;
@@ -59,7 +59,8 @@ inline std::string scan_of_an_own_blind_write_that_died(bool then_erases) {
   return problem.text();
 }
 
-/// R20: as above, but worker a reports a user abort after the scan, whatever the scan answered.
+/// R20: worker a overwrites a record without reading it, worker b erases the record, and a scans
+/// the range. Then a reports a user abort, which must fail, whatever the scan answered.
 inline std::string user_abort_after_a_scan_of_an_own_blind_write_that_died() {
   Stage stage;
   Problem problem;

@@ -37,8 +37,8 @@ TEST(BlindWrites, AForeignEraseThenAWriteOverAnIncrement) {
   EXPECT_EQ(write_over_an_increment_of_a_key_that_died(false), "");
 }
 
-/// Two threads meet at a new key in every round. One looks it up and inserts it, the other writes
-/// it blindly. No transaction may see the key both absent and present.
+/// Two threads meet at a new key in every round. One thread looks the key up and inserts it, the
+/// other writes the key blindly. No transaction may see the key both absent and present.
 TEST(ReservationWindow, NoTransactionSeesAKeyAbsentAndPresent) {
   const uint64_t rounds = std::getenv("ATOLL_LONG") != nullptr ? 20'000'000 : 30'000;
   TestCluster cluster(2, 1);

@@ -43,8 +43,8 @@ inline std::string a_split_locks_its_records_in_order() {
   for (; page->has_room(count(), TreeRecord::bytes_for(8, 8)); ++next) {
     stage.commit_alone([&](Transaction& txn) { return insert_keys(txn, table, next, 1); });
   }
-  // Records are placed from the end of the page downwards: the last one has the lowest universal
-  // name.
+  // Records are placed from the end of the page downwards, so the last record has the lowest
+  // universal name.
   const uint32_t records = count();
   McsWord& lowest = page->record(records - 1)->head.lock;
   WorkerContext& holder = stage.a().worker();
@@ -83,8 +83,8 @@ inline std::string a_reservation_outlives_its_epoch() {
   return problem.text();
 }
 
-/// R34: when the worker processes hints, their storage was dropped, or another storage has its
-/// place.
+/// R34: before the worker processes hints, their storage was dropped, or another storage has taken
+/// its catalog slot.
 inline std::string hints_of_a_dropped_storage(bool reused) {
   Reclaim stage;
   Problem problem;
@@ -103,8 +103,8 @@ inline std::string hints_of_a_dropped_storage(bool reused) {
   return problem.text();
 }
 
-/// R43: interior pages pass their newest removed version on, to the root that grows above them and
-/// to their replacements.
+/// R43: an interior page passes its newest removed version on to the root that grows above it, and
+/// to the page that replaces it.
 inline std::string removed_versions_are_inherited_by_interior_pages() {
   Reclaim stage;
   Problem problem;
@@ -171,7 +171,7 @@ inline std::string deep_layers_are_dropped() {
     stage.commit(stage.keeper(),
                  [&](Transaction& txn) { return tree.erase(txn, bytes_of_text(prefix + end)); });
   }
-  // One layer after the other.
+  // Each round removes one layer.
   for (uint32_t layer = 0; layer <= 11; ++layer) {
     stage.let_grace_pass();
     stage.work_off_hints();
@@ -183,7 +183,7 @@ inline std::string deep_layers_are_dropped() {
   return problem.text();
 }
 
-/// R45 for a page whose last deletes come shortly after the hint of its first ones.
+/// R45: the last deletes of a page come shortly after the hint of its first deletes.
 inline std::string the_last_records_of_a_page_are_elided() {
   Reclaim stage;
   Problem problem;
@@ -201,7 +201,8 @@ inline std::string the_last_records_of_a_page_are_elided() {
   return problem.text();
 }
 
-/// R13: an insert changes the own sets after the page is free, because they may be large.
+/// R13: an insert changes the transaction's own sets only after it has unlocked the page, because
+/// the sets may be large.
 inline std::string own_sets_change_after_the_page_is_free() {
   Reclaim stage;
   Problem problem;

@@ -1,5 +1,5 @@
-// Records that move while a transaction refers to them. Own and foreign splits happen between two
-// uses of one RecordRef (R14). Writes find a smaller record than they were planned for.
+// Records that move while a transaction refers to them. Splits by the transaction itself and by
+// others happen between two uses of one RecordRef (R14). Writes find a smaller record than planned.
 #include <gtest/gtest.h>
 
 #include <array>

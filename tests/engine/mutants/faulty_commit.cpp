@@ -139,7 +139,7 @@ class FaultyCommit final : public CommitProtocol {
 
   Status verify_read(const ReadEntry& read) override {
     if (fault::excuse_own_writes) {
-      // At every place of the record, until one is not relocated.
+      // Checks every place of the record for an own write, until a place is not relocated.
       RecordHead* record = read.record;
       do {
         if (CommitProtocol::in_write_set(record)) return Status::ok;
@@ -154,8 +154,8 @@ class FaultyCommit final : public CommitProtocol {
     return ops_of(record).track_moved(worker_, record, payload_at);
   }
 
-  /// The protocol asks only for records whose VID is as read, and that another worker may have
-  /// locked.
+  /// The protocol calls this only for records whose VID is as read, and that another worker may
+  /// have locked.
   bool in_write_set(const RecordHead* record) const override {
     return fault::skip_lock_check || CommitProtocol::in_write_set(record);
   }
@@ -168,7 +168,8 @@ class FaultyCommit final : public CommitProtocol {
   bool make_vid() override {
     if (CommitProtocol::make_vid()) return true;
     if (!fault::ignore_used_up_ordinals) return false;
-    // Only the ordinal after the last one makes no VID.
+    // make_vid fails only if the ordinals of the epoch are used up. The mutant then takes the
+    // ordinal after the last one.
     vid_ = Vid::make(commit_epoch_, Vid::kMaxOrdinal + 1);
     return true;
   }

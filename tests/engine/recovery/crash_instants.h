@@ -31,12 +31,12 @@ namespace atolldb::test {
 
 enum class Instant : uint32_t {
   after_locks,     // a commit holds its locks
-  before_publish,  // a commit has its VID, and has written nothing
-  after_publish,   // its log records are published, and its in-commit epoch is not yet cleared
-  between_epochs,  // a logger waits for a commit under way
-  after_write,     // a logger has written a batch, and not synced it
-  after_marker,    // a logger has written a marker, and not synced it
-  after_sync,      // a logger has synced the marker, and not reported it
+  before_publish,  // a commit has its VID, and has not yet written anything
+  after_publish,   // a commit has published its log records, and not cleared its in-commit epoch
+  between_epochs,  // a logger waits for a commit that is under way
+  after_write,     // a logger has written a batch, and not yet synced it
+  after_marker,    // a logger has written a marker, and not yet synced it
+  after_sync,      // a logger has synced the marker, and not yet reported it
   before_durable,  // a logger has reported the epoch, which is not yet published as durable
   count_,
 };
@@ -186,18 +186,18 @@ class CrashAtInstant {
     if (point == SyncPoint::verified) pass(Instant::before_publish);
     if (point == SyncPoint::applied) pass(Instant::after_publish);
     if (point == SyncPoint::awaiting_closed) pass(Instant::between_epochs);
-    // Gives other threads time to run in between.
+    // Yields at these two points, so that other threads run in the middle of a commit.
     if (point == SyncPoint::verified || point == SyncPoint::applied) std::this_thread::yield();
   }
 
-  /// The first thread that reaches the instant cuts the power for all. A restart finds the state of
-  /// this moment.
+  /// The first thread that reaches the instant cuts the power for all threads. A restart finds the
+  /// state of this moment.
   void pass(Instant reached) {
     if (reached != instant_ || !runs_.load(std::memory_order_acquire)) return;
     // The first epochs are skipped, so that there is durable data to lose.
     if (epochs().durable.load(std::memory_order_acquire) < start_epoch_ + 2) return;
     if (passes_left_.fetch_sub(1, std::memory_order_acq_rel) != 0) return;
-    // Loaded before the cut, so it is a lower bound of what was promised as durable.
+    // Loaded before the cut, so at least the epochs up to this one were promised as durable.
     promised_ = epochs().durable.load(std::memory_order_acquire);
     image_ = disk_.cut(static_cast<uint64_t>(promised_) * 31 + static_cast<uint64_t>(reached));
     has_crashed_.store(true, std::memory_order_release);
@@ -209,7 +209,7 @@ class CrashAtInstant {
   void commit_all_the_time(uint32_t node, uint64_t seed) {
     std::mt19937_64 random(seed);
     TestWorker& worker = cluster_.worker(node);
-    // Workers of both nodes commit until the crash, so that passes of an instant come from both.
+    // Workers of both nodes commit until the crash, so that both nodes pass the instant.
     for (uint64_t i = 1; !has_crashed_.load(std::memory_order_acquire); ++i) {
       const uint64_t number = (uint64_t{node} + 1) << 32 | i;
       std::set<uint64_t> keys;

@@ -10,8 +10,9 @@
 
 namespace atolldb::test {
 
-/// A sync of the log fails and the cluster ends. The device has refused some blocks, but the page
-/// cache keeps them and marks them clean. It drops them after the cut of the next start-up.
+/// A sync of the log fails, and the cluster ends. The device has refused some blocks, but the page
+/// cache keeps them and marks them clean. The page cache drops these blocks after the next start-up
+/// has determined its cut.
 inline std::string a_start_reads_what_the_device_has() {
   for (uint64_t seed = 1; seed <= 8; ++seed) {
     PowerCutFileSystem disk;

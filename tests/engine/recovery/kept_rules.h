@@ -51,8 +51,8 @@ inline std::string kept_snapshots_keep_their_log() {
   return start->streams_to_read.front().stream.covered_epoch == 3 ? "" : "the log begins too late";
 }
 
-/// A backup of snapshot 1 is in progress while the cluster takes another one and deletes what it
-/// does not need. All log after snapshot 1 must stay.
+/// A backup of snapshot 1 is in progress, while the cluster takes another snapshot and deletes the
+/// files that it does not need. All log after snapshot 1 must stay.
 inline std::string backup_pins_keep_their_log() {
   DataDirectory data;
   std::string problem = data.begin({kFirst}, 8);
@@ -75,8 +75,8 @@ inline std::string backup_pins_keep_their_log() {
   return scan->cut_epoch == 9 ? "" : "the log ends before the last commit";
 }
 
-/// A snapshot covers the whole log, and an archive has only the first file of it. The others must
-/// stay (R72).
+/// A snapshot covers the whole log, and an archive has only the first log file. The other log files
+/// must stay (R72).
 inline std::string unarchived_log_stays() {
   DataDirectory data;
   std::string problem = data.begin({kFirst}, 8);

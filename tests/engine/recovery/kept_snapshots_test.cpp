@@ -24,7 +24,7 @@ TEST(KeptSnapshots, AreAsManyAsIsAskedAndNoMore) {
   }
   EXPECT_EQ(savepoint.kept, (std::vector<KeptSnapshot>{{4, 4}, {5, 5}}));
   EXPECT_EQ(savepoint.oldest_epoch(), 4u);
-  // From now on, fewer snapshots are kept.
+  // From now on, fewer snapshots are kept: two, and then only the newest one.
   ASSERT_EQ(make_snapshot(data.files, "/data", savepoint, 7, {}, 2), "");
   EXPECT_EQ(savepoint.kept, (std::vector<KeptSnapshot>{{6, 6}}));
   ASSERT_EQ(make_snapshot(data.files, "/data", savepoint, 8), "");
@@ -62,8 +62,8 @@ TEST(KeptSnapshots, KeepTheIncarnationsAfterThem) {
   EXPECT_EQ(savepoint.covered_incarnation, 2u);
 }
 
-/// At the limit of incarnations the older snapshot is kept. Past the limit, it is dropped together
-/// with its log.
+/// An older snapshot is kept while at most kMaxListedIncarnations incarnations follow it. With one
+/// more incarnation, the snapshot is dropped together with its log.
 TEST(KeptSnapshots, GoWhenTheirLogIsThatOfTooManyIncarnations) {
   for (const uint64_t behind : {uint64_t{kMaxListedIncarnations}, kMaxListedIncarnations + 1}) {
     PowerCutFileSystem files;
@@ -83,7 +83,8 @@ TEST(KeptSnapshots, GoWhenTheirLogIsThatOfTooManyIncarnations) {
   }
 }
 
-/// Without its log, the older snapshot is not used: the start reports the damage of the newest one.
+/// Without its log, the older snapshot is not used. The start-up reports the damage of the newest
+/// one.
 TEST(KeptSnapshots, AreNotUsedWithoutTheirLog) {
   KeptData kept;
   ASSERT_EQ(kept.make(), "");
@@ -102,7 +103,8 @@ TEST(KeptSnapshots, AreNotUsedWithoutTheirLog) {
   EXPECT_EQ(start.error().code, ExitCode::corruption);
 }
 
-/// The newest snapshot has epochs 4 and 5, so they were durable: a log without them is no torn one.
+/// The newest snapshot has epochs 4 and 5, so they were durable. Therefore a log without them is
+/// corrupt, not torn.
 TEST(KeptSnapshots, AreNotUsedWithALogThatEndsBeforeTheNewest) {
   KeptData kept;
   ASSERT_EQ(kept.make(), "");
@@ -120,7 +122,7 @@ TEST(KeptSnapshots, AreNotUsedWithALogThatEndsBeforeTheNewest) {
   EXPECT_EQ(start.error().code, ExitCode::corruption);
 }
 
-/// As a running backup of snapshot 1, while the cluster takes newer ones.
+/// A backup of snapshot 1 is in progress, while the cluster takes newer snapshots.
 TEST(BackupPins, KeepTheLogAfterTheirSnapshot) {
   DataDirectory data;
   ASSERT_EQ(data.begin({kFirst}, 8), "");

@@ -1,5 +1,5 @@
-// Leftovers of given-up starts in a data directory (R54), for tests and for a row of kRules in
-// tests/engine/rules_mutant_test.cpp.
+// Leftovers of start-ups that were given up, in a data directory (R54). For tests, and for a row of
+// kRules in tests/engine/rules_mutant_test.cpp.
 #pragma once
 
 #include <fmt/format.h>
@@ -67,7 +67,8 @@ inline size_t count_files(FileSystem& files) {
   return logs->size() + snapshots->size() + runs->size();
 }
 
-/// Returns an error text, or an empty text if all is right.
+/// Ten start-ups that are given up leave as many files as one. Returns an error text, or an empty
+/// text if all is right.
 inline std::string ten_given_up_starts_leave_what_one_does() {
   MemoryFileSystem files;
   fill_directory(files);

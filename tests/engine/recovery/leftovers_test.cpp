@@ -46,8 +46,8 @@ TEST(Leftovers, AreAllThatAStartMadeAndNothingElse) {
   EXPECT_TRUE(again->removed.empty());
 }
 
-/// Leftovers are no files with commits, no files of unknown content, and no files of other clusters
-/// or of this start-up.
+/// Files with commits, files of unknown content, files of other clusters and files of this start-up
+/// are kept, because they are not leftovers.
 TEST(Leftovers, AreNoFilesWithMoreThanAHeader) {
   MemoryFileSystem files;
   fill_directory(files);

@@ -89,7 +89,8 @@ TEST(LogStart, LeavesRecordsOfAnUncreatedStorageAloneAboveTheCut) {
   DataDirectory data;
   ASSERT_EQ(data.begin({kFirst, kSecond}), "");
   data.write_all(1, 2);
-  // Only one logger has closed epoch 3, so the epoch is cut off together with the torn creation.
+  // Only one logger has closed epoch 3, so the epoch is above the cut. Its record of a storage that
+  // was never created does not count.
   BlockBuffer buffer(1);
   begin_block(buffer.all()[0], 3, 0);
   const std::array key = {std::byte{1}};
@@ -98,7 +99,8 @@ TEST(LogStart, LeavesRecordsOfAnUncreatedStorageAloneAboveTheCut) {
   ASSERT_TRUE(data.writers[0].append(std::array{buffer.all()}, 2));
   ASSERT_TRUE(data.writers[0].close_epoch(3, 2));
   EXPECT_TRUE(examine(data.files, "/data"));
-  // Once epoch 3 counts, its record belongs to a storage that no DDL record creates.
+  // When both loggers have closed epoch 3, it counts. Its record belongs to a storage that no DDL
+  // record creates, which is corruption.
   ASSERT_TRUE(data.writers[1].close_epoch(3, 2));
   expect_corruption(data.files, "a record of storage 10, which none of the 9 records");
 }
@@ -131,7 +133,7 @@ TEST(LogStart, NamesTheStreamsThatHoldCommitsAndTheEpochTheyReach) {
   ASSERT_TRUE(start) << start.error().message;
   EXPECT_EQ(streams(*start), (std::vector<std::string>{"1/0 up to 2", "1/1 up to 2"}));
   EXPECT_EQ(start->recovery_epoch, 2u);
-  // Streams of a finished incarnation are included. An incarnation without commits has none.
+  // Streams of a finished incarnation are included. An incarnation without commits has no streams.
   ASSERT_EQ(data.begin({kFirst}), "");
   ASSERT_EQ(data.begin({kFirst, kSecond}), "");
   const uint64_t epoch = data.start.start_epoch;
@@ -168,7 +170,7 @@ TEST(LogStart, ReadsTheLogThatTheSnapshotLacksAndNoMore) {
   auto damaged = data.files.copy();
   damaged->bytes(kFirstFile)[13 * kLogBlockBytes + 70] ^= std::byte{1};
   EXPECT_TRUE(examine(*damaged, "/data"));
-  // But the snapshot shows what was durable: the marker of epoch 5 must exist.
+  // The snapshot shows that epoch 5 was durable, so the marker of epoch 5 must exist.
   damaged = data.files.copy();
   damaged->bytes(kFirstFile)[15 * kLogBlockBytes + 20] ^= std::byte{1};
   expect_corruption(*damaged, kFirstFile + ": offset " + std::to_string(15 * kLogBlockBytes));
@@ -181,7 +183,7 @@ TEST(LogStart, ForgetsIncarnationsThatASnapshotCoversAndNeedsNoFilesOfThem) {
   auto start = examine(data.files, "/data");
   ASSERT_TRUE(start && store_cut(data.files, "/data", *start));
   EXPECT_EQ(start->recovery_epoch, 3u);
-  // Recovery, then a crash.
+  // Recovery takes a snapshot, and then the cluster crashes.
   ASSERT_EQ(make_snapshot(data.files, "/data", start->savepoint, start->recovery_epoch), "");
   EXPECT_TRUE(start->savepoint.incarnations.empty());
   EXPECT_EQ(start->savepoint.covered_incarnation, 1u);
@@ -205,8 +207,8 @@ TEST(LogStart, ForgetsIncarnationsThatASnapshotCoversAndNeedsNoFilesOfThem) {
 TEST(LogStart, TakesAMissingFirstFileForADeletedOneOnlyIfTheSnapshotCoversAllOfIt) {
   DataDirectory data;
   ASSERT_EQ(data.begin({kFirst}, 8), "");
-  // Blocks of file 0: header, 2 records and marker of epoch 1, the same of epoch 2, 1 record of
-  // epoch 3.
+  // File 0 has 8 blocks: the header, two record blocks and the marker of epoch 1, the same for
+  // epoch 2, and one record block of epoch 3.
   data.write_all(1, 9);
   const std::string second = "/data/node0/log_1_0_000001.atlog";
   expect_corruption(
@@ -222,7 +224,7 @@ TEST(LogStart, TakesAMissingFirstFileForADeletedOneOnlyIfTheSnapshotCoversAllOfI
     ASSERT_EQ(make_snapshot(*image, "/data", savepoint, epoch), "");
     ASSERT_TRUE(examine(*image, "/data")) << epoch;
     ASSERT_TRUE(image->remove(kFirstFile));
-    if (epoch < 3) {  // its header names 2 as the last closed epoch, but a block of 3 precedes it
+    if (epoch < 3) {  // a block of epoch 3 precedes the second file, whose header names epoch 2
       expect_corruption(*image, second + ": offset 0");
       continue;
     }
@@ -276,7 +278,7 @@ TEST(LogStart, CallsAMissingFileOrDirectoryCorruption) {
   DataDirectory data;
   ASSERT_EQ(data.begin({kFirst, kSecond}), "");
   auto before = data.files.copy();
-  ASSERT_TRUE(before->remove(kSecondFile));  // now the directory seems empty
+  ASSERT_TRUE(before->remove(kSecondFile));  // now the directory of the second logger is empty
   expect_corruption(*before, kSecondFile);
 
   data.write_all(1, 9);  // several files per logger
@@ -338,13 +340,13 @@ TEST(LogStart, StartsAboveEveryEpochSeenAnywhere) {
   data.write_all(kLate, kLate + 1);
   data.write(0, kLate + 50);
   data.write(0, kLate + 60);
-  // This holds even after damage above the cut.
+  // Damage above the cut does not change that the start epoch is above every epoch seen.
   data.files.bytes(kFirstFile)[7 * kLogBlockBytes + 70] ^= std::byte{1};
   auto start = examine(data.files, "/data");
   ASSERT_TRUE(start) << start.error().message;
   EXPECT_EQ(start->savepoint.incarnations.back().cut_epoch, kLate + 1);
   EXPECT_EQ(start->start_epoch, kLate + 61);
-  // More crashes, with other loggers, and one before anything was written.
+  // More start-ups after crashes: with other loggers, and one before anything was written.
   ASSERT_EQ(data.begin({kSecond}), "");
   data.write_all(kLate + 70, kLate + 70);
   ASSERT_EQ(data.begin({kFirst, kSecond, {2, 0, "/fast"}}), "");
@@ -370,7 +372,8 @@ TEST(LogStart, ForgetsIncarnationsWithoutCommitsSoThatStartsAloneFillNothing) {
     ASSERT_EQ(data.begin({kFirst, kSecond}), "");
     ASSERT_EQ(data.start.savepoint.incarnations.size(), 1u);
     ASSERT_EQ(data.start.savepoint.covered_incarnation, number - 1);
-    // Markers without records, and records above the cut.
+    // Some incarnations have markers without records, and some have records above the cut. Neither
+    // are commits.
     if (number % 3 == 0) {
       for (LogWriter& writer : data.writers) {
         ASSERT_TRUE(writer.close_epoch(data.start.start_epoch, data.start.start_epoch - 1));
@@ -392,7 +395,7 @@ TEST(LogStart, ForgetsIncarnationsWithoutCommitsSoThatStartsAloneFillNothing) {
 TEST(LogStart, StartsFromASavepointThatIsFull) {
   DataDirectory data;
   ASSERT_EQ(data.begin({kFirst, kSecond}), "");
-  // A full list of incarnations, none of which has closed an epoch.
+  // Makes a full list of incarnations. None of them has closed an epoch.
   Savepoint full = data.start.savepoint;
   full.incarnations.clear();
   const std::vector<LoggerPlace> loggers = {kFirst, kSecond};
@@ -560,7 +563,8 @@ TEST(DiscardData, EndsASalvageWhateverInterruptsIt) {
     const auto salvage = find_salvage(data.files, "/data");
     ASSERT_TRUE(salvage) << salvage.error().message;
     EXPECT_FALSE(*salvage) << "the empty database would be salvaged";
-    // Directory 0 holds the copy of the savepoint from before the salvage.
+    // The salvage has put its copy of the savepoint into discarded-0, so the data moves to
+    // discarded-1.
     EXPECT_TRUE(*data.files.exists("/data/discarded-1/coordinator/salvage_0"));
     if (is_whole) break;
   }

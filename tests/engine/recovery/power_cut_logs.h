@@ -51,11 +51,12 @@ class PowerCutLogs {
   /// or an empty text.
   std::string run(uint32_t incarnations) {
     for (uint32_t i = 0; i < incarnations; ++i) {
-      // With few changes, the crash comes during the start of the incarnation.
+      // With few changes, the crash comes during the start-up of the incarnation.
       HookedFileSystem files(*disk_, faults, random_() % (i % 2 == 0 ? 150 : 30));
       const std::string problem = live(files);
       if (!problem.empty()) return problem;
-      // A killed process leaves all its writes, synced or not, to the next process.
+      // Two of three crashes are power cuts. The others are kills: a killed process leaves all its
+      // writes, synced or not, to the next process.
       if (random_() % 3 != 0) disk_ = disk_->cut(random_());
     }
     HookedFileSystem files(*disk_, {}, UINT64_MAX);
@@ -103,7 +104,7 @@ class PowerCutLogs {
     auto ddl = DdlLog::open(files, "/data", start->savepoint.cluster_uuid);
     if (!ddl) return expect_off(files);
     acknowledged_ddl_ = ddl_.size();  // the start has read these records, so they are durable
-    // All transactions write to storage 1.
+    // Creates storage 1, to which all transactions write.
     if (ddl_.empty() && !create_storage(*ddl, start->start_epoch)) return expect_off(files);
     return work(files, *start, loggers, *ddl);
   }
@@ -144,7 +145,7 @@ class PowerCutLogs {
       std::vector<std::span<LogBlock>> runs;
       for (const auto& buffer : logger.blocks[next]) runs.push_back(buffer->all());
       logger.appended = next;
-      // The last runs may be written together with the marker.
+      // The logger may write the last runs of blocks together with the marker.
       const size_t before = random_() % 2 == 0 ? runs.size() : random_() % (runs.size() + 1);
       const std::span<const std::span<LogBlock>> all(runs);
       if (before != 0 && !writer.append(all.first(before), durable)) return false;

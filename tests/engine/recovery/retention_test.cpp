@@ -70,7 +70,7 @@ TEST(Retention, DeletesLogFilesWhoseEpochsBothSlotsCoverButNeverTheNewest) {
     for (uint32_t ordinal = 0; ordinal < files; ++ordinal) expected.push_back(log(1, ordinal));
     EXPECT_EQ(logs(data.files), expected) << "epoch " << epoch;
   };
-  expect(2, 0);  // epoch 3 begins in the first file
+  expect(2, 0);  // epoch 3 begins in the first file, which is kept
   expect(3, 1);
   expect(4, 1);
   expect(5, 2);
@@ -98,13 +98,13 @@ TEST(Retention, DeletesAllFilesOfIncarnationsThatAreCovered) {
   ASSERT_TRUE(data.writers[0].prepare_next_file());  // the file has no header yet
   auto start = examine(data.files, "/data");
   ASSERT_TRUE(start && store_cut(data.files, "/data", *start));
-  // A log of another cluster beside ours.
+  // Makes a log of another cluster beside the logs of this cluster.
   make_writer(data.files, kSecond, 1000, 1, 8, {1, 2, 3});
   ASSERT_EQ(make_snapshot(data.files, "/data", start->savepoint, 5), "");
   EXPECT_EQ(logs(data.files), Paths{}) << "the older slot lists them";
   write_again(data.files, start->savepoint);
-  // All files except savepoint, table of directories, DDL log, snapshot and the other cluster's
-  // log.
+  // All files can be deleted, except the savepoint, the table of directories, the DDL log, the
+  // snapshot, and the log of the other cluster.
   EXPECT_EQ(logs(data.files).size(), data.files.paths().size() - 7);
   for (const std::string& path : logs(data.files)) {
     EXPECT_NE(path.find("/log_1_0_"), std::string::npos) << path;
@@ -180,14 +180,14 @@ TEST(Retention, KeepsWhatAnySlotPinUseOrKeptSnapshotNames) {
   make(4, {2});
   EXPECT_EQ(snapshots(files), (Paths{of(2)[0], of(2)[1]})) << "the other slot names 3";
   write_again(files, savepoint);
-  // Snapshot 4 refers to snapshot 2, and keeps only the files of it that it lists.
+  // Snapshot 4 lists some files of snapshot 2. Only these files of snapshot 2 are kept.
   Paths unneeded = {of(2)[0], of(2)[1]};
   const Paths third = of(3);
   unneeded.insert(unneeded.end(), third.begin(), third.end());
   EXPECT_EQ(snapshots(files), sorted(unneeded));
   EXPECT_EQ(snapshots(files, {3}), (Paths{of(2)[0], of(2)[1]}));
-  // Leftovers of a failed run, with and without metadata. Files of an id that was never taken are
-  // kept.
+  // Makes leftovers of failed jobs, with and without metadata. The files of snapshot 6 are kept,
+  // because this id was never taken.
   ASSERT_TRUE(take_snapshot_id(files, "/data", savepoint));
   write_again(files, savepoint);
   ASSERT_EQ(make_snapshot_files(files, "/data", kUuid, 5, 9), "");
@@ -197,7 +197,7 @@ TEST(Retention, KeepsWhatAnySlotPinUseOrKeptSnapshotNames) {
   unneeded.insert(unneeded.end(), fifth.begin(), fifth.end());
   unneeded.push_back("/data/coordinator/snapshot_4.meta.new");
   EXPECT_EQ(snapshots(files), sorted(unneeded));
-  // Another cluster's file in one of our directories is kept.
+  // A file of another cluster is kept, even in a directory of this cluster.
   ASSERT_EQ(make_snapshot_file(files, {1}, {3, 2, "/fast", 0}, 7), "");
   EXPECT_EQ(snapshots(files), sorted(unneeded));
   ASSERT_TRUE(unpin_snapshot(files, "/data", savepoint, "first"));
@@ -219,7 +219,7 @@ TEST(Retention, DeletesNothingWhileASlotIsDamagedOrMetadataThatKeepsFilesIs) {
   image->bytes(savepoint_path("/data"))[40] ^= std::byte{1};
   EXPECT_EQ(logs(*image), Paths{});
   EXPECT_EQ(snapshots(*image), Paths{});
-  // Once the slot is written again, it counts.
+  // `delete_unneeded` first writes the damaged slot again. Then both slots count.
   auto deleted = delete_unneeded(*image, "/data", savepoint, kDirectories, {});
   ASSERT_TRUE(deleted) << deleted.error().message;
   EXPECT_EQ(deleted->size(), 6u);
@@ -229,8 +229,8 @@ TEST(Retention, DeletesNothingWhileASlotIsDamagedOrMetadataThatKeepsFilesIs) {
   EXPECT_EQ(refused.error().code, ExitCode::corruption);
 }
 
-/// Two incarnations, the first covered, the second in part; snapshots 1 to 3, the first pinned;
-/// leftovers of a failed run.
+/// Makes two incarnations, the first covered by a snapshot, the second covered in part. Also makes
+/// snapshots 1 to 3, of which the first is pinned, and leftovers of a failed job.
 Savepoint fill(FileSystem& files, std::mt19937_64& random) {
   const auto write = [&](LogWriter& writer, uint64_t first, uint64_t last) {
     for (uint64_t epoch = first; epoch <= last; ++epoch) {

@@ -80,7 +80,7 @@ TEST_F(ScrubTest, EndsWhenItIsTold) {
   EXPECT_TRUE(found_.empty());
 }
 
-/// A log of several files, one of which has a bit flipped before the newest.
+/// A log of several files. A bit is flipped in a file that is not the newest.
 class LogScrubTest : public testing::Test {
  protected:
   LogScrubTest() {

@@ -34,7 +34,8 @@ class Heap {
   Sequential heap_;
 };
 
-/// A scan, then a foreign append: to an existing list, or by a worker that had no list.
+/// A transaction scans, and then another worker appends. The other worker appends to an existing
+/// list, or it had no list before.
 inline std::string scan_then_foreign_append(bool list_is_there) {
   Stage stage;
   Problem problem;
@@ -77,8 +78,7 @@ inline std::string a_scan_commits_amid_an_append() {
   return problem.text();
 }
 
-/// As above, but b begins its scan after a's append has begun. The scan waits until the append is
-/// over.
+/// Worker b begins its scan after a's append has begun. The scan waits until the append is over.
 inline std::string a_scan_begins_amid_an_append() {
   Stage stage;
   Problem problem;
@@ -134,7 +134,7 @@ inline std::string a_missing_page_is_noticed(uint64_t number) {
   };
   const VolatilePointer lists = directory(heap.storage().root.load_acquire(), 1);
   auto* list = reinterpret_cast<SequentialListHead*>(view.resolve(directory(lists, 0)));
-  // The list begins one page later, or continues one page later.
+  // Removes the page with this number, so that the list begins or continues one page later.
   std::atomic<uint64_t>* link = &list->first;
   for (uint64_t i = 0;; ++i) {
     const VolatilePointer word(link->load(std::memory_order_acquire));

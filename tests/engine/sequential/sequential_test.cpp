@@ -115,8 +115,8 @@ TEST(Sequential, AnAbortedAppendLeavesNothing) {
   EXPECT_TRUE(scan(cluster.worker(0), heap).empty());
 }
 
-/// Regression: a user abort took pages for a new list of its own, and no pages were reserved for
-/// it.
+/// Regression: a user abort took pages for a new list, although no pages were reserved for the
+/// list.
 TEST(Sequential, AUserAbortTakesNoPages) {
   TestClusterOptions options{.clock = false};
   options.pool_bytes = uint64_t{4} << 20;
@@ -130,8 +130,8 @@ TEST(Sequential, AUserAbortTakesNoPages) {
   SequentialCursor cursor(heap, a);
   ASSERT_EQ(cursor.next(), Status::ok);
   ASSERT_EQ(heap.append(a, bytes_of("y")), Status::ok);
-  // Another append is under way. The scan verifies its list again, and checks whether the append is
-  // its own.
+  // Another worker's append is under way. The user abort verifies the list of its scan again, and
+  // checks whether the append is its own.
   WorkerContext& other = *cluster.worker(1).context;
   begin_append(other, storage);
   while (cluster.worker(0).context->pages().take() != nullptr) {

@@ -61,7 +61,7 @@ class Checker {
  private:
   struct Origin {
     uint32_t writer;
-    uint32_t version;  // 0: not installed
+    uint32_t version;  // 0: the write made no version
     bool intermediate;
   };
 
@@ -131,7 +131,8 @@ class Checker {
     const auto found = versions_.find(read.key);
     if (found == versions_.end()) return true;  // no transaction wrote the key
     const Versions& versions = found->second;
-    // The reader saw a version that is older than its own write of the key.
+    // The reader saw a version that is older than its own write of the key, so this write is the
+    // limit.
     const uint32_t own = own_version(reader, read.key);
     const uint32_t limit = own != 0 ? own : static_cast<uint32_t>(versions.all().size());
     uint32_t earliest = 0;
@@ -141,8 +142,8 @@ class Checker {
       return fail(Anomaly::impossible_read, name(reader) + " found " + key_text(read.key) +
                                                 " absent, but it existed all the time");
     }
-    // The reader saw some absence: it did not begin before the earliest one, and did not end after
-    // the latest one.
+    // It is unknown which absence the reader saw. In any case the reader comes after the writer of
+    // the earliest possible absence, and before the transaction that ended the latest one.
     if (earliest != 0) {
       graph_.add(versions.all()[earliest].writer, reader, Dependency::wr, read.key);
     }

@@ -25,7 +25,7 @@ std::string to_text(Anomaly anomaly);
 
 struct Verdict {
   Anomaly anomaly = Anomaly::none;
-  std::string text;  // readable: transactions, keys, and the dependencies between them
+  std::string text;  // report: transactions, keys, and the dependencies between them
   uint64_t transactions = 0;
   uint64_t edges = 0;
 };

@@ -9,8 +9,8 @@ namespace {
 constexpr uint64_t kX = 1;
 constexpr uint64_t kY = 2;
 
-/// One transaction per worker, unless a test builds a session. All run at the same time, unless the
-/// test sets times.
+/// Builds one transaction of a history. Each transaction has its own worker, unless the test builds
+/// a session. All transactions run at the same time, unless the test sets times.
 class Builder {
  public:
   explicit Builder(uint64_t worker, uint64_t attempt = 1) {
@@ -150,7 +150,8 @@ TEST(HistoryChecker, FindsAPhantomWithinOneScan) {
 }
 
 TEST(HistoryChecker, FindsThreeTransactionsInACycle) {
-  // The read-only anomaly of snapshot isolation (Fekete et al.): batch, receipt, report.
+  // The read-only anomaly of snapshot isolation (Fekete et al.). The transactions are a batch, a
+  // receipt and a report.
   const History history = {Builder(1).vid(1).reads(kX, kAbsent).writes(kX, 1),
                            Builder(2).vid(2).reads(kX, kAbsent).writes(kY, 1),
                            Builder(3).reads(kX, value(1, 1)).reads(kY, kAbsent)};
@@ -188,7 +189,8 @@ TEST(HistoryChecker, AnAmbiguousAbsenceIsNotCalledAnAnomaly) {
   expect_sound({Builder(1).vid(1).writes(kX, 1),
                 Builder(2).vid(2).reads(kX, value(1, 1)).erases(kX, 1), Builder(3).scans(kX),
                 Builder(4).reads(kX, value(1, 1))});
-  // The reader saw another write of the eraser, and yet it saw x: no absence explains this.
+  // The reader saw another write of the transaction that erased x, and yet it saw x. No absence
+  // explains this.
   expect_anomaly({Builder(1).vid(1).writes(kX, 1), Builder(2).vid(2).erases(kX, 1).writes(kY, 2),
                   Builder(3).scans(kX, value(1, 1)).reads(kY, value(2, 2))},
                  Anomaly::predicate_cycle, "w3#1 -> w2#1");

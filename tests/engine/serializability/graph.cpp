@@ -95,7 +95,8 @@ std::vector<Edge> Graph::path(uint32_t from, uint32_t to, Dependency strongest,
 }
 
 std::vector<Edge> Graph::find_cycle(Dependency strongest, bool one_anti) const {
-  // Enough tries to find a short cycle. More tries only cost time when there are very many cycles.
+  // These tries are enough to find a short cycle. More tries only cost time when there are very
+  // many cycles.
   constexpr uint32_t kTries = 300;
   const std::vector<uint32_t> component = components(strongest);
   const Dependency way_back = one_anti ? Dependency::session : strongest;

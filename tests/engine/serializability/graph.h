@@ -12,7 +12,7 @@ enum class Dependency : uint8_t {
   wr,            // installed the version that the other read
   session,       // is an earlier transaction of the same worker
   rw_item,       // read the version that the other overwrote
-  rw_predicate,  // as rw_item, learnt from a scan or a not-found look-up
+  rw_predicate,  // like rw_item, but the read was a scan or a not-found look-up
 };
 constexpr bool is_anti(Dependency dependency) { return dependency >= Dependency::rw_item; }
 
@@ -34,12 +34,13 @@ class Graph {
   void finish();
   uint64_t edge_count() const { return edges_.size(); }
 
-  /// Returns a short cycle whose edges are all at most `strongest`, or an empty list if there is
-  /// none. With `one_anti`, exactly one edge of the cycle is an anti-dependency.
+  /// Returns a short cycle whose edges are all at most `strongest`, in the order of `Dependency`.
+  /// Returns an empty list if there is none. With `one_anti`, exactly one edge is an
+  /// anti-dependency.
   std::vector<Edge> find_cycle(Dependency strongest, bool one_anti) const;
 
  private:
-  /// Returns the number of its strongly connected component for each node.
+  /// Returns, for each node, the number of its strongly connected component.
   std::vector<uint32_t> components(Dependency strongest) const;
   /// Returns the shortest path within `component` over edges up to `strongest`.
   std::vector<Edge> path(uint32_t from, uint32_t to, Dependency strongest,

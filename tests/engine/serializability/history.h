@@ -7,14 +7,16 @@
 
 namespace atolldb::test {
 
-/// Names a write: worker, its attempt, and the number of the write in it. 0 is the initial state.
+/// Returns the value that names a write. The value has the worker, its attempt, and the number of
+/// the write in the attempt. The value 0 is the initial state.
 ///
 ///   63     56 55              16 15          0
 ///   [ worker ][ attempt 40     ][ write 16   ]
 constexpr uint64_t make_value(uint64_t worker, uint64_t attempt, uint64_t write) {
   return (worker << 56) | (attempt << 16) | write;
 }
-/// The name of the transaction that wrote a value: the value without the number of the write.
+/// Returns the name of the transaction that wrote a value: the value without the number of the
+/// write.
 constexpr uint64_t transaction_of(uint64_t value) { return value & ~uint64_t{0xffff}; }
 
 /// Stands for an absent key; no write has this value.
@@ -54,7 +56,7 @@ std::string name_text(uint64_t value);
 
 /// Packs a history into plain numbers, for a pipe or file between processes of one machine.
 std::vector<uint64_t> pack(const History& history);
-/// Appends to `history`.
+/// Appends the packed transactions to `history`.
 void unpack(const std::vector<uint64_t>& words, History& history);
 
 }  // namespace atolldb::test

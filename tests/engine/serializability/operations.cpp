@@ -136,7 +136,7 @@ Status WorkloadWorker::tree_get(Store store, uint32_t index, bool& exists) {
 
 Status WorkloadWorker::tree_insert(Store store, uint32_t index) {
   const uint64_t key = key_of(store, index);
-  // The value of the insert, if the insert takes effect.
+  // The payload repeats the value that names this insert, if the insert takes effect.
   const Payload payload(txn_.name + txn_.writes.size() + 1, 1 + below(kMostWords));
   const Status status =
       tree_of(store).insert(engine_, text_bytes(tree_key(store, index)), payload.bytes());
@@ -266,7 +266,8 @@ Status WorkloadWorker::visit(Store store, MasterTreeCursor& cursor, uint32_t ind
   return status;
 }
 
-/// Writes during a scan: through the cursor, and to keys before and after its position.
+/// Makes at most one write during a scan: through the cursor, or to a key before or after its
+/// position.
 Status WorkloadWorker::disturb_scan(Store store, const RecordRef& ref, uint32_t index, uint32_t low,
                                     uint32_t high) {
   const auto other = static_cast<uint32_t>(low + below(high - low));

@@ -1,5 +1,6 @@
-// A transaction that adds a layer itself still depends on the absences that it read. An insert into
-// the new layer no longer changes the page above, so all successors must be registered (R13).
+// A transaction that itself adds a layer still depends on the absences that it read. An insert into
+// the new layer does not change the page above. Therefore the pages of the layer must be
+// registered, too (R13).
 #include <gtest/gtest.h>
 
 #include "tests/engine/transaction/anomaly_stage.h"

@@ -1,5 +1,6 @@
-// Random transactions of appends, scans and array writes, checked for cycles (R17). A scan sees an
-// append or comes before it, and agrees with what the same transactions did to an array.
+// Random transactions of appends, scans and array writes, checked for cycles (R17). A scan either
+// sees an append or comes before it. The scan must agree with what the same transactions did to an
+// array.
 #include <gtest/gtest.h>
 #include <sched.h>
 
@@ -17,7 +18,7 @@ namespace atolldb::test {
 namespace {
 
 constexpr uint64_t kArrayKeys = 4;
-// an appended record is a key that is written once
+// Keys from this one on stand for appended records. Each such key is written once.
 constexpr uint64_t kAppends = uint64_t{9} << 32;
 
 struct Attempt {
@@ -75,7 +76,7 @@ class Appender {
 
   Status append(Transaction& engine, Attempt& attempt) {
     const uint64_t value = attempt.txn.name + 1000 + attempt.added.size();
-    // Long enough that the list needs several pages.
+    // Payloads are so long that the list needs several pages.
     std::vector<uint64_t> payload(1 + random_() % 60, value);
     attempt.added.push_back(value);
     return log_.append(engine, std::as_bytes(std::span(payload)));
@@ -124,7 +125,8 @@ class Appender {
   std::string problem_;
 };
 
-/// A scan tells, for every record ever appended, whether it was present.
+/// Turns each scan into reads of all records that were ever appended. A record that the scan did
+/// not return is read as absent.
 History expand(std::vector<Attempt>& attempts) {
   std::vector<std::pair<uint64_t, uint64_t>> records;  // {value, key}
   for (Attempt& attempt : attempts) {
@@ -141,7 +143,8 @@ History expand(std::vector<Attempt>& attempts) {
         if (transaction_of(value) == attempt.txn.name) continue;
         attempt.txn.reads.push_back({key, attempt.seen.erase(value) != 0 ? value : kAbsent, 1});
       }
-      // Values of aborted attempts, or values that no attempt wrote: the checker reports them.
+      // The other values are of aborted attempts, or no attempt wrote them. The checker reports
+      // them.
       for (const uint64_t value : attempt.seen) attempt.txn.reads.push_back({kAppends, value, 1});
     }
     history.push_back(std::move(attempt.txn));

@@ -20,7 +20,7 @@ int64_t now_ns() {
   return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
-/// Returns the VID in the log of the worker's last commit.
+/// Returns the VID that the log has for the last commit of the worker.
 uint64_t logged_vid(const TestWorker& worker) {
   const TransactionLimits limits = TestClusterOptions{}.limits;
   const std::byte* log =
@@ -37,8 +37,8 @@ uint64_t logged_vid(const TestWorker& worker) {
 }  // namespace
 
 std::string layered_key(uint32_t index) {
-  // Groups of ten keys share sixteen bytes. In the last two keys of a group, one is a prefix of the
-  // other.
+  // Groups of ten keys share sixteen bytes. The last but one key of a group is a prefix of the last
+  // one.
   std::string key = "common__group_" + std::string(1, static_cast<char>('A' + index / 100)) +
                     std::string(1, static_cast<char>('a' + index / 10 % 10));
   const uint32_t member = index % 10;
@@ -170,7 +170,8 @@ Status WorkloadWorker::random_body() {
   const uint64_t kind = below(20);
   if (options_.increments && kind < 3) return transfer();
   if (options_.increments && kind == 3) return audit();
-  // Most operations use the same storage, so that transactions conflict; some use another one.
+  // Most operations of a transaction use the same storage, so that transactions conflict. Some
+  // operations use another storage.
   const auto home = static_cast<Store>(below(3));
   for (uint64_t left = 1 + below(5); left > 0; --left) {
     const Store store = below(4) == 0 ? static_cast<Store>(below(3)) : home;

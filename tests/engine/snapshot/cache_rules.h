@@ -93,8 +93,8 @@ inline std::string a_page_is_not_evicted_while_it_is_read() {
       read.fetch_add(1, std::memory_order_relaxed);
     }
   });
-  // The other reader has read 7 pages when all evictable frames are evicted, and then waits for the
-  // holder. If it has read more, it took a frame that the holder may still use.
+  // The other reader has read 7 pages when all evictable frames are evicted. Then it waits for the
+  // holder. Had it read more pages, it would have taken a frame that the holder may still use.
   while (read.load(std::memory_order_relaxed) < 7) std::this_thread::yield();
   std::string problem;
   for (int look = 0; look < 20'000 && problem.empty(); ++look) {
@@ -141,12 +141,12 @@ inline std::string a_page_that_was_evicted_is_read_again() {
 }
 
 /// R39: a hint leads from a page to the frame of its child. Then the frame is reused for another
-/// page.
+/// page. The reader must detect this.
 inline std::string a_hint_is_only_a_hint() {
   NumberedPages pages(64);
   TestCache test(pages.files(), 8, 2);
   SnapshotReader reader(test.cache, 0);
-  // Replaces a pointer in a parent page, which NumberedPages do not have.
+  // This pointer stands for one in a parent page, because NumberedPages have no parent pages.
   DualPointer link;
   link.snapshot_word.store(NumberedPages::pointer(2).word(), std::memory_order_relaxed);
   const PageHeader* page = nullptr;

@@ -1,8 +1,8 @@
 // Bodies of tests of storages whose pages are in snapshots. A body returns an error text, or an
 // empty text if all is right.
 //
-// Each round runs on a new cluster. It begins with the snapshot of everything committed before, and
-// without volatile pages. Its cache is so small that frames are constantly reused.
+// Each round runs on a new cluster. The cluster begins with the snapshot of everything committed
+// before, and without volatile pages. The cache is so small that frames are constantly reused.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,8 @@ namespace atolldb::test {
 
 inline constexpr uint64_t kEpochsPerRound = 1'000'000;
 
-/// A cluster over the newest snapshot of a stage.
+/// A cluster whose storage is in the newest snapshot of a stage, and at first has no volatile
+/// pages.
 class ColdCluster {
  public:
   ColdCluster(SnapshotStage& stage, uint32_t workers, bool has_clock = true)
@@ -44,8 +45,9 @@ class ColdCluster {
     if (stage.snapshot != 0) publish_newest(view_of(stage, storage.id));
   }
 
-  /// R39: runs a transaction of the second worker in the middle of one of the first worker. This
-  /// thread runs both, so neither may wait for a frame of the cache that the other used last.
+  /// R39: runs a transaction of worker 1 in the middle of a transaction of worker 0, on the same
+  /// thread. Both workers leave their round, so that neither waits for a frame that the other used
+  /// last.
   template <typename Body>
   Status run_amid(Body&& body) {
     cluster.worker(0).snapshots->leave();
@@ -54,7 +56,7 @@ class ColdCluster {
     return status;
   }
 
-  /// Publishes the snapshot, then stores its id in the cluster's word, as the coordinator does.
+  /// Publishes the snapshot, then stores its id in the control segment, as the coordinator does.
   void publish_newest(std::unique_ptr<const SnapshotView> view) {
     const uint32_t id = view->id();
     CHECK(published.publish(std::move(view)).has_value());
@@ -71,7 +73,7 @@ class ColdCluster {
         std::vector<SnapshotView::Root>{{storage, stage.storage.base_root}});
   }
 
-  /// Takes the next snapshot, from records that are all of this round.
+  /// Takes the next snapshot from the log records of this round.
   std::string take(std::vector<GleanedLog> logs) {
     sort_gleaned(logs);
     const auto combined = stage_.round(logs, {""}, stage_.epoch + kEpochsPerRound);
@@ -292,8 +294,8 @@ inline std::string cold_read_then_foreign_copy_up() {
   return status == Status::pointer_installed ? "" : "the reader's commit passed";
 }
 
-/// A page that is copied up for a write has the versions of its commits (R36), and the snapshot's
-/// epoch as its newest removed version (R43).
+/// A page that is copied up for a write keeps the versions of its commits (R36). Its newest removed
+/// version is the epoch of the snapshot (R43).
 inline std::string copy_up_keeps_versions() {
   SnapshotStage stage(StorageType::mastertree);
   constexpr uint64_t kEarlier = 77;  // epoch of the commits, earlier than the snapshot
@@ -392,7 +394,8 @@ inline std::string a_scan_continues_though_its_page_was_evicted() {
   };
   for (uint64_t i = 0; i < 100; ++i) {
     if (cursor.next() != Status::ok) return "the scan ended";
-    // Evicts either before the payload is read, or before the next step.
+    // Reads many other pages, which evicts the page of the scan: before the payload is read, or
+    // before the next step of the scan.
     if (i % 2 == 0 && !read_much()) return "a record is not read";
     if (cursor.get(buffer.data(), buffer.size()) != Status::ok) return "the scan cannot read";
     const bool is_it = std::ranges::equal(cursor.key(), bytes_of(big_endian(i)));

@@ -24,7 +24,7 @@ inline void make_empty_border(PageHeader& header) {
   page.heap_begin = static_cast<uint16_t>(kPageBytes);
 }
 
-/// Writes the pages of `node` into `directory`. Returns the error, or an empty text.
+/// Writes the snapshot file at `place`. Returns the error, or an empty text.
 inline std::string make_snapshot_file(FileSystem& files, const ClusterUuid& uuid,
                                       const SnapshotFilePlace& place, uint64_t epoch) {
   auto writer =

@@ -151,7 +151,7 @@ inline std::string a_call_leaves_its_round(ColdCall call) {
   Transaction& txn = reads.txn();
   if (txn.begin(kMaxEpoch, mode) != Status::ok) return "no transaction";
   StorageControl& storage = reads.cold->storage;
-  // Created for any storage type; each is used only with its own type.
+  // Both cursors are created for any type of storage, but each is used only with its own type.
   MasterTreeCursor cursor(MasterTree(storage), txn, {}, call != ColdCall::cursor_back);
   SequentialCursor heap(Sequential(storage), txn);
   const Status status = do_cold_call(reads, call, cursor, heap);
@@ -206,7 +206,8 @@ inline std::string a_wait_for_a_frame_ends(FrameWaitEnd end) {
   reader.use_limits(limits);
   const PageHeader* held = nullptr;
   if (holder.get(NumberedPages::pointer(1), held) != Status::ok) return "page 1 is not read";
-  // The reader reuses its own frames until all have been evicted once.
+  // The reader uses the other frames until all have been evicted once. Then it waits, because the
+  // holder's round holds them back.
   const auto read_on = [&] {
     Status status = Status::ok;
     const PageHeader* page = nullptr;
@@ -247,7 +248,7 @@ inline std::string a_time_limit_ends_the_wait_of_a_transaction_for_a_frame() {
       Status::ok) {
     return "no transaction";
   }
-  // The time limit passes during the wait.
+  // The thread reads until it waits for a frame. Then the time limit passes.
   Status status = Status::ok;
   std::atomic<bool> is_done{false};
   std::thread waiter([&] {
@@ -266,8 +267,8 @@ inline std::string a_time_limit_ends_the_wait_of_a_transaction_for_a_frame() {
              : "the wait ended with " + std::string(to_string(status));
 }
 
-/// As above, but without a time limit: the attempt ends, and `run` repeats it until there are
-/// frames.
+/// A transaction without a time limit waits for a frame that another reader holds back. The attempt
+/// ends, and `run` repeats it until there are frames.
 inline std::string a_transaction_without_frames_is_repeated() {
   ColdReads reads(ColdCall::tree_get);
   TestCluster& cluster = reads.cold->cluster;

@@ -62,7 +62,7 @@ TEST(RunScan, CostsTheSamePerRecordForAnyNumberOfRuns) {
     const auto requests = [&] { return cold.cluster.metrics(0, 0).snapshot_reads.get(); };
     const uint64_t before = requests();
     ASSERT_EQ(runs.scan(cold, 0, kMaxEpoch, most_open), "");
-    // One request per record, one to open each page, and one per root page.
+    // At most one request per record, one to open each page, and one per root page.
     const uint64_t roots = 1 + 2 * snapshots / SequentialSnapshotRoot::kMaxRuns;
     EXPECT_LE(requests() - before, runs.all.size() + pages + roots);
     EXPECT_LE(most_open, SnapshotStage::kNodes) << snapshots << " snapshots";
@@ -86,7 +86,8 @@ TEST(RunScan, OfFewEpochsReadsFewPagesOfALongRun) {
   for (const NumberedAppend& append : runs.all) found += append.epoch == epoch ? 1 : 0;
   const uint64_t before = cold.cluster.metrics(0, 0).snapshot_reads.get();
   ASSERT_EQ(runs.scan(cold, epoch, epoch, most_open), "");
-  // Per node: a binary search, then the records of the page before the first one of the epoch.
+  // Each node needs a binary search for the page, and then reads the records of this page that
+  // precede the first one of the epoch.
   constexpr uint64_t kRecordsPerPage = 300;
   const uint64_t per_node = std::bit_width(pages) + kRecordsPerPage + 3;
   EXPECT_LE(cold.cluster.metrics(0, 0).snapshot_reads.get() - before,

@@ -46,7 +46,8 @@ TEST(SnapshotCache, KeepsWhatIsUsedAgain) {
     ASSERT_TRUE(reads(reader, 1));
     ASSERT_TRUE(reads(reader, number));
   }
-  // Two reads fill the cache. Then each eviction frees a quarter of the frames.
+  // Two misses fill the cache, because they read ahead. Then each eviction frees a quarter of the
+  // frames.
   EXPECT_EQ(test.cache.statistics().misses, 2 + (pages.count() - 32) / 8) << "page 1 was evicted";
   EXPECT_GT(test.cache.statistics().frames_in_use, 0u);
   EXPECT_LE(test.cache.statistics().frames_in_use, 32u);
@@ -82,13 +83,13 @@ TEST(SnapshotCache, WhatIsReadAheadForOthersThanScansPushesNothingOut) {
   }
   const uint64_t filled = test.cache.statistics().misses;
   EXPECT_EQ(filled, 4u);
-  // Backwards, and far apart: each page is read alone.
+  // A reader that reads backwards, or far apart, reads each page alone.
   for (uint32_t number = 380; number > 100; number -= 20) {
     ASSERT_TRUE(reads(reader, number));
   }
   EXPECT_EQ(test.cache.statistics().misses, filled + 14);
   EXPECT_LE(test.cache.statistics().evictions, 16u);
-  // A scan that skips a page here and there, as interior pages would be skipped.
+  // The scan skips some pages, as a scan of leaf pages skips interior pages.
   const uint64_t before = test.cache.statistics().misses;
   for (uint32_t number = 101; number <= 260; number += number % 7 == 0 ? 2 : 1) {
     ASSERT_TRUE(reads(reader, number));
@@ -101,7 +102,7 @@ TEST(SnapshotCache, PagesReadAheadAreKeptWhenTheyAreUsedAgain) {
   TestCache test(pages.files(), 32, 1);
   SnapshotReader reader(test.cache, 0);
   ASSERT_TRUE(reads(reader, 1));
-  // Page 2 was read ahead with page 1. It stays during a scan of all other pages.
+  // Page 2 was read ahead with page 1. It stays in the cache during a scan of all other pages.
   for (uint32_t number = 3; number <= pages.count(); ++number) {
     ASSERT_TRUE(reads(reader, 2));
     ASSERT_TRUE(reads(reader, number));
@@ -141,7 +142,7 @@ TEST(SnapshotCache, ServesManyThreadsThroughFewFrames) {
       SnapshotReader reader(test.cache, ordinal);
       std::mt19937_64 random(start + ordinal);
       for (uint64_t i = 0; i < rounds(20'000, 1'000'000); ++i) {
-        // Most reads are of a few pages.
+        // Three of four reads are of one sixteenth of the pages.
         const uint64_t hot = random() % 4;
         const auto number =
             static_cast<uint32_t>(1 + random() % (hot == 0 ? pages.count() : pages.count() / 16));

@@ -210,7 +210,7 @@ TEST(SnapshotMetadata, NamesDirectoriesByTheirRolesAndFindsThemWhereTheTableSays
     EXPECT_TRUE(
         std::ranges::search(files.bytes(path), std::as_bytes(std::span(directory))).empty());
   }
-  // The data directory moves, and the other directory, too.
+  // Moves the data directory, and changes the path of the other directory.
   ASSERT_TRUE(files.make_directory("/moved/coordinator"));
   ASSERT_TRUE(files.rename(path, snapshot_metadata_path("/moved", 3)));
   ASSERT_TRUE(files.rename("/data/directories", "/moved/directories"));

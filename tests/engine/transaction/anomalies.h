@@ -51,7 +51,7 @@ inline std::string write_skew(Kind kind) {
   return problem.text();
 }
 
-/// One transaction reads x before, and y after, another transaction writes both.
+/// One transaction reads x before another transaction writes x and y, and reads y afterwards.
 inline std::string read_skew(Kind kind) {
   Stage stage;
   Problem problem;
@@ -69,7 +69,8 @@ inline std::string read_skew(Kind kind) {
   return problem.text();
 }
 
-/// A locked record may already be decided on by its writer, so reads of it do not verify.
+/// The writer of a locked record may have decided to commit. Therefore the verification of a read
+/// of this record must fail.
 inline std::string read_of_locked_record(Kind kind) {
   Stage stage;
   Problem problem;
@@ -85,7 +86,8 @@ inline std::string read_of_locked_record(Kind kind) {
   return problem.text();
 }
 
-/// R6, R12: a scan, then a foreign insert into its range, with read-only and writing transactions.
+/// R6, R12: a transaction scans, and then another one inserts into the scanned range. `writes`: the
+/// scanning transaction also writes.
 inline std::string scan_then_foreign_insert(bool forward, bool writes) {
   Stage stage;
   Problem problem;
@@ -100,7 +102,7 @@ inline std::string scan_then_foreign_insert(bool forward, bool writes) {
   return problem.text();
 }
 
-/// A look-up answers "not found", then a foreign transaction inserts exactly that key.
+/// A look-up answers "not found". Then another transaction inserts exactly that key.
 inline std::string not_found_then_foreign_insert() {
   Stage stage;
   Problem problem;
@@ -133,8 +135,8 @@ inline std::string phantom_write_skew() {
   return problem.text();
 }
 
-/// R12: a scan passes a tombstone, then a foreign insert revives it. No slot is added, but the page
-/// word changes.
+/// R12: a scan passes a tombstone. Then an insert of another transaction revives the tombstone. No
+/// slot is added, but the page word changes.
 inline std::string scan_then_tombstone_is_revived(bool forward) {
   Stage stage;
   Problem problem;
@@ -149,8 +151,9 @@ inline std::string scan_then_tombstone_is_revived(bool forward) {
   return problem.text();
 }
 
-/// R12: a scan runs in the middle of an insert, after the page word has changed. The record itself
-/// must decide then: a new record, or a tombstone that is about to be revived.
+/// R12: a scan runs in the middle of an insert, after the page word has changed. The commit must
+/// then detect the insert by the record itself: a new record, or a tombstone that is about to be
+/// revived.
 inline std::string scan_amid_foreign_insert(bool revives, bool forward) {
   Stage stage;
   Problem problem;
@@ -169,9 +172,9 @@ inline std::string scan_amid_foreign_insert(bool revives, bool forward) {
   return problem.text();
 }
 
-/// R12: a blind write to a living record, which is erased before the commit. A scan in between
-/// relies on the page word for the record's absence. Therefore the write must not revive the record
-/// without changing that word.
+/// R12: a transaction plans a blind write to a living record, which is erased before the commit. A
+/// scan in between relies on the page word for the absence of the record. Therefore the write must
+/// not revive the record without changing that word.
 inline std::string scan_between_erase_and_blind_write() {
   Stage stage;
   Problem problem;
@@ -205,7 +208,7 @@ inline std::string look_up_then_tombstone_is_revived() {
 }
 
 /// R6: an insert turns another key's record into a next layer. The page has as many slots as
-/// before, so only its counter shows the change.
+/// before. Therefore only the counter in the page word shows the change.
 inline std::string scan_then_foreign_layer() {
   Stage stage;
   Problem problem;
@@ -227,8 +230,8 @@ inline std::string scan_then_foreign_layer() {
   return problem.text();
 }
 
-/// R13 in the other direction: a foreign insert between the own scan and the own insert must still
-/// be detected.
+/// R13: a transaction scans a range, and then inserts into it. An insert of another transaction
+/// between these two steps must still be detected.
 inline std::string scan_foreign_insert_own_insert() {
   Stage stage;
   Problem problem;

@@ -74,7 +74,7 @@ inline std::string length_under_an_increment(After after, size_t foreign_bytes) 
   return problem.text();
 }
 
-/// No conflict if the record keeps its length; a conflict if it becomes shorter.
+/// There is no conflict if the record keeps its length, and a conflict if it becomes shorter.
 inline std::string length_of_an_increment_is_verified(After after) {
   const std::string problem = length_under_an_increment(after, 16);
   return problem.empty() ? length_under_an_increment(after, 8) : problem;
@@ -137,8 +137,8 @@ inline std::string look_up_of_an_own_write_that_was_elided() {
   return problem.text();
 }
 
-/// The scan meets no record that would reveal the own write. The attempt must still end as a
-/// conflict, whatever the procedure concludes from the scan.
+/// A scan of the writer meets no record that would reveal its own write. The attempt must still end
+/// as a conflict, whatever the procedure concludes from the scan.
 inline std::string scan_of_an_own_write_that_was_elided(bool user_abort) {
   ElidedOwnWrite stage;
   Problem problem;
@@ -154,8 +154,8 @@ inline std::string scan_of_an_own_write_that_was_elided(bool user_abort) {
   return problem.text();
 }
 
-/// R14: an old tombstone, which a split could elide, is written again. Then own inserts split its
-/// page.
+/// R14: a transaction writes to an old tombstone, which a split could elide. Then its own inserts
+/// split the page. The split must keep the record.
 inline std::string own_split_keeps_what_is_written() {
   Stage stage;
   Problem problem;
@@ -174,8 +174,8 @@ inline std::string own_split_keeps_what_is_written() {
   return problem.text();
 }
 
-/// R13: a transaction looks up a tombstone's key, then inserts it. The revival is no foreign
-/// change.
+/// R13: a transaction looks up the key of a tombstone, then inserts the key. The revival must not
+/// count as a change by another transaction.
 inline std::string look_up_of_an_erased_key_then_insert() {
   Stage stage;
   Problem problem;
@@ -189,7 +189,7 @@ inline std::string look_up_of_an_erased_key_then_insert() {
 }
 
 /// R13: a look-up answers "not found". Then an own insert creates the layer that the key would go
-/// into. The root of the layer answers for the absence from then on.
+/// into. From then on, the root of this layer covers the absence.
 inline std::string own_layer_then_foreign_insert() {
   Stage stage;
   Problem problem;

@@ -58,7 +58,8 @@ inline std::string used_up_ordinals_of_the_last_epoch() {
   return problem.text();
 }
 
-/// R17: scans of later epochs see that the list is odd from before the commit's epoch is known.
+/// R17: a commit makes its list odd before its epoch is known. Therefore scans of later epochs see
+/// the odd list.
 inline std::string a_list_is_odd_before_the_commit_epoch() {
   Stage stage;
   Problem problem;

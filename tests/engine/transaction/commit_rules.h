@@ -54,7 +54,7 @@ inline std::string a_failed_commit_holds_nothing() {
   return problem.text();
 }
 
-/// R22: a commit takes locks in universal order, whatever the order of the writes, and every block
+/// R22: a commit takes locks in universal order, whatever the order of the writes. Every lock block
 /// names its lock.
 inline std::string locks_are_named_and_in_universal_order() {
   Stage stage;
@@ -275,7 +275,8 @@ inline std::string read_only_transactions_write_nothing() {
   return problem.text();
 }
 
-/// R15, R19: the answer depends on the erase of a record that a scan only passed.
+/// R15, R19: a scan passes the tombstone of an erased record. The answer of the transaction depends
+/// on that erase.
 inline std::string an_answer_depends_on_skipped_tombstones() {
   Stage stage;
   Problem problem;

@@ -10,8 +10,8 @@
 
 namespace atolldb::test {
 
-/// A job looks its storages up, then they are dropped: every operation that looks for records
-/// reports that. `reused`: another storage occupies their place in the catalog by now.
+/// A job looks up its storages, and then the storages are dropped. Every operation that looks for
+/// records must report this. `reused`: other storages have taken their catalog slots by then.
 inline std::string operations_on_dropped_storages(bool reused) {
   Stage stage;
   Problem problem;

@@ -111,8 +111,9 @@ TEST(ForeignChanges, AUserAbortVerifiesThatWhatItIncrementedExists) {
   EXPECT_EQ(a.commit_user_abort(), Status::ok);
 }
 
-/// A scan passes a run of tombstones at the head of a queue. An own insert revives one of them
-/// while a second own scan, which started before that key, is under way.
+/// A scan passes a run of tombstones at the head of a queue. Then an insert of the same transaction
+/// revives one of them. A second scan of the transaction, which is before that key, must see the
+/// record.
 TEST(ForeignChanges, ACursorSeesAnOwnInsertThatRevivesWhatItPassed) {
   Stage stage;
   stage.commit_alone([&](Transaction& b) {
@@ -125,7 +126,7 @@ TEST(ForeignChanges, ACursorSeesAnOwnInsertThatRevivesWhatItPassed) {
   Transaction& a = stage.a();
   uint64_t count = 0;
   ASSERT_EQ(a.begin(), Status::ok);
-  // remembers the run of tombstones
+  // With this scan the worker remembers the run of tombstones.
   ASSERT_EQ(stage.tree().scan(a, 0, 100, true, count), Status::ok);
   ASSERT_EQ(count, 6u);
   MasterTreeCursor cursor(stage.tree().tree(), a, {}, true);
@@ -143,8 +144,8 @@ TEST(ForeignChanges, ACursorSeesAnOwnInsertThatRevivesWhatItPassed) {
   EXPECT_EQ(a.commit(), Status::ok);
 }
 
-/// A compaction has marked the root of an empty layer as dropped. Its thread was descheduled before
-/// it updated the page above.
+/// A compaction has marked the root of an empty layer as dropped. The thread of the compaction was
+/// descheduled before it updated the page above.
 class DroppedLayer : public testing::Test {
  protected:
   void SetUp() override {
@@ -165,7 +166,7 @@ class DroppedLayer : public testing::Test {
   Status run(Body&& body) {
     std::atomic<bool> done{false};
     std::thread compactor([&] {
-      // A reader that does not wait fills its set of 4096 entries in that time.
+      // During these yields, a reader that does not wait fills its set of 4096 entries.
       for (int i = 0; i < 5'000 && !done.load(std::memory_order_acquire); ++i) sched_yield();
       root_->header.set_version(before_);
     });

@@ -131,7 +131,7 @@ inline std::string snapshot_write_of_a_key_that_was_elided() {
     problem.expect(stage.cold().run_amid([&](Transaction& own) { return table.erase(own, key); }),
                    Status::ok, "erase");
   }
-  // Epochs pass until the hint is due.
+  // Runs empty transactions until the hint is due and the page is compacted.
   const WorkerMetrics& metrics = stage.cold().cluster.metrics(0, 1);
   while (metrics.compactions.get() == 0) {
     problem.expect(stage.cold().run_amid([](Transaction&) { return Status::ok; }), Status::ok,

@@ -73,7 +73,8 @@ TEST(Isolation, AnOlderSnapshotIsReadByItsName) {
     views.push_back(ColdCluster::view_of(stage, 1));
   }
   ColdCluster cold(stage, 1);
-  // The cluster's word names the newest snapshot, in whatever order snapshots are published.
+  // `readable_snapshot` of the cluster names the newest snapshot, in whatever order snapshots are
+  // published.
   for (const size_t i : {1u, 2u, 0u}) {
     ASSERT_TRUE(cold.published.publish(std::move(views[i])).has_value());
   }

@@ -51,7 +51,7 @@ class TreeIsolation {
       return erases ? tree().erase(txn, bytes_of(key))
                     : tree().upsert(txn, bytes_of(key), bytes_of(payload));
     });
-    // the records of one slice do not fit in a page
+    // The records of one slice do not fit in a page. The change has no effect.
     if (status == Status::payload_too_long) return "";
     if (status != Status::ok) return "a change ended with " + std::string(to_string(status));
     if (erases) {
@@ -123,8 +123,8 @@ class TreeIsolation {
 
   uint64_t commits() const { return commits_; }
   uint64_t conflicts() const { return conflicts_; }
-  /// Number of conflicts of transactions that wrote no changed key. A page that elided tombstones
-  /// cannot rule out that they were of these keys.
+  /// Number of conflicts of transactions that wrote no changed key. If a page has elided
+  /// tombstones, it cannot rule out that they were tombstones of the written keys.
   uint64_t needless() const { return needless_; }
 
  private:
@@ -329,8 +329,8 @@ class TreeIsolation {
         written_, [&](const std::string& key) { return changed_.contains(key); });
     if (conflicts) {
       ++conflicts_;
-      // R12: a tombstone is no place for a planned write, so this status is right, too. The retry
-      // would end by R18.
+      // A planned write may not go to a tombstone (R12), so write_conflict is right, too. A retry
+      // would end with snapshot_conflict (R18).
       const bool is_right = status == Status::snapshot_conflict || status == Status::write_conflict;
       return is_right ? "" : "a write of what has changed: " + std::string(to_string(status));
     }

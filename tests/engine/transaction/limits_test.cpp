@@ -108,8 +108,8 @@ TEST(Limits, APageVersionSetThatIsFullAtASplitIsNotTriedAgain) {
   EXPECT_EQ(attempts, 1);
 }
 
-/// The outcome does not depend on how the procedure handles a failed call: its reads cannot be
-/// verified.
+/// Once a set is full, the reads of the attempt cannot be verified. The outcome must not depend on
+/// how the procedure handles the failed call.
 TEST(Limits, AnAttemptWithAFullSetNeitherCommitsNorReportsAUserAbort) {
   Stage stage(small_sets());
   for (const bool commits : {true, false}) {

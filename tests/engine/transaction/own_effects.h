@@ -66,15 +66,15 @@ inline std::string cursors_see_own_writes(bool forward) {
     met = met || std::memcmp(cursor.key().data(), key.data(), key.size()) == 0;
   }
   problem.expect(met, "the cursor missed an insert ahead of it");
-  // Ten keys at first. 22 and one key ahead of the cursor were inserted, 30 and one ahead were
-  // erased.
+  // The tree has ten keys at first. The transaction has inserted 22 and one key ahead of the
+  // cursor. It has erased 30 and one other key ahead of the cursor.
   problem.expect(count == 10, "the cursor returned " + std::to_string(count) + " records");
   problem.expect(a.commit(), Status::ok, "commit");
   return problem.text();
 }
 
-/// R13 for a tombstone: reviving it changes its VID and the page word. This transaction depends on
-/// both.
+/// R13: the revival of a tombstone changes its VID and the page word. The reviving transaction
+/// depends on both, and must still commit.
 inline std::string tombstone_then_own_insert_commits() {
   Stage stage;
   Problem problem;
@@ -94,8 +94,8 @@ inline std::string tombstone_then_own_insert_commits() {
   return problem.text();
 }
 
-/// R13: "not found, so insert it" does not abort itself, with or without a scan before it. This
-/// holds also if the inserts split the page that was read.
+/// R13: a transaction that looks up a missing key and inserts it does not abort itself, with or
+/// without a scan before the look-up. This also holds if the inserts split the page that was read.
 inline std::string look_up_then_insert_commits(uint64_t inserts) {
   Stage stage;
   Problem problem;
@@ -156,7 +156,8 @@ inline std::string used_up_ordinals_wait_for_the_next_epoch() {
     status = a.commit();
     done.store(true, std::memory_order_release);
   });
-  // The clock stands still until the commit has begun, so that the commit meets this epoch.
+  // The clock stands still until the commit has begun, so that the commit finds the ordinals of
+  // this epoch used up.
   while (metrics.remote_locks.get() == locks) std::this_thread::yield();
   while (!done.load(std::memory_order_acquire)) {
     stage.ticks(1);
@@ -188,8 +189,8 @@ inline std::string user_abort_after_a_foreign_write() {
   return problem.text();
 }
 
-/// R20: in a user abort, an own planned write excuses no lock, because the transaction locks
-/// nothing for it. The lock's holder may be in the middle of its writes.
+/// R20: a user abort locks no record, not even the records of its planned writes. A lock on a
+/// record that it has read belongs to another worker, which may be in the middle of its writes.
 inline std::string user_abort_of_a_record_locked_by_another() {
   Stage stage;
   Problem problem;
@@ -236,7 +237,8 @@ inline std::string replaced_pages_wait_for_their_readers() {
                  "the page was recycled under a reader");
   b.rollback(Status::user_abort);
   b.worker().leave();
-  // The first makes worker a's own begin epoch newer than its last splits. The second recycles.
+  // The first empty transaction makes worker a's own begin epoch newer than its last splits. The
+  // second one recycles the pages.
   for (int i = 0; i < 2; ++i) {
     stage.ticks(2);
     problem.expect(stage.cluster().worker(0).run([](Transaction&) { return Status::ok; }),

@@ -96,8 +96,8 @@ inline std::string half_written_record_is_waited_for() {
     done.store(true, std::memory_order_release);
   });
   while (!started.load(std::memory_order_acquire)) std::this_thread::yield();
-  // Long enough for a reader that does not wait to fail. A reader that waits is right, however long
-  // this takes.
+  // A reader that does not wait fails during these yields. A reader that waits passes, however long
+  // they take.
   for (int i = 0; i < 2000 && !done.load(std::memory_order_acquire); ++i) {
     std::this_thread::yield();
   }

@@ -13,8 +13,8 @@
 namespace atolldb::test {
 namespace {
 
-/// Makes entries with different names, in any order. Entries that occupy a place of the write set
-/// but are not in it must stay unchanged.
+/// Makes entries with different names, in any order. The tests sort only the first ones. The others
+/// are past the end of the write set, and must stay unchanged.
 std::vector<WriteEntry> make_entries(std::mt19937_64& random, uint32_t count) {
   const uint64_t step = 1 + random() % 1000;
   std::vector<WriteEntry> entries(count);

@@ -92,7 +92,8 @@ inline std::string an_adoption_waits_for_no_lock() {
   });
 }
 
-/// R23 for compactions, adoptions and merges: they take their pages first.
+/// R23: compactions, adoptions and merges take their new pages from the pool before they lock
+/// anything.
 inline std::string reclaiming_takes_its_pages_first() {
   Reclaim stage;
   stage.make_empty_run();
@@ -106,13 +107,13 @@ enum class Stuck {
   record_lock,    // the lock of a record that a commit writes
   half_written,   // a record whose writer died in the middle
   moving_get,     // a record whose mover died before it marked the page; met by a look-up
-  moving_insert,  // the same record, met by an insert
+  moving_insert,  // as moving_get, but met by an insert
   moving_increment,
   moving_scan,
-  moving_cursor,    // the same record, met by a cursor on it
+  moving_cursor,    // as moving_get, but met by a cursor on the record
   missing_twins,    // a page whose mover died before it stored the twins
   open_append,      // a list whose writer died during an append
-  used_up_ordinals  // the clock stands still
+  used_up_ordinals  // no ordinals are left, and the clock stands still
 };
 
 /// R24: once the cluster has failed, the wait ends with cluster_failed.
@@ -195,7 +196,7 @@ inline std::string a_wait_ends_with_the_cluster(Stuck stuck) {
   Other waiter([&] { status = operation(); });
   waiter.wait_until([&] { return std::chrono::steady_clock::now() > give_up; });
   problem.expect(waiter.is_done(), "a wait goes on though the cluster has failed");
-  // Lets the thread end.
+  // Switches the rule on again, so that the thread ends.
   active_mutant.store(Mutant::none, std::memory_order_relaxed);
   if (stuck == Stuck::record_lock) b.locker().unlock(in_array.record->lock, 1);
   waiter.join();

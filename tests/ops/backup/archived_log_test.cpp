@@ -20,7 +20,7 @@ class ArchivedLogTest : public testing::Test {
   }
 
   MemoryFileSystem& files() { return data_.files(); }
-  /// Runs the archive once, as in the running incarnation.
+  /// Runs the archive once, as the running incarnation does.
   void archive() {
     ArchiveRun run(files(), data_.savepoint(), archive_config());
     ASSERT_EQ(run.work(), "");
@@ -157,7 +157,7 @@ TEST_F(ArchivedLogTest, AnIncarnationThatWasNotArchivedIsAGap) {
   const BackupManifest manifest = data_.back_up();
   data_.data.write_all(10, 14);
   archive();
-  // Without an archive the log of the second incarnation is deleted.
+  // Without an archive, the cluster deletes the log of the second incarnation.
   restart();
   const uint64_t second = start_epoch();
   data_.data.write_all(second, second + 5);
@@ -182,7 +182,7 @@ TEST_F(ArchivedLogTest, NoLogLeadsOverASalvage) {
     ArchiveRun run(files(), files(), data_.savepoint(), archive_config(), true);
     data_.data.write_all(second, second + 12);
   }
-  // The incarnation of the salvage itself is new after the next start-up.
+  // The next start-up adds the incarnation of the salvage to the archive as a new one.
   restart();
   data_.data.write_all(start_epoch(), start_epoch() + 12);
   archive();

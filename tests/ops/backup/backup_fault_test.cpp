@@ -80,7 +80,7 @@ TEST(BackupDamage, OfTheManifestIsFoundWhereverItIs) {
   const auto again = read_manifest(data.files(), folder_of(manifest));
   ASSERT_TRUE(again && *again);
   EXPECT_EQ(**again, manifest);
-  // Newlines pad the text.
+  // The flips hit only the text, not the newlines that pad it.
   const auto& bytes = data.files().bytes(path);
   uint64_t length = bytes.size();
   while (length > 0 && bytes[length - 1] == std::byte{'\n'}) --length;
@@ -92,7 +92,7 @@ TEST(BackupDamage, OfTheManifestIsFoundWhereverItIs) {
     const std::byte before = byte;
     byte ^= static_cast<std::byte>(1u << random() % 8);
     const auto read = read_manifest(*files, folder_of(manifest));
-    // A blank between two members may become another blank, which changes nothing.
+    // A flip may turn a blank between two members into another blank, which changes nothing.
     if (read && *read && **read == manifest) continue;
     EXPECT_FALSE(read) << "byte " << static_cast<int>(before) << " became "
                        << static_cast<int>(byte);
@@ -103,8 +103,8 @@ TEST(BackupDamage, OfTheManifestIsFoundWhereverItIs) {
 }
 
 TEST(BackupDamage, OfTheClustersLogFailsTheBackup) {
-  // Each node names epochs as durable that the log of the other one does not have any more. The log
-  // of node 0 is copied first.
+  // Removes the newest log file of one node. The log of the other node then names epochs as durable
+  // that the removed file had. The log of node 0 is copied first.
   for (const std::string folder : {"/data/node0", "/fast/node1"}) {
     BackedUpData data;
     std::string last;
@@ -138,7 +138,7 @@ TEST(InterruptedBackup, IsIncompleteAndHarmsNothing) {
     files->changes_left = changes;
     is_done = take_backup(*files, request).has_value();
     files->changes_left = UINT64_MAX;
-    // The manifest is the last change but a sync: with it, the backup is complete.
+    // Only a sync follows the write of the manifest, so a backup with a manifest is complete.
     const auto found = find_backup(*files, kBackups, kSecondBackup);
     if (found) {
       const auto intact = verify_backup(*files, folder_of(*found), *found, {});

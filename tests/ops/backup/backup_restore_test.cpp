@@ -91,7 +91,8 @@ TEST(BackupRestore, OfADamagedNewestSnapshotFails) {
   EXPECT_EQ(taken.error().code, ExitCode::corruption) << taken.error().message;
 }
 
-/// A file system whose links lead nowhere else, as from one device to another.
+/// A file system that can link files only within the backups, as if the data were on another
+/// device.
 class NoLinks : public ForwardingFileSystem {
  public:
   using ForwardingFileSystem::ForwardingFileSystem;
@@ -172,7 +173,8 @@ class BusyFileSystem : public ForwardingFileSystem {
   uint64_t durable() const { return next_ - 1 - pending_; }
 
  private:
-  /// One logger is up to one epoch ahead of the other, as between two syncs.
+  /// Writes an epoch with one logger, or completes it with the other one. So one logger is up to
+  /// one epoch ahead of the other, as between two syncs.
   void write_epoch_partly() {
     if (pending_ == 0) {
       first_ = random_() % 2;
@@ -230,7 +232,7 @@ TEST(BackupRestore, CoversIncarnationsThatEndedAndOneThatRuns) {
     const uint64_t base = epoch >= 5 ? 5 : 3;
     EXPECT_EQ(gleaned_by(data.files(), *start),
               records_of(data.files(), data.savepoint(), base, epoch));
-    // The next start-up continues, and its commits are in no epoch of the backup.
+    // The next start-up stores its cut. Its epochs begin after all epochs of the backup.
     LogStart next = *start;
     EXPECT_TRUE(store_cut(data.files(), to, next));
     EXPECT_GT(next.start_epoch, last);
@@ -285,18 +287,18 @@ TEST(BackupRestore, OnAnotherDeviceCopiesFirstAndLinksEarlierBackupsLater) {
   EXPECT_EQ(gleaned_by(data.files(), *start), records_of(data.files(), data.savepoint(), 5, 11));
 }
 
-/// A restored copy goes on under the same uuid, with other content under the same names.
+/// A restored copy continues under the same uuid, with other content under the same names.
 TEST(BackupRestore, ABackupOfOtherDataLinksNothingOfIt) {
   BackedUpData data;
   BackupManifest first = data.back_up();
   first.data_id = "another data directory";
-  for (BackupFile& file : first.files) file.crc32c ^= 1;  // would be taken over with a link
+  for (BackupFile& file : first.files) file.crc32c ^= 1;  // a link would take over this wrong sum
   const BackupManifest second = data.back_up(kSecondBackup, first);
   const auto intact = verify_backup(data.files(), backup_path(kBackups, second.id), second, {});
   EXPECT_TRUE(intact) << intact.error().message;
 }
 
-/// As after a volume with the data was set back: the same names and ids, other content.
+/// If a volume with the data was set back, files have the same names and ids, but other content.
 TEST(BackupRestore, AFileOfTheSameNameWithAnotherBeginIsNotLinkedFromTheEarlierBackup) {
   BackedUpData data;
   const BackupManifest first = data.back_up();
@@ -305,7 +307,7 @@ TEST(BackupRestore, AFileOfTheSameNameWithAnotherBeginIsNotLinkedFromTheEarlierB
   });
   ASSERT_NE(log, first.files.end());
   const std::string earlier = path_in(backup_path(kBackups, first.id), log->path);
-  const auto copy = data.files().copy();  // the names have bytes of their own
+  const auto copy = data.files().copy();  // in the copy, linked names have separate bytes
   copy->bytes(earlier)[kIoBlockBytes - 1] ^= std::byte{1};
   BackupRequest request = data.request(kSecondBackup);
   request.previous = first;
@@ -339,7 +341,7 @@ TEST(BackupRestore, AStorageThatASnapshotNamesEarlyDoesNotExistBeforeItsCreation
   expect_state_at(data, "/new", 5);
 }
 
-/// For the same reason it may lack a storage that is dropped after its epoch.
+/// A snapshot is planned after its epoch, so it may lack a storage that is dropped after its epoch.
 TEST(BackupRestore, AStorageThatTheSnapshotLacksIsNotThereWithoutItsContent) {
   BackedUpData data;
   data.change_storages(2, [](auto& storages) {
@@ -352,7 +354,7 @@ TEST(BackupRestore, AStorageThatTheSnapshotLacksIsNotThereWithoutItsContent) {
     ASSERT_TRUE(restored) << restored.error().message;
     const auto start = examine(data.files(), to, {});
     ASSERT_TRUE(start) << start.error().message;
-    // Snapshot 1, of epoch 3, has its content.
+    // Epoch 4 is restored from snapshot 1, of epoch 3, which has the content of the storage.
     EXPECT_EQ(storages_after(start->ddl).contains("s2"), epoch == 4) << epoch;
   }
 }

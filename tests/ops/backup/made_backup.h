@@ -64,7 +64,7 @@ inline CountedRecords records_of(FileSystem& files, const Savepoint& savepoint, 
   return records;
 }
 
-/// Returns what a start-up would glean.
+/// Returns the records that the recovery of a start-up would process.
 inline CountedRecords gleaned_by(FileSystem& files, const LogStart& start) {
   CountedRecords records;
   for (const PlannedStream& stream : start.streams_to_read) {
@@ -129,7 +129,8 @@ class BackedUpData {
     }
   }
 
-  /// As a stopped cluster. Tests of running ones set `durable_epoch`.
+  /// Returns the request for a backup of a stopped cluster. Tests of running ones set
+  /// `durable_epoch`.
   BackupRequest request(const std::string& id) {
     BackupRequest request;
     request.data_dir = "/data";

@@ -109,7 +109,7 @@ TEST_F(BackupCommandTest, TakesListsVerifiesRestoresAndRemoves) {
   EXPECT_FALSE(fs::exists(folder));
   EXPECT_TRUE(has(run([&] { return remove_backup_in(backup_); }, ExitCode::failed),
                   "holds no backup " + id));
-  // The data of the cluster are as before: the links of the backup are gone.
+  // The removal of the backup has removed only its links. The data of the cluster are as before.
   const auto lock = lock_dead_data("test", data_, {}, files_);
   EXPECT_TRUE(lock) << lock.error().message;
   EXPECT_TRUE(fs::exists(data_ + "/node0/snapshot_2.atsnap"));

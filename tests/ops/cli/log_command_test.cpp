@@ -124,7 +124,7 @@ TEST_F(LogCommandTest, VerifiesAndTellsATornTailFromCorruption) {
 }
 
 TEST_F(LogCommandTest, TellsThatADdlRecordIsMissingFromWhatTheLogsHold) {
-  // the last record, which creates storage 8
+  // Damages the last record, which creates storage 8.
   damage("coordinator/ddl_000000.atlog", kIoBlockBytes + 50);
   output(verify_logs, ExitCode::corruption);
   EXPECT_TRUE(problem_.contains("a record of storage 8, which none of the 1 records")) << problem_;

@@ -111,7 +111,7 @@ TEST_F(ImportSourceTest, LeavesOutWhatAnEarlierRunHasFinished) {
         for (const CsvRow& row : batch->rows) finished.insert(std::stoull(row.fields.at(0).text));
       }
       left_out = source->rows_left_out();
-      // A crash tears the line of a batch.
+      // Simulates a crash that tears the line of a batch.
       if (random() % 2 == 0) std::ofstream(memory(), std::ios::app) << "0 2 ";
     }
     ASSERT_EQ(finished.size(), first + second) << "a row was lost or came twice";
@@ -152,7 +152,7 @@ TEST_F(ImportSourceTest, RefusesTheMemoryOfAnotherImport) {
 
 /// A file of the same name and size whose rows differ, or may differ, is not continued.
 TEST_F(ImportSourceTest, RefusesFilesThatHaveChangedWithoutAChangeOfTheirSize) {
-  // The numbers have as many digits, so all files have the same size.
+  // All numbers have the same number of digits, so all files have the same size.
   constexpr uint64_t kFirst = 100'000;
   constexpr uint64_t kCount = 3 * kImportEndBytes / 7;
   const std::string path = write_numbers("a", kFirst, kCount);
@@ -180,7 +180,7 @@ TEST_F(ImportSourceTest, RefusesFilesThatHaveChangedWithoutAChangeOfTheirSize) {
     fs::last_write_time(path, changed);
     EXPECT_FALSE(is_refused());
   }
-  // The ends of the file are the same, so only the time tells.
+  // Changes a byte in the middle. The ends of the file are the same, so only the time shows it.
   overwrite(size / 2, 'x');
   fs::last_write_time(path, changed + std::chrono::nanoseconds(1'000));
   EXPECT_TRUE(is_refused());

@@ -65,7 +65,7 @@ std::string stored(Number number) {
   return {reinterpret_cast<const char*>(&number), sizeof(number)};
 }
 
-/// The value is written as `text`, and `text` gives the value.
+/// Expects that the value is written as `text`, and that `text` is read as the value.
 template <typename Number>
 void expect_value(const std::string& column, Number number, const std::string& text) {
   const TableSchema table = one_column(column + ", offset = 0", sizeof(number));

@@ -98,7 +98,7 @@ TEST(ClusterNoteTest, OfAnotherUserCountsForRootOnlyIfThatUserOwnsTheConfigFileO
     {
       const auto note = ClusterNote::leave(file, config);
       send_line(channel->second.get(), note ? "left" : note.error().message);
-      // Until the test has closed its end of the channel.
+      // Waits until the test has closed its end of the channel.
       pollfd closed{channel->second.get(), POLLIN, 0};
       poll(&closed, 1, -1);
     }
@@ -157,7 +157,7 @@ TEST(LockHolderTest, AProcessThatTheFileNamesButThatDoesNotHoldTheLockDoesNotCou
   EXPECT_FALSE(*free) << "its process lives, but has let the lock go";
 }
 
-/// A new file system in a folder, gone with this object.
+/// A new file system in a folder, unmounted by the destructor.
 class TmpfsMount {
  public:
   explicit TmpfsMount(std::string path)
@@ -193,7 +193,8 @@ TEST(LockHolderTest, ALockOfAFileWithThatInodeOnAnotherDeviceDoesNotCount) {
     const auto holder = holder_of_lock(path);
     return holder && *holder;
   }));
-  // Made up by another user: it names the victim, which holds a lock of that inode.
+  // Simulates a lock file that another user has forged. It names the victim, which holds a lock on
+  // a file with the same inode.
   const std::string forged = other.path() + "/lock";
   std::ofstream(forged) << "{}";
   struct stat held{};

@@ -15,7 +15,7 @@ namespace {
 long type_of_all = 0;  // type that fstatfs reports for every file system; 0: the kernel's result
 }
 
-/// In place of the C library's.
+/// Replaces the function of the C library.
 extern "C" int fstatfs(int descriptor, struct statfs* info) noexcept {
   const auto result = static_cast<int>(syscall(SYS_fstatfs, descriptor, info));
   if (result == 0 && type_of_all != 0) info->f_type = type_of_all;
@@ -41,7 +41,7 @@ TEST(DirectoryLocationTest, InodesThatARemountChangesAreUnknownAndAllOthersCount
     const auto location = locate_directory(folder.path());
     ASSERT_TRUE(location) << location.error().message;
     EXPECT_EQ(location->inode, 0u) << type;
-    // Earlier programs recorded them.
+    // Earlier versions of the program recorded the inode.
     DirectoryLocation recorded = *location;
     recorded.inode = 7;
     EXPECT_EQ(difference(recorded, *location), "") << type;

@@ -14,7 +14,7 @@ namespace {
 int refusal_of_directories = 0;  // errno that flock reports; 0: the kernel's result
 }
 
-/// In place of the C library's.
+/// Replaces the function of the C library.
 extern "C" int flock(int descriptor, int operation) noexcept {
   struct stat info{};
   if (refusal_of_directories != 0 && fstat(descriptor, &info) == 0 && S_ISDIR(info.st_mode)) {

@@ -1,5 +1,5 @@
-// Every config key, each one missing, of the wrong type, below, at and above its limit, and
-// misspelt.
+// Tests of every config key: missing, of the wrong type, misspelt, and below, at and above its
+// limits.
 #include "shared/config/config.h"
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ std::string messages(std::string_view text, const Machine& machine = big_machine
   return config ? "" : to_string(config.error());
 }
 
-/// Returns the key's name in messages.
+/// Returns the name of the key as messages show it.
 std::string shown_name(const ConfigKey& key) {
   return (key.section == kNodeSection ? "node[0]" : std::string(key.section)) + "." +
          std::string(key.name);
@@ -49,7 +49,8 @@ std::string file_with(const ConfigKey& key, std::string_view name, const std::st
   const std::string section(key.section);
   return (key.section == kNodeSection ? "[[" + section + "]]" : "[" + section + "]") + "\n" +
          std::string(name) + " = " + value + "\n" +
-         // A limit of one key must not make the other key of a pair invalid.
+         // Sets the other key of a pair, so that a limit of this key does not make the other one
+         // invalid.
          (key.name == "heartbeat" ? "hang_limit = \"1h\"\n" : "") +
          (key.name == "base_port" ? "[nodes]\ncount = 1\n" : "") +
          (key.name == "loggers" ? "workers = 250\n" : "") +
@@ -90,8 +91,8 @@ std::string cut(const std::string& text) {
 }
 
 struct LimitCase {
-  std::string value;  ///< TOML
-  std::string got;    ///< empty: the value is allowed
+  std::string value;  ///< in TOML syntax
+  std::string got;    ///< the value as the error message shows it; empty: the value is allowed
 };
 
 /// Returns values below, at and above the limits of a key.

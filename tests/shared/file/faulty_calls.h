@@ -21,7 +21,7 @@ class FaultyCalls : public SystemCalls {
   uint64_t calls = 0;  ///< all calls, numbered from 1
   uint64_t reads_direct = 0, reads_buffered = 0;
   uint64_t opens_direct = 0, allocations = 0, writes = 0, syncs = 0, directory_syncs = 0;
-  uint64_t most_parts = 0;  ///< most parts in one write
+  uint64_t most_parts = 0;  ///< largest number of parts of a write
 
   uint64_t fail_call = 0;  ///< number of the call that fails with `error`; 0: none
   int error = 0;
@@ -32,10 +32,10 @@ class FaultyCalls : public SystemCalls {
   bool refuse_direct_read = false;
   uint64_t cut_direct_reads = 0;  ///< each read returns at most this many bytes; 0: no limit
   int allocation_error = 0;
-  int seek_error = 0;                   ///< of every seek_data; 0: none
-  int64_t seek_answer = -1;             ///< of every seek_data; -1: that of the system
-  bool interrupt_every_second = false;  ///< only calls that can be repeated
-  /// every second write is short by a random number of sectors
+  int seek_error = 0;                   ///< errno of every seek_data; 0: no error
+  int64_t seek_answer = -1;             ///< result of every seek_data; -1: the system's result
+  bool interrupt_every_second = false;  ///< interrupts only calls that can be repeated
+  /// Not null: every second write is short by a random number of sectors.
   std::mt19937_64* cut_writes = nullptr;
   int64_t futile_write = -1;  ///< return value of every write; -1: writes work
 

@@ -56,7 +56,8 @@ TEST(FileFailure, OfAPathWithAColonIsFoundFromItsLastPart) {
   EXPECT_EQ(failure->error_number, EIO);
 }
 
-/// Until its end, strerror(EIO) is another text, as in a locale with another language.
+/// During the lifetime of this object, strerror(EIO) is another text, as in a locale with another
+/// language.
 class ForeignLocale {
  public:
   static constexpr const char* kText = "Ein-/Ausgabefehler";
@@ -64,9 +65,10 @@ class ForeignLocale {
   ForeignLocale() {
     CHECK(mkdtemp(folder_.data()) != nullptr);
     std::filesystem::create_directories(folder_ + "/xx/LC_MESSAGES");
-    // A catalog with one text. Its header: magic, revision, number of texts, offsets of the tables
-    // of originals and translations, size and offset of no hash table. The tables have length and
-    // offset of each text.
+    // Makes a catalog with one text. The header has the magic number, the revision, the number of
+    // texts, and the offsets of the tables of originals and of translations. The last fields are
+    // the size and offset of a hash table, which is absent. The tables have the length and offset
+    // of each text.
     const std::string original = "Input/output error";
     const std::string translation = kText;
     const auto length = [](const std::string& text) { return static_cast<uint32_t>(text.size()); };

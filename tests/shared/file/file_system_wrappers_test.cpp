@@ -27,7 +27,7 @@ class ReservingFileSystemTest : public testing::Test {
   }
   ~ReservingFileSystemTest() override { std::filesystem::remove_all(folder_); }
 
-  /// The number of free bytes is set by the test.
+  /// Returns a file system that keeps this reserve. The test sets the number of free bytes.
   ReservingFileSystem with_reserve(uint64_t reserve) {
     return {below_, reserve, [this](const std::string& directory) -> Result<uint64_t> {
               EXPECT_EQ(directory, folder_);
@@ -100,7 +100,7 @@ TEST_F(ReservingFileSystemTest, AsksTheFileSystemOfTheNearestDirectoryThatExists
   EXPECT_FALSE(free_bytes_at("/proc/self/cmdline/x"));
 }
 
-/// Counts the syncs of files. A sync can fail.
+/// Counts the syncs of files, and fails them while `fails` is true.
 class CountedSyncs : public ForwardingFileSystem {
  public:
   using ForwardingFileSystem::ForwardingFileSystem;

@@ -1,4 +1,5 @@
-// Path of syncs: they bypass the kernel on persistent memory, and use it elsewhere.
+// Tests of the path of syncs. Syncs bypass the kernel on persistent memory, and use the kernel
+// elsewhere.
 #include "shared/file/pmem_file_system.h"
 
 #include <gtest/gtest.h>

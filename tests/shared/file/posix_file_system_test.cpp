@@ -55,7 +55,7 @@ TEST_F(PosixFiles, TellWhichBlocksWereNeverWritten) {
   ASSERT_TRUE(file);
   Blocks block(1, 7);
   ASSERT_TRUE(write(*file, kFar, block.bytes()));
-  // Everything before the answer reads as zeros, whatever the file system knows.
+  // The answer may be too early, but everything before it must read as zeros.
   const auto first = file->next_data(0);
   ASSERT_TRUE(first);
   EXPECT_LE(*first, kFar);
@@ -67,13 +67,13 @@ TEST_F(PosixFiles, TellWhichBlocksWereNeverWritten) {
   EXPECT_LE(*after, 1000 * kIoBlockBytes);
   EXPECT_GE(*after, kFar + kIoBlockBytes);
   EXPECT_EQ(file->next_data(1000 * kIoBlockBytes).value(), 1000 * kIoBlockBytes);
-  // The file system cannot tell.
+  // With EINVAL the file system cannot tell, so the answer is the offset itself.
   calls_.seek_error = EINVAL;
   EXPECT_EQ(file->next_data(kIoBlockBytes).value(), kIoBlockBytes);
-  // No data up to the end.
+  // ENXIO means that there is no data up to the end.
   calls_.seek_error = ENXIO;
   EXPECT_EQ(file->next_data(kIoBlockBytes).value(), 1000 * kIoBlockBytes);
-  // A wrong answer of a file system in user space.
+  // An answer before the offset is wrong. A file system in user space may give such an answer.
   calls_.seek_answer = 0;
   EXPECT_EQ(file->next_data(kIoBlockBytes).value(), kIoBlockBytes);
 }
@@ -84,7 +84,7 @@ TEST_F(PosixFiles, HaveSecondNamesUnlessTheKernelRefuses) {
   EXPECT_TRUE(std::filesystem::equivalent(path("f"), path("g")));
   EXPECT_FALSE(files_.link(path("f"), path("g"))) << "no name is overwritten";
   EXPECT_FALSE(files_.link(path("missing"), path("h")));
-  // Another file system: the caller copies.
+  // The names are on different file systems, so `link` returns false, and the caller copies.
   const auto other = files_.link("/proc/self/status", path("h"));
   ASSERT_TRUE(other) << other.error().message;
   EXPECT_FALSE(*other);
@@ -172,17 +172,17 @@ TEST_F(PosixFiles, AreReadDirectlyByWholeBlocksAndElseThroughThePageCache) {
   EXPECT_EQ(read(0, into.bytes().first(2 * kIoBlockBytes)), 2 * kIoBlockBytes);
   EXPECT_EQ(calls_.reads_direct, 1U);
   EXPECT_EQ(calls_.reads_buffered, 0U);
-  // A file that ends in the middle of a block, and reads past its end.
+  // The file ends in the middle of a block, and these reads extend past its end.
   EXPECT_EQ(read(0, into.bytes()), 2 * kIoBlockBytes + 700);
   EXPECT_EQ(calls_.reads_direct, 1U) << "the next one would not be aligned";
   EXPECT_EQ(read(2 * kIoBlockBytes, into.bytes()), 700U);
   EXPECT_EQ(read(3 * kIoBlockBytes, into.bytes()), 0U);
-  // Unaligned offset, length and address.
+  // Reads with an unaligned offset, length or address are not direct.
   EXPECT_EQ(read(512, into.bytes().first(kIoBlockBytes)), kIoBlockBytes);
   EXPECT_EQ(read(0, into.bytes().first(kIoBlockBytes + 512)), kIoBlockBytes + 512);
   EXPECT_EQ(read(0, into.bytes().subspan(64, kIoBlockBytes)), kIoBlockBytes);
   EXPECT_EQ(calls_.reads_direct, 0U);
-  // Reads that are short for other reasons continue where they ended.
+  // A read that is short for another reason continues where it ended.
   calls_.cut_direct_reads = kIoBlockBytes;
   EXPECT_EQ(read(0, into.bytes().first(2 * kIoBlockBytes)), 2 * kIoBlockBytes);
   EXPECT_EQ(calls_.reads_direct, 2U);
@@ -375,7 +375,8 @@ TEST_F(PosixFiles, ForgetWhatThePageCacheKeptThoughASyncFails) {
   ASSERT_EQ(cached_pages(path("f"), kPages), kPages);
   ASSERT_TRUE(files_.forget_cached(path("f")));
   EXPECT_EQ(cached_pages(path("f"), kPages), 0u) << "dirty pages were written, and dropped";
-  // The device has refused some pages before. The kernel regards them as clean.
+  // The device has refused some pages before, and the kernel regards them as clean. The pages must
+  // be dropped, although the sync fails.
   std::ifstream(path("f")).get();
   ASSERT_NE(cached_pages(path("f"), kPages), 0u);
   calls_.error = EIO;
@@ -437,7 +438,8 @@ TEST(PosixCalls, EachMayFailAndIsAnsweredWithoutALeak) {
         EXPECT_NE(done.error().message.find(std::strerror(error)), std::string::npos);
         EXPECT_NE(done.error().message.find("/dev/shm"), std::string::npos);
         EXPECT_EQ(open_descriptors(), descriptors) << "call " << number;
-        // A file that could not be created must not exist. Other leftovers may be deleted.
+        // A file that could not be created must not exist. Anything else that is left can be
+        // deleted.
         calls.fail_call = 0;
         if (!created) {
           EXPECT_FALSE(files.exists(folder.path() + "/a/b/f").value());

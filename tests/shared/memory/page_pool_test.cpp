@@ -100,7 +100,7 @@ TEST_F(PagePools, ARetiredPageWaitsForTheOldestReader) {
     ASSERT_EQ(pages(0).retired_count(), 1u) << "reused under a reader, after tick " << i;
   }
   cluster_.tick();
-  context(1).enter();  // its next transaction
+  context(1).enter();  // the next transaction of this reader
   cluster_.tick();
   pages(0).recycle();
   EXPECT_EQ(pages(0).retired_count(), 0u);
@@ -146,7 +146,7 @@ TEST_F(PagePools, AForeignPageReturnsToItsPool) {
 
 TEST_F(PagePools, AFullReturnRingKeepsThePageWithItsSender) {
   ReturnRing& ring = cluster_.view().shared[1]->return_ring(0);
-  // The owner does not empty this ring. It is full of copies of a pointer that no test reads.
+  // Fills the ring with copies of a pointer that no test reads. The owner does not empty this ring.
   const VolatilePointer filler = VolatilePointer::make(1, 1, 1);
   while (ring.push(filler)) continue;
   PageHeader* page = pages(1).take();

@@ -127,7 +127,8 @@ TEST_P(ControlClientTest, AServerThatIsStartedInItsPlaceIsNotAsked) {
   const auto answer = ControlClient(endpoint_).call(ControlOperation::snapshot_take, {}, kLong);
   restarter.join();
   expect_unknown(answer);
-  // Everything that the first call might still send comes before this one.
+  // Anything that the first call might still send comes before this second call. The server must
+  // receive exactly two requests.
   const auto other = ControlClient(endpoint_).call(ControlOperation::snapshot_take, {},
                                                    std::chrono::milliseconds(200));
   EXPECT_FALSE(other);
@@ -136,7 +137,7 @@ TEST_P(ControlClientTest, AServerThatIsStartedInItsPlaceIsNotAsked) {
 
 TEST_P(ControlClientTest, WithoutAListenerACallEndsSoon) {
   if (!GetParam()) {
-    // The socket file of a dead process.
+    // Leaves a socket file without a listener, as a dead process does.
     const UniqueFd fd(socket(AF_UNIX, SOCK_STREAM, 0));
     sockaddr_un address{};
     address.sun_family = AF_UNIX;

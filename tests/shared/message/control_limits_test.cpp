@@ -38,7 +38,7 @@ uint64_t peak_bytes() {
 }
 
 TEST(ControlLimitsTest, NestingEndsAtItsLimit) {
-  // The object itself is the first level.
+  // The object itself is the first level of nesting.
   const auto nested = [](size_t levels) {
     return request_of("a", times("[", levels - 1) + times("]", levels - 1));
   };
@@ -87,7 +87,8 @@ TEST(ControlLimitsTest, BytesEndAtTheLimitOfTheirOp) {
 TEST(ControlLimitsTest, AnOpThatIsWrittenInDisguiseGetsNoOtherLimits) {
   const std::string small = R"({"op":"storage.create","v":1})";
   EXPECT_TRUE(parse_request(small));
-  // The op's member name or value with escapes; the op twice; the op below the outermost object.
+  // Disguises of an op: escapes in its member name or value, two ops, and an op below the outermost
+  // object.
   EXPECT_FALSE(parse_request(R"({"\u006fp":"storage.create","v":1})"));
   EXPECT_FALSE(parse_request(R"({"op":"storage.creat\u0065","v":1})"));
   EXPECT_FALSE(parse_request(R"({"op":"glean.map","\u006fp":"storage.create","v":1})"));
@@ -112,7 +113,8 @@ TEST(ControlLimitsTest, HostileMessagesTakeNoMemoryBeyondTheirOwn) {
   const uint64_t before = peak_bytes();
   for (const std::string& message : hostile) EXPECT_FALSE(parse_request(message));
   EXPECT_LE(peak_bytes() - before, uint64_t{4} << 20);
-  // An answer may be one long string. The parser copies it into a growing buffer.
+  // An answer may be one long string. The parser copies it into a growing buffer, so parsing an
+  // answer needs more memory.
   for (const std::string& message : hostile) EXPECT_FALSE(parse_answer(message));
   EXPECT_LE(peak_bytes() - before, 3 * kMaxControlBytes);
 }

@@ -29,7 +29,7 @@ TEST(ControlMessageTest, MembersThatAreNoObjectAreNoneWithAndWithoutTheWire) {
     EXPECT_FALSE(get_text(*sent, "name"));
     const ControlRequest within(ControlOperation::status, members);
     EXPECT_EQ(within.body, Json::object()) << members.dump();
-    // A null has no members, so this call would throw.
+    // If the body were null instead of an empty object, this call would throw.
     EXPECT_EQ(within.body.value("now", Json(false)), false);
   }
 }
@@ -116,7 +116,8 @@ TEST(ControlMessageTest, ABinaryFrameMustBelongToItsMessage) {
   EXPECT_FALSE(with(R"(,"binary":"op")"));
   EXPECT_FALSE(with(R"(,"binary":"binary")"));
   EXPECT_FALSE(with(R"(,"binary":"plan","plan":"text")"));
-  // No frame where one is announced, and a frame for an operation that takes none.
+  // Refused are a missing binary frame that the request announces, and a binary frame of an
+  // operation that takes none.
   EXPECT_FALSE(parse_request(R"({"v":1,"op":"glean.prepare","binary":"plan"})"));
   EXPECT_FALSE(parse_request(R"({"v":1,"op":"glean.map","binary":"plan"})", bytes_of(text)));
   EXPECT_FALSE(parse_request(R"({"v":1,"op":"no.such","binary":"plan"})", bytes_of(text)));

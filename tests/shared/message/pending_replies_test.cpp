@@ -1,4 +1,4 @@
-// Replies that wait for an event: which are taken out when, in which order, and with which answer.
+// Replies that wait for an event: when they are taken out, in which order, and with which answer.
 #include "shared/message/pending_replies.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ using ReplyClock = PendingReplies<>::Clock;
 
 class PendingRepliesTest : public testing::Test {
  protected:
-  /// Adds a reply that notes its name and its answer.
+  /// Adds a reply that records its name and its answer.
   void add(const std::string& name,
            ReplyClock::time_point deadline = ReplyClock::time_point::max()) {
     pending_.add(

@@ -151,7 +151,8 @@ TEST_F(NodeOfTwoWorkers, HalfSentRequestsDoNotBlockAScrape) {
       MetricsExposer::start("127.0.0.1", 0, std::make_shared<NodeMetrics>(0, *shared_, *metrics_));
   ASSERT_TRUE(exposer) << exposer.error().message;
   const std::string& endpoint = (*exposer)->endpoint();
-  // One; four; all threads but one; and more than there are threads.
+  // Numbers of clients that send half a request: one, four, one per thread except one, and two per
+  // thread.
   for (const size_t count : {size_t{1}, size_t{4}, size_t{MetricsExposer::kThreads - 1},
                              size_t{2 * MetricsExposer::kThreads}}) {
     std::vector<UniqueFd> halves;
@@ -182,7 +183,7 @@ TEST_F(NodeOfTwoWorkers, RequestsThatTrickleDoNotBlockAScrape) {
     // Sends headers one byte at a time, for as long as the server reads.
     for (size_t at = 0; !is_over.load(std::memory_order_relaxed); ++at) {
       for (const UniqueFd& fd : slow) send_text(fd, std::string_view("a: b\r\n").substr(at % 6, 1));
-      // this sleep is part of the attack
+      // The pause between two bytes is part of the attack.
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
     }
   });

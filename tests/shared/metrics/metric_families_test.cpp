@@ -66,7 +66,7 @@ TEST(MetricFamiliesDeathTest, WrongFamiliesAreRefused) {
   EXPECT_DEATH(families().gauge("atoll_turns", "Turns.").sample(-1.0), "value");
   EXPECT_DEATH(families().gauge("atoll_turns", "Turns.").take(), "empty");
   const auto latencies = std::make_unique<Histogram>();
-  // 65 lies between two limits of buckets.
+  // The value 65 is not a limit of a bucket: it lies between two limits.
   EXPECT_DEATH(families().histogram("atoll_turn_seconds", "T.").sample(*latencies, {65}, {}),
                "HistogramBuckets");
   EXPECT_DEATH(families().histogram("atoll_turn_seconds", "T.").sample(*latencies, {64, 64}, {}),

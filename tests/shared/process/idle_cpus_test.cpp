@@ -1,4 +1,4 @@
-// Idle processors: the lines of /proc/stat, and the readings between which they are counted.
+// Idle processors: reading the lines of /proc/stat, and counting between two readings.
 #include "shared/process/idle_cpus.h"
 
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ TEST_F(IdleCpusReadings, OnlyTheGivenProcessorsCountForTheTimeBetweenTwoReadings
   EXPECT_EQ(measure(idle), 0) << "the first reading";
   text_ = "cpu0 110 0 0 130\ncpu1 0 0 0 140\ncpu2 120 0 0 120\n";
   EXPECT_NEAR(measure(idle), 0.75 + 0.5, 1e-9);
-  text_ = "cpu0 150 0 0 130\ncpu1 0 0 0 180\n";  // one is busy, and one was taken off-line
+  text_ = "cpu0 150 0 0 130\ncpu1 0 0 0 180\n";  // cpu0 is busy, and cpu2 was taken off-line
   EXPECT_EQ(measure(idle), 0);
   text_ = "";
   EXPECT_EQ(measure(idle), 0);

@@ -49,7 +49,7 @@ TEST(OutputTail, IsOneLineOfUtf8WhateverIsWritten) {
   EXPECT_EQ(tail_of("f\xc3\xbcr"), "f\xc3\xbcr");
   EXPECT_EQ(tail_of("f\xfcr"), "f?r");
   EXPECT_EQ(tail_of("\n \t\n"), "");
-  // The first byte of the character is cut off.
+  // The limit cuts off the first byte of a two-byte character. The second byte is removed, too.
   const std::string rest(kCommandOutputBytes - 1, 'x');
   EXPECT_EQ(tail_of("\xc3\xbc" + rest), "..." + rest);
   std::mt19937_64 random(seed());

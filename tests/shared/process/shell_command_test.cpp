@@ -1,5 +1,6 @@
 // Commands of the user: their end, their limit of time, their output, and what they inherit. No
-// process of a command goes on when it is killed, or when the process that runs it is.
+// process of a command survives if the command is killed, or if the process that runs the command
+// is killed.
 #include "shared/process/shell_command.h"
 
 #include <fcntl.h>
@@ -162,7 +163,8 @@ TEST_F(ShellCommandTree, DiesWithTheProcessThatRunsIt) {
   EXPECT_TRUE(is_any_alive());
   kill(parent, SIGKILL);
   EXPECT_EQ(describe_exit(reap(parent)), "was killed by SIGKILL");
-  // The guard is no child of the test: only the end of the processes can be awaited.
+  // The guard is no child of the test, so the test cannot reap it. The test waits until the
+  // processes have ended.
   const auto give_up = std::chrono::steady_clock::now() + kLong;
   while (is_any_alive() && std::chrono::steady_clock::now() < give_up) std::this_thread::yield();
   EXPECT_FALSE(is_any_alive());

@@ -27,7 +27,8 @@ TEST(SessionSocket, AWelcomeArrivesHoweverManySignalsInterruptTheWaitForIt) {
   ASSERT_TRUE(ends);
   const pthread_t waiting = pthread_self();
   std::thread node([&] {
-    // Each handled signal has interrupted the client, which is waiting.
+    // Sends signals until 100 of them were handled. Each handled signal has interrupted the waiting
+    // client.
     while (interruptions.load(std::memory_order_relaxed) < 100) {
       pthread_kill(waiting, SIGUSR1);
       std::this_thread::yield();

@@ -27,7 +27,8 @@ struct Arena {
   McsWord second_word;
   FutexLock futex;
   std::atomic<uint32_t> cluster_state;
-  // The lock holder changes it by a plain load and store, so a second holder loses an increment.
+  // The lock holder changes the counter by a plain load and store. A second holder would lose an
+  // increment.
   std::atomic<uint64_t> counter;
   std::atomic<uint32_t> holders;
   std::atomic<uint32_t> violations;

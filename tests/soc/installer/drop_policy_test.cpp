@@ -87,7 +87,7 @@ TEST_F(DropPolicyTest, PagesThatHaveArrivedCountOnceAndPagesThatAreTakenMakeRoom
   DropPolicy policy(cluster_.view(), kAnyPage);
   const uint64_t went = count_of(policy, 0, 0);
   ASSERT_GT(went, 10u);
-  // All dropped pages are back in the pool.
+  // Returns as many pages to the pool as were dropped.
   for (uint64_t i = 0; i < went; ++i) {
     cluster_.pool(0).give(&taken_[0].back(), 1);
     taken_[0].pop_back();

@@ -1,4 +1,5 @@
-// A node's installer as its coordinator uses it, with fakes for the changes to pages.
+// Tests of a node's installer, which gets the requests of a coordinator. The changes to pages are
+// fakes.
 #include "soc/installer/installer.h"
 
 #include <gtest/gtest.h>
@@ -67,7 +68,7 @@ class InstallerTest : public testing::Test {
     return Status::ok;
   }
 
-  /// Asks the policy for one hot page in each pass over each storage.
+  /// Fakes an install that asks the drop policy about one hot page in each pass over each storage.
   void judge_one_hot_page_of_each() {
     actions_.install = [this](WorkerContext&, StorageControl& storage, const InstallTask& task,
                               InstallReport& report) {
@@ -114,7 +115,7 @@ class InstallerTest : public testing::Test {
   std::set<uint32_t> seen_;
   std::atomic<bool> holds_{false};
   uint32_t failing_ = 0;
-  std::map<uint32_t, int> passes_;  // passes over each storage
+  std::map<uint32_t, int> passes_;  // number of passes over each storage, by id
 };
 
 TEST_F(InstallerTest, InstallsInAllStoragesThatAreThereAndSumsUp) {
@@ -200,7 +201,7 @@ TEST_F(InstallerTest, AStorageThatIsDroppedMeanwhileIsLeftAloneAndTheOthersAreIn
                             std::memory_order_seq_cst);
   storages_[1]->state.store(static_cast<uint32_t>(StorageState::dropping),
                             std::memory_order_seq_cst);
-  // The third installation ends by itself.
+  // Only the third storage is still installed. Its install is not given up.
   Answer last;
   installer->handle({ControlOperation::snapshot_install, request(60'000)}, last.reply());
   holds_.store(false, std::memory_order_release);

@@ -85,7 +85,7 @@ class LoggerThreadTest : public testing::Test {
                                  std::memory_order_release);
     wake_loggers();
   }
-  /// Waits until the condition holds for what the loggers report.
+  /// Waits until the condition holds. The loggers wake this thread when they report something.
   template <typename Condition>
   void await(Condition condition) {
     for (;;) {
@@ -193,7 +193,7 @@ TEST_F(LoggerThreadTest, TheTimesOfABatchAreThoseOfItsOldestEpoch) {
   EXPECT_EQ(slot(0).stage_ns[0].load(std::memory_order_relaxed), metrics_[0].epoch_end_ns.max_ns());
   EXPECT_EQ(slot(0).stage_ns[3].load(std::memory_order_relaxed), metrics_[0].sync_ns.max_ns());
   EXPECT_GE(slot(0).synced_at_ns.load(std::memory_order_relaxed), now_ns);
-  // Only epoch 12 waits now.
+  // Now only epoch 12 is not yet durable.
   await_durable(1, kStart + 1);
   epochs().durable.store(kStart + 1, std::memory_order_release);
   epochs().ended_ns[kStart + 2].store(monotonic_time_ns(), std::memory_order_relaxed);
@@ -216,8 +216,8 @@ TEST_F(LoggerThreadTest, WritesNothingWhileNoMarkerIsWanted) {
     tick();
     wake_loggers();
   }
-  // When the next epoch is durable, both loggers have handled all of this: one write and one sync
-  // each.
+  // When the next epoch is durable, both loggers have handled all of these wake-ups and that epoch,
+  // with one write and one sync each.
   commit(1, "two");
   tick();
   want_marker();
@@ -243,7 +243,7 @@ TEST_F(LoggerThreadTest, AFailingSyncIsToldAndNothingIsDurableFromThere) {
   const uint32_t failed = has_failed(0) ? 0 : 1;
   EXPECT_EQ(slot(failed).failure.load(std::memory_order_acquire),
             static_cast<uint32_t>(ExitCode::durability));
-  // The other logger continues. This one has ended, whatever marker is wanted.
+  // The other logger continues. The failed logger has ended, whatever marker is wanted.
   await_durable(1 - failed, kStart + 1);
   loggers_[failed]->stop();
   EXPECT_EQ(slot(failed).durable_epoch.load(std::memory_order_acquire), kStart);
@@ -271,7 +271,7 @@ TEST_F(LoggerThreadTest, WithoutRoomForItsNextFileItGoesOnAndMakesItWhenThereIs)
   for (int i = 0; i < 16; ++i) close_one();
   ASSERT_TRUE(eventually([&] { return lacks() == 1; }));
   EXPECT_GE(metrics_[0].failed_preallocations.get(), 1u);
-  // The attempts continue, though not with each epoch, and leave no file.
+  // The logger continues to try, though not with each epoch. Failed attempts leave no file.
   for (int i = 0; i < 10; ++i) close_one();
   EXPECT_LT(metrics_[0].failed_preallocations.get(), 10u);
   ASSERT_TRUE(eventually([&] { return metrics_[0].failed_preallocations.get() >= 3; }));
@@ -310,7 +310,7 @@ TEST_F(LoggerThreadTest, StopsWhenAllThatAnyNodeHasCommittedIsDurable) {
   start();
   commit(1, "one");
   commit(1, "two");
-  // Both are told to stop before the marker is wanted.
+  // Both loggers are told to stop before the marker is wanted.
   std::vector<std::jthread> stops;
   for (const auto& logger : loggers_) stops.emplace_back([&] { logger->stop(); });
   tick();

@@ -41,7 +41,8 @@ class JobStage {
   }};
 };
 
-/// All workers have ended, but a crash could still undo their commits.
+/// All workers of a job have ended, but a crash could still undo their commits. The job is done
+/// only when these commits are durable.
 inline std::string a_job_is_done_when_what_it_committed_is_durable() {
   JobStage stage;
   const uint64_t id = stage.start({0, 1});

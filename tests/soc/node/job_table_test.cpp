@@ -52,7 +52,8 @@ TEST(JobTableTest, ATableWhoseJobsShallAllStopTakesNoNewOne) {
   EXPECT_FALSE((*running)->stop.load(std::memory_order_relaxed));
   jobs.stop_all();
   EXPECT_TRUE((*running)->stop.load(std::memory_order_relaxed));
-  // The job would run forever, because no request would stop it any more.
+  // A job that is added after stop_all is refused. It would run forever, because no request would
+  // stop it.
   const auto late = jobs.add("run", "", {0});
   ASSERT_FALSE(late);
   EXPECT_EQ(late.error().code, ExitCode::not_running);

@@ -159,7 +159,8 @@ TEST_F(SessionIsolation, ADamagedPinIsRefusedAndToldAndHoldsNothingElseUp) {
   ASSERT_EQ(put("second"), Status::ok);
   const uint64_t second = take_snapshot();
   pin("pages");
-  // Takes snapshots until the newest one was completely rewritten, and refers to no file of these.
+  // Takes snapshots until the newest one was completely rewritten, and refers to no file of the two
+  // pinned snapshots.
   uint64_t newest = 0;
   for (int i = 0; i < 36; ++i) {
     ASSERT_EQ(put("third"), Status::ok);
@@ -182,7 +183,7 @@ TEST_F(SessionIsolation, ADamagedPinIsRefusedAndToldAndHoldsNothingElseUp) {
     EXPECT_EQ(unreadable[i]["id"], i == 0 ? first : second);
     EXPECT_TRUE(unreadable[i]["reason"].get<std::string>().contains(file)) << unreadable;
   }
-  // New snapshots are published and installed.
+  // New snapshots are still published and installed.
   ASSERT_EQ(put("fourth"), Status::ok);
   ASSERT_GT(take_snapshot(), newest);
   EXPECT_EQ(get(with(Isolation::snapshot_read_only)), "fourth");
@@ -219,7 +220,7 @@ TEST_F(SessionIsolation, AProcedureRunsAsItsEntrySaysUnlessTheRequestSaysOtherwi
     EXPECT_EQ(reply.status, Status::ok) << reply.message;
     return std::string(reinterpret_cast<const char*>(reply.output.data()), reply.output.size());
   };
-  // Once anything was committed, an empty tree comes from a snapshot, too.
+  // A commit to another storage lets the cluster take a snapshot, in which the tree is still empty.
   const uint64_t index = 0;
   KvRequest request;
   request.put("array", ordered_index_key(index), kv_bytes("12345678"));

@@ -116,7 +116,7 @@ TEST_F(KvTest, ATransactionSeesItsOwnOperationsAndIsAllOrNothing) {
   EXPECT_EQ(call(KvRequest().get("tree", a).get("tree", b)).status, Status::ok);
   EXPECT_EQ(text(results_.at(0).value), "1");
   EXPECT_EQ(results_.at(1).status, Status::ok);
-  // An operation that is not required only reports its result.
+  // An operation that is not required only reports its result, and the request still commits.
   KvRequest third;
   third.insert("tree", a, kv_bytes("x"), false).erase("tree", kv_bytes("none"), false);
   third.put("tree", b, kv_bytes("done"));

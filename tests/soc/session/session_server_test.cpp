@@ -78,7 +78,8 @@ TEST_F(SessionServerTest, TheEventfdOfAClientIsNeverReadSoThatItCannotBlockTheTh
   ASSERT_NE(base, MAP_FAILED);
   auto& segment = *static_cast<SessionSegment*>(base);
   const int wake = given->wake.get();
-  // This changes the node's descriptor, too, because both refer to one open file description.
+  // Makes the descriptor blocking. This changes the node's descriptor, too, because both refer to
+  // one open file description.
   ASSERT_EQ(fcntl(wake, F_SETFL, 0), 0);
   for (uint64_t wakes = 1; wakes <= 5; ++wakes) {
     // The thread wakes up for each write, and sleeps again.
@@ -88,7 +89,7 @@ TEST_F(SessionServerTest, TheEventfdOfAClientIsNeverReadSoThatItCannotBlockTheTh
     ASSERT_EQ(write(wake, &one, sizeof(one)), static_cast<ssize_t>(sizeof(one)));
   }
   ASSERT_TRUE(becomes(segment.node_sleeps, 1));
-  // A read empties the counter, and at 0 the next read blocks.
+  // The node must not read the counter. A read empties it, and at 0 the next read blocks.
   pollfd readable{wake, POLLIN, 0};
   ASSERT_EQ(poll(&readable, 1, 0), 1) << "the node has read it";
   uint64_t count = 0;
@@ -179,7 +180,7 @@ TEST_F(SessionServerTest, WithoutDescriptorsNewClientsWaitForTheEndOfASessionAnd
     fillers.push_back(std::move(one));
   }
   ASSERT_GT(fillers.size(), 10u);
-  fillers.pop_back();  // for the client's socket
+  fillers.pop_back();  // frees a descriptor for the client's socket
   auto waiting = connect_to_sessions(path);
   ASSERT_TRUE(waiting) << waiting.error().message;
   timespec cpu_before{};

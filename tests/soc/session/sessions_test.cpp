@@ -164,7 +164,8 @@ TEST_F(SessionTest, ADurableAnswerWaitsForTheDurableEpochAndAPrecommittedOneDoes
   // The answer of a read-only transaction or a user abort depends on its reads (R19, R20).
   const auto aborted = client->submit("session.read_and_abort", {});
   ASSERT_TRUE(aborted);
-  // Two more answers from each worker: the held requests were executed long before.
+  // Each worker gives two more answers. By then, the requests whose answers are held have been
+  // executed.
   for (uint32_t i = 0; i < 4; ++i) {
     EXPECT_EQ(client->call("session.echo", {}, {.worker = i % 2}).status, Status::ok);
   }
@@ -320,7 +321,7 @@ TEST_F(SessionTest, AClientThatGoesWithRequestsInFlightLeavesTheNodeWell) {
   hold_durable();
   auto gone = connect();
   ASSERT_TRUE(gone->submit("session.count_up", {}));
-  gone.reset();  // its answer is held
+  gone.reset();  // the client ends while its answer is held
   release_durable();
   EXPECT_EQ(client->call("session.count_up", {}).status, Status::ok);
 }
@@ -331,14 +332,15 @@ TEST_F(SessionTest, RequestsInFlightWhenTheClusterEndsWithoutBecomingDurableAreU
   const auto durable = client->submit("session.count_up", {});
   ASSERT_TRUE(durable);
   EXPECT_EQ(client->call("session.echo", {}).status, Status::ok);
-  // As after a failure, nothing becomes durable any more.
+  // Simulates a failure of the cluster, after which nothing becomes durable any more.
   cluster_->view()->control->state.store(static_cast<uint32_t>(ClusterState::stopped),
                                          std::memory_order_release);
   const SessionReply reply = client->wait(*durable);
   EXPECT_EQ(reply.status, Status::outcome_unknown);
   EXPECT_EQ(client->call("session.echo", {}).status, Status::unavailable);
   release_durable();
-  // The coordinator has not really stopped, so the test stops it now.
+  // The coordinator has not really stopped. The test resets the state, and stops the coordinator
+  // now.
   cluster_->view()->control->state.store(static_cast<uint32_t>(ClusterState::running),
                                          std::memory_order_release);
   EXPECT_TRUE(cluster_->shutdown());
@@ -368,7 +370,7 @@ TEST_F(SessionTest, IndexesOutOfBoundsEndTheSessionAndNothingElse) {
     const auto client = connect();
     EXPECT_EQ(client->call("session.echo", {}).status, Status::ok);
     damage(client->segment());
-    // The node has ended the session, whatever the client requests now.
+    // The node must end the session, although the client continues to wake it.
     const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(5);
     while (client->is_open() && std::chrono::steady_clock::now() < give_up) {
       client->wake_node();

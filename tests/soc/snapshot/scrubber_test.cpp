@@ -64,7 +64,7 @@ class ProgressFileSystem : public ForwardingFileSystem {
   using ForwardingFileSystem::ForwardingFileSystem;
 
   const Scrubber* scrubber = nullptr;
-  std::map<std::string, uint64_t> percent_at;  // by path: at its latest read
+  std::map<std::string, uint64_t> percent_at;  // progress at the latest read of each file
 
   Result<std::unique_ptr<File>> open_for_reading(const std::string& path) override {
     auto file = below().open_for_reading(path);
@@ -101,7 +101,8 @@ TEST(ScrubberTest, TheProgressOfACycleCountsTheLogs) {
   scrubber.set_files({place});
   run_one_cycle(scrubber);
   ASSERT_EQ(files.percent_at.size(), 3u);
-  // The pages are 3 of 4 + 16 blocks; then come the first file's 8.
+  // A cycle has 4 pages and 16 blocks of log. The 3 damaged pages are read first, then the 8 blocks
+  // of the first file.
   EXPECT_LT(files.percent_at.at("/data/node0/log_1_0_000000.atlog"), 40u);
   EXPECT_LT(files.percent_at.at("/data/node0/log_1_0_000001.atlog"), 80u);
   EXPECT_EQ(files.percent_at.at("/data/node0/log_1_0_000002.atlog"), 99u);

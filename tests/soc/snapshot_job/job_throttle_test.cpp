@@ -14,7 +14,7 @@ namespace {
 using std::chrono::hours;
 using std::chrono::milliseconds;
 
-/// Only the event that a test is about can end a pause in time.
+/// Times so long that only the event under test can end a pause in time.
 constexpr JobThrottleTimes kHours = {.goal_life = hours(24), .max_sleep = hours(24)};
 
 class JobThrottleTest : public testing::Test {
@@ -29,7 +29,8 @@ class JobThrottleTest : public testing::Test {
   static bool has_ended(std::future<void>& pause) {
     return pause.wait_for(milliseconds(1)) == std::future_status::ready;
   }
-  /// Waits for the end of a pause. If it does not come, ends the pause with a goal.
+  /// Waits for the end of a pause. If the pause does not end, ends it by a new goal, and returns
+  /// false.
   static bool ends(std::future<void>& pause, JobThrottle& throttle) {
     if (pause.wait_for(std::chrono::seconds(30)) == std::future_status::ready) return true;
     throttle.set_goal(1);
@@ -143,8 +144,8 @@ TEST_F(JobThrottleTest, PausesOfSeveralThreadsAddUpAndCountWhileTheyLast) {
   const auto begun = JobThrottle::Clock::now();
   auto first = pause(throttle_);
   auto second = pause(throttle_);
-  // The sum grows faster than the time once the second thread pauses, and never more than twice as
-  // fast. It is in whole microseconds.
+  // The sum of both pauses is in whole microseconds. Once the second thread pauses, the sum grows
+  // faster than the time, but never more than twice as fast.
   const auto limit = begun + std::chrono::seconds(30);
   bool is_fast = false;
   while (!is_fast && JobThrottle::Clock::now() < limit) {

@@ -60,12 +60,12 @@ struct FreeMemory {
   void operator()(std::byte* bytes) const { std::free(bytes); }
 };
 
-/// A device that takes its time for the sync of a snapshot's file.
+/// A file system whose syncs of snapshot files wait until the test allows them (`allow_sync`).
 class SlowFileSystem : public ForwardingFileSystem {
  public:
   using ForwardingFileSystem::ForwardingFileSystem;
 
-  /// Returns whether a sync has begun. Waits half a minute for it.
+  /// Waits up to half a minute for a sync to begin. Returns false if none has begun.
   bool await_sync() {
     return has_begun_.get_future().wait_for(std::chrono::seconds(30)) == std::future_status::ready;
   }
@@ -92,7 +92,7 @@ class SlowFileSystem : public ForwardingFileSystem {
     SlowFileSystem& owner_;
   };
 
-  bool is_syncing_ = false;  // thread: the one that ends the job
+  bool is_syncing_ = false;  // used only by the thread that ends the job
   std::promise<void> has_begun_;
   std::promise<void> may_go_on_;
   std::shared_future<void> allowed_ = may_go_on_.get_future().share();
@@ -154,7 +154,7 @@ class NodeSnapshotJobTest : public testing::Test {
     for (size_t i = 0; i < blocks; ++i) {
       LogBlock& block = buffer.all()[i];
       test::begin_block(block, 5, 0);
-      // An array's key, in this machine's byte order.
+      // The key of a record of an array is its index, in the byte order of this machine.
       const std::array<uint64_t, 1> index = {i % 100};
       const uint64_t version = Vid::make(5, static_cast<uint32_t>(i + 1)).version();
       ASSERT_TRUE(test::add_record(block, LogType::update, 1, version,
@@ -214,7 +214,7 @@ TEST_F(NodeSnapshotJobTest, ARunWithoutRecordsEndsOnAllNodesAndMakesNoFile) {
 
 TEST_F(NodeSnapshotJobTest, TheThreadsOfAJobAreBatchThreadsOfNormalPriority) {
   const int normal = getpriority(PRIO_PROCESS, 0);
-  // A thread of the job calls the hook while it waits for records.
+  // A thread of the job calls `has_failed` while it waits for records.
   std::promise<std::pair<int, int>> seen;
   std::atomic<bool> is_seen{false};
   resources_[1].has_failed = [&] {
