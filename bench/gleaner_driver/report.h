@@ -1,4 +1,5 @@
-// The report of `atoll bench gleaner`: records per second of each part, and the speed of recovery.
+// The report of `atoll bench gleaner`: records per second of the mapper, of the reducer and of the
+// composer, and bytes of log per second of the whole snapshot job.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

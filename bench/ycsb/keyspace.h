@@ -98,7 +98,7 @@ class Keyspace {
  private:
   uint32_t nodes_;
   uint64_t smallest_;     // records of the smallest partition
-  uint64_t larger_ones_;  // so many partitions, from the first, have one record more
+  uint64_t larger_ones_;  // number of partitions with one record more: those of the first nodes
   uint64_t stride_;
   bool is_array_;
   bool is_ordered_;

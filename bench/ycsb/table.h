@@ -1,4 +1,5 @@
-// The records of the benchmark, independent of the type of storage; and the control storage.
+// Access to the records of the benchmark, which are in an array or a Master-tree, and to the
+// control storage. The latter holds the flag that ends a run, and each worker's insert count.
 #pragma once
 
 #include <array>

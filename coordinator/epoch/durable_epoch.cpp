@@ -5,6 +5,7 @@
 
 #include "coordinator/epoch/epoch_clock.h"
 #include "shared/base/check.h"
+#include "shared/process/start_up.h"
 #include "shared/sync/wait_word.h"
 
 namespace atolldb {
@@ -58,6 +59,8 @@ void DurableEpoch::stop() {
 }
 
 void DurableEpoch::run() {
+  name_thread("durable");
+  become_prompt_thread();
   bool has_failed = false;
   for (;;) {
     // Acquire, so that the loggers' words are loaded later. If these loads miss a change, the

@@ -7,6 +7,7 @@
 
 #include "shared/base/check.h"
 #include "shared/memory/node_layout.h"
+#include "shared/process/start_up.h"
 #include "shared/sync/wait_word.h"
 
 namespace atolldb {
@@ -180,6 +181,8 @@ bool EpochClock::wait_until_begun_after(uint64_t epoch, std::chrono::millisecond
 }
 
 void EpochClock::run() {
+  name_thread("epochs");
+  become_prompt_thread();
   constexpr int64_t kSecondNs = 1'000'000'000;
   const int64_t interval_ns = std::chrono::nanoseconds(interval_).count();
   timespec now{};

@@ -20,10 +20,10 @@ class KeptSnapshots {
     CHECK(snapshot.id != 0);
     kept_.push_back({snapshot, 0});
   }
-  /// Records that in epoch `now` no pointer refers to a file that is older than the snapshot
-  /// `oldest_left`. An install stores only pointers to the files of its snapshot and of older ones.
-  /// So no pointer of an earlier install than that of `oldest_left` remains, and the earlier
-  /// snapshots are released. Threads that begin after `now` find no such pointer.
+  /// Releases the snapshots before `oldest_left`. REQUIRES: in epoch `now` no pointer refers to a
+  /// file of a snapshot before `oldest_left`. An install stores only pointers to files of its
+  /// snapshot and of older ones. So no pointer is left that the install of a released snapshot has
+  /// stored, and threads that begin after `now` find none.
   void release_before(uint32_t oldest_left, uint64_t now) {
     CHECK(now != 0);  // 0 would mean: in use
     for (Kept& kept : kept_) {

@@ -60,8 +60,9 @@ Result<SnapshotPlan> make_plan(const Config& config, FileSystem& file_system,
 using CutsOf = std::function<Result<std::vector<uint64_t>>(uint32_t storage_id,
                                                            const std::vector<uint64_t>& slices)>;
 
-/// Moves the boundaries between the partitions of Master-trees to smaller keys, until no pointer
-/// covers keys on both sides of a boundary. Removes partitions that become empty.
+/// Moves each boundary between partitions of a Master-tree to the nearest possible one that is not
+/// larger. At a possible boundary, no pointer without a volatile page leads to keys on both sides.
+/// Removes partitions that become empty.
 Result<void> align_partitions(std::vector<PlannedStorage>& storages, const CutsOf& cuts_of);
 
 }  // namespace atolldb

@@ -17,7 +17,7 @@
 namespace atolldb {
 
 /// Opens the files of the new snapshot on all nodes. Returns false after an error. The snapshot is
-/// not installed then. Until the next one, this only costs memory and files.
+/// not installed then. Until the next snapshot, this only costs memory and disk space.
 bool SnapshotManager::open_for_install(const SnapshotMetadata& snapshot) {
   const auto opened = open_readable(snapshot.files);
   if (!opened) {
@@ -26,9 +26,9 @@ bool SnapshotManager::open_for_install(const SnapshotMetadata& snapshot) {
   return opened.has_value();
 }
 
-/// Installs the snapshot and releases older ones. A failure only costs memory and files until the
-/// next snapshot, because all pages that a pointer may refer to stay readable. REQUIRES: the files
-/// of the snapshot are open on all nodes.
+/// Installs the snapshot and releases older ones. A failure only costs memory and disk space until
+/// the next snapshot, because all pages that a pointer may refer to stay readable. REQUIRES: the
+/// files of the snapshot are open on all nodes.
 void SnapshotManager::install(const SnapshotMetadata& snapshot) {
   CHECK(is_own_thread());
   CHECK(snapshot.id == newest_.load(std::memory_order_relaxed));
@@ -55,8 +55,8 @@ void SnapshotManager::release_kept(uint32_t oldest_left, uint32_t installed) {
   // seq_cst: a thread that begins in a later epoch finds no pointer that was replaced.
   const uint64_t now = control_.epochs.current.load(std::memory_order_seq_cst);
   kept_.release_before(std::min(oldest_left, installed), now);
-  // Waits a short time for transactions that began before. If some of them still run then, the next
-  // install releases the files.
+  // Waits a short time for the end of all transactions that began in epoch `now` or earlier. If
+  // some still run after it, the next install removes the released snapshots from kept_.
   constexpr std::chrono::milliseconds kPatience{200};
   clock_.wait_until_begun_after(now, kPatience);
   // Acquire pairs with the clock's release: the clock has seen every begin epoch.
@@ -122,9 +122,9 @@ bool SnapshotManager::pool_is_starved() const {
 }
 
 /// Returns whether the pool is still low after the dropped pages have become free. Dropped pages
-/// become free when every thread has begun after the drop. A node reclaims pages that another node
-/// dropped when its pool is low or with its heartbeat. If an old transaction holds the pages back,
-/// their number is unknown, and the function returns false.
+/// become free when every thread has begun after the drop. If another node dropped them, the owner
+/// of the pages reclaims them with its next heartbeat, or when its pool is low. If an old
+/// transaction holds the pages back, their number is unknown, and the function returns false.
 bool SnapshotManager::pool_still_low(uint32_t free_percent) const {
   if (!pool_is_below(free_percent)) return false;
   constexpr auto kPatience = std::chrono::milliseconds(200);

@@ -33,9 +33,9 @@ Result<void> SnapshotManager::recover(const OnRecovering& on_recovering) {
   }
   const Result<void> published = publish_and_delete();
   if (salvages) {
-    // The salvage must end now, because every later start-up omits damaged data as well while it is
-    // in progress. Unreadable metadata of a pinned snapshot does not prevent the end. In that case
-    // all files of snapshots are kept (R38), and the logs are moved aside.
+    // The salvage must end now, because every start-up omits damaged data while a salvage is in
+    // progress. It ends even if the metadata of a pinned snapshot cannot be read. In that case all
+    // files of snapshots are kept (R38), and the logs are moved aside.
     if (!published && published.error().code != ExitCode::corruption) return published;
     ATOLL_TRY(report_salvage());
   }
@@ -83,8 +83,8 @@ std::string SnapshotManager::begin_recovery() {
   if (const auto published = publish_to_transactions(); !published) {
     logger_->warn("no snapshot can be read before the end of the recovery: {}",
                   published.error().message);
-    // Some node may have published the snapshot. If that node does not answer the request to
-    // withdraw it, the recovery fails as well.
+    // Some node may have published the snapshot, so all nodes are asked to withdraw it. The answer
+    // is ignored, because the recovery fails anyway if a node does not answer its later requests.
     make_newest(0);
     [[maybe_unused]] const auto withdrawn = withdraw_on_nodes({});
     offered_.clear();

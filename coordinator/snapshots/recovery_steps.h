@@ -28,8 +28,8 @@ class RecoverySteps {
   bool shrink(uint64_t recovered);
   /// Chooses a part that is twice as long as the last one, which has succeeded and made room.
   /// `recovered_before`: the epoch after which the last part began. `recovered`: the epoch after
-  /// which the next part begins. It is later than the last part's epoch if no incarnation has
-  /// commits in between. REQUIRES: recovered_before < epoch() <= recovered.
+  /// which the next part begins. It is later than epoch() if no log has commits of the epochs in
+  /// between. REQUIRES: recovered_before < epoch() <= recovered.
   void advance(uint64_t recovered_before, uint64_t recovered);
 
  private:

@@ -50,11 +50,11 @@ struct RewriteLimits {
   /// Limit of the live pages of all victims, from gleaner.rewrite_limit. It does not apply to a
   /// single victim, nor to merges from kMostSnapshots on.
   uint64_t pages = 0;
-  uint64_t room_pages = 0;  // pages that fit beside the reserve: for all victims
-  /// Estimate of the pages that the next snapshot writes, without copies. They will replace as many
-  /// old pages, so as many count as garbage now. Otherwise the next snapshot would exceed the
-  /// target before the one after it has victims. At most 1 / kComingShare of the allowed garbage
-  /// counts.
+  uint64_t room_pages = 0;  // limit of the same pages: what fits beside the disk reserve
+  /// Estimate of the pages that the next snapshot writes, without copies. It will replace about as
+  /// many old pages, so this number is added to the garbage now. Otherwise the next snapshot would
+  /// exceed the target, and only the snapshot after it could have victims. At most
+  /// 1 / kComingShare of the allowed garbage is added.
   uint64_t coming_pages = 0;
 };
 

@@ -149,7 +149,8 @@ Result<void> SnapshotJob::prepare(const SnapshotTask& task, const SnapshotPlan& 
   enter(SnapshotPhase::preparing, plan.snapshot);
   const std::vector<std::byte> encoded = encode_plan(plan);
   return fail_on_error(on_all_nodes(config_, [&](uint32_t node) -> Result<void> {
-    // Here the node will write its files of this snapshot (Node::start_snapshot_jobs).
+    // The directory in which the node will write its files of this snapshot
+    // (Node::start_snapshot_jobs).
     const std::string& directory = log_directory(config_, node, plan.snapshot);
     const Json body = {{"plan", to_binary(encoded)}, {"disk_reserve", reserve_in(task, directory)}};
     ATOLL_TRY(call_node_(node, ControlOperation::glean_prepare, body));

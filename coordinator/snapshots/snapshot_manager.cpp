@@ -75,8 +75,8 @@ SnapshotManager::SnapshotManager(const SnapshotContext& context, Logger logger)
   CHECK(nodes_.size() == config_.nodes.size() && metrics_.size() == nodes_.size());
 }
 
-/// The sequence of a snapshot, in the order of its effects (README.md). An error before the
-/// savepoint ends the snapshot and removes its files, and the previous snapshot remains the newest.
+/// Makes a snapshot. README.md explains the order of the steps. An error before the savepoint ends
+/// the snapshot and removes its files, and the previous snapshot remains the newest.
 /// All steps after the savepoint change volatile memory or delete obsolete files. Their errors are
 /// only logged, because everything stays readable, and the next snapshot tries again. REQUIRES: no
 /// other snapshot is under way.
@@ -112,8 +112,9 @@ Result<void> SnapshotManager::take_id(SnapshotTask& task) {
   return {};
 }
 
-/// Makes the snapshot the newest one, durably. After an error the files remain, because the
-/// savepoint may name the snapshot.
+/// Durably records the snapshot as the newest one. After an error the snapshot's files are kept,
+/// because the savepoint may have reached the disk in spite of the error and then names the
+/// snapshot.
 Result<void> SnapshotManager::store_savepoint(const SnapshotTask& task,
                                               const SnapshotMetadata& snapshot) {
   CHECK(snapshot.id == task.snapshot && snapshot.epoch == task.epoch);
@@ -131,8 +132,9 @@ Result<void> SnapshotManager::store_savepoint(const SnapshotTask& task,
 }
 
 void SnapshotManager::record_newest(const SnapshotMetadata& snapshot) {
-  // Relaxed: other threads only display the words. R36: each snapshot holds later epochs than the
-  // previous one.
+  // Epochs of snapshots do not decrease (R36). They are equal if a recovery records its snapshot a
+  // second time, or if a salvage finds no commits after its base. Relaxed: other threads only
+  // display newest_ and newest_epoch_, or use newest_ for the pace of the current job.
   CHECK(snapshot.id >= newest_.load(std::memory_order_relaxed));
   CHECK(snapshot.epoch >= newest_epoch_.load(std::memory_order_relaxed));
   newest_epoch_.store(snapshot.epoch, std::memory_order_relaxed);
@@ -193,15 +195,19 @@ std::unique_ptr<SnapshotTaker> SnapshotManager::make_taker() {
 }
 
 /// Takes a snapshot if anything was committed since the newest one, or if `even_if_idle`. Returns
-/// the id of the newest.
+/// the id of the newest snapshot afterwards.
 Result<uint32_t> SnapshotManager::take_snapshot(bool even_if_idle) {
   CHECK(is_own_thread());
   has_freed_pages_ = false;
   if (!is_running()) return make_error(ExitCode::not_running, "the cluster stops");
   const bool has_none = newest_.load(std::memory_order_relaxed) == 0;
   if (has_none) {
-    // Waits until everything that is committed now is durable, so that the first snapshot holds it.
-    // The requester of the first snapshot may not know which commits are durable.
+    // Waits until everything that is committed now is durable. Without this wait, a request right
+    // after the first commits could fail with "nothing has been committed yet", because
+    // has_new_commits() considers only durable epochs. A transaction that waits for the first
+    // snapshot has the same need: the snapshot must have the commits that its client knows of
+    // (R62). Later snapshots do not wait: without new durable commits, a request returns the newest
+    // snapshot.
     constexpr std::chrono::milliseconds kPatience{5'000};
     wait_until_durable(control_, latest_dirty_epoch(nodes_), kPatience);
   }
@@ -228,12 +234,14 @@ Result<uint32_t> SnapshotManager::take_snapshot(bool even_if_idle) {
   return newest_.load(std::memory_order_relaxed);
 }
 
-/// Makes the current epoch durable, even if nothing is committed in it. An idle cluster does not
-/// close epochs by itself, and after a start-up closes none before its first commit.
+/// Makes the current epoch durable, even if nothing is committed in it. Without this request, an
+/// idle cluster closes no further epoch after its closing marker (R51), and none between a start-up
+/// and its first commit.
 ///
-/// The snapshot needs the epoch for two reasons. A mapper takes a log for damaged if it has no
-/// marker of the snapshot's epoch. A snapshot of the last commit's epoch would not cover the
-/// tombstones of later, aborted inserts (R43).
+/// A snapshot of an idle cluster needs the current epoch for two reasons. A mapper treats a log
+/// without a marker of the snapshot's epoch as damaged. A snapshot of the last commit's epoch would
+/// not cover removed tombstones of inserts that were aborted later. So the pages that had these
+/// tombstones could not be dropped (R8, R43).
 Result<void> SnapshotManager::close_current_epoch() {
   constexpr std::chrono::milliseconds kPatience{5'000};
   constexpr std::chrono::milliseconds kStateCheckPause{100};
@@ -242,7 +250,8 @@ Result<void> SnapshotManager::close_current_epoch() {
   clock_.close_up_to(epoch);
   for (auto left = kPatience; left.count() > 0; left -= kStateCheckPause) {
     if (wait_until_durable(control_, epoch, kStateCheckPause)) return {};
-    // If the cluster drains, loggers may have ended before they saw the request.
+    // In a cluster that stops, a logger may have ended before it has closed the epoch. The epoch
+    // then never becomes durable.
     if (!is_running()) return make_error(ExitCode::not_running, "the cluster stops");
   }
   return make_error(ExitCode::failed,
@@ -261,7 +270,7 @@ Result<void> SnapshotManager::take_new_snapshot() {
   SnapshotTask task = next_task();
   const std::vector<uint64_t> written = log_bytes_by_node();
   if (is_paced()) set_pace(task, written);
-  // R36: epochs of snapshots do not decrease. They are equal if nothing was committed since. Then
+  // R36: epochs of snapshots do not decrease. If nothing was committed since the newest snapshot,
   // only the key ranges of pages differ (R71).
   CHECK(task.epoch >= newest_epoch_.load(std::memory_order_relaxed));
   const Result<void> made = make_snapshot(task);
@@ -280,8 +289,8 @@ SnapshotTask SnapshotManager::next_task() {
   SnapshotTask task;
   task.epoch = fault::snapshot_epoch_from_current ? epochs.current.load(std::memory_order_acquire)
                                                   : epochs.durable.load(std::memory_order_acquire);
-  // If a logger has no room for its next file, the snapshot reserves no room, as in a recovery.
-  // Only a snapshot allows the deletion of log files.
+  // If a logger has no room for its next file, the snapshot reserves no room, as in a recovery,
+  // because only a snapshot allows the deletion of log files.
   const bool is_last_resort = lacks_log_files();
   if (durable_->snapshot()) {
     task.victims = rewrites_.choose(
@@ -292,8 +301,9 @@ SnapshotTask SnapshotManager::next_task() {
   task.storages = catalog_.entries();
   task.keeps_reserve = !is_last_resort;
   task.has_volatile_pages = true;
-  // A captured page may find no place in the base, for instance beside a page that cannot be read.
-  // The attempt after a failed one therefore captures none.
+  // A job fails if a captured page overlaps a page of the base that cannot be read (R75). So no
+  // pages are captured after a failed attempt, or if the last job found pages that it could not
+  // read.
   task.captures_pages = config_.gleaner.capture_pages && !has_failed_ && job_->unreadable().empty();
   return task;
 }

@@ -219,7 +219,7 @@ class SnapshotManager {
   std::map<uint32_t, SnapshotMetadata> offered_;
   bool has_freed_pages_ = false;  // the latest install freed a good part of a pool
   bool has_failed_ = false;       // the latest attempt has failed
-  bool lacks_ballast_ = false;    // a warning about it was logged
+  bool lacks_ballast_ = false;    // the latest rebuild of the ballast has failed
   /// Log bytes by node that the newest snapshot covers, counted since the cluster began.
   std::vector<uint64_t> snapshot_log_bytes_;
 

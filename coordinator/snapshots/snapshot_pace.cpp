@@ -42,8 +42,8 @@ double SnapshotPace::goal(const PaceReadings& now) {
   const bool is_late = planned > kLateVolumes * log_volume_;
   if (now.is_urgent || is_late || has_idle || is_short_of_room(now.room_bytes)) return 1;
   if (begin_.spare_pages <= 0 || now.spare_pages <= 0) return 1;
-  // Each part is how much of the way to the next snapshot is over. The next snapshot is due when
-  // one of them is 1.
+  // Three measures of how close the next snapshot is: by time, by log volume and by free pages. The
+  // next snapshot is due when one of them is 1.
   const std::chrono::duration<double> elapsed = now.now - begin_.now;
   const double time_part = elapsed / interval_;
   const double log_part =

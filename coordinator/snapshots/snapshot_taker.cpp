@@ -96,7 +96,7 @@ bool SnapshotTaker::needs_pages() const {
 /// pages can be dropped only after a snapshot whose pages have the new ranges (R44).
 ///
 /// An almost empty pool may be the reason why nothing is committed. So in this case the taker never
-/// gives up, and takes snapshots with the longest pause.
+/// gives up, and takes snapshots with the longest pause between them.
 std::string SnapshotTaker::idle_reason() const {
   if (!hooks_.take_again || !needs_pages()) return {};
   return idle_failures_ < kMaxIdleFailures || pool_is_starved() ? kPoolIsLow : "";
@@ -110,9 +110,8 @@ std::string SnapshotTaker::reason() const {
   if (hooks_.is_first_awaited && hooks_.is_first_awaited()) {
     return "a transaction waits for the first one";
   }
-  // The interval is from begin to begin, so a paced job does not lengthen it. After a job that
-  // takes longer than kPacedPart of the interval, the taker pauses for the rest, (1 - kPacedPart)
-  // of it.
+  // The interval is measured between the begins of two jobs, so a paced job does not lengthen it.
+  // After a long job, the taker still waits for (1 - kPacedPart) of the interval.
   const auto now = Clock::now();
   if (now - last_begun_ >= config_.interval &&
       now - last_at_ >= (1 - kPacedPart) * config_.interval) {

@@ -46,8 +46,8 @@ struct SnapshotTakerHooks {
 
 class SnapshotTaker {
  public:
-  /// Answers a request. Called once, on the taker's thread, by `stop`, or by `request` after
-  /// `stop`.
+  /// Answers a request. Called exactly once: by the taker's thread, by `stop`, or by `request` if
+  /// that is called after `stop`.
   using Reply = std::function<void(Result<uint32_t>)>;
 
   SnapshotTaker(const Config::Gleaner& config, SnapshotTakerHooks hooks, Logger logger)

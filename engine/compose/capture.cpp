@@ -22,10 +22,13 @@ namespace atolldb {
 
 namespace {
 
-/// Images of one turn, after which the capture publishes a new begin epoch (R9) and writes them.
+/// Maximum number of images that one turn takes. At the end of a turn the capture becomes idle (R9)
+/// and writes the images. Then it publishes a new begin epoch for the next turn.
 constexpr size_t kImagesPerTurn = 64;
-/// Parents of border pages that one turn visits.
+/// Maximum number of parents of border pages that one turn visits.
 constexpr uint32_t kParentsPerTurn = 16;
+/// Maximum number of attempts to visit pages that are being replaced. Afterwards the log records of
+/// their range are gleaned.
 constexpr uint32_t kMaxFailures = 100;
 
 bool are_adjacent(const SliceRange& left, const SliceRange& right) {
@@ -38,8 +41,10 @@ class BorderImage {
  public:
   BorderImage(BorderPage* page, const CaptureTask& task) : page_(page), task_(task) {}
 
-  /// Returns false if the page must not be captured, or has changed meanwhile.
+  /// Returns false if the page must not be captured, or has changed meanwhile. The content of
+  /// `image` is then undefined.
   bool take(PageBuffer& image) {
+    DCHECK(page_->is_border() && page_->header.is_snapshot == 0);
     version_ = page_->header.version();
     if (version_.is_moved() || version_.count() > kBorderSlotBound) return false;
     if (!examine() || !is_worth_it()) return false;
@@ -83,7 +88,8 @@ class BorderImage {
   }
 
   bool is_worth_it() const {
-    if (count_ == 0 || bytes_ > kBorderUsableBytes) return false;  // the latter after a torn read
+    // More bytes than a page has can only be the result of a torn read.
+    if (count_ == 0 || bytes_ > kBorderUsableBytes) return false;
     return bytes_ >= task_.least_bytes || count_ >= kMaxBorderSlots / 2;
   }
 
@@ -97,6 +103,7 @@ class BorderImage {
   }
 
   void copy(PageBuffer& image) {
+    DCHECK(count_ > 0 && count_ <= version_.count());
     std::memset(image.bytes, 0, sizeof image.bytes);
     format_border(image, page_->header.layer, count_, range_of(*page_));
     auto* to = image.as<BorderPage>();
@@ -145,7 +152,7 @@ class TreeCapture {
 
   Result<void> run() {
     // Acquire pairs with the coordinator's release store: all commits up to the epoch are visible.
-    // This word may lag behind the durable epoch for an instant. Then nothing is captured.
+    // This word may be lower than the durable epoch for an instant. Then nothing is captured.
     const EpochBlock& epochs = worker_.view().control->epochs;
     has_ended_ = epochs.settled.load(std::memory_order_acquire) < task_.epoch;
     while (!has_ended_) {
@@ -170,7 +177,7 @@ class TreeCapture {
     VolatilePointer page;
   };
 
-  /// Visits pages until the images of a turn are complete.
+  /// Visits pages until the turn is over, or the pages on the path are being replaced.
   void walk() {
     if (!is_storage_ready(storage_, id_)) has_ended_ = true;
     for (uint32_t parents = 0; !is_turn_over() && parents < kParentsPerTurn; ++parents) {
@@ -203,16 +210,18 @@ class TreeCapture {
     if (++failures_ < kMaxFailures) return false;
     failures_ = 0;
     static_cast<void>(find_path(worker_, root_link(storage_), next_, path_));
-    pass(path_.range);  // its log records are gleaned
+    pass(path_.range);  // leaves this range to the log
     return true;
   }
 
-  /// Copies the children of the page. Returns false if the page has changed meanwhile.
+  /// Copies the ranges of the page's children and the pointers to them. Returns false if the page
+  /// has changed meanwhile.
   bool collect(const InteriorPage& page) {
     const PageVersion version = page.header.version();
     if (version.is_moved()) return false;
     const ChildRanges children(page, version.count());
     child_count_ = children.size();
+    DCHECK(child_count_ <= children_.size());
     for (uint32_t i = 0; i < child_count_; ++i) {
       children_[i] = {children.range(i), page.children[children[i]].load_acquire()};
     }
@@ -229,8 +238,9 @@ class TreeCapture {
   }
 
   void visit(VolatilePointer pointer) {
+    DCHECK(!pointer.is_null() && count_ < kImagesPerTurn);
     TreePage* page = tree_page(worker_.view().resolve(pointer));
-    // A page whose split was not adopted yet is left to the log.
+    // A moved page is left to the log. For example, its parent has not adopted its split yet.
     if (page->header.version().is_moved() || !page->is_border()) return;
     const SliceRange range = range_of(*page);
     const bool is_inside =
@@ -249,7 +259,7 @@ class TreeCapture {
     return has_last_ && are_adjacent(last_, range);
   }
 
-  /// Continues after this range.
+  /// Lets the walk continue after this range, or ends it if nothing is left.
   void pass(const SliceRange& range) {
     has_ended_ = has_ended_ || range.high_is_end ||
                  (!task_.range.high_is_end && range.high >= task_.range.high);
@@ -259,8 +269,11 @@ class TreeCapture {
   /// Writes the images of this turn.
   Result<void> write() {
     const size_t count = std::exchange(count_, 0);
+    CHECK(worker_.slot().begin_epoch.load(std::memory_order_relaxed) == kIdleEpoch);
     for (size_t i = 0; i < count; ++i) {
       ATOLL_ASSIGN(const SnapshotPointer page, task_.write(images_[i]));
+      CHECK(!page.is_null());
+      CHECK(captured_.empty() || captured_.back().range.high <= taken_[i].low);
       captured_.push_back({taken_[i], page});
     }
     return {};

@@ -25,12 +25,14 @@ struct CaptureTask {
   SliceRange range;         // only pages that lie in it are captured
   uint64_t base_epoch = 0;  // pages without later changes are not captured
   uint64_t epoch = 0;       // pages with later changes are not captured
+  /// Writes an image to a file of the new snapshot. Returns the pointer to the new page.
   std::function<Result<SnapshotPointer>(PageBuffer& image)> write;
   std::function<bool()> cancelled = {};  // polled every few pages; empty: never cancelled
-  /// Pages whose records need fewer bytes are not captured, because composers can join them with
-  /// their neighbours.
+  /// Pages whose records need fewer bytes, and fewer than half of the slots of a page, are not
+  /// captured, because composers can join them with their neighbours.
   uint32_t least_bytes = kBorderUsableBytes / 2;
-  /// Most ranges of adjacent pages. After the last one, no further page is captured.
+  /// Maximum number of ranges, each a union of adjacent captured pages. Pages that would begin one
+  /// range more are not captured.
   size_t max_ranges = kMaxCapturedRanges;
 };
 
@@ -43,7 +45,7 @@ struct CaptureTask {
 Result<void> capture_pages(WorkerContext& worker, StorageControl& storage, const CaptureTask& task,
                            std::vector<CapturedPage>& captured);
 
-/// Appends the unions of adjacent pages to `ranges`. REQUIRES: `pages` ascend.
+/// Joins adjacent pages to ranges, and appends these ranges to `ranges`. REQUIRES: `pages` ascend.
 void add_captured_ranges(uint32_t storage_id, const std::vector<CapturedPage>& pages,
                          std::vector<CapturedRange>& ranges);
 

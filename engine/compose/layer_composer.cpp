@@ -105,8 +105,8 @@ Result<void> LayerComposer::collect_fences() {
                                 work_.pages.storage_id(), to_string(status)));
 }
 
-/// Ends the new pages at `slice` on each level on which a volatile page begins there (R44). The
-/// next range or record begins at `slice`.
+/// Ends the new pages at `slice` on each level on which a volatile page begins there (R44). All
+/// records and pages that are added later are at `slice` or after it.
 Result<void> LayerComposer::pass(uint64_t slice) {
   const SliceRange before{0, slice, false};
   for (uint32_t level = 0; level < fences_.level_count(); ++level) {
@@ -256,7 +256,8 @@ Result<void> LayerComposer::compose_node(SnapshotPointer pointer, uint32_t level
                                          const SliceRange& range,
                                          const std::optional<NextPage>& next) {
   CHECK(overlaps(range) && (!next || (!range.high_is_end && next->range.low == range.high)));
-  // Clips to this composer's range: the first child of a page readable again may begin before it.
+  // Clips to this composer's range. If the parent was lost and is readable again, its first child
+  // may begin before that range.
   const SliceRange clipped = clip(range);
   if (!is_captured_past(clipped.low)) ATOLL_TRY(pass(clipped.low));
   bool may_keep = is_inside(range) && !has_log(range) && !has_captured(range) &&
@@ -283,7 +284,8 @@ Result<void> LayerComposer::compose_node(SnapshotPointer pointer, uint32_t level
   }
   if (may_keep) return builder_.add_page(level, range.low, pointer);
   if (!found.was_lost) count_replaced(pointer, range.low);
-  // A page that is readable again may cover more than its stand-in, so `range_` is narrowed.
+  // A page that was lost and is readable again may cover more than its stand-in, so `range_` is
+  // narrowed.
   const SliceRange outer = range_;
   if (found.was_lost) range_ = clipped;
   auto done = compose_page(pointer, *page, next);

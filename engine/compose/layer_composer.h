@@ -34,7 +34,7 @@ struct TreeWork {
   FenceMapSource* fences;  // null: there are no volatile pages
   bool salvages;           // see SnapshotPlan::salvages
   const std::function<void(const UnreadablePage&)>& on_unreadable;  // may be empty
-  std::span<const CapturedPage> captured;  // of the first layer; those that are not used yet
+  std::span<const CapturedPage> captured;  // captured pages of the first layer, not used yet
 };
 
 /// The right sibling of a page of the base.
@@ -118,6 +118,7 @@ class LayerComposer {
   Result<void> skip_unbacked(const std::string& key);
   void report_lost(SnapshotPointer page, uint32_t level, const SliceRange& range,
                    const std::string& reason) const;
+  // The next two functions are in layer_composer.cpp.
   Result<void> compose_records(const SliceRange& range, const std::optional<NextPage>& next);
   Result<void> compose_rest(const SliceRange& range, size_t at,
                             const std::optional<NextPage>& next);
@@ -129,18 +130,21 @@ class LayerComposer {
   bool has_captured(const SliceRange& range) const {
     return next_captured(range) != nullptr || is_captured_past(range.low);
   }
-  /// Returns whether a page may end at the end of `range`.
+  /// Returns whether a page may end at the end of `range`. It may not if the page that was captured
+  /// last extends past that end.
   bool may_end(const SliceRange& range) const {
     return range.high_is_end || !is_captured_past(range.high);
   }
   /// Composes the part of a range up to the end of the last captured page in it. Returns the rest,
-  /// or nothing if no rest is left.
+  /// or nothing if no rest is left. `at`, here and below: index in items_ of the next item; the
+  /// functions advance it.
   Result<std::optional<SliceRange>> compose_captured(const SliceRange& range, size_t& at);
   Result<void> add_captured(const CapturedPage& page);
   Result<void> skip_items(size_t& at);
   Result<void> replace_layer(SnapshotPointer pointer, uint32_t layer, uint32_t level);
   std::unexpected<Error> no_place_for_captured(const SliceRange& range,
                                                const std::string& reason) const;
+  // All functions from here on are in layer_composer.cpp.
   Result<void> add_cut_records(const SliceRange& range, size_t& at);
   Result<void> add_records(const SliceRange& range, size_t& at);
   Result<LayerResult> finish();

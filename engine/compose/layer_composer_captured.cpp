@@ -23,6 +23,7 @@ bool LayerComposer::is_captured_past(uint64_t slice) const {
 /// REQUIRES: has_captured(range).
 Result<std::optional<SliceRange>> LayerComposer::compose_captured(const SliceRange& range,
                                                                   size_t& at) {
+  CHECK(has_captured(range) && prefix_.empty());
   SliceRange rest = range;
   // Moves the begin of `rest` past the last captured page. Returns whether anything is left.
   const auto is_rest_left = [&] {
@@ -50,12 +51,14 @@ Result<std::optional<SliceRange>> LayerComposer::compose_captured(const SliceRan
 
 /// Ends the open page where the captured page begins, and adds the captured page.
 Result<void> LayerComposer::add_captured(const CapturedPage& page) {
-  CHECK(is_inside(page.range));
+  CHECK(is_inside(page.range) && !page.page.is_null());
+  CHECK(!is_captured_past(page.range.low));  // captured pages do not overlap
   ATOLL_TRY(pass(page.range.low));
   if (builder_.is_open()) {
     ATOLL_TRY(builder_.end_border({0, page.range.low, false}, TreeBuilder::Ending::plain));
   }
-  // Mappers have left these records out. Held records may remain (R56).
+  // Mappers have left out the log records of this range. Records that a stand-in has held may
+  // remain (R56).
   if (has_log(page.range)) return no_place_for_captured(page.range, "there are log records");
   work_.pages.count_captured(page.page);
   last_captured_ = page.range;
@@ -66,6 +69,7 @@ Result<void> LayerComposer::add_captured(const CapturedPage& page) {
 
 /// Skips the base's records in the range of the last captured page, with their layers.
 Result<void> LayerComposer::skip_items(size_t& at) {
+  CHECK(last_captured_.has_value() && at <= items_.size());
   for (; at < items_.size() && last_captured_->contains(items_[at].slice); ++at) {
     if (!items_[at].is_next_layer()) continue;
     ATOLL_TRY(replace_layer(items_[at].next_layer, 1, UINT8_MAX));
@@ -73,9 +77,10 @@ Result<void> LayerComposer::skip_items(size_t& at) {
   return {};
 }
 
-/// Counts the pages of a layer of the base, and of those below it, as replaced (R67). `level`: of
-/// the page, at most.
+/// Counts a page of the base as replaced (R67), and all pages below it, in the same layer and in
+/// lower ones. `level`: upper bound of the page's level.
 Result<void> LayerComposer::replace_layer(SnapshotPointer pointer, uint32_t layer, uint32_t level) {
+  CHECK(layer > 0 && last_captured_.has_value());
   if (is_stand_in(pointer) || layer > UINT8_MAX) {
     return no_place_for_captured(*last_captured_, "a page of the base cannot be read");
   }

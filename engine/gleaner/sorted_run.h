@@ -74,9 +74,9 @@ class SortedRunWriter {
   /// Smallest chunk. It has room for any record, and wastes little space at its end.
   static constexpr uint64_t kMinChunkBytes = 4 * kIoBlockBytes;
 
-  /// Creates the file with room for `record_bytes` of records. `buffer`: a number of whole chunks,
-  /// the size of one write; used until `finish`. `chunk_bytes`: a multiple of kIoBlockBytes, at
-  /// least kMinChunkBytes.
+  /// Creates the file with room for `record_bytes` of records. `chunk_bytes`: a multiple of
+  /// kIoBlockBytes, at least kMinChunkBytes. `buffer` collects chunks and is written whenever it is
+  /// full. Its size is a multiple of `chunk_bytes`, and it must stay valid until `finish` returns.
   static Result<SortedRunWriter> create(FileSystem& file_system, std::string path,
                                         SortedRunName name, uint64_t record_bytes,
                                         uint64_t chunk_bytes, std::span<std::byte> buffer);

@@ -1,6 +1,6 @@
 // Installs a new snapshot beside the volatile pages of a running cluster and drops volatile pages
 // that the snapshot makes redundant. Transactions continue meanwhile.
-// Source: [FOEDUS15] section 5; rules R1-R3, R8, R9, R44.
+// Source: [FOEDUS15] section 7.5; rules R1-R3, R8, R9, R44.
 //
 // An installer walks the volatile pages of a storage. Beside every pointer it stores the snapshot
 // page of exactly the same range, or null if the snapshot has no such page. In a Master-tree it

@@ -120,7 +120,9 @@ struct LayerWalk {
   SnapshotPointer root;  // root of the layer in the snapshot; null: the snapshot has no such layer
   uint64_t slice = 0;    // low end of the range that is still to be visited
   bool has_ended = false;
-  uint32_t reclaims = 0;  // replacements on the path to `slice` (R70)
+  /// Number of times that reclaim_path has replaced pages on the path to `slice` (R70), at most
+  /// kMaxReclaims.
+  uint32_t reclaims = 0;
   /// State per page level: the slice up to which pointers to pages of this level are done, and the
   /// snapshot pages below the interior page that was visited last.
   struct Level {

@@ -82,7 +82,8 @@ class LogWriter {
     return (blocks_per_file_ - position_) * kLogBlockBytes;
   }
 
-  /// Returns the last epoch that is closed and durable here, or start epoch - 1 if there is none.
+  /// Returns the last epoch that is closed and durable in this logger's files, or start epoch - 1
+  /// if there is none.
   uint64_t last_closed_epoch() const { return closed_epoch_; }
   const LogWriterCounters& counters() const { return counters_; }
 

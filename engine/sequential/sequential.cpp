@@ -41,9 +41,10 @@ Status SequentialCursor::open() {
     reach(SyncPoint::opening_lists);
     const Status status = open_all(snapshot);
     if (status != Status::ok) return status;
-    // The installer stores this word (release) before it shortens lists. A list may lack pages that
-    // were dropped onto a later snapshot. Then this load sees the later snapshot, because it comes
-    // after the load of the list's head (acquire).
+    // An installer may meanwhile have dropped pages of a list whose records are only in a later
+    // snapshot than `snapshot`. All lists must then be opened again. This load notices that: the
+    // installer stores the later snapshot in this word before it stores the new head of the list
+    // (release), and open_all has loaded that head (acquire) before this load.
     if (word.load(std::memory_order_acquire) == snapshot.word() || fault::scan_one_snapshot_word) {
       return merge_lists();
     }

@@ -236,7 +236,9 @@ uint32_t SnapshotCache::read(const Frames& frames, SnapshotPointer pointer, std:
   return good;
 }
 
-/// Lists the pages that were read, so that readers find them.
+/// Enters the pages that were read into the cache's buckets, where readers find them. Gives back
+/// the frames of pages that were not read, or that another reader has cached meanwhile. Sets `page`
+/// to the first page. Returns snapshot_unreadable if that page could not be read.
 /// REQUIRES: the reader is in a round.
 Status SnapshotCache::list_read(const Frames& frames, SnapshotPointer pointer, uint32_t good,
                                 const PageHeader*& page) {

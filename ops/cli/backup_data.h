@@ -50,8 +50,9 @@ void catch_interrupts();
 /// Returns whether one of these signals has arrived.
 bool was_interrupted();
 
-/// Returns a function that ends the work after a signal, and shows the progress on standard error
-/// once per second if that is a terminal. It erases its line when it is destroyed.
+/// Returns a function that ends the work after a signal. If standard error is a terminal, the
+/// function also shows the progress there in one line, at most once per second. The line is erased
+/// when the last copy of the function is destroyed.
 OnBackupProgress progress_line();
 
 }  // namespace atolldb::cli

@@ -76,9 +76,10 @@ Result<DirectoryTable> DirectoryTable::read(FileSystem& file_system, const std::
 
 Result<void> DirectoryTable::write(FileSystem& file_system) {
   if (!is_changed_) {
-    // A process that was killed may have renamed the file, but not synced the directory. Without
-    // this sync, a power cut could lose the table after a file that names its roles has become
-    // durable.
+    // An earlier process may have been killed after it renamed the table's file, but before it
+    // synced the directory. So this syncs the directory even if the table is unchanged. Otherwise
+    // the caller could make a file durable that names roles of this table, and a power cut could
+    // then lose the table.
     return entries_.empty() ? Result<void>() : file_system.sync_directory(data_dir_);
   }
   Json rows = Json::array();

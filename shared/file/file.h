@@ -23,14 +23,14 @@ class File {
  public:
   virtual ~File() = default;
 
-  /// Writes the slices one after the other, starting at `offset`. Writes all of them, or returns
-  /// disk_full or durability. REQUIRES: the offset, and each slice's address and length, are
-  /// multiples of kIoBlockBytes.
+  /// Writes all slices one after the other, starting at `offset`. Error: code disk_full or
+  /// durability; some slices may have been written then. REQUIRES: the offset, and each slice's
+  /// address and length, are multiples of kIoBlockBytes.
   virtual Result<void> write(uint64_t offset,
                              std::span<const std::span<const std::byte>> slices) = 0;
-  /// Extends the file to `bytes` with zeros, and allocates their blocks. An error (disk_full, or
-  /// durability) leaves the file usable and as long as before. REQUIRES: `bytes` is a multiple of
-  /// kIoBlockBytes, and not less than the size. Thread: the writer of the file.
+  /// Extends the file to `bytes` with zeros, and allocates their blocks. Error: code disk_full or
+  /// durability; the file then stays usable and as long as before. REQUIRES: `bytes` is a multiple
+  /// of kIoBlockBytes, and not less than the size. Thread: the writer of the file.
   virtual Result<void> grow(uint64_t bytes) = 0;
   /// Makes all earlier writes, and the file's size, survive a power cut.
   virtual Result<void> sync() = 0;

@@ -33,6 +33,12 @@ Result<void> pin_thread(std::span<const int32_t> cpus, std::string_view key);
 /// wakes up, it does not preempt a running thread. Its share of the processors stays the same.
 void become_batch_thread();
 
+/// Asks the scheduler to run the calling thread soon after it wakes up, for threads that work
+/// briefly and that clients wait for. From Linux 6.12 on, the thread then preempts busy threads
+/// before their time slice ends. Does nothing on older systems. Its share of the processors and its
+/// priority stay the same.
+void become_prompt_thread();
+
 /// Sets the thread name that `top -H` and /proc/<pid>/task/*/comm show. Truncated to 15 bytes.
 void name_thread(const std::string& name);
 

@@ -5,6 +5,7 @@
 
 #include "shared/base/check.h"
 #include "shared/base/try.h"
+#include "shared/process/start_up.h"
 #include "shared/sync/wait_word.h"
 
 namespace atolldb {
@@ -47,6 +48,8 @@ bool LoggerThread::covers_all_commits() const {
 }
 
 void LoggerThread::run() {
+  name_thread("logger");
+  become_prompt_thread();
   EpochBlock& epochs = settings_.view->control->epochs;
   const std::atomic<uint32_t>& state = settings_.view->control->state;
   for (;;) {

@@ -29,7 +29,8 @@ class ProcedureRegistry {
   /// names a job (or procedure).
   Result<ProcedureFunction> procedure(std::string_view name) const;
   Result<JobFunction> job(std::string_view name) const;
-  /// Returns the isolation of a procedure, unless the call names another one.
+  /// Returns the default isolation of a procedure; a call may ask for another one. Returns
+  /// serializable for an unknown name.
   Isolation isolation(std::string_view name) const;
   const std::map<std::string, Entry, std::less<>>& entries() const { return entries_; }
 

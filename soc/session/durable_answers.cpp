@@ -4,6 +4,7 @@
 
 #include "engine/hooks/mutants.h"
 #include "shared/base/check.h"
+#include "shared/process/start_up.h"
 #include "shared/sync/wait_word.h"
 
 namespace atolldb {
@@ -67,6 +68,8 @@ void DurableAnswers::release(std::unique_lock<std::mutex>& lock, bool at_end) {
 }
 
 void DurableAnswers::run() {
+  name_thread("answers");
+  become_prompt_thread();
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [this] { return !waiting_.empty() || ends_; });

@@ -158,8 +158,9 @@ class BusyCpu {
   std::jthread thread_;
 };
 
-/// A cluster that takes snapshots by volume of log. Its jobs watch one processor, which the test
-/// keeps busy, so idle processors never end their pauses.
+/// A cluster that takes snapshots by volume of log. A job does not pause while its processors are
+/// mostly idle. Here `gleaner_cpus` is a single processor, which BusyCpu keeps busy, so this never
+/// happens.
 class PacedSnapshotMetricsTest : public SnapshotMetricsTest {
  protected:
   static constexpr double kMiB = 1 << 20;

@@ -9,13 +9,16 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
+// The four numbers of RecoveryCounts are, in this order: bytes of log to read, bytes read, records
+// received by reducers, records composed.
+
 TEST(RecoveryProgress, CountsReadingAndComposingAlike) {
   EXPECT_EQ(recovered_share({}), 0);
   EXPECT_EQ(recovered_share({1000, 500, 10, 0}), 0.25);
   EXPECT_EQ(recovered_share({1000, 1000, 10, 0}), 0.5);
   EXPECT_EQ(recovered_share({1000, 1000, 10, 5}), 0.75);
   EXPECT_EQ(recovered_share({1000, 1000, 10, 10}), 1);
-  // A recovery in parts: the records of the first half are composed.
+  // A recovery in parts: half of the log is read, and all records of this half are composed.
   EXPECT_EQ(recovered_share({1000, 500, 10, 10}), 0.5);
   // Counters are read one after the other, so one may exceed its total.
   EXPECT_EQ(recovered_share({1000, 1200, 10, 11}), 1);

@@ -461,7 +461,7 @@ TEST_F(LogArchiverTest, AnotherDirectoryBeginsAnotherArchive) {
   ASSERT_TRUE(second) << second.error().message;
   EXPECT_NE(second->identity.id, first);
   EXPECT_EQ(second->files.size(), content().files.size());
-  // Switches back to the first archive, which continues where it ends.
+  // Switches back to the first archive. New log files are added to its end.
   data_.write_all(6, 12);
   archive = run();
   ASSERT_EQ(archive->work(), "");

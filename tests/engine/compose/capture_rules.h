@@ -14,8 +14,8 @@
 
 namespace atolldb::test {
 
-/// The tree of `Reclaim` with ascending keys, whose pages are at least half full. The worker
-/// `reader` captures.
+/// The tree of `Reclaim` with keys that were inserted in ascending order. So all its pages except
+/// the last are at least half full and can be captured. The worker `reader` captures.
 class CaptureStage : public Reclaim {
  public:
   static constexpr uint64_t kKeys = 600;
@@ -37,7 +37,8 @@ class CaptureStage : public Reclaim {
     commit(writer(), [&](Transaction& txn) { return table().put(txn, key, value); });
   }
 
-  /// Captures the pages as of `epoch`. Stores the records of all images in `captured`.
+  /// Captures pages as of `epoch`. Stores the captured pages in `pages`, and the records of their
+  /// images in `captured`.
   std::string capture(uint64_t base_epoch = 0) {
     captured.clear();
     pages.clear();
@@ -61,7 +62,7 @@ class CaptureStage : public Reclaim {
   }
 
   uint64_t epoch = 0;
-  std::map<uint64_t, uint64_t> captured;  // by slice
+  std::map<uint64_t, uint64_t> captured;  // payloads by slice
   std::vector<CapturedPage> pages;
 
  private:
@@ -89,7 +90,8 @@ inline std::string later_changes_are_not_captured() {
   return stage.pages.empty() ? "no page was captured" : "";
 }
 
-/// A page from which later deletes were removed looks unchanged, but lacks their records (R43).
+/// A page is not captured if a later epoch has removed records from it. The other records of the
+/// page are unchanged, and only the newest removed version shows the removal (R43).
 inline std::string removed_records_are_not_captured() {
   CaptureStage stage;
   BorderPage* page = stage.page_with(0);

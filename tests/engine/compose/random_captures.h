@@ -1,4 +1,4 @@
-// Random captured pages that no real tree has, as input for composers (R75).
+// Random captured pages as input for composers (R75). No real tree has such pages.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,7 +14,8 @@
 
 namespace atolldb::test {
 
-/// Writes an image of the records of a range. Returns false if they do not fit in one border page.
+/// Makes an image of the model's records in a range. Returns false if they do not fit in one border
+/// page, or if some of them need a layer.
 inline bool make_image(const Model& model, const SliceRange& range, PageBuffer& image) {
   std::vector<std::pair<std::pair<uint64_t, uint32_t>, const Model::value_type*>> records;
   uint32_t bytes = 0;
@@ -48,7 +49,8 @@ inline bool make_image(const Model& model, const SliceRange& range, PageBuffer& 
   return true;
 }
 
-/// Captures one range of a model. There are no volatile pages.
+/// Captures one range of a model as one page. Gives composers empty fence maps, as if there were no
+/// volatile pages.
 class OneCapture : public FenceMapSource {
  public:
   OneCapture(const Model& model, const SliceRange& range) : model_(model), range_(range) {}
@@ -72,8 +74,8 @@ class OneCapture : public FenceMapSource {
   const SliceRange range_;
 };
 
-/// Captures random ranges of the history's model. They begin and end at any slices, also in the
-/// middle of pages of the base and of the fence maps. Some ranges are adjacent, some are empty.
+/// Captures random ranges of the history's model. They begin and end at any slices, also inside
+/// pages of the base and of the fence maps. Some ranges are adjacent, and some have no records.
 class RandomCaptures : public RandomFenceMaps {
  public:
   explicit RandomCaptures(RandomHistory& history) : RandomFenceMaps(history), history_(history) {}
@@ -83,7 +85,7 @@ class RandomCaptures : public RandomFenceMaps {
     const Model& model = history_.model;
     uint64_t low = task.range.low;
     for (auto at = model.begin(); at != model.end();) {
-      // Some ranges begin where the one before ends.
+      // Some ranges begin where the previous range ends.
       at = passed(at, history_.below(3) == 0 ? 0 : history_.below(2 * kMaxBorderSlots));
       low = std::max(low, slice_after(at));
       at = passed(at, history_.below(kMaxBorderSlots));
@@ -107,7 +109,8 @@ class RandomCaptures : public RandomFenceMaps {
     for (; count > 0 && at != history_.model.end(); --count) ++at;
     return at;
   }
-  /// Returns the slice of the record, or one after it.
+  /// Returns the slice of the record `at`, or the next slice. Returns the largest slice if there is
+  /// no such record.
   uint64_t slice_after(Model::const_iterator at) {
     if (at == history_.model.end()) return ~uint64_t{0};
     return slice_of(std::as_bytes(std::span(at->first))) + history_.below(2);
@@ -116,7 +119,8 @@ class RandomCaptures : public RandomFenceMaps {
   RandomHistory& history_;
 };
 
-/// Snapshots with any captured pages hold what a map holds, and count their pages (R67).
+/// Snapshots with random captured pages have the same records as a map, and count their pages right
+/// (R67).
 inline void trees_with_captured_pages_against_a_map(uint64_t histories, uint64_t operations) {
   std::mt19937_64 seeds(seed());
   uint64_t captured_pages = 0;

@@ -57,12 +57,17 @@ class SnapshotStage {
     return snapshot_file_path(directory_, node, of);
   }
 
-  /// Makes one snapshot on top of the previous one. `lows`: first keys of the partitions; the first
-  /// one is empty. REQUIRES: `logs` is sorted. `fence_maps`: fence maps of the volatile pages
-  /// beside which the snapshot is to be installed. Files that the snapshot does not need stay open,
-  /// except after a rewrite of all files without `fence_maps`.
-  /// Pages that `fence_maps` captures replace the log records of their ranges. If they do not fit
-  /// the base, makes the snapshot again without them, as the coordinator does.
+  /// Makes one snapshot on top of the previous one.
+  /// `logs`: log records of all partitions. REQUIRES: they are sorted.
+  /// `lows`: first keys of the partitions, ascending. The first one is empty.
+  /// `fence_maps`: source of captured pages, and of the fence maps of the volatile pages beside
+  /// which the snapshot is to be installed. Null: there are no volatile pages.
+  ///
+  /// Captured pages replace the log records of their ranges. If they do not fit the base, makes the
+  /// snapshot again without them, as the coordinator's next attempt does.
+  ///
+  /// Files that the snapshot does not need stay open. They are closed only if `rewrites` is true
+  /// and `fence_maps` is null.
   Result<CombinedRoot> round(const std::vector<GleanedLog>& logs,
                              const std::vector<std::string>& lows, uint64_t epoch_now,
                              FenceMapSource* fence_maps = nullptr) {

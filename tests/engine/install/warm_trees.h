@@ -68,8 +68,8 @@ class WarmTree : public FenceMapSource {
     return {};
   }
 
-  /// R38: closes the files that no pointer leads to any more. Waits for the grace period of all
-  /// transactions that began before.
+  /// R38: closes the files that no pointer leads to any more. First waits for the end of all
+  /// transactions that began before this call.
   std::string close_unneeded() {
     if (report.oldest_left != InstallReport::kNoSnapshot) return {};
     ++closings;

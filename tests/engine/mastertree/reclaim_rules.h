@@ -14,8 +14,10 @@
 
 namespace atolldb::test {
 
-/// Three workers of one node, a tree, and an array for markers. Worker `keeper` erases, and
-/// processes its hints when told to.
+/// Three workers of one node, a tree, and an array `marks`. A writer may also set a mark in the
+/// transaction under test. A reader that finds the mark must not commit if it has missed the other
+/// writes of that transaction. Worker `keeper` erases, and processes its hints only in
+/// `work_off_hints`.
 class Reclaim {
  public:
   Reclaim()

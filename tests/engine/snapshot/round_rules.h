@@ -248,7 +248,8 @@ inline std::string a_time_limit_ends_the_wait_of_a_transaction_for_a_frame() {
       Status::ok) {
     return "no transaction";
   }
-  // The thread reads until it waits for a frame. Then the time limit passes.
+  // The thread reads until it waits for a frame. Then the tick below exceeds the transaction's time
+  // limit.
   Status status = Status::ok;
   std::atomic<bool> is_done{false};
   std::thread waiter([&] {

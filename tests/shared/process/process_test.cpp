@@ -3,11 +3,13 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "shared/base/process_id.h"
@@ -70,6 +72,28 @@ TEST(ProcessTest, AChildWhoseParentIsGoneAlreadyIsTold) {
   const pid_t child = fork();
   if (child == 0) _exit(die_with_parent(1 << 22) ? 1 : 0);
   EXPECT_EQ(reap(child), 0);
+}
+
+TEST(ProcessTest, APromptThreadKeepsItsPolicyAndPriorityAndGetsAShortSlice) {
+  struct {
+    uint32_t size;
+    uint32_t policy;
+    uint64_t flags;
+    int32_t nice;
+    uint32_t priority;
+    uint64_t runtime_ns;
+    uint64_t deadline_ns;
+    uint64_t period_ns;
+  } before{}, after{};
+  std::thread([&] {
+    ASSERT_EQ(syscall(SYS_sched_getattr, 0, &before, sizeof before, 0), 0);
+    become_prompt_thread();
+    ASSERT_EQ(syscall(SYS_sched_getattr, 0, &after, sizeof after, 0), 0);
+  }).join();
+  EXPECT_EQ(after.policy, before.policy);
+  EXPECT_EQ(after.nice, before.nice);
+  // Kernels before 6.12 report no slice of ordinary threads.
+  EXPECT_EQ(after.runtime_ns, before.runtime_ns == 0 ? 0u : 100'000u);
 }
 
 TEST(LineChannelTest, LinesArriveWholeAndInOrder) {

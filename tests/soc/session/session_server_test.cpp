@@ -1,5 +1,5 @@
-// Thread that serves sessions: clients that misuse shared objects, a process without free
-// descriptors, and ends that clients must detect.
+// Tests of the thread that serves sessions: clients that misuse shared objects, a process without
+// free descriptors, and sessions that end without a message, which clients must notice.
 #include "soc/session/session_server.h"
 
 #include <fcntl.h>
