@@ -20,6 +20,7 @@
 #include "shared/base/limits.h"
 #include "shared/base/path_errors.h"
 #include "shared/base/try.h"
+#include "shared/config/job_threads.h"
 #include "shared/file/file_errors.h"
 #include "shared/file/file_system.h"
 #include "shared/process/run_paths.h"
@@ -71,6 +72,8 @@ Launcher::Launcher(Config config, LaunchOptions options, Logger logger)
       restarts_(config_.cluster.restart, options_.restarts) {
   if (options_.binary_dir.empty()) options_.binary_dir = own_folder();
   options_.binary_dir = absolute_folder(options_.binary_dir);
+  // The sizes of the segments depend on these numbers, so all processes must have the same ones.
+  resolve_job_threads(config_, Machine::detect());
 }
 
 Launcher::~Launcher() {

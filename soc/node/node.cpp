@@ -7,6 +7,7 @@
 
 #include "shared/base/check.h"
 #include "shared/base/try.h"
+#include "shared/config/job_threads.h"
 #include "shared/memory/node_layout.h"
 #include "soc/node/node_segments.h"
 
@@ -63,7 +64,7 @@ void Node::format_segments(const std::vector<std::byte*>& bases) {
   local_ = bases[2];
   metrics_ = reinterpret_cast<MetricsSegment*>(bases[3]);
   metrics_->slot_count = shared.slot_count;
-  for (uint32_t i = 0; bases.size() > 4 && i < config_.nodes[node_].reducers; ++i) {
+  for (uint32_t i = 0; bases.size() > 4 && i < inbox_count(config_.nodes[node_]); ++i) {
     ReducerInbox::format(bases[4] + inbox_offset(config_, i), inbox_bytes(config_));
   }
   view_.add_node(node_, shared, bases[1]);

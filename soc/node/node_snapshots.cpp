@@ -7,6 +7,7 @@
 #include "engine/gleaner/sorted_run.h"
 #include "shared/base/check.h"
 #include "shared/base/try.h"
+#include "shared/config/job_threads.h"
 #include "soc/node/node.h"
 #include "soc/node/node_segments.h"
 
@@ -73,7 +74,7 @@ Result<void> Node::start_snapshot_jobs() {
   };
   resources.inbox = [this](const ReducerPlace& place) -> std::byte* {
     const bool is_there =
-        place.node < exchange_.size() && place.reducer < config_.nodes[place.node].reducers;
+        place.node < exchange_.size() && place.reducer < inbox_count(config_.nodes[place.node]);
     return is_there ? exchange_[place.node] + inbox_offset(config_, place.reducer) : nullptr;
   };
   // Before the cluster runs there are no volatile pages. Acquire pairs with the coordinator's
