@@ -451,7 +451,8 @@ Result<void> Launcher::advance_start() {
     phase_ = Phase::running;
     end_progress();
     restarts_.record_running(Clock::now());
-    logger_->info("cluster {} runs", config_.cluster.name);
+    logger_->info("cluster {} runs, {:.3f} s after the begin of its start", config_.cluster.name,
+                  std::chrono::duration<double>(Clock::now() - start_began_).count());
     const auto announced = announce(config_, children_);
     if (!announced) return fail(announced.error());
     if (restarts_.count() != 0) note_restart_now(false);

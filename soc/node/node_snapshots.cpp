@@ -28,6 +28,7 @@ Result<void> Node::start_snapshots() {
   ATOLL_ASSIGN(snapshots_, SnapshotStore::create(settings, logger_));
   start_installer();
   start_scrub(settings.cluster_uuid);
+  start_warming(settings.cluster_uuid);
   return start_snapshot_jobs();
 }
 
@@ -57,6 +58,19 @@ void Node::start_scrub(const ClusterUuid& cluster_uuid) {
   settings.log_directories.push_back(config_.cluster.data_dir);
   scrubber_ = std::make_unique<Scrubber>(std::move(settings), logger_);
   scrubber_->start();
+}
+
+void Node::start_warming(const ClusterUuid& cluster_uuid) {
+  // Without a savepoint there are no snapshots.
+  if (!config_.snapshot.warm_cache || config_.durability.mode != DurabilityMode::durable) return;
+  CacheWarmerSettings settings;
+  settings.file_system = files_.get();
+  settings.cache = &snapshots_->cache();
+  settings.cluster_uuid = cluster_uuid;
+  settings.directory = log_directory(config_, node_, 0);
+  settings.node = node_;
+  warmer_ = std::make_unique<CacheWarmer>(std::move(settings), logger_);
+  warmer_->start();
 }
 
 Result<void> Node::start_snapshot_jobs() {
@@ -106,6 +120,9 @@ void Node::publish_snapshot_metrics() {
   put(cache.frames_in_use, statistics.frames_in_use);
   put(cache.misses, statistics.misses);
   put(cache.evictions, statistics.evictions);
+  const WarmProgress warm = warmer_ == nullptr ? WarmProgress{} : warmer_->progress();
+  put(cache.pages_to_warm, warm.to_warm);
+  put(cache.pages_warmed, warm.warmed);
   GleanerMetrics& gleaner = metrics_->gleaner;
   const SnapshotJobProgress total = snapshot_jobs_->total();
   put(gleaner.phase, static_cast<uint64_t>(snapshot_jobs_->phase()));
