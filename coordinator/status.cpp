@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "shared/base/check.h"
+#include "shared/config/job_threads.h"
 #include "shared/memory/control_layout.h"
 #include "shared/memory/state_names.h"
 #include "shared/memory/worker_metrics.h"
@@ -115,7 +116,19 @@ Json snapshot_cache(const MetricsSegment& metrics) {
           {"used_bytes", bytes(cache.frames_in_use)},
           {"reads", sum_counter(metrics, &WorkerMetrics::snapshot_reads)},
           {"misses", cache.misses.load(std::memory_order_relaxed)},
-          {"evictions", cache.evictions.load(std::memory_order_relaxed)}};
+          {"evictions", cache.evictions.load(std::memory_order_relaxed)},
+          {"to_warm_bytes", bytes(cache.pages_to_warm)},
+          {"warmed_bytes", bytes(cache.pages_warmed)}};
+}
+
+/// The numbers of threads that snapshot jobs have on the node.
+Json job_threads(const NodeConfig& node) {
+  const JobThreads running = running_threads(node);
+  const JobThreads recovery = recovery_threads(node);
+  return {{"mappers", running.mappers},
+          {"reducers", running.reducers},
+          {"recovery_mappers", recovery.mappers},
+          {"recovery_reducers", recovery.reducers}};
 }
 
 /// All values are 0 without a log.
@@ -172,6 +185,7 @@ Json StatusReport::node(uint32_t index, uint64_t& commits) const {
             {"page_bytes", kPageBytes}}},
           {"loggers", loggers(node, metrics)},
           {"snapshot_cache", snapshot_cache(metrics)},
+          {"job_threads", job_threads(config_.nodes[index])},
           {"scrub", scrub(metrics.gleaner)},
           {"log_stalls", sum_counter(metrics, &WorkerMetrics::log_stalls)},
           {"page_stalls", sum_counter(metrics, &WorkerMetrics::page_stalls)},

@@ -43,7 +43,17 @@ Json merge_reports(const Json& earlier, Json found) {
   return found;
 }
 
+/// A start-up checks at most this many logs at a time. More threads would rather wait for the
+/// devices than compute.
+constexpr uint32_t kMaxCheckThreads = 16;
+
 }  // namespace
+
+DurableState::DurableState(const Config& config, std::unique_ptr<FileSystem> files)
+    : config_(config),
+      files_(std::move(files)),
+      run_(on_threads(std::min(Machine::detect().usable_cpus(), kMaxCheckThreads))),
+      ballast_(config_, *files_) {}
 
 Result<std::unique_ptr<DurableState>> DurableState::open(const Config& config, uint64_t incarnation,
                                                          std::unique_ptr<FileSystem> file_system,
@@ -54,7 +64,7 @@ Result<std::unique_ptr<DurableState>> DurableState::open(const Config& config, u
   ATOLL_ASSIGN(const std::optional<uint32_t> salvage, find_salvage(files, data_dir));
   state->salvage_ = salvage;
   Result<LogStart> start = examine(files, data_dir, node_directories(config),
-                                   salvage ? Damage::left_out : Damage::refused);
+                                   salvage ? Damage::left_out : Damage::refused, state->run_);
   if (!start) {
     if (salvage) {
       const auto given_up = give_up_salvage(files, data_dir, *salvage);
@@ -239,7 +249,7 @@ Result<void> DurableState::store_snapshot(const SnapshotMetadata& metadata) {
     ATOLL_TRY(write_snapshot_metadata(*files_, config_.cluster.data_dir, metadata));
   }
   start_.snapshot = metadata;
-  return has_begun_ ? Result<void>() : collect_streams(*files_, start_);
+  return has_begun_ ? Result<void>() : collect_streams(*files_, start_, run_);
 }
 
 std::vector<PlannedStream> DurableState::live_streams(uint64_t epoch) const {

@@ -20,6 +20,7 @@
 #include "engine/recovery/log_start.h"
 #include "engine/recovery/retention.h"
 #include "shared/base/error.h"
+#include "shared/base/run_tasks.h"
 #include "shared/config/config.h"
 #include "shared/file/file_system.h"
 #include "shared/logging/logger.h"
@@ -128,8 +129,7 @@ class DurableState {
   Result<void> end(uint64_t durable_epoch);
 
  private:
-  DurableState(const Config& config, std::unique_ptr<FileSystem> files)
-      : config_(config), files_(std::move(files)), ballast_(config_, *files_) {}
+  DurableState(const Config& config, std::unique_ptr<FileSystem> files);
   /// Returns which log files the archive keeps, or an empty function (R72).
   KeepLog keep_log() const;
   /// Returns whether incarnations may leave the savepoint. Returns false if the archive's state
@@ -146,6 +146,7 @@ class DurableState {
 
   const Config& config_;
   std::unique_ptr<FileSystem> files_;
+  const RunTasks run_;  // for the logs: no transaction runs yet, so it uses all processors
   std::unique_ptr<ArchiveProgress> archive_;  // null: nothing is archived
   Ballast ballast_;
   LogStart start_;

@@ -9,6 +9,7 @@
 #include "engine/format/tree_key.h"
 #include "engine/gleaner/assign_partitions.h"
 #include "engine/gleaner/sample_victims.h"
+#include "engine/log/log_files.h"
 #include "shared/base/check.h"
 #include "shared/base/try.h"
 
@@ -48,35 +49,97 @@ std::string low_text(uint64_t slice) {
   return text;
 }
 
+/// Returns the epochs after stream.covered_epoch, and before last_epoch, that were the last closed
+/// ones when a file of the stream began. Ascending. Files with damaged headers are left out: the
+/// mapper of the part before reads them, and reports the damage.
+Result<std::vector<uint64_t>> epochs_between_files(FileSystem& file_system,
+                                                   const PlannedStream& planned) {
+  const LogStream& stream = planned.stream;
+  ATOLL_ASSIGN(auto places, log_files_in(file_system, {stream.directory}));
+  std::erase_if(places, [&](const LogFilePlace& place) {
+    return place.node != stream.node || place.name.incarnation != stream.incarnation ||
+           place.name.logger != stream.logger;
+  });
+  std::ranges::sort(places, {}, [](const LogFilePlace& place) { return place.name.ordinal; });
+  std::vector<uint64_t> epochs;
+  for (const LogFilePlace& place : places) {
+    ATOLL_ASSIGN(const auto begin, begin_of(file_system, place));
+    if (!begin || (stream.cluster_uuid && begin->cluster_uuid != *stream.cluster_uuid)) continue;
+    const uint64_t epoch = begin->closed_epoch;
+    const uint64_t least = std::max(stream.covered_epoch, stream.start_epoch.value_or(0));
+    if (epoch <= least || epoch >= planned.last_epoch) continue;
+    if (epochs.empty() || epoch > epochs.back()) epochs.push_back(epoch);
+  }
+  return epochs;
+}
+
 }  // namespace
 
-std::vector<PlannedMapper> assign_streams(const Config& config,
-                                          const std::vector<PlannedStream>& streams) {
-  CHECK(!config.nodes.empty());
-  std::map<std::pair<uint32_t, uint32_t>, PlannedMapper> mappers;  // by node and mapper
-  std::vector<uint32_t> turns(config.nodes.size(), 0);
+std::vector<JobThreads> threads_of(const Config& config, const SnapshotTask& task) {
+  std::vector<JobThreads> threads;
+  for (const NodeConfig& node : config.nodes) {
+    threads.push_back(task.has_volatile_pages ? running_threads(node) : recovery_threads(node));
+  }
+  return threads;
+}
+
+Result<std::vector<PlannedStream>> split_stream(FileSystem& file_system,
+                                                const PlannedStream& stream, uint32_t parts) {
+  CHECK(parts >= 1);
+  std::vector<PlannedStream> split = {stream};
+  if (parts == 1) return split;
+  ATOLL_ASSIGN(const std::vector<uint64_t> epochs, epochs_between_files(file_system, stream));
+  for (uint32_t part = 1; part < parts; ++part) {
+    if (epochs.empty()) break;
+    // The epochs lie between files, so there is one file more than epochs.
+    const size_t file = (epochs.size() + 1) * part / parts;
+    if (file == 0 || epochs[file - 1] <= split.back().stream.covered_epoch) continue;
+    PlannedStream next = split.back();
+    split.back().last_epoch = next.stream.covered_epoch = epochs[file - 1];
+    split.push_back(std::move(next));
+  }
+  CHECK(split.size() <= parts && split.back().last_epoch == stream.last_epoch);
+  return split;
+}
+
+Result<std::vector<PlannedMapper>> assign_streams(FileSystem& file_system,
+                                                  const std::vector<JobThreads>& threads,
+                                                  const std::vector<PlannedStream>& streams) {
+  const auto nodes = static_cast<uint32_t>(threads.size());
+  CHECK(nodes != 0);
+  std::vector<std::vector<PlannedStream>> by_node(nodes);
   uint32_t orphans = 0;
   for (const PlannedStream& stream : streams) {
-    uint32_t node = stream.stream.node;
-    if (node >= config.nodes.size()) {
-      node = orphans++ % static_cast<uint32_t>(config.nodes.size());
-    }
-    CHECK(config.nodes[node].mappers != 0);
-    const uint32_t ordinal = turns[node]++ % config.nodes[node].mappers;
-    PlannedMapper& mapper = mappers[{node, ordinal}];
-    mapper.node = static_cast<uint16_t>(node);
-    mapper.mapper = static_cast<uint16_t>(ordinal);
-    mapper.streams.push_back(stream);
+    const uint32_t node = stream.stream.node;
+    by_node[node < nodes ? node : orphans++ % nodes].push_back(stream);
   }
   std::vector<PlannedMapper> list;
-  for (auto& [place, mapper] : mappers) list.push_back(std::move(mapper));
+  for (uint32_t node = 0; node < nodes; ++node) {
+    const size_t count = by_node[node].size();
+    if (count == 0) continue;
+    const uint32_t mappers = threads[node].mappers;
+    const auto parts = static_cast<uint32_t>((mappers + count - 1) / count);
+    std::vector<PlannedMapper> own(mappers);
+    // A mapper reads at most one part of a stream: a stream has at most as many parts as there are
+    // mappers, and they take the parts in turn.
+    size_t turn = 0;
+    for (const PlannedStream& stream : by_node[node]) {
+      ATOLL_ASSIGN(auto split, split_stream(file_system, stream, parts));
+      for (PlannedStream& part : split) own[turn++ % mappers].streams.push_back(std::move(part));
+    }
+    for (uint32_t mapper = 0; mapper < std::min<size_t>(turn, mappers); ++mapper) {
+      own[mapper].node = static_cast<uint16_t>(node);
+      own[mapper].mapper = static_cast<uint16_t>(mapper);
+      list.push_back(std::move(own[mapper]));
+    }
+  }
   return list;
 }
 
-std::vector<ReducerPlace> reducers_of(const Config& config) {
+std::vector<ReducerPlace> reducers_of(const std::vector<JobThreads>& threads) {
   std::vector<ReducerPlace> places;
-  for (uint32_t node = 0; node < config.nodes.size(); ++node) {
-    for (uint32_t reducer = 0; reducer < config.nodes[node].reducers; ++reducer) {
+  for (uint32_t node = 0; node < threads.size(); ++node) {
+    for (uint32_t reducer = 0; reducer < threads[node].reducers; ++reducer) {
       places.push_back({static_cast<uint16_t>(node), static_cast<uint16_t>(reducer)});
     }
   }
@@ -101,8 +164,9 @@ Result<SnapshotPlan> make_plan(const Config& config, FileSystem& file_system,
     plan.files = task.base->files;
   }
   plan.storages = storages_of(task);
-  plan.mappers = assign_streams(config, task.streams);
-  plan.reducers = reducers_of(config);
+  const std::vector<JobThreads> threads = threads_of(config, task);
+  ATOLL_ASSIGN(plan.mappers, assign_streams(file_system, threads, task.streams));
+  plan.reducers = reducers_of(threads);
   CHECK(!plan.reducers.empty());
   std::map<uint32_t, uint64_t> victim_pages;  // live pages by storage
   if (task.base) victim_pages = mark_victims(*task.base, plan);

@@ -13,6 +13,7 @@
 #include "engine/snapshot/snapshot_metadata.h"
 #include "shared/base/error.h"
 #include "shared/config/config.h"
+#include "shared/config/job_threads.h"
 #include "shared/file/file.h"
 
 namespace atolldb {
@@ -41,14 +42,26 @@ struct SnapshotTask {
   std::function<double()> goal = {};
 };
 
-/// Returns the mappers, of all nodes, that have a stream to read. The streams of a node are
-/// assigned to the mappers of that node, round robin. Streams of nodes that no longer exist are
-/// distributed over all nodes.
-std::vector<PlannedMapper> assign_streams(const Config& config,
-                                          const std::vector<PlannedStream>& streams);
+/// Returns the threads of the job, by node: those of a recovery before the cluster runs.
+std::vector<JobThreads> threads_of(const Config& config, const SnapshotTask& task);
 
-/// Returns the reducers of all nodes, ascending.
-std::vector<ReducerPlace> reducers_of(const Config& config);
+/// Returns at most `parts` streams that have the records of `stream` in (covered_epoch, last_epoch]
+/// together, in ascending parts of these epochs. A part begins near the begin of a file, so a
+/// stream in one file stays whole. Parts have about the same number of files. Error: a file system
+/// error.
+Result<std::vector<PlannedStream>> split_stream(FileSystem& file_system,
+                                                const PlannedStream& stream, uint32_t parts);
+
+/// Returns the mappers, of all nodes, that have a stream to read. The streams of a node are
+/// assigned to the mappers of that node, round robin. If it has more mappers than streams, streams
+/// are split. Streams of nodes that no longer exist are distributed over all nodes. `threads`: by
+/// node. Error: as for split_stream.
+Result<std::vector<PlannedMapper>> assign_streams(FileSystem& file_system,
+                                                  const std::vector<JobThreads>& threads,
+                                                  const std::vector<PlannedStream>& streams);
+
+/// Returns the reducers of all nodes, ascending. `threads`: by node.
+std::vector<ReducerPlace> reducers_of(const std::vector<JobThreads>& threads);
 
 /// Makes the plan. Reads a sample of the log, and the roots of the base if there are victims.
 /// Returns an error if a read of the log fails.

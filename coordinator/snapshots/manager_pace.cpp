@@ -7,6 +7,7 @@
 #include "coordinator/snapshots/rewrites.h"
 #include "coordinator/snapshots/snapshot_manager.h"
 #include "shared/base/check.h"
+#include "shared/config/job_threads.h"
 
 namespace atolldb {
 
@@ -25,7 +26,10 @@ void SnapshotManager::set_pace(SnapshotTask& task, const std::vector<uint64_t>& 
   CHECK(is_own_thread() && written.size() == nodes_.size());
   PacedJob job;
   job.nodes = static_cast<uint32_t>(config_.nodes.size());
-  for (const NodeConfig& node : config_.nodes) job.threads += node.mappers + node.reducers;
+  for (const NodeConfig& node : config_.nodes) {
+    const JobThreads threads = running_threads(node);
+    job.threads += threads.mappers + threads.reducers;
+  }
   // The job reads the log since the newest snapshot. The log of earlier incarnations is already in
   // a snapshot, because each start-up ends with one.
   snapshot_log_bytes_.resize(written.size(), 0);

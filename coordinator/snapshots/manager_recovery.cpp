@@ -17,6 +17,7 @@
 #include "shared/base/check.h"
 #include "shared/base/pointer.h"
 #include "shared/base/try.h"
+#include "shared/config/job_threads.h"
 
 namespace atolldb {
 
@@ -221,7 +222,16 @@ Result<void> SnapshotManager::take_recovery_snapshots() {
 
 Result<void> SnapshotManager::take_recovery_snapshot(uint64_t epoch) {
   std::vector<PlannedStream> streams = streams_up_to(durable_->streams_to_read(), epoch);
-  logger_->info("recovery: making a snapshot of {} logs up to epoch {}", streams.size(), epoch);
+  uint32_t mappers = 0;
+  uint32_t reducers = 0;
+  for (const NodeConfig& node : config_.nodes) {
+    mappers += recovery_threads(node).mappers;
+    reducers += recovery_threads(node).reducers;
+  }
+  logger_->info(
+      "recovery: making a snapshot of {} logs up to epoch {}, with {} mappers and {} "
+      "reducers at most",
+      streams.size(), epoch, mappers, reducers);
   // An ordinary recovery has no victims, because the start waits for it, and the disk may lack
   // room. It reserves no disk space either: the cluster cannot start without this snapshot, and the
   // deletion of the logs that it covers makes room. A salvage copies all pages of the base that can

@@ -155,6 +155,8 @@ Result<void> Mapper::read(const PlannedStream& stream) {
   // Reads up to the marker that closes stream.last_epoch. No block of an epoch up to that one
   // follows the marker, and without its marker an epoch does not count.
   const uint64_t last_epoch = std::min(stream.last_epoch, plan_->epoch);
+  // The base, or the part of the stream before this one, has the records up to this epoch.
+  const uint64_t covered_epoch = std::max(plan_->base_epoch, stream.stream.covered_epoch);
   while (reader.closed_epoch() < stream.last_epoch) {
     ATOLL_ASSIGN(auto block, reader.next());
     if (block == nullptr) {
@@ -168,7 +170,7 @@ Result<void> Mapper::read(const PlannedStream& stream) {
     add(progress_.bytes_read, kLogBlockBytes);
     report_read();
     const LogBlockHeader& header = block->header;
-    if (header.type != LogBlockType::records || header.epoch <= plan_->base_epoch ||
+    if (header.type != LogBlockType::records || header.epoch <= covered_epoch ||
         header.epoch > last_epoch) {
       continue;
     }

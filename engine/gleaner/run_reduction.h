@@ -3,6 +3,7 @@
 // log was.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -20,6 +21,13 @@ namespace atolldb {
 /// Largest number of sorted runs that one merge reads. An open run has two descriptors and two
 /// buffers.
 inline constexpr uint32_t kMaxMergedRuns = 128;
+/// Smallest such number for a reducer that shares the descriptors of its process with others.
+inline constexpr uint32_t kMinMergedRuns = 8;
+/// Returns the number of runs that each of `reducers` reducers of a process merges at once. Up to
+/// 16 reducers together open no more runs than one reducer.
+constexpr uint32_t merged_runs_of(uint32_t reducers) {
+  return reducers <= 1 ? kMaxMergedRuns : std::max(kMinMergedRuns, kMaxMergedRuns / reducers);
+}
 /// Limit for the read buffers of all runs of one merge.
 inline constexpr uint64_t kMergeReadBytes = uint64_t{32} << 20;
 /// Size of the write buffer of a sorted run, rounded down to whole chunks.

@@ -53,7 +53,8 @@ struct PlannedStorage {
   bool operator==(const PlannedStorage&) const = default;
 };
 
-/// The stream of one logger, to be read up to `last_epoch` inclusive, which is its cut or earlier.
+/// The stream of one logger, or a part of it. A mapper takes the records of the epochs after
+/// stream.covered_epoch, up to `last_epoch` inclusive, which is the cut of the stream or earlier.
 struct PlannedStream {
   LogStream stream;
   uint64_t last_epoch = 0;

@@ -159,7 +159,8 @@ LogStream stream_of(const Savepoint& savepoint, const Incarnation& incarnation,
 }
 
 Result<IncarnationScan> scan_incarnation(FileSystem& file_system, const Savepoint& savepoint,
-                                         const Incarnation& incarnation, CoveredBlocks covered) {
+                                         const Incarnation& incarnation, CoveredBlocks covered,
+                                         const RunTasks& run) {
   IncarnationScan scan;
   scan.incarnation = incarnation;
   if (incarnation.loggers.empty()) {
@@ -167,23 +168,29 @@ Result<IncarnationScan> scan_incarnation(FileSystem& file_system, const Savepoin
         incarnation.cut_epoch.value_or(incarnation.start_epoch - 1);
     return scan;
   }
-  for (const LoggerPlace& place : incarnation.loggers) {
-    ATOLL_ASSIGN(auto log,
-                 scan_log(file_system, stream_of(savepoint, incarnation, place), {}, covered));
-    scan.logs.push_back(std::move(log));
-  }
+  scan.logs.resize(incarnation.loggers.size());
+  ATOLL_TRY(try_tasks(run, scan.logs.size(), [&](size_t i) -> Result<void> {
+    const LogStream stream = stream_of(savepoint, incarnation, incarnation.loggers[i]);
+    ATOLL_ASSIGN(scan.logs[i], scan_log(file_system, stream, {}, covered));
+    return {};
+  }));
   measure(scan, savepoint);
   const IncarnationScan first = scan;
-  for (LogScan& log : scan.logs) {
+  CHECK(scan.logs.size() == incarnation.loggers.size());
+  std::vector<std::optional<LogEnd>> defects(scan.logs.size());
+  ATOLL_TRY(try_tasks(run, scan.logs.size(), [&](size_t i) -> Result<void> {
+    LogScan& log = scan.logs[i];
     ATOLL_ASSIGN(const bool is_short, is_cut_short(file_system, log.end));
-    if (is_short && !incarnation.cut_epoch && !scan.corruption) scan.corruption = log.end;
-    if (!lacks_what_was_durable(first, log)) continue;
-    ATOLL_ASSIGN(auto again, scan_log(file_system, log.stream, {}, covered));
-    log = std::move(again);
-    if (lacks_what_was_durable(first, log) && !scan.corruption && !fault::damage_is_torn_tail) {
-      scan.corruption = log.end;
-    }
-  }
+    if (is_short && !incarnation.cut_epoch) defects[i] = log.end;
+    if (!lacks_what_was_durable(first, log)) return {};
+    ATOLL_ASSIGN(log, scan_log(file_system, log.stream, {}, covered));
+    const bool is_damaged = lacks_what_was_durable(first, log) && !fault::damage_is_torn_tail;
+    if (is_damaged && !defects[i]) defects[i] = log.end;
+    return {};
+  }));
+  const auto defect =
+      std::ranges::find_if(defects, [](const auto& end) { return end.has_value(); });
+  if (defect != defects.end()) scan.corruption = *defect;
   // Computes the cut again, because repeated scans may have found later epochs. The largest epoch
   // known to be durable (K of R30) stays that of the first scans. A repeated scan may name a later
   // epoch as durable, which other logs did not have yet when they were scanned.

@@ -13,6 +13,7 @@
 #include "engine/log/log_reader.h"
 #include "engine/log/savepoint.h"
 #include "shared/base/error.h"
+#include "shared/base/run_tasks.h"
 #include "shared/file/file.h"
 
 namespace atolldb {
@@ -80,9 +81,12 @@ Result<LogScan> scan_log(FileSystem& file_system, const LogStream& stream,
 /// Scans the logs of an incarnation, computes the cut, and tells a torn tail from corruption (R30).
 /// If a log seems to lack durable epochs, the function scans it a second time, because a running
 /// cluster may have written to it meanwhile.
+/// `run` scans several logs at a time. The result does not depend on it: the first defect, or the
+/// first error, is that of the first log in the order of the savepoint.
 Result<IncarnationScan> scan_incarnation(FileSystem& file_system, const Savepoint& savepoint,
                                          const Incarnation& incarnation,
-                                         CoveredBlocks covered = CoveredBlocks::read);
+                                         CoveredBlocks covered = CoveredBlocks::read,
+                                         const RunTasks& run = run_in_turn);
 
 /// Returns an error with code corruption if a record up to the cut belongs to a storage that no DDL
 /// record creates. The DDL log has lost records then (R52). The error names id, file and offset.

@@ -45,13 +45,12 @@ Result<void> forget_cached_state(FileSystem& file_system, const std::string& dat
 }
 
 /// Drops the cached pages of all log files in the directories.
-Result<void> forget_cached_logs(FileSystem& file_system, const std::set<std::string>& directories) {
+Result<void> forget_cached_logs(FileSystem& file_system, const std::set<std::string>& directories,
+                                const RunTasks& run) {
   if (fault::read_through_cache) return {};
-  ATOLL_ASSIGN(auto files, log_files_in(file_system, directories));
-  for (const LogFilePlace& place : files) {
-    ATOLL_TRY(file_system.forget_cached(path_of(place)));
-  }
-  return {};
+  ATOLL_ASSIGN(const auto files, log_files_in(file_system, directories));
+  return try_tasks(run, files.size(),
+                   [&](size_t i) { return file_system.forget_cached(path_of(files[i])); });
 }
 
 /// Returns true if a stream of a finished incarnation has records in (covered epoch, cut]. Reads
@@ -77,7 +76,7 @@ Result<bool> holds_records(FileSystem& file_system, const LogStream& stream, uin
 
 /// Cuts the first damaged incarnation at the last epoch that all its logs have intact, and omits
 /// all later incarnations.
-Result<void> omit_damaged(FileSystem& file_system, LogStart& start) {
+Result<void> omit_damaged(FileSystem& file_system, LogStart& start, const RunTasks& run) {
   Savepoint& savepoint = start.savepoint;
   bool is_cut_off = false;
   for (Incarnation& incarnation : savepoint.incarnations) {
@@ -86,7 +85,7 @@ Result<void> omit_damaged(FileSystem& file_system, LogStart& start) {
         !incarnation.cut_epoch || *incarnation.cut_epoch > std::max(none, savepoint.snapshot_epoch);
     if (!is_needed) continue;
     ATOLL_ASSIGN(auto scan,
-                 scan_incarnation(file_system, savepoint, incarnation, CoveredBlocks::skip));
+                 scan_incarnation(file_system, savepoint, incarnation, CoveredBlocks::skip, run));
     savepoint.largest_epoch =
         std::max({savepoint.largest_epoch, scan.largest_epoch, incarnation.start_epoch});
     if (is_cut_off) {
@@ -121,11 +120,12 @@ Result<void> omit_damaged(FileSystem& file_system, LogStart& start) {
 }
 
 /// Determines the cut of the last incarnation if it has none yet.
-Result<void> cut_last(FileSystem& file_system, LogStart& start) {
+Result<void> cut_last(FileSystem& file_system, LogStart& start, const RunTasks& run) {
   Savepoint& savepoint = start.savepoint;
   const Incarnation* last = savepoint.uncut();
   if (last == nullptr) return {};
-  ATOLL_ASSIGN(auto scan, scan_incarnation(file_system, savepoint, *last, CoveredBlocks::skip));
+  ATOLL_ASSIGN(auto scan,
+               scan_incarnation(file_system, savepoint, *last, CoveredBlocks::skip, run));
   if (scan.corruption) return std::unexpected(scan.corruption_error());
   ATOLL_TRY(refuse_uncreated(scan, start.ddl));
   CHECK(scan.cut_epoch + 1 >= last->start_epoch);
@@ -194,11 +194,11 @@ Result<void> examine_newest(FileSystem& file_system, const std::string& data_dir
 }
 
 /// Checks that all log after the snapshot of `start` is intact.
-Result<void> check_log(FileSystem& file_system, const LogStart& start) {
+Result<void> check_log(FileSystem& file_system, const LogStart& start, const RunTasks& run) {
   for (const Incarnation& incarnation : start.savepoint.incarnations) {
     if (incarnation.cut_epoch && *incarnation.cut_epoch <= start.savepoint.snapshot_epoch) continue;
-    ATOLL_ASSIGN(auto scan,
-                 scan_incarnation(file_system, start.savepoint, incarnation, CoveredBlocks::skip));
+    ATOLL_ASSIGN(auto scan, scan_incarnation(file_system, start.savepoint, incarnation,
+                                             CoveredBlocks::skip, run));
     if (scan.corruption) return std::unexpected(scan.corruption_error());
     ATOLL_TRY(refuse_uncreated(scan, start.ddl));
   }
@@ -232,7 +232,7 @@ Result<void> refuse_uncreated_in_snapshot(FileSystem& file_system, const std::st
 /// has an intact log after it. If there is none, returns the damage of the newest snapshot as an
 /// error, or omits the damaged files with Damage::left_out.
 Result<void> examine_snapshot(FileSystem& file_system, const std::string& data_dir, LogStart& start,
-                              Damage damage) {
+                              Damage damage, const RunTasks& run) {
   if (start.savepoint.snapshot == 0) return {};
   ATOLL_TRY(refuse_uncreated_in_snapshot(file_system, data_dir, start));
   auto newest = examine_newest(file_system, data_dir, start, Damage::refused);
@@ -250,7 +250,7 @@ Result<void> examine_snapshot(FileSystem& file_system, const std::string& data_d
           std::max(other.savepoint.durable_epoch, start.savepoint.snapshot_epoch);
     }
     auto good = examine_newest(file_system, data_dir, other, Damage::refused);
-    if (good) good = check_log(file_system, other);
+    if (good) good = check_log(file_system, other, run);
     if (!good && good.error().code != ExitCode::corruption) return good;
     if (!good) continue;
     other.fallback = fmt::format(
@@ -268,21 +268,29 @@ Result<void> examine_snapshot(FileSystem& file_system, const std::string& data_d
 
 }  // namespace
 
-Result<void> collect_streams(FileSystem& file_system, LogStart& start) {
+Result<void> collect_streams(FileSystem& file_system, LogStart& start, const RunTasks& run) {
   const Savepoint& savepoint = start.savepoint;
   CHECK(savepoint.uncut() == nullptr);
   start.streams_to_read.clear();
   start.recovery_epoch = savepoint.snapshot_epoch;
+  std::vector<PlannedStream> candidates;
   for (const Incarnation& incarnation : savepoint.incarnations) {
     const uint64_t cut = *incarnation.cut_epoch;
     start.recovery_epoch = std::max(start.recovery_epoch, cut);
     // The files of a covered incarnation may be in any state, because no reader needs them.
     if (cut < incarnation.start_epoch || cut <= savepoint.snapshot_epoch) continue;
     for (const LoggerPlace& place : incarnation.loggers) {
-      LogStream stream = stream_of(savepoint, incarnation, place);
-      ATOLL_ASSIGN(auto holds, holds_records(file_system, stream, cut));
-      if (holds) start.streams_to_read.push_back({std::move(stream), cut});
+      candidates.push_back({stream_of(savepoint, incarnation, place), cut});
     }
+  }
+  std::vector<uint8_t> holds(candidates.size(), 0);  // each element is written by one task
+  ATOLL_TRY(try_tasks(run, candidates.size(), [&](size_t i) -> Result<void> {
+    ATOLL_ASSIGN(holds[i],
+                 holds_records(file_system, candidates[i].stream, candidates[i].last_epoch));
+    return {};
+  }));
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    if (holds[i] != 0) start.streams_to_read.push_back(std::move(candidates[i]));
   }
   CHECK(start.streams_to_read.empty() || start.recovery_epoch > savepoint.snapshot_epoch);
   return {};
@@ -340,7 +348,8 @@ std::set<std::string> log_directories(const Savepoint& savepoint, const std::str
 }
 
 Result<LogStart> examine(FileSystem& file_system, const std::string& data_dir,
-                         const std::vector<std::string>& directories, Damage damage) {
+                         const std::vector<std::string>& directories, Damage damage,
+                         const RunTasks& run) {
   ATOLL_TRY(refuse_unfinished_discard(file_system, data_dir));
   LogStart start;
   ATOLL_TRY(forget_cached_state(file_system, data_dir));
@@ -354,7 +363,7 @@ Result<LogStart> examine(FileSystem& file_system, const std::string& data_dir,
   }
   Savepoint& savepoint = start.savepoint;
   const auto all = log_directories(savepoint, data_dir, directories);
-  ATOLL_TRY(forget_cached_logs(file_system, all));
+  ATOLL_TRY(forget_cached_logs(file_system, all, run));
   ATOLL_TRY(refuse_unlisted(file_system, savepoint, all));
   ATOLL_ASSIGN(auto ddl,
                read_ddl_log(file_system, data_dir, savepoint.cluster_uuid, savepoint.ddl_records));
@@ -365,12 +374,12 @@ Result<LogStart> examine(FileSystem& file_system, const std::string& data_dir,
                           "a backup, or start empty with `atoll up --discard-data`");
   }
   start.ddl = std::move(ddl.records);
-  ATOLL_TRY(examine_snapshot(file_system, data_dir, start, damage));
+  ATOLL_TRY(examine_snapshot(file_system, data_dir, start, damage, run));
   if (damage == Damage::left_out) {
-    ATOLL_TRY(omit_damaged(file_system, start));
+    ATOLL_TRY(omit_damaged(file_system, start, run));
   }
-  ATOLL_TRY(cut_last(file_system, start));
-  ATOLL_TRY(collect_streams(file_system, start));
+  ATOLL_TRY(cut_last(file_system, start, run));
+  ATOLL_TRY(collect_streams(file_system, start, run));
   for (const DdlRecord& record : start.ddl) {
     savepoint.largest_epoch = std::max(savepoint.largest_epoch, record.epoch);
   }

@@ -25,6 +25,7 @@
 #include "engine/log/savepoint.h"
 #include "engine/snapshot/snapshot_metadata.h"
 #include "shared/base/error.h"
+#include "shared/base/run_tasks.h"
 #include "shared/file/file.h"
 
 namespace atolldb {
@@ -73,9 +74,11 @@ struct LogStart {
 ///
 /// If the newest snapshot's metadata or files are damaged, the start-up uses a kept snapshot (R55).
 /// That snapshot, and all log after it, must be intact. `fallback` has the reason.
+///
+/// `run` reads several logs at a time. Neither result nor error depends on it (scan_incarnation).
 Result<LogStart> examine(FileSystem& file_system, const std::string& data_dir,
                          const std::vector<std::string>& directories = {},
-                         Damage damage = Damage::refused);
+                         Damage damage = Damage::refused, const RunTasks& run = run_in_turn);
 
 /// Checks the log files of incarnations that the savepoint does not list. Such a file may have a
 /// header, because its start-up may have failed. It has more blocks only if a snapshot covers the
@@ -89,8 +92,9 @@ std::set<std::string> log_directories(const Savepoint& savepoint, const std::str
 
 /// Sets `streams_to_read` and `recovery_epoch`, for the log after the savepoint's snapshot.
 /// `examine` calls this function. A recovery calls it again after a snapshot of a part of that log.
-/// REQUIRES: every incarnation has its cut.
-Result<void> collect_streams(FileSystem& file_system, LogStart& start);
+/// `run`: as for `examine`. REQUIRES: every incarnation has its cut.
+Result<void> collect_streams(FileSystem& file_system, LogStart& start,
+                             const RunTasks& run = run_in_turn);
 
 /// Syncs the blocks that count of the last incarnation's logs, because a killed process may have
 /// left them unsynced. Then stores the cut and takes the number `start.incarnation`. If

@@ -94,6 +94,63 @@ const PageHeader* SnapshotCache::use(uint32_t frame) const {
   return page_at(frame);
 }
 
+std::vector<uint64_t> SnapshotCache::cached_pages(uint64_t most) const {
+  constexpr uint32_t kAtOnce = 1024;
+  std::vector<uint64_t> used;
+  std::vector<uint64_t> others;
+  for (uint32_t first = 0; first < frame_count_; first += kAtOnce) {
+    const std::lock_guard guard(lock_);
+    const uint32_t end = first + std::min(kAtOnce, frame_count_ - first);
+    for (uint32_t frame = first; frame < end; ++frame) {
+      const uint8_t bits = state_bits_[frame].load(std::memory_order_relaxed);
+      if ((bits & kListed) == 0) continue;
+      ((bits & kReferenced) != 0 ? used : others).push_back(frame_states_[frame].pointer);
+    }
+  }
+  used.insert(used.end(), others.begin(), others.end());
+  DCHECK(used.size() <= frame_count_);
+  if (used.size() > most) used.resize(most);
+  return used;
+}
+
+std::optional<uint32_t> SnapshotCache::warm(SnapshotPointer first, uint32_t count,
+                                            std::byte* buffer) {
+  DCHECK(buffer != nullptr);
+  if (never_used_.load(std::memory_order_relaxed) == frame_count_) return std::nullopt;
+  while (count != 0 && is_here(first)) {
+    first = SnapshotPointer(first.word() + 1);
+    --count;
+  }
+  const uint64_t in_file = count == 0 ? 0 : files_.pages_from(first);  // 0: the file is not open
+  const auto wanted = static_cast<uint32_t>(std::min<uint64_t>({count, in_file, kPagesPerRead}));
+  if (wanted == 0) return 0;
+  Frames frames;
+  {
+    const std::lock_guard guard(lock_);
+    if (!take_unused_frames(wanted, frames)) return std::nullopt;
+  }
+  DCHECK(first.page() + frames.count <= first.page() + in_file);
+  const uint32_t good = files_.read_ahead(first, frames.count, buffer).value_or(0);
+  DCHECK(good <= frames.count);
+  for (uint32_t i = 0; i < good; ++i) {
+    std::memcpy(static_cast<void*>(page_at(frames.numbers[i])), buffer + i * kPageBytes,
+                kPageBytes);
+  }
+  uint32_t added = 0;
+  const std::lock_guard guard(lock_);
+  DCHECK(frames.count != 0 && frames.count <= wanted);
+  for (uint32_t i = 0; i < frames.count; ++i) {
+    const auto name = SnapshotPointer(first.word() + i);
+    if (i < good && !is_here(name)) {
+      list(frames.numbers[i], name, kAhead);
+      ++added;
+    } else {
+      give_back(frames.numbers[i]);  // not read, or read by a reader meanwhile
+    }
+  }
+  return added;
+}
+
 void SnapshotReader::enter_round(uint64_t round) {
   for (;;) {
     // seq_cst pairs with oldest_round: the slot is stored before any table entry is loaded, and
@@ -192,17 +249,7 @@ bool SnapshotCache::take_frames(uint32_t wanted, Frames& frames) {
 bool SnapshotCache::take_free_frames(uint32_t wanted, Frames& frames, bool& lacks_evicted) {
   DCHECK(wanted != 0 && wanted <= kPagesPerRead);
   const std::lock_guard guard(lock_);
-  frames.count = 0;
-  const auto take = [&](uint32_t frame) {
-    DCHECK(frame < frame_count_);
-    DCHECK((state_bits_[frame].load(std::memory_order_relaxed) & kListed) == 0);
-    frames.numbers[frames.count++] = frame;
-  };
-  uint32_t fresh = never_used_.load(std::memory_order_relaxed);
-  while (frames.count < wanted && fresh < frame_count_) take(fresh++);
-  never_used_.store(fresh, std::memory_order_relaxed);
-  DCHECK(fresh <= frame_count_);
-  if (frames.count != 0) return true;
+  if (take_unused_frames(wanted, frames)) return true;
   DCHECK(evicted_head_ <= evicted_.size());
   lacks_evicted = evicted_head_ == evicted_.size();
   if (lacks_evicted) return false;
@@ -212,8 +259,22 @@ bool SnapshotCache::take_free_frames(uint32_t wanted, Frames& frames, bool& lack
     const bool is_free = frame_states_[frame].free_from <= oldest;
     if (!is_free && !fault::reuse_frames_at_once) break;
     ++evicted_head_;
-    take(frame);
+    DCHECK((state_bits_[frame].load(std::memory_order_relaxed) & kListed) == 0);
+    frames.numbers[frames.count++] = frame;
   }
+  return frames.count != 0;
+}
+
+/// Takes up to `wanted` frames that were never used. Returns false if there are none.
+bool SnapshotCache::take_unused_frames(uint32_t wanted, Frames& frames) {
+  frames.count = 0;
+  uint32_t fresh = never_used_.load(std::memory_order_relaxed);
+  while (frames.count < wanted && fresh < frame_count_) {
+    DCHECK((state_bits_[fresh].load(std::memory_order_relaxed) & kListed) == 0);
+    frames.numbers[frames.count++] = fresh++;
+  }
+  never_used_.store(fresh, std::memory_order_relaxed);
+  DCHECK(fresh <= frame_count_);
   return frames.count != 0;
 }
 

@@ -13,6 +13,9 @@
 // has read the preceding pages, as scans do. A miss sets no reference bit (CLOCK). The second
 // access to a page sets its bit; for the page that caused the miss, the miss is the first access.
 //
+// Warming. After a start, a thread reads the pages that the cache held before (`warm`), into frames
+// that were never used. Their reference bits are set as those of pages that were read ahead.
+//
 // Reuse of frames. Evicted frames have a grace period of their own. Every reader has a slot with
 // the *round* that it entered last; when it enters a round it holds no pointer to a frame. An
 // eviction removes the entry from the table, then begins a new round. The frame is free when every
@@ -41,6 +44,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "engine/hooks/mutants.h"
@@ -95,6 +99,17 @@ class SnapshotCache {
     uint64_t longest_sweep = 0;  // most frames that one eviction has checked
   };
   Statistics statistics() const;
+
+  /// Returns the names of at most `most` cached pages: first those that were used lately. Takes the
+  /// lock for a few frames at a time. Thread: any; it may allocate.
+  std::vector<uint64_t> cached_pages(uint64_t most) const;
+
+  /// Reads up to `count` pages from `first` on into frames that were never used, unless they are
+  /// cached. Evicts nothing. Returns the number of pages that it has added, or nothing if all
+  /// frames were used. Pages that cannot be read are omitted, and not reported. `buffer`: room for
+  /// kPagesPerRead pages. Thread: any, which needs no reader. REQUIRES: no file is closed
+  /// meanwhile.
+  std::optional<uint32_t> warm(SnapshotPointer first, uint32_t count, std::byte* buffer);
 
  private:
   friend class SnapshotReader;
@@ -153,6 +168,7 @@ class SnapshotCache {
   uint32_t pages_to_read(SnapshotPointer first, bool is_scan) const;
   bool take_frames(uint32_t wanted, Frames& frames);
   bool take_free_frames(uint32_t wanted, Frames& frames, bool& lacks_evicted);
+  bool take_unused_frames(uint32_t wanted, Frames& frames);
   uint32_t read(const Frames& frames, SnapshotPointer pointer, std::byte* buffer);
   Status list_read(const Frames& frames, SnapshotPointer pointer, uint32_t good,
                    const PageHeader*& page);

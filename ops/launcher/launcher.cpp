@@ -20,6 +20,7 @@
 #include "shared/base/limits.h"
 #include "shared/base/path_errors.h"
 #include "shared/base/try.h"
+#include "shared/config/job_threads.h"
 #include "shared/file/file_errors.h"
 #include "shared/file/file_system.h"
 #include "shared/process/run_paths.h"
@@ -71,6 +72,8 @@ Launcher::Launcher(Config config, LaunchOptions options, Logger logger)
       restarts_(config_.cluster.restart, options_.restarts) {
   if (options_.binary_dir.empty()) options_.binary_dir = own_folder();
   options_.binary_dir = absolute_folder(options_.binary_dir);
+  // The sizes of the segments depend on these numbers, so all processes must have the same ones.
+  resolve_job_threads(config_, Machine::detect());
 }
 
 Launcher::~Launcher() {
@@ -449,7 +452,8 @@ Result<void> Launcher::advance_start() {
     phase_ = Phase::running;
     end_progress();
     restarts_.record_running(Clock::now());
-    logger_->info("cluster {} runs", config_.cluster.name);
+    logger_->info("cluster {} runs, {:.3f} s after the begin of its start", config_.cluster.name,
+                  std::chrono::duration<double>(Clock::now() - start_began_).count());
     const auto announced = announce(config_, children_);
     if (!announced) return fail(announced.error());
     if (restarts_.count() != 0) note_restart_now(false);

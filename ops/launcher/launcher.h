@@ -147,6 +147,7 @@ class Launcher {
   StartProgress progress_;
   std::string progress_reported_step_;
   std::chrono::steady_clock::time_point progress_reported_at_;
+  std::chrono::steady_clock::time_point start_began_;
   bool folder_is_gone_ = false;
   std::chrono::steady_clock::time_point folder_seen_at_;
   std::chrono::steady_clock::time_point stop_deadline_;

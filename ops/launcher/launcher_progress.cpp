@@ -24,7 +24,8 @@ constexpr std::array<StepName, 4> kSteps = {{{"prepared", "preparing memory and 
 }  // namespace
 
 void Launcher::begin_progress() {
-  progress_.begin(std::chrono::steady_clock::now());
+  start_began_ = std::chrono::steady_clock::now();
+  progress_.begin(start_began_);
   progress_reported_at_ = {};
   note_step();
 }

@@ -29,8 +29,10 @@ struct NodeConfig {
   std::vector<int32_t> cpus;
   uint32_t workers = 1;
   uint32_t loggers = 1;
-  uint32_t mappers = 1;
-  uint32_t reducers = 1;
+  /// Threads of snapshot jobs, see job_threads.h. 0: automatic, which resolve_defaults replaces.
+  uint32_t mappers = 0;
+  uint32_t reducers = 0;
+  uint32_t recovery_threads = 0;
   /// CPUs of the node's mappers and reducers. Empty: those of the process.
   std::vector<int32_t> gleaner_cpus;
   /// Absolute paths for this node's log and snapshot files. Empty: under `cluster.data_dir`.
@@ -104,6 +106,7 @@ struct Config {
     uint32_t keep = 1;                  ///< number of newest snapshots kept with their log
     uint64_t scrub_rate = 16ULL << 20;  ///< bytes per second that each node scrubs; 0: no scrub
     std::chrono::milliseconds scrub_interval{600'000};  ///< pause before each cycle of the scrub
+    bool warm_cache = true;  ///< a start reads the pages that the cache had before
 
     bool operator==(const Snapshot&) const = default;
   };
@@ -190,10 +193,11 @@ std::expected<Config, std::vector<ConfigError>> parse_config(std::string_view te
 
 /// Returns the config of an empty file: two nodes with one worker each, and the default directories
 /// of the user.
-Config default_config();
+Config default_config(const Machine& machine = Machine::detect());
 
-/// Fills in directories and endpoints that are empty, from the user's environment.
-void resolve_defaults(Config& config);
+/// Fills in directories and endpoints that are empty, from the user's environment, and automatic
+/// numbers of threads (resolve_job_threads).
+void resolve_defaults(Config& config, const Machine& machine = Machine::detect());
 
 /// Returns the effective values as TOML, each with its origin as a comment.
 std::string show_config(const Config& config);

@@ -12,6 +12,7 @@
 #include "shared/base/check.h"
 #include "shared/base/limits.h"
 #include "shared/config/config_values.h"
+#include "shared/config/job_threads.h"
 
 namespace atolldb {
 namespace {
@@ -143,7 +144,7 @@ void check_memory(const Config& config, const Machine& machine, const ConfigRepo
   uint64_t reducers = 0;
   for (const NodeConfig& node : config.nodes) {
     workers += node.workers;
-    if (config.durability.mode != DurabilityMode::off) reducers += node.reducers;
+    if (config.durability.mode != DurabilityMode::off) reducers += inbox_count(node);
   }
   CHECK(workers <= uint64_t{kMaxNodes} * kMaxWorkersPerNode);
   CHECK(config.memory.volatile_pool % kSegmentStepBytes == 0);
@@ -287,7 +288,7 @@ void check_config(const Config& config, const Machine& machine, const ConfigRepo
   check_folders(config, report);
 }
 
-void resolve_defaults(Config& config) {
+void resolve_defaults(Config& config, const Machine& machine) {
   Config::Cluster& cluster = config.cluster;
   if (cluster.run_dir.empty()) {
     const std::string runtime = environment("XDG_RUNTIME_DIR");
@@ -310,6 +311,7 @@ void resolve_defaults(Config& config) {
     config.control.endpoint = "ipc://" + cluster.run_dir + "/control.sock";
   }
   CHECK(!cluster.run_dir.empty() && !cluster.log_dir.empty() && !cluster.data_dir.empty());
+  resolve_job_threads(config, machine);
 }
 
 std::string absolute_path(const std::string& path, const std::string& base) {

@@ -128,9 +128,15 @@ constexpr ConfigKey kKeys[] = {
         "Threads that run transactions."),
     row(KeyKind::integer, ATOLL_NODE(loggers), {1, 16},
         "Threads that write the log, at most as many as workers."),
-    row(KeyKind::integer, ATOLL_NODE(mappers), {1, 64},
-        "Threads that read the log for a snapshot."),
-    row(KeyKind::integer, ATOLL_NODE(reducers), {1, 64}, "Threads that write a snapshot."),
+    row(KeyKind::integer, ATOLL_NODE(mappers), {0, 64},
+        "Threads that read the log for a snapshot. 0: more than one only if there are CPUs "
+        "without\n"
+        "workers: half of the node's share of these."),
+    row(KeyKind::integer, ATOLL_NODE(reducers), {0, 64},
+        "Threads that write a snapshot. 0: as for mappers."),
+    row(KeyKind::integer, ATOLL_NODE(recovery_threads), {0, 64},
+        "Mappers, and reducers, of a recovery, if these are more than the two keys above say. No\n"
+        "worker runs then. 0: one of each for each CPU of the node's share, or of gleaner_cpus."),
     row(KeyKind::integers, ATOLL_NODE(gleaner_cpus), {0, kMaxCpus - 1},
         "CPUs of the mappers and reducers; empty: any. Workers stay off them if `cpus` names "
         "others."),
@@ -228,6 +234,9 @@ constexpr ConfigKey kKeys[] = {
     row(KeyKind::duration, ATOLL_CONFIG(snapshot.scrub_interval),
         {100 * kMillisecondUs, 24 * 30 * kHourUs, kMillisecondUs},
         "Time before a node reads its files, after its start and after it has read them."),
+    row(KeyKind::boolean, ATOLL_CONFIG(snapshot.warm_cache), Limits{},
+        "Each node notes which snapshot pages are in its cache, at snapshots and at its end, and\n"
+        "reads them again after a start, in the background. false: the cache starts empty."),
 
     row(KeyKind::optional_path, ATOLL_CONFIG(archive.directory), {1, kMaxPathBytes},
         "Closed log files are copied into this existing directory before they may be deleted.\n"

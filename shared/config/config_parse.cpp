@@ -183,7 +183,7 @@ class Parser {
       CHECK(node_count_ >= 1 && node_count_ <= kMaxNodes);
       config_.nodes.assign(node_count_, NodeConfig{});
     }
-    resolve_defaults(config_);
+    resolve_defaults(config_, machine_);
     check_config(config_, machine_, [this](auto key, auto expected, auto got, auto hint) {
       // Skips keys that have an error already: their values were replaced by the defaults.
       if (std::ranges::find(errors_, key, &ConfigError::key) != errors_.end()) return;
@@ -415,9 +415,9 @@ std::expected<Config, std::vector<ConfigError>> parse_config(std::string_view te
   return Parser(std::move(file_name), machine).parse(text);
 }
 
-Config default_config() {
+Config default_config(const Machine& machine) {
   Config config;
-  resolve_defaults(config);
+  resolve_defaults(config, machine);
   return config;
 }
 

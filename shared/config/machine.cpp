@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -118,6 +119,13 @@ Machine Machine::detect() {
 bool Machine::has_cpu(int32_t cpu) const {
   DCHECK(std::ranges::is_sorted(cpus));
   return std::ranges::binary_search(cpus, cpu);
+}
+
+uint32_t Machine::usable_cpus() const {
+  auto usable = static_cast<double>(cpus.size());
+  if (has_cpu_quota()) usable = std::min(usable, std::ceil(cpu_quota));
+  CHECK(usable >= 1);
+  return static_cast<uint32_t>(usable);
 }
 
 bool Machine::has_cpu_quota() const {

@@ -19,6 +19,9 @@ struct Machine {
   bool has_numa_node(int32_t node) const;
   /// Returns whether the control groups allow less CPU time than all CPUs have.
   bool has_cpu_quota() const;
+  /// Returns how many threads can compute at the same time, at least 1: one for each CPU, and no
+  /// more than the quota allows.
+  uint32_t usable_cpus() const;
 };
 
 /// Returns the number of CPUs that the text of a file cpu.max allows, for example 1.5 for "150000

@@ -24,7 +24,9 @@ struct SnapshotCacheMetrics {
   std::atomic<uint64_t> frames_in_use;
   std::atomic<uint64_t> misses;
   std::atomic<uint64_t> evictions;
-  std::atomic<uint64_t> spare[4];
+  std::atomic<uint64_t> pages_to_warm;  // that the node remembers from before its start
+  std::atomic<uint64_t> pages_warmed;   // that it has read again
+  std::atomic<uint64_t> spare[2];
 };
 static_assert(sizeof(SnapshotCacheMetrics) == 64);
 

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <utility>
@@ -150,7 +151,8 @@ Result<std::byte*> SegmentSpace::prepare(SegmentKind kind, uint32_t node,
   if (placement.transparent_huge && !mapping->huge_file) {
     madvise(base, bytes, MADV_HUGEPAGE);  // a hint: failure is harmless
   }
-  ATOLL_TRY(prefault_memory(name, base, bytes, placement.prefault_threads));
+  ATOLL_TRY(prefault_memory(name, base, std::min(bytes, placement.prefault_bytes),
+                            placement.prefault_threads));
   return base;
 }
 

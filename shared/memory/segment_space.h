@@ -35,6 +35,8 @@ struct SegmentPlacement {
   int32_t numa_node = -1;         // -1: any node
   bool transparent_huge = false;  // request huge pages if the file has none
   uint32_t prefault_threads = 1;
+  /// `prepare` allocates the memory of these first bytes. The owner allocates the rest.
+  uint64_t prefault_bytes = ~uint64_t{0};
 };
 
 /// Not thread-safe. Used only while a process starts or stops (in thread mode: the cluster).
@@ -51,8 +53,9 @@ class SegmentSpace {
   SegmentSpace(const SegmentSpace&) = delete;
   SegmentSpace& operator=(const SegmentSpace&) = delete;
 
-  /// Owner: maps the zero-filled segment, places it and allocates its memory. Other processes
-  /// cannot attach before `publish`. REQUIRES: this space has not mapped the segment.
+  /// Owner: maps the zero-filled segment, places it and allocates its memory, or the begin of it.
+  /// Other processes cannot attach before `publish`. REQUIRES: this space has not mapped the
+  /// segment.
   Result<std::byte*> prepare(SegmentKind kind, uint32_t node, const SegmentPlacement& placement);
   /// Owner: writes the header of the formatted segment, with the magic number last.
   void publish(SegmentKind kind, uint32_t node);

@@ -77,6 +77,14 @@ void add_snapshot_cache(MetricFamilies& families, const MetricsSegment& metrics)
   families.counter("atoll_snapshot_cache_evictions_total", "Pages evicted from the cache.")
       .sample(value(cache.evictions));
   families
+      .gauge("atoll_snapshot_cache_pages_to_warm",
+             "Pages that the node remembers from before its start, to read them into the cache.")
+      .sample(value(cache.pages_to_warm));
+  families
+      .counter("atoll_snapshot_cache_warmed_pages_total",
+               "Remembered pages that the node has read into the cache since its start.")
+      .sample(value(cache.pages_warmed));
+  families
       .counter("atoll_snapshot_cache_waits_total",
                "Times that a worker waited for a free frame of the cache.")
       .sample(sum_counter(metrics, &WorkerMetrics::frame_stalls));

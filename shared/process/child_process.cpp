@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <deque>
@@ -135,7 +136,10 @@ class ChildLoop {
     pending_.pop_front();
     CHECK(!finished_);
     step_ = std::thread([this, line] {
+      const auto began = std::chrono::steady_clock::now();
       outcome_ = run_step(line);
+      const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+      logger_->info("step {}: {:.3f} s", line.substr(0, line.find(' ')), took.count());
       const uint64_t one = 1;
       [[maybe_unused]] const ssize_t put = write(done_fd_.get(), &one, sizeof(one));
     });

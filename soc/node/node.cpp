@@ -7,7 +7,9 @@
 
 #include "shared/base/check.h"
 #include "shared/base/try.h"
+#include "shared/config/job_threads.h"
 #include "shared/memory/node_layout.h"
+#include "shared/memory/segment_file.h"
 #include "soc/node/node_segments.h"
 
 namespace atolldb {
@@ -45,7 +47,9 @@ Result<void> Node::prepare() {
   if (node_segment_sizes(config_, node_).exchange != 0) kinds.push_back(SegmentKind::exchange);
   std::vector<std::byte*> bases;
   for (const SegmentKind kind : kinds) {
-    ATOLL_ASSIGN(std::byte* const base, space_.prepare(kind, node_, placement));
+    SegmentPlacement part = placement;
+    if (kind == SegmentKind::pool) part.prefault_bytes = kPoolBytesAtStart;
+    ATOLL_ASSIGN(std::byte* const base, space_.prepare(kind, node_, part));
     bases.push_back(base);
   }
   format_segments(bases);
@@ -63,7 +67,7 @@ void Node::format_segments(const std::vector<std::byte*>& bases) {
   local_ = bases[2];
   metrics_ = reinterpret_cast<MetricsSegment*>(bases[3]);
   metrics_->slot_count = shared.slot_count;
-  for (uint32_t i = 0; bases.size() > 4 && i < config_.nodes[node_].reducers; ++i) {
+  for (uint32_t i = 0; bases.size() > 4 && i < inbox_count(config_.nodes[node_]); ++i) {
     ReducerInbox::format(bases[4] + inbox_offset(config_, i), inbox_bytes(config_));
   }
   view_.add_node(node_, shared, bases[1]);
@@ -94,6 +98,10 @@ Result<void> Node::attach() {
 Result<void> Node::start() {
   CHECK(state() == NodeState::attached);
   set_state(NodeState::recovering);
+  // Not before all nodes are prepared, because the start waits for them.
+  pool_memory_ =
+      std::make_unique<PoolMemory>(segment_name(SegmentKind::pool, node_), view_.pool[node_],
+                                   node_segment_sizes(config_, node_).pool, on_failure_, logger_);
   open_log_files();
   ATOLL_TRY(start_snapshots());
   start_workers();
@@ -170,6 +178,8 @@ void Node::stop() {
     for (const auto& logger : loggers_) logger->stop();
   }
   if (sessions_ != nullptr) sessions_->stop();
+  if (warmer_ != nullptr) warmer_->stop();
+  pool_memory_.reset();
   {
     const std::lock_guard guard(mutex_);
     housekeeper_ends_ = true;
@@ -201,8 +211,20 @@ void Node::beat() {
   shared.pages_free.store(pool_->free_count(), std::memory_order_relaxed);
   // In state `running` and later ones the objects that the metrics describe exist. state() is an
   // acquire load.
-  if (state() >= NodeState::running) publish_snapshot_metrics();
+  if (state() >= NodeState::running) {
+    publish_snapshot_metrics();
+    if (warmer_ != nullptr) tell_warmer();
+  }
   shared.heartbeat.fetch_add(1, std::memory_order_relaxed);
+}
+
+/// A recovery needs the devices for itself, so the warming waits until the cluster runs.
+void Node::tell_warmer() {
+  // Acquire pairs with the coordinator's release: the newest snapshot is readable.
+  const auto state = view_.control->state.load(std::memory_order_acquire);
+  const uint32_t newest = view_.control->readable_snapshot.load(std::memory_order_relaxed);
+  if (state != static_cast<uint32_t>(ClusterState::running) || newest == 0) return;
+  warmer_->note_snapshot(newest);
 }
 
 void Node::watch_device() {

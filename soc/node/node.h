@@ -29,9 +29,11 @@
 #include "soc/installer/page_visitor.h"
 #include "soc/logger/logger_thread.h"
 #include "soc/node/job_table.h"
+#include "soc/node/pool_memory.h"
 #include "soc/procedure/registry.h"
 #include "soc/session/durable_answers.h"
 #include "soc/session/session_server.h"
+#include "soc/snapshot/cache_warmer.h"
 #include "soc/snapshot/scrubber.h"
 #include "soc/snapshot/snapshot_store.h"
 #include "soc/snapshot_job/snapshot_job_service.h"
@@ -105,6 +107,7 @@ class Node {
   uint64_t latest_commit_epoch() const;
   /// Reports a device that hangs, and ends the cluster if the config says so (R58).
   void watch_device();
+  void tell_warmer();
 
   // The next functions are defined in node_loggers.cpp.
   void open_log_files();
@@ -120,6 +123,7 @@ class Node {
   void start_installer();
   void start_scrub(const ClusterUuid& cluster_uuid);
   Result<void> start_snapshot_jobs();
+  void start_warming(const ClusterUuid& cluster_uuid);
   void publish_snapshot_metrics();
 
   // The next functions are defined in node_control.cpp, node_snapshot_requests.cpp and
@@ -156,6 +160,7 @@ class Node {
   MetricsSegment* metrics_ = nullptr;
   std::byte* local_ = nullptr;
   std::vector<std::byte*> exchange_;  // exchange segments of all nodes; empty without a log
+  std::unique_ptr<PoolMemory> pool_memory_;
   std::unique_ptr<PagePool> pool_;
   std::atomic<bool> attached_{false};  // true once pool_ and view_ are complete
   ProcedureRegistry registry_;
@@ -168,6 +173,7 @@ class Node {
   std::unique_ptr<Installer> installer_;
   std::unique_ptr<Scrubber> scrubber_;
   std::unique_ptr<SnapshotJobService> snapshot_jobs_;
+  std::unique_ptr<CacheWarmer> warmer_;  // null without a savepoint, or if the config says so
   std::mutex loggers_mutex_;
   std::vector<std::unique_ptr<LoggerThread>> loggers_;  // guarded by loggers_mutex_
   std::vector<std::unique_ptr<Worker>> workers_;

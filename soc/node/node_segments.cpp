@@ -3,6 +3,7 @@
 #include <numa.h>
 
 #include "shared/base/check.h"
+#include "shared/config/job_threads.h"
 #include "shared/memory/segment_file.h"
 #include "shared/memory/worker_metrics.h"
 
@@ -53,7 +54,7 @@ NodeSegmentSizes node_segment_sizes(const Config& config, uint32_t node) {
   sizes.local = round_to_segment(local_offset(transaction_limits(config), layout.worker_count));
   sizes.metrics = round_to_segment(MetricsSegment::bytes(layout.slot_count()));
   if (config.durability.mode != DurabilityMode::off) {
-    sizes.exchange = round_to_segment(config.memory.exchange * config.nodes[node].reducers);
+    sizes.exchange = round_to_segment(config.memory.exchange * inbox_count(config.nodes[node]));
   }
   return sizes;
 }

@@ -65,7 +65,8 @@ Result<Json> Node::open_snapshots(const ControlRequest& request) {
   std::vector<SnapshotFilePlace> all = places;
   all.insert(all.end(), kept.begin(), kept.end());
   scrubber_->set_files(all);
-  ATOLL_TRY(snapshots_->files().open_only(places));
+  const auto open = [&] { return snapshots_->files().open_only(places); };
+  ATOLL_TRY(warmer_ == nullptr ? open() : warmer_->while_paused(open));
   return Json::object();
 }
 

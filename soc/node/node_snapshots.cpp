@@ -7,6 +7,7 @@
 #include "engine/gleaner/sorted_run.h"
 #include "shared/base/check.h"
 #include "shared/base/try.h"
+#include "shared/config/job_threads.h"
 #include "soc/node/node.h"
 #include "soc/node/node_segments.h"
 
@@ -27,6 +28,7 @@ Result<void> Node::start_snapshots() {
   ATOLL_ASSIGN(snapshots_, SnapshotStore::create(settings, logger_));
   start_installer();
   start_scrub(settings.cluster_uuid);
+  start_warming(settings.cluster_uuid);
   return start_snapshot_jobs();
 }
 
@@ -58,6 +60,19 @@ void Node::start_scrub(const ClusterUuid& cluster_uuid) {
   scrubber_->start();
 }
 
+void Node::start_warming(const ClusterUuid& cluster_uuid) {
+  // Without a savepoint there are no snapshots.
+  if (!config_.snapshot.warm_cache || config_.durability.mode != DurabilityMode::durable) return;
+  CacheWarmerSettings settings;
+  settings.file_system = files_.get();
+  settings.cache = &snapshots_->cache();
+  settings.cluster_uuid = cluster_uuid;
+  settings.directory = log_directory(config_, node_, 0);
+  settings.node = node_;
+  warmer_ = std::make_unique<CacheWarmer>(std::move(settings), logger_);
+  warmer_->start();
+}
+
 Result<void> Node::start_snapshot_jobs() {
   const auto directories = static_cast<uint32_t>(config_.nodes[node_].directories.size());
   for (uint32_t i = 0; i < std::max(directories, 1u); ++i) {
@@ -73,7 +88,7 @@ Result<void> Node::start_snapshot_jobs() {
   };
   resources.inbox = [this](const ReducerPlace& place) -> std::byte* {
     const bool is_there =
-        place.node < exchange_.size() && place.reducer < config_.nodes[place.node].reducers;
+        place.node < exchange_.size() && place.reducer < inbox_count(config_.nodes[place.node]);
     return is_there ? exchange_[place.node] + inbox_offset(config_, place.reducer) : nullptr;
   };
   // No fence maps before the state `running`, because there are no volatile pages then. Acquire
@@ -105,6 +120,9 @@ void Node::publish_snapshot_metrics() {
   put(cache.frames_in_use, statistics.frames_in_use);
   put(cache.misses, statistics.misses);
   put(cache.evictions, statistics.evictions);
+  const WarmProgress warm = warmer_ == nullptr ? WarmProgress{} : warmer_->progress();
+  put(cache.pages_to_warm, warm.to_warm);
+  put(cache.pages_warmed, warm.warmed);
   GleanerMetrics& gleaner = metrics_->gleaner;
   const SnapshotJobProgress total = snapshot_jobs_->total();
   put(gleaner.phase, static_cast<uint64_t>(snapshot_jobs_->phase()));

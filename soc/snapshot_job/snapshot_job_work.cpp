@@ -109,6 +109,8 @@ Result<void> SnapshotJobWork::prepare() {
                                                plan_.epoch, plan_.cluster_uuid}));
   writer_.emplace(std::move(writer));
   const auto mappers = static_cast<uint32_t>(plan_.mappers.size());
+  const auto own_reducers = static_cast<uint32_t>(std::ranges::count_if(
+      plan_.reducers, [&](const ReducerPlace& place) { return place.node == resources_.node; }));
   const std::lock_guard guard(mutex_);
   for (const ReducerPlace& place : plan_.reducers) {
     std::byte* memory = resources_.inbox(place);
@@ -126,6 +128,7 @@ Result<void> SnapshotJobWork::prepare() {
     settings.node = place.node;
     settings.reducer = place.reducer;
     settings.snapshot = plan_.snapshot;
+    settings.max_merged_runs = merged_runs_of(own_reducers);
     reducers_.push_back(std::make_unique<Reducer>(files_, *inboxes_.back(), std::move(settings)));
     places_of_reducers_.push_back(place);
   }

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/engine/log/memory_file_system.h"
+#include "tests/engine/log/written_log.h"
 
 namespace atolldb {
 namespace {
@@ -25,9 +25,15 @@ Config two_nodes() {
   return config;
 }
 
+std::vector<JobThreads> recovery_of(const Config& config) { return threads_of(config, {}); }
+
 TEST(MakePlanTest, ANodesStreamsGoToItsMappersInTurnAndThoseOfLostNodesToAnyMapper) {
-  const auto mappers = assign_streams(
-      two_nodes(), {stream(0, 0), stream(0, 1), stream(0, 2), stream(5, 0), stream(5, 1)});
+  test::MemoryFileSystem files;
+  const auto assigned =
+      assign_streams(files, recovery_of(two_nodes()),
+                     {stream(0, 0), stream(0, 1), stream(0, 2), stream(5, 0), stream(5, 1)});
+  ASSERT_TRUE(assigned) << assigned.error().message;
+  const std::vector<PlannedMapper>& mappers = *assigned;
   ASSERT_EQ(mappers.size(), 3u);
   EXPECT_EQ(mappers[0].node, 0);
   EXPECT_EQ(mappers[0].mapper, 0);
@@ -38,6 +44,91 @@ TEST(MakePlanTest, ANodesStreamsGoToItsMappersInTurnAndThoseOfLostNodesToAnyMapp
   EXPECT_EQ(mappers[2].node, 1);
   EXPECT_EQ(mappers[2].streams.size(), 1u);
   EXPECT_EQ(mappers[2].streams[0].stream.node, 5);
+}
+
+/// A log of one logger in several files, as a recovery finds it.
+class LongLog : public testing::Test {
+ protected:
+  static constexpr uint64_t kEpochs = 40;
+
+  void SetUp() override {
+    ASSERT_EQ(data_.begin({test::kFirst}, 8), "");
+    data_.write_all(1, kEpochs);  // three blocks each, so files begin within epochs, too
+    auto start = examine(data_.files, "/data");
+    ASSERT_TRUE(start) << start.error().message;
+    ASSERT_EQ(start->streams_to_read.size(), 1u);
+    whole_ = start->streams_to_read[0];
+  }
+
+  test::DataDirectory data_;
+  PlannedStream whole_;
+};
+
+TEST_F(LongLog, IsSplitIntoAdjacentPartsOfAboutTheSameSize) {
+  for (const uint32_t parts : {1u, 2u, 3u, 8u, 64u}) {
+    const auto split = split_stream(data_.files, whole_, parts);
+    ASSERT_TRUE(split) << split.error().message;
+    EXPECT_GE(split->size(), std::min(parts, 8u));
+    EXPECT_LE(split->size(), parts);
+    EXPECT_EQ(split->front().stream.covered_epoch, whole_.stream.covered_epoch);
+    EXPECT_EQ(split->back().last_epoch, whole_.last_epoch);
+    for (size_t i = 0; i < split->size(); ++i) {
+      const PlannedStream& part = (*split)[i];
+      EXPECT_LT(part.stream.covered_epoch, part.last_epoch) << i;
+      const uint64_t before = i == 0 ? 0 : (*split)[i - 1].last_epoch;
+      EXPECT_EQ(part.stream.covered_epoch, before);
+      if (parts <= 8) {
+        const uint64_t epochs = part.last_epoch - part.stream.covered_epoch;
+        EXPECT_LE(epochs, 2 * kEpochs / parts + 6) << i << " of " << parts;
+      }
+    }
+  }
+}
+
+TEST_F(LongLog, OfWhichASnapshotCoversAPartIsSplitInTheRest) {
+  whole_.stream.covered_epoch = 30;
+  whole_.last_epoch = 35;
+  const auto split = split_stream(data_.files, whole_, 8);
+  ASSERT_TRUE(split);
+  EXPECT_GE(split->size(), 2u);
+  for (const PlannedStream& part : *split) {
+    EXPECT_GE(part.stream.covered_epoch, 30u);
+    EXPECT_LE(part.last_epoch, 35u);
+  }
+}
+
+TEST_F(LongLog, GoesToAllMappersOfItsNode) {
+  for (const uint32_t mappers : {1u, 2u, 5u, 8u}) {
+    const auto assigned = assign_streams(data_.files, {{mappers, 1}, {mappers, 1}}, {whole_});
+    ASSERT_TRUE(assigned) << assigned.error().message;
+    ASSERT_EQ(assigned->size(), mappers);
+    for (uint32_t i = 0; i < mappers; ++i) {
+      EXPECT_EQ((*assigned)[i].node, 0);
+      EXPECT_EQ((*assigned)[i].mapper, i);
+      EXPECT_EQ((*assigned)[i].streams.size(), 1u);
+    }
+  }
+}
+
+TEST_F(LongLog, InOneFileStaysWhole) {
+  ASSERT_EQ(data_.begin({test::kSecond}, 4096), "");
+  data_.write_all(kEpochs + 100, kEpochs + 110);
+  const auto start = examine(data_.files, "/data");
+  ASSERT_TRUE(start) << start.error().message;
+  const auto split = split_stream(data_.files, start->streams_to_read.back(), 8);
+  ASSERT_TRUE(split);
+  EXPECT_EQ(split->size(), 1u);
+}
+
+TEST(MakePlanTest, TheThreadsAreThoseOfARecoveryOrOfARunningCluster) {
+  Config config = two_nodes();
+  config.nodes[0].recovery_threads = 7;
+  SnapshotTask task;
+  const std::vector<JobThreads> recovery = {{7, 7}, {1, 3}};
+  EXPECT_EQ(threads_of(config, task), recovery);
+  task.has_volatile_pages = true;
+  const std::vector<JobThreads> running = {{2, 1}, {1, 3}};
+  EXPECT_EQ(threads_of(config, task), running);
 }
 
 TEST(MakePlanTest, NamesAllReducersAndTheRootsOfTheBase) {

@@ -94,7 +94,11 @@ class RecoveryTest : public testing::Test {
   std::unique_ptr<Cluster> launch() {
     Config config = folder_.config("recovery");
     config.memory.volatile_pool = uint64_t{16} << 20;
-    for (NodeConfig& node : config.nodes) node.reducers = 2;
+    config.durability.log_file_size = uint64_t{1} << 20;  // so that mappers share streams
+    for (NodeConfig& node : config.nodes) {
+      node.reducers = 2;
+      node.recovery_threads = 3;
+    }
     auto cluster = Cluster::launch(config, LaunchMode::thread);
     if (!cluster) ADD_FAILURE() << cluster.error().message;
     return cluster ? *std::move(cluster) : nullptr;

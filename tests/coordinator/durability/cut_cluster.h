@@ -230,7 +230,7 @@ class CutCluster {
         if (!removed) return removed;
       }
       Node& node = nodes_[index];
-      for (uint32_t reducer = 0; reducer < config_.nodes[index].reducers; ++reducer) {
+      for (uint32_t reducer = 0; reducer < inbox_count(config_.nodes[index]); ++reducer) {
         node.inboxes.emplace_back(static_cast<std::byte*>(std::aligned_alloc(4096, kInboxBytes)));
         ReducerInbox::format(node.inboxes.back().get(), kInboxBytes);
       }

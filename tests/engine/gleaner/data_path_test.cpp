@@ -119,6 +119,17 @@ TEST(DataPath, NeedsNoFileWhenAllFitsTheInbox) {
   EXPECT_EQ(stage.check(), "");
 }
 
+TEST(DataPath, BringsTheSameRecordsIfTwoMappersReadPartsOfEachStream) {
+  const uint64_t first = seed();
+  for (uint64_t round = 0; round < rounds(5, 100); ++round) {
+    StageOptions options;
+    options.splits_streams = true;
+    SnapshotJobStage stage(first + round, options);
+    ASSERT_EQ(stage.run(), "") << "seed " << first + round;
+    ASSERT_EQ(stage.check(), "") << "seed " << first + round;
+  }
+}
+
 TEST(DataPath, RemovesItsFilesAlsoAfterErrors) {
   const uint64_t first = seed();
   const auto runs = [](SnapshotJobStage& stage) {

@@ -151,6 +151,17 @@ TEST(RunReduction, GivesWhatASingleMergeGives) {
   }
 }
 
+TEST(RunReduction, ReducersOfAProcessShareItsDescriptors) {
+  EXPECT_EQ(merged_runs_of(0), kMaxMergedRuns);
+  EXPECT_EQ(merged_runs_of(1), kMaxMergedRuns);
+  for (uint32_t reducers = 2; reducers <= 16; ++reducers) {
+    EXPECT_LE(reducers * merged_runs_of(reducers), kMaxMergedRuns) << reducers;
+    EXPECT_GE(merged_runs_of(reducers), kMinMergedRuns) << reducers;
+  }
+  EXPECT_EQ(merged_runs_of(17), kMinMergedRuns);
+  EXPECT_EQ(merged_runs_of(64), kMinMergedRuns);
+}
+
 TEST(RunReduction, ReadsNoMoreRunsThanNecessary) {
   MemoryFileSystem disk;
   const auto written_runs = [&](uint32_t count) {

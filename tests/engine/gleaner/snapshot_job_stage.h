@@ -72,6 +72,7 @@ struct StageOptions {
   uint64_t chunk_bytes = SortedRunWriter::kMinChunkBytes;
   uint64_t read_bytes = 3 * SortedRunWriter::kMinChunkBytes;
   uint32_t max_merged_runs = kMaxMergedRuns;
+  bool splits_streams = false;  // two mappers read each stream, each a part of the epochs
 };
 
 class SnapshotJobStage {
@@ -102,6 +103,23 @@ class SnapshotJobStage {
       write_stream(mapper, static_cast<uint16_t>(2 * mapper.mapper));
       write_stream(mapper, static_cast<uint16_t>(2 * mapper.mapper + 1));
     }
+    if (options.splits_streams) split_streams();
+  }
+
+  /// Gives the later epochs of all streams to further mappers.
+  void split_streams() {
+    const uint64_t middle = plan.base_epoch + (plan.epoch - plan.base_epoch) / 2;
+    std::vector<PlannedMapper> later = plan.mappers;
+    for (PlannedMapper& mapper : plan.mappers) {
+      for (PlannedStream& part : mapper.streams) {
+        part.last_epoch = std::min(part.last_epoch, middle);
+      }
+    }
+    for (PlannedMapper& mapper : later) {
+      mapper.mapper = static_cast<uint16_t>(mapper.mapper + options_.mappers_per_node);
+      for (PlannedStream& part : mapper.streams) part.stream.covered_epoch = middle;
+    }
+    plan.mappers.insert(plan.mappers.end(), later.begin(), later.end());
   }
 
   /// Lets the mappers leave out the records of random ranges of the trees (R75). Returns the number

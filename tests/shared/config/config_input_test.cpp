@@ -101,20 +101,20 @@ const BadInput kBadInputs[] = {
      "2\n"},
     {"PoolsLargerThanMemory", "[memory]\nvolatile_pool = \"4GiB\"\n",
      "/x/t.toml:2:17: memory.volatile_pool: expected pools, caches and buffers of at most this "
-     "machine's 8GiB in all, got 8368MiB; 8GiB are volatile pools (2 nodes), 128MiB snapshot "
-     "caches, 32MiB log buffers (2 workers), 16MiB exchange (2 reducers)\n"},
+     "machine's 8GiB in all, got 8384MiB; 8GiB are volatile pools (2 nodes), 128MiB snapshot "
+     "caches, 32MiB log buffers (2 workers), 32MiB exchange (4 reducers)\n"},
     {"BuffersLargerThanMemory", "[memory]\nlog_buffer = \"1GiB\"\n[[node]]\nworkers = 8\n",
      "/x/t.toml:2:14: memory.log_buffer: expected pools, caches and buffers of at most this "
-     "machine's 8GiB in all, got 8776MiB; 512MiB are volatile pools (1 nodes), 64MiB snapshot "
-     "caches, 8GiB log buffers (8 workers), 8MiB exchange (1 reducers)\n"},
+     "machine's 8GiB in all, got 8808MiB; 512MiB are volatile pools (1 nodes), 64MiB snapshot "
+     "caches, 8GiB log buffers (8 workers), 40MiB exchange (5 reducers)\n"},
     {"ExchangeLargerThanMemory", "[memory]\nexchange = \"1GiB\"\n[[node]]\nreducers = 8\n",
      "/x/t.toml:2:12: memory.exchange: expected pools, caches and buffers of at most this "
      "machine's 8GiB in all, got 8784MiB; 512MiB are volatile pools (1 nodes), 64MiB snapshot "
      "caches, 16MiB log buffers (1 workers), 8GiB exchange (8 reducers)\n"},
     {"CachesLargerThanMemory", "[memory]\nsnapshot_cache = \"8TiB\"\n",
      "/x/t.toml:2:18: memory.snapshot_cache: expected pools, caches and buffers of at most this "
-     "machine's 8GiB in all, got 16778288MiB; 1GiB are volatile pools (2 nodes), 16TiB snapshot "
-     "caches, 32MiB log buffers (2 workers), 16MiB exchange (2 reducers)\n"},
+     "machine's 8GiB in all, got 16778304MiB; 1GiB are volatile pools (2 nodes), 16TiB snapshot "
+     "caches, 32MiB log buffers (2 workers), 32MiB exchange (4 reducers)\n"},
     {"HangLimitBelowHeartbeats", "[cluster]\nheartbeat = \"1s\"\nhang_limit = \"2999ms\"\n",
      "/x/t.toml:3:14: cluster.hang_limit: expected at least 3 times cluster.heartbeat (\"1s\"), "
      "got \"2999ms\"\n"},
@@ -346,7 +346,7 @@ class ConfigFile : public testing::Test {
 TEST_F(ConfigFile, MayBeEmpty) {
   const auto config = load_config(write(""), small_machine());
   ASSERT_TRUE(config);
-  EXPECT_EQ(to_toml(*config), to_toml(default_config()));
+  EXPECT_EQ(to_toml(*config), to_toml(default_config(small_machine())));
 }
 
 TEST_F(ConfigFile, ThatIsMissingIsNamed) {
@@ -469,6 +469,15 @@ TEST(ThisMachine, AQuotaOfAllCpusIsNone) {
   EXPECT_FALSE(machine.has_cpu_quota());
   machine.cpu_quota = 4.5;
   EXPECT_TRUE(machine.has_cpu_quota());
+}
+
+TEST(ThisMachine, UsesAsManyCpusAsItsQuotaAllows) {
+  Machine machine = small_machine();
+  EXPECT_EQ(machine.usable_cpus(), 5u);
+  for (const auto& [quota, usable] : {std::pair{8.0, 5u}, {4.5, 5u}, {2.5, 3u}, {0.25, 1u}}) {
+    machine.cpu_quota = quota;
+    EXPECT_EQ(machine.usable_cpus(), usable) << quota;
+  }
 }
 
 TEST(ThisMachine, IsDetected) {
