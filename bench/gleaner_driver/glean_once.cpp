@@ -1,6 +1,6 @@
 #include "bench/gleaner_driver/glean_once.h"
 
-#include <time.h>
+#include <sys/resource.h>
 
 #include <cstdlib>
 #include <memory>
@@ -22,20 +22,29 @@ struct FreeMemory {
   void operator()(std::byte* bytes) const { std::free(bytes); }
 };
 
-uint64_t thread_cpu_ns() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(time.tv_nsec);
+uint64_t ns_of(const timeval& time) {
+  return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 +
+         static_cast<uint64_t>(time.tv_usec) * 1'000;
+}
+
+/// Returns what the current thread has used so far.
+rusage thread_usage() {
+  rusage usage{};
+  getrusage(RUSAGE_THREAD, &usage);
+  return usage;
 }
 
 /// Runs `part` and adds its time on this thread to `time`.
 template <typename Part>
 auto timed(PartTime& time, const Part& part) {
   const uint64_t wall = bench::monotonic_ns();
-  const uint64_t cpu = thread_cpu_ns();
+  const rusage before = thread_usage();
   auto result = part();
+  const rusage after = thread_usage();
   time.wall_ns += bench::monotonic_ns() - wall;
-  time.cpu_ns += thread_cpu_ns() - cpu;
+  const uint64_t system_ns = ns_of(after.ru_stime) - ns_of(before.ru_stime);
+  time.system_ns += system_ns;
+  time.cpu_ns += ns_of(after.ru_utime) - ns_of(before.ru_utime) + system_ns;
   return result;
 }
 

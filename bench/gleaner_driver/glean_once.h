@@ -12,6 +12,7 @@ namespace atolldb::gleaner_bench {
 struct PartTime {
   uint64_t wall_ns = 0;  // including waits for the other parts and for the device
   uint64_t cpu_ns = 0;
+  uint64_t system_ns = 0;  // part of cpu_ns that the kernel used
 };
 
 struct Gleaned {
@@ -35,7 +36,10 @@ struct Gleaned {
   uint64_t wall_ns = 0;  // from the start of the first part to the end of the last
   Base result;           // the snapshot
 
-  uint64_t cpu_ns() const { return map.cpu_ns + collect.cpu_ns + compose.cpu_ns + finish.cpu_ns; }
+  /// Returns the sum of one clock over all parts.
+  uint64_t sum(uint64_t PartTime::* clock) const {
+    return map.*clock + collect.*clock + compose.*clock + finish.*clock;
+  }
 };
 
 /// Runs `plan` (from LogToGlean::plan). Puts snapshot files and sorted runs into `directory`.

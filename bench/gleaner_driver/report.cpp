@@ -23,6 +23,11 @@ double rate(uint64_t count, uint64_t ns) {
   return ns == 0 ? 0 : static_cast<double>(count) * 1e9 / static_cast<double>(ns);
 }
 
+double per_log_record(uint64_t ns, const Gleaned& run) {
+  return run.records_read == 0 ? 0
+                               : static_cast<double>(ns) / static_cast<double>(run.records_read);
+}
+
 struct Part {
   const char* name;
   const char* title;
@@ -53,6 +58,9 @@ std::string scenario_text(const Scenario& scenario) {
   out +=
       fmt::format("  all: {:.2f} s: {:.0f} MB/s of log; {:.0f} MB/s per core\n", scenario.seconds(),
                   mb(scenario.log_bytes_per_second()), mb(scenario.log_bytes_per_core_second()));
+  out += fmt::format("  processor time: {:.1f} ns per log record, of which the kernel {:.1f} ns\n",
+                     scenario.ns_per_log_record(&PartTime::cpu_ns),
+                     scenario.ns_per_log_record(&PartTime::system_ns));
   out += fmt::format("  pages: {} written ({}), {} of the older snapshot read; sorted runs: {}\n",
                      bench::format_count(run.pages_written),
                      bench::format_bytes(run.pages_written * kPageBytes),
@@ -62,25 +70,30 @@ std::string scenario_text(const Scenario& scenario) {
 
 nlohmann::json scenario_json(const Scenario& scenario) {
   const Gleaned& run = scenario.first();
-  nlohmann::json json = {{"name", scenario.name},
-                         {"base_bytes", scenario.base_bytes},
-                         {"log_bytes", scenario.log_bytes},
-                         {"read_bytes", run.read_bytes},
-                         {"records", run.records_read},
-                         {"records_shipped", run.records_shipped},
-                         {"records_composed", run.records_composed},
-                         {"pages_written", run.pages_written},
-                         {"pages_read", run.pages_read},
-                         {"sorted_runs", run.sorted_runs},
-                         {"dumped_bytes", run.dumped_bytes},
-                         {"seconds", scenario.seconds()},
-                         {"log_bytes_per_second", scenario.log_bytes_per_second()},
-                         {"log_bytes_per_core_second", scenario.log_bytes_per_core_second()}};
+  nlohmann::json json = {
+      {"name", scenario.name},
+      {"base_bytes", scenario.base_bytes},
+      {"log_bytes", scenario.log_bytes},
+      {"read_bytes", run.read_bytes},
+      {"records", run.records_read},
+      {"records_shipped", run.records_shipped},
+      {"records_composed", run.records_composed},
+      {"pages_written", run.pages_written},
+      {"pages_read", run.pages_read},
+      {"sorted_runs", run.sorted_runs},
+      {"dumped_bytes", run.dumped_bytes},
+      {"seconds", scenario.seconds()},
+      {"log_bytes_per_second", scenario.log_bytes_per_second()},
+      {"log_bytes_per_core_second", scenario.log_bytes_per_core_second()},
+      {"cpu_ns_per_log_record", scenario.ns_per_log_record(&PartTime::cpu_ns)},
+      {"system_ns_per_log_record", scenario.ns_per_log_record(&PartTime::system_ns)}};
   for (const Part& part : kParts) {
-    json[part.name] = {{"records_per_cpu_second",
-                        scenario.records_per_second(part.records, part.time, &PartTime::cpu_ns)},
-                       {"records_per_second",
-                        scenario.records_per_second(part.records, part.time, &PartTime::wall_ns)}};
+    json[part.name] = {
+        {"records_per_cpu_second",
+         scenario.records_per_second(part.records, part.time, &PartTime::cpu_ns)},
+        {"records_per_second",
+         scenario.records_per_second(part.records, part.time, &PartTime::wall_ns)},
+        {"cpu_ns_per_log_record", scenario.ns_per_log_record(part.time, &PartTime::cpu_ns)}};
   }
   return json;
 }
@@ -97,7 +110,16 @@ double Scenario::log_bytes_per_second() const {
 }
 
 double Scenario::log_bytes_per_core_second() const {
-  return median(runs, [this](const Gleaned& run) { return rate(log_bytes, run.cpu_ns()); });
+  return median(runs,
+                [this](const Gleaned& run) { return rate(log_bytes, run.sum(&PartTime::cpu_ns)); });
+}
+
+double Scenario::ns_per_log_record(PartTime Gleaned::* part, uint64_t PartTime::* clock) const {
+  return median(runs, [&](const Gleaned& run) { return per_log_record(run.*part.*clock, run); });
+}
+
+double Scenario::ns_per_log_record(uint64_t PartTime::* clock) const {
+  return median(runs, [&](const Gleaned& run) { return per_log_record(run.sum(clock), run); });
 }
 
 double Scenario::seconds() const {

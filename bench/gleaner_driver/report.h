@@ -28,6 +28,9 @@ struct Scenario {
                             uint64_t PartTime::* clock) const;
   double log_bytes_per_second() const;       // wall time, one core for each part
   double log_bytes_per_core_second() const;  // processor time of all parts together
+  /// Return the time of one part, or of all parts together, per record that the mapper read.
+  double ns_per_log_record(PartTime Gleaned::* part, uint64_t PartTime::* clock) const;
+  double ns_per_log_record(uint64_t PartTime::* clock) const;
   double seconds() const;
 };
 

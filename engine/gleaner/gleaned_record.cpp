@@ -66,8 +66,8 @@ const char* defect_in_storage(const LogRecord& record, const PlannedStorage& sto
   return "belongs to a storage without a type";
 }
 
-SortKey write_gleaned_append(const LogRecord& record, const LogBlockHeader& header,
-                             std::byte* into) {
+void write_gleaned_append(const LogRecord& record, const LogBlockHeader& header, std::byte* into,
+                          SortKey& key) {
   auto* out = reinterpret_cast<LogRecord*>(into);
   DCHECK(record.type == LogType::append && record.key_bytes == 0);
   *out = record;
@@ -82,7 +82,7 @@ SortKey write_gleaned_append(const LogRecord& record, const LogBlockHeader& head
   std::memcpy(out->key(), &epoch, sizeof epoch);
   std::memcpy(out->key() + sizeof epoch, &place, sizeof place);
   copy_bytes(out->payload(), record.payload(), align8(record.payload_bytes));
-  return SortKey::of(*out);
+  key = SortKey::of(*out);
 }
 
 std::span<SortKey> compact(std::span<SortKey> sorted) {

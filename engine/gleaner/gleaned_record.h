@@ -108,18 +108,18 @@ inline void copy_record(std::byte* into, const LogRecord& record, uint32_t bytes
   copy_bytes(into, &record, bytes);
 }
 
-/// Writes `record`, an append from a block with `header`, in gleaned form to `into`.
-SortKey write_gleaned_append(const LogRecord& record, const LogBlockHeader& header,
-                             std::byte* into);
+/// Writes `record`, an append from a block with `header`, in gleaned form to `into`, and its key to
+/// `key`. A returned key would be copied from memory right after it was stored, which takes long.
+void write_gleaned_append(const LogRecord& record, const LogBlockHeader& header, std::byte* into,
+                          SortKey& key);
 
-/// Writes `record`, from a block with `header`, in gleaned form to `into`. `into` has room for
+/// Writes `record` in gleaned form to `into`, which has room for
 /// gleaned_bytes and is aligned to 8. Returns the key of the written record.
-/// REQUIRES: the record is no filler, and defect_in_storage returns null.
-inline SortKey write_gleaned(const LogRecord& record, StorageType type,
-                             const LogBlockHeader& header, std::byte* into) {
-  DCHECK(record.type != LogType::filler && gleaned_bytes(record) <= kMaxGleanedBytes);
+/// REQUIRES: the record is no filler and no append, and defect_in_storage returns null.
+inline SortKey write_gleaned(const LogRecord& record, StorageType type, std::byte* into) {
+  DCHECK(record.type != LogType::filler && record.type != LogType::append);
+  DCHECK(gleaned_bytes(record) <= kMaxGleanedBytes);
   DCHECK(reinterpret_cast<uintptr_t>(into) % alignof(LogRecord) == 0);
-  if (type == StorageType::sequential) return write_gleaned_append(record, header, into);
   // `length` is computed again, because a worker may have reserved more room than it used.
   const uint32_t bytes = LogRecord::bytes(record.key_bytes, record.payload_bytes);
   copy_record(into, record, bytes);

@@ -14,36 +14,37 @@ namespace {
 
 // For fewer keys, a sort by comparison is faster than clearing the counters of the radix sort.
 constexpr size_t kFewKeys = 64;
-constexpr uint32_t kMaxDigit = 11;  // bits; the counters of a digit fit in the first-level cache
-constexpr uint32_t kMaxDigits = 6;  // enough for 64 bits
+// Largest digit in bits, for many keys and for less than kManyKeys. The counters of a digit fit in
+// the first-level cache. With fewer keys, clearing them would take longer than another pass.
+constexpr uint32_t kMaxDigit = 11;
+constexpr uint32_t kSmallDigit = 8;
+constexpr size_t kManyKeys = 2048;
+constexpr uint32_t kMaxDigits = 8;  // enough for 64 bits
 
 /// The bits in which keys differ from the first one.
 struct Differences {
   uint64_t first = 0;
   uint64_t second = 0;
   uint64_t length = 0;
-  bool some_are_longer = false;  // some keys are longer than the words hold
 
   explicit Differences(std::span<const SortKey> keys) {
     const SortKey& any = keys.front();
     uint64_t third = 0;
-    uint64_t longest = 0;
     for (const SortKey& key : keys) {
       first |= key.first ^ any.first;
       second |= key.second ^ any.second;
       third |= key.third ^ any.third;
-      longest = std::max(longest, key.third);
     }
     length = third >> SortKey::kLengthShift;
-    some_are_longer = longest >= SortKey::kIsLonger;
   }
 
   uint32_t bits() const {
     return static_cast<uint32_t>(std::popcount(first) + std::popcount(second) +
                                  std::popcount(length));
   }
-  /// Returns a code that sorts like the keys, except for their VIDs.
-  /// REQUIRES: bits() < 64, and no key is longer than kWholeBytes.
+  /// Returns a code that sorts like the keys, except for their VIDs and the bytes from kWholeBytes
+  /// on.
+  /// REQUIRES: bits() < 64.
   uint64_t code_of(const SortKey& key) const {
     const uint64_t high = _pext_u64(key.first, first) << std::popcount(second);
     const uint64_t both = high | _pext_u64(key.second, second);
@@ -55,13 +56,16 @@ struct Differences {
 /// `spare` has the same size.
 void sort_by_digits(std::span<uint64_t>& codes, std::span<uint64_t>& spare, uint32_t low,
                     uint32_t bits) {
-  const uint32_t digits = (bits + kMaxDigit - 1) / kMaxDigit;
+  const uint32_t max_digit = codes.size() < kManyKeys ? kSmallDigit : kMaxDigit;
+  const uint32_t digits = (bits + max_digit - 1) / max_digit;
   if (digits == 0) return;
   DCHECK(digits <= kMaxDigits && codes.size() == spare.size());
   const uint32_t width = (bits + digits - 1) / digits;
   const uint64_t mask = (uint64_t{1} << width) - 1;
   std::array<std::array<uint32_t, size_t{1} << kMaxDigit>, kMaxDigits> places;
-  for (uint32_t digit = 0; digit < digits; ++digit) places[digit].fill(0);
+  for (uint32_t digit = 0; digit < digits; ++digit) {
+    std::fill_n(places[digit].begin(), size_t{1} << width, 0);
+  }
   for (const uint64_t code : codes) {
     for (uint32_t digit = 0; digit < digits; ++digit) {
       ++places[digit][code >> (low + digit * width) & mask];
@@ -69,7 +73,9 @@ void sort_by_digits(std::span<uint64_t>& codes, std::span<uint64_t>& spare, uint
   }
   for (uint32_t digit = 0; digit < digits; ++digit) {
     uint32_t sum = 0;
-    for (uint32_t& place : places[digit]) place = std::exchange(sum, sum + place);
+    for (uint64_t value = 0; value <= mask; ++value) {
+      sum += std::exchange(places[digit][value], sum);
+    }
     for (const uint64_t code : codes) {
       spare[places[digit][code >> (low + digit * width) & mask]++] = code;
     }
@@ -93,8 +99,8 @@ std::span<SortKey> KeySorter::sort(std::span<SortKey> keys) {
   const Differences differences(keys);
   const uint32_t bits = differences.bits();
   const auto place_bits = static_cast<uint32_t>(std::bit_width(keys.size()));
-  if (keys.size() < kFewKeys || differences.some_are_longer || bits + place_bits > 64) {
-    std::sort(keys.begin(), keys.end());
+  if (keys.size() < kFewKeys || bits + place_bits > 64) {
+    std::stable_sort(keys.begin(), keys.end());
     return keys;
   }
   std::span<uint64_t> codes(codes_.get(), keys.size());
@@ -109,8 +115,8 @@ std::span<SortKey> KeySorter::sort(std::span<SortKey> keys) {
   return put_in_place(keys, codes, place_bits);
 }
 
-std::span<SortKey> KeySorter::put_in_place(std::span<const SortKey> keys,
-                                           std::span<const uint64_t> codes, uint32_t place_bits) {
+std::span<SortKey> KeySorter::put_in_place(std::span<const SortKey> keys, std::span<uint64_t> codes,
+                                           uint32_t place_bits) {
   const uint64_t place_mask = (uint64_t{1} << place_bits) - 1;
   std::span<SortKey> sorted(sorted_.get(), keys.size());
   for (size_t begin = 0; begin < codes.size();) {
@@ -121,11 +127,17 @@ std::span<SortKey> KeySorter::put_in_place(std::span<const SortKey> keys,
     // their VIDs. Those of several workers may not.
     for (; end < codes.size() && codes[end] >> place_bits == code; ++end) {
       sorted[end] = keys[codes[end] & place_mask];
-      is_ascending = is_ascending && (end == begin || sorted[end - 1].third <= sorted[end].third);
+      is_ascending = is_ascending && (end == begin || !(sorted[end] < sorted[end - 1]));
     }
     if (!is_ascending) {
-      const auto at = sorted.begin() + static_cast<ptrdiff_t>(begin);
-      std::sort(at, sorted.begin() + static_cast<ptrdiff_t>(end));
+      // Places break ties, so the sort is stable.
+      const auto group = codes.subspan(begin, end - begin);
+      std::ranges::sort(group, [&](uint64_t a, uint64_t b) {
+        const SortKey& left = keys[a & place_mask];
+        const SortKey& right = keys[b & place_mask];
+        return left < right || (!(right < left) && a < b);
+      });
+      for (size_t i = begin; i < end; ++i) sorted[i] = keys[codes[i] & place_mask];
     }
     begin = end;
   }

@@ -1,4 +1,4 @@
-// Sorts the keys of a mapper's bucket by radix sort.
+// Sorts the keys of a mapper's bucket, or of a round of a merge, by radix sort.
 #pragma once
 
 #include <cstddef>
@@ -10,10 +10,10 @@
 
 namespace atolldb {
 
-/// Keys of one storage seldom differ in more than about 30 bits. The sorter gathers these bits into
-/// a word and appends the key's position. It sorts the words by counting digits, then moves the
-/// keys to the positions of their words. It sorts by comparison if the bits do not fit in the word,
-/// or if there are few keys.
+/// Keys of one storage seldom differ in more than about 30 bits of their first 16 bytes. The sorter
+/// gathers these bits into a word and appends the key's position. It sorts the words by counting
+/// digits, then moves the keys to the positions of their words. It compares keys with equal words.
+/// It sorts by comparison alone if the bits do not fit in the word, or if there are few keys.
 /// Thread: one.
 class KeySorter {
  public:
@@ -24,13 +24,13 @@ class KeySorter {
     return max_keys * (sizeof(SortKey) + 2 * sizeof(uint64_t));
   }
 
-  /// Returns the keys in the order of operator<. They lie in the sorter's memory, where they are
-  /// valid until the next call, or in `keys`.
-  /// REQUIRES: `keys` has at most max_keys keys.
+  /// Returns the keys in the order of operator<. The sort is stable. The keys lie in the sorter's
+  /// memory, where they are valid until the next call, or in `keys`. REQUIRES: `keys` has at most
+  /// max_keys keys.
   std::span<SortKey> sort(std::span<SortKey> keys);
 
  private:
-  std::span<SortKey> put_in_place(std::span<const SortKey> keys, std::span<const uint64_t> codes,
+  std::span<SortKey> put_in_place(std::span<const SortKey> keys, std::span<uint64_t> codes,
                                   uint32_t place_bits);
 
   uint64_t max_keys_;

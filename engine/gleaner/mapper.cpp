@@ -32,6 +32,12 @@ size_t first_from(std::span<const SortKey> sorted, size_t begin, std::string_vie
   return static_cast<size_t>(found - sorted.begin());
 }
 
+/// Number of later records of fold tables after which the slot of a record is in the cache.
+constexpr size_t kFoldAhead = 8;
+
+/// A storage has a fold table while at least this part of its records is elided there.
+constexpr uint64_t kFoldedPart = 3;  // one of three
+
 bool is_same_stream(const LogStream& a, const LogStream& b) {
   return a.node == b.node && a.logger == b.logger && a.incarnation == b.incarnation &&
          a.directory == b.directory;
@@ -77,7 +83,9 @@ Mapper::Mapper(FileSystem& file_system, const SnapshotPlan& plan, const PlannedM
       settings_(std::move(settings)),
       max_buckets_(std::max<uint64_t>(
           1, settings_.memory_bytes / Bucket::footprint(settings_.bucket_bytes))),
-      sorter_(Bucket::max_records(settings_.bucket_bytes)) {}
+      sorter_(Bucket::max_records(settings_.bucket_bytes)) {
+  pending_.reserve(kLogBlockPayload / sizeof(LogRecord));
+}
 
 Result<std::unique_ptr<Mapper>> Mapper::create(FileSystem& file_system, const SnapshotPlan& plan,
                                                const PlannedMapper& task,
@@ -85,6 +93,7 @@ Result<std::unique_ptr<Mapper>> Mapper::create(FileSystem& file_system, const Sn
                                                MapperSettings settings) {
   CHECK(settings.bucket_bytes >= MapperSettings::kMinBucketBytes);
   CHECK(settings.bucket_bytes % 8 == 0 && settings.bucket_bytes <= uint64_t{1} << 30);
+  CHECK(settings.fold_bytes >= MapperSettings::kMinBucketBytes && settings.fold_bytes % 8 == 0);
   CHECK(inboxes.size() == plan.reducers.size());
   if (const char* contradiction = contradiction_in(plan, task, settings.captured)) {
     return make_error(ExitCode::failed, fmt::format("snapshot {}: its plan {}: internal error",
@@ -99,7 +108,8 @@ Result<std::unique_ptr<Mapper>> Mapper::create(FileSystem& file_system, const Sn
 
 Result<void> Mapper::add_storage(const PlannedStorage& storage) {
   CHECK(storages_.empty() || storages_.back().plan->id < storage.id);
-  Storage added = {&storage, {}, nullptr};
+  Storage added = {.plan = &storage, .owners = {}};
+  added.may_fold = storage.type != StorageType::sequential && settings_.max_fold_tables != 0;
   std::vector<ReducerPlace> places;
   for (const PlannedPartition& partition : storage.partitions) places.push_back(partition.owner);
   if (storage.type == StorageType::sequential) places = {{task_->node, 0}};
@@ -142,6 +152,10 @@ Result<void> Mapper::map_all() {
   for (const auto& bucket : buckets_) {
     ATOLL_TRY(ship(*bucket));
     CHECK(bucket->is_empty());
+  }
+  for (Storage& storage : storages_) {
+    if (storage.table == nullptr) continue;
+    ATOLL_TRY(ship(storage));
   }
   for (ReducerInbox* inbox : inboxes_) {
     ATOLL_TRY(inbox->finish(plan_->snapshot));
@@ -210,6 +224,11 @@ Result<void> Mapper::take_block(const LogBlock& block, const LogReader& reader) 
       ++captured;
       continue;
     }
+    ++records;
+    if (storage->table != nullptr) {
+      fold_later(*storage, record);
+      continue;
+    }
     const uint32_t bytes = gleaned_bytes(record);
     Bucket* bucket = storage->bucket;
     if (bucket == nullptr || !bucket->has_room(bytes)) [[unlikely]] {
@@ -217,10 +236,44 @@ Result<void> Mapper::take_block(const LogBlock& block, const LogReader& reader) 
       bucket = made;
     }
     bucket->add(record, storage->plan->type, block.header);
-    ++records;
   }
   add(progress_.records_read, records + captured);
   add(progress_.records_captured, captured);
+  return fold_pending();
+}
+
+void Mapper::fold_later(Storage& storage, const LogRecord& record) {
+  DCHECK(record.storage_id == storage.plan->id);
+  const uint64_t hash = hash_of(SortKey::of(record));
+  storage.table->prefetch_slot(hash);
+  pending_.push_back({&storage, &record, hash});
+  if (pending_.size() <= kFoldAhead) return;
+  const Pending& earlier = pending_[pending_.size() - 1 - kFoldAhead];
+  earlier.storage->table->prefetch_record(earlier.hash);
+}
+
+/// Moves the pending records to their fold tables. Removes tables that do not pay.
+Result<void> Mapper::fold_pending() {
+  for (size_t i = pending_.size() - std::min(pending_.size(), kFoldAhead); i < pending_.size();
+       ++i) {
+    pending_[i].storage->table->prefetch_record(pending_[i].hash);
+  }
+  for (const auto& [storage, record, hash] : pending_) {
+    if (!storage->table->has_room(gleaned_bytes(*record))) {
+      ATOLL_TRY(ship(*storage));
+    }
+    CHECK(storage->table->has_room(gleaned_bytes(*record)));
+    storage->table->add(*record, storage->plan->type, hash);
+  }
+  for (const Pending& pending : pending_) {
+    Storage& storage = *pending.storage;
+    if (storage.may_fold || storage.table == nullptr) continue;
+    ATOLL_TRY(ship(storage));
+    CHECK(storage.table->is_empty() && fold_tables_ > 0);
+    storage.table = nullptr;
+    --fold_tables_;
+  }
+  pending_.clear();
   return {};
 }
 
@@ -278,10 +331,57 @@ Result<Bucket*> Mapper::free_bucket() {
 Result<void> Mapper::ship(Bucket& bucket) {
   if (bucket.is_empty()) return {};
   CHECK(bucket.storage < storages_.size());
-  const Storage& storage = storages_[bucket.storage];
+  Storage& storage = storages_[bucket.storage];
   const std::span<SortKey> all = bucket.keys();
-  const std::span<const SortKey> kept = compact(sorter_.sort(all));
-  add(progress_.records_elided, all.size() - kept.size());
+  ATOLL_ASSIGN(const auto kept, ship_keys(storage, all));
+  consider_folding(storage, all.size(), kept);
+  bucket.clear();
+  return {};
+}
+
+/// Ships the records of a storage's fold table, in parts of the size of a bucket. If too few
+/// records were elided there, the storage must not have a table.
+Result<void> Mapper::ship(Storage& storage) {
+  FoldTable& table = *storage.table;
+  const uint64_t elided = table.folded();
+  const bool is_worth = elided * kFoldedPart >= elided + table.count();
+  add(progress_.records_elided, elided);
+  add(progress_.records_folded, elided);
+  const std::span<SortKey> room(folded_keys_.get(), Bucket::max_records(settings_.bucket_bytes));
+  for (;;) {
+    const std::span<SortKey> keys = table.read(room);
+    if (keys.empty()) break;
+    ATOLL_TRY(ship_keys(storage, keys));
+  }
+  table.clear();
+  storage.may_fold = storage.may_fold && is_worth;
+  return {};
+}
+
+/// Decides after enough records of a storage whether it gets a fold table. `kept`: those of its
+/// last `records` records that were not elided in their bucket.
+void Mapper::consider_folding(Storage& storage, uint64_t records, std::span<const SortKey> kept) {
+  if (!storage.may_fold || storage.table != nullptr) return;
+  DCHECK(kept.size() <= records);
+  storage.sampled += records;
+  storage.repeated += sampler_.count_repeats(storage.plan->id, kept);
+  if (storage.sampled < settings_.fold_sample_records) return;
+  const bool is_worth = storage.repeated * kFoldedPart >= storage.sampled;
+  storage.sampled = storage.repeated = 0;
+  if (!is_worth || fold_tables_ == settings_.max_fold_tables) return;
+  ++fold_tables_;
+  storage.table = std::make_unique<FoldTable>(settings_.fold_bytes);
+  if (folded_keys_ == nullptr) {
+    folded_keys_ =
+        std::make_unique_for_overwrite<SortKey[]>(Bucket::max_records(settings_.bucket_bytes));
+  }
+}
+
+/// Sorts, compacts and ships records of a storage. Returns the keys of the shipped ones.
+Result<std::span<const SortKey>> Mapper::ship_keys(const Storage& storage,
+                                                   std::span<SortKey> keys) {
+  const std::span<const SortKey> kept = compact(sorter_.sort(keys));
+  add(progress_.records_elided, keys.size() - kept.size());
 
   size_t begin = 0;
   for (size_t i = 0; i < storage.owners.size(); ++i) {
@@ -292,8 +392,7 @@ Result<void> Mapper::ship(Bucket& bucket) {
     begin = end;
   }
   CHECK(begin == kept.size());  // each record went to one partition
-  bucket.clear();
-  return {};
+  return kept;
 }
 
 Result<void> Mapper::ship_part(std::span<const SortKey> part, uint32_t storage_id,

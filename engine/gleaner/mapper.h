@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/gleaner/exchange.h"
+#include "engine/gleaner/fold_table.h"
 #include "engine/gleaner/gleaned_record.h"
 #include "engine/gleaner/key_sorter.h"
 #include "engine/gleaner/snapshot_plan.h"
@@ -45,10 +46,14 @@ class Bucket {
   /// REQUIRES: has_room(gleaned_bytes(record)).
   void add(const LogRecord& record, StorageType type, const LogBlockHeader& header) {
     DCHECK(has_room(gleaned_bytes(record)));
-    const SortKey key = write_gleaned(record, type, header, records_.get() + used_);
+    SortKey& key = keys_[count_++];
+    if (type == StorageType::sequential) {
+      write_gleaned_append(record, header, records_.get() + used_, key);
+    } else {
+      key = write_gleaned(record, type, records_.get() + used_);
+    }
     DCHECK(key.record->length == gleaned_bytes(record));
     used_ += gleaned_bytes(record);
-    keys_[count_++] = key;
   }
   /// Returns the keys in arrival order. The caller may sort them. Valid until clear().
   std::span<SortKey> keys() { return {keys_.get(), count_}; }
@@ -72,6 +77,12 @@ struct MapperSettings {
   /// When all are in use, the fullest is shipped early. The mapper needs more memory on top:
   /// KeySorter::footprint for sorting one bucket, and 2 MiB for the reader.
   uint64_t memory_bytes = uint64_t{64} << 20;
+  /// Bytes of records per fold table, at least kMinBucketBytes, and the maximum number of tables.
+  /// Each takes FoldTable::footprint(fold_bytes), once a storage needs it. 0 tables: no folding.
+  uint64_t fold_bytes = uint64_t{16} << 20;
+  uint32_t max_fold_tables = 2;
+  /// Records of a storage after which the mapper decides whether it gets a fold table.
+  uint64_t fold_sample_records = 1 << 15;
   /// Called after about each kReportBytes of log that were read, without an open reservation in an
   /// inbox. May block, to slow the mapper down. Empty: nothing to do.
   std::function<void(uint64_t bytes)> on_read = {};
@@ -89,6 +100,7 @@ struct MapperProgress {
   std::atomic<uint64_t> records_shipped{0};
   std::atomic<uint64_t> bytes_shipped{0};
   std::atomic<uint64_t> records_elided{0};    // redundant records that were elided (R35)
+  std::atomic<uint64_t> records_folded{0};    // part of records_elided: elided in a fold table
   std::atomic<uint64_t> records_captured{0};  // records of captured ranges, left out (R75)
   std::atomic<uint64_t> messages{0};
 };
@@ -124,6 +136,17 @@ class Mapper {
     Bucket* bucket = nullptr;                      // its current bucket; null: none
     std::span<const CapturedRange> captured = {};  // captured ranges of this storage
     size_t last_captured = 0;                      // index of the range that was found last
+    std::unique_ptr<FoldTable> table = nullptr;  // gets all its records; null: its bucket does
+    bool may_fold = false;  // true: it may have a table; false: appends, or its table did not pay
+    uint64_t sampled = 0;   // records that its buckets had since the last decision
+    uint64_t repeated = 0;  // of these, about how many would be elided in a table, but were not
+  };
+  /// A record of the current block that belongs to a fold table. Until the end of the block, the
+  /// memory that it needs is loaded into the cache.
+  struct Pending {
+    Storage* storage;
+    const LogRecord* record;
+    uint64_t hash;
   };
 
   Mapper(FileSystem& file_system, const SnapshotPlan& plan, const PlannedMapper& task,
@@ -139,6 +162,11 @@ class Mapper {
   Storage* find(uint32_t storage_id);
   static bool is_captured(Storage& storage, const LogRecord& record);
   Result<void> ship(Bucket& bucket);
+  Result<void> ship(Storage& storage);
+  Result<std::span<const SortKey>> ship_keys(const Storage& storage, std::span<SortKey> keys);
+  void consider_folding(Storage& storage, uint64_t records, std::span<const SortKey> kept);
+  void fold_later(Storage& storage, const LogRecord& record);
+  Result<void> fold_pending();
   Result<void> ship_part(std::span<const SortKey> part, uint32_t storage_id, ReducerInbox& inbox);
   Result<void> send(std::span<const SortKey> part, uint64_t bytes, uint32_t storage_id,
                     ReducerInbox& inbox);
@@ -153,7 +181,11 @@ class Mapper {
   std::vector<std::unique_ptr<Bucket>> buckets_;
   uint64_t max_buckets_;
   KeySorter sorter_;
-  uint64_t unreported_bytes_ = 0;  // read since the last call of on_read
+  RepeatSampler sampler_;
+  uint32_t fold_tables_ = 0;
+  std::vector<Pending> pending_;            // of the current block, in its order
+  std::unique_ptr<SortKey[]> folded_keys_;  // of a part of a fold table; null: no table was made
+  uint64_t unreported_bytes_ = 0;           // read since the last call of on_read
   MapperProgress progress_;
 };
 

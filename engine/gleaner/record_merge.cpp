@@ -4,11 +4,19 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 
 #include "shared/base/check.h"
 #include "shared/base/try.h"
 
 namespace atolldb {
+namespace {
+
+/// Distance in bytes at which the records of an input are prefetched. The hardware does not predict
+/// that a window begins where the one before it ended.
+constexpr size_t kPrefetchBytes = 512;
+
+}  // namespace
 
 void RecordMerge::add(std::span<const std::byte> records) {
   CHECK(!has_started_);
@@ -19,30 +27,6 @@ void RecordMerge::add(std::span<const std::byte> records) {
 void RecordMerge::add(std::unique_ptr<SortedRunReader> run) {
   CHECK(!has_started_ && run != nullptr);
   inputs_.push_back({.run = std::move(run)});
-}
-
-/// Returns whether input `a` comes before input `b`, whose head has the same prefix.
-bool RecordMerge::wins_tie(uint64_t a, uint64_t b) const {
-  DCHECK(a < inputs_.size() && b < inputs_.size());
-  const SortKey& left = inputs_[a].head;
-  const SortKey& right = inputs_[b].head;
-  if (left.record == nullptr || right.record == nullptr) {
-    return left.record == right.record ? a < b : left.record != nullptr;
-  }
-  if (left < right) return true;
-  return !(right < left) && a < b;
-}
-
-/// Reads the next chunk of an input that is at its end, if there is one.
-Result<void> RecordMerge::refill(Input& input) {
-  while (input.at == input.end && input.run != nullptr) {
-    ATOLL_ASSIGN(auto chunk, input.run->next());
-    if (chunk.empty()) break;
-    has_refilled_ = true;
-    input.at = chunk.data();
-    input.end = chunk.data() + chunk.size();
-  }
-  return {};
 }
 
 bool RecordMerge::has_whole_record(const Input& input) {
@@ -60,37 +44,6 @@ std::unexpected<Error> RecordMerge::no_record(const Input& input) {
                                 input.end - input.at));
 }
 
-/// Makes the next record of an input its head. If it belongs to another storage, the input waits
-/// for that storage.
-inline Result<void> RecordMerge::step(uint32_t number) {
-  Input& input = inputs_[number];
-  if (input.at == input.end) [[unlikely]] {
-    ATOLL_TRY(refill(input));
-    if (input.at == input.end) {
-      input.head = kNoRecord;
-      return {};
-    }
-  }
-  if (!has_whole_record(input)) [[unlikely]]
-    return no_record(input);
-  const auto& record = *reinterpret_cast<const LogRecord*>(input.at);
-  if (record.storage_id != storage_) [[unlikely]] {
-    DCHECK(record.storage_id > storage_);  // each input is in sort order
-    input.head = kNoRecord;
-    wait(number, record.storage_id);
-    return {};
-  }
-  const SortKey next = SortKey::of(record);
-  DCHECK(input.head.record == nullptr || !(next < input.head));  // each input is in sort order
-  input.head = next;
-  input.at += record.length;
-  // Prefetches the cache lines of the next record, which is read after the current head was
-  // returned. With many inputs the hardware prefetcher does not predict these lines.
-  __builtin_prefetch(input.at);
-  __builtin_prefetch(input.at + 64);
-  return {};
-}
-
 void RecordMerge::wait(uint32_t number, uint32_t storage) {
   DCHECK(waiting_.size() < inputs_.size());
   waiting_.push_back({storage, number});
@@ -102,7 +55,11 @@ Result<void> RecordMerge::start() {
   has_started_ = true;
   for (uint32_t i = 0; i < inputs_.size(); ++i) {
     Input& input = inputs_[i];
-    ATOLL_TRY(refill(input));
+    if (input.run != nullptr) {
+      ATOLL_ASSIGN(auto chunk, input.run->next());
+      input.at = chunk.data();
+      input.end = chunk.data() + chunk.size();
+    }
     if (input.at == input.end) continue;
     if (!has_whole_record(input)) return no_record(input);
     wait(i, reinterpret_cast<const LogRecord*>(input.at)->storage_id);
@@ -112,93 +69,189 @@ Result<void> RecordMerge::start() {
 
 /// Begins with the lowest storage for which an input waits. Returns false if there is none.
 Result<bool> RecordMerge::begin_storage() {
-  players_ = 0;
+  CHECK(windows_.empty());
   if (waiting_.empty()) return false;
   storage_ = waiting_.front().storage;
-  // Match n is between the winners of 2n and 2n + 1. Player i is at place players_ + i.
-  std::vector<Player> places;
   while (!waiting_.empty() && waiting_.front().storage == storage_) {
-    const uint32_t number = waiting_.front().input;
+    windows_.push_back({.input = waiting_.front().input});
     std::ranges::pop_heap(waiting_, std::greater());
     waiting_.pop_back();
-    ATOLL_TRY(step(number));
-    Input& input = inputs_[number];
-    input.player = static_cast<uint32_t>(places.size());
-    places.push_back({prefix_of(input.head), number});
   }
-  players_ = places.size();
-  CHECK(players_ > 0 && players_ <= inputs_.size());
-  losers_.resize(players_);
-  places.insert(places.begin(), players_, Player{});
-  for (size_t match = players_; match-- > 1;) {
-    const bool left_wins = wins(places[2 * match], places[2 * match + 1]);
-    places[match] = places[2 * match + (left_wins ? 0 : 1)];
-    losers_[match] = places[2 * match + (left_wins ? 1 : 0)];
+  const size_t share = std::clamp(kWindowKeys / windows_.size(), kMinWindow, kMaxWindow);
+  size_t count = 0;
+  for (Window& window : windows_) {
+    const Input& input = inputs_[window.input];
+    // Short messages are many, and need less room. One key more lets `fill` find the end.
+    const size_t most = static_cast<size_t>(input.end - input.at) / sizeof(LogRecord) + 1;
+    window.capacity = input.run == nullptr ? std::min(share, most) : share;
+    CHECK(window.capacity >= 2);
+    count += window.capacity;
   }
-  winner_ = places[1];
-  bound_ = 0;
+  if (count > key_count_) {
+    keys_ = std::make_unique_for_overwrite<SortKey[]>(count);
+    unsorted_ = std::make_unique_for_overwrite<SortKey[]>(count);
+    sorter_ = std::make_unique<KeySorter>(count);
+    key_count_ = count;
+  }
+  SortKey* room = keys_.get();
+  for (Window& window : windows_) {
+    window.room = room;
+    window.keys = {room, 0};
+    room += window.capacity;
+  }
+  CHECK(room == keys_.get() + count && count <= key_count_);
   return true;
 }
 
-/// Updates the tree after the head of the winner has changed.
-inline void RecordMerge::replay() {
-  const Input& input = inputs_[winner_.input];
-  const size_t first = (players_ + input.player) / 2;
-  Player winner = {prefix_of(input.head), winner_.input};
-  for (size_t match = first; match > 0; match /= 2) {
-    Player& place = losers_[match];
-    const Player loser = place;
-    bool swaps = loser.prefix < winner.prefix;
-    if (loser.prefix == winner.prefix) [[unlikely]]
-      swaps = wins_tie(loser.input, winner.input);
-    // Swaps without a branch, because the outcome is unpredictable.
-    const Prefix prefix_change = (loser.prefix ^ winner.prefix) & -Prefix{swaps};
-    const uint64_t input_change = (loser.input ^ winner.input) & -uint64_t{swaps};
-    place = {loser.prefix ^ prefix_change, loser.input ^ input_change};
-    winner = {winner.prefix ^ prefix_change, winner.input ^ input_change};
+/// Fills all windows, and removes those that remain empty.
+Result<void> RecordMerge::fill_windows() {
+  for (Window& window : windows_) {
+    if (window.keys.size() == window.capacity || window.is_complete) continue;
+    ATOLL_TRY(fill(window));
   }
-  // An input that wins twice in a row stays ahead while its prefix is below those of all players
-  // that it has beaten. These do not change; `bound_` is their lowest prefix.
-  bound_ = 0;
-  if (winner.input == winner_.input) {
-    bound_ = ~Prefix{0};
-    for (size_t match = first; match > 0; match /= 2) {
-      bound_ = std::min(bound_, losers_[match].prefix);
-    }
-  }
-  winner_ = winner;
+  std::erase_if(windows_, [](const Window& window) { return window.keys.empty(); });
+  return {};
 }
 
-/// Loads the next batch. The batch ends before an input could need a second new chunk. That chunk
-/// would overwrite the one before the last, and the batch may have records of it.
+/// Moves an input that is at the end of a chunk to its next one. Returns false if it has none, or
+/// if the memory of that chunk still has records of the window.
+Result<bool> RecordMerge::refill(Window& window) {
+  Input& input = inputs_[window.input];
+  DCHECK(input.at == input.end && window.old_keys <= window.keys.size());
+  if (window.old_keys != 0) return false;
+  std::span<const std::byte> chunk;
+  if (input.run != nullptr) {
+    ATOLL_ASSIGN(chunk, input.run->next());
+  }
+  if (chunk.empty()) {
+    window.is_complete = true;
+    return false;
+  }
+  window.old_keys = static_cast<uint32_t>(window.keys.size());
+  input.at = chunk.data();
+  input.end = chunk.data() + chunk.size();
+  return true;
+}
+
+/// Reads records until the window is full or complete, or until a chunk has to wait (`refill`). A
+/// window that is not complete then has at least two keys.
+Result<void> RecordMerge::fill(Window& window) {
+  std::ranges::copy(window.keys, window.room);
+  window.keys = {window.room, window.keys.size()};
+  Input& input = inputs_[window.input];
+  size_t count = window.keys.size();
+  while (count < window.capacity) {
+    if (input.at == input.end) [[unlikely]] {
+      window.keys = {window.room, count};
+      ATOLL_ASSIGN(const bool has_more, refill(window));
+      if (!has_more) break;
+    }
+    if (!has_whole_record(input)) [[unlikely]]
+      return no_record(input);
+    const auto& record = *reinterpret_cast<const LogRecord*>(input.at);
+    if (record.storage_id != storage_) [[unlikely]] {
+      DCHECK(record.storage_id > storage_);  // each input is in sort order
+      window.is_complete = true;
+      wait(window.input, record.storage_id);
+      break;
+    }
+    __builtin_prefetch(input.at + kPrefetchBytes);
+    __builtin_prefetch(input.at + kPrefetchBytes + 64);
+    window.room[count] = SortKey::of(record);
+    DCHECK(count == 0 || !(window.room[count] < window.room[count - 1]));
+    ++count;
+    input.at += record.length;
+  }
+  window.keys = {window.room, count};
+  DCHECK(window.is_complete || count >= 2);
+  return {};
+}
+
+std::span<SortKey> RecordMerge::Window::take(size_t count) {
+  DCHECK(count <= keys.size());
+  const std::span<SortKey> taken = keys.first(count);
+  keys = keys.subspan(count);
+  old_keys -= static_cast<uint32_t>(std::min<size_t>(old_keys, count));
+  return taken;
+}
+
+/// Takes the keys of a round from the windows, and returns them sorted and without covered records.
+///
+/// The last key of a window that is not complete stays in it. It is the bound, and decides whether
+/// the record before it is elided. All records that are not in a window sort after it.
+std::span<SortKey> RecordMerge::next_round() {
+  const Window* lowest = nullptr;
+  for (const Window& window : windows_) {
+    if (window.is_complete) continue;
+    if (lowest == nullptr || window.keys.back() < lowest->keys.back()) lowest = &window;
+  }
+  DCHECK(lowest == nullptr || lowest->keys.size() >= 2);
+  std::optional<SortKey> bound;
+  if (lowest != nullptr) bound = lowest->keys.back();
+  std::span<SortKey> first;  // taken from the first window that has keys of this round
+  size_t count = 0;
+  for (Window& window : windows_) {
+    size_t taken = window.keys.size();
+    if (&window == lowest) {
+      --taken;
+    } else if (bound) {
+      // Of records at the bound, those of inputs before `lowest` come first.
+      const bool is_before = &window < lowest;
+      const auto stays = [&](const SortKey& key) {
+        return is_before ? *bound < key : !(key < *bound);
+      };
+      if (stays(window.keys.front())) continue;
+      const auto end = std::ranges::partition_point(
+          window.keys, [&](const SortKey& key) { return !stays(key); });
+      taken = static_cast<size_t>(end - window.keys.begin());
+    }
+    CHECK(count + taken <= key_count_);
+    const std::span<SortKey> keys = window.take(taken);
+    if (count == 0) {
+      first = keys;
+    } else {
+      if (count == first.size()) std::ranges::copy(first, unsorted_.get());
+      std::ranges::copy(keys, unsorted_.get() + count);
+    }
+    count += taken;
+  }
+  // The keys of a single window are sorted.
+  const std::span<SortKey> sorted =
+      count == first.size() ? first : sorter_->sort({unsorted_.get(), count});
+  return elide(sorted, bound ? &*bound : nullptr);
+}
+
+/// Removes each record that the next record of its key covers. `after`: the record after the last
+/// one, or null if it belongs to another storage.
+///
+/// The next record may be elided as well. The record that covers the next record also covers this
+/// one, and the last such record is returned.
+std::span<SortKey> RecordMerge::elide(std::span<SortKey> sorted, const SortKey* after) {
+  size_t kept = 0;
+  for (size_t i = 0; i < sorted.size(); ++i) {
+    const SortKey* next = i + 1 < sorted.size() ? &sorted[i + 1] : after;
+    if (next != nullptr && is_same_key(*next, sorted[i]) &&
+        covers(*next->record, *sorted[i].record)) {
+      continue;
+    }
+    if (kept != i) sorted[kept] = sorted[i];
+    ++kept;
+  }
+  elided_ += sorted.size() - kept;
+  return sorted.first(kept);
+}
+
+/// Loads the next batch.
 Result<void> RecordMerge::load() {
   DCHECK(batch_.empty());
-  has_refilled_ = false;
-  size_t count = 0;
-  while (count == 0 || (count < kMaxBatch && !has_refilled_)) {
-    if (players_ == 0 || inputs_[winner_.input].head.record == nullptr) [[unlikely]] {
-      if (count != 0) break;  // a batch has records of one storage
+  while (batch_.empty()) {
+    if (windows_.empty()) {
       ATOLL_ASSIGN(const bool has_more, begin_storage());
       if (!has_more) break;
     }
-    const Input& input = inputs_[winner_.input];
-    const SortKey head = input.head;
-    ATOLL_TRY(step(static_cast<uint32_t>(winner_.input)));
-    if (!(prefix_of(input.head) < bound_)) replay();
-    // Elides the head if the next record covers it. The next record may be elided as well. The
-    // record that covers the next record also covers the head, and the last such record is
-    // returned.
-    const SortKey& next = inputs_[winner_.input].head;
-    DCHECK(next.record == nullptr || !(next < head));
-    if (next.first == head.first && next.second == head.second && next.record != nullptr &&
-        is_same_key(next, head) && covers(*next.record, *head.record)) {
-      ++elided_;
-      continue;
-    }
-    keys_[count++] = head;
+    ATOLL_TRY(fill_windows());
+    if (!windows_.empty()) batch_ = next_round();
   }
-  DCHECK(count <= kMaxBatch);
-  batch_ = std::span<const SortKey>(keys_).first(count);
   return {};
 }
 

@@ -1,11 +1,14 @@
 // Merges sorted sequences of gleaned records, in memory or in sorted runs, storage by storage.
 //
-// Only the inputs that have records of the current storage take part. They meet in a loser tree,
-// whose places hold the first 16 bytes of keys. So a comparison seldom reads a record. While one
-// input stays ahead of all others, the merge compares its records with a bound only.
+// Each input that has records of the current storage keeps a window: the sort keys of its next
+// records. A round takes from all windows the keys up to a bound, and sorts them. The bound is the
+// smallest of the last keys of all windows after which more records of the storage may follow. So
+// each record is read once, each input in long stretches, and no comparison decides record by
+// record which input is next.
+//
+// Records of equal position keep the order of their inputs.
 #pragma once
 
-#include <array>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
@@ -14,6 +17,7 @@
 #include <vector>
 
 #include "engine/gleaner/gleaned_record.h"
+#include "engine/gleaner/key_sorter.h"
 #include "engine/gleaner/sorted_run.h"
 #include "shared/base/check.h"
 #include "shared/base/error.h"
@@ -22,6 +26,17 @@ namespace atolldb {
 
 class RecordMerge {
  public:
+  /// All windows of a storage together have about this many keys. So they and the sorter stay in
+  /// the core's second-level cache.
+  static constexpr size_t kWindowKeys = 8192;
+  /// Bounds of the keys per window. With very many inputs, their windows have more than kWindowKeys
+  /// together.
+  static constexpr size_t kMinWindow = 16;
+  static constexpr size_t kMaxWindow = 1024;
+  /// Bytes per key: in a window, in the batch to sort, and in the sorter.
+  static constexpr uint64_t kBytesPerKey = 2 * sizeof(SortKey) + KeySorter::footprint(1);
+  static_assert(kBytesPerKey == 112);  // README.md names it
+
   /// Adds records, which are in sort order.
   /// REQUIRES: their memory stays unchanged as long as the merge exists.
   void add(std::span<const std::byte> records);
@@ -52,15 +67,10 @@ class RecordMerge {
   uint64_t elided() const { return elided_; }
 
  private:
-  static constexpr size_t kMaxBatch = 64;
-  __extension__ using Prefix = unsigned __int128;  // bytes [0, 16) of a key, big-endian
-
   struct Input {
-    const std::byte* at = nullptr;  // the record after the head
+    const std::byte* at = nullptr;  // the record after those of the window
     const std::byte* end = nullptr;
     std::unique_ptr<SortedRunReader> run;
-    SortKey head = kNoRecord;
-    uint32_t player = 0;  // its number in the loser tree
   };
   /// An input that has no record of the current storage. It begins with a record of `storage`.
   struct Waiting {
@@ -69,39 +79,40 @@ class RecordMerge {
 
     auto operator<=>(const Waiting&) const = default;
   };
-  struct Player {
-    Prefix prefix;
-    uint64_t input;
-  };
-  /// The head of an input without further records of the storage. It loses against all others.
-  static constexpr SortKey kNoRecord = {~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0}, nullptr};
+  /// The next records of an input that has records of the current storage.
+  struct Window {
+    uint32_t input;
+    uint32_t old_keys = 0;     // its first keys: those of the chunk before the current one
+    bool is_complete = false;  // no record of the storage follows its last key
+    SortKey* room = nullptr;   // memory for `capacity` keys
+    size_t capacity = 0;
+    std::span<SortKey> keys = {};  // in `room`
 
-  static Prefix prefix_of(const SortKey& key) { return Prefix{key.first} << 64 | key.second; }
-  bool wins_tie(uint64_t a, uint64_t b) const;
-  bool wins(const Player& a, const Player& b) const {
-    return a.prefix != b.prefix ? a.prefix < b.prefix : wins_tie(a.input, b.input);
-  }
+    /// Removes the first `count` keys and returns them. They are valid until the window is filled.
+    std::span<SortKey> take(size_t count);
+  };
+
   Result<void> load();
   Result<bool> begin_storage();
-  Result<void> step(uint32_t number);
-  Result<void> refill(Input& input);
+  Result<void> fill_windows();
+  Result<void> fill(Window& window);
+  Result<bool> refill(Window& window);
+  std::span<SortKey> next_round();
+  std::span<SortKey> elide(std::span<SortKey> sorted, const SortKey* after);
   static bool has_whole_record(const Input& input);
   static std::unexpected<Error> no_record(const Input& input);
   void wait(uint32_t number, uint32_t storage);
-  void replay();
 
   std::vector<Input> inputs_;
   std::vector<Waiting> waiting_;  // a heap: the first one has the lowest storage, then input
   uint32_t storage_ = 0;
-  size_t players_ = 0;          // inputs in the loser tree
-  std::vector<Player> losers_;  // [1, players_): for each match, the player that lost it
-  Player winner_ = {};
-  // If the winner's next record has a lower prefix than this, it wins again without a match.
-  Prefix bound_ = 0;
+  std::vector<Window> windows_;      // ascending inputs; those without keys are removed
+  size_t key_count_ = 0;             // keys that `keys_`, `unsorted_` and `sorter_` have room for
+  std::unique_ptr<SortKey[]> keys_;  // of all windows
+  std::unique_ptr<SortKey[]> unsorted_;  // of a round
+  std::unique_ptr<KeySorter> sorter_;
   bool has_started_ = false;
-  bool has_refilled_ = false;  // an input got a new chunk since the batch began
-  std::array<SortKey, kMaxBatch> keys_;
-  std::span<const SortKey> batch_;  // part of keys_
+  std::span<const SortKey> batch_;  // part of a window, of unsorted_, or of the sorter's memory
   uint64_t elided_ = 0;
 };
 

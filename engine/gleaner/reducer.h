@@ -5,7 +5,8 @@
 // Memory: one write buffer of kRunWriteBytes. While records are merged and returned, also two
 // buffers for each sorted run that the merge reads. Each full half of the inbox becomes one sorted
 // run. A buffer has ReducerSettings::read_bytes. It is smaller, but at least one chunk, if all
-// buffers would exceed kMergeReadBytes. run_reduction.h bounds the number of these runs.
+// buffers would exceed kMergeReadBytes. run_reduction.h bounds the number of these runs. A merge
+// also has RecordMerge::kBytesPerKey for each of its RecordMerge::kWindowKeys keys.
 #pragma once
 
 #include <atomic>

@@ -80,6 +80,41 @@ TEST(DataPath, RefusesCapturedRangesThatContradictThePlan) {
             std::string::npos);
 }
 
+/// Sums a counter over all mappers of a stage.
+uint64_t sum(const SnapshotJobStage& stage, std::atomic<uint64_t> MapperProgress::* counter) {
+  uint64_t all = 0;
+  for (const auto& mapper : stage.mappers) {
+    all += (mapper->progress().*counter).load(std::memory_order_relaxed);
+  }
+  return all;
+}
+
+TEST(DataPath, FoldsRecordsOfKeysThatReturn) {
+  const uint64_t first = seed();
+  uint64_t folded = 0;
+  uint64_t unfolded = 0;
+  for (uint64_t round = 0; round < rounds(16, 1000); ++round) {
+    StageOptions options;
+    options.keys = round % 4 == 3 ? 2000 : 100;
+    options.epochs = 40;
+    // Tiny tables, which are often full; tables for all records of a mapper; and no tables.
+    options.mapper.fold_bytes = round % 2 == 0 ? MapperSettings::kMinBucketBytes : 1 << 20;
+    options.mapper.max_fold_tables = static_cast<uint32_t>(round / 2 % 4);
+    options.mapper.fold_sample_records = 64;
+    SnapshotJobStage stage(first + round, options);
+    ASSERT_EQ(stage.run(), "") << "ATOLL_SEED=" << first + round;
+    ASSERT_EQ(stage.check(), "") << "ATOLL_SEED=" << first + round;
+    EXPECT_EQ(
+        sum(stage, &MapperProgress::records_read),
+        sum(stage, &MapperProgress::records_shipped) + sum(stage, &MapperProgress::records_elided))
+        << "ATOLL_SEED=" << first + round;
+    const uint64_t in_tables = sum(stage, &MapperProgress::records_folded);
+    (options.mapper.max_fold_tables == 0 ? unfolded : folded) += in_tables;
+  }
+  EXPECT_GT(folded, 100u) << "hardly any record was folded: the test has shown little";
+  EXPECT_EQ(unfolded, 0u);
+}
+
 TEST(DataPath, MergesInSeveralPassesWhateverTheNumberOfRuns) {
   const uint64_t first = seed();
   uint64_t written = 0;

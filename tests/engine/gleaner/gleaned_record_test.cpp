@@ -27,7 +27,13 @@ struct One {
   LogRecord& record() { return *reinterpret_cast<LogRecord*>(block().payload); }
   const LogRecord& gleaned(StorageType type) {
     CHECK(gleaned_bytes(record()) <= kMaxGleanedBytes);
-    return *write_gleaned(record(), type, block().header, out).record;
+    SortKey key{};
+    if (type == StorageType::sequential) {
+      write_gleaned_append(record(), block().header, out, key);
+    } else {
+      key = write_gleaned(record(), type, out);
+    }
+    return *key.record;
   }
   BlockBuffer memory;
   alignas(8) std::byte out[kMaxGleanedBytes];

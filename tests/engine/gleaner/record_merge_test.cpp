@@ -33,17 +33,27 @@ struct Made {
   auto place() const { return std::tie(storage, key, version, input, number); }
 };
 
+enum class Size : uint8_t {
+  small,   // the windows of the merge have room for all records of an input
+  many,    // many inputs, so their windows are small
+  skewed,  // few inputs, of which one has most records, and fills its window many times
+};
+
 /// Random inputs and the records that a merge of them returns.
 class Inputs {
  public:
-  explicit Inputs(uint64_t seed) : random_(seed) {
+  Inputs(uint64_t seed, Size size) : random_(seed) {
     CHECK(files_.make_directory("/data").has_value());
     storages_ = 1 + random_() % 4;
     key_values_ = 1 + random_() % 6;
     is_long_ = random_() % 4 == 0;
     is_covered_ = random_() % 3 == 0;
-    const size_t count = random_() % 10;
-    for (size_t i = 0; i < count; ++i) inputs_.push_back(make_input(i));
+    const size_t count = size == Size::many ? 100 + random_() % 600 : random_() % 10;
+    const size_t longest = count == 0 || size == Size::small ? count : random_() % count;
+    for (size_t i = 0; i < count; ++i) {
+      const uint64_t most = i == longest ? 5 * RecordMerge::kMaxWindow : 200;
+      inputs_.push_back(make_input(i, size == Size::many && i != longest ? 40 : most));
+    }
     for (const auto& input : inputs_) all_.insert(all_.end(), input.begin(), input.end());
     std::ranges::sort(all_, {}, &Made::place);
   }
@@ -108,9 +118,9 @@ class Inputs {
     return made;
   }
 
-  std::vector<Made> make_input(size_t input) {
+  std::vector<Made> make_input(size_t input, uint64_t most) {
     std::vector<Made> records;
-    const size_t count = random_() % 200;
+    const size_t count = random_() % most;
     for (size_t i = 0; i < count; ++i) records.push_back(make(input));
     std::ranges::sort(records, {}, &Made::place);
     return records;
@@ -152,8 +162,8 @@ class Inputs {
 };
 
 /// Returns the first difference between a merge and the model, or an empty text.
-std::string check_merge(uint64_t seed) {
-  Inputs inputs(seed);
+std::string check_merge(uint64_t seed, Size size) {
+  Inputs inputs(seed, size);
   std::mt19937_64 random(seed + 1);
   RecordMerge merge;
   inputs.add_to(merge);
@@ -182,8 +192,48 @@ std::string check_merge(uint64_t seed) {
 TEST(RecordMerge, ReturnsWhatASortOfAllInputsReturns) {
   const uint64_t first = seed();
   for (uint64_t round = 0; round < rounds(600, 50'000); ++round) {
-    ASSERT_EQ(check_merge(first + round), "") << "ATOLL_SEED=" << first + round;
+    ASSERT_EQ(check_merge(first + round, Size::small), "") << "ATOLL_SEED=" << first + round;
   }
+}
+
+TEST(RecordMerge, FillsSmallWindowsOfManyInputs) {
+  const uint64_t first = seed();
+  for (uint64_t round = 0; round < rounds(12, 1000); ++round) {
+    ASSERT_EQ(check_merge(first + round, Size::many), "") << "ATOLL_SEED=" << first + round;
+  }
+}
+
+TEST(RecordMerge, FillsTheWindowOfOneInputManyTimes) {
+  const uint64_t first = seed();
+  for (uint64_t round = 0; round < rounds(60, 5000); ++round) {
+    ASSERT_EQ(check_merge(first + round, Size::skewed), "") << "ATOLL_SEED=" << first + round;
+  }
+}
+
+TEST(RecordMerge, ReturnsABatchOfRecordsThatOneInputHasBeforeAllOthers) {
+  // Two inputs with one window each, which hold keys 0 to 99 and 100 to 199.
+  std::vector<std::vector<uint64_t>> inputs(2);
+  const size_t words = LogRecord::bytes(8, 0) / 8;
+  for (uint64_t i = 0; i < 200; ++i) {
+    std::vector<uint64_t>& input = inputs[i / 100];
+    input.resize(input.size() + words);
+    auto* record = reinterpret_cast<LogRecord*>(&input[input.size() - words]);
+    record->type = LogType::update;
+    record->key_bytes = 8;
+    record->length = LogRecord::bytes(8, 0);
+    record->storage_id = 3;
+    record->vid = Vid::make(1, 1).word();
+    const uint64_t key = __builtin_bswap64(i);
+    std::memcpy(record->key(), &key, sizeof key);
+  }
+  RecordMerge merge;
+  for (const auto& input : inputs) merge.add(std::as_bytes(std::span(input)));
+  ASSERT_TRUE(merge.start());
+  EXPECT_EQ(merge.storage(), 3u);
+  ASSERT_EQ(merge.batch().size(), 200u);
+  for (uint64_t i = 0; i < 200; ++i) EXPECT_EQ(merge.batch()[i].first, i);
+  ASSERT_TRUE(merge.take(200));
+  EXPECT_TRUE(merge.batch().empty());
 }
 
 TEST(RecordMerge, RefusesBytesThatAreNoRecords) {
