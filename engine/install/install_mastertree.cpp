@@ -11,6 +11,7 @@
 #include "engine/hooks/mutants.h"
 #include "engine/hooks/sync_points.h"
 #include "engine/install/drop.h"
+#include "engine/install/snapshot_level.h"
 #include "engine/mastertree/page_lock.h"
 #include "engine/mastertree/reclaim.h"
 #include "engine/mastertree/snapshot_tree.h"
@@ -24,94 +25,25 @@ namespace {
 /// Maximum number of paths that the installer handles before it publishes a new begin epoch (R9).
 constexpr uint32_t kPathsPerTurn = 32;
 
-/// A page of one level of a Master-tree layer in a snapshot.
-struct SnapshotLevelPage {
-  SliceRange range;
-  SnapshotPointer page;
+/// What one pass over the records of a border page finds. It takes no locks, so all of it is a
+/// hint.
+struct BorderSurvey {
+  bool has_layers = false;
+  bool has_living = false;     // a record that is no tombstone
+  bool has_tombstone = false;  // or no record at all
+  bool is_covered = false;     // the snapshot has all changes of the page (R8)
+
+  /// Returns whether `reclaim_path` may find something to reclaim (R70).
+  bool may_reclaim() const { return has_layers || has_tombstone || !has_living; }
 };
 
-/// Pages of one level in a range, in ascending order.
-struct SnapshotLevel {
-  std::vector<SnapshotLevelPage> pages;
-  bool is_damaged = false;                  // a part of the range cannot be read (R56)
-  std::vector<SnapshotPointer> unreadable;  // pages above the level that could not be read
-};
-
-bool overlap(const SliceRange& a, const SliceRange& b) {
-  return (a.high_is_end || b.low < a.high) && (b.high_is_end || a.low < b.high);
-}
-
-Status collect_level(WorkerContext& worker, SnapshotPointer pointer, uint32_t level,
-                     const SliceRange& range, SnapshotLevel& found) {
-  // No page below an unreadable page can replace a volatile page (R56).
-  if (is_stand_in(pointer)) {
-    found.is_damaged = true;
-    return Status::ok;
+/// Prefetches the bytes in [begin, end).
+void prefetch_lines(const void* begin, const void* end) {
+  constexpr uint32_t kLineBytes = 64;
+  const auto* last = static_cast<const std::byte*>(end);
+  for (const auto* at = static_cast<const std::byte*>(begin); at < last; at += kLineBytes) {
+    __builtin_prefetch(at);
   }
-  const PageHeader* header = nullptr;
-  const Status status = worker.snapshot_page(pointer, header);
-  if (status == Status::snapshot_unreadable) {
-    found.is_damaged = true;
-    found.unreadable.push_back(pointer);
-    return Status::ok;
-  }
-  if (status != Status::ok) return status;
-  if (header->level < level) return Status::ok;
-  const auto* page = reinterpret_cast<const InteriorPage*>(header);
-  if (header->level == level) {
-    found.pages.push_back({range_of(*page), pointer});
-    return Status::ok;
-  }
-  // Copies the children, because the page is valid only until the next page is requested.
-  std::vector<SnapshotLevelPage> children;
-  const uint32_t count = header->version().count();
-  for (uint32_t i = 0; i < count; ++i) {
-    const bool is_last = i + 1 == count;
-    const SliceRange child{page->separators[i], is_last ? page->high : page->separators[i + 1],
-                           is_last && page->high_is_end != 0};
-    if (!overlap(child, range)) continue;
-    children.push_back(
-        {child, SnapshotPointer(page->children[i].snapshot_word.load(std::memory_order_relaxed))});
-  }
-  if (header->level == level + 1) {
-    for (const SnapshotLevelPage& child : children) {
-      found.is_damaged = found.is_damaged || is_stand_in(child.page);
-      found.pages.push_back(child);
-    }
-    return Status::ok;
-  }
-  for (const SnapshotLevelPage& child : children) {
-    const Status below = collect_level(worker, child.page, level, range, found);
-    if (below != Status::ok) return below;
-  }
-  return Status::ok;
-}
-
-/// Collects, in ascending order, the pages of `level` below the layer's `root` whose ranges overlap
-/// `range`. Collects none if `root` is null. Reads the pages above that level. Skips the pages
-/// below a page that cannot be read (R56).
-Status find_snapshot_level(WorkerContext& worker, SnapshotPointer root, uint32_t level,
-                           const SliceRange& range, SnapshotLevel& found) {
-  found.pages.clear();
-  found.unreadable.clear();
-  found.is_damaged = false;
-  if (root.is_null()) return Status::ok;
-  const Status status = collect_level(worker, root, level, range, found);
-  worker.leave_snapshots();
-  return status;
-}
-
-/// Returns the page with exactly this range, or null if there is none.
-SnapshotPointer page_of_range(const std::vector<SnapshotLevelPage>& pages,
-                              const SliceRange& range) {
-  const auto found = std::ranges::lower_bound(
-      pages, range.low, {}, [](const SnapshotLevelPage& page) { return page.range.low; });
-  if (found == pages.end() || found->range.low != range.low ||
-      found->range.high_is_end != range.high_is_end ||
-      (!range.high_is_end && found->range.high != range.high)) {
-    return {};
-  }
-  return found->page;
 }
 
 /// State of the walk through one layer.
@@ -242,7 +174,13 @@ class TreeInstaller {
   Status take_step(LayerWalk& walk, const Link& root, Step& step) {
     TreePath path;
     const bool is_known = reach_path(worker_, storage_, root, walk.slice, path);
-    if (is_known && path.border != nullptr && walk.reclaims < kMaxReclaims &&
+    BorderSurvey survey;
+    if (is_known && path.border != nullptr) {
+      prefetch_next(path);
+      survey = survey_of(path.border);
+    }
+    if (survey.may_reclaim() && is_known && path.border != nullptr &&
+        walk.reclaims < kMaxReclaims &&
         reclaim_path(worker_, storage_, root, walk.slice, path.border)) {
       ++walk.reclaims;
       step = Step::again;  // pages on the path were replaced
@@ -253,9 +191,12 @@ class TreeInstaller {
       if (status != Status::ok || step == Step::again) return status;
     }
     if (is_known && path.border != nullptr) {
-      const Status status = install_layers(walk, path.border, step);
+      const Status status =
+          survey.has_layers ? install_layers(walk, path.border, step) : Status::ok;
       if (status != Status::ok || step == Step::again) return status;
-      if (path.size != 0) drop(walk, path.link, path.border);
+      if (path.size != 0 && survey.is_covered) {
+        drop(walk, path.link, path.border, survey.has_layers || !survey.has_living);
+      }
     }
     if (is_known && path.border == nullptr && !path.link.pointer->load_acquire().is_null()) {
       // A copy-up, perhaps of the older page, has installed a page meanwhile. The next attempt
@@ -281,6 +222,48 @@ class TreeInstaller {
     DCHECK(path.range.contains(walk.slice));  // so the walk moves on
     move_on(walk, path);
     return Status::ok;
+  }
+
+  BorderSurvey survey_of(BorderPage* page) {
+    BorderSurvey survey;
+    const PageVersion version = page->header.version();
+    DCHECK(version.count() <= page->slot_capacity);
+    const EpochBlock& epochs = worker_.view().control->epochs;
+    survey.is_covered = is_removed_in_snapshot(
+        page->header.max_removed_vid.load(std::memory_order_relaxed), task_.epoch);
+    for (uint32_t slot = 0; slot < version.count(); ++slot) {
+      const Vid vid = page->record(slot)->head.load_acquire();
+      survey.has_layers = survey.has_layers || vid.is_next_layer();
+      survey.has_tombstone = survey.has_tombstone || vid.is_deleted();
+      survey.has_living = survey.has_living || !vid.is_deleted();
+      survey.is_covered =
+          survey.is_covered && !vid.is_being_written() && is_in_snapshot(vid, task_.epoch, epochs);
+    }
+    return survey;
+  }
+
+  /// Prefetches what `survey_of` reads of the next three border pages with the same parent. The
+  /// walk waits for memory most of the time. A whole page has more cache lines than its survey
+  /// needs.
+  void prefetch_next(const TreePath& path) {
+    if (path.size == 0) return;
+    const InteriorPage& parent = *path.steps[path.size - 1].page;
+    const auto current = static_cast<uint32_t>(path.link.pointer - parent.children);
+    const auto next = [&](uint32_t distance) -> BorderPage* {
+      // Children after the sorted ones are in no order, but they are few.
+      if (current + distance >= parent.sorted_count) return nullptr;
+      const VolatilePointer word = parent.children[current + distance].load_acquire();
+      if (word.is_null()) return nullptr;
+      return border_page(tree_page(worker_.view().resolve(word.thawed())));
+    };
+    if (const BorderPage* page = next(3)) prefetch_lines(page, page + 1);
+    if (const BorderPage* page = next(2)) {
+      prefetch_lines(page->offsets(), page->offsets() + page->slot_capacity);
+    }
+    if (BorderPage* page = next(1)) {
+      const uint32_t count = page->header.version().count();
+      for (uint32_t slot = 0; slot < count; ++slot) __builtin_prefetch(page->record(slot));
+    }
   }
 
   /// Stores snapshot pages beside all pointers of an interior page, once per walk.
@@ -423,7 +406,9 @@ class TreeInstaller {
     return (at == 0 || is_cold(at - 1)) && (at + 1 == children.size() || is_cold(at + 1));
   }
 
-  void drop(const LayerWalk& walk, const Link& link, TreePage* page) {
+  /// Drops a page if the snapshot has its content and the drop policy permits it. `checks_first`:
+  /// the page may be needed, which is not known yet.
+  void drop(const LayerWalk& walk, const Link& link, TreePage* page, bool checks_first = true) {
     DCHECK(link.holder != nullptr && page->header.storage_id == id_);
     const bool is_layer_root = link.holder->header.layer != page->header.layer;
     const SnapshotPointer snapshot =
@@ -444,7 +429,7 @@ class TreeInstaller {
                         // A page below may have no snapshot page because its range cannot be read.
                         .drops_below = !walk.is_damaged || fault::drop_onto_stand_ins};
     below_.clear();
-    if (seems_needed(worker_, drop, below_)) return;
+    if (checks_first && seems_needed(worker_, drop, below_)) return;
     // Calls the drop policy last, because it counts each page that it releases. One page that is
     // hot retains all.
     const auto is_free = [&](PageHeader* each) { return may_drop(task_, *each, report_); };
