@@ -19,6 +19,7 @@
 #include "engine/gleaner/snapshot_plan.h"
 #include "engine/mastertree/build.h"
 #include "engine/mastertree/fence_map.h"
+#include "engine/snapshot/page_ahead.h"
 #include "engine/snapshot/snapshot_files.h"
 #include "engine/snapshot/snapshot_writer.h"
 #include "shared/base/error.h"
@@ -62,6 +63,8 @@ struct ComposeTask {
   FenceMapSource* fence_maps = nullptr;
   /// Called for each page of the base that cannot be read. Thread: the composer's. May be empty.
   std::function<void(const UnreadablePage&)> on_unreadable = {};
+  /// Reads pages of the base before they are needed. Null: each is read when it is needed.
+  PageAhead* ahead = nullptr;
 };
 
 /// Applies all log records and writes the pages of the partition. An unreadable page of the base is

@@ -87,17 +87,18 @@ class SnapshotStage {
       if (before_compose) before_compose(i);
       VectorLogSource source(storage.id, part);
       std::mutex mutex;
-      auto partition =
-          compose({plan,
-                   0,
-                   i,
-                   source,
-                   reader,
-                   writers[i % kNodes],
-                   mutex,
-                   {},
-                   fence_maps,
-                   [this](const UnreadablePage& page) { unreadable.push_back(page); }});
+      auto partition = compose({plan,
+                                0,
+                                i,
+                                source,
+                                reader,
+                                writers[i % kNodes],
+                                mutex,
+                                {},
+                                fence_maps,
+                                [this](const UnreadablePage& page) { unreadable.push_back(page); },
+                                reads_ahead && plan.snapshot % 2 == 0 ? &ahead_ : nullptr});
+      ahead_.clear();
       if (!partition) return std::unexpected(partition.error());
       composed.push_back(std::move(*partition));
     }
@@ -148,6 +149,7 @@ class SnapshotStage {
 
   std::unique_ptr<FileSystem> files;
   SnapshotFiles reader;
+  bool reads_ahead = true;  // in every second round
   PlannedStorage storage;
   std::vector<ComposedPartition> composed;  // of the last round
   uint32_t snapshot = 0;
@@ -223,6 +225,7 @@ class SnapshotStage {
     return {};
   }
 
+  PageAhead ahead_{reader};
   std::string directory_;
 };
 
