@@ -251,7 +251,9 @@ Result<void> Mapper::ship(Bucket& bucket) {
   CHECK(bucket.storage < storages_.size());
   const Storage& storage = storages_[bucket.storage];
   const std::span<SortKey> all = bucket.keys();
+  count_time(SnapshotWork::map);
   const std::span<const SortKey> kept = compact(sorter_.sort(all));
+  count_time(SnapshotWork::sort);
   add(progress_.records_elided, all.size() - kept.size());
 
   size_t begin = 0;
@@ -263,6 +265,7 @@ Result<void> Mapper::ship(Bucket& bucket) {
     begin = end;
   }
   CHECK(begin == kept.size());  // each record went to one partition
+  count_time(SnapshotWork::exchange);
   bucket.clear();
   return {};
 }

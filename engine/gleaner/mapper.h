@@ -16,6 +16,7 @@
 #include "engine/gleaner/snapshot_plan.h"
 #include "engine/log/log_reader.h"
 #include "shared/base/check.h"
+#include "shared/process/work_clock.h"
 
 namespace atolldb {
 
@@ -75,6 +76,8 @@ struct MapperSettings {
   /// Called after about each kReportBytes of log that were read, without an open reservation in an
   /// inbox. May block, to slow the mapper down. Empty: nothing to do.
   std::function<void(uint64_t bytes)> on_read = {};
+  WorkClock* clock =
+      nullptr;  // counts the processor time of the mapper's thread; null: not counted
 
   static constexpr uint64_t kMinBucketBytes = 8192;
   static constexpr uint64_t kReportBytes = uint64_t{1} << 20;
@@ -132,6 +135,10 @@ class Mapper {
   Result<Bucket*> room_for(Storage& storage, uint32_t bytes);
   Result<Bucket*> free_bucket();
   Storage* find(uint32_t storage_id);
+  /// Counts the processor time since the last call for this phase.
+  void count_time(SnapshotWork work) {
+    if (settings_.clock != nullptr) settings_.clock->charge(work);
+  }
   Result<void> ship(Bucket& bucket);
   Result<void> ship_part(std::span<const SortKey> part, uint32_t storage_id, ReducerInbox& inbox);
   Result<void> send(std::span<const SortKey> part, uint64_t bytes, uint32_t storage_id,

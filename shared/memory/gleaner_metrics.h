@@ -18,6 +18,29 @@ namespace atolldb {
 enum class SnapshotJobPhase : uint32_t { idle = 0, preparing, gleaning };
 inline constexpr uint32_t kSnapshotJobPhaseCount = 3;
 
+/// What a thread of a snapshot does. Its processor time is counted by these phases.
+enum class SnapshotWork : uint32_t {
+  map = 0,   // mappers: reading the log
+  sort,      // mappers: sorting records
+  exchange,  // mappers: sending records to reducers
+  merge,     // reducers: collecting, and merging sorted runs
+  compose,   // reducers: reading and writing pages
+  finish,    // completing the file of pages
+  install,   // installing the snapshot beside volatile pages, dropping pages
+};
+inline constexpr uint32_t kSnapshotWorkCount = 7;
+/// Names of the phases, in the order of SnapshotWork.
+inline constexpr const char* kSnapshotWorkNames[] = {"map",     "sort",   "exchange", "merge",
+                                                     "compose", "finish", "install"};
+static_assert(std::size(kSnapshotWorkNames) == kSnapshotWorkCount);
+
+/// Processor time of all threads of a node by phase. Writers: these threads, each at the end of
+/// some milliseconds of work (WorkClock), by read-modify-writes.
+struct SnapshotWorkTimes {
+  std::atomic<uint64_t> user_us[kSnapshotWorkCount];
+  std::atomic<uint64_t> system_us[kSnapshotWorkCount];  // in the kernel
+};
+
 /// The workers count the lookups (WorkerMetrics::snapshot_reads).
 struct SnapshotCacheMetrics {
   std::atomic<uint64_t> frames;
@@ -74,9 +97,9 @@ struct GleanerMetrics {
   std::atomic<uint64_t> scrub_percent;  // progress of the current cycle
   std::atomic<uint64_t>
       scrub_finished_s;  // end of the last cycle, in seconds since 1970; 0: no cycle yet
-  std::atomic<uint64_t> spare[6];
+  SnapshotWorkTimes times;
 };
-static_assert(sizeof(GleanerMetrics) == 192);
+static_assert(sizeof(GleanerMetrics) == 256);
 
 struct SnapshotJobCounter {
   const char* name;  // member of the answer to glean.wait

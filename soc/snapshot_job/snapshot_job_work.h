@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -23,6 +24,7 @@
 #include "engine/snapshot/snapshot_writer.h"
 #include "shared/file/file_system_wrappers.h"
 #include "shared/memory/gleaner_metrics.h"
+#include "shared/process/work_clock.h"
 #include "soc/snapshot_job/job_throttle.h"
 
 namespace atolldb {
@@ -43,6 +45,8 @@ struct SnapshotJobResources {
   /// Returns whether the cluster has failed. If it has, every wait of the job ends.
   std::function<bool()> has_failed;
   std::vector<int32_t> cpus = {};  // of mappers and reducers; empty: any
+  SnapshotWorkTimes* times =
+      nullptr;  // the job adds the processor time of its threads; may be null
   JobThrottleTimes throttle = {};
 };
 
@@ -98,8 +102,11 @@ class SnapshotJobWork {
  private:
   class ReducerPace;
 
-  Result<void> compose_all(Reducer& reducer, ReducerPace& pace, const ReducerPlace& place);
-  Result<void> compose_one(Reducer& reducer, ReducerPace& pace, size_t storage, uint32_t partition);
+  /// What a reducer's thread has for the tasks of its composers.
+  struct Composing;
+
+  Result<void> compose_all(Composing& composing, const ReducerPlace& place);
+  Result<void> compose_one(Composing& composing, size_t storage, uint32_t partition);
   void record_unreadable(const UnreadablePage& page);
   SnapshotJobProgress progress_locked() const;
   bool is_over() const {
@@ -128,6 +135,7 @@ class SnapshotJobWork {
   std::vector<std::unique_ptr<Reducer>> reducers_;  // of this node
   std::vector<ReducerPlace> places_of_reducers_;
   std::vector<std::unique_ptr<Mapper>> mappers_;  // of this node
+  std::deque<WorkClock> mapper_clocks_;           // one for each of these
   std::vector<ComposedPartition> composed_;       // guarded by mutex_
   std::vector<UnreadablePage> unreadable_;        // guarded by mutex_
   SnapshotJobProgress last_;  // guarded by mutex_; of composers, released mappers and reducers
