@@ -123,6 +123,7 @@ class SnapshotManager {
   void set_pace(SnapshotTask& task, const std::vector<uint64_t>& written);
   /// Returns the part of the current job that should be done now. Thread: any.
   double paced_goal();
+  double idle_cpus();
   PaceReadings pace_readings();
   uint64_t room_bytes(std::chrono::steady_clock::time_point now);
   /// Returns the part of the fullest pool that is free above gleaner.pool_low_water.

@@ -128,6 +128,7 @@ struct DropTask {
   SnapshotPointer snapshot;
   uint64_t epoch;
   bool drops_empty;  // even if there is no record in it or below it; no merge can remove it (R71)
+  bool waits;        // for the lock of the link's holder, which installers of other parts may hold
   bool drops_below;  // with the pages below it of whose ranges the snapshot has no pages (R71)
 };
 
@@ -139,7 +140,7 @@ struct DropTask {
 bool seems_needed(WorkerContext& worker, const DropTask& task, std::vector<PageHeader*>& below);
 
 /// Drops the page, and those below it that belong to it. Sets `pages` to their number. Only tries
-/// locks and never waits.
+/// locks, apart from the first one if `task.waits`. REQUIRES: the caller holds no lock.
 Dropped drop_tree_page(WorkerContext& worker, StorageControl& storage, const DropTask& task,
                        uint32_t& pages);
 

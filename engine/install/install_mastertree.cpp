@@ -4,6 +4,7 @@
 #include <cstring>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -50,9 +51,15 @@ void prefetch_lines(const void* begin, const void* end) {
 struct LayerWalk {
   std::string prefix;    // slices of the layers above, 8 bytes each
   SnapshotPointer root;  // root of the layer in the snapshot; null: the snapshot has no such layer
+  SliceRange part;       // slices of this layer to visit; below the first layer all
   uint64_t slice = 0;    // low end of the range that is still to be visited
   bool has_ended = false;
-  uint32_t reclaims = 0;  // replacements on the path to `slice` (R70)
+  /// The walk visits the path to one bound between two parts, and drops the pages that lie on both
+  /// sides, unless they also have a later bound.
+  bool is_seam = false;
+  std::span<const uint64_t> later_bounds;
+  uint32_t reclaims = 0;            // replacements on the path to `slice` (R70)
+  bool has_counted_layers = false;  // of the border page on the path to `slice`
   /// State per page level: the slice up to which pointers to pages of this level are done, and the
   /// snapshot pages below the interior page that was visited last.
   struct Level {
@@ -62,8 +69,24 @@ struct LayerWalk {
   std::array<Level, TreePath::kMaxLevels> levels;
   // Some range of the layer cannot be read (R56), or was not visited.
   bool is_damaged = false;
+
+  /// Returns whether this walk decides about the page of a range. Pages in several parts are left
+  /// to the walk over the seams.
+  bool owns(const SliceRange& range) const {
+    if (is_seam) {
+      return range.low < slice && range.contains(slice) &&
+             (later_bounds.empty() || !range.contains(later_bounds.front()));
+    }
+    return range.low >= part.low &&
+           (part.high_is_end || (!range.high_is_end && range.high <= part.high));
+  }
 };
 
+/// Installs one part of a Master-tree. Installers of other parts run at the same time. They share
+/// the pages above the first layer's parts, and pages with slices of several parts. All changes of
+/// these pages are under page locks, as those of workers are. The words that two installers store
+/// are equal, because both have the same snapshot. Each pointer is counted by the installer that
+/// has the begin of its range.
 class TreeInstaller {
  public:
   TreeInstaller(WorkerContext& worker, StorageControl& storage, const InstallTask& task,
@@ -75,10 +98,13 @@ class TreeInstaller {
     const uint64_t dropped_before = report_.dropped;
     Status status = enter();
     if (status == Status::ok) {
-      install_root();
+      if (task_.part.low == 0) install_root();
       LayerWalk walk;
       walk.root = task_.root;
+      walk.part = task_.part;
+      walk.slice = task_.part.low;
       status = walk_layer(walk);
+      report_.is_damaged = report_.is_damaged || walk.is_damaged;
     }
     if (status == Status::storage_not_found) status = Status::ok;  // the storage was dropped
     if (has_missed_) report_.oldest_left = 0;
@@ -87,6 +113,20 @@ class TreeInstaller {
     const auto reclaimed = static_cast<int64_t>(pages_freed() - freed_before - dropped);
     report_.reclaimed += static_cast<uint64_t>(std::max<int64_t>(0, reclaimed));
     return status;
+  }
+
+  Status run_seams(std::span<const uint64_t> bounds, bool is_damaged) {
+    Status status = Status::ok;
+    for (size_t i = 0; i < bounds.size() && status == Status::ok; ++i) {
+      LayerWalk walk;
+      walk.root = task_.root;
+      walk.slice = bounds[i];
+      walk.is_seam = true;
+      walk.later_bounds = bounds.subspan(i + 1);
+      walk.is_damaged = is_damaged;
+      status = walk_layer(walk);
+    }
+    return status == Status::storage_not_found ? Status::ok : status;
   }
 
  private:
@@ -108,12 +148,12 @@ class TreeInstaller {
   }
 
   /// Stores the snapshot page beside a pointer. `page` null: the snapshot has no page of this
-  /// range.
+  /// range. `is_own`: the pointer is counted here, not by the installer of another part.
   /// REQUIRES: the lock that guards the pointer is held (R44).
-  void install(DualPointer& pointer, SnapshotPointer page) {
+  void install(DualPointer& pointer, SnapshotPointer page, bool is_own = true) {
     const uint64_t before = pointer.snapshot_word.load(std::memory_order_relaxed);
-    // The word cannot become null from here on. A copy-up may store a page, but only this installer
-    // drops pages.
+    // The word cannot become null from here on. A copy-up may store a page, but only installers
+    // drop pages, under this lock.
     const VolatilePointer word = pointer.load_acquire();
     // Frozen words occur only in pages that are locked or moved.
     DCHECK(!word.is_frozen() || fault::install_in_moved_pages);
@@ -121,7 +161,7 @@ class TreeInstaller {
       report_left(SnapshotPointer(before), report_);
       return;
     }
-    ++(page.is_null() ? report_.unmatched : report_.installed);
+    if (is_own) ++(page.is_null() ? report_.unmatched : report_.installed);
     if (before == page.word()) return;
     if (word.is_null() && replace_cold(storage_, pointer, word, page)) return;
     // Release: the snapshot word is stored before the null word that drops the page (R2).
@@ -136,7 +176,7 @@ class TreeInstaller {
       Link root;
       if (!find_layer(worker_, storage_, bytes_of(walk.prefix), root)) {
         // The layer was removed with its slot, or it is being replaced.
-        has_missed_ = walk.is_damaged = true;
+        record_missed(walk);
         return Status::ok;
       }
       Step step = Step::done;
@@ -161,14 +201,23 @@ class TreeInstaller {
   void skip_path(LayerWalk& walk, const Link& root) {
     TreePath path;
     static_cast<void>(find_path(worker_, root, walk.slice, path));
-    has_missed_ = walk.is_damaged = true;
+    record_missed(walk);
     move_on(walk, path);
   }
 
+  /// Records that pages are not visited. The walk over a seam visits no page for the first time.
+  void record_missed(LayerWalk& walk) {
+    walk.is_damaged = true;
+    if (!walk.is_seam) has_missed_ = true;
+  }
+
   static void move_on(LayerWalk& walk, const TreePath& path) {
-    walk.has_ended = path.range.high_is_end;
+    const SliceRange& range = path.range;
+    walk.has_ended = walk.is_seam || range.high_is_end ||
+                     (!walk.part.high_is_end && range.high >= walk.part.high);
     walk.slice = path.range.high;
     walk.reclaims = 0;
+    walk.has_counted_layers = false;
   }
 
   Status take_step(LayerWalk& walk, const Link& root, Step& step) {
@@ -179,7 +228,7 @@ class TreeInstaller {
       prefetch_next(path);
       survey = survey_of(path.border);
     }
-    if (survey.may_reclaim() && is_known && path.border != nullptr &&
+    if (survey.may_reclaim() && is_known && path.border != nullptr && !walk.is_seam &&
         walk.reclaims < kMaxReclaims &&
         reclaim_path(worker_, storage_, root, walk.slice, path.border)) {
       ++walk.reclaims;
@@ -192,9 +241,9 @@ class TreeInstaller {
     }
     if (is_known && path.border != nullptr) {
       const Status status =
-          survey.has_layers ? install_layers(walk, path.border, step) : Status::ok;
+          survey.has_layers && !walk.is_seam ? install_layers(walk, path.border, step) : Status::ok;
       if (status != Status::ok || step == Step::again) return status;
-      if (path.size != 0 && survey.is_covered) {
+      if (path.size != 0 && survey.is_covered && walk.owns(path.range)) {
         drop(walk, path.link, path.border, survey.has_layers || !survey.has_living);
       }
     }
@@ -206,13 +255,14 @@ class TreeInstaller {
     }
     // Skips a path that is being replaced and cannot be adopted, for example because the pool has
     // no pages.
-    if (!is_known) has_missed_ = walk.is_damaged = true;
+    if (!is_known) record_missed(walk);
     for (uint32_t i = path.size; i-- > 1;) {
       const InteriorPage& page = *path.steps[i].page;
       const bool is_last = path.range.high_is_end
                                ? page.high_is_end != 0
                                : page.high_is_end == 0 && page.high == path.range.high;
-      if (is_last) drop(walk, path.steps[i].link, path.steps[i].page);
+      if ((is_last || walk.is_seam) && walk.owns(range_of(page)))
+        drop(walk, path.steps[i].link, path.steps[i].page);
     }
     // Removes the layers below this one from the set, because their border page is done. The walk
     // through the layer above removes this layer.
@@ -277,6 +327,7 @@ class TreeInstaller {
     if (status != Status::ok) return status;
     walk.is_damaged = walk.is_damaged || level.snapshot.is_damaged;
     for (const SnapshotPointer each : level.snapshot.unreadable) unreadable_.insert(each.word());
+    if (walk.is_seam) return Status::ok;  // the parts have installed all pointers
     const HoldTimer timer(report_);
     ScopedLock lock;
     if (!lock.lock_page(worker_, page, kPageBlock)) return Status::cluster_failed;
@@ -288,7 +339,10 @@ class TreeInstaller {
     DCHECK(version.count() > 0 && version.count() <= kInteriorCapacity);
     const ChildRanges children(*page, version.count());
     for (uint32_t i = 0; i < children.size(); ++i) {
-      install(page->children[children[i]], page_of_range(level.snapshot.pages, children.range(i)));
+      const SliceRange child = children.range(i);
+      if (!overlap(child, walk.part)) continue;
+      install(page->children[children[i]], page_of_range(level.snapshot.pages, child),
+              walk.part.contains(child.low));
     }
     level.done_to = range.high_is_end ? ~uint64_t{0} : range.high;
     DCHECK(level.done_to >= walk.slice);
@@ -310,6 +364,7 @@ class TreeInstaller {
     for (uint32_t slot = 0; slot < count; ++slot) {
       TreeRecord* record = page->record(slot);
       if (!record->head.load_acquire().is_next_layer()) continue;
+      if (!walk.part.contains(page->slices()[slot])) continue;
       layers.push_back({page->slices()[slot], record, {}});
       const Status status = find_snapshot_layer(walk, layers.back());
       if (status != Status::ok) return status;
@@ -326,7 +381,10 @@ class TreeInstaller {
         step = Step::again;
         return Status::ok;
       }
-      for (const Layer& layer : layers) install(*layer.record->next_layer(), layer.root);
+      for (const Layer& layer : layers) {
+        install(*layer.record->next_layer(), layer.root, !walk.has_counted_layers);
+      }
+      walk.has_counted_layers = true;  // the step is repeated after each large layer
     }
     for (const Layer& layer : layers) {
       const Status status = install_layer(walk, page, layer, step);
@@ -426,6 +484,7 @@ class TreeInstaller {
                         .epoch = task_.epoch,
                         .drops_empty = may_be_empty && !is_layer_root && !fault::keep_empty_pages &&
                                        is_between_cold_pages(link),
+                        .waits = walk.is_seam || task_.part.low != 0 || !task_.part.high_is_end,
                         // A page below may have no snapshot page because its range cannot be read.
                         .drops_below = !walk.is_damaged || fault::drop_onto_stand_ins};
     below_.clear();
@@ -466,6 +525,19 @@ class TreeInstaller {
 Status install_mastertree(WorkerContext& worker, StorageControl& storage, const InstallTask& task,
                           InstallReport& report) {
   return TreeInstaller(worker, storage, task, report).run();
+}
+
+Status install_seams(WorkerContext& worker, StorageControl& storage, const InstallTask& task,
+                     std::span<const uint64_t> bounds, const InstallReport& parts,
+                     InstallReport& report) {
+  DCHECK(std::ranges::is_sorted(bounds));
+  Status status = Status::ok;
+  if (storage.type == StorageType::mastertree) {
+    status = TreeInstaller(worker, storage, task, report).run_seams(bounds, parts.is_damaged);
+  }
+  worker.leave();
+  if (status != Status::ok) report.oldest_left = 0;
+  return status;
 }
 
 }  // namespace atolldb

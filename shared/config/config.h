@@ -31,6 +31,7 @@ struct NodeConfig {
   uint32_t loggers = 1;
   uint32_t mappers = 1;
   uint32_t reducers = 1;
+  uint32_t installers = 4;
   /// CPUs of the node's mappers and reducers. Empty: those of the process.
   std::vector<int32_t> gleaner_cpus;
   /// Absolute paths for this node's log and snapshot files. Empty: under `cluster.data_dir`.

@@ -131,6 +131,9 @@ constexpr ConfigKey kKeys[] = {
     row(KeyKind::integer, ATOLL_NODE(mappers), {1, 64},
         "Threads that read the log for a snapshot."),
     row(KeyKind::integer, ATOLL_NODE(reducers), {1, 64}, "Threads that write a snapshot."),
+    row(KeyKind::integer, ATOLL_NODE(installers), {1, kMaxInstallers},
+        "Most threads that install a snapshot beside the data in memory. There is one, and one\n"
+        "more for each idle CPU."),
     row(KeyKind::integers, ATOLL_NODE(gleaner_cpus), {0, kMaxCpus - 1},
         "CPUs of the mappers and reducers; empty: any. Workers stay off them if `cpus` names "
         "others."),
