@@ -1,5 +1,6 @@
 // Installation of a snapshot beside the volatile pages of the running cluster (R44).
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "coordinator/snapshots/snapshot_job.h"
@@ -38,16 +39,26 @@ std::vector<std::vector<SnapshotStorage>> divide_storages(std::vector<SnapshotSt
   return shares;
 }
 
+uint32_t next_installers(uint32_t now, double idle_cpus, uint32_t most) {
+  /// The other threads of the machine use almost all processors.
+  constexpr double kLittleIdle = 0.5;
+  CHECK(now >= 1 && now <= most && idle_cpus >= 0);
+  if (idle_cpus < kLittleIdle) return std::max(now - 1, 1u);
+  return static_cast<uint32_t>(std::min(now + std::floor(idle_cpus), static_cast<double>(most)));
+}
+
 Result<InstallReport> SnapshotJob::install(const SnapshotMetadata& snapshot,
-                                           const PoolStillLow& pool_still_low) {
+                                           const PoolStillLow& pool_still_low,
+                                           const std::function<double()>& idle_cpus) {
   const Config::Gleaner& gleaner = config_.gleaner;
   enter(SnapshotPhase::installing, snapshot.id);
   auto report = install_pass(
-      snapshot, {.free_percent = gleaner.pool_high_water, .spares_hot = gleaner.keep_hot_pages});
+      snapshot, {.free_percent = gleaner.pool_high_water, .spares_hot = gleaner.keep_hot_pages},
+      idle_cpus);
   // Rounded up, so that it is above pool_low_water, below which the next snapshot is triggered.
   const uint32_t middle = (gleaner.pool_low_water + gleaner.pool_high_water + 1) / 2;
   if (report && report->kept_hot != 0 && pool_still_low(middle)) {
-    drop_hot(snapshot, middle, *report);
+    drop_hot(snapshot, middle, idle_cpus, *report);
   }
   enter(report ? SnapshotPhase::done : SnapshotPhase::not_installed, snapshot.id);
   return report;
@@ -56,8 +67,9 @@ Result<InstallReport> SnapshotJob::install(const SnapshotMetadata& snapshot,
 /// Runs a second pass, which also drops hot pages. Updates `report`, the result of the first pass.
 /// If the second pass fails, `report` does not change.
 void SnapshotJob::drop_hot(const SnapshotMetadata& snapshot, uint32_t free_percent,
-                           InstallReport& report) {
-  const auto second = install_pass(snapshot, {.free_percent = free_percent, .spares_hot = false});
+                           const std::function<double()>& idle_cpus, InstallReport& report) {
+  const auto second =
+      install_pass(snapshot, {.free_percent = free_percent, .spares_hot = false}, idle_cpus);
   if (!second) {
     logger_->warn("snapshot {}: the second pass, which drops hot pages, has failed: {}",
                   snapshot.id, second.error().message);
@@ -75,7 +87,8 @@ void SnapshotJob::drop_hot(const SnapshotMetadata& snapshot, uint32_t free_perce
 
 /// Installs on all nodes at once; each node does its share of the storages.
 Result<InstallReport> SnapshotJob::install_pass(const SnapshotMetadata& snapshot,
-                                                const DropLimits& limits) {
+                                                const DropLimits& limits,
+                                                const std::function<double()>& idle_cpus) {
   CHECK(snapshot.id != 0 && limits.free_percent <= 100);
   const auto node_count = static_cast<uint32_t>(config_.nodes.size());
   const auto shares = divide_storages(snapshot.storages, node_count);
@@ -89,7 +102,7 @@ Result<InstallReport> SnapshotJob::install_pass(const SnapshotMetadata& snapshot
     const Json body = {{"snapshot", snapshot.id},         {"epoch", snapshot.epoch},
                        {"storages", std::move(roots)},    {"free_percent", limits.free_percent},
                        {"spares_hot", limits.spares_hot}, {"timeout_ms", kInstallWaitMs}};
-    ATOLL_ASSIGN(reports[node], install_on(node, body));
+    ATOLL_ASSIGN(reports[node], install_on(node, body, idle_cpus));
     return {};
   }));
   InstallReport sum;
@@ -99,8 +112,14 @@ Result<InstallReport> SnapshotJob::install_pass(const SnapshotMetadata& snapshot
 
 /// Installs the share of one node. Repeats the same request until the share is done: the first
 /// request begins the pass, and the later ones ask for its progress.
-Result<InstallReport> SnapshotJob::install_on(uint32_t node, const Json& body) {
+Result<InstallReport> SnapshotJob::install_on(uint32_t node, Json body,
+                                              const std::function<double()>& idle_cpus) {
+  const uint32_t most = config_.nodes[node].installers;
+  const auto nodes = static_cast<double>(config_.nodes.size());
+  uint32_t threads = 1;
   for (;;) {
+    threads = most == 1 ? 1 : next_installers(threads, idle_cpus() / nodes, most);
+    body["threads"] = threads;
     if (is_cancelled_.load(std::memory_order_relaxed)) {
       return make_error(ExitCode::failed, "the installation was cancelled");
     }

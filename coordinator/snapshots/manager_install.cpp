@@ -35,8 +35,9 @@ void SnapshotManager::install(const SnapshotMetadata& snapshot) {
   // From here on pointers may refer to the snapshot, even if the install fails.
   kept_.add(snapshot);
   const auto begun = std::chrono::steady_clock::now();
-  const auto report =
-      job_->install(snapshot, [this](uint32_t percent) { return pool_still_low(percent); });
+  const auto report = job_->install(
+      snapshot, [this](uint32_t percent) { return pool_still_low(percent); },
+      [this] { return idle_cpus(); });
   const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(
       std::chrono::steady_clock::now() - begun);
   if (report) has_freed_pages_ = frees_enough(*report);

@@ -51,6 +51,12 @@ double SnapshotManager::paced_goal() {
   return pace_->goal(pace_readings());
 }
 
+/// Returns how many of the processors of snapshot jobs are idle, or 0 if that is unknown.
+double SnapshotManager::idle_cpus() {
+  const std::lock_guard guard(pace_mutex_);
+  return idle_cpus_.measure(std::chrono::steady_clock::now());
+}
+
 /// REQUIRES: pace_mutex_ is held.
 PaceReadings SnapshotManager::pace_readings() {
   PaceReadings readings;

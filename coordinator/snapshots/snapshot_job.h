@@ -96,8 +96,10 @@ class SnapshotJob {
   /// makes unnecessary, until enough pages are free. If too few pages are free then, a second pass
   /// also drops hot pages. After an error, a pointer may refer to this snapshot or to an older one.
   /// REQUIRES: the snapshot's files can be read on all nodes, and no later job has begun.
+  /// `idle_cpus`: returns how many processors are idle now. Thread: any.
   Result<InstallReport> install(const SnapshotMetadata& snapshot,
-                                const PoolStillLow& pool_still_low);
+                                const PoolStillLow& pool_still_low,
+                                const std::function<double()>& idle_cpus);
   /// Makes the current job and all later jobs fail soon. Thread: any.
   void cancel() { is_cancelled_.store(true, std::memory_order_relaxed); }
 
@@ -127,9 +129,12 @@ class SnapshotJob {
   }
   void discard(uint32_t snapshot);
 
-  void drop_hot(const SnapshotMetadata& snapshot, uint32_t free_percent, InstallReport& report);
-  Result<InstallReport> install_pass(const SnapshotMetadata& snapshot, const DropLimits& limits);
-  Result<InstallReport> install_on(uint32_t node, const Json& body);
+  void drop_hot(const SnapshotMetadata& snapshot, uint32_t free_percent,
+                const std::function<double()>& idle_cpus, InstallReport& report);
+  Result<InstallReport> install_pass(const SnapshotMetadata& snapshot, const DropLimits& limits,
+                                     const std::function<double()>& idle_cpus);
+  Result<InstallReport> install_on(uint32_t node, Json body,
+                                   const std::function<double()>& idle_cpus);
 
   /// Begins the phase. `failure`: the reason for the phase `failed`.
   void enter(SnapshotPhase phase, uint32_t snapshot, const std::string& failure = {});
@@ -149,6 +154,10 @@ class SnapshotJob {
   Json unreadable_ = Json::array();
   std::vector<Json> progress_;  // by node
 };
+
+/// Returns how many threads of a node should install from now on: one more for each idle processor,
+/// one less if almost none is idle. `now`: how many install now. `idle_cpus`: of the node.
+uint32_t next_installers(uint32_t now, double idle_cpus, uint32_t most);
 
 /// Distributes the storages to the nodes that install a snapshot. Returns the share of each node,
 /// by node. Storages are assigned round robin, those with most records first. A storage is never

@@ -125,6 +125,7 @@ class SnapshotManager {
   void set_pace(SnapshotTask& task, const std::vector<uint64_t>& written);
   /// Returns the part of the current job that should be done now. Thread: any.
   double paced_goal();
+  double idle_cpus();
   PaceReadings pace_readings();
   uint64_t room_bytes(std::chrono::steady_clock::time_point now);
   /// Returns the share of free pages above gleaner.pool_low_water, in the pool with the fewest free

@@ -20,6 +20,7 @@
 #include "engine/gleaner/snapshot_plan.h"
 #include "engine/mastertree/build.h"
 #include "engine/mastertree/fence_map.h"
+#include "engine/snapshot/page_ahead.h"
 #include "engine/snapshot/snapshot_files.h"
 #include "engine/snapshot/snapshot_writer.h"
 #include "shared/base/error.h"
@@ -81,6 +82,8 @@ struct ComposeTask {
   /// Called for each page of the base that cannot be read. Thread: the composer's. May be empty.
   std::function<void(const UnreadablePage&)> on_unreadable = {};
   std::span<const CapturedPage> captured = {};  // Master-tree: pages of the partition, ascending
+  /// Reads pages of the base before they are needed. Null: each is read when it is needed.
+  PageAhead* ahead = nullptr;
 };
 
 /// Applies all log records and writes the pages of the partition. An unreadable page of the base is

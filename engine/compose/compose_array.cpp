@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -31,7 +33,7 @@ class ArrayComposer {
       : task_(task),
         storage_(task.plan.storages[task.storage]),
         shape_(storage_.record_count, storage_.payload_bytes),
-        pages_(task.base, task.writer, &task.writer_mutex, storage_.id, task.cancelled),
+        pages_(task.base, task.writer, &task.writer_mutex, storage_.id, task.cancelled, task.ahead),
         logs_(task.logs, pages_, storage_.id),
         victims_(task.plan, storage_),
         fold_(std::make_unique<RecordFold>()) {}
@@ -260,6 +262,7 @@ class ArrayComposer {
     const bool visits_all = victims_.may_be_at_or_below(base);
     CHECK(level > 0 && level < shape_.levels);
     const uint64_t span = shape_.records_below(level - 1);
+    uint64_t requested = 0;
     for (uint64_t child = 0; first + child * span < end; ++child) {
       if (!visits_all) {
         ATOLL_ASSIGN(auto is_changed, has_log(first, end));
@@ -267,6 +270,7 @@ class ArrayComposer {
         child = (index_of(LogInput::key_of(*logs_.current())) - first) / span;
       }
       DCHECK(child < kArrayFanout);
+      if (level == 1 && child >= requested) requested = request_leaves(page, first, child);
       std::atomic<uint64_t>& word = page.as<ArrayInterior>()->children[child].snapshot_word;
       const SnapshotPointer before(word.load(std::memory_order_relaxed));
       if (!before.is_null()) {
@@ -277,6 +281,32 @@ class ArrayComposer {
       word.store(written.word(), std::memory_order_relaxed);
     }
     return {};
+  }
+
+  /// Requests the leaves from child `from` on that will be read, because they have log records or
+  /// may be victims, as far as the coming log records are known. `first`: first record of the page.
+  /// Returns the first child that it has not decided about.
+  uint64_t request_leaves(PageBuffer& page, uint64_t first, uint64_t from) {
+    DCHECK(page.header().level == 1 && from < kArrayFanout);
+    std::array<SnapshotPointer, PageOutput::kMaxRequests> wanted;
+    size_t wanted_count = 0;
+    std::span<const SortKey> logs = logs_.coming();
+    const uint64_t span = shape_.records_per_leaf;
+    uint64_t child = from;
+    for (; pages_.has_ahead() && child < kArrayFanout && wanted_count < wanted.size(); ++child) {
+      const uint64_t low = first + child * span;
+      while (!logs.empty() && logs[0].first < low) logs = logs.subspan(1);
+      const auto& word = page.as<ArrayInterior>()->children[child].snapshot_word;
+      const SnapshotPointer leaf(word.load(std::memory_order_relaxed));
+      const bool may_be_victim = victims_.may_be_at_or_below(leaf, 0);
+      // The records after these are not known yet, so they may belong to this leaf.
+      if (logs.empty() && !may_be_victim) break;
+      const bool has_logs = !logs.empty() && logs[0].first - low < span;
+      if (leaf.is_null() || is_stand_in(leaf) || (!has_logs && !may_be_victim)) continue;
+      wanted[wanted_count++] = leaf;
+    }
+    pages_.request({wanted.data(), wanted_count});
+    return std::max(child, from + 1);
   }
 
   Result<void> fill_leaf(PageBuffer& page, uint64_t first, uint64_t end) {

@@ -21,7 +21,8 @@ SliceRange range_of_partition(const PlannedStorage& storage, uint32_t at) {
 
 Result<ComposedPartition> compose_mastertree(const ComposeTask& task) {
   const PlannedStorage& storage = task.plan.storages[task.storage];
-  PageOutput pages(task.base, task.writer, &task.writer_mutex, storage.id, task.cancelled);
+  PageOutput pages(task.base, task.writer, &task.writer_mutex, storage.id, task.cancelled,
+                   task.ahead);
   TreeWork work{pages,
                 LogInput(task.logs, pages, storage.id),
                 RecordFold(),

@@ -315,8 +315,10 @@ Result<void> LayerComposer::compose_interior(SnapshotPointer pointer, const Inte
   const auto child_at = [&](uint32_t i) {
     return SnapshotPointer(page.children[i].snapshot_word.load(std::memory_order_relaxed));
   };
+  uint32_t requested = 0;
   for (uint32_t i = 0; i < count; ++i) {
     if (!overlaps(range_at(i))) continue;
+    if (i >= requested) requested = request_children(page, i);
     std::optional<NextPage> next;
     if (i + 1 < count && overlaps(range_at(i + 1))) next = {range_at(i + 1), child_at(i + 1)};
     ATOLL_TRY(work_.pages.check_child(pointer, child_at(i)));

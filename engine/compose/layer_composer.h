@@ -104,6 +104,10 @@ class LayerComposer {
   Result<bool> has_victims_at(SnapshotPointer pointer, uint32_t layer, uint32_t level) const;
   void count_replaced(SnapshotPointer pointer, uint64_t low);
   Result<void> compose_interior(SnapshotPointer pointer, const InteriorPage& page);
+  /// Requests the children from `first` on that will be read, because they have log records or may
+  /// be victims, as far as the coming log records are known. Returns the first child that it has
+  /// not decided about. In layer_composer_ahead.cpp.
+  uint32_t request_children(const InteriorPage& page, uint32_t first);
   // The next functions, in layer_composer_lost.cpp, handle pages that cannot be read (R56).
   /// Finds the page to which a base pointer leads. Adds the held records of `range` to the log
   /// input.

@@ -70,6 +70,8 @@ class LogInput {
     return is_sorted ? Result<void>() : unsorted();
   }
   uint64_t count() const { return count_; }
+  /// Returns the records that follow and are known already, without held records, in sort order.
+  std::span<const SortKey> coming() const { return keys_; }
 
   static std::string_view key_of(const LogRecord& log) {
     return {reinterpret_cast<const char*>(log.key()), log.key_bytes};

@@ -38,8 +38,33 @@ Result<void> PageOutput::read(SnapshotPointer pointer, PageBuffer& into, PageTyp
                               PageType other, uint8_t layer) {
   ATOLL_TRY(check_cancelled());
   ++pages_read_;
-  ATOLL_TRY(base_.read(pointer, &into.header()));
+  ATOLL_TRY(read_base(pointer, into));
   return check_page(pointer, into.header(), type, other, layer);
+}
+
+Result<void> PageOutput::read_base(SnapshotPointer pointer, PageBuffer& into) {
+  if (ahead_ != nullptr && ahead_->take(pointer, &into.header())) return {};
+  return base_.read(pointer, &into.header());
+}
+
+void PageOutput::request(std::span<const SnapshotPointer> pages) {
+  CHECK(pages.size() <= kMaxRequests);
+  if (ahead_ == nullptr || pages.size() < kMinReads) return;
+  uint32_t reads = 0;
+  uint64_t first = 0;  // word of the first page of the read
+  for (const SnapshotPointer page : pages) {
+    const bool continues = reads != 0 && page.word() > first && page.word() - first < kPagesPerRead;
+    if (continues) continue;
+    ++reads;
+    first = page.word();
+  }
+  // A composer reads again what the snapshot before has written. These pages are often adjacent.
+  if (reads < kMinReads) return;
+  ahead_->clear();
+  for (const SnapshotPointer page : pages) {
+    if (!ahead_->request(page)) break;
+  }
+  ahead_->start();
 }
 
 Result<void> PageOutput::check_page(SnapshotPointer pointer, const PageHeader& header,
@@ -168,7 +193,7 @@ Result<FoundPage> PageOutput::find(SnapshotPointer pointer, PageBuffer& into, Pa
   found.is_readable = !is_stand_in(at);
   if (found.is_readable) {
     ++pages_read_;
-    if (auto good = base_.read(at, &into.header()); !good) {
+    if (auto good = read_base(at, into); !good) {
       found.is_readable = false;
       found.reason = good.error().message;
     }

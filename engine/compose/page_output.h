@@ -14,6 +14,7 @@
 #include "engine/format/stand_in.h"
 #include "engine/mastertree/build.h"
 #include "engine/snapshot/live_pages.h"
+#include "engine/snapshot/page_ahead.h"
 #include "engine/snapshot/snapshot_files.h"
 #include "engine/snapshot/snapshot_writer.h"
 #include "shared/base/error.h"
@@ -50,8 +51,10 @@ struct FoundPage {
 class PageOutput {
  public:
   PageOutput(const SnapshotFiles& base, SnapshotWriter& writer, std::mutex* writer_mutex,
-             uint32_t storage_id, const std::function<bool()>& cancelled)
+             uint32_t storage_id, const std::function<bool()>& cancelled,
+             PageAhead* ahead = nullptr)
       : base_(base),
+        ahead_(ahead),
         writer_(writer),
         writer_mutex_(writer_mutex),
         storage_id_(storage_id),
@@ -67,6 +70,13 @@ class PageOutput {
   /// records even if the page cannot be read.
   Result<FoundPage> find(SnapshotPointer pointer, PageBuffer& into, PageType type, PageType other,
                          uint8_t layer, bool takes_held);
+  static constexpr size_t kMaxRequests = 64;
+  /// Returns whether `request` does something.
+  bool has_ahead() const { return ahead_ != nullptr; }
+  /// Begins to read pages of the base that will be needed soon, as far as there is room. Forgets
+  /// earlier requests. Does nothing if a few reads of adjacent pages are enough (PageReader).
+  /// REQUIRES: at most kMaxRequests pages.
+  void request(std::span<const SnapshotPointer> pages);
   /// Writes a stand-in for a range. `records`: new held records, which follow those of `lost`. The
   /// caller sets level, layer and range in `page`. Returns a pointer with kStandInBit set.
   Result<SnapshotPointer> write_stand_in(PageBuffer& page, const LostPage& lost,
@@ -107,7 +117,13 @@ class PageOutput {
   bool compact_held(const LostPage& lost, std::span<const std::byte> records,
                     std::vector<std::byte>& compacted);
 
+  /// Fewest reads that are worth a look-ahead.
+  static constexpr uint32_t kMinReads = 4;
+
+  Result<void> read_base(SnapshotPointer pointer, PageBuffer& into);
+
   PageReader base_;
+  PageAhead* ahead_;  // null: no look-ahead
   SnapshotWriter& writer_;
   std::mutex* writer_mutex_;  // null: no other thread uses the writer
   uint32_t storage_id_;

@@ -380,7 +380,9 @@ void Mapper::consider_folding(Storage& storage, uint64_t records, std::span<cons
 /// Sorts, compacts and ships records of a storage. Returns the keys of the shipped ones.
 Result<std::span<const SortKey>> Mapper::ship_keys(const Storage& storage,
                                                    std::span<SortKey> keys) {
+  count_time(SnapshotWork::map);
   const std::span<const SortKey> kept = compact(sorter_.sort(keys));
+  count_time(SnapshotWork::sort);
   add(progress_.records_elided, keys.size() - kept.size());
 
   size_t begin = 0;
@@ -392,6 +394,7 @@ Result<std::span<const SortKey>> Mapper::ship_keys(const Storage& storage,
     begin = end;
   }
   CHECK(begin == kept.size());  // each record went to one partition
+  count_time(SnapshotWork::exchange);
   return kept;
 }
 

@@ -17,6 +17,7 @@
 #include "engine/gleaner/snapshot_plan.h"
 #include "engine/log/log_reader.h"
 #include "shared/base/check.h"
+#include "shared/process/work_clock.h"
 
 namespace atolldb {
 
@@ -88,6 +89,8 @@ struct MapperSettings {
   std::function<void(uint64_t bytes)> on_read = {};
   /// Ranges whose records are left out, in the order of do_ascend. They outlive the mapper.
   std::span<const CapturedRange> captured = {};
+  WorkClock* clock =
+      nullptr;  // counts the processor time of the mapper's thread; null: not counted
 
   static constexpr uint64_t kMinBucketBytes = 8192;
   static constexpr uint64_t kReportBytes = uint64_t{1} << 20;
@@ -136,7 +139,7 @@ class Mapper {
     Bucket* bucket = nullptr;                      // its current bucket; null: none
     std::span<const CapturedRange> captured = {};  // captured ranges of this storage
     size_t last_captured = 0;                      // index of the range that was found last
-    std::unique_ptr<FoldTable> table = nullptr;  // gets all its records; null: its bucket does
+    std::unique_ptr<FoldTable> table = nullptr;    // gets all its records; null: its bucket does
     bool may_fold = false;  // true: it may have a table; false: appends, or its table did not pay
     uint64_t sampled = 0;   // records that its buckets had since the last decision
     uint64_t repeated = 0;  // of these, about how many would be elided in a table, but were not
@@ -161,6 +164,10 @@ class Mapper {
   Result<Bucket*> free_bucket();
   Storage* find(uint32_t storage_id);
   static bool is_captured(Storage& storage, const LogRecord& record);
+  /// Counts the processor time since the last call for this phase.
+  void count_time(SnapshotWork work) {
+    if (settings_.clock != nullptr) settings_.clock->charge(work);
+  }
   Result<void> ship(Bucket& bucket);
   Result<void> ship(Storage& storage);
   Result<std::span<const SortKey>> ship_keys(const Storage& storage, std::span<SortKey> keys);

@@ -128,6 +128,7 @@ struct DropTask {
   SnapshotPointer snapshot;
   uint64_t epoch;
   bool drops_empty;  // drop even if no record is in or below it: no merge can remove it (R71)
+  bool waits;        // wait for the lock of the link's holder, which other installers may hold
   bool drops_below;  // drop also the pages below for whose ranges the snapshot has no pages (R71)
 };
 
@@ -139,7 +140,8 @@ struct DropTask {
 bool seems_needed(WorkerContext& worker, const DropTask& task, std::vector<PageHeader*>& below);
 
 /// Drops the page, with the pages below it that the drop includes (R71). Sets `pages` to the number
-/// of dropped pages. Only tries locks and never waits.
+/// of dropped pages. Only tries locks, apart from the first one if `task.waits`. REQUIRES: the
+/// caller holds no lock.
 Dropped drop_tree_page(WorkerContext& worker, StorageControl& storage, const DropTask& task,
                        uint32_t& pages);
 

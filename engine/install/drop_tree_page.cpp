@@ -65,10 +65,13 @@ class FrozenNulls {
 /// to the page, and the snapshot page is beside it.
 class Locked {
  public:
-  Locked(WorkerContext& worker, const Link& link, TreePage* page, SnapshotPointer snapshot) {
+  Locked(WorkerContext& worker, const DropTask& task) {
+    const Link& link = task.link;
+    TreePage* const page = task.page;
     CHECK(link.holder != nullptr && link.holder != page);
-    if (!holder_.try_lock_page(worker, link.holder, kHolderBlock) ||
-        !page_.try_lock_page(worker, page, kPageBlock)) {
+    const bool has_holder = task.waits ? holder_.lock_page(worker, link.holder, kHolderBlock)
+                                       : holder_.try_lock_page(worker, link.holder, kHolderBlock);
+    if (!has_holder || !page_.try_lock_page(worker, page, kPageBlock)) {
       is_busy_ = true;
       return;
     }
@@ -76,7 +79,7 @@ class Locked {
     // word of another slot.
     const uint64_t word = link.pointer->snapshot_word.load(std::memory_order_relaxed);
     is_good_ = link_leads_to(link, page) && !page->header.version().is_moved() &&
-               !snapshot.is_null() && word == snapshot.word();
+               !task.snapshot.is_null() && word == task.snapshot.word();
   }
   bool is_busy() const { return is_busy_; }
   bool is_good() const { return is_good_; }
@@ -269,7 +272,7 @@ bool seems_needed(WorkerContext& worker, const DropTask& task, std::vector<PageH
 
 Dropped drop_tree_page(WorkerContext& worker, StorageControl& storage, const DropTask& task,
                        uint32_t& pages) {
-  Locked locked(worker, task.link, task.page, task.snapshot);
+  Locked locked(worker, task);
   if (!locked.is_good()) return locked.is_busy() ? Dropped::busy : Dropped::changed;
   DropSet set(worker, task, DropSet::Locks::yes);
   if (!set.add()) return set.is_busy() ? Dropped::busy : Dropped::changed;

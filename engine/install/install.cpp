@@ -37,6 +37,7 @@ void InstallReport::add(const InstallReport& other) {
   dropped_hot += other.dropped_hot;
   longest_hold_ns = std::max(longest_hold_ns, other.longest_hold_ns);
   oldest_left = std::min(oldest_left, other.oldest_left);
+  is_damaged = is_damaged || other.is_damaged;
 }
 
 Status begin_turn(WorkerContext& worker, StorageControl& storage, uint32_t storage_id,
@@ -55,6 +56,7 @@ Status install_snapshot(WorkerContext& worker, StorageControl& storage, const In
                         InstallReport& report) {
   CHECK(task.drop_policy != nullptr);
   CHECK(task.root.is_null() || task.root.snapshot() <= task.snapshot);
+  CHECK(task.part.high_is_end || task.part.low < task.part.high);
   Status status = Status::invalid_argument;
   switch (storage.type) {
     case StorageType::array:

@@ -14,7 +14,10 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <span>
+#include <vector>
 
+#include "engine/mastertree/build.h"
 #include "engine/transaction/worker_context.h"
 #include "shared/base/check.h"
 #include "shared/base/pointer.h"
@@ -44,6 +47,11 @@ struct InstallTask {
   uint64_t epoch = 0;     // epoch of the snapshot
   /// Called before each drop. May clear the page's reference bit.
   std::function<DropVerdict(PageHeader& page)> drop_policy;
+  /// The part of the storage to install: slices of the first layer of a Master-tree, or record
+  /// numbers of an array, whole children of its root. A sequential storage is installed with the
+  /// part that begins at 0. The parts of a storage may be installed at the same time by several
+  /// threads (R44).
+  SliceRange part;
   /// Polled every few pages. If it returns true, the remaining pages are left to the next snapshot.
   std::function<bool()> cancelled;
 };
@@ -63,6 +71,8 @@ struct InstallReport {
   /// that snapshot and of newer ones must be kept. kNoSnapshot: there is no such pointer.
   static constexpr uint32_t kNoSnapshot = ~uint32_t{0};
   uint32_t oldest_left = kNoSnapshot;
+  /// Some range cannot be read (R56) or was not visited.
+  bool is_damaged = false;
 
   void add(const InstallReport& other);
 };
@@ -121,10 +131,25 @@ class HoldTimer {
 /// that other threads were changing.
 /// REQUIRES: all nodes can read the files of the snapshot. No page was dropped since the composers
 /// read the fence maps, because snapshot jobs do not overlap.
-/// Thread: any thread of any node with its own page slot (R9), one per storage at a time. The page
-/// slot is idle on return. Blocks while it reads snapshot pages; it holds no lock then.
+/// Thread: any thread of any node with its own page slot (R9). Threads may install disjoint parts
+/// of a storage at the same time, in the same snapshot. The page slot is idle on return. Blocks
+/// while it reads snapshot pages; it holds no lock then.
 Status install_snapshot(WorkerContext& worker, StorageControl& storage, const InstallTask& task,
                         InstallReport& report);
+
+/// Returns where the parts of a storage may begin, apart from the first one, in ascending order: at
+/// most `parts` - 1 bounds. The parts have about the same number of volatile pages, of at least
+/// `min_pages`. Any bounds of a Master-tree are right; those of an array are children of its root.
+/// REQUIRES: the calling thread has entered (WorkerContext::enter).
+std::vector<uint64_t> divide_storage(WorkerContext& worker, StorageControl& storage, uint32_t parts,
+                                     uint32_t min_pages);
+
+/// Drops the pages of a Master-tree that lie in several parts. `bounds`: the begins of all parts
+/// but the first. `task.part` is ignored. `parts`: sum of the reports of all parts. Errors, and
+/// what the function requires: as `install_snapshot`. REQUIRES: all parts were installed.
+Status install_seams(WorkerContext& worker, StorageControl& storage, const InstallTask& task,
+                     std::span<const uint64_t> bounds, const InstallReport& parts,
+                     InstallReport& report);
 
 /// Publishes a new begin epoch. Pages found before the call must not be used after it. Returns ok,
 /// cluster_failed, unavailable if `cancelled` returned true, or storage_not_found if the storage

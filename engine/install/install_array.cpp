@@ -26,8 +26,11 @@ static_assert(kFirstRecordBlock + (kPageBytes - sizeof(PageHeader)) / sizeof(Rec
 /// dropped.
 ///
 /// It stores snapshot words without locks. Pages of an array are never split, merged or replaced.
-/// No other thread stores a snapshot word once its page can be found (R44). Copy-ups change
+/// No other thread stores these snapshot words once their page can be found (R44). Copy-ups change
 /// volatile words only, by compare-and-swap from null.
+///
+/// Installers of other parts visit other children of the root. The parts share only the root page,
+/// whose lock they wait for.
 class ArrayInstaller {
  public:
   ArrayInstaller(WorkerContext& worker, StorageControl& storage, const InstallTask& task,
@@ -42,8 +45,11 @@ class ArrayInstaller {
 
   Status run() {
     Status status = enter();
-    if (status == Status::ok && !place(storage_.root, task_.root, top_).is_null() && top_ > 0) {
-      status = visit(top_, 0, task_.root);
+    if (status == Status::ok) {
+      const bool is_first = task_.part.low == 0;
+      const VolatilePointer root =
+          is_first ? place(storage_.root, task_.root, top_) : storage_.root.load_acquire();
+      if (!root.is_null() && top_ > 0) status = visit(top_, 0, task_.root);
     }
     // A dropped storage has lost all its pointers, so nothing is left to install.
     return status == Status::storage_not_found ? Status::ok : status;
@@ -70,6 +76,11 @@ class ArrayInstaller {
     PageHeader* page = worker_.view().resolve(word);
     DCHECK(page->type == PageType::array_interior && page->level == level);
     return reinterpret_cast<ArrayInterior*>(page);
+  }
+
+  /// Returns whether a child of a page at `level` belongs to the part that is installed.
+  bool is_own_child(uint32_t level, uint32_t child) const {
+    return level < top_ || task_.part.contains(child * shape_.records_below(level - 1));
   }
 
   /// Reads the pointers to the children of snapshot page `match`, which is above the leaf level.
@@ -99,6 +110,7 @@ class ArrayInstaller {
     if (page == nullptr) return Status::ok;
     std::bitset<kArrayFanout> is_warm;
     for (uint32_t i = 0; i < kArrayFanout; ++i) {
+      if (!is_own_child(level, i)) continue;
       is_warm[i] = !place(page->children[i], matches[i], level - 1).is_null();
       if (is_warm[i] && level == 1) drop_leaf(*page, page->children[i], matches[i]);
     }
@@ -182,7 +194,7 @@ class ArrayInstaller {
       ScopedLock parent_lock;
       ScopedLock leaf_lock;
       RecordLocks record_locks(worker_, kFirstRecordBlock);
-      if (!try_lock_pages(parent.header, parent_lock, leaf->header, leaf_lock) ||
+      if (!lock_pages(parent.header, parent_lock, leaf->header, leaf_lock) ||
           !try_lock_records(*leaf, record_locks)) {
         ++report_.busy;
         return;
@@ -216,7 +228,7 @@ class ArrayInstaller {
     {
       ScopedLock parent_lock;
       ScopedLock page_lock;
-      if (!try_lock_pages(parent->header, parent_lock, page->header, page_lock)) {
+      if (!lock_pages(parent->header, parent_lock, page->header, page_lock)) {
         ++report_.busy;
         return Status::ok;
       }
@@ -230,10 +242,15 @@ class ArrayInstaller {
     return Status::ok;
   }
 
-  bool try_lock_pages(PageHeader& parent, ScopedLock& parent_lock, PageHeader& page,
-                      ScopedLock& page_lock) {
-    return parent_lock.try_lock(worker_, parent.lock, kHolderBlock,
-                                worker_.name_of(&parent.lock)) &&
+  /// Locks two pages. Returns false if another thread holds a lock. Only for the root it may wait,
+  /// because this thread holds no lock then, and installers of other parts lock the root often.
+  bool lock_pages(PageHeader& parent, ScopedLock& parent_lock, PageHeader& page,
+                  ScopedLock& page_lock) {
+    const auto name = worker_.name_of(&parent.lock);
+    const bool waits = parent.level == top_ && is_divided_;
+    const bool is_locked = waits ? parent_lock.lock(worker_, parent.lock, kHolderBlock, name)
+                                 : parent_lock.try_lock(worker_, parent.lock, kHolderBlock, name);
+    return is_locked &&
            page_lock.try_lock(worker_, page.lock, kPageBlock, worker_.name_of(&page.lock));
   }
 
@@ -288,7 +305,7 @@ class ArrayInstaller {
 
   /// Drops the page of `word`, to which `pointer` leads. `highest`: see is_covered.
   void unlink(ArrayInterior& parent, DualPointer& pointer, VolatilePointer word, uint64_t highest) {
-    // Only this installer drops pages of the array, so the pointer still leads to the page.
+    // Only this installer drops pages of its part, so the pointer still leads to the page.
     DCHECK(pointer.load_acquire() == word && !word.is_null());
     raise_max_removed_vid(parent.header, highest);
     ++report_.dropped;
@@ -304,6 +321,7 @@ class ArrayInstaller {
   InstallReport& report_;
   const ArrayShape shape_;
   const uint32_t top_;
+  const bool is_divided_ = task_.part.low != 0 || !task_.part.high_is_end;
 };
 
 }  // namespace

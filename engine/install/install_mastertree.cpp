@@ -4,6 +4,7 @@
 #include <cstring>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "engine/hooks/mutants.h"
 #include "engine/hooks/sync_points.h"
 #include "engine/install/drop.h"
+#include "engine/install/snapshot_level.h"
 #include "engine/mastertree/page_lock.h"
 #include "engine/mastertree/reclaim.h"
 #include "engine/mastertree/snapshot_tree.h"
@@ -24,105 +26,42 @@ namespace {
 /// Maximum number of paths that the installer handles before it publishes a new begin epoch (R9).
 constexpr uint32_t kPathsPerTurn = 32;
 
-/// A page of one level of a Master-tree layer in a snapshot.
-struct SnapshotLevelPage {
-  SliceRange range;
-  SnapshotPointer page;
+/// What one pass over the records of a border page finds. It takes no locks, so all of it is a
+/// hint.
+struct BorderSurvey {
+  bool has_layers = false;
+  bool has_living = false;     // a record that is no tombstone
+  bool has_tombstone = false;  // or no record at all
+  bool is_covered = false;     // the snapshot has all changes of the page (R8)
+
+  /// Returns whether `reclaim_path` may find something to reclaim (R70).
+  bool may_reclaim() const { return has_layers || has_tombstone || !has_living; }
 };
 
-/// Pages of one level in a range, in ascending order.
-struct SnapshotLevel {
-  std::vector<SnapshotLevelPage> pages;
-  bool is_damaged = false;                  // a part of the range cannot be read (R56)
-  std::vector<SnapshotPointer> unreadable;  // pages above the level that could not be read
-};
-
-bool overlap(const SliceRange& a, const SliceRange& b) {
-  return (a.high_is_end || b.low < a.high) && (b.high_is_end || a.low < b.high);
-}
-
-Status collect_level(WorkerContext& worker, SnapshotPointer pointer, uint32_t level,
-                     const SliceRange& range, SnapshotLevel& found) {
-  // No page below an unreadable page can replace a volatile page (R56).
-  if (is_stand_in(pointer)) {
-    found.is_damaged = true;
-    return Status::ok;
+/// Prefetches the bytes in [begin, end).
+void prefetch_lines(const void* begin, const void* end) {
+  constexpr uint32_t kLineBytes = 64;
+  const auto* last = static_cast<const std::byte*>(end);
+  for (const auto* at = static_cast<const std::byte*>(begin); at < last; at += kLineBytes) {
+    __builtin_prefetch(at);
   }
-  const PageHeader* header = nullptr;
-  const Status status = worker.snapshot_page(pointer, header);
-  if (status == Status::snapshot_unreadable) {
-    found.is_damaged = true;
-    found.unreadable.push_back(pointer);
-    return Status::ok;
-  }
-  if (status != Status::ok) return status;
-  if (header->level < level) return Status::ok;
-  const auto* page = reinterpret_cast<const InteriorPage*>(header);
-  if (header->level == level) {
-    found.pages.push_back({range_of(*page), pointer});
-    return Status::ok;
-  }
-  // Copies the children, because the page is valid only until the next page is requested.
-  std::vector<SnapshotLevelPage> children;
-  const uint32_t count = header->version().count();
-  for (uint32_t i = 0; i < count; ++i) {
-    const bool is_last = i + 1 == count;
-    const SliceRange child{page->separators[i], is_last ? page->high : page->separators[i + 1],
-                           is_last && page->high_is_end != 0};
-    if (!overlap(child, range)) continue;
-    children.push_back(
-        {child, SnapshotPointer(page->children[i].snapshot_word.load(std::memory_order_relaxed))});
-  }
-  if (header->level == level + 1) {
-    for (const SnapshotLevelPage& child : children) {
-      found.is_damaged = found.is_damaged || is_stand_in(child.page);
-      found.pages.push_back(child);
-    }
-    return Status::ok;
-  }
-  for (const SnapshotLevelPage& child : children) {
-    const Status below = collect_level(worker, child.page, level, range, found);
-    if (below != Status::ok) return below;
-  }
-  return Status::ok;
-}
-
-/// Collects, in ascending order, the pages of `level` below the layer's `root` whose ranges overlap
-/// `range`. Collects none if `root` is null. Reads the pages above that level. Skips the pages
-/// below a page that cannot be read (R56).
-Status find_snapshot_level(WorkerContext& worker, SnapshotPointer root, uint32_t level,
-                           const SliceRange& range, SnapshotLevel& found) {
-  found.pages.clear();
-  found.unreadable.clear();
-  found.is_damaged = false;
-  if (root.is_null()) return Status::ok;
-  const Status status = collect_level(worker, root, level, range, found);
-  worker.leave_snapshots();
-  return status;
-}
-
-/// Returns the page with exactly this range, or null if there is none.
-SnapshotPointer page_of_range(const std::vector<SnapshotLevelPage>& pages,
-                              const SliceRange& range) {
-  const auto found = std::ranges::lower_bound(
-      pages, range.low, {}, [](const SnapshotLevelPage& page) { return page.range.low; });
-  if (found == pages.end() || found->range.low != range.low ||
-      found->range.high_is_end != range.high_is_end ||
-      (!range.high_is_end && found->range.high != range.high)) {
-    return {};
-  }
-  return found->page;
 }
 
 /// State of the walk through one layer.
 struct LayerWalk {
   std::string prefix;    // slices of the layers above, 8 bytes each
   SnapshotPointer root;  // root of the layer in the snapshot; null: the snapshot has no such layer
+  SliceRange part;       // slices of this layer to visit; below the first layer all
   uint64_t slice = 0;    // low end of the range that is still to be visited
   bool has_ended = false;
+  /// The walk visits the path to one bound between two parts, and drops the pages that lie on both
+  /// sides, unless they also have a later bound.
+  bool is_seam = false;
+  std::span<const uint64_t> later_bounds;
   /// Number of times that reclaim_path has replaced pages on the path to `slice` (R70), at most
   /// kMaxReclaims.
   uint32_t reclaims = 0;
+  bool has_counted_layers = false;  // of the border page on the path to `slice`
   /// State per page level: the slice up to which pointers to pages of this level are done, and the
   /// snapshot pages below the interior page that was visited last.
   struct Level {
@@ -132,8 +71,24 @@ struct LayerWalk {
   std::array<Level, TreePath::kMaxLevels> levels;
   // True if a part of the layer cannot be read (R56), or was not visited.
   bool is_damaged = false;
+
+  /// Returns whether this walk decides about the page of a range. Pages in several parts are left
+  /// to the walk over the seams.
+  bool owns(const SliceRange& range) const {
+    if (is_seam) {
+      return range.low < slice && range.contains(slice) &&
+             (later_bounds.empty() || !range.contains(later_bounds.front()));
+    }
+    return range.low >= part.low &&
+           (part.high_is_end || (!range.high_is_end && range.high <= part.high));
+  }
 };
 
+/// Installs one part of a Master-tree. Installers of other parts run at the same time. They share
+/// the pages above the first layer's parts, and pages with slices of several parts. All changes of
+/// these pages are under page locks, as those of workers are. The words that two installers store
+/// are equal, because both have the same snapshot. Each pointer is counted by the installer that
+/// has the begin of its range.
 class TreeInstaller {
  public:
   TreeInstaller(WorkerContext& worker, StorageControl& storage, const InstallTask& task,
@@ -145,10 +100,13 @@ class TreeInstaller {
     const uint64_t dropped_before = report_.dropped;
     Status status = enter();
     if (status == Status::ok) {
-      install_root();
+      if (task_.part.low == 0) install_root();
       LayerWalk walk;
       walk.root = task_.root;
+      walk.part = task_.part;
+      walk.slice = task_.part.low;
       status = walk_layer(walk);
+      report_.is_damaged = report_.is_damaged || walk.is_damaged;
     }
     if (status == Status::storage_not_found) status = Status::ok;  // the storage was dropped
     if (has_missed_) report_.oldest_left = 0;
@@ -157,6 +115,20 @@ class TreeInstaller {
     const auto reclaimed = static_cast<int64_t>(pages_freed() - freed_before - dropped);
     report_.reclaimed += static_cast<uint64_t>(std::max<int64_t>(0, reclaimed));
     return status;
+  }
+
+  Status run_seams(std::span<const uint64_t> bounds, bool is_damaged) {
+    Status status = Status::ok;
+    for (size_t i = 0; i < bounds.size() && status == Status::ok; ++i) {
+      LayerWalk walk;
+      walk.root = task_.root;
+      walk.slice = bounds[i];
+      walk.is_seam = true;
+      walk.later_bounds = bounds.subspan(i + 1);
+      walk.is_damaged = is_damaged;
+      status = walk_layer(walk);
+    }
+    return status == Status::storage_not_found ? Status::ok : status;
   }
 
  private:
@@ -178,12 +150,12 @@ class TreeInstaller {
   }
 
   /// Stores the snapshot page beside a pointer. `page` null: the snapshot has no page of this
-  /// range.
+  /// range. `is_own`: the pointer is counted here, not by the installer of another part.
   /// REQUIRES: the lock that guards the pointer is held (R44).
-  void install(DualPointer& pointer, SnapshotPointer page) {
+  void install(DualPointer& pointer, SnapshotPointer page, bool is_own = true) {
     const uint64_t before = pointer.snapshot_word.load(std::memory_order_relaxed);
-    // The word cannot become null from here on. A copy-up may store a page, but only this installer
-    // drops pages.
+    // The word cannot become null from here on. A copy-up may store a page, but only installers
+    // drop pages, under this lock.
     const VolatilePointer word = pointer.load_acquire();
     // Frozen words occur only in pages that are locked or moved.
     DCHECK(!word.is_frozen() || fault::install_in_moved_pages);
@@ -191,7 +163,7 @@ class TreeInstaller {
       report_left(SnapshotPointer(before), report_);
       return;
     }
-    ++(page.is_null() ? report_.unmatched : report_.installed);
+    if (is_own) ++(page.is_null() ? report_.unmatched : report_.installed);
     if (before == page.word()) return;
     if (word.is_null() && replace_cold(storage_, pointer, word, page)) return;
     // Release: the snapshot word is stored before the null word that drops the page (R2).
@@ -206,7 +178,7 @@ class TreeInstaller {
       Link root;
       if (!find_layer(worker_, storage_, bytes_of(walk.prefix), root)) {
         // The layer was removed with its slot, or it is being replaced.
-        has_missed_ = walk.is_damaged = true;
+        record_missed(walk);
         return Status::ok;
       }
       Step step = Step::done;
@@ -231,20 +203,35 @@ class TreeInstaller {
   void skip_path(LayerWalk& walk, const Link& root) {
     TreePath path;
     static_cast<void>(find_path(worker_, root, walk.slice, path));
-    has_missed_ = walk.is_damaged = true;
+    record_missed(walk);
     move_on(walk, path);
   }
 
+  /// Records that pages are not visited. The walk over a seam visits no page for the first time.
+  void record_missed(LayerWalk& walk) {
+    walk.is_damaged = true;
+    if (!walk.is_seam) has_missed_ = true;
+  }
+
   static void move_on(LayerWalk& walk, const TreePath& path) {
-    walk.has_ended = path.range.high_is_end;
+    const SliceRange& range = path.range;
+    walk.has_ended = walk.is_seam || range.high_is_end ||
+                     (!walk.part.high_is_end && range.high >= walk.part.high);
     walk.slice = path.range.high;
     walk.reclaims = 0;
+    walk.has_counted_layers = false;
   }
 
   Status take_step(LayerWalk& walk, const Link& root, Step& step) {
     TreePath path;
     const bool is_known = reach_path(worker_, storage_, root, walk.slice, path);
-    if (is_known && path.border != nullptr && walk.reclaims < kMaxReclaims &&
+    BorderSurvey survey;
+    if (is_known && path.border != nullptr) {
+      prefetch_next(path);
+      survey = survey_of(path.border);
+    }
+    if (survey.may_reclaim() && is_known && path.border != nullptr && !walk.is_seam &&
+        walk.reclaims < kMaxReclaims &&
         reclaim_path(worker_, storage_, root, walk.slice, path.border)) {
       ++walk.reclaims;
       step = Step::again;  // pages on the path were replaced
@@ -255,9 +242,12 @@ class TreeInstaller {
       if (status != Status::ok || step == Step::again) return status;
     }
     if (is_known && path.border != nullptr) {
-      const Status status = install_layers(walk, path.border, step);
+      const Status status =
+          survey.has_layers && !walk.is_seam ? install_layers(walk, path.border, step) : Status::ok;
       if (status != Status::ok || step == Step::again) return status;
-      if (path.size != 0) drop(walk, path.link, path.border);
+      if (path.size != 0 && survey.is_covered && walk.owns(path.range)) {
+        drop(walk, path.link, path.border, survey.has_layers || !survey.has_living);
+      }
     }
     if (is_known && path.border == nullptr && !path.link.pointer->load_acquire().is_null()) {
       // A copy-up, perhaps of the older page, has installed a page meanwhile. The next attempt
@@ -267,13 +257,14 @@ class TreeInstaller {
     }
     // Skips a path that is being replaced and cannot be adopted, for example because the pool has
     // no pages.
-    if (!is_known) has_missed_ = walk.is_damaged = true;
+    if (!is_known) record_missed(walk);
     for (uint32_t i = path.size; i-- > 1;) {
       const InteriorPage& page = *path.steps[i].page;
       const bool is_last = path.range.high_is_end
                                ? page.high_is_end != 0
                                : page.high_is_end == 0 && page.high == path.range.high;
-      if (is_last) drop(walk, path.steps[i].link, path.steps[i].page);
+      if ((is_last || walk.is_seam) && walk.owns(range_of(page)))
+        drop(walk, path.steps[i].link, path.steps[i].page);
     }
     // Removes the layers below this one from the set, because their border page is done. The walk
     // through the layer above removes this layer.
@@ -283,6 +274,48 @@ class TreeInstaller {
     DCHECK(path.range.contains(walk.slice));  // so the walk moves on
     move_on(walk, path);
     return Status::ok;
+  }
+
+  BorderSurvey survey_of(BorderPage* page) {
+    BorderSurvey survey;
+    const PageVersion version = page->header.version();
+    DCHECK(version.count() <= page->slot_capacity);
+    const EpochBlock& epochs = worker_.view().control->epochs;
+    survey.is_covered = is_removed_in_snapshot(
+        page->header.max_removed_vid.load(std::memory_order_relaxed), task_.epoch);
+    for (uint32_t slot = 0; slot < version.count(); ++slot) {
+      const Vid vid = page->record(slot)->head.load_acquire();
+      survey.has_layers = survey.has_layers || vid.is_next_layer();
+      survey.has_tombstone = survey.has_tombstone || vid.is_deleted();
+      survey.has_living = survey.has_living || !vid.is_deleted();
+      survey.is_covered =
+          survey.is_covered && !vid.is_being_written() && is_in_snapshot(vid, task_.epoch, epochs);
+    }
+    return survey;
+  }
+
+  /// Prefetches what `survey_of` reads of the next three border pages with the same parent. The
+  /// walk waits for memory most of the time. A whole page has more cache lines than its survey
+  /// needs.
+  void prefetch_next(const TreePath& path) {
+    if (path.size == 0) return;
+    const InteriorPage& parent = *path.steps[path.size - 1].page;
+    const auto current = static_cast<uint32_t>(path.link.pointer - parent.children);
+    const auto next = [&](uint32_t distance) -> BorderPage* {
+      // Children after the sorted ones are in no order, but they are few.
+      if (current + distance >= parent.sorted_count) return nullptr;
+      const VolatilePointer word = parent.children[current + distance].load_acquire();
+      if (word.is_null()) return nullptr;
+      return border_page(tree_page(worker_.view().resolve(word.thawed())));
+    };
+    if (const BorderPage* page = next(3)) prefetch_lines(page, page + 1);
+    if (const BorderPage* page = next(2)) {
+      prefetch_lines(page->offsets(), page->offsets() + page->slot_capacity);
+    }
+    if (BorderPage* page = next(1)) {
+      const uint32_t count = page->header.version().count();
+      for (uint32_t slot = 0; slot < count; ++slot) __builtin_prefetch(page->record(slot));
+    }
   }
 
   /// Stores snapshot pages beside all pointers of an interior page, once per walk.
@@ -296,6 +329,7 @@ class TreeInstaller {
     if (status != Status::ok) return status;
     walk.is_damaged = walk.is_damaged || level.snapshot.is_damaged;
     for (const SnapshotPointer each : level.snapshot.unreadable) unreadable_.insert(each.word());
+    if (walk.is_seam) return Status::ok;  // the parts have installed all pointers
     const HoldTimer timer(report_);
     ScopedLock lock;
     if (!lock.lock_page(worker_, page, kPageBlock)) return Status::cluster_failed;
@@ -307,7 +341,10 @@ class TreeInstaller {
     DCHECK(version.count() > 0 && version.count() <= kInteriorCapacity);
     const ChildRanges children(*page, version.count());
     for (uint32_t i = 0; i < children.size(); ++i) {
-      install(page->children[children[i]], page_of_range(level.snapshot.pages, children.range(i)));
+      const SliceRange child = children.range(i);
+      if (!overlap(child, walk.part)) continue;
+      install(page->children[children[i]], page_of_range(level.snapshot.pages, child),
+              walk.part.contains(child.low));
     }
     level.done_to = range.high_is_end ? ~uint64_t{0} : range.high;
     DCHECK(level.done_to >= walk.slice);
@@ -329,6 +366,7 @@ class TreeInstaller {
     for (uint32_t slot = 0; slot < count; ++slot) {
       TreeRecord* record = page->record(slot);
       if (!record->head.load_acquire().is_next_layer()) continue;
+      if (!walk.part.contains(page->slices()[slot])) continue;
       layers.push_back({page->slices()[slot], record, {}});
       const Status status = find_snapshot_layer(walk, layers.back());
       if (status != Status::ok) return status;
@@ -345,7 +383,10 @@ class TreeInstaller {
         step = Step::again;
         return Status::ok;
       }
-      for (const Layer& layer : layers) install(*layer.record->next_layer(), layer.root);
+      for (const Layer& layer : layers) {
+        install(*layer.record->next_layer(), layer.root, !walk.has_counted_layers);
+      }
+      walk.has_counted_layers = true;  // the step is repeated after each large layer
     }
     for (const Layer& layer : layers) {
       const Status status = install_layer(walk, page, layer, step);
@@ -425,7 +466,9 @@ class TreeInstaller {
     return (at == 0 || is_cold(at - 1)) && (at + 1 == children.size() || is_cold(at + 1));
   }
 
-  void drop(const LayerWalk& walk, const Link& link, TreePage* page) {
+  /// Drops a page if the snapshot has its content and the drop policy permits it. `checks_first`:
+  /// the page may be needed, which is not known yet.
+  void drop(const LayerWalk& walk, const Link& link, TreePage* page, bool checks_first = true) {
     DCHECK(link.holder != nullptr && page->header.storage_id == id_);
     const bool is_layer_root = link.holder->header.layer != page->header.layer;
     const SnapshotPointer snapshot =
@@ -443,10 +486,11 @@ class TreeInstaller {
                         .epoch = task_.epoch,
                         .drops_empty = may_be_empty && !is_layer_root && !fault::keep_empty_pages &&
                                        is_between_cold_pages(link),
+                        .waits = walk.is_seam || task_.part.low != 0 || !task_.part.high_is_end,
                         // If the layer is damaged, a snapshot page may exist but be unreadable.
                         .drops_below = !walk.is_damaged || fault::drop_onto_stand_ins};
     below_.clear();
-    if (seems_needed(worker_, drop, below_)) return;
+    if (checks_first && seems_needed(worker_, drop, below_)) return;
     // Calls the drop policy last, because it counts each page that it releases. One hot page
     // retains the whole set.
     const auto is_free = [&](PageHeader* each) { return may_drop(task_, *each, report_); };
@@ -483,6 +527,19 @@ class TreeInstaller {
 Status install_mastertree(WorkerContext& worker, StorageControl& storage, const InstallTask& task,
                           InstallReport& report) {
   return TreeInstaller(worker, storage, task, report).run();
+}
+
+Status install_seams(WorkerContext& worker, StorageControl& storage, const InstallTask& task,
+                     std::span<const uint64_t> bounds, const InstallReport& parts,
+                     InstallReport& report) {
+  DCHECK(std::ranges::is_sorted(bounds));
+  Status status = Status::ok;
+  if (storage.type == StorageType::mastertree) {
+    status = TreeInstaller(worker, storage, task, report).run_seams(bounds, parts.is_damaged);
+  }
+  worker.leave();
+  if (status != Status::ok) report.oldest_left = 0;
+  return status;
 }
 
 }  // namespace atolldb

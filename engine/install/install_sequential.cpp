@@ -150,6 +150,7 @@ class SequentialInstaller {
 
 Status install_sequential(WorkerContext& worker, StorageControl& storage, const InstallTask& task,
                           InstallReport& report) {
+  if (task.part.low != 0) return Status::ok;  // the first part is the whole storage
   return SequentialInstaller(worker, storage, task, report).run();
 }
 

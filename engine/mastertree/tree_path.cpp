@@ -42,30 +42,34 @@ bool find_path(WorkerContext& worker, const Link& root, uint64_t slice, TreePath
   path.link = root;
   path.range = SliceRange{};
   PageVersion holder_version;
+  uint32_t slot = 0;  // of path.link in its holder
+  const auto end_at_link = [&](bool is_known) {
+    if (path.size == 0) return is_known;
+    const InteriorPage& holder = *path.steps[path.size - 1].page;
+    path.range = range_around(holder, holder_version.count(), slot);
+    // If the version is unchanged, no child was inserted in between, and the page is still in
+    // place.
+    return is_known && holder.header.version() == holder_version;
+  };
   for (;;) {
     const DualPointer::View view = load_both(*path.link.pointer);
-    if (view.page.is_frozen()) return false;
-    if (view.page.is_null()) {
-      // The null word counts only if the holder's version is unchanged. Then no child was inserted
-      // meanwhile, and the holder is still in place.
-      return path.size == 0 || path.steps[path.size - 1].page->header.version() == holder_version;
-    }
+    if (view.page.is_frozen()) return end_at_link(false);
+    if (view.page.is_null()) return end_at_link(true);
     TreePage* page = tree_page(worker.view().resolve(view.page));
     const PageVersion version = page->header.version();
     DCHECK(is_sound(page, version));
-    if (version.is_moved() || !page->contains(slice)) return false;
-    path.range = range_of(*page);
+    if (version.is_moved() || !page->contains(slice)) return end_at_link(false);
     if (page->is_border()) {
+      path.range = range_of(*page);
       path.border = border_page(page);
       return true;
     }
-    if (path.size == TreePath::kMaxLevels) return false;
+    if (path.size == TreePath::kMaxLevels) return end_at_link(false);
     InteriorPage* interior = interior_page(page);
     path.steps[path.size++] = {path.link, interior};
-    const uint32_t slot = interior->find(slice, version.count());
+    slot = interior->find(slice, version.count());
     DCHECK(slot < version.count());
     path.link = {&interior->children[slot], interior};
-    path.range = range_around(*interior, version.count(), slot);
     holder_version = version;
   }
 }

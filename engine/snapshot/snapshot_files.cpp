@@ -169,6 +169,19 @@ uint64_t SnapshotFiles::pages_from(SnapshotPointer first) const {
                                                               : 0;
 }
 
+SnapshotFiles::Place SnapshotFiles::place_of(SnapshotPointer first, uint32_t count) const {
+  CHECK(count != 0 && !is_stand_in(first));
+  const OpenFile* found = find(first);
+  if (found == nullptr || first.is_null() || first.page() + uint64_t{count} > found->page_count) {
+    return {};
+  }
+  return {found->file.get(), first.page() * kPageBytes};
+}
+
+bool SnapshotFiles::is_intact(const PageHeader& page, SnapshotPointer self) {
+  return defect_of(page, self).empty();
+}
+
 Error SnapshotFiles::error_of_stand_in(SnapshotPointer marked) const {
   CHECK(is_stand_in(marked));
   IoBuffer page(kPageBytes);

@@ -77,6 +77,15 @@ class SnapshotFiles {
   /// aligned to kIoBlockBytes. If one of them is damaged, reads `first` alone. Returns the number
   /// of pages read. Errors: as for `read`.
   Result<uint32_t> read_ahead(SnapshotPointer first, uint32_t most, std::byte* into) const;
+  struct Place {
+    const File* file = nullptr;
+    uint64_t offset = 0;
+  };
+  /// Returns where `count` adjacent pages are, for callers that read them by other means than this
+  /// class. `file` is null if they are in no open file. Valid until `open_only`.
+  Place place_of(SnapshotPointer first, uint32_t count) const;
+  /// Returns whether the bytes that such a caller has read are the page `self`.
+  static bool is_intact(const PageHeader& page, SnapshotPointer self);
   /// Returns the number of pages from `first` to the end of its file, or 0 if the file is not open.
   uint64_t pages_from(SnapshotPointer first) const;
 

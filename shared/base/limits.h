@@ -11,6 +11,8 @@ inline constexpr uint32_t kMaxNodes = 255;
 inline constexpr uint32_t kCoordinator = kMaxNodes;
 /// Worker ordinals have 8 bits. The highest ones are for auxiliary threads.
 inline constexpr uint32_t kMaxWorkersPerNode = 250;
+/// Threads of a node that install a snapshot at the same time. Each has a page slot.
+inline constexpr uint32_t kMaxInstallers = 5;
 
 /// Epochs start at 1 or later, and fit in 36 bits (two decades at 10 ms).
 inline constexpr uint64_t kMaxEpoch = (uint64_t{1} << 36) - 1;

@@ -33,6 +33,7 @@ struct NodeConfig {
   uint32_t mappers = 0;
   uint32_t reducers = 0;
   uint32_t recovery_threads = 0;
+  uint32_t installers = 4;
   /// CPUs of the node's mappers and reducers. Empty: those of the process.
   std::vector<int32_t> gleaner_cpus;
   /// Absolute paths for this node's log and snapshot files. Empty: under `cluster.data_dir`.

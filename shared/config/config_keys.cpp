@@ -137,6 +137,9 @@ constexpr ConfigKey kKeys[] = {
     row(KeyKind::integer, ATOLL_NODE(recovery_threads), {0, 64},
         "Mappers, and reducers, of a recovery, if these are more than the two keys above say. No\n"
         "worker runs then. 0: one of each for each CPU of the node's share, or of gleaner_cpus."),
+    row(KeyKind::integer, ATOLL_NODE(installers), {1, kMaxInstallers},
+        "Most threads that install a snapshot beside the data in memory. There is one, and one\n"
+        "more for each idle CPU."),
     row(KeyKind::integers, ATOLL_NODE(gleaner_cpus), {0, kMaxCpus - 1},
         "CPUs of the mappers and reducers; empty: any. Workers stay off them if `cpus` names "
         "others."),

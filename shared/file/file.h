@@ -3,6 +3,7 @@
 // reason. A failed sync is final: the file must not be written or synced again.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -42,6 +43,15 @@ class File {
   virtual Result<uint64_t> next_data(uint64_t offset) const { return offset; }
   virtual Result<uint64_t> size() const = 0;
   virtual const std::string& path() const = 0;
+
+  /// A read that its caller passes to the kernel (BatchReader).
+  struct RawRead {
+    int descriptor = -1;                   // for reads of whole blocks; -1: use `read` instead
+    std::atomic<int64_t>* note = nullptr;  // of the IoWatch; null: none
+  };
+  /// Begins a raw read. Each call is followed by a call of `end_raw_read` with its result.
+  virtual RawRead begin_raw_read() const { return {}; }
+  virtual void end_raw_read([[maybe_unused]] const RawRead& raw) const {}
 };
 
 /// A backend, which creates and opens files. Thread-safe.

@@ -16,6 +16,11 @@
 
 namespace atolldb {
 
+/// Returns whether a transfer can bypass the page cache.
+inline bool is_aligned(uint64_t offset, std::span<const std::byte> bytes) {
+  return (offset | bytes.size() | reinterpret_cast<uintptr_t>(bytes.data())) % kIoBlockBytes == 0;
+}
+
 /// Zeroed memory, aligned for direct I/O. A buffer of kHugePageBytes or more uses huge pages if
 /// available: the kernel pins each page of a transfer, so fewer pages cost less.
 class IoBuffer {

@@ -63,6 +63,13 @@ class WatchedFile : public ForwardingFile {
     const IoWatch::Note note(watch_, IoOperation::read, path_.number());
     return below().read(offset, into);
   }
+  RawRead begin_raw_read() const override {
+    RawRead raw = below().begin_raw_read();
+    CHECK(raw.note == nullptr);  // a file is watched once
+    if (raw.descriptor >= 0) raw.note = watch_.begin(IoOperation::read, path_.number());
+    return raw;
+  }
+  void end_raw_read(const RawRead& raw) const override { IoWatch::end(raw.note); }
   Result<uint64_t> next_data(uint64_t offset) const override {
     // The file system may have to read the file's list of blocks from the device.
     const IoWatch::Note note(watch_, IoOperation::read, path_.number());
@@ -119,12 +126,12 @@ std::optional<PendingIo> IoWatch::oldest() const {
   return pending;
 }
 
-IoWatch::Note::Note(IoWatch& watch, IoOperation operation, uint64_t path) {
+std::atomic<int64_t>* IoWatch::begin(IoOperation operation, uint64_t path) {
   CHECK(operation > IoOperation::none && static_cast<uint32_t>(operation) < kIoOperationCount);
   CHECK(path != 0);
   const uint32_t first = first_slot();
   for (uint32_t i = 0; i < kMaxCalls; ++i) {
-    Slot& slot = watch.slots_[(first + i) % kMaxCalls];
+    Slot& slot = slots_[(first + i) % kMaxCalls];
     int64_t free = kFree;
     // Acquire pairs with the release at the end of the previous note, whose words this one
     // overwrites.
@@ -134,18 +141,18 @@ IoWatch::Note::Note(IoWatch& watch, IoOperation operation, uint64_t path) {
     }
     slot.operation.store(static_cast<uint32_t>(operation), std::memory_order_relaxed);
     slot.path.store(path, std::memory_order_relaxed);
-    since_ = &slot.since_ns;
     // Release pairs with the acquire in `oldest`.
-    since_->store(now_ns(), std::memory_order_release);
-    return;
+    slot.since_ns.store(now_ns(), std::memory_order_release);
+    return &slot.since_ns;
   }
+  return nullptr;
 }
 
-IoWatch::Note::~Note() {
-  if (since_ == nullptr) return;
-  CHECK(since_->load(std::memory_order_relaxed) > 0);
-  // Release pairs with the acquire of the next note that takes this slot.
-  since_->store(kFree, std::memory_order_release);
+void IoWatch::end(std::atomic<int64_t>* entry) {
+  if (entry == nullptr) return;
+  CHECK(entry->load(std::memory_order_relaxed) > 0);
+  // Release pairs with the acquire of the next note in this slot.
+  entry->store(kFree, std::memory_order_release);
 }
 
 Result<std::unique_ptr<File>> WatchedFileSystem::create(const std::string& path, uint64_t bytes) {

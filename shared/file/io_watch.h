@@ -52,16 +52,22 @@ class IoWatch {
   /// Returns the oldest call in progress, or nothing if there is no call.
   std::optional<PendingIo> oldest() const;
 
+  /// Records a call. Returns its entry, or null if there are too many calls. Each call is followed
+  /// by a call of `end` with the result.
+  std::atomic<int64_t>* begin(IoOperation operation, uint64_t path);
+  static void end(std::atomic<int64_t>* entry);
+
   /// Records a call from construction to destruction.
   class Note {
    public:
-    Note(IoWatch& watch, IoOperation operation, uint64_t path);
+    Note(IoWatch& watch, IoOperation operation, uint64_t path)
+        : entry_(watch.begin(operation, path)) {}
     Note(const Note&) = delete;
     Note& operator=(const Note&) = delete;
-    ~Note();
+    ~Note() { end(entry_); }
 
    private:
-    std::atomic<int64_t>* since_ = nullptr;
+    std::atomic<int64_t>* entry_;
   };
 
  private:

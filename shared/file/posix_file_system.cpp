@@ -14,6 +14,7 @@
 #include "shared/base/try.h"
 #include "shared/base/unique_fd.h"
 #include "shared/file/file_errors.h"
+#include "shared/file/io_buffer.h"
 
 namespace atolldb {
 namespace {
@@ -28,10 +29,6 @@ bool is_directory(const std::string& path) {
 std::string parent_of(const std::string& path) {
   const std::string parent = std::filesystem::path(path).parent_path().string();
   return parent.empty() ? "." : parent;
-}
-
-bool is_aligned(uint64_t offset, std::span<std::byte> bytes) {
-  return (offset | bytes.size() | reinterpret_cast<uintptr_t>(bytes.data())) % kIoBlockBytes == 0;
 }
 
 }  // namespace
@@ -121,6 +118,7 @@ class PosixFile : public File {
 
   Result<uint64_t> size() const override { return size_of(buffered_.get(), path_); }
   const std::string& path() const override { return path_; }
+  RawRead begin_raw_read() const override { return {is_direct() ? direct_.get() : -1, nullptr}; }
 
  private:
   bool is_direct() const { return is_direct_.load(std::memory_order_relaxed); }

@@ -18,6 +18,30 @@ namespace atolldb {
 enum class SnapshotJobPhase : uint32_t { idle = 0, preparing, gleaning };
 inline constexpr uint32_t kSnapshotJobPhaseCount = 3;
 
+/// What a thread of a snapshot does. Its processor time is counted by these phases.
+enum class SnapshotWork : uint32_t {
+  capture = 0,  // images of volatile pages
+  map,          // mappers: reading the log
+  sort,         // mappers: sorting records
+  exchange,     // mappers: sending records to reducers
+  merge,        // reducers: collecting, and merging sorted runs
+  compose,      // reducers: reading and writing pages
+  finish,       // completing the file of pages
+  install,      // installing the snapshot beside volatile pages, dropping pages
+};
+inline constexpr uint32_t kSnapshotWorkCount = 8;
+/// Names of the phases, in the order of SnapshotWork.
+inline constexpr const char* kSnapshotWorkNames[] = {"capture", "map",     "sort",   "exchange",
+                                                     "merge",   "compose", "finish", "install"};
+static_assert(std::size(kSnapshotWorkNames) == kSnapshotWorkCount);
+
+/// Processor time of all threads of a node by phase. Writers: these threads, each at the end of
+/// some milliseconds of work (WorkClock), by read-modify-writes.
+struct SnapshotWorkTimes {
+  std::atomic<uint64_t> user_us[kSnapshotWorkCount];
+  std::atomic<uint64_t> system_us[kSnapshotWorkCount];  // in the kernel
+};
+
 /// The workers count the lookups (WorkerMetrics::snapshot_reads).
 struct SnapshotCacheMetrics {
   std::atomic<uint64_t> frames;
@@ -82,8 +106,9 @@ struct GleanerMetrics {
   std::atomic<uint64_t>
       scrub_finished_s;  // end of the last cycle, in seconds since 1970; 0: no cycle yet
   std::atomic<uint64_t> spare[4];
+  SnapshotWorkTimes times;
 };
-static_assert(sizeof(GleanerMetrics) == 192);
+static_assert(sizeof(GleanerMetrics) == 320);
 
 struct SnapshotJobCounter {
   const char* name;  // name of the member in the answer to glean.wait

@@ -20,8 +20,8 @@ namespace atolldb {
 enum class NodeState : uint32_t { starting = 0, attached, recovering, running, draining, stopped };
 
 /// Number of slots after those of the workers. They are for threads of the node that dereference
-/// pages but run no transactions (the housekeeper, and threads that visit pages for snapshots).
-inline constexpr uint32_t kAuxiliarySlots = 2;
+/// pages but run no transactions: the housekeeper, and threads that visit pages for snapshots.
+inline constexpr uint32_t kAuxiliarySlots = 1 + kMaxInstallers;
 static_assert(kMaxWorkersPerNode + kAuxiliarySlots <= 256);
 
 /// Epochs of one thread. Writer: that thread. Readers: the coordinator (each tick).

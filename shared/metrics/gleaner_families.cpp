@@ -1,5 +1,7 @@
 #include "shared/metrics/gleaner_families.h"
 
+#include <string>
+
 #include "shared/memory/page_header.h"
 #include "shared/memory/worker_metrics.h"
 
@@ -103,6 +105,16 @@ void add_gleaner(MetricFamilies& families, const GleanerMetrics& gleaner) {
   for (const GleanerCounter& each : kGleanerCounters) {
     families.counter(each.name, each.help)
         .sample(static_cast<double>(value(gleaner.*each.counter)) * each.unit);
+  }
+  families.counter("atoll_snapshot_cpu_seconds_total",
+                   "Processor time of the threads that make and install snapshots.");
+  for (uint32_t work = 0; work < kSnapshotWorkCount; ++work) {
+    const std::string phase = kSnapshotWorkNames[work];
+    const auto add = [&](const std::atomic<uint64_t>& us, const char* mode) {
+      families.sample(static_cast<double>(value(us)) * 1e-6, {{"phase", phase}, {"mode", mode}});
+    };
+    add(gleaner.times.user_us[work], "user");
+    add(gleaner.times.system_us[work], "system");
   }
   families
       .gauge("atoll_scrub_damaged_pages",

@@ -9,9 +9,9 @@ namespace atolldb {
 /// free. Pages become free in the order in which they were dropped.
 void DropPolicy::count_arrivals(uint64_t retired) {
   while (on_their_way_.size() > retired) {
-    uint64_t& count = on_their_way_count_[on_their_way_.front()];
-    CHECK(count > 0);
-    --count;
+    const uint64_t before =
+        dropped_->count[on_their_way_.front()].fetch_sub(1, std::memory_order_relaxed);
+    CHECK(before > 0);
     on_their_way_.pop_front();
   }
 }
@@ -22,7 +22,8 @@ bool DropPolicy::is_short(uint32_t node) const {
   const uint64_t total = pool.page_count - pool.first_page;
   // Relaxed: other threads change the value at any time, so it is only an estimate.
   const uint64_t free = pool.free_count.load(std::memory_order_relaxed);
-  return (free + on_their_way_count_[node]) * 100 < total * limits_.free_percent;
+  const uint64_t on_their_way = dropped_->count[node].load(std::memory_order_relaxed);
+  return (free + on_their_way) * 100 < total * limits_.free_percent;
 }
 
 DropVerdict DropPolicy::judge(PageHeader& page, uint64_t retired) {
@@ -37,7 +38,7 @@ DropVerdict DropPolicy::judge(PageHeader& page, uint64_t retired) {
   CHECK(node < view_->node_count);
   if (!is_short(node)) return DropVerdict::keep;
   on_their_way_.push_back(static_cast<uint8_t>(node));
-  ++on_their_way_count_[node];
+  dropped_->count[node].fetch_add(1, std::memory_order_relaxed);
   return DropVerdict::drop;
 }
 

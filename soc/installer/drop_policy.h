@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <deque>
 
@@ -12,6 +13,13 @@
 #include "shared/memory/cluster_view.h"
 
 namespace atolldb {
+
+/// Numbers of pages that the installers of one node have dropped in one pass and that are not free
+/// yet, by the node that owns them. Thread-safe.
+struct DropsOnTheirWay {
+  // Relaxed, everywhere: the numbers are estimates.
+  std::array<std::atomic<uint64_t>, kMaxNodes + 1> count{};
+};
 
 /// Decides which pages one installer drops in one pass. Thread: the installer's. The installers of
 /// several nodes do not coordinate. Together they may drop a few pages too many, which only have to
@@ -25,7 +33,9 @@ namespace atolldb {
 /// have the bit.
 class DropPolicy {
  public:
-  DropPolicy(const ClusterView& view, const DropLimits& limits) : view_(&view), limits_(limits) {
+  /// `dropped`: shared by the installers of the node. REQUIRES: it outlives the policy.
+  DropPolicy(const ClusterView& view, const DropLimits& limits, DropsOnTheirWay& dropped)
+      : view_(&view), limits_(limits), dropped_(&dropped) {
     CHECK(limits.free_percent <= 100);
   }
 
@@ -40,9 +50,9 @@ class DropPolicy {
 
   const ClusterView* view_;
   const DropLimits limits_;
-  std::deque<uint8_t>
-      on_their_way_;  // nodes of the dropped pages that are not free yet, oldest first
-  std::array<uint64_t, kMaxNodes + 1> on_their_way_count_{};  // number of these pages, by node
+  DropsOnTheirWay* dropped_;
+  // Nodes of the pages that this installer dropped and that are not free yet, oldest first.
+  std::deque<uint8_t> on_their_way_;
 };
 
 }  // namespace atolldb

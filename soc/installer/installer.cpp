@@ -16,11 +16,21 @@ namespace {
 /// Pause between two attempts to recycle retired pages: about one epoch, after which their grace
 /// may be over.
 constexpr std::chrono::milliseconds kInstallerPause{10};
+/// Several parts per thread, because parts take different times, and threads join in later.
+constexpr uint32_t kPartsPerThread = 4;
+/// Fewest volatile pages of a part. A walk over them takes some microseconds.
+constexpr uint32_t kMinPagesOfPart = 16;
 
 }  // namespace
 
 InstallerActions InstallerActions::of_engine() {
-  return {.install = install_snapshot, .cut = cut_at_or_before};
+  return {.install = install_snapshot,
+          .cut = cut_at_or_before,
+          .divide =
+              [](WorkerContext& context, StorageControl& storage, uint32_t parts) {
+                return divide_storage(context, storage, parts, kMinPagesOfPart);
+              },
+          .install_seams = atolldb::install_seams};
 }
 
 Json to_json(const InstallReport& report) {
@@ -30,10 +40,14 @@ Json to_json(const InstallReport& report) {
   return json;
 }
 
-Installer::Installer(const ClusterView& view, PageVisitor& visitor, Logger logger,
-                     InstallerActions actions)
-    : view_(view), visitor_(visitor), logger_(std::move(logger)), actions_(std::move(actions)) {
-  CHECK(actions_.install && actions_.cut);
+Installer::Installer(InstallerSettings settings, Logger logger, InstallerActions actions)
+    : settings_(std::move(settings)),
+      view_(*settings_.view),
+      visitors_(settings_.visitors),
+      logger_(std::move(logger)),
+      actions_(std::move(actions)) {
+  CHECK(!visitors_.empty() && visitors_.size() <= kMaxInstallers);
+  CHECK(actions_.install && actions_.cut && actions_.divide && actions_.install_seams);
 }
 
 void Installer::start() {
@@ -66,7 +80,8 @@ void Installer::work() {
       changed_.wait(lock, is_woken);
     } else if (!changed_.wait_for(lock, kInstallerPause, is_woken)) {
       lock.unlock();
-      is_clean = visitor_.recycle();
+      is_clean = true;
+      for (PageVisitor* visitor : visitors_) is_clean = visitor->recycle() && is_clean;
       lock.lock();
     }
   }
@@ -118,7 +133,7 @@ bool Installer::work_once(std::unique_lock<std::mutex>& lock) {
 }
 
 void Installer::align(Align task) {
-  visitor_.visit([&](WorkerContext& context) {
+  visitors_[0]->visit([&](WorkerContext& context) {
     StorageControl& storage = view_.control->storage(task.storage);
     for (uint64_t& key : task.keys) {
       context.enter();
@@ -131,44 +146,136 @@ void Installer::align(Align task) {
 }
 
 void Installer::install(Pass& pass) {
-  CHECK(!pass.failure && pass.report.installed == 0);
-  DropPolicy policy(view_, pass.limits);
-  for (const Root& root : pass.roots) {
-    const Status status = install_one(pass, root, policy);
-    if (status == Status::ok) continue;
-    pass.failure = Error{ExitCode::failed,
-                         fmt::format("snapshot {}: not all pages of storage {} refer to it: {}",
-                                     pass.snapshot, root.storage, to_string(status))};
-    logger_->warn("{}", pass.failure->message);
-    break;
+  CHECK(!pass.failure && pass.report.installed == 0 && threads_.empty());
+  for (auto& count : dropped_.count) count.store(0, std::memory_order_relaxed);
+  divide(pass);
+  install_parts(pass, 0);
+  wait_for_threads(pass);
+  for (Root& root : pass.roots) {
+    if (!root.bounds.empty() && !pass.failure) install_seams_of(pass, root);
   }
   logger_->info(
       "snapshot {}: {} pointers installed, {} pages dropped, {} kept ({} hot), {} busy, {} "
-      "unmatched, {} reclaimed",
+      "unmatched, {} reclaimed, {} parts",
       pass.snapshot, pass.report.installed, pass.report.dropped, pass.report.kept,
-      pass.report.kept_hot, pass.report.busy, pass.report.unmatched, pass.report.reclaimed);
+      pass.report.kept_hot, pass.report.busy, pass.report.unmatched, pass.report.reclaimed,
+      pass.parts.size());
 }
 
-Status Installer::install_one(Pass& pass, const Root& root, DropPolicy& policy) {
+/// Divides the storages into parts, if there may be several threads.
+void Installer::divide(Pass& pass) {
+  const auto most = static_cast<uint32_t>(visitors_.size());
+  std::vector<Part> parts;
+  for (Root& root : pass.roots) {
+    StorageControl& storage = view_.control->storage(root.storage);
+    if (most > 1) {
+      visitors_[0]->visit([&](WorkerContext& context) {
+        if (!is_storage_ready(storage, root.storage)) return;
+        root.bounds = actions_.divide(context, storage, most * kPartsPerThread);
+      });
+    }
+    SliceRange range;
+    for (const uint64_t bound : root.bounds) {
+      CHECK(bound > range.low);
+      parts.push_back({&root, {range.low, bound, false}});
+      range.low = bound;
+    }
+    parts.push_back({&root, range});
+  }
+  const std::lock_guard guard(mutex_);
+  pass.parts = std::move(parts);
+  pass.threads_running = 1;
+}
+
+/// Starts further threads if the coordinator permits them and enough parts are left.
+void Installer::start_threads(Pass& pass) {
+  const std::lock_guard guard(mutex_);
+  while (pass.threads_running < threads_wanted_ && !pass.failure && !ends_ &&
+         pass.next_part < pass.parts.size() && threads_.size() + 1 < visitors_.size()) {
+    const auto thread = static_cast<uint32_t>(threads_.size()) + 1;
+    ++pass.threads_running;
+    threads_.emplace_back([this, &pass, thread] {
+      name_thread("install" + std::to_string(thread));
+      become_batch_thread();
+      const auto pinned = pin_thread(settings_.cpus, "gleaner_cpus");
+      if (!pinned) logger_->warn("snapshot {}: {}", pass.snapshot, pinned.error().message);
+      install_parts(pass, thread);
+    });
+  }
+}
+
+/// Waits until the other threads of the pass have ended, and answers requests meanwhile.
+void Installer::wait_for_threads(Pass& pass) {
+  std::unique_lock lock(mutex_);
+  while (pass.threads_running != 0) {
+    const auto next = waiting_.next_deadline().value_or(Clock::now() + std::chrono::seconds(1));
+    changed_.wait_until(lock, next, [&] { return pass.threads_running == 0; });
+    lock.unlock();
+    static_cast<void>(answer_due(pass, {}));
+    lock.lock();
+  }
+  lock.unlock();
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
+}
+
+/// Installs parts until none is left, or until this thread is not wanted any more.
+void Installer::install_parts(Pass& pass, uint32_t thread) {
+  DropPolicy policy(view_, pass.limits, dropped_);
+  WorkClock clock(settings_.times);
+  clock.begin();
+  while (const auto part = take_part(pass, thread)) {
+    if (thread == 0) start_threads(pass);
+    const Status status = install_part(pass, *part, thread, policy);
+    clock.charge(SnapshotWork::install);
+    if (status != Status::ok) fail(pass, *part->root, status);
+  }
+}
+
+/// Returns the next part, or nothing if this thread has ended.
+std::optional<Installer::Part> Installer::take_part(Pass& pass, uint32_t thread) {
+  const std::lock_guard guard(mutex_);
+  const bool is_wanted = thread == 0 || pass.threads_running <= threads_wanted_;
+  if (is_wanted && !pass.failure && pass.next_part < pass.parts.size()) {
+    return pass.parts[pass.next_part++];
+  }
+  CHECK(pass.threads_running != 0);
+  --pass.threads_running;
+  changed_.notify_one();
+  return std::nullopt;
+}
+
+InstallTask Installer::task_of(const Pass& pass, const Root& root) const {
+  InstallTask task;
+  task.root = root.page;
+  task.snapshot = pass.snapshot;
+  task.epoch = pass.epoch;
+  return task;
+}
+
+Status Installer::install_part(Pass& pass, const Part& part, uint32_t thread, DropPolicy& policy) {
   Status status = Status::ok;
-  visitor_.visit([&](WorkerContext& context) {
+  Root& root = *part.root;
+  visitors_[thread]->visit([&](WorkerContext& context) {
     StorageControl& storage = view_.control->storage(root.storage);
     // The storage was dropped after the snapshot was made, or during the install. Its pages are
     // released anyway.
     if (!is_storage_ready(storage, root.storage)) return;
     InstallReport report;
-    InstallTask task;
-    task.root = root.page;
-    task.snapshot = pass.snapshot;
-    task.epoch = pass.epoch;
+    InstallTask task = task_of(pass, root);
+    task.part = part.range;
     task.drop_policy = [&](PageHeader& page) {
       return policy.judge(page, context.pages().retired_count());
     };
     task.cancelled = [&] {
-      return !answer_due(pass, report) || !is_storage_ready(storage, root.storage);
+      if (thread == 0) start_threads(pass);
+      const bool goes_on = thread == 0 ? answer_due(pass, report) : may_continue(pass);
+      return !goes_on || !is_storage_ready(storage, root.storage);
     };
     status = actions_.install(context, storage, task, report);
     if (is_storage_ready(storage, root.storage)) {
+      const std::lock_guard guard(mutex_);
+      root.report.add(report);
       pass.report.add(report);
     } else if (status == Status::unavailable) {
       status = Status::ok;
@@ -177,27 +284,75 @@ Status Installer::install_one(Pass& pass, const Root& root, DropPolicy& policy) 
   return status;
 }
 
-/// Answers the requests whose deadline has passed. Returns whether the installation continues.
-/// Called every few pages.
-bool Installer::answer_due(const Pass& pass, const InstallReport& current) {
-  std::unique_lock lock(mutex_);
-  const bool ends = ends_;
-  const auto due = waiting_.take_due(Clock::now());
-  lock.unlock();
-  if (!due.empty()) {
-    InstallReport sum = pass.report;
-    sum.add(current);
-    answer(pass, sum, due);
-  }
-  return !ends;
+/// Drops the pages that lie in several parts. REQUIRES: no other thread of the pass runs.
+void Installer::install_seams_of(Pass& pass, Root& root) {
+  Status status = Status::ok;
+  DropPolicy policy(view_, pass.limits, dropped_);
+  WorkClock clock(settings_.times);
+  clock.begin();
+  visitors_[0]->visit([&](WorkerContext& context) {
+    StorageControl& storage = view_.control->storage(root.storage);
+    if (!is_storage_ready(storage, root.storage)) return;
+    InstallReport report;
+    InstallTask task = task_of(pass, root);
+    task.drop_policy = [&](PageHeader& page) {
+      return policy.judge(page, context.pages().retired_count());
+    };
+    task.cancelled = [&] {
+      return !answer_due(pass, report) || !is_storage_ready(storage, root.storage);
+    };
+    status = actions_.install_seams(context, storage, task, root.bounds, root.report, report);
+    const std::lock_guard guard(mutex_);
+    if (is_storage_ready(storage, root.storage)) {
+      pass.report.add(report);
+    } else if (status == Status::unavailable) {
+      status = Status::ok;
+    }
+  });
+  clock.charge(SnapshotWork::install);
+  if (status != Status::ok) fail(pass, root, status);
 }
 
-/// REQUIRES: the lock is not held.
+/// Records the failure of a pass. The first one counts.
+void Installer::fail(Pass& pass, const Root& root, Status status) {
+  CHECK(status != Status::ok);
+  const std::lock_guard guard(mutex_);
+  if (pass.failure) return;
+  pass.failure = Error{ExitCode::failed,
+                       fmt::format("snapshot {}: not all pages of storage {} refer to it: {}",
+                                   pass.snapshot, root.storage, to_string(status))};
+  logger_->warn("{}", pass.failure->message);
+}
+
+/// Answers the requests whose deadline has passed. Returns whether the installation continues.
+/// Called every few pages. `current`: of the part that thread 0 installs.
+bool Installer::answer_due(Pass& pass, const InstallReport& current) {
+  std::unique_lock lock(mutex_);
+  const bool goes_on = !ends_ && !pass.failure;
+  const auto due = waiting_.take_due(Clock::now());
+  if (due.empty()) return goes_on;
+  InstallReport sum = pass.report;
+  lock.unlock();
+  sum.add(current);
+  // Another thread may fail meanwhile. The requests that follow tell it.
+  Json json = to_json(sum);
+  json["done"] = false;
+  PendingReplies<>::answer(due, json);
+  return goes_on;
+}
+
+bool Installer::may_continue(const Pass& pass) {
+  const std::lock_guard guard(mutex_);
+  return !ends_ && !pass.failure;
+}
+
+/// REQUIRES: the lock is not held, and the pass has ended.
 void Installer::answer(const Pass& pass, const InstallReport& report,
                        const PendingReplies<>::Replies& replies) {
+  CHECK(pass.has_ended);
   if (pass.failure) return PendingReplies<>::answer(replies, std::unexpected(*pass.failure));
   Json json = to_json(report);
-  json["done"] = pass.has_ended;
+  json["done"] = true;
   PendingReplies<>::answer(replies, json);
 }
 

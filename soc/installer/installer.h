@@ -1,6 +1,7 @@
 // A node's part of installing a snapshot in the volatile pages of the running cluster. The
 // installer serves the coordinator's requests snapshot.install and snapshot.align (soc/README.md)
-// with a thread of its own. engine/install/install.h describes the changes of the pages.
+// with a thread of its own. During a pass it starts further threads, as many as the coordinator
+// permits. engine/install/install.h describes the changes of the pages.
 #pragma once
 
 #include <chrono>
@@ -11,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -19,6 +21,7 @@
 #include "shared/logging/logger.h"
 #include "shared/message/control_message.h"
 #include "shared/message/pending_replies.h"
+#include "shared/process/work_clock.h"
 #include "soc/installer/drop_policy.h"
 #include "soc/installer/page_visitor.h"
 
@@ -29,15 +32,27 @@ struct InstallerActions {
   std::function<Status(WorkerContext&, StorageControl&, const InstallTask&, InstallReport&)>
       install;
   std::function<uint64_t(WorkerContext&, StorageControl&, uint64_t slice)> cut;
+  std::function<std::vector<uint64_t>(WorkerContext&, StorageControl&, uint32_t parts)> divide;
+  std::function<Status(WorkerContext&, StorageControl&, const InstallTask&,
+                       std::span<const uint64_t> bounds, const InstallReport& parts,
+                       InstallReport&)>
+      install_seams;
 
   /// Returns the operations of the engine.
   static InstallerActions of_engine();
 };
 
+/// What the settings point to outlives the installer.
+struct InstallerSettings {
+  const ClusterView* view = nullptr;
+  std::vector<PageVisitor*> visitors;  // one for each of its threads, 1 to kMaxInstallers
+  std::vector<int32_t> cpus;           // of the threads that are started for a pass; empty: any
+  SnapshotWorkTimes* times = nullptr;  // counts the processor time of all its threads; may be null
+};
+
 class Installer {
  public:
-  /// REQUIRES: `view` and `visitor` outlive the installer.
-  Installer(const ClusterView& view, PageVisitor& visitor, Logger logger,
+  Installer(InstallerSettings settings, Logger logger,
             InstallerActions actions = InstallerActions::of_engine());
   Installer(const Installer&) = delete;
   Installer& operator=(const Installer&) = delete;
@@ -55,6 +70,13 @@ class Installer {
   struct Root {
     uint32_t storage = 0;
     SnapshotPointer page;
+    std::vector<uint64_t> bounds;  // begins of the parts, apart from the first one
+    InstallReport report;          // sum over the parts that are installed; guarded by mutex_
+  };
+  /// A part of a storage.
+  struct Part {
+    Root* root = nullptr;
+    SliceRange range;
   };
   /// One pass of one snapshot, over this node's share of the storages.
   struct Pass {
@@ -62,9 +84,13 @@ class Installer {
     uint64_t epoch = 0;
     DropLimits limits;
     std::vector<Root> roots;
+    bool has_ended = false;
+    // Guarded by mutex_ while the pass runs:
+    std::vector<Part> parts;
+    size_t next_part = 0;
+    uint32_t threads_running = 0;
     InstallReport report;
     std::optional<Error> failure;
-    bool has_ended = false;
   };
 
   struct Align {
@@ -82,26 +108,40 @@ class Installer {
   bool work_once(std::unique_lock<std::mutex>& lock);
   void align(Align task);
   void install(Pass& pass);
-  Status install_one(Pass& pass, const Root& root, DropPolicy& policy);
-  bool answer_due(const Pass& pass, const InstallReport& current);
+  void divide(Pass& pass);
+  void start_threads(Pass& pass);
+  void wait_for_threads(Pass& pass);
+  void install_seams_of(Pass& pass, Root& root);
   static void answer(const Pass& pass, const InstallReport& report,
                      const PendingReplies<>::Replies& replies);
   void answer_rest();
+  // Thread: the installer's (0), or another one of the pass.
+  void install_parts(Pass& pass, uint32_t thread);
+  std::optional<Part> take_part(Pass& pass, uint32_t thread);
+  Status install_part(Pass& pass, const Part& part, uint32_t thread, DropPolicy& policy);
+  InstallTask task_of(const Pass& pass, const Root& root) const;
+  void fail(Pass& pass, const Root& root, Status status);
+  bool answer_due(Pass& pass, const InstallReport& current);
+  bool may_continue(const Pass& pass);
 
+  const InstallerSettings settings_;
   const ClusterView& view_;
-  PageVisitor& visitor_;
+  const std::vector<PageVisitor*>& visitors_;
   Logger logger_;
   const InstallerActions actions_;
 
   std::mutex mutex_;
   std::condition_variable changed_;
   // The next members are guarded by mutex_.
-  std::optional<Pass> pass_;  // the latest pass; the thread works on it without the lock
-  PendingReplies<> waiting_;  // requests that wait for the end of pass_ or for their deadline
+  std::optional<Pass> pass_;     // the latest; until its end its threads use other members, too
+  uint32_t threads_wanted_ = 1;  // for pass_
+  PendingReplies<> waiting_;     // requests that wait for the end of pass_ or for their deadline
   std::deque<Align> aligns_;
   bool has_begun_pass_ = false;
   bool ends_ = false;
 
+  DropsOnTheirWay dropped_;           // of pass_
+  std::vector<std::thread> threads_;  // of pass_, apart from thread_; used by thread_
   std::thread thread_;
 };
 

@@ -70,7 +70,9 @@ Result<Installer::Pass> Installer::pass_of(const ControlRequest& request) {
                                     "later than {}",
                                     request.op, id, page.snapshot(), pass.snapshot));
     }
-    pass.roots.push_back({static_cast<uint32_t>(id), page});
+    Root& added = pass.roots.emplace_back();
+    added.storage = static_cast<uint32_t>(id);
+    added.page = page;
   }
   return pass;
 }
@@ -79,6 +81,7 @@ Result<void> Installer::queue_install(const ControlRequest& request, const Contr
   constexpr uint64_t kMaxWaitMs = 60'000;
   ATOLL_ASSIGN(Pass pass, pass_of(request));
   ATOLL_ASSIGN(const uint64_t timeout_ms, get_number_or(request, "timeout_ms", 0));
+  ATOLL_ASSIGN(const uint64_t threads, get_number_or(request, "threads", 1));
   const std::chrono::milliseconds timeout(std::min(timeout_ms, kMaxWaitMs));
   const std::lock_guard guard(mutex_);
   if (ends_) return stops(request);
@@ -92,6 +95,7 @@ Result<void> Installer::queue_install(const ControlRequest& request, const Contr
     pass_ = std::move(pass);
     has_begun_pass_ = false;
   }
+  threads_wanted_ = static_cast<uint32_t>(std::clamp<uint64_t>(threads, 1, visitors_.size()));
   waiting_.add(reply, Clock::now() + timeout);
   changed_.notify_one();
   return {};

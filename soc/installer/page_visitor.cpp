@@ -8,12 +8,13 @@
 namespace atolldb {
 
 PageVisitor::PageVisitor(const PageVisitorSettings& settings)
-    : snapshots_(*settings.snapshots, settings.slot, &settings.view->control->state),
+    : keeps_reserve_(settings.keeps_reserve),
+      snapshots_(*settings.snapshots, settings.slot, &settings.view->control->state),
       context_(*settings.view, *settings.pool, settings.node, settings.slot, *settings.metrics,
                settings.write_set) {
   CHECK(settings.slot < settings.view->shared[settings.node]->slot_count);
   context_.use_snapshots(snapshots_);
-  keep_reserve();
+  if (keeps_reserve_) keep_reserve();
 }
 
 void PageVisitor::visit(const std::function<void(WorkerContext&)>& visit) {
@@ -53,7 +54,7 @@ bool PageVisitor::recycle() {
   context_.pages().recycle();
   if (context_.pages().retired_count() != 0) return false;
   context_.pages().flush();
-  keep_reserve();
+  if (keeps_reserve_) keep_reserve();
   return true;
 }
 

@@ -22,11 +22,12 @@ struct PageVisitorSettings {
   uint32_t node = 0;
   uint32_t slot = 0;  // used only by this visitor
   uint32_t write_set = 0;
+  bool keeps_reserve = true;  // also between visits
 };
 
 /// Keeps a small reserve of pages, because a visit may replace the parents of split pages. Without
 /// the reserve, a visit could not do this when the pool is exhausted, and then no snapshot could
-/// free pages.
+/// free pages. Of several visitors of a node, one keeps its reserve all the time.
 ///
 /// Thread: any, for all functions. The calls run one at a time.
 class PageVisitor : public FenceMapSource {
@@ -50,6 +51,7 @@ class PageVisitor : public FenceMapSource {
   void keep_reserve();
 
   std::mutex mutex_;
+  const bool keeps_reserve_;
   SnapshotReader snapshots_;
   WorkerContext context_;  // guarded by mutex_
 };

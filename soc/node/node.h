@@ -169,7 +169,7 @@ class Node {
   std::unique_ptr<FileSystem> files_;
   // The next five members are null without a log. Each of them uses the members before it.
   std::unique_ptr<SnapshotStore> snapshots_;
-  std::unique_ptr<PageVisitor> visitor_;
+  std::vector<std::unique_ptr<PageVisitor>> visitors_;  // composers use the first one, too
   std::unique_ptr<Installer> installer_;
   std::unique_ptr<Scrubber> scrubber_;
   std::unique_ptr<SnapshotJobService> snapshot_jobs_;

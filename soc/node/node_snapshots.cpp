@@ -38,12 +38,22 @@ void Node::start_installer() {
   visitor.pool = pool_.get();
   visitor.snapshots = &snapshots_->cache();
   visitor.node = node_;
-  visitor.slot = config_.nodes[node_].workers + 1;  // the second auxiliary slot
-  static_assert(kAuxiliarySlots >= 2);
-  visitor.metrics = &metrics_->worker(visitor.slot);
   visitor.write_set = config_.memory.write_set;
-  visitor_ = std::make_unique<PageVisitor>(visitor);
-  installer_ = std::make_unique<Installer>(view_, *visitor_, logger_);
+  InstallerSettings settings;
+  settings.view = &view_;
+  settings.cpus = config_.nodes[node_].gleaner_cpus;
+  settings.times = &metrics_->gleaner.times;
+  CHECK(config_.nodes[node_].installers <= kMaxInstallers);
+  for (uint32_t i = 0; i < config_.nodes[node_].installers; ++i) {
+    visitor.slot =
+        config_.nodes[node_].workers + 1 + i;  // the housekeeper has the slot before these
+    visitor.metrics = &metrics_->worker(visitor.slot);
+    visitor.keeps_reserve = i == 0;
+    visitors_.push_back(std::make_unique<PageVisitor>(visitor));
+    settings.visitors.push_back(visitors_.back().get());
+  }
+  static_assert(kAuxiliarySlots == 1 + kMaxInstallers);
+  installer_ = std::make_unique<Installer>(std::move(settings), logger_);
   installer_->start();
 }
 
@@ -95,12 +105,13 @@ Result<void> Node::start_snapshot_jobs() {
   // pairs with the coordinator's release of the state.
   resources.fence_maps = [this]() -> FenceMapSource* {
     const auto state = view_.control->state.load(std::memory_order_acquire);
-    return state < static_cast<uint32_t>(ClusterState::running) ? nullptr : visitor_.get();
+    return state < static_cast<uint32_t>(ClusterState::running) ? nullptr : visitors_[0].get();
   };
   resources.has_failed = [this] {
     return view_.control->state.load(std::memory_order_relaxed) >= kClusterFailedFrom;
   };
   resources.cpus = config_.nodes[node_].gleaner_cpus;
+  resources.times = &metrics_->gleaner.times;
   snapshot_jobs_ = std::make_unique<SnapshotJobService>(std::move(resources), logger_);
   return {};
 }

@@ -9,6 +9,7 @@
 
 #include "engine/compose/capture.h"
 #include "engine/compose/compose.h"
+#include "engine/snapshot/page_ahead.h"
 #include "shared/base/check.h"
 #include "shared/base/try.h"
 
@@ -61,27 +62,38 @@ class SnapshotJobWork::ReducerPace {
   uint64_t elided_;       // elided records that the throttle knows
 };
 
+struct SnapshotJobWork::Composing {
+  Reducer& reducer;
+  ReducerPace& pace;
+  WorkClock& clock;
+  PageAhead ahead;  // base pages
+};
+
 namespace {
 
-/// Source of the log records of one composer. Calls `on_applied` after each batch.
+/// The log records of a composer. Calls `on_applied` between two batches. Counts the time of the
+/// merge apart from that of the composer.
 class PacedLogs : public LogSource {
  public:
   using OnApplied = std::function<void(uint64_t records)>;
 
-  PacedLogs(LogSource& logs, OnApplied on_applied)
-      : logs_(logs), on_applied_(std::move(on_applied)) {
+  PacedLogs(LogSource& logs, WorkClock& clock, OnApplied on_applied)
+      : logs_(logs), clock_(clock), on_applied_(std::move(on_applied)) {
     batch_ = logs_.batch();
   }
   Result<void> advance() override {
     CHECK(!batch_.empty());
     on_applied_(batch_.size());
+    clock_.charge(SnapshotWork::compose);
     ATOLL_TRY(logs_.advance());
+    clock_.charge(SnapshotWork::merge);
     batch_ = logs_.batch();
     return {};
   }
 
  private:
   LogSource& logs_;
+  WorkClock& clock_;
   const OnApplied on_applied_;
 };
 
@@ -136,6 +148,8 @@ Result<void> SnapshotJobWork::prepare() {
 }
 
 Result<std::vector<CapturedRange>> SnapshotJobWork::capture() {
+  WorkClock clock(resources_.times);
+  clock.begin();
   std::vector<CapturedRange> ranges;
   FenceMapSource* source = resources_.fence_maps ? resources_.fence_maps() : nullptr;
   if (source == nullptr) return ranges;
@@ -147,6 +161,7 @@ Result<std::vector<CapturedRange>> SnapshotJobWork::capture() {
       ATOLL_TRY(capture_partition(*source, index, i, ranges));
     }
   }
+  clock.charge(SnapshotWork::capture);
   CHECK(do_ascend(ranges));
   return ranges;
 }
@@ -186,6 +201,7 @@ Result<void> SnapshotJobWork::make_mappers(uint64_t log_bytes,
   CHECK(mappers_.empty() && inbox_order_.size() == plan_.reducers.size());
   for (const PlannedMapper& task : plan_.mappers) {
     if (task.node != resources_.node) continue;
+    settings.clock = &mapper_clocks_.emplace_back(resources_.times);
     ATOLL_ASSIGN(auto mapper,
                  Mapper::create(*resources_.file_system, plan_, task, inbox_order_, settings));
     mappers_.push_back(std::move(mapper));
@@ -194,32 +210,43 @@ Result<void> SnapshotJobWork::make_mappers(uint64_t log_bytes,
 }
 
 Result<void> SnapshotJobWork::map(uint32_t ordinal) {
-  CHECK(ordinal < mappers_.size());
-  return mappers_[ordinal]->run();
+  CHECK(ordinal < mappers_.size() && mappers_.size() == mapper_clocks_.size());
+  WorkClock& clock = mapper_clocks_[ordinal];
+  clock.begin();
+  auto done = mappers_[ordinal]->run();
+  clock.charge(SnapshotWork::map);
+  return done;
 }
 
 Result<void> SnapshotJobWork::reduce(uint32_t ordinal) {
   CHECK(ordinal < reducers_.size() && reducers_.size() == places_of_reducers_.size());
   Reducer& reducer = *reducers_[ordinal];
-  ATOLL_TRY(reducer.collect());
+  WorkClock clock(resources_.times);
+  clock.begin();
+  const auto collected = reducer.collect();
+  clock.charge(SnapshotWork::merge);
+  ATOLL_TRY(collected);
   ReducerPace pace(reducer, *this);
-  return compose_all(reducer, pace, places_of_reducers_[ordinal]);
+  Composing composing{reducer, pace, clock, PageAhead(*resources_.snapshots)};
+  auto composed = compose_all(composing, places_of_reducers_[ordinal]);
+  clock.charge(SnapshotWork::compose);
+  return composed;
 }
 
-/// Composes all partitions of the reducer, in the order in which the reducer returns their records.
-Result<void> SnapshotJobWork::compose_all(Reducer& reducer, ReducerPace& pace,
-                                          const ReducerPlace& place) {
+/// Composes all partitions of the reducer, in the order in which it returns its records.
+Result<void> SnapshotJobWork::compose_all(Composing& composing, const ReducerPlace& place) {
+  Reducer& reducer = composing.reducer;
   for (size_t index = 0; index < plan_.storages.size(); ++index) {
     const PlannedStorage& storage = plan_.storages[index];
     if (storage.type == StorageType::sequential) {
       // Reducer 0 of each node composes the appends of that node.
       if (place.reducer != 0) continue;
-      ATOLL_TRY(compose_one(reducer, pace, index, place.node));
+      ATOLL_TRY(compose_one(composing, index, place.node));
       continue;
     }
     for (uint32_t i = 0; i < storage.partitions.size(); ++i) {
       if (storage.partitions[i].owner != place) continue;
-      ATOLL_TRY(compose_one(reducer, pace, index, i));
+      ATOLL_TRY(compose_one(composing, index, i));
     }
   }
   // Every record belongs to a partition. Records that are left now would be missing in the
@@ -231,7 +258,7 @@ Result<void> SnapshotJobWork::compose_all(Reducer& reducer, ReducerPace& pace,
                                 plan_.snapshot, place.reducer, place.node));
 }
 
-Result<void> SnapshotJobWork::compose_one(Reducer& reducer, ReducerPace& pace, size_t storage,
+Result<void> SnapshotJobWork::compose_one(Composing& composing, size_t storage,
                                           uint32_t partition) {
   CHECK(writer_.has_value());
   const PlannedStorage& planned = plan_.storages[storage];
@@ -247,8 +274,9 @@ Result<void> SnapshotJobWork::compose_one(Reducer& reducer, ReducerPace& pace, s
     const auto found = captured_pages_.find({storage, partition});
     if (found != captured_pages_.end()) captured = found->second;
   }
-  ATOLL_ASSIGN(auto opened, reducer.open(planned.id, low, high));
-  PacedLogs logs(*opened, [&pace](uint64_t records) { pace.add(records); });
+  ATOLL_ASSIGN(auto opened, composing.reducer.open(planned.id, low, high));
+  PacedLogs logs(*opened, composing.clock,
+                 [&composing](uint64_t records) { composing.pace.add(records); });
   const ComposeTask task{
       .plan = plan_,
       .storage = storage,
@@ -260,8 +288,10 @@ Result<void> SnapshotJobWork::compose_one(Reducer& reducer, ReducerPace& pace, s
       .cancelled = [this] { return is_over(); },
       .fence_maps = resources_.fence_maps ? resources_.fence_maps() : nullptr,
       .on_unreadable = [this](const UnreadablePage& page) { record_unreadable(page); },
-      .captured = captured};
+      .captured = captured,
+      .ahead = &composing.ahead};
   ATOLL_ASSIGN(ComposedPartition composed, compose(task));
+  composing.ahead.clear();
   const std::lock_guard guard(mutex_);
   last_.pages_written += composed.pages_written;
   last_.pages_read += composed.pages_read;
@@ -277,7 +307,11 @@ void SnapshotJobWork::record_unreadable(const UnreadablePage& page) {
 
 Result<SnapshotJobResult> SnapshotJobWork::finish() {
   CHECK(writer_.has_value());
-  ATOLL_TRY(writer_->finish());
+  WorkClock clock(resources_.times);
+  clock.begin();
+  const auto finished = writer_->finish();
+  clock.charge(SnapshotWork::finish);
+  ATOLL_TRY(finished);
   SnapshotJobResult result;
   result.file = {plan_.snapshot, resources_.node, directory_, writer_->page_count()};
   const std::lock_guard guard(mutex_);

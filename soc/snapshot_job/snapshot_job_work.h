@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -25,6 +26,7 @@
 #include "engine/snapshot/snapshot_writer.h"
 #include "shared/file/file_system_wrappers.h"
 #include "shared/memory/gleaner_metrics.h"
+#include "shared/process/work_clock.h"
 #include "soc/snapshot_job/job_throttle.h"
 
 namespace atolldb {
@@ -44,7 +46,9 @@ struct SnapshotJobResources {
   std::function<FenceMapSource*()> fence_maps;
   /// Returns whether the cluster has failed. If it has, every wait of the job ends.
   std::function<bool()> has_failed;
-  std::vector<int32_t> cpus = {};  // of mappers and reducers; empty: any CPU
+  std::vector<int32_t> cpus = {};  // of mappers and reducers; empty: any
+  SnapshotWorkTimes* times =
+      nullptr;  // the job adds the processor time of its threads; may be null
   JobThrottleTimes throttle = {};
 };
 
@@ -104,8 +108,11 @@ class SnapshotJobWork {
  private:
   class ReducerPace;
 
-  Result<void> compose_all(Reducer& reducer, ReducerPace& pace, const ReducerPlace& place);
-  Result<void> compose_one(Reducer& reducer, ReducerPace& pace, size_t storage, uint32_t partition);
+  /// What a reducer's thread has for the tasks of its composers.
+  struct Composing;
+
+  Result<void> compose_all(Composing& composing, const ReducerPlace& place);
+  Result<void> compose_one(Composing& composing, size_t storage, uint32_t partition);
   Result<void> capture_partition(FenceMapSource& source, size_t storage, uint32_t partition,
                                  std::vector<CapturedRange>& ranges);
   void record_unreadable(const UnreadablePage& page);
@@ -138,6 +145,7 @@ class SnapshotJobWork {
   std::vector<std::unique_ptr<Reducer>> reducers_;  // of this node
   std::vector<ReducerPlace> places_of_reducers_;
   std::vector<std::unique_ptr<Mapper>> mappers_;  // of this node
+  std::deque<WorkClock> mapper_clocks_;           // one for each of these
   /// Pages that this node has captured, by index of the storage and partition. Guarded by mutex_
   /// while it grows. Constant from the first mapper on.
   std::map<std::pair<size_t, uint32_t>, std::vector<CapturedPage>> captured_pages_;

@@ -31,6 +31,18 @@ TEST(DivideStoragesTest, ThoseWithMostRecordsFirstInTurn) {
 }
 
 bool never_low(uint32_t) { return false; }
+double none_idle() { return 0; }
+
+TEST(NextInstallersTest, OneMoreForEachIdleProcessorUpToTheLimit) {
+  EXPECT_EQ(next_installers(1, 0, 4), 1u);
+  EXPECT_EQ(next_installers(1, 0.9, 4), 1u);
+  EXPECT_EQ(next_installers(1, 1.9, 4), 2u);
+  EXPECT_EQ(next_installers(2, 1.0, 4), 3u);
+  EXPECT_EQ(next_installers(2, 200, 4), 4u);
+  EXPECT_EQ(next_installers(1, 200, 1), 1u);
+  EXPECT_EQ(next_installers(4, 0.6, 4), 4u);
+  EXPECT_EQ(next_installers(4, 0.4, 4), 3u) << "other threads need the processors";
+}
 
 /// Two nodes whose answers the test determines.
 class SnapshotInstallTest : public testing::Test {
@@ -64,7 +76,7 @@ TEST_F(SnapshotInstallTest, AsksUntilAllAreDoneAndSumsUp) {
     return Result<Json>(answer);
   };
   SnapshotJob job(config_, files_, call, make_silent_logger("install"));
-  const auto report = job.install(snapshot_, never_low);
+  const auto report = job.install(snapshot_, never_low, none_idle);
   ASSERT_TRUE(report) << report.error().message;
   EXPECT_EQ(report->installed, 60u);
   EXPECT_EQ(report->dropped, 1u);
@@ -99,10 +111,13 @@ class HotPagesTest : public SnapshotInstallTest {
       return answer(node, body);
     };
     SnapshotJob job(config_, files_, call, make_silent_logger("install"));
-    auto report = job.install(snapshot_, [&](uint32_t percent) {
-      asked_.push_back(percent);
-      return is_short;
-    });
+    auto report = job.install(
+        snapshot_,
+        [&](uint32_t percent) {
+          asked_.push_back(percent);
+          return is_short;
+        },
+        none_idle);
     EXPECT_EQ(job.status().at("phase"), "done");
     return report;
   }
@@ -165,11 +180,26 @@ TEST_F(SnapshotInstallTest, WaitsForTheOthersWhenOneFailsAndReportsIt) {
     return Json{{"done", ++calls_[node] == 5}};
   };
   SnapshotJob job(config_, files_, call, make_silent_logger("install"));
-  const auto report = job.install(snapshot_, never_low);
+  const auto report = job.install(snapshot_, never_low, none_idle);
   ASSERT_FALSE(report);
   EXPECT_NE(report.error().message.find("node 0: a page is unreadable"), std::string::npos);
   EXPECT_EQ(calls_[1], 5u);
   EXPECT_EQ(job.status().at("phase"), "not installed");
+}
+
+TEST_F(SnapshotInstallTest, PermitsThreadsOnTheIdleProcessorsOfEachNode) {
+  config_.nodes[0].installers = 3;
+  config_.nodes[1].installers = 1;
+  std::map<uint32_t, std::vector<uint32_t>> threads;
+  const NodeCall call = [&](uint32_t node, ControlOperation, const Json& body) -> Result<Json> {
+    const std::lock_guard guard(mutex_);
+    threads[node].push_back(body.at("threads").get<uint32_t>());
+    return Json{{"done", ++calls_[node] == 3}};
+  };
+  SnapshotJob job(config_, files_, call, make_silent_logger("install"));
+  ASSERT_TRUE(job.install(snapshot_, never_low, [] { return 2.5; }));
+  EXPECT_EQ(threads[0], (std::vector<uint32_t>{2, 3, 3})) << "half of the idle ones for each node";
+  EXPECT_EQ(threads[1], (std::vector<uint32_t>{1, 1, 1}));
 }
 
 TEST_F(SnapshotInstallTest, EndsWhenItIsCancelled) {
@@ -180,7 +210,7 @@ TEST_F(SnapshotInstallTest, EndsWhenItIsCancelled) {
   };
   SnapshotJob job(config_, files_, call, make_silent_logger("install"));
   running = &job;
-  EXPECT_FALSE(job.install(snapshot_, never_low));
+  EXPECT_FALSE(job.install(snapshot_, never_low, none_idle));
 }
 
 }  // namespace

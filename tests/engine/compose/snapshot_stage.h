@@ -117,6 +117,7 @@ class SnapshotStage {
 
   std::unique_ptr<FileSystem> files;
   SnapshotFiles reader;
+  bool reads_ahead = true;  // in every second round
   PlannedStorage storage;
   std::vector<ComposedPartition> composed;  // results of the last round
   uint32_t snapshot = 0;
@@ -184,7 +185,9 @@ class SnapshotStage {
                                 {},
                                 fence_maps,
                                 [this](const UnreadablePage& page) { unreadable.push_back(page); },
-                                i < lows.size() ? captured[i] : std::span<const CapturedPage>()});
+                                i < lows.size() ? captured[i] : std::span<const CapturedPage>(),
+                                reads_ahead && plan.snapshot % 2 == 0 ? &ahead_ : nullptr});
+      ahead_.clear();
       if (!partition) return std::unexpected(partition.error());
       composed.push_back(std::move(*partition));
     }
@@ -279,6 +282,7 @@ class SnapshotStage {
     return {};
   }
 
+  PageAhead ahead_{reader};
   std::string directory_;
 };
 

@@ -2,8 +2,10 @@
 // pages, while transactions run. A body returns an error text, or an empty text if all is right.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <map>
+#include <memory>
 #include <random>
 #include <string>
 #include <thread>
@@ -22,24 +24,35 @@ namespace atolldb::test {
 /// A cluster with one tree. A thread beside its workers takes and installs snapshots.
 class WarmTree : public FenceMapSource {
  public:
-  explicit WarmTree(uint32_t workers, uint32_t frames = 32)
+  /// `installers`: threads that install together. Without a clock, only `settle` advances the
+  /// epoch, so that the pages of one worker do not depend on its speed.
+  explicit WarmTree(uint32_t workers, uint32_t frames = 32, uint32_t installers = 1,
+                    bool has_clock = true)
       : stage(StorageType::mastertree),
-        cluster(1, workers),
+        cluster(1, workers, {.clock = has_clock}),
         storage(cluster.create("warm", StorageType::mastertree)),
-        cache_(stage.reader, frames, workers + 1),
-        reader_(cache_.cache, workers),
-        installer_(cluster.view(), cluster.pool(0), 0, workers, cluster.metrics(0, workers),
-                   TestClusterOptions{}.limits.write_set) {
+        has_clock_(has_clock),
+        cache_(stage.reader, frames, workers + installers) {
+    CHECK(installers >= 1 && installers <= kMaxInstallers);
     stage.storage.id = storage.id;
     cluster.use_snapshots(cache_.cache);
-    installer_.use_snapshots(reader_);
+    for (uint32_t i = 0; i < installers; ++i) {
+      const uint32_t slot = workers + i;
+      readers_.push_back(std::make_unique<SnapshotReader>(cache_.cache, slot));
+      installers_.push_back(std::make_unique<WorkerContext>(cluster.view(), cluster.pool(0), 0,
+                                                            slot, cluster.metrics(0, slot),
+                                                            TestClusterOptions{}.limits.write_set));
+      installers_.back()->use_snapshots(*readers_.back());
+    }
   }
 
   /// Waits until no transaction can commit in the current epoch any more. Returns that epoch.
   uint64_t settle() {
     const EpochBlock& epochs = cluster.view().control->epochs;
     const uint64_t epoch = epochs.current.load(std::memory_order_seq_cst);
-    while (epochs.settled.load(std::memory_order_acquire) < epoch) std::this_thread::yield();
+    while (epochs.settled.load(std::memory_order_acquire) < epoch) {
+      has_clock_ ? std::this_thread::yield() : cluster.tick();
+    }
     return epoch;
   }
 
@@ -48,7 +61,7 @@ class WarmTree : public FenceMapSource {
   std::string take(std::vector<GleanedLog> logs, uint64_t epoch, uint64_t cut) {
     sort_gleaned(logs);
     std::vector<std::string> lows = {""};
-    cut = cut_at_or_before(installer_, storage, cut);
+    cut = cut_at_or_before(*installers_[0], storage, cut);
     if (cut != 0) lows.push_back(big_endian(cut));
     const auto combined = stage.round(logs, lows, epoch, this);
     return combined ? "" : combined.error().message;
@@ -62,10 +75,52 @@ class WarmTree : public FenceMapSource {
     task.drop_policy = policy;
     task.cancelled = cancelled;
     report = {};
-    const Status status = install_snapshot(installer_, storage, task, report);
+    const Status status = installers_.size() == 1
+                              ? install_snapshot(*installers_[0], storage, task, report)
+                              : install_parts(task);
     if (status != Status::ok) return "install ended with " + std::string(to_string(status));
     totals.add(report);
     return {};
+  }
+
+  /// Installs the parts between `bounds` with all installers at the same time, then the seams.
+  /// Without `bounds` the parts are those of `divide_storage`.
+  Status install_parts(InstallTask task) {
+    std::vector<uint64_t> begins = bounds;
+    if (begins.empty()) {
+      installers_[0]->enter();
+      begins = divide_storage(*installers_[0], storage, 8, 1);
+      installers_[0]->leave();
+    }
+    std::vector<SliceRange> parts(begins.size() + 1);
+    for (size_t i = 0; i < begins.size(); ++i) {
+      parts[i].high = parts[i + 1].low = begins[i];
+      parts[i].high_is_end = false;
+    }
+    std::atomic<size_t> next{0};
+    std::vector<InstallReport> reports(parts.size());
+    std::vector<Status> ends(parts.size(), Status::ok);
+    std::vector<std::thread> threads;
+    for (const auto& installer : installers_) {
+      threads.emplace_back([&, context = installer.get()] {
+        for (size_t i = 0; (i = next.fetch_add(1, std::memory_order_relaxed)) < parts.size();) {
+          InstallTask part = task;
+          part.part = parts[i];
+          ends[i] = install_snapshot(*context, storage, part, reports[i]);
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (size_t i = 0; i < parts.size(); ++i) {
+      if (ends[i] != Status::ok) return ends[i];
+      report.add(reports[i]);
+    }
+    InstallReport seams;
+    const Status status =
+        skips_seams ? Status::ok
+                    : install_seams(*installers_[0], storage, task, begins, report, seams);
+    report.add(seams);
+    return status;
   }
 
   /// R38: closes the files that no pointer leads to any more. First waits for the end of all
@@ -84,7 +139,7 @@ class WarmTree : public FenceMapSource {
 
   Status fence_map_of(uint32_t, std::span<const std::byte> prefix, const SliceRange& range,
                       FenceMap& fence_map) override {
-    return collect_fence_map(installer_, storage, prefix, range, fence_map);
+    return collect_fence_map(*installers_[0], storage, prefix, range, fence_map);
   }
 
   Result<void> capture_pages_of(uint32_t, const CaptureTask& task,
@@ -92,7 +147,7 @@ class WarmTree : public FenceMapSource {
     if (!captures) return {};
     CaptureTask any = task;
     any.least_bytes = 0;
-    return capture_pages(installer_, storage, any, captured);
+    return capture_pages(*installers_[0], storage, any, captured);
   }
 
   /// Checks that the tree is sound, and counts its volatile pages.
@@ -109,25 +164,28 @@ class WarmTree : public FenceMapSource {
   bool captures = false;  // snapshots capture volatile pages
   /// Returns true if the installer shall stop. Null: the installer never stops.
   std::function<bool()> cancelled;
+  std::vector<uint64_t> bounds;  // of the parts of several installers
+  bool skips_seams = false;
 
  private:
+  const bool has_clock_;
   TestCache cache_;
-  SnapshotReader reader_;
-  WorkerContext installer_;
+  std::vector<std::unique_ptr<SnapshotReader>> readers_;
+  std::vector<std::unique_ptr<WorkerContext>> installers_;
 };
 
 /// Random transactions of several workers. In each round a snapshot of all earlier rounds is
 /// composed and installed, and volatile pages are dropped, while the transactions run. In every
 /// fourth round the transactions only read, so that pages are certainly dropped under readers.
 inline std::string warm_tree_oracle(KeyShape shape, uint32_t workers, uint64_t rounds,
-                                    uint64_t transactions) {
+                                    uint64_t transactions, uint32_t installers = 1) {
   OracleOptions options{.shape = shape, .transactions = transactions, .seed = seed()};
   options.workers = workers;
   options.keys_per_worker = 600;
   std::vector<OracleWorker> oracles;
   for (uint32_t i = 0; i < workers; ++i) oracles.emplace_back(options, i);
   std::mt19937_64 random(seed());
-  WarmTree warm(workers);
+  WarmTree warm(workers, 32, installers);
   OracleWorker::Model before;
   std::vector<GleanedLog> logs;
   uint64_t epoch = 0;
@@ -175,11 +233,12 @@ inline std::string warm_tree_oracle(KeyShape shape, uint32_t workers, uint64_t r
 
 /// Without running transactions, the installer drops all pages with living records, except the
 /// root. The tree reads the same as before, and a write copies up only its own path.
-inline std::string all_pages_are_dropped(KeyShape shape, bool captures = false) {
+inline std::string all_pages_are_dropped(KeyShape shape, bool captures = false,
+                                         uint32_t installers = 1) {
   OracleOptions options{.shape = shape, .transactions = 3000, .seed = seed()};
   options.keys_per_worker = 3000;
   OracleWorker oracle(options, 0);
-  WarmTree warm(1);
+  WarmTree warm(1, 32, installers);
   warm.captures = captures;
   for (int round = 0; round < 3; ++round) {
     const OracleWorker::Model before = oracle.model();

@@ -16,6 +16,11 @@ TEST(WarmTrees, AnswerLikeAMapWithLayers) {
   EXPECT_EQ(warm_tree_oracle(KeyShape::layered, 3, rounds(8, 400), 300), "");
 }
 
+TEST(WarmTrees, AnswerLikeAMapWhileSeveralInstallersWork) {
+  EXPECT_EQ(warm_tree_oracle(KeyShape::integers, 2, rounds(8, 400), 300, 3), "");
+  EXPECT_EQ(warm_tree_oracle(KeyShape::layered, 2, rounds(8, 400), 300, 3), "");
+}
+
 TEST(WarmTrees, AtRestHaveNoVolatilePageButTheRoot) {
   EXPECT_EQ(all_pages_are_dropped(KeyShape::integers), "");
   EXPECT_EQ(all_pages_are_dropped(KeyShape::layered), "");

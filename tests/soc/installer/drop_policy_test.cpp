@@ -64,27 +64,39 @@ class DropPolicyTest : public testing::Test {
   }
 
   TestCluster cluster_;
+  DropsOnTheirWay dropped_;
   std::vector<uint32_t> taken_[2];
 };
 
 TEST_F(DropPolicyTest, NothingIsDroppedWhereEnoughIsFree) {
   leave_free(0, 60);
-  DropPolicy policy(cluster_.view(), kAnyPage);
+  DropPolicy policy(cluster_.view(), kAnyPage, dropped_);
   EXPECT_FALSE(drops(policy, 0, 0));
   EXPECT_FALSE(drops(policy, 1, 0));
 }
 
 TEST_F(DropPolicyTest, PagesAreDroppedUntilThoseInFlightMakeUpWhatIsMissing) {
   leave_free(0, 10);
-  DropPolicy policy(cluster_.view(), kAnyPage);
+  DropPolicy policy(cluster_.view(), kAnyPage, dropped_);
   const uint64_t went = count_of(policy, 0, 0);
   EXPECT_TRUE(makes_up(went, 40)) << went;
   EXPECT_FALSE(drops(policy, 1, went)) << "the other node has enough";
 }
 
+TEST_F(DropPolicyTest, TheInstallersOfANodeCountTheirPagesTogether) {
+  leave_free(0, 10);
+  DropPolicy policy(cluster_.view(), kAnyPage, dropped_);
+  DropPolicy other(cluster_.view(), kAnyPage, dropped_);
+  uint64_t went = 0;
+  while (drops(went % 2 == 0 ? policy : other, 0, went)) ++went;
+  EXPECT_TRUE(makes_up(went, 40)) << went;
+  EXPECT_FALSE(drops(policy, 0, went));
+  EXPECT_FALSE(drops(other, 0, went));
+}
+
 TEST_F(DropPolicyTest, PagesThatHaveArrivedCountOnceAndPagesThatAreTakenMakeRoomForMore) {
   leave_free(0, 10);
-  DropPolicy policy(cluster_.view(), kAnyPage);
+  DropPolicy policy(cluster_.view(), kAnyPage, dropped_);
   const uint64_t went = count_of(policy, 0, 0);
   ASSERT_GT(went, 10u);
   // Returns as many pages to the pool as were dropped.
@@ -99,16 +111,16 @@ TEST_F(DropPolicyTest, PagesThatHaveArrivedCountOnceAndPagesThatAreTakenMakeRoom
 
 TEST_F(DropPolicyTest, AHotPageIsSparedOnceAndLosesItsReferenceBit) {
   leave_free(0, 10);
-  DropPolicy policy(cluster_.view(), kSparesHot);
+  DropPolicy policy(cluster_.view(), kSparesHot, dropped_);
   SomePage page(0, true);
   expect_spared(policy, page);
-  DropPolicy next(cluster_.view(), kSparesHot);
+  DropPolicy next(cluster_.view(), kSparesHot, dropped_);
   EXPECT_EQ(next.judge(page, 0), DropVerdict::drop) << "it was not used since";
 }
 
 TEST_F(DropPolicyTest, ReferenceBitsAreClearedWithoutPressureToo) {
   leave_free(0, 60);
-  DropPolicy policy(cluster_.view(), kSparesHot);
+  DropPolicy policy(cluster_.view(), kSparesHot, dropped_);
   SomePage page(0, true);
   expect_spared(policy, page);
   EXPECT_EQ(policy.judge(page, 0), DropVerdict::keep);
@@ -116,7 +128,7 @@ TEST_F(DropPolicyTest, ReferenceBitsAreClearedWithoutPressureToo) {
 
 TEST_F(DropPolicyTest, MarksDoNotMatterIfNoneIsSpared) {
   leave_free(0, 10);
-  DropPolicy policy(cluster_.view(), kAnyPage);
+  DropPolicy policy(cluster_.view(), kAnyPage, dropped_);
   SomePage page(0, true);
   EXPECT_EQ(policy.judge(page, 0), DropVerdict::drop);
 }

@@ -3,12 +3,15 @@
 #include "soc/installer/installer.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <cstdlib>
 #include <future>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <set>
+#include <thread>
 
 #include "tests/engine/log/memory_file_system.h"
 #include "tests/support/test_cluster.h"
@@ -36,14 +39,25 @@ class InstallerTest : public testing::Test {
     for (const char* name : {"one", "two", "three"}) {
       storages_.push_back(&cluster_.create(name, StorageType::mastertree));
     }
-    PageVisitorSettings settings;
-    settings.view = &cluster_.view();
-    settings.pool = &cluster_.pool(0);
-    settings.metrics = &cluster_.metrics(0, 1);
-    settings.snapshots = &cache_;
-    settings.slot = 1;
-    settings.write_set = TestClusterOptions().limits.write_set;
-    visitor_ = std::make_unique<PageVisitor>(settings);
+    for (uint32_t slot = 1; slot <= kThreads; ++slot) {
+      PageVisitorSettings settings;
+      settings.view = &cluster_.view();
+      settings.pool = &cluster_.pool(0);
+      settings.metrics = &cluster_.metrics(0, slot);
+      settings.snapshots = &cache_;
+      settings.slot = slot;
+      settings.write_set = TestClusterOptions().limits.write_set;
+      settings.keeps_reserve = slot == 1;
+      visitors_.push_back(std::make_unique<PageVisitor>(settings));
+    }
+    actions_.divide = [](WorkerContext&, StorageControl&, uint32_t) {
+      return std::vector<uint64_t>();
+    };
+    actions_.install_seams = [](WorkerContext&, StorageControl&, const InstallTask&,
+                                std::span<const uint64_t>, const InstallReport&, InstallReport&) {
+      ADD_FAILURE() << "a storage of one part has no seams";
+      return Status::ok;
+    };
     actions_.install = [this](WorkerContext& context, StorageControl& storage,
                               const InstallTask& task, InstallReport& report) {
       return install(context, storage, task, report);
@@ -82,9 +96,13 @@ class InstallerTest : public testing::Test {
     };
   }
 
-  std::unique_ptr<Installer> start() {
-    auto installer = std::make_unique<Installer>(cluster_.view(), *visitor_,
-                                                 make_silent_logger("install"), actions_);
+  std::unique_ptr<Installer> start(uint32_t threads = 1) {
+    InstallerSettings settings;
+    settings.view = &cluster_.view();
+    for (uint32_t i = 0; i < threads; ++i) settings.visitors.push_back(visitors_[i].get());
+    settings.times = &times_;
+    auto installer =
+        std::make_unique<Installer>(std::move(settings), make_silent_logger("install"), actions_);
     installer->start();
     return installer;
   }
@@ -107,10 +125,13 @@ class InstallerTest : public testing::Test {
   };
   std::unique_ptr<std::byte, Free> frames_{
       static_cast<std::byte*>(std::aligned_alloc(kPageBytes, 16 * kPageBytes))};
-  SnapshotCache cache_{frames_.get(), 16 * kPageBytes, 4, snapshot_files_, [](const Error&) {}};
+  SnapshotCache cache_{frames_.get(), 16 * kPageBytes, 1 + kThreads, snapshot_files_,
+                       [](const Error&) {}};
   TestCluster cluster_;
   std::vector<StorageControl*> storages_;
-  std::unique_ptr<PageVisitor> visitor_;
+  static constexpr uint32_t kThreads = 3;
+  std::vector<std::unique_ptr<PageVisitor>> visitors_;
+  SnapshotWorkTimes times_{};
   InstallerActions actions_;
   std::set<uint32_t> seen_;
   std::atomic<bool> holds_{false};
@@ -237,6 +258,137 @@ TEST_F(InstallerTest, GivesUpWhenTheNodeStops) {
   EXPECT_FALSE(waits.get());
   EXPECT_FALSE(ask(*installer, ControlOperation::snapshot_install, request(0)));
   EXPECT_FALSE(ask(*installer, ControlOperation::snapshot_align, {{"storage", 1}, {"keys", {1}}}));
+}
+
+/// Storage 1 has four parts.
+class DividedInstallerTest : public InstallerTest {
+ protected:
+  DividedInstallerTest() {
+    actions_.divide = [](WorkerContext&, StorageControl& storage, uint32_t parts) {
+      EXPECT_EQ(parts, kThreads * 4);
+      return storage.id == 1 ? std::vector<uint64_t>{10, 20, 30} : std::vector<uint64_t>();
+    };
+    actions_.install_seams = [this](WorkerContext&, StorageControl& storage, const InstallTask&,
+                                    std::span<const uint64_t> bounds, const InstallReport& parts,
+                                    InstallReport& report) {
+      EXPECT_EQ(storage.id, 1u);
+      EXPECT_EQ(bounds.size(), 3u);
+      EXPECT_EQ(parts.installed, 4u) << "the parts of this storage only";
+      EXPECT_EQ(working_, 0u) << "all parts have ended";
+      report.dropped = 100;
+      ++seams_;
+      return Status::ok;
+    };
+  }
+  Status install(WorkerContext&, StorageControl& storage, const InstallTask& task,
+                 InstallReport& report) override {
+    const std::lock_guard guard(mutex_);
+    parts_[storage.id].insert(task.part.low);
+    EXPECT_EQ(task.part.high_is_end, storage.id != 1 || task.part.low == 30);
+    report.installed = 1;
+    report.dropped = 1;
+    return Status::ok;
+  }
+  /// Waits until so many threads are in this function.
+  void meet(uint32_t threads, const InstallTask& task) {
+    working_.fetch_add(1, std::memory_order_seq_cst);
+    while (working_.load(std::memory_order_seq_cst) < threads && !task.cancelled()) {
+      std::this_thread::yield();
+    }
+    const std::lock_guard guard(mutex_);
+    most_ = std::max(most_, working_.load(std::memory_order_seq_cst));
+  }
+
+  std::mutex mutex_;
+  std::map<uint32_t, std::set<uint64_t>> parts_;  // begins, by storage; guarded by mutex_
+  std::atomic<uint32_t> working_{0};
+  uint32_t most_ = 0;  // most threads in `meet`; guarded by mutex_
+  int seams_ = 0;
+};
+
+TEST_F(DividedInstallerTest, EachPartIsInstalledOnceAndTheSeamsLast) {
+  for (const uint64_t threads : {1u, 3u, 100u}) {
+    parts_.clear();
+    seams_ = 0;
+    const auto installer = start(kThreads);
+    Json body = request(60'000);
+    body["threads"] = threads;
+    const auto done = ask(*installer, ControlOperation::snapshot_install, body);
+    ASSERT_TRUE(done) << done.error().message;
+    EXPECT_EQ(done->at("installed"), 4 + 2);
+    EXPECT_EQ(done->at("dropped"), 4 + 2 + 100);
+    EXPECT_EQ(seams_, 1);
+    EXPECT_EQ(parts_[1], (std::set<uint64_t>{0, 10, 20, 30}));
+    EXPECT_EQ(parts_[2], std::set<uint64_t>{0});
+  }
+}
+
+TEST_F(DividedInstallerTest, AsManyThreadsWorkAsARequestPermitsAlsoALaterOne) {
+  std::atomic<bool> holds{true};
+  actions_.install = [&](WorkerContext& context, StorageControl& storage, const InstallTask& task,
+                         InstallReport& report) {
+    if (storage.id == 1 && task.part.low < 30) meet(3, task);
+    const Status status = install(context, storage, task, report);
+    if (storage.id == 1 && task.part.low < 30) {
+      while (holds.load(std::memory_order_seq_cst) && !task.cancelled()) std::this_thread::yield();
+      working_.fetch_sub(1, std::memory_order_seq_cst);
+    }
+    return status;
+  };
+  const auto installer = start(kThreads);
+  ASSERT_TRUE(ask(*installer, ControlOperation::snapshot_install, request(0)));
+  EXPECT_LE(working_.load(std::memory_order_seq_cst), 1u) << "one thread is permitted";
+  Json body = request(0);
+  body["threads"] = 3;
+  ASSERT_TRUE(ask(*installer, ControlOperation::snapshot_install, body));
+  while (working_.load(std::memory_order_seq_cst) < 3) std::this_thread::yield();
+  holds.store(false, std::memory_order_seq_cst);
+  body["timeout_ms"] = 60'000;
+  const auto done = ask(*installer, ControlOperation::snapshot_install, body);
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_EQ(done->at("installed"), 6);
+  EXPECT_EQ(most_, 3u);
+}
+
+TEST_F(DividedInstallerTest, AFailedPartEndsTheOthers) {
+  actions_.install = [&](WorkerContext&, StorageControl&, const InstallTask& task, InstallReport&) {
+    if (task.part.low == 10) return Status::snapshot_unreadable;
+    while (!task.cancelled()) std::this_thread::yield();
+    return Status::unavailable;
+  };
+  const auto installer = start(kThreads);
+  Json body = request(60'000);
+  body["threads"] = 3;
+  const auto done = ask(*installer, ControlOperation::snapshot_install, body);
+  ASSERT_FALSE(done);
+  EXPECT_NE(done.error().message.find("storage 1"), std::string::npos) << done.error().message;
+  EXPECT_EQ(seams_, 0);
+}
+
+TEST_F(DividedInstallerTest, TheProcessorTimeOfItsThreadsIsCounted) {
+  actions_.install = [](WorkerContext&, StorageControl&, const InstallTask& task, InstallReport&) {
+    rusage usage{};
+    const auto spent_us = [&] {
+      getrusage(RUSAGE_THREAD, &usage);
+      return usage.ru_utime.tv_sec * 1'000'000 + usage.ru_utime.tv_usec;
+    };
+    const auto before = spent_us();
+    while (spent_us() < before + 20'000 && !task.cancelled()) {
+    }
+    return Status::ok;
+  };
+  actions_.install_seams = [](WorkerContext&, StorageControl&, const InstallTask&,
+                              std::span<const uint64_t>, const InstallReport&,
+                              InstallReport&) { return Status::ok; };
+  const auto installer = start(kThreads);
+  Json body = request(60'000);
+  body["threads"] = 3;
+  ASSERT_TRUE(ask(*installer, ControlOperation::snapshot_install, body));
+  const auto index = static_cast<uint32_t>(SnapshotWork::install);
+  EXPECT_GE(times_.user_us[index].load(std::memory_order_relaxed), 6u * 20'000);
+  for (uint32_t other = 0; other < kSnapshotWorkCount; ++other) {
+    EXPECT_TRUE(other == index || times_.user_us[other].load(std::memory_order_relaxed) == 0);
+  }
 }
 
 TEST_F(InstallerTest, SaysWhereATreeMayBeCut) {

@@ -1,0 +1,48 @@
+// Look-ahead of a LayerComposer: base pages that are read together before they are needed.
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "engine/compose/layer_composer.h"
+
+namespace atolldb {
+
+uint32_t LayerComposer::request_children(const InteriorPage& page, uint32_t first) {
+  const uint32_t count = page.header.version().count();
+  CHECK(first < count && count <= kInteriorCapacity);
+  // Pages above the border pages are few. Their requests would be forgotten before they are needed.
+  if (!work_.pages.has_ahead() || page.header.level != 1) return count;
+  std::array<SnapshotPointer, PageOutput::kMaxRequests> wanted;
+  size_t wanted_count = 0;
+  std::span<const SortKey> logs = work_.logs.coming();
+  const auto is_below_prefix = [&](const LogRecord& log) {
+    return log.key_bytes > prefix_.size() &&
+           std::memcmp(log.key(), prefix_.data(), prefix_.size()) == 0;
+  };
+  const auto slice_at = [&](const SortKey& key) {
+    return prefix_.empty() ? key.first : slice_of(key.record->key_span().subspan(prefix_.size()));
+  };
+  uint32_t child = first;
+  for (; child < count && wanted_count < wanted.size(); ++child) {
+    const uint64_t low = page.separators[child];
+    const bool is_last = child + 1 == count;
+    const SliceRange range{low, is_last ? page.high : page.separators[child + 1],
+                           is_last && page.high_is_end != 0};
+    if (!overlaps(range)) continue;
+    while (!logs.empty() && is_below_prefix(*logs[0].record) && slice_at(logs[0]) < low) {
+      logs = logs.subspan(1);
+    }
+    const auto& word = page.children[child].snapshot_word;
+    const SnapshotPointer pointer(word.load(std::memory_order_relaxed));
+    const bool may_be_victim = work_.victims.may_be_at_or_below(pointer, 0);
+    // The records after these are not known yet, so they may belong to this child.
+    if (logs.empty() && !may_be_victim) break;
+    const bool has_logs =
+        !logs.empty() && is_below_prefix(*logs[0].record) && range.contains(slice_at(logs[0]));
+    if ((has_logs || may_be_victim) && !is_stand_in(pointer)) wanted[wanted_count++] = pointer;
+  }
+  work_.pages.request({wanted.data(), wanted_count});
+  return std::max(child, first + 1);
+}
+
+}  // namespace atolldb

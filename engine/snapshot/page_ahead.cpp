@@ -1,0 +1,100 @@
+#include "engine/snapshot/page_ahead.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "engine/format/stand_in.h"
+#include "shared/base/check.h"
+
+namespace atolldb {
+
+PageAhead::PageAhead(const SnapshotFiles& files, BatchReader::Method method)
+    : files_(files), reader_(BatchReader::create(kMaxPages, method)) {}
+
+PageAhead::Slot* PageAhead::find(SnapshotPointer page) {
+  const auto found = std::ranges::find_if(slots_, [&](const Slot& slot) {
+    return slot.state != State::free && slot.word == page.word();
+  });
+  return found == slots_.end() ? nullptr : &*found;
+}
+
+bool PageAhead::request(SnapshotPointer page) {
+  CHECK(!page.is_null() && !is_stand_in(page));
+  if (find(page) != nullptr) return true;
+  const uint64_t run = slots_[first_].word;
+  const bool continues = count_ != 0 && page.word() > run && page.word() - run < kPagesPerRead &&
+                         first_ + (page.word() - run) < kMaxPages;
+  if (!continues) {
+    submit_run();
+    first_ = next_ == kMaxPages ? 0 : next_;
+  }
+  const auto wanted = continues ? static_cast<uint32_t>(page.word() - run) + 1 : 1;
+  for (uint32_t i = first_ + count_; i < first_ + wanted; ++i) {
+    if (slots_[i].state != State::free) return false;
+  }
+  for (; count_ < wanted; ++count_) {
+    slots_[first_ + count_] = {page.word() - (wanted - 1) + count_, 1, State::requested};
+  }
+  next_ = first_ + count_;
+  DCHECK(next_ <= kMaxPages);
+  return true;
+}
+
+/// Submits the run of adjacent pages that was requested last.
+void PageAhead::submit_run() {
+  if (count_ == 0) return;
+  Slot& first = slots_[first_];
+  const SnapshotFiles::Place place = files_.place_of(SnapshotPointer(first.word), count_);
+  first.run = count_;
+  const bool is_submitted =
+      place.file != nullptr &&
+      reader_->submit(*place.file, place.offset, {buffer(first_), count_ * kPageBytes}, first_);
+  for (uint32_t i = first_; i < first_ + count_; ++i) {
+    CHECK(slots_[i].state == State::requested);
+    slots_[i].state = is_submitted ? State::submitted : State::bad;
+  }
+  count_ = 0;
+}
+
+void PageAhead::start() {
+  submit_run();
+  reader_->start();
+}
+
+void PageAhead::finish_one() {
+  const BatchReader::Done done = reader_->wait();
+  const auto first = static_cast<uint32_t>(done.tag);
+  CHECK(first < kMaxPages);
+  const uint32_t count = slots_[first].run;
+  CHECK(count != 0 && first + count <= kMaxPages);
+  for (uint32_t i = first; i < first + count; ++i) {
+    CHECK(slots_[i].state == State::submitted);
+    const auto& page = *reinterpret_cast<const PageHeader*>(buffer(i));
+    const bool is_good = done.bytes && *done.bytes >= (i - first + 1) * kPageBytes &&
+                         SnapshotFiles::is_intact(page, SnapshotPointer(slots_[i].word));
+    slots_[i].state = is_good ? State::good : State::bad;
+  }
+}
+
+bool PageAhead::take(SnapshotPointer page, PageHeader* into) {
+  Slot* slot = find(page);
+  if (slot == nullptr) return false;
+  if (slot->state == State::requested) start();
+  while (slot->state == State::submitted) finish_one();
+  const bool is_good = slot->state == State::good;
+  if (is_good) {
+    std::memcpy(reinterpret_cast<std::byte*>(into),
+                buffer(static_cast<uint32_t>(slot - slots_.data())), kPageBytes);
+  }
+  slot->state = State::free;
+  return is_good;
+}
+
+void PageAhead::clear() {
+  start();
+  while (reader_->pending() != 0) finish_one();
+  for (Slot& slot : slots_) slot.state = State::free;
+  next_ = 0;
+}
+
+}  // namespace atolldb

@@ -1,0 +1,64 @@
+// Reads pages of snapshots before they are needed, many at a time (BatchReader).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "engine/snapshot/snapshot_files.h"
+#include "shared/file/batch_reader.h"
+#include "shared/file/io_buffer.h"
+#include "shared/memory/page_header.h"
+
+namespace atolldb {
+
+/// Thread: one. Allocates no memory after its construction, unless a read fails.
+class PageAhead {
+ public:
+  /// Most pages that are requested or between requested ones.
+  static constexpr uint32_t kMaxPages = 256;
+
+  /// REQUIRES: `files` outlives the object. Its files stay open while pages are requested.
+  explicit PageAhead(const SnapshotFiles& files,
+                     BatchReader::Method method = BatchReader::Method::automatic);
+  PageAhead(const PageAhead&) = delete;
+  PageAhead& operator=(const PageAhead&) = delete;
+  ~PageAhead() { clear(); }
+
+  /// Requests a page, if it is not requested already. If it lies shortly after the page that was
+  /// requested before, both are read together, with the pages between them, as PageReader does.
+  /// Returns false if there is no room. After a call of `clear` there is room for 16 requests at
+  /// least, and for kMaxPages if no pages between them are read.
+  bool request(SnapshotPointer page);
+  /// Passes the requests to the device. Does not wait.
+  void start();
+  /// Waits for a requested page, and copies it to `into`. Returns false if the page was not
+  /// requested or cannot be read; the caller then reads it with SnapshotFiles::read, which returns
+  /// the error.
+  bool take(SnapshotPointer page, PageHeader* into);
+  /// Waits for all reads, and forgets the pages that were not taken.
+  void clear();
+
+ private:
+  enum class State : uint8_t { free, requested, submitted, good, bad };
+  struct Slot {
+    uint64_t word = 0;
+    uint32_t run = 1;  // first slot of a run: its number of pages
+    State state = State::free;
+  };
+
+  void submit_run();
+  void finish_one();
+  Slot* find(SnapshotPointer page);
+  std::byte* buffer(uint32_t slot) { return buffers_.bytes().data() + slot * kPageBytes; }
+
+  const SnapshotFiles& files_;
+  IoBuffer buffers_{kMaxPages * kPageBytes};
+  std::vector<Slot> slots_{kMaxPages};
+  uint32_t next_ = 0;   // slot of the next request
+  uint32_t first_ = 0;  // first slot of the run that is not submitted
+  uint32_t count_ = 0;  // its pages
+  std::unique_ptr<BatchReader> reader_;
+};
+
+}  // namespace atolldb

@@ -1,0 +1,220 @@
+// Installers of several parts of a storage do together what one installer does.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/engine/install/warm_trees.h"
+
+namespace atolldb::test {
+namespace {
+
+/// What an install has done. `reclaimed` is left out: the pages that a thread takes and those that
+/// it retires cannot be told apart from those of the other threads.
+struct Outcome {
+  uint64_t installed = 0;
+  uint64_t unmatched = 0;
+  uint64_t dropped = 0;
+  uint64_t kept = 0;
+  uint64_t busy = 0;
+  uint32_t oldest_left = 0;
+  uint64_t pages_left = 0;
+  bool operator==(const Outcome&) const = default;
+};
+
+std::ostream& operator<<(std::ostream& out, const Outcome& outcome) {
+  return out << outcome.installed << " installed, " << outcome.unmatched << " unmatched, "
+             << outcome.dropped << " dropped, " << outcome.kept << " kept, " << outcome.busy
+             << " busy, oldest " << outcome.oldest_left << ", " << outcome.pages_left << " left";
+}
+
+Outcome outcome_of(const InstallReport& report, uint64_t pages_left) {
+  return {report.installed, report.unmatched,   report.dropped, report.kept,
+          report.busy,      report.oldest_left, pages_left};
+}
+
+constexpr uint64_t kKeys = 4000;
+
+/// A tree of `kKeys` records that is built the same way each time.
+class SameTree {
+ public:
+  SameTree(bool is_layered, uint32_t installers)
+      : is_layered_(is_layered), warm(1, 64, installers, false), tree(warm.storage) {}
+
+  std::string key(uint64_t number) const {
+    // Several layers below one border page, and several border pages in some layers.
+    return is_layered_ ? big_endian(number * number % 37) + big_endian(number) : big_endian(number);
+  }
+  Status write(const std::vector<uint64_t>& numbers, bool is_insert) {
+    for (const uint64_t number : numbers) {
+      const std::string name = key(number);
+      const Status status = warm.cluster.worker(0).run([&](Transaction& txn) {
+        return is_insert ? tree.insert(txn, bytes_of(name), bytes_of(kPayload))
+                         : tree.update(txn, bytes_of(name), bytes_of(kPayload));
+      });
+      if (status != Status::ok) return status;
+    }
+    warm.cluster.worker(0).context->leave();
+    return Status::ok;
+  }
+  std::string take(const std::vector<uint64_t>& numbers, LogType type) {
+    const uint64_t epoch = warm.settle();
+    std::vector<GleanedLog> logs;
+    for (const uint64_t number : numbers) {
+      logs.push_back({type, key(number), 0, kPayload, Vid::make(epoch, 1)});
+    }
+    return warm.take(std::move(logs), epoch, 0);
+  }
+  Outcome install(const std::function<DropVerdict(PageHeader&)>& policy) {
+    EXPECT_EQ(warm.install(policy), "");
+    TreeStatistics statistics;
+    EXPECT_EQ(warm.check(statistics), "");
+    return outcome_of(warm.report, statistics.pages());
+  }
+
+  static inline const std::string kPayload = std::string(40, 'x');
+
+ private:
+  const bool is_layered_;
+
+ public:
+  WarmTree warm;
+  MasterTree tree;
+};
+
+/// Installs that keep everything, drop what is unchanged, and drop everything.
+std::vector<Outcome> outcomes_of(uint64_t order, bool is_layered, uint32_t installers,
+                                 const std::vector<uint64_t>& bounds, bool skips_seams = false) {
+  std::mt19937_64 random(order);
+  SameTree same(is_layered, installers);
+  std::vector<uint64_t> all(kKeys);
+  for (uint64_t i = 0; i < kKeys; ++i) all[i] = i;
+  std::ranges::shuffle(all, random);
+  EXPECT_EQ(same.write(all, true), Status::ok);
+  EXPECT_EQ(same.take(all, LogType::insert), "");
+  // The first install adopts split pages. Which pages it finds split depends on its order.
+  same.warm.bounds = {1};
+  EXPECT_EQ(same.warm.install(keep_all), "");
+  same.warm.bounds = bounds;
+  same.warm.skips_seams = skips_seams;
+  std::vector<Outcome> outcomes;
+  EXPECT_EQ(same.take({}, LogType::insert), "");
+  outcomes.push_back(same.install(keep_all));
+  const std::vector<uint64_t> few(all.begin(), all.begin() + kKeys / 100);
+  EXPECT_EQ(same.write(few, false), Status::ok);
+  outcomes.push_back(same.install(drop_all));
+  EXPECT_EQ(same.take(few, LogType::update), "");
+  outcomes.push_back(same.install(drop_all));
+  return outcomes;
+}
+
+/// Bounds anywhere: also within pages, before the first key and after the last one.
+std::vector<uint64_t> random_bounds(uint64_t order, bool is_layered) {
+  std::mt19937_64 random(order + 1);
+  std::vector<uint64_t> bounds;
+  for (int i = 0; i < 9; ++i) bounds.push_back(1 + random() % (is_layered ? 40 : kKeys + 100));
+  std::ranges::sort(bounds);
+  const auto rest = std::ranges::unique(bounds);
+  bounds.erase(rest.begin(), rest.end());
+  return bounds;
+}
+
+TEST(InstallParts, OfATreeAreInstalledAndDroppedAsByOneThread) {
+  const uint64_t order = seed();
+  for (const bool is_layered : {false, true}) {
+    const auto alone = outcomes_of(order, is_layered, 1, {});
+    EXPECT_GT(alone[1].dropped, 0u);
+    EXPECT_GT(alone[1].pages_left, 1u);
+    EXPECT_EQ(alone[2].pages_left, 1u);
+    EXPECT_EQ(outcomes_of(order, is_layered, 4, random_bounds(order, is_layered)), alone);
+    EXPECT_EQ(outcomes_of(order, is_layered, 4, {}), alone);
+  }
+}
+
+TEST(InstallParts, ThePagesInSeveralPartsAreLeftToTheSeams) {
+  const uint64_t order = seed();
+  const auto alone = outcomes_of(order, false, 1, {});
+  const auto without = outcomes_of(order, false, 4, random_bounds(order, false), true);
+  EXPECT_LT(without[1].dropped + without[2].dropped, alone[1].dropped + alone[2].dropped);
+  EXPECT_GT(without[2].pages_left, alone[2].pages_left);
+}
+
+TEST(InstallParts, AStorageIsDividedIntoPartsOfAboutTheSameSize) {
+  SameTree same(false, 1);
+  std::vector<uint64_t> all(kKeys);
+  for (uint64_t i = 0; i < kKeys; ++i) all[i] = i;
+  ASSERT_EQ(same.write(all, true), Status::ok);
+  // The walk adopts all split pages. The division finds only pages that have a parent.
+  ASSERT_EQ(same.take(all, LogType::insert), "");
+  ASSERT_EQ(same.warm.install(keep_all), "");
+  WorkerContext& worker = *same.warm.cluster.worker(0).context;
+  worker.enter();
+  const auto bounds = divide_storage(worker, same.warm.storage, 4, 1);
+  ASSERT_EQ(bounds.size(), 3u);
+  for (size_t i = 0; i < bounds.size(); ++i) {
+    const double at = static_cast<double>(bounds[i]) / kKeys;
+    EXPECT_NEAR(at, static_cast<double>(i + 1) / 4, 0.15);
+  }
+  EXPECT_TRUE(divide_storage(worker, same.warm.storage, 1, 1).empty());
+  EXPECT_TRUE(divide_storage(worker, same.warm.storage, 4, 1'000'000).empty()) << "too small";
+  worker.leave();
+}
+
+/// Installs all parts of an array, each by a thread of its own.
+InstallReport install_array_parts(WarmArray& warm, const std::vector<uint64_t>& bounds) {
+  std::vector<InstallReport> reports(bounds.size() + 1);
+  std::vector<std::thread> threads;
+  SliceRange rest;
+  for (uint32_t i = 0; i < reports.size(); ++i) {
+    InstallTask task;
+    task.root = warm.stage.storage.base_root;
+    task.snapshot = warm.stage.snapshot;
+    task.epoch = warm.stage.epoch;
+    task.drop_policy = drop_all;
+    task.part = rest;
+    if (i < bounds.size()) {
+      task.part.high = rest.low = bounds[i];
+      task.part.high_is_end = false;
+    }
+    threads.emplace_back([&warm, &report = reports[i], task, i] {
+      const Status status =
+          install_snapshot(*warm.cluster.worker(i).context, warm.storage, task, report);
+      EXPECT_EQ(status, Status::ok);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  InstallReport sum;
+  for (const InstallReport& report : reports) sum.add(report);
+  return sum;
+}
+
+TEST(InstallParts, OfAnArrayAreInstalledAndDroppedAsByOneThread) {
+  const uint64_t record_count =
+      kArrayFanout > 100 ? 60'000 : 3'000;  // tests may have tiny fan-outs
+  std::vector<Outcome> outcomes;
+  for (const bool is_divided : {false, true}) {
+    WarmArray warm(3, false, record_count, 64);
+    for (uint64_t index = 0; index < warm.shape.record_count; index += 40) {
+      ASSERT_EQ(warm.write(0, {{.index = index, .adds = false, .value = 7}}), Status::ok);
+    }
+    warm.cluster.tick();
+    ASSERT_EQ(warm.snapshot(warm.settled()), "");
+    // A later change keeps its page and those above it.
+    ASSERT_EQ(warm.write(0, {{.index = 0, .adds = true, .value = 1}}), Status::ok);
+    WorkerContext& worker = *warm.cluster.worker(0).context;
+    worker.enter();
+    const auto bounds = divide_storage(worker, warm.storage, is_divided ? 4 : 1, 1);
+    worker.leave();
+    EXPECT_EQ(bounds.empty(), !is_divided);
+    const InstallReport report = install_array_parts(warm, bounds);
+    outcomes.push_back(outcome_of(report, warm.pages().leaves * 1000 + warm.pages().interiors));
+  }
+  EXPECT_GT(outcomes[0].dropped, record_count / 100);
+  EXPECT_EQ(outcomes[0], outcomes[1]);
+}
+
+}  // namespace
+}  // namespace atolldb::test

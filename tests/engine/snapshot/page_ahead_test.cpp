@@ -1,0 +1,99 @@
+// Pages of snapshots that are read before they are needed.
+#include "engine/snapshot/page_ahead.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <vector>
+
+#include "tests/engine/snapshot/cache_rules.h"
+#include "tests/support/seed.h"
+
+namespace atolldb::test {
+namespace {
+
+constexpr uint32_t kPages = 300;
+
+class PageAheadTest : public testing::TestWithParam<BatchReader::Method> {
+ protected:
+  bool takes(PageAhead& ahead, uint32_t number) {
+    const bool is_taken = ahead.take(NumberedPages::pointer(number), page());
+    EXPECT_TRUE(!is_taken || NumberedPages::is_page(page(), number)) << number;
+    return is_taken;
+  }
+  PageHeader* page() { return reinterpret_cast<PageHeader*>(buffer_.bytes().data()); }
+
+  NumberedPages pages_{kPages};
+  IoBuffer buffer_{kPageBytes};
+};
+
+TEST_P(PageAheadTest, RequestedPagesAreTakenInAnyOrderAndOthersAreNot) {
+  std::mt19937_64 random(seed());
+  PageAhead ahead(pages_.files(), GetParam());
+  for (int round = 0; round < 100; ++round) {
+    std::vector<uint32_t> numbers;
+    while (numbers.size() < PageAhead::kMaxPages && random() % 40 != 0) {
+      // Runs of adjacent pages, with repetitions.
+      const auto first = static_cast<uint32_t>(1 + random() % kPages);
+      for (uint32_t i = first; i <= kPages && i < first + random() % 20; ++i) numbers.push_back(i);
+    }
+    for (const uint32_t number : numbers) {
+      if (!ahead.request(NumberedPages::pointer(number))) break;
+    }
+    if (random() % 2 == 0) ahead.start();
+    std::ranges::shuffle(numbers, random);
+    for (const uint32_t number : numbers) static_cast<void>(takes(ahead, number));
+    ahead.clear();
+    for (const uint32_t number : numbers) EXPECT_FALSE(takes(ahead, number)) << "it was forgotten";
+  }
+}
+
+TEST_P(PageAheadTest, AllRequestedPagesAreThereUntilThereIsNoRoom) {
+  PageAhead ahead(pages_.files(), GetParam());
+  for (const uint32_t distance : {1u, 5u, 15u, 16u, 40u}) {
+    std::vector<uint32_t> numbers;
+    for (uint32_t number = 1; number <= kPages; number += distance) {
+      if (!ahead.request(NumberedPages::pointer(number))) break;
+      EXPECT_TRUE(ahead.request(NumberedPages::pointer(number))) << "it is requested already";
+      numbers.push_back(number);
+    }
+    const size_t all = (kPages + distance - 1) / distance;
+    EXPECT_GE(numbers.size(), std::min<size_t>(all, 16)) << distance;
+    EXPECT_LE(numbers.size(), PageAhead::kMaxPages);
+    EXPECT_TRUE(distance != 1 || numbers.size() == PageAhead::kMaxPages);
+    for (const uint32_t number : numbers) EXPECT_TRUE(takes(ahead, number));
+    EXPECT_FALSE(takes(ahead, numbers.back() + distance));
+    ahead.clear();
+  }
+}
+
+TEST_P(PageAheadTest, PagesThatCannotBeReadAreLeftToTheCaller) {
+  PageAhead ahead(pages_.files(), GetParam());
+  // The page is past the end of the file, and so is the run that begins before it.
+  ASSERT_TRUE(ahead.request(NumberedPages::pointer(kPages)));
+  ASSERT_TRUE(ahead.request(NumberedPages::pointer(kPages + 1)));
+  ASSERT_TRUE(ahead.request(SnapshotPointer::make(77, 0, 1)));
+  ASSERT_TRUE(ahead.request(NumberedPages::pointer(5)));
+  EXPECT_FALSE(takes(ahead, kPages + 1));
+  EXPECT_FALSE(ahead.take(SnapshotPointer::make(77, 0, 1), page()));
+  EXPECT_TRUE(takes(ahead, 5));
+}
+
+TEST_P(PageAheadTest, PagesThatWereNotTakenAreForgotten) {
+  PageAhead ahead(pages_.files(), GetParam());
+  for (uint32_t round = 0; round < 10; ++round) {
+    for (uint32_t i = 1; i <= 64; ++i) {
+      ASSERT_TRUE(ahead.request(NumberedPages::pointer(i)));
+    }
+    ahead.clear();
+    EXPECT_FALSE(takes(ahead, 1));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Methods, PageAheadTest,
+                         testing::Values(BatchReader::Method::automatic,
+                                         BatchReader::Method::threads));
+
+}  // namespace
+}  // namespace atolldb::test
