@@ -29,7 +29,7 @@ constexpr size_t kImagesPerTurn = 64;
 constexpr uint32_t kParentsPerTurn = 16;
 /// Maximum number of attempts to visit pages that are being replaced. Afterwards the log records of
 /// their range are gleaned.
-constexpr uint32_t kMaxFailures = 100;
+constexpr uint32_t kMaxCaptureFailures = 100;
 
 bool are_adjacent(const SliceRange& left, const SliceRange& right) {
   return !left.high_is_end && left.high == right.low;
@@ -207,7 +207,7 @@ class TreeCapture {
       pass(path_.range);
       return true;
     }
-    if (++failures_ < kMaxFailures) return false;
+    if (++failures_ < kMaxCaptureFailures) return false;
     failures_ = 0;
     static_cast<void>(find_path(worker_, root_link(storage_), next_, path_));
     pass(path_.range);  // leaves this range to the log
