@@ -277,9 +277,24 @@ Result<void> SnapshotManager::take_new_snapshot() {
   rewrites_.record(task.victims, made ? &*durable_->snapshot() : nullptr);
   if (!made && pool_is_low()) record_unproductive_snapshot();
   has_failed_ = !made;
+  record_capture(task.captures_pages, made.has_value());
   if (made) snapshot_log_bytes_ = written;
   if (made && !lacks_log_files()) rebuild_ballast();
   return made;
+}
+
+/// Decides for how many jobs no pages are captured. The number doubles with each failed job that
+/// captured pages, because the reason may last.
+void SnapshotManager::record_capture(bool captures, bool is_made) {
+  constexpr uint32_t kMostWithout = 64;
+  if (!captures) {
+    jobs_without_captures_ -= jobs_without_captures_ != 0 ? 1 : 0;
+  } else if (is_made) {
+    next_without_captures_ = 1;
+  } else {
+    jobs_without_captures_ = next_without_captures_;
+    next_without_captures_ = std::min(kMostWithout, 2 * next_without_captures_);
+  }
 }
 
 SnapshotTask SnapshotManager::next_task() {
@@ -302,9 +317,10 @@ SnapshotTask SnapshotManager::next_task() {
   task.keeps_reserve = !is_last_resort;
   task.has_volatile_pages = true;
   // A job fails if a captured page overlaps a page of the base that cannot be read (R75). So no
-  // pages are captured after a failed attempt, or if the last job found pages that it could not
-  // read.
-  task.captures_pages = config_.gleaner.capture_pages && !has_failed_ && job_->unreadable().empty();
+  // pages are captured for some jobs after a failed attempt, or if the last job found pages that it
+  // could not read.
+  task.captures_pages = config_.gleaner.capture_pages && !has_failed_ &&
+                        jobs_without_captures_ == 0 && job_->unreadable().empty();
   return task;
 }
 

@@ -105,6 +105,7 @@ class SnapshotManager {
   Result<void> close_current_epoch();
   bool is_running() const;
   Result<void> take_new_snapshot();
+  void record_capture(bool captures, bool is_made);
   SnapshotTask next_task();
   bool has_new_commits() const;
   /// Returns whether a transaction waits for the first snapshot (R62).
@@ -218,9 +219,11 @@ class SnapshotManager {
   /// The snapshots that transactions may begin with (R18), by id, and withdrawn snapshots that a
   /// transaction still read at the last check. Their files are open on all nodes.
   std::map<uint32_t, SnapshotMetadata> offered_;
-  bool has_freed_pages_ = false;  // the latest install freed a good part of a pool
-  bool has_failed_ = false;       // the latest attempt has failed
-  bool lacks_ballast_ = false;    // the latest rebuild of the ballast has failed
+  bool has_freed_pages_ = false;        // the latest install freed a good part of a pool
+  bool has_failed_ = false;             // the latest attempt has failed
+  uint32_t jobs_without_captures_ = 0;  // number of the next jobs that capture no pages
+  uint32_t next_without_captures_ = 1;  // the same after the next failure of a job that captures
+  bool lacks_ballast_ = false;          // the latest rebuild of the ballast has failed
   /// Log bytes by node that the newest snapshot covers, counted since the cluster began.
   std::vector<uint64_t> snapshot_log_bytes_;
 

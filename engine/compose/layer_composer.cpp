@@ -271,6 +271,9 @@ Result<void> LayerComposer::compose_node(SnapshotPointer pointer, uint32_t level
     if (has_captured(clipped)) return no_place_for_captured(clipped, found.reason);
     return compose_lost(pointer, found, level, clipped, equal(clipped, range));
   }
+  if (found.was_lost && has_captured(clipped)) {
+    return no_place_for_captured(clipped, "a page of the base can be read again");
+  }
   const bool is_border = page->header().type == PageType::mastertree_border;
   const bool is_expected = page->header().level == level && is_border == (level == 0) &&
                            equal(range_of(*page->as<TreePage>()), range);

@@ -102,6 +102,9 @@ struct CapturedRange {
   bool operator==(const CapturedRange&) const = default;
 };
 
+/// Bytes of an encoded range.
+inline constexpr size_t kCapturedRangeBytes = 21;
+
 /// A node captures at most this many ranges of one partition.
 inline constexpr size_t kMaxCapturedRanges = 4096;
 

@@ -44,6 +44,9 @@ void add_pieces(const WorkerContext& worker, const Piece& from, std::vector<Piec
   const InteriorPage& page = *interior_page(from.page);
   for (uint32_t i = 0; i < count; ++i) {
     TreePage* child = page_at(worker, page.children[i]);
+    // The words of a moved page may lead to pages that were reused (R3). If the page has not moved
+    // after the load, the child is reachable in this epoch.
+    if (page.header.version().is_moved()) return;
     if (child != nullptr) pieces.push_back({page.separators[i], child});
   }
 }

@@ -90,9 +90,13 @@ bool PageAhead::take(SnapshotPointer page, PageHeader* into) {
   return is_good;
 }
 
-void PageAhead::clear() {
+void PageAhead::finish() {
   start();
   while (reader_->pending() != 0) finish_one();
+}
+
+void PageAhead::clear() {
+  finish();
   for (Slot& slot : slots_) slot.state = State::free;
   next_ = 0;
 }

@@ -36,6 +36,8 @@ class PageAhead {
   /// requested or cannot be read; the caller then reads it with SnapshotFiles::read, which returns
   /// the error.
   bool take(SnapshotPointer page, PageHeader* into);
+  /// Waits for all reads. The pages can still be taken.
+  void finish();
   /// Waits for all reads, and forgets the pages that were not taken.
   void clear();
 

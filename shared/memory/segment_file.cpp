@@ -60,11 +60,12 @@ uint64_t group_available(const std::string& folder) {
 int populate(std::byte* base, uint64_t bytes) {
   if (madvise(base, bytes, MADV_POPULATE_WRITE) == 0) return 0;
   if (errno != EINVAL) return errno;
-  // Kernels before 5.14 do not know MADV_POPULATE_WRITE, so this touches each page. Pages of a new
-  // memfd are zero, so the stores overwrite no data.
+  // Kernels before 5.14 do not know MADV_POPULATE_WRITE, so this touches each page. Other threads
+  // may already use the memory, so the access must not change it.
   constexpr uint64_t kStep = 4096;
   for (uint64_t at = 0; at < bytes; at += kStep) {
-    std::atomic_ref(base[at]).store(std::byte{0}, std::memory_order_relaxed);
+    auto& byte = reinterpret_cast<uint8_t&>(base[at]);
+    std::atomic_ref(byte).fetch_or(0, std::memory_order_relaxed);
   }
   return 0;
 }

@@ -50,7 +50,9 @@ Result<void> PageVisitor::capture_pages_of(uint32_t storage_id, const CaptureTas
 }
 
 bool PageVisitor::recycle() {
-  const std::lock_guard guard(mutex_);
+  // A visit may take long, for instance a capture. The visitor's own calls of `enter` recycle then.
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock) return false;
   context_.pages().recycle();
   if (context_.pages().retired_count() != 0) return false;
   context_.pages().flush();

@@ -12,6 +12,7 @@
 #include "engine/snapshot/page_ahead.h"
 #include "shared/base/check.h"
 #include "shared/base/try.h"
+#include "shared/message/control_limits.h"
 
 namespace atolldb {
 
@@ -177,7 +178,8 @@ Result<void> SnapshotJobWork::capture_partition(FenceMapSource& source, size_t s
                          .base_epoch = plan_.base_epoch,
                          .epoch = plan_.epoch,
                          .write = [&](PageBuffer& image) { return pages.write(image); },
-                         .cancelled = cancelled};
+                         .cancelled = cancelled,
+                         .max_ranges = max_captured_ranges()};
   std::vector<CapturedPage> captured;
   ATOLL_TRY(source.capture_pages_of(planned.id, task, captured));
   add_captured_ranges(planned.id, captured, ranges);
@@ -185,6 +187,14 @@ Result<void> SnapshotJobWork::capture_partition(FenceMapSource& source, size_t s
   last_.pages_captured += captured.size();
   captured_pages_[{storage, partition}] = std::move(captured);
   return {};
+}
+
+/// Returns the most ranges of one partition. The ranges of all partitions fit in one message.
+size_t SnapshotJobWork::max_captured_ranges() const {
+  constexpr size_t kMaxRanges = kMaxControlBytes / (2 * kCapturedRangeBytes);
+  size_t partitions = 1;
+  for (const PlannedStorage& storage : plan_.storages) partitions += storage.partitions.size();
+  return std::min(kMaxCapturedRanges, kMaxRanges / partitions);
 }
 
 Result<void> SnapshotJobWork::make_mappers(uint64_t log_bytes,
@@ -275,8 +285,12 @@ Result<void> SnapshotJobWork::compose_one(Composing& composing, size_t storage,
     if (found != captured_pages_.end()) captured = found->second;
   }
   ATOLL_ASSIGN(auto opened, composing.reducer.open(planned.id, low, high));
-  PacedLogs logs(*opened, composing.clock,
-                 [&composing](uint64_t records) { composing.pace.add(records); });
+  PacedLogs logs(*opened, composing.clock, [&composing](uint64_t records) {
+    // Reads that have ended count as pending until they are taken over. During a pause they would
+    // look like those of a hung device.
+    composing.ahead.finish();
+    composing.pace.add(records);
+  });
   const ComposeTask task{
       .plan = plan_,
       .storage = storage,

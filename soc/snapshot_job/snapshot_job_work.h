@@ -115,6 +115,7 @@ class SnapshotJobWork {
   Result<void> compose_one(Composing& composing, size_t storage, uint32_t partition);
   Result<void> capture_partition(FenceMapSource& source, size_t storage, uint32_t partition,
                                  std::vector<CapturedRange>& ranges);
+  size_t max_captured_ranges() const;
   void record_unreadable(const UnreadablePage& page);
   SnapshotJobProgress progress_locked() const;
   bool is_over() const {

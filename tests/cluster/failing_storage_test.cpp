@@ -237,6 +237,9 @@ TEST_F(FailingStorage, ADdlLogThatCannotBeSyncedEndsTheClusterWithCode8) {
   ASSERT_EQ(launcher.next_line(), "running");
   ASSERT_TRUE(create_ledger(config));
   LedgerClients clients(config, folder_.path(), seed());
+  // The clients have something to lose.
+  constexpr uint64_t kSomeBytes = 10'000;
+  ASSERT_TRUE(eventually([&] { return clients.has_written(0, kSomeBytes); }));
   const pid_t tracer = inject(config, "coordinator", "fdatasync", "EIO");
   if (tracer == 0) GTEST_SKIP() << "strace cannot attach to a process here: " << told();
   const ControlClient coordinator(config.control.endpoint);

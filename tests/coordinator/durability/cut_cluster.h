@@ -329,7 +329,7 @@ class CutCluster {
     ATOLL_ASSIGN(SnapshotPlan plan, job.plan(task));
     ATOLL_TRY(job.align(task, plan));
     ATOLL_TRY(job.prepare(task, plan));
-    ATOLL_TRY(job.map(task, plan));
+    ATOLL_TRY(job.map(task, plan, {}));
     ATOLL_ASSIGN(std::vector<NodePart> composed, job.reduce_and_compose(task, plan));
     ATOLL_ASSIGN(const SnapshotMetadata metadata, job.combine(task, plan, std::move(composed)));
     ATOLL_TRY(job.write_metadata(metadata));

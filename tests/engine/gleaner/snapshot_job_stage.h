@@ -128,7 +128,10 @@ class SnapshotJobStage {
     for (const uint32_t id : {kTree, kLongKeys}) {
       uint64_t low = 0;
       for (uint64_t i = random_() % 6; i > 0; --i) {
-        const auto slice = [&] { return slice_of(std::as_bytes(std::span(tree_key(id)))); };
+        const auto slice = [&] {
+          const std::string key = tree_key(id);
+          return slice_of(std::as_bytes(std::span(key)));
+        };
         CapturedRange range{id, random_() % 3 == 0 ? low : slice(), slice() + random_() % 2,
                             random_() % 8 == 0};
         if (range.low < low || (!range.high_is_end && range.high <= range.low)) continue;
