@@ -292,7 +292,9 @@ class DividedInstallerTest : public InstallerTest {
   /// Waits until so many threads are in this function.
   void meet(uint32_t threads, const InstallTask& task) {
     working_.fetch_add(1, std::memory_order_seq_cst);
-    while (working_.load(std::memory_order_seq_cst) < threads && !task.cancelled()) {
+    // Counts arrivals, because a thread may have left again before another one looks.
+    arrived_.fetch_add(1, std::memory_order_seq_cst);
+    while (arrived_.load(std::memory_order_seq_cst) < threads && !task.cancelled()) {
       std::this_thread::yield();
     }
     const std::lock_guard guard(mutex_);
@@ -302,6 +304,7 @@ class DividedInstallerTest : public InstallerTest {
   std::mutex mutex_;
   std::map<uint32_t, std::set<uint64_t>> parts_;  // begins, by storage; guarded by mutex_
   std::atomic<uint32_t> working_{0};
+  std::atomic<uint32_t> arrived_{0};
   uint32_t most_ = 0;  // most threads in `meet`; guarded by mutex_
   int seams_ = 0;
 };
