@@ -119,7 +119,7 @@ TEST(ControlMessageTest, ABinaryFrameMustBelongToItsMessage) {
   // Refused are a missing binary frame that the request announces, and a binary frame of an
   // operation that takes none.
   EXPECT_FALSE(parse_request(R"({"v":1,"op":"glean.prepare","binary":"plan"})"));
-  EXPECT_FALSE(parse_request(R"({"v":1,"op":"glean.map","binary":"plan"})", bytes_of(text)));
+  EXPECT_FALSE(parse_request(R"({"v":1,"op":"glean.wait","binary":"plan"})", bytes_of(text)));
   EXPECT_FALSE(parse_request(R"({"v":1,"op":"no.such","binary":"plan"})", bytes_of(text)));
   EXPECT_FALSE(parse_answer(R"({"v":1,"ok":true})", bytes_of(text)));
 }
