@@ -120,7 +120,7 @@ class LogArchiver {
   const std::unique_ptr<FileSystem> archive_files_;
   const std::chrono::milliseconds retry_;
   Logger logger_;
-  std::atomic<bool> ends_{false};  // read by calls of the target
+  std::atomic<bool> ends_{false};  // also read by target_, within its calls
   const std::unique_ptr<ArchiveTarget> target_;
   ArchiveMetrics metrics_;
   bool is_examined_ = false;  // used by the archiver's thread only

@@ -34,8 +34,8 @@ inline constexpr uint32_t kSnapshotsAfterFailure = 8;
 /// cluster restarts. Without the doubling, such copies would fill the disk.
 inline constexpr uint32_t kSnapshotsAfterDamage = 32;
 inline constexpr uint32_t kMostSnapshotsAfterDamage = kSnapshotsAfterDamage << 15;
-/// If this number of successive snapshots are taken for a low pool, the last one may have victims.
-/// Otherwise the files of a database that is larger than its pools would grow without bound.
+/// A snapshot for a low pool has no victims, except for the last one of this number in a row.
+/// Without the exception, the files of a database larger than its pools would grow without bound.
 inline constexpr uint32_t kUrgentSnapshots = 8;
 
 /// Thread: one, except for `status`.

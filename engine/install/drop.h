@@ -24,7 +24,7 @@ namespace atolldb {
 inline bool is_in_snapshot(Vid vid, uint64_t snapshot_epoch, const EpochBlock& epochs) {
   if (fault::drop_later_changes) return true;
   if (vid.ordinal() != 0) return vid.epoch() <= snapshot_epoch;
-  // Acquire pairs with the coordinator's release store: all commits of that epoch have ended.
+  // The coordinator stores `settled`, with release, when all commits up to it have ended.
   return vid.epoch() <= epochs.settled.load(std::memory_order_acquire);
 }
 

@@ -26,7 +26,8 @@ struct RestructureRequest {
   /// If not null, this record gets at least `grow_capacity` bytes of payload.
   const TreeRecord* grow = nullptr;
   uint32_t grow_capacity = 0;
-  /// If true, only removes tombstones and empty layers, so there is exactly one successor.
+  /// If true, makes no room for a record, and removes tombstones and empty layers. There is exactly
+  /// one successor, unless `collapses_layers` needs two.
   bool compaction_only = false;
   /// If true, the only living record of a next layer also takes the slot of the layer (R70). If one
   /// successor has no room for these records, there are two. REQUIRES: compaction_only.

@@ -322,8 +322,8 @@ Status Transaction::materialize_increment(RecordRef ref, WriteEntry& entry, cons
 
 Status Transaction::overlay(const RecordRef& ref, WriteEntry& entry, Vid seen, uint32_t offset,
                             uint32_t count, void* out) {
-  // An update or increment needs an existing record, because it changes a part of the payload. For
-  // an insert or erase the log record is enough.
+  // A planned update or increment needs an existing record, because it changes a part of the
+  // payload. A planned insert has the whole payload. Callers have handled a planned erase.
   if (seen.is_deleted() && log_of(entry).type != LogType::insert) return Status::write_conflict;
   if (entry.increment != 0) {
     const Status status = materialize_increment(ref, entry, &seen);

@@ -21,9 +21,9 @@ namespace atolldb {
 struct SnapshotWalkStorage {
   uint32_t id = 0;
   StorageType type = StorageType::none;
-  uint32_t payload_bytes = 0;  // array
-  uint64_t record_count = 0;   // array
-  SnapshotPointer root;        // null: empty
+  uint32_t payload_bytes = 0;  // only used for arrays
+  uint64_t record_count = 0;   // only used for arrays
+  SnapshotPointer root;        // null: the storage is empty
 };
 
 /// The part of a storage that a walk visits. For an array, the numbers are indexes. For a

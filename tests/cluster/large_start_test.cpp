@@ -48,7 +48,7 @@ std::array<std::byte, kRecordBytes> record_of(uint64_t key) {
 
 class LargeStartTest : public testing::Test {
  protected:
-  /// A config with the defaults of the product.
+  /// Returns the config of the test's cluster, with default settings of memory and durability.
   Config default_sizes() const {
     Config config = folder_.config("start");
     config.memory = Config{}.memory;

@@ -39,7 +39,8 @@ const char* to_string(Damage damage) {
   return kNames[static_cast<size_t>(damage)];
 }
 
-/// Damages of one data directory.
+/// Damages copies of one data directory, and starts a cluster on each. A start must either refuse
+/// the damage, or have every acknowledged commit.
 class Damages {
  public:
   Damages(CutHistory& history, uint64_t seed) : history_(history), random_(seed) {

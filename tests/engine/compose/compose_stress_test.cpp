@@ -20,11 +20,11 @@ TEST(ComposeStress, SequentialStoragesWithManyRootPagesKeepAllAppends) {
 }
 
 TEST(CapturedPagesStress, OfAnyRangesMakeASoundSnapshotOfTinyPages) {
-  trees_with_captured_pages_against_a_map(rounds(20, 500), 400);
+  trees_against_a_map<RandomCaptures>(rounds(20, 500), 400);
 }
 
 TEST(FenceMapsStress, AnyFenceMapMakesASoundSnapshotOfTinyPages) {
-  trees_of_any_fence_map_against_a_map(rounds(20, 500), 500);
+  trees_against_a_map<RandomFenceMaps>(rounds(20, 500), 500);
 }
 
 }  // namespace

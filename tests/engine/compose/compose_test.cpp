@@ -33,11 +33,11 @@ TEST(Compose, ARewriteOfASequentialStorageCountsThePagesThatItReads) {
 }
 
 TEST(CapturedPages, OfAnyRangesMakeASoundSnapshot) {
-  trees_with_captured_pages_against_a_map(rounds(10, 300), 2000);
+  trees_against_a_map<RandomCaptures>(rounds(10, 300), 2000);
 }
 
 TEST(FenceMaps, AnyFenceMapMakesASoundSnapshot) {
-  trees_of_any_fence_map_against_a_map(rounds(20, 500), 500);
+  trees_against_a_map<RandomFenceMaps>(rounds(20, 500), 500);
 }
 
 }  // namespace

@@ -78,6 +78,8 @@ class OneCapture : public FenceMapSource {
 /// pages of the base and of the fence maps. Some ranges are adjacent, and some have no records.
 class RandomCaptures : public RandomFenceMaps {
  public:
+  static constexpr bool kCaptures = true;
+
   explicit RandomCaptures(RandomHistory& history) : RandomFenceMaps(history), history_(history) {}
 
   Result<void> capture_pages_of(uint32_t, const CaptureTask& task,
@@ -118,36 +120,5 @@ class RandomCaptures : public RandomFenceMaps {
 
   RandomHistory& history_;
 };
-
-/// Snapshots with random captured pages have the same records as a map, and count their pages right
-/// (R67).
-inline void trees_with_captured_pages_against_a_map(uint64_t histories, uint64_t operations) {
-  std::mt19937_64 seeds(seed());
-  uint64_t captured_pages = 0;
-  uint64_t misfits = 0;
-  uint64_t snapshots = 0;
-  for (uint64_t i = 0; i < histories; ++i) {
-    RandomHistory history(seeds());
-    RandomCaptures captures(history);
-    history.key_space = 1 + history.below(operations * 2);
-    SnapshotStage stage(StorageType::mastertree);
-    for (uint64_t round = 0; round < 8; ++round) {
-      const auto logs = history.round(history.below(3) == 0 ? history.below(5) : operations,
-                                      static_cast<uint32_t>(history.below(4) * 30));
-      stage.choose_victims(history.below(UINT64_MAX));
-      const std::vector<uint32_t> victims = stage.victims;
-      const auto combined = stage.round(logs, history.partitions(5), history.epoch, &captures);
-      ASSERT_TRUE(combined) << combined.error().message;
-      ASSERT_NO_FATAL_FAILURE(check_stage(stage, history.model))
-          << "history " << i << " round " << round;
-      ASSERT_NO_FATAL_FAILURE(check_files(stage, victims));
-      ++snapshots;
-    }
-    captured_pages += stage.captured_pages;
-    misfits += stage.misfits;
-  }
-  EXPECT_GT(captured_pages, snapshots);
-  EXPECT_EQ(misfits, 0) << "all pages of the base can be read";
-}
 
 }  // namespace atolldb::test

@@ -12,10 +12,12 @@
 
 namespace atolldb::test {
 
-/// Volatile border pages begin at slices of existing keys, and near them. Pages above begin
-/// anywhere, also where no page begins below.
+/// Makes random fence maps. Their pages begin at slices of existing keys, or one above. A page of a
+/// higher level may begin where no page of the level below begins.
 class RandomFenceMaps : public FenceMapSource {
  public:
+  static constexpr bool kCaptures = false;
+
   explicit RandomFenceMaps(RandomHistory& history) : history_(history) {}
 
   Status fence_map_of(uint32_t, std::span<const std::byte> prefix, const SliceRange& range,
@@ -64,12 +66,17 @@ class RandomFenceMaps : public FenceMapSource {
   RandomHistory& history_;
 };
 
+/// Snapshots beside any fence maps and captured pages have the same records as a map, and count
+/// their pages right (R67). `source`: gives both for a history.
 /// A wrong fence map must give a sound snapshot. Its only cost is pages that cannot be dropped.
-inline void trees_of_any_fence_map_against_a_map(uint64_t histories, uint64_t operations) {
+template <typename Source>
+void trees_against_a_map(uint64_t histories, uint64_t operations) {
   std::mt19937_64 seeds(seed());
+  uint64_t captured_pages = 0;
+  uint64_t snapshots = 0;
   for (uint64_t i = 0; i < histories; ++i) {
     RandomHistory history(seeds());
-    RandomFenceMaps fence_maps(history);
+    Source source(history);
     history.key_space = 1 + history.below(operations * 2);
     SnapshotStage stage(StorageType::mastertree);
     for (uint64_t round = 0; round < 8; ++round) {
@@ -77,13 +84,17 @@ inline void trees_of_any_fence_map_against_a_map(uint64_t histories, uint64_t op
                                       static_cast<uint32_t>(history.below(4) * 30));
       stage.choose_victims(history.below(UINT64_MAX));
       const std::vector<uint32_t> victims = stage.victims;
-      const auto combined = stage.round(logs, history.partitions(5), history.epoch, &fence_maps);
+      const auto combined = stage.round(logs, history.partitions(5), history.epoch, &source);
       ASSERT_TRUE(combined) << combined.error().message;
       ASSERT_NO_FATAL_FAILURE(check_stage(stage, history.model))
           << "history " << i << " round " << round;
       ASSERT_NO_FATAL_FAILURE(check_files(stage, victims));
+      ++snapshots;
     }
+    captured_pages += stage.captured_pages;
+    EXPECT_EQ(stage.misfits, 0) << "all pages of the base can be read";
   }
+  if (Source::kCaptures) EXPECT_GT(captured_pages, snapshots);
 }
 
 }  // namespace atolldb::test

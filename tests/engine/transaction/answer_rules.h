@@ -1,6 +1,6 @@
-// Rules about answers and own writes that other transactions invalidate before the commit (R13,
-// R14, R20, R33). The body conventions of anomalies.h apply: two or three transactions, the same
-// steps in every run.
+// Rules about results of operations, and about own writes, that change before the commit (R13, R14,
+// R20, R33). Other transactions change them, or the transaction's own splits. Each function runs
+// two or three transactions in a fixed order. It returns an error text, or an empty text.
 #pragma once
 
 #include <atomic>

@@ -376,6 +376,7 @@ class OnePage : public FenceMapSource {
   Result<void> capture_pages_of(uint32_t, const CaptureTask& task,
                                 std::vector<CapturedPage>& captured) override {
     if (fails) return make_error(ExitCode::disk_full, "no room");
+    max_ranges = task.max_ranges;
     const SliceRange range{10, 20, false};
     PageBuffer image;
     format_border(image, 0, 1, range);
@@ -386,6 +387,7 @@ class OnePage : public FenceMapSource {
   }
 
   bool fails = false;
+  size_t max_ranges = 0;  // bound of the last request
 };
 
 /// Node 1 composes a tree.
@@ -434,6 +436,32 @@ TEST_F(CapturingJobTest, AnswersWithItsRangesAndComposesItsPages) {
   ASSERT_EQ(composed->size(), 1u);
   EXPECT_FALSE(composed->at(0).pages.empty());
   EXPECT_TRUE(has_file(1));
+}
+
+/// The encoded ranges of all partitions of the plan take at most half of a message.
+TEST_F(CapturingJobTest, TheRangesOfAllPartitionsFitInOneMessage) {
+  const auto bound = [this] {
+    const auto job = start_tree(1);
+    EXPECT_TRUE(capture(*job));
+    Answer discarded;
+    job->discard(discarded.reply());
+    EXPECT_TRUE(discarded.get());
+    return source_.max_ranges;
+  };
+  EXPECT_EQ(bound(), kMaxCapturedRanges) << "few partitions";
+
+  constexpr size_t kPartitions = 1000;
+  PlannedStorage many = plan_.storages[0];
+  many.id = 2;
+  many.partitions.clear();
+  for (uint32_t i = 0; i < kPartitions; ++i) {
+    many.partitions.push_back({i == 0 ? "" : test::big_endian(i), {0, 0}});
+  }
+  plan_.storages.push_back(many);
+  const size_t ranges = bound();
+  EXPECT_GT(ranges, 0u);
+  EXPECT_LT(ranges, kMaxCapturedRanges);
+  EXPECT_LE(ranges * kPartitions * kCapturedRangeBytes, kMaxControlBytes / 2);
 }
 
 TEST_F(CapturingJobTest, ACaptureThatFailsEndsTheJobAndLeavesNoFile) {

@@ -1,0 +1,58 @@
+// A staged cluster of one node and one record: its procedure, and its snapshots.
+#include "tests/coordinator/one_record_cluster.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <utility>
+
+#include "engine/array/array.h"
+#include "soc/procedure/procedure.h"
+
+namespace atolldb::test {
+namespace {
+
+constexpr const char* kOneRecordStorage = "one_record";
+
+Status update_record(ProcedureContext& context) {
+  StorageControl* storage = context.storage(kOneRecordStorage, StorageType::array);
+  if (storage == nullptr) return Status::storage_not_found;
+  const uint64_t value = 1;
+  return Array(*storage).update(context.transaction(), 0, 0, sizeof value, &value);
+}
+ATOLL_REGISTER_PROCEDURE(kUpdateRecord, "test.update_record", update_record);
+
+}  // namespace
+
+Config one_node_config() { return staged_config(1, std::chrono::milliseconds(2)); }
+
+OneRecordCluster::OneRecordCluster(Config config) : cluster_(std::move(config)) {
+  cluster_.start();
+  const auto created = cluster_.coordinator(
+      ControlOperation::storage_create,
+      {{"name", kOneRecordStorage}, {"type", "array"}, {"payload_bytes", 8}, {"record_count", 1}});
+  EXPECT_TRUE(created) << created.error().message;
+}
+
+OneRecordCluster::Taken OneRecordCluster::take_snapshot(ControlOperation fails_at) {
+  const auto committed = cluster_.call(0, ControlOperation::procedure_call,
+                                       {{"name", "test.update_record"}, {"input", ""}});
+  EXPECT_TRUE(committed && committed->at("status") == "ok");
+  Taken taken;
+  bool has_log = false;
+  bool has_goal = false;
+  cluster_.before_call = [&](uint32_t, ControlOperation operation, const Json& body) {
+    if (operation == ControlOperation::glean_capture) taken.has_captured = true;
+    if (operation == ControlOperation::glean_map) has_log = body.contains("log_bytes");
+    if (operation == ControlOperation::glean_wait) has_goal = body.contains("goal_ppm");
+  };
+  cluster_.fails_call = [&](ControlOperation operation) { return operation == fails_at; };
+  taken.has_succeeded = cluster_.coordinator(ControlOperation::snapshot_take).has_value();
+  cluster_.before_call = {};
+  cluster_.fails_call = {};
+  EXPECT_EQ(has_log, has_goal);
+  taken.is_paced = has_log && has_goal;
+  return taken;
+}
+
+}  // namespace atolldb::test
