@@ -65,14 +65,17 @@ class LargeStartTest : public testing::Test {
     EXPECT_TRUE(session) << session.error().message;
     return session ? *std::move(session) : nullptr;
   }
-  /// Loads an equal part of the keys on each node, in ascending order.
+  /// Loads an equal part of the keys in each session, in ascending order. A session waits until its
+  /// commit is durable, so many sessions share each epoch.
   void load(uint64_t count) {
     ASSERT_TRUE(
         cli::RunningCluster(config_).create_storage(kTable, StorageType::mastertree, kRecordBytes));
+    constexpr uint64_t kSessions = 32;
     std::vector<std::jthread> threads;
-    for (uint32_t node = 0; node < 2; ++node) {
-      threads.emplace_back(
-          [this, node, count] { load_range(node, count * node / 2, count * (node + 1) / 2); });
+    for (uint64_t i = 0; i < kSessions; ++i) {
+      threads.emplace_back([this, i, count] {
+        load_range(i % 2, count * i / kSessions, count * (i + 1) / kSessions);
+      });
     }
   }
   void load_range(uint32_t node, uint64_t first, uint64_t end) {
