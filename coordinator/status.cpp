@@ -182,6 +182,7 @@ Json StatusReport::node(uint32_t index, uint64_t& commits) const {
           {"pool",
            {{"total", node.pages_total.load(std::memory_order_relaxed)},
             {"free", node.pages_free.load(std::memory_order_relaxed)},
+            {"unallocated_bytes", node.unallocated_bytes.load(std::memory_order_relaxed)},
             {"page_bytes", kPageBytes}}},
           {"loggers", loggers(node, metrics)},
           {"snapshot_cache", snapshot_cache(metrics)},

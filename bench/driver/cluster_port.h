@@ -31,6 +31,9 @@ class ClusterPort {
   virtual uint64_t commits() = 0;
   /// Returns the current epoch: later commits have this epoch or a later one. 0: unknown.
   virtual uint64_t epoch() = 0;
+  /// Returns the bytes of all pools for which the nodes have not yet allocated memory. Nodes do
+  /// that while processors are idle. 0: none, or unknown.
+  virtual uint64_t unallocated_pool_bytes() { return 0; }
   /// Returns the member "acknowledgement" of the cluster's status with the buckets of histograms
   /// (coordinator/README.md), and the slowest epoch from `epoch` on. Null: unknown.
   virtual nlohmann::json acknowledgement([[maybe_unused]] uint64_t epoch) { return nullptr; }

@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <thread>
+#include <utility>
 
 #include "bench/common/clock.h"
 
@@ -16,6 +18,21 @@ namespace {
 /// Delay between the driver's request and the common start of all workers. The request reaches
 /// every worker in this time.
 constexpr uint64_t kStartDelayNs = 300'000'000;
+
+/// Waits until the nodes have allocated the memory of their pools, so that the measurement does not
+/// share the processors with that. Stops waiting if there is no progress, because then other
+/// clients use the cluster.
+void await_pool_memory(ClusterPort& cluster, const Console& console) {
+  constexpr std::chrono::milliseconds kPause{200};
+  constexpr int kMostPausesWithoutProgress = 25;
+  uint64_t left = cluster.unallocated_pool_bytes();
+  for (int without = 0; left != 0 && without < kMostPausesWithoutProgress; ++without) {
+    std::this_thread::sleep_for(kPause);
+    const uint64_t before = std::exchange(left, cluster.unallocated_pool_bytes());
+    if (left != before) without = 0;
+    console.progress(fmt::format("  {:>4} MiB of the pools have no memory yet", left >> 20));
+  }
+}
 
 /// Prints the commit rate once a second until it is destroyed.
 class Progress {
@@ -69,6 +86,7 @@ ReportHead describe(ClusterPort& cluster) {
 Result<void> load(ClusterPort& cluster, const Console& console, std::span<const StorageSpec> specs,
                   const std::string& job, const std::string& input, const std::string& what,
                   ReportHead& report) {
+  await_pool_memory(cluster, console);
   for (const StorageSpec& spec : specs) {
     ATOLL_TRY(cluster.create_storage(spec));
   }

@@ -74,19 +74,34 @@ Result<std::vector<std::string>> BenchPort::run_job(const std::string& name,
   return texts;
 }
 
-uint64_t BenchPort::epoch() {
+Json BenchPort::status(const Json& request) {
   constexpr std::chrono::milliseconds kPatience{1'000};
-  const Result<Json> status =
-      cluster_.coordinator(ControlOperation::status, Json::object(), kPatience);
-  if (!status) return 0;
-  return status->value("epochs", Json::object()).value("current", uint64_t{0});
+  const Result<Json> status = cluster_.coordinator(ControlOperation::status, request, kPatience);
+  return status ? *status : Json::object();
+}
+
+uint64_t BenchPort::epoch() {
+  return status().value("epochs", Json::object()).value("current", uint64_t{0});
+}
+
+uint64_t BenchPort::commits() {
+  uint64_t commits = 0;
+  for (const Json& node : status().value("nodes", Json::array())) {
+    commits += node.value("commits", uint64_t{0}) + node.value("read_only_commits", uint64_t{0});
+  }
+  return commits;
+}
+
+uint64_t BenchPort::unallocated_pool_bytes() {
+  uint64_t bytes = 0;
+  for (const Json& node : status().value("nodes", Json::array())) {
+    bytes += node.value("pool", Json::object()).value("unallocated_bytes", uint64_t{0});
+  }
+  return bytes;
 }
 
 Json BenchPort::acknowledgement(uint64_t epoch) {
-  constexpr std::chrono::milliseconds kPatience{1'000};
-  const Result<Json> status = cluster_.coordinator(
-      ControlOperation::status, Json{{"slowest_since", epoch}, {"buckets", true}}, kPatience);
-  return status ? status->value("acknowledgement", Json()) : Json();
+  return status({{"slowest_since", epoch}, {"buckets", true}}).value("acknowledgement", Json());
 }
 
 Result<std::string> new_folder(const std::filesystem::path& stem, const char* what_to_do) {
@@ -98,18 +113,6 @@ Result<std::string> new_folder(const std::filesystem::path& stem, const char* wh
                       pattern + ": cannot be made: " + std::strerror(errno) + ": " + what_to_do);
   }
   return pattern;
-}
-
-uint64_t BenchPort::commits() {
-  constexpr std::chrono::milliseconds kPatience{1'000};
-  const Result<Json> status =
-      cluster_.coordinator(ControlOperation::status, Json::object(), kPatience);
-  if (!status) return 0;
-  uint64_t commits = 0;
-  for (const Json& node : status->value("nodes", Json::array())) {
-    commits += node.value("commits", uint64_t{0}) + node.value("read_only_commits", uint64_t{0});
-  }
-  return commits;
 }
 
 Result<std::unique_ptr<Cluster>> find_bench_cluster(const ClusterChoice& choice,

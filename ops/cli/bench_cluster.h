@@ -28,9 +28,13 @@ class BenchPort final : public bench::ClusterPort {
                                            const std::string& input) override;
   uint64_t commits() override;
   uint64_t epoch() override;
+  uint64_t unallocated_pool_bytes() override;
   Json acknowledgement(uint64_t epoch) override;
 
  private:
+  /// Returns the cluster's status, or an empty object if it does not answer in time.
+  Json status(const Json& request = Json::object());
+
   Cluster& cluster_;
 };
 

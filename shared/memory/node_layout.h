@@ -102,6 +102,7 @@ struct NodeShared {
   alignas(64) std::atomic<uint64_t> heartbeat;
   alignas(64) std::atomic<uint64_t> pages_total;  // pool gauges. Writer: the node
   std::atomic<uint64_t> pages_free;
+  std::atomic<uint64_t> unallocated_bytes;  // part of the pool that has no memory yet
   /// Latest epoch in which a worker of the node has committed records (R27). Writers: all workers
   /// of the node, once per epoch.
   alignas(64) std::atomic<uint64_t> dirty_epoch;

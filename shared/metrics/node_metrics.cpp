@@ -109,6 +109,8 @@ constexpr Metric<NodeShared> kNodeMetrics[] = {
      field<&NodeShared::pages_total>, kPageBytes},
     {"atoll_pool_free_bytes", "Size of the free pages of the pool.", field<&NodeShared::pages_free>,
      kPageBytes},
+    {"atoll_pool_unallocated_bytes", "Part of the pool for which the kernel has no memory yet.",
+     field<&NodeShared::unallocated_bytes>},
     {"atoll_mapped_page_size_bytes", "Size of the pages that the kernel maps for the pool.",
      [](const NodeShared& shared) { return static_cast<double>(shared.header.real_page_bytes); }},
 };

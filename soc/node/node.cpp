@@ -99,9 +99,7 @@ Result<void> Node::start() {
   CHECK(state() == NodeState::attached);
   set_state(NodeState::recovering);
   // Not before all nodes are prepared, because the start waits for them.
-  pool_memory_ =
-      std::make_unique<PoolMemory>(segment_name(SegmentKind::pool, node_), view_.pool[node_],
-                                   node_segment_sizes(config_, node_).pool, on_failure_, logger_);
+  start_pool_memory();
   open_log_files();
   ATOLL_TRY(start_snapshots());
   start_workers();
@@ -110,6 +108,19 @@ Result<void> Node::start() {
   set_state(NodeState::running);
   logger_->info("node {} runs with {} workers", node_, workers_.size());
   return {};
+}
+
+void Node::start_pool_memory() {
+  PoolMemorySettings settings;
+  settings.segment = segment_name(SegmentKind::pool, node_);
+  settings.base = reinterpret_cast<std::byte*>(view_.pool[node_]);
+  settings.bytes = node_segment_sizes(config_, node_).pool;
+  if (!machine_.has_cpu_quota()) settings.cpus = machine_.cpus;
+  settings.used_bytes = [this, bytes = settings.bytes] {
+    return bytes - pool_->free_count() * kPageBytes;
+  };
+  settings.on_failure = on_failure_;
+  pool_memory_ = std::make_unique<PoolMemory>(std::move(settings), logger_);
 }
 
 void Node::start_workers() {
@@ -179,13 +190,13 @@ void Node::stop() {
   }
   if (sessions_ != nullptr) sessions_->stop();
   if (warmer_ != nullptr) warmer_->stop();
-  pool_memory_.reset();
   {
     const std::lock_guard guard(mutex_);
     housekeeper_ends_ = true;
   }
   housekeeper_wake_.notify_one();
   if (housekeeper_.joinable()) housekeeper_.join();
+  pool_memory_.reset();  // the housekeeper reads its gauge
   set_state(NodeState::stopped);
   logger_->info("node {} has stopped", node_);
 }
@@ -212,6 +223,7 @@ void Node::beat() {
   // In state `running` and later ones the objects that the metrics describe exist. state() is an
   // acquire load.
   if (state() >= NodeState::running) {
+    shared.unallocated_bytes.store(pool_memory_->unallocated_bytes(), std::memory_order_relaxed);
     publish_snapshot_metrics();
     if (warmer_ != nullptr) tell_warmer();
   }

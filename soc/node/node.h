@@ -100,6 +100,7 @@ class Node {
   /// Answers requests whose deadline has passed, and recycles retired pages. Returns the time at
   /// which the next of these tasks is due, or nothing if none is left.
   std::optional<JobTable::Clock::time_point> housekeep_once(WorkerContext& context);
+  void start_pool_memory();
   void start_workers();
   Result<void> start_sessions();
   uint64_t procedure_deadline() const;

@@ -94,7 +94,9 @@ void trees_against_a_map(uint64_t histories, uint64_t operations) {
     captured_pages += stage.captured_pages;
     EXPECT_EQ(stage.misfits, 0) << "all pages of the base can be read";
   }
-  if (Source::kCaptures) EXPECT_GT(captured_pages, snapshots);
+  if (Source::kCaptures) {
+    EXPECT_GT(captured_pages, snapshots);
+  }
 }
 
 }  // namespace atolldb::test

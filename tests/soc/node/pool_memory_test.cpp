@@ -4,7 +4,8 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
-#include <memory>
+#include <atomic>
+#include <chrono>
 #include <string>
 #include <thread>
 #include <vector>
@@ -45,13 +46,22 @@ class Pool {
 
 void fail_if_called(const Error& error) { ADD_FAILURE() << error.message; }
 
+/// Settings for a pool whose pages are all in use, so no idle processors are needed.
+PoolMemorySettings settings_of(const Pool& pool, uint64_t bytes) {
+  return {.segment = "node0.pool",
+          .base = pool.base(),
+          .bytes = bytes,
+          .cpus = {},
+          .used_bytes = [bytes] { return bytes; },
+          .on_failure = fail_if_called};
+}
+
 TEST(PoolMemoryTest, AllAfterTheBeginIsAllocatedAndItsContentStays) {
   Pool pool(kPoolBytesAtStart + kMore);
   std::byte& written = pool.base()[kPoolBytesAtStart + (uint64_t{5} << 20)];
   written = std::byte{42};  // a worker may use a page before the thread reaches it
-  PoolMemory memory("pool", pool.base(), kPoolBytesAtStart + kMore, fail_if_called,
-                    make_silent_logger("node"));
-  while (memory.allocated_bytes() < kPoolBytesAtStart + kMore) std::this_thread::yield();
+  PoolMemory memory(settings_of(pool, kPoolBytesAtStart + kMore), make_silent_logger("node"));
+  while (memory.unallocated_bytes() != 0) std::this_thread::yield();
   EXPECT_EQ(pool.resident_bytes(kPoolBytesAtStart), kMore);
   EXPECT_EQ(pool.resident_bytes(0), kMore) << "the begin is allocated before";
   EXPECT_EQ(written, std::byte{42});
@@ -60,16 +70,48 @@ TEST(PoolMemoryTest, AllAfterTheBeginIsAllocatedAndItsContentStays) {
 TEST(PoolMemoryTest, AShortPoolNeedsNoThread) {
   for (const uint64_t bytes : {uint64_t{2} << 20, kPoolBytesAtStart}) {
     Pool pool(bytes);
-    const PoolMemory memory("pool", pool.base(), bytes, fail_if_called, make_silent_logger("node"));
-    EXPECT_EQ(memory.allocated_bytes(), bytes);
+    const PoolMemory memory(settings_of(pool, bytes), make_silent_logger("node"));
+    EXPECT_EQ(memory.unallocated_bytes(), 0u);
     EXPECT_EQ(pool.resident_bytes(0), 0u);
   }
+}
+
+/// The processor with the number 4095 does not exist, so it is never idle.
+TEST(PoolMemoryTest, OnABusyMachineOnlyMemoryAheadOfTheWorkersIsAllocated) {
+  constexpr uint64_t kBytes = kPoolBytesAtStart + 3 * kPoolBytesAhead;
+  Pool pool(kBytes);
+  std::atomic<uint64_t> used{0};
+  PoolMemorySettings settings = settings_of(pool, kBytes);
+  settings.cpus = {4095};
+  settings.used_bytes = [&] { return used.load(); };
+  PoolMemory memory(settings, make_silent_logger("node"));
+  for (const uint64_t now : {uint64_t{0}, kPoolBytesAhead}) {
+    used = now;
+    const uint64_t wanted = now + kPoolBytesAhead;
+    while (kBytes - memory.unallocated_bytes() < wanted) std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds(600));  // more than two readings
+    EXPECT_LT(kBytes - memory.unallocated_bytes(), wanted + (uint64_t{16} << 20)) << now;
+  }
+}
+
+TEST(PoolMemoryTest, WithoutKnownProcessorsAllIsAllocatedSlowly) {
+  constexpr uint64_t kBytes = kPoolBytesAtStart + kPoolBytesAhead + kMore;
+  Pool pool(kBytes);
+  PoolMemorySettings settings = settings_of(pool, kBytes);
+  settings.used_bytes = [] { return uint64_t{0}; };
+  PoolMemory memory(settings, make_silent_logger("node"));
+  while (memory.unallocated_bytes() != 0) std::this_thread::yield();
+  EXPECT_EQ(pool.resident_bytes(kPoolBytesAtStart), kBytes - kPoolBytesAtStart);
 }
 
 TEST(PoolMemoryTest, EndsBeforeAllIsAllocated) {
   constexpr uint64_t kHuge = uint64_t{1} << 40;  // more than any machine of a test has
   Pool pool(kHuge);
-  PoolMemory("pool", pool.base(), kHuge, [](const Error&) {}, make_silent_logger("node"));
+  PoolMemorySettings settings = settings_of(pool, kHuge);
+  settings.on_failure = [](const Error&) {};
+  {
+    const PoolMemory memory(settings, make_silent_logger("node"));
+  }
   EXPECT_LT(pool.resident_bytes(kHuge - kMore), kMore);
 }
 
@@ -80,13 +122,12 @@ TEST(PoolMemoryTest, MissingMemoryIsReportedOnce) {
   std::vector<Error> errors;
   std::atomic<bool> has_failed{false};
   {
-    const PoolMemory memory(
-        "node0.pool", pool.base(), kPoolBytesAtStart + kMore,
-        [&](const Error& error) {
-          errors.push_back(error);
-          has_failed.store(true, std::memory_order_release);
-        },
-        make_silent_logger("node"));
+    PoolMemorySettings settings = settings_of(pool, kPoolBytesAtStart + kMore);
+    settings.on_failure = [&](const Error& error) {
+      errors.push_back(error);
+      has_failed.store(true, std::memory_order_release);
+    };
+    const PoolMemory memory(settings, make_silent_logger("node"));
     while (!has_failed.load(std::memory_order_acquire)) std::this_thread::yield();
   }
   ASSERT_EQ(errors.size(), 1u);
