@@ -98,7 +98,8 @@ Result<void> Node::attach() {
 Result<void> Node::start() {
   CHECK(state() == NodeState::attached);
   set_state(NodeState::recovering);
-  // Not before all nodes are prepared, because the start waits for them.
+  // Allocates the rest of the pool in the background. The start-up waits for `prepare` of all
+  // nodes, so `prepare` does not do this.
   pool_memory_ =
       std::make_unique<PoolMemory>(segment_name(SegmentKind::pool, node_), view_.pool[node_],
                                    node_segment_sizes(config_, node_).pool, on_failure_, logger_);
@@ -209,8 +210,8 @@ void Node::beat() {
   NodeShared& shared = *view_.shared[node_];
   shared.pages_total.store(pool_->page_count(), std::memory_order_relaxed);
   shared.pages_free.store(pool_->free_count(), std::memory_order_relaxed);
-  // In state `running` and later ones the objects that the metrics describe exist. state() is an
-  // acquire load.
+  // The objects that the metrics describe exist in the state `running` and in later states. state()
+  // is an acquire load.
   if (state() >= NodeState::running) {
     publish_snapshot_metrics();
     if (warmer_ != nullptr) tell_warmer();
@@ -218,7 +219,8 @@ void Node::beat() {
   shared.heartbeat.fetch_add(1, std::memory_order_relaxed);
 }
 
-/// A recovery needs the devices for itself, so the warming waits until the cluster runs.
+/// Tells the warmer the newest snapshot once the cluster runs. Before that, a recovery needs the
+/// devices for itself.
 void Node::tell_warmer() {
   // Acquire pairs with the coordinator's release: the newest snapshot is readable.
   const auto state = view_.control->state.load(std::memory_order_acquire);

@@ -173,7 +173,7 @@ class Node {
   std::unique_ptr<Installer> installer_;
   std::unique_ptr<Scrubber> scrubber_;
   std::unique_ptr<SnapshotJobService> snapshot_jobs_;
-  std::unique_ptr<CacheWarmer> warmer_;  // null without a savepoint, or if the config says so
+  std::unique_ptr<CacheWarmer> warmer_;  // null without a savepoint, or if warm_cache is off
   std::mutex loggers_mutex_;
   std::vector<std::unique_ptr<LoggerThread>> loggers_;  // guarded by loggers_mutex_
   std::vector<std::unique_ptr<Worker>> workers_;
