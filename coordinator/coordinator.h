@@ -37,8 +37,8 @@ struct LauncherCalls {
   std::function<void(bool now)> request_stop;
   /// Tells the launcher that the cluster cannot continue.
   std::function<void(const Error&)> report_failure;
-  /// Tells the launcher that the recovery has begun. `readable`: see SnapshotManager::OnRecovering.
-  /// This member may be empty.
+  /// Tells the launcher that the recovery has begun. `readable` names what transactions can read
+  /// meanwhile; it is empty if they can read nothing. This member may be empty.
   std::function<void(const std::string& readable)> report_recovering = {};
 };
 
@@ -68,7 +68,7 @@ class Coordinator {
   void stop();
 
   /// Advances the heartbeat word. Returns false if the clock hangs: it has not ticked for half of
-  /// `cluster.hang_limit`, and for 4 epochs. Thread: always the same one.
+  /// `cluster.hang_limit` and for at least 4 epochs. Thread: always the same one.
   bool beat();
   /// Returns the progress of a start-up, for display: "recovering 12 400 reading the logs". The
   /// numbers are the bytes done and the bytes in total (0: unknown). Returns "" if there is no
@@ -142,7 +142,7 @@ class Coordinator {
   std::unique_ptr<SnapshotManager> snapshots_;   // made by start
   std::unique_ptr<StatusReport> status_;         // made by attach
   bool has_ended_ = false;
-  std::atomic<const EpochClock*> watched_clock_{nullptr};  // null unless the clock ticks
+  std::atomic<const EpochClock*> watched_clock_{nullptr};  // null before start and after stop
 
   // Used only by the thread that calls beat.
   uint64_t idle_epoch_seen_ = 0;  // durable epoch at the last heartbeat that found the cluster idle

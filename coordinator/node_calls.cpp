@@ -24,8 +24,7 @@ Result<void> on_all_nodes(const Config& config,
   for (uint32_t node = 0; node < results.size(); ++node) {
     if (results[node]) continue;
     const Error& error = results[node].error();
-    // Prefers an error with another code than `failed`. If one node fails, the run ends, and the
-    // other nodes report `failed`.
+    // Prefers an error with another code than `failed`, because it names the first cause.
     if (worst && (worst->code != ExitCode::failed || error.code == ExitCode::failed)) continue;
     worst = Error{error.code, "node " + std::to_string(node) + ": " + error.message};
   }

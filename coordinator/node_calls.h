@@ -17,7 +17,7 @@ using NodeCall =
 
 /// Runs `action` for all nodes at once, on one thread per node. The error message names the node.
 /// If several nodes fail, prefers an error with a code other than `failed`. A node also reports
-/// `failed` if the run was aborted because another node has failed.
+/// `failed` if it had to abort its work because another node has failed.
 Result<void> on_all_nodes(const Config& config,
                           const std::function<Result<void>(uint32_t node)>& action);
 

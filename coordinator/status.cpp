@@ -60,7 +60,7 @@ std::string logger_name(size_t node, uint32_t logger) {
   return "node" + std::to_string(node) + "/" + std::to_string(logger);
 }
 
-/// The stages of loggers, in the order of EpochStage.
+/// Histograms of the loggers' stages, in the order of EpochStage.
 constexpr Histogram LoggerMetrics::* kLoggerStages[] = {
     &LoggerMetrics::epoch_end_ns, &LoggerMetrics::close_ns, &LoggerMetrics::write_ns,
     &LoggerMetrics::sync_ns};

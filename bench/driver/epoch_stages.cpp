@@ -10,7 +10,7 @@ namespace {
 
 using Buckets = std::vector<std::pair<uint32_t, uint64_t>>;
 
-/// Returns the values that `after` counts and `before` does not.
+/// Returns the counts of `after` minus those of `before`.
 Buckets difference(const Buckets& before, const Buckets& after) {
   const std::map<uint32_t, uint64_t> earlier(before.begin(), before.end());
   Buckets counts;

@@ -32,7 +32,7 @@ struct RunSummary {
   std::vector<uint64_t> commits;  // by type
   std::vector<double> tps_of_type;
   std::vector<LatencyHistogram> latency;  // time to the commit, by type
-  // The three members below are empty without a log (see WorkerResult).
+  // The three members below are empty without a log. WorkerResult explains them.
   std::vector<LatencyHistogram> durable_latency;
   LatencyHistogram epoch_wait;
   LatencyHistogram log_wait;

@@ -48,8 +48,8 @@ auto timed(PartTime& time, const Part& part) {
   return result;
 }
 
-/// Composes the partitions in the order of a node's compose_all. The reducer outputs them in this
-/// order.
+/// Composes the partitions in the order in which the reducer outputs them. The compose_all of a
+/// node uses the same order.
 class Composing {
  public:
   Composing(const SnapshotPlan& plan, Reducer& reducer, const SnapshotFiles& base,

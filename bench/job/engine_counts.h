@@ -32,8 +32,8 @@ struct EngineCounts {
   using Counter = std::pair<const char*, uint64_t EngineCounts::*>;
   /// Returns the counters other than `aborts`, with their names in JSON.
   static std::span<const Counter> counters();
-  /// `put` adds the counters (not the aborts) to an object; `take` reads them from it (it may
-  /// throw).
+  /// `put` adds the counters other than `aborts` to an object. `take` reads them from it, and
+  /// throws nlohmann's exceptions.
   void put(nlohmann::json& json) const;
   void take(const nlohmann::json& json);
 };

@@ -26,7 +26,7 @@ struct WorkerResult {
   std::vector<LatencyHistogram> latency;  // time to the commit, by type, including retries
   // The three members below are empty without a log.
   std::vector<LatencyHistogram>
-      durable_latency;          // by type; until the worker saw that the commit is durable
+      durable_latency;          // by type; from the begin until the worker saw it durable
   LatencyHistogram epoch_wait;  // from the commit to the end of its epoch
   LatencyHistogram log_wait;    // from the end of the epoch until the commit is durable
   EngineCounts engine;

@@ -36,7 +36,7 @@ Result<void> check_options(const Options& options) {
       {"--record-seconds", options.record_seconds, 1, Options::kMaxSeconds},
       {"--workers", options.workers, 1, Options::kMaxWorkers},
       {"--buffer-bytes", options.buffer_bytes, kMiB, uint64_t{1} << 31},
-      // The bytes that a worker logs in an epoch must fit half of its buffer.
+      // The bytes that a worker logs in an epoch must fit into half of its buffer.
       {"--epoch-bytes", options.epoch_bytes, uint64_t{options.workers} * kLogBlockBytes,
        options.workers * (options.buffer_bytes / 2)},
       {"--file-bytes", options.file_bytes, kMiB, kMostBytes},

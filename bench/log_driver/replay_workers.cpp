@@ -31,8 +31,8 @@ uint64_t commit_block(LogBlock& block, uint64_t epoch) {
 }  // namespace
 
 Mapping::Mapping(uint64_t bytes) : size_(bytes) {
-  // Boost.Interprocess has only shared anonymous memory. The system counts such memory as shared,
-  // and has a separate setting for its huge pages.
+  // Calls mmap, because Boost.Interprocess has only shared anonymous memory. The system counts such
+  // memory as shared, and has a separate setting for its huge pages.
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   CHECK(memory != MAP_FAILED);
   bytes_ = static_cast<std::byte*>(memory);

@@ -11,7 +11,7 @@
 
 namespace atolldb::log_bench {
 
-/// Zero-filled pages.
+/// Owns a private mapping of zero-filled pages.
 class Mapping {
  public:
   explicit Mapping(uint64_t bytes);

@@ -56,7 +56,8 @@ LocalCluster::~LocalCluster() {
 }
 
 std::byte* LocalCluster::map(uint64_t bytes) {
-  // Boost.Interprocess has only shared anonymous memory, and cannot map with MAP_NORESERVE.
+  // Calls mmap, because Boost.Interprocess has only shared anonymous memory, and cannot map with
+  // MAP_NORESERVE.
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   CHECK(memory != MAP_FAILED);

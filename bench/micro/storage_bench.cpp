@@ -15,7 +15,7 @@ constexpr uint32_t kRemote = 1;
 constexpr uint64_t kFewRecords = 10'000;  // these records fit the cache
 constexpr uint64_t kManyRecords = 1'000'000;
 
-/// Numbers of [0, count), in order or at random.
+/// Generates numbers of [0, count), in order or at random.
 class Numbers {
  public:
   Numbers(Order order, uint64_t count) : order_(order), count_(count) {}

@@ -29,7 +29,8 @@ class FactCollector {
   Status collect_lines(uint32_t w, uint32_t d, DistrictFacts& facts);
   Status collect_history(std::vector<WarehouseFacts>& facts);
 
-  /// Calls visit(cursor) for each record of [low, high], in transactions of bounded size.
+  /// Calls visit(const ScannedRecord&) for each record of [low, high], in transactions of bounded
+  /// size.
   template <typename Visit>
   Status scan(const MasterTree& tree, uint64_t low, uint64_t high, Visit&& visit);
 

@@ -34,7 +34,7 @@ struct DistrictFacts {
   std::vector<OrderFacts> orders;        // by o_id
   std::vector<uint32_t> new_orders;      // by o_id
   uint64_t lines = 0;                    // rows in ORDER-LINE, including those without an order
-  std::vector<CustomerFacts> customers;  // customer c at c - 1
+  std::vector<CustomerFacts> customers;  // customer c at index c - 1
 
   /// Returns null if there is no such order.
   OrderFacts* find_order(uint32_t o_id);

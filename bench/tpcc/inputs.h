@@ -76,7 +76,7 @@ struct Workload {
   uint32_t warehouses = 1;
   uint32_t remote_line_percent = 1;      // order lines supplied by another warehouse
   uint32_t remote_payment_percent = 15;  // payments of customers of another warehouse
-  std::array<uint32_t, kTransactionTypes> mix = {45, 43, 4, 4, 4};  // percent
+  std::array<uint32_t, kTransactionTypes> mix = {45, 43, 4, 4, 4};  // percent of each type
   NurandConstants constants;
 };
 

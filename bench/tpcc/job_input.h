@@ -36,8 +36,8 @@ struct JobInput {
   Workload workload() const;
 };
 
-/// Returns the numbers of those of `warehouses` warehouses that are on `node`. Warehouse w is on
-/// node (w - 1) mod nodes.
+/// Returns the numbers of the warehouses on `node`. Warehouse w, of 1 to `warehouses`, is on node
+/// (w - 1) mod nodes.
 std::vector<uint32_t> warehouses_of_node(uint32_t warehouses, uint32_t node, uint32_t nodes);
 
 /// Returns the warehouses that a worker owns. The workers of a node take its warehouses in turn, so

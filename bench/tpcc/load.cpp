@@ -15,7 +15,7 @@ namespace atolldb::tpcc {
 namespace {
 constexpr uint32_t kBatchRows = 1'000;
 constexpr uint32_t kBatchCustomers = Transaction::kMaxAppends;  // each adds a row to HISTORY
-constexpr uint32_t kBatchLines = 3'000;                         // maximum
+constexpr uint32_t kBatchLines = 3'000;                         // maximum number of order lines
 constexpr int64_t kFirstPayment = 1'000;
 }  // namespace
 

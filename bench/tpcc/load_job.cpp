@@ -18,7 +18,7 @@ Error load_error(Status status, uint32_t node, const std::string& what) {
   return bench::load_error("tpcc", status, node, what, "load fewer warehouses");
 }
 
-/// Loads the record that workers use to stop each other (run_job.cpp).
+/// Loads the StopRow, by which a worker that ends early stops the others.
 Status load_control(Transaction& txn, Backoff& backoff, const Tables& tables) {
   const bench::StopRow row{};
   return run(txn, backoff, kMaxEpoch, [&](Transaction& inner) {

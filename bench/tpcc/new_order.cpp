@@ -22,7 +22,7 @@ struct Places {
   std::array<RecordRef, kMaxLines> stock_static;
   std::array<uint64_t, kMaxLines> stock_index;
   RecordRef customer;
-  uint32_t dist_at;  // S_DIST_xx of the order's district, in a StockInfoRow
+  uint32_t dist_at;  // offset of the district's S_DIST_xx in a StockInfoRow
 };
 
 /// Finds the customer, and prefetches the page for the order's entry in order_by_customer.
@@ -96,7 +96,7 @@ Status read_stock_info(Transaction& txn, const Array& stock_static, const Record
                           data.bytes + kFirstDataBytes);
 }
 
-/// Subtracts the line's quantity from the stock. `quantity`: the remaining stock.
+/// Subtracts the line's quantity from the stock. Sets `quantity` to the remaining stock.
 Status sell(Transaction& txn, const Tables& tables, const NewOrderInput& input,
             const NewOrderInput::Line& line, const RecordRef& ref, uint64_t at, int32_t& quantity) {
   StockRow stock;

@@ -1,5 +1,6 @@
 // Rows of the nine TPC-C tables as fixed-size records (clause 1.3). Columns that are written seldom
-// and columns that are written often are in separate records.
+// and columns that are written often are in separate records. The comment of each row begins with
+// the names of its storages.
 //
 // Money is in cents, taxes and discounts in 1/10000, dates in microseconds since 1970. A row in an
 // array has no key columns, because its index is its key. Fields that transactions read together

@@ -1,4 +1,4 @@
-// Job "tpcc.survey": the memory of each storage and of the pools.
+// Job "tpcc.survey": measures the memory of each storage and of the pools.
 #include "bench/job/survey.h"
 #include "bench/tpcc/job_input.h"
 #include "bench/tpcc/tables.h"

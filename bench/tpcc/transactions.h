@@ -72,8 +72,8 @@ struct StockLevelOutput {
 Status stock_level(Transaction& txn, const Tables& tables, const StockLevelInput& input,
                    StockLevelOutput& output);
 
-/// Clause 2.5.2.2: finds a customer by number, or the middle one of all with that last name in the
-/// order of first names. Returns not_found if no customer has the name.
+/// Clause 2.5.2.2: finds a customer by number or by last name. Of several customers with that last
+/// name, chooses the middle one in the order of first names. Returns not_found if there is none.
 Status find_customer(Transaction& txn, const Tables& tables, const CustomerChoice& choice,
                      uint32_t& c_id);
 

@@ -1,5 +1,5 @@
-// Maps records to nodes and keys. Every node has a partition: the loaded items 0..n-1
-// and the records that its workers insert.
+// Maps records to nodes and keys. Every node has a partition: the loaded items 0..n-1 and the
+// records that its workers insert.
 //
 //   number of a record   [lane 16][sequence 40]   lane 0: loaded; 1 + w: inserted by worker w
 //   key (Master-tree)    [node 8][number, scrambled unless ordered 56]

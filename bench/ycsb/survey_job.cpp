@@ -1,4 +1,4 @@
-// Job "ycsb.survey": the memory of the records and of the pools.
+// Job "ycsb.survey": measures the memory of the records and of the pools.
 #include "bench/job/survey.h"
 #include "bench/ycsb/table.h"
 #include "shared/base/try.h"

@@ -59,8 +59,8 @@ Result<std::unique_ptr<ArchiveProgress>> ArchiveProgress::open(FileSystem& file_
     state.identity = own;
     state.identity.id = new_archive_id();
     state.target = progress->target_;
-    // The state is lost, although these data were archived. This notes that the directory must have
-    // an archive: if it is empty, its device is not mounted.
+    // The state may be lost although these data were archived. Then this notes that the directory
+    // must have an archive. If the directory is empty, its device is not mounted.
     const bool was_archived = !read || has_identity(file_system, data_dir, own);
     if (was_archived && config.archive.command.empty()) state.note_begun(state.target);
   }
@@ -84,8 +84,8 @@ Result<void> ArchiveProgress::note_salvage(FileSystem& file_system, const std::s
 
 bool ArchiveProgress::must_stay(const LogFilePlace& place) const {
   const std::lock_guard guard(mutex_);
-  // The config names another place than the state. Until the archive there is examined, this
-  // assumes that it has no file.
+  // If the config names another place than the state, this assumes that the archive there has no
+  // file. The archiver has not examined it yet.
   if (state_.target != target_) return state_.find(place.name.incarnation) != nullptr;
   return state_.lacks(place.node, place.name);
 }
@@ -120,7 +120,7 @@ Result<void> ArchiveProgress::remove(uint64_t incarnation) {
 
 Result<void> ArchiveProgress::replace(ArchiveState next) {
   const std::lock_guard changing(change_mutex_);
-  next.take_incarnations(state());  // keeps those that `add` has added meanwhile
+  next.take_incarnations(state());  // keeps incarnations that `add` has added meanwhile
   return store(std::move(next));
 }
 

@@ -20,7 +20,7 @@ namespace atolldb {
 /// Returns the name of the config's archive, as ArchiveTarget::name does.
 std::string archive_target_name(const Config::Archive& archive);
 
-/// Thread: any. Exceptions: `open`, and the writers below, of which only one may run at a time.
+/// Thread: any. Only one of the writers below may run at a time.
 class ArchiveProgress {
  public:
   /// Reads the state of the archive. If there is no state of these data, begins a new one. Then

@@ -40,7 +40,7 @@ inline constexpr std::chrono::minutes kArchiveErrorPause{1};
 
 /// The data to archive. REQUIRES: the objects outlive the archiver.
 struct ArchiveSource {
-  FileSystem& files;  // of the cluster
+  FileSystem& files;  // file system of the cluster
   std::string data_dir;
   std::set<std::string> directories;  // directories that may hold log files
   ArchiveProgress& progress;
@@ -126,7 +126,9 @@ class LogArchiver {
   bool is_examined_ = false;  // used by the archiver's thread only
   std::string logged_error_;  // used by the archiver's thread only, as is logged_at_
   Clock::time_point logged_at_;
-  std::map<std::string, uint64_t> seen_since_;  // since 1970, by path; archiver's thread only
+  // Time at which each waiting file was first seen, in seconds since 1970, by path. Used by the
+  // archiver's thread only.
+  std::map<std::string, uint64_t> seen_since_;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

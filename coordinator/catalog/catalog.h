@@ -63,7 +63,7 @@ class Catalog {
   void publish(StorageControl& storage, StorageState state);
 
   ControlSegment* control_;
-  uint32_t last_id_ = 0;  // ids are never reused
+  uint32_t last_id_ = 0;  // last id in use; ids are never reused
 };
 
 }  // namespace atolldb

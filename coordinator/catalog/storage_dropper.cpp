@@ -198,7 +198,7 @@ void StorageDropper::run() {
       lock.lock();
     }
     std::erase_if(drops_, [](const auto& drop) { return drop->phase == Phase::done; });
-    // No drop has advanced: each one waits for a condition, or for its next attempt to release
+    // If no drop has advanced, each one waits for a condition, or for its next attempt to release
     // pages.
     if (!has_advanced) changed_.wait_for(lock, kMinRetryPause / 10, [this] { return ends_; });
   }

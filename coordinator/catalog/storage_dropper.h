@@ -65,7 +65,7 @@ class StorageDropper {
   ~StorageDropper() { stop(); }
 
   void start();
-  /// Ends all waits. A client whose drop is logged gets a success; the others get an error.
+  /// Ends all waits. Clients whose drop is logged get a success. All other clients get an error.
   void stop();
 
   /// Starts a drop. `hidden_at`: the current epoch, loaded after the name was hidden. REQUIRES: the

@@ -32,8 +32,8 @@ std::vector<LogFileSystem> log_file_systems(const Config& config);
 /// of this directory. That is gleaner.disk_reserve, or the automatic reserve if the key is 0.
 uint64_t disk_reserve(const Config& config, const std::string& directory);
 
-/// Returns a warning for each file system with logs for which gleaner.disk_reserve has less than
-/// kReservedLogFiles log files of each logger. Its loggers may then find no room while a snapshot
+/// Returns a warning for each file system with logs where gleaner.disk_reserve is smaller than
+/// kReservedLogFiles log files of each logger. The loggers may find no room there while a snapshot
 /// is written.
 std::vector<std::string> low_disk_reserves(const Config& config);
 

@@ -146,8 +146,9 @@ Result<bool> DurableState::release_ballast() {
   return released != 0;
 }
 
-/// Ignores pinned snapshots whose metadata cannot be read. While there is one, no snapshot file is
-/// deleted.
+/// Returns the directories with files of logs, and of the newest, pinned and kept snapshots.
+/// Ignores pinned snapshots whose metadata cannot be read. While there is such a snapshot, no
+/// snapshot file is deleted.
 std::set<std::string> DurableState::all_directories() const {
   const Savepoint& savepoint = start_.savepoint;
   std::set<std::string> all =

@@ -28,9 +28,9 @@
 
 namespace atolldb {
 
-/// Thread: the main thread, and no other one at the same time. The main thread is the one that
-/// opens or stops the cluster, or the snapshot taker. The DDL thread may call log_ddl and
-/// record_idle at the same time.
+/// Thread: the main thread. This is first the thread that opens the cluster, then the snapshot
+/// taker, then the thread that stops the cluster. The DDL thread may call log_ddl and record_idle
+/// at the same time.
 class DurableState {
  public:
   /// Reads the data directory and stores the cut. Returns code corruption (exit 7) if something is
@@ -75,8 +75,8 @@ class DurableState {
   Result<PinnedSnapshot> pin(uint32_t id, const std::string& name);
   /// Calls find_pin and unpin_snapshot. Returns the removed pin.
   Result<PinnedSnapshot> unpin(const std::string& name_or_id);
-  /// Calls remove_snapshot. Returns the number of deleted files. `in_use` and REQUIRES: as for
-  /// delete_unneeded.
+  /// Calls remove_snapshot. Returns the number of deleted files. `in_use`: snapshots that pages or
+  /// transactions refer to. REQUIRES: no snapshot job is under way.
   Result<size_t> remove(uint32_t id, const std::set<uint32_t>& in_use);
 
   /// Removes the ballast, for a recovery that lacks room. Returns false if there was none.
@@ -146,7 +146,7 @@ class DurableState {
 
   const Config& config_;
   std::unique_ptr<FileSystem> files_;
-  const RunTasks run_;  // for the logs: no transaction runs yet, so it uses all processors
+  const RunTasks run_;  // checks logs with many threads, because no transaction runs yet
   std::unique_ptr<ArchiveProgress> archive_;  // null: nothing is archived
   Ballast ballast_;
   LogStart start_;

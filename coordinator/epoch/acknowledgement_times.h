@@ -22,7 +22,7 @@ struct EpochTrace {
   std::array<uint64_t, kEpochStageCount> stage_ns = {};
   uint32_t node = 0;  // node of the last logger to sync; the first stages are of its batch
   uint32_t logger = 0;
-  uint64_t published_at_ns = 0;  // time of the monotonic clock
+  uint64_t published_at_ns = 0;  // by the monotonic clock
 };
 
 /// Finds the slowest epoch since a given epoch. Keeps only epochs that are slower than all later
@@ -65,7 +65,8 @@ class AcknowledgementTimes {
 
   const EpochBlock& epochs_;
   const std::vector<NodeShared*> nodes_;
-  std::vector<std::array<uint64_t, kMaxLoggersPerNode>> seen_;  // by node: durable epochs
+  /// Durable epochs of the loggers at the last call of record_markers, by node.
+  std::vector<std::array<uint64_t, kMaxLoggersPerNode>> seen_;
   AcknowledgementMetrics metrics_;
   SlowestEpochs slowest_;
 };

@@ -15,8 +15,10 @@ namespace {
 
 /// Returns min(current, begin epochs of all threads that hold page references).
 uint64_t oldest_begin(const EpochBlock& epochs, const std::vector<NodeShared*>& nodes) {
-  // seq_cst, before the slots: pairs with the exchange and the fence in WorkerContext::enter. A
-  // thread may publish its slot after this scan and still publish an epoch below the returned
+  // seq_cst: this load precedes those of the slots. It pairs with the exchange and the fence in
+  // WorkerContext::enter.
+  //
+  // A thread may publish its slot after this scan and still publish an epoch below the returned
   // value, because it loaded `current` much earlier. This is harmless, because the thread loads its
   // pointers after its exchange. A page may be reused only if its retire epoch is below the
   // returned value. Such a page was unlinked before `current` got the value that is loaded here, so
@@ -24,7 +26,8 @@ uint64_t oldest_begin(const EpochBlock& epochs, const std::vector<NodeShared*>& 
   uint64_t oldest = epochs.current.load(std::memory_order_seq_cst);
   for (NodeShared* node : nodes) {
     for (uint32_t i = 0; i < node->slot_count; ++i) {
-      // A thread without page references has kIdleEpoch, the largest number. seq_cst: as above.
+      // A thread without page references has kIdleEpoch, the largest number. seq_cst: this load
+      // follows that of `current`.
       oldest = std::min(oldest, node->slot(i).begin_epoch.load(std::memory_order_seq_cst));
     }
   }
@@ -33,8 +36,8 @@ uint64_t oldest_begin(const EpochBlock& epochs, const std::vector<NodeShared*>& 
 
 /// Returns the largest epoch that is closed on all nodes (R26).
 uint64_t closed_epoch(const EpochBlock& epochs, const std::vector<NodeShared*>& nodes) {
-  // seq_cst, before the in-commit epochs (R21). A commit whose in-commit epoch is not seen here
-  // loads the current epoch after this load, so its epoch is later than `closed`.
+  // seq_cst: this load precedes those of the in-commit epochs (R21). A commit whose in-commit epoch
+  // is not seen here loads the current epoch after this load, so its epoch is later than `closed`.
   uint64_t closed = epochs.current.load(std::memory_order_seq_cst) - 1;
   for (NodeShared* node : nodes) {
     for (uint32_t i = 0; i < node->slot_count; ++i) {

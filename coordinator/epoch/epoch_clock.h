@@ -33,7 +33,7 @@ uint64_t dirty_epoch(const std::vector<NodeShared*>& nodes);
 void start_epochs(EpochBlock& epochs, uint64_t start_epoch);
 
 /// Does one tick. If `is_logged`, loggers make epochs durable, and the tick tells them the epoch of
-/// the next marker (R27) and of the closing marker (R51). Otherwise a closed epoch counts as
+/// the next marker (R27) and of the closing marker (R51). Without a log, a closed epoch counts as
 /// durable. `close_up_to`: the loggers make this epoch durable even if no node commits any more; 0:
 /// none. Returns false if the current epoch did not advance. The reason is that an epoch was open
 /// for kMaxOpenEpochs, or that the last epoch is reached.
@@ -73,7 +73,7 @@ class EpochClock {
   Logger logger_;
   std::atomic<bool> stop_{false};
   std::atomic<uint64_t> ticks_{0};
-  std::atomic<uint64_t> close_up_to_{0};  // see tick_epochs
+  std::atomic<uint64_t> close_up_to_{0};  // the argument of tick_epochs
   std::mutex mutex_;
   std::condition_variable ticked_;  // used with mutex_; notified after every tick and at the end
   std::thread thread_;

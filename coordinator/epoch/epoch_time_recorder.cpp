@@ -20,8 +20,8 @@ void EpochTimeRecorder::beat(const EpochBlock& epochs, const std::vector<NodeSha
   const auto now = std::chrono::steady_clock::now();
   if (recorded_epoch_ != 0 && now - recorded_at_ < kEpochTimePeriod) return;
   if (dirty_epoch(nodes) <= recorded_epoch_) return;
-  // Acquire, and before the wall clock is read. So commits of earlier epochs have taken their
-  // epochs before that time.
+  // Acquire: this load precedes the read of the wall clock. So commits of earlier epochs have taken
+  // their epochs before that time.
   const uint64_t current = epochs.current.load(std::memory_order_acquire);
   const auto wall = std::chrono::duration_cast<std::chrono::milliseconds>(
                         std::chrono::system_clock::now().time_since_epoch())

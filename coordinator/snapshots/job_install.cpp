@@ -40,7 +40,7 @@ std::vector<std::vector<SnapshotStorage>> divide_storages(std::vector<SnapshotSt
 }
 
 uint32_t next_installers(uint32_t now, double idle_cpus, uint32_t most) {
-  /// The other threads of the machine use almost all processors.
+  /// With fewer idle processors, other threads need the processor of one installer thread.
   constexpr double kLittleIdle = 0.5;
   CHECK(now >= 1 && now <= most && idle_cpus >= 0);
   if (idle_cpus < kLittleIdle) return std::max(now - 1, 1u);

@@ -23,7 +23,7 @@ class KeptSnapshots {
   /// Releases the snapshots before `oldest_left`. REQUIRES: in epoch `now` no pointer refers to a
   /// file of a snapshot before `oldest_left`. An install stores only pointers to files of its
   /// snapshot and of older ones. So no pointer is left that the install of a released snapshot has
-  /// stored, and threads that begin after `now` find none.
+  /// stored, and threads that begin after `now` find no such pointer.
   void release_before(uint32_t oldest_left, uint64_t now) {
     CHECK(now != 0);  // 0 would mean: in use
     for (Kept& kept : kept_) {

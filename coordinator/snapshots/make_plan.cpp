@@ -49,9 +49,9 @@ std::string low_text(uint64_t slice) {
   return text;
 }
 
-/// Returns the epochs after stream.covered_epoch, and before last_epoch, that were the last closed
-/// ones when a file of the stream began. Ascending. Files with damaged headers are left out: the
-/// mapper of the part before reads them, and reports the damage.
+/// Returns the last closed epoch at the begin of each file of the stream, ascending. Omits epochs
+/// that do not lie between stream.covered_epoch and last_epoch. Skips files with damaged headers:
+/// the mapper of the part before reads them, and reports the damage.
 Result<std::vector<uint64_t>> epochs_between_files(FileSystem& file_system,
                                                    const PlannedStream& planned) {
   const LogStream& stream = planned.stream;
@@ -168,7 +168,7 @@ Result<SnapshotPlan> make_plan(const Config& config, FileSystem& file_system,
   ATOLL_ASSIGN(plan.mappers, assign_streams(file_system, threads, task.streams));
   plan.reducers = reducers_of(threads);
   CHECK(!plan.reducers.empty());
-  std::map<uint32_t, uint64_t> victim_pages;  // live pages by storage
+  std::map<uint32_t, uint64_t> victim_pages;  // live pages of victims, by storage
   if (task.base) victim_pages = mark_victims(*task.base, plan);
   ATOLL_ASSIGN(auto sample, sample_keys(file_system, plan.storages, task.streams, plan.base_epoch));
   if (!victim_pages.empty()) {

@@ -27,9 +27,9 @@ struct SnapshotTask {
   std::optional<SnapshotMetadata> base = {};  // the newest snapshot, if there is one
   std::vector<PlannedStream> streams = {};
   std::vector<StorageEntry> storages = {};  // all storages that are not dropped
-  std::vector<uint32_t> victims = {};       // as SnapshotPlan::victims
-  bool salvages = false;                    // as SnapshotPlan::salvages
-  bool merges_runs = false;                 // as SnapshotPlan::merges_runs
+  std::vector<uint32_t> victims = {};       // snapshots whose live pages the job copies (R68)
+  bool salvages = false;                    // omits data of the base that cannot be read (R56)
+  bool merges_runs = false;                 // merges runs of sequential storages (R69)
   bool keeps_reserve = false;               // leaves the disk reserve free (disk_room.h)
   /// True if the cluster runs. Then there are volatile pages beside which the snapshot will be
   /// installed.
@@ -42,25 +42,25 @@ struct SnapshotTask {
   std::function<double()> goal = {};
 };
 
-/// Returns the threads of the job, by node: those of a recovery before the cluster runs.
+/// Returns the threads of the job, by node. Before the cluster runs, these are the threads of a
+/// recovery.
 std::vector<JobThreads> threads_of(const Config& config, const SnapshotTask& task);
 
-/// Returns at most `parts` streams that have the records of `stream` in (covered_epoch, last_epoch]
-/// together, in ascending parts of these epochs. A part begins near the begin of a file, so a
-/// stream in one file stays whole. Parts have about the same number of files. Error: a file system
-/// error.
+/// Splits `stream` into at most `parts` streams, in the order of their epochs. Together they have
+/// its records in (covered_epoch, last_epoch]. A part begins near the begin of a file, so a stream
+/// in one file stays whole. Parts have about the same number of files. Error: a file system error.
 Result<std::vector<PlannedStream>> split_stream(FileSystem& file_system,
                                                 const PlannedStream& stream, uint32_t parts);
 
 /// Returns the mappers, of all nodes, that have a stream to read. The streams of a node are
-/// assigned to the mappers of that node, round robin. If it has more mappers than streams, streams
-/// are split. Streams of nodes that no longer exist are distributed over all nodes. `threads`: by
-/// node. Error: as for split_stream.
+/// assigned to the mappers of that node, round robin. If a node has more mappers than streams, its
+/// streams are split. Streams of nodes that no longer exist are distributed over all nodes.
+/// `threads`: threads of the job, by node. Error: a file system error.
 Result<std::vector<PlannedMapper>> assign_streams(FileSystem& file_system,
                                                   const std::vector<JobThreads>& threads,
                                                   const std::vector<PlannedStream>& streams);
 
-/// Returns the reducers of all nodes, ascending. `threads`: by node.
+/// Returns the reducers of all nodes, ascending. `threads`: threads of the job, by node.
 std::vector<ReducerPlace> reducers_of(const std::vector<JobThreads>& threads);
 
 /// Makes the plan. Reads a sample of the log, and the roots of the base if there are victims.

@@ -51,7 +51,7 @@ void SnapshotManager::install(const SnapshotMetadata& snapshot) {
 }
 
 /// Releases the snapshots that no pointer refers to after the install of the snapshot `installed`.
-/// `oldest_left`: see InstallReport::oldest_left.
+/// `oldest_left`: oldest snapshot to which a pointer without a volatile page still leads.
 void SnapshotManager::release_kept(uint32_t oldest_left, uint32_t installed) {
   // seq_cst: a thread that begins in a later epoch finds no pointer that was replaced.
   const uint64_t now = control_.epochs.current.load(std::memory_order_seq_cst);

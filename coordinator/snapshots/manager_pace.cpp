@@ -11,10 +11,10 @@
 
 namespace atolldb {
 
-/// Returns whether the next job may pause. Two kinds of jobs may not. The attempt after a failed
-/// one must hurry: nothing was deleted since, so log and disk are fuller than planned. A job with
-/// processors of its own takes no time from workers, unless a quota covers both. With a quota,
-/// cpu_count() is 0.
+/// Returns whether the next job may pause. The attempt after a failed one must not pause: nothing
+/// was deleted since, so log and disk are fuller than planned. A job with processors of its own
+/// does not pause either, because it takes no time from workers. Such a job pauses only under a
+/// quota, because its threads and the workers share the quota; cpu_count() is 0 then.
 bool SnapshotManager::is_paced() const {
   CHECK(is_own_thread());
   if (!config_.gleaner.pacing || has_failed_) return false;

@@ -181,9 +181,9 @@ void SnapshotManager::warn_of_left_directories() {
   }
 }
 
-/// Makes one snapshot of all the log that no snapshot covers, if there is room for it. Otherwise
-/// makes several snapshots, each of a further part of the epochs. The deletion of the logs that one
-/// snapshot covers makes room for the next one (R54).
+/// Makes one snapshot of all the log that no snapshot covers, if there is room for it. Without
+/// enough room, makes several snapshots, each of a further part of the epochs. The deletion of the
+/// logs that one snapshot covers makes room for the next one (R54).
 Result<void> SnapshotManager::take_recovery_snapshots() {
   RecoverySteps steps(durable_->recovery_epoch());
   for (;;) {

@@ -18,7 +18,7 @@ class VictimList {
     return std::ranges::find(choice_.victims, snapshot) != choice_.victims.end();
   }
   /// Takes a victim if its live pages fit in both limits. The first victim may exceed
-  /// `limits.pages`, because a large file could never be rewritten otherwise.
+  /// `limits.pages`. Without this exception, a large file could never be rewritten.
   bool take(const SnapshotSpace& victim) {
     CHECK(!has(victim.snapshot));
     const uint64_t pages = choice_.pages + victim.live_pages;

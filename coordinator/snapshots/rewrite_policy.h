@@ -48,12 +48,12 @@ SpaceSums sums_of(const std::vector<SnapshotSpace>& space);
 struct RewriteLimits {
   uint32_t space_percent = 0;  // value of gleaner.space_percent
   /// Limit of the live pages of all victims, from gleaner.rewrite_limit. It does not apply to a
-  /// single victim, nor to merges from kMostSnapshots on.
+  /// single victim, or to merges when there are files of kMostSnapshots snapshots.
   uint64_t pages = 0;
-  uint64_t room_pages = 0;  // limit of the same pages: what fits beside the disk reserve
-  /// Estimate of the pages that the next snapshot writes, without copies. It will replace about as
-  /// many old pages, so this number is added to the garbage now. Otherwise the next snapshot would
-  /// exceed the target, and only the snapshot after it could have victims. At most
+  uint64_t room_pages = 0;  // limit of the live pages of all victims, from the room on the disk
+  /// Estimate of the pages that the next snapshot writes, without copies. The snapshot will replace
+  /// about as many old pages, so this number is added to the garbage now. Without it, the next
+  /// snapshot would exceed the target, and only the snapshot after it could have victims. At most
   /// 1 / kComingShare of the allowed garbage is added.
   uint64_t coming_pages = 0;
 };
@@ -67,8 +67,8 @@ struct RewriteChoice {
 /// Garbage of up to this number of pages (1 MiB) is not worth a rewrite. Each snapshot of a small
 /// database replaces its upper pages, so its files would be rewritten all the time.
 inline constexpr uint64_t kLittleGarbagePages = 256;
-/// Only 1 / kComingShare of the allowed garbage may come from `coming_pages`. After a bulk load the
-/// next snapshot would otherwise seem to replace everything.
+/// Only 1 / kComingShare of the allowed garbage may come from `coming_pages`. Without this limit,
+/// the next snapshot after a bulk load would seem to replace everything.
 inline constexpr uint64_t kComingShare = 4;
 /// If there are files of this number of snapshots, some are merged. More remain only if
 /// gleaner.rewrite_limit or a lack of room prevents the merges.
@@ -82,7 +82,8 @@ inline constexpr size_t kMostSnapshots = 512;
 inline constexpr size_t kLeastMerged = 4;
 
 /// Chooses the victims of the next job. Their live pages fit in `room_pages`. They also fit in
-/// `pages`, unless there is a single victim, or there are files of kMostSnapshots snapshots.
+/// `pages`, with two exceptions: a single victim, and merges when there are files of kMostSnapshots
+/// snapshots.
 RewriteChoice choose_victims(const std::vector<SnapshotSpace>& space, const RewriteLimits& limits);
 
 }  // namespace atolldb

@@ -23,12 +23,13 @@ Result<uint64_t> room_beside_reserve(const Config& config);
 /// Room that a rewrite leaves free beside the reserve. The same job needs it for the pages that the
 /// log changes.
 inline constexpr uint64_t kRewriteMargin = 64ULL << 20;
-/// Number of snapshots without victims after a failed one that had victims. The rewrite may have
-/// failed because there was no room. Without these snapshots the log would grow without bound.
+/// Number of snapshots without victims after a failed snapshot that had victims. The rewrite may
+/// have failed because there was no room. If each later snapshot tried a rewrite and failed, the
+/// log would grow without bound.
 inline constexpr uint32_t kSnapshotsAfterFailure = 8;
-/// Number of snapshots without victims after one whose victims' files are still needed, because a
-/// page could not be read (R56). The copies of that rewrite are garbage at once, and the next
-/// rewrite probably saves nothing either.
+/// Number of snapshots without victims after a useless rewrite. A rewrite is useless if the files
+/// of its victims are still needed, because a page could not be read (R56). Its copies are garbage
+/// at once, and the next rewrite probably saves nothing either.
 ///
 /// The number doubles each time, up to kMostSnapshotsAfterDamage, until a rewrite succeeds or the
 /// cluster restarts. Without the doubling, such copies would fill the disk.

@@ -150,13 +150,14 @@ class SnapshotJob {
   // unreadable_ and progress_.
   SnapshotPhase phase_ = SnapshotPhase::none;
   uint32_t snapshot_ = 0;
-  std::string failure_;  // "" unless the phase is failed
+  std::string failure_;  // reason of the phase `failed`; empty in other phases
   Json unreadable_ = Json::array();
-  std::vector<Json> progress_;  // by node
+  std::vector<Json> progress_;  // progress of the current job, by node
 };
 
 /// Returns how many threads of a node should install from now on: one more for each idle processor,
-/// one less if almost none is idle. `now`: how many install now. `idle_cpus`: of the node.
+/// one less if almost none is idle. `now`: how many install now. `idle_cpus`: the node's share of
+/// the idle processors.
 uint32_t next_installers(uint32_t now, double idle_cpus, uint32_t most);
 
 /// Distributes the storages to the nodes that install a snapshot. Returns the share of each node,

@@ -17,8 +17,8 @@
 namespace atolldb {
 namespace {
 
-/// Records one attempt to make a snapshot in the metrics. The attempt has failed unless `succeed`
-/// is called.
+/// Records one attempt to make a snapshot in the metrics. The destructor records a failure if
+/// `succeed` was not called.
 class Attempt {
  public:
   explicit Attempt(SnapshotMetrics& metrics) : metrics_(metrics) {
@@ -112,8 +112,8 @@ Result<void> SnapshotManager::take_id(SnapshotTask& task) {
   return {};
 }
 
-/// Durably records the snapshot as the newest one. After an error the snapshot's files are kept,
-/// because the savepoint may have reached the disk in spite of the error and then names the
+/// Durably records the snapshot as the newest one. The snapshot's files are kept even after an
+/// error. The savepoint may have reached the disk in spite of the error, and then it names the
 /// snapshot.
 Result<void> SnapshotManager::store_savepoint(const SnapshotTask& task,
                                               const SnapshotMetadata& snapshot) {
@@ -304,8 +304,8 @@ SnapshotTask SnapshotManager::next_task() {
   SnapshotTask task;
   task.epoch = fault::snapshot_epoch_from_current ? epochs.current.load(std::memory_order_acquire)
                                                   : epochs.durable.load(std::memory_order_acquire);
-  // If a logger has no room for its next file, the snapshot reserves no room, as in a recovery,
-  // because only a snapshot allows the deletion of log files.
+  // If a logger has no room for its next file, the snapshot reserves no room, as in a recovery.
+  // Only a snapshot allows the deletion of log files.
   const bool is_last_resort = lacks_log_files();
   if (durable_->snapshot()) {
     task.victims = rewrites_.choose(

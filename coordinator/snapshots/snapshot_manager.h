@@ -222,7 +222,7 @@ class SnapshotManager {
   bool has_freed_pages_ = false;        // the latest install freed a good part of a pool
   bool has_failed_ = false;             // the latest attempt has failed
   uint32_t jobs_without_captures_ = 0;  // number of the next jobs that capture no pages
-  uint32_t next_without_captures_ = 1;  // the same after the next failure of a job that captures
+  uint32_t next_without_captures_ = 1;  // that number after the next failed job that captures pages
   bool lacks_ballast_ = false;          // the latest rebuild of the ballast has failed
   /// Log bytes by node that the newest snapshot covers, counted since the cluster began.
   std::vector<uint64_t> snapshot_log_bytes_;
@@ -238,7 +238,7 @@ class SnapshotManager {
   mutable std::mutex pace_mutex_;
   std::optional<SnapshotPace> pace_;  // of the current or latest job; guarded by pace_mutex_
   IdleCpus idle_cpus_;                // guarded by pace_mutex_
-  uint64_t room_bytes_ = 0;           // at the last reading; guarded by pace_mutex_
+  uint64_t room_bytes_ = 0;           // room at the last reading; guarded by pace_mutex_
   std::chrono::steady_clock::time_point room_read_next_{};  // guarded by pace_mutex_
   mutable std::mutex mutex_;
   // The next five members are guarded by mutex_.

@@ -20,8 +20,8 @@ constexpr double kMostlyIdle = 0.9;
 /// A job whose room is less than this multiple of its log does not pause. Its sorted runs and its
 /// pages are each about as large as the log. Logs can be deleted only when the job has ended.
 constexpr double kRoomPerLog = 2;
-/// Room above this is always enough, because it cannot be filled before the next reading.
-/// Otherwise, with a large gleaner.log_volume, jobs would never pause.
+/// Room above this is always enough, because it cannot be filled before the next reading. Without
+/// this limit, jobs would never pause if gleaner.log_volume is large.
 constexpr double kEnoughRoomBytes = uint64_t{16} << 30;
 
 }  // namespace
@@ -63,7 +63,8 @@ bool SnapshotPace::has_idle_cpus(double idle_cpus) {
   return uses_idle_cpus_;
 }
 
-/// Multiplies by the number of nodes, because all nodes may write to one file system.
+/// Returns whether the room is too small for a job that pauses. Multiplies by the number of nodes,
+/// because all nodes may write to one file system.
 bool SnapshotPace::is_short_of_room(uint64_t room_bytes) const {
   const double needed = kRoomPerLog * static_cast<double>(job_.log_bytes) * job_.nodes;
   return static_cast<double>(room_bytes) < std::min(needed, kEnoughRoomBytes);

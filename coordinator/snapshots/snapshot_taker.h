@@ -1,7 +1,11 @@
-// The snapshot taker: the thread that decides when the running cluster takes a snapshot. A snapshot
-// is due for one of these reasons: the interval is over, a volume of log was written, a pool of
-// volatile pages is low, a logger has no room for its next file, a transaction waits for the first
-// snapshot, or a client requests a snapshot. The taker does not know how a snapshot is made.
+// The snapshot taker: the thread that decides when the running cluster takes a snapshot. It does
+// not know how a snapshot is made. A snapshot is due for one of these reasons:
+// * The interval is over.
+// * A volume of log was written.
+// * A pool of volatile pages is low.
+// * A logger has no room for its next file.
+// * A transaction waits for the first snapshot.
+// * A client requests a snapshot.
 #pragma once
 
 #include <chrono>
@@ -19,28 +23,30 @@
 
 namespace atolldb {
 
+/// Functions that the taker calls. A hook with a default value may be empty. An empty hook that
+/// returns a bool counts as returning false.
 struct SnapshotTakerHooks {
   /// Takes a snapshot on the taker's thread. Returns its id, or the id of the newest snapshot if
   /// nothing has been committed since.
   std::function<Result<uint32_t>()> take;
   /// Does the same as `take`, but takes a snapshot even if nothing has been committed since the
-  /// newest one (R71). Empty: never.
+  /// newest one (R71). Empty: an idle cluster takes no snapshots.
   std::function<Result<uint32_t>()> take_again = {};
   /// Returns whether anything has been committed since the last snapshot.
   std::function<bool()> has_new_commits;
   /// Returns the bytes of log that the busiest node has written since the cluster began.
   std::function<uint64_t()> log_bytes;
-  /// Returns whether a logger has no room for its next file. Empty: never.
+  /// Returns whether a logger has no room for its next file.
   std::function<bool()> lacks_log_files = {};
-  /// Returns whether the pool of some node is low. Empty: never.
+  /// Returns whether the pool of some node is low.
   std::function<bool()> pool_is_low = {};
-  /// Returns whether transactions wait for pages now, because a pool is almost empty. Empty: never.
+  /// Returns whether transactions wait for pages now, because a pool is almost empty.
   std::function<bool()> pool_is_starved = {};
-  /// Returns whether the latest snapshot has freed a good part of some node's pool. Empty: never.
+  /// Returns whether the latest snapshot has freed a good part of some node's pool.
   std::function<bool()> has_freed_pages = {};
-  /// Returns whether a transaction waits for the first snapshot (R62). Empty: never.
+  /// Returns whether a transaction waits for the first snapshot (R62).
   std::function<bool()> is_first_awaited = {};
-  /// Called once, when the taker's thread begins. Empty: nothing to do.
+  /// Called once, when the taker's thread begins.
   std::function<void()> on_start = {};
 };
 

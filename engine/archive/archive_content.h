@@ -20,7 +20,7 @@ struct ArchiveContent {
   uint64_t records = 0;                                  // number of the last record that is used
   std::map<uint64_t, ArchivedIncarnation> incarnations;  // by number
   std::map<std::string, ArchivedFile> files;             // by name in the archive
-  std::vector<DdlRecord> ddl;                            // all DDL records of the cluster
+  std::vector<DdlRecord> ddl;                            // DDL records of the used records
   std::vector<EpochTime> times;                          // in ascending order of epochs
   std::string damage;  // why records after number `records` are not used; empty: all are used
 };

@@ -1,5 +1,5 @@
-// Format of an archive: copies of closed log files, and records that describe them. With an older
-// backup it restores the state at each later epoch up to which it has all log (README.md).
+// Format of an archive: copies of closed log files, and records that describe them. A restore
+// begins with a backup and continues with this log up to the first gap (README.md).
 //
 //   identity.json             names the data; stored first
 //   node<k>/log_...           closed log files, under the names that they had in the cluster
@@ -7,7 +7,8 @@
 //
 // No file ever changes. All JSON files have the form
 //   {"format": "atoll-archive", "version": 1, "kind": ..., "crc32c": "<8 digits>", "body": {...}}
-// crc32c: CRC32C of the member `body` as compact JSON with sorted members. Blanks may follow it.
+// crc32c: CRC32C of the member `body` as compact JSON with sorted members. The file is padded with
+// line feeds.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,8 @@
 namespace atolldb {
 
 inline constexpr uint32_t kArchiveVersion = 1;
-/// Limits for one record, so that its text file stays small. The next record has further entries.
+/// Maximum numbers of times and of DDL records in one archive record, so that its text file stays
+/// small. Further entries are in the next record.
 inline constexpr size_t kMaxRecordTimes = 100'000;
 inline constexpr size_t kMaxRecordDdl = 10'000;
 
@@ -55,11 +57,11 @@ struct ArchivedIncarnation {
   uint64_t number = 0;
   uint64_t start_epoch = 0;
   std::optional<uint64_t> cut_epoch;  // no value: the incarnation was running when it was recorded
-  /// Commits that count in earlier incarnations have at most this epoch. If the archived log of
-  /// those incarnations ends before it, log is missing.
+  /// All commits of earlier incarnations that count have at most this epoch. If the archived log of
+  /// those incarnations ends before this epoch, log is missing.
   uint64_t base_epoch = 0;
   /// Number of salvages before this incarnation (R56). A salvage gives up commits that the archive
-  /// may have. So log with a smaller history number does not lead to this incarnation.
+  /// may have. So a restore cannot go from log with a smaller history number to this incarnation.
   uint64_t history = 0;
   std::vector<LoggerName> loggers;
 
@@ -70,7 +72,8 @@ struct ArchivedFile {
   std::string name;  // in the archive: "node0/log_3_0_000012.atlog"
   uint64_t bytes = 0;
   uint32_t crc32c = 0;
-  /// This file and the earlier ones of its stream have every commit up to this epoch that counts.
+  /// This file and the earlier files of its stream have all commits of the stream that count, up to
+  /// this epoch.
   uint64_t reach_epoch = 0;
 
   bool operator==(const ArchivedFile&) const = default;
@@ -78,10 +81,10 @@ struct ArchivedFile {
 
 struct ArchiveRecord {
   std::string archive;  // id of the archive
-  uint64_t number = 0;  // from 1
+  uint64_t number = 0;  // records are numbered from 1
   std::optional<ArchivedFile> file;
   std::vector<ArchivedIncarnation> incarnations;  // incarnations that are new, or whose cut is new
-  uint64_t first_ddl = 0;                         // number of DDL records in earlier records
+  uint64_t first_ddl = 0;                         // DDL records in all earlier archive records
   std::vector<DdlRecord> ddl;
   std::vector<EpochTime> times;  // ascending; later than those of earlier records
 
@@ -94,8 +97,9 @@ struct ArchivedLogName {
   LogFileName log;
 };
 
-/// Converts the parts to a name, for example "node0/log_3_0_000012.atlog", and back.
+/// Returns the name of a log file in an archive, for example "node0/log_3_0_000012.atlog".
 std::string archived_log_name(uint32_t node, const LogFileName& log);
+/// Returns the parts of such a name, or nothing for any other text.
 std::optional<ArchivedLogName> parse_archived_log_name(std::string_view name);
 
 /// Name in the archive of the file with the ArchiveIdentity.

@@ -1,4 +1,5 @@
-// JSON of archives and of the archive state: texts with a checksum, and the members that both have.
+// JSON of archives and of the archive state: the text form with its checksum, and the types that
+// both contain.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -23,7 +24,8 @@ std::unexpected<Error> damaged_json(const std::string& path, std::string_view wh
 
 nlohmann::json json_of(const ArchiveIdentity& identity);
 nlohmann::json json_of(const ArchivedIncarnation& incarnation);
-/// Both throw an exception of the JSON library for a missing, mistyped or invalid member.
+/// Both functions throw an exception of the JSON library if a member is missing, mistyped or
+/// invalid.
 ArchiveIdentity identity_of(const nlohmann::json& json);
 ArchivedIncarnation incarnation_of(const nlohmann::json& json);
 

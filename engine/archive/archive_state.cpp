@@ -97,7 +97,7 @@ bool ArchiveState::lacks(uint32_t node, const LogFileName& log) const {
 
 bool ArchiveState::add(const Savepoint& savepoint) {
   bool is_changed = false;
-  uint64_t base = savepoint.oldest_epoch();  // upper bound for incarnations no longer listed
+  uint64_t base = savepoint.oldest_epoch();  // no unlisted incarnation has a later cut
   for (const Incarnation& listed : savepoint.incarnations) {
     CHECK(listed.start_epoch != 0);
     const auto found = std::ranges::find_if(incarnations, [&](const PendingIncarnation& pending) {
@@ -130,7 +130,7 @@ bool ArchiveState::end_unlisted(const Savepoint& savepoint) {
     const auto listed =
         std::ranges::find(savepoint.incarnations, incarnation.number, &Incarnation::number);
     if (incarnation.cut_epoch || listed != savepoint.incarnations.end()) continue;
-    incarnation.cut_epoch = reach_of(incarnation);  // its log was synced before, so it counts
+    incarnation.cut_epoch = reach_of(incarnation);  // archived log was synced, so it counts
     CHECK(*incarnation.cut_epoch + 1 >= incarnation.start_epoch);
     is_changed = true;
   }

@@ -44,10 +44,10 @@ inline constexpr size_t kMaxBegunArchives = 32;
 
 struct ArchiveState {
   ArchiveIdentity identity;
-  std::string target;            // directory or command of the archive; each has its own files
+  std::string target;            // directory or command that stores the archive's files
   uint64_t records = 0;          // number of the last stored record
   uint64_t ddl_records = 0;      // number of DDL records in the stored records
-  uint64_t last_time_epoch = 0;  // epoch of the last EpochTime in them
+  uint64_t last_time_epoch = 0;  // epoch of the last EpochTime in the stored records
   /// Epoch up to which the archive has every commit that counts, since the archive began. 0: none.
   uint64_t archived_epoch = 0;
   uint64_t history = 0;  // history number of the next new incarnation
@@ -55,7 +55,7 @@ struct ArchiveState {
   /// missing now, the directory is the mount point of a device that is not mounted.
   std::vector<std::string> begun;
   std::vector<PendingIncarnation> incarnations;     // ascending by number
-  std::map<ArchiveStream, StreamProgress> streams;  // streams of these incarnations
+  std::map<ArchiveStream, StreamProgress> streams;  // streams of `incarnations`
 
   /// Returns whether the archive has the file, and all files of its stream before it.
   bool is_archived(uint32_t node, const LogFileName& log) const;
@@ -67,21 +67,22 @@ struct ArchiveState {
   /// Adds the incarnations and cuts of the savepoint that this state does not have yet. Returns
   /// whether the state has changed.
   bool add(const Savepoint& savepoint);
-  /// Sets the cut of each incarnation that has none and is not in `savepoint`, to the epoch that
-  /// its archived log reaches. At a start-up the savepoint lists all incarnations with later
-  /// commits (R29), unless nothing was archived meanwhile. Then the base epoch of the next
-  /// incarnation shows the gap. Returns whether the state has changed. REQUIRES: `savepoint` has
-  /// the cuts of this start-up.
+  /// Sets the cut of each incarnation that has none and that `savepoint` does not list. The cut is
+  /// the epoch that the archived log of the incarnation reaches. The incarnation has no later
+  /// commits, because a start-up's savepoint lists every incarnation that has (R29). Exception: if
+  /// nothing was archived meanwhile, later commits may exist. The base epoch of the next
+  /// incarnation then shows the gap. Returns whether the state has changed. REQUIRES: `savepoint`
+  /// has the cuts of this start-up.
   bool end_unlisted(const Savepoint& savepoint);
   bool has_begun(const std::string& at) const;
   /// Adds the target to `begun`. REQUIRES: `begun` does not have it.
   void note_begun(const std::string& at);
   /// Applies a stored record. REQUIRES: its number is the next one, and it is of this archive.
   void apply(const ArchiveRecord& record);
-  /// Replaces the incarnations by those of `other`. Keeps what is recorded of those that both have,
-  /// and their streams.
+  /// Replaces the incarnations by those of `other`. Incarnations that both states have keep their
+  /// streams, and their flags is_recorded and is_cut_recorded.
   void take_incarnations(const ArchiveState& other);
-  /// Forgets an incarnation whose whole log is archived. REQUIRES: its cut is recorded.
+  /// Removes an incarnation whose whole log is archived. REQUIRES: its cut is recorded.
   void remove(uint64_t incarnation);
 
   bool operator==(const ArchiveState&) const = default;

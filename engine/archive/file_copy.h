@@ -27,10 +27,11 @@ using OnPart = std::function<Result<void>(std::span<const std::byte> part)>;
 Result<FileSum> sum_of_file(FileSystem& file_system, const std::string& path,
                             const OnPart& on_part);
 
-/// Creates `to` with the content of `from`, up to the size that `from` has at the beginning.
-/// Allocates blocks of zeros, but does not write them. Syncs the file, not its directory. Returns
-/// size and checksum of the copy. If another process writes `from` meanwhile, some parts of the
-/// copy are older than others. Returns code corruption if the size is no multiple of kIoBlockBytes.
+/// Creates `to` with the content of `from`, up to the size that `from` has at the beginning. Does
+/// not write parts that are all zeros, because a new file has allocated blocks of zeros. Syncs the
+/// file, not its directory. Returns size and checksum of the copy. If another process writes `from`
+/// meanwhile, some parts of the copy are older than others. Returns code corruption if the size is
+/// no multiple of kIoBlockBytes.
 Result<FileSum> copy_file(FileSystem& file_system, const std::string& from, const std::string& to,
                           const OnPart& on_part);
 

@@ -61,8 +61,8 @@ Array::Array(StorageControl& storage)
       levels_(0),
       leaf_reciprocal_(0) {
   // The caller may have looked the storage up outside a transaction. Then no begin epoch delays a
-  // drop of the storage, and its slot may belong to another storage by now (R34). The handle is
-  // made unusable in that case.
+  // drop of the storage, and its slot may belong to another storage by now (R34). If so, the handle
+  // becomes unusable.
   const bool is_array = storage.type == StorageType::array && storage.id == storage_.id();
   if (!is_array || record_count_ > kMaxRecords || payload_bytes_ > kMaxPayloadBytes) {
     storage_ = StorageHandle(no_storage());
@@ -85,7 +85,7 @@ inline uint64_t Array::leaf_of(uint64_t index) const {
   return static_cast<uint64_t>((Wide{index} * leaf_reciprocal_) >> 64);
 }
 
-/// Returns the root, or null if there is none or it is a leaf.
+/// Returns the volatile root page, or null if there is none or if the root is a leaf.
 inline ArrayInterior* Array::top_page(WorkerContext& worker) const {
   const VolatilePointer word = storage_.control().root.load_acquire();
   if (levels_ == 1 || word.is_null()) return nullptr;
@@ -94,7 +94,8 @@ inline ArrayInterior* Array::top_page(WorkerContext& worker) const {
   return reinterpret_cast<ArrayInterior*>(page);
 }
 
-/// Fast path of nearly all look-ups: all pages exist, and there are at most three levels.
+/// Fast path of nearly all look-ups. It finds the place if all pages above the leaf are volatile
+/// pages and there are at most three levels.
 inline Array::Place Array::place_of(WorkerContext& worker, const ArrayInterior* top,
                                     uint64_t index) const {
   const uint64_t leaf = leaf_of(index);
@@ -175,7 +176,8 @@ Status Array::find_by_descent(Transaction& txn, uint64_t index, bool create, Rec
     bool is_frozen = false;
     const Status status = descend_once(txn, index, child, slot, create, ref, is_frozen);
     if (!is_frozen) return status;
-    // The word is frozen: its page is being dropped, or the drop was given up. Retry (R3).
+    // The word is frozen, because the page that holds it is being dropped. Retries until the page
+    // is dropped or the drop is given up (R3).
     reach(SyncPoint::awaiting_move);
     if (spin_or_yield(turns) && txn.worker().cluster_failed()) return Status::cluster_failed;
   }
@@ -320,7 +322,8 @@ Status Array::get_cold(Transaction& txn, const RecordRef& ref, uint32_t offset, 
                        void* out, Vid* seen) {
   const bool is_own =
       txn.snapshot() != nullptr && get_own(txn, ref, offset, count, out) == Status::ok;
-  // With an own write, only a caller that passes `seen` needs the page, which may be unreadable.
+  // If there is an own write, only a caller that passes `seen` needs the page. The page may be
+  // unreadable.
   if (is_own && seen == nullptr) return Status::ok;
   if (ref.snapshot().is_null()) {
     if (!is_own) std::memset(out, 0, count);

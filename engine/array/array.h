@@ -20,8 +20,9 @@ struct ArrayInterior;
 
 using Bytes8 = std::array<std::byte, 8>;
 
-/// A light handle that is cheap to copy. Every call may return an abort status; every writing call
-/// may return read_only_transaction.
+/// Handle of an array storage, through which transactions read and write its records. It is cheap
+/// to copy. Every call may return an abort status. Every writing call may return
+/// read_only_transaction.
 class Array {
  public:
   /// REQUIRES: `storage` is ready and of type array.
@@ -36,8 +37,8 @@ class Array {
   Status get(Transaction& txn, uint64_t index, void* out) const {
     return get(txn, index, 0, payload_bytes_, out);
   }
-  /// Reads a whole record. `seen` gets its version, or 0 if it was never written. The version
-  /// ignores a pending write of this transaction.
+  /// Reads a whole record. `seen` gets its committed version, or 0 if it was never written. A
+  /// pending write of this transaction changes `out`, but not `seen`.
   Status get(Transaction& txn, uint64_t index, void* out, Vid& seen) const;
   /// Reads a record that the transaction will write (R5), and sets `ref` to its place, for
   /// `update`. If the transaction reads a snapshot, `ref` names no volatile record, and `update`
@@ -67,8 +68,9 @@ class Array {
   void prefetch(Transaction& txn, std::span<const uint64_t> indexes) const;
   /// Prefetches bytes [offset, offset+count) of the record that `ref` names.
   static void prefetch(const RecordRef& ref, uint32_t offset, uint32_t count);
-  /// Reads a record that was found. A record that was never written reads as zeros. Returns
-  /// out_of_range for bytes past the payload, and for the ref of an index past the end.
+  /// Reads a record that a call with a RecordRef has found. A record that was never written reads
+  /// as zeros. Returns out_of_range for bytes past the payload, and for the ref of an index past
+  /// the end.
   Status get(Transaction& txn, const RecordRef& ref, uint32_t offset, uint32_t count,
              void* out) const {
     if (offset + uint64_t{count} > ref.payload_bytes) return Status::out_of_range;
@@ -85,13 +87,13 @@ class Array {
   Status update(Transaction& txn, uint64_t index, uint32_t offset, uint32_t count,
                 const void* bytes) const;
   /// Does the same as `update` by index. `ref`: the place of record `index`, from get_for_update or
-  /// find_many_for_update. Returns invalid_argument if a serializable transaction passes a ref from
-  /// find_many whose page is missing.
+  /// find_many_for_update. A ref from find_many is permitted, too, if the record has a volatile
+  /// page. If it has none, a serializable transaction gets invalid_argument.
   Status update(Transaction& txn, const RecordRef& ref, uint64_t index, uint32_t offset,
                 uint32_t count, const void* bytes) const;
-  /// Adds `*delta`, which has increment_bytes(type) bytes, to the record at the commit. The call
-  /// does not read the record in a serializable transaction. Errors: as for `update`;
-  /// invalid_argument if `type` is not a valid type.
+  /// Adds `*delta`, which has increment_bytes(type) bytes, to the number at `offset` of the record.
+  /// In a serializable transaction the commit adds it, and this call does not read the record.
+  /// Errors: as for `update`; invalid_argument if `type` is not a valid type.
   Status increment(Transaction& txn, uint64_t index, uint32_t offset, IncrementType type,
                    const void* delta) const;
 
@@ -99,15 +101,16 @@ class Array {
   static constexpr uint64_t kMaxRecords = uint64_t{1} << 40;
 
  private:
-  static constexpr uint32_t kMaxLevels = 32;  // enough for kMaxRecords at the smallest fan-out
-  static constexpr size_t kBatch = 16;        // look-ups in progress at once
+  static constexpr uint32_t kMaxLevels = 32;  // enough for kMaxRecords in stress builds, too
+  static constexpr size_t kBatch = 16;        // number of look-ups whose cache misses overlap
 
   using Children = std::array<uint64_t, kMaxLevels>;  // number of the child on the path, by level
   using Whole = std::array<std::byte, kMaxPayloadBytes>;  // a whole record
 
-  /// Finds record `index`. Installs missing pages if `create` is true, or if the transaction
-  /// installs on read (R5). Otherwise registers the null pointer (R4) and leaves `ref.record` null.
-  /// The record is then in the page `ref.snapshot()`, or all zeros if that is null.
+  /// Finds record `index`. Installs missing volatile pages if `create` is true, or if the
+  /// transaction installs on read (R5). If a page is missing and is not installed, registers the
+  /// null pointer (R4) and leaves `ref.record` null. The record is then in the page
+  /// `ref.snapshot()`, or all zeros if that is null.
   Status find(Transaction& txn, uint64_t index, bool create, RecordRef& ref) const;
   /// Slow path of `find`, for a path with null words or with more than three levels.
   Status find_by_descent(Transaction& txn, uint64_t index, bool create, RecordRef& ref) const;
@@ -121,10 +124,10 @@ class Array {
   Status write_whole(Transaction& txn, uint64_t index, const Whole& record) const;
   static Status descend_in_snapshot(WorkerContext& worker, uint32_t level, const Children& child,
                                     SnapshotPointer& pointer);
-  /// Continues a look-up below a null volatile word, in the page that `pointer` names.
+  /// Continues a look-up in snapshot pages, from the page that `pointer` names.
   Status find_cold(Transaction& txn, SnapshotPointer pointer, uint32_t level, const Children& child,
                    uint32_t slot, RecordRef& ref) const;
-  /// Reads a record without a volatile page.
+  /// Reads a record that has no volatile page: from its snapshot page, or from an own write.
   static Status get_cold(Transaction& txn, const RecordRef& ref, uint32_t offset, uint32_t count,
                          void* out, Vid* seen = nullptr);
   static Status get_own(Transaction& txn, const RecordRef& ref, uint32_t offset, uint32_t count,
@@ -143,9 +146,10 @@ class Array {
   Place place_of(WorkerContext& worker, const ArrayInterior* top, uint64_t index) const;
   ArrayInterior* top_page(WorkerContext& worker) const;
   uint64_t leaf_of(uint64_t index) const;
-  /// Does the same as `ref_of`, for the page that `leaf` leads to, and counts the use of the page.
+  /// Returns the ref of a record in the leaf page that `leaf` leads to. Counts a use of that page.
   RecordRef resolve_and_count(WorkerContext& worker, VolatilePointer leaf, uint32_t slot,
                               uint64_t index) const;
+  /// Returns the ref of a record. `page`: the leaf page to which `leaf` leads.
   RecordRef ref_of(VolatilePointer leaf, PageHeader* page, uint32_t slot, uint64_t index) const;
 
   StorageHandle storage_;
@@ -161,7 +165,8 @@ class Array {
 class ArrayCursor {
  public:
   ArrayCursor(const Array& array, Transaction& txn, uint64_t first, uint64_t last, bool forward);
-  /// Copies the next record to `out`. Returns end_of_scan after the last one.
+  /// Copies the next record to `out`, and its number to `index`. Returns end_of_scan after the last
+  /// record.
   Status next(uint64_t& index, void* out);
 
  private:

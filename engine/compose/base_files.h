@@ -14,9 +14,10 @@
 
 namespace atolldb {
 
-/// Marks the storages of the plan that may have pages in victims. If live pages are not counted,
-/// these are all storages. Returns the number of such pages by storage, or kUnknownVictimPages if
-/// it is unknown. REQUIRES: the plan has its storages, victims and files, and is made from `base`.
+/// Marks the storages of the plan that may have pages in victims. If the live pages of some victim
+/// are not counted, these are all storages with pages in the base. Returns the number of pages in
+/// victims by storage, or kUnknownVictimPages if it is unknown. REQUIRES: the plan has its
+/// storages, victims and files, and is made from `base`.
 std::map<uint32_t, uint64_t> mark_victims(const SnapshotMetadata& base, SnapshotPlan& plan);
 
 /// The pages that the composers of a job report, over all storages.
@@ -28,11 +29,10 @@ struct ComposedPages {
 };
 
 /// Fills in the live pages of the new snapshot, and adds the files of the base that it needs. A
-/// file without live pages is not needed. With damage all files are needed, since the damaged page
-/// may lead to any of them, and the live pages of all files become unknown. The same holds if the
-/// counts contradict each other, or if pages of a victim remain in use. REQUIRES: `snapshot` has
-/// its storages and its new files. Returns the contradiction, which is an internal error, or
-/// nothing if there is none.
+/// file without live pages is not needed. In three cases all files are needed, and all files become
+/// uncounted: a page cannot be read, and may lead to any file; the counts contradict each other; or
+/// pages of a victim remain in use. The last two are internal errors. Returns such an error, or
+/// nothing if there is none. REQUIRES: `snapshot` has its storages and its new files.
 std::optional<Error> add_base_files(const SnapshotPlan& plan, const SnapshotMetadata& base,
                                     const ComposedPages& pages, SnapshotMetadata& snapshot);
 

@@ -210,7 +210,7 @@ class TreeCapture {
     if (++failures_ < kMaxCaptureFailures) return false;
     failures_ = 0;
     static_cast<void>(find_path(worker_, root_link(storage_), next_, path_));
-    pass(path_.range);  // leaves this range to the log
+    pass(path_.range);  // the log records of this range are gleaned
     return true;
   }
 
@@ -240,7 +240,8 @@ class TreeCapture {
   void visit(VolatilePointer pointer) {
     DCHECK(!pointer.is_null() && count_ < kImagesPerTurn);
     TreePage* page = tree_page(worker_.view().resolve(pointer));
-    // A moved page is left to the log. For example, its parent has not adopted its split yet.
+    // A moved page is not captured: its log records are gleaned. For example, it was split, and its
+    // parent has not adopted the halves yet.
     if (page->header.version().is_moved() || !page->is_border()) return;
     const SliceRange range = range_of(*page);
     const bool is_inside =
@@ -292,8 +293,8 @@ class TreeCapture {
   uint32_t child_count_ = 0;
   std::vector<PageBuffer> images_{kImagesPerTurn};
   std::array<SliceRange, kImagesPerTurn> taken_;
-  size_t count_ = 0;  // of images
-  SliceRange last_;   // of the last captured page
+  size_t count_ = 0;  // number of images
+  SliceRange last_;   // range of the last captured page
   bool has_last_ = false;
   size_t ranges_ = 0;
 };

@@ -1,9 +1,9 @@
 // Captures volatile border pages of a Master-tree for a new snapshot: writes images of pages that
 // have not changed since the snapshot's epoch (R75).
 //
-// Such a page already holds what the log records of its range would lead to. Mappers leave these
-// records out, and composers use the image as the new page of the range. Tables that grow at their
-// end consist of such pages, so most of their log records need no sorting.
+// Such a page already holds the result of the log records of its range. Mappers leave these records
+// out, and composers use the image as the new page of the range. A table that grows at its end
+// consists mostly of such pages, so most of its log records need no sorting.
 #pragma once
 
 #include <cstddef>
@@ -28,20 +28,20 @@ struct CaptureTask {
   /// Writes an image to a file of the new snapshot. Returns the pointer to the new page.
   std::function<Result<SnapshotPointer>(PageBuffer& image)> write;
   std::function<bool()> cancelled = {};  // polled every few pages; empty: never cancelled
-  /// Pages whose records need fewer bytes, and fewer than half of the slots of a page, are not
-  /// captured, because composers can join them with their neighbours.
+  /// A page is not captured if its records need fewer bytes than this, and fewer than half of the
+  /// slots of a page. Composers can join the records of such a page with those of its neighbours.
   uint32_t least_bytes = kBorderUsableBytes / 2;
-  /// Maximum number of ranges, each a union of adjacent captured pages. Pages that would begin one
-  /// range more are not captured.
+  /// Maximum number of ranges. Adjacent captured pages form one range. When the maximum is reached,
+  /// only pages that extend the last range are captured.
   size_t max_ranges = kMaxCapturedRanges;
 };
 
-/// Captures pages of the storage and appends them to `captured`, ascending. Captures none of a
-/// dropped storage. Skips pages with layers below them, pages of few records, and the root.
-/// Captures none if some commit of `task.epoch` may not have ended. While it writes, it publishes
-/// no begin epoch, so it delays no reuse of pages. Errors: those of `write`; code failed if the
-/// cluster has failed or `cancelled` returned true. Thread: any thread with its own page slot (R9),
-/// which is idle on return.
+/// Captures pages of the storage and appends them to `captured`, ascending. Skips pages with layers
+/// below them, pages of few records, and the root. Captures no page if the storage was dropped, or
+/// if some commit of `task.epoch` may not have ended. While it writes, it publishes no begin epoch,
+/// so it delays no reuse of pages. Errors: those of `write`; code failed if the cluster has failed
+/// or `cancelled` returned true. Thread: any thread with its own page slot (R9), which is idle on
+/// return.
 Result<void> capture_pages(WorkerContext& worker, StorageControl& storage, const CaptureTask& task,
                            std::vector<CapturedPage>& captured);
 

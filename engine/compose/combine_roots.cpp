@@ -109,7 +109,7 @@ std::unexpected<Error> lost_runs(uint32_t storage_id, uint32_t node, const BaseR
 /// Removes from `base`, for each node, the run that `replaced` names and all newer runs.
 Result<void> remove_replaced(const SnapshotPlan& plan, uint32_t storage_id,
                              const std::map<uint32_t, uint64_t>& replaced, BaseRuns& base) {
-  std::set<uint32_t> nodes;  // nodes whose named run was found: all their later runs are replaced
+  std::set<uint32_t> nodes;  // nodes whose named run was found: their next runs are replaced, too
   std::vector<SequentialRun> kept;
   for (const SequentialRun& run : base.runs) {
     const uint32_t node = composing_node(plan, run);
@@ -124,8 +124,8 @@ Result<void> remove_replaced(const SnapshotPlan& plan, uint32_t storage_id,
   return {};
 }
 
-/// Returns the runs of the base that the new snapshot keeps. A salvage keeps none: what its
-/// composers could not read is lost.
+/// Returns the runs of the base that the new snapshot keeps. A salvage keeps none: the runs that
+/// its composers could not read are lost.
 Result<BaseRuns> kept_runs(PageOutput& pages, const PlannedStorage& storage,
                            const SnapshotPlan& plan, Partitions partitions) {
   if (plan.salvages) return BaseRuns{};

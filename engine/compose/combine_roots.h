@@ -19,7 +19,7 @@ struct CombinedRoot {
   uint64_t records = 0;        // sequential: all records; others: log records that were applied
   uint64_t log_records = 0;    // log records applied in all partitions
   uint64_t pages_written = 0;  // by composers and by `combine_roots`
-  // By file (R67). Empty if `root` is the root of the base, which uses no written page.
+  // Pages by file (R67). Empty if `root` is the root of the base, because nothing was written then.
   std::vector<LivePages> written = {};
   std::vector<LivePages> replaced = {};
 };

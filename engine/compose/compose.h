@@ -86,12 +86,12 @@ struct ComposeTask {
   PageAhead* ahead = nullptr;
 };
 
-/// Applies all log records and writes the pages of the partition. An unreadable page of the base is
-/// not an error: see SnapshotPlan::salvages and R56.
-/// Errors: read and write errors; code failed after a cancellation, or if a page of the base
-/// cannot be read whose range has captured pages, in which case a job without captures succeeds;
-/// code corruption, with storage and key, for impossible log records. These are records outside the
-/// partition, and updates of records that do not exist.
+/// Applies all log records and writes the pages of the partition. A page of the base that cannot be
+/// read gets a stand-in (R56), or a salvage omits it (SnapshotPlan::salvages).
+/// Errors: read and write errors; code failed after a cancellation; code corruption, with storage
+/// and key, for impossible log records: records outside the partition, and updates of records that
+/// do not exist. Code failed also if a page of the base cannot be read and its range has captured
+/// pages; a job without captured pages then succeeds.
 /// Thread: any.
 Result<ComposedPartition> compose(const ComposeTask& task);
 

@@ -236,8 +236,8 @@ class ArrayComposer {
       ATOLL_ASSIGN(auto found, find(base, *page, level, first, end));
       was_lost = found.was_lost;
       if (!found.is_readable && !task_.plan.salvages) {
-        // A stand-in replaces every pointer to an unreadable page. Otherwise an installer could
-        // evict a volatile page although its snapshot page is unreadable.
+        // A stand-in replaces every pointer to an unreadable page. Beside a bare pointer an
+        // installer could evict a volatile page although its snapshot page is unreadable.
         if (is_changed || !is_stand_in(base)) return stand_in(found.lost, level, first, end);
         pages_.count_stand_in();
         return base;
@@ -283,9 +283,9 @@ class ArrayComposer {
     return {};
   }
 
-  /// Requests the leaves from child `from` on that will be read, because they have log records or
-  /// may be victims, as far as the coming log records are known. `first`: first record of the page.
-  /// Returns the first child that it has not decided about.
+  /// Requests the leaves, from child `from` on, that will be read: those that have log records or
+  /// may be victims. Stops where the coming log records are not known yet. `first`: first record of
+  /// the page. Returns the first child that it has not decided about.
   uint64_t request_leaves(PageBuffer& page, uint64_t first, uint64_t from) {
     DCHECK(page.header().level == 1 && from < kArrayFanout);
     std::array<SnapshotPointer, PageOutput::kMaxRequests> wanted;
@@ -299,7 +299,8 @@ class ArrayComposer {
       const auto& word = page.as<ArrayInterior>()->children[child].snapshot_word;
       const SnapshotPointer leaf(word.load(std::memory_order_relaxed));
       const bool may_be_victim = victims_.may_be_at_or_below(leaf, 0);
-      // The records after these are not known yet, so they may belong to this leaf.
+      // All known records belong to earlier leaves. Records that are not known yet may belong to
+      // this leaf.
       if (logs.empty() && !may_be_victim) break;
       const bool has_logs = !logs.empty() && logs[0].first - low < span;
       if (leaf.is_null() || is_stand_in(leaf) || (!has_logs && !may_be_victim)) continue;

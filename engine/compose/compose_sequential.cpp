@@ -204,7 +204,7 @@ class SequentialComposer {
     return {};
   }
 
-  /// Writes the batch. It extends the current run if it follows that run in the file; otherwise it
+  /// Writes the batch. If it follows the current run in the file, it extends that run. If not, it
   /// becomes a new run.
   Result<void> flush() {
     if (batch_.empty()) return {};
@@ -260,7 +260,7 @@ class SequentialComposer {
   PageOutput pages_;
   Victims victims_;
   LogInput logs_;
-  bool merges_;        // runs are merged, because there are new records
+  bool merges_;        // small runs are merged: the plan permits it, and there are new records
   PageBuffer source_;  // page of the base that is being copied
   std::vector<PageBuffer> batch_;
   ComposedPage part_;          // the part of the current run that is in the batch

@@ -200,9 +200,9 @@ Result<bool> LayerComposer::needs_no_copy(SnapshotPointer pointer, PageBuffer& p
   return true;
 }
 
-/// Returns whether the page leads to a layer with a page of a victim, or with a page that cannot be
-/// read. There are many border pages. If all that may lead to a victim were copied, the limit of
-/// R74 (rewrites are bounded) would not hold. So this function reads the layers below them.
+/// Returns whether the page leads to a page of a victim, or to a page that cannot be read. It reads
+/// the pages below to find out. There are many border pages. If the composer copied all that may
+/// lead to a victim, the limit of R74 (rewrites are bounded) would not hold.
 Result<bool> LayerComposer::leads_to_victims(PageBuffer& page) const {
   const uint32_t layer = page.header().layer;
   const uint32_t count = page.header().version().count();
@@ -227,9 +227,9 @@ Result<bool> LayerComposer::leads_to_victims(PageBuffer& page) const {
   return false;
 }
 
-/// Does the same as leads_to_victims, and checks the page itself, which is in a next layer.
-/// `level`: upper bound of its level. A page of a higher level counts as unreadable; the composer
-/// that visits it reports it.
+/// Does the same as leads_to_victims, but also checks the page itself. REQUIRES: the page is in a
+/// next layer. `level`: upper bound of the page's level. A page of a higher level counts as
+/// unreadable; the composer that visits it reports it.
 Result<bool> LayerComposer::has_victims_at(SnapshotPointer pointer, uint32_t layer,
                                            uint32_t level) const {
   CHECK(layer != 0);  // compose_node decides on each page of the first layer
@@ -509,7 +509,7 @@ Result<void> LayerComposer::fold_logs(uint64_t slice, Bytes rest) {
     work_.fold.apply(*work_.logs.current());
     ATOLL_TRY(work_.logs.advance());
   }
-  DCHECK(work_.fold.vid().epoch() <= work_.epoch);  // see compose_record
+  DCHECK(work_.fold.vid().epoch() <= work_.epoch);  // no record is newer (R43)
   if (!work_.fold.is_unbacked()) return {};
   work_.fold.begin_absent();
   return skip_unbacked(full_key(slice, rest));
@@ -534,7 +534,7 @@ Result<void> LayerComposer::add_sublayer(uint64_t slice, Result<LayerResult> bel
 
 /// Adds a record whose key extends past the slice. If the record does not fit beside the other
 /// records of its slice, it gets a layer of its own. This can happen if the record was in a lower
-/// layer when it was committed. There it shared no page with them.
+/// layer when it was committed: there it shared no page with the other records.
 Result<void> LayerComposer::add_beyond(const TreeItem& item) {
   DCHECK(is_beyond(item) && !item.is_next_layer());
   if (builder_.bytes_of_slice(item.slice) + item.page_bytes() <= kBorderUsableBytes) {

@@ -32,9 +32,9 @@ struct TreeWork {
   uint64_t epoch;          // epoch of the snapshot
   Victims victims;         // pages to copy
   FenceMapSource* fences;  // null: there are no volatile pages
-  bool salvages;           // see SnapshotPlan::salvages
+  bool salvages;           // data of the base that cannot be read is omitted
   const std::function<void(const UnreadablePage&)>& on_unreadable;  // may be empty
-  std::span<const CapturedPage> captured;  // captured pages of the first layer, not used yet
+  std::span<const CapturedPage> captured;  // captured pages that were not used yet
 };
 
 /// The right sibling of a page of the base.
@@ -94,19 +94,19 @@ class LayerComposer {
                             const std::optional<NextPage>& next);
   Result<void> compose_page(SnapshotPointer pointer, PageBuffer& page,
                             const std::optional<NextPage>& next);
-  /// Returns whether the new snapshot can use the page, which was read, as it is. It can if neither
-  /// the page nor a page below it is in a victim. REQUIRES: the page's range has no log records.
+  /// Returns whether the new snapshot can use `page` unchanged: neither the page nor a page below
+  /// it is in a victim. REQUIRES: the page was read, and its range has no log records.
   Result<bool> needs_no_copy(SnapshotPointer pointer, PageBuffer& page) const;
-  /// Returns whether the children of a root page may be reused as they are (FenceMap::fits). A root
-  /// of level 0 has no children. It fits if no volatile pages below the root are known.
+  /// Returns whether the children of a root page may be reused unchanged (FenceMap::fits). A root
+  /// of level 0 has no children: it fits if no volatile pages below the volatile root are known.
   bool children_fit(PageBuffer& page) const;
   Result<bool> leads_to_victims(PageBuffer& page) const;
   Result<bool> has_victims_at(SnapshotPointer pointer, uint32_t layer, uint32_t level) const;
   void count_replaced(SnapshotPointer pointer, uint64_t low);
   Result<void> compose_interior(SnapshotPointer pointer, const InteriorPage& page);
-  /// Requests the children from `first` on that will be read, because they have log records or may
-  /// be victims, as far as the coming log records are known. Returns the first child that it has
-  /// not decided about. In layer_composer_ahead.cpp.
+  /// Requests the children, from `first` on, that will be read: those that have log records or may
+  /// be victims. Stops where the coming log records are not known yet. Returns the first child that
+  /// it has not decided about. In layer_composer_ahead.cpp.
   uint32_t request_children(const InteriorPage& page, uint32_t first);
   // The next functions, in layer_composer_lost.cpp, handle pages that cannot be read (R56).
   /// Finds the page to which a base pointer leads. Adds the held records of `range` to the log

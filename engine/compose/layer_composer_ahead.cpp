@@ -1,4 +1,4 @@
-// Look-ahead of a LayerComposer: base pages that are read together before they are needed.
+// Look-ahead of a LayerComposer: it requests base pages together, before they are needed.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -10,7 +10,7 @@ namespace atolldb {
 uint32_t LayerComposer::request_children(const InteriorPage& page, uint32_t first) {
   const uint32_t count = page.header.version().count();
   CHECK(first < count && count <= kInteriorCapacity);
-  // Pages above the border pages are few. Their requests would be forgotten before they are needed.
+  // Requests border pages only. Pages above them are few, and later requests would cancel theirs.
   if (!work_.pages.has_ahead() || page.header.level != 1) return count;
   std::array<SnapshotPointer, PageOutput::kMaxRequests> wanted;
   size_t wanted_count = 0;
@@ -35,7 +35,8 @@ uint32_t LayerComposer::request_children(const InteriorPage& page, uint32_t firs
     const auto& word = page.children[child].snapshot_word;
     const SnapshotPointer pointer(word.load(std::memory_order_relaxed));
     const bool may_be_victim = work_.victims.may_be_at_or_below(pointer, 0);
-    // The records after these are not known yet, so they may belong to this child.
+    // All known records belong to earlier children. Records that are not known yet may belong to
+    // this child.
     if (logs.empty() && !may_be_victim) break;
     const bool has_logs =
         !logs.empty() && is_below_prefix(*logs[0].record) && range.contains(slice_at(logs[0]));

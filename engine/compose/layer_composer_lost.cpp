@@ -42,10 +42,11 @@ Result<void> LayerComposer::end_before(uint32_t level, uint64_t low) {
   return {};
 }
 
-/// Composes a range that cannot be read. A stand-in of exactly this range stays unchanged if there
-/// are no new log records. Otherwise a new stand-in for the range names the page and holds the log
-/// records. A pointer to an unreadable page is never copied, because an installer could then evict
-/// the volatile page beside it. A salvage composes the range from its log records alone.
+/// Composes a range whose page cannot be read. A salvage composes the range from its log records
+/// alone. Other jobs write a stand-in for the range, which names the page and holds the log
+/// records. They keep an old stand-in of exactly this range if there are no new log records. They
+/// never copy a pointer to an unreadable page, because an installer could then evict the volatile
+/// page beside it.
 Result<void> LayerComposer::compose_lost(SnapshotPointer pointer, FoundPage& found, uint32_t level,
                                          const SliceRange& range, bool is_whole) {
   CHECK(!found.is_readable && is_inside(range));

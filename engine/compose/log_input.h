@@ -70,7 +70,8 @@ class LogInput {
     return is_sorted ? Result<void>() : unsorted();
   }
   uint64_t count() const { return count_; }
-  /// Returns the records that follow and are known already, without held records, in sort order.
+  /// Returns the coming records that are known already: the rest of the source's batch, in sort
+  /// order. It includes the current record, unless that is a held record. It has no held records.
   std::span<const SortKey> coming() const { return keys_; }
 
   static std::string_view key_of(const LogRecord& log) {

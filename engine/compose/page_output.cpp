@@ -58,7 +58,8 @@ void PageOutput::request(std::span<const SnapshotPointer> pages) {
     ++reads;
     first = page.word();
   }
-  // A composer reads again what the snapshot before has written. These pages are often adjacent.
+  // Many of these pages were written by the previous snapshot. Such pages are often adjacent, so
+  // that a few reads are enough.
   if (reads < kMinReads) return;
   ahead_->clear();
   for (const SnapshotPointer page : pages) {
@@ -338,7 +339,7 @@ Result<void> PageOutput::write_run(std::span<PageBuffer> pages,
 }
 
 void PageOutput::count_replaced(SnapshotPointer page, uint32_t layer) {
-  CHECK(!page.is_null() && !is_stand_in(page));  // a page with a stand-in is never counted
+  CHECK(!page.is_null() && !is_stand_in(page));  // pages that stand-ins replace are never counted
   if (fault::forget_replaced_pages) return;
   replaced_.add(storage_id_, page, layer);
 }

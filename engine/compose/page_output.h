@@ -39,7 +39,7 @@ struct FoundPage {
   /// The pointer led to a stand-in. If the page is readable now, `held` has the log records that
   /// must be applied to [low, high), the range of the stand-in.
   bool was_lost = false;
-  LostPage lost;  // if not readable: content of the next stand-in
+  LostPage lost;  // if not readable: what the next stand-in records
   uint64_t low = 0;
   uint64_t high = 0;
   bool high_is_end = false;
@@ -47,7 +47,8 @@ struct FoundPage {
   std::string reason;  // if not readable: the reason
 };
 
-/// Page input and output of one storage. Thread: one at a time.
+/// Reads pages of the base and writes pages of the new snapshot, for one storage. Counts the pages.
+/// Thread: one at a time.
 class PageOutput {
  public:
   PageOutput(const SnapshotFiles& base, SnapshotWriter& writer, std::mutex* writer_mutex,
@@ -60,7 +61,8 @@ class PageOutput {
         storage_id_(storage_id),
         cancelled_(cancelled) {}
 
-  /// Reads a page of the base. Error: code corruption if it has another storage, type or layer.
+  /// Reads a page of the base. Error: code corruption if it cannot be read, or has another storage,
+  /// type or layer.
   Result<void> read(SnapshotPointer pointer, PageBuffer& into, PageType type, uint8_t layer);
   /// Reads a page that may have either type.
   Result<void> read(SnapshotPointer pointer, PageBuffer& into, PageType type, PageType other,
@@ -82,6 +84,7 @@ class PageOutput {
   Result<SnapshotPointer> write_stand_in(PageBuffer& page, const LostPage& lost,
                                          std::span<const std::byte> records);
   /// Copies a page to the writer: version word, type, layer, level, and all bytes after the header.
+  /// Returns the pointer to the new page.
   Result<SnapshotPointer> write(PageBuffer& page);
   /// Writes pages that must be adjacent in the file. `place` receives the pointer of the first page
   /// and may still change all pages.
@@ -91,7 +94,7 @@ class PageOutput {
   /// Counts a page of the base that the new snapshot does not use (R67). Called once for each such
   /// page, by the composer of the partition in which the page begins.
   void count_replaced(SnapshotPointer page, uint32_t layer);
-  /// Counts a page of the new snapshot that was written before the composer began.
+  /// Counts a captured page as written. It was written before the composer began.
   void count_captured(SnapshotPointer page);
   /// Checks that a child is not newer than the base page that leads to it. The choice of pages to
   /// copy relies on this order (R68). Error: code corruption.
@@ -117,7 +120,7 @@ class PageOutput {
   bool compact_held(const LostPage& lost, std::span<const std::byte> records,
                     std::vector<std::byte>& compacted);
 
-  /// Fewest reads that are worth a look-ahead.
+  /// Minimum number of reads that are worth a look-ahead.
   static constexpr uint32_t kMinReads = 4;
 
   Result<void> read_base(SnapshotPointer pointer, PageBuffer& into);

@@ -37,7 +37,7 @@ class RecordFold {
 
   void apply(const LogRecord& log) {
     const uint64_t version = Vid(log.vid).version();
-    if (version <= base_version_) return;  // the base has this record
+    if (version <= base_version_) return;  // the base has this change
     DCHECK(version >= vid_.version());
     switch (log.type) {
       case LogType::insert:

@@ -31,10 +31,10 @@ size_t first_merged_run(std::span<const SequentialRun> runs);
 
 /// The runs in the newest root pages of the base.
 struct BaseRuns {
-  std::vector<SequentialRun> runs;  // oldest first
-  SnapshotPointer older;            // the next older root page, which was not read; null: none
-  uint64_t older_records = 0;       // records in the runs of `older` and its predecessors, if known
-  std::string unreadable;           // why `older` cannot be read; empty: `older` was not needed
+  std::vector<SequentialRun> runs;     // oldest first
+  SnapshotPointer older;               // the next older root page, which was not read; null: none
+  uint64_t older_records = 0;          // records in `older` and all root pages before it, if known
+  std::string unreadable;              // why `older` cannot be read; empty: `older` was not needed
   std::vector<SnapshotPointer> roots;  // the root pages that were read
 };
 

@@ -58,7 +58,8 @@ class TreeBuilder {
 
   /// Begins a range of records at `low`, which is past all earlier ranges.
   void begin_border(uint64_t low);
-  /// Returns whether a range has begun, or has ended and may be joined with the next one.
+  /// Returns whether a border page is open: a range has begun, or a range has ended that may be
+  /// joined with the next one.
   bool is_open() const { return is_open_; }
   /// Returns whether all added records are in written pages.
   bool is_empty() const { return held_.empty(); }
@@ -82,13 +83,13 @@ class TreeBuilder {
   /// Writes parents for the pages at `level` that were added since the last call. No parent extends
   /// past range.high.
   Result<void> close(uint32_t level, const SliceRange& range);
-  /// Closes levels until at most `limit` pages are left, all of one level. Returns them. A single
-  /// null page means that there are no records; otherwise no page is null.
+  /// Closes levels until at most `limit` pages are left, all of one level. Returns them, and stores
+  /// their level in `level`. If there are no records, returns a single null page.
   Result<std::vector<TreeChild>> finish(const SliceRange& range, size_t limit, uint32_t& level);
 
-  /// Returns the added record, if it is the only one.
+  /// Returns the added record if only one was added, or nothing in all other cases.
   std::optional<TreeItem> only_item() const;
-  /// Writes an interior page at `level` + 1 above one page.
+  /// Writes an interior page at `level` + 1 whose only child is `page`. Both have this range.
   Result<SnapshotPointer> cover(uint32_t level, SnapshotPointer page, const SliceRange& range);
 
  private:
@@ -127,7 +128,7 @@ class TreeBuilder {
   std::vector<std::byte> bytes_;  // first `used_` bytes: suffixes and payloads; the rest is spare
   size_t used_ = 0;
   uint32_t held_bytes_ = 0;  // bytes that the items of `held_` take in pages
-  size_t boundary_ = 0;      // items of joinable ranges that end at boundary_fence_; 0: none
+  size_t boundary_ = 0;      // number of items in joinable ranges before boundary_fence_; 0: none
   uint64_t boundary_fence_ = 0;
   std::vector<std::vector<TreeChild>> levels_;
 };

@@ -1,5 +1,5 @@
-// Layout of array pages: 64-byte header, then records (leaf) or dual pointers (interior). This
-// header also has the geometry of the radix tree that the pages form.
+// Layout of array pages: a header of 64 bytes, then records (leaf) or dual pointers (interior).
+// This file also has the geometry of the radix tree that the pages form.
 #pragma once
 
 #include <algorithm>
@@ -59,8 +59,8 @@ struct ArrayShape {
     return records;
   }
 
-  /// Returns the number of records below one child of the root, or of all if the root is a leaf.
-  /// Partitions consist of such children.
+  /// Returns the number of records below one child of the root, or the number of all records if the
+  /// root is a leaf. A partition consists of whole children of the root.
   uint64_t records_below_root_child() const {
     return levels == 1 ? std::max<uint64_t>(1, record_count) : records_below(levels - 2);
   }

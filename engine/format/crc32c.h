@@ -15,8 +15,8 @@ namespace atolldb {
 /// bytes is 0. REQUIRES: at most 2 GiB.
 inline uint32_t crc32c(std::span<const std::byte> bytes, uint32_t before = 0) {
   DCHECK(bytes.size() <= INT32_MAX);
-  // crc32_iscsi does not invert the start value and the result, as CRC32C requires. Its parameter
-  // is not const, although it only reads the bytes.
+  // CRC32C inverts the start value and the result. crc32_iscsi does not, so this function does. The
+  // parameter of crc32_iscsi is not const, although it only reads the bytes.
   auto* first = const_cast<std::byte*>(bytes.data());
   return ~crc32_iscsi(reinterpret_cast<unsigned char*>(first), static_cast<int>(bytes.size()),
                       ~before);

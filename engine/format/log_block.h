@@ -51,14 +51,14 @@ struct LogBlockHeader {
   uint64_t epoch;     // the records' epoch; marker: the closed one; file header: see LogFileHeader
   uint64_t durable_epoch;  // the cluster's durable epoch known when the block was written (R29)
   uint32_t length;         // bytes of payload
-  uint32_t file_ordinal;   // within the logger's stream, from 0
+  uint32_t file_ordinal;   // number of the file in the logger's stream, from 0
   uint16_t node;
-  uint16_t logger;  // within the node
-  uint16_t worker;  // within the node; 0 for markers and file headers
+  uint16_t logger;  // number within the node
+  uint16_t worker;  // number within the node; 0 for markers and file headers
   LogBlockType type;
   uint8_t version;
-  /// File header: the last epoch of any block before it, which may be an epoch that is not closed
-  /// yet. File 0: equal to `epoch`. Other blocks: 0.
+  /// File header: the last epoch of any block before this one, which may be an epoch that is not
+  /// closed yet. In file 0 it equals `epoch`. Other blocks: 0.
   uint64_t last_epoch_before;
 };
 static_assert(sizeof(LogBlockHeader) == 64);

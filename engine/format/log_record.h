@@ -12,7 +12,7 @@
 namespace atolldb {
 
 enum class LogType : uint8_t {
-  filler = 0,  // no record: superseded within its transaction, or padding
+  filler = 0,  // without effect: superseded within its transaction, or padding
   insert = 1,  // whole payload; the record exists afterwards
   update = 2,  // payload range [payload_offset, + payload_bytes) of an existing record
   erase = 3,

@@ -18,8 +18,8 @@
 
 namespace atolldb {
 
-/// Directory page. Level 2 is the root, level 1 belongs to one node. Each word changes once, from
-/// null, by compare-and-swap.
+/// Directory page. A page of level 2 is the root, and a page of level 1 belongs to one node. Each
+/// entry changes once, from null, by compare-and-swap.
 struct SequentialDirectory {
   static constexpr uint32_t kEntries = 256;
   PageHeader header;
@@ -35,8 +35,8 @@ struct SequentialListHead {
   std::atomic<uint64_t> first;    // VolatilePointer word of the oldest data page
   uint64_t last;                  // VolatilePointer word of the newest page; private to the worker
   /// At least the number of the page that `first` leads to. A scan loads `first` (acquire), then
-  /// this word. If the page's number is larger, the list has a gap. If not, all older pages were
-  /// dropped. Writer: the installer, before it stores `first`.
+  /// this word. If the number of the page is larger than this word, the list has a gap. If it is
+  /// not, all pages before that page were dropped. Writer: the installer, before it stores `first`.
   std::atomic<uint64_t> first_number;
 };
 static_assert(sizeof(SequentialListHead) <= kPageBytes);
@@ -74,7 +74,7 @@ struct SequentialPage {
 };
 static_assert(sizeof(SequentialPage) == kPageBytes);
 
-/// Adjacent pages in one file. The epochs of their records ascend (R69).
+/// A run: adjacent pages in one snapshot file. The epochs of their records ascend (R69).
 struct SequentialRun {
   uint64_t first_page;  // SnapshotPointer word of the first page
   uint64_t pages;
@@ -82,8 +82,7 @@ struct SequentialRun {
   uint64_t last_epoch;
   uint64_t records;
 
-  /// Returns whether the run has pages, and the word of each page has the snapshot and node of the
-  /// first one.
+  /// Returns whether the run has pages, and all their page numbers fit in 32 bits.
   bool is_sound() const {
     const SnapshotPointer first(first_page);
     return !first.is_null() && pages != 0 && pages <= UINT32_MAX - first.page() + uint64_t{1};
@@ -95,7 +94,8 @@ struct SequentialRun {
 static_assert(sizeof(SequentialRun) == 40);
 
 /// Root page in a snapshot: type sequential, level 1. Root pages form a chain; the storage's root
-/// is the newest. A snapshot rewrites the page with the oldest replaced run and all newer pages.
+/// is the newest. A snapshot rewrites the root page that lists the oldest replaced run, and all
+/// newer root pages.
 struct SequentialSnapshotRoot {
 #ifdef ATOLL_STRESS
   static constexpr uint32_t kMaxRuns = 3;
@@ -105,7 +105,7 @@ struct SequentialSnapshotRoot {
   PageHeader header;
   uint64_t previous;          // SnapshotPointer word of the next older page; 0: none
   uint64_t previous_records;  // records in the runs of all older pages
-  uint64_t count;             // number of `runs`; those of one node are in the order of epochs
+  uint64_t count;             // used entries of `runs`; those of one node are in order of epochs
   SequentialRun runs[kMaxRuns];
 
   /// Returns whether this page, read at `at`, can be a root page. Each reader of a chain checks

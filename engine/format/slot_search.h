@@ -29,9 +29,8 @@ inline uint32_t find_equal(const uint64_t* slices, uint32_t from, uint32_t count
 /// Distance between the values that a search compares first: two cache lines.
 inline constexpr uint32_t kSearchStride = 16;
 
-/// Returns how many of the first `count` values, or of the first kSearchStride values if `count` is
-/// larger, are <= `bound`. Compares with all of them, so that no branch depends on their contents.
-/// Does not load values from `count` on.
+/// Returns how many of the first min(count, kSearchStride) values are <= `bound`. Compares with all
+/// of them, so that no branch depends on their contents. Loads no value after the first `count`.
 inline uint32_t count_in_stride(const uint64_t* values, uint32_t count, uint64_t bound) {
   // Signed comparison with the sign bit flipped gives the order of unsigned numbers.
   constexpr auto kSign = static_cast<long long>(uint64_t{1} << 63);
@@ -58,7 +57,7 @@ inline uint32_t count_in_stride(const uint64_t* values, uint32_t count, uint64_t
 
 /// Returns how many of the ascending values are <= `bound`. Takes two steps of independent
 /// comparisons instead of a bisection, so that the cache lines of a step load at the same time. The
-/// counts of border pages vary little, so the processor predicts the loops well.
+/// number of slots in border pages varies little, so the processor predicts the loops well.
 inline uint32_t count_at_or_below(const uint64_t* values, uint32_t count, uint64_t bound) {
   uint32_t at = 0;
   for (uint32_t probe = kSearchStride; probe < count; probe += kSearchStride) {
@@ -87,7 +86,8 @@ inline uint32_t stride_begin(const uint64_t* guide, uint32_t count, uint64_t bou
   return kSearchStride * count_in_stride(guide, guides, bound);
 }
 
-/// Does the same as the overload above, but the guide saves cache lines.
+/// Returns the same as the overload above. It loads fewer cache lines, because `guide` has the
+/// first value of each stride. REQUIRES: as for `stride_begin`.
 inline uint32_t count_at_or_below(const uint64_t* values, const uint64_t* guide, uint32_t count,
                                   uint64_t bound) {
   const uint32_t at = stride_begin(guide, count, bound);

@@ -1,4 +1,4 @@
-// Layout hash and checksum in the header of a snapshot file.
+// Header of a snapshot file, with its checksum and the hash of the page layouts.
 #pragma once
 
 #include <array>
@@ -16,8 +16,8 @@ namespace atolldb {
 inline constexpr uint32_t kSnapshotFileMagic = 0x4e534c41;  // "ALSN"
 inline constexpr uint32_t kSnapshotFormatVersion = 1;
 
-/// Page 0 of a snapshot file, followed by zeros. It is written last: a file without a header is a
-/// leftover.
+/// Page 0 of a snapshot file begins with this header. The rest of the page is zeros. The header is
+/// written last, so a file without it is incomplete: it is a leftover.
 struct SnapshotFileHeader {
   uint32_t magic;
   uint32_t crc;  // CRC32C of the bytes after this field
@@ -25,7 +25,7 @@ struct SnapshotFileHeader {
   uint32_t snapshot;
   uint8_t cluster_uuid[16];
   uint64_t epoch;        // epoch of the snapshot
-  uint64_t page_count;   // number of pages, this one included
+  uint64_t page_count;   // number of pages, page 0 included
   uint32_t node;         // node of the file, or kCoordinator
   uint32_t layout_hash;  // hash of the constants on which the page layouts depend
 };

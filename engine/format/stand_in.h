@@ -2,9 +2,9 @@
 //
 // A stand-in names the page that cannot be read. It leads to the *held records*: the log records of
 // its range that are newer than the content of that page. Pointers to stand-ins have kStandInBit
-// set. Readers of pages treat them as unreadable, installers drop no volatile page onto them, and
-// only composers read their content. A composer tries to read the original page again when its
-// range has new log records, and when it may lead to a victim. If that succeeds, the composer
+// set. Transactions treat stand-ins as unreadable pages, and installers drop no volatile page onto
+// them. Only composers read their content. A composer tries to read the original page again when
+// its range has new log records, and when it may lead to a victim. If that succeeds, the composer
 // applies the held records and removes the stand-in.
 #pragma once
 
@@ -31,8 +31,8 @@ constexpr SnapshotPointer marked(SnapshotPointer page) {
   DCHECK(!page.is_null() && !is_stand_in(page));
   return SnapshotPointer(page.word() | kStandInBit);
 }
-/// Returns the pointer to the stand-in page itself, which is an ordinary page of its file. Other
-/// pointers are returned unchanged.
+/// Removes kStandInBit. The result is the address of the stand-in page itself, which is an ordinary
+/// page of its file. Returns other pointers unchanged.
 constexpr SnapshotPointer unmarked(SnapshotPointer pointer) {
   return SnapshotPointer(pointer.word() & ~uint64_t{kStandInBit});
 }
@@ -42,8 +42,8 @@ inline constexpr PageType kStandInType{6};
 inline constexpr PageType kHeldLogType{7};
 static_assert(static_cast<int>(PageType::sequential) < static_cast<int>(kStandInType));
 
-/// A stand-in. header.level and header.layer are those of the page for which it stands; level 0 if
-/// unknown.
+/// A stand-in. header.level and header.layer are those of the page for which it stands. The level
+/// is 0 if it is unknown.
 struct StandInPage {
   PageHeader header;
   // SnapshotPointer word of the unreadable page, which may be a stand-in, too.
@@ -52,7 +52,7 @@ struct StandInPage {
   uint64_t high;          // end of the range, exclusive
   uint64_t high_is_end;   // Master-tree: 1 if the range has no end
   uint64_t held;          // SnapshotPointer word of the last page of held records; 0: none
-  uint64_t held_bytes;    // bytes of held records in that page and all before it
+  uint64_t held_bytes;    // bytes of held records in that page and in all pages before it
   uint64_t held_batches;  // number of snapshots that added held records
 };
 static_assert(sizeof(StandInPage) <= kPageBytes);
@@ -73,13 +73,14 @@ static_assert(sizeof(HeldPage) == kPageBytes);
 /// stand-in of the next snapshot.
 struct LostPage {
   SnapshotPointer lost;
-  SnapshotPointer held;  // null: none
+  SnapshotPointer held;  // last page of held records; null: none
   uint64_t held_bytes = 0;
   uint64_t held_batches = 0;
 };
 
 /// After this number of snapshots that added held records, a composer rewrites the held records. It
-/// elides those that later ones cover (R35). So the number of keys in the range limits their size.
+/// elides held records that later ones cover (R35). So the number of keys in the range limits the
+/// size of the held records.
 inline constexpr uint64_t kMaxHeldBatches = 16;
 
 /// A private copy of a log record.

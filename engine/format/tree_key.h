@@ -17,8 +17,8 @@ using Bytes = std::span<const std::byte>;
 
 inline constexpr uint32_t kMaxTreeKeyBytes = 1024;
 
-/// Returns the first 8 bytes as a big-endian integer, padded with zeros. The order of slices is
-/// that of their bytes.
+/// Returns the first 8 bytes of `rest` as a big-endian integer, padded with zeros. The order of
+/// slices is that of their bytes.
 inline uint64_t slice_of(Bytes rest) {
   uint64_t slice = 0;
   if (rest.size() >= 8) {

@@ -37,15 +37,16 @@ inline constexpr uint32_t kMinMergeRun = 2;
 #else
 inline constexpr uint32_t kMaxBorderSlots = 116;
 inline constexpr uint32_t kInteriorCapacity = 160;
-/// Separators that adoption may append after the sorted ones before the page is rebuilt.
+/// Maximum number of separators after the sorted ones. An adoption that would append one more
+/// rebuilds the page instead.
 inline constexpr uint32_t kInteriorTail = 12;
 inline constexpr uint32_t kMinMergeRun = 4;
 #endif
 inline constexpr uint32_t kMinBorderSlots = 4;
-/// Records of one slice share a page, even above kMaxBorderSlots: keys of nine lengths (0 to 8
-/// bytes) and one longer key or next layer.
+/// Maximum number of records with one slice: a key of each length from 0 to 8 bytes, and one longer
+/// key or next layer. They share a page, even if it then has more than kMaxBorderSlots slots.
 inline constexpr uint32_t kMaxSlotsOfOneSlice = 10;
-/// Upper limit of the slots of any border page, for arrays with an entry per slot.
+/// Upper limit of the number of slots of any border page. It sizes arrays with an entry per slot.
 inline constexpr uint32_t kBorderSlotBound = kMaxBorderSlots + kMaxSlotsOfOneSlice;
 
 struct TreePage {
@@ -56,8 +57,8 @@ struct TreePage {
   uint64_t twin_fence;             // twins[1] holds slices >= twin_fence; stored before the twins
   uint32_t high_is_end;
   uint16_t slot_capacity;  // border pages only
-  uint16_t heap_begin;     // border: offset of the lowest record byte; under the page lock
-  uint16_t sorted_count;   // interior: number of leading children that are in slot order
+  uint16_t heap_begin;     // border: offset of the lowest record byte; guarded by the page lock
+  uint16_t sorted_count;   // interior: number of leading children whose separators ascend
   uint16_t spare[3];
   uint64_t spare2;
 
@@ -123,7 +124,7 @@ struct BorderPage : TreePage {
   }
 };
 
-/// One guide for every stride of separators but the first; fills whole cache lines.
+/// Number of guides: one for each stride of separators except the first. Fills whole cache lines.
 inline constexpr uint32_t kInteriorGuides = 16;
 static_assert(kInteriorCapacity <= kSearchStride * (kInteriorGuides + 1));
 
@@ -136,8 +137,8 @@ struct InteriorPage : TreePage {
   /// Searches the first `count` slots.
   uint32_t find(uint64_t slice, uint32_t count) const {
     const uint32_t sorted = std::min<uint32_t>(sorted_count, count);
-    // If the page covers the slice, separators[0] <= slice. A descent checks the fences, and leaves
-    // a page that does not cover the slice.
+    // `below` is 0 only if the page does not cover the slice. A descent checks the fences, and
+    // leaves such a page.
     const uint32_t below = count_at_or_below(separators, guide, sorted, slice);
     uint32_t best = below - (below != 0 ? 1 : 0);
     uint64_t best_begin = separators[best];

@@ -11,9 +11,10 @@
 
 namespace atolldb {
 
-/// The remainder of a record is the number of key bytes left at its layer, including the 8-byte
-/// slice. 0 to 8: the key ends in this layer. More: the bytes after the slice are the suffix,
-/// unless the VID has the flag next_layer.
+/// Remainder of a record that was created as a next layer. The remainder of any other record is the
+/// number of key bytes left at its layer, including the 8-byte slice. With 0 to 8 bytes the key
+/// ends in this layer. With more, the bytes after the slice are the suffix. A record that has
+/// become a next layer keeps its remainder and its suffix.
 inline constexpr uint16_t kRemainderNextLayer = 0xffff;
 
 ///   0     8    16    18         20        22             24

@@ -21,8 +21,8 @@ class Vid {
   static constexpr uint64_t kDeleted = 2;       // tombstone: the record is logically absent
   static constexpr uint64_t kMoved = 4;         // copied to a twin page, or evicted; never reverts
   static constexpr uint64_t kNextLayer = 8;     // the payload is a dual pointer; never reverts
-  static constexpr uint64_t kPendingTombstone =
-      16;  // tombstone that a worker may be about to insert again
+  /// Tombstone that an insert may revive without a change of the page word (R12).
+  static constexpr uint64_t kPendingTombstone = 16;
   static constexpr uint64_t kFlagsMask = 63;
   static constexpr uint64_t kOrdinalShift = 6;
   static constexpr uint64_t kEpochShift = 28;

@@ -47,7 +47,7 @@ bool counts(const LogBlock& block, const PlannedStream& gleaned, uint64_t base_e
 }
 
 /// Returns the record's key as a number with the order of gleaned keys. Returns nothing if the
-/// record has no key or belongs to another storage.
+/// record has no key, or belongs to none of `storages`.
 std::optional<SampledKey> key_of(const LogRecord& record, uint16_t node,
                                  std::span<const PlannedStorage> storages) {
   if (record.type == LogType::filler) return std::nullopt;

@@ -44,10 +44,10 @@ inline constexpr uint64_t kSampledPerPartition = 16;
 /// The result does not depend on the order of the sample.
 ///
 /// Boundaries are quantiles of the sampled keys, so that all partitions get about the same number
-/// of records. Boundaries of arrays are multiples of the records below a child of the root. There
-/// is at most one partition per reducer. A partition is assigned to the node that logged most of
-/// its records, among the nodes that have a reducer left for this storage. A storage with few
-/// records is one partition, on the node that logged most of them. Sequential storages get none.
+/// of records. Partitions of an array consist of whole children of the root. A reducer gets at most
+/// one partition of a storage. A partition is assigned to the node that logged most of its records,
+/// among the nodes that have a reducer left for this storage. A storage with few records is one
+/// partition, on the node that logged most of them. Sequential storages get no partitions.
 void assign_partitions(std::vector<PlannedStorage>& storages, std::vector<SampledKey> sample,
                        std::span<const ReducerPlace> reducers);
 

@@ -109,7 +109,8 @@ struct InboxBatch {
   bool is_last = false;              // true: all mappers have finished
 };
 
-/// This process's view of one inbox, for the reducer, the mappers and the owner.
+/// This process's view of one inbox, for the reducer, the mappers and the owner. The owner formats
+/// the inbox and begins its runs.
 /// Thread: any number of mappers, and one thread as the reducer.
 class ReducerInbox {
  public:

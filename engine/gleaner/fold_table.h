@@ -1,5 +1,6 @@
-// Storages whose records change often: a mapper keeps only the newest of records that cover each
-// other (R35), in a table larger than a bucket. A sampler finds these storages.
+// Fold table of a mapper, for a storage whose records change often. Of records that cover each
+// other (R35) it keeps only the newest. It is larger than a bucket. RepeatSampler finds such
+// storages.
 #pragma once
 
 #include <array>
@@ -21,15 +22,16 @@ inline uint64_t hash_of(const SortKey& key) {
   return hash ^ hash >> 29;
 }
 
-/// Records of one storage in gleaned form, with an index by key. A record that covers the indexed
-/// one of its key replaces it. Other records are added at the end.
+/// Records of one storage in gleaned form, with an index by key. An added record replaces the
+/// indexed record of its key if it covers that record and has the same length. It is elided if the
+/// indexed record covers it. Other records are added at the end.
 /// Thread: one.
 class FoldTable {
  public:
   /// Allocates a table for `bytes` of records: a multiple of 8, at least kMaxGleanedBytes.
   explicit FoldTable(uint64_t bytes);
 
-  /// Number of records that a table has room for, however short they are.
+  /// Returns the maximum number of records in a table, however short they are.
   static constexpr uint64_t max_records(uint64_t bytes) { return bytes / 48; }
   /// Returns the memory of a table in bytes.
   static constexpr uint64_t footprint(uint64_t bytes) {
@@ -38,10 +40,11 @@ class FoldTable {
 
   bool is_empty() const { return count_ == 0; }
   bool has_room(uint32_t bytes) const { return used_ + bytes <= bytes_ && count_ < max_count_; }
-  uint64_t count() const { return count_; }    // of the records in the table
+  uint64_t count() const { return count_; }    // records in the table
   uint64_t folded() const { return folded_; }  // records that were elided since `clear`
 
-  /// Load what `add` will need into the cache: first the slot of the index, then the record.
+  /// Load into the cache what `add` will need. Call prefetch_slot first, and prefetch_record when
+  /// the slot of the index is in the cache.
   void prefetch_slot(uint64_t hash) const { __builtin_prefetch(&index_[hash & mask_]); }
   void prefetch_record(uint64_t hash) const {
     const uint32_t place = index_[hash & mask_];
@@ -55,8 +58,9 @@ class FoldTable {
   /// REQUIRES: has_room(gleaned_bytes(record)).
   void add(const LogRecord& record, StorageType type, uint64_t hash);
 
-  /// Returns the keys of the next records, in the order of addition, up to the size of `room`. None
-  /// at the end. Then call `clear`. The records are valid until then.
+  /// Returns the keys of the next records, in the order of addition, up to the size of `room`.
+  /// After the last record it returns no key, and the caller calls `clear`. The records are valid
+  /// until `clear`.
   std::span<SortKey> read(std::span<SortKey> room);
   void clear();
 
@@ -78,8 +82,8 @@ class FoldTable {
   uint64_t count_ = 0;
   uint64_t folded_ = 0;
   uint64_t read_ = 0;  // bytes that `read` has returned
-  IoBuffer memory_;  // in huge pages, because the accesses are random: the index, then the records
-  uint32_t* index_;  // place: offset / 8 + 1; 0: free
+  IoBuffer memory_;    // the index, then the records; in huge pages, because accesses are random
+  uint32_t* index_;    // by hash: place of a record (its offset / 8 + 1); 0: free
   std::byte* records_;
 };
 

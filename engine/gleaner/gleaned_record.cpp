@@ -22,7 +22,7 @@ const char* defect_in_array(const LogRecord& record, const PlannedStorage& stora
   return nullptr;
 }
 
-/// Records of one key that `compact` keeps. It visits the records of a key from last to first.
+/// Records of one key that `compact` keeps. They are added from the last one to the first one.
 class KeptRecord {
  public:
   bool covers(const LogRecord& record) const {

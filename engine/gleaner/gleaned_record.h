@@ -36,8 +36,8 @@ inline constexpr uint32_t kSequentialKeyBytes = 16;
 inline constexpr uint32_t kMaxGleanedBytes = kLogBlockPayload + kSequentialKeyBytes + 8;
 static_assert(kMaxGleanedBytes % 8 == 0);
 
-/// Returns why `record`, not a filler, cannot belong to `storage`, or null if it can. Blocks have
-/// checksums, so only a faulty program can have written such a record.
+/// Returns why `record` cannot belong to `storage`, or null if it can. Blocks have checksums, so
+/// only a faulty program can have written a record that cannot. REQUIRES: the record is no filler.
 const char* defect_in_storage(const LogRecord& record, const PlannedStorage& storage);
 
 /// Returns the bytes of `record` in gleaned form.
@@ -100,21 +100,22 @@ struct SortKey {
 };
 static_assert(sizeof(SortKey) == 32);
 
-/// Copies a record of `bytes`, without a function call up to 128 bytes, the size of most records.
-/// copy_bytes makes a call above 64 bytes.
+/// Copies a record of `bytes` bytes. Most records have at most 128 bytes, and for these it makes no
+/// function call. copy_bytes makes a call above 64 bytes.
 inline void copy_record(std::byte* into, const LogRecord& record, uint32_t bytes) {
   DCHECK(bytes % 8 == 0 && bytes <= kMaxGleanedBytes);
   if (bytes > 64 && bytes <= 128) return detail::copy_two<64>(into, &record, bytes);
   copy_bytes(into, &record, bytes);
 }
 
-/// Writes `record`, an append from a block with `header`, in gleaned form to `into`, and its key to
-/// `key`. A returned key would be copied from memory right after it was stored, which takes long.
+/// Writes `record`, an append from a block with `header`, in gleaned form to `into`. Stores its key
+/// in `key`. If the function returned the key, the caller would read it from memory right after it
+/// was stored, which is slow.
 void write_gleaned_append(const LogRecord& record, const LogBlockHeader& header, std::byte* into,
                           SortKey& key);
 
-/// Writes `record` in gleaned form to `into`, which has room for
-/// gleaned_bytes and is aligned to 8. Returns the key of the written record.
+/// Writes `record` in gleaned form to `into`, which has room for gleaned_bytes(record) bytes and is
+/// aligned to 8. Returns the key of the written record.
 /// REQUIRES: the record is no filler and no append, and defect_in_storage returns null.
 inline SortKey write_gleaned(const LogRecord& record, StorageType type, std::byte* into) {
   DCHECK(record.type != LogType::filler && record.type != LogType::append);
@@ -173,10 +174,10 @@ inline bool covers(const LogRecord& later, const LogRecord& earlier) {
              earlier.payload_offset + earlier.payload_bytes;
 }
 
-/// Compacts records of one storage, `sorted` in sort order. Moves the records to keep to the end of
-/// the span, in order, and returns them. A record is elided only if a kept record covers it. So the
-/// last insert or erase of a key, and all records after it, are kept. Sequential appends are all
-/// kept.
+/// Compacts records of one storage. `sorted`: their keys in sort order. Moves the keys of the kept
+/// records to the end of the span, in order, and returns them. A record is elided only if a kept
+/// record covers it. So the last insert or erase of a key, and all records after it, are kept. All
+/// sequential appends are kept.
 std::span<SortKey> compact(std::span<SortKey> sorted);
 
 /// A stream of gleaned records of one storage and one partition, in sort order, in batches.

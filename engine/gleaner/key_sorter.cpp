@@ -14,8 +14,9 @@ namespace {
 
 // For fewer keys, a sort by comparison is faster than clearing the counters of the radix sort.
 constexpr size_t kFewKeys = 64;
-// Largest digit in bits, for many keys and for less than kManyKeys. The counters of a digit fit in
-// the first-level cache. With fewer keys, clearing them would take longer than another pass.
+// Largest digit in bits: kMaxDigit for kManyKeys or more keys, kSmallDigit for fewer. The counters
+// of a digit fit in the first-level cache. With fewer keys, clearing the counters of large digits
+// would take longer than another pass.
 constexpr uint32_t kMaxDigit = 11;
 constexpr uint32_t kSmallDigit = 8;
 constexpr size_t kManyKeys = 2048;

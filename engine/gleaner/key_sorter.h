@@ -12,8 +12,9 @@ namespace atolldb {
 
 /// Keys of one storage seldom differ in more than about 30 bits of their first 16 bytes. The sorter
 /// gathers these bits into a word and appends the key's position. It sorts the words by counting
-/// digits, then moves the keys to the positions of their words. It compares keys with equal words.
-/// It sorts by comparison alone if the bits do not fit in the word, or if there are few keys.
+/// digits, then moves the keys to the positions of their words. It sorts keys with equal words by
+/// comparison. It sorts all keys by comparison if the bits do not fit in the word, or if there are
+/// few keys.
 /// Thread: one.
 class KeySorter {
  public:

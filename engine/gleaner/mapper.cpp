@@ -14,8 +14,8 @@ namespace {
 
 constexpr uint32_t kNoPlace = UINT32_MAX;
 
-/// Number of records that are prefetched before they are copied in sort order. The order of their
-/// addresses is random.
+/// Number of records that are prefetched ahead while records are copied in sort order. The order of
+/// their addresses is random.
 constexpr size_t kPrefetchAhead = 8;
 
 void add(std::atomic<uint64_t>& counter, uint64_t value) {
@@ -32,11 +32,12 @@ size_t first_from(std::span<const SortKey> sorted, size_t begin, std::string_vie
   return static_cast<size_t>(found - sorted.begin());
 }
 
-/// Number of later records of fold tables after which the slot of a record is in the cache.
+/// A record in a fold table is prefetched this many records after the slot that leads to it. By
+/// then the slot is in the cache.
 constexpr size_t kFoldAhead = 8;
 
-/// A storage has a fold table while at least this part of its records is elided there.
-constexpr uint64_t kFoldedPart = 3;  // one of three
+/// A storage has a fold table only as long as the table elides at least one of this many records.
+constexpr uint64_t kFoldedPart = 3;
 
 bool is_same_stream(const LogStream& a, const LogStream& b) {
   return a.node == b.node && a.logger == b.logger && a.incarnation == b.incarnation &&
@@ -166,8 +167,8 @@ Result<void> Mapper::map_all() {
 Result<void> Mapper::read(const PlannedStream& stream) {
   if (stream.last_epoch <= plan_->base_epoch) return {};  // the base has all its records
   ATOLL_ASSIGN(auto reader, LogReader::open(*file_system_, stream.stream, CoveredBlocks::skip));
-  // Reads up to the marker that closes stream.last_epoch. No block of an epoch up to that one
-  // follows the marker, and without its marker an epoch does not count.
+  // Reads up to the marker that closes stream.last_epoch. After that marker there is no block of
+  // that epoch or of an earlier one. An epoch without its marker does not count.
   const uint64_t last_epoch = std::min(stream.last_epoch, plan_->epoch);
   // The base, or the part of the stream before this one, has the records up to this epoch.
   const uint64_t covered_epoch = std::max(plan_->base_epoch, stream.stream.covered_epoch);
@@ -212,7 +213,7 @@ Result<void> Mapper::take_block(const LogBlock& block, const LogReader& reader) 
     if (record.type == LogType::filler) continue;
     if (storage == nullptr || storage->plan->id != record.storage_id) {
       storage = find(record.storage_id);
-      if (storage == nullptr) continue;  // storage dropped
+      if (storage == nullptr) continue;  // the storage was dropped
     }
     if (const char* defect = defect_in_storage(record, *storage->plan)) [[unlikely]] {
       return make_error(ExitCode::corruption,
@@ -277,8 +278,8 @@ Result<void> Mapper::fold_pending() {
   return {};
 }
 
-/// Returns whether a captured page holds what the record leads to. Keys of adjacent records are
-/// often in one range, so the range that was found last is tried first.
+/// Returns whether the record's key is in a captured range. Keys of adjacent records are often in
+/// one range, so the range that was found last is tried first.
 bool Mapper::is_captured(Storage& storage, const LogRecord& record) {
   const uint64_t slice = SortKey::of(record).first;
   DCHECK(storage.last_captured < storage.captured.size());
@@ -339,8 +340,8 @@ Result<void> Mapper::ship(Bucket& bucket) {
   return {};
 }
 
-/// Ships the records of a storage's fold table, in parts of the size of a bucket. If too few
-/// records were elided there, the storage must not have a table.
+/// Ships the records of a storage's fold table, in parts of the size of a bucket. If the table has
+/// elided too few records, clears `may_fold`, so that `fold_pending` removes the table.
 Result<void> Mapper::ship(Storage& storage) {
   FoldTable& table = *storage.table;
   const uint64_t elided = table.folded();

@@ -78,19 +78,21 @@ struct MapperSettings {
   /// When all are in use, the fullest is shipped early. The mapper needs more memory on top:
   /// KeySorter::footprint for sorting one bucket, and 2 MiB for the reader.
   uint64_t memory_bytes = uint64_t{64} << 20;
-  /// Bytes of records per fold table, at least kMinBucketBytes, and the maximum number of tables.
-  /// Each takes FoldTable::footprint(fold_bytes), once a storage needs it. 0 tables: no folding.
+  /// Bytes of records per fold table, at least kMinBucketBytes. The mapper allocates a table, of
+  /// FoldTable::footprint(fold_bytes), when a storage needs it.
   uint64_t fold_bytes = uint64_t{16} << 20;
+  /// Maximum number of fold tables. 0: no folding.
   uint32_t max_fold_tables = 2;
-  /// Records of a storage after which the mapper decides whether it gets a fold table.
+  /// Number of records of a storage after which the mapper decides whether the storage gets a fold
+  /// table.
   uint64_t fold_sample_records = 1 << 15;
   /// Called after about each kReportBytes of log that were read, without an open reservation in an
   /// inbox. May block, to slow the mapper down. Empty: nothing to do.
   std::function<void(uint64_t bytes)> on_read = {};
   /// Ranges whose records are left out, in the order of do_ascend. They outlive the mapper.
   std::span<const CapturedRange> captured = {};
-  WorkClock* clock =
-      nullptr;  // counts the processor time of the mapper's thread; null: not counted
+  /// Counts the processor time of the mapper's thread. Null: it is not counted.
+  WorkClock* clock = nullptr;
 
   static constexpr uint64_t kMinBucketBytes = 8192;
   static constexpr uint64_t kReportBytes = uint64_t{1} << 20;
@@ -139,13 +141,15 @@ class Mapper {
     Bucket* bucket = nullptr;                      // its current bucket; null: none
     std::span<const CapturedRange> captured = {};  // captured ranges of this storage
     size_t last_captured = 0;                      // index of the range that was found last
-    std::unique_ptr<FoldTable> table = nullptr;    // gets all its records; null: its bucket does
-    bool may_fold = false;  // true: it may have a table; false: appends, or its table did not pay
-    uint64_t sampled = 0;   // records that its buckets had since the last decision
-    uint64_t repeated = 0;  // of these, about how many would be elided in a table, but were not
+    std::unique_ptr<FoldTable> table = nullptr;    // gets all its records; null: the bucket does
+    /// True: the storage may have a fold table. False: its records are appends, its table elided
+    /// too few records, or there are no fold tables.
+    bool may_fold = false;
+    uint64_t sampled = 0;   // records in its buckets since the last decision about a table
+    uint64_t repeated = 0;  // estimate: how many of these only a table would have elided
   };
-  /// A record of the current block that belongs to a fold table. Until the end of the block, the
-  /// memory that it needs is loaded into the cache.
+  /// A record of the current block that belongs to a fold table. It is added to the table at the
+  /// end of the block. Until then, the memory that it needs is loaded into the cache.
   struct Pending {
     Storage* storage;
     const LogRecord* record;
@@ -184,14 +188,14 @@ class Mapper {
   std::span<ReducerInbox* const> inboxes_;
   MapperSettings settings_;
   std::vector<Storage> storages_;  // ascending ids
-  std::vector<uint32_t> places_;   // places in `storages_` by id, for ids below kMaxDirectId
+  std::vector<uint32_t> places_;   // indexes in `storages_` by id, for ids below kMaxDirectId
   std::vector<std::unique_ptr<Bucket>> buckets_;
   uint64_t max_buckets_;
   KeySorter sorter_;
   RepeatSampler sampler_;
   uint32_t fold_tables_ = 0;
-  std::vector<Pending> pending_;            // of the current block, in its order
-  std::unique_ptr<SortKey[]> folded_keys_;  // of a part of a fold table; null: no table was made
+  std::vector<Pending> pending_;            // records of the current block, in its order
+  std::unique_ptr<SortKey[]> folded_keys_;  // room for a part of a table; null: no table was made
   uint64_t unreported_bytes_ = 0;           // read since the last call of on_read
   MapperProgress progress_;
 };

@@ -81,7 +81,8 @@ Result<bool> RecordMerge::begin_storage() {
   size_t count = 0;
   for (Window& window : windows_) {
     const Input& input = inputs_[window.input];
-    // Short messages are many, and need less room. One key more lets `fill` find the end.
+    // There are many short messages, and a short message needs few keys. With room for one more key
+    // than it has, `fill` finds its end.
     const size_t most = static_cast<size_t>(input.end - input.at) / sizeof(LogRecord) + 1;
     window.capacity = input.run == nullptr ? std::min(share, most) : share;
     CHECK(window.capacity >= 2);
@@ -113,8 +114,9 @@ Result<void> RecordMerge::fill_windows() {
   return {};
 }
 
-/// Moves an input that is at the end of a chunk to its next one. Returns false if it has none, or
-/// if the memory of that chunk still has records of the window.
+/// Moves an input that is at the end of a chunk to its next chunk. Returns false if there is no
+/// next chunk. Also returns false if the window has records of the chunk before the current one,
+/// because the next chunk would overwrite them.
 Result<bool> RecordMerge::refill(Window& window) {
   Input& input = inputs_[window.input];
   DCHECK(input.at == input.end && window.old_keys <= window.keys.size());
@@ -133,8 +135,8 @@ Result<bool> RecordMerge::refill(Window& window) {
   return true;
 }
 
-/// Reads records until the window is full or complete, or until a chunk has to wait (`refill`). A
-/// window that is not complete then has at least two keys.
+/// Reads records until the window is full or complete, or until `refill` returns false. A window
+/// that is not complete then has at least two keys.
 Result<void> RecordMerge::fill(Window& window) {
   std::ranges::copy(window.keys, window.room);
   window.keys = {window.room, window.keys.size()};
@@ -177,7 +179,7 @@ std::span<SortKey> RecordMerge::Window::take(size_t count) {
 
 /// Takes the keys of a round from the windows, and returns them sorted and without covered records.
 ///
-/// The last key of a window that is not complete stays in it. It is the bound, and decides whether
+/// The bound is the last key of the window `lowest`. It stays in the window, and decides whether
 /// the record before it is elided. All records that are not in a window sort after it.
 std::span<SortKey> RecordMerge::next_round() {
   const Window* lowest = nullptr;
@@ -225,7 +227,7 @@ std::span<SortKey> RecordMerge::next_round() {
 /// one, or null if it belongs to another storage.
 ///
 /// The next record may be elided as well. The record that covers the next record also covers this
-/// one, and the last such record is returned.
+/// one, and the last such record is kept.
 std::span<SortKey> RecordMerge::elide(std::span<SortKey> sorted, const SortKey* after) {
   size_t kept = 0;
   for (size_t i = 0; i < sorted.size(); ++i) {

@@ -1,10 +1,10 @@
 // Merges sorted sequences of gleaned records, in memory or in sorted runs, storage by storage.
 //
 // Each input that has records of the current storage keeps a window: the sort keys of its next
-// records. A round takes from all windows the keys up to a bound, and sorts them. The bound is the
-// smallest of the last keys of all windows after which more records of the storage may follow. So
-// each record is read once, each input in long stretches, and no comparison decides record by
-// record which input is next.
+// records. A round takes from all windows the keys up to a bound, and sorts them. A window is
+// complete if no record of the storage follows its last key. The bound is the smallest last key of
+// all windows that are not complete. So each record is read once, and each input is read in long
+// stretches. No comparison per record chooses the next input.
 //
 // Records of equal position keep the order of their inputs.
 #pragma once
@@ -29,8 +29,8 @@ class RecordMerge {
   /// All windows of a storage together have about this many keys. So they and the sorter stay in
   /// the core's second-level cache.
   static constexpr size_t kWindowKeys = 8192;
-  /// Bounds of the keys per window. With very many inputs, their windows have more than kWindowKeys
-  /// together.
+  /// Minimum and maximum number of keys in a window. Because of the minimum, the windows of very
+  /// many inputs have more than kWindowKeys keys together.
   static constexpr size_t kMinWindow = 16;
   static constexpr size_t kMaxWindow = 1024;
   /// Bytes per key: in a window, in the batch to sort, and in the sorter.
@@ -72,7 +72,7 @@ class RecordMerge {
     const std::byte* end = nullptr;
     std::unique_ptr<SortedRunReader> run;
   };
-  /// An input that has no record of the current storage. It begins with a record of `storage`.
+  /// An input that has no record of the current storage. Its next record is of `storage`.
   struct Waiting {
     uint32_t storage;
     uint32_t input;
@@ -82,7 +82,7 @@ class RecordMerge {
   /// The next records of an input that has records of the current storage.
   struct Window {
     uint32_t input;
-    uint32_t old_keys = 0;     // its first keys: those of the chunk before the current one
+    uint32_t old_keys = 0;     // first keys with records in the chunk before the current one
     bool is_complete = false;  // no record of the storage follows its last key
     SortKey* room = nullptr;   // memory for `capacity` keys
     size_t capacity = 0;
@@ -108,8 +108,8 @@ class RecordMerge {
   uint32_t storage_ = 0;
   std::vector<Window> windows_;      // ascending inputs; those without keys are removed
   size_t key_count_ = 0;             // keys that `keys_`, `unsorted_` and `sorter_` have room for
-  std::unique_ptr<SortKey[]> keys_;  // of all windows
-  std::unique_ptr<SortKey[]> unsorted_;  // of a round
+  std::unique_ptr<SortKey[]> keys_;  // room for the keys of all windows
+  std::unique_ptr<SortKey[]> unsorted_;  // room for the keys of a round
   std::unique_ptr<KeySorter> sorter_;
   bool has_started_ = false;
   std::span<const SortKey> batch_;  // part of a window, of unsorted_, or of the sorter's memory

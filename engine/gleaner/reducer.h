@@ -2,11 +2,13 @@
 // then returns all records in sort order.
 // Source: [FOEDUS15] section 7.3.
 //
-// Memory: one write buffer of kRunWriteBytes. While records are merged and returned, also two
-// buffers for each sorted run that the merge reads. Each full half of the inbox becomes one sorted
-// run. A buffer has ReducerSettings::read_bytes. It is smaller, but at least one chunk, if all
-// buffers would exceed kMergeReadBytes. run_reduction.h bounds the number of these runs. A merge
-// also has RecordMerge::kBytesPerKey for each of its RecordMerge::kWindowKeys keys.
+// Each full half of the inbox becomes one sorted run.
+//
+// Memory while the reducer spills: one write buffer of kRunWriteBytes. Memory while it merges: two
+// read buffers for each sorted run that the merge reads, and RecordMerge::kBytesPerKey for each of
+// about RecordMerge::kWindowKeys keys. A read buffer has ReducerSettings::read_bytes. If all read
+// buffers together would exceed kMergeReadBytes, they are smaller, but have at least one chunk.
+// run_reduction.h bounds the number of sorted runs that a merge reads.
 #pragma once
 
 #include <atomic>
@@ -29,7 +31,7 @@ struct ReducerSettings {
   std::string directory;  // sorted runs are in its node<k>/, which is created if missing
   uint16_t node = 0;
   uint16_t reducer = 0;   // within the node
-  uint32_t snapshot = 0;  // id of the snapshot, which is also the run number
+  uint32_t snapshot = 0;  // id of the snapshot, which is also the run number of the inbox
   // Chunk size of sorted runs: SortedRunWriter::kMinChunkBytes or more.
   uint64_t chunk_bytes = 128 * 1024;
   uint64_t read_bytes = 1024 * 1024;  // largest read of a sorted run; at least one chunk is read
@@ -44,10 +46,11 @@ struct ReducerProgress {
   std::atomic<uint64_t> bytes_dumped{0};
 };
 
+/// Receives the records of one snapshot job for one reducer, and returns them in sort order.
 /// Thread: one.
 class Reducer {
  public:
-  /// `file_system` and `inbox` outlive the reducer. The inbox has begun the run.
+  /// REQUIRES: `file_system` and `inbox` outlive the reducer; the inbox has begun the run.
   Reducer(FileSystem& file_system, ReducerInbox& inbox, ReducerSettings settings);
   Reducer(const Reducer&) = delete;
   Reducer& operator=(const Reducer&) = delete;

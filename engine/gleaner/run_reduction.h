@@ -24,7 +24,7 @@ inline constexpr uint32_t kMaxMergedRuns = 128;
 /// Smallest such number for a reducer that shares the descriptors of its process with others.
 inline constexpr uint32_t kMinMergedRuns = 8;
 /// Returns the number of runs that each of `reducers` reducers of a process merges at once. Up to
-/// 16 reducers together open no more runs than one reducer.
+/// 16 reducers together open no more runs than a single reducer would.
 constexpr uint32_t merged_runs_of(uint32_t reducers) {
   return reducers <= 1 ? kMaxMergedRuns : std::max(kMinMergedRuns, kMaxMergedRuns / reducers);
 }
@@ -39,8 +39,8 @@ struct RunMergeSettings {
   uint32_t max_runs = kMaxMergedRuns;
 };
 
-/// Returns the number of runs that one merge may read: `max_runs`, or less so that two buffers of
-/// one chunk for each run fit in kMergeReadBytes. At least 2.
+/// Returns the number of runs that one merge may read: as many as have room in kMergeReadBytes with
+/// two buffers of one chunk each, but at least 2 and at most `max_runs`.
 uint32_t runs_at_once(const RunMergeSettings& settings);
 
 /// Opens the runs and adds them to the merge, in their order.
@@ -57,7 +57,7 @@ Result<SortedRun> write_run(FileSystem& file_system, const std::string& path, So
 
 /// The sorted runs of a reducer. The order of the runs is the order in which they were received.
 struct RunSet {
-  std::string folder;                   // exists if there are runs
+  std::string folder;                   // folder of the files; exists if there are runs
   SortedRunName next_name = {};         // name of the next run; no run has its number yet
   std::vector<SortedRun> runs = {};     // complete runs
   std::vector<std::string> paths = {};  // paths of all files that may exist

@@ -12,7 +12,7 @@
 
 namespace atolldb {
 
-/// Stands for the number of a storage's live pages in victims if these pages are not counted.
+/// Used as the number of a storage's live pages in victims if these pages are not counted.
 inline constexpr uint64_t kUnknownVictimPages = 1ULL << 32;
 /// Maximum number of samples per storage. They weigh as much as a large sample of the log.
 inline constexpr uint64_t kMaxVictimSamples = 2048;

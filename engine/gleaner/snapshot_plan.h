@@ -1,5 +1,6 @@
-// Messages between coordinator and nodes for a snapshot job: the plan, which the coordinator makes,
-// the results of composers, and their encoding. Source: [FOEDUS15] sections 7.1, 7.2, 7.4.
+// Messages between coordinator and nodes for a snapshot job, and their encoding: the plan, which
+// the coordinator makes, captured ranges, and the results of composers.
+// Source: [FOEDUS15] sections 7.1, 7.2, 7.4.
 #pragma once
 
 #include <cstddef>
@@ -41,7 +42,7 @@ struct PlannedStorage {
   StorageType type = StorageType::none;
   uint32_t payload_bytes = 0;  // array: bytes per record
   uint64_t record_count = 0;   // array: number of records
-  SnapshotPointer base_root;   // root in the base snapshot; null: none, or empty
+  SnapshotPointer base_root;   // root in the base; null: no base, or the storage is empty there
   /// The victims of the plan may hold live pages of this storage (R68).
   bool has_victims = false;
   /// Master-tree: the victims may hold pages of layers below the first one.
@@ -75,9 +76,9 @@ struct SnapshotPlan {
   /// Victims: snapshots whose files the new snapshot will not need (R68). Composers copy all live
   /// pages of these files. Ascending.
   std::vector<uint32_t> victims;
-  /// True: data of the base that cannot be read is omitted, so it is lost. REQUIRES then: all
-  /// snapshots with files of the base are victims. False: unreadable ranges stay unreadable, and
-  /// their log records are held (R56).
+  /// True in a salvage: data of the base that cannot be read is omitted, so it is lost. All
+  /// snapshots with files of the base must then be victims. False: unreadable ranges stay
+  /// unreadable, and their log records are held (R56).
   bool salvages = false;
   /// True: neighbouring runs of sequential storages are merged by their sizes (R69). False in jobs
   /// that must write as little as possible, because only their snapshot makes room (R54).
@@ -90,8 +91,8 @@ struct SnapshotPlan {
   std::vector<SnapshotFilePlace> files;  // files of the base, also those of older snapshots
 };
 
-/// A range of keys of a Master-tree whose content is captured (engine/compose/capture.h): mappers
-/// leave its log records out. A key belongs to the range of its slice in the first layer.
+/// A range of keys of a Master-tree whose content is captured (engine/compose/capture.h). Mappers
+/// leave its log records out. A key belongs to the range that has its slice of the first layer.
 struct CapturedRange {
   uint32_t storage_id = 0;
   uint64_t low = 0;
@@ -122,8 +123,9 @@ struct ComposedPage {
   bool operator==(const ComposedPage&) const = default;
 };
 
-/// Names the oldest run of the base that the pages of a partition replace, with all newer runs of
-/// its node (R69). It occurs only in sequential storages, as the first page of a partition.
+/// Returns an entry that is no page: it names the oldest run of the base that the pages of a
+/// partition replace. All newer runs of the node are replaced, too (R69). Such an entry occurs only
+/// in sequential storages, as the first page of a partition.
 inline ComposedPage replaced_from(SnapshotPointer run) {
   return {.page = run, .level = 1, .pages = 0};
 }
@@ -140,16 +142,16 @@ struct ComposedPartition {
   uint64_t log_records = 0;  // log records that were applied
   uint64_t pages_written = 0;
   uint64_t pages_read = 0;  // pages of the base that were read
-  uint64_t stand_ins = 0;   // pointers to unreadable pages that were found and retained (R56)
-  // Numbers of pages by file, ascending by live_order (R67). `replaced` counts the pages of the
-  // base that the new snapshot does not use.
+  uint64_t stand_ins = 0;   // unreadable pages to which the new snapshot still refers (R56)
+  // Numbers of pages by file, ascending by live_order (R67). `replaced` counts pages of the base
+  // that the composer has read and that the new snapshot does not use.
   std::vector<LivePages> written = {};
   std::vector<LivePages> replaced = {};
 
   bool operator==(const ComposedPartition&) const = default;
 };
 
-/// Both encode for messages between coordinator and nodes, which run the same program version.
+/// Encode for messages between coordinator and nodes, which run the same program version.
 std::vector<std::byte> encode_plan(const SnapshotPlan& plan);
 std::vector<std::byte> encode_composed(const std::vector<ComposedPartition>& partitions);
 std::vector<std::byte> encode_captured(const std::vector<CapturedRange>& ranges);
@@ -157,8 +159,8 @@ std::vector<std::byte> encode_captured(const std::vector<CapturedRange>& ranges)
 /// Returns whether all snapshots with files of the base are victims.
 bool are_all_victims(const SnapshotPlan& plan);
 
-/// Both decode bytes from another process.
-/// Error: code failed if the bytes differ from what encode_* writes.
+/// Decode bytes from another process.
+/// Error: code failed if the bytes differ from what the encode function writes.
 Result<SnapshotPlan> decode_plan(std::span<const std::byte> bytes);
 Result<std::vector<ComposedPartition>> decode_composed(std::span<const std::byte> bytes);
 Result<std::vector<CapturedRange>> decode_captured(std::span<const std::byte> bytes);

@@ -46,8 +46,9 @@ struct SortedRunName {
   bool operator==(const SortedRunName&) const = default;
 };
 
-/// Converts a name to "run_12_0_3.tmp", and back.
+/// Returns the file name of a sorted run, for example "run_12_0_3.tmp".
 std::string to_string(const SortedRunName& name);
+/// Returns the parts of such a file name, or nothing for any other text.
 std::optional<SortedRunName> parse_sorted_run_name(std::string_view name);
 
 /// Returns the names of all sorted runs in <directory>/node<k>; none if the directory is missing.
@@ -71,7 +72,8 @@ struct SortedRun {
 
 class SortedRunWriter {
  public:
-  /// Smallest chunk. It has room for any record, and wastes little space at its end.
+  /// Smallest size of a chunk. Such a chunk has room for any record, and wastes little space at its
+  /// end.
   static constexpr uint64_t kMinChunkBytes = 4 * kIoBlockBytes;
 
   /// Creates the file with room for `record_bytes` of records. `chunk_bytes`: a multiple of
@@ -114,7 +116,8 @@ class SortedRunWriter {
 /// Reads a sorted run, chunk by chunk.
 class SortedRunReader {
  public:
-  /// Reads `chunks_at_once` (at least 1) chunks per call, into one of two buffers of that size.
+  /// Opens a run. The reader reads the file in pieces of `chunks_at_once` (at least 1) chunks, and
+  /// keeps the last two pieces in memory.
   static Result<std::unique_ptr<SortedRunReader>> open(FileSystem& file_system,
                                                        const SortedRun& run,
                                                        uint32_t chunks_at_once);

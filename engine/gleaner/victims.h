@@ -26,7 +26,7 @@ class Victims {
     CHECK(storage.has_victims || !storage.has_victims_below);
   }
 
-  /// Returns whether the page lies in a file of a victim. A salvage uses no page of the base.
+  /// Returns whether the page lies in a file of a victim. In a salvage all pages of the base do.
   bool has(SnapshotPointer page) const {
     if (!storage_.has_victims || page.is_null()) return false;
     return plan_.salvages || std::ranges::binary_search(plan_.victims, page.snapshot());
@@ -39,8 +39,8 @@ class Victims {
     return plan_.salvages || page.snapshot() >= plan_.victims.front();
   }
 
-  /// Does the same for a page whose level is known. A page of level 0 leads to pages of next layers
-  /// only, or, if it is a stand-in, to any page.
+  /// Does the same for a page whose level is known. A page of level 0 leads only to pages of next
+  /// layers. Exception: a stand-in of level 0 may lead to any page.
   bool may_be_at_or_below(SnapshotPointer page, uint32_t level) const {
     if (!may_be_at_or_below(page)) return false;
     return level != 0 || has(page) || is_stand_in(page) || storage_.has_victims_below;

@@ -28,7 +28,7 @@ struct FaultSwitch {
 #define ATOLL_MUTANT(name) inline constexpr FaultSwitch name{Mutant::name};
 /// Marks a member function that tests/engine/mutants overrides.
 #define ATOLL_STEP virtual
-/// Declares a function of these parameters that tests/engine/mutants defines.
+/// Declares a hook with these parameters, which tests/engine/mutants defines.
 #define ATOLL_HOOK(name, ...) void name(__VA_ARGS__);
 
 #else

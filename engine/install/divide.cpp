@@ -51,8 +51,8 @@ void add_pieces(const WorkerContext& worker, const Piece& from, std::vector<Piec
   }
 }
 
-/// Returns pieces of the first layer with about the same number of volatile pages each. Stops at
-/// the level that has enough of them.
+/// Returns pieces of the first layer with about the same number of volatile pages each. Descends
+/// level by level, until there are enough pieces.
 std::vector<Piece> pieces_of_tree(const WorkerContext& worker, StorageControl& storage,
                                   size_t enough) {
   std::vector<Piece> pieces;
@@ -90,7 +90,7 @@ std::vector<uint64_t> divide_storage(WorkerContext& worker, StorageControl& stor
   const size_t enough = size_t{parts} * std::max(min_pages, kPiecesPerPart);
   if (storage.type == StorageType::mastertree) pieces = pieces_of_tree(worker, storage, enough);
   if (storage.type == StorageType::array) pieces = pieces_of_array(worker, storage);
-  // A piece has one page at least.
+  // Each piece has at least one page, so each part gets at least `min_pages` pages.
   const size_t count = std::min<size_t>(parts, pieces.size() / min_pages);
   std::vector<uint64_t> bounds;
   for (size_t part = 1; part < count; ++part) {

@@ -71,7 +71,7 @@ inline void raise_max_removed_vid(PageHeader& page, uint64_t version) {
 /// Holds locks of records whose pages are locked. The class only tries locks and never waits.
 class RecordLocks {
  public:
-  /// `first_block`: the system block of the first lock.
+  /// `first_block`: index of the first lock's MCS block among the worker's system blocks.
   RecordLocks(WorkerContext& worker, uint32_t first_block)
       : worker_(worker), first_(worker.first_system_block() + first_block) {}
   RecordLocks(const RecordLocks&) = delete;
@@ -132,10 +132,11 @@ struct DropTask {
   bool drops_below;  // drop also the pages below for whose ranges the snapshot has no pages (R71)
 };
 
-/// Checks without locks whether the page must be retained. The result is a hint. Returns true if:
-/// * the snapshot lacks a change of the page,
-/// * the page has volatile pages below it that a drop does not include, or
-/// * there is no living record in it or below it, unless `drops_empty`.
+/// Checks without locks whether the page must be retained. The result is a hint. Returns true if at
+/// least one of these holds:
+/// * The snapshot lacks a change of the page.
+/// * The page has volatile pages below it that a drop does not include.
+/// * The page has no living record in it or below it, and `drops_empty` is false.
 /// Appends to `below` the pages that a drop includes.
 bool seems_needed(WorkerContext& worker, const DropTask& task, std::vector<PageHeader*>& below);
 

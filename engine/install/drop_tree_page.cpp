@@ -228,9 +228,9 @@ class DropSet {
   const Locks locks_;
   std::array<TreePage*, kMaxPagesBelow> pages_;
   // These members are destroyed from the last to the first: a drop that fails thaws the words, then
-  // unlocks the records, then the pages. Otherwise a worker could replace an unlocked page and copy
-  // a frozen word. A page installed in the copy would be missing from the thawed word of the moved
-  // page (R3).
+  // unlocks the records, then the pages. If it unlocked the pages first, a worker could replace a
+  // page and copy a frozen word. A page installed in the copy would be missing from the thawed word
+  // of the moved page (R3).
   std::array<ScopedLock, kMaxPagesBelow> page_locks_;
   RecordLocks records_;
   FrozenNulls nulls_;

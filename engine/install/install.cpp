@@ -25,7 +25,7 @@ void release_array_page(WorkerContext& worker, VolatilePointer pointer) {
 
 void release_array(WorkerContext& worker, StorageControl& storage) {
   const VolatilePointer root = storage.root.load_acquire();
-  // Relaxed: `retire` fences between this store and its load of the epoch (R9).
+  // Relaxed, because `retire` executes a fence before it loads the epoch (R9).
   storage.root.volatile_word.store(0, std::memory_order_relaxed);
   release_array_page(worker, root);
 }

@@ -27,7 +27,7 @@
 
 namespace atolldb {
 
-/// Answer of the drop policy for a volatile page that the snapshot page could replace.
+/// Answer of the drop policy for a volatile page that a snapshot page could replace.
 enum class DropVerdict : uint8_t {
   drop,
   keep,      // enough pages are free
@@ -71,7 +71,7 @@ struct InstallReport {
   /// that snapshot and of newer ones must be kept. kNoSnapshot: there is no such pointer.
   static constexpr uint32_t kNoSnapshot = ~uint32_t{0};
   uint32_t oldest_left = kNoSnapshot;
-  /// Some range cannot be read (R56) or was not visited.
+  /// True: some range cannot be read (R56), or was not visited.
   bool is_damaged = false;
 
   void add(const InstallReport& other);
@@ -137,23 +137,24 @@ class HoldTimer {
 Status install_snapshot(WorkerContext& worker, StorageControl& storage, const InstallTask& task,
                         InstallReport& report);
 
-/// Returns where the parts of a storage may begin, apart from the first one, in ascending order: at
-/// most `parts` - 1 bounds. The parts have about the same number of volatile pages, of at least
-/// `min_pages`. Any bounds of a Master-tree are right; those of an array are children of its root.
+/// Divides a storage into at most `parts` parts. Returns where all parts except the first begin,
+/// ascending. The parts have about the same number of volatile pages, and at least `min_pages`. The
+/// parts of an array consist of whole children of its root. A Master-tree may be divided anywhere,
+/// so the bounds stay right when the tree changes.
 /// REQUIRES: the calling thread has entered (WorkerContext::enter).
 std::vector<uint64_t> divide_storage(WorkerContext& worker, StorageControl& storage, uint32_t parts,
                                      uint32_t min_pages);
 
-/// Drops the pages of a Master-tree that lie in several parts. `bounds`: the begins of all parts
-/// but the first. `task.part` is ignored. `parts`: sum of the reports of all parts. Errors, and
-/// what the function requires: as `install_snapshot`. REQUIRES: all parts were installed.
+/// Drops the pages of a Master-tree that lie in several parts. `bounds`: where all parts except the
+/// first begin. `task.part` is ignored. `parts`: sum of the reports of all parts. Errors and
+/// requirements: those of `install_snapshot`. REQUIRES: all parts were installed.
 Status install_seams(WorkerContext& worker, StorageControl& storage, const InstallTask& task,
                      std::span<const uint64_t> bounds, const InstallReport& parts,
                      InstallReport& report);
 
-/// Publishes a new begin epoch. Pages found before the call must not be used after it. Returns ok,
-/// cluster_failed, unavailable if `cancelled` returned true, or storage_not_found if the storage
-/// with this id was dropped.
+/// Begins a turn of an installer: publishes a new begin epoch. Pages found before the call must not
+/// be used after it. Returns ok, cluster_failed, unavailable if `cancelled` returned true, or
+/// storage_not_found if the storage with this id was dropped.
 Status begin_turn(WorkerContext& worker, StorageControl& storage, uint32_t storage_id,
                   const InstallTask& task);
 

@@ -172,7 +172,7 @@ class ArrayInstaller {
     highest = leaf.header.max_removed_vid.load(std::memory_order_relaxed);
     if (!is_removed_in_snapshot(highest, task_.epoch)) return false;
     for (uint32_t slot = 0; slot < shape_.records_per_leaf; ++slot) {
-      // Acquire. Without the record locks the result is only a hint.
+      // Without the record locks the result is only a hint.
       const Vid vid = leaf.record(slot, shape_.record_bytes)->load_acquire();
       if (!is_in_snapshot(vid, task_.epoch, worker_.view().control->epochs)) return false;
       highest = std::max(highest, vid.version());
@@ -183,7 +183,7 @@ class ArrayInstaller {
   void drop_leaf(ArrayInterior& parent, DualPointer& pointer, SnapshotPointer match) {
     const VolatilePointer word = pointer.load_acquire();
     if (word.is_null() || match.is_null()) return;
-    // R56: the page of a stand-in cannot be read, so only the volatile page has the records.
+    // R56: the page that a stand-in replaces is unreadable. Only the volatile page has its records.
     if (is_stand_in(match) && !fault::drop_onto_stand_ins) return;
     auto* leaf = reinterpret_cast<ArrayLeaf*>(worker_.view().resolve(word));
     DCHECK(leaf->header.type == PageType::array_leaf && leaf->header.level == 0);
@@ -242,8 +242,9 @@ class ArrayInstaller {
     return Status::ok;
   }
 
-  /// Locks two pages. Returns false if another thread holds a lock. Only for the root it may wait,
-  /// because this thread holds no lock then, and installers of other parts lock the root often.
+  /// Locks two pages. Returns false if another thread holds a lock. It waits for a lock only if the
+  /// array is divided and `parent` is the root: installers of other parts lock the root often. This
+  /// thread then holds no other lock.
   bool lock_pages(PageHeader& parent, ScopedLock& parent_lock, PageHeader& page,
                   ScopedLock& page_lock) {
     const auto name = worker_.name_of(&parent.lock);
@@ -266,7 +267,7 @@ class ArrayInstaller {
   static bool is_bare(const ArrayInterior& page, const Matches& matches) {
     for (uint32_t i = 0; i < kArrayFanout; ++i) {
       const DualPointer& child = page.children[i];
-      // Relaxed: only installers store these words, see `place`.
+      // Relaxed: only installers store these words.
       const uint64_t snapshot = child.snapshot_word.load(std::memory_order_relaxed);
       if (!child.load_acquire().is_null() || snapshot != matches[i].word()) return false;
     }
@@ -303,7 +304,8 @@ class ArrayInstaller {
     return page.version().with_status(PageVersion::kMoved | PageVersion::kDropped);
   }
 
-  /// Drops the page of `word`, to which `pointer` leads. `highest`: see is_covered.
+  /// Drops the page of `word`, to which `pointer` leads. `highest`: newest version that the parent
+  /// records as removed (R43).
   void unlink(ArrayInterior& parent, DualPointer& pointer, VolatilePointer word, uint64_t highest) {
     // Only this installer drops pages of its part, so the pointer still leads to the page.
     DCHECK(pointer.load_acquire() == word && !word.is_null());

@@ -26,13 +26,13 @@ namespace {
 /// Maximum number of paths that the installer handles before it publishes a new begin epoch (R9).
 constexpr uint32_t kPathsPerTurn = 32;
 
-/// What one pass over the records of a border page finds. It takes no locks, so all of it is a
-/// hint.
+/// Result of one pass over the records of a border page. The pass takes no locks, so the result is
+/// a hint.
 struct BorderSurvey {
   bool has_layers = false;
-  bool has_living = false;     // a record that is no tombstone
-  bool has_tombstone = false;  // or no record at all
-  bool is_covered = false;     // the snapshot has all changes of the page (R8)
+  bool has_living = false;  // a record that is no tombstone
+  bool has_tombstone = false;
+  bool is_covered = false;  // the snapshot has all changes of the page (R8)
 
   /// Returns whether `reclaim_path` may find something to reclaim (R70).
   bool may_reclaim() const { return has_layers || has_tombstone || !has_living; }
@@ -51,22 +51,22 @@ void prefetch_lines(const void* begin, const void* end) {
 struct LayerWalk {
   std::string prefix;    // slices of the layers above, 8 bytes each
   SnapshotPointer root;  // root of the layer in the snapshot; null: the snapshot has no such layer
-  SliceRange part;       // slices of this layer to visit; below the first layer all
+  SliceRange part;       // slices to visit in this layer; in layers below the first one all
   uint64_t slice = 0;    // low end of the range that is still to be visited
   bool has_ended = false;
-  /// The walk visits the path to one bound between two parts, and drops the pages that lie on both
-  /// sides, unless they also have a later bound.
+  /// True: the walk visits only the path to one bound between two parts. It drops the pages that
+  /// lie on both sides of the bound. It leaves pages with later bounds to the walks to those
+  /// bounds.
   bool is_seam = false;
   std::span<const uint64_t> later_bounds;
   /// Number of times that reclaim_path has replaced pages on the path to `slice` (R70), at most
   /// kMaxReclaims.
   uint32_t reclaims = 0;
-  bool has_counted_layers = false;  // of the border page on the path to `slice`
-  /// State per page level: the slice up to which pointers to pages of this level are done, and the
-  /// snapshot pages below the interior page that was visited last.
+  bool has_counted_layers = false;  // the layers of the border page at `slice` are counted
+  /// State of the walk for the pages of one level.
   struct Level {
-    uint64_t done_to = 0;
-    SnapshotLevel snapshot;
+    uint64_t done_to = 0;    // pointers to pages of this level are done up to this slice
+    SnapshotLevel snapshot;  // snapshot pages below the interior page that was visited last
   };
   std::array<Level, TreePath::kMaxLevels> levels;
   // True if a part of the layer cannot be read (R56), or was not visited.
@@ -85,10 +85,10 @@ struct LayerWalk {
 };
 
 /// Installs one part of a Master-tree. Installers of other parts run at the same time. They share
-/// the pages above the first layer's parts, and pages with slices of several parts. All changes of
-/// these pages are under page locks, as those of workers are. The words that two installers store
-/// are equal, because both have the same snapshot. Each pointer is counted by the installer that
-/// has the begin of its range.
+/// the pages above the first layer's parts, and pages with slices of several parts. Installers,
+/// like workers, change these pages only under page locks. The words that two installers store are
+/// equal, because both install the same snapshot. A pointer is counted by the installer of the part
+/// in which its range begins.
 class TreeInstaller {
  public:
   TreeInstaller(WorkerContext& worker, StorageControl& storage, const InstallTask& task,
@@ -207,7 +207,8 @@ class TreeInstaller {
     move_on(walk, path);
   }
 
-  /// Records that pages are not visited. The walk over a seam visits no page for the first time.
+  /// Records that the walk has skipped pages. Pages that the walk over a seam skips count as
+  /// visited, because the installers of the parts have visited them.
   void record_missed(LayerWalk& walk) {
     walk.is_damaged = true;
     if (!walk.is_seam) has_missed_ = true;
@@ -294,9 +295,9 @@ class TreeInstaller {
     return survey;
   }
 
-  /// Prefetches what `survey_of` reads of the next three border pages with the same parent. The
-  /// walk waits for memory most of the time. A whole page has more cache lines than its survey
-  /// needs.
+  /// Prefetches the next three border pages with the same parent, because the walk waits for memory
+  /// most of the time. Prefetches only what `survey_of` reads: first the header of a page, one page
+  /// later its offsets, and then its records.
   void prefetch_next(const TreePath& path) {
     if (path.size == 0) return;
     const InteriorPage& parent = *path.steps[path.size - 1].page;
@@ -467,7 +468,8 @@ class TreeInstaller {
   }
 
   /// Drops a page if the snapshot has its content and the drop policy permits it. `checks_first`:
-  /// the page may be needed, which is not known yet.
+  /// checks without locks whether the page must be retained, before it calls the policy. Pass false
+  /// if this is known.
   void drop(const LayerWalk& walk, const Link& link, TreePage* page, bool checks_first = true) {
     DCHECK(link.holder != nullptr && page->header.storage_id == id_);
     const bool is_layer_root = link.holder->header.layer != page->header.layer;

@@ -49,7 +49,7 @@ class SequentialInstaller {
     }
     const PageHeader* root = nullptr;
     Status status = worker_.snapshot_page(task_.root, root);
-    if (status == Status::snapshot_unreadable) {  // in this case drops no page (R56)
+    if (status == Status::snapshot_unreadable) {  // drops no page (R56)
       worker_.leave_snapshots();
       report_left(SnapshotPointer(word.load(std::memory_order_relaxed)), report_);
       return Status::ok;
@@ -62,7 +62,8 @@ class SequentialInstaller {
     covered_ = std::min(task_.epoch, newest.epoch());
     status = enter();
     if (status != Status::ok) return status;
-    // Release: the word is stored before any list is shortened, see SequentialCursor::open.
+    // Release: the word is stored before any list is shortened. A scan loads it before and after it
+    // opens the lists (R17).
     word.store(task_.root.word(), std::memory_order_release);
     ++report_.installed;
     return Status::ok;
@@ -109,7 +110,8 @@ class SequentialInstaller {
     }
     if (count == 0) return false;
     DCHECK(kept != first && kept->number > first->number);
-    // Two release stores, in this order. They pair with the loads of scans: see SequentialListHead.
+    // Two release stores, in this order. They pair with the acquire loads of a scan, which loads
+    // `first` and then `first_number`.
     list.first_number.store(kept->number, std::memory_order_release);
     list.first.store(kept->header.self, std::memory_order_release);
     // Running scans may continue through the dropped pages. Those stay readable until all these

@@ -101,7 +101,9 @@ Result<DdlContent> read_ddl_log(FileSystem& file_system, const std::string& data
   const std::string directory = coordinator_directory(data_dir);
   ATOLL_ASSIGN(auto ordinals, ordinals_in(file_system, directory));
   DdlContent content;
-  std::string ended;  // place and reason of the first empty or damaged block; empty: none yet
+  // Place and reason of the first block without an intact record. Empty until such a block is
+  // found.
+  std::string ended;
   IoBuffer buffer(kDdlFileBytes);
   uint32_t expected = 0;
   for (const uint32_t ordinal : ordinals) {
@@ -212,7 +214,8 @@ Result<void> DdlLog::open_file() {
   const std::string path = path_in(directory_, ddl_file_name(content_.next_ordinal));
   ATOLL_TRY(file_system_->make_directory(directory_));
   ATOLL_ASSIGN(auto exists, file_system_->exists(path));
-  // A crash may have cut a file without records short, so such a file is removed and created again.
+  // The file has no records yet. If it exists, a crash may have left it too short, so it is created
+  // again.
   if (exists && content_.next_offset == 0) {
     ATOLL_TRY(file_system_->remove(path));
     exists = false;

@@ -25,10 +25,11 @@ inline constexpr uint64_t kDdlFileBytes = uint64_t{1} << 20;
 
 enum class DdlOperation : uint8_t { create_storage = 1, drop_storage = 2 };
 
+/// A creation or drop of a storage.
 struct DdlRecord {
   DdlOperation operation = DdlOperation::create_storage;
   uint32_t storage_id = 0;
-  uint64_t epoch = 0;  // the current epoch when the operation was done
+  uint64_t epoch = 0;  // current epoch at the time of the operation
   std::string name;    // at most kMaxStorageName bytes
   // The following members are set only in creations.
   StorageType type = StorageType::none;
@@ -47,19 +48,20 @@ struct DdlContent {
 };
 
 /// Reads the whole log. A missing log has no records. Changes nothing on disk.
+/// `durable_records`: the count of records in the savepoint.
 /// Error: code corruption, with file, offset and reason, for damage before the last record, or to
-/// one of the first `durable_records` records (the count in the savepoint).
+/// one of the first `durable_records` records.
 Result<DdlContent> read_ddl_log(FileSystem& file_system, const std::string& data_dir,
                                 const ClusterUuid& cluster_uuid, uint64_t durable_records = 0);
 
-/// Writes the DDL log. Thread: one thread of the coordinator, the only writer.
+/// Appends records to the DDL log. Thread: one thread of the coordinator, the only writer.
 class DdlLog {
  public:
   /// Reads the log and syncs what it read, so that callers may rely on it.
   static Result<DdlLog> open(FileSystem& file_system, const std::string& data_dir,
                              const ClusterUuid& cluster_uuid);
 
-  /// The records that open() has read, then the appended ones.
+  /// Returns the records that open() has read, followed by the appended ones.
   const std::vector<DdlRecord>& records() const { return content_.records; }
   const std::string& torn() const { return content_.torn; }
 

@@ -114,7 +114,7 @@ void EpochLogger::take_blocks(Worker& worker, uint64_t epoch) {
     const bool may_be_in_use = worker.next == worker.committed / kLogBlockBytes;
     ++worker.next;
     if (may_be_in_use) {
-      // Copies the block, because a transaction may be writing to it after its committed part.
+      // Copies the block, because a transaction may be writing past its committed part.
       runs_.push_back({&copy_of(block), 1});
       return;
     }
@@ -156,7 +156,8 @@ void EpochLogger::free_blocks() {
   }
 }
 
-/// Returns an epoch that every logger has closed, so that recovery may rely on it (R29).
+/// Returns the durable epoch that block headers name. Every logger has closed this epoch, so
+/// recovery may rely on it (R29).
 uint64_t EpochLogger::durable_epoch_to_name() const {
   const uint64_t global = view_->control->epochs.durable.load(std::memory_order_acquire);
   return std::min(global, durable_epoch());

@@ -1,11 +1,11 @@
 // Epoch logger: writes the committed blocks of its workers to the device, epoch by epoch (R26, R27,
 // R30). Source: [FOEDUS15] section 6, [SILOR14] section 3.
 //
-// To close epoch e, the logger waits until the current epoch is later than e. Then it waits until
-// none of its workers is committing in e or an earlier epoch. Then it loads the `committed`
-// position of each worker. So everything committed up to e lies before these positions, and no more
-// records of these epochs follow. Only then does the logger write the blocks; the last ones share a
-// write with the marker. One sync follows.
+// The logger closes epoch e when the current epoch is later than e. It waits until none of its
+// workers is committing in e or an earlier epoch. Then it loads the `committed` position of each
+// worker. So everything committed up to e lies before these positions, and no more records of these
+// epochs follow. Only then does the logger write the blocks; the last ones share a write with the
+// marker. One sync follows.
 #pragma once
 
 #include <cstdint>
@@ -39,13 +39,13 @@ class EpochLogger {
   /// REQUIRES: the current epoch is later than `epoch`.
   Result<void> close(uint64_t epoch);
 
-  /// Returns the last epoch that `close` has made durable, or the incarnation's start epoch - 1
-  /// before the first.
+  /// Returns the last epoch that `close` has made durable. Before the first `close`, returns the
+  /// incarnation's start epoch - 1.
   uint64_t durable_epoch() const { return writer_.last_closed_epoch(); }
-  /// Creates the next file before it is needed. See LogWriter.
+  /// Creates the next file before it is needed. Errors: those of LogWriter::prepare_next_file.
   Result<void> prepare_next_file() { return writer_.prepare_next_file(); }
   /// Return whether the logger should create the next file now. `wants_next_file` is for an idle
-  /// logger, `needs_next_file_soon` for a busy one. See LogWriter.
+  /// logger, `needs_next_file_soon` for a busy one.
   bool wants_next_file() const { return writer_.wants_next_file(); }
   bool needs_next_file_soon() const { return writer_.needs_next_file_soon(); }
   /// Returns the bytes that still fit into the current file.
@@ -56,8 +56,8 @@ class EpochLogger {
   struct Batch {
     uint64_t written_bytes = 0;  // committed blocks, headers and the marker
     uint64_t close_ns = 0;       // time of the wait for commits in progress
-    uint64_t write_ns = 0;       // time of these writes
-    uint64_t sync_ns = 0;
+    uint64_t write_ns = 0;       // time of the writes, without the syncs
+    uint64_t sync_ns = 0;        // time of the syncs
   };
   const Batch& latest() const { return latest_; }
 

@@ -22,7 +22,9 @@ struct TimeEntry {
   uint32_t crc;  // CRC32C of the bytes after this field
   uint64_t epoch;
   uint64_t unix_ms;
-  uint64_t data;  // first 8 bytes of the cluster's uuid; a discard of the data may leave the file
+  /// First 8 bytes of the cluster's uuid. They tell entries of data that was discarded, because the
+  /// file may survive a discard.
+  uint64_t data;
 };
 static_assert(sizeof(TimeEntry) == 32);
 constexpr uint64_t kEntriesPerBlock = kIoBlockBytes / sizeof(TimeEntry);

@@ -51,11 +51,11 @@ Result<std::vector<EpochTime>> read_epoch_times(FileSystem& file_system,
                                                 const ClusterUuid& cluster_uuid);
 
 /// Returns the entry with the largest epoch among the entries whose time is at most `unix_ms`.
-/// Returns nothing if there is no such entry. If the clock was set back, it has passed the same
-/// time twice; the later pass counts.
+/// Returns nothing if there is no such entry. If the clock was set back, several epochs may have
+/// the same time; the largest of them counts.
 std::optional<EpochTime> epoch_at(std::span<const EpochTime> times, uint64_t unix_ms);
 
-/// Writes entries. Thread: one at a time, and no other process writes the file.
+/// Adds entries to the file. Thread: one at a time, and no other process writes the file.
 class EpochTimesWriter {
  public:
   /// Creates the file if it is missing. Continues after the entry with the largest epoch.
@@ -63,7 +63,7 @@ class EpochTimesWriter {
   static Result<EpochTimesWriter> open(FileSystem& file_system, const std::string& data_dir,
                                        const ClusterUuid& cluster_uuid);
 
-  /// Ignores an entry whose epoch is not after the last one. Does not sync.
+  /// Writes the entry, unless its epoch is at most last_epoch(). Does not sync.
   Result<void> add(const EpochTime& time);
   Result<void> sync() { return file_->sync(); }
   uint64_t last_epoch() const { return last_epoch_; }

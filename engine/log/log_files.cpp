@@ -42,7 +42,8 @@ std::optional<LogFileName> parse_log_file_name(std::string_view name) {
       !take_number(rest, parsed.logger) || !take(rest, "_") || !take_number(rest, parsed.ordinal)) {
     return std::nullopt;
   }
-  if (to_string(parsed) != name) return std::nullopt;  // other leading zeros or a suffix
+  // Rejects a suffix, and other leading zeros than those that to_string writes.
+  if (to_string(parsed) != name) return std::nullopt;
   return parsed;
 }
 

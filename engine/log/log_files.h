@@ -62,8 +62,8 @@ std::string path_of(const LogFilePlace& place);
 /// Fields of a log file's header.
 struct LogFileBegin {
   ClusterUuid cluster_uuid = {};
-  uint64_t closed_epoch = 0;  // the last epoch that the previous file closed
-  uint64_t last_epoch_before = 0;
+  uint64_t closed_epoch = 0;       // the last epoch that the previous file closed
+  uint64_t last_epoch_before = 0;  // the last epoch of any block of the previous files
 };
 
 /// Returns the header's fields, or nothing if the header is damaged or belongs to another file.
@@ -76,14 +76,14 @@ Result<std::optional<ClusterUuid>> owner_of(FileSystem& file_system, const LogFi
 /// Returns true if the file's header is intact and names another cluster.
 Result<bool> is_foreign(FileSystem& file_system, const LogFilePlace& place, const ClusterUuid& own);
 
-/// Calls `visit(node, path)` for each folder node<k>/ of the directory, which may be missing. Ends
-/// with the first error that `visit` returns.
+/// Calls `visit(node, path)` for each folder node<k>/ of the directory. A missing directory has no
+/// folders. Ends with the first error that `visit` returns.
 Result<void> for_each_node_folder(
     FileSystem& file_system, const std::string& directory,
     const std::function<Result<void>(uint32_t node, const std::string& path)>& visit);
 
 /// Returns all log files of the directories, in the order of incarnation, node, logger and ordinal.
-/// A missing directory has none.
+/// A missing directory has no files.
 Result<std::vector<LogFilePlace>> log_files_in(FileSystem& file_system,
                                                const std::set<std::string>& directories);
 

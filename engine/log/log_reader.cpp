@@ -108,7 +108,7 @@ Result<const LogBlock*> LogReader::read_block() {
   }
   const std::byte* block = &buffer_.bytes()[offset - buffer_offset_];
   // Prefetches the next block into the processor's cache while the caller works on this one. The
-  // device has put that block into memory only, and the checksum is faster than memory.
+  // read has put that block into memory only, and a checksum takes less time than loading it.
   if (offset + 2 * kLogBlockBytes <= buffer_offset_ + buffer_bytes_) {
     for (uint32_t line = 0; line < kLogBlockBytes; line += 64) {
       __builtin_prefetch(block + kLogBlockBytes + line);
@@ -134,7 +134,8 @@ Result<const LogBlock*> LogReader::next() {
   auto block = read_block();
   if (!block) return block;
   if (*block == nullptr) {
-    // A later file without any block is no defect: a crash cut it short before its first sync.
+    // If a later file has no block, this is not a defect: a crash cut it short before its first
+    // sync.
     return end_here(position_ != 0 || ordinal_ == first_ordinal_, "the file ends here");
   }
   if (is_zero(**block)) {
@@ -175,7 +176,7 @@ const char* LogReader::defect_of(const LogBlock& block) const {
 const char* LogReader::chain(const LogBlock& block) {
   const LogBlockHeader& header = block.header;
   if (header.file_ordinal != ordinal_) return "the block is of another file of its logger";
-  // If the files before were deleted or skipped, chain_first_header checks the sequence.
+  // If earlier files were deleted or skipped, chain_first_header checks the sequence.
   const bool begins_late = ordinal_ == first_ordinal_ && ordinal_ != 0 && position_ == 0;
   if (header.sequence != next_sequence_ && !begins_late && !fault::unchecked_sequence) {
     return "the block is not the successor of the one before";

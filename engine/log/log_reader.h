@@ -58,11 +58,12 @@ struct LogRemainder {
 };
 
 /// Returns the first defect of the block's records, or nothing if there is none. Without a defect
-/// the records fill the length exactly, and each is well-formed and has the block's epoch. A filler
-/// has at least 8 bytes; its fields other than type and length are undefined. REQUIRES: the length
-/// is at most kLogBlockPayload.
+/// the records fill the block's length exactly, and each is well-formed and has the block's epoch.
+/// A filler has at least 8 bytes; its fields other than type and length are undefined. REQUIRES:
+/// the block's length is at most kLogBlockPayload.
 std::optional<std::string> defect_of_records(const LogBlock& block);
 
+/// Returns the blocks of one stream in order, up to its end.
 class LogReader {
  public:
   /// Finds the stream's files. If the first file is missing and no snapshot covers it, the stream
@@ -76,16 +77,16 @@ class LogReader {
   /// those of the file system.
   Result<const LogBlock*> next();
 
-  /// Returns the file of the block that was returned last. The chain is gapless and intact up to
-  /// and including that block.
+  /// Return file and offset of the block that next() returned last. The chain is gapless and intact
+  /// up to and including that block.
   const std::string& file() const { return path_; }
   uint64_t offset() const {
     CHECK(position_ != 0);
     return (position_ - 1) * kLogBlockBytes;
   }
 
-  /// Returns the bytes of covered blocks that were skipped: whole files, and the blocks from the
-  /// first header to a marker. The value is final after the second call of next(): the first call
+  /// Returns the bytes of covered blocks that were skipped: whole files, and the blocks between the
+  /// first header and a marker. The value is final after the second call of next(): the first call
   /// returns the header, and the second one skips.
   uint64_t skipped_bytes() const { return skipped_blocks_ * kLogBlockBytes; }
 
@@ -116,11 +117,12 @@ class LogReader {
     const uint64_t offset = position * kLogBlockBytes;
     return offset >= buffer_offset_ && offset + kLogBlockBytes <= buffer_offset_ + buffer_bytes_;
   }
-  /// Moves `position_` past blocks that were never written.
+  /// Moves `position_` past a hole of the file.
   Result<void> skip_hole();
   /// Returns the block at `position_` of the current file, or null at the end of the file.
   Result<const LogBlock*> read_block();
-  /// Returns the ordinal of the last file before which all blocks are covered.
+  /// Returns the ordinal of the file to begin with. Without `may_skip_` this is the first existing
+  /// file, else the last file before which all blocks are covered.
   Result<uint32_t> find_first_file() const;
   /// Skips from the block after the first file's header to the last marker of a covered epoch, if
   /// the search finds one.
@@ -130,14 +132,14 @@ class LogReader {
   bool is_covered(const LogBlock& block, uint64_t position) const;
   /// Ends the stream at `position_`.
   const LogBlock* end_here(bool is_defect, std::string reason);
-  /// Returns why the block is damaged, or belongs to another stream or another position. Null if it
-  /// is good.
+  /// Returns why the block is damaged or belongs to another stream, or null if it is good. Does not
+  /// check its position.
   const char* defect_of(const LogBlock& block) const;
   /// Appends the block to the chain. Returns why it does not fit there, or null if it does.
   const char* chain(const LogBlock& block);
   const char* chain_header(const LogBlock& block);
-  /// Does the same as `chain_header`, for the first file that still exists, if earlier ones were
-  /// deleted.
+  /// Checks the header of the first file that is read, if earlier files were deleted or skipped.
+  /// Takes the epochs with which these files ended from the header. Returns a defect, or null.
   const char* chain_first_header(const LogBlock& block);
 
   FileSystem* file_system_;
@@ -150,7 +152,7 @@ class LogReader {
   std::unique_ptr<File> file_;
   std::string path_;
   uint32_t ordinal_ = 0;
-  uint32_t first_ordinal_ = 0;    // ordinal at which the stream begins
+  uint32_t first_ordinal_ = 0;    // ordinal of the first file that is read
   uint64_t position_ = 0;         // number of the next block in the file
   uint64_t blocks_per_file_ = 0;  // 0: not known yet
   uint64_t next_sequence_ = 0;

@@ -42,7 +42,7 @@ struct LogScan {
   uint64_t durable_epoch = 0;  // epoch of the last marker, or start epoch - 1 if there is none
   /// Epoch of the first block of records that no snapshot covers (LogStream::covered_epoch).
   std::optional<uint64_t> first_record_epoch;
-  uint64_t largest_epoch = 0;          // in any intact block, even after the end
+  uint64_t largest_epoch = 0;          // largest epoch of all intact blocks, even after the end
   uint64_t largest_durable_epoch = 0;  // largest durable epoch that any of those blocks names
   LogEnd end;
   uint64_t intact_after_end = 0;  // blocks after the end that are intact
@@ -55,8 +55,8 @@ struct IncarnationScan {
   std::vector<LogScan> logs;
   /// K of R30: the largest epoch known to have been durable.
   uint64_t known_durable_epoch = 0;
-  /// Blocks up to this epoch count, later ones do not. This is the cut from the savepoint, or else
-  /// the smallest durable epoch of all logs.
+  /// Blocks up to this epoch count, later ones do not. This is the cut from the savepoint. If the
+  /// savepoint has none, it is the smallest durable epoch of all logs.
   uint64_t cut_epoch = 0;
   uint64_t largest_epoch = 0;  // largest epoch in any intact block of these logs
   /// Place of the first missing or damaged block that was durable. Nothing if only torn tails are
@@ -80,9 +80,9 @@ Result<LogScan> scan_log(FileSystem& file_system, const LogStream& stream,
 
 /// Scans the logs of an incarnation, computes the cut, and tells a torn tail from corruption (R30).
 /// If a log seems to lack durable epochs, the function scans it a second time, because a running
-/// cluster may have written to it meanwhile.
-/// `run` scans several logs at a time. The result does not depend on it: the first defect, or the
-/// first error, is that of the first log in the order of the savepoint.
+/// cluster may have written to it meanwhile. `run` may scan several logs at the same time. The
+/// result does not depend on that: if several logs have defects or errors, the first log in the
+/// order of the savepoint counts.
 Result<IncarnationScan> scan_incarnation(FileSystem& file_system, const Savepoint& savepoint,
                                          const Incarnation& incarnation,
                                          CoveredBlocks covered = CoveredBlocks::read,

@@ -63,8 +63,8 @@ Result<void> LogWriter::close_epoch(uint64_t epoch, uint64_t durable_epoch,
   seal_block(marker_->block);
   ATOLL_TRY(place(LogBlockType::marker, {&marker_->block, 1}, durable_epoch));
   CHECK(last_epoch_ == epoch);
-  // One write stores records and marker. The device may write them in any order: if a block before
-  // the marker is missing after a crash, the chain ends before the marker.
+  // One write stores records and marker, in any order. If a crash leaves a gap before the marker,
+  // the chain of blocks ends at the gap, so the marker does not count.
   ATOLL_TRY(write_placed());
   ATOLL_TRY(sync_all());
   CHECK(written_ == position_ && placed_.empty());

@@ -2,8 +2,8 @@
 // describes the format.
 //
 // Thread: one, that of the logger. Files are filled to the last block, so the sequence number of a
-// block gives its file and offset. A file is created before its first block is needed. Its header
-// is written together with that block, because the header names the last epoch closed before it.
+// block gives its file and offset. The next file is created before it is needed. Its header names
+// the last epoch closed before it. So the header is written later, with the blocks that follow it.
 #pragma once
 
 #include <array>
@@ -27,7 +27,7 @@ struct LogWriterSettings {
   uint16_t node = 0;
   uint16_t logger = 0;  // number of the logger in its node
   uint64_t incarnation = 0;
-  uint64_t start_epoch = 0;  // the incarnation's first epoch: no block has an earlier one
+  uint64_t start_epoch = 0;  // the incarnation's first epoch
   ClusterUuid cluster_uuid = {};
   uint64_t file_bytes = 0;  // multiple of kLogBlockBytes, at least three blocks
 };
@@ -41,11 +41,12 @@ struct LogWriterCounters {
   uint64_t failed_preallocations = 0;  // attempts to create the next file that found no disk space
 };
 
+/// Writes blocks of records and markers to the files of one stream.
 class LogWriter {
  public:
   /// Creates the first file with its header, durably (R28). REQUIRES: `file_system` outlives the
-  /// writer. Errors: those of the file system, and a file of that name that already exists. On an
-  /// error the function removes what it has created, as far as the file system allows.
+  /// writer. Errors: those of the file system; the file exists already. On an error the function
+  /// removes what it has created, as far as the file system allows.
   static Result<LogWriter> create(FileSystem& file_system, LogWriterSettings settings);
 
   /// Writes whole blocks in the given order, with as few writes as possible. When it returns, the
@@ -96,11 +97,12 @@ class LogWriter {
 
   Result<std::unique_ptr<File>> make_file(uint32_t ordinal);
   Result<void> sync_new(File& file, const std::string& directory);
-  /// Places the header of the current file as the first block to be written.
+  /// Adds the header of the current file to `placed_`, as its first block.
   void start_file();
-  /// Stamps blocks of records and adds them to the blocks to be written.
+  /// Stamps blocks of records and adds them to `placed_`.
   Result<void> place_records(std::span<const std::span<LogBlock>> runs, uint64_t durable_epoch);
-  /// Places blocks of one type. Continues in the next file when the current one is full.
+  /// Stamps blocks of one type and adds them to `placed_`. Continues in the next file when the
+  /// current one is full.
   Result<void> place(LogBlockType type, std::span<LogBlock> run, uint64_t durable_epoch);
   void stamp(LogBlock& block, uint64_t durable_epoch);
   Result<void> write_placed();

@@ -137,8 +137,8 @@ bool has_sensible_snapshots(const Savepoint& savepoint) {
     before = kept;
   }
   std::set<std::string_view> names;
-  // Pins are not compared with `savepoint.snapshot`, because a pinned snapshot may be newer than
-  // the newest one that can be read (R55).
+  // A pinned snapshot may be newer than `savepoint.snapshot`: a start-up that cannot read the
+  // newest snapshot goes back to an older one (R55). So this function does not compare them.
   return std::ranges::all_of(savepoint.pinned, [&](const PinnedSnapshot& pin) {
     return pin.id != 0 && pin.id <= savepoint.largest_snapshot && !pin.name.empty() &&
            pin.name.size() <= kMaxPinNameBytes && pin.epoch <= kMaxEpoch &&
@@ -332,12 +332,11 @@ Result<void> write_savepoint(FileSystem& file_system, const std::string& data_di
   ATOLL_ASSIGN(const auto file, is_new ? file_system.create(target, 2 * kSavepointSlotBytes)
                                        : file_system.open(path));
   if (!is_new) {
-    // Syncs the other slot, because a process may have been killed after it wrote that slot and
-    // before it synced it. Otherwise a power cut could damage both slots: the other one and the one
-    // that is overwritten now.
+    // Syncs the slot that is not overwritten now. A process may have been killed after it wrote
+    // that slot and before it synced it. Without this sync a power cut could damage both slots.
     ATOLL_TRY(file->sync());
     ATOLL_TRY(file_system.sync_directory(directory));
-    // Grows the file if damage has cut it short. The slot that remains is intact.
+    // Grows the file if damage has cut it short. The remaining slot is intact.
     ATOLL_ASSIGN(const uint64_t size, file->size());
     if (size < 2 * kSavepointSlotBytes) {
       ATOLL_TRY(file->grow(2 * kSavepointSlotBytes));

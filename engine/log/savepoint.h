@@ -39,7 +39,7 @@ inline constexpr uint32_t kMaxPinNameBytes = 255;
 /// Pins with this prefix belong to a backup in progress. They also keep the log after their
 /// snapshot (R65). Users cannot make such pins.
 inline constexpr std::string_view kBackupPinPrefix = "atoll-backup-";
-/// Older snapshots are not kept if their log belongs to more incarnations than this.
+/// Older snapshots are not kept if the log after them belongs to more incarnations than this.
 inline constexpr size_t kMaxListedIncarnations = 64;
 
 struct LoggerPlace {
@@ -59,7 +59,7 @@ struct Incarnation {
   bool operator==(const Incarnation&) const = default;
 };
 
-/// A user pin: keeps a snapshot, under a unique name.
+/// A pin: keeps a snapshot under a unique name. A user or a backup has made it.
 struct PinnedSnapshot {
   uint32_t id = 0;
   uint64_t epoch = 0;

@@ -34,8 +34,8 @@ Result<void> replace_both(FileSystem& file_system, const std::string& data_dir,
 }
 
 /// Returns the epoch of the snapshot if it is the newest, kept or pinned. Returns nothing for other
-/// ids, even if metadata with such an id exist. A failed snapshot job may have left them, or they
-/// may be deleted at any time.
+/// ids, even if there is metadata with such an id. A failed snapshot job may have left that
+/// metadata, or it may be deleted at any time.
 std::optional<uint64_t> epoch_of(const Savepoint& savepoint, uint32_t id) {
   if (id != 0 && id == savepoint.snapshot) return savepoint.snapshot_epoch;
   const auto kept = std::ranges::find(savepoint.kept, id, &KeptSnapshot::id);

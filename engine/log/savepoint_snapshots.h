@@ -1,8 +1,8 @@
 // Snapshot changes of the savepoint: ids, the newest snapshot, pins (R37, R38). Thread: the
 // coordinator thread that writes the savepoint.
 //
-// Each function writes the changed savepoint durably, and changes the caller's copy only after
-// that. REQUIRES and errors: also those of write_savepoint.
+// The functions with a FileSystem write the changed savepoint durably, and change the caller's copy
+// only after that. They also have the requirements and errors of write_savepoint.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +22,11 @@ Result<uint32_t> take_snapshot_id(FileSystem& file_system, const std::string& da
 
 /// Makes snapshot `id` the newest one, and keeps the `keep` - 1 newest of the older ones. The log
 /// after the kept snapshots may belong to at most kMaxListedIncarnations incarnations. If it
-/// belongs to more, the function keeps fewer snapshots, and then also removes the pins of backups.
-/// Incarnations that all these snapshots cover leave the list (R55, R65). `may_forget`: if false,
-/// no incarnation leaves the list, because the archive does not have their cuts durably yet (R72).
-/// REQUIRES: the id was taken; files and metadata of the snapshot are durable; `epoch` is not
-/// before the epoch of the previous snapshot (CHECK).
+/// belongs to more, the function keeps fewer snapshots. If that is not enough, it removes the pins
+/// of backups. Incarnations that all these snapshots cover leave the list (R55, R65). If
+/// `may_forget` is false, no incarnation leaves the list, because the archive does not have their
+/// cuts durably yet (R72). REQUIRES: the id was taken; files and metadata of the snapshot are
+/// durable; `epoch` is not before the epoch of the previous snapshot (CHECK).
 Result<void> store_snapshot(FileSystem& file_system, const std::string& data_dir,
                             Savepoint& savepoint, uint32_t id, uint64_t epoch, uint32_t keep = 1,
                             bool may_forget = true);

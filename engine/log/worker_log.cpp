@@ -18,8 +18,9 @@ WorkerLog::WorkerLog(std::byte* memory, uint64_t block_bytes, uint16_t worker, b
 }
 
 uint64_t WorkerLog::durable() const {
-  // Pairs with the logger's store: the logger no longer reads the freed blocks. seq_cst (free on
-  // x86), because a waiting worker stores `waits` before this load (Transaction::await_log_room).
+  // Pairs with the logger's store: the logger no longer reads the freed blocks. seq_cst, because a
+  // waiting worker stores `waits` before this load (Transaction::await_log_room). On x86 the order
+  // has no cost.
   return ring_.control->durable.load(std::memory_order_seq_cst);
 }
 

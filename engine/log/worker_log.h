@@ -36,7 +36,8 @@ struct WorkerLogControl {
   /// Number of the first block that may not be reused. Blocks before it are durable, and the logger
   /// does not read them any more. Writer: the logger.
   alignas(64) std::atomic<uint64_t> durable;
-  /// Workers sleep on this word. The logger changes it after storing `durable`, if `waits` is set.
+  /// The worker sleeps on this word while it waits for room. The logger changes the word after it
+  /// has stored `durable`, if `waits` is set.
   std::atomic<uint32_t> signal;
   std::atomic<uint32_t> waits;  // not 0: the worker waits for room. Writer: the worker
 };
@@ -60,10 +61,10 @@ struct WorkerLogRing {
   }
 };
 
-/// The worker's side of the buffer.
+/// Lets a worker write log records to its buffer and hand them to the logger.
 class WorkerLog {
  public:
-  /// Number of blocks that a transaction cannot use: the target for moved records, and the block
+  /// Number of blocks that a transaction cannot fill: the target for moved records, and the block
   /// that it shares with the previous transaction.
   static constexpr uint64_t kSpareBlocks = 2;
   static constexpr uint64_t kMinBlocks = 2 * kSpareBlocks;
@@ -146,7 +147,7 @@ class WorkerLog {
   // State of the running transaction.
   std::byte* cursor_ = nullptr;
   std::byte* end_ = nullptr;      // end of the current block's payload
-  uint64_t block_ = 0;            // the current block
+  uint64_t block_ = 0;            // number of the current block
   uint32_t first_block_end_ = 0;  // bytes used in open_block_, if it is not the current block
 
   // The open block: the block in which the committed records end.

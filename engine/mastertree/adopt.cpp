@@ -17,8 +17,8 @@ uint64_t max_removed_above(const TreePage& page) {
   return fault::interior_max_removed_vid_zero ? 0 : max_removed_vid_of(page);
 }
 
-/// Makes the link lead from `from` to `to`, and retires `from`. Clears the snapshot word if the
-/// range changes, because the snapshot page stands for the slot's old range only (R44).
+/// Makes the link lead to `to` instead of `from`, and retires `from`. Clears the snapshot word if
+/// the range changes, because the snapshot page stands for the slot's old range only (R44).
 void swing(WorkerContext& worker, const Link& link, TreePage* from, VolatilePointer to,
            bool same_range) {
   DCHECK(from->header.version().is_moved() && !to.is_null() && !to.is_frozen());
@@ -43,7 +43,8 @@ void adopt_in_interior(WorkerContext& worker, const Link& link, TreePage* page,
   DCHECK(page->header.level + 1 == parent->header.level);
   DCHECK(page->contains(page->twin_fence) && parent->contains(page->twin_fence));
   // First stores the new child, then the word of the old child. In between, the old word leads to
-  // the moved page, whose twins lead to both children. The new separator is the last one (R3).
+  // the moved page, whose twins lead to both children. The new separator is appended at the end
+  // (R3).
   parent->separators[count] = page->twin_fence;
   parent->children[count].snapshot_word.store(0, std::memory_order_relaxed);
   parent->children[count].volatile_word.store(right.word(), std::memory_order_relaxed);

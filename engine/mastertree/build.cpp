@@ -115,7 +115,7 @@ TreeRecord* raise_record(BorderPage* to, uint32_t count, uint64_t slice, BorderP
   const Vid vid(from->head.vid.load(std::memory_order_relaxed) & ~Vid::kMoved);
   DCHECK(!vid.is_next_layer() && !vid.is_deleted());
   DCHECK(to->header.layer + 1 == layer->header.layer);
-  // No record of a layer has remainder 0: such a key has its record in the page above.
+  // A next layer has no record with remainder 0, because such a key ends in the page above.
   DCHECK(from->remainder != 0 && from->remainder + 8u <= kMaxTreeKeyBytes);
   std::array<std::byte, kMaxTreeKeyBytes> suffix;
   put_slice(layer->slices()[0], suffix.data());

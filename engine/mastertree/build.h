@@ -21,7 +21,8 @@ inline SliceRange range_of(const TreePage& page) {
   return {page.low, page.high, page.high_is_end != 0};
 }
 
-/// Takes a page from the pool. This cannot fail. REQUIRES: the caller has reserved the page (R23).
+/// Return a new page without slots. REQUIRES: the caller has reserved the page, so that the pool
+/// has one (R23).
 BorderPage* new_border(WorkerContext& worker, uint32_t storage_id, uint8_t layer,
                        const SliceRange& range, uint32_t slot_capacity, uint64_t max_removed_vid);
 InteriorPage* new_interior(WorkerContext& worker, uint32_t storage_id, uint8_t layer, uint8_t level,
@@ -51,7 +52,8 @@ void copy_all_records(BorderPage* to, BorderPage* from, uint32_t count);
 /// Returns the number of bytes that copy_record takes from the record heap of the page.
 uint32_t copied_bytes(const TreeRecord* record, uint32_t min_capacity);
 
-/// Returns whether the page stays ascending if a slot (slice, remainder) is appended.
+/// Returns whether the page's slots are still in key order if a slot (slice, remainder) is
+/// appended.
 bool extends_order(const BorderPage* page, PageVersion version, uint64_t slice, uint16_t remainder);
 
 }  // namespace atolldb

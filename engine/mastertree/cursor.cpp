@@ -367,9 +367,9 @@ Status MasterTreeCursor::visit(bool& found) {
 }
 
 /// Visits a record of a snapshot page. Snapshot pages never change, so the cursor registers nothing
-/// and never waits. If the transaction has written the record in a volatile page that was dropped
-/// since, the attempt ends, because the scan would miss that write (R14). The cursor leaves the
-/// round after each record, because its caller may take long (R57).
+/// and never waits. The transaction may have written the record in a volatile page that was dropped
+/// since. Then the attempt ends, because the scan would miss that write (R14). The cursor leaves
+/// the round after each record, because its caller may take long (R57).
 Status MasterTreeCursor::visit_cold(bool& found) {
   const Status held = hold_page();
   if (held != Status::ok) {
@@ -468,7 +468,7 @@ void MasterTreeCursor::complete_ref() {
 }
 
 /// Skips consecutive stable tombstones, which are frequent in tables used as queues. The registered
-/// page word stands for them: it changes before one of them can become a record (R12).
+/// page word stands for them: it changes before an insert can reuse one of them (R12).
 void MasterTreeCursor::pass_stable_tombstones() {
   Frame& current = frame();
   const uint64_t removable = removable_epoch(txn_->worker());

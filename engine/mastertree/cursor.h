@@ -28,6 +28,7 @@ struct ScannedRecord {
   Bytes key() const { return Bytes(key_bytes).first(key_length); }
 };
 
+/// State of a cursor that merges the transaction's own writes into the records of a snapshot.
 struct SnapshotScan {
   /// Compares two keys in the direction of the scan.
   int order(Bytes left, Bytes right) const {
@@ -60,8 +61,8 @@ struct ScanRange {
 /// Cursor over the records of a range.
 ///
 /// Visibility: the cursor sees the own writes of its transaction. It registers every page that it
-/// visits, and every record but stable tombstones. The page word covers those (R12); the cursor
-/// observes their newest VID (R15, R19).
+/// visits, and every record except stable tombstones. The page word covers stable tombstones (R12);
+/// the cursor observes their newest VID (R15, R19).
 ///
 /// Lifetime: the range's bytes must outlive the cursor. The cursor must not outlive the attempt of
 /// its transaction.
@@ -118,11 +119,11 @@ class MasterTreeCursor {
   struct Frame {
     Link root;                  // link to the root page of the layer
     SnapshotPointer cold_root;  // not null: the layer is in a snapshot, and `root` is not used
-    // The page. If it is a snapshot page, also its name, and the round in which its address is
-    // valid (R39).
+    // The page. For a snapshot page also its name, its place in the parent, and the cache round in
+    // which its address is valid (R39).
     BorderPage* page;
     SnapshotPointer cold;
-    SnapshotPlace place;  // place of `cold` in its parent
+    SnapshotPlace place;
     uint64_t round;
     uint64_t page_low;
     uint64_t page_high;
@@ -131,12 +132,14 @@ class MasterTreeCursor {
     uint32_t ordered;  // number of slots that can lie within the bounds
     bool ascending;    // slots are consecutive from `first`; otherwise `order` lists them
     uint32_t first;
-    // Removable tombstones that this scan has met, except those that TombstoneRunMemo has let it
-    // skip. At half of the page's slots the cursor queues a compaction hint.
+    // Number of removable tombstones that this scan has examined in the page. When it reaches half
+    // of the page's slots, the cursor queues a compaction hint.
     uint32_t tombstones;
-    int64_t position;  // next of the `ordered` slots; -1 or `ordered`: none
-    // Slices of the bounds. If `slices_decide`, keys between these slices need no comparison with
-    // the bounds. It is false below the first layer, and if the far bound is the empty key.
+    // Position of the next slot among the `ordered` ones; -1 or `ordered` if no slot is left.
+    int64_t position;
+    // Slices of the bounds. If `slices_decide` is true, keys between these slices need no
+    // comparison with the bounds. It is false in all layers but the first, and if the far bound is
+    // the empty key.
     uint64_t low_slice;
     uint64_t high_slice;
     bool slices_decide;
@@ -162,8 +165,8 @@ class MasterTreeCursor {
   void set_depth(uint32_t depth);
   bool start_bound(Bytes& bound) const;
   bool far_bound(Bytes& bound) const;
-  /// Returns the slice of the far bound if that bound is in this layer, else the layer's last
-  /// slice.
+  /// Returns the slice of the far bound if that bound is in this layer. Otherwise returns the last
+  /// slice in scan direction: the largest one forward, 0 backward.
   uint64_t far_slice() const;
 
   Status seek();
@@ -177,7 +180,8 @@ class MasterTreeCursor {
   Status end_at_unreadable(Status status);
   void take_page(BorderPage* page, SnapshotPointer cold, PageVersion version);
   void take_cold_page(const SnapshotBorder& border, uint64_t slice);
-  /// Makes the address of the frame's snapshot page valid, until the worker gets another one (R39).
+  /// Updates the frame's address of its snapshot page. The address is valid until the worker gets
+  /// another snapshot page (R39).
   Status hold_page();
   void order_slots(uint64_t slice);
   Status leave_page();
@@ -214,9 +218,9 @@ class MasterTreeCursor {
   bool forward_;
   bool ended_ = false;
   Status end_ = Status::end_of_scan;  // if ended_: the status that ended the scan
-  bool visited_ = false;              // key_ is the key of a record
+  bool visited_ = false;              // key_ has the key of the last visited record
   bool has_resume_ = false;           // the route starts after resume_, not at the range's bound
-  uint64_t reservations_ = ~uint64_t{0};  // transaction's reservations() at the latest seek
+  uint64_t reservations_ = ~uint64_t{0};  // Transaction::reservations() at the latest seek
 
   uint32_t depth_ = 0;
   Frame* top_ = nullptr;  // frame of layer `depth_`
@@ -229,7 +233,7 @@ class MasterTreeCursor {
   uint32_t key_bytes_ = 0;
   uint32_t resume_bytes_ = 0;
   RecordRef ref_;
-  bool ref_is_complete_ = true;  // name and identity are set, or there is no current record
+  bool ref_is_complete_ = true;  // ref_ has place and identity, or there is no current record
   Vid seen_;
   uint32_t payload_bytes_ = 0;
   std::unique_ptr<SnapshotScan> scan_;  // null: no own writes to merge with the snapshot

@@ -167,8 +167,8 @@ BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link
     if (!again || worker.cluster_failed()) [[likely]]
       return view;
     DCHECK(view.page == nullptr && view.dropped);
-    // A moved holder's words never change. Its frozen word may lead to a moved root whose successor
-    // was dropped with its slot. Every retry would then find the same dropped page.
+    // The words of a moved holder never change. The word may lead to a moved root whose successor
+    // was dropped. Every retry would find the same dropped page, so the caller starts again.
     if (link.holder != nullptr && link.holder->header.version().is_moved()) return view;
     reach(SyncPoint::awaiting_move);
     spin_or_yield(turns);
@@ -208,7 +208,7 @@ SlotView find_slot(WorkerContext& worker, BorderPage* page, PageVersion version,
       return {Match::record, slot, record};
     }
     if (record->remainder <= 8) continue;
-    // Of the records with this slice, only one can have a key longer than the slice.
+    // Only one record with this slice can have a key that is longer than the slice.
     view.slot = slot;
     view.record = record;
     const Vid vid = may_wait ? stable_vid(worker, record) : record->head.load_acquire();

@@ -21,7 +21,7 @@ namespace atolldb {
 /// it.
 struct Link {
   DualPointer* pointer = nullptr;
-  TreePage* holder = nullptr;  // null: the storage root
+  TreePage* holder = nullptr;  // null: `pointer` is the root pointer of the storage
 };
 
 /// Returns whether type, level and number of slots of a page agree. This holds for every page that
@@ -43,8 +43,8 @@ inline PageMemo::Range range_in_memo(const TreePage* page) {
   return {page->low, page->high_is_end != 0 ? ~uint64_t{0} : page->high - 1};
 }
 
-/// A pointer on the descent whose volatile word is null: the tree is empty, or the rest of the path
-/// is in a snapshot only.
+/// A pointer with a null volatile word, at which a descent has ended: the tree is empty, or the
+/// rest of the path is in a snapshot only.
 struct MissingPage {
   DualPointer* pointer = nullptr;
   DualPointer::View view{};
@@ -54,9 +54,9 @@ struct MissingPage {
 
 /// A border page that covers the slice, and that was not moved when its version was read.
 struct BorderView {
-  BorderPage* page = nullptr;  // null: no page (`missing`), or the layer was dropped
+  BorderPage* page = nullptr;  // null: `missing` is set, or `dropped` is true
   PageVersion version{};
-  bool dropped = false;  // if true, the caller starts again at the first layer
+  bool dropped = false;  // a page was dropped: the caller starts again at the first layer
   MissingPage missing{};
 };
 
@@ -101,11 +101,12 @@ SlotView find_slot(WorkerContext& worker, BorderPage* page, PageVersion version,
 /// The place of a key: its record, or the page that would hold the record.
 struct Location {
   TreeRecord* record = nullptr;  // null: the key is absent
-  TreeRecord* conflict =
-      nullptr;  // if the key is absent: a record of the same slice, so that an insert needs a layer
+  /// If the key is absent: a record with the same slice and another suffix, or null. If there is
+  /// such a record, an insert needs a next layer.
+  TreeRecord* conflict = nullptr;
   BorderPage* page = nullptr;  // null: no page; `missing` is set
   PageVersion version{};
-  Link link{};          // to the root of the last layer
+  Link link{};          // leads to the root of the last layer
   uint16_t key_at = 0;  // key bytes consumed by the layers above
   MissingPage missing{};
 };
@@ -113,7 +114,7 @@ struct Location {
 /// Descends layer by layer to the place of `key`.
 Location locate(WorkerContext& worker, StorageControl& storage, Bytes key);
 
-/// Pages that an adoption reserves: the successors of an interior page.
+/// Number of pages that an adoption reserves, for the successors of an interior page.
 inline constexpr uint32_t kPagesPerAdoption = 2;
 
 /// Makes `link` lead to the successors of `page` and retires the page. If a needed lock is not

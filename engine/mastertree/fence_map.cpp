@@ -138,8 +138,8 @@ bool add_borders(const InteriorPage& page, FenceMap& fence_map) {
   return true;
 }
 
-/// Adds the pages on a path. Sets `seen` to the range of slices whose fences are known by this
-/// path. Returns false if the caller must retry.
+/// Adds the pages on a path. Sets `seen` to the range of slices whose fences the path shows.
+/// Returns false if the caller must retry.
 bool add_path(const TreePath& path, FenceMap& fence_map, SliceRange& seen) {
   if (path.size == 0) {
     seen = SliceRange{};

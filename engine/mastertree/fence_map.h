@@ -31,7 +31,7 @@ class FenceMap {
     uint64_t low = 0;
     Kind kind = Kind::below;
     bool has_snapshot = true;  // warm: the pointer to the page also has a snapshot page
-    bool is_covered = true;    // warm: all pages below it have one, too
+    bool is_covered = true;    // warm: all volatile pages below it also have snapshot pages
   };
 
   /// Returns true if the layer has a volatile root, which may be its only page.
@@ -57,8 +57,8 @@ class FenceMap {
   /// below the page must already have snapshot pages.
   bool fits(uint32_t level, const SliceRange& range) const;
 
-  /// Adds a slot. REQUIRES: slots of a level are added from left to right. A cold slot is also
-  /// added to all levels below it, with the kind `below`.
+  /// Adds a slot to the level. Adds a cold slot to all lower levels as well, with the kind `below`.
+  /// REQUIRES: slots of a level are added from left to right.
   void add(uint32_t level, const Slot& slot);
   /// Completes the map after the last `add`.
   void settle();
@@ -77,17 +77,17 @@ class FenceMap {
 };
 
 /// Collects the part of a layer's fence map that overlaps `range`. `prefix`: the whole slices (8
-/// bytes each) that all keys of the layer share. The map is empty if the layer has no volatile
-/// pages below a root. After some retries, a range whose pages move and cannot be adopted counts as
-/// one page. Publishes the begin epoch every few pages (R9), and is idle on return. Returns ok or
-/// cluster_failed. Thread: any thread with a page slot.
+/// bytes each) that all keys of the layer share. The map is empty if the layer's root is not a
+/// volatile interior page. If the pages of a range have moved and cannot be adopted after some
+/// retries, the range counts as one page. The thread publishes its begin epoch every few pages
+/// (R9), and is idle on return. Returns ok or cluster_failed. Thread: any thread with a page slot.
 Status collect_fence_map(WorkerContext& worker, StorageControl& storage,
                          std::span<const std::byte> prefix, const SliceRange& range,
                          FenceMap& fence_map);
 
 /// Returns a slice, at or before `slice`, where the first layer may be cut into partitions. Returns
-/// 0 if there is none. No pointer without a volatile page leads to both sides of such a cut.
-/// Thread: any thread with a page slot; it is idle on return.
+/// 0 if there is none. Every cold pointer leads to only one side of such a cut (R44). Thread: any
+/// thread with a page slot; it is idle on return.
 uint64_t cut_at_or_before(WorkerContext& worker, StorageControl& storage, uint64_t slice);
 
 }  // namespace atolldb

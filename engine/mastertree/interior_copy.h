@@ -73,7 +73,8 @@ class InteriorCopy {
     to->header.set_version(PageVersion::make(0, last - first, PageVersion::kAscending));
   }
 
-  /// Replaces children [first, last) by one, which starts at the separator of `first` (R46).
+  /// Replaces children [first, last) by `page`, whose range starts at the separator of `first`
+  /// (R46).
   void collapse(uint32_t first, uint32_t last, VolatilePointer page) {
     DCHECK(first < last && last <= size_);
     children_[first].page = page;

@@ -57,8 +57,8 @@ Status read_below(Transaction& txn, const StorageControl& storage, const Locatio
                               request);
 }
 
-/// Finds an existing record and reads bytes of it; `request` is as in TreeRead. With write intent,
-/// `ref` gets the place of a volatile record. Without it, or if the transaction reads a snapshot,
+/// Finds an existing record and reads the bytes that `request` asks for. With Intent::write, `ref`
+/// gets the place of a volatile record. With Intent::read, or if the transaction reads a snapshot,
 /// `ref` may stay empty.
 Status find_and_read(Transaction& txn, const StorageHandle& handle, Bytes key, Intent intent,
                      TreeRead& request, RecordRef& ref) {
@@ -186,7 +186,7 @@ Status MasterTree::insert(Transaction& txn, Bytes key, Bytes payload) const {
   DCHECK(!seen.is_relocated() && txn.is_serializable());
   status = keep_own_result(txn, ref, key, seen);
   if (status != Status::ok) return status;
-  // The result depends on the existence of the record (R12).
+  // The result depends on whether the record exists, so the record enters the read set (R12).
   status = txn.register_read(ref.record, seen);
   if (status != Status::ok) return status;
   if (txn.is_visible(ref, key, seen)) return Status::already_exists;

@@ -15,7 +15,7 @@
 
 namespace atolldb {
 
-/// A light handle that may be copied freely.
+/// Reads and writes the records of a Master-tree. A light handle that may be copied freely.
 ///
 /// Every call may return an abort status. Calls that write may return read_only_transaction. Keys
 /// longer than kMaxKeyBytes give key_too_long, payloads longer than kMaxPayloadBytes give
@@ -53,14 +53,15 @@ class MasterTree {
   Status insert_many(Transaction& txn, std::span<const Bytes> keys,
                      std::span<const Bytes> payloads) const;
   Status upsert(Transaction& txn, Bytes key, Bytes payload) const;
-  Status update(Transaction& txn, Bytes key, Bytes payload) const;  // whole payload; or not_found
-  /// Overwrites bytes [offset, offset+bytes.size()). Returns not_found, or out_of_range past the
-  /// payload.
+  /// Replaces the whole payload. May return not_found.
+  Status update(Transaction& txn, Bytes key, Bytes payload) const;
+  /// Overwrites bytes [offset, offset+bytes.size()). Returns not_found if there is no record, or
+  /// out_of_range if the bytes would end after the payload.
   Status update_range(Transaction& txn, Bytes key, uint32_t offset, Bytes bytes) const;
   Status update_range(Transaction& txn, const RecordRef& ref, Bytes key, uint32_t offset,
                       Bytes bytes) const;
-  /// Adds `*delta`, which has increment_bytes(type) bytes, at the commit. Returns not_found, or
-  /// out_of_range past the payload.
+  /// Adds `*delta`, which has increment_bytes(type) bytes, at the commit. Returns not_found if
+  /// there is no record, or out_of_range if the number would end after the payload.
   Status increment(Transaction& txn, Bytes key, uint32_t offset, IncrementType type,
                    const void* delta) const;
   Status erase(Transaction& txn, Bytes key) const;  // may return not_found

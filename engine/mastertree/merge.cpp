@@ -17,6 +17,7 @@ namespace {
 constexpr uint32_t kMaxMergePages = 96;
 constexpr uint32_t kMaxLevels = TreePath::kMaxLevels;
 
+/// Merges one run of empty children of an interior page.
 class Merge {
  public:
   Merge(WorkerContext& worker, StorageControl& storage, const Link& link, InteriorPage* parent,
@@ -63,8 +64,8 @@ class Merge {
 
   /// Finds the run [first_, last_) of empty children around the child that holds `slice`. Returns
   /// true if the run is long enough to justify a new parent, or if it has all children of the
-  /// parent. In the latter case the parent gets a single child and can itself be merged with its
-  /// neighbours. Otherwise the head of a queue would leave many parents with few children each.
+  /// parent. In the second case the parent gets a single child, and can then be merged with its own
+  /// neighbours. Without this case the head of a queue would leave many parents with few children.
   bool find_run(uint64_t slice) {
     uint32_t at = 0;
     while (at + 1 < count_ && parent_->separators[order_[at + 1]] <= slice) ++at;

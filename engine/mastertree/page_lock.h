@@ -38,6 +38,7 @@ inline bool holds_page(const WorkerContext& worker, const TreePage* page, uint32
   return worker.holds(worker.first_system_block() + block, page->header.lock, lock_name(page));
 }
 
+/// Lock of a page, a record or a storage root, released by the destructor.
 class ScopedLock {
  public:
   ScopedLock() = default;

@@ -11,11 +11,11 @@ namespace atolldb {
 
 namespace {
 
-constexpr size_t kBatch =
-    16;  // keys in progress at once: enough for all cache misses that a core can have at once
+/// Number of keys in progress at once: enough for all cache misses that a core can have at once.
+constexpr size_t kBatch = 16;
 
-/// Returns the child of an interior page, or null if the child is in a snapshot only or the page
-/// has moved. A moved page's words are out of date and may lead to recycled pages (R9).
+/// Returns the child for the slice, or null if the child is in a snapshot only or the page has
+/// moved. A moved page's words are out of date and may lead to recycled pages (R9).
 TreePage* child_for(const WorkerContext& worker, TreePage* page, uint64_t slice) {
   const InteriorPage* interior = interior_page(page);
   const PageVersion version = page->header.version();

@@ -10,8 +10,9 @@ namespace atolldb {
 
 namespace {
 
-/// A walk meets each page once per snapshot, so it also merges pairs of empty pages. Hints come at
-/// every delete, and therefore wait for longer runs (kMinMergeRun).
+/// Minimum length of a run of empty pages that a walk merges. A walk meets each page once per
+/// snapshot, so it also merges pairs. Hints come at every delete, and wait for longer runs
+/// (kMinMergeRun).
 constexpr uint32_t kMinRunOfWalk = 2;
 
 /// Returns whether a compaction makes room for a lone record in the slot of its layer (R70): in one

@@ -1,5 +1,6 @@
-// Reclaims the pages of deleted records from a page that a walk of the whole tree visits, or that a
-// hint names (R45, R46, R70). Only system transactions use this: all locks are tried.
+// Removes old tombstones and empty pages of a Master-tree (R45, R46, R70). Works on one border
+// page, which a hint names or a walk of the whole tree visits. Locks are only tried, because no
+// user transaction needs this.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,7 @@
 
 namespace atolldb {
 
-/// What a compaction of a border page could remove.
+/// Counts of what a compaction of a border page could remove.
 struct PageContent {
   uint32_t removable = 0;  // old tombstones, and next layers that are empty
   uint32_t young = 0;      // tombstones that a later compaction can remove
@@ -19,13 +20,14 @@ struct PageContent {
   bool has_lone_record = false;
 };
 
-/// Counts without locks, so the result may be outdated.
+/// Examines the page without locks, so the result may be outdated.
 PageContent content_of(WorkerContext& worker, BorderPage* page, PageVersion version);
 
 /// Replaces the page by one without its old tombstones and empty layers (R45). `collapses_layers`:
-/// the only record of a layer takes the slot of the layer (R70). Returns false if the page is
-/// unchanged, because another thread has a lock or the pool has no pages. Holds no lock on return.
-/// REQUIRES: the worker is between transactions, and its begin epoch is published.
+/// the only record of a layer takes the slot of the layer (R70). Returns false if it has not
+/// replaced the page: the page has moved, another thread has a lock, the pool has no pages, or
+/// there is nothing to remove. Holds no lock on return. REQUIRES: the worker is between
+/// transactions, and its begin epoch is published.
 bool compact(WorkerContext& worker, BorderPage* page, bool collapses_layers);
 
 /// Reclaims from the border page `page`, which covers `slice`, even if all hints for it were lost.

@@ -23,7 +23,8 @@ Vid reserved_vid(const WorkerContext& worker) {
                                    : Vid::reserved(epoch);
 }
 
-/// Returns whether the page is still in use. REQUIRES: the page lock is held.
+/// Returns whether the page may be changed, because it has not moved. REQUIRES: the page lock is
+/// held.
 bool may_change(PageVersion version) { return !version.is_moved() || fault::change_moved_pages; }
 
 // The functions below release the page lock before they update the transaction's sets: the sets may
@@ -31,9 +32,9 @@ bool may_change(PageVersion version) { return !version.is_moved() || fault::chan
 // stored under the lock. If another worker changes such a word before the entry exists, the
 // verification fails, as after any later change.
 
-/// Adds a next layer for a new key with the same slice and a different suffix. Moves the record
-/// into that layer, as R7 requires, and turns its slot into the pointer to the layer. REQUIRES:
-/// `page_lock` holds the page.
+/// Adds a next layer, which a new key with the slice of `record` and another suffix needs. Moves
+/// the record into that layer, as R7 requires, and turns its slot into the pointer to the layer.
+/// REQUIRES: `page_lock` holds the page.
 Status add_layer(Transaction& txn, BorderPage* page, TreeRecord* record, ScopedLock& page_lock) {
   WorkerContext& worker = txn.worker();
   ScopedLock lock;
@@ -183,8 +184,8 @@ bool is_ready(const TreeRecord* record, uint32_t payload_bytes) {
 
 enum class Step : uint8_t { done, again };
 
-/// Makes one of the changes that lead to a record with enough room, under the page lock. Holds no
-/// lock on return.
+/// Makes one of the changes that lead to a record with enough room, under the page lock. If `step`
+/// is `again`, the caller then searches for the key again. Holds no lock on return.
 Status change_page(Transaction& txn, Bytes key, uint32_t payload_bytes, Location& location,
                    Step& step) {
   WorkerContext& worker = txn.worker();

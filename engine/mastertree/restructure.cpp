@@ -72,8 +72,8 @@ class Restructuring {
     }
     if (two && request_.grow != nullptr && !both_fit(middle)) do_not_grow_yet();
     if (!two && bytes_ + request_.new_record_bytes + kSlotBytes > kBorderUsableBytes) {
-      // If a layer had been dropped, the page would have to be replaced, because other threads wait
-      // for that (await_drop).
+      // No layer may have been dropped here: then the page would have to be replaced, because other
+      // threads wait for that (await_drop).
       CHECK(dropped_count_ == 0);
       unlock_records(count_);
       // write_conflict: young tombstones occupy the room, and a later attempt can remove them.
@@ -221,8 +221,8 @@ class Restructuring {
       if (lone == nullptr) continue;
       const uint32_t raised = raised_bytes(lone);
       const uint32_t bytes = bytes_ - items_[i].bytes + raised;
-      // With equal halves, each page would be at most 3/4 full. The rest leaves room for unequal
-      // halves: each may be larger by half of the largest record.
+      // If both halves were equal, each page would be at most 3/4 full. The rest is room for
+      // unequal halves: one half may be larger by half of the largest record.
       const bool fits_two = raised <= kBorderUsableBytes / 4 && bytes <= kBorderUsableBytes * 3 / 2;
       if (bytes + kSlotBytes > kBorderUsableBytes && !fits_two) continue;
       bytes_ = bytes;
@@ -342,8 +342,8 @@ class Restructuring {
   }
 
   /// Handles ascending inserts, where the new key follows the record inserted last. If no other key
-  /// follows the new key, the left page stays full and the new key starts the right page. Otherwise
-  /// the keys that follow go to the right page, and the new key goes to the left one.
+  /// follows the new key, the left page stays full and the new key starts the right page. If other
+  /// keys follow it, they go to the right page, and the new key goes to the left one.
   bool choose_at_insert(uint32_t& middle, uint64_t& fence) const {
     if (count_ == 0) return false;
     const TreeRecord* newest = page_->record(count_ - 1);
@@ -366,7 +366,8 @@ class Restructuring {
     return true;
   }
 
-  /// Returns whether the left page keeps all records unchanged, as with ascending inserts.
+  /// Returns whether the new page gets all records of `page_` unchanged, as the left page does when
+  /// inserts ascend.
   bool takes_all_as_they_lie(uint32_t first, uint32_t last) const {
     return first == 0 && last == count_ && size_ == count_ && version_.is_ascending() &&
            request_.grow == nullptr && !has_next_layers_;
@@ -384,7 +385,7 @@ class Restructuring {
     for (uint32_t i = first; i < last; ++i) bytes += items_[i].bytes;
     DCHECK(first <= last && last <= size_);
     const uint32_t count = last - first;
-    // Average over the present records and the new one.
+    // `typical` is the average size of these records and the new one.
     const uint32_t likely = request_.new_record_bytes != 0 ? 1 : 0;
     const uint32_t typical = count + likely == 0
                                  ? TreeRecord::bytes_for(8, 8)
@@ -392,7 +393,7 @@ class Restructuring {
     const bool comes_here = likely != 0 && range.contains(request_.new_slice);
     const uint32_t wanted =
         std::max(BorderPage::capacity_for(typical), count + (comes_here ? 1 : 0));
-    // If the page gets everything, keeps room for the new record, on which `run` has counted.
+    // If this page gets all records, keeps room for the new one, because `run` relies on it.
     const uint32_t promised =
         first == 0 && last == size_ && comes_here ? request_.new_record_bytes : 0;
     const uint32_t fitting =

@@ -17,8 +17,8 @@
 
 namespace atolldb {
 
-/// What the replacement of a border page must achieve: room for a record, or the removal of
-/// tombstones and layers.
+/// A request to replace a border page: to make room for a record, or to remove tombstones and
+/// layers.
 struct RestructureRequest {
   /// Room for a new key, if `new_record_bytes` is not zero.
   uint64_t new_slice = 0;
@@ -58,8 +58,8 @@ inline constexpr uint32_t kPagesPerRestructure = 2;
 Status restructure(WorkerContext& worker, Transaction* txn, BorderPage* page,
                    const RestructureRequest& request, ScopedLock& page_lock);
 
-/// Returns the root page of the layer below the record if the layer has no other page, or null.
-/// REQUIRES: the record leads, or led, to a next layer.
+/// Returns the page of the layer below the record, or null if the layer is not a single volatile
+/// page that has not moved. REQUIRES: the record leads, or led, to a next layer.
 BorderPage* only_page_below(WorkerContext& worker, TreeRecord* record);
 
 /// Returns the only record of a layer whose only page is `root`, if the record is living, or null.

@@ -7,7 +7,7 @@
 
 namespace atolldb {
 
-/// A record with its whole payload.
+/// The whole payload of a record.
 struct SnapshotTreeAccess::Whole {
   std::array<std::byte, MasterTree::kMaxPayloadBytes> bytes;
   uint32_t count = 0;

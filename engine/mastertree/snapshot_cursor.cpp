@@ -64,7 +64,7 @@ void MasterTreeCursor::find_own_writes() {
   }
 }
 
-/// Makes a record the current one. `get` finds its payload.
+/// Makes a record the current one. `get` reads its payload later.
 void MasterTreeCursor::take_record(Bytes key, uint32_t payload_bytes, const RecordRef& ref,
                                    Vid seen) {
   DCHECK(key.size() <= key_.size() && scan_ != nullptr);

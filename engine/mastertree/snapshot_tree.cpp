@@ -41,8 +41,8 @@ Status find_snapshot_border(WorkerContext& worker, SnapshotPointer root, uint64_
   const PageHeader* header = nullptr;
   Status status = worker.snapshot_page(root, header);
   for (SnapshotPointer pointer = root; status == Status::ok;) {
-    // The cast is needed because functions that volatile pages use, too, take no pointer to const.
-    // Only the cache writes into this page (hints).
+    // Casts const away, because these functions also serve volatile pages and take non-const
+    // pointers. Only the cache writes to this page (hints).
     TreePage* page = tree_page(const_cast<PageHeader*>(header));
     if (page->is_border()) {
       border.pointer = pointer;

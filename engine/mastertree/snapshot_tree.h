@@ -56,7 +56,7 @@ class SnapshotTreeAccess {
 
   /// Reads as read_tree_record does, but registers nothing. `request.seen` is the version of the
   /// snapshot's record, or 0 if the snapshot has none. For a record that this transaction has
-  /// written, reads the version only if `wants_version` is set: the snapshot page may be
+  /// written, reads the version only if `wants_version` is set, because the snapshot page may be
   /// unreadable.
   Status read(Bytes key, TreeRead& request) { return check_and_read(key, request, false); }
   /// Does the same as `read`, for a record that will be written. May return read_only_transaction.

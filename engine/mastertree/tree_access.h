@@ -14,6 +14,7 @@
 
 namespace atolldb {
 
+/// A read of one record: what to read, and the results.
 struct TreeRead {
   uint32_t offset = 0;
   uint32_t count = 0;  // bytes to read at most; with `exact`, a shorter payload is out_of_range
@@ -60,10 +61,10 @@ Status reserve(Transaction& txn, StorageControl& storage, Bytes key, uint32_t pa
 Status install_missing(Transaction& txn, StorageControl& storage, const MissingPage& missing,
                        uint32_t payload_bytes);
 
-/// Reserves records for the first of these keys, as long as they ascend, follow all keys of one
-/// page of the first layer, and fit there. Sets `done` to the number of reserved records. Sets
-/// `records[0 ... done)`, and `reserved` to the VID of all of them. If `done` is 0, the caller
-/// reserves the first key with `reserve`.
+/// Reserves records for the first of these keys, as long as they ascend and follow all other keys
+/// of one page of the first layer. Stops at a key that has no room there or is longer than a slice.
+/// Sets `done` to the number of reserved records. Sets `records[0 ... done)`, and `reserved` to the
+/// VID of all of them. If `done` is 0, the caller reserves the first key with `reserve`.
 Status reserve_run(Transaction& txn, StorageControl& storage, std::span<const Bytes> keys,
                    std::span<const Bytes> payloads, std::span<TreeRecord*> records, uint32_t& done,
                    Vid& reserved);

@@ -22,7 +22,7 @@ SliceRange ChildRanges::range(uint32_t position) const {
 
 namespace {
 
-/// Returns the range of the child in `slot`, which `find` returned for the slice.
+/// Returns the range of the child in `slot`. `count`: the number of children.
 SliceRange range_around(const InteriorPage& page, uint32_t count, uint32_t slot) {
   SliceRange range{page.separators[slot], page.high, page.high_is_end != 0};
   for (uint32_t i = 0; i < count; ++i) {
@@ -42,7 +42,7 @@ bool find_path(WorkerContext& worker, const Link& root, uint64_t slice, TreePath
   path.link = root;
   path.range = SliceRange{};
   PageVersion holder_version;
-  uint32_t slot = 0;  // of path.link in its holder
+  uint32_t slot = 0;  // slot of path.link in its holder
   const auto end_at_link = [&](bool is_known) {
     if (path.size == 0) return is_known;
     const InteriorPage& holder = *path.steps[path.size - 1].page;

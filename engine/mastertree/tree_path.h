@@ -11,6 +11,7 @@
 
 namespace atolldb {
 
+/// Volatile pages of one layer on the path to a slice.
 struct TreePath {
   static constexpr uint32_t kMaxLevels = 32;
 

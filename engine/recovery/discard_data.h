@@ -29,10 +29,10 @@ namespace atolldb {
 /// Returns an error with code failed if a crash interrupted discard_data.
 Result<void> refuse_unfinished_discard(FileSystem& file_system, const std::string& data_dir);
 
-/// Moves the data aside. `directories`: as for examine; the function adds the directories that the
-/// savepoint names. If the savepoint can be read, files of other clusters are not moved. Returns
-/// the directories that now hold the old files, or none if there was nothing to move. The data
-/// directory must not be used until the function has returned without an error.
+/// Moves the data aside. `directories`: all configured directories of the nodes. The function adds
+/// those that the savepoint names. If the savepoint can be read, files of other clusters are not
+/// moved. Returns the directories that now hold the old files, or none if there was nothing to
+/// move. The data directory must not be used until the function has returned without an error.
 Result<std::vector<std::string>> discard_data(FileSystem& file_system, const std::string& data_dir,
                                               const std::vector<std::string>& directories = {});
 

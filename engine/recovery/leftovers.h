@@ -18,17 +18,18 @@
 namespace atolldb {
 
 struct RemovedLeftovers {
-  std::vector<std::string> removed;  // paths
+  std::vector<std::string> removed;  // paths of the removed files
   /// Log files that no savepoint slot lists, but that hold more than a header. They are retained.
   std::vector<std::string> damaged_logs;
 };
 
 /// Removes files that nothing needs (delete_unneeded), sorted runs, and log files of failed earlier
 /// starts. Such a log file holds at most a header, and no slot of the savepoint lists its
-/// incarnation. `incarnation`: the number of this start-up. `keep_log`: as for delete_unneeded. The
-/// result is durable on return. After a crash during the call the next call can continue. REQUIRES:
-/// store_cut has stored `savepoint`; `directories` are locked and belong to this cluster; no
-/// snapshot job is under way; this start-up has created no log file yet.
+/// incarnation. `incarnation`: the number of this start-up. Keeps the log files for which
+/// `keep_log` returns true (R72). The result is durable on return. After a crash during the call
+/// the next call can continue. REQUIRES: store_cut has stored `savepoint`; `directories` are locked
+/// and belong to this cluster; no snapshot job is under way; this start-up has created no log file
+/// yet.
 Result<RemovedLeftovers> remove_leftovers(FileSystem& file_system, const std::string& data_dir,
                                           Savepoint& savepoint,
                                           const std::set<std::string>& directories,

@@ -27,9 +27,9 @@ ClusterUuid random_uuid() {
   return uuid;
 }
 
-// A start-up reads from the device, not from the page cache (R53). After a failed sync the page
-// cache may hold pages that the device has refused, and marks them as clean. A start-up that trusts
-// such pages builds on data that is lost when the kernel evicts them.
+// A start-up reads from the device, not from the page cache (R53). After a failed sync the kernel
+// may keep pages that the device has refused, and marks them as clean. A start-up that trusts such
+// pages builds on data that is lost when the kernel evicts them.
 
 /// Drops the cached pages of savepoint, DDL log and snapshot metadata.
 Result<void> forget_cached_state(FileSystem& file_system, const std::string& data_dir) {
@@ -53,8 +53,8 @@ Result<void> forget_cached_logs(FileSystem& file_system, const std::set<std::str
                    [&](size_t i) { return file_system.forget_cached(path_of(files[i])); });
 }
 
-/// Returns true if a stream of a finished incarnation has records in (covered epoch, cut]. Reads
-/// only up to the first block that decides it.
+/// Returns true if a stream of a finished incarnation has records in (covered epoch, cut]. Reads no
+/// further than needed to decide this.
 Result<bool> holds_records(FileSystem& file_system, const LogStream& stream, uint64_t cut) {
   ATOLL_ASSIGN(auto reader, LogReader::open(file_system, stream, CoveredBlocks::skip));
   CHECK(cut > stream.covered_epoch);
@@ -137,11 +137,14 @@ Result<void> cut_last(FileSystem& file_system, LogStart& start, const RunTasks& 
   return {};
 }
 
-/// Removes incarnations without commits after the snapshot from the list. Otherwise start-ups
-/// without commits, which make no snapshot, would fill the list with numbers and the disk with
-/// files. The numbers of failed start-ups, whose files have only headers, become covered, too.
+/// Removes from the list the incarnations that have no commits after the snapshot. A start-up that
+/// has no log to read makes no snapshot, so store_snapshot does not remove them. Without this
+/// function they would fill the list, and their files the disk. The numbers of failed start-ups,
+/// whose files have only headers, become covered, too.
 void remove_covered_incarnations(LogStart& start) {
-  if (!start.streams_to_read.empty()) return;  // the snapshot of these streams removes them
+  // If there are streams to read, recovery makes a snapshot of them, and store_snapshot removes the
+  // incarnations.
+  if (!start.streams_to_read.empty()) return;
   Savepoint& savepoint = start.savepoint;
   const uint64_t covered_before = savepoint.covered_incarnation;
   std::vector<Incarnation>& listed = savepoint.incarnations;
@@ -243,8 +246,8 @@ Result<void> examine_snapshot(FileSystem& file_system, const std::string& data_d
     other.savepoint.snapshot_epoch = start.savepoint.kept[older].epoch;
     other.savepoint.kept.resize(older);
     CHECK(other.savepoint.snapshot < start.savepoint.snapshot);
-    // The newest snapshot has only durable epochs. So a log that ends before its epoch is damaged
-    // (R30).
+    // The newest snapshot has only durable epochs. So a log that ends before the epoch of that
+    // snapshot is damaged (R30).
     if (other.savepoint.uncut() != nullptr) {
       other.savepoint.durable_epoch =
           std::max(other.savepoint.durable_epoch, start.savepoint.snapshot_epoch);

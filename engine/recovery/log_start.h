@@ -1,5 +1,5 @@
-// The coordinator's start-up on a data directory, from the lock to the first commit (R28, R29,
-// R30).
+// The coordinator's start-up on a data directory, from the lock to the first commit (R28 to R30).
+//
 // REQUIRES for all functions: the lock of the data directory is held; no process that wrote to the
 // directory before is alive.
 //
@@ -48,8 +48,8 @@ struct LogStart {
   std::vector<PlannedStream> streams_to_read;
   /// The epoch D of R32: all committed epochs are at most this one. 0: no incarnation ever ran.
   uint64_t recovery_epoch = 0;
-  std::vector<IncarnationScan>
-      last;                    // the incarnation whose cut this start-up has determined, if any
+  /// The incarnation whose cut this start-up has determined, or empty.
+  std::vector<IncarnationScan> last;
   std::vector<DdlRecord> ddl;  // may not be durable: call DdlLog::open before the first use
   uint64_t incarnation = 0;    // number of the next incarnation
   uint64_t start_epoch = 0;    // first epoch of the next incarnation, above every epoch in any file
@@ -75,15 +75,15 @@ struct LogStart {
 /// If the newest snapshot's metadata or files are damaged, the start-up uses a kept snapshot (R55).
 /// That snapshot, and all log after it, must be intact. `fallback` has the reason.
 ///
-/// `run` reads several logs at a time. Neither result nor error depends on it (scan_incarnation).
+/// `run` may read several logs at the same time. Neither result nor error depends on that.
 Result<LogStart> examine(FileSystem& file_system, const std::string& data_dir,
                          const std::vector<std::string>& directories = {},
                          Damage damage = Damage::refused, const RunTasks& run = run_in_turn);
 
-/// Checks the log files of incarnations that the savepoint does not list. Such a file may have a
-/// header, because its start-up may have failed. It has more blocks only if a snapshot covers the
-/// incarnation. `examine` and tools call this function.
-/// Errors: code corruption for a file with more blocks; code failed for a file of another cluster.
+/// Checks the log files of incarnations that the savepoint does not list. A failed start-up may
+/// have left a file with at most a header. A file with more blocks is allowed only if a snapshot
+/// covers its incarnation. `examine` and tools call this function. Errors: code corruption for any
+/// other file with more blocks; code failed for a file of another cluster.
 Result<void> refuse_unlisted(FileSystem& file_system, const Savepoint& savepoint,
                              const std::set<std::string>& directories);
 /// Returns data_dir, the directories of the savepoint's loggers, and `configured`.
@@ -92,16 +92,15 @@ std::set<std::string> log_directories(const Savepoint& savepoint, const std::str
 
 /// Sets `streams_to_read` and `recovery_epoch`, for the log after the savepoint's snapshot.
 /// `examine` calls this function. A recovery calls it again after a snapshot of a part of that log.
-/// `run`: as for `examine`. REQUIRES: every incarnation has its cut.
+/// `run` may read several logs at the same time. REQUIRES: every incarnation has its cut.
 Result<void> collect_streams(FileSystem& file_system, LogStart& start,
                              const RunTasks& run = run_in_turn);
 
-/// Syncs the blocks that count of the last incarnation's logs, because a killed process may have
-/// left them unsynced. Then stores the cut and takes the number `start.incarnation`. If
-/// `streams_to_read` is empty, removes from the savepoint's list the incarnations that no kept
-/// snapshot needs. `on_cut` is called before that, when the savepoint durably lists every
-/// incarnation with its cut. It returns whether incarnations may leave the list: an archive must
-/// know them durably before (R72).
+/// Syncs the logs of the last incarnation, because a killed process may have left blocks unsynced.
+/// Then stores the cut and takes the number `start.incarnation`. If `streams_to_read` is empty,
+/// removes from the savepoint's list the incarnations that no kept snapshot needs. Before that,
+/// when the savepoint durably lists every incarnation with its cut, calls `on_cut`. `on_cut`
+/// returns whether incarnations may leave the list: an archive must know them durably before (R72).
 Result<void> store_cut(FileSystem& file_system, const std::string& data_dir, LogStart& start,
                        const std::function<Result<bool>()>& on_cut = {});
 

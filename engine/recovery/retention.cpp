@@ -235,7 +235,7 @@ Result<std::vector<std::string>> deletable_logs(FileSystem& file_system,
   if (!are_intact(view.slots)) return paths;
   const Savepoint& first = *view.slots[0].savepoint;
   const Savepoint& second = *view.slots[1].savepoint;
-  // Kept older snapshots need the log from the oldest of them on (R55).
+  // The log after the oldest kept snapshot is needed (R55).
   const bool forgets_kept = fault::forget_kept_log;
   const uint64_t covered_epoch = forgets_kept
                                      ? std::min(first.snapshot_epoch, second.snapshot_epoch)
@@ -258,7 +258,8 @@ Result<std::vector<std::string>> deletable_logs(FileSystem& file_system,
       ATOLL_TRY(add_covered_files(file_system, first.cluster_uuid, covered_epoch, stream,
                                   view.keep_log, paths));
     } else if (place.name.incarnation <= covered) {
-      CHECK(!is_listed(first, place) && !is_listed(second, place));  // see Savepoint
+      // The list of a savepoint has no covered incarnations.
+      CHECK(!is_listed(first, place) && !is_listed(second, place));
       ATOLL_TRY(add_whole_stream(file_system, first.cluster_uuid, stream, view.keep_log, paths));
     }
   }

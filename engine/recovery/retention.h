@@ -25,7 +25,7 @@
 namespace atolldb {
 
 /// Returns whether a log file must be kept although the cluster does not need it, because an
-/// archive does not have it yet (R72). Empty: an archive needs no file.
+/// archive does not have it yet (R72). An empty function keeps no file.
 using KeepLog = std::function<bool(const LogFilePlace&)>;
 
 struct RetentionView {
@@ -40,12 +40,12 @@ struct RetentionView {
 };
 
 /// Returns the paths of deletable log files. The caller may remove them one after the other in the
-/// returned order.
-/// In a stream that both slots list, the first files are deletable. The oldest snapshot of each
-/// slot that is kept, or pinned by a backup, must cover all their epochs (R55, R65). The newest
-/// file is never deletable. In an incarnation that neither slot lists any more, all files are
-/// deletable. The streams may include logs that are being written. Files of other clusters are
-/// never returned, nor are files that keep_log keeps, or later ones of their stream.
+/// returned order. The streams may include logs that are being written.
+///
+/// In a stream that both slots list, the first files are deletable if they have no epoch after
+/// Savepoint::oldest_epoch of both slots (R55, R65). The newest file is never deletable. In an
+/// incarnation that neither slot lists any more, all files are deletable. Files of other clusters,
+/// files that `keep_log` keeps, and later files of the same stream are not deletable.
 Result<std::vector<std::string>> deletable_logs(FileSystem& file_system, const RetentionView& view);
 
 /// Returns the paths of deletable files of snapshots, metadata first. A file is deletable if it

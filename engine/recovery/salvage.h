@@ -7,9 +7,10 @@
 //   data_dir/salvage-<n>.json                    report: what was omitted
 //
 // The mark is removed after all files are moved, so a start-up after a crash continues the salvage.
-// That start-up no longer finds the damage whose data the first one has omitted. Therefore the
-// report is written before each step that stores data without the damage. Later start-ups keep its
-// entries.
+// That start-up does not find damage that an earlier attempt has already omitted. Therefore the
+// report is written before each step that stores data without the damaged part. Later start-ups
+// keep its entries.
+//
 // REQUIRES for all functions: the lock of the data directory is held.
 #pragma once
 

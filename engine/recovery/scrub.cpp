@@ -32,7 +32,7 @@ void describe(const PageHeader& page, SnapshotPointer self, ScrubDamage& damage)
   if (page.layer != 0) damage.range += fmt::format(" in layer {}", page.layer);
 }
 
-/// Checks the pages one by one.
+/// Reads the pages one by one, and reports the damaged ones.
 void find_damage(const SnapshotFiles& files, SnapshotPointer first, uint32_t count,
                  const std::string& path, const ScrubHooks& hooks) {
   CHECK(count != 0 && !first.is_null());
@@ -100,9 +100,9 @@ Result<void> scrub_log(FileSystem& file_system, LogStream stream, const ScrubHoo
   stream.covered_epoch = kMaxEpoch;  // missing first files are not damage: they were deleted
   ATOLL_ASSIGN(auto first, find_defect(file_system, stream, hooks));
   if (!first) return {};
-  // A logger may have created the newest file in advance, and may still write to the file before
-  // it. A read during such a write may find half a block. Real damage is found at the same place
-  // again.
+  // Reads the stream again, and reports only damage that is at the same place both times. A logger
+  // may have created the newest file in advance, and may still write to the file before it. A read
+  // during such a write may find half a block.
   ATOLL_ASSIGN(auto second, find_defect(file_system, stream, hooks));
   if (!second || second->file != first->file || second->offset != first->offset) {
     return {};

@@ -31,8 +31,9 @@ struct ScrubHooks {
   std::function<void(const ScrubDamage&)> found;
 };
 
-/// Checks all pages of a file, page 0 included. A stand-in is not damage, but the pages for which
-/// it stands are. An error means that the function could not read at all; it is not damage.
+/// Checks all pages of a file, page 0 included. A stand-in is not damage; the page that it replaces
+/// is damage of its own file. An error means that the function could not read at all; it is not
+/// damage.
 Result<void> scrub_snapshot_file(FileSystem& file_system, const SnapshotFilePlace& place,
                                  const ClusterUuid& cluster_uuid, const ScrubHooks& hooks);
 

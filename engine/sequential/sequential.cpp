@@ -42,9 +42,9 @@ Status SequentialCursor::open() {
     const Status status = open_all(snapshot);
     if (status != Status::ok) return status;
     // An installer may meanwhile have dropped pages of a list whose records are only in a later
-    // snapshot than `snapshot`. All lists must then be opened again. This load notices that: the
+    // snapshot than `snapshot`. All lists must then be opened again. This load notices that. The
     // installer stores the later snapshot in this word before it stores the new head of the list
-    // (release), and open_all has loaded that head (acquire) before this load.
+    // (release). And open_all has loaded that head (acquire) before this load.
     if (word.load(std::memory_order_acquire) == snapshot.word() || fault::scan_one_snapshot_word) {
       return merge_lists();
     }
@@ -161,8 +161,10 @@ Status SequentialCursor::open_reached_runs() {
 /// Moves the position of a run before the page that has the first record of the scan. The epochs of
 /// a run ascend (R69), so a binary search finds this page.
 Status SequentialCursor::find_first_page(ListPosition& position) {
-  uint64_t begin = 0;                  // the page before this one begins before first_epoch_
-  uint64_t end = position.cold_pages;  // this page begins at first_epoch_ or later, or the run ends
+  // Pages before number `begin` start with an earlier epoch than first_epoch_. Pages from number
+  // `end` on do not.
+  uint64_t begin = 0;
+  uint64_t end = position.cold_pages;
   while (begin < end) {
     const uint64_t middle = begin + (end - begin) / 2;
     const SequentialPage* page = nullptr;
@@ -201,14 +203,15 @@ Status SequentialCursor::open_list(const std::atomic<uint64_t>& word) {
   const VolatilePointer first(list->first.load(std::memory_order_acquire));
   if (first.is_null()) return Status::ok;
   auto* page = reinterpret_cast<SequentialPage*>(worker.resolve(first));
-  // If the first page has a larger number than `first_number`, a page is missing (R17). Pages
-  // before the first one may have been dropped. Acquire, after `first`: see SequentialListHead.
+  // Pages before `first` may have been dropped. But if the page at `first` has a larger number than
+  // `first_number`, a page is missing (R17). The installer stores `first_number` before `first`, so
+  // a scan loads them in the opposite order (acquire).
   if (page->number > list->first_number.load(std::memory_order_acquire) && !fault::ignore_list_gaps)
     return Status::read_conflict;
   ListPosition position;
   position.page = page;
   position.count = page->header.version().count();
-  open_.push_back(position);  // not settled yet, see merge_lists
+  open_.push_back(position);  // merge_lists settles it
   return Status::ok;
 }
 

@@ -14,7 +14,7 @@
 
 namespace atolldb {
 
-/// A light handle that is cheap to copy.
+/// Appends records to a sequential storage. A light handle that is cheap to copy.
 class Sequential {
  public:
   static constexpr uint32_t kMaxPayloadBytes = 2048;
@@ -34,12 +34,12 @@ class Sequential {
   StorageHandle storage_;
 };
 
-/// Scan of the records with commit epochs in [first_epoch, last_epoch], in the order of epochs.
+/// Scans the records with commit epochs in [first_epoch, last_epoch], in the order of epochs.
 /// Within an epoch it returns list after list, each in append order. Own pending appends come last.
 /// The cursor registers the version word of every list, and the null words of lists that do not
-/// exist yet. It takes all records that the snapshot has from the snapshot, because they never
-/// change. A transaction that reads a snapshot gets the snapshot's records and its own appends.
-/// REQUIRES: the attempt of its transaction has not ended.
+/// exist yet. Records that are in the snapshot never change, so the cursor reads them there. A
+/// transaction that reads a snapshot gets the snapshot's records and its own appends. REQUIRES: the
+/// attempt of its transaction has not ended.
 class SequentialCursor {
  public:
   SequentialCursor(const Sequential& sequential, Transaction& txn, uint64_t first_epoch = 0,
@@ -52,9 +52,9 @@ class SequentialCursor {
   /// Commit epoch of the current record; 0 for an own pending append, and after end_of_scan.
   uint64_t epoch() const { return epoch_; }
 
-  /// Number of lists and runs that the scan merges now. A record costs at most one request for a
-  /// snapshot page, and as many comparisons as the logarithm of this number. Runs that begin at
-  /// later epochs do not count.
+  /// Returns the number of lists and runs that the scan merges now, without runs that it has not
+  /// reached yet. A record costs at most one request for a snapshot page, and as many comparisons
+  /// as the logarithm of this number.
   size_t open_positions() const { return open_.size(); }
 
  private:
@@ -63,7 +63,7 @@ class SequentialCursor {
     SnapshotPointer first_page;
     uint64_t pages = 0;
     uint64_t first_epoch = 0;
-    size_t place = 0;  // position in the root pages, from the newest run
+    size_t place = 0;  // order in the root pages; the newest run has 0
   };
   /// A position in a worker's list, or in a run of snapshot pages.
   struct ListPosition {
@@ -71,7 +71,7 @@ class SequentialCursor {
     SnapshotPointer cold{};
     uint64_t cold_pages = 0;  // pages left in the run after this one
     size_t rank = 0;          // order within an epoch
-    uint32_t index = 0;       // records of this page before the position
+    uint32_t index = 0;       // number of records before the position in the page
     uint32_t offset = 0;
     uint32_t count = 0;       // records in the page when it was opened
     uint64_t epoch = 0;       // epoch of the record at the position

@@ -23,7 +23,7 @@ struct Header {
   uint8_t cluster_uuid[16];
   uint32_t snapshot;
   uint32_t spare;
-  uint64_t count;  // of names
+  uint64_t count;  // number of names
   uint64_t unused[2];
 };
 static_assert(sizeof(Header) == 64 && sizeof(ClusterUuid) == 16);
@@ -35,7 +35,7 @@ uint32_t crc_of(std::span<const std::byte> file, uint64_t count) {
   return crc32c(file.subspan(kChecked, sizeof(Header) - kChecked + count * sizeof(uint64_t)));
 }
 
-/// Returns why the bytes are no file of this node, or null.
+/// Returns why the bytes are not an intact file of this node, or null if they are.
 const char* defect_of(std::span<const std::byte> file, uint32_t node) {
   Header header;
   if (file.size() < sizeof header) return "is too short";

@@ -31,7 +31,7 @@ struct CachedPages {
   ClusterUuid cluster_uuid = {};
   uint32_t node = 0;
   uint32_t snapshot = 0;        // the newest snapshot when the file was written
-  std::vector<uint64_t> pages;  // words of SnapshotPointers, those in use first
+  std::vector<uint64_t> pages;  // words of SnapshotPointers; first those that were used lately
 
   bool operator==(const CachedPages&) const = default;
 };
@@ -39,8 +39,9 @@ struct CachedPages {
 /// Returns the path of the file of this node.
 std::string cached_pages_path(const std::string& directory, uint32_t node);
 
-/// Replaces the file of the node `cached.node`. Errors: those of the file system; then the old file
-/// is there, or none. REQUIRES: at most kMaxCachedPages pages; the folder of the node exists.
+/// Replaces the file of the node `cached.node`. Errors: those of the file system. After an error
+/// the old file is still there, if there was one. REQUIRES: at most kMaxCachedPages pages; the
+/// folder of the node exists.
 Result<void> write_cached_pages(FileSystem& file_system, const std::string& directory,
                                 const CachedPages& cached);
 

@@ -18,7 +18,7 @@ namespace atolldb {
 struct LivePages {
   uint32_t storage_id = 0;
   uint32_t snapshot = 0;
-  uint32_t node = 0;  // or kCoordinator
+  uint32_t node = 0;  // number of a node, or kCoordinator
   uint64_t first_layer = 0;
   uint64_t next_layers = 0;  // Master-tree: pages of all layers below the first one
 

@@ -12,10 +12,11 @@
 
 namespace atolldb {
 
-/// Thread: one. Allocates no memory after its construction, unless a read fails.
+/// Holds pages that were requested, until the caller takes them. Thread: one. Allocates no memory
+/// after its construction, unless a read fails.
 class PageAhead {
  public:
-  /// Most pages that are requested or between requested ones.
+  /// Maximum number of pages held: requested ones, and those between them that are read as well.
   static constexpr uint32_t kMaxPages = 256;
 
   /// REQUIRES: `files` outlives the object. Its files stay open while pages are requested.
@@ -26,9 +27,9 @@ class PageAhead {
   ~PageAhead() { clear(); }
 
   /// Requests a page, if it is not requested already. If it lies shortly after the page that was
-  /// requested before, both are read together, with the pages between them, as PageReader does.
-  /// Returns false if there is no room. After a call of `clear` there is room for 16 requests at
-  /// least, and for kMaxPages if no pages between them are read.
+  /// requested before, one read gets both and the pages between them. Returns false if there is no
+  /// room. After a call of `clear` there is room for at least 16 requests, and for kMaxPages if no
+  /// pages between them are read.
   bool request(SnapshotPointer page);
   /// Passes the requests to the device. Does not wait.
   void start();
@@ -45,7 +46,7 @@ class PageAhead {
   enum class State : uint8_t { free, requested, submitted, good, bad };
   struct Slot {
     uint64_t word = 0;
-    uint32_t run = 1;  // first slot of a run: its number of pages
+    uint32_t run = 1;  // in the first slot of a run: number of pages of the run
     State state = State::free;
   };
 
@@ -58,8 +59,8 @@ class PageAhead {
   IoBuffer buffers_{kMaxPages * kPageBytes};
   std::vector<Slot> slots_{kMaxPages};
   uint32_t next_ = 0;   // slot of the next request
-  uint32_t first_ = 0;  // first slot of the run that is not submitted
-  uint32_t count_ = 0;  // its pages
+  uint32_t first_ = 0;  // first slot of the run that is not submitted yet
+  uint32_t count_ = 0;  // number of pages of that run; 0: there is none
   std::unique_ptr<BatchReader> reader_;
 };
 

@@ -11,7 +11,8 @@ namespace atolldb {
 
 void snapshots_in_use(NodeShared& node, std::set<uint32_t>& ids) {
   for (uint32_t ordinal = 0; ordinal < node.slot_count; ++ordinal) {
-    // seq_cst: the file comment of published_snapshots.h explains the order.
+    // seq_cst: if a worker stores an id after this load, it searches the table even later. Then it
+    // does not find a snapshot that was withdrawn before this load.
     const uint64_t id = node.slot(ordinal).snapshot.load(std::memory_order_seq_cst);
     if (id != 0) ids.insert(static_cast<uint32_t>(id));
   }

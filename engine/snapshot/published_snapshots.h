@@ -12,9 +12,9 @@
 //
 // One word of the whole cluster names the newest snapshot (R61). The coordinator publishes a
 // snapshot on all nodes, then stores its id in ControlSegment::readable_snapshot, then withdraws
-// older ones. Otherwise each node would use the newest snapshot of its own table. A client that
-// moves to another node during a publication could then read the new snapshot first and the old one
-// afterwards.
+// older ones. Suppose that each node used the newest snapshot of its own table instead. A client
+// that moves to another node during a publication could then read the new snapshot first and the
+// old one afterwards.
 #pragma once
 
 #include <array>
@@ -34,6 +34,7 @@ namespace atolldb {
 /// Adds the snapshot ids that the slots of a node's threads name.
 void snapshots_in_use(NodeShared& node, std::set<uint32_t>& ids);
 
+/// Table of the snapshots that the transactions of one node may read.
 class PublishedSnapshots {
  public:
   /// Maximum number of snapshots in the table. They are the newest ones, all pinned ones, and

@@ -66,7 +66,8 @@ bool SnapshotCache::find_frame(SnapshotPointer pointer, uint32_t& frame) const {
 }
 
 bool SnapshotCache::is_at(uint32_t frame, SnapshotPointer pointer) const {
-  // seq_cst: with a hint, a reader loads this word instead of a table entry, in the same order.
+  // seq_cst: a reader with a hint loads this word instead of a table entry. Like that load, this
+  // one may not move before the store of the reader's slot.
   DCHECK(frame < frame_count_);
   const bool is_listed = (state_bits_[frame].load(std::memory_order_seq_cst) & kListed) != 0;
   return (is_listed && page_at(frame)->self == pointer.word()) || fault::trust_hints;
@@ -322,7 +323,8 @@ Status SnapshotCache::list_read(const Frames& frames, SnapshotPointer pointer, u
   return Status::ok;
 }
 
-/// Puts a frame back to the evicted ones. REQUIRES: it is not listed, and no reader has seen it.
+/// Adds a frame to the evicted ones, free at once. REQUIRES: it is not listed, and no reader has
+/// seen it.
 void SnapshotCache::give_back(uint32_t frame) {
   DCHECK((state_bits_[frame].load(std::memory_order_relaxed) & kListed) == 0);
   frame_states_[frame].free_from = 0;
@@ -418,7 +420,7 @@ void SnapshotCache::unlist(uint32_t frame) {
     if (entry.load(std::memory_order_relaxed) != entry_of(hash, frame)) continue;
     entry.store(0, std::memory_order_seq_cst);
   }
-  // seq_cst: stored before the new round begins (see is_at).
+  // seq_cst: is_at loads this word, and must see the store in every later round.
   state_bits_[frame].store(0, std::memory_order_seq_cst);
 }
 

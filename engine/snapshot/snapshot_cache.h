@@ -14,7 +14,7 @@
 // access to a page sets its bit; for the page that caused the miss, the miss is the first access.
 //
 // Warming. After a start, a thread reads the pages that the cache held before (`warm`), into frames
-// that were never used. Their reference bits are set as those of pages that were read ahead.
+// that were never used. These pages count as read ahead: the second access sets the reference bit.
 //
 // Reuse of frames. Evicted frames have a grace period of their own. Every reader has a slot with
 // the *round* that it entered last; when it enters a round it holds no pointer to a frame. An
@@ -77,8 +77,8 @@ class SnapshotCache {
   /// used lately. An eviction makes at most two passes.
   static constexpr uint32_t kMostSwept = 1024;
 
-  /// Returns the smallest size of a cache: each reader may hold one frame, so fewer frames cannot
-  /// serve all readers.
+  /// Returns the smallest size of a cache in bytes. Each reader may hold one frame, so fewer frames
+  /// cannot serve all readers.
   static uint64_t min_bytes(uint32_t reader_count) { return (reader_count + 2) * kPageBytes; }
 
   /// Receives the error of each page that could not be read. Thread: any.
@@ -107,7 +107,7 @@ class SnapshotCache {
   /// Reads up to `count` pages from `first` on into frames that were never used, unless they are
   /// cached. Evicts nothing. Returns the number of pages that it has added, or nothing if all
   /// frames were used. Pages that cannot be read are omitted, and not reported. `buffer`: room for
-  /// kPagesPerRead pages. Thread: any, which needs no reader. REQUIRES: no file is closed
+  /// kPagesPerRead pages. Thread: any, even without a SnapshotReader. REQUIRES: no file is closed
   /// meanwhile.
   std::optional<uint32_t> warm(SnapshotPointer first, uint32_t count, std::byte* buffer);
 
@@ -226,7 +226,8 @@ class SnapshotReader {
   }
   SnapshotReader(const SnapshotReader&) = delete;
   SnapshotReader& operator=(const SnapshotReader&) = delete;
-  /// Sets the limits of waits, which replace `state`. `limits` outlives the reader's last call.
+  /// Sets the limits of waits, in place of the constructor's `state`. `limits` outlives the
+  /// reader's last call.
   void use_limits(const FrameWaitLimits& limits) { limits_ = &limits; }
 
   /// Returns a page. It is valid until the next call of any function of this reader, except
@@ -254,8 +255,8 @@ class SnapshotReader {
   /// REQUIRES: `link` lies in the page that this reader got last.
   Status get_child(DualPointer& link, const PageHeader*& page) {
     const SnapshotPointer pointer(link.snapshot_word.load(std::memory_order_relaxed));
-    // Acquire: for the same reason as in `quiesce`. In a new round the page that holds `link` may
-    // be evicted, so the function neither reads nor writes the hint.
+    // Acquire pairs with the release of the eviction that began the round. If the round is new, the
+    // page that holds `link` may be evicted, so the hint is not used.
     if (cache_->round_.load(std::memory_order_acquire) != seen_) [[unlikely]]
       return get(pointer, page);
     const uint64_t hint = link.volatile_word.load(std::memory_order_relaxed) >> kHintShift;
@@ -292,8 +293,8 @@ class SnapshotReader {
     if (!fault::keep_rounds) leave();
   }
   /// Leaves the round. From here on the reader holds no page. A thread calls this when a
-  /// transaction begins, and before it blocks. Otherwise readers that wait for a frame would wait
-  /// for this thread, although it reads no snapshot.
+  /// transaction begins, and before it blocks. As long as a thread is in a round, readers that wait
+  /// for a frame may have to wait for this thread.
   void leave() {
     if (seen_ == SnapshotCache::kIdle) return;
     seen_ = SnapshotCache::kIdle;
@@ -326,7 +327,7 @@ class SnapshotReader {
 
   SnapshotCache* cache_;
   SnapshotCache::Slot* slot_;
-  FrameWaitLimits own_limits_;  // used by a reader without a worker
+  FrameWaitLimits own_limits_;  // used until use_limits is called
   const FrameWaitLimits* limits_ = &own_limits_;
   uint64_t seen_ = SnapshotCache::kIdle;
   uint64_t known_in_ = 0;

@@ -37,8 +37,8 @@ inline constexpr uint32_t kPagesPerRead = 16;
 /// One file of a snapshot, as the metadata lists it.
 struct SnapshotFilePlace {
   uint32_t snapshot = 0;
-  uint32_t node = 0;      // or kCoordinator
-  std::string directory;  // `directory` of snapshot_file_path
+  uint32_t node = 0;      // number of a node, or kCoordinator
+  std::string directory;  // data_dir for kCoordinator, else a directory of the node
   uint64_t page_count = 0;
 
   bool operator==(const SnapshotFilePlace&) const = default;
@@ -84,7 +84,7 @@ class SnapshotFiles {
   /// Returns where `count` adjacent pages are, for callers that read them by other means than this
   /// class. `file` is null if they are in no open file. Valid until `open_only`.
   Place place_of(SnapshotPointer first, uint32_t count) const;
-  /// Returns whether the bytes that such a caller has read are the page `self`.
+  /// Returns whether `page`, read by such a caller, is the page `self` and is intact.
   static bool is_intact(const PageHeader& page, SnapshotPointer self);
   /// Returns the number of pages from `first` to the end of its file, or 0 if the file is not open.
   uint64_t pages_from(SnapshotPointer first) const;

@@ -48,7 +48,7 @@ struct FileHeader {
   uint32_t crc;  // CRC32C of the bytes after this field, up to the end of the file
   uint32_t version;
   uint32_t spare;
-  uint64_t length;  // of the body
+  uint64_t length;  // bytes of the body
 };
 static_assert(sizeof(FileHeader) == 24);
 constexpr size_t kMetadataChecked = offsetof(FileHeader, version);

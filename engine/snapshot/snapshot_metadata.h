@@ -41,9 +41,9 @@ struct SnapshotMetadata {
   std::vector<SnapshotStorage> storages;  // ascending by id
   std::vector<SnapshotFilePlace> files;   // all files that may hold its pages, older ones included
   std::vector<LivePages> live = {};       // R67; ascending by live_order, no count is 0
-  /// Snapshots whose files have unknown numbers of live pages, ascending (R67). An earlier version
-  /// of the format listed them, or one of their pages could not be read. `live` has no entries for
-  /// them.
+  /// Snapshots whose files have unknown numbers of live pages, ascending (R67). `live` has no
+  /// entries for them. They come from metadata without counts (version 1 or 2). Or the snapshot job
+  /// could not read a page of the base; then all snapshots are listed here.
   std::vector<uint32_t> uncounted = {};
 
   bool operator==(const SnapshotMetadata&) const = default;

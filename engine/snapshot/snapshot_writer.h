@@ -13,14 +13,15 @@
 namespace atolldb {
 
 struct SnapshotWriterSettings {
-  std::string directory;  // `directory` of snapshot_file_path
-  uint32_t node = 0;      // or kCoordinator
+  std::string directory;  // data_dir for kCoordinator, else a directory of the node
+  uint32_t node = 0;      // number of a node, or kCoordinator
   uint32_t snapshot = 0;
   uint64_t epoch = 0;
   ClusterUuid cluster_uuid = {};
 };
 
-/// Thread: one at a time. The composers of a node share the writer and lock it per run of pages.
+/// Writer of one snapshot file. Thread: one at a time. The composers of a node share the writer and
+/// lock it per run of pages.
 class SnapshotWriter {
  public:
   /// Creates a writer. Replaces a file of the same name, which a failed earlier job may have left.

@@ -24,8 +24,8 @@ enum class StoredSnapshotKind : uint8_t {
 struct StoredSnapshotFile {
   std::string path;
   uint32_t snapshot = 0;
-  uint32_t node = 0;      // or kCoordinator
-  std::string directory;  // `directory` of snapshot_file_path
+  uint32_t node = 0;      // number of a node, or kCoordinator
+  std::string directory;  // data_dir for kCoordinator, else a directory of the node
   StoredSnapshotKind kind = StoredSnapshotKind::pages;
 };
 
@@ -34,13 +34,13 @@ struct SnapshotFileName {
   StoredSnapshotKind kind = StoredSnapshotKind::pages;
 };
 
-/// Parses the name of a snapshot file. Returns nothing unless the name is spelled exactly as the
-/// writers of these files spell it.
+/// Parses the name of a snapshot file. Returns nothing if the name is not exactly one that the
+/// writers of these files use.
 std::optional<SnapshotFileName> parse_snapshot_file_name(std::string_view name);
 
-/// Returns the files in data_dir's coordinator/ and in the node<k>/ of all `directories`. Also
-/// searches the directories that the metadata in coordinator/ name. Sorts the files by snapshot,
-/// node and directory.
+/// Returns the snapshot files in data_dir/coordinator/ and in the folders node<k>/ of all
+/// `directories`. Also searches the directories that the metadata in data_dir/coordinator/ names.
+/// Sorts the files by snapshot, node and directory.
 Result<std::vector<StoredSnapshotFile>> snapshot_files_in(FileSystem& file_system,
                                                           const std::string& data_dir,
                                                           const std::set<std::string>& directories);

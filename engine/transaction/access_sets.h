@@ -13,7 +13,8 @@
 
 namespace atolldb {
 
-/// A record that was read, with the VID seen (R11). Process-private, so raw pointers are safe.
+/// A record that was read, with the VID seen (R11). Private to the process, so it may hold an
+/// address.
 struct ReadEntry {
   RecordHead* record;
   Vid seen;

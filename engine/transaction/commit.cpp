@@ -51,9 +51,9 @@ Status CommitProtocol::verify_user_abort() {
   return status == Status::ok ? commit_read_only() : status;
 }
 
-/// Removes the planned writes from the sets, because their records are not locked here. If a record
-/// that was read is in the write set, the verification ignores its lock. That lock may be another
-/// worker's, which is writing the record (R20).
+/// Removes the planned writes from the sets, because their records are not locked here. The
+/// verification ignores the lock of a record that is in the write set. Here that lock may belong to
+/// another worker, which is writing the record (R20).
 void CommitProtocol::forget_writes() {
   if (txn_.writes_size_ == 0) return;
   txn_.write_index_.clear();
@@ -298,7 +298,7 @@ Status CommitProtocol::verify_reads() {
       const Status status = verify_read(read);
       if (status != Status::ok) return status;
     }
-    // R19: a VID with ordinal 0 is no commit, so the answer does not depend on it.
+    // R19: a VID with ordinal 0 is no commit, so the reply to the client does not depend on it.
     if (read.seen.ordinal() != 0) max_seen_ = std::max(max_seen_, read.seen.version());
   }
   return Status::ok;
@@ -325,7 +325,8 @@ Status CommitProtocol::verify_pages() {
 
 /// Loads the lock first, then the VID. Consider a writer that had passed its own verification when
 /// this commit locked its writes. That writer either still holds the lock, or has stored its VID
-/// before it unlocked. In the opposite order it could do both between the two loads.
+/// before it unlocked. If the VID were loaded first, the writer could store its VID and unlock
+/// between the two loads.
 CommitProtocol::Probe CommitProtocol::probe(const RecordHead& record) const {
   const uint64_t tail = record.lock.tail.load(std::memory_order_seq_cst);
   return {tail, Vid(record.vid.load(std::memory_order_seq_cst))};

@@ -1,10 +1,12 @@
 // The commit protocol (R11, R14-R16, R19, R21-R23). Source: [FOEDUS15] Algorithm 2 and section 8.2.
 //
-// engine/README.md, "A commit", lists the steps.
+// The steps: lock the written records, load the commit epoch, verify the reads, make the VID, write
+// the records, publish the log, unlock. engine/README.md, "A commit", has the details.
 //
-// The protocol is serializable. Between steps 2 and 5 every written record is locked. Every record
-// read still has the VID that was read, and no other worker holds its lock. So all reads and writes
-// appear to happen at step 2.
+// The protocol is serializable. All written records are locked from before the load of the commit
+// epoch until they are written. The verification comes after that load. It checks that every record
+// read still has the VID that was read, and that no other worker holds its lock. So all reads and
+// writes appear to happen when the commit epoch is loaded.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +16,8 @@
 
 namespace atolldb {
 
-/// ATOLL_STEP marks the steps that the mutants of tests replace (tests/engine/mutants).
+/// Runs one commit of a transaction. ATOLL_STEP marks the steps that mutants of tests replace
+/// (tests/engine/mutants).
 class CommitProtocol {
  public:
   explicit CommitProtocol(Transaction& txn) : txn_(txn), worker_(*txn.worker_) {}
@@ -95,7 +98,7 @@ class CommitProtocol {
 
   // -- Writing ------------------------------------------------------------------------------------
   ATOLL_STEP bool make_vid();
-  /// Follows the verification: writes the records, publishes the log and releases the locks.
+  /// Runs after the verification. Writes the records, publishes the log and releases the locks.
   ATOLL_STEP void write_and_publish();
   void apply();
   void apply_record(const WriteEntry& entry, LogRecord& log, RecordHead& record);

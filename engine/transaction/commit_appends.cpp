@@ -16,8 +16,8 @@ Status CommitProtocol::prepare_appends() {
 }
 
 void CommitProtocol::begin_appends() {
-  // Makes the version words of the lists odd before it publishes the in-commit epoch. So no scan
-  // can verify an even word after this commit has got its epoch (R17).
+  // Makes the version words of the lists odd, before the commit publishes its in-commit epoch. So
+  // no scan can verify an even word after this commit has got its epoch (R17).
   DCHECK(worker_.slot().in_commit_epoch.load(std::memory_order_relaxed) == 0);
   for (const auto& append : txn_.appends_) begin_append(worker_, storage_of(append.storage_id));
 }

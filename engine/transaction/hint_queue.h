@@ -15,11 +15,11 @@
 
 namespace atolldb {
 
-/// Names a border page by the slices that lead to it, not by its address, because the page may be
-/// replaced meanwhile. The queue also stores the hint's prefix: the whole slices that lead to the
-/// page's layer.
+/// A hint names a border page by the slices that lead to it, not by its address, because the page
+/// may be replaced meanwhile. The queue stores the hint's prefix beside it: the whole slices that
+/// lead to the page's layer.
 struct Hint {
-  uint64_t not_before;  // epoch; before it the tombstones are too young to be removed
+  uint64_t not_before;  // epoch before which the tombstones are too young to be removed
   uint64_t page;        // VolatilePointer word, to detect duplicate hints
   uint64_t slice;       // a slice in the page's range
   uint32_t storage_id;

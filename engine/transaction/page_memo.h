@@ -22,7 +22,7 @@ class PageMemo {
   struct Range {
     uint64_t low = 0;
     uint64_t last = ~uint64_t{0};
-    bool is_known() const { return (low | ~last) != 0; }  // not all slices
+    bool is_known() const { return (low | ~last) != 0; }  // false: all slices
     /// Tests without a branch, because the outcome is unpredictable.
     bool contains(uint64_t slice) const {
       return (static_cast<int>(low <= slice) & static_cast<int>(slice <= last)) != 0;
@@ -42,8 +42,9 @@ class PageMemo {
     }
   };
 
-  /// Returns the entry whose range holds the slice, else an entry with an unknown range, or null.
-  /// Chooses between the two ways of the set without a branch, because the choice is unpredictable.
+  /// Returns the entry whose known range holds the slice. If there is none, returns an entry with
+  /// an unknown range, or null. Chooses between the two ways of the set without a branch, because
+  /// the choice is unpredictable.
   const Entry* find(const void* root, uint64_t slice) const {
     static_assert(kWays == 2);
     const Set& set = sets_[index(root, slice)];
@@ -89,8 +90,8 @@ class PageMemo {
 /// Runs of stable tombstones (`is_stable_tombstone`) that this worker's scans have skipped. The
 /// head of a queue has such a run, and without this memo every scan would examine it again. A run
 /// is valid for the page word under which it was found. A tombstone of the run can come alive only
-/// after that word has changed (R12). The memo is cleared when the begin epoch changes, as in
-/// PageMemo.
+/// after that word has changed (R12). The memo is cleared when the begin epoch changes, because the
+/// pages may be recycled then.
 class TombstoneRunMemo {
  public:
   struct Run {

@@ -75,8 +75,9 @@ bool SnapshotWait::wait(WorkerContext& worker, uint64_t deadline_epoch) {
     // the id of the snapshot.
     const uint32_t answered = control.snapshot_answered.load(std::memory_order_acquire);
     if (worker.published()->newest() != 0) return true;
-    // The counters may wrap around. Attempts that began before this request answer with a smaller
-    // number.
+    // An attempt stores the number of the last request that came before it began. If that number is
+    // at least `own`, an attempt for this request has ended without a snapshot. The numbers may
+    // wrap around.
     const bool has_failed = static_cast<int32_t>(answered - own) >= 0;
     // Relaxed: the value only decides whether to wait.
     const bool ends = control.snapshots_free_pages.load(std::memory_order_relaxed) == 0 ||

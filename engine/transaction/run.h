@@ -15,8 +15,8 @@ namespace atolldb {
 class Backoff {
  public:
   explicit Backoff(uint64_t seed) : state_(seed | 1) {}
-  /// Waits before attempt number `attempt` (1 = first retry): spins; from the
-  /// fourth attempt on it yields the processor first.
+  /// Waits before attempt number `attempt` (1 is the first retry): spins. From the fourth attempt
+  /// on it yields the processor first.
   void wait(uint32_t attempt);
 
  private:
@@ -27,8 +27,8 @@ class Backoff {
 /// job, or a hint of this worker, has freed pages (R23).
 class PageWait {
  public:
-  /// Maximum duration of all waits of one transaction together. After that it ends with
-  /// volatile_pool_exhausted.
+  /// Maximum duration of all waits of one transaction together. After that the transaction ends
+  /// with volatile_pool_exhausted.
   static constexpr std::chrono::seconds kPatience{20};
 
   /// Returns true if there are free pages, so another attempt may succeed. Returns false if no

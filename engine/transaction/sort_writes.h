@@ -69,7 +69,8 @@ void rank_sort(WriteEntry* writes, uint32_t count) {
   for (uint32_t i = 0; i < count; ++i) _mm_storeu_si128(entries + ranks[i], unsorted[i]);
 }
 
-/// Has three sizes: for the writes of a TPC-C payment, for those of a new order, and for others.
+/// Sorts one run with the smallest size that fits. The sizes are for the writes of a TPC-C payment,
+/// for those of a new order, and for others.
 inline void sort_run(WriteEntry* writes, uint32_t count) {
   if (count <= 8) return rank_sort<8>(writes, count);
   if (count <= 32) return rank_sort<32>(writes, count);

@@ -11,6 +11,7 @@
 
 namespace atolldb {
 
+/// Refers to a storage by its slot and id, and tells whether the storage still exists.
 class StorageHandle {
  public:
   explicit StorageHandle(StorageControl& control) : control_(&control), id_(control.id) {}
@@ -41,8 +42,9 @@ class StorageHandle {
 
  private:
   Status check_storage() const {
-    // seq_cst, after the store of the begin epoch; is_storage_ready gives the reason. The load is
-    // also an acquire: it pairs with the release that made the storage ready, so its id is visible.
+    // seq_cst, after the store of the begin epoch: either this load sees a drop of the storage, or
+    // the drop sees this thread's begin epoch. The load is also an acquire. It pairs with the
+    // release that made the storage ready, so its id is visible.
     const bool is_ready = control_->state.load(std::memory_order_seq_cst) ==
                           static_cast<uint32_t>(StorageState::ready);
     const bool is_usable = is_ready && control_->id == id_;

@@ -6,10 +6,10 @@
 // abort status (`is_abort`), the attempt has ended: call `rollback`. engine/transaction/run.h has
 // the retry loop. Procedures never call begin, commit or rollback themselves.
 //
-// A transaction that reads a snapshot (R18) keeps its SnapshotView from begin to end. Storages
-// answer it from the roots of that view, never from volatile pages. Its reads are in no set,
-// because a snapshot never changes. Its writes hold whole records, so a look-up finds either an own
-// write or the snapshot's record. They are planned, locked and applied like all other writes.
+// A transaction that reads a snapshot (R18) keeps its SnapshotView from begin to end. Storages read
+// from the roots of that view for it, never from volatile pages. Its reads are in no set, because a
+// snapshot never changes. Its writes hold whole records, so a look-up finds either an own write or
+// the snapshot's record. They are planned, locked and applied like all other writes.
 #pragma once
 
 #include <array>
@@ -52,8 +52,8 @@ struct RecordRef {
 
   /// Returns the universal name of the record. REQUIRES: `record` is not null.
   UniversalName name() const { return UniversalName(place); }
-  /// REQUIRES: `record` is null. Returns the snapshot page that holds the record, for reading only,
-  /// or null if no page does.
+  /// Returns the snapshot page that holds the record, for reading only, or null if there is no such
+  /// page. REQUIRES: `record` is null.
   SnapshotPointer snapshot() const { return SnapshotPointer(place); }
   std::byte* payload() const { return reinterpret_cast<std::byte*>(record) + payload_at; }
 };
@@ -104,13 +104,13 @@ class Transaction {
   /// a user abort only if this returns ok (R20).
   Status commit_user_abort();
   /// Ends the attempt. Does nothing if the transaction is not active. The metrics count `reason`.
-  /// An attempt may have to install a page although it has relied on its absence. The next attempt
-  /// then installs missing pages even when it only reads (R5).
+  /// The attempt may end with pointer_installed because it wanted to install a page whose absence
+  /// it had read. Then the next attempt installs missing pages even when it only reads (R5).
   void rollback(Status reason);
 
   bool is_active() const { return state_ != State::idle; }
   bool is_read_only() const { return writes_size_ == 0 && appends_.empty(); }
-  /// Returns the epoch that must be durable before the client gets the answer. R19 defines it for
+  /// Returns the epoch that must be durable before the client gets the reply. R19 defines it for
   /// read-only transactions. REQUIRES: `commit` returned ok.
   uint64_t commit_epoch() const { return commit_epoch_; }
   /// VID of this worker's latest commit that wrote records.
@@ -135,8 +135,8 @@ class Transaction {
   bool is_serializable() const { return state_ == State::serializable; }
   /// Returns the snapshot that the transaction reads, or null.
   const SnapshotView* snapshot() const { return snapshot_; }
-  /// Does the same as `check`, for operations on a snapshot. `writes`: the operation writes, which
-  /// returns read_only_transaction if the transaction is snapshot_read_only.
+  /// Does the same as `check`, for operations on a snapshot. If the operation writes (`writes`) and
+  /// the transaction is snapshot_read_only, returns read_only_transaction.
   Status check_snapshot(bool writes);
 
   /// Reads bytes [offset, offset+count) of the payload into `out` consistently. Applies pending
@@ -144,7 +144,7 @@ class Transaction {
   /// the read set, even if the record is deleted (R12). If `seen.is_relocated()`, nothing was read
   /// or registered, and the caller must look up the record's new place. Returns not_found if the
   /// record is deleted and this transaction has not inserted it, or if this transaction has erased
-  /// it. `key`: as for find_write.
+  /// it. `key`: empty for a record of an array.
   Status read(const RecordRef& ref, uint32_t offset, uint32_t count, void* out, Vid& seen,
               std::span<const std::byte> key = {});
   /// Does the same as `read`, for a record of an array, which always exists and never moves.
@@ -258,9 +258,9 @@ class Transaction {
 
   /// Turns a pending increment into a plain update of the record's current value. Also registers a
   /// read of the record, because the increment's result depends on its existence and length (R33).
-  /// `expected`: the VID with which the caller has read the record. Returns write_conflict if the
-  /// record no longer exists or is shorter than the incremented bytes. Returns not_found if the
-  /// record is deleted, and read_conflict if it has changed.
+  /// `expected`: the VID with which the caller has read the record. Returns not_found if the record
+  /// is a tombstone, and read_conflict if its VID is not `expected`. Returns write_conflict if the
+  /// record was elided or dropped with its page, or is too short for the increment.
   Status materialize_increment(RecordRef ref, WriteEntry& entry, const Vid* expected = nullptr);
 
   /// Plans a write, and merges it into the pending write of the same record, if there is one (R14).
@@ -288,7 +288,8 @@ class Transaction {
   /// erases of this transaction into account.
   bool is_visible(const RecordRef& ref, std::span<const std::byte> key, Vid seen);
 
-  /// Returns how often this transaction has reserved records. Cursors search again after a change.
+  /// Returns how often this transaction has reserved records. A cursor searches again if the number
+  /// has changed.
   uint64_t reservations() const { return reservations_; }
   void count_reservation() {
     DCHECK(is_active());
@@ -376,7 +377,7 @@ class Transaction {
   WriteEntry* writes_;  // array in the `local` segment
   uint32_t writes_size_ = 0;
   bool erases_ = false;          // some write erases a record
-  bool writes_blindly_ = false;  // set by record_blind_write
+  bool writes_blindly_ = false;  // a write was planned without a read (record_blind_write)
   // Addresses of the records of `writes_` in this process. They are valid from the locking of the
   // records to the end of the commit.
   std::unique_ptr<RecordHead*[]> write_heads_;

@@ -91,14 +91,16 @@ class WorkerContext {
     metrics_->snapshot_reads.add();
     return snapshots_->get_child(link, page);
   }
-  /// See SnapshotReader::guess_child. REQUIRES: use_snapshots was called.
+  /// Returns the probable address of a child, for prefetches only, or null if it is unknown.
+  /// REQUIRES: `link` lies in the page loaded last; use_snapshots was called.
   const PageHeader* guess_snapshot_child(const DualPointer& link) const {
     DCHECK(snapshots_ != nullptr);
     return snapshots_->guess_child(link);
   }
-  /// See SnapshotReader::round. REQUIRES: use_snapshots was called.
+  /// Returns the cache round of this thread. While it stays the same, snapshot pages that were
+  /// loaded in it stay at their addresses (R39). REQUIRES: use_snapshots was called.
   uint64_t snapshot_round() const { return snapshots_->round(); }
-  /// See SnapshotReader::enter. REQUIRES: use_snapshots was called.
+  /// Enters the current cache round and returns it. REQUIRES: use_snapshots was called.
   uint64_t enter_snapshots() { return snapshots_->enter(); }
   /// Ends the cache round at the end of an engine call that has read snapshot pages (R57).
   /// REQUIRES: use_snapshots was called.

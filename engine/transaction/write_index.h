@@ -11,9 +11,10 @@
 
 namespace atolldb {
 
-/// Hash table with open addressing. Slots have stamps, so `clear` is one addition, except once in
-/// 2^40 times. The part of the table in use grows with the number of entries, so a small
-/// transaction uses few cache lines. Allocates nothing after construction.
+/// Hash table with open addressing. Slots have stamps, so `clear` only increments the current
+/// stamp. Once in 2^40 calls it also overwrites all slots. The part of the table in use grows with
+/// the number of entries, so a small transaction uses few cache lines. Allocates nothing after
+/// construction.
 ///
 /// `kStampBits`: tests use fewer bits.
 template <uint32_t kStampBits = 40>

@@ -105,7 +105,8 @@ class Extension {
     for (const auto& [number, archived] : content_.incarnations) {
       const auto listed = std::ranges::find(savepoint.incarnations, number, &Incarnation::number);
       const bool is_listed = listed != savepoint.incarnations.end();
-      if (is_listed && listed + 1 != savepoint.incarnations.end()) continue;  // had ended earlier
+      // The backup has the whole log of every incarnation except its last one.
+      if (is_listed && listed + 1 != savepoint.incarnations.end()) continue;
       if (!is_listed && number <= result_.manifest.incarnation) continue;
       if (!is_listed && archived.history != history) {
         result_.end = fmt::format(

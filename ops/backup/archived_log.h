@@ -20,7 +20,7 @@ namespace atolldb {
 /// A log file that a restore takes from the archive.
 struct ArchivedLog {
   std::string path;          // in the archive
-  uint64_t after_epoch = 0;  // epoch that the files before reach; only later states need this file
+  uint64_t after_epoch = 0;  // epoch that the earlier files reach; only later states need this file
 };
 
 /// A backup with the log of an archive: the input of a restore.
@@ -30,7 +30,7 @@ struct ExtendedBackup {
   std::vector<DdlRecord> ddl;
   std::vector<EpochTime> times;             // ascending
   std::map<std::string, ArchivedLog> logs;  // by path in the manifest
-  std::string end;  // why the archived log ends there; names the missing file
+  std::string end;  // why the archive has no later log; names the missing file
 };
 
 /// Reads the DDL log, the times and the savepoint of the backup at `folder`. Adds what the archive

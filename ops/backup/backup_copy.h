@@ -9,8 +9,8 @@
 
 namespace atolldb {
 
-/// Returns whether two files of this size have equal first blocks and equal last blocks. Files of
-/// the same name with different content differ there, because the first block of logs and page
+/// Returns whether two files of `bytes` bytes have equal first blocks and equal last blocks. Files
+/// of the same name with different content differ there, because the first block of logs and page
 /// files names epochs.
 Result<bool> have_equal_ends(FileSystem& file_system, const std::string& one,
                              const std::string& other, uint64_t bytes);

@@ -2,7 +2,7 @@
 //
 //   DIR/lock                            exclusive: removals; shared: backups and readers
 //   DIR/<id>/manifest.json              written last, removed first (backup_manifest.h)
-//   DIR/<id>/coordinator/...            as in data_dir (engine/log/log_files.h)
+//   DIR/<id>/coordinator/...            files of data_dir/coordinator (engine/log/log_files.h)
 //   DIR/<id>/node<k>/...                log files and snapshot files of all directories
 #pragma once
 
@@ -18,11 +18,11 @@
 
 namespace atolldb {
 
-/// A backup, as found in DIR.
+/// A backup, as found in DIR. Without a manifest it is damaged if `damage` is set, else incomplete.
 struct ListedBackup {
   std::string id;
   std::optional<BackupManifest> manifest;
-  std::string damage;  // why the manifest is unreadable; empty, no manifest: incomplete backup
+  std::string damage;  // why the manifest cannot be read; empty: it is intact or missing
 
   bool is_complete() const { return manifest.has_value(); }
 };

@@ -60,7 +60,7 @@ struct BackupManifest {
   uint64_t finished_ms = 0;
   uint64_t linked_bytes = 0;              // of files that are links, not copies
   std::vector<BackupSnapshot> snapshots;  // ascending; the last one is the newest
-  std::vector<BackupFile> files;          // by path
+  std::vector<BackupFile> files;          // sorted by path
 
   bool operator==(const BackupManifest&) const = default;
   uint64_t bytes() const;

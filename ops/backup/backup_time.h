@@ -23,7 +23,7 @@ std::string next_backup_id(uint64_t unix_ms, const std::vector<std::string>& exi
 /// The length of every id.
 inline constexpr size_t kBackupIdBytes = 16;
 
-/// Whether the text has exactly the form of an id.
+/// Returns whether the text has exactly the form of an id.
 bool is_backup_id(std::string_view text);
 /// Returns the time that the id names, in milliseconds since 1970, or nothing if it is no id.
 std::optional<uint64_t> unix_ms_of_id(std::string_view id);

@@ -163,8 +163,8 @@ class RestoreJob {
     return {};
   }
 
-  /// Keeps the times of the epochs from the snapshot up to the restored epoch. Later epochs of the
-  /// original mean nothing in the restored data. No backup of the restored data has earlier ones.
+  /// Keeps the times of the epochs from the snapshot up to the restored epoch. The restored data do
+  /// not have later epochs, and none of their backups can restore earlier ones.
   Result<void> write_times() {
     ATOLL_ASSIGN(const auto times,
                  request_.extension != nullptr
@@ -236,7 +236,7 @@ Result<EpochTime> find_time(const std::string& place, const BackupManifest& mani
   return EpochTime{std::min(found->epoch, manifest.durable_epoch), found->unix_ms};
 }
 
-/// Names that a restore may find in its target without a restore under way.
+/// Returns whether a target may hold a file of this name although no restore into it has begun.
 bool is_harmless_name(std::string_view name) { return name == "lock" || name == "lost+found"; }
 
 }  // namespace

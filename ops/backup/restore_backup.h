@@ -30,7 +30,7 @@ struct RestoreRequest {
   std::string folder;       // of the backup: DIR/<id>
   std::string to;           // the new data_dir; REQUIRES: it exists
   BackupManifest manifest;  // of the backup
-  uint64_t epoch = 0;       // REQUIRES: the backup has the state at its end
+  uint64_t epoch = 0;       // restores the state at its end; REQUIRES: the backup has that state
   OnBackupProgress on_progress;
   LocateDirectory locate = locate_directory;
   /// The backup with the log of an archive; `manifest` is then its manifest. Null: the backup
@@ -46,13 +46,13 @@ struct Restored {
   uint64_t bytes = 0;
 };
 
-/// Returns code failed if `to` holds anything but an interrupted restore, which is removed first.
-/// Returns code corruption if a file of the backup is damaged; the message names it. After an error
-/// `to` holds an interrupted restore. REQUIRES: the lock of `to` is held.
+/// Restores the backup. First removes an interrupted restore from `to`. Returns the errors of
+/// check_restore_target. Returns code corruption if a file of the backup is damaged; the message
+/// names it. After an error `to` holds an interrupted restore. REQUIRES: the lock of `to` is held.
 Result<Restored> restore_backup(FileSystem& file_system, const RestoreRequest& request);
 
-/// Returns code failed if `to` exists and holds anything but an interrupted restore. Changes
-/// nothing.
+/// Returns code failed if `to` exists and holds anything but an interrupted restore, a lock file or
+/// lost+found. Changes nothing.
 Result<void> check_restore_target(FileSystem& file_system, const std::string& to);
 
 /// Returns the epoch that the backup has for a point in time. Returns code failed if the time is

@@ -19,9 +19,9 @@ Result<Savepoint> savepoint_of_backup(FileSystem& file_system, const std::string
 
 /// Returns the savepoint with which a start-up recovers exactly the state at the end of `epoch`. It
 /// names one snapshot only: the newest that is not after `epoch`. No block after `epoch` counts:
-/// the cut of each incarnation is at most `epoch`, and later incarnations are not listed. The
-/// largest numbers given in the backup stay, so that no epoch and no id is used again. The
-/// directory of all logs is `data_dir`. REQUIRES: `backup` is the savepoint of a backup, and
+/// the cut of each incarnation is at most `epoch`, and later incarnations are not listed. It keeps
+/// the largest numbers of the backup, so that no epoch and no id is used again. The directory of
+/// all logs is `data_dir`. REQUIRES: `backup` is the savepoint of a backup, and
 /// `epoch` is not before its oldest snapshot.
 Savepoint savepoint_at(const Savepoint& backup, uint64_t epoch, const std::string& data_dir);
 

@@ -386,7 +386,7 @@ class BackupJob {
                     report_.counted());
   }
 
-  /// Writes the savepoint of the backup, that of an ended cluster, into both slots.
+  /// Writes the savepoint of the backup into both slots. All its incarnations have a cut.
   Result<void> write_state() {
     ATOLL_TRY(report_.begin_step("writing the savepoint"));
     ATOLL_ASSIGN(const auto ddl,

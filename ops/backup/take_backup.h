@@ -23,9 +23,9 @@ struct BackupRequest {
   std::string directory;  // DIR
   std::string id;         // DIR/<id> is new or an empty folder
   std::string cluster;    // name of the cluster
-  /// Ids of the snapshots to copy; 0: none. `older` is older than `newest`, and the log after it
-  /// exists. If `older` is damaged, the backup has `newest` alone. Without `newest` the whole log
-  /// exists.
+  /// Ids of the snapshots to copy; 0: none. If `older` is damaged, the backup has `newest` alone.
+  /// REQUIRES: `older` is older than `newest`. The cluster has all log after the oldest of them, or
+  /// the whole log if both are 0.
   uint32_t newest = 0;
   uint32_t older = 0;
   /// The last complete backup in DIR, whose final files are linked if it is of the same data.

@@ -14,7 +14,7 @@
 namespace atolldb::cli {
 
 struct BackupOptions : DataOptions {
-  std::string directory;  // DIR
+  std::string directory;  // DIR of the command line
   std::string id;         // verify: only this backup; rm: this one
 };
 

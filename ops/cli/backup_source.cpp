@@ -183,9 +183,9 @@ Result<void> BackupSource::choose_snapshots(const std::string& backup_id) {
     if (is_refused(pinned.error())) return {};
     return std::unexpected(pinned.error());
   }
-  // If a newer snapshot replaced the older one in the list before it was pinned, the log after it
-  // is incomplete. It may exist only because a user has pinned it, which keeps its pages but not
-  // the log.
+  // The list may have lost the older snapshot before the pin was made. The log after that snapshot
+  // is then incomplete. The snapshot may still exist, because a pin of a user keeps its pages, but
+  // not the log.
   ATOLL_ASSIGN(state, savepoint());
   if (std::ranges::find(state.kept, oldest, &KeptSnapshot::id) != state.kept.end()) older_ = oldest;
   return {};
@@ -207,8 +207,8 @@ Result<void> BackupSource::release() {
                                 left, problem->message));
 }
 
-/// Returns whether the savepoint does not have the pin. A cluster that was short of room may have
-/// given up the pin, or the answer to an earlier request was lost.
+/// Returns whether the savepoint lacks the pin. A cluster that was short of room may have given up
+/// the pin, or the answer to an earlier request was lost.
 bool BackupSource::is_unpinned(const std::string& name) const {
   const auto state = savepoint();
   return state &&
@@ -231,8 +231,8 @@ Result<void> BackupSource::unpin_once(const std::string& name) const {
   if (!running && running.error().code != ExitCode::not_running) {
     return std::unexpected(running.error());
   }
-  // The running cluster may be another one: without --cluster and -c, any cluster that now runs
-  // alone is found.
+  // Without --cluster and -c, find_running returns the only running cluster. That may be another
+  // cluster than the one backed up.
   if (!running || running->cluster.data_dir != data_dir_) return unpin_dead(name);
   ATOLL_TRY(call_coordinator(*running, ControlOperation::snapshot_unpin, Json{{"pin", name}},
                              kSnapshotTimeout));

@@ -40,7 +40,7 @@ class BackupSource {
   const std::string& data_id() const { return data_id_; }
   bool is_live() const { return live_.has_value(); }
 
-  /// Does the same as reserve_beside. Also returns 0 if the cluster is stopped.
+  /// Returns reserve_beside() of the running cluster, or 0 if the cluster is stopped.
   uint64_t reserve_for(const std::string& directory) const;
 
   /// Removes the pins that killed backups have left, and returns their names.

@@ -19,7 +19,7 @@ namespace atolldb::cli {
 namespace {
 
 /// Gives the cluster new data folders beside those of the config, so that the benchmark does not
-/// find earlier data. Folders in /tmp could be in memory.
+/// find earlier data. Does not use /tmp, because /tmp may be in memory.
 Result<void> use_new_data_folders(Config& config) {
   ATOLL_ASSIGN(std::string data, new_folder(config.cluster.data_dir, "change cluster.data_dir"));
   config.cluster.data_dir = std::move(data);

@@ -14,7 +14,7 @@
 
 namespace atolldb::cli {
 
-/// The driver's view of a cluster.
+/// Gives a benchmark driver access to a cluster.
 class BenchPort final : public bench::ClusterPort {
  public:
   explicit BenchPort(Cluster& cluster) : cluster_(cluster) {}

@@ -52,7 +52,7 @@ void move_run_dir(Config& config, const std::string& run_dir) {
   config.cluster.run_dir = run_dir;
 }
 
-/// Returns the cluster that was found by a note or by a lock outside the run folder.
+/// Returns the cluster of `holder`, which a note or a lock outside the run folder has named.
 Result<LiveCluster> follow(Config config, const LockHolder& holder) {
   if (!holder.run_dir.empty()) move_run_dir(config, holder.run_dir);
   ATOLL_ASSIGN(auto there, look_in(config));

@@ -39,13 +39,12 @@ struct LiveCluster {
   bool is_run_folder_gone = false;
 };
 
-/// Returns the chosen cluster if its launcher is alive. Returns code not_running as find_running
-/// does.
+/// Returns the chosen cluster, or code not_running if its launcher is not alive.
 Result<LiveCluster> find_live(const ClusterChoice& choice);
 
 /// Returns the config that a live cluster uses, even if it does not serve requests yet. Returns
-/// code coordinator_unreachable if its run folder was deleted. Returns code not_running as
-/// find_running does.
+/// code coordinator_unreachable if its run folder was deleted, or code not_running if its launcher
+/// is not alive.
 Result<Config> find_reachable(const ClusterChoice& choice);
 
 /// Returns the config that the chosen cluster uses. Returns code recovering if the cluster starts

@@ -140,9 +140,9 @@ int usage_error(const CLI::App& app, const CLI::ParseError& error) {
   return static_cast<int>(ExitCode::usage);
 }
 
-/// Opens /dev/null for each standard stream that is closed. Otherwise a later file, such as a lock
-/// or the channel to the launcher, gets the number of that stream. The launcher's log would then
-/// replace that file.
+/// Opens /dev/null for each standard stream that is closed. If the stream stayed closed, a later
+/// file, such as a lock or the channel to the launcher, would get its number. The launcher's log
+/// would then replace that file.
 void open_standard_streams() {
   int fd = open("/dev/null", O_RDWR);
   while (fd >= 0 && fd <= STDERR_FILENO) fd = open("/dev/null", O_RDWR);

@@ -1,4 +1,4 @@
-// `atoll data adopt`: resolves exit code 11 (identity).
+// `atoll data adopt`: makes moved or copied directories usable after exit code 11 (identity).
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>

@@ -338,7 +338,7 @@ Result<void> run_export(FileSystem& files, const ClusterChoice& choice,
     return prepared;
   }
   const Result<void> done = export_tables(files, request, own.schema, own.manifest);
-  request.on_progress = {};  // erases the line
+  request.on_progress = {};  // erases the progress line
   if (!done) {
     std::fprintf(stderr,
                  "atoll: the export in %s is unfinished and keeps snapshot %u: `atoll export "

@@ -15,15 +15,15 @@
 namespace atolldb::cli {
 
 struct ExportOptions : DataOptions {
-  std::string directory;  // DIR
+  std::string directory;  // DIR of the command line
   std::string schema;
   std::vector<std::string> tables;   // empty: all of the schema
-  std::optional<uint32_t> snapshot;  // no value: take one, or a stopped cluster's newest
+  std::optional<uint32_t> snapshot;  // no value: a new one, or the newest of a stopped cluster
   bool is_resumed = false;
   bool wants_parquet = false;
   uint32_t parts = 16;
   uint32_t threads = 4;
-  std::string python;  // program; empty: that of `ops/setup --parquet`, or python3
+  std::string python;  // Python program; empty: that of `ops/setup --parquet`, or python3
 };
 
 Result<void> export_snapshot(const ClusterChoice& choice, const ExportOptions& options);

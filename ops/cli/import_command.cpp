@@ -1,4 +1,4 @@
-// `atoll import`: rows of CSV files into a storage of a running cluster.
+// `atoll import`: writes the rows of CSV files into a storage of a running cluster.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -67,8 +67,8 @@ Result<uint64_t> check_storage(const Config& config, const TableSchema& table) {
                                 table.storage, payload, table.payload_bytes));
 }
 
-/// Returns a name that differs from those of the storages of other clusters. Without durability, a
-/// cluster counts as another one after each start.
+/// Returns a name of the storage that is unique across clusters. Without durability, each start of
+/// the cluster gives the storage another name.
 Result<std::string> target_of(const ClusterChoice& choice, const Config& config, uint64_t storage) {
   if (config.durability.mode == DurabilityMode::durable) {
     PosixFileSystem files;

@@ -1,4 +1,4 @@
-// `atoll log ls|verify|dump`: the options, and ls.
+// `atoll log ls|verify|dump`: the options of all three commands, and the command ls.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>

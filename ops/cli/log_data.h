@@ -40,8 +40,8 @@ Result<LogData> find_log_data(FileSystem& file_system, const ClusterChoice& choi
 
 void add_data_options(CLI::App& command, DataOptions& options);
 
-/// Returns "finished" or "running". An incarnation without a cut is also "running": no start-up has
-/// examined its end yet.
+/// Returns "finished" if the incarnation has a cut. Returns "running" without a cut: the cluster
+/// runs, or no start-up has examined the end of the incarnation yet.
 std::string state_of(const Incarnation& incarnation);
 
 Result<void> list_logs(const ClusterChoice& choice, const LogOptions& options);

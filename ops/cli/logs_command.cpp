@@ -63,7 +63,7 @@ bool print_tail(LogFile& file, uint32_t lines, bool with_heading) {
   return true;
 }
 
-/// Prints the new lines of the file. Each line names its process.
+/// Prints the new lines of the file, without a heading, because each line names its process.
 void print_news(LogFile& file) {
   std::ifstream stream(file.path);
   if (!stream || !stream.seekg(file.shown)) return;

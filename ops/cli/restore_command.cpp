@@ -1,4 +1,4 @@
-// `atoll restore`.
+// `atoll restore`: restores a backup into a new data directory, at an epoch or a time.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -40,11 +40,11 @@ BackupChoice split_choice(const std::string& from) {
   return {path.substr(0, slash), name};
 }
 
-/// What is restored: the state of `manifest`'s backup at the end of `epoch`.
+/// The state to restore: that of the backup of `manifest` at the end of `epoch`.
 struct RestorePoint {
   BackupManifest manifest;
   uint64_t epoch = 0;
-  std::optional<EpochTime> time;            // the known time that --time chose
+  std::optional<EpochTime> time;            // the recorded time that --time chose
   std::optional<ExtendedBackup> extension;  // with --archive
 };
 
@@ -70,8 +70,7 @@ Result<std::vector<BackupManifest>> list_candidates(FileSystem& files, const Bac
   return manifests;
 }
 
-/// Searches the newest backup that knows an epoch for the time, among those of the same data as the
-/// newest complete one.
+/// Returns the epoch for the time, from the newest candidate (list_candidates) that knows one.
 Result<RestorePoint> point_of_time(FileSystem& files, const BackupChoice& choice, uint64_t time) {
   ATOLL_ASSIGN(auto manifests, list_candidates(files, choice));
   std::optional<Error> problem;
@@ -102,8 +101,8 @@ Result<RestorePoint> point_of_epoch(FileSystem& files, const BackupChoice& choic
   return RestorePoint{*std::move(manifest), wanted, {}, {}};
 }
 
-/// Returns the point in a backup that the log of an archive extends. Without an epoch and a time it
-/// is the last state.
+/// Returns the state to restore from a backup that the log of an archive extends. Without an epoch
+/// and a time, this is the last state.
 Result<RestorePoint> point_with_archive(const std::string& archive, ExtendedBackup extended,
                                         std::optional<uint64_t> epoch,
                                         std::optional<uint64_t> time) {
@@ -129,8 +128,8 @@ Result<RestorePoint> point_with_archive(const std::string& archive, ExtendedBack
   return point;
 }
 
-/// Takes the newest backup that, with the archive's log, has the state. Then the start-up has the
-/// least log to recover.
+/// Chooses the newest backup that has the state, with the log of the archive. A start-up from the
+/// newest backup has the least log to recover.
 Result<RestorePoint> find_point_with_archive(FileSystem& files, const BackupChoice& choice,
                                              const RestoreOptions& options) {
   const std::string archive = absolute_path(options.archive);

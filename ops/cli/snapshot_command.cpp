@@ -1,4 +1,5 @@
-// `atoll snapshot ls|verify|take|pin|unpin|rm|damage`: the options, ls and take.
+// `atoll snapshot ls|verify|take|pin|unpin|rm|damage`: the options of all commands, and the
+// commands ls and take.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>

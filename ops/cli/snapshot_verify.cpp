@@ -30,7 +30,7 @@ struct Verified {
   uint64_t files = 0;
   uint64_t pages = 0;  // intact pages, including page 0 of each file
   std::vector<Error> problems;
-  std::vector<UnreadablePage> unreadable;  // ranges of keys
+  std::vector<UnreadablePage> unreadable;  // ranges of keys that cannot be read
 };
 
 bool is_kept(const Savepoint& savepoint, uint32_t id) {

@@ -27,7 +27,8 @@ std::string format_percent(double part, double whole);
 /// the heading. Numbers are right-aligned.
 std::string format_table(const std::vector<std::vector<std::string>>& rows);
 
-/// A line of progress on standard error, if that is a terminal. Erases it at its end. Thread: one.
+/// Shows a line of progress on standard error if that is a terminal. The destructor erases the
+/// line. Thread: one.
 class ProgressLine {
  public:
   ProgressLine();
@@ -38,7 +39,7 @@ class ProgressLine {
   /// Returns whether the line should be shown again: once per second.
   bool is_due() const;
   void show(const std::string& text);
-  /// Returns the seconds since its construction.
+  /// Returns the seconds since the construction.
   double seconds() const;
 
  private:

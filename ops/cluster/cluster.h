@@ -20,7 +20,7 @@ namespace atolldb {
 
 enum class LaunchMode : uint8_t {
   process,  // child processes, supervised by a thread; sockets in cluster.run_dir
-  thread,   // everything in this process, over one mapping; no files, no sockets
+  thread,   // all threads of this process, over one mapping; no run folder, no sockets
 };
 
 /// The output of one worker of a job.

@@ -254,7 +254,8 @@ class TableWriter {
   ExportManifest& manifest_;      // its parts are guarded by mutex_
   ExportProgress progress_;       // guarded by mutex_
   std::optional<Error> failure_;  // guarded by mutex_; the first failure
-  std::chrono::steady_clock::time_point saved_at_ = std::chrono::steady_clock::now();  // likewise
+  /// Time of the last write of the manifest. Guarded by mutex_.
+  std::chrono::steady_clock::time_point saved_at_ = std::chrono::steady_clock::now();
 };
 
 }  // namespace

@@ -40,7 +40,7 @@ Result<void> open_stream(const std::string& path, std::ifstream& stream) {
   return bad_file(path, "cannot be read: choose a file");
 }
 
-/// Returns the identity of the file. `stream`: open, and moved by this function.
+/// Returns the identity of the file. Changes the position of `stream`, which has the file open.
 Result<FileIdentity> identify(const std::string& path, std::ifstream& stream) {
   struct stat info{};
   if (stat(path.c_str(), &info) != 0) {
@@ -169,7 +169,7 @@ Result<void> ImportSource::read_memory(const std::string& path, const std::strin
   if (!memory_.is_open()) {
     return bad_file(path, fmt::format("cannot be opened: {}", std::strerror(errno)));
   }
-  // Locks the file. Otherwise two imports would both send the batches that neither has finished.
+  // Locks the file, because without the lock two imports would send the same batches.
   if (flock(memory_.get(), LOCK_EX | LOCK_NB) != 0) {
     return bad_file(path, "is in use: another `atoll import` runs with it");
   }

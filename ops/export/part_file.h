@@ -1,4 +1,4 @@
-// Files of an export: written under a temporary name, durable, then renamed.
+// Files of an export: written under a temporary name, made durable, then renamed.
 #pragma once
 
 #include <cstddef>

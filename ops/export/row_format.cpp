@@ -306,7 +306,7 @@ std::expected<uint64_t, std::string> parse_decimal_text(const TableColumn& colum
   return is_negative ? 0 - number : number;
 }
 
-/// Parses exactly `count` digits at the begin of the text. Removes these digits and `after`.
+/// Parses exactly `count` digits at the begin of the text, followed by `after`. Removes both.
 bool take_digits(std::string_view& text, size_t count, std::string_view after, int& number) {
   if (text.size() < count + after.size()) return false;
   const char* end = text.data() + count;

@@ -18,7 +18,7 @@ namespace atolldb {
 /// Returns the names of all columns as a row, with its line end.
 std::string header_row(const TableSchema& schema);
 
-/// Appends the record as a row, with its line end. `key`: in gleaned form, as in WalkedRecord.
+/// Appends the record as a row, with its line end. `key`: in gleaned form.
 /// Returns the error "column: value: reason" if the record does not fit the schema; `row` is then
 /// undefined.
 std::expected<void, std::string> append_row(const TableSchema& schema, std::string_view key,

@@ -268,7 +268,7 @@ class SchemaParser {
     return check_places(schema, sources);
   }
 
-  /// A column of an array's index.
+  /// Parses a column of an array's index.
   Result<TableColumn> parse_index_column(const toml::table& table) const {
     ATOLL_TRY(refuse_unknown(table, {"name", "type", "stride", "first"}));
     TableColumn column;

@@ -21,8 +21,7 @@ inline constexpr size_t kMaxTableColumns = 1'024;
 inline constexpr size_t kMaxSchemaNameBytes = 63;
 /// Maximum size of a column in a record: that of the largest payload.
 inline constexpr uint32_t kMaxColumnBytes = 2'048;
-/// Maximum number of digits of a decimal that every i64 can hold (first constant), or every i32
-/// (second).
+/// Maximum number of digits of a decimal in an i64 (first constant) or in an i32 (second one).
 inline constexpr uint32_t kMaxDecimalDigits = 18;
 inline constexpr uint32_t kMaxShortDecimalDigits = 9;
 

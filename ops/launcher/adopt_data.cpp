@@ -290,7 +290,7 @@ class DataAdoption {
     return std::ranges::any_of(logs_, [&](const Candidate& log) { return log.role == role; });
   }
 
-  /// Checks that the new place of every directory that the data name is known.
+  /// Checks that the new place is known for every directory that the data name.
   Result<void> check_named() {
     ATOLL_ASSIGN(auto named, named_directories(files_, data_dir_));
     if (named.is_partial) {

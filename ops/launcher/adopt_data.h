@@ -34,10 +34,10 @@ struct Adopted {
   std::vector<std::string> warnings;
 };
 
-/// REQUIRES: the directories of the config exist (else code failed). Returns code already_running
-/// if a live cluster uses one of them. Returns code identity if `adoption` does not fit what is
-/// found. Returns code failed if a directory belongs to another cluster, or if a directory that the
-/// data need is not configured.
+/// Returns code already_running if a live cluster uses a directory of the config. Returns code
+/// identity if `adoption` does not fit what is found. Returns code failed if a directory of the
+/// config is missing or belongs to another cluster. Returns code failed if the data need a
+/// directory that is not configured.
 Result<Adopted> adopt_data(const Config& config, AdoptionKind adoption, FileSystem& file_system,
                            const LocateDirectory& locate = locate_directory);
 

@@ -17,9 +17,9 @@ namespace atolldb {
 Result<void> run_foreground(const Config& config, const std::function<void()>& on_running,
                             LaunchOptions options = {});
 
-/// Closes all descriptors above 2 and leaves the working directory of the caller. Otherwise a
-/// background cluster would keep the caller's locks and mounts in use. REQUIRES: the process uses
-/// no relative path and no descriptor above 2 afterwards.
+/// Closes all descriptors above 2 and leaves the working directory of the caller. So a background
+/// cluster does not keep the caller's locks and mounts in use. REQUIRES: the process uses no
+/// relative path and no descriptor above 2 afterwards.
 void leave_caller();
 
 /// Forks a launcher into the background (own session, log in <log_dir>/launcher.log). Returns when

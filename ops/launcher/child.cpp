@@ -21,7 +21,7 @@ namespace {
 struct ExecPlan {
   const char* program = nullptr;
   std::vector<char*> arguments;
-  std::vector<int> inherited;  // descriptors
+  std::vector<int> inherited;  // file descriptors
   int input_fd = -1;
   int output_fd = -1;
   pid_t parent = 0;

@@ -19,7 +19,7 @@ struct Child {
   using Clock = std::chrono::steady_clock;
 
   std::string role;   // "coordinator", "node0"
-  uint32_t node = 0;  // or kCoordinator
+  uint32_t node = 0;  // number of the node, or kCoordinator
   ProcessId id;
   std::string log_file;
   UniqueFd pidfd;

@@ -72,7 +72,7 @@ void remove_dead(const std::string& folder) {
   }
 }
 
-/// Returns the users whose notes are read: for root, all users.
+/// Returns the users whose notes are read: this user, or for root all users.
 std::vector<uid_t> visible_users() {
   std::vector<uid_t> users = {geteuid()};
   if (geteuid() != 0) return users;
@@ -134,8 +134,8 @@ std::optional<LockHolder> noted_cluster(const std::string& config_file,
                                         const std::string& data_dir) {
   if (config_file.empty()) return std::nullopt;
   for (const uid_t user : visible_users()) {
-    // Checks the owner, because any user can leave a note for any file. Otherwise commands of root
-    // could reach that user's cluster.
+    // Checks the owner, because any user can leave a note for any file. Without this check,
+    // commands of root could reach that user's cluster.
     const bool counts =
         user == geteuid() || is_owner(user, config_file) || is_owner(user, data_dir);
     if (!counts) continue;

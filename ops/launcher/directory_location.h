@@ -15,7 +15,7 @@ namespace atolldb {
 struct DirectoryLocation {
   std::string path;         // canonical
   std::string file_system;  // id of the file system: "uuid ...", "fsid ..."
-  uint64_t inode = 0;       // also unknown if a remount would change it
+  uint64_t inode = 0;       // 0 if a remount would change it
   std::string machine;      // /etc/machine-id
   std::string hardware;     // id of the machine's board, if this user may read it
 

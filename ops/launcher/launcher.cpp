@@ -72,7 +72,8 @@ Launcher::Launcher(Config config, LaunchOptions options, Logger logger)
       restarts_(config_.cluster.restart, options_.restarts) {
   if (options_.binary_dir.empty()) options_.binary_dir = own_folder();
   options_.binary_dir = absolute_folder(options_.binary_dir);
-  // The sizes of the segments depend on these numbers, so all processes must have the same ones.
+  // Fixes the numbers of job threads for all processes, because the sizes of the segments depend on
+  // them.
   resolve_job_threads(config_, Machine::detect());
 }
 

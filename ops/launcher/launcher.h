@@ -50,7 +50,7 @@ struct LaunchOptions {
   /// If true, the waiting command returns when snapshots can be read. The start-up then continues
   /// without it.
   bool until_readable = false;
-  /// Used with cluster.restart = "recover".
+  /// Limits of the restarts with cluster.restart = "recover".
   RestartLimits restarts = {};
 };
 
@@ -117,8 +117,8 @@ class Launcher {
   /// follows, it keeps the run folder and sets restart_wait_.
   std::unexpected<Error> fail(Error error);
   void plan_restart(Error& error, Phase failed_in);
-  /// Returns when the cluster runs again or has stopped on request; errors as `fail`. REQUIRES:
-  /// restart_wait_ is set.
+  /// Returns when the cluster runs again or has stopped on request. Returns the error of `fail` if
+  /// the restart fails. REQUIRES: restart_wait_ is set.
   Result<void> restart();
   /// Returns false if a stop was requested during the wait.
   bool wait_for_restart(std::chrono::milliseconds wait);
@@ -134,9 +134,9 @@ class Launcher {
   LaunchOptions options_;
   Logger logger_;
   UniqueFd stop_fd_;                 // eventfd: 1 = stop, kStopNow = at once
-  std::optional<ClusterNote> note_;  // with a config file; kept over restarts, like folder_
+  std::optional<ClusterNote> note_;  // only with a config file; kept over restarts, like folder_
   std::optional<RunFolder> folder_;
-  std::optional<DataLock> data_lock_;  // with a log
+  std::optional<DataLock> data_lock_;  // no value: there is no log
   std::optional<SegmentSet> segments_;
   std::vector<Child> children_;  // the coordinator first
   Phase phase_ = Phase::starting;

@@ -20,8 +20,8 @@ namespace atolldb {
 namespace {
 
 /// Returns whether /proc/locks lists an flock of `pid` on the inode. Returns nothing if the kernel
-/// lists no locks at all. A line: "1: FLOCK  ADVISORY  WRITE 17 fe:00:42 0 EOF". Devices are not
-/// compared, because some file systems show another device there than in stat.
+/// lists no locks at all. A line is like "1: FLOCK  ADVISORY  WRITE 17 fe:00:42 0 EOF". Devices are
+/// not compared, because some file systems show another device there than in stat.
 std::optional<bool> has_flock(pid_t pid, ino_t inode) {
   std::ifstream locks("/proc/locks");
   bool has_lines = false;

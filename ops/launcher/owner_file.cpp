@@ -68,8 +68,8 @@ uint64_t distant_incarnation(uint64_t largest) {
   const auto now = std::chrono::duration_cast<std::chrono::microseconds>(
                        std::chrono::system_clock::now().time_since_epoch())
                        .count();
-  // So small that even after several generations of copies the numbers stay below 2^53. Every
-  // reader of JSON accepts numbers below 2^53.
+  // This distance is so small that the numbers stay below 2^53 even after several generations of
+  // copies. Every reader of JSON accepts numbers below 2^53.
   constexpr uint64_t kDistance = uint64_t{1} << 48;
   uint64_t random = 0;
   CHECK(getrandom(&random, sizeof random, 0) == static_cast<ssize_t>(sizeof random));

@@ -17,8 +17,8 @@ struct DirectoryOwner {
   bool is_data_dir = false;  // false: a log directory of that data directory's cluster
   std::string cluster;       // for messages; cluster and data_dir may be out of date
   std::string data_dir;
-  std::string role;  // as in the directory table; empty: an older version wrote the file
-  std::optional<DirectoryLocation> location;  // nothing: an older version wrote the file
+  std::string role;  // role in the directory table; empty: an older version wrote the file
+  std::optional<DirectoryLocation> location;  // no value: an older version wrote the file
 
   bool operator==(const DirectoryOwner&) const = default;
 };
@@ -35,7 +35,7 @@ std::string new_owner_id();
 
 /// Returns an incarnation number for the first start of a copy, far above `largest` and at a random
 /// distance. Incarnation numbers name the cluster to which a session, a reply and a `kv.commit`
-/// request belong. So neither the copy nor the original accepts those of the other one.
+/// request belong. So neither the copy nor the original accepts requests or replies of the other.
 uint64_t distant_incarnation(uint64_t largest);
 
 /// Returns nothing if the directory has no owner file. Returns code corruption if the file is

@@ -38,8 +38,8 @@ class ProcessLock {
   /// Returns the descriptor of the locked directory. It is closed if only a file is locked, or if
   /// the file system cannot lock directories.
   const UniqueFd& directory_fd() const { return directory_fd_; }
-  /// Returns the launcher that the previous owner left in the file, or nothing if the file was new,
-  /// empty or a copy.
+  /// Returns the launcher that the previous owner left in the file. Returns nothing if the file was
+  /// new, empty, a copy, or of another user.
   const std::optional<ProcessId>& previous_launcher() const { return previous_launcher_; }
   bool was_left() const { return was_left_; }
   /// Sets the run folder of the cluster, which the file names from the next write_processes on.

@@ -47,7 +47,7 @@ class RestartPlan {
  private:
   const RestartPolicy policy_;
   const RestartLimits limits_;
-  std::optional<Clock::time_point> running_since_;  // nothing: it does not run
+  std::optional<Clock::time_point> running_since_;  // no value: it does not run
   uint32_t attempt_ = 0;
   uint32_t count_ = 0;
 };

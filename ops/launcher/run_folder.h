@@ -40,7 +40,7 @@ class RunFolder {
   }
   /// Prepares a restart: removes the cluster's endpoints and keeps the lock.
   Result<void> await_restart();
-  /// Writes a file of the folder atomically: readers see all of it or nothing.
+  /// Writes a file of the folder atomically: readers see all of it, or the previous file.
   static Result<void> write_file(const std::string& path, const std::string& text);
 
  private:

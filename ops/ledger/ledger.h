@@ -43,7 +43,7 @@ struct LedgerOutcome {
 
 struct LedgerTransaction {
   std::vector<LedgerKey> writes;  // empty: a read-only transaction
-  /// Nothing: no reply was recorded, so the outcome is unknown.
+  /// No value: no reply was recorded, so the outcome is unknown.
   std::optional<LedgerOutcome> outcome;
 };
 

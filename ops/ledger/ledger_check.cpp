@@ -45,7 +45,8 @@ class Checker {
            std::to_string(epoch_of(value.version));
   }
 
-  /// Returns the transaction whose token may be at the key, or null.
+  /// Returns the transaction of the value's token, or null if it was not submitted for this key.
+  /// Reports a violation if that transaction cannot have written the value.
   const LedgerTransaction* writer(LedgerKey key, const LedgerValue& value) {
     const auto found = ledger_.find(value.token);
     if (found == ledger_.end()) {

@@ -23,10 +23,10 @@ class PageWalk {
         files_(files),
         epoch_(epoch) {}
 
-  /// Reads a page of either type and checks its whole header except level and version word.
-  /// `parent`: the page that leads to this one; for the root, the root itself. Returns false if the
-  /// page cannot be read. In that case the function has called the visitor with the text that
-  /// `range` returns, and the walk continues after the page.
+  /// Reads a page of `type` or `other` and checks its whole header except level and version word.
+  /// `parent`: the page that leads to this one; for the root, the root itself. If the page cannot
+  /// be read, calls `on_unreadable` with the result of `text`, and returns false: the walk
+  /// continues after the page. Returns the error if there is no `on_unreadable`.
   template <typename Range>
   Result<bool> read(SnapshotPointer pointer, SnapshotPointer parent, PageBuffer& into,
                     PageType type, PageType other, uint8_t layer, Range text) {
@@ -48,7 +48,7 @@ class PageWalk {
   const SnapshotWalkStorage& storage;
   const WalkRange range;
   SnapshotWalkTotals totals;
-  bool has_gaps;  // true: pages are missing, so record counts need not match
+  bool has_gaps;  // true: not all pages are read, so record counts need not match
   PageCounts live = {};
   bool is_second_pass = false;  // true: the pages that are read now were counted before
 

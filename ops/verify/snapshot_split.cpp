@@ -17,8 +17,8 @@ namespace {
 /// size.
 constexpr uint64_t kPagesPerRange = 4;
 
-/// Returns the ranges that begin at every part of `lows`, divided evenly. REQUIRES: `lows` ascends
-/// and begins with 0.
+/// Returns up to `count` ranges that cover all numbers. Each begins at a value of `lows`, and each
+/// has about equally many of these values. REQUIRES: `lows` ascends and begins with 0.
 std::vector<WalkRange> ranges_of(const std::vector<uint64_t>& lows, uint64_t count) {
   CHECK(!lows.empty() && lows.front() == 0 && count != 0);
   count = std::min<uint64_t>(count, lows.size());
@@ -101,7 +101,7 @@ std::vector<TreePart> children_of(const SnapshotFiles& files, const std::vector<
 std::vector<WalkRange> split_tree(const SnapshotFiles& files, const SnapshotWalkStorage& storage,
                                   uint32_t count) {
   std::vector<TreePart> pages = {{0, storage.root}};
-  uint32_t level = UINT32_MAX;  // level of `pages`; UINT32_MAX: that of the root, perhaps a leaf
+  uint32_t level = UINT32_MAX;  // level of `pages`; UINT32_MAX: unknown, `pages` is the root
   while (pages.size() < count * kPagesPerRange && level != 0) {
     std::vector<TreePart> below = children_of(files, pages, level);
     if (below.empty()) break;

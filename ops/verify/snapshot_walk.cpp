@@ -226,8 +226,8 @@ Result<void> walk_sequential(PageWalk& walk) {
     if (!root->is_sound(chain.back())) {
       return walk.wrong(root->header, "it changed while it was read");
     }
-    // Composers that could not read the previous root page do not know its records, and count 0
-    // (R56). If they could read it, it has records, or runs that are lost.
+    // A composer that could not read the previous root page has counted 0 records (R56). A root
+    // page that it could read has records, unless its runs are lost. So 0 records mean a gap.
     if (root->previous != 0 && root->previous_records == 0) walk.has_gaps = true;
     if (!walk.has_gaps && walk.totals.records != root->previous_records) {
       return walk.wrong(root->header,

@@ -57,7 +57,7 @@ struct SnapshotWalkTotals {
   uint64_t pages = 0;           // number of pages read
   uint64_t leaf_pages = 0;      // the part of `pages` that holds records
   uint64_t layers = 0;          // Master-tree: layers, the first one included
-  std::vector<LivePages> live;  // numbers of pages read, by file, each page once; in live_order
+  std::vector<LivePages> live;  // pages read in each file, each page once; in live_order
 };
 
 /// Visits each record in key order. Array: only records that were ever written. Sequential storage:

@@ -24,7 +24,7 @@ std::string user_text(unsigned user);
 
 /// Returns text like "/run/user/7 belongs to alice (uid 7) with mode 0700, and this is bob (uid
 /// 8)". It names the first part of `path` that the current user cannot access. If there is no such
-/// part, it names the last part that exists. Empty for a relative path.
+/// part, it names the last part that exists. Returns an empty text for a relative path.
 std::string refusal_text(const std::string& path);
 
 /// Returns text like "the file system of /x (mounted on /) has 0 MiB of 512 MiB free".
@@ -39,9 +39,9 @@ bool is_disk_full(int error_number);
 /// Returns whether the error is EACCES or EPERM.
 bool is_refusal(int error_number);
 
-/// Checks the folders above `path`. Returns code failed if one belongs to another user (except
-/// root), or if others may rename its entries: it is writable for them and has no sticky bit. Skips
-/// missing folders. `key`: the config key of the path, for the error.
+/// Checks the folders above `path`, and skips missing ones. Returns code failed if a folder belongs
+/// to another user (except root), or if other users may rename its entries. They may if the folder
+/// is writable for them and has no sticky bit. `key`: the config key of the path, for the error.
 Result<void> check_parents(const std::string& path, const std::string& key);
 
 /// Does the same as `check_parents`. The file or folder itself, if it exists, must also belong to

@@ -41,8 +41,8 @@ struct SessionReply {
   /// durable: a failure of the cluster cannot undo the result, whether it is ok or an error.
   /// precommitted: a failure of the cluster may undo it.
   AnswerAt answered_at = AnswerAt::durable;
-  /// A durable answer is sent when this epoch is durable: the commit's epoch, or, without writes,
-  /// the latest epoch that the transaction depends on.
+  /// Epoch of the commit; without writes, the latest epoch that the transaction depends on. A
+  /// durable answer is sent when this epoch is durable.
   uint64_t commit_epoch = 0;
   /// VID (epoch and ordinal) of the transaction's writes; 0 if it wrote nothing.
   uint64_t commit_version = 0;
@@ -62,14 +62,14 @@ struct SessionOptions {
   AnswerAt answer_at = AnswerAt::durable;
   /// Requests of equal affinity run on the same worker. 0: round robin.
   uint64_t affinity = 0;
-  /// Ordinal of an existing worker.
+  /// Ordinal of an existing worker, or kAnyWorker.
   uint32_t worker = kAnyWorker;
   /// Without a value, the procedure's entry decides; `kv.*` uses serializable.
   std::optional<Isolation> isolation = std::nullopt;
   /// Id of the snapshot to read; 0: the latest. Only with snapshot_read_only.
   uint32_t snapshot = 0;
-  /// Effect of a submission while kSessionSlots requests are in flight. True: it waits until one
-  /// ends. False: it fails with `unavailable`.
+  /// True: a submission without a free slot waits until a request in flight ends. False: it fails
+  /// with `unavailable`.
   bool waits_for_room = true;
 };
 
@@ -114,9 +114,9 @@ class SessionClient {
   ~SessionClient();
 
   /// Submits a request: `procedure` is a name of 1 to kMaxSessionProcedureName bytes, `input` has
-  /// at most kMaxSessionInputBytes. Both are copied. A callback, if given, gets the reply.
-  /// Otherwise the slot stays taken until `wait` or `poll` has fetched the reply. May block: see
-  /// SessionOptions::waits_for_room.
+  /// at most kMaxSessionInputBytes. Both are copied. A callback, if given, gets the reply. Without
+  /// a callback, the slot stays taken until `wait`, `wait_for` or `poll` has fetched the reply. May
+  /// block: see SessionOptions::waits_for_room.
   ///
   /// Errors, without sending: unavailable (no free slot, or the session has ended),
   /// invalid_argument (length of the name), payload_too_long (length of the input).
@@ -124,8 +124,9 @@ class SessionClient {
                                               std::span<const std::byte> input,
                                               const SessionOptions& options = {},
                                               Callback callback = {});
-  /// Returns the reply if it has arrived, or outcome_unknown soon after the end of the session.
-  /// Returns invalid_argument for a ticket that is not in flight or was fetched already.
+  /// Returns the reply, or nothing if it has not arrived. Soon after the end of the session, a
+  /// missing reply is replaced by outcome_unknown. Returns invalid_argument for a ticket that is
+  /// not in flight or was fetched already.
   std::optional<SessionReply> poll(SessionTicket ticket);
   /// Waits for the reply. Returns nothing after the timeout, or invalid_argument for a ticket that
   /// is not in flight or was fetched already.
@@ -146,8 +147,8 @@ class SessionClient {
   bool is_open();
   uint64_t incarnation() const { return incarnation_; }
   uint32_t node() const { return segment_->node; }
-  /// For tests of clients that violate the protocol. A caller that puts a request into the ring of
-  /// the segment calls `wake_node` afterwards.
+  /// Tests of clients that violate the protocol use these two functions. A caller that puts a
+  /// request into the ring of the segment calls `wake_node` afterwards.
   SessionSegment& segment() { return *segment_; }
   void wake_node();
 
@@ -193,7 +194,7 @@ class SessionClient {
 
   mutable std::mutex mutex_;
   std::atomic<bool> ended_{false};              // written under mutex_
-  std::atomic<uint32_t> waits_{0};              // expired waits (see kWaitsPerNodeCheck)
+  std::atomic<uint32_t> waits_{0};              // number of waits that have expired
   uint32_t requests_tail_ = 0;                  // guarded by mutex_
   uint32_t answers_head_ = 0;                   // guarded by mutex_
   uint64_t next_ = 1;                           // guarded by mutex_

@@ -29,7 +29,8 @@ struct NodeConfig {
   std::vector<int32_t> cpus;
   uint32_t workers = 1;
   uint32_t loggers = 1;
-  /// Threads of snapshot jobs, see job_threads.h. 0: automatic, which resolve_defaults replaces.
+  /// Numbers of threads of snapshot jobs (job_threads.h). resolve_defaults replaces 0 by an
+  /// automatic number.
   uint32_t mappers = 0;
   uint32_t reducers = 0;
   uint32_t recovery_threads = 0;
@@ -78,7 +79,7 @@ struct Config {
     DurabilityMode mode = DurabilityMode::durable;
     FileBackend backend = FileBackend::posix;
     uint64_t log_file_size = 256ULL << 20;  ///< bytes, a multiple of 4 KiB
-    uint32_t ballast_files = 1;             ///< ballast per logger, in log files; 0: no ballast
+    uint32_t ballast_files = 1;             ///< ballast per logger, as a number of log files
     /// Time added to each write and each sync of a log.
     std::chrono::microseconds emulated_latency{0};
     /// A device call that takes longer counts as hung.
@@ -152,7 +153,7 @@ struct Config {
   };
 
   Cluster cluster;
-  std::vector<NodeConfig> nodes = std::vector<NodeConfig>(2);  ///< 1 to kMaxNodes
+  std::vector<NodeConfig> nodes = std::vector<NodeConfig>(2);  ///< 1 to kMaxNodes entries
   Memory memory;
   Durability durability;
   Gleaner gleaner;
@@ -163,8 +164,9 @@ struct Config {
   Procedures procedures;
   Log log;
 
-  /// Place of each value: "memory.volatile_pool" -> "atoll.toml:12". Other keys have the default.
-  /// For display only: neither compared, nor digested, nor passed to child processes.
+  /// Line of each key that the file sets: "memory.volatile_pool" -> "atoll.toml:12". Keys that are
+  /// not in this map have the default. For display only: the map is not compared, not digested, and
+  /// not passed to child processes.
   std::map<std::string, std::string> origins;
 };
 
@@ -207,16 +209,16 @@ std::string show_config(const Config& config);
 /// Commands that have changed a config parse this text to validate it.
 std::string to_toml(const Config& config);
 
-/// Returns equal digests for equal effective configs. Stored in every segment, and checked on
-/// attach.
+/// Returns equal digests for equal effective configs. Every segment stores the digest, and
+/// processes check it when they attach.
 uint64_t config_digest(const Config& config);
 
 /// Returns the durability text that accompanies every figure and state of a cluster: "off",
 /// "durable", "durable (emulated latency 5us)", "null log: nothing is durable".
 std::string durability_text(const Config& config);
 
-/// Returns the directory of a logger's files: the directories of its node round robin, or data_dir
-/// if the node has no directories. REQUIRES: `node` is less than config.nodes.size().
+/// Returns the directory of a logger's files. Loggers take turns in the directories of their node,
+/// or use data_dir if the node has none. REQUIRES: `node` is less than config.nodes.size().
 const std::string& log_directory(const Config& config, uint32_t node, uint32_t logger);
 
 /// Returns the directories of all nodes that have any. data_dir, which has the files of the other

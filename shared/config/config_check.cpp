@@ -28,7 +28,7 @@ std::string environment(const char* name) {
 }
 
 /// Returns $HOME, or else the home folder of the user's passwd entry, because cron and system units
-/// may set no variables. Empty if neither is an absolute path.
+/// may set no variables. Returns "" if neither is an absolute path.
 std::string home_folder() {
   const std::string home = environment("HOME");
   if (home.starts_with('/')) return home;
@@ -54,9 +54,8 @@ std::string user_folder(const char* variable, const char* below_home) {
   return (home == "/" ? "" : home) + "/" + below_home + "/atoll";
 }
 
-/// Returns whether `path` is `folder` or lies in it. Both are absolute and normalised. The root
-/// folder does not count as containing a path, because it is neither removed with a cluster nor
-/// copied.
+/// Returns whether `path` is `folder` or lies in it. Both are absolute and normalised. Other paths
+/// do not count as lying in the root folder, because a cluster never removes or copies that folder.
 bool is_within(const std::string& path, const std::string& folder) {
   return path == folder || (folder != "/" && path.starts_with(folder + "/"));
 }
@@ -139,7 +138,7 @@ void check_placement(const Config& config, const Machine& machine, const ConfigR
 }
 
 void check_memory(const Config& config, const Machine& machine, const ConfigReport& report) {
-  // No overflow: at most 255 nodes, each with at most 8 TiB of pages and 250 buffers of 1 GiB.
+  // No overflow: there are at most 255 nodes, and each needs less than 17 TiB.
   uint64_t workers = 0;
   uint64_t reducers = 0;
   for (const NodeConfig& node : config.nodes) {

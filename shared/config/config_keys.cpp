@@ -21,7 +21,7 @@ constexpr std::array<std::string_view, 7> kLogLevelChoices{"trace", "debug",    
 
 constexpr int64_t kMaxPathBytes = 1'024;
 constexpr int64_t kMaxCommandBytes = 4'096;
-constexpr int64_t kMaxEndpointBytes = kMaxSocketPathBytes + 6;  // with the prefix "ipc://"
+constexpr int64_t kMaxEndpointBytes = kMaxSocketPathBytes + 6;  // 6: the prefix "ipc://"
 constexpr int64_t kMinSetEntries = 16;
 constexpr int64_t kMaxSetEntries = 1LL << 24;  // write sets have a lower limit: kMaxWriteSet
 constexpr int64_t kMaxPoolBytes = 8 * kTiB;    // page indexes have 31 bits, pages 4 KiB
@@ -150,8 +150,8 @@ constexpr ConfigKey kKeys[] = {
     row(KeyKind::size, ATOLL_CONFIG(memory.volatile_pool),
         {kSegmentStepBytes, kMaxPoolBytes, kSegmentStepBytes},
         "Pages of the data in memory, per node."),
-    // The minimum is enough: its frames outnumber the threads of a node that read snapshots, which
-    // are at most kMaxWorkersPerNode and a few others.
+    // The minimum is enough: it has more frames than a node has threads that read snapshots
+    // (kMaxWorkersPerNode and a few others).
     row(KeyKind::size, ATOLL_CONFIG(memory.snapshot_cache),
         {kSegmentStepBytes, kMaxPoolBytes, kSegmentStepBytes},
         "Cache of snapshot pages, per node."),

@@ -62,7 +62,7 @@ struct ConfigKey {
 /// Shown next to every planned key.
 constexpr std::string_view kNoEffectYet = "no effect yet";
 constexpr std::string_view kNodesSection = "nodes";  ///< holds `[nodes] count = 2`
-constexpr std::string_view kNodeSection = "node";    ///< or one `[[node]]` per node instead
+constexpr std::string_view kNodeSection = "node";    ///< keys of the `[[node]]` tables
 
 /// Returns all keys, grouped by section, in display order.
 std::span<const ConfigKey> config_keys();

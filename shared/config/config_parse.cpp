@@ -117,7 +117,8 @@ void store(const ConfigKey& key, const ConfigField& field, const Value& value) {
           target->push_back(static_cast<int32_t>(number()));
         } else {
           *target = std::chrono::duration_cast<T>(std::chrono::microseconds(number()));
-          CHECK(*target == std::chrono::microseconds(number()));  // a multiple of the key's step
+          CHECK(*target ==
+                std::chrono::microseconds(number()));  // exact, because of the key's step
         }
       },
       field);
@@ -267,7 +268,7 @@ class Parser {
     add_error(node.source().begin, name, expected_text(key), describe(node), std::move(hint));
   }
 
-  /// Returns nothing, and perhaps a hint, if the key does not allow the value.
+  /// Returns the value of `node`, or nothing if the key does not allow it. May then set `hint`.
   std::optional<Value> value_of(const ConfigKey& key, const toml::node& node,
                                 std::string& hint) const {
     std::optional<int64_t> number;

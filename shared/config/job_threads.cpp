@@ -9,7 +9,7 @@
 namespace atolldb {
 namespace {
 
-/// Returns the processors of the workers if the config names those of all nodes, else nothing.
+/// Returns the processors of all workers, or an empty set if a node does not name its processors.
 std::set<int32_t> named_worker_cpus(const Config& config) {
   std::set<int32_t> named;
   for (const NodeConfig& node : config.nodes) {
@@ -19,7 +19,8 @@ std::set<int32_t> named_worker_cpus(const Config& config) {
   return named;
 }
 
-/// Returns how many processors no worker uses. A quota counts as so many processors.
+/// Returns how many processors no worker uses. A quota of the control group limits the number of
+/// processors.
 uint32_t spare_cpus(const Config& config, const Machine& machine, const std::set<int32_t>& named) {
   uint64_t used = named.size();
   if (named.empty()) {
@@ -32,7 +33,7 @@ uint32_t spare_cpus(const Config& config, const Machine& machine, const std::set
 }  // namespace
 
 JobThreads running_threads(const NodeConfig& node) {
-  // 0 only in a Config on which resolve_defaults was not called.
+  // A number is 0 only in a Config on which resolve_defaults was not called.
   return {std::max(node.mappers, 1u), std::max(node.reducers, 1u)};
 }
 

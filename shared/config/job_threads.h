@@ -20,8 +20,8 @@ struct JobThreads {
 /// Largest automatic number of mappers, and of reducers, of one node.
 inline constexpr uint32_t kMaxAutomaticThreads = 16;
 
-/// The inboxes of all automatic reducers take at most this fraction of the machine's memory, unless
-/// one reducer for each node takes more.
+/// The inboxes of all automatic reducers take at most 1/kInboxShareOfMemory of the machine's
+/// memory, unless one reducer for each node takes more.
 inline constexpr uint64_t kInboxShareOfMemory = 16;
 
 /// Returns the threads of a snapshot that is taken while transactions run.
@@ -35,10 +35,10 @@ uint32_t inbox_count(const NodeConfig& node);
 /// number. resolve_defaults calls this function, so all processes of a cluster have the numbers
 /// that its launcher has chosen.
 ///
-/// A recovery has one mapper and one reducer of a node for each processor that the node can use:
-/// its `gleaner_cpus`, or its share of all. In a running cluster, a node has half as many of each
-/// as there are such processors without workers. Both numbers are at least 1, and limited by the
-/// two constants above.
+/// A node uses the processors of its `gleaner_cpus`, or an equal share of all processors. In a
+/// recovery it has one mapper and one reducer for each of them. In a running cluster it has one
+/// mapper and one reducer for every two of them without a worker. Each number is at least 1, and
+/// limited by the two constants above.
 void resolve_job_threads(Config& config, const Machine& machine);
 
 }  // namespace atolldb

@@ -23,7 +23,7 @@ struct Request {
   uint64_t offset = 0;
   std::span<std::byte> into;
   uint64_t tag = 0;
-  File::RawRead raw;  // io_uring only
+  File::RawRead raw;  // used with io_uring only
 };
 
 /// Preallocated list of numbers, last in first out.
@@ -47,8 +47,8 @@ class NumberStack {
   std::vector<uint32_t> numbers_;
 };
 
-/// Reads through io_uring. A read that it cannot do in full is done with File::read: at the end of
-/// a file, after an error, and in a file that has no descriptor for this purpose.
+/// Reads through io_uring. File::read repeats a read that failed, or that returned fewer bytes at
+/// the end of a file. It also reads files that have no descriptor for io_uring.
 class RingReader final : public BatchReader {
  public:
   /// Returns null if the kernel refuses io_uring.
@@ -112,8 +112,8 @@ class RingReader final : public BatchReader {
     for (uint32_t i = 0; i < depth; ++i) free_.push(i);
   }
 
-  /// A call may be interrupted, and the kernel may be short of memory until earlier reads have
-  /// ended. Then the call is repeated. Other errors are internal errors.
+  /// Accepts the errors after which the caller repeats the call: an interruption, and a kernel that
+  /// is short of memory until earlier reads have ended. Other errors are internal errors.
   static void check_call(int result) {
     CHECK(result >= 0 || result == -EINTR || result == -EAGAIN || result == -EBUSY);
   }

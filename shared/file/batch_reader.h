@@ -1,5 +1,5 @@
-// Reads of whole blocks that are in progress together. One thread submits many reads and waits for
-// them one by one. A device serves several reads at once, so they take little longer than one.
+// Reads of many whole blocks at the same time. One thread submits the reads and waits for them one
+// by one. A device serves several reads at once, so they take little longer than one.
 //
 // The reads are submitted through io_uring. If the kernel refuses it, a few threads read instead.
 #pragma once
@@ -21,7 +21,7 @@ class BatchReader {
     automatic,  // io_uring, or threads if the kernel refuses it
     threads,
   };
-  /// Limits of `depth`.
+  /// Largest `depth`.
   static constexpr uint32_t kMaxDepth = 256;
 
   /// A read that has ended.
@@ -32,7 +32,7 @@ class BatchReader {
     Result<uint64_t> bytes;
   };
 
-  /// `depth`: the most reads in progress, from 1 to kMaxDepth.
+  /// `depth`: the maximum number of reads in progress, from 1 to kMaxDepth.
   static std::unique_ptr<BatchReader> create(uint32_t depth, Method method = Method::automatic);
 
   BatchReader() = default;

@@ -77,9 +77,9 @@ Result<DirectoryTable> DirectoryTable::read(FileSystem& file_system, const std::
 Result<void> DirectoryTable::write(FileSystem& file_system) {
   if (!is_changed_) {
     // An earlier process may have been killed after it renamed the table's file, but before it
-    // synced the directory. So this syncs the directory even if the table is unchanged. Otherwise
-    // the caller could make a file durable that names roles of this table, and a power cut could
-    // then lose the table.
+    // synced the directory. So this syncs the directory even if the table is unchanged. Without the
+    // sync, the caller could make a file durable that names roles of this table, and a power cut
+    // could then lose the table.
     return entries_.empty() ? Result<void>() : file_system.sync_directory(data_dir_);
   }
   Json rows = Json::array();

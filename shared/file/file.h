@@ -16,7 +16,7 @@
 
 namespace atolldb {
 
-/// Direct I/O requires offsets, lengths and addresses of writes to be multiples of this.
+/// Direct I/O requires offsets, lengths and addresses of transfers to be multiples of this.
 inline constexpr uint32_t kIoBlockBytes = 4096;
 
 /// One open file. One thread writes and syncs; any number of threads read.
@@ -47,7 +47,7 @@ class File {
   /// A read that its caller passes to the kernel (BatchReader).
   struct RawRead {
     int descriptor = -1;                   // for reads of whole blocks; -1: use `read` instead
-    std::atomic<int64_t>* note = nullptr;  // of the IoWatch; null: none
+    std::atomic<int64_t>* note = nullptr;  // entry in the IoWatch; null: the read is not recorded
   };
   /// Begins a raw read. Each call is followed by a call of `end_raw_read` with its result.
   virtual RawRead begin_raw_read() const { return {}; }
@@ -87,9 +87,9 @@ class FileSystem {
   virtual Result<void> remove_directory(const std::string& path) {
     return make_error(ExitCode::failed, path + ": this backend removes no directories");
   }
-  /// Makes later reads of the file return what the device has. Otherwise the page cache might
-  /// return data that the device has refused to write (R53). First writes unsynced data back. Does
-  /// nothing in backends without such a cache. A missing file is not an error.
+  /// Makes later reads of the file return what the device has. Without this call, the page cache
+  /// might return data that the device has refused to write (R53). First writes unsynced data back.
+  /// Does nothing in backends without such a cache. A missing file is not an error.
   virtual Result<void> forget_cached([[maybe_unused]] const std::string& path) { return {}; }
 
   /// Returns whether a sync makes data durable. `null` returns false.

@@ -35,7 +35,7 @@ struct FileFailure {
 std::optional<FileFailure> file_failure_in(std::string_view message);
 
 /// Returns the path in the text of an operation: "/x/y" in "write of 8192 bytes at 4096 to /x/y".
-/// For a renaming this is the new path. Empty if the text has no path.
+/// For a renaming this is the new path. Returns "" if the text has no path.
 std::string file_of_operation(std::string_view operation);
 
 uint64_t total_bytes(std::span<const std::span<const std::byte>> slices);

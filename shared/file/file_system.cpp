@@ -83,7 +83,7 @@ Result<void> replace_text_file(FileSystem& file_system, const std::string& path,
 
   CHECK(path.find('/') != std::string::npos);
   const std::string next = path + ".new";
-  ATOLL_ASSIGN(const bool is_left, file_system.exists(next));  // a crash has left the file
+  ATOLL_ASSIGN(const bool is_left, file_system.exists(next));  // true if a crash has left it
   if (is_left) {
     ATOLL_TRY(file_system.remove(next));
   }

@@ -92,7 +92,7 @@ class SyncingFile final : public ForwardingFile {
   }
 
  private:
-  uint64_t unsynced_bytes_ = 0;  // written since the last sync
+  uint64_t unsynced_bytes_ = 0;  // bytes written since the last sync
 };
 
 Result<std::unique_ptr<File>> syncing(Result<std::unique_ptr<File>> file) {

@@ -79,8 +79,8 @@ class ReservingFileSystem : public ForwardingFileSystem {
 inline constexpr uint64_t kMaxUnsyncedBytes = uint64_t{8} << 20;
 
 /// Syncs each file that it creates or opens for writing after every kMaxUnsyncedBytes of writes.
-/// For large files on the device of a log. Otherwise the sync of the log could wait until the
-/// device, or the page cache, has written their backlog. REQUIRES: `below` outlives this object.
+/// Writers of large files on the device of a log use it. Without it, a sync of the log could wait
+/// until the device has written the backlog of these files. REQUIRES: `below` outlives this object.
 class SyncingFileSystem final : public ForwardingFileSystem {
  public:
   using ForwardingFileSystem::ForwardingFileSystem;

@@ -1,4 +1,4 @@
-// File system and file that forward every call. Wrappers override only the calls that they change.
+// File system and file that forward their calls. Wrappers override only the calls that they change.
 #pragma once
 
 #include <memory>
@@ -11,6 +11,7 @@
 
 namespace atolldb {
 
+/// Does not forward raw reads, so readers call `read`, which a wrapper may override.
 class ForwardingFile : public File {
  public:
   explicit ForwardingFile(std::unique_ptr<File> below) : below_(std::move(below)) {

@@ -65,7 +65,7 @@ class WatchedFile : public ForwardingFile {
   }
   RawRead begin_raw_read() const override {
     RawRead raw = below().begin_raw_read();
-    CHECK(raw.note == nullptr);  // a file is watched once
+    CHECK(raw.note == nullptr);  // the file below is not watched
     if (raw.descriptor >= 0) raw.note = watch_.begin(IoOperation::read, path_.number());
     return raw;
   }
@@ -109,7 +109,7 @@ std::optional<PendingIo> IoWatch::oldest() const {
   uint32_t operation = 0;
   uint64_t path = 0;
   for (const Slot& slot : slots_) {
-    // Acquire pairs with the release in the constructor of Note: operation and path are written.
+    // Acquire pairs with the release in `begin`: operation and path are written.
     const int64_t begun = slot.since_ns.load(std::memory_order_acquire);
     if (begun <= 0 || (since != 0 && begun >= since)) continue;
     since = begun;
@@ -133,7 +133,7 @@ std::atomic<int64_t>* IoWatch::begin(IoOperation operation, uint64_t path) {
   for (uint32_t i = 0; i < kMaxCalls; ++i) {
     Slot& slot = slots_[(first + i) % kMaxCalls];
     int64_t free = kFree;
-    // Acquire pairs with the release at the end of the previous note, whose words this one
+    // Acquire pairs with the release in `end` of the slot's previous call, whose words this call
     // overwrites.
     if (!slot.since_ns.compare_exchange_strong(free, kTaken, std::memory_order_acquire,
                                                std::memory_order_relaxed)) {
@@ -151,7 +151,7 @@ std::atomic<int64_t>* IoWatch::begin(IoOperation operation, uint64_t path) {
 void IoWatch::end(std::atomic<int64_t>* entry) {
   if (entry == nullptr) return;
   CHECK(entry->load(std::memory_order_relaxed) > 0);
-  // Release pairs with the acquire of the next note in this slot.
+  // Release pairs with the acquire of the next `begin` that takes this slot.
   entry->store(kFree, std::memory_order_release);
 }
 

@@ -31,7 +31,7 @@ enum class IoOperation : uint32_t {
 constexpr uint32_t kIoOperationCount = static_cast<uint32_t>(IoOperation::other) + 1;
 const char* to_string(IoOperation operation);
 
-/// The oldest call that has not returned.
+/// A device call in progress.
 struct PendingIo {
   IoOperation operation = IoOperation::none;
   std::string path;
@@ -44,8 +44,8 @@ class IoWatch {
   /// Limit of recorded calls in progress; calls above it are not recorded.
   static constexpr uint32_t kMaxCalls = 512;
 
-  /// Registers a path and returns its number. Notes store this number instead of the text. A file
-  /// stays registered while it is open.
+  /// Registers a path and returns its number. Records of calls store this number instead of the
+  /// text. A file stays registered while it is open.
   uint64_t add_path(const std::string& path);
   void remove_path(uint64_t number);
 

@@ -33,10 +33,10 @@ std::string parent_of(const std::string& path) {
 
 }  // namespace
 
-/// File with direct and buffered I/O. Reads of whole blocks also bypass the page cache. Logs are
-/// read once, and readers of snapshot pages have their own cache. The allocation of page-cache
-/// pages would cost more than the copies. Other reads go through the page cache. They see direct
-/// writes, because the kernel drops the cached pages of the range after each direct write.
+/// File with direct and buffered I/O. Writes, and reads of whole blocks, bypass the page cache. The
+/// cache would not help these reads: logs are read once, and readers of snapshot pages have their
+/// own cache. Other reads go through the page cache. They see direct writes, because the kernel
+/// drops the cached pages of the range after each direct write.
 class PosixFile : public File {
  public:
   /// `direct` is empty if direct I/O is refused. `size` is empty for a file that is never written.

@@ -25,11 +25,11 @@ enum class KvCode : uint8_t {
   put,      // insert or overwrite; on an array: overwrite at `offset`
   insert,   // may return already_exists
   erase,    // may return not_found
-  add,      // to a number at `offset`
-  append,   // to a sequential storage
-  compare,  // fails unless the key has this value, or is absent
+  add,      // adds to a number at `offset`
+  append,   // appends a record to a sequential storage
+  compare,  // fails unless the key has this value; with kKvAbsent: unless the key is absent
   scan,
-  compare_version,  // fails unless the key has the version of an earlier read; 0: absent
+  compare_version,  // fails unless the key has this version; 0: unless the key is absent
   compare_scan,     // fails unless the scan has the digest of an earlier scan
   count_,
 };
@@ -58,7 +58,7 @@ struct KvRequestHeader {
 };
 static_assert(sizeof(KvRequestHeader) == 16);
 
-/// Storage name, key, high key and value follow.
+/// Head of an operation. Its storage name, key, high key and value follow.
 struct KvOperation {
   KvCode code = KvCode::get;
   uint8_t flags = 0;
@@ -67,9 +67,9 @@ struct KvOperation {
   uint16_t key_bytes = 0;
   uint16_t high_bytes = 0;
   uint32_t value_bytes = 0;
-  uint32_t offset = 0;   // scan: maximum number of rows; 0: kMaxKvScanRows
-  uint64_t version = 0;  // compare_version
-  uint64_t digest = 0;   // compare_scan
+  uint32_t offset = 0;   // in the record. Scan: maximum number of rows; 0: kMaxKvScanRows
+  uint64_t version = 0;  // only for compare_version
+  uint64_t digest = 0;   // only for compare_scan
 };
 static_assert(sizeof(KvOperation) == 32);
 
@@ -81,8 +81,8 @@ static_assert(sizeof(KvReplyHeader) == 8);
 
 /// Result of one operation. `bytes` bytes follow: the value, or the rows of a scan.
 struct KvResult {
-  uint8_t status;  // Status
-  uint8_t flags;   // kKvMore
+  uint8_t status;  // a Status
+  uint8_t flags;   // kKvMore, or 0
   uint16_t rows;
   uint32_t bytes;
   uint64_t version;  // get: the record's VID without flags. scan: digest of keys and versions

@@ -81,7 +81,7 @@ void KvReplyWriter::row(KvBytes key, KvBytes value, uint64_t version) {
   ++rows_;
 }
 
-static_assert(kMaxKvScanRows <= UINT16_MAX);  // KvResult::rows
+static_assert(kMaxKvScanRows <= UINT16_MAX);  // KvResult::rows has 16 bits
 
 void KvReplyWriter::end_scan(uint64_t digest, bool has_more) {
   DCHECK(scan_at_ != 0);

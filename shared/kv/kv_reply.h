@@ -41,8 +41,8 @@ struct KvRowView {
 struct KvResultView {
   Status status = Status::ok;
   bool has_more = false;
-  uint64_t version = 0;  // scan: digest
-  KvBytes value;         // scan: empty
+  uint64_t version = 0;  // for a scan: its digest
+  KvBytes value;         // empty for a scan
   std::vector<KvRowView> rows;
 };
 

@@ -25,7 +25,7 @@ struct KvScan {
   bool has_low = false;
   KvBytes high{};
   bool has_high = false;
-  uint32_t limit = 0;  // rows; 0: kMaxKvScanRows
+  uint32_t limit = 0;  // maximum number of rows; 0: kMaxKvScanRows
   bool reverse = false;
   bool keys_only = false;
 };
@@ -37,7 +37,7 @@ class KvRequest {
   /// `incarnation`: the request fails in any other incarnation; 0: any.
   explicit KvRequest(uint64_t incarnation = 0);
 
-  /// Keys of arrays are indexes: see ordered_index_key.
+  /// The key of record `index` of an array is ordered_index_key(index), in all operations.
   KvRequest& get(std::string_view storage, KvBytes key, bool require = false);
   KvRequest& put(std::string_view storage, KvBytes key, KvBytes value, uint32_t offset = 0);
   KvRequest& insert(std::string_view storage, KvBytes key, KvBytes value, bool require = true);
@@ -78,8 +78,8 @@ struct KvOperationView {
   KvBytes value;
 };
 
-/// Parses a request. Checks all properties that need no database: lengths, codes, flags, limits.
-/// The error names the operation and its fault.
+/// Parses a request, and sets `incarnation` to that of its header. Checks all properties that need
+/// no database: lengths, codes, flags, limits. The error names the operation and its fault.
 std::expected<std::vector<KvOperationView>, std::string> read_kv_request(KvBytes bytes,
                                                                          uint64_t& incarnation);
 

@@ -13,7 +13,7 @@ namespace atolldb {
 
 using Logger = std::shared_ptr<spdlog::logger>;
 
-/// Appends to `path`. Every line contains `name` ("node0"). `level` is as in the config.
+/// Appends to `path`. Every line contains `name` ("node0"). `level`: a value of the key log.level.
 Result<Logger> make_file_logger(const std::string& name, const std::string& path,
                                 const std::string& level);
 /// Returns a logger for a process whose standard error is already its log file, or for tests.

@@ -49,9 +49,10 @@ struct EpochBlock {
   alignas(64) std::atomic<uint64_t> settled;
   /// Epoch for which loggers write a marker. It has ended, and some node is dirty in it (R27).
   alignas(64) std::atomic<uint64_t> marker_wanted;
-  /// Changes after each advance of `marker_wanted`. For wait_on.
+  /// Changes after each advance of `marker_wanted`. Loggers sleep on it.
   std::atomic<uint32_t> marker_signal;
-  /// Changes after a logger has synced a marker. For wait_on. Writers: all loggers.
+  /// Changes after a logger has synced a marker. The coordinator sleeps on it. Writers: all
+  /// loggers.
   alignas(64) std::atomic<uint32_t> logger_signal;
   /// No thread of the cluster can still read a page that was unlinked before this epoch began.
   alignas(64) std::atomic<uint64_t> oldest_begin;
@@ -109,7 +110,8 @@ struct ControlSegment {
   uint8_t data_uuid[16];  // identifies the durable data in every incarnation
   /// Not 0: snapshots free volatile pages, so a worker that finds no free page waits (R23).
   std::atomic<uint32_t> snapshots_free_pages;
-  /// Number of snapshots triggered by low memory that freed almost no pages. For wait_on.
+  /// Number of snapshots triggered by low memory that freed almost no pages. Workers that wait for
+  /// pages sleep on it.
   std::atomic<uint32_t> unproductive_snapshots;
   /// Newest snapshot that all nodes have published; 0: no snapshot yet. Transactions read it if
   /// they ask for a snapshot without naming one. The coordinator withdraws older snapshots only
@@ -119,8 +121,8 @@ struct ControlSegment {
   std::atomic<uint32_t> recovered_percent;
   /// Incremented when a transaction waits for the first snapshot (R62). Writers: workers.
   alignas(64) std::atomic<uint32_t> snapshot_requests;
-  /// Value of `snapshot_requests` when the last finished attempt to take a snapshot began. For
-  /// wait_on.
+  /// Value of `snapshot_requests` when the last finished attempt to take a snapshot began. Workers
+  /// that wait for the first snapshot sleep on it.
   std::atomic<uint32_t> snapshot_answered;
   /// Not 0: the incarnation began with an empty database. Stored before the state becomes
   /// `running`.

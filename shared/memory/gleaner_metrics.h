@@ -39,17 +39,17 @@ static_assert(std::size(kSnapshotWorkNames) == kSnapshotWorkCount);
 /// some milliseconds of work (WorkClock), by read-modify-writes.
 struct SnapshotWorkTimes {
   std::atomic<uint64_t> user_us[kSnapshotWorkCount];
-  std::atomic<uint64_t> system_us[kSnapshotWorkCount];  // in the kernel
+  std::atomic<uint64_t> system_us[kSnapshotWorkCount];  // time in the kernel
 };
 
-/// The workers count the lookups (WorkerMetrics::snapshot_reads).
+/// Counters of the snapshot cache. The workers count its lookups (WorkerMetrics::snapshot_reads).
 struct SnapshotCacheMetrics {
   std::atomic<uint64_t> frames;
   std::atomic<uint64_t> frames_in_use;
   std::atomic<uint64_t> misses;
   std::atomic<uint64_t> evictions;
-  std::atomic<uint64_t> pages_to_warm;  // that the node remembers from before its start
-  std::atomic<uint64_t> pages_warmed;   // that it has read again
+  std::atomic<uint64_t> pages_to_warm;  // pages in the cache when the node last noted them
+  std::atomic<uint64_t> pages_warmed;   // those of pages_to_warm that it has read again
   std::atomic<uint64_t> spare[2];
 };
 static_assert(sizeof(SnapshotCacheMetrics) == 64);
@@ -72,7 +72,7 @@ struct SnapshotJobProgress {
   uint64_t pages_captured = 0;
   // Counters of the composers. Those of one composer are added when it has ended.
   uint64_t pages_written = 0;     // captured pages included
-  uint64_t pages_read = 0;        // of earlier snapshots
+  uint64_t pages_read = 0;        // pages of earlier snapshots
   uint64_t pages_unreadable = 0;  // part of pages_read that could not be read
   // Counter of the mappers and reducers.
   uint64_t paused_us = 0;  // sum of the pauses of all threads

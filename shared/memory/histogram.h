@@ -90,8 +90,8 @@ class Histogram {
   /// Returns the middle of the bucket that contains the quantile, but not more than the maximum.
   /// Returns 0 if the histogram is empty. REQUIRES: 0 <= quantile <= 1.
   uint64_t quantile_ns(double quantile) const;
-  /// Returns the number of values in buckets that end at or below `ns`. Exact if a bucket begins at
-  /// `ns`.
+  /// Returns the number of values in buckets that end at or below `ns`. The number is exact if a
+  /// bucket begins at `ns`.
   uint64_t count_below(uint64_t ns) const;
 
   /// Returns a pair {bucket, count} for each bucket that is not empty. `restore` adds such pairs to

@@ -56,7 +56,7 @@ MappedSegment& MappedSegment::operator=(MappedSegment&& other) noexcept = defaul
 MappedSegment::~MappedSegment() = default;
 
 std::byte* MappedSegment::base() const {
-  CHECK(region_ != nullptr);  // not moved from
+  CHECK(region_ != nullptr);  // this object was not moved from
   return static_cast<std::byte*>(region_->get_address());
 }
 

@@ -19,8 +19,8 @@ namespace atolldb {
 class MappedSegment {
  public:
   /// Maps the first `bytes` of `file`. The caller keeps the descriptor, and may close it.
-  /// `address`: null if the kernel chooses it; otherwise a mapping that overlaps the range is an
-  /// error. Error: code resources; the message is only the reason, in the words of strerror.
+  /// `address`: the start of the mapping, or null if the kernel chooses it. Error: code resources,
+  /// also if the range at `address` is in use. The message has only the text of strerror.
   static Result<MappedSegment> map(int file, uint64_t bytes, bool writable,
                                    const void* address = nullptr);
   MappedSegment(MappedSegment&& other) noexcept;

@@ -98,7 +98,7 @@ struct NodeShared {
   uint32_t blocks_per_slot;  // MCS blocks per thread, block 0 unused
   uint64_t slots_offset;
   uint64_t blocks_offset;
-  uint64_t return_rings_offset;  // indexed by node id, up to node_count
+  uint64_t return_rings_offset;  // one ring for each sending node, indexed by its id
   alignas(64) std::atomic<uint64_t> heartbeat;
   alignas(64) std::atomic<uint64_t> pages_total;  // pool gauges. Writer: the node
   std::atomic<uint64_t> pages_free;

@@ -47,8 +47,8 @@ Result<UniqueFd> create_segment_file(const std::string& name, uint64_t bytes, bo
 Result<void> bind_memory(const std::string& name, std::byte* base, uint64_t bytes,
                          int32_t numa_node);
 
-/// Allocates all memory now, with several threads. Otherwise later accesses would fault, perhaps
-/// with a bus error.
+/// Allocates all memory now, with several threads. Without this call, later accesses would fault,
+/// perhaps with a bus error.
 Result<void> prefault_memory(const std::string& name, std::byte* base, uint64_t bytes,
                              uint32_t threads);
 

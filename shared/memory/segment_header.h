@@ -20,7 +20,7 @@ struct SegmentHeader {
   int64_t owner_pid;
   uint64_t owner_start_time;  // clock ticks since boot, /proc/<pid>/stat field 22
   uint64_t size_bytes;
-  uint32_t node;             // or kCoordinator
+  uint32_t node;             // node id, or kCoordinator
   uint32_t real_page_bytes;  // page size that is really mapped (4096 or 2 MiB)
   uint64_t spare[6];
 };

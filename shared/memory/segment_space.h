@@ -53,7 +53,7 @@ class SegmentSpace {
   SegmentSpace(const SegmentSpace&) = delete;
   SegmentSpace& operator=(const SegmentSpace&) = delete;
 
-  /// Owner: maps the zero-filled segment, places it and allocates its memory, or the begin of it.
+  /// Owner: maps the zero-filled segment, places it, and allocates its first `prefault_bytes`.
   /// Other processes cannot attach before `publish`. REQUIRES: this space has not mapped the
   /// segment.
   Result<std::byte*> prepare(SegmentKind kind, uint32_t node, const SegmentPlacement& placement);

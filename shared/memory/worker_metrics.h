@@ -21,7 +21,7 @@ namespace atolldb {
 /// Counters of a node's sessions. Several threads increment them, by read-modify-writes.
 struct SessionMetrics {
   std::atomic<uint64_t> open;         // open now; a session is open until its last call has ended
-  std::atomic<uint64_t> opened;       // since the node began
+  std::atomic<uint64_t> opened;       // sessions opened since the node began
   std::atomic<uint64_t> refused;      // refused because of the session limit
   std::atomic<uint64_t> broken;       // ended because the client violated the protocol of the rings
   std::atomic<uint64_t> requests;     // requests taken out of rings
@@ -39,9 +39,9 @@ struct alignas(64) LoggerMetrics {
   Counter files;
   Counter failed_preallocations;      // attempts to preallocate the next file that found no space
   std::atomic<uint64_t> batch_bytes;  // size of the latest batch
-  std::atomic<uint64_t> epoch_lag;    // current epoch minus the batch's epoch, at its sync
+  std::atomic<uint64_t> epoch_lag;    // at the latest sync: current epoch minus the batch's epoch
   std::atomic<uint64_t> lacks_next_file;  // 1 if the latest preallocation failed, else 0
-  Histogram epoch_end_ns;                 // from the end of a batch's first epoch to its begin
+  Histogram epoch_end_ns;                 // from the end of a batch's first epoch to the batch
   Histogram close_ns;                     // time to wait for commits in progress
   Histogram write_ns;                     // time to write a batch with its marker, without its sync
   Histogram sync_ns;                      // time of the sync
@@ -68,7 +68,7 @@ struct alignas(64) DeviceMetrics {
   std::atomic<uint64_t> hangs;       // number of calls that took longer than the limit
   std::atomic<uint32_t> operation;   // IoOperation of a call past the limit; 0: no such call
   std::atomic<uint32_t> spare;
-  SharedText path;  // of the call past the limit
+  SharedText path;  // path of the call past the limit
 };
 
 /// Counters of one worker or auxiliary thread. Writer: that thread.
@@ -119,7 +119,7 @@ struct MetricsSegment {
 };
 static_assert(sizeof(MetricsSegment) % alignof(WorkerMetrics) == 0);
 
-/// Return sums over all threads of a node, for `atoll status` and for scrapes.
+/// Returns the sum over all threads of a node, for `atoll status` and for scrapes.
 uint64_t sum_counter(const MetricsSegment& metrics, Counter WorkerMetrics::* counter);
 uint64_t sum_aborts(const MetricsSegment& metrics, Status reason);
 

@@ -98,8 +98,8 @@ ControlConnection::ControlConnection(const std::string& endpoint)
   socket_.connect(endpoint);
 }
 
-/// Ends the monitor before events_ closes, which reads its events. Otherwise a ZeroMQ thread would
-/// wait forever until an event is read, and all calls of the process with it.
+/// Ends the monitor before events_ closes, because events_ reads the monitor's events. If nothing
+/// read them, a ZeroMQ thread would wait forever and block all calls of the process.
 ControlConnection::~ControlConnection() { zmq_socket_monitor(socket_.handle(), nullptr, 0); }
 
 /// Queues the request at once. ZeroMQ sends it when there is a connection.

@@ -43,7 +43,7 @@ inline constexpr std::chrono::milliseconds kSnapshotTimeout{3'600'000};
 
 struct ControlRequest {
   ControlRequest() = default;
-  /// A request within this process. Without members if `members` is no object: see encode_request.
+  /// A request within this process. If `members` is no object, the request has no members.
   ControlRequest(ControlOperation known, Json members)
       : op(to_string(known)),
         operation(known),
@@ -84,13 +84,13 @@ ControlFrames encode_request(std::string_view op, const Json& body);
 ControlFrames encode_answer(const Result<Json>& answer);
 Result<Json> parse_answer(std::string_view frame, ControlPart binary = std::nullopt);
 
-/// Returns the value of a binary member. A message has at most one such member.
+/// Returns `bytes` as the value of a binary member. A message has at most one such member.
 Json to_binary(std::span<const std::byte> bytes);
 /// Returns the bytes of a binary member of a request or answer, or nullopt if there is no such
 /// member. They live as long as `body`.
 std::optional<std::span<const std::byte>> find_binary(const Json& body, const char* member);
 
-/// Readers for members of request bodies. The error names op and member.
+/// Returns a member of a request, or an error that names op and member.
 Result<std::string> get_text(const ControlRequest& request, const char* member);
 Result<uint64_t> get_number(const ControlRequest& request, const char* member);
 Result<std::span<const std::byte>> get_binary(const ControlRequest& request, const char* member);

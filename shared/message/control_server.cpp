@@ -23,7 +23,7 @@ namespace atolldb {
 /// answers.
 struct ControlServer::Shared {
   struct Answer {
-    std::string peer;  // ZeroMQ's routing id
+    std::string peer;  // ZeroMQ's routing id of the client
     ControlFrames frames;
   };
   std::mutex mutex;
@@ -116,7 +116,8 @@ class ControlServer::Loop {
   }
 
   void receive() {
-    // Frames of a request: {peer, JSON, binary part}. Not copied, because they may be long.
+    // Frames of a request: {peer, JSON, binary part}. This copies no frame, because frames may be
+    // long.
     std::array<zmq::message_t, 1 + kMaxControlParts> frames;
     size_t count = 0;
     do {
@@ -126,7 +127,7 @@ class ControlServer::Loop {
       if (count < frames.size()) frames[count] = std::move(message);
       ++count;
     } while (socket_.get(zmq::sockopt::rcvmore) != 0);
-    // A REQ socket would send an empty frame after the peer. Such requests count as garbage.
+    // A REQ socket adds an empty frame after the peer's id. Its requests count as garbage.
     if (count < 2 || count > frames.size()) return count_garbage();
     CHECK(frames[0].size() != 0);  // ZeroMQ's routing id of the peer
     ControlPart binary;

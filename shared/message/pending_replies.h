@@ -13,8 +13,8 @@
 
 namespace atolldb {
 
-/// The owner's mutex guards the event and this object. The owner takes replies out under the lock,
-/// and answers them after it has released the lock, because a reply may block, or call the owner.
+/// The owner's mutex guards the event and this object. The owner takes replies out under the lock.
+/// It answers them after it has released the lock, because a reply may block, or call the owner.
 ///
 ///   std::unique_lock lock(mutex_);
 ///   const auto due = has_happened_ ? pending_.take_all() : pending_.take_due(Clock::now());

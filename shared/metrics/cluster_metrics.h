@@ -52,9 +52,9 @@ struct ArchiveMetrics {
 struct AcknowledgementMetrics {
   explicit AcknowledgementMetrics(size_t nodes) : marker_ns(nodes) {}
 
-  Histogram total_ns;                // epochs with commits: from the end until published
-  Histogram publish_ns;              // stage publish
-  std::vector<Histogram> marker_ns;  // stage marker, by node; one value per marker
+  Histogram total_ns;                // from the end of an epoch with commits until it is durable
+  Histogram publish_ns;              // time of the stage publish
+  std::vector<Histogram> marker_ns;  // time of the stage marker for each marker, by node
 };
 
 /// Returns the seconds since a time in seconds since 1970, or 0 for the time 0.
@@ -63,10 +63,9 @@ uint64_t seconds_since(const std::atomic<uint64_t>& unix_s);
 /// Thread: any of the HTTP server. Reads memory only.
 class ClusterMetrics : public prometheus::Collectable {
  public:
-  /// `snapshots`, `device`: null without a log. `archive`: null without an archive. `restarts`:
-  /// restarts of the cluster by its launcher before this process. `acknowledgement`: null without
-  /// a log. REQUIRES: the segment stays mapped, and all other arguments live, as long as this
-  /// object.
+  /// `snapshots`, `device`, `acknowledgement`: null without a log. `archive`: null without an
+  /// archive. `restarts`: restarts of the cluster by its launcher before this process. REQUIRES:
+  /// the segment stays mapped, and all other arguments live, as long as this object.
   explicit ClusterMetrics(const ControlSegment& control, const SnapshotMetrics* snapshots = nullptr,
                           uint64_t restarts = 0, const DeviceMetrics* device = nullptr,
                           const ArchiveMetrics* archive = nullptr,

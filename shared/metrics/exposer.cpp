@@ -76,7 +76,8 @@ MetricsExposer::MetricsExposer(std::unique_ptr<prometheus::Exposer> exposer,
 }
 
 MetricsExposer::~MetricsExposer() {
-  // The server notices its end only every two seconds, or after a connection. So this connects.
+  // The server checks only every two seconds, and after each connection, whether it has to end. So
+  // this connects.
   CHECK(exposer_ != nullptr);
   std::atomic<bool> ended{false};
   std::thread end([&] {

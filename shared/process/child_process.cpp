@@ -99,7 +99,7 @@ class ChildLoop {
       begin_next_step();
       std::array<pollfd, 3> fds = {pollfd{channel_, POLLIN, 0}, pollfd{done_fd_.get(), POLLIN, 0},
                                    pollfd{timer_fd_.get(), POLLIN, 0}};
-      if (poll(fds.data(), fds.size(), -1) < 0) continue;  // EINTR
+      if (poll(fds.data(), fds.size(), -1) < 0) continue;  // interrupted by a signal
       if (fds[2].revents != 0) beat();
       if (fds[1].revents != 0) end_step();
       if (fds[0].revents != 0) receive();

@@ -63,7 +63,8 @@ class LauncherLink {
 };
 
 /// Runs until the launcher commands STOP or closes the channel, or until a step fails. Returns the
-/// exit code of the process: `resources`, without a step, if there are too few file descriptors.
+/// exit code of the process. If there are too few file descriptors, runs no step and returns
+/// `resources`.
 ExitCode run_child(const Handover& handover, std::chrono::milliseconds heartbeat, Logger logger,
                    ChildSteps steps);
 

@@ -21,7 +21,7 @@
 namespace atolldb {
 namespace {
 
-constexpr int kCannotRun = 127;  // exit code that shells use for this
+constexpr int kCannotRun = 127;  // exit code of shells for a command that cannot be run
 constexpr const char* kGuardName = "command-guard";
 constexpr std::chrono::milliseconds kKillPeriod{5};
 
@@ -125,7 +125,7 @@ void guard_command(char* const* arguments, int input, int output, pid_t parent,
   sigaddset(&awaited, SIGTERM);
   sigaddset(&awaited, SIGCHLD);
   sigprocmask(SIG_BLOCK, &awaited, nullptr);
-  signal(SIGCHLD, SIG_DFL);  // if ignored, the exit code would be lost
+  signal(SIGCHLD, SIG_DFL);  // the exit code would be lost if SIGCHLD were ignored
   // Makes its own group: end_command kills the group of the guard, which must not be the cluster's.
   if (setpgid(0, 0) != 0) _exit(kCannotRun);
   name_guard(command_line);
@@ -138,7 +138,7 @@ void guard_command(char* const* arguments, int input, int output, pid_t parent,
   if (command < 0) _exit(kCannotRun);
   if (command == 0) become_command(arguments, input, output, self);
   // Closes all descriptors, so that the guard holds no lock of the cluster (R31), and keeps no pipe
-  // open. Not before the fork, because the command needs some of them.
+  // open. This comes after the fork, because the command needs some of them.
   close_range(0, ~0u, 0);
   for (;;) {
     if (sigwaitinfo(&awaited, nullptr) == SIGTERM) end_command();

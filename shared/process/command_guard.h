@@ -9,20 +9,20 @@
 
 namespace atolldb {
 
-/// Time for which the guard tries to end the processes of the command. A process may not end,
-/// because a device hangs. After this time the guard kills its process group, and so itself.
+/// Time for which the guard tries to end the processes of the command. A process that waits for a
+/// hanging device does not end. After this time the guard kills its process group, and so itself.
 inline constexpr std::chrono::milliseconds kGuardPatience{1'000};
 
-/// Returns the command line of this process, as it is in memory. Empty: it is unknown. A guard
-/// overwrites its copy, so that `ps` does not show it as another process of the cluster.
+/// Returns the memory that holds the command line of this process, or an empty span if its place is
+/// unknown. A guard overwrites it: `ps` would show the guard as another process of the cluster.
 std::span<char> command_line_in_memory();
 
 /// Runs `arguments` in a child, with the descriptors `input` (of /dev/null) and `output` as its
 /// standard streams. Ends as this child ends: with its exit code, or by its signal. Processes that
 /// the command leaves behind then continue. On SIGTERM, or when the thread of `parent` that forked
 /// the guard ends, kills the command and ends. It kills the command's process group and all its
-/// descendants, also those in other groups. `command_line`: of this process. REQUIRES: called in a
-/// forked child, so all its calls are async-signal-safe.
+/// descendants, also those in other groups. `command_line`: from command_line_in_memory. REQUIRES:
+/// called in a forked child, so all its calls are async-signal-safe.
 [[noreturn]] void guard_command(char* const* arguments, int input, int output, pid_t parent,
                                 std::span<char> command_line);
 

@@ -84,9 +84,9 @@ void end_guard(pid_t guard, const UniqueFd& pidfd, CommandOutput& output) {
   kill(-guard, SIGKILL);
 }
 
-/// Kills the rest of the guard's process group, unless the command has ended with an exit code. The
-/// guard may have been killed, and then it has not ended the command. REQUIRES: the guard has
-/// ended, but is not reaped. Until then no other group gets its id.
+/// Kills the rest of the guard's process group if a signal has ended the guard. The guard may then
+/// have died before it ended the command. REQUIRES: the guard has ended, but is not reaped. Until
+/// it is reaped, no other group gets its id.
 void end_left_group(pid_t guard) {
   siginfo_t ended = {};
   const int found = waitid(P_PID, static_cast<id_t>(guard), &ended, WEXITED | WNOWAIT);

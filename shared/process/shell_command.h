@@ -10,11 +10,14 @@
 namespace atolldb {
 
 /// Runs the command and waits for its end. If its exit code is not 0, returns code failed, the
-/// reason and the end of its output (OutputTail). Kills it and all processes that it has started
-/// after `timeout` (code failed), or when `is_cancelled` returns true (code not_running); it may be
-/// empty. They are also killed when the calling thread or its process is killed. The command has no
-/// standard input, and no descriptor of this process. Processes that it leaves behind can write no
-/// more. Thread: any.
+/// reason and the end of its output (OutputTail). Thread: any.
+///
+/// Kills the command, with all processes that it has started, in three cases: after `timeout`
+/// (returns code failed), when `is_cancelled` returns true (returns code not_running), and when the
+/// calling thread or its process is killed. `is_cancelled` may be empty.
+///
+/// The command has no standard input, and no descriptor of this process. Processes that outlive the
+/// command can no longer write to its output.
 Result<void> run_shell_command(const std::string& command, std::chrono::milliseconds timeout,
                                const std::function<bool()>& is_cancelled);
 

@@ -51,12 +51,12 @@ enum class AnswerAt : uint32_t {
 struct SessionRequest {
   uint64_t id;        // chosen by the client; returned with the answer
   uint64_t affinity;  // requests with equal values run on the same worker; 0: no affinity
-  uint32_t worker;    // ordinal, or kAnyWorker
+  uint32_t worker;    // ordinal of the worker, or kAnyWorker
   AnswerAt answer_at;
   uint32_t input_bytes;
   uint32_t name_bytes;
   std::array<char, kMaxSessionProcedureName + 4> name;  // name of the procedure; not terminated
-  uint32_t snapshot;                                    // see TransactionMode
+  uint32_t snapshot;                                    // id of the snapshot to read; 0: the latest
   uint8_t isolation;  // 1 + Isolation; 0: that of the procedure's entry
   std::array<uint8_t, 3> spare;
 };
@@ -65,8 +65,8 @@ static_assert(sizeof(SessionRequest) == 104);
 /// Writer: the node. The output follows in the slot.
 struct SessionAnswer {
   uint64_t id;
-  /// A durable answer is sent when this epoch is durable: the commit's epoch, or, without writes,
-  /// the latest epoch that the transaction depends on (R19).
+  /// Epoch of the commit; without writes, the latest epoch that the transaction depends on (R19). A
+  /// durable answer is sent when this epoch is durable.
   uint64_t commit_epoch;
   /// VID (epoch and ordinal) of a committed transaction's writes; 0 if it wrote nothing.
   uint64_t commit_version;
@@ -123,8 +123,8 @@ struct SessionSegment {
   /// acquire: all answers are in the ring.
   std::atomic<uint32_t> state;
   /// 1: the node's session thread sleeps, or is about to sleep. A client thread that has put a
-  /// request in exchanges this word for 0. The thread that gets the 1 writes to the session's
-  /// eventfd.
+  /// request into the ring exchanges this word for 0. The thread that gets the 1 writes to the
+  /// session's eventfd.
   alignas(64) std::atomic<uint32_t> node_sleeps;
   /// Number of client threads that sleep on `answer_signal`, or are about to.
   alignas(64) std::atomic<uint32_t> sleepers;

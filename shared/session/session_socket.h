@@ -20,7 +20,7 @@ struct SessionWelcome {
   uint32_t layout_version;
   uint32_t refused;
   uint64_t segment_bytes;
-  char message[232];  // reason of the refusal; terminated
+  char message[232];  // reason of the refusal; ends with a zero byte
 };
 static_assert(sizeof(SessionWelcome) == 256);
 

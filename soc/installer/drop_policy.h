@@ -14,10 +14,10 @@
 
 namespace atolldb {
 
-/// Numbers of pages that the installers of one node have dropped in one pass and that are not free
-/// yet, by the node that owns them. Thread-safe.
+/// Counts the pages that the installers of one node have dropped in one pass and that are not free
+/// yet. There is one count for each node that owns such pages. Thread-safe.
 struct DropsOnTheirWay {
-  // Relaxed, everywhere: the numbers are estimates.
+  // All accesses are relaxed, because the numbers are estimates.
   std::array<std::atomic<uint64_t>, kMaxNodes + 1> count{};
 };
 

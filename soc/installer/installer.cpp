@@ -16,7 +16,7 @@ namespace {
 /// Pause between two attempts to recycle retired pages: about one epoch, after which their grace
 /// may be over.
 constexpr std::chrono::milliseconds kInstallerPause{10};
-/// Several parts per thread, because parts take different times, and threads join in later.
+/// Several parts per thread, because parts take different times, and threads may start later.
 constexpr uint32_t kPartsPerThread = 4;
 /// Fewest volatile pages of a part. A walk over them takes some microseconds.
 constexpr uint32_t kMinPagesOfPart = 16;
@@ -114,7 +114,7 @@ bool Installer::work_once(std::unique_lock<std::mutex>& lock) {
     return true;
   }
   if (pass_ && !std::exchange(has_begun_pass_, true)) {
-    Pass& pass = *pass_;  // no other thread uses the pass before it has ended
+    Pass& pass = *pass_;  // no thread replaces the pass before it has ended
     lock.unlock();
     install(pass);
     lock.lock();
@@ -232,7 +232,7 @@ void Installer::install_parts(Pass& pass, uint32_t thread) {
   }
 }
 
-/// Returns the next part, or nothing if this thread has ended.
+/// Returns the next part, or nothing if this thread shall end.
 std::optional<Installer::Part> Installer::take_part(Pass& pass, uint32_t thread) {
   const std::lock_guard guard(mutex_);
   const bool is_wanted = thread == 0 || pass.threads_running <= threads_wanted_;
@@ -258,8 +258,8 @@ Status Installer::install_part(Pass& pass, const Part& part, uint32_t thread, Dr
   Root& root = *part.root;
   visitors_[thread]->visit([&](WorkerContext& context) {
     StorageControl& storage = view_.control->storage(root.storage);
-    // The storage was dropped after the snapshot was made, or during the install. Its pages are
-    // released anyway.
+    // Skips a storage that was dropped after the snapshot was made, or during the install. Its
+    // pages are released anyway.
     if (!is_storage_ready(storage, root.storage)) return;
     InstallReport report;
     InstallTask task = task_of(pass, root);
@@ -325,7 +325,7 @@ void Installer::fail(Pass& pass, const Root& root, Status status) {
 }
 
 /// Answers the requests whose deadline has passed. Returns whether the installation continues.
-/// Called every few pages. `current`: of the part that thread 0 installs.
+/// Called every few pages. `current`: report of the part that thread 0 installs.
 bool Installer::answer_due(Pass& pass, const InstallReport& current) {
   std::unique_lock lock(mutex_);
   const bool goes_on = !ends_ && !pass.failure;
@@ -334,7 +334,7 @@ bool Installer::answer_due(Pass& pass, const InstallReport& current) {
   InstallReport sum = pass.report;
   lock.unlock();
   sum.add(current);
-  // Another thread may fail meanwhile. The requests that follow tell it.
+  // If another thread fails meanwhile, the answers to later requests report it.
   Json json = to_json(sum);
   json["done"] = false;
   PendingReplies<>::answer(due, json);

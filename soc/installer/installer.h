@@ -42,11 +42,11 @@ struct InstallerActions {
   static InstallerActions of_engine();
 };
 
-/// What the settings point to outlives the installer.
+/// REQUIRES: the objects that the settings point to outlive the installer.
 struct InstallerSettings {
   const ClusterView* view = nullptr;
   std::vector<PageVisitor*> visitors;  // one for each of its threads, 1 to kMaxInstallers
-  std::vector<int32_t> cpus;           // of the threads that are started for a pass; empty: any
+  std::vector<int32_t> cpus;           // CPUs of the threads that a pass starts; empty: any
   SnapshotWorkTimes* times = nullptr;  // counts the processor time of all its threads; may be null
 };
 
@@ -103,7 +103,7 @@ class Installer {
   static Result<Pass> pass_of(const ControlRequest& request);
   Result<void> queue_install(const ControlRequest& request, const ControlReply& reply);
   Result<void> queue_align(const ControlRequest& request, const ControlReply& reply);
-  // Thread: that of the installer.
+  // Thread: the installer's.
   void work();
   bool work_once(std::unique_lock<std::mutex>& lock);
   void align(Align task);
@@ -115,7 +115,7 @@ class Installer {
   static void answer(const Pass& pass, const InstallReport& report,
                      const PendingReplies<>::Replies& replies);
   void answer_rest();
-  // Thread: the installer's (0), or another one of the pass.
+  // Thread: the installer's (number 0), or another thread of the pass.
   void install_parts(Pass& pass, uint32_t thread);
   std::optional<Part> take_part(Pass& pass, uint32_t thread);
   Status install_part(Pass& pass, const Part& part, uint32_t thread, DropPolicy& policy);
@@ -133,14 +133,14 @@ class Installer {
   std::mutex mutex_;
   std::condition_variable changed_;
   // The next members are guarded by mutex_.
-  std::optional<Pass> pass_;     // the latest; until its end its threads use other members, too
-  uint32_t threads_wanted_ = 1;  // for pass_
+  std::optional<Pass> pass_;     // the latest; its threads use some members without the lock
+  uint32_t threads_wanted_ = 1;  // number of threads that pass_ should have
   PendingReplies<> waiting_;     // requests that wait for the end of pass_ or for their deadline
   std::deque<Align> aligns_;
   bool has_begun_pass_ = false;
   bool ends_ = false;
 
-  DropsOnTheirWay dropped_;           // of pass_
+  DropsOnTheirWay dropped_;           // pages that pass_ has dropped
   std::vector<std::thread> threads_;  // of pass_, apart from thread_; used by thread_
   std::thread thread_;
 };

@@ -50,7 +50,7 @@ Result<void> PageVisitor::capture_pages_of(uint32_t storage_id, const CaptureTas
 }
 
 bool PageVisitor::recycle() {
-  // A visit may take long, for instance a capture. The visitor's own calls of `enter` recycle then.
+  // A visit, for instance a capture, may take long. Its own calls of `enter` then recycle pages.
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock) return false;
   context_.pages().recycle();

@@ -22,7 +22,7 @@ struct PageVisitorSettings {
   uint32_t node = 0;
   uint32_t slot = 0;  // used only by this visitor
   uint32_t write_set = 0;
-  bool keeps_reserve = true;  // also between visits
+  bool keeps_reserve = true;  // true: keeps the reserve of pages also between visits
 };
 
 /// Keeps a small reserve of pages, because a visit may replace the parents of split pages. Without
@@ -43,8 +43,9 @@ class PageVisitor : public FenceMapSource {
   Result<void> capture_pages_of(uint32_t storage_id, const CaptureTask& task,
                                 std::vector<CapturedPage>& captured) override;
 
-  /// Frees the pages that visits have retired and whose grace is over. Returns false if the grace
-  /// of some pages is not over; the caller should call again after about an epoch.
+  /// Frees the pages that visits have retired and whose grace is over. Returns false if a visit is
+  /// in progress, or if the grace of some pages is not over. The caller should then call again
+  /// after about an epoch.
   bool recycle();
 
  private:

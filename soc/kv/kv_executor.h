@@ -12,8 +12,9 @@
 
 namespace atolldb {
 
-/// Runs one attempt of the transaction. If `run` returns a status other than ok, the transaction
-/// must end with that status. `fault` then returns the reason, or "" if the status alone says it.
+/// Runs the operations of one attempt of a transaction. If `run` returns a status other than ok,
+/// the transaction must end with that status. `fault` then returns the reason, or "" if the status
+/// alone says it.
 class KvExecutor {
  public:
   explicit KvExecutor(ProcedureContext& context) : context_(context), txn_(context.transaction()) {}

@@ -53,8 +53,8 @@ void LoggerThread::run() {
   EpochBlock& epochs = settings_.view->control->epochs;
   const std::atomic<uint32_t>& state = settings_.view->control->state;
   for (;;) {
-    // Acquire, so that the wanted epoch is loaded later. If the load misses a request, the request
-    // also changes the signal and so ends the wait below.
+    // Acquire: the wanted epoch is loaded after the signal. A request that the second load misses
+    // also changes the signal, and so ends the wait below.
     const uint32_t signal = epochs.marker_signal.load(std::memory_order_acquire);
     const uint64_t wanted = epochs.marker_wanted.load(std::memory_order_acquire);
     Result<void> done;
@@ -146,8 +146,8 @@ void LoggerThread::record_batch(const LogWriterCounters& before, uint64_t epoch)
 /// Returns the time since the end of the first epoch that this logger has to make durable now.
 uint64_t LoggerThread::waited_ns(uint64_t epoch) const {
   const EpochBlock& epochs = settings_.view->control->epochs;
-  // Skips epochs up to the settled one, even if this logger has not closed them: they have no
-  // commits that are not durable.
+  // Skips epochs up to the settled one, even if this logger has not closed them, because all their
+  // commits are durable.
   const uint64_t done = std::max(logger_.durable_epoch(), latest_settled_epoch(epochs));
   const uint64_t ended_ns = epoch_end_ns(epochs, std::min(epoch, done + 1));
   return ended_ns == 0 ? 0 : ns_since(ended_ns, monotonic_time_ns());

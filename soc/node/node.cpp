@@ -98,7 +98,7 @@ Result<void> Node::attach() {
 Result<void> Node::start() {
   CHECK(state() == NodeState::attached);
   set_state(NodeState::recovering);
-  // Not before all nodes are prepared, because the start waits for them.
+  // Not in `prepare`, because the start waits until all nodes are prepared.
   start_pool_memory();
   open_log_files();
   ATOLL_TRY(start_snapshots());
@@ -121,6 +121,12 @@ void Node::start_pool_memory() {
   };
   settings.on_failure = on_failure_;
   pool_memory_ = std::make_unique<PoolMemory>(std::move(settings), logger_);
+  publish_unallocated();  // before the first heartbeat, because benchmarks wait for 0
+}
+
+void Node::publish_unallocated() {
+  view_.shared[node_]->unallocated_bytes.store(pool_memory_->unallocated_bytes(),
+                                               std::memory_order_relaxed);
 }
 
 void Node::start_workers() {
@@ -220,17 +226,18 @@ void Node::beat() {
   NodeShared& shared = *view_.shared[node_];
   shared.pages_total.store(pool_->page_count(), std::memory_order_relaxed);
   shared.pages_free.store(pool_->free_count(), std::memory_order_relaxed);
-  // In state `running` and later ones the objects that the metrics describe exist. state() is an
-  // acquire load.
+  // The objects that the metrics describe exist in the state `running` and in later states. state()
+  // is an acquire load.
   if (state() >= NodeState::running) {
-    shared.unallocated_bytes.store(pool_memory_->unallocated_bytes(), std::memory_order_relaxed);
+    publish_unallocated();
     publish_snapshot_metrics();
     if (warmer_ != nullptr) tell_warmer();
   }
   shared.heartbeat.fetch_add(1, std::memory_order_relaxed);
 }
 
-/// A recovery needs the devices for itself, so the warming waits until the cluster runs.
+/// Tells the warmer the newest snapshot once the cluster runs. Before that, a recovery needs the
+/// devices for itself.
 void Node::tell_warmer() {
   // Acquire pairs with the coordinator's release: the newest snapshot is readable.
   const auto state = view_.control->state.load(std::memory_order_acquire);

@@ -101,6 +101,7 @@ class Node {
   /// which the next of these tasks is due, or nothing if none is left.
   std::optional<JobTable::Clock::time_point> housekeep_once(WorkerContext& context);
   void start_pool_memory();
+  void publish_unallocated();
   void start_workers();
   Result<void> start_sessions();
   uint64_t procedure_deadline() const;
@@ -174,7 +175,7 @@ class Node {
   std::unique_ptr<Installer> installer_;
   std::unique_ptr<Scrubber> scrubber_;
   std::unique_ptr<SnapshotJobService> snapshot_jobs_;
-  std::unique_ptr<CacheWarmer> warmer_;  // null without a savepoint, or if the config says so
+  std::unique_ptr<CacheWarmer> warmer_;  // null without a savepoint, or if warm_cache is off
   std::mutex loggers_mutex_;
   std::vector<std::unique_ptr<LoggerThread>> loggers_;  // guarded by loggers_mutex_
   std::vector<std::unique_ptr<Worker>> workers_;

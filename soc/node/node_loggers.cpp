@@ -40,7 +40,7 @@ Result<Json> Node::begin_logs(const ControlRequest& request) {
 
 Result<void> Node::start_loggers() {
   const std::lock_guard guard(loggers_mutex_);
-  if (!loggers_.empty()) return {};  // the request was repeated, as another node had no room
+  if (!loggers_.empty()) return {};  // the request was repeated, because another node had no room
   const uint32_t count = view_.shared[node_]->logger_count;
   ATOLL_ASSIGN(std::vector<LogWriter> writers, make_log_writers(count));
   CHECK(count > 0 && writers.size() == count);

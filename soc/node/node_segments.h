@@ -20,8 +20,8 @@ NodeSharedLayout shared_layout(const Config& config, uint32_t node);
 uint64_t local_offset(const TransactionLimits& limits, uint32_t ordinal);
 
 /// Returns the offset of a reducer's inbox in the node's exchange segment. The inboxes have a
-/// stride of memory.exchange bytes. The first page of each stride is unused, except that of the
-/// first stride, which is the segment's header.
+/// stride of memory.exchange bytes. Each inbox begins after the first page of its stride. The first
+/// page of the first stride is the segment's header; all others are unused.
 uint64_t inbox_offset(const Config& config, uint32_t reducer);
 uint64_t inbox_bytes(const Config& config);
 

@@ -101,8 +101,8 @@ Result<void> Node::start_snapshot_jobs() {
         place.node < exchange_.size() && place.reducer < inbox_count(config_.nodes[place.node]);
     return is_there ? exchange_[place.node] + inbox_offset(config_, place.reducer) : nullptr;
   };
-  // No fence maps before the state `running`, because there are no volatile pages then. Acquire
-  // pairs with the coordinator's release of the state.
+  // There are no volatile pages, and so no fence maps, before the state `running`. Acquire pairs
+  // with the coordinator's release of the state.
   resources.fence_maps = [this]() -> FenceMapSource* {
     const auto state = view_.control->state.load(std::memory_order_acquire);
     return state < static_cast<uint32_t>(ClusterState::running) ? nullptr : visitors_[0].get();

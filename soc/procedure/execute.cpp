@@ -70,8 +70,8 @@ ProcedureOutcome execute_procedure(WorkerEnvironment& environment, ProcedureFunc
   if (outcome.status == Status::snapshot_not_found) {
     outcome.message = why_no_snapshot(own.worker(), mode.snapshot);
   }
-  // The reads of the transaction are verified with these results only. After any other abort the
-  // client learns nothing about the data, so the answer need not wait for an epoch.
+  // The reads of the transaction were verified only if it ended with one of these results. After
+  // any other abort the client learns nothing about the data, so the answer waits for no epoch.
   const bool is_verified = !is_abort(outcome.status) || outcome.status == Status::user_abort ||
                            outcome.status == Status::procedure_failed;
   if (is_verified) outcome.commit_epoch = own.commit_epoch();

@@ -13,7 +13,7 @@ namespace atolldb {
 
 struct ProcedureOutcome {
   Status status = Status::ok;
-  std::vector<std::byte> output;  // of a committed transaction
+  std::vector<std::byte> output;  // output of a committed transaction
   std::string message;            // the reason of a failure, if `status` alone does not say it
   /// The epoch that the outcome depends on. A client may learn the outcome when this epoch is
   /// durable (R19, R20). 0: the outcome depends on no commit.

@@ -121,8 +121,8 @@ struct ProcedureLibrary {
   const ProcedureEntry* entries;
 };
 
-/// Adds an entry to the list of built-in procedures, which every node reads at its start. For
-/// libraries that are linked into the node's binary. Only static initialization changes the list.
+/// Adds an entry to the list of built-in procedures, which every node reads at its start. Libraries
+/// that are linked into the node's binary use it. Only static initialization changes the list.
 class ProcedureRegistration {
  public:
   explicit ProcedureRegistration(ProcedureEntry entry) : entry_(entry), next_(head) { head = this; }

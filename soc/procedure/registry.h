@@ -34,7 +34,7 @@ class ProcedureRegistry {
   Isolation isolation(std::string_view name) const;
   const std::map<std::string, Entry, std::less<>>& entries() const { return entries_; }
 
-  /// Checks and adds the entries of one library. For `load` and tests.
+  /// Checks and adds the entries of one library. Used by `load` and by tests.
   Result<void> add_library(const ProcedureLibrary& library, const std::string& origin);
 
  private:

@@ -31,9 +31,9 @@ void DurableAnswers::add(uint64_t epoch, Deliver deliver) {
   bool is_durable = false;
   {
     const std::lock_guard guard(mutex_);
-    // Checks again under the lock. The queue's thread may have ended a pass in which it saw that
-    // this epoch is durable. Then the lock makes its value of `durable` visible here. Otherwise its
-    // next pass finds this entry.
+    // Checks again under the lock. If the queue's thread has ended a pass in which it saw that this
+    // epoch is durable, the lock makes its value of `durable` visible here. If not, its next pass
+    // finds this entry.
     is_durable = epoch <= control_.epochs.durable.load(std::memory_order_acquire);
     if (!is_durable && !has_ended_) {
       is_first = waiting_.empty();

@@ -88,8 +88,8 @@ Session::Session(SessionServer& server, UniqueFd socket, UniqueFd wake, MappedSe
 Session::~Session() = default;
 
 bool Session::has_request() const {
-  // seq_cst, and after the exchange in announce_sleep. Pairs with the client: it stores the tail,
-  // then makes a full fence, then loads node_sleeps.
+  // seq_cst: this load follows the exchange in announce_sleep. It pairs with the client, which
+  // stores the tail, makes a full fence, and then loads node_sleeps.
   return segment_->requests.tail.load(std::memory_order_seq_cst) != requests_head_;
 }
 

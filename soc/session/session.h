@@ -32,7 +32,7 @@ struct SessionCall {
   uint64_t affinity = 0;
   uint32_t worker = kAnyWorker;
   AnswerAt answer_at = AnswerAt::durable;
-  uint8_t isolation = 0;  // as in SessionRequest
+  uint8_t isolation = 0;  // 1 + Isolation; 0: that of the procedure's entry
   TransactionMode mode;   // the resulting mode of the transaction
   std::string procedure;
   std::vector<std::byte> input;
@@ -61,8 +61,8 @@ class Session {
   // -- Session thread ---------------------------------------------------------------------------
   Taken take(uint32_t& slot);
   bool has_request() const;
-  /// Tells the client to wake the node from now on. Returns true if a request has arrived already,
-  /// for which the client may not wake the node.
+  /// Tells the client to wake the node from now on. Returns true if a request has already arrived,
+  /// because the client perhaps does not wake the node for it.
   bool announce_sleep();
   void end_sleep() { segment_->node_sleeps.store(0, std::memory_order_relaxed); }
   /// Marks the session as closed, so that the client waits for no more answers. Wakes sleeping

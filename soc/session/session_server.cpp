@@ -32,8 +32,8 @@ constexpr int kRequestsPerTurn = 64;
 constexpr int kIdlePasses = 40;
 /// Number of busy rounds between two checks of the sockets.
 constexpr int kBusyRounds = 64;
-/// Pause before a retry while a worker's queue is full. The queue may get room by the end of a task
-/// that is no session request. This does not wake the session thread.
+/// Pause before a retry while a worker's queue is full. The end of a task that is no session
+/// request makes room in the queue, but does not wake the session thread.
 constexpr int kRetryMs = 1;
 /// Pause before a retry of accept while no descriptor is free. Another part of the process may
 /// close a descriptor. This does not wake the session thread.
@@ -115,8 +115,8 @@ void SessionServer::wake() const {
 }
 
 void SessionServer::signal_end() {
-  // seq_cst, and after the caller has changed a counter of calls. Pairs with the session thread,
-  // which sets the flag and then loads the counters.
+  // seq_cst: this load follows the caller's change of a counter of calls. It pairs with the session
+  // thread, which sets the flag and then loads the counters.
   if (waits_for_end_.load(std::memory_order_seq_cst)) wake();
 }
 
@@ -330,7 +330,7 @@ void SessionServer::handle_events(int timeout_ms) {
 
 void SessionServer::pause_accepting(int error) {
   CHECK(!accept_paused_ && listener_.is_open());
-  // Stops watching the listener. Otherwise the waiting clients would end every epoll_wait at once.
+  // Stops watching the listener, because the waiting clients would end every epoll_wait at once.
   epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr);
   accept_paused_ = true;
   accept_again_ = std::chrono::steady_clock::now() + kAcceptPause;

@@ -15,8 +15,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// The order of use counts for batches of this many pages. Within a batch, pages are read in the
-/// order of their places.
+/// Number of pages in a batch. The file lists pages in the order of their use, and batches keep
+/// this order. Within a batch, pages are read in the order of their places.
 constexpr size_t kBatchPages = 4096;
 
 }  // namespace
@@ -154,7 +154,7 @@ bool CacheWarmer::give_way(Clock::time_point began) {
   return !ends_;
 }
 
-/// A failure only makes the next start slower.
+/// Writes the file of noted pages. A failure only makes the next start slower.
 void CacheWarmer::note_pages(uint32_t snapshot) {
   CachedPages cached;
   cached.cluster_uuid = settings_.cluster_uuid;

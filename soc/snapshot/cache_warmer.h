@@ -26,7 +26,7 @@ struct CacheWarmerSettings {
   FileSystem* file_system = nullptr;  // outlives the warmer
   SnapshotCache* cache = nullptr;     // outlives the warmer
   ClusterUuid cluster_uuid = {};
-  std::string directory;  // its node<k>/ holds the file
+  std::string directory;  // its folder node<k> holds the file of noted pages
   uint32_t node = 0;
 };
 
@@ -59,13 +59,13 @@ class CacheWarmer {
 
  private:
   void work();
-  /// Reads the file, and returns the names that are worth reading.
+  /// Returns the pages in the file of noted pages, or none if the file cannot be used.
   std::vector<uint64_t> noted_pages(uint32_t newest);
   void warm(std::vector<uint64_t> pages);
   /// Reads the pages of a sorted batch. Returns false if the cache is full or the warmer ends.
   bool warm_batch(const std::vector<uint64_t>& sorted, std::byte* buffer);
-  /// Pauses after a read that began then, if readers have missed pages since the last call. Returns
-  /// false if the warmer ends.
+  /// Pauses after a read that began at `began`, if readers have missed pages since the last call.
+  /// Returns false if the warmer ends.
   bool give_way(std::chrono::steady_clock::time_point began);
   void note_pages(uint32_t snapshot);
 

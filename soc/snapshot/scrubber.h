@@ -42,10 +42,10 @@ struct FoundDamage {
 
 /// Progress of the current cycle and of the last complete one.
 struct ScrubProgress {
-  uint64_t bytes_read = 0;  // bytes read since the node began
-  uint64_t damaged = 0;     // pages, blocks and files: the larger of the last and the current cycle
-  uint64_t percent = 0;     // of the current cycle
-  uint64_t cycles = 0;      // number of complete cycles
+  uint64_t bytes_read = 0;     // bytes read since the node began
+  uint64_t damaged = 0;        // damaged places in the last or current cycle: the larger number
+  uint64_t percent = 0;        // progress of the current cycle
+  uint64_t cycles = 0;         // number of complete cycles
   uint64_t finished_at_s = 0;  // end of the last complete cycle, in s since 1970; 0: none
 };
 

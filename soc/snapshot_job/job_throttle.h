@@ -1,5 +1,5 @@
-// Throttle of a snapshot job on one node. The threads of the job sleep while the job has done more
-// of its work than its goal (SnapshotPace in the coordinator).
+// Throttle of a snapshot job on one node. The threads of the job sleep while the job is ahead of
+// its goal. The coordinator sets the goal (SnapshotPace).
 #pragma once
 
 #include <atomic>
@@ -76,7 +76,7 @@ class JobThrottle {
   // The next members are guarded by mutex_.
   double goal_ = 1;
   Clock::time_point goal_ends_;
-  uint32_t pausing_ = 0;               // threads that pause
+  uint32_t pausing_ = 0;               // number of threads that pause
   Clock::time_point pausing_changed_;  // time of the last change of pausing_
   Clock::duration paused_before_{0};   // sum of all pauses until that change
 };

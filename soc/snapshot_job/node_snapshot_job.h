@@ -29,8 +29,8 @@ class NodeSnapshotJob {
   using Clock = PendingReplies<>::Clock;
 
   /// Begins the job at once. `prepared` is called when the inboxes of this node accept records, or
-  /// with the error that prevents this. `disk_reserve`: see SnapshotJobWork. REQUIRES: `resources`
-  /// outlives the job.
+  /// with the error that prevents this. `disk_reserve`: bytes that the job's files leave free in
+  /// the file system. REQUIRES: `resources` outlives the job.
   NodeSnapshotJob(SnapshotPlan plan, const SnapshotJobResources& resources, uint64_t disk_reserve,
                   ControlReply prepared, Logger logger);
   NodeSnapshotJob(const NodeSnapshotJob&) = delete;
@@ -71,7 +71,7 @@ class NodeSnapshotJob {
   void start(const char* name, uint32_t count, const Part& part);
   void fail(const Error& error);
   void end();
-  // REQUIRES for the next five functions, except is_wanted: mutex_ is held.
+  // REQUIRES, for the next functions except is_wanted: mutex_ is held.
   bool is_idle() const;
   bool must_start_mappers() const { return map_wanted_ && !is_mapping_; }
   bool must_start() const { return must_start_mappers() || (capture_ && !failure_); }
@@ -91,7 +91,7 @@ class NodeSnapshotJob {
   // The next members are guarded by mutex_.
   std::optional<ControlReply> capture_;  // reply to a capture that has not begun
   bool map_wanted_ = false;
-  // The next two are valid once map_wanted_ is true, and constant while is_mapping_ is true.
+  // The next two are set when map_wanted_ becomes true. From then on only control_ uses them.
   uint64_t log_bytes_ = 0;
   std::vector<CapturedRange> captured_;
   bool is_mapping_ = false;
@@ -100,8 +100,8 @@ class NodeSnapshotJob {
   uint32_t parts_running_ = 0;
   std::optional<Error> failure_;  // the most specific error so far
   Json answer_;                   // set when the job has succeeded
-  PendingReplies<> waiting_;      // of `wait`: for the end of the job or for their deadline
-  PendingReplies<> discarding_;   // of `discard`: for the end of the job
+  PendingReplies<> waiting_;      // calls of `wait`, until the end of the job or their deadline
+  PendingReplies<> discarding_;   // calls of `discard`, until the end of the job
 
   std::thread control_;  // declared after all members that it uses
 };

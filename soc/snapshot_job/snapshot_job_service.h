@@ -30,7 +30,7 @@ class SnapshotJobService {
   SnapshotJobPhase phase() const;
 
  private:
-  // The next five functions answer now or later, or return an error instead.
+  // The next six functions answer now or later, or return an error instead.
   Result<void> serve(const ControlRequest& request, const ControlReply& reply);
   Result<void> prepare(const ControlRequest& request, const ControlReply& reply);
   Result<void> capture(const ControlRequest& request, const ControlReply& reply);

@@ -67,7 +67,7 @@ struct SnapshotJobWork::Composing {
   Reducer& reducer;
   ReducerPace& pace;
   WorkClock& clock;
-  PageAhead ahead;  // base pages
+  PageAhead ahead;  // reads pages of the base ahead
 };
 
 namespace {
@@ -189,7 +189,8 @@ Result<void> SnapshotJobWork::capture_partition(FenceMapSource& source, size_t s
   return {};
 }
 
-/// Returns the most ranges of one partition. The ranges of all partitions fit in one message.
+/// Returns the maximum number of ranges of one partition. With this limit, the ranges of all
+/// partitions fit in one message.
 size_t SnapshotJobWork::max_captured_ranges() const {
   constexpr size_t kMaxRanges = kMaxControlBytes / (2 * kCapturedRangeBytes);
   size_t partitions = 1;
@@ -286,8 +287,8 @@ Result<void> SnapshotJobWork::compose_one(Composing& composing, size_t storage,
   }
   ATOLL_ASSIGN(auto opened, composing.reducer.open(planned.id, low, high));
   PacedLogs logs(*opened, composing.clock, [&composing](uint64_t records) {
-    // Reads that have ended count as pending until they are taken over. During a pause they would
-    // look like those of a hung device.
+    // Takes over the reads that have ended. Until then they count as pending, and during a pause
+    // they would look like the reads of a hung device.
     composing.ahead.finish();
     composing.pace.add(records);
   });

@@ -46,7 +46,7 @@ struct SnapshotJobResources {
   std::function<FenceMapSource*()> fence_maps;
   /// Returns whether the cluster has failed. If it has, every wait of the job ends.
   std::function<bool()> has_failed;
-  std::vector<int32_t> cpus = {};  // of mappers and reducers; empty: any
+  std::vector<int32_t> cpus = {};  // CPUs of mappers and reducers; empty: any
   SnapshotWorkTimes* times =
       nullptr;  // the job adds the processor time of its threads; may be null
   JobThrottleTimes throttle = {};
@@ -108,7 +108,7 @@ class SnapshotJobWork {
  private:
   class ReducerPace;
 
-  /// What a reducer's thread has for the tasks of its composers.
+  /// Objects that a reducer's thread uses for all its composers.
   struct Composing;
 
   Result<void> compose_all(Composing& composing, const ReducerPlace& place);
@@ -126,7 +126,7 @@ class SnapshotJobWork {
   const SnapshotPlan plan_;
   const SnapshotJobResources& resources_;
   SyncingFileSystem syncing_;  // bounds unsynced bytes, for which a log's sync may wait
-  ReservingFileSystem files_;  // above syncing_; for all files that the job writes
+  ReservingFileSystem files_;  // wraps syncing_; for all files that the job writes
   std::string directory_;
   std::optional<SnapshotWriter> writer_;
   std::mutex writer_mutex_;
@@ -136,23 +136,24 @@ class SnapshotJobWork {
   std::atomic<uint64_t> records_composed_{0};
   std::atomic<uint64_t> records_elided_{0};
 
-  std::vector<CapturedRange> captured_;  // of all nodes; constant while mappers run
+  std::vector<CapturedRange> captured_;  // ranges of all nodes; constant while mappers run
 
   mutable std::mutex mutex_;
-  // The next five members are guarded by mutex_ while elements are added. Afterwards they do not
+  // The next six members are guarded by mutex_ while elements are added. Afterwards they do not
   // change until `release`.
   std::vector<std::unique_ptr<ReducerInbox>> inboxes_;  // in the order of plan_.reducers
   std::vector<ReducerInbox*> inbox_order_;
-  std::vector<std::unique_ptr<Reducer>> reducers_;  // of this node
+  std::vector<std::unique_ptr<Reducer>> reducers_;  // reducers of this node
   std::vector<ReducerPlace> places_of_reducers_;
-  std::vector<std::unique_ptr<Mapper>> mappers_;  // of this node
-  std::deque<WorkClock> mapper_clocks_;           // one for each of these
+  std::vector<std::unique_ptr<Mapper>> mappers_;  // mappers of this node
+  std::deque<WorkClock> mapper_clocks_;           // one for each of mappers_
   /// Pages that this node has captured, by index of the storage and partition. Guarded by mutex_
   /// while it grows. Constant from the first mapper on.
   std::map<std::pair<size_t, uint32_t>, std::vector<CapturedPage>> captured_pages_;
   std::vector<ComposedPartition> composed_;  // guarded by mutex_
   std::vector<UnreadablePage> unreadable_;   // guarded by mutex_
-  SnapshotJobProgress last_;  // guarded by mutex_; of composers, released mappers and reducers
+  // Counts of the capture and of composers, and later of released mappers and reducers.
+  SnapshotJobProgress last_;  // guarded by mutex_
 };
 
 }  // namespace atolldb

@@ -33,12 +33,12 @@ struct WorkerSettings {
   PagePool* pool = nullptr;
   WorkerMetrics* metrics = nullptr;
   TransactionLimits limits;
-  std::byte* local = nullptr;                     // limits.local_bytes() bytes
+  std::byte* local = nullptr;                     // memory of limits.local_bytes() bytes
   SnapshotCache* snapshots = nullptr;             // null: the node reads no snapshots
   const PublishedSnapshots* published = nullptr;  // snapshots for new transactions; null: none
   uint32_t node = 0;
   uint32_t ordinal = 0;
-  std::vector<int32_t> cpus;  // empty: any CPU
+  std::vector<int32_t> cpus;  // CPUs of the worker; empty: any
 };
 
 class Worker {

@@ -64,7 +64,7 @@ class ArchiveTest : public RestoredLedgerTest {
     const Json all = status();
     return all.is_object() ? all.value("archive", Json::object()) : Json::object();
   }
-  /// Returns the problem that `atoll status` has with the archive, or an empty text.
+  /// Returns the problem that `atoll status` reports about the archive, or an empty text.
   std::string archive_problem() const {
     const Json all = status();
     if (!all.is_object()) return "no status";
@@ -186,7 +186,7 @@ TEST_F(ArchiveTest, AMissingDirectoryKeepsTheLogWhileCommitsGoOnAndIsCaughtUpWit
 TEST_F(ArchiveTest, ACommandThatFailsOrHangsKeepsTheLogAndOneThatWorksCatchesUp) {
   fs::create_directory(archive_);
   config_.archive.directory = "";
-  config_.archive.command = "test %p = %f";  // fails
+  config_.archive.command = "test %p = %f";  // this command always fails
   write_config();
   ASSERT_NO_FATAL_FAILURE(start());
   ASSERT_TRUE(create_ledger(config_));

@@ -30,7 +30,7 @@ struct Ran {
 class CliRunner {
  public:
   explicit CliRunner(const TestFolder& folder) : folder_(folder.path()) {
-    // Default run folders lie in `folder`, not in those of the user who runs the tests.
+    // Default run folders are in `folder`, so that they are not those of the user of the tests.
     environment_ = {{"XDG_RUNTIME_DIR", folder_},
                     {"XDG_STATE_HOME", folder_ + "/state"},
                     {"XDG_DATA_HOME", folder_ + "/data"}};

@@ -125,7 +125,7 @@ class Site {
   std::unique_ptr<LedgerClients> clients_;
 };
 
-/// Returns all files with the data that shows a change.
+/// Returns the contents of all files below the directory, by path.
 std::map<std::string, std::string> contents_below(const std::string& directory) {
   std::map<std::string, std::string> files;
   for (const auto& entry : fs::recursive_directory_iterator(directory)) {

@@ -194,7 +194,7 @@ class ExportTest : public testing::Test {
     std::ranges::sort(parts);
     return parts;
   }
-  /// Returns the text of each CSV file of an export, by its path in there.
+  /// Returns the text of each CSV file of an export, by its path in the export.
   static std::map<std::string, std::string> files_of(const std::string& directory) {
     std::map<std::string, std::string> files;
     for (const char* table : kTables) {

@@ -49,8 +49,8 @@ class FailingStorage : public testing::Test {
     return config;
   }
 
-  /// From now on this system call of the process fails with the error. Returns the tracer's pid, or
-  /// 0 if no tracer can attach here.
+  /// Makes the system call `call` of the process fail with `error` from now on. Returns the
+  /// tracer's pid, or 0 if no tracer can attach here.
   pid_t inject(const Config& config, const std::string& role, const std::string& call,
                const std::string& error) {
     const std::string traced = std::to_string(processes_of(config.cluster.name, role).at(0));
@@ -237,7 +237,7 @@ TEST_F(FailingStorage, ADdlLogThatCannotBeSyncedEndsTheClusterWithCode8) {
   ASSERT_EQ(launcher.next_line(), "running");
   ASSERT_TRUE(create_ledger(config));
   LedgerClients clients(config, folder_.path(), seed());
-  // The clients have something to lose.
+  // Waits until the clients have acknowledged commits, which could be lost.
   constexpr uint64_t kSomeBytes = 10'000;
   ASSERT_TRUE(eventually([&] { return clients.has_written(0, kSomeBytes); }));
   const pid_t tracer = inject(config, "coordinator", "fdatasync", "EIO");

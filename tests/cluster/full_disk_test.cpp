@@ -131,11 +131,11 @@ class FullDisk : public testing::Test {
     for (size_t i = 0; stored && i < stored->size(); ++i) ids.insert((*stored)[i].snapshot);
     return ids;
   }
-  /// Number of snapshots that may be unneeded: that of the start, and the one before the newest,
-  /// which the older slot of the savepoint may name.
+  /// Maximum number of unneeded snapshots: that of the latest start, and the one before the newest
+  /// snapshot, which the older slot of the savepoint may name.
   static constexpr size_t kUnneededSnapshots = 2;
 
-  /// Checks that all leftover logs, snapshots and sorted runs can be of the latest start. Returns
+  /// Checks that one start can have left all leftover logs, snapshots and sorted runs. Returns
   /// true if that start has left any.
   bool expect_leftovers_of_one_start() const {
     PosixFileSystem files;

@@ -24,8 +24,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr const char* kLayers = "layers";
-/// Snapshots begin below this percentage of free pages. All data are in snapshots, so a new start
-/// needs almost no page.
+/// Snapshots begin below this percentage of free pages. The limit can be high, because all data are
+/// in snapshots.
 constexpr uint64_t kLowWater = 85;
 
 class IdleMemoryTest : public testing::Test {
@@ -191,8 +191,8 @@ TEST_F(IdleMemoryTest, ChurnInSmallLayersLeavesNoPagesThatNoSnapshotFrees) {
 }
 
 /// Aborted transactions alone use up the pages, before the first commit after a start-up. The test
-/// does so after the first start-up, and after one that recovers data. The logs have then closed no
-/// epoch.
+/// does so after the first start-up, and after one that recovers data. In both cases the logs have
+/// closed no epoch yet.
 TEST_F(IdleMemoryTest, AbortedTransactionsBeforeTheFirstCommitLeaveNoPagesThatNoSnapshotFrees) {
   for (const bool has_data : {false, true}) {
     SCOPED_TRACE(has_data ? "after a recovery" : "an empty database");

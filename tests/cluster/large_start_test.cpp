@@ -1,6 +1,6 @@
 // Starts over much data in snapshots, with an empty log: how long the first transaction waits. A
-// long run, or ATOLL_START_RECORDS, loads 100 million records and checks the time; otherwise the
-// same steps run over few records, and no time is checked.
+// long run loads 100 million records and checks the time. A short run loads few records and does
+// not check the time. ATOLL_START_RECORDS sets another number of records.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -129,8 +129,7 @@ class Client {
     ++transactions_;
   }
 
-  /// Repeats the request until it succeeds. A lack of pages must end soon; otherwise it is a
-  /// failure.
+  /// Repeats the request until it succeeds. Adds a failure if a lack of pages does not end soon.
   SessionReply transact(const KvRequest& request) {
     const auto patience = Clock::now() + std::chrono::seconds(30);
     SessionReply reply;

@@ -57,7 +57,7 @@ class LauncherProcess {
     while (lines_.empty()) {
       pollfd readable{channel_.get(), POLLIN, 0};
       poll(&readable, 1, 10);
-      const bool is_all = has_ended();  // loaded before the read: after an end, no output follows
+      const bool is_all = has_ended();  // asked before the read: no output follows the end
       for (std::string& line : reader().read()) lines_.push_back(std::move(line));
       if (lines_.empty() && is_all) return "";
     }

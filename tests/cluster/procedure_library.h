@@ -8,8 +8,8 @@
 
 namespace atolldb::test {
 
-/// Returns the path of the shared library `<name>.so`, or an empty text, and a failure, if the
-/// source file does not compile.
+/// Returns the path of the shared library `<name>.so`. If the source file does not compile, adds a
+/// failure and returns an empty text.
 inline std::string build_procedures(const CliRunner& runner, const std::string& source_file,
                                     const std::string& name) {
   const std::string library = runner.folder() + "/" + name + ".so";

@@ -50,7 +50,7 @@ class RestoredLedgerTest : public testing::Test {
   }
   /// Waits until the load has made enough log for the test.
   virtual void await_load() = 0;
-  /// Checks more than the ledger of a restored cluster, which runs.
+  /// Makes further checks of a restored cluster, after those of the ledger. The cluster runs.
   virtual void expect_more(const Config&) {}
 
   void write_config() const { std::ofstream(file_) << to_toml(config_); }

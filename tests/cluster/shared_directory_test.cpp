@@ -11,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Returns the inodes of all files below a directory. Starts create and delete lock files.
+/// Returns the inodes of all files below a directory, by path. A replaced file has another inode.
 std::map<std::string, ino_t> files_below(const std::string& directory) {
   std::map<std::string, ino_t> files;
   for (const auto& entry : fs::recursive_directory_iterator(directory)) {

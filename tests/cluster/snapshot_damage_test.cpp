@@ -213,7 +213,7 @@ TEST_F(SnapshotDamageTest, OfAPageInMemoryIsNotSeenBeforeTheNextStartAndLosesNoC
   EXPECT_LT(cold.unreadable, 200u);
   EXPECT_EQ(cold.right, kKeptKeys - cold.unreadable);
   ASSERT_NO_FATAL_FAILURE(down());
-  // The file is repaired. A salvage then restores all records, including the held ones.
+  // Repairs the file. A salvage then restores all records, and applies the held records (R56).
   flip();
   PosixFileSystem files;
   ASSERT_TRUE(begin_salvage(files, config_.cluster.data_dir));
@@ -275,8 +275,8 @@ TEST_F(SnapshotDamageTest, IsOmittedByASalvageWhichKeepsTheRestAndTheOldFiles) {
   ASSERT_NO_FATAL_FAILURE(down());
 }
 
-/// The salvage must end although the metadata of a pinned snapshot are damaged. Otherwise every
-/// later start-up would be a salvage, and omit further damage without being asked.
+/// The salvage must end although the metadata of a pinned snapshot are damaged. If it did not end,
+/// every later start-up would be a salvage, and omit further damage without being asked.
 TEST_F(SnapshotDamageTest, OfThePinnedMetadataDoesNotKeepASalvageFromItsEnd) {
   ASSERT_NO_FATAL_FAILURE(fill());
   const auto pinned = cluster_->coordinator(ControlOperation::snapshot_pin, Json::object());

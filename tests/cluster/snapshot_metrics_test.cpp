@@ -159,8 +159,8 @@ class BusyCpu {
 };
 
 /// A cluster that takes snapshots by volume of log. A job does not pause while its processors are
-/// mostly idle. Here `gleaner_cpus` is a single processor, which BusyCpu keeps busy, so this never
-/// happens.
+/// mostly idle. Here `gleaner_cpus` is a single processor that is never idle, because BusyCpu keeps
+/// it busy.
 class PacedSnapshotMetricsTest : public SnapshotMetricsTest {
  protected:
   static constexpr double kMiB = 1 << 20;
@@ -174,7 +174,7 @@ class PacedSnapshotMetricsTest : public SnapshotMetricsTest {
     }
   }
 
-  /// Updates the same records of node 0 until its loggers have written so much.
+  /// Updates the same records of node 0 until its loggers have written `mib` MiB.
   void write_log(double mib) {
     if (!has_storage_) {
       ASSERT_EQ(runner_.atoll({"storage", "create", "kept", "--type", "mastertree"}).code, 0);
@@ -212,7 +212,7 @@ class PacedSnapshotMetricsTest : public SnapshotMetricsTest {
 };
 
 TEST_F(PacedSnapshotMetricsTest, ARequestedSnapshotDoesNotPause) {
-  // At the lowest pace of a job, its threads would pause for about a second.
+  // At the lowest pace, the threads of a job over this log would pause for about a second.
   constexpr double kLogMiB = 16;
   ASSERT_NO_FATAL_FAILURE(write_log(kLogMiB));
   const Ran taken = runner_.atoll({"snapshot", "take"});

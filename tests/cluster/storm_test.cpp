@@ -25,7 +25,7 @@ constexpr uint32_t kWarehouses = 2;
 /// Answers that a client of storage.create and storage.drop got, over all storms.
 struct DdlLedger {
   std::set<std::string> created;    // acknowledged, and no drop was requested
-  std::set<std::string> dropped;    // acknowledged
+  std::set<std::string> dropped;    // the drop was acknowledged
   std::set<std::string> uncertain;  // the answer to a creation or drop is missing
   std::map<std::string, uint64_t> ids;
   uint64_t next = 0;

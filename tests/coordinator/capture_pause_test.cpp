@@ -1,4 +1,5 @@
-// For how many jobs the coordinator captures no pages after a job with captured pages failed (R75).
+// Pauses of captures: how many jobs capture no pages after a job with captured pages has failed
+// (R75).
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -8,8 +9,8 @@
 namespace atolldb::test {
 namespace {
 
-/// Returns how many of the next jobs capture no pages, up to the first job that does. The jobs
-/// without captured pages succeed. `fails`: the job that captures fails.
+/// Takes snapshots until a job captures pages. Returns how many jobs before it captured none. Jobs
+/// without captured pages succeed. `fails`: the job that captures pages fails.
 uint32_t jobs_without_captures(OneRecordCluster& cluster, bool fails) {
   for (uint32_t without = 0; without < 100; ++without) {
     const auto taken =

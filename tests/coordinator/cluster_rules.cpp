@@ -75,8 +75,8 @@ Result<Json> create_records(StagedCluster& cluster) {
       {{"name", kStorage}, {"type", "array"}, {"payload_bytes", 8}, {"record_count", 1}});
 }
 
-/// Calls a procedure on the first worker; HeldTransaction uses the other one. Returns the output,
-/// or the status if it is not ok.
+/// Calls a procedure on the first worker; HeldTransaction uses the other worker. Returns the
+/// output, or the status if it is not ok.
 std::string call(StagedCluster& cluster, uint32_t node, const char* name, const char* input,
                  const char* isolation = "serializable") {
   const auto answer =
@@ -144,7 +144,7 @@ std::string requests_are_refused_until_the_loggers_are_listed() {
   cluster.start_nodes();
   try_to_commit("before the cluster is open");
   if (!problem.empty()) return problem;
-  // While the node opens, the coordinator calls it before the savepoint lists its loggers.
+  // The coordinator calls the opening node before the savepoint lists the node's loggers.
   bool has_asked = false;
   cluster.before_call = [&](uint32_t, ControlOperation, const Json&) {
     has_asked = true;
@@ -193,8 +193,7 @@ std::string files_are_kept_while_transactions_may_hold_their_pointers() {
     const auto taken = cluster.coordinator(ControlOperation::snapshot_take);
     return taken ? "" : taken.error().message;
   };
-  // A snapshot refers to files of earlier ones. After this many snapshots, the next one is
-  // rewritten completely.
+  // Each snapshot replaces the only page of the storage, so it needs no file of an earlier one.
   constexpr uint32_t kSnapshots = 32;
   for (uint32_t i = 0; i < kSnapshots; ++i) {
     if (const auto problem = next_snapshot("1"); !problem.empty()) return problem;

@@ -1,5 +1,5 @@
 // Bodies of tests of rules that a coordinator and its nodes keep together. A body returns an error
-// text, or an empty text if all is right. Their procedures are in cluster_rules.cpp.
+// text, or an empty text if all is right. The procedures that they call are in cluster_rules.cpp.
 #pragma once
 
 #include <string>
@@ -15,7 +15,8 @@ std::string snapshots_are_of_durable_epochs();
 std::string files_are_kept_while_transactions_may_hold_their_pointers();
 /// R55, R56: every request that opens files names those of the kept snapshots for the scrub.
 std::string every_open_names_the_files_of_kept_snapshots();
-/// R61: a client that goes from node to node while a snapshot is published never goes back.
+/// R61: while a snapshot is published, a client that goes from node to node never reads an older
+/// snapshot than before.
 std::string newest_snapshots_only_advance();
 /// R62: without a snapshot, transactions read the empty database, or a snapshot taken for them.
 std::string the_first_snapshot_is_taken_when_it_is_asked_for();
@@ -24,7 +25,7 @@ std::string jobs_are_done_when_their_commits_are_durable();
 /// R34, R60: a drop waits for transactions that may use the storage, and blocks nothing else.
 std::string drops_wait_for_transactions_and_hold_nothing_up();
 
-/// The log says that a snapshot was not published, and what transactions read instead.
+/// A message says that a snapshot was not published, and what transactions read instead.
 std::string a_failed_publication_is_logged();
 /// While a node does not answer a request for its damage, storages can be created.
 std::string a_slow_list_of_damage_delays_no_ddl();

@@ -64,7 +64,7 @@ TEST_F(DurableEpochTest, ItIsTheLeastOfAllLoggersOfAllNodes) {
   signal();
   await_durable(12);
   EXPECT_EQ(durable(), 12u);
-  // The last epoch that a logger stores counts, even if it woke no thread.
+  // Before it stops, the thread takes over epochs that loggers stored without a signal.
   set_durable(0, 1, 30);
   set_durable(1, 1, 30);
   epoch.stop();

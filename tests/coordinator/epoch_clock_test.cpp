@@ -115,8 +115,8 @@ TEST_F(EpochClockTest, AMarkerIsWantedForTheLatestDirtyEpochThatIsOver) {
   EXPECT_EQ(wanted(), dirty) << "nothing was committed since";
   EXPECT_EQ(signal(), busy);
 
-  // A commit of the new epoch comes before the clock checks. That epoch is not over, so its marker
-  // is not wanted yet.
+  // A worker commits in the new epoch before the clock checks. The new epoch is not over, so the
+  // clock does not want its marker yet.
   make_dirty(current() + 1);
   logged_tick();
   EXPECT_EQ(wanted(), current() - 1);
@@ -204,7 +204,8 @@ TEST_F(EpochClockTest, NoWordEverRunsBackward) {
   for (int i = 0; i < 5; ++i) tick();
   const uint64_t was_durable = durable();
   const uint64_t was_oldest = oldest();
-  // A thread publishes late an epoch that is older than the clock's conclusions.
+  // A thread publishes an epoch late. The epoch is older than the oldest epoch that the clock has
+  // computed.
   begin(0, 3);
   in_commit(0, 3);
   tick();

@@ -29,7 +29,8 @@ TEST_F(KeptSnapshotsTest, OnesThatPointersAreLeftToStayAndSoDoAllLaterOnes) {
   kept_.release_before(5, 100);
   kept_.forget(1000);
   EXPECT_EQ(ids(), (Ids{5, 6, 9}));
-  // After an installation that failed, pointers to any snapshot may be left: 0 releases none.
+  // After a failed installation, pointers to any snapshot may be left. The argument 0 then releases
+  // no snapshot.
   kept_.release_before(0, 1000);
   kept_.forget(2000);
   EXPECT_EQ(ids(), (Ids{5, 6, 9}));
@@ -44,7 +45,7 @@ TEST_F(KeptSnapshotsTest, OnesThatWereReleasedAreKeptUntilAllThreadsHaveBegunLat
   kept_.release_before(2, 50);
   kept_.forget(50);
   EXPECT_EQ(ids(), (Ids{1, 2})) << "who began in that epoch may know a pointer";
-  // The release of a snapshot counts once: a later release does not postpone it.
+  // Only the first release of a snapshot counts: a later one does not make it stay longer.
   add(3);
   kept_.release_before(3, 60);
   kept_.forget(51);

@@ -221,7 +221,7 @@ TEST(AlignPartitionsTest, BoundariesMoveDownToWhereATreeMayBeCut) {
 
 TEST(AlignPartitionsTest, PartitionsThatAreEmptyThenAreNoMore) {
   auto storages = tree_of({from(0, 0), from(10, 1), from(20, 2), from(30, 3), from(40, 4)});
-  // The tree also changed between the answers: a cut lies before the cut to its left.
+  // The tree has changed between the answers, so the last cut lies before the cut to its left.
   const auto aligned = align_partitions(storages, [](uint32_t, const auto&) {
     return Result<std::vector<uint64_t>>({0, 15, 15, 12});
   });

@@ -60,7 +60,8 @@ TEST(RecoverySteps, GoOnAfterAGapBetweenIncarnationsWithPartsOfTheSameLength) {
   ASSERT_LT(width, 100u);
   steps.advance(0, width);
   ASSERT_GE(steps.epoch(), 100u);
-  // The first incarnation is recovered. No part lies in the gap, or skips the second incarnation.
+  // The first incarnation is recovered. The next part ends neither in the gap nor at the end of the
+  // second incarnation.
   const uint64_t before = steps.epoch();
   const uint64_t recovered = recovered_epoch({all[1]}, before, 2000);
   ASSERT_EQ(recovered, 999u);

@@ -32,8 +32,8 @@ TEST(RewritePolicyTest, ThePagesOfTheNextSnapshotCountUpToAQuarterOfTheAllowedGa
   EXPECT_TRUE(choose_victims(space, limits).victims.empty());
   limits.coming_pages = 2'001;
   EXPECT_EQ(choose_victims(space, limits).victims, Ids{1});
-  // The next snapshot is that of a load of 10,000 pages. Only 2,500 of them count, which are a
-  // quarter of the allowed garbage of 10,000 pages.
+  // The next snapshot will write 10,000 pages, as after a load. Only 2,500 of them count: a quarter
+  // of the allowed garbage of 10,000 pages.
   limits.coming_pages = 10'000;
   EXPECT_TRUE(choose_victims({{1, 7'500, 2'500}, {2, 7'500, 7'500}}, limits).victims.empty() &&
               choose_victims({{1, 10'100, 10'000}}, limits).victims.empty());
@@ -111,8 +111,8 @@ TEST(RewritePolicyTest, AMergeHasAtLeastFourVictims) {
   EXPECT_TRUE(choose_victims(numbered, limits).victims.empty());
 }
 
-/// At this number of snapshots, merges may copy more pages than the limit. Otherwise a large
-/// database would have a file for each half of the limit.
+/// From kMostSnapshots snapshots on, a merge may copy more pages than the limit. Otherwise a large
+/// database could have a file for each half of the limit.
 TEST(RewritePolicyTest, TheMostSnapshotsAreMergedPastTheLimit) {
   Space space;
   for (uint32_t id = 1; id < kMostSnapshots; ++id) space.push_back({id, 100, 100});
@@ -137,7 +137,7 @@ TEST(RewritePolicyTest, NoVictimOfAMergeIsLargerThanAllSmallerOnesTogether) {
     space.push_back({id, pages, pages});
   }
   EXPECT_EQ(choose_victims(space, kWide).victims, (Ids{1, 2, 3, 4, 5, 6}));
-  space[5] = {6, 11, 11};  // now the six have 61 pages together
+  space[5] = {6, 11, 11};  // now these six have 61 pages, as many as the seventh
   EXPECT_EQ(choose_victims(space, kWide).victims.size(), 20u);
 }
 
@@ -165,7 +165,7 @@ TEST(RewritePolicyTest, MergesCostTheLogarithmOfTheSize) {
 TEST(RewritePolicyTest, ConstantContentStaysWithinTheTarget) {
   std::mt19937_64 random(test::seed());
   constexpr uint32_t kPages = 2000;
-  std::vector<uint32_t> home(kPages, 1);  // the snapshot that has each page
+  std::vector<uint32_t> home(kPages, 1);  // by page, the snapshot that has the page
   std::vector<uint64_t> stored = {0, kPages};
   uint64_t copied = 0;
   uint64_t changed = 0;

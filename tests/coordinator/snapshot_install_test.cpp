@@ -122,7 +122,7 @@ class HotPagesTest : public SnapshotInstallTest {
     return report;
   }
 
-  using Calls = std::map<uint32_t, int>;  // number of calls by percentage
+  using Calls = std::map<uint32_t, int>;  // number of calls by requested percentage of free pages
   Calls sparing_;
   Calls sparing_none_;
   std::vector<uint32_t> asked_;

@@ -139,9 +139,9 @@ TEST_F(SnapshotPaceTest, AJobWithLittleRoomDoesNotPause) {
   EXPECT_LT(pace().goal(after(0)), 1);
 }
 
-/// Simulates a job that works at its own speed whenever it is behind the goal, and stalls now and
-/// then. If that speed suffices, the job ends before the next snapshot is due, later at most by the
-/// time of its stalls.
+/// Simulates a job that works at a fixed speed while it is behind the goal, and stalls now and
+/// then. If that speed suffices, the job ends in the paced part of the interval. Its stalls may
+/// delay the end by the time that they take.
 TEST_F(SnapshotPaceTest, AJobEndsInTimeWithStallsAndLoadsOfAllKinds) {
   const uint64_t first = seed();
   for (uint64_t round = 0; round < rounds(200, 20'000); ++round) {

@@ -1,4 +1,5 @@
-// Which snapshots of a cluster are paced. The nodes of a paced job get their log and its goals.
+// Which snapshots of a cluster are paced. The node of a paced job gets the log volume and the
+// goals.
 #include <gtest/gtest.h>
 
 #include "tests/coordinator/one_record_cluster.h"
@@ -25,7 +26,7 @@ TEST(SnapshotPacing, TheAttemptAfterAFailedOneIsNotPaced) {
 TEST(SnapshotPacing, JobsOnProcessorsWithoutWorkersAreNotPaced) {
   Config config = one_node_config();
   config.nodes[0].cpus = {0};
-  config.nodes[0].gleaner_cpus = {1};  // without a processor 1, any is used
+  config.nodes[0].gleaner_cpus = {1};  // on a machine without processor 1, any is used
   OneRecordCluster cluster(config);
   const auto taken = cluster.take_snapshot();
   EXPECT_TRUE(taken.has_succeeded && !taken.is_paced);

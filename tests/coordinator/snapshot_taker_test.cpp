@@ -13,7 +13,7 @@
 namespace atolldb::test {
 namespace {
 
-/// A taker whose snapshots are numbers. Each snapshot waits until the test lets it through.
+/// A taker that takes no real snapshots. Each snapshot waits until the test lets it through.
 class SnapshotTakerTest : public testing::Test {
  protected:
   SnapshotTakerTest() {
@@ -287,8 +287,8 @@ TEST_F(SnapshotTakerTest, PausesForASecondAtMostWhileTransactionsWaitForPages) {
   const auto begin = std::chrono::steady_clock::now();
   taker.start();
   await_begun(7);
-  // The pauses double to 200, 400 and 800 ms. The next ones are 1 s, and not 1.6, 3.2 and 6.4 s. So
-  // they last 5 s instead of 12 s, and the bound between them leaves room for a busy machine.
+  // The pauses double to 200, 400 and 800 ms. The next three last 1 s each, and not 1.6, 3.2 and
+  // 6.4 s. The sum is 4.4 s instead of 12.6 s. The bound leaves room for a busy machine.
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
 }
 

@@ -46,7 +46,7 @@ class StagedCluster {
   explicit StagedCluster(uint32_t nodes,
                          std::chrono::milliseconds epoch = std::chrono::milliseconds(2))
       : StagedCluster(staged_config(nodes, epoch)) {}
-  /// `logger`: the logger of the coordinator.
+  /// `logger` gets the messages of the coordinator.
   explicit StagedCluster(Config config, Logger logger = make_silent_logger("coordinator"))
       : config_(std::move(config)) {
     std::string folder = "/tmp/atoll-staged-XXXXXX";
@@ -95,8 +95,8 @@ class StagedCluster {
   std::function<void(uint32_t node, ControlOperation operation, const Json& body)> before_call;
   std::function<void(uint32_t node, ControlOperation operation, const Json& body)> after_call;
 
-  /// Returns whether a request of the coordinator fails before it reaches the node. Thread and
-  /// REQUIRES: as above.
+  /// Returns true if a request of the coordinator fails before it reaches the node. Thread: that of
+  /// the request. REQUIRES: as for before_call.
   std::function<bool(ControlOperation operation)> fails_call;
 
   /// Runs all stages except the last one: the nodes run, and the cluster is not open.

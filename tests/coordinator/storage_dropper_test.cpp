@@ -60,8 +60,8 @@ TEST(StorageDropperTest, AClientIsToldWithoutLocksThatTheDropCannotBeLogged) {
   std::promise<Result<uint64_t>> told;
   bool is_answered = false;
   stage.dropper().drop(1, "storage", 5, [&](Result<uint64_t> pages) {
-    // Asks on another thread: on this one, the reply would wait for ever if its caller held the
-    // lock.
+    // Asks on another thread. If the dropper replied with its lock held, the question would wait
+    // for ever.
     question = std::async(std::launch::async,
                           [&] { return stage.dropper().is_unlogged("another storage"); });
     is_answered = question.wait_for(std::chrono::seconds(60)) == std::future_status::ready;

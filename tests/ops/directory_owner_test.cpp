@@ -1,4 +1,4 @@
-// Owner files of directories: where they were, and which cluster owns them (R47).
+// Owner files of directories: the recorded location, and the cluster that owns the directory (R47).
 #include "ops/launcher/directory_owner.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,8 @@
 namespace atolldb::test {
 namespace {
 
-/// Locations of a test's directories: by their names, unless the test sets another location.
+/// Locates the directories of a test. A location follows from the name, unless the test sets
+/// another.
 class Places {
  public:
   LocateDirectory locate() {

@@ -19,7 +19,8 @@ namespace {
 
 constexpr uint64_t kRecords = 3000;
 
-/// Value that a round writes to a number. 0: none.
+/// Returns the value that round `round` writes to a record. The value of a round from 1 on is never
+/// 0.
 uint64_t value_of(uint64_t number, uint64_t round) { return round * 1'000'000 + number; }
 
 Result<std::string> failed(Status status) {

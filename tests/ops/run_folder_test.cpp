@@ -162,8 +162,8 @@ TEST(RunFolderTest, ALockFileOnAClonedVolumeNamesNoLauncher) {
   auto holder = holder_of_lock(lock_path(config));
   ASSERT_TRUE(holder && *holder);
   EXPECT_EQ((*holder)->launcher, this_process());
-  // Simulates a clone, which has the same inode on another device. The original looks the same,
-  // seen from the clone.
+  // Simulates a clone, which has the same inode on another device. The test changes the device in
+  // the lock file, as if the file was made on the original.
   auto lock = nlohmann::json::parse(read_text(lock_path(config)));
   lock["identity"]["device"] = lock["identity"]["device"].get<uint64_t>() + 1;
   write_in_place(lock_path(config), lock.dump());

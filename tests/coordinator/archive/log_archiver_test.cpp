@@ -56,7 +56,7 @@ class LogArchiverTest : public testing::Test {
     EXPECT_TRUE(read) << read.error().message;
     return read ? *std::move(read) : ArchiveContent{};
   }
-  /// The next incarnation of the cluster.
+  /// Starts the next incarnation of the cluster.
   void restart() { ASSERT_EQ(data_.begin({kFirst, kSecond}), ""); }
 
   DataDirectory data_;
@@ -80,7 +80,7 @@ TEST_F(LogArchiverTest, ArchivesClosedFilesOnlyAndRecordsHowFarTheyReach) {
   const ArchivedIncarnation& incarnation = found.incarnations.begin()->second;
   EXPECT_EQ(incarnation.loggers.size(), 2u);
   EXPECT_FALSE(incarnation.cut_epoch);
-  // The epoch that the archive reaches is that of the last header.
+  // Both streams are archived up to their last closed file, so only the last epochs are missing.
   const uint64_t reached = archive->progress().state().archived_epoch;
   EXPECT_GT(reached, 8u);
   EXPECT_LT(reached, 12u);
@@ -174,8 +174,8 @@ TEST_F(LogArchiverTest, CoveredIncarnationsStayUntilTheyAreArchived) {
   EXPECT_EQ(log_files(files(), "/data").size(), 1u);
 }
 
-/// The start-up forgets the incarnation, because it has no commits after the snapshot. Its last
-/// files were open until then, so no archive can have them yet.
+/// The start-up forgets the incarnation, because the snapshot has all its commits. The last log
+/// files of the incarnation were open until then, so no archive can have them yet.
 TEST_F(LogArchiverTest, AnIncarnationThatItsSnapshotCoversIsArchivedWholeAtTheNextStart) {
   const uint64_t number = data_.start.incarnation;
   auto archive = run();

@@ -31,10 +31,10 @@ class FullForState : public ForwardingFileSystem {
   uint64_t refused = 0;
 };
 
-/// What the run before the full disk has left.
+/// The state before the disk is full.
 struct UnstoredCase {
   bool is_known = false;    // the state in data_dir has the first incarnation, without a cut
-  bool is_covered = false;  // a snapshot has its commits, so the next start forgets the incarnation
+  bool is_covered = false;  // a snapshot has its commits: the next start forgets it
 };
 
 /// An incarnation writes the epochs 1 to 5, and is killed. The next start cannot store the state of

@@ -37,7 +37,7 @@ TEST(UnstoredArchiveState, IsStoredLaterAndThenTheLogIsForgotten) {
   EXPECT_TRUE(run.progress().store_pending()) << "nothing is left to store";
 }
 
-/// If the state of the archive cannot be stored, the salvage must not end. Otherwise the archive
+/// If the state of the archive cannot be stored, the salvage must not end. If it ended, the archive
 /// would lead from commits that the salvage gave up to later ones (R56).
 TEST(UnstoredArchiveState, KeepsASalvageFromEnding) {
   DataDirectory data;

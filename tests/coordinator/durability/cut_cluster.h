@@ -303,7 +303,8 @@ class CutCluster {
     return recovered_epoch(durable_->streams_to_read(), base, durable_->recovery_epoch());
   }
 
-  /// Returns all snapshots with files, or only some of them.
+  /// Returns the victims of a job: all snapshots with files if `rewrites`, else about a quarter of
+  /// them.
   std::vector<uint32_t> choose_victims(uint64_t epoch, bool rewrites) const {
     if (!durable_->snapshot()) return {};
     std::vector<uint32_t> victims = snapshots_of(durable_->snapshot()->files);
@@ -338,8 +339,8 @@ class CutCluster {
     return stored;
   }
 
-  /// Deletes files as SnapshotManager::delete_obsolete_files does, with no reader except of the
-  /// newest snapshot.
+  /// Deletes files as SnapshotManager::delete_obsolete_files does when only the newest snapshot has
+  /// readers.
   Result<void> delete_unneeded() {
     std::set<uint32_t> in_use;
     std::vector<SnapshotFilePlace> places;

@@ -87,7 +87,7 @@ class CutHistory {
   }
 
   /// Does the same as run_undisturbed, but the last incarnation is killed when it is idle. `notes`:
-  /// as for CutCluster::idle.
+  /// the savepoint is written before the kill.
   std::string run_killed_when_idle(bool notes) {
     while (promises_.pins.empty() || references < 2) {
       if (std::string problem = live(UINT64_MAX, 40, true); !problem.empty()) return problem;
@@ -167,7 +167,7 @@ class CutHistory {
   }
 
   /// Makes an epoch of commits, then lets loggers close epochs, some later than others. Sometimes
-  /// does more.
+  /// it also creates a storage, takes a snapshot, or adds or removes a pin.
   Result<void> step(CutCluster& cluster, const std::function<bool()>& may_fail) {
     cluster.commit(oracle_, random_);
     for (uint64_t steps = random_() % 8; steps > 0; --steps) {
@@ -210,7 +210,7 @@ class CutHistory {
     return {};
   }
 
-  /// After a start-up, only needed files may exist.
+  /// Starts once more. Returns an error if unneeded files are left.
   std::string find_leftovers() {
     CutCluster cluster(config_, *disk_, [] { return false; });
     auto started = cluster.start(oracle_, promises_);
@@ -241,8 +241,8 @@ class CutHistory {
     return find_unlisted_logs(directories);
   }
 
-  /// Every log file must be of the running incarnation, because the snapshot covers all earlier
-  /// ones.
+  /// Returns an error for a log file of an earlier incarnation, because the snapshot covers all of
+  /// these.
   std::string find_unlisted_logs(const std::set<std::string>& directories) {
     const auto savepoint = read_savepoint(*disk_, "/data");
     if (!savepoint || !*savepoint) return "the savepoint cannot be read";

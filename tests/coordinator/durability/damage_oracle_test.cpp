@@ -1,6 +1,6 @@
-// Every kind of damage to blocks of every file of a data directory whose cluster was killed when
-// idle; to every block in the long form. A start-up refuses the damage, or has everything
-// acknowledged.
+// Damage of every kind to a data directory whose cluster was killed when idle. It hits some blocks
+// of all files, or every block in the long form. A start-up must refuse the damage, or have
+// everything acknowledged.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -158,8 +158,8 @@ std::string damage_everything(uint64_t seed, bool notes) {
   return "";
 }
 
-/// The counter-example of R51: damages the last epoch's marker of each log, each in a separate
-/// copy. Returns the number of undetected damages.
+/// The counter-example of R51: flips a bit in each written block of each log file, one block per
+/// copy. Returns the number of damages that lost commits silently.
 uint64_t silent_losses_of_the_last_epoch(uint64_t seed, bool is_idle) {
   CutHistory history(seed);
   CHECK(is_idle ? history.run_killed_when_idle(false).empty()

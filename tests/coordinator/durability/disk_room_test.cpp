@@ -72,7 +72,7 @@ TEST_F(DiskRoomTest, CountsTheLoggersOfEachFileSystem) {
 TEST_F(DiskRoomTest, TheReserveFollowsTheLoggersAndTheirFilesFromOneGibibyteOn) {
   const std::string& data = config_.cluster.data_dir;
   config_.gleaner.disk_reserve = 0;
-  // Four loggers.
+  // Four loggers with two log files each: the reserve holds eight log files.
   config_.durability.log_file_size = kMinDiskReserve / 8;
   EXPECT_EQ(disk_reserve(config_, data), kMinDiskReserve);
   config_.durability.log_file_size = kMinDiskReserve / 8 + 4096;

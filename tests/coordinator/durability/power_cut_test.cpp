@@ -34,9 +34,9 @@ TEST(SnapshotPowerCut, IsSeenToLoseFilesWhenSyncsOfDirectoriesDoNothing) {
   EXPECT_TRUE(problem.starts_with("ATOLL_SEED=")) << "nothing was lost: " << problem;
 }
 
-/// Omits the syncs that make names durable, one kind of file at a time: without them data is lost.
-/// The savepoint's sync is not tested. Before its name is durable by another sync of the same
-/// directory, that of the DDL log, nothing is acknowledged.
+/// Omits the syncs of directories after one kind of file at a time. Without these syncs data is
+/// lost. The savepoint is not among the kinds: the sync after the DDL log, in the same directory,
+/// makes its name durable before anything is acknowledged.
 TEST(SnapshotPowerCut, IsSeenToLoseFilesWhenTheSyncAfterOneKindOfFileDoesNothing) {
   for (const char* kind : {".atlog", ".atsnap", ".meta", "ddl_"}) {
     const std::string problem = cut_clusters(1, 40, {.skips_directory_sync_after = kind});

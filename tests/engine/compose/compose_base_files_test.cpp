@@ -36,7 +36,7 @@ class BaseFilesTest : public testing::Test {
     next_.files = {{4, 0, "/d", 50}};
   }
 
-  /// Checks that all files are kept, without counts.
+  /// Checks that all files are kept, and that no live pages are counted.
   void expect_all_files() const {
     EXPECT_EQ(next_.files.size(), 4u);
     EXPECT_TRUE(next_.live.empty());

@@ -77,7 +77,7 @@ TEST(ComposeVictims, OnlyTheirPagesAndThoseAboveAreReadAndCopied) {
 }
 
 /// A tree whose border pages all lead to layers. The victim has one of these layers. The other
-/// border pages could lead to the victim, too. The job reads them with their layers, but does not
+/// border pages could lead to the victim, too, so the job reads them and their layers. It does not
 /// copy them.
 TEST(ComposeVictims, BorderPagesThatLeadToOtherLayersOnlyAreNotCopied) {
   SnapshotStage stage(StorageType::mastertree);

@@ -147,8 +147,8 @@ TEST(DamagedPages, BecomeStandInsAsSoonAsAComposerFindsThem) {
   check_stage(tree.stage, tree.model);
 }
 
-/// A job with captured pages fails, and the one after it captures none. So it is for pages that
-/// cannot be read, and once for pages that can be read again.
+/// A job with captured pages fails if a page of the range cannot be read, or was a stand-in until
+/// now. The next job captures no pages and succeeds.
 TEST(DamagedPages, AreReplacedByNoCapturedPage) {
   DamagedTree tree;
   const std::string first = tree.model.begin()->first;
@@ -163,13 +163,13 @@ TEST(DamagedPages, AreReplacedByNoCapturedPage) {
   ASSERT_NO_FATAL_FAILURE(check_readable(tree.stage, tree.model, gaps));
   EXPECT_EQ(gaps, 1u) << "the range stays unreadable";
 
-  // The page below the stand-in can be read again, and may cover more than the captured range.
+  // The page under the stand-in can be read again, and may cover more than the captured range.
   tree.damage.repair();
   const auto repaired = tree.stage.round({}, {""}, 7, &source);
   ASSERT_TRUE(repaired) << repaired.error().message;
   EXPECT_EQ(tree.stage.misfits, 2u);
   check_stage(tree.stage, tree.model);
-  // Without stand-ins, the page fits.
+  // The new base has no stand-in, so the captured page fits.
   const auto fitting = tree.stage.round({}, {""}, 8, &source);
   ASSERT_TRUE(fitting) << fitting.error().message;
   EXPECT_EQ(tree.stage.misfits, 2u);

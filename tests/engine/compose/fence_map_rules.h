@@ -85,8 +85,8 @@ inline std::string a_fence_map_ends_on_a_full_pool() {
   return fence_map.level(0)[0].is_covered ? "what moves may be used as it is" : "";
 }
 
-/// R34: a storage is dropped while its fence map is collected. `reused`: another storage takes its
-/// catalog slot instead. The collection must be given up.
+/// R34: a storage is dropped while its fence map is collected. `reused`: another storage has taken
+/// its catalog slot by then. The collection must be given up.
 inline std::string a_fence_map_of_a_dropped_storage_is_given_up(bool reused) {
   UnadoptedTree test;
   constexpr uint64_t kBefore = 40;

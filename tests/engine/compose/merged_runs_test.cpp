@@ -62,7 +62,7 @@ struct RunHistory {
   std::vector<SequentialRun> runs;
   uint64_t epoch = 0;
   uint64_t records = 0;
-  uint64_t copied = 0;  // pages
+  uint64_t copied = 0;  // pages that snapshots have copied
   uint64_t pages = 0;
 };
 

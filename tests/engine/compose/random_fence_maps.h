@@ -12,8 +12,8 @@
 
 namespace atolldb::test {
 
-/// Makes random fence maps. Their pages begin at slices of existing keys, or one above. A page of a
-/// higher level may begin where no page of the level below begins.
+/// Makes random fence maps. Their pages begin at slices of existing keys, or one higher. A page of
+/// a higher level may begin where no page of the level below begins.
 class RandomFenceMaps : public FenceMapSource {
  public:
   static constexpr bool kCaptures = false;
@@ -66,9 +66,9 @@ class RandomFenceMaps : public FenceMapSource {
   RandomHistory& history_;
 };
 
-/// Snapshots beside any fence maps and captured pages have the same records as a map, and count
-/// their pages right (R67). `source`: gives both for a history.
-/// A wrong fence map must give a sound snapshot. Its only cost is pages that cannot be dropped.
+/// Compares snapshots with a plain map, and their counts of pages with a walk (R67). `Source` makes
+/// random fence maps or captured pages for a history. A wrong fence map must give a sound snapshot.
+/// Its only cost is pages that cannot be dropped.
 template <typename Source>
 void trees_against_a_map(uint64_t histories, uint64_t operations) {
   std::mt19937_64 seeds(seed());

@@ -82,7 +82,7 @@ class SnapshotStage {
   }
   /// Closes the files in which the last snapshot has no page. REQUIRES: no reader uses them.
   Result<void> close_unneeded() { return reader.open_only(metadata.files); }
-  /// Makes all older snapshots victims of the next round, or some of them, or none.
+  /// Chooses the victims of the next round: all older snapshots, some of them, or none.
   void choose_victims(uint64_t random) {
     rewrites = random % 6 == 0;
     victims.clear();
@@ -117,7 +117,7 @@ class SnapshotStage {
 
   std::unique_ptr<FileSystem> files;
   SnapshotFiles reader;
-  bool reads_ahead = true;  // in every second round
+  bool reads_ahead = true;  // true: every second round reads ahead
   PlannedStorage storage;
   std::vector<ComposedPartition> composed;  // results of the last round
   uint32_t snapshot = 0;
@@ -135,7 +135,7 @@ class SnapshotStage {
   /// cluster.
   uint32_t composing_nodes = kNodes;
   std::vector<UnreadablePage> unreadable;  // all unreadable pages reported, over all rounds
-  std::function<void()> before_combine;    // may be empty
+  std::function<void()> before_combine;    // called in each round; may be empty
   std::function<void(uint32_t partition)> before_compose;  // may be empty
   uint64_t captured_pages = 0;                             // over all rounds
   uint64_t misfits = 0;  // rounds that were repeated without captured pages

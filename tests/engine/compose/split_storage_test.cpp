@@ -146,7 +146,7 @@ SequentialRun run_of(uint64_t pages) {
 }
 
 TEST(SplitStorage, PagesOfRunsPastTheBoundBelongToTheLastRange) {
-  constexpr uint64_t kMost = kMaxDividedRunPages - 1;  // of one run
+  constexpr uint64_t kMost = kMaxDividedRunPages - 1;  // pages of the largest valid run
   {
     RootPages roots;
     ASSERT_NO_FATAL_FAILURE(roots.add({run_of(kMost), run_of(1)}, {}));

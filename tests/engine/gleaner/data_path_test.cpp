@@ -216,6 +216,7 @@ TEST(DataPath, TellsWhereASortedRunIsDamaged) {
 }
 
 /// Damages the stage's first stream in the first block for which `block_is_right` returns true.
+/// With `zeros`, fills the file from that block on with this byte.
 template <typename Which>
 std::string damage(SnapshotJobStage& stage, Which block_is_right, std::byte* zeros = nullptr) {
   const PlannedStream& stream = stage.plan.mappers[0].streams[0];

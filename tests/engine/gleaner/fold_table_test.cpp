@@ -31,7 +31,7 @@ std::vector<uint64_t> fold(Records& records, const std::vector<size_t>& order, F
     const uint64_t hash = hash_of(SortKey::of(*all[i]));
     table.prefetch_slot(hash);
     table.prefetch_record(hash);
-    // Equal hashes of different keys make searches longer.
+    // Clears bits of the hash, so that different keys get equal hashes and searches are longer.
     table.add(*all[i], StorageType::mastertree, hash & ~uint64_t{0} << 9);
   }
   std::vector<uint64_t> ordinals;
@@ -106,7 +106,7 @@ TEST(FoldTable, KeepsTheNewestOfUpdatesInAnyOrder) {
 }
 
 TEST(FoldTable, IsFullAtItsBytesAndAtItsNumberOfRecords) {
-  // Erases with keys of 8 bytes take 32 bytes, less than the 48 that the number is computed with.
+  // The limit on records assumes 48 bytes per record. Erases with keys of 8 bytes take only 32.
   FoldTable table(kTableBytes);
   BlockBuffer memory(1);
   LogBlock& block = memory.all()[0];

@@ -134,7 +134,7 @@ TEST(GleanedRecord, SortKeysIgnoreThePaddingOfKeys) {
 TEST(GleanedRecord, SortKeysOrderLikeKeysAndThenVersions) {
   const uint64_t first = seed();
   std::mt19937_64 random(first);
-  // Keys have few different bytes, and lengths around word boundaries. So many have common
+  // Keys have few different bytes, and lengths around word boundaries. So many keys have common
   // prefixes.
   const auto key = [&] {
     const size_t lengths[] = {0, 1, 7, 8, 9, 15, 16, 17, 24, 40};

@@ -154,7 +154,7 @@ class Inputs {
   uint64_t storages_ = 0;
   uint64_t key_values_ = 0;
   uint64_t next_ = 0;
-  bool is_long_ = false;     // a chunk of a sorted run has few records
+  bool is_long_ = false;     // long records: a chunk of a sorted run holds only a few
   bool is_covered_ = false;  // many records have the same key
   std::vector<std::vector<Made>> inputs_;
   std::vector<Made> all_;

@@ -22,7 +22,7 @@ namespace {
 constexpr uint64_t kReadChunk = SortedRunWriter::kMinChunkBytes;
 const std::string kFolder = "/runs/node0";
 
-/// Counts the files that are open for reading, and the largest reads.
+/// Records how many files are open for reading, the most at once, and the size of the largest read.
 class CountingFileSystem : public ForwardingFileSystem {
  public:
   using ForwardingFileSystem::ForwardingFileSystem;
@@ -173,9 +173,9 @@ TEST(RunReduction, ReadsNoMoreRunsThanNecessary) {
   };
   EXPECT_EQ(written_runs(4), 0u);
   EXPECT_EQ(written_runs(5), 1u);
-  EXPECT_EQ(written_runs(7), 1u);   // 7 - 3
-  EXPECT_EQ(written_runs(8), 2u);   // a group of four, and one of two
-  EXPECT_EQ(written_runs(16), 4u);  // one pass
+  EXPECT_EQ(written_runs(7), 1u);   // a group of four: four runs are left
+  EXPECT_EQ(written_runs(8), 2u);   // a group of four, and a group of two
+  EXPECT_EQ(written_runs(16), 4u);  // four groups of four, in one pass
 }
 
 TEST(RunReduction, BoundsBuffersAndDescriptors) {

@@ -1,4 +1,5 @@
-// Samples of the pages that a job copies: they divide a storage without log among all reducers.
+// Samples of the pages that a job copies. They divide a storage without new log records among all
+// reducers.
 #include "engine/gleaner/sample_victims.h"
 
 #include <gtest/gtest.h>

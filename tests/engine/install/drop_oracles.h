@@ -36,7 +36,7 @@ std::string keep_installing(Warm& warm, const std::atomic<uint32_t>& running,
     std::string problem = warm.snapshot(epoch);
     if (problem.empty()) problem = warm.install(totals.report);
     if (!problem.empty()) {
-      // ends every wait for more snapshots
+      // Ends every wait for more snapshots.
       totals.snapshots.store(~uint64_t{0}, std::memory_order_release);
       return problem;
     }

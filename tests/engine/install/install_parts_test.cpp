@@ -12,8 +12,8 @@
 namespace atolldb::test {
 namespace {
 
-/// What an install has done. `reclaimed` is left out: the pages that a thread takes and those that
-/// it retires cannot be told apart from those of the other threads.
+/// What an install has done, without `reclaimed`: the pages that a thread takes and retires cannot
+/// be told apart from those of the other threads.
 struct Outcome {
   uint64_t installed = 0;
   uint64_t unmatched = 0;
@@ -85,7 +85,8 @@ class SameTree {
   MasterTree tree;
 };
 
-/// Installs that keep everything, drop what is unchanged, and drop everything.
+/// Returns the outcomes of three installs: they keep all pages, drop unchanged pages, and drop all
+/// pages.
 std::vector<Outcome> outcomes_of(uint64_t order, bool is_layered, uint32_t installers,
                                  const std::vector<uint64_t>& bounds, bool skips_seams = false) {
   std::mt19937_64 random(order);
@@ -111,7 +112,7 @@ std::vector<Outcome> outcomes_of(uint64_t order, bool is_layered, uint32_t insta
   return outcomes;
 }
 
-/// Bounds anywhere: also within pages, before the first key and after the last one.
+/// Returns random bounds: also within pages, before the first key and after the last one.
 std::vector<uint64_t> random_bounds(uint64_t order, bool is_layered) {
   std::mt19937_64 random(order + 1);
   std::vector<uint64_t> bounds;

@@ -129,8 +129,8 @@ class LayeredWarmTree {
   Table marks;
 };
 
-/// R3 for trees. `below_interior`: the frozen words belong to a page above border pages, which are
-/// all dropped. Otherwise the frozen word belongs to a record whose layer was dropped.
+/// R3 for trees. With `below_interior`, the frozen words belong to a page above border pages, which
+/// are all dropped. Without it, the frozen word belongs to a record whose layer was dropped.
 inline std::string frozen_nulls_are_not_registered_in_trees(bool below_interior) {
   LayeredWarmTree test;
   Problem problem;

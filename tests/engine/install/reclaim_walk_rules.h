@@ -35,7 +35,7 @@ class SmallLayers {
       return tree.update(txn, bytes_of(key(layer, rest)), bytes_of(value));
     });
   }
-  /// Erases one key of each layer below `layers`, in one transaction.
+  /// Erases one key of each of the first `layers` layers, in one transaction.
   Status erase(uint64_t layers, const char* rest) {
     return run(0, [&](Transaction& txn) {
       Status status = Status::ok;

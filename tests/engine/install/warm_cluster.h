@@ -81,7 +81,8 @@ inline std::function<DropVerdict(PageHeader&)> drop_some(int& left) {
   return [&left](PageHeader&) { return left-- > 0 ? DropVerdict::drop : DropVerdict::keep; };
 }
 
-/// Two nodes. The last worker is the installer.
+/// A cluster of two nodes with one storage, and a stage that composes its snapshots. The last
+/// worker is the installer.
 class WarmCluster {
  public:
   WarmCluster(uint32_t workers_per_node, bool clock, StorageType type, uint64_t record_count = 0,
@@ -242,7 +243,8 @@ class WarmArray : public WarmCluster {
   }
 };
 
-/// A sequential storage of numbered appends: (worker, number).
+/// A sequential storage. Each record has the number of its worker, and its own number among the
+/// appends of that worker.
 class WarmHeap : public WarmCluster {
  public:
   struct Change {
@@ -332,7 +334,7 @@ class WarmHeap : public WarmCluster {
     return problem.empty() ? install(report) : problem;
   }
 
-  /// Number of pages in all lists.
+  /// Returns the number of pages in all lists.
   uint64_t pages() {
     const auto at = [&](const std::atomic<uint64_t>& word) -> PageHeader* {
       const VolatilePointer pointer(word.load(std::memory_order_acquire));

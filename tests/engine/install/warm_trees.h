@@ -164,7 +164,7 @@ class WarmTree : public FenceMapSource {
   bool captures = false;  // snapshots capture volatile pages
   /// Returns true if the installer shall stop. Null: the installer never stops.
   std::function<bool()> cancelled;
-  std::vector<uint64_t> bounds;  // of the parts of several installers
+  std::vector<uint64_t> bounds;  // begins of the parts except the first
   bool skips_seams = false;
 
  private:

@@ -428,14 +428,14 @@ class StampedLog {
              true),
         random_(seed) {}
 
-  /// Runs one transaction, or one step of the simulated logger.
+  /// Runs one transaction. If the log has no room, the simulated logger frees all blocks instead.
   void step() {
     if (random_() % 4 == 0) ++epoch_;
     if (random_() % 3 == 0) free_blocks();
     if (!log_.has_room()) {
       ++waits_;
       ++epoch_;
-      next_ = (committed() + kLogBlockBytes - 1) / kLogBlockBytes;  // the partial block is copied
+      next_ = (committed() + kLogBlockBytes - 1) / kLogBlockBytes;  // includes the partial block
       taken_.clear();
       log_.control().durable.store(next_, std::memory_order_seq_cst);
       return;

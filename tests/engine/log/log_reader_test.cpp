@@ -19,7 +19,7 @@ const LogStream kStream = {"/data", 0, 0, 5, kReaderStart, kUuid};
 
 struct Written {
   MemoryFileSystem files;
-  std::vector<LogBlock> blocks;  // the blocks of records, without headers and markers
+  std::vector<LogBlock> blocks;  // blocks of records; no file headers, no markers
   uint64_t last_epoch = kReaderStart - 1;
 
   explicit Written(uint64_t seed, uint64_t epochs = 12, uint64_t blocks_per_file = 5) {
@@ -58,7 +58,8 @@ TEST(LogReader, ReadsWhatWasWrittenAcrossFiles) {
   }
 }
 
-/// Returns the record blocks after epoch `covered`, and the end of the stream.
+/// Returns the sequence numbers of the record blocks after epoch `covered`, and the result of the
+/// scan. Adds the number of blocks read to `blocks`.
 std::pair<std::vector<uint64_t>, LogScan> read_after(FileSystem& files, uint64_t covered,
                                                      CoveredBlocks how, uint64_t& blocks) {
   LogStream stream = kStream;

@@ -196,8 +196,8 @@ TEST(LogWriter, GoesOnWithoutRoomForItsNextFileUntilTheCurrentOneIsFull) {
   const uint64_t epoch = fill_current(*writer);
   EXPECT_TRUE(writer->wants_next_file() && writer->needs_next_file_soon());
   EXPECT_EQ(writer->bytes_left(), 0u);
-  // In turn, the disk is full for the creation, for its sync, and for the sync of the directory. No
-  // file is left each time.
+  // In turn, the disk is full for the creation, for its sync, and for the sync of the directory.
+  // Each time, no file is left.
   uint64_t failed = 0;
   for (const IoCall call : {IoCall::create, IoCall::sync, IoCall::sync_directory}) {
     files.fail(call, files.calls(call) + 1, Fault::disk_full);

@@ -1,5 +1,6 @@
-// Rules about the content of the log and the order of its writes (R26, R27). The body conventions
-// of anomalies.h apply. Needs the engine with sync points (`ATOLL_MUTANTS`).
+// Rules about the content of the log and the order of its writes (R26, R27). A body returns an
+// error text, or an empty text if all is right. Needs the engine with sync points
+// (`ATOLL_MUTANTS`).
 #pragma once
 
 #include <atomic>

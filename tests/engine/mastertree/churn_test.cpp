@@ -194,9 +194,9 @@ TEST(MasterTreeChurn, QueuesThatGrowLeaveNoTrailOfEmptyPages) {
     ASSERT_FALSE(testing::Test::HasFailure());
   }
   settle(cluster);
-  // On each level, a search visits fewer empty pages than a merge run has. It also visits the last
-  // page of the previous queue, and the page found. The page with the head may be the page after
-  // that.
+  // On each level, a search visits fewer empty pages than a merge run has. It may visit three more
+  // pages: the last page of the previous queue, the page that it finds, and the next page, which
+  // may have the head.
   const uint32_t depth = levels(cluster, storage);
   const uint64_t most = uint64_t{depth} * (kMinMergeRun - 1) + 3;
   for (Queue& queue : queues) {

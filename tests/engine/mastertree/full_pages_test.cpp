@@ -1,4 +1,5 @@
-// Records so large that a page holds only a few: every combination ends with an answer or a split.
+// Records so large that a page holds only a few. Each operation succeeds, perhaps with a split, or
+// is refused.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -137,8 +137,8 @@ TEST(Fences, LieBetweenAndAreRound) {
     const uint64_t fence = fence_between(left, right);
     ASSERT_LT(left, fence);
     ASSERT_LE(fence, right);
-    // The next lower value with more trailing zero bits. It is not above the left key, so no value
-    // between that key and the fence has more of them.
+    // The next lower value with more trailing zero bits than the fence. It is at or below the left
+    // key, so no value between the left key and the fence has more of them.
     const uint64_t rounder = fence & (fence - 1);
     ASSERT_LE(rounder, left);
   }

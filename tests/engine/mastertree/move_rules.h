@@ -1,5 +1,6 @@
-// Rules of installing, splitting and replacing pages (R1, R3, R5, R7, R10, R13, R23). The body
-// conventions of anomalies.h apply. Needs the engine with sync points (`ATOLL_MUTANTS`).
+// Rules of installing, splitting and replacing pages (R1, R3, R5, R7, R10, R13, R23). A body
+// returns an error text, or an empty text if all is right. Needs the engine with sync points
+// (`ATOLL_MUTANTS`).
 #pragma once
 
 #include <memory>
@@ -209,7 +210,7 @@ inline std::string a_page_is_replaced_before_it_is_locked(bool many) {
   return problem.text();
 }
 
-/// R13: a transaction scans, and then another one revives a key that the scan has missed. The
+/// R13: a transaction scans, and then another one revives a key that the scan found erased. The
 /// insert of the first transaction splits the page. The page words of the two new pages must not
 /// replace the page word of the scan.
 inline std::string scan_foreign_revival_own_split() {

@@ -103,7 +103,7 @@ class OracleWorker {
                  Model& model, std::string& mismatch) {
     const std::string key = make_key(random);
     std::string payload(random() % 20, static_cast<char>('A' + random() % 26));
-    if (random() % 20 == 0) payload.resize(200, 'z');  // too large for its record
+    if (random() % 20 == 0) payload.resize(200, 'z');  // larger than the record that it replaces
     const bool exists = model.contains(key);
     const uint64_t operation = random() % 10;
     if (operation == 9) return scan(txn, tree, random, model, mismatch);

@@ -1,6 +1,6 @@
 // Rules of reclaiming after deletes: eliding tombstones, newest removed versions, compaction and
-// merging (R10, R43, R45, R46). The body conventions of anomalies.h apply. Needs the engine with
-// sync points (`ATOLL_MUTANTS`).
+// merging (R10, R43, R45, R46). A body returns an error text, or an empty text if all is right.
+// Needs the engine with sync points (`ATOLL_MUTANTS`).
 #pragma once
 
 #include <atomic>

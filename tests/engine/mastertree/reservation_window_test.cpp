@@ -67,7 +67,7 @@ TEST(ReservationWindow, NoTransactionSeesAKeyAbsentAndPresent) {
       } else {
         while (round.load(std::memory_order_acquire) < key) sched_yield();
         if (worker.run([&](Transaction& txn) { return table.put(txn, key, 2); }) != Status::ok) {
-          // the other thread now waits until the test's time limit, which reports the failure
+          // The other thread now waits until the test's time limit, which reports the failure.
           return;
         }
         done.store(key, std::memory_order_release);

@@ -1,6 +1,6 @@
 // Rules of locks, newest removed versions and hints in the code that replaces and reclaims pages
-// (R10, R22, R34, R43, R44, R45). The body conventions of anomalies.h apply. Needs the engine with
-// sync points (`ATOLL_MUTANTS`).
+// (R10, R22, R34, R43, R44, R45). A body returns an error text, or an empty text if all is right.
+// Needs the engine with sync points (`ATOLL_MUTANTS`).
 #pragma once
 
 #include <string>

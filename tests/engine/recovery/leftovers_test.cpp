@@ -36,8 +36,8 @@ TEST(Leftovers, AreAllThatAStartMadeAndNothingElse) {
   LogStart start = next_start(files);
   const auto removed = remove_at(files, start);
   ASSERT_TRUE(removed) << removed.error().message;
-  // Each start-up leaves two files of pages, metadata, an unfinished copy of it, a sorted run, and
-  // two logs.
+  // Each start-up leaves two files of pages, a metadata file, an unfinished copy of the metadata, a
+  // sorted run, and two logs.
   EXPECT_EQ(removed->removed.size(), 3u * 7);
   EXPECT_TRUE(removed->damaged_logs.empty());
   EXPECT_EQ(files.paths(), before);

@@ -1,4 +1,4 @@
-// The scrub of snapshot files: it finds damaged pages.
+// The scrub of snapshot files and log files: it finds damage.
 #include "engine/recovery/scrub.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Rules of sequential storages (R17). The body conventions of anomalies.h apply. Needs the engine
-// with sync points (`ATOLL_MUTANTS`).
+// Rules of sequential storages (R17). A body returns an error text, or an empty text if all is
+// right. Needs the engine with sync points (`ATOLL_MUTANTS`).
 #pragma once
 
 #include <atomic>
@@ -34,8 +34,8 @@ class Heap {
   Sequential heap_;
 };
 
-/// A transaction scans, and then another worker appends. The other worker appends to an existing
-/// list, or it had no list before.
+/// A transaction scans, and then another worker appends. `list_is_there`: the other worker already
+/// has a list.
 inline std::string scan_then_foreign_append(bool list_is_there) {
   Stage stage;
   Problem problem;

@@ -24,8 +24,8 @@ void add_counters(TestCluster& cluster, uint32_t workers_per_node, WorkloadResul
   }
 }
 
-/// Reads everything after all workers have ended: the result must be what they wrote, in sound
-/// trees.
+/// Reads everything after all workers have ended. The content must be what they wrote, and the
+/// trees must be sound.
 void conclude(TestCluster& cluster, uint32_t workers_per_node, const WorkloadOptions& options,
               const WorkloadStorages& storages, History& history, WorkloadResult& result) {
   WorkloadWorker reader(options, storages, cluster.worker_count(), cluster.worker(0));

@@ -36,7 +36,7 @@ class Graph {
 
   /// Returns a short cycle whose edges are all at most `strongest`, in the order of `Dependency`.
   /// Returns an empty list if there is none. With `one_anti`, exactly one edge is an
-  /// anti-dependency.
+  /// anti-dependency (is_anti).
   std::vector<Edge> find_cycle(Dependency strongest, bool one_anti) const;
 
  private:

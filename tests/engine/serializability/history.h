@@ -51,7 +51,7 @@ struct HistoryTransaction {
 
 using History = std::vector<HistoryTransaction>;
 
-/// "w3#17": worker 3, attempt 17.
+/// Returns the name of a transaction: "w3#17" for attempt 17 of worker 3.
 std::string name_text(uint64_t value);
 
 /// Packs a history into plain numbers, for a pipe or file between processes of one machine.

@@ -36,7 +36,7 @@ struct WorkloadStorages {
   static WorkloadStorages create(TestCluster& cluster, const WorkloadOptions& options);
 };
 
-/// Key number `index` of a layered tree. Keys ascend bytewise with the number.
+/// Returns key number `index` of a layered tree. Keys ascend bytewise with the number.
 std::string layered_key(uint32_t index);
 
 /// One worker of the workload.
@@ -56,7 +56,7 @@ class WorkloadWorker {
  private:
   struct Own {
     uint64_t value;  // kAbsent: erased by this transaction
-    size_t write;    // in txn_.writes
+    size_t write;    // index in txn_.writes
   };
   enum class Store : uint32_t { array, tree, layered };
 

@@ -73,7 +73,7 @@ struct TestCache {
 };
 
 /// R39: a reader uses a page while another reader reads many times as many pages as there are
-/// frames. The page must not change. Deterministic.
+/// frames. The page must not change.
 inline std::string a_page_is_not_evicted_while_it_is_read() {
   NumberedPages pages(64);
   TestCache test(pages.files(), 8, 2);
@@ -94,7 +94,7 @@ inline std::string a_page_is_not_evicted_while_it_is_read() {
     }
   });
   // The other reader has read 7 pages when all evictable frames are evicted. Then it waits for the
-  // holder. Had it read more pages, it would have taken a frame that the holder may still use.
+  // holder. If it reads more pages, it has taken a frame that the holder may still use.
   while (read.load(std::memory_order_relaxed) < 7) std::this_thread::yield();
   std::string problem;
   for (int look = 0; look < 20'000 && problem.empty(); ++look) {

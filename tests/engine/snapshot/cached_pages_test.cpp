@@ -171,7 +171,8 @@ TEST(WarmedCache, NamesItsPagesThoseInUseFirst) {
   TestCache test(pages.files(), 64, 1);
   SnapshotReader reader(test.cache, 0);
   const PageHeader* page = nullptr;
-  // Page 1 brings pages 2 to 16. Only pages that are requested three times have their bit set.
+  // The read of page 1 also reads pages 2 to 16 ahead. Only pages that are requested three times
+  // have their reference bit set.
   for (const uint32_t number : {1u, 9u, 12u}) {
     for (int time = 0; time < 3; ++time) {
       reader.leave();

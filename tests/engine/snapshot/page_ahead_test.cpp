@@ -34,7 +34,7 @@ TEST_P(PageAheadTest, RequestedPagesAreTakenInAnyOrderAndOthersAreNot) {
   for (int round = 0; round < 100; ++round) {
     std::vector<uint32_t> numbers;
     while (numbers.size() < PageAhead::kMaxPages && random() % 40 != 0) {
-      // Runs of adjacent pages, with repetitions.
+      // Requests runs of adjacent pages, which may overlap.
       const auto first = static_cast<uint32_t>(1 + random() % kPages);
       for (uint32_t i = first; i <= kPages && i < first + random() % 20; ++i) numbers.push_back(i);
     }
@@ -70,7 +70,7 @@ TEST_P(PageAheadTest, AllRequestedPagesAreThereUntilThereIsNoRoom) {
 
 TEST_P(PageAheadTest, PagesThatCannotBeReadAreLeftToTheCaller) {
   PageAhead ahead(pages_.files(), GetParam());
-  // The page is past the end of the file, and so is the run that begins before it.
+  // Page kPages + 1 is past the end of the file. So the run of both pages cannot be read.
   ASSERT_TRUE(ahead.request(NumberedPages::pointer(kPages)));
   ASSERT_TRUE(ahead.request(NumberedPages::pointer(kPages + 1)));
   ASSERT_TRUE(ahead.request(SnapshotPointer::make(77, 0, 1)));

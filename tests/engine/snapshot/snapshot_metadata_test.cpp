@@ -50,7 +50,7 @@ SnapshotMetadata random_metadata(std::mt19937_64& random, uint32_t id) {
   return metadata;
 }
 
-/// Adds counts of live pages: some snapshots have none.
+/// Adds random counts of live pages. Some snapshots are left uncounted.
 void add_counts(std::mt19937_64& random, SnapshotMetadata& metadata) {
   for (const uint32_t snapshot : snapshots_of(metadata.files)) {
     if (random() % 3 == 0) metadata.uncounted.push_back(snapshot);

@@ -245,7 +245,7 @@ inline std::string scan_foreign_insert_own_insert() {
   return problem.text();
 }
 
-/// R4: the absence of a tree, or of an array leaf, is a read, too.
+/// R4: a transaction depends on the absence of a page, too: of a tree's root, or of an array leaf.
 inline std::string absence_of_a_page_then_foreign_install(Kind kind) {
   Stage stage;
   Problem problem;

@@ -95,9 +95,9 @@ class Table {
   StorageControl* storage_;
 };
 
-/// Workers `a` (node 0) and `b` (node 1). An array of 100 zeroes, and a tree with the keys 0, 10
-/// ... 90 (value = key). Only `ticks` advances the epoch, so the engine removes no tombstone
-/// unexpectedly.
+/// A cluster with workers `a` (node 0) and `b` (node 1), an array and a tree. The array has 100
+/// records, the tree has the keys 0, 10 ... 90. The value of these ten keys is the key, in both
+/// storages. Only `ticks` advances the epoch, so the engine removes no tombstone unexpectedly.
 class Stage {
  public:
   static constexpr uint64_t kKeys = 100;

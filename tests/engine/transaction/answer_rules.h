@@ -1,6 +1,6 @@
-// Rules about results of operations, and about own writes, that change before the commit (R13, R14,
-// R20, R33). Other transactions change them, or the transaction's own splits. Each function runs
-// two or three transactions in a fixed order. It returns an error text, or an empty text.
+// Rules about results of operations, and about own writes, that no longer hold at the commit (R13,
+// R14, R20, R33). Other transactions change what they rely on, or the transaction's own splits do.
+// A body returns an error text, or an empty text if all is right. Every run takes the same steps.
 #pragma once
 
 #include <atomic>

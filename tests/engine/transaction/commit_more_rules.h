@@ -1,6 +1,6 @@
 // Rules of commits: order of publication, deadlines, and waits that must end (R16, R17, R20, R23,
-// R24, R27). The body conventions of anomalies.h apply. Needs the engine with sync points
-// (`ATOLL_MUTANTS`).
+// R24, R27). A body returns an error text, or an empty text if all is right. Needs the engine with
+// sync points (`ATOLL_MUTANTS`).
 #pragma once
 
 #include <string>

@@ -1,5 +1,6 @@
 // Rules of the commit, each as a fixed interleaving with steps in the middle of a commit (R15-R25).
-// The body conventions of anomalies.h apply. Needs the engine with sync points (`ATOLL_MUTANTS`).
+// A body returns an error text, or an empty text if all is right. Needs the engine with sync points
+// (`ATOLL_MUTANTS`).
 #pragma once
 
 #include <cstring>
@@ -109,8 +110,8 @@ inline std::string crossing_writers_do_not_wait_for_each_other() {
   return problem.text();
 }
 
-/// A writer has passed its verification before our commit takes its locks. It stores its VID and
-/// unlocks between our load of the lock word and our load of the VID.
+/// A writer has passed its verification before transaction a's commit takes its locks. That commit
+/// loads the lock word and then the VID. In between, the writer stores its VID and unlocks.
 inline std::string a_writer_ends_amid_a_verification() {
   Stage stage;
   Problem problem;

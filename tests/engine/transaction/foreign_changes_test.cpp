@@ -48,8 +48,8 @@ TEST(ForeignChanges, AUserAbortVerifiesTheLengthOfWhatItIncremented) {
   EXPECT_EQ(length_of_an_increment_is_verified(After::user_abort), "");
 }
 
-/// The second increment has another range than the first, so the engine completes the first and
-/// reads the record for the second.
+/// The increments have different offsets, so the second one replaces the first by an update.
+/// Meanwhile the record has become too short for that.
 TEST(ForeignChanges, ASecondIncrementOfARecordThatHasShrunkIsAConflict) {
   Stage stage;
   const MasterTree tree(stage.empty_tree("short"));
@@ -112,8 +112,8 @@ TEST(ForeignChanges, AUserAbortVerifiesThatWhatItIncrementedExists) {
 }
 
 /// A scan passes a run of tombstones at the head of a queue. Then an insert of the same transaction
-/// revives one of them. A second scan of the transaction, which is before that key, must see the
-/// record.
+/// revives one of them. A cursor of the transaction that has not reached this key yet must return
+/// the record.
 TEST(ForeignChanges, ACursorSeesAnOwnInsertThatRevivesWhatItPassed) {
   Stage stage;
   stage.commit_alone([&](Transaction& b) {

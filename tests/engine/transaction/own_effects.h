@@ -1,5 +1,6 @@
 // Rules about a transaction's own work: it sees its own writes and does not abort itself (R13,
-// R14). Also the effects of commits (R15, R16, R20). The body conventions of anomalies.h apply.
+// R14). Also the effects of commits (R15, R16, R20). A body returns an error text, or an empty text
+// if all is right.
 #pragma once
 
 #include <thread>

@@ -1,5 +1,5 @@
-// Bodies that need real concurrency: a fault shows in some round, not in a given one. As in
-// anomalies.h, they return an error text.
+// Bodies that need real concurrency: a fault shows in some round, not in a given one. A body
+// returns an error text, or an empty text if all is right.
 #pragma once
 
 #include <atomic>

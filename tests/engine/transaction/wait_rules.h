@@ -1,6 +1,6 @@
 // Rules of waiting: operations only try a lock where a wait could close a cycle (R22), and no wait
-// outlives the cluster (R24). The body conventions of anomalies.h apply. Needs the engine with sync
-// points (`ATOLL_MUTANTS`).
+// outlives the cluster (R24). A body returns an error text, or an empty text if all is right. Needs
+// the engine with sync points (`ATOLL_MUTANTS`).
 #pragma once
 
 #include <chrono>

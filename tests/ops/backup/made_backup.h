@@ -32,12 +32,12 @@ inline Result<DirectoryLocation> locate_in_memory(const std::string& directory) 
   return DirectoryLocation{directory, "", 0, "machine", ""};
 }
 
-/// A log record that counts: VID, storage, bytes. Logs of tests hold no two equal records of one
-/// logger, but two loggers may have equal ones.
+/// VID, storage and length of a log record. A logger of the tests writes no two equal records, but
+/// two loggers may write equal ones.
 using CountedRecord = std::tuple<uint64_t, uint32_t, uint32_t>;
 using CountedRecords = std::multiset<CountedRecord>;
 
-/// Adds the records of a stream in (after, cut].
+/// Adds the records of a stream whose epochs are in (after, cut].
 inline void add_counted(FileSystem& files, LogStream stream, uint64_t after, uint64_t cut,
                         CountedRecords& records) {
   stream.covered_epoch = after;
@@ -52,7 +52,7 @@ inline void add_counted(FileSystem& files, LogStream stream, uint64_t after, uin
   EXPECT_TRUE(scan) << scan.error().message;
 }
 
-/// Returns all records of the listed incarnations in (after, cut].
+/// Returns all records of the listed incarnations whose epochs are in (after, cut].
 inline CountedRecords records_of(FileSystem& files, const Savepoint& savepoint, uint64_t after,
                                  uint64_t cut) {
   CountedRecords records;

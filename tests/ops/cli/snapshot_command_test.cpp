@@ -18,7 +18,7 @@ using test::make_snapshot;
 using test::make_snapshot_files;
 
 /// Snapshot 1 is pinned, 2 has files that 4 refers to, 3 is unneeded, 4 is the newest, 5 is of a
-/// failed run.
+/// failed job.
 class SnapshotCommandTest : public testing::Test {
  protected:
   SnapshotCommandTest() {

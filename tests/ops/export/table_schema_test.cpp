@@ -6,7 +6,7 @@
 namespace atolldb {
 namespace {
 
-/// A table with these keys and columns.
+/// Returns the text of a table with these keys and columns.
 std::string table_text(const std::string& type, const std::string& key, const std::string& columns,
                        const std::string& payload_bytes = "16") {
   return "[[table]]\nname = \"t\"\ntype = \"" + type + "\"\npayload_bytes = " + payload_bytes +
@@ -60,7 +60,7 @@ TEST(TableSchema, HasKeysAndColumnsOfAllTypes) {
 
 struct Mistake {
   std::string text;
-  std::string error;  // a part of it
+  std::string error;  // a part of the expected error text
 };
 
 TEST(TableSchema, NamesTheLineOfEachMistake) {

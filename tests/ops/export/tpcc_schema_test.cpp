@@ -73,7 +73,7 @@ class TpccSchema : public testing::Test {
     const auto columns = std::ranges::count(found->columns, false, &TableColumn::is_key);
     EXPECT_EQ(checked_[table], static_cast<uint32_t>(columns)) << table;
   }
-  /// Checks the columns of a key by a key that the program makes.
+  /// Checks the key columns with a key that the benchmark makes.
   void expect_key(const std::string& table, uint64_t number, const std::string& row) {
     const TableSchema* found = schema_.find(table);
     ASSERT_NE(found, nullptr) << table;

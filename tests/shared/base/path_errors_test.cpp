@@ -44,7 +44,7 @@ TEST(PrivatePath, LooksAtEveryFolderAbove) {
       << refused.error().message;
 }
 
-/// A socket on which a process of another user listens. `type`: as for socket().
+/// A socket on which a process of another user listens. `type`: its type, as socket() takes it.
 class ForeignSocket {
  public:
   ForeignSocket(const std::string& path, int type) {

@@ -1,4 +1,4 @@
-// Reading small files whole.
+// Reading small files whole: long ones, and those of processes that have ended.
 #include "shared/base/unique_fd.h"
 
 #include <fcntl.h>

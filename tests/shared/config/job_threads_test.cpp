@@ -30,7 +30,7 @@ struct Case {
   int32_t cpus;
   size_t nodes;
   uint32_t workers;  // per node
-  uint32_t running;  // mappers, and reducers, of each node
+  uint32_t running;  // number of mappers, and of reducers, of each node
   uint32_t recovery;
 };
 

@@ -19,7 +19,7 @@ namespace {
 
 constexpr uint64_t kFileBlocks = 64;
 
-/// A read that fails, or returns fewer bytes, as the test says. Any number of threads may read.
+/// A file whose read at `failing_offset` fails. Thread: any number of readers.
 class FaultyFile : public ForwardingFile {
  public:
   explicit FaultyFile(std::unique_ptr<File> below) : ForwardingFile(std::move(below)) {}
@@ -62,7 +62,7 @@ TEST_P(BatchReaderTest, RandomReadsReturnTheRightBytesWhateverTheirOrder) {
   for (const uint32_t depth : {1u, 2u, 7u, 64u}) {
     const auto reader = BatchReader::create(depth, GetParam());
     Blocks buffers(2 * depth);
-    std::map<uint64_t, uint64_t> blocks;  // by tag
+    std::map<uint64_t, uint64_t> blocks;  // block of each pending read, by tag
     std::vector<uint64_t> free;
     for (uint64_t i = 0; i < depth; ++i) free.push_back(i);
     const auto finish = [&] {
@@ -174,7 +174,8 @@ TEST_P(BatchReaderTest, ReadsInProgressAreNotedUntilTheyAreReturned) {
   Blocks buffer(1);
   for (int i = 0; i < 20; ++i) {
     ASSERT_TRUE(reader->submit(*file, 0, buffer.bytes(), 0));
-    // A thread may have ended its read already. One in the ring is noted until `wait` returns it.
+    // A thread may have ended its read already. A read in the ring is recorded until `wait` returns
+    // it.
     if (is_raw && std::string(reader->method()) == "io_uring") {
       ASSERT_TRUE(watch.oldest().has_value());
       EXPECT_EQ(watch.oldest()->operation, IoOperation::read);

@@ -15,7 +15,8 @@
 
 namespace atolldb::test {
 
-/// REQUIRES: all members are set before the calls begin. Single-threaded.
+/// Counts system calls, and makes them fail or do less, as its members say. REQUIRES: all members
+/// are set before the calls begin. Thread: one.
 class FaultyCalls : public SystemCalls {
  public:
   uint64_t calls = 0;  ///< all calls, numbered from 1

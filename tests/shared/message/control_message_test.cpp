@@ -74,7 +74,7 @@ std::span<const std::byte> bytes_of(const std::string& text) {
   return std::as_bytes(std::span(text));
 }
 
-/// Parses a request as a server does that has received both frames.
+/// Parses a request as a server does, with its binary frame if it has one.
 Result<ControlRequest> received(const ControlFrames& frames) {
   if (!frames.binary) return parse_request(frames.json);
   return parse_request(frames.json, std::as_bytes(std::span(*frames.binary)));

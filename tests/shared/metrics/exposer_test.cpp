@@ -99,7 +99,7 @@ TEST_F(NodeOfTwoWorkers, ServesTheSumsOfAllThreadsByNodeAndReason) {
   metrics_->worker(0).commits.add(3);
   metrics_->worker(1).commits.add(4);
   metrics_->worker(1).aborts[static_cast<uint32_t>(Status::write_conflict)].add(5);
-  metrics_->worker(2).pages_retired.add(6);  // an auxiliary thread
+  metrics_->worker(2).pages_retired.add(6);  // worker 2 is an auxiliary thread
   shared_->pages_free.store(7, std::memory_order_relaxed);
   auto exposer =
       MetricsExposer::start("127.0.0.1", 0, std::make_shared<NodeMetrics>(9, *shared_, *metrics_));

@@ -260,7 +260,7 @@ TEST_F(InstallerTest, GivesUpWhenTheNodeStops) {
   EXPECT_FALSE(ask(*installer, ControlOperation::snapshot_align, {{"storage", 1}, {"keys", {1}}}));
 }
 
-/// Storage 1 has four parts.
+/// An installer that divides storage 1 into four parts, and installs other storages whole.
 class DividedInstallerTest : public InstallerTest {
  protected:
   DividedInstallerTest() {
@@ -289,7 +289,7 @@ class DividedInstallerTest : public InstallerTest {
     report.dropped = 1;
     return Status::ok;
   }
-  /// Waits until so many threads are in this function.
+  /// Waits until `threads` threads have entered this function.
   void meet(uint32_t threads, const InstallTask& task) {
     working_.fetch_add(1, std::memory_order_seq_cst);
     // Counts arrivals, because a thread may have left again before another one looks.

@@ -117,7 +117,7 @@ TEST(PoolMemoryTest, EndsBeforeAllIsAllocated) {
 
 TEST(PoolMemoryTest, MissingMemoryIsReportedOnce) {
   Pool pool(kPoolBytesAtStart + kMore);
-  // The kernel refuses memory for addresses that are not mapped, as it does if there is none.
+  // The kernel refuses memory for addresses that are not mapped, as if it had none left.
   ASSERT_EQ(munmap(pool.base() + kPoolBytesAtStart + (kMore >> 1), kMore >> 1), 0);
   std::vector<Error> errors;
   std::atomic<bool> has_failed{false};

@@ -159,8 +159,7 @@ TEST_F(SessionIsolation, ADamagedPinIsRefusedAndToldAndHoldsNothingElseUp) {
   ASSERT_EQ(put("second"), Status::ok);
   const uint64_t second = take_snapshot();
   pin("pages");
-  // Takes snapshots until the newest one was completely rewritten, and refers to no file of the two
-  // pinned snapshots.
+  // Takes many more snapshots. The newest one refers to no file of the two pinned snapshots.
   uint64_t newest = 0;
   for (int i = 0; i < 36; ++i) {
     ASSERT_EQ(put("third"), Status::ok);

@@ -118,7 +118,7 @@ TEST_F(SessionServerTest, ARequestIsRefusedByItsIsolationAndCountsAsUnavailable)
 TEST_F(SessionServerTest, AClientThatOnlyPollsLearnsThatItsNodeHasDied) {
   auto ends = session_socket_pair();
   ASSERT_TRUE(ends);
-  // A session that no thread serves, and that ends without a message.
+  // Opens a session that no thread serves, and that ends without a message.
   auto session = Session::open(*server_, std::move(ends->first), 0, 0, 1);
   ASSERT_TRUE(session) << session.error().message;
   auto client = SessionClient::over(std::move(ends->second));

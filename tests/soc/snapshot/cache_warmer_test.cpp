@@ -14,7 +14,7 @@
 namespace atolldb::test {
 namespace {
 
-constexpr uint32_t kSnapshot = 1;  // that of NumberedPages
+constexpr uint32_t kSnapshot = 1;  // id of the snapshot of NumberedPages
 
 /// A node with one snapshot of 64 pages. Each incarnation has an empty cache of 48 frames.
 class CacheWarmerTest : public testing::Test {
@@ -39,7 +39,8 @@ class CacheWarmerTest : public testing::Test {
       ASSERT_EQ(reader.get(NumberedPages::pointer(number), page), Status::ok);
     }
   }
-  /// Returns the file, or an empty list without one.
+  /// Returns the content of the file with the names of cached pages, or an empty list without a
+  /// file.
   CachedPages noted() {
     auto cached = read_cached_pages(pages_.file_system(), "/data", 0);
     return cached && *cached ? **cached : CachedPages{};

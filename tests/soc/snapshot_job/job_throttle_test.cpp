@@ -19,7 +19,8 @@ constexpr JobThrottleTimes kHours = {.goal_life = hours(24), .max_sleep = hours(
 
 class JobThrottleTest : public testing::Test {
  protected:
-  /// Pauses on another thread, and waits until all threads that were started pause.
+  /// Pauses on another thread. Returns when the throttle counts time of a pause, or the pause has
+  /// ended.
   std::future<void> pause(JobThrottle& throttle) {
     const auto paused = throttle.paused();
     auto pause = std::async(std::launch::async, [&throttle] { throttle.pause(); });

@@ -279,8 +279,8 @@ TEST_F(NodeSnapshotJobTest, OneWarningNamesTheKeyOfProcessorsThatDoNotExist) {
   EXPECT_EQ(text.find("a thread cannot be pinned", warning + 1), std::string::npos) << text;
 }
 
-/// Two nodes. The mapper of the first one reads a log of 3 MiB, which is more than its goal allows.
-/// Only the event that a test is about can end its pause in time.
+/// Two nodes with a paced job. The mapper of the first node reads a log of 3 MiB, which is more
+/// than its goal allows. Only the event that a test is about can end its pause in time.
 class PacedNodeSnapshotJobTest : public NodeSnapshotJobTest {
  protected:
   void SetUp() override {
@@ -390,7 +390,7 @@ class OnePage : public FenceMapSource {
   size_t max_ranges = 0;  // bound of the last request
 };
 
-/// Node 1 composes a tree.
+/// A job in which node 1 composes a tree, and captures pages from `source_`.
 class CapturingJobTest : public NodeSnapshotJobTest {
  protected:
   CapturingJobTest() {
