@@ -23,8 +23,8 @@ constexpr uint64_t kStartDelayNs = 300'000'000;
 /// share the processors with that. Stops waiting if there is no progress, because then other
 /// clients use the cluster.
 void await_pool_memory(ClusterPort& cluster, const Console& console) {
-  constexpr std::chrono::milliseconds kPause{200};
-  constexpr int kMostPausesWithoutProgress = 25;
+  constexpr std::chrono::milliseconds kPause{1'000};
+  constexpr int kMostPausesWithoutProgress = 5;
   uint64_t left = cluster.unallocated_pool_bytes();
   for (int without = 0; left != 0 && without < kMostPausesWithoutProgress; ++without) {
     std::this_thread::sleep_for(kPause);

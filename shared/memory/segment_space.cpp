@@ -103,8 +103,7 @@ SegmentSpace::SegmentSpace(std::map<std::string, int> files, SegmentIdentity ide
       next_hint_(role == kAnyAddress || !kChoosesAddresses ? 0 : kFirstHint + role * kHintPerRole) {
 }
 
-Result<const SegmentSpace::Mapping*> SegmentSpace::map(SegmentKind kind, uint32_t node,
-                                                       bool writable) {
+Result<SegmentSpace::Mapping*> SegmentSpace::map(SegmentKind kind, uint32_t node, bool writable) {
   const std::string name = segment_name(kind, node);
   const auto file = files_.find(name);
   if (file == files_.end()) {
@@ -136,14 +135,14 @@ Result<const SegmentSpace::Mapping*> SegmentSpace::map(SegmentKind kind, uint32_
   }
   const bool huge_file = system.f_type == HUGETLBFS_MAGIC;
   const auto [place, is_new] =
-      mappings_.try_emplace({kind, node}, Mapping{*std::move(memory), huge_file});
+      mappings_.try_emplace({kind, node}, Mapping{*std::move(memory), huge_file, 0});
   CHECK(is_new);
   return &place->second;
 }
 
 Result<std::byte*> SegmentSpace::prepare(SegmentKind kind, uint32_t node,
                                          const SegmentPlacement& placement) {
-  ATOLL_ASSIGN(const Mapping* const mapping, map(kind, node, true));
+  ATOLL_ASSIGN(Mapping* const mapping, map(kind, node, true));
   const std::string name = segment_name(kind, node);
   std::byte* const base = mapping->memory.base();
   const uint64_t bytes = mapping->memory.bytes();
@@ -151,8 +150,8 @@ Result<std::byte*> SegmentSpace::prepare(SegmentKind kind, uint32_t node,
   if (placement.transparent_huge && !mapping->huge_file) {
     madvise(base, bytes, MADV_HUGEPAGE);  // a hint: failure is harmless
   }
-  ATOLL_TRY(prefault_memory(name, base, std::min(bytes, placement.prefault_bytes),
-                            placement.prefault_threads));
+  mapping->prefaulted_bytes = std::min(bytes, placement.prefault_bytes);
+  ATOLL_TRY(prefault_memory(name, base, mapping->prefaulted_bytes, placement.prefault_threads));
   return base;
 }
 
@@ -176,7 +175,7 @@ void SegmentSpace::publish(SegmentKind kind, uint32_t node) {
   header.size_bytes = mapping.memory.bytes();
   header.node = node;
   header.real_page_bytes = mapping.huge_file ? static_cast<uint32_t>(kSegmentStepBytes)
-                                             : mapped_page_bytes(base, mapping.memory.bytes());
+                                             : mapped_page_bytes(base, mapping.prefaulted_bytes);
   // Release pairs with the acquire in check_segment_header.
   std::atomic_ref(header.magic).store(kSegmentMagic, std::memory_order_release);
 }

@@ -67,10 +67,11 @@ class SegmentSpace {
   struct Mapping {
     MappedSegment memory;
     bool huge_file = false;
+    uint64_t prefaulted_bytes = 0;  // allocated by `prepare`; 0 if another process owns it
   };
   using Key = std::pair<SegmentKind, uint32_t>;
 
-  Result<const Mapping*> map(SegmentKind kind, uint32_t node, bool writable);
+  Result<Mapping*> map(SegmentKind kind, uint32_t node, bool writable);
 
   std::map<std::string, int> files_;
   SegmentIdentity identity_;
