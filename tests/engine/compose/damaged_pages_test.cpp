@@ -155,7 +155,9 @@ TEST(DamagedPages, AreReplacedByNoCapturedPage) {
   const uint64_t slice = slice_of(std::as_bytes(std::span(first)));
   OneCapture source(tree.model, {0, slice + 2, false});
   tree.flip(tree.page_of(slice));
-  const auto combined = tree.stage.round({}, {""}, 6, &source);
+  std::vector<GleanedLog> logs;
+  tree.write(slice, LogType::update, 6, logs);  // without captured pages it needs a stand-in
+  const auto combined = tree.stage.round(logs, {""}, 6, &source);
   ASSERT_TRUE(combined) << combined.error().message;
   EXPECT_EQ(tree.stage.misfits, 1u);
   EXPECT_EQ(tree.stage.captured_pages, 1u);

@@ -83,10 +83,10 @@ TEST(PoolMemoryTest, OnABusyMachineOnlyMemoryAheadOfTheWorkersIsAllocated) {
   std::atomic<uint64_t> used{0};
   PoolMemorySettings settings = settings_of(pool, kBytes);
   settings.cpus = {4095};
-  settings.used_bytes = [&] { return used.load(); };
+  settings.used_bytes = [&] { return used.load(std::memory_order_relaxed); };
   PoolMemory memory(settings, make_silent_logger("node"));
   for (const uint64_t now : {uint64_t{0}, kPoolBytesAhead}) {
-    used = now;
+    used.store(now, std::memory_order_relaxed);
     const uint64_t wanted = now + kPoolBytesAhead;
     while (kBytes - memory.unallocated_bytes() < wanted) std::this_thread::yield();
     std::this_thread::sleep_for(std::chrono::milliseconds(600));  // more than two readings
