@@ -167,7 +167,9 @@ TEST(DamagedPages, AreReplacedByNoCapturedPage) {
 
   // The page under the stand-in can be read again, and may cover more than the captured range.
   tree.damage.repair();
-  const auto repaired = tree.stage.round({}, {""}, 7, &source);
+  logs.clear();
+  tree.write(slice, LogType::update, 7, logs);  // without captured pages it replaces the stand-in
+  const auto repaired = tree.stage.round(logs, {""}, 7, &source);
   ASSERT_TRUE(repaired) << repaired.error().message;
   EXPECT_EQ(tree.stage.misfits, 2u);
   check_stage(tree.stage, tree.model);
