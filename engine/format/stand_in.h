@@ -40,7 +40,7 @@ constexpr SnapshotPointer unmarked(SnapshotPointer pointer) {
 /// Types of pages that occur only in snapshots. Their numbers follow those of PageType.
 inline constexpr PageType kStandInType{6};
 inline constexpr PageType kHeldLogType{7};
-static_assert(static_cast<int>(PageType::sequential) < static_cast<int>(kStandInType));
+static_assert(static_cast<int>(kLastPageType) < static_cast<int>(kStandInType));
 
 /// A stand-in. header.level and header.layer are those of the page for which it stands. The level
 /// is 0 if it is unknown.

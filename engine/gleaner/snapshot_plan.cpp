@@ -19,7 +19,7 @@ void fields(Archive& archive, Described<Archive, PlannedPartition>& partition) {
 template <typename Archive>
 void fields(Archive& archive, Described<Archive, PlannedStorage>& storage) {
   archive(storage.id);
-  archive.enumerator(storage.type, StorageType::none, StorageType::sequential);
+  archive.enumerator(storage.type, StorageType::none, kLastStorageType);
   archive(storage.payload_bytes, storage.record_count, storage.base_root, storage.has_victims,
           storage.has_victims_below, storage.partitions);
 }

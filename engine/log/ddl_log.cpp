@@ -18,7 +18,7 @@ namespace atolldb {
 template <typename Archive>
 void fields(Archive& archive, Described<Archive, DdlRecord>& record) {
   archive.enumerator(record.operation, DdlOperation::create_storage, DdlOperation::drop_storage);
-  archive.enumerator(record.type, StorageType::none, StorageType::sequential);
+  archive.enumerator(record.type, StorageType::none, kLastStorageType);
   archive(record.storage_id, record.epoch, record.payload_bytes, record.record_count, record.name);
 }
 

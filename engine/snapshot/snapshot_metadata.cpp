@@ -25,7 +25,7 @@ namespace atolldb {
 template <typename Archive>
 void fields(Archive& archive, Described<Archive, SnapshotStorage>& storage) {
   archive(storage.id);
-  archive.enumerator(storage.type, StorageType::none, StorageType::sequential);
+  archive.enumerator(storage.type, StorageType::none, kLastStorageType);
   archive(storage.name, storage.root, storage.records);
 }
 
@@ -105,7 +105,7 @@ bool is_sensible(const SnapshotMetadata& metadata) {
   uint32_t before = 0;
   for (const SnapshotStorage& storage : metadata.storages) {
     if (&storage != &metadata.storages.front() && storage.id <= before) return false;
-    if (storage.type == StorageType::none || storage.type > StorageType::sequential) return false;
+    if (storage.type == StorageType::none || storage.type > kLastStorageType) return false;
     if (!storage.root.is_null() && !is_listed(metadata, storage.root)) return false;
     before = storage.id;
   }

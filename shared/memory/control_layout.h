@@ -76,6 +76,7 @@ inline constexpr uint32_t kMaxStorages = 1024;
 inline constexpr uint32_t kMaxStorageName = 63;
 
 enum class StorageType : uint8_t { none = 0, array, mastertree, sequential };
+inline constexpr StorageType kLastStorageType = StorageType::sequential;  // of StorageType
 enum class StorageState : uint32_t { free = 0, creating, ready, dropping };
 
 /// One storage. Its slot is id % kMaxStorages; ids are never reused. Writer: the coordinator.

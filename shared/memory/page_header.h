@@ -19,6 +19,8 @@ enum class PageType : uint8_t {
   mastertree_interior,
   sequential,
 };
+/// Change it with PageType. Types that occur only in snapshots have the numbers after it.
+inline constexpr PageType kLastPageType = PageType::sequential;
 
 /// The page-version word (R6). Every physical insert, split, move and drop changes this atomic
 /// word, so that a reader that registered it notices.

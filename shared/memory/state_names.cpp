@@ -16,7 +16,7 @@ constexpr std::string_view kStorageTypes[] = {"none", "array", "mastertree", "se
 static_assert(std::size(kClusterStates) == static_cast<size_t>(ClusterState::stopped) + 1);
 static_assert(std::size(kNodeStates) == static_cast<size_t>(NodeState::stopped) + 1);
 static_assert(std::size(kStorageStates) == static_cast<size_t>(StorageState::dropping) + 1);
-static_assert(std::size(kStorageTypes) == static_cast<size_t>(StorageType::sequential) + 1);
+static_assert(std::size(kStorageTypes) == static_cast<size_t>(kLastStorageType) + 1);
 
 template <typename Enum>
 std::string_view name_of(std::span<const std::string_view> names, Enum value) {
