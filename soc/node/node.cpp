@@ -196,13 +196,13 @@ void Node::stop() {
   }
   if (sessions_ != nullptr) sessions_->stop();
   if (warmer_ != nullptr) warmer_->stop();
+  if (pool_memory_ != nullptr) pool_memory_->stop();
   {
     const std::lock_guard guard(mutex_);
     housekeeper_ends_ = true;
   }
   housekeeper_wake_.notify_one();
   if (housekeeper_.joinable()) housekeeper_.join();
-  pool_memory_.reset();  // the housekeeper reads its gauge
   set_state(NodeState::stopped);
   logger_->info("node {} has stopped", node_);
 }

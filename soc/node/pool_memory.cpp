@@ -46,7 +46,7 @@ PoolMemory::PoolMemory(PoolMemorySettings settings, Logger logger)
   });
 }
 
-PoolMemory::~PoolMemory() {
+void PoolMemory::stop() {
   {
     const std::lock_guard guard(mutex_);
     ends_ = true;

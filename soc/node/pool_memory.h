@@ -46,8 +46,10 @@ class PoolMemory {
   PoolMemory(PoolMemorySettings settings, Logger logger);
   PoolMemory(const PoolMemory&) = delete;
   PoolMemory& operator=(const PoolMemory&) = delete;
-  /// Ends the thread after the part that it allocates now.
-  ~PoolMemory();
+  ~PoolMemory() { stop(); }
+
+  /// Ends the thread after the part that it allocates now. Does nothing if it has ended.
+  void stop();
 
   /// Returns the bytes that are not allocated yet. Thread: any.
   uint64_t unallocated_bytes() const {
