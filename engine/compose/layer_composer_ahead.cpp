@@ -22,6 +22,10 @@ uint32_t LayerComposer::request_children(const InteriorPage& page, uint32_t firs
   const auto slice_at = [&](const SortKey& key) {
     return prefix_.empty() ? key.first : slice_of(key.record->key_span().subspan(prefix_.size()));
   };
+  // Captured pages are in the first layer. The base pages that they replace are read, to count the
+  // layers below them (R67).
+  std::span<const CapturedPage> captured;
+  if (prefix_.empty()) captured = work_.captured;
   uint32_t child = first;
   for (; child < count && wanted_count < wanted.size(); ++child) {
     const uint64_t low = page.separators[child];
@@ -32,15 +36,22 @@ uint32_t LayerComposer::request_children(const InteriorPage& page, uint32_t firs
     while (!logs.empty() && is_below_prefix(*logs[0].record) && slice_at(logs[0]) < low) {
       logs = logs.subspan(1);
     }
+    while (!captured.empty() && !captured[0].range.high_is_end && captured[0].range.high <= low) {
+      captured = captured.subspan(1);
+    }
+    const bool is_captured =
+        is_captured_past(low) ||
+        (!captured.empty() && (range.high_is_end || captured[0].range.low < range.high));
     const auto& word = page.children[child].snapshot_word;
     const SnapshotPointer pointer(word.load(std::memory_order_relaxed));
     const bool may_be_victim = work_.victims.may_be_at_or_below(pointer, 0);
     // All known records belong to earlier children. Records that are not known yet may belong to
     // this child.
-    if (logs.empty() && !may_be_victim) break;
+    if (logs.empty() && !may_be_victim && !is_captured) break;
     const bool has_logs =
         !logs.empty() && is_below_prefix(*logs[0].record) && range.contains(slice_at(logs[0]));
-    if ((has_logs || may_be_victim) && !is_stand_in(pointer)) wanted[wanted_count++] = pointer;
+    const bool is_read = has_logs || may_be_victim || is_captured;
+    if (is_read && !is_stand_in(pointer)) wanted[wanted_count++] = pointer;
   }
   work_.pages.request({wanted.data(), wanted_count});
   return std::max(child, first + 1);
