@@ -47,14 +47,13 @@ uint32_t next_installers(uint32_t now, double idle_cpus, uint32_t most) {
   return static_cast<uint32_t>(std::min(now + std::floor(idle_cpus), static_cast<double>(most)));
 }
 
-Result<InstallReport> SnapshotJob::install(const SnapshotMetadata& snapshot,
+Result<InstallReport> SnapshotJob::install(const SnapshotMetadata& snapshot, uint32_t free_percent,
                                            const PoolStillLow& pool_still_low,
                                            const std::function<double()>& idle_cpus) {
   const Config::Gleaner& gleaner = config_.gleaner;
   enter(SnapshotPhase::installing, snapshot.id);
   auto report = install_pass(
-      snapshot, {.free_percent = gleaner.pool_high_water, .spares_hot = gleaner.keep_hot_pages},
-      idle_cpus);
+      snapshot, {.free_percent = free_percent, .spares_hot = gleaner.keep_hot_pages}, idle_cpus);
   // Rounded up, so that it is above pool_low_water, below which the next snapshot is triggered.
   const uint32_t middle = (gleaner.pool_low_water + gleaner.pool_high_water + 1) / 2;
   if (report && report->kept_hot != 0 && pool_still_low(middle)) {

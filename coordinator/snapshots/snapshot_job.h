@@ -93,11 +93,11 @@ class SnapshotJob {
   /// dropped pages became free. May block for up to a second.
   using PoolStillLow = std::function<bool(uint32_t free_percent)>;
   /// Sets pointers of the running cluster to the snapshot. Drops volatile pages that the snapshot
-  /// makes unnecessary, until enough pages are free. If too few pages are free then, a second pass
-  /// also drops hot pages. After an error, a pointer may refer to this snapshot or to an older one.
-  /// REQUIRES: the snapshot's files can be read on all nodes, and no later job has begun.
-  /// `idle_cpus`: returns how many processors are idle now. Thread: any.
-  Result<InstallReport> install(const SnapshotMetadata& snapshot,
+  /// makes unnecessary, until `free_percent` of each pool are free. If too few pages are free then,
+  /// a second pass also drops hot pages. After an error, a pointer may refer to this snapshot or to
+  /// an older one. REQUIRES: the snapshot's files can be read on all nodes, and no later job has
+  /// begun. `idle_cpus`: returns how many processors are idle now. Thread: any.
+  Result<InstallReport> install(const SnapshotMetadata& snapshot, uint32_t free_percent,
                                 const PoolStillLow& pool_still_low,
                                 const std::function<double()>& idle_cpus);
   /// Makes the current job and all later jobs fail soon. Thread: any.

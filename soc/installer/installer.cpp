@@ -196,7 +196,6 @@ void Installer::start_threads(Pass& pass) {
     ++pass.threads_running;
     threads_.emplace_back([this, &pass, thread] {
       name_thread("install" + std::to_string(thread));
-      become_batch_thread();
       const auto pinned = pin_thread(settings_.cpus, "gleaner_cpus");
       if (!pinned) logger_->warn("snapshot {}: {}", pass.snapshot, pinned.error().message);
       install_parts(pass, thread);

@@ -190,11 +190,10 @@ void NodeSnapshotJob::start(const char* name, uint32_t count, const Part& part) 
   for (uint32_t ordinal = 0; ordinal < count; ++ordinal) {
     parts_.emplace_back([this, name, ordinal, part] {
       name_thread(name + std::to_string(ordinal));
-      // Batch threads never preempt loggers, but loggers preempt them. A lower priority would be
-      // unsafe, because a thread cannot raise it again without privileges. If the pool then ran
-      // out, transactions would wait for a job that hardly runs. An idle I/O priority could delay
-      // the journal of the file system, for which loggers wait.
-      become_batch_thread();
+      // The thread has the ordinary policy and priority, like a worker. As a batch thread it would
+      // wait for the end of a worker's time slice after each read: jobs took twice as long, until
+      // the pool ran out. It could not raise a lower priority again without privileges. An idle I/O
+      // priority could delay the journal of the file system, for which loggers wait.
       const auto pinned = pin_thread(cpus_, "gleaner_cpus");
       // All threads of the job have the same CPUs, so one warning is enough. Relaxed: nothing else
       // depends on the flag.

@@ -12,6 +12,8 @@
 namespace atolldb {
 namespace {
 
+constexpr uint32_t kFreePercent = 45;  // of the first pass
+
 SnapshotStorage stored(uint32_t id, uint64_t records) {
   SnapshotStorage storage;
   storage.id = id;
@@ -76,7 +78,7 @@ TEST_F(SnapshotInstallTest, AsksUntilAllAreDoneAndSumsUp) {
     return Result<Json>(answer);
   };
   SnapshotJob job(config_, files_, call, make_silent_logger("install"));
-  const auto report = job.install(snapshot_, never_low, none_idle);
+  const auto report = job.install(snapshot_, kFreePercent, never_low, none_idle);
   ASSERT_TRUE(report) << report.error().message;
   EXPECT_EQ(report->installed, 60u);
   EXPECT_EQ(report->dropped, 1u);
@@ -112,7 +114,7 @@ class HotPagesTest : public SnapshotInstallTest {
     };
     SnapshotJob job(config_, files_, call, make_silent_logger("install"));
     auto report = job.install(
-        snapshot_,
+        snapshot_, kFreePercent,
         [&](uint32_t percent) {
           asked_.push_back(percent);
           return is_short;
@@ -180,7 +182,7 @@ TEST_F(SnapshotInstallTest, WaitsForTheOthersWhenOneFailsAndReportsIt) {
     return Json{{"done", ++calls_[node] == 5}};
   };
   SnapshotJob job(config_, files_, call, make_silent_logger("install"));
-  const auto report = job.install(snapshot_, never_low, none_idle);
+  const auto report = job.install(snapshot_, kFreePercent, never_low, none_idle);
   ASSERT_FALSE(report);
   EXPECT_NE(report.error().message.find("node 0: a page is unreadable"), std::string::npos);
   EXPECT_EQ(calls_[1], 5u);
@@ -197,7 +199,7 @@ TEST_F(SnapshotInstallTest, PermitsThreadsOnTheIdleProcessorsOfEachNode) {
     return Json{{"done", ++calls_[node] == 3}};
   };
   SnapshotJob job(config_, files_, call, make_silent_logger("install"));
-  ASSERT_TRUE(job.install(snapshot_, never_low, [] { return 2.5; }));
+  ASSERT_TRUE(job.install(snapshot_, kFreePercent, never_low, [] { return 2.5; }));
   EXPECT_EQ(threads[0], (std::vector<uint32_t>{2, 3, 3})) << "half of the idle ones for each node";
   EXPECT_EQ(threads[1], (std::vector<uint32_t>{1, 1, 1}));
 }
@@ -210,7 +212,7 @@ TEST_F(SnapshotInstallTest, EndsWhenItIsCancelled) {
   };
   SnapshotJob job(config_, files_, call, make_silent_logger("install"));
   running = &job;
-  EXPECT_FALSE(job.install(snapshot_, never_low, none_idle));
+  EXPECT_FALSE(job.install(snapshot_, kFreePercent, never_low, none_idle));
 }
 
 }  // namespace

@@ -212,7 +212,7 @@ TEST_F(NodeSnapshotJobTest, ARunWithoutRecordsEndsOnAllNodesAndMakesNoFile) {
   EXPECT_FALSE(has_file(1));
 }
 
-TEST_F(NodeSnapshotJobTest, TheThreadsOfAJobAreBatchThreadsOfNormalPriority) {
+TEST_F(NodeSnapshotJobTest, TheThreadsOfAJobHaveTheOrdinaryPolicyAndPriority) {
   const int normal = getpriority(PRIO_PROCESS, 0);
   // A thread of the job calls `has_failed` while it waits for records.
   std::promise<std::pair<int, int>> seen;
@@ -226,7 +226,7 @@ TEST_F(NodeSnapshotJobTest, TheThreadsOfAJobAreBatchThreadsOfNormalPriority) {
   };
   const auto job = start(1, false);
   const auto [policy, priority] = seen.get_future().get();
-  EXPECT_EQ(policy, SCHED_BATCH);
+  EXPECT_EQ(policy, SCHED_OTHER);
   EXPECT_EQ(priority, normal);
   Answer discarded;
   job->discard(discarded.reply());
