@@ -10,7 +10,7 @@
 
 namespace atolldb::tpcc {
 
-/// Distributions of the specification. They use the random numbers of all benchmarks.
+/// Distributions of the specification, on top of the generator that all benchmarks share.
 class Random : public bench::Random {
  public:
   using bench::Random::Random;

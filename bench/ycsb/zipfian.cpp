@@ -11,8 +11,8 @@ double zeta(uint64_t count, double theta) {
   const uint64_t first = std::min(count, kOneByOne);
   for (uint64_t i = 1; i <= first; ++i) sum += std::pow(static_cast<double>(i), -theta);
   if (count == first) return sum;
-  // Sum of f over (a, b] by Euler-Maclaurin: the integral, the mean of the end values, the first
-  // correction.
+  // Sum of f over the integers of (a, b] by Euler-Maclaurin: the integral, half of f(b) - f(a), and
+  // the term of the first derivative.
   const auto a = static_cast<double>(first);
   const auto b = static_cast<double>(count);
   const auto f = [&](double x) { return std::pow(x, -theta); };

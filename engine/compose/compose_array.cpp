@@ -299,8 +299,8 @@ class ArrayComposer {
       const auto& word = page.as<ArrayInterior>()->children[child].snapshot_word;
       const SnapshotPointer leaf(word.load(std::memory_order_relaxed));
       const bool may_be_victim = victims_.may_be_at_or_below(leaf, 0);
-      // All known records belong to earlier leaves. Records that are not known yet may belong to
-      // this leaf.
+      // If `logs` is empty, all known records belong to earlier leaves. Records that are not known
+      // yet may belong to this leaf.
       if (logs.empty() && !may_be_victim) break;
       const bool has_logs = !logs.empty() && logs[0].first - low < span;
       if (leaf.is_null() || is_stand_in(leaf) || (!has_logs && !may_be_victim)) continue;

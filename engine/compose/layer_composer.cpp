@@ -375,7 +375,8 @@ Result<void> LayerComposer::compose_rest(const SliceRange& range, size_t at,
   if (!is_at_end && fences_.is_fence(0, range.high)) {
     return builder_.end_border(range, TreeBuilder::Ending::exact);
   }
-  // An empty range is always joined with the next range.
+  // The page may go on in the next range if that has no captured page. It does so if the next range
+  // is rewritten anyway, or if the page has no records yet.
   const bool is_next_rewritten =
       next && !has_captured(next->range) && (work_.victims.has(next->page) || has_log(next->range));
   const bool may_join =

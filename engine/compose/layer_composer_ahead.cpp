@@ -45,8 +45,8 @@ uint32_t LayerComposer::request_children(const InteriorPage& page, uint32_t firs
     const auto& word = page.children[child].snapshot_word;
     const SnapshotPointer pointer(word.load(std::memory_order_relaxed));
     const bool may_be_victim = work_.victims.may_be_at_or_below(pointer, 0);
-    // All known records belong to earlier children. Records that are not known yet may belong to
-    // this child.
+    // If `logs` is empty, all known records belong to earlier children. Records that are not known
+    // yet may belong to this child.
     if (logs.empty() && !may_be_victim && !is_captured) break;
     const bool has_logs =
         !logs.empty() && is_below_prefix(*logs[0].record) && range.contains(slice_at(logs[0]));

@@ -92,7 +92,8 @@ class FileSystem {
   /// Does nothing in backends without such a cache. A missing file is not an error.
   virtual Result<void> forget_cached([[maybe_unused]] const std::string& path) { return {}; }
 
-  /// Returns whether a sync makes data durable. `null` returns false.
+  /// Returns whether a sync makes data durable. The backend `null`, which discards
+  /// all data, returns false.
   virtual bool is_durable() const = 0;
   /// Description for display: "posix, direct I/O", "pmem, cache-line granularity, ...".
   virtual std::string describe() const = 0;

@@ -12,7 +12,8 @@ namespace {
 
 constexpr Scale kScale{.items = 10, .customers = 10, .new_orders = 3, .last_names = 5};
 
-/// A consistent warehouse: ten orders per district, of one customer each, seven of them delivered.
+/// A consistent warehouse. Each district has ten customers with one order each. Seven orders are
+/// delivered.
 WarehouseFacts consistent() {
   WarehouseFacts facts;
   facts.w_id = 3;

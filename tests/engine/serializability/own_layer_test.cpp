@@ -8,7 +8,8 @@
 namespace atolldb::test {
 namespace {
 
-/// Two keys of one slice make a layer. `third` was absent when the transaction looked it up.
+/// A transaction reads that "prefix01-third" is absent, and inserts "prefix01-second". This makes a
+/// layer, because "prefix01-first" has the same slice. Then another transaction inserts the third.
 class OwnLayer : public testing::Test {
  protected:
   static Bytes key(const char* text) { return bytes_view(text, std::strlen(text)); }

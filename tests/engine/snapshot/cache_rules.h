@@ -81,8 +81,7 @@ inline std::string a_page_is_not_evicted_while_it_is_read() {
   SnapshotReader churner(test.cache, 1);
   const PageHeader* held = nullptr;
   if (holder.get(NumberedPages::pointer(1), held) != Status::ok) return "page 1 is not read";
-  // The other reader reuses all frames that the holder does not use, as often as the holder's round
-  // allows.
+  // The other reader reads far more pages than there are frames, so it needs the frames again.
   std::atomic<uint32_t> read{0};
   std::thread other([&] {
     for (uint32_t turn = 0; turn < 4 * pages.count(); ++turn) {
