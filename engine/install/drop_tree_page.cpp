@@ -17,9 +17,9 @@ namespace atolldb {
 
 namespace {
 
-/// Maximum number of pages that are dropped together with the page above them. Such a page is empty,
-/// or the snapshot has no page of its range. Both result from changes since the snapshot, so there
-/// are few.
+/// Maximum number of pages that are dropped together with the page above them. Such a page is
+/// empty, or the snapshot has no page of its range. Both result from changes since the snapshot, so
+/// there are few.
 constexpr uint32_t kMaxPagesBelow = 32;
 constexpr uint32_t kFirstDroppedRecordBlock = kFirstChildBlock + kMaxPagesBelow;
 /// Maximum number of records that are dropped together.
