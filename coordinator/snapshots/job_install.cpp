@@ -39,6 +39,15 @@ std::vector<std::vector<SnapshotStorage>> divide_storages(std::vector<SnapshotSt
   return shares;
 }
 
+uint32_t percent_to_free(uint32_t high_water, double growth) {
+  /// The job takes only a part of the time between two installs.
+  constexpr double kCyclePerJob = 1.5;
+  constexpr uint32_t kMostPercent = 90;
+  CHECK(high_water <= 100);
+  const double wanted = high_water + 100 * kCyclePerJob * std::max(growth, 0.0);
+  return static_cast<uint32_t>(std::min<double>(wanted, std::max(kMostPercent, high_water)));
+}
+
 uint32_t next_installers(uint32_t now, double idle_cpus, uint32_t most) {
   /// With fewer idle processors, other threads need the processor of one installer thread.
   constexpr double kLittleIdle = 0.5;

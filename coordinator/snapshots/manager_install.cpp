@@ -36,8 +36,8 @@ void SnapshotManager::install(const SnapshotMetadata& snapshot) {
   kept_.add(snapshot);
   const auto begun = std::chrono::steady_clock::now();
   const auto report = job_->install(
-      snapshot, percent_to_free(), [this](uint32_t percent) { return pool_still_low(percent); },
-      [this] { return idle_cpus(); });
+      snapshot, percent_to_free(config_.gleaner.pool_high_water, spare_at_begin_ - spare_pages()),
+      [this](uint32_t percent) { return pool_still_low(percent); }, [this] { return idle_cpus(); });
   const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(
       std::chrono::steady_clock::now() - begun);
   if (report) has_freed_pages_ = frees_enough(*report);
@@ -48,36 +48,6 @@ void SnapshotManager::install(const SnapshotMetadata& snapshot) {
     return;
   }
   release_kept(report->oldest_left, snapshot.id);
-}
-
-std::vector<uint64_t> SnapshotManager::free_pages() const {
-  std::vector<uint64_t> free;
-  // Relaxed: the words are gauges.
-  for (const NodeShared* node : nodes_) {
-    free.push_back(node->pages_free.load(std::memory_order_relaxed));
-  }
-  return free;
-}
-
-/// Returns the percentage of each pool that the first pass of an install frees. Transactions use
-/// pages until the next install ends. If only gleaner.pool_high_water percent were free then, a
-/// growing database would soon have a low pool, and that costs hot pages.
-uint32_t SnapshotManager::percent_to_free() const {
-  // The job was a part of the time between two installs, so the growth meanwhile is scaled.
-  constexpr double kCyclePerJob = 1.5;
-  constexpr double kMostPercent = 90;
-  const std::vector<uint64_t> free = free_pages();
-  double growth = 0;
-  for (size_t node = 0; node < free_at_begin_.size(); ++node) {
-    // Relaxed: the word is a gauge.
-    const auto total =
-        static_cast<double>(nodes_[node]->pages_total.load(std::memory_order_relaxed));
-    const auto used = static_cast<double>(free_at_begin_[node]) - static_cast<double>(free[node]);
-    if (total > 0) growth = std::max(growth, used / total);
-  }
-  const double wanted = config_.gleaner.pool_high_water + 100 * kCyclePerJob * growth;
-  const double most = std::max<double>(kMostPercent, config_.gleaner.pool_high_water);
-  return static_cast<uint32_t>(std::min(wanted, most));
 }
 
 /// Releases the snapshots that no pointer refers to after the install of the snapshot `installed`.

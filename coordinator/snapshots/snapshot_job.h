@@ -155,6 +155,12 @@ class SnapshotJob {
   std::vector<Json> progress_;  // progress of the current job, by node
 };
 
+/// Returns the percentage of each pool that the first pass of an install frees. Transactions use
+/// pages until the next install ends. If only `high_water` percent were free then, a growing
+/// database would soon have a low pool, and that costs hot pages. `growth`: share of the fullest
+/// pool that transactions used during the job. Less than 0: pages became free.
+uint32_t percent_to_free(uint32_t high_water, double growth);
+
 /// Returns how many threads of a node should install from now on: one more for each idle processor,
 /// one less if almost none is idle. `now`: how many install now. `idle_cpus`: the node's share of
 /// the idle processors.

@@ -268,7 +268,7 @@ bool SnapshotManager::is_running() const {
 
 Result<void> SnapshotManager::take_new_snapshot() {
   SnapshotTask task = next_task();
-  free_at_begin_ = free_pages();
+  spare_at_begin_ = spare_pages();
   const std::vector<uint64_t> written = log_bytes_by_node();
   if (is_paced()) set_pace(task, written);
   // R36: epochs of snapshots do not decrease. If nothing was committed since the newest snapshot,

@@ -185,9 +185,6 @@ class SnapshotManager {
   void record_install(const SnapshotMetadata& snapshot, const Result<InstallReport>& report,
                       std::chrono::milliseconds took);
   bool pool_is_below(uint32_t free_percent) const;
-  /// Returns the number of free pages of each node's pool.
-  std::vector<uint64_t> free_pages() const;
-  uint32_t percent_to_free() const;
   bool pool_is_low() const { return pool_is_below(config_.gleaner.pool_low_water); }
   bool pool_is_starved() const;
   bool pool_still_low(uint32_t free_percent) const;
@@ -229,7 +226,7 @@ class SnapshotManager {
   bool lacks_ballast_ = false;          // the latest rebuild of the ballast has failed
   /// Log bytes by node that the newest snapshot covers, counted since the cluster began.
   std::vector<uint64_t> snapshot_log_bytes_;
-  std::vector<uint64_t> free_at_begin_;  // free pages of each node when the current job began
+  double spare_at_begin_ = 0;  // result of spare_pages() when the current job began
 
   // The next members are used by any thread.
   std::atomic<uint64_t> bytes_to_recover_{0};

@@ -204,7 +204,9 @@ constexpr ConfigKey kKeys[] = {
         "A snapshot is taken when less than this percentage of a node's volatile pool is free, "
         "too."),
     row(KeyKind::integer, ATOLL_CONFIG(gleaner.pool_high_water), {2, 95},
-        "A snapshot lets volatile pages of a node go until this percentage of its pool is free."),
+        "A snapshot drops volatile pages of a node until this percentage of its pool is free, and "
+        "in\n"
+        "addition what transactions use until the next one, if the pool fills."),
     row(KeyKind::boolean, ATOLL_CONFIG(gleaner.keep_hot_pages),
         "Pages that transactions used often since the snapshot before go last, and only until the\n"
         "percentage in the middle of these two is free. false: all go in the order of keys."),

@@ -18,24 +18,14 @@
 #include "engine/snapshot/stored_snapshots.h"
 #include "shared/file/posix_file_system.h"
 #include "soc/procedure/procedure.h"
+#include "tests/coordinator/one_record_cluster.h"
 #include "tests/coordinator/staged_cluster.h"
 
 namespace atolldb::test {
 namespace {
 
-constexpr const char* kStorage = "records";
-
-/// Writes the number in the input to the only record.
-Status put_number(ProcedureContext& context) {
-  StorageControl* storage = context.storage(kStorage, StorageType::array);
-  if (storage == nullptr) return Status::storage_not_found;
-  const uint64_t value = std::stoull(std::string(context.input_text()));
-  return Array(*storage).update(context.transaction(), 0, 0, sizeof value, &value);
-}
-ATOLL_REGISTER_PROCEDURE(kPutNumber, "test.put_number", put_number);
-
 Status get_number_of(ProcedureContext& context) {
-  StorageControl* storage = context.storage(kStorage, StorageType::array);
+  StorageControl* storage = context.storage(kRecords, StorageType::array);
   if (storage == nullptr) return Status::storage_not_found;
   uint64_t value = 0;
   const Status status = Array(*storage).get(context.transaction(), 0, &value);
@@ -58,7 +48,7 @@ ATOLL_REGISTER_PROCEDURE(kHoldRecord, "test.hold_record", hold_record);
 
 /// Makes one commit. Returns its epoch.
 Result<std::string> commit_once(JobContext& context) {
-  StorageControl* storage = context.storage(kStorage, StorageType::array);
+  StorageControl* storage = context.storage(kRecords, StorageType::array);
   const uint64_t value = 1;
   const Status status =
       run(context.transaction(), context.backoff(), kMaxEpoch, [&](Transaction& transaction) {
@@ -68,12 +58,6 @@ Result<std::string> commit_once(JobContext& context) {
   return std::to_string(context.transaction().commit_epoch());
 }
 ATOLL_REGISTER_JOB(kCommitOnce, "test.commit_once", commit_once);
-
-Result<Json> create_records(StagedCluster& cluster) {
-  return cluster.coordinator(
-      ControlOperation::storage_create,
-      {{"name", kStorage}, {"type", "array"}, {"payload_bytes", 8}, {"record_count", 1}});
-}
 
 /// Calls a procedure on the first worker; HeldTransaction uses the other worker. Returns the
 /// output, or the status if it is not ok.
@@ -87,7 +71,7 @@ std::string call(StagedCluster& cluster, uint32_t node, const char* name, const 
   return status == "ok" ? answer->value("output", "") : status;
 }
 std::string put(StagedCluster& cluster, const char* number) {
-  return call(cluster, 0, "test.put_number", number);
+  return call(cluster, 0, kPutNumber, number);
 }
 std::string read_snapshot(StagedCluster& cluster, uint32_t node) {
   return call(cluster, node, "test.get_number", "", "snapshot_read_only");
@@ -136,7 +120,7 @@ std::string requests_are_refused_until_the_loggers_are_listed() {
   const auto try_to_commit = [&](const char* when) {
     for (const ControlOperation operation :
          {ControlOperation::procedure_call, ControlOperation::job_start}) {
-      const auto answer = cluster.call(0, operation, {{"name", "test.put_number"}, {"input", "1"}});
+      const auto answer = cluster.call(0, operation, {{"name", kPutNumber}, {"input", "1"}});
       const bool is_refused = !answer && answer.error().code == ExitCode::not_running;
       if (!is_refused) problem = fmt::format("{} is not refused {}", to_string(operation), when);
     }
@@ -389,7 +373,7 @@ std::string drops_wait_for_transactions_and_hold_nothing_up() {
   };
   {
     HeldTransaction held(cluster);
-    dropped = cluster.begin_coordinator(ControlOperation::storage_drop, {{"name", kStorage}});
+    dropped = cluster.begin_coordinator(ControlOperation::storage_drop, {{"name", kRecords}});
     // The DDL thread is free: it answers this request after it has hidden the name.
     const auto again = create_records(cluster);
     if (again) return "the name is given again although the drop is not logged";
@@ -423,7 +407,7 @@ std::string a_slow_list_of_damage_delays_no_ddl() {
   is_asked.get_future().wait();
   auto created =
       cluster.begin_coordinator(ControlOperation::storage_create,
-                                {{"name", kStorage}, {"type", "mastertree"}, {"payload_bytes", 8}});
+                                {{"name", kRecords}, {"type", "mastertree"}, {"payload_bytes", 8}});
   const auto waited = created.wait_for(StagedCluster::kPatience);
   may_answer.set_value();
   const auto answer = damage.get();

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <string>
 #include <utility>
 
 #include "engine/array/array.h"
@@ -12,31 +13,33 @@
 namespace atolldb::test {
 namespace {
 
-constexpr const char* kOneRecordStorage = "one_record";
-
-Status update_record(ProcedureContext& context) {
-  StorageControl* storage = context.storage(kOneRecordStorage, StorageType::array);
+Status put_number(ProcedureContext& context) {
+  StorageControl* storage = context.storage(kRecords, StorageType::array);
   if (storage == nullptr) return Status::storage_not_found;
-  const uint64_t value = 1;
+  const uint64_t value = std::stoull(std::string(context.input_text()));
   return Array(*storage).update(context.transaction(), 0, 0, sizeof value, &value);
 }
-ATOLL_REGISTER_PROCEDURE(kUpdateRecord, "test.update_record", update_record);
+ATOLL_REGISTER_PROCEDURE(kPutNumberProcedure, kPutNumber, put_number);
 
 }  // namespace
+
+Result<Json> create_records(StagedCluster& cluster) {
+  return cluster.coordinator(
+      ControlOperation::storage_create,
+      {{"name", kRecords}, {"type", "array"}, {"payload_bytes", 8}, {"record_count", 1}});
+}
 
 Config one_node_config() { return staged_config(1, std::chrono::milliseconds(2)); }
 
 OneRecordCluster::OneRecordCluster(Config config) : cluster_(std::move(config)) {
   cluster_.start();
-  const auto created = cluster_.coordinator(
-      ControlOperation::storage_create,
-      {{"name", kOneRecordStorage}, {"type", "array"}, {"payload_bytes", 8}, {"record_count", 1}});
+  const auto created = create_records(cluster_);
   EXPECT_TRUE(created) << created.error().message;
 }
 
 OneRecordCluster::Taken OneRecordCluster::take_snapshot(ControlOperation fails_at) {
-  const auto committed = cluster_.call(0, ControlOperation::procedure_call,
-                                       {{"name", "test.update_record"}, {"input", ""}});
+  const auto committed =
+      cluster_.call(0, ControlOperation::procedure_call, {{"name", kPutNumber}, {"input", "1"}});
   EXPECT_TRUE(committed && committed->at("status") == "ok");
   Taken taken;
   bool has_log = false;

@@ -5,6 +5,14 @@
 
 namespace atolldb::test {
 
+/// Name of a storage with one record, a number of 8 bytes.
+inline constexpr const char* kRecords = "records";
+/// Name of a procedure that writes the number in its input to the record.
+inline constexpr const char* kPutNumber = "test.put_number";
+
+/// Creates the storage `kRecords`.
+Result<Json> create_records(StagedCluster& cluster);
+
 /// The settings of a small cluster of one node, with short epochs.
 Config one_node_config();
 

@@ -35,6 +35,15 @@ TEST(DivideStoragesTest, ThoseWithMostRecordsFirstInTurn) {
 bool never_low(uint32_t) { return false; }
 double none_idle() { return 0; }
 
+TEST(PercentToFree, GrowsWithThePagesThatTransactionsUsedDuringTheJob) {
+  EXPECT_EQ(percent_to_free(40, 0), 40u);
+  EXPECT_EQ(percent_to_free(40, -0.5), 40u) << "pages became free";
+  EXPECT_EQ(percent_to_free(40, 0.2), 70u);
+  EXPECT_EQ(percent_to_free(40, 0.34), 90u) << "at most";
+  EXPECT_EQ(percent_to_free(40, 1), 90u);
+  EXPECT_EQ(percent_to_free(95, 1), 95u) << "never less than the config says";
+}
+
 TEST(NextInstallersTest, OneMoreForEachIdleProcessorUpToTheLimit) {
   EXPECT_EQ(next_installers(1, 0, 4), 1u);
   EXPECT_EQ(next_installers(1, 0.9, 4), 1u);
