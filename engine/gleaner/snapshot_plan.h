@@ -92,7 +92,7 @@ struct SnapshotPlan {
 };
 
 /// A range of keys of a Master-tree whose content is captured (engine/compose/capture.h). Mappers
-/// leave its log records out. A key belongs to the range that has its slice of the first layer.
+/// omit its log records. A key belongs to the range that has its slice of the first layer.
 struct CapturedRange {
   uint32_t storage_id = 0;
   uint64_t low = 0;
