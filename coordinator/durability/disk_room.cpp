@@ -94,6 +94,8 @@ Result<uint32_t> Ballast::release(const std::set<std::string>& directories) {
     ATOLL_ASSIGN(auto removed, remove_file(file_system_, directory));
     if (removed) ++count;
   }
+  // Other processes need the room, and their file systems do not know of these removals.
+  file_system_.finish_removals();
   return count;
 }
 

@@ -103,6 +103,7 @@ Result<std::unique_ptr<DurableState>> DurableState::open(const Config& config, u
   // Removes no files in two cases. A salvage deletes nothing. After a fallback the user may still
   // restore the damaged newest snapshot (R55).
   if (!state->salvage_ && state->start_.fallback.empty()) state->remove_leftovers(logger);
+  files.finish_removals();  // the nodes need the room for the recovery
   ATOLL_ASSIGN(DdlLog ddl, DdlLog::open(files, data_dir, state->data_uuid()));
   if (!ddl.torn().empty())
     logger->warn("the DDL log ends with a torn record, which is ignored: {}", ddl.torn());

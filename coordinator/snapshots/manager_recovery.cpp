@@ -207,6 +207,7 @@ Result<void> SnapshotManager::take_recovery_snapshots() {
     // the recovery.
     ATOLL_TRY(open_readable());
     const auto deleted = durable_->delete_unneeded(ids_in_use());
+    durable_->files().finish_removals();  // the nodes need the room for the next part
     if (deleted) {
       logger_->info("recovery: {} files that the snapshot covers are deleted", *deleted);
     } else if (deleted.error().code == ExitCode::corruption) {

@@ -75,7 +75,10 @@ class FileSystem {
   /// Renames atomically, and replaces an existing file. Durable after sync_directory of the target
   /// directory.
   virtual Result<void> rename(const std::string& from, const std::string& to) = 0;
+  /// Removes the name. The file's blocks may become free a while later.
   virtual Result<void> remove(const std::string& path) = 0;
+  /// Frees the blocks of all files that this process has removed and that are open nowhere else.
+  virtual void finish_removals() {}
   /// Gives a file a second name (a hard link). Returns false if links are impossible there: on
   /// another file system, or if the file system or the kernel refuses them. The caller then copies.
   /// Durable after sync_directory of the directory of `to`. Returns an error if `to` exists.

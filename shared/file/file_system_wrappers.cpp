@@ -159,8 +159,12 @@ Result<uint64_t> free_bytes_at(const std::string& directory) {
 Result<void> ReservingFileSystem::check_room(const std::string& directory, uint64_t more) const {
   if (reserve_bytes_ == 0) return {};
   CHECK(free_bytes_ != nullptr);
-  ATOLL_ASSIGN(const uint64_t free, free_bytes_(directory));
-  if (free >= reserve_bytes_ && free - reserve_bytes_ >= more) return {};
+  ATOLL_ASSIGN(uint64_t free, free_bytes_(directory));
+  const auto has_room = [&] { return free >= reserve_bytes_ && free - reserve_bytes_ >= more; };
+  if (has_room()) return {};
+  below().finish_removals();
+  ATOLL_ASSIGN(free, free_bytes_(directory));
+  if (has_room()) return {};
   return make_error(
       ExitCode::disk_full,
       fmt::format("{}: {} bytes are free, and gleaner.disk_reserve keeps {} of them for the log: "

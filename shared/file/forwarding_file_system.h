@@ -64,6 +64,7 @@ class ForwardingFileSystem : public FileSystem {
     return below_.rename(from, to);
   }
   Result<void> remove(const std::string& path) override { return below_.remove(path); }
+  void finish_removals() override { below_.finish_removals(); }
   Result<bool> link(const std::string& from, const std::string& to) override {
     return below_.link(from, to);
   }

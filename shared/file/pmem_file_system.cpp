@@ -82,7 +82,8 @@ class PmemFile : public File {
   /// memory.
   Result<void> grow(uint64_t bytes) override {
     ATOLL_TRY(failure_.check());
-    auto grown = grow_preallocated(owner_.calls_, descriptor_.get(), path_, size_, bytes);
+    auto grown = owner_.posix_.with_room(
+        [&] { return grow_preallocated(owner_.calls_, descriptor_.get(), path_, size_, bytes); });
     if (!grown || bytes == size_) return grown;
     auto mapped = map_file(descriptor_.get(), path_);
     if (!mapped) return failure_.keep(std::unexpected(mapped.error()));
@@ -146,7 +147,8 @@ class PmemFile : public File {
 };
 
 Result<std::unique_ptr<File>> PmemFileSystem::create(const std::string& path, uint64_t bytes) {
-  ATOLL_ASSIGN(auto descriptor, create_preallocated(calls_, path, bytes));
+  ATOLL_ASSIGN(auto descriptor,
+               posix_.with_room([&] { return create_preallocated(calls_, path, bytes); }));
   auto file = map(path, std::move(descriptor));
   if (!file) calls_.unlink(path.c_str());
   return file;

@@ -51,6 +51,7 @@ class PmemFileSystem : public FileSystem {
   Result<bool> link(const std::string& from, const std::string& to) override {
     return posix_.link(from, to);
   }
+  void finish_removals() override { posix_.finish_removals(); }
   Result<void> remove_directory(const std::string& path) override {
     return posix_.remove_directory(path);
   }

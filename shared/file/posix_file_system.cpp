@@ -67,7 +67,8 @@ class PosixFile : public File {
   Result<void> grow(uint64_t bytes) override {
     if (!size_) return io_error("growth of " + path_, EBADF);
     ATOLL_TRY(failure_.check());
-    auto grown = grow_preallocated(owner_.calls_, buffered_.get(), path_, *size_, bytes);
+    auto grown = owner_.with_room(
+        [&] { return grow_preallocated(owner_.calls_, buffered_.get(), path_, *size_, bytes); });
     CHECK(!grown || bytes >= *size_);
     if (grown) size_ = bytes;
     return grown;
@@ -146,7 +147,7 @@ class PosixFile : public File {
 };
 
 Result<std::unique_ptr<File>> PosixFileSystem::create(const std::string& path, uint64_t bytes) {
-  ATOLL_ASSIGN(auto buffered, create_preallocated(calls_, path, bytes));
+  ATOLL_ASSIGN(auto buffered, with_room([&] { return create_preallocated(calls_, path, bytes); }));
   auto file = make_file(path, std::move(buffered));
   if (!file) calls_.unlink(path.c_str());
   return file;
@@ -244,8 +245,9 @@ Result<void> PosixFileSystem::rename(const std::string& from, const std::string&
 }
 
 Result<void> PosixFileSystem::remove(const std::string& path) {
-  if (calls_.unlink(path.c_str()) == 0) return {};
-  return io_error("removal of " + path, errno);
+  const int error = removal_.remove(path);
+  if (error == 0) return {};
+  return io_error("removal of " + path, error);
 }
 
 Result<bool> PosixFileSystem::link(const std::string& from, const std::string& to) {

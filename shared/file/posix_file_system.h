@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "shared/file/file.h"
+#include "shared/file/gradual_removal.h"
 #include "shared/file/system_calls.h"
 
 namespace atolldb {
@@ -23,7 +24,7 @@ class PosixFileSystem : public FileSystem {
  public:
   /// REQUIRES: `calls` outlives this object, and this object outlives its files.
   explicit PosixFileSystem(FileWarning warn = {}, SystemCalls& calls = kernel_calls())
-      : warn_(std::move(warn)), calls_(calls) {}
+      : warn_(std::move(warn)), calls_(calls), removal_(calls) {}
 
   Result<std::unique_ptr<File>> create(const std::string& path, uint64_t bytes) override;
   Result<std::unique_ptr<File>> open(const std::string& path) override;
@@ -34,11 +35,24 @@ class PosixFileSystem : public FileSystem {
   Result<bool> exists(const std::string& path) override;
   Result<void> rename(const std::string& from, const std::string& to) override;
   Result<void> remove(const std::string& path) override;
+  void finish_removals() override { static_cast<void>(removal_.finish()); }
   Result<bool> link(const std::string& from, const std::string& to) override;
   Result<void> remove_directory(const std::string& path) override;
   Result<void> forget_cached(const std::string& path) override;
   bool is_durable() const override { return true; }
   std::string describe() const override;
+
+  /// Calls `allocate`, which creates a file or makes it longer. If the disk is full, frees the
+  /// blocks of removed files, and calls it again. Public for backends that remove files with this
+  /// one.
+  template <typename Allocate>
+  auto with_room(Allocate&& allocate) {
+    const uint64_t steps = removal_.steps();
+    auto result = allocate();
+    if (result || result.error().code != ExitCode::disk_full) return result;
+    removal_.finish();
+    return removal_.steps() == steps ? std::move(result) : allocate();
+  }
 
  private:
   friend class PosixFile;
@@ -49,6 +63,7 @@ class PosixFileSystem : public FileSystem {
 
   FileWarning warn_;
   SystemCalls& calls_;
+  GradualRemoval removal_;
   mutable std::mutex mutex_;
   std::optional<std::string> refusal_;  // text of the first refusal of direct I/O
 };

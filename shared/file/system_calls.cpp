@@ -137,6 +137,18 @@ int SystemCalls::fallocate(int descriptor, uint64_t bytes) {
   return ::fallocate(descriptor, 0, 0, static_cast<off_t>(bytes));
 }
 
+int SystemCalls::ftruncate(int descriptor, uint64_t bytes) {
+  return ::ftruncate(descriptor, static_cast<off_t>(bytes));
+}
+
+int SystemCalls::check_sole_user(int descriptor) {
+  // The kernel grants a write lease only to the sole user. If another process opens the file during
+  // the lease, the kernel sends a signal. The default signal would end this process.
+  if (::fcntl(descriptor, F_SETSIG, SIGURG) != 0) return -1;
+  if (::fcntl(descriptor, F_SETLEASE, F_WRLCK) != 0) return -1;
+  return ::fcntl(descriptor, F_SETLEASE, F_UNLCK);
+}
+
 ssize_t SystemCalls::pwritev(int descriptor, const iovec* parts, int count, uint64_t offset) {
   return ::pwritev(descriptor, parts, count, static_cast<off_t>(offset));
 }
@@ -199,8 +211,7 @@ Result<void> grow_preallocated(SystemCalls& calls, int descriptor, const std::st
   ATOLL_TRY(check_grow(path, size, bytes));
   const int error = allocate(calls, descriptor, size, bytes);
   if (error == 0) return {};
-  const bool is_cut =
-      uninterrupted([&] { return ::ftruncate(descriptor, static_cast<off_t>(size)); }) == 0;
+  const bool is_cut = uninterrupted([&] { return calls.ftruncate(descriptor, size); }) == 0;
   return io_error("growth of " + path + " from " + std::to_string(size) + " to " +
                       std::to_string(bytes) + " bytes" +
                       (is_cut ? "" : " (and it could not be cut again)"),

@@ -24,6 +24,10 @@ class SystemCalls {
 
   virtual int open(const char* path, int flags, mode_t mode);
   virtual int fallocate(int descriptor, uint64_t bytes);
+  virtual int ftruncate(int descriptor, uint64_t bytes);
+  /// Returns 0 if no other open file of any process refers to this file. Otherwise returns -1 with
+  /// errno EAGAIN, or with another errno if the file system cannot tell.
+  virtual int check_sole_user(int descriptor);
   virtual ssize_t pwritev(int descriptor, const iovec* parts, int count, uint64_t offset);
   virtual ssize_t pread(int descriptor, void* into, uint64_t bytes, uint64_t offset);
   /// lseek(SEEK_DATA). Moves the position of the descriptor, which no other call uses.

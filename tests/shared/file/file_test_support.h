@@ -66,6 +66,12 @@ class Blocks {
   std::unique_ptr<std::byte, Deleter> data_;
 };
 
+/// Returns the number of open descriptors of this process.
+inline size_t open_descriptors() {
+  return static_cast<size_t>(
+      std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}));
+}
+
 inline Result<void> write(File& file, uint64_t offset, std::span<const std::byte> bytes) {
   return file.write(offset, std::span(&bytes, 1));
 }

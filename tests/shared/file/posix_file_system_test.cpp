@@ -44,11 +44,6 @@ class PosixFiles : public testing::Test {
   PosixFileSystem files_{[this](const std::string& text) { warnings_.push_back(text); }, calls_};
 };
 
-size_t open_descriptors() {
-  return static_cast<size_t>(
-      std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}));
-}
-
 TEST_F(PosixFiles, TellWhichBlocksWereNeverWritten) {
   constexpr uint64_t kFar = 300 * kIoBlockBytes;
   auto file = create(1000);
