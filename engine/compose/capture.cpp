@@ -12,6 +12,7 @@
 #include "engine/hooks/mutants.h"
 #include "engine/hooks/sync_points.h"
 #include "engine/mastertree/interior_copy.h"
+#include "engine/mastertree/prefetch.h"
 #include "engine/mastertree/tree_path.h"
 #include "engine/transaction/storage_handle.h"
 #include "shared/base/check.h"
@@ -232,9 +233,16 @@ class TreeCapture {
     for (uint32_t i = 0; i < child_count_ && !is_turn_over(); ++i) {
       const Child& child = children_[i];
       if (!child.range.high_is_end && child.range.high <= next_) continue;
+      prefetch_walk([&](uint32_t distance) { return border_of_child(i + distance); });
       if (!child.page.is_null() && !child.page.is_frozen()) visit(child.page);
       pass(child.range);
     }
+  }
+
+  /// Returns null if there is no such child in memory.
+  BorderPage* border_of_child(uint32_t number) const {
+    if (number >= child_count_ || children_[number].page.is_null()) return nullptr;
+    return border_page(tree_page(worker_.view().resolve(children_[number].page.thawed())));
   }
 
   void visit(VolatilePointer pointer) {

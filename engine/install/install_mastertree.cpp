@@ -14,6 +14,7 @@
 #include "engine/install/drop.h"
 #include "engine/install/snapshot_level.h"
 #include "engine/mastertree/page_lock.h"
+#include "engine/mastertree/prefetch.h"
 #include "engine/mastertree/reclaim.h"
 #include "engine/mastertree/snapshot_tree.h"
 #include "engine/mastertree/tree_path.h"
@@ -37,15 +38,6 @@ struct BorderSurvey {
   /// Returns whether `reclaim_path` may find something to reclaim (R70).
   bool may_reclaim() const { return has_layers || has_tombstone || !has_living; }
 };
-
-/// Prefetches the bytes in [begin, end).
-void prefetch_lines(const void* begin, const void* end) {
-  constexpr uint32_t kLineBytes = 64;
-  const auto* last = static_cast<const std::byte*>(end);
-  for (const auto* at = static_cast<const std::byte*>(begin); at < last; at += kLineBytes) {
-    __builtin_prefetch(at);
-  }
-}
 
 /// State of the walk through one layer.
 struct LayerWalk {
@@ -295,28 +287,18 @@ class TreeInstaller {
     return survey;
   }
 
-  /// Prefetches the next three border pages with the same parent, because the walk waits for memory
-  /// most of the time. Prefetches only what `survey_of` reads: first the header of a page, one page
-  /// later its offsets, and then its records.
+  /// Prefetches the next border pages with the same parent.
   void prefetch_next(const TreePath& path) {
     if (path.size == 0) return;
     const InteriorPage& parent = *path.steps[path.size - 1].page;
     const auto current = static_cast<uint32_t>(path.link.pointer - parent.children);
-    const auto next = [&](uint32_t distance) -> BorderPage* {
+    prefetch_walk([&](uint32_t distance) -> BorderPage* {
       // Children after the sorted ones are in no order, but they are few.
       if (current + distance >= parent.sorted_count) return nullptr;
       const VolatilePointer word = parent.children[current + distance].load_acquire();
       if (word.is_null()) return nullptr;
       return border_page(tree_page(worker_.view().resolve(word.thawed())));
-    };
-    if (const BorderPage* page = next(3)) prefetch_lines(page, page + 1);
-    if (const BorderPage* page = next(2)) {
-      prefetch_lines(page->offsets(), page->offsets() + page->slot_capacity);
-    }
-    if (BorderPage* page = next(1)) {
-      const uint32_t count = page->header.version().count();
-      for (uint32_t slot = 0; slot < count; ++slot) __builtin_prefetch(page->record(slot));
-    }
+    });
   }
 
   /// Stores snapshot pages beside all pointers of an interior page, once per walk.

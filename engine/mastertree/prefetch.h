@@ -14,17 +14,27 @@
 
 namespace atolldb {
 
+inline constexpr uint32_t kLineBytes = 64;
+
 template <uint32_t kLines>
 inline void prefetch_lines(const TreePage* page) {
   const auto* start = reinterpret_cast<const std::byte*>(page);
 #pragma GCC unroll 8
-  for (uint32_t line = 0; line < kLines; ++line) __builtin_prefetch(start + line * 64);
+  for (uint32_t line = 0; line < kLines; ++line) __builtin_prefetch(start + line * kLineBytes);
+}
+
+/// Prefetches the bytes in [begin, end).
+inline void prefetch_lines(const void* begin, const void* end) {
+  const auto* last = static_cast<const std::byte*>(end);
+  for (const auto* at = static_cast<const std::byte*>(begin); at < last; at += kLineBytes) {
+    __builtin_prefetch(at);
+  }
 }
 
 /// Prefetches the header of a page, and the first slices of a border page or the guide of an
 /// interior page.
 inline void prefetch_page_start(const TreePage* page, bool is_border) {
-  constexpr uint32_t kInteriorLines = (sizeof(TreePage) + sizeof(InteriorPage::guide)) / 64;
+  constexpr uint32_t kInteriorLines = (sizeof(TreePage) + sizeof(InteriorPage::guide)) / kLineBytes;
   if (is_border) {
     prefetch_lines<8>(page);
   } else {
@@ -37,7 +47,23 @@ inline void prefetch_page_start(const TreePage* page, bool is_border) {
 inline void prefetch_scanned_page(const PageHeader* page) {
   prefetch_page_start(reinterpret_cast<const TreePage*>(page), true);
   const auto* end = reinterpret_cast<const std::byte*>(page) + kPageBytes;
-  for (uint32_t line = 1; line <= 8; ++line) __builtin_prefetch(end - line * 64);
+  for (uint32_t line = 1; line <= 8; ++line) __builtin_prefetch(end - line * kLineBytes);
+}
+
+/// Prefetches slots and heads of records in the next three pages of a walk through border pages,
+/// because such a walk waits for memory most of the time. First the header of a page, one page
+/// later its slots, and then its records. `next(distance)` returns the border page that the walk
+/// visits `distance` pages later, or null.
+template <typename Next>
+void prefetch_walk(Next&& next) {
+  if (const BorderPage* page = next(3)) prefetch_lines(page, page + 1);
+  if (const BorderPage* page = next(2); page != nullptr && page->is_border()) {
+    prefetch_lines(page->slices(), page->offsets() + page->slot_capacity);
+  }
+  if (BorderPage* page = next(1); page != nullptr && page->is_border()) {
+    const uint32_t count = page->header.version().count();
+    for (uint32_t slot = 0; slot < count; ++slot) __builtin_prefetch(page->record(slot));
+  }
 }
 
 /// Prefetches the border page of the first layer for each key, and the next `records` records in
