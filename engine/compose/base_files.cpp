@@ -56,11 +56,15 @@ std::map<uint32_t, uint64_t> mark_victims(const SnapshotMetadata& base, Snapshot
     storage.has_victims_below = storage.type == StorageType::mastertree;
     pages[storage.id] = kUnknownVictimPages;
   }
+  for (PlannedStorage& storage : plan.storages) {
+    storage.has_next_layers = storage.type == StorageType::mastertree && !base.uncounted.empty();
+  }
   for (const LivePages& live : base.live) {
-    if (!has(plan.victims, live.snapshot)) continue;
     const auto found =
         std::ranges::lower_bound(plan.storages, live.storage_id, {}, &PlannedStorage::id);
     if (found == plan.storages.end() || found->id != live.storage_id) continue;  // dropped storage
+    found->has_next_layers = found->has_next_layers || live.next_layers != 0;
+    if (!has(plan.victims, live.snapshot)) continue;
     found->has_victims = true;
     found->has_victims_below = found->has_victims_below || live.next_layers != 0;
     pages[live.storage_id] += live.all();

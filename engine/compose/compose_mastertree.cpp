@@ -31,7 +31,8 @@ Result<ComposedPartition> compose_mastertree(const ComposeTask& task) {
                 task.fence_maps,
                 task.plan.salvages,
                 task.on_unreadable,
-                task.captured};
+                task.captured,
+                storage.has_next_layers};
   const SliceRange range = range_of_partition(storage, task.partition);
   LayerComposer layer(work, {}, range);
   uint32_t level = 0;

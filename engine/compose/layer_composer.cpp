@@ -265,6 +265,11 @@ Result<void> LayerComposer::compose_node(SnapshotPointer pointer, uint32_t level
   if (may_keep && !work_.victims.may_be_at_or_below(pointer, level)) {
     return builder_.add_page(level, range.low, pointer);
   }
+  if (level == 0 && is_replaced_unread(work_.captured, pointer, clipped)) {
+    count_replaced(pointer, range.low);
+    items_.clear();
+    return compose_records(clipped, next);
+  }
   const auto page = std::make_unique<PageBuffer>();
   ATOLL_ASSIGN(auto found, find_page(pointer, *page, clipped));
   if (!found.is_readable) {

@@ -35,6 +35,7 @@ struct TreeWork {
   bool salvages;           // data of the base that cannot be read is omitted
   const std::function<void(const UnreadablePage&)>& on_unreadable;  // may be empty
   std::span<const CapturedPage> captured;  // captured pages that were not used yet
+  bool has_next_layers;                    // the base may hold pages of layers below the first one
 };
 
 /// The right sibling of a page of the base.
@@ -139,6 +140,10 @@ class LayerComposer {
   bool may_end(const SliceRange& range) const {
     return range.high_is_end || !is_captured_past(range.high);
   }
+  /// Returns whether the base page of this range need not be read: `captured`, the captured pages
+  /// from the range on, take its whole place, and no layer is below it.
+  bool is_replaced_unread(std::span<const CapturedPage> captured, SnapshotPointer page,
+                          const SliceRange& range) const;
   /// Composes the part of a range up to the end of the last captured page in it. Returns the rest,
   /// or nothing if no rest is left. `at`, here and below: index in items_ of the next item; the
   /// functions advance it.

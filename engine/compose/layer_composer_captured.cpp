@@ -20,6 +20,24 @@ bool LayerComposer::is_captured_past(uint64_t slice) const {
   return last_captured_ && (last_captured_->high_is_end || last_captured_->high > slice);
 }
 
+bool LayerComposer::is_replaced_unread(std::span<const CapturedPage> captured, SnapshotPointer page,
+                                       const SliceRange& range) const {
+  if (!prefix_.empty() || work_.has_next_layers || is_stand_in(page)) return false;
+  uint64_t covered = range.low;  // the captured pages cover the range up to this slice
+  if (is_captured_past(range.low)) {
+    if (last_captured_->high_is_end) return true;
+    covered = last_captured_->high;
+  }
+  for (const CapturedPage& each : captured) {
+    DCHECK(!each.page.is_null());
+    if (!range.high_is_end && covered >= range.high) return true;
+    if (each.range.low > covered) return false;
+    if (each.range.high_is_end) return true;
+    covered = std::max(covered, each.range.high);
+  }
+  return !range.high_is_end && covered >= range.high;
+}
+
 /// REQUIRES: has_captured(range).
 Result<std::optional<SliceRange>> LayerComposer::compose_captured(const SliceRange& range,
                                                                   size_t& at) {

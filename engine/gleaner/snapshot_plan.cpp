@@ -21,7 +21,7 @@ void fields(Archive& archive, Described<Archive, PlannedStorage>& storage) {
   archive(storage.id);
   archive.enumerator(storage.type, StorageType::none, kLastStorageType);
   archive(storage.payload_bytes, storage.record_count, storage.base_root, storage.has_victims,
-          storage.has_victims_below, storage.partitions);
+          storage.has_victims_below, storage.has_next_layers, storage.partitions);
 }
 template <typename Archive>
 void fields(Archive& archive, Described<Archive, PlannedStream>& gleaned) {
@@ -57,7 +57,7 @@ void fields(Archive& archive, Described<Archive, ComposedPartition>& partition) 
 namespace {
 
 // These numbers change with the format. So readers of another version return an error.
-constexpr uint32_t kPlanMagic = 0x33504c47;      // "GLP3"
+constexpr uint32_t kPlanMagic = 0x34504c47;      // "GLP4"
 constexpr uint32_t kComposedMagic = 0x33434c47;  // "GLC3"
 constexpr uint32_t kCapturedMagic = 0x31415047;  // "GPA1"
 constexpr const char* kPlan = "plan of a snapshot";

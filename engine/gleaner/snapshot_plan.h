@@ -47,6 +47,8 @@ struct PlannedStorage {
   bool has_victims = false;
   /// Master-tree: the victims may hold pages of layers below the first one.
   bool has_victims_below = false;
+  /// Master-tree: the base may hold pages of layers below the first one.
+  bool has_next_layers = true;
   /// Ascending, at least one. Sequential: empty, since each mapper sends its records to reducer 0
   /// of its own node.
   std::vector<PlannedPartition> partitions;
@@ -106,8 +108,8 @@ struct CapturedRange {
 /// Bytes of an encoded range.
 inline constexpr size_t kCapturedRangeBytes = 21;
 
-/// A node captures at most this many ranges of one partition.
-inline constexpr size_t kMaxCapturedRanges = 4096;
+/// A node captures at most this many ranges of one partition. Mappers search them for each record.
+inline constexpr size_t kMaxCapturedRanges = size_t{1} << 16;
 
 /// A page whose parent is not written yet.
 struct ComposedPage {
@@ -144,7 +146,7 @@ struct ComposedPartition {
   uint64_t pages_read = 0;  // pages of the base that were read
   uint64_t stand_ins = 0;   // unreadable pages to which the new snapshot still refers (R56)
   // Numbers of pages by file, ascending by live_order (R67). `replaced` counts pages of the base
-  // that the composer has read and that the new snapshot does not use.
+  // that the new snapshot does not use.
   std::vector<LivePages> written = {};
   std::vector<LivePages> replaced = {};
 

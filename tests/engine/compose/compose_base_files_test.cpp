@@ -130,5 +130,17 @@ TEST_F(BaseFilesTest, AllStoragesAreMarkedIfAVictimHasNoCounts) {
   EXPECT_FALSE(plan_.storages[1].has_victims_below) << "an array has no layers";
 }
 
+TEST_F(BaseFilesTest, StoragesWithoutPagesOfNextLayersAreKnown) {
+  mark_victims(base_, plan_);
+  EXPECT_TRUE(plan_.storages[0].has_next_layers);
+  EXPECT_FALSE(plan_.storages[1].has_next_layers) << "an array";
+  for (LivePages& live : base_.live) live.next_layers = 0;
+  mark_victims(base_, plan_);
+  EXPECT_FALSE(plan_.storages[0].has_next_layers);
+  base_.uncounted = {1};
+  mark_victims(base_, plan_);
+  EXPECT_TRUE(plan_.storages[0].has_next_layers) << "a file without counts may hold some";
+}
+
 }  // namespace
 }  // namespace atolldb

@@ -213,6 +213,44 @@ TEST(ComposePages, ACapturedPageReplacesTheLayersOfItsRange) {
   check_files(stage, {});
 }
 
+/// Pages of the base are read only to find layers below them, if a captured page takes their place.
+TEST(ComposePages, PagesUnderACapturedPageAreNotReadIfTheBaseHasNoNextLayers) {
+  for (const bool has_layers : {false, true}) {
+    SnapshotStage stage(StorageType::mastertree);
+    std::vector<GleanedLog> logs;
+    for (uint64_t key = 0; key < 4'000; ++key) {
+      logs.push_back({LogType::insert, big_endian(key), 0, "payload", Vid::make(3, key + 1)});
+    }
+    Model model = {{big_endian(0), {"payload", Vid::make(3, 1)}},
+                   {big_endian(2'000), {"payload", Vid::make(3, 2'001)}},
+                   {big_endian(3'999), {"payload", Vid::make(3, 4'000)}}};
+    if (has_layers) {
+      for (const char* end : {"a", "b"}) {
+        const std::string key = big_endian(5'000) + end;
+        logs.push_back({LogType::insert, key, 0, "payload", Vid::make(3, 9'000)});
+        model[key] = {"payload", Vid::make(3, 9'000)};
+      }
+    }
+    ASSERT_TRUE(stage.round(logs, {""}, 3));
+    const uint64_t pages = totals_of(stage).pages;
+    ASSERT_GT(pages, 20u);
+    OneCapture source(model, {0, 4'000, false});
+    const std::vector<GleanedLog> erased = {
+        {LogType::erase, big_endian(7), 0, "", Vid::make(4, 1)}};
+    ASSERT_TRUE(stage.round(erased, {""}, 4, &source));
+    EXPECT_EQ(stage.misfits, 0u);
+    uint64_t read = 0;
+    for (const ComposedPartition& each : stage.composed) read += each.pages_read;
+    if (has_layers) {
+      EXPECT_GT(read, pages - 5);
+    } else {
+      EXPECT_LT(read, 5u) << "the root, and the page in which the captured one ends";
+    }
+    check_stage(stage, model);
+    check_files(stage, {});
+  }
+}
+
 TEST(ComposePages, ARecordWithoutRoomBesideItsSliceGetsALayer) {
   SnapshotStage stage(StorageType::mastertree);
   const std::string big(2048, 'x');
