@@ -57,6 +57,14 @@ double SnapshotManager::idle_cpus() {
   return idle_cpus_.measure(std::chrono::steady_clock::now());
 }
 
+uint64_t SnapshotManager::paused_us() const {
+  uint64_t sum = 0;
+  for (const MetricsSegment* metrics : metrics_) {
+    sum += metrics->gleaner.paused_us.load(std::memory_order_relaxed);
+  }
+  return sum;
+}
+
 /// REQUIRES: pace_mutex_ is held.
 PaceReadings SnapshotManager::pace_readings() {
   PaceReadings readings;
@@ -65,8 +73,8 @@ PaceReadings SnapshotManager::pace_readings() {
   readings.spare_pages = spare_pages();
   readings.room_bytes = room_bytes(readings.now);
   readings.idle_cpus = idle_cpus_.measure(readings.now);
-  readings.is_urgent =
-      taker_->is_awaited() || is_first_snapshot_awaited() || lacks_log_files() || pool_is_low();
+  readings.is_urgent = taker_->is_awaited() || is_first_snapshot_awaited() || lacks_log_files() ||
+                       pool_is_low() || page_regulator_.is_short();
   return readings;
 }
 

@@ -97,7 +97,10 @@ Result<void> SnapshotManager::make_snapshot(SnapshotTask task) {
   // A recovery has no volatile pages, so it installs nothing. It publishes only its last snapshot,
   // at its end.
   if (!task.has_volatile_pages) return {};
-  if (open_for_install(snapshot)) install(snapshot);
+  if (open_for_install(snapshot)) {
+    page_regulator_.begin_install(paused_us() != paused_before_);
+    install(snapshot);
+  }
   if (!has_freed_pages_ && pool_is_low()) record_unproductive_snapshot();
   [[maybe_unused]] const Result<void> published = publish_and_delete();  // it logs its error
   return {};
@@ -163,6 +166,7 @@ void SnapshotManager::start() {
   control_.snapshots_free_pages.store(1, std::memory_order_relaxed);
   damage_thread_.start();
   taker_ = make_taker();
+  page_regulator_.start();
   taker_->start();
 }
 
@@ -176,6 +180,7 @@ void SnapshotManager::stop() {
     job_->cancel();
     taker_->stop();
   }
+  page_regulator_.stop();
   damage_thread_.stop();
 }
 
@@ -188,6 +193,7 @@ std::unique_ptr<SnapshotTaker> SnapshotManager::make_taker() {
   hooks.log_bytes = [this] { return log_bytes(); };
   hooks.lacks_log_files = [this] { return lacks_log_files(); };
   hooks.pool_is_low = [this] { return pool_is_low(); };
+  hooks.pages_run_short = [this] { return page_regulator_.is_short(); };
   hooks.pool_is_starved = [this] { return pool_is_starved(); };
   hooks.has_freed_pages = [this] { return has_freed_pages_; };
   hooks.is_first_awaited = [this] { return is_first_snapshot_awaited(); };
@@ -274,7 +280,10 @@ Result<void> SnapshotManager::take_new_snapshot() {
   // R36: epochs of snapshots do not decrease. If nothing was committed since the newest snapshot,
   // only the key ranges of pages differ (R71).
   CHECK(task.epoch >= newest_epoch_.load(std::memory_order_relaxed));
+  paused_before_ = paused_us();
+  page_regulator_.begin_job();
   const Result<void> made = make_snapshot(task);
+  page_regulator_.end_job();
   rewrites_.record(task.victims, made ? &*durable_->snapshot() : nullptr);
   if (!made && pool_is_low()) record_unproductive_snapshot();
   has_failed_ = !made;
@@ -309,8 +318,9 @@ SnapshotTask SnapshotManager::next_task() {
   // Only a snapshot allows the deletion of log files.
   const bool is_last_resort = lacks_log_files();
   if (durable_->snapshot()) {
-    task.victims = rewrites_.choose(
-        *durable_->snapshot(), {.lacks_log_files = is_last_resort, .pool_is_low = pool_is_low()});
+    task.victims = rewrites_.choose(*durable_->snapshot(),
+                                    {.lacks_log_files = is_last_resort,
+                                     .pool_is_low = pool_is_low() || page_regulator_.is_short()});
   }
   task.merges_runs = !is_last_resort;
   task.streams = durable_->live_streams(task.epoch);

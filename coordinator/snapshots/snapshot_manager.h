@@ -20,6 +20,7 @@
 #include "coordinator/epoch/epoch_clock.h"
 #include "coordinator/node_calls.h"
 #include "coordinator/snapshots/kept_snapshots.h"
+#include "coordinator/snapshots/page_regulator.h"
 #include "coordinator/snapshots/recovery_progress.h"
 #include "coordinator/snapshots/rewrites.h"
 #include "coordinator/snapshots/snapshot_job.h"
@@ -127,6 +128,8 @@ class SnapshotManager {
   /// Returns the part of the current job that should be done now. Thread: any.
   double paced_goal();
   double idle_cpus();
+  /// Returns the sum of the pauses of all jobs on all nodes so far.
+  uint64_t paused_us() const;
   PaceReadings pace_readings();
   uint64_t room_bytes(std::chrono::steady_clock::time_point now);
   /// Returns the share of free pages above gleaner.pool_low_water, in the pool with the fewest free
@@ -226,7 +229,8 @@ class SnapshotManager {
   bool lacks_ballast_ = false;          // the latest rebuild of the ballast has failed
   /// Log bytes by node that the newest snapshot covers, counted since the cluster began.
   std::vector<uint64_t> snapshot_log_bytes_;
-  double spare_at_begin_ = 0;  // result of spare_pages() when the current job began
+  uint64_t paused_before_ = 0;  // result of paused_us() when the current job began
+  double spare_at_begin_ = 0;   // result of spare_pages() when the current job began
 
   // The next members are used by any thread.
   std::atomic<uint64_t> bytes_to_recover_{0};
@@ -251,6 +255,7 @@ class SnapshotManager {
 
   /// Waits for the nodes' answers to snapshot.damage. A slow node then delays no other request.
   TaskThread damage_thread_{"damage"};
+  PageRegulator page_regulator_{nodes_};
   std::unique_ptr<SnapshotTaker> taker_;  // null before start
 };
 

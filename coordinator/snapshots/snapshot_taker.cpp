@@ -24,6 +24,7 @@ constexpr std::chrono::seconds kMaxStarvedPause{1};
 /// can drop (R71).
 constexpr uint32_t kMaxIdleFailures = 4;
 constexpr const char* kPoolIsLow = "volatile pool";
+constexpr const char* kPagesRunShort = "the free pages last no longer than a snapshot takes";
 /// Shortest pause between snapshots that are due because a logger has no room for its next file.
 constexpr std::chrono::seconds kFilePause{1};
 constexpr const char* kLacksFiles = "a logger has no room for its next file";
@@ -122,6 +123,10 @@ std::string SnapshotTaker::reason() const {
   }
   const bool may_free_files = hooks_.lacks_log_files && Clock::now() - last_at_ >= file_pause_;
   if (may_free_files && hooks_.lacks_log_files()) return kLacksFiles;
+  if (hooks_.pages_run_short && Clock::now() - last_at_ >= page_pause_ &&
+      hooks_.pages_run_short()) {
+    return kPagesRunShort;
+  }
   return needs_pages() ? kPoolIsLow : "";
 }
 
@@ -131,7 +136,7 @@ void SnapshotTaker::set_pauses(const std::string& why) {
   file_pause_ = why == kLacksFiles ? kFilePause : Clock::duration{};
   if (hooks_.has_freed_pages && hooks_.has_freed_pages()) {
     page_pause_ = {};
-  } else if (why == kPoolIsLow) {
+  } else if (why == kPoolIsLow || why == kPagesRunShort) {
     page_pause_ = std::clamp<Clock::duration>(2 * page_pause_, kMinPagePause, kMaxPagePause);
   }
 }

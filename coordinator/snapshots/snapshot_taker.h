@@ -40,6 +40,8 @@ struct SnapshotTakerHooks {
   std::function<bool()> lacks_log_files = {};
   /// Returns whether the pool of some node is low.
   std::function<bool()> pool_is_low = {};
+  /// Returns whether the free pages would be used up while a snapshot is taken. Optional.
+  std::function<bool()> pages_run_short = {};
   /// Returns whether transactions wait for pages now, because a pool is almost empty.
   std::function<bool()> pool_is_starved = {};
   /// Returns whether the latest snapshot has freed a good part of some node's pool.

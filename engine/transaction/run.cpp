@@ -64,6 +64,34 @@ bool PageWait::wait(WorkerContext& worker, uint64_t deadline_epoch) {
   return false;
 }
 
+void pay_for_pages(WorkerContext& worker, uint64_t deadline_epoch) {
+  const ControlSegment& control = *worker.view().control;
+  NodeShared& node = *worker.view().shared[worker.node()];
+  const int64_t pages = worker.pages().take_unpaid();
+  DCHECK(pages > 0);
+  // One locked instruction on a line of the own node for each batch of pages. Relaxed, here and
+  // below: the words only affect how long to wait.
+  if (node.page_budget.fetch_sub(pages, std::memory_order_relaxed) >= pages) return;
+  const uint64_t begin = now_ns();
+  const uint64_t end =
+      begin + static_cast<uint64_t>(std::chrono::nanoseconds(kMaxPageDelay).count());
+  constexpr std::chrono::milliseconds kLookAround{5};
+  worker.leave();
+  worker.metrics().page_delays.add();
+  uint64_t now = begin;
+  while (now < end) {
+    const uint32_t signal = node.page_signal.load(std::memory_order_relaxed);
+    if (node.page_budget.load(std::memory_order_relaxed) >= 0) break;
+    const bool is_hopeless = control.snapshots_free_pages.load(std::memory_order_relaxed) == 0 ||
+                             worker.cluster_failed() || worker.current_epoch() >= deadline_epoch;
+    if (is_hopeless) break;
+    wait_on(node.page_signal, signal,
+            std::min<std::chrono::nanoseconds>(kLookAround, std::chrono::nanoseconds(end - now)));
+    now = now_ns();
+  }
+  worker.metrics().page_delay_ns.add(now_ns() - begin);
+}
+
 bool SnapshotWait::wait(WorkerContext& worker, uint64_t deadline_epoch) {
   ControlSegment& control = *worker.view().control;
   if (worker.published() == nullptr) return false;

@@ -44,6 +44,14 @@ class PageWait {
   uint32_t unproductive_snapshots_ = 0;
 };
 
+/// Subtracts the pages that the worker has used from its node's page budget. If the budget is
+/// negative, waits until the coordinator has added enough to it, at most kMaxPageDelay. So workers
+/// together take pages no faster than the limit. REQUIRES: no transaction is active.
+void pay_for_pages(WorkerContext& worker, uint64_t deadline_epoch);
+
+/// Longest wait of pay_for_pages.
+inline constexpr std::chrono::milliseconds kMaxPageDelay{100};
+
 /// Wait for the first snapshot, for a transaction that asks for the newest one. Requests a
 /// snapshot. The transaction holds nothing meanwhile (R62, R23).
 class SnapshotWait {
@@ -70,6 +78,9 @@ Status run(Transaction& transaction, Backoff& backoff, uint64_t deadline_epoch, 
   bool may_wait_for_snapshot = true;
   for (uint32_t attempt = 0;; ++attempt) {
     if (attempt != 0) backoff.wait(attempt);
+    if (transaction.worker().pages().owes_pages()) [[unlikely]] {
+      pay_for_pages(transaction.worker(), deadline_epoch);
+    }
     Status status = transaction.begin(deadline_epoch, mode);
     if (status == Status::snapshot_not_found && mode.snapshot == 0) [[unlikely]] {
       // The loop waits at most once: after that there is always a published snapshot.

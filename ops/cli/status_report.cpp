@@ -146,6 +146,26 @@ std::string snapshot_text(const Json& status) {
   return text + "\n";
 }
 
+/// Returns how many pages transactions may take, and how long they have waited for them, or "" if
+/// there was never a limit.
+std::string page_limit_text(const Json& nodes) {
+  std::string limits;
+  uint64_t delays = 0;
+  uint64_t delay_ms = 0;
+  for (const Json& node : nodes) {
+    delays += number(node, "page_delays");
+    delay_ms += number(node, "page_delay_ms");
+    const uint64_t limit = number(node.value("pool", Json::object()), "limit_pages_per_s");
+    if (limit == 0) continue;
+    limits += fmt::format("{}node{} {}", limits.empty() ? "" : ", ", number(node, "node"),
+                          format_count(limit));
+  }
+  if (limits.empty() && delays == 0) return "";
+  return fmt::format("  page limit     {}; transactions have waited {} times, {:.1f} s in all\n",
+                     limits.empty() ? "none now" : limits + " pages/s, until a snapshot frees some",
+                     format_count(delays), static_cast<double>(delay_ms) * 1e-3);
+}
+
 /// Returns how often transactions waited for free pages or for log room.
 std::string stalls_text(const Json& nodes) {
   uint64_t pages = 0;
@@ -417,7 +437,8 @@ std::string status_text(const Json& status) {
                         storage.value("drop", ""));
   }
   text += fmt::format("  aborts         {}\n", aborts_text(nodes));
-  text += stalls_text(nodes) + snapshot_text(status) + archive_text(status);
+  text +=
+      stalls_text(nodes) + page_limit_text(nodes) + snapshot_text(status) + archive_text(status);
   text += restarts_text(status) + "\n";
   return text + node_table(status) + "\n" + logger_table(status) + stage_table(status) +
          process_table(status);

@@ -202,7 +202,8 @@ constexpr ConfigKey kKeys[] = {
         "A snapshot is taken after this much log of a node, too."),
     row(KeyKind::integer, ATOLL_CONFIG(gleaner.pool_low_water), {1, 90},
         "A snapshot is taken when less than this percentage of a node's volatile pool is free, "
-        "too."),
+        "too,\n"
+        "and earlier if the free pages would be used up while it is taken."),
     row(KeyKind::integer, ATOLL_CONFIG(gleaner.pool_high_water), {2, 95},
         "A snapshot drops volatile pages of a node until this percentage of its pool is free, and "
         "in\n"

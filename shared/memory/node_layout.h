@@ -75,6 +75,9 @@ struct ReturnRing {
 
 inline constexpr uint32_t kMaxLoggersPerNode = 16;
 
+/// Value of NodeShared::page_budget without a limit. No node ever takes half as many pages.
+inline constexpr int64_t kUnlimitedPages = INT64_MAX;
+
 /// Progress of a logger, read by the coordinator. Writer: that logger.
 struct LoggerSlot {
   /// Last epoch whose marker is synced. Release: everything up to this epoch is on the device.
@@ -102,7 +105,15 @@ struct NodeShared {
   alignas(64) std::atomic<uint64_t> heartbeat;
   alignas(64) std::atomic<uint64_t> pages_total;  // pool gauges. Writer: the node
   std::atomic<uint64_t> pages_free;
+  std::atomic<uint64_t> pages_taken;        // since the node began, without those given back unused
   std::atomic<uint64_t> unallocated_bytes;  // part of the pool that has no memory yet
+  /// Number of pages that the node's workers may still take; negative: they must wait. The
+  /// coordinator adds to it every few milliseconds while there is a limit (PageRegulator). Each
+  /// worker subtracts the pages that it has taken, once per batch.
+  alignas(64) std::atomic<int64_t> page_budget;
+  std::atomic<uint32_t> page_signal;  // changes when the budget is not negative any more
+  uint32_t spare;
+  std::atomic<uint64_t> page_limit;  // pages per second, for display; 0: no limit
   /// Latest epoch in which a worker of the node has committed records (R27). Writers: all workers
   /// of the node, once per epoch.
   alignas(64) std::atomic<uint64_t> dirty_epoch;
@@ -156,6 +167,7 @@ struct NodeSharedLayout {
     node.slots_offset = slots_offset();
     node.blocks_offset = blocks_offset();
     node.return_rings_offset = return_rings_offset();
+    node.page_budget.store(kUnlimitedPages, std::memory_order_relaxed);
     for (uint32_t i = 0; i < slot_count(); ++i) {
       node.slot(i).begin_epoch.store(kIdleEpoch, std::memory_order_relaxed);
     }

@@ -51,7 +51,10 @@ void PagePool::set_free_locked(uint64_t count) {
 uint32_t PagePool::grab(uint32_t* indexes, uint32_t count) {
   // A worker takes this mutex once per kBatchPages pages. Only threads of one node compete for it.
   const std::lock_guard guard(control_->lock);
-  if (control_->free_count.load(std::memory_order_relaxed) < count) collect_returns_locked();
+  // The rings are small, so pages that an install frees come back only if they are emptied often.
+  if (is_limited() || control_->free_count.load(std::memory_order_relaxed) < count) {
+    collect_returns_locked();
+  }
   const uint64_t free = control_->free_count.load(std::memory_order_relaxed);
   const auto taken = static_cast<uint32_t>(std::min<uint64_t>(free, count));
   DCHECK(free <= page_count());
@@ -60,11 +63,34 @@ uint32_t PagePool::grab(uint32_t* indexes, uint32_t count) {
     DCHECK(indexes[i] >= control_->first_page && indexes[i] < control_->page_count);
   }
   set_free_locked(free - taken);
+  count_taken_locked(taken);
   return taken;
 }
 
-void PagePool::give(const uint32_t* indexes, uint32_t count) {
+uint32_t PagePool::batch_pages() const {
+  const NodeShared& node = *view_->shared[node_];
+  const uint64_t limit = node.page_limit.load(std::memory_order_relaxed);
+  if (limit == 0) return kBatchPages;
+  DCHECK(node.worker_count != 0);
+  const uint64_t share = limit / (kLimitedBatchesPerS * node.worker_count);
+  return static_cast<uint32_t>(std::clamp<uint64_t>(share, kFewestPages, kBatchPages));
+}
+
+/// Adds to the gauge `pages_taken`; a negative number wraps around.
+void PagePool::count_taken_locked(uint64_t pages) {
+  // Relaxed: the word has one writer at a time, the holder of the lock.
+  std::atomic<uint64_t>& sum = view_->shared[node_]->pages_taken;
+  sum.store(sum.load(std::memory_order_relaxed) + pages, std::memory_order_relaxed);
+}
+
+bool PagePool::is_limited() const {
+  return view_->shared[node_]->page_limit.load(std::memory_order_relaxed) != 0;
+}
+
+void PagePool::give(const uint32_t* indexes, uint32_t count, uint32_t unused) {
+  DCHECK(unused <= count);
   const std::lock_guard guard(control_->lock);
+  count_taken_locked(-uint64_t{unused});
   for (uint32_t i = 0; i < count; ++i) push_locked(indexes[i]);
 }
 
@@ -95,7 +121,11 @@ bool PageAllocator::reserve(uint32_t count) {
   DCHECK(count <= kMaxReserve);
   if (cached_count_ >= count) return true;
   DCHECK(cached_count_ + PagePool::kBatchPages <= cached_.size());
-  cached_count_ += pool_->grab(cached_.data() + cached_count_, PagePool::kBatchPages);
+  batch_ = std::max(count, pool_->batch_pages());
+  const uint32_t taken = pool_->grab(cached_.data() + cached_count_, batch_);
+  cached_count_ += taken;
+  fresh_ += taken;
+  DCHECK(cached_count_ <= cached_.size());
   return cached_count_ >= count;
 }
 
@@ -107,6 +137,10 @@ uint64_t PageAllocator::free_in_pool() {
 PageHeader* PageAllocator::take() {
   if (!reserve(1)) return nullptr;
   const uint32_t index = cached_[--cached_count_];
+  if (fresh_ != 0) {
+    --fresh_;
+    ++unpaid_;
+  }
   auto* page =
       reinterpret_cast<PageHeader*>(view_->pool[pool_->node()] + uint64_t{index} * kPageBytes);
   // A recycled page still has its former name. In a page that was never used, `self` is 0.
@@ -182,7 +216,10 @@ void PageAllocator::recycle(uint64_t oldest_begin) {
 }
 
 void PageAllocator::flush() {
-  if (cached_count_ != 0) pool_->give(cached_.data(), cached_count_);
+  if (cached_count_ != 0) {
+    pool_->give(cached_.data(), cached_count_, std::min(fresh_, cached_count_));
+  }
+  fresh_ = 0;
   cached_count_ = 0;
 }
 

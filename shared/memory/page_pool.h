@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "shared/memory/cluster_view.h"
 #include "shared/memory/worker_metrics.h"
@@ -34,15 +35,24 @@ class PagePool {
   /// Number of pages that move between a thread's cache and the pool at once.
   static constexpr uint32_t kBatchPages = 32;
 
+  /// While there is a limit for pages (NodeShared::page_limit), each worker takes about this many
+  /// batches per second, of at least kFewestPages. So it pays, and perhaps waits, for little at
+  /// once.
+  static constexpr uint64_t kLimitedBatchesPerS = 100;
+  static constexpr uint32_t kFewestPages = 4;
+
   /// Writes control block and free stack. REQUIRES: the `bytes` bytes at `base` are zero.
   static void format(std::byte* base, uint64_t bytes);
 
   PagePool(const ClusterView& view, uint32_t node);
 
-  /// Takes up to `count` page indexes. Collects remote frees if too few are free. Returns the
-  /// number of pages taken; 0: the pool is exhausted.
+  /// Takes up to `count` page indexes. Collects remote frees if too few are free, or if there is a
+  /// limit. Returns the number of pages taken; 0: the pool is exhausted.
   uint32_t grab(uint32_t* indexes, uint32_t count);
-  void give(const uint32_t* indexes, uint32_t count);
+  /// Returns how many pages a thread should take at once: kBatchPages, or fewer under a limit.
+  uint32_t batch_pages() const;
+  /// `unused`: number of these pages that were not used since they were taken.
+  void give(const uint32_t* indexes, uint32_t count, uint32_t unused = 0);
   /// Moves all remote frees from the return rings to the free stack.
   void collect_returns();
 
@@ -56,7 +66,9 @@ class PagePool {
 
  private:
   uint32_t* free_stack() const { return reinterpret_cast<uint32_t*>(control_ + 1); }
+  bool is_limited() const;
   void collect_returns_locked();
+  void count_taken_locked(uint64_t pages);
   void push_locked(uint32_t index);
   void set_free_locked(uint64_t count);
 
@@ -98,6 +110,10 @@ class PageAllocator {
   /// Returns the cached pages to the pool. Called before blocking, and at exit.
   void flush();
 
+  /// Returns whether about a batch of pages was used that is not yet subtracted from the node's
+  /// page budget (pay_for_pages).
+  bool owes_pages() const { return unpaid_ >= batch_; }
+  uint32_t take_unpaid() { return std::exchange(unpaid_, 0u); }
   uint64_t retired_count() const { return retired_count_; }
   /// Returns the number of free pages of the node's pool, without the caches of threads. Collects
   /// remote frees first.
@@ -112,6 +128,9 @@ class PageAllocator {
   WorkerMetrics* metrics_;
   std::array<uint32_t, PagePool::kBatchPages * 3> cached_{};
   uint32_t cached_count_ = 0;
+  uint32_t fresh_ = 0;   // cached pages that came from the pool; the others were recycled here
+  uint32_t unpaid_ = 0;  // pages that were used
+  uint32_t batch_ = PagePool::kBatchPages;  // size of the latest batch
   // Intrusive queue through PageHeader::next_retired, oldest first.
   VolatilePointer retired_head_;
   VolatilePointer retired_tail_;

@@ -93,7 +93,9 @@ struct alignas(64) WorkerMetrics {
   Counter page_stalls;     // waits for free pages of the volatile pool
   Counter snapshot_reads;  // snapshot pages requested from the node's cache
   Counter frame_stalls;    // waits for a free frame of the node's snapshot cache
-  Counter spare[8];
+  Counter page_delays;     // waits for the node's page budget, and their time
+  Counter page_delay_ns;
+  Counter spare[6];
 };
 
 /// Fixed part of the segment. One WorkerMetrics per slot follows, also for auxiliary threads.

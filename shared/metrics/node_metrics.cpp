@@ -40,6 +40,11 @@ constexpr Metric<MetricsSegment> kWorkerMetrics[] = {
      sum<&WorkerMetrics::log_stalls>},
     {"atoll_page_stalls_total", "Waits of workers for free pages of the volatile pool.",
      sum<&WorkerMetrics::page_stalls>},
+    {"atoll_page_delays_total",
+     "Waits of workers because the node's transactions take pages at the limit.",
+     sum<&WorkerMetrics::page_delays>},
+    {"atoll_page_delay_seconds_total", "Time of these waits.", sum<&WorkerMetrics::page_delay_ns>,
+     1e-9},
 };
 
 constexpr Metric<LoggerMetrics> kLoggerMetrics[] = {
@@ -109,6 +114,10 @@ constexpr Metric<NodeShared> kNodeMetrics[] = {
      field<&NodeShared::pages_total>, kPageBytes},
     {"atoll_pool_free_bytes", "Size of the free pages of the pool.", field<&NodeShared::pages_free>,
      kPageBytes},
+    {"atoll_pool_limit_bytes_per_second",
+     "Size of the pages that transactions may take per second while a snapshot frees pages; 0: no "
+     "limit.",
+     field<&NodeShared::page_limit>, kPageBytes},
     {"atoll_pool_unallocated_bytes", "Part of the pool for which the kernel has no memory yet.",
      field<&NodeShared::unallocated_bytes>},
     {"atoll_mapped_page_size_bytes", "Size of the pages that the kernel maps for the pool.",

@@ -185,6 +185,23 @@ TEST_F(SnapshotTakerTest, TakesOneAfterTheOtherWhilePagesAreShortAndItHelps) {
   let_through(1);
 }
 
+TEST_F(SnapshotTakerTest, TakesOneBeforeThePagesRunShortButNotOfAnIdleCluster) {
+  std::atomic<bool> is_short{false};
+  hooks_.pool_is_low = [] { return false; };
+  hooks_.pages_run_short = [&] { return is_short.load(std::memory_order_relaxed); };
+  hooks_.has_freed_pages = [] { return true; };
+  SnapshotTaker taker(config_, hooks_, logger_);
+  let_through(1000);
+  taker.start();
+  EXPECT_EQ(request(taker).get().value(), 1u) << "none was taken while there were enough";
+  is_short.store(true, std::memory_order_relaxed);
+  await_begun(4);
+  has_new_commits_.store(false, std::memory_order_relaxed);
+  const uint32_t before = request(taker).get().value();
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_LE(begun(), before + 1) << "one may have begun before";
+}
+
 TEST_F(SnapshotTakerTest, TakesOneWhenALoggerHasNoRoomForItsNextFileAndPausesUntilTheNext) {
   std::atomic<bool> lacks{false};
   hooks_.lacks_log_files = [&] { return lacks.load(std::memory_order_relaxed); };

@@ -105,5 +105,65 @@ TEST_F(PageWaitTest, EndsWhenTheGleanerDoesOrTheClusterFails) {
   EXPECT_EQ(insert(), Status::volatile_pool_exhausted);
 }
 
+/// A pool with pages, and a limit for how fast workers take them.
+class PageBudgetWaitTest : public PageWaitTest {
+ protected:
+  PageBudgetWaitTest() {
+    cluster_.pool(0).give(taken_.data(), static_cast<uint32_t>(taken_.size()));
+    let_snapshots_free_pages(1);
+    set_budget(0);
+    // Uses a batch of pages, for which the next transaction pays.
+    PageAllocator& pages = cluster_.worker(0).context->pages();
+    for (uint32_t i = 0; i < PagePool::kBatchPages; ++i) EXPECT_NE(pages.take(), nullptr);
+    EXPECT_TRUE(pages.owes_pages());
+  }
+
+  NodeShared& node() { return *cluster_.view().shared[0]; }
+  void set_budget(int64_t pages) {
+    node().page_budget.store(pages, std::memory_order_relaxed);
+    node().page_signal.fetch_add(1, std::memory_order_relaxed);
+    wake(node().page_signal, kWakeAll);
+  }
+  int64_t budget() { return node().page_budget.load(std::memory_order_relaxed); }
+  uint64_t delays() { return cluster_.metrics(0, 0).page_delays.get(); }
+  uint64_t delay_ns() { return cluster_.metrics(0, 0).page_delay_ns.get(); }
+};
+
+TEST_F(PageBudgetWaitTest, PagesWithinTheBudgetDelayNobody) {
+  set_budget(PagePool::kBatchPages);
+  EXPECT_EQ(insert(), Status::ok);
+  EXPECT_EQ(budget(), 0);
+  EXPECT_EQ(delays(), 0u);
+}
+
+TEST_F(PageBudgetWaitTest, AWorkerWithoutBudgetWaitsUntilItIsGranted) {
+  set_budget(PagePool::kBatchPages - 1);
+  uint64_t begin_epoch = 0;
+  std::jthread coordinator([&] {
+    while (delays() == 0) std::this_thread::yield();
+    begin_epoch = node().slot(0).begin_epoch.load(std::memory_order_seq_cst);
+    set_budget(0);
+  });
+  EXPECT_EQ(insert(), Status::ok);
+  coordinator.join();
+  EXPECT_EQ(delays(), 1u);
+  EXPECT_GT(delay_ns(), 0u);
+  EXPECT_EQ(begin_epoch, kIdleEpoch) << "it holds back no page meanwhile";
+}
+
+TEST_F(PageBudgetWaitTest, TheWaitEndsAfterItsLimit) {
+  EXPECT_EQ(insert(), Status::ok);
+  EXPECT_EQ(delays(), 1u);
+  EXPECT_GE(delay_ns(), static_cast<uint64_t>(std::chrono::nanoseconds(kMaxPageDelay).count()));
+  EXPECT_EQ(insert(), Status::already_exists);
+  EXPECT_EQ(delays(), 1u) << "it took no more pages";
+}
+
+TEST_F(PageBudgetWaitTest, NoWorkerWaitsWhenNoSnapshotFreesPages) {
+  let_snapshots_free_pages(0);
+  EXPECT_EQ(insert(), Status::ok);
+  EXPECT_LT(delay_ns(), static_cast<uint64_t>(std::chrono::nanoseconds(kMaxPageDelay).count()));
+}
+
 }  // namespace
 }  // namespace atolldb::test

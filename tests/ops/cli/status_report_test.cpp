@@ -159,6 +159,21 @@ TEST(StatusReportTest, TheLastInstallAndStallsAreShown) {
   EXPECT_TRUE(has(status_text(status), "; 6 is not installed: node 1: gone\n"));
 }
 
+TEST(StatusReportTest, ALimitForPagesIsShownWhileItHoldsAndAfterIt) {
+  Json status = healthy_status();
+  EXPECT_FALSE(has(status_text(status), "page limit"));
+  status["nodes"][1]["pool"]["limit_pages_per_s"] = 12'500;
+  EXPECT_TRUE(has(status_text(status),
+                  "page limit     node1 12,500 pages/s, until a snapshot frees some; transactions "
+                  "have waited 0 times, 0.0 s in all\n"));
+  status["nodes"][1]["pool"]["limit_pages_per_s"] = 0;
+  status["nodes"][0]["page_delays"] = 1'200;
+  status["nodes"][0]["page_delay_ms"] = 34'560;
+  EXPECT_TRUE(
+      has(status_text(status),
+          "page limit     none now; transactions have waited 1,200 times, 34.6 s in all\n"));
+}
+
 TEST(StatusReportTest, ADamagedPinIsAProblemWithAWayOut) {
   Json status = healthy_status();
   status["snapshots"] = {{"newest", 3},

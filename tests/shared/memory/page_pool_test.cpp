@@ -58,6 +58,64 @@ TEST_F(PagePools, AnEmptyPoolSaysSoAndRecovers) {
   EXPECT_EQ(cluster_.pool(0).free_count(), all);
 }
 
+TEST_F(PagePools, BatchesAreSmallUnderALimit) {
+  NodeShared& node = *cluster_.view().shared[0];
+  const auto batch = [&](uint64_t limit) {
+    node.page_limit.store(limit, std::memory_order_relaxed);
+    return cluster_.pool(0).batch_pages();
+  };
+  EXPECT_EQ(batch(0), PagePool::kBatchPages) << "no limit";
+  EXPECT_EQ(batch(1), PagePool::kFewestPages);
+  EXPECT_EQ(batch(1'000), 10u);
+  EXPECT_EQ(batch(1'000'000), PagePool::kBatchPages);
+  batch(1'000);
+  const uint64_t before = cluster_.pool(0).free_count();
+  EXPECT_TRUE(pages(0).reserve(1));
+  EXPECT_EQ(cluster_.pool(0).free_count(), before - 10);
+  EXPECT_TRUE(pages(0).reserve(PageAllocator::kMaxReserve)) << "a larger need is met at once";
+}
+
+TEST_F(PagePools, OnlyUsedPagesCountAsTakenAndArePaidByTheBatch) {
+  const auto taken = [&] {
+    return cluster_.view().shared[0]->pages_taken.load(std::memory_order_relaxed);
+  };
+  const uint64_t before = taken();
+  for (uint32_t used = 1; used <= PagePool::kBatchPages; ++used) {
+    EXPECT_FALSE(pages(0).owes_pages()) << used;
+    ASSERT_NE(pages(0).take(), nullptr);
+    EXPECT_EQ(taken(), before + used - 1 + PagePool::kBatchPages);
+    pages(0).flush();
+    EXPECT_EQ(taken(), before + used) << "the others were given back unused";
+  }
+  EXPECT_TRUE(pages(0).owes_pages());
+  EXPECT_EQ(pages(0).take_unpaid(), PagePool::kBatchPages);
+  EXPECT_FALSE(pages(0).owes_pages());
+}
+
+TEST_F(PagePools, PagesThatAThreadHasRecycledCostNothing) {
+  PageHeader* page = pages(0).take();
+  ASSERT_NE(page, nullptr);
+  pages(0).flush();
+  ASSERT_EQ(pages(0).take_unpaid(), 1u);
+  pages(0).give_back(page);
+  ASSERT_EQ(pages(0).take(), page);
+  EXPECT_EQ(pages(0).take_unpaid(), 0u);
+}
+
+/// Without a limit, pages in the return rings wait for the node's next heartbeat.
+TEST_F(PagePools, ALimitLetsEachBatchCollectWhatOtherNodesReturn) {
+  PageHeader* page = pages(0).take();
+  ASSERT_NE(page, nullptr);
+  const uint64_t before = cluster_.pool(0).free_count();
+  ASSERT_TRUE(cluster_.pool(1).free_remote(page->volatile_self()));
+  uint32_t index = 0;
+  ASSERT_EQ(cluster_.pool(0).grab(&index, 1), 1u);
+  EXPECT_EQ(cluster_.pool(0).free_count(), before - 1);
+  cluster_.view().shared[0]->page_limit.store(1'000, std::memory_order_relaxed);
+  ASSERT_EQ(cluster_.pool(0).grab(&index, 1), 1u);
+  EXPECT_EQ(cluster_.pool(0).free_count(), before - 1);
+}
+
 TEST_F(PagePools, NoPageIsHandedOutTwiceNorIsTheControlBlock) {
   std::set<PageHeader*> seen;
   for (PageHeader* page : take_all(0)) {

@@ -1,0 +1,111 @@
+#include "coordinator/snapshots/page_flow.h"
+
+#include <algorithm>
+
+#include "shared/base/check.h"
+#include "shared/memory/page_pool.h"
+
+namespace atolldb {
+namespace {
+
+/// The first job is assumed to write this many pages per second, and to take at least this long.
+constexpr double kFirstPagesPerS = 50'000;
+constexpr double kShortestMakeS = 0.25;
+/// A job is expected to take at least this part of what was expected of the job before.
+constexpr double kMemory = 0.7;
+/// A phase is assumed to last for at least this part of its expected or past duration, whichever is
+/// longer. So a phase that takes longer than expected leaves some pages for its rest.
+constexpr double kLeastPart = 0.35;
+/// An install frees pages all the time, but with a delay of some epochs. Transactions may take the
+/// free pages within this time.
+constexpr double kInstallDelayS = 0.1;
+/// Pages that are not counted as usable: workers that find fewer wait for a snapshot (PageWait).
+constexpr double kKeptPages = 2 * PagePool::kBatchPages;
+
+double seconds(std::chrono::steady_clock::duration time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+/// Returns the expected rest of a phase.
+double rest_of(double expected_s, double elapsed_s) {
+  return std::max(expected_s - elapsed_s, kLeastPart * std::max(expected_s, elapsed_s));
+}
+
+}  // namespace
+
+void PageFlow::begin_job(const PoolReadings& now) {
+  CHECK(phase_ == Phase::idle);
+  phase_ = Phase::making;
+  phase_began_ = now;
+  used_ = static_cast<double>(now.total - std::min(now.total, now.free));
+}
+
+void PageFlow::begin_install(const PoolReadings& now, bool has_paused) {
+  CHECK(phase_ == Phase::making);
+  if (!has_paused) make_s_ = std::max(kMemory * make_s_, seconds(now.now - phase_began_.now));
+  phase_ = Phase::installing;
+  phase_began_ = now;
+}
+
+void PageFlow::end_job(const PoolReadings& now) {
+  CHECK(phase_ != Phase::idle);
+  if (phase_ == Phase::installing) {
+    install_s_ = seconds(now.now - phase_began_.now);
+    freed_part_ = std::min(1.0, static_cast<double>(freed_by_install(now)) / std::max(used_, 1.0));
+  }
+  phase_ = Phase::idle;
+  phase_began_ = now;
+}
+
+std::optional<double> PageFlow::limit(const PoolReadings& now) {
+  measure(now);
+  const double elapsed = seconds(now.now - phase_began_.now);
+  const double make_s = expected_make_s();
+  switch (phase_) {
+    case Phase::idle:
+      if (!is_short()) return std::nullopt;
+      return usable_pages() / make_s;
+    case Phase::making:
+      return usable_pages() / rest_of(make_s, elapsed);
+    case Phase::installing: {
+      // The pages must last until the install of the next job. A high rate now means a low one
+      // later, and the reverse. So half of the limit is the present rate, which damps that.
+      const double freed = static_cast<double>(freed_by_install(now));
+      const double expected = std::max(0.0, freed_part_ * used_ - freed);
+      const double rest_s = rest_of(install_s_, elapsed) + make_s;
+      const double lasting = (usable_pages() + expected) / rest_s;
+      return std::min((lasting + demand_) / 2, usable_pages() / kInstallDelayS);
+    }
+  }
+  CHECK(false);
+}
+
+bool PageFlow::is_short() const {
+  return make_s_ != 0 && usable_pages() < demand_ * expected_make_s();
+}
+
+void PageFlow::measure(const PoolReadings& now) {
+  const double elapsed = seconds(now.now - last_.now);
+  if (last_.now != Clock::time_point() && elapsed > 0 && now.taken >= last_.taken) {
+    const double rate = static_cast<double>(now.taken - last_.taken) / elapsed;
+    demand_ += (rate - demand_) * std::min(elapsed, 1.0);
+  }
+  last_ = now;
+}
+
+uint64_t PageFlow::freed_by_install(const PoolReadings& now) const {
+  const uint64_t before = phase_began_.free + phase_began_.taken;
+  return now.free + now.taken - std::min(before, now.free + now.taken);
+}
+
+double PageFlow::expected_make_s() const {
+  if (make_s_ != 0) return std::max(make_s_, kShortestMakeS);
+  const auto used = static_cast<double>(last_.total - std::min(last_.total, last_.free));
+  return std::max(used / kFirstPagesPerS, kShortestMakeS);
+}
+
+double PageFlow::usable_pages() const {
+  return std::max(0.0, static_cast<double>(last_.free) - kKeptPages);
+}
+
+}  // namespace atolldb

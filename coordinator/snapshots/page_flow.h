@@ -1,0 +1,61 @@
+// Flow control of a volatile pool. Free pages are used up while a snapshot job runs, and its
+// install frees them. So transactions may take pages only at the rate at which the free pages last
+// until then. A pool that fills slows transactions down early and evenly, and does not stop them
+// when it is empty.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+
+namespace atolldb {
+
+/// The state of one pool at one instant.
+struct PoolReadings {
+  std::chrono::steady_clock::time_point now;
+  uint64_t total = 0;  // pages of the pool
+  uint64_t free = 0;   // free pages
+  uint64_t taken = 0;  // pages taken from the pool since the cluster began
+};
+
+/// The flow control of one node's pool. A function of its readings and of the jobs that it is told
+/// of. Thread: one at a time.
+class PageFlow {
+ public:
+  /// A job begins; its install begins; it ends, with or without an install. `has_paused`: the job
+  /// was paced, so its duration says nothing about that of an urgent job.
+  void begin_job(const PoolReadings& now);
+  void begin_install(const PoolReadings& now, bool has_paused);
+  void end_job(const PoolReadings& now);
+
+  /// Returns how many pages the transactions of the node may take per second; nothing: no limit.
+  /// REQUIRES: called every few milliseconds, because it also measures how many are taken.
+  std::optional<double> limit(const PoolReadings& now);
+
+  /// Returns whether a job must begin now, because the pool would be empty before a later job could
+  /// free pages. Always false before the end of the first job.
+  bool is_short() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  enum class Phase : uint8_t { idle, making, installing };
+
+  void measure(const PoolReadings& now);
+  uint64_t freed_by_install(const PoolReadings& now) const;
+  double usable_pages() const;
+  double expected_make_s() const;
+
+  Phase phase_ = Phase::idle;
+  PoolReadings phase_began_;  // readings at the begin of the phase
+  PoolReadings last_;         // the latest readings
+  double used_ = 0;           // pages in use when the job began; its install can free only these
+  double demand_ = 0;         // pages taken per second, averaged over about a second
+  // From the begin of a job to the begin of its install: that of the longest of the last jobs, of
+  // which older ones count less. 0: there was none.
+  double make_s_ = 0;
+  // Results of the latest install.
+  double install_s_ = 0;   // duration of the install
+  double freed_part_ = 0;  // part that it freed of the pages in use when its job began
+};
+
+}  // namespace atolldb

@@ -1,0 +1,132 @@
+#include "coordinator/snapshots/page_regulator.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "shared/base/check.h"
+#include "shared/memory/page_pool.h"
+#include "shared/process/start_up.h"
+#include "shared/sync/wait_word.h"
+
+namespace atolldb {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Pause between two grants, and between two looks at pools without a limit and without a job.
+constexpr std::chrono::milliseconds kGrantPause{5};
+constexpr std::chrono::milliseconds kIdlePause{20};
+/// Pages for this time may be granted and not taken yet. More would be a burst later.
+constexpr double kBurstS = 0.05;
+/// Limit for the debt of a node: the pages for this time, and a batch.
+constexpr double kDebtS = 0.1;
+constexpr int64_t kBatchOfDebt = PagePool::kBatchPages;
+
+PoolReadings readings_of(const NodeShared& node) {
+  // Relaxed: the words are gauges.
+  return {Clock::now(), node.pages_total.load(std::memory_order_relaxed),
+          node.pages_free.load(std::memory_order_relaxed),
+          node.pages_taken.load(std::memory_order_relaxed)};
+}
+
+}  // namespace
+
+void grant_pages(NodeShared& node, std::optional<double> limit, double elapsed_s, double& credit) {
+  CHECK(elapsed_s >= 0 && (!limit || *limit >= 0));
+  // Relaxed, here and below: workers use the words only to decide whether to wait.
+  node.page_limit.store(
+      limit ? std::max<uint64_t>(1, static_cast<uint64_t>(std::llround(*limit))) : 0,
+      std::memory_order_relaxed);
+  int64_t budget = kUnlimitedPages;
+  if (limit) {
+    credit += *limit * elapsed_s;
+    const double whole = std::floor(credit);
+    credit -= whole;
+    const auto most = static_cast<int64_t>(*limit * kBurstS);
+    // A larger debt would delay transactions longer than kMaxPageDelay, so it is forgiven.
+    const auto most_debt = -static_cast<int64_t>(*limit * kDebtS) - kBatchOfDebt;
+    const int64_t before = node.page_budget.load(std::memory_order_relaxed);
+    if (before > most || before < most_debt) {
+      // A worker that subtracts meanwhile loses its debt, once.
+      budget = std::clamp(before, most_debt, most);
+      node.page_budget.store(budget, std::memory_order_relaxed);
+    } else {
+      const int64_t more = std::min(static_cast<int64_t>(whole), most - before);
+      budget = node.page_budget.fetch_add(more, std::memory_order_relaxed) + more;
+    }
+  } else {
+    credit = 0;
+    node.page_budget.store(kUnlimitedPages, std::memory_order_relaxed);
+  }
+  if (budget < 0) return;
+  node.page_signal.fetch_add(1, std::memory_order_relaxed);
+  wake(node.page_signal, kWakeAll);
+}
+
+void PageRegulator::start() {
+  CHECK(!thread_.joinable());
+  thread_ = std::thread([this] { run(); });
+}
+
+void PageRegulator::stop() {
+  {
+    const std::lock_guard guard(mutex_);
+    ends_ = true;
+  }
+  ended_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void PageRegulator::begin_job() {
+  tell_all([](PageFlow& flow, const PoolReadings& now) { flow.begin_job(now); });
+  const std::lock_guard guard(mutex_);
+  has_job_ = true;
+}
+
+void PageRegulator::begin_install(bool has_paused) {
+  tell_all([&](PageFlow& flow, const PoolReadings& now) { flow.begin_install(now, has_paused); });
+}
+
+void PageRegulator::end_job() {
+  tell_all([](PageFlow& flow, const PoolReadings& now) { flow.end_job(now); });
+  const std::lock_guard guard(mutex_);
+  has_job_ = false;
+}
+
+void PageRegulator::tell_all(const std::function<void(PageFlow&, const PoolReadings&)>& event) {
+  const std::lock_guard guard(mutex_);
+  for (size_t node = 0; node < pools_.size(); ++node) {
+    event(pools_[node].flow, readings_of(*nodes_[node]));
+  }
+}
+
+bool PageRegulator::is_short() const {
+  const std::lock_guard guard(mutex_);
+  return std::ranges::any_of(pools_, [](const Pool& pool) { return pool.flow.is_short(); });
+}
+
+void PageRegulator::run() {
+  name_thread("page-flow");
+  std::unique_lock lock(mutex_);
+  auto last = Clock::now();
+  while (!ends_) {
+    const auto now = Clock::now();
+    const double elapsed_s = std::chrono::duration<double>(now - last).count();
+    last = now;
+    bool is_active = has_job_;
+    for (size_t node = 0; node < pools_.size(); ++node) {
+      Pool& pool = pools_[node];
+      const std::optional<double> limit = pool.flow.limit(readings_of(*nodes_[node]));
+      if (limit || pool.is_limited) grant_pages(*nodes_[node], limit, elapsed_s, pool.credit);
+      pool.is_limited = limit.has_value();
+      is_active = is_active || limit;
+    }
+    ended_.wait_for(lock, is_active ? kGrantPause : kIdlePause, [this] { return ends_; });
+  }
+  for (size_t node = 0; node < pools_.size(); ++node) {
+    grant_pages(*nodes_[node], std::nullopt, 0, pools_[node].credit);
+  }
+}
+
+}  // namespace atolldb
