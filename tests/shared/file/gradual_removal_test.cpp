@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <filesystem>
 #include <functional>
 #include <mutex>
@@ -72,6 +73,14 @@ void wait_for_retries() { std::this_thread::sleep_for(3 * GradualRemoval::kRetry
 
 class LargeFiles : public testing::Test {
  protected:
+  void SetUp() override {
+    const UniqueFd file(open(path("probe").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    ASSERT_TRUE(file.is_open());
+    if (SystemCalls().check_sole_user(file.get()) != 0) {
+      GTEST_SKIP() << folder_.path()
+                   << ": this file system has no leases: " << std::strerror(errno);
+    }
+  }
   std::string path(const std::string& name) const { return folder_.path() + "/" + name; }
   void create(const std::string& name, uint64_t blocks) {
     const auto file = files_.create(path(name), blocks * kIoBlockBytes);
