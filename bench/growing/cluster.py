@@ -27,7 +27,7 @@ class GrowthError(Exception):
 
 class Cluster:
     def __init__(self, binaries, work, library, settings, nodes=2, loggers=1):
-        self.binaries, self.work, self.nodes = binaries, work, nodes
+        self.binaries, self.work = binaries, work
         self.data = work / "data"
         self.config = work / "growth.toml"
         shutil.rmtree(self.data, ignore_errors=True)
@@ -45,10 +45,10 @@ class Cluster:
         self.run("down", check=False)
         shutil.rmtree(self.data, ignore_errors=True)
 
-    def run(self, *arguments, check=True, **options):
+    def run(self, *arguments, check=True):
         command = [str(self.binaries / "atoll"), *arguments, "-c", str(self.config)]
         done = subprocess.run(command, env=self.environment, capture_output=True, text=True,
-                              timeout=PATIENCE_S, **options)
+                              timeout=PATIENCE_S)
         if check and done.returncode != 0:
             raise GrowthError(f"{' '.join(command)}: {done.stderr.strip()}")
         return done

@@ -73,8 +73,8 @@ PaceReadings SnapshotManager::pace_readings() {
   readings.spare_pages = spare_pages();
   readings.room_bytes = room_bytes(readings.now);
   readings.idle_cpus = idle_cpus_.measure(readings.now);
-  readings.is_urgent = taker_->is_awaited() || is_first_snapshot_awaited() || lacks_log_files() ||
-                       pool_is_low() || page_regulator_.is_short();
+  readings.is_urgent =
+      taker_->is_awaited() || is_first_snapshot_awaited() || lacks_log_files() || pages_are_short();
   return readings;
 }
 

@@ -14,14 +14,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Pause between two grants, and between two looks at pools without a limit and without a job.
+/// Pause between two grants, and between two looks at pools without a limit. While a job runs there
+/// is always a limit.
 constexpr std::chrono::milliseconds kGrantPause{5};
 constexpr std::chrono::milliseconds kIdlePause{20};
 /// Pages for this time may be granted and not taken yet. More would be a burst later.
 constexpr double kBurstS = 0.05;
 /// Limit for the debt of a node: the pages for this time, and a batch.
 constexpr double kDebtS = 0.1;
-constexpr int64_t kBatchOfDebt = PagePool::kBatchPages;
 
 PoolReadings readings_of(const NodeShared& node) {
   // Relaxed: the words are gauges.
@@ -45,7 +45,7 @@ void grant_pages(NodeShared& node, std::optional<double> limit, double elapsed_s
     credit -= whole;
     const auto most = static_cast<int64_t>(*limit * kBurstS);
     // A larger debt would delay transactions longer than kMaxPageDelay, so it is forgiven.
-    const auto most_debt = -static_cast<int64_t>(*limit * kDebtS) - kBatchOfDebt;
+    const auto most_debt = -static_cast<int64_t>(*limit * kDebtS) - int64_t{PagePool::kBatchPages};
     const int64_t before = node.page_budget.load(std::memory_order_relaxed);
     if (before > most || before < most_debt) {
       // A worker that subtracts meanwhile loses its debt, once.
@@ -80,8 +80,6 @@ void PageRegulator::stop() {
 
 void PageRegulator::begin_job() {
   tell_all([](PageFlow& flow, const PoolReadings& now) { flow.begin_job(now); });
-  const std::lock_guard guard(mutex_);
-  has_job_ = true;
 }
 
 void PageRegulator::begin_install(bool has_paused) {
@@ -90,8 +88,6 @@ void PageRegulator::begin_install(bool has_paused) {
 
 void PageRegulator::end_job() {
   tell_all([](PageFlow& flow, const PoolReadings& now) { flow.end_job(now); });
-  const std::lock_guard guard(mutex_);
-  has_job_ = false;
 }
 
 void PageRegulator::tell_all(const std::function<void(PageFlow&, const PoolReadings&)>& event) {
@@ -114,12 +110,12 @@ void PageRegulator::run() {
     const auto now = Clock::now();
     const double elapsed_s = std::chrono::duration<double>(now - last).count();
     last = now;
-    bool is_active = has_job_;
-    for (size_t node = 0; node < pools_.size(); ++node) {
-      Pool& pool = pools_[node];
-      const std::optional<double> limit = pool.flow.limit(readings_of(*nodes_[node]));
-      if (limit || pool.is_limited) grant_pages(*nodes_[node], limit, elapsed_s, pool.credit);
-      pool.is_limited = limit.has_value();
+    bool is_active = false;
+    for (size_t i = 0; i < pools_.size(); ++i) {
+      NodeShared& node = *nodes_[i];
+      const std::optional<double> limit = pools_[i].flow.limit(readings_of(node));
+      const bool was_limited = node.page_limit.load(std::memory_order_relaxed) != 0;
+      if (limit || was_limited) grant_pages(node, limit, elapsed_s, pools_[i].credit);
       is_active = is_active || limit;
     }
     ended_.wait_for(lock, is_active ? kGrantPause : kIdlePause, [this] { return ends_; });

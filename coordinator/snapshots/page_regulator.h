@@ -43,8 +43,7 @@ class PageRegulator {
  private:
   struct Pool {
     PageFlow flow;
-    double credit = 0;
-    bool is_limited = false;
+    double credit = 0;  // the part of a page that was not granted yet
   };
 
   void run();
@@ -54,7 +53,6 @@ class PageRegulator {
   mutable std::mutex mutex_;
   std::condition_variable ended_;
   std::vector<Pool> pools_;  // by node; guarded by mutex_
-  bool has_job_ = false;     // guarded by mutex_
   bool ends_ = false;        // guarded by mutex_
   std::thread thread_;
 };

@@ -318,16 +318,15 @@ SnapshotTask SnapshotManager::next_task() {
   // Only a snapshot allows the deletion of log files.
   const bool is_last_resort = lacks_log_files();
   if (durable_->snapshot()) {
-    task.victims = rewrites_.choose(*durable_->snapshot(),
-                                    {.lacks_log_files = is_last_resort,
-                                     .pool_is_low = pool_is_low() || page_regulator_.is_short()});
+    task.victims = rewrites_.choose(*durable_->snapshot(), {.lacks_log_files = is_last_resort,
+                                                            .pool_is_low = pages_are_short()});
   }
   task.merges_runs = !is_last_resort;
   task.streams = durable_->live_streams(task.epoch);
   task.storages = catalog_.entries();
   task.keeps_reserve = !is_last_resort;
   task.has_volatile_pages = true;
-  // A job fails if a captured page overlaps a page of the base that cannot be read (R75). So no
+  // A job fails if it has to read a page of the base below a captured page, and cannot (R75). So no
   // pages are captured for some jobs after a failed attempt, or if the last job found pages that it
   // could not read.
   task.captures_pages = config_.gleaner.capture_pages && !has_failed_ &&

@@ -189,6 +189,8 @@ class SnapshotManager {
                       std::chrono::milliseconds took);
   bool pool_is_below(uint32_t free_percent) const;
   bool pool_is_low() const { return pool_is_below(config_.gleaner.pool_low_water); }
+  /// Returns whether the pool is low, or will be before a later job could free pages.
+  bool pages_are_short() const { return pool_is_low() || page_regulator_.is_short(); }
   bool pool_is_starved() const;
   bool pool_still_low(uint32_t free_percent) const;
   void record_unproductive_snapshot();

@@ -90,8 +90,8 @@ struct ComposeTask {
 /// read gets a stand-in (R56), or a salvage omits it (SnapshotPlan::salvages).
 /// Errors: read and write errors; code failed after a cancellation; code corruption, with storage
 /// and key, for impossible log records: records outside the partition, and updates of records that
-/// do not exist. Code failed also if a page of the base cannot be read and its range has captured
-/// pages; a job without captured pages then succeeds.
+/// do not exist. Code failed also if a page of the base below a captured page has to be read and
+/// cannot; a job without captured pages then succeeds.
 /// Thread: any.
 Result<ComposedPartition> compose(const ComposeTask& task);
 

@@ -35,7 +35,7 @@ class PosixFileSystem : public FileSystem {
   Result<bool> exists(const std::string& path) override;
   Result<void> rename(const std::string& from, const std::string& to) override;
   Result<void> remove(const std::string& path) override;
-  void finish_removals() override { static_cast<void>(removal_.finish()); }
+  void finish_removals() override { removal_.finish(); }
   Result<bool> link(const std::string& from, const std::string& to) override;
   Result<void> remove_directory(const std::string& path) override;
   Result<void> forget_cached(const std::string& path) override;

@@ -113,7 +113,9 @@ struct NodeShared {
   alignas(64) std::atomic<int64_t> page_budget;
   std::atomic<uint32_t> page_signal;  // changes when the budget is not negative any more
   uint32_t spare;
-  std::atomic<uint64_t> page_limit;  // pages per second, for display; 0: no limit
+  /// Pages per second; 0: no limit. Writer: the coordinator. The node's threads then take smaller
+  /// batches, and collect what other nodes return.
+  std::atomic<uint64_t> page_limit;
   /// Latest epoch in which a worker of the node has committed records (R27). Writers: all workers
   /// of the node, once per epoch.
   alignas(64) std::atomic<uint64_t> dirty_epoch;

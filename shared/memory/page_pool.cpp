@@ -52,6 +52,8 @@ uint32_t PagePool::grab(uint32_t* indexes, uint32_t count) {
   // A worker takes this mutex once per kBatchPages pages. Only threads of one node compete for it.
   const std::lock_guard guard(control_->lock);
   // The rings are small, so pages that an install frees come back only if they are emptied often.
+  // The limit is on a line that the coordinator writes every 5 ms while there is one, and this
+  // loads it once per batch.
   if (is_limited() || control_->free_count.load(std::memory_order_relaxed) < count) {
     collect_returns_locked();
   }

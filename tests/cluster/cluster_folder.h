@@ -21,6 +21,7 @@
 
 #include "shared/base/process_id.h"
 #include "shared/config/config.h"
+#include "tests/support/eventually.h"
 #include "tests/support/seed.h"
 
 namespace atolldb::test {
@@ -91,17 +92,6 @@ inline std::vector<pid_t> processes_of(const std::string& cluster, const std::st
     if (find_process(pid)) found.push_back(pid);  // find_process returns nothing for zombies
   }
   return found;
-}
-
-/// Waits for a condition that other processes cause. Returns false after 30 s.
-template <typename Condition>
-bool eventually(Condition condition) {
-  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > give_up) return false;
-    std::this_thread::yield();
-  }
-  return true;
 }
 
 /// Stops a process, and waits until all its threads have stopped. A thread runs on after the call

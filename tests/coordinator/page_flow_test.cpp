@@ -8,11 +8,11 @@
 #include <cstdio>
 #include <memory>
 #include <random>
-#include <thread>
 #include <vector>
 
 #include "coordinator/snapshots/page_regulator.h"
 #include "shared/memory/page_pool.h"
+#include "tests/support/eventually.h"
 #include "tests/support/seed.h"
 
 namespace atolldb::test {
@@ -237,20 +237,15 @@ TEST_F(PageBudgetTest, TheRegulatorLimitsDuringAJobAndLiftsTheLimitAtItsEnd) {
   PageRegulator regulator(nodes);
   regulator.start();
   const auto limit = [&] { return node_->page_limit.load(std::memory_order_relaxed); };
-  const auto soon = [](const auto& condition) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    while (!condition() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
-    return condition();
-  };
   EXPECT_EQ(limit(), 0u);
   regulator.begin_job();
-  EXPECT_TRUE(soon([&] { return limit() != 0; }));
+  EXPECT_TRUE(eventually([&] { return limit() != 0; }));
   EXPECT_LE(budget(), 1'000);
   regulator.begin_install(false);
   regulator.end_job();
-  EXPECT_TRUE(soon([&] { return limit() == 0; }));
+  EXPECT_TRUE(eventually([&] { return limit() == 0; }));
   regulator.begin_job();
-  EXPECT_TRUE(soon([&] { return limit() != 0; }));
+  EXPECT_TRUE(eventually([&] { return limit() != 0; }));
   regulator.stop();
   EXPECT_EQ(limit(), 0u);
   EXPECT_EQ(budget(), kUnlimitedPages);

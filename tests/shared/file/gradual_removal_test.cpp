@@ -17,6 +17,7 @@
 
 #include "shared/file/posix_file_system.h"
 #include "tests/shared/file/file_test_support.h"
+#include "tests/support/eventually.h"
 
 namespace atolldb::test {
 namespace {
@@ -60,14 +61,6 @@ class RecordingCalls : public SystemCalls {
   std::vector<uint64_t> sizes_;
 };
 
-bool soon(const std::function<bool()>& condition) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  while (!condition() && std::chrono::steady_clock::now() < end) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return condition();
-}
-
 /// Returns after the thread would have begun to free a file twice.
 void wait_for_retries() { std::this_thread::sleep_for(3 * GradualRemoval::kRetryPause); }
 
@@ -98,7 +91,7 @@ TEST_F(LargeFiles, LoseTheirBlocksInSteps) {
   create("f", 2 * kBlocksPerStep + 1);
   ASSERT_TRUE(files_.remove(path("f")));
   EXPECT_FALSE(*files_.exists(path("f"))) << "the name goes at once";
-  ASSERT_TRUE(soon([&] { return calls_.sizes().size() == 3; }));
+  ASSERT_TRUE(eventually([&] { return calls_.sizes().size() == 3; }));
   EXPECT_EQ(calls_.sizes(), (std::vector<uint64_t>{kStep + kIoBlockBytes, kIoBlockBytes, 0}));
 }
 
@@ -107,7 +100,7 @@ TEST_F(LargeFiles, OfOneStepAreFreedAtOnce) {
   create("past", kBlocksPerStep + 1);
   ASSERT_TRUE(files_.remove(path("at")));
   ASSERT_TRUE(files_.remove(path("past")));
-  ASSERT_TRUE(soon([&] { return calls_.sizes().size() == 2; }));
+  ASSERT_TRUE(eventually([&] { return calls_.sizes().size() == 2; }));
   wait_for_retries();
   EXPECT_EQ(calls_.sizes(), (std::vector<uint64_t>{kIoBlockBytes, 0})) << "of the second file";
 }
@@ -122,7 +115,7 @@ TEST_F(LargeFiles, StayReadableForThoseThatHaveThemOpen) {
   EXPECT_EQ(content(**reader), before);
   EXPECT_TRUE(calls_.sizes().empty());
   reader->reset();
-  ASSERT_TRUE(soon([&] { return calls_.sizes().size() == 2; })) << "after the last reader";
+  ASSERT_TRUE(eventually([&] { return calls_.sizes().size() == 2; })) << "after the last reader";
 }
 
 TEST_F(LargeFiles, OfOthersAreFreedWhileOneIsOpen) {
@@ -132,7 +125,7 @@ TEST_F(LargeFiles, OfOthersAreFreedWhileOneIsOpen) {
   ASSERT_TRUE(reader);
   ASSERT_TRUE(files_.remove(path("open")));
   ASSERT_TRUE(files_.remove(path("other")));
-  ASSERT_TRUE(soon([&] { return calls_.sizes().size() == 3; }));
+  ASSERT_TRUE(eventually([&] { return calls_.sizes().size() == 3; }));
   EXPECT_EQ(calls_.sizes().back(), 0U);
 }
 
@@ -160,7 +153,7 @@ TEST_F(LargeFiles, AreLeftToTheKernelWithoutLeases) {
   create("f", 2 * kBlocksPerStep);
   const size_t before = open_descriptors();
   ASSERT_TRUE(files_.remove(path("f")));
-  EXPECT_TRUE(soon([&] { return open_descriptors() == before; }));
+  EXPECT_TRUE(eventually([&] { return open_descriptors() == before; }));
   EXPECT_TRUE(calls_.sizes().empty());
 }
 
@@ -201,7 +194,7 @@ TEST_F(LargeFiles, AreFreedAtOnceOnRequest) {
   files_.finish_removals();
   EXPECT_EQ(calls_.sizes(), std::vector<uint64_t>{0});
   reader->reset();
-  EXPECT_TRUE(soon([&] { return calls_.sizes().size() == 3; })) << "the thread goes on";
+  EXPECT_TRUE(eventually([&] { return calls_.sizes().size() == 3; })) << "the thread goes on";
 }
 
 TEST_F(LargeFiles, AboveTheLimitAreFreedAtOnce) {
@@ -218,7 +211,7 @@ TEST_F(LargeFiles, AboveTheLimitAreFreedAtOnce) {
   }
   EXPECT_EQ(open_descriptors(), before + GradualRemoval::kMaxFiles);
   readers.clear();
-  EXPECT_TRUE(soon([&] { return calls_.sizes().size() == 2 * GradualRemoval::kMaxFiles; }));
+  EXPECT_TRUE(eventually([&] { return calls_.sizes().size() == 2 * GradualRemoval::kMaxFiles; }));
 }
 
 TEST_F(LargeFiles, AreFreedWhenTheFileSystemEnds) {

@@ -14,6 +14,7 @@
 #include "engine/mastertree/mastertree.h"
 #include "shared/file/forwarding_file_system.h"
 #include "shared/sync/wait_word.h"
+#include "tests/support/eventually.h"
 #include "tests/support/fault_injector.h"
 #include "tests/support/power_cut_file_system.h"
 #include "tests/support/test_cluster.h"
@@ -112,17 +113,6 @@ class LoggerThreadTest : public testing::Test {
     });
     EXPECT_TRUE(scan) << scan.error().message;
     return epochs;
-  }
-
-  /// Waits until the condition holds for counters of other threads. Returns false after 30 s.
-  template <typename Condition>
-  bool eventually(Condition condition) {
-    const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-    while (!condition()) {
-      if (std::chrono::steady_clock::now() > give_up) return false;
-      std::this_thread::yield();
-    }
-    return true;
   }
 
   /// Creates no file while the disk is full.
