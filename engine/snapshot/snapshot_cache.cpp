@@ -6,6 +6,7 @@
 #include <functional>
 #include <mutex>
 
+#include "engine/format/stand_in.h"
 #include "engine/hooks/mutants.h"
 #include "engine/hooks/sync_points.h"
 #include "shared/base/check.h"
@@ -191,6 +192,26 @@ Status SnapshotReader::load(SnapshotPointer pointer, const PageHeader*& page) {
   return cache_->list_read(frames, pointer, good, page);
 }
 
+void SnapshotReader::read_together(std::span<const SnapshotPointer> pages) {
+  const uint32_t most = cache_->most_together();
+  std::array<SnapshotPointer, kPagesPerRead> missing;
+  uint32_t count = 0;
+  for (const SnapshotPointer page : pages) {
+    DCHECK(!page.is_null());
+    const auto end = missing.begin() + count;
+    const bool is_known = is_stand_in(page) || std::find(missing.begin(), end, page) != end;
+    if (count < most && !is_known && !cache_->is_here(page)) missing[count++] = page;
+  }
+  if (count < 2) return;
+  leave();  // as in `load`
+  SnapshotCache::Frames frames;
+  if (!cache_->take_frames(count, frames)) return;
+  // Allocates, and sets up a queue in the kernel, once for each reader that uses cold pages.
+  if (batch_ == nullptr) batch_ = BatchReader::create(kPagesPerRead);
+  const auto wanted = std::span<const SnapshotPointer>(missing).first(frames.count);
+  cache_->list_together(frames, wanted, cache_->read_at_once(*batch_, frames, wanted));
+}
+
 Status SnapshotReader::await_frames(uint32_t wanted, SnapshotCache::Frames& frames) {
   // Spins first, because other readers are within engine calls, most of which end within
   // microseconds.
@@ -321,6 +342,44 @@ Status SnapshotCache::list_read(const Frames& frames, SnapshotPointer pointer, u
   if (good == 0) return Status::snapshot_unreadable;
   page = page_at(frames.numbers[0]);
   return Status::ok;
+}
+
+/// Reads each page into its frame, all at the same time. Returns the good pages, a bit for each.
+uint32_t SnapshotCache::read_at_once(BatchReader& reader, const Frames& frames,
+                                     std::span<const SnapshotPointer> pages) const {
+  CHECK(pages.size() == frames.count && frames.count <= kPagesPerRead && reader.pending() == 0);
+  for (uint32_t i = 0; i < frames.count; ++i) {
+    const SnapshotFiles::Place place = files_.place_of(pages[i], 1);
+    if (place.file == nullptr) continue;
+    auto* const into = reinterpret_cast<std::byte*>(page_at(frames.numbers[i]));
+    CHECK(reader.submit(*place.file, place.offset, {into, kPageBytes}, i));
+  }
+  reader.start();
+  uint32_t good = 0;
+  while (reader.pending() != 0) {
+    const BatchReader::Done done = reader.wait();
+    const auto i = static_cast<uint32_t>(done.tag);
+    DCHECK(i < frames.count);
+    if (!done.bytes || *done.bytes != kPageBytes) continue;
+    if (SnapshotFiles::is_intact(*page_at(frames.numbers[i]), pages[i])) good |= 1u << i;
+  }
+  static_assert(kPagesPerRead <= 32);
+  return good;
+}
+
+/// Enters the good pages into the cache's buckets. Gives back the frames of the others, and of
+/// those that another reader has cached meanwhile.
+void SnapshotCache::list_together(const Frames& frames, std::span<const SnapshotPointer> pages,
+                                  uint32_t good) {
+  const std::lock_guard guard(lock_);
+  for (uint32_t i = 0; i < frames.count; ++i) {
+    ++misses_;
+    if ((good >> i & 1) != 0 && !is_here(pages[i])) {
+      list(frames.numbers[i], pages[i], kAhead);
+    } else {
+      give_back(frames.numbers[i]);
+    }
+  }
 }
 
 /// Adds a frame to the evicted ones, free at once. REQUIRES: it is not listed, and no reader has

@@ -13,6 +13,9 @@
 // has read the preceding pages, as scans do. A miss sets no reference bit (CLOCK). The second
 // access to a page sets its bit; for the page that caused the miss, the miss is the first access.
 //
+// Reads together. A reader that knows several pages that it will need can read those that are
+// missing at the same time (`read_together`). They count as read ahead.
+//
 // Warming. After a start, a thread reads the pages that the cache held before (`warm`), into frames
 // that were never used. These pages count as read ahead: the second access sets the reference bit.
 //
@@ -45,6 +48,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "engine/hooks/mutants.h"
@@ -52,6 +56,7 @@
 #include "shared/base/check.h"
 #include "shared/base/limits.h"
 #include "shared/base/status.h"
+#include "shared/file/batch_reader.h"
 #include "shared/file/io_buffer.h"
 #include "shared/memory/histogram.h"
 #include "shared/memory/page_header.h"
@@ -117,6 +122,7 @@ class SnapshotCache {
   static constexpr uint64_t kIdle = ~uint64_t{0};
   static constexpr uint32_t kWays = 8;          // entries of a bucket: one cache line
   static constexpr uint32_t kEvictAtOnce = 16;  // frames per eviction; many, so that rounds are few
+  static constexpr size_t kFramesPerRead = 4;   // see most_together
 
   struct alignas(64) Bucket {
     /// Layout: [tag 32][frame + 1, 32]. An empty entry is 0.
@@ -172,6 +178,15 @@ class SnapshotCache {
   uint32_t read(const Frames& frames, SnapshotPointer pointer, std::byte* buffer);
   Status list_read(const Frames& frames, SnapshotPointer pointer, uint32_t good,
                    const PageHeader*& page);
+  uint32_t read_at_once(BatchReader& reader, const Frames& frames,
+                        std::span<const SnapshotPointer> pages) const;
+  void list_together(const Frames& frames, std::span<const SnapshotPointer> pages, uint32_t good);
+  /// Returns how many missing pages one reader may read together. Small caches permit few, because
+  /// no reader can use the frames meanwhile.
+  uint32_t most_together() const {
+    return static_cast<uint32_t>(
+        std::min<size_t>(kPagesPerRead, frame_count_ / (kFramesPerRead * slots_.size())));
+  }
   void evict();
   // REQUIRES for sweep, pick and next_of_hand: sweep_lock_ is held.
   struct Victims {
@@ -278,6 +293,10 @@ class SnapshotReader {
     const uint64_t hint = link.volatile_word.load(std::memory_order_relaxed) >> kHintShift;
     return hint == 0 ? nullptr : cache_->page_at(static_cast<uint32_t>(hint) - 1);
   }
+  /// Reads those of these pages together that are missing in the cache, at most kPagesPerRead. A
+  /// hint: does nothing for fewer than two missing pages, never waits for a frame, and does not
+  /// report pages that cannot be read. Ends the validity of all pages, as `get` does.
+  void read_together(std::span<const SnapshotPointer> pages);
   /// Returns the round of this reader. While it stays the same, all addresses that the reader
   /// returned in it are valid (R39).
   uint64_t round() const { return seen_; }
@@ -332,7 +351,8 @@ class SnapshotReader {
   uint64_t seen_ = SnapshotCache::kIdle;
   uint64_t known_in_ = 0;
   std::array<Known, kKnown> known_{};
-  uint64_t read_to_ = 0;  // pointer word after the last page that `load` read
+  uint64_t read_to_ = 0;                // pointer word after the last page that `load` read
+  std::unique_ptr<BatchReader> batch_;  // for read_together; created when it is first needed
   // Buffer for reads of several pages, whose frames are not adjacent.
   IoBuffer buffer_{kPagesPerRead * kPageBytes};
 };

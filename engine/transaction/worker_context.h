@@ -91,6 +91,11 @@ class WorkerContext {
     metrics_->snapshot_reads.add();
     return snapshots_->get_child(link, page);
   }
+  /// Reads missing pages into the cache at the same time; see SnapshotReader::read_together. Does
+  /// nothing if the thread reads no snapshots.
+  void read_snapshot_pages(std::span<const SnapshotPointer> pages) {
+    if (snapshots_ != nullptr) snapshots_->read_together(pages);
+  }
   /// Returns the probable address of a child, for prefetches only, or null if it is unknown.
   /// REQUIRES: `link` lies in the page loaded last; use_snapshots was called.
   const PageHeader* guess_snapshot_child(const DualPointer& link) const {

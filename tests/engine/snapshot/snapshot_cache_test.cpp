@@ -130,11 +130,63 @@ TEST(SnapshotCache, ADamagedPageIsItsReadersAlone) {
       << "frames of pages that were not read are free";
 }
 
+void read_together(SnapshotReader& reader, const std::vector<uint32_t>& numbers) {
+  std::vector<SnapshotPointer> names;
+  for (const uint32_t number : numbers) names.push_back(NumberedPages::pointer(number));
+  reader.read_together(names);
+}
+
+TEST(SnapshotCache, ReadsMissingPagesTogether) {
+  NumberedPages pages(400);
+  TestCache test(pages.files(), 64, 1);
+  SnapshotReader reader(test.cache, 0);
+  read_together(reader, {10, 390, 50, 90, 50});
+  EXPECT_EQ(test.cache.statistics().misses, 4u);
+  EXPECT_EQ(test.cache.statistics().frames_in_use, 4u);
+  for (const uint32_t number : {10u, 390u, 50u, 90u}) EXPECT_TRUE(reads(reader, number));
+  EXPECT_EQ(test.cache.statistics().misses, 4u) << "all were in the cache";
+  read_together(reader, {10, 50, 90, 100});
+  EXPECT_EQ(test.cache.statistics().misses, 4u) << "a single page is read when it is needed";
+  std::vector<uint32_t> many;
+  for (uint32_t number = 100; number < 150; ++number) many.push_back(number);
+  read_together(reader, many);
+  EXPECT_EQ(test.cache.statistics().misses, 4u + kPagesPerRead) << "the limit of one call";
+}
+
+TEST(SnapshotCache, ReadsNothingTogetherInFewFrames) {
+  NumberedPages pages(40);
+  TestCache test(pages.files(), 7, 1);
+  SnapshotReader reader(test.cache, 0);
+  read_together(reader, {1, 10, 20});
+  EXPECT_EQ(test.cache.statistics().misses, 0u);
+  TestCache larger(pages.files(), 8, 1);
+  SnapshotReader other(larger.cache, 0);
+  read_together(other, {1, 10, 20});
+  EXPECT_EQ(larger.cache.statistics().misses, 2u);
+}
+
+TEST(SnapshotCache, ADamagedPageAmongOthersIsReportedWhenItIsNeeded) {
+  NumberedPages pages(12);
+  constexpr uint32_t kDamaged = 5;
+  ASSERT_TRUE(pages.file_system().corrupt(snapshot_file_path("/data", 0, 1),
+                                          kDamaged * kPageBytes + kPageBytes / 2, 1));
+  TestCache test(pages.files(), 64, 1);
+  SnapshotReader reader(test.cache, 0);
+  read_together(reader, {2, kDamaged, 9, 3'000});
+  EXPECT_EQ(test.last_error, "");
+  EXPECT_EQ(test.cache.statistics().frames_in_use, 2u) << "the others give their frames back";
+  EXPECT_TRUE(reads(reader, 2));
+  EXPECT_TRUE(reads(reader, 9));
+  const PageHeader* page = nullptr;
+  EXPECT_EQ(reader.get(NumberedPages::pointer(kDamaged), page), Status::snapshot_unreadable);
+  EXPECT_NE(test.last_error.find("page 5"), std::string::npos) << test.last_error;
+}
+
 TEST(SnapshotCache, ServesManyThreadsThroughFewFrames) {
   const uint64_t start = seed();
   NumberedPages pages(300);
   constexpr uint32_t kReaders = 4;
-  TestCache test(pages.files(), 24, kReaders);
+  TestCache test(pages.files(), 48, kReaders);
   std::atomic<uint32_t> wrong{0};
   std::vector<std::thread> threads;
   for (uint32_t ordinal = 0; ordinal < kReaders; ++ordinal) {
@@ -152,6 +204,10 @@ TEST(SnapshotCache, ServesManyThreadsThroughFewFrames) {
                           NumberedPages::is_page(page, number);
         if (!good) wrong.fetch_add(1, std::memory_order_relaxed);
         if (random() % 64 == 0) reader.leave();
+        if (random() % 32 == 0) {
+          const auto some = [&] { return static_cast<uint32_t>(1 + random() % pages.count()); };
+          read_together(reader, {some(), some(), some()});
+        }
       }
       reader.leave();
     });
