@@ -111,6 +111,8 @@ StorageControl& Catalog::fill(uint32_t id, const StorageDefinition& definition) 
   // Relaxed: the next change of the state publishes these words.
   storage.root.volatile_word.store(0, std::memory_order_relaxed);
   storage.root.snapshot_word.store(0, std::memory_order_relaxed);
+  storage.delta_root.volatile_word.store(0, std::memory_order_relaxed);
+  storage.uses_delta.store(0, std::memory_order_relaxed);
   storage.root_max_removed_vid.store(0, std::memory_order_relaxed);
   CHECK(!storage.root_lock.is_locked());
   return storage;

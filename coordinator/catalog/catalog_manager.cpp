@@ -23,7 +23,9 @@ Json describe_storage(const StorageControl& storage) {
           {"type", to_string(storage.type)},
           {"state", to_string(state)},
           {"payload_bytes", storage.payload_bytes},
-          {"record_count", storage.record_count}};
+          {"record_count", storage.record_count},
+          {"cold_writes",
+           storage.uses_delta.load(std::memory_order_relaxed) != 0 ? "records" : "pages"}};
 }
 
 Result<StorageDefinition> definition_of(const ControlRequest& request) {

@@ -61,8 +61,16 @@ Result<InstallReport> SnapshotJob::install(const SnapshotMetadata& snapshot, uin
                                            const std::function<double()>& idle_cpus) {
   const Config::Gleaner& gleaner = config_.gleaner;
   enter(SnapshotPhase::installing, snapshot.id);
+  // A drain that still runs on some node would clear marks while ranges are divided (R76, R80).
+  if (open_drain_) {
+    const OpenDrain open = *open_drain_;
+    ATOLL_TRY(ask_to_install(open.snapshot, {}, open.shares, true, idle_cpus));
+    open_drain_.reset();
+  }
+  changed_bytes_.clear();
   auto report = install_pass(
       snapshot, {.free_percent = free_percent, .spares_hot = gleaner.keep_hot_pages}, idle_cpus);
+  if (report) drain(snapshot, idle_cpus, *report);
   // Rounded up, so that it is above pool_low_water, below which the next snapshot is triggered.
   const uint32_t middle = (gleaner.pool_low_water + gleaner.pool_high_water + 1) / 2;
   if (report && report->kept_hot != 0 && pool_still_low(middle)) {
@@ -72,12 +80,39 @@ Result<InstallReport> SnapshotJob::install(const SnapshotMetadata& snapshot, uin
   return report;
 }
 
+/// Removes the records that the snapshot contains from the delta trees, on all nodes at once (R78):
+/// first each node has stored all pointers of its share of the storages. Leaves out storages with
+/// pointers that could not be moved to the snapshot, because there the records still count. Adds to
+/// `report`, the result of the pass before.
+void SnapshotJob::drain(const SnapshotMetadata& snapshot, const std::function<double()>& idle_cpus,
+                        InstallReport& report) {
+  std::vector<SnapshotStorage> storages;
+  for (const SnapshotStorage& storage : snapshot.storages) {
+    if (may_drain(storage.id)) storages.push_back(storage);
+  }
+  if (storages.empty()) return;
+  const std::vector shares(config_.nodes.size(), storages);
+  const auto drained = ask_to_install(snapshot, {}, shares, true, idle_cpus);
+  if (!drained) {
+    open_drain_ = OpenDrain{snapshot, shares};
+    logger_->warn("snapshot {}: the delta trees are not drained: {}", snapshot.id,
+                  drained.error().message);
+    return;
+  }
+  report.drained = drained->drained;
+  report.reclaimed += drained->reclaimed;
+  report.longest_hold_ns = std::max(report.longest_hold_ns, drained->longest_hold_ns);
+}
+
 /// Runs a second pass, which also drops hot pages. Updates `report`, the result of the first pass.
 /// If the second pass fails, `report` does not change.
 void SnapshotJob::drop_hot(const SnapshotMetadata& snapshot, uint32_t free_percent,
                            const std::function<double()>& idle_cpus, InstallReport& report) {
+  // The second pass visits the same pages, so it must not count their changes again.
+  const auto changed = changed_bytes_;
   const auto second =
       install_pass(snapshot, {.free_percent = free_percent, .spares_hot = false}, idle_cpus);
+  changed_bytes_ = changed;
   if (!second) {
     logger_->warn("snapshot {}: the second pass, which drops hot pages, has failed: {}",
                   snapshot.id, second.error().message);
@@ -98,30 +133,50 @@ Result<InstallReport> SnapshotJob::install_pass(const SnapshotMetadata& snapshot
                                                 const DropLimits& limits,
                                                 const std::function<double()>& idle_cpus) {
   CHECK(snapshot.id != 0 && limits.free_percent <= 100);
-  const auto node_count = static_cast<uint32_t>(config_.nodes.size());
-  const auto shares = divide_storages(snapshot.storages, node_count);
-  std::vector<InstallReport> reports(node_count);
+  const auto shares =
+      divide_storages(snapshot.storages, static_cast<uint32_t>(config_.nodes.size()));
+  return ask_to_install(snapshot, limits, shares, false, idle_cpus);
+}
+
+/// Runs a pass on all nodes at once. `shares`: the storages of each node. `drains`: the pass
+/// removes records from delta trees, and installs nothing.
+Result<InstallReport> SnapshotJob::ask_to_install(
+    const SnapshotMetadata& snapshot, const DropLimits& limits,
+    const std::vector<std::vector<SnapshotStorage>>& shares, bool drains,
+    const std::function<double()>& idle_cpus) {
+  CHECK(shares.size() == config_.nodes.size());
+  std::vector<NodeInstall> installs(shares.size());
   ATOLL_TRY(on_all_nodes(config_, [&](uint32_t node) -> Result<void> {
     Json roots = Json::array();
     for (const SnapshotStorage& storage : shares[node]) {
       roots.push_back(
           {{"id", storage.id}, {"root", storage.root.is_null() ? 0 : storage.root.word()}});
     }
-    const Json body = {{"snapshot", snapshot.id},         {"epoch", snapshot.epoch},
-                       {"storages", std::move(roots)},    {"free_percent", limits.free_percent},
-                       {"spares_hot", limits.spares_hot}, {"timeout_ms", kInstallWaitMs}};
-    ATOLL_ASSIGN(reports[node], install_on(node, body, idle_cpus));
+    const Json body = {{"snapshot", snapshot.id},
+                       {"epoch", snapshot.epoch},
+                       {"base_epoch", snapshot.base_epoch},
+                       {"storages", std::move(roots)},
+                       {"free_percent", limits.free_percent},
+                       {"spares_hot", limits.spares_hot},
+                       {"drains", drains},
+                       {"timeout_ms", kInstallWaitMs}};
+    ATOLL_ASSIGN(installs[node], install_on(node, body, idle_cpus));
     return {};
   }));
   InstallReport sum;
-  for (const InstallReport& report : reports) sum.add(report);
+  if (!drains) drainable_.clear();
+  for (const NodeInstall& install : installs) {
+    sum.add(install.report);
+    if (!drains) drainable_.insert(install.drainable.begin(), install.drainable.end());
+    for (const auto& [storage, bytes] : install.changed) changed_bytes_[storage] += bytes;
+  }
   return sum;
 }
 
 /// Installs the share of one node. Repeats the same request until the share is done: the first
 /// request begins the pass, and the later ones ask for its progress.
-Result<InstallReport> SnapshotJob::install_on(uint32_t node, Json body,
-                                              const std::function<double()>& idle_cpus) {
+Result<SnapshotJob::NodeInstall> SnapshotJob::install_on(uint32_t node, Json body,
+                                                         const std::function<double()>& idle_cpus) {
   const uint32_t most = config_.nodes[node].installers;
   const auto nodes = static_cast<double>(config_.nodes.size());
   uint32_t threads = 1;
@@ -132,7 +187,6 @@ Result<InstallReport> SnapshotJob::install_on(uint32_t node, Json body,
       return make_error(ExitCode::failed, "the installation was cancelled");
     }
     ATOLL_ASSIGN(const auto answer, call_node_(node, ControlOperation::snapshot_install, body));
-    const InstallReport report = report_of(answer);
     {
       const std::lock_guard guard(mutex_);
       CHECK(node < progress_.size());
@@ -140,10 +194,16 @@ Result<InstallReport> SnapshotJob::install_on(uint32_t node, Json body,
       // Removes the two values that have no sum over the nodes.
       progress.erase("oldest_left");
       progress.erase("longest_hold_ns");
+      progress.erase("drainable");
+      progress.erase("changed");
+      progress.erase("changed_bytes");
       if (!progress_[node].is_object()) progress_[node] = Json::object();
       progress_[node].update(progress);
     }
-    if (answer.value("done", false)) return report;
+    if (answer.value("done", false)) {
+      return NodeInstall{report_of(answer), answer.value("drainable", std::vector<uint32_t>()),
+                         answer.value("changed", std::vector<std::pair<uint32_t, uint64_t>>())};
+    }
   }
 }
 

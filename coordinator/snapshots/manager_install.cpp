@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "coordinator/snapshots/cold_writes.h"
 #include "coordinator/snapshots/snapshot_manager.h"
 #include "engine/hooks/mutants.h"
 #include "shared/base/check.h"
@@ -47,7 +48,42 @@ void SnapshotManager::install(const SnapshotMetadata& snapshot) {
                   snapshot.id, report.error().message);
     return;
   }
+  choose_cold_writes(snapshot);
   release_kept(report->oldest_left, snapshot.id);
+}
+
+/// Decides for each storage whether writes to cold records bring whole pages or single records into
+/// memory (R76). Transactions may notice it late, because the word of each pointer decides.
+void SnapshotManager::choose_cold_writes(const SnapshotMetadata& snapshot) {
+  uint64_t pool_pages = 0;
+  for (const NodeShared* node : nodes_) {
+    pool_pages += node->pages_total.load(std::memory_order_relaxed);
+  }
+  const ColdWrites choice = config_.memory.cold_writes;
+  const bool fits = choice == ColdWrites::pages || fits_in_pools(snapshot, pool_pages);
+  for (const SnapshotStorage& stored : snapshot.storages) {
+    StorageControl& storage = control_.storage(stored.id);
+    // The slot may belong to another storage now. Then the choice is made at the next snapshot.
+    if (stored.type != StorageType::mastertree || storage.id != stored.id) continue;
+    const auto changed = job_->changed_bytes().find(stored.id);
+    // Relaxed: the word orders no other access.
+    const bool before = storage.uses_delta.load(std::memory_order_relaxed) != 0;
+    const ColdWritesInput input{
+        .fits_in_pools = fits,
+        .uses_records = before,
+        .changed_bytes = changed == job_->changed_bytes().end() ? 0 : changed->second,
+        .rewritten_pages = rewritten_pages(snapshot, stored.id)};
+    // The delta tree of a damaged storage is not drained, so it gets nothing more where possible.
+    const bool now =
+        !job_->is_damaged(stored.id) && (choice == ColdWrites::records || prefers_records(input));
+    if (now == before) continue;
+    storage.uses_delta.store(now ? 1 : 0, std::memory_order_relaxed);
+    logger_->info(
+        "storage {}: writes to records that are in a snapshot only bring {} into memory: "
+        "the last snapshot wrote {} pages for changed records of {} bytes",
+        stored.name, now ? "the records" : "their pages", input.rewritten_pages,
+        input.changed_bytes);
+  }
 }
 
 /// Releases the snapshots that no pointer refers to after the install of the snapshot `installed`.
@@ -91,6 +127,8 @@ void SnapshotManager::record_install(const SnapshotMetadata& snapshot,
                    {"kept_hot", report->kept_hot},
                    {"busy", report->busy},
                    {"reclaimed", report->reclaimed},
+                   {"drained", report->drained},
+                   {"divided", report->divided},
                    {"longest_hold_us", static_cast<double>(report->longest_hold_ns) * 1e-3}});
     const bool is_left = report->oldest_left != InstallReport::kNoSnapshot;
     status["oldest_left"] = is_left ? Json(report->oldest_left) : Json();

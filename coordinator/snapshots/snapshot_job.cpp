@@ -348,7 +348,10 @@ void SnapshotJob::enter(SnapshotPhase phase, uint32_t snapshot, const std::strin
 void SnapshotJob::record_unreadable(const std::vector<NodePart>& parts) {
   Json all = Json::array();
   for (const NodePart& part : parts) {
-    for (const Json& page : part.unreadable) all.push_back(page);
+    for (const Json& page : part.unreadable) {
+      damaged_.insert(page.value("storage", uint32_t{0}));
+      all.push_back(page);
+    }
   }
   if (!all.empty()) {
     logger_->error(

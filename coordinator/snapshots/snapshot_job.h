@@ -7,7 +7,9 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -114,6 +116,16 @@ class SnapshotJob {
   /// Clears the unreadable ranges after a salvage has reported and omitted them. Thread: any.
   void forget_unreadable();
 
+  /// Returns whether the latest install has set all pointers of the storage, and no range of it was
+  /// unreadable since this coordinator began. Below such a range the delta tree may be the only
+  /// readable place of changes (R56, R78).
+  bool may_drain(uint32_t storage) const {
+    return drainable_.contains(storage) && !damaged_.contains(storage);
+  }
+  bool is_damaged(uint32_t storage) const { return damaged_.contains(storage); }
+  /// Returns InstallReport::changed_bytes of the latest install, by storage.
+  const std::map<uint32_t, uint64_t>& changed_bytes() const { return changed_bytes_; }
+
  private:
   /// Returns the bytes that the job leaves free in the file system of this directory.
   uint64_t reserve_in(const SnapshotTask& task, const std::string& directory) const;
@@ -133,8 +145,19 @@ class SnapshotJob {
                 const std::function<double()>& idle_cpus, InstallReport& report);
   Result<InstallReport> install_pass(const SnapshotMetadata& snapshot, const DropLimits& limits,
                                      const std::function<double()>& idle_cpus);
-  Result<InstallReport> install_on(uint32_t node, Json body,
-                                   const std::function<double()>& idle_cpus);
+  void drain(const SnapshotMetadata& snapshot, const std::function<double()>& idle_cpus,
+             InstallReport& report);
+  Result<InstallReport> ask_to_install(const SnapshotMetadata& snapshot, const DropLimits& limits,
+                                       const std::vector<std::vector<SnapshotStorage>>& shares,
+                                       bool drains, const std::function<double()>& idle_cpus);
+  /// Result of a pass on one node.
+  struct NodeInstall {
+    InstallReport report;
+    std::vector<uint32_t> drainable;  // storages whose delta trees may be drained now
+    std::vector<std::pair<uint32_t, uint64_t>> changed;  // storage, InstallReport::changed_bytes
+  };
+  Result<NodeInstall> install_on(uint32_t node, Json body,
+                                 const std::function<double()>& idle_cpus);
 
   /// Begins the phase. `failure`: the reason for the phase `failed`.
   void enter(SnapshotPhase phase, uint32_t snapshot, const std::string& failure = {});
@@ -145,6 +168,15 @@ class SnapshotJob {
   const NodeCall& call_node_;
   Logger logger_;
   std::atomic<bool> is_cancelled_{false};
+  std::set<uint32_t> damaged_;  // storages of which some range was unreadable in a job
+  // Results of the latest install:
+  std::set<uint32_t> drainable_;  // storages whose delta trees may be drained
+  struct OpenDrain {
+    SnapshotMetadata snapshot;
+    std::vector<std::vector<SnapshotStorage>> shares;
+  };
+  std::optional<OpenDrain> open_drain_;         // a drain that has failed on some node
+  std::map<uint32_t, uint64_t> changed_bytes_;  // by storage, see InstallReport
   mutable std::mutex mutex_;
   // The next members are guarded by mutex_. Only the thread of the steps changes them, except
   // unreadable_ and progress_.

@@ -156,6 +156,7 @@ class SnapshotManager {
   // Publication and deletion, in manager_publish.cpp.
   Result<void> publish_to_transactions();
   void make_newest(uint32_t id);
+  void choose_cold_writes(const SnapshotMetadata& snapshot);
   /// Publishes the snapshot on all nodes (R18). REQUIRES: its files are open there.
   Result<void> publish_on_nodes(const SnapshotMetadata& snapshot);
   /// Withdraws all snapshots that are not in `keep`. On return no transaction can begin with them.

@@ -38,6 +38,7 @@ enum class SyncPoint : uint32_t {
   frozen_words,     // all words of a page are frozen, but it is not marked as dropped yet
   found_child,      // a descent knows the slot of the child and has not loaded its word
   awaiting_writer,  // a reader waits until a write to a record ends
+  draining_delta,   // an installer is about to remove records from a delta tree
   capturing,        // a capture has examined a border page and is about to copy its records
 };
 

@@ -10,6 +10,7 @@
 #include "engine/format/vid.h"
 #include "engine/hooks/mutants.h"
 #include "engine/mastertree/page_lock.h"
+#include "engine/transaction/covered.h"
 #include "engine/transaction/worker_context.h"
 #include "shared/base/check.h"
 #include "shared/base/pointer.h"
@@ -18,43 +19,31 @@
 
 namespace atolldb {
 
-/// Returns whether the snapshot of `snapshot_epoch` contains every change that `vid` stands for
-/// (R8). A VID with ordinal 0 stands for no commit. For such a VID it suffices that the transaction
-/// that reserved the record has ended.
-inline bool is_in_snapshot(Vid vid, uint64_t snapshot_epoch, const EpochBlock& epochs) {
-  if (fault::drop_later_changes) return true;
-  if (vid.ordinal() != 0) return vid.epoch() <= snapshot_epoch;
-  // The coordinator stores `settled`, with release, when all commits up to it have ended.
-  return vid.epoch() <= epochs.settled.load(std::memory_order_acquire);
-}
-
-/// Returns whether the snapshot contains everything up to `max_removed_vid`, the newest removed
-/// version of a page's range (R43). In a copied-up page that VID has ordinal 0, but stands for
-/// commits.
-inline bool is_removed_in_snapshot(uint64_t max_removed_vid, uint64_t snapshot_epoch) {
-  return Vid(max_removed_vid).epoch() <= snapshot_epoch || fault::drop_later_changes;
-}
-
 /// Returns a null word for the next drop. It differs from all null words before it (R1).
-inline VolatilePointer next_null(StorageControl& storage) {
+/// `has_delta`: the delta tree may have records of the pointer's range (R76).
+inline VolatilePointer next_null(StorageControl& storage, bool has_delta) {
   if (fault::drop_without_count) return {};
   // Relaxed: the counter orders no other access.
-  return VolatilePointer::null_of(storage.drop_count.fetch_add(1, std::memory_order_relaxed) + 1);
+  const VolatilePointer null =
+      VolatilePointer::null_of(storage.drop_count.fetch_add(1, std::memory_order_relaxed) + 1);
+  return has_delta && !fault::drop_forgets_delta_mark ? null.with_delta() : null;
 }
 
 /// Replaces the snapshot page beside a null volatile word by `page`, which has the same content.
 /// Both pages may have pointers. If a copy-up of the old page is in progress, it would install
 /// pointers to older snapshots that no installer reports. Therefore the function also changes the
-/// null word, so that such a copy-up fails (R1). Returns false if a copy-up came first, so that the
-/// pointer has a volatile page now.
+/// null word, so that such a copy-up fails (R1). The changed word also tells transactions that add
+/// records to the delta tree that the snapshot page has changed (R77). Returns false if another
+/// thread has changed the word: the pointer has a volatile page or a delta mark now.
 inline bool replace_cold(StorageControl& storage, DualPointer& pointer, VolatilePointer seen,
                          SnapshotPointer page) {
-  DCHECK(seen.is_null() && !page.is_null());
+  DCHECK(seen.is_null() && !seen.is_frozen() && !page.is_null());
   // Release: the snapshot word is stored before the volatile word (R2).
   pointer.snapshot_word.store(page.word(), std::memory_order_release);
   uint64_t expected = seen.word();
   return pointer.volatile_word.compare_exchange_strong(
-      expected, next_null(storage).word(), std::memory_order_acq_rel, std::memory_order_acquire);
+      expected, next_null(storage, seen.has_delta()).word(), std::memory_order_acq_rel,
+      std::memory_order_acquire);
 }
 
 /// Raises the newest removed version of a page after a page below it was dropped (R8, R43).

@@ -53,13 +53,17 @@ class FrozenNulls {
       return false;
     }
     pointers_[count_++] = &pointer;
+    has_delta_ = has_delta_ || VolatilePointer(word).has_delta();
     return true;
   }
   void keep() { count_ = 0; }
+  /// Returns whether one of the pointers has a delta mark (R76).
+  bool has_delta() const { return has_delta_; }
 
  private:
   std::array<DualPointer*, kMaxNulls> pointers_;
   uint32_t count_ = 0;
+  bool has_delta_ = false;
 };
 
 /// Locks the page and the page that holds the link. Checks that both are unchanged: the link leads
@@ -91,10 +95,6 @@ class Locked {
   bool is_busy_ = false;
   bool is_good_ = false;
 };
-
-bool is_covered(const WorkerContext& worker, Vid vid, uint64_t epoch) {
-  return !vid.is_being_written() && is_in_snapshot(vid, epoch, worker.view().control->epochs);
-}
 
 /// A page that the installer may drop, and the pages below it that are dropped with it (R71): those
 /// without a page of their range in the snapshot, and empty ones. The object checks that the
@@ -149,6 +149,7 @@ class DropSet {
   bool may_be_dropped() const { return has_living_ || (task_.drops_empty && record_count_ == 0); }
   bool is_busy() const { return is_busy_; }    // another thread holds a lock
   uint64_t latest() const { return latest_; }  // newest version in these pages (R43)
+  bool has_delta() const { return nulls_.has_delta(); }
 
  private:
   bool add(TreePage* page) {
@@ -172,7 +173,7 @@ class DropSet {
         return false;
       }
       const Vid vid = record->head.load_acquire();
-      if (!is_covered(worker_, vid, task_.epoch)) return false;
+      if (!is_covered(vid, task_.epoch, worker_.view().control->epochs)) return false;
       if (vid.is_next_layer() && !add_null(*record->next_layer())) return false;
       has_living_ = has_living_ || !vid.is_deleted();
       // A VID with ordinal 0 stands for no commit.
@@ -243,9 +244,10 @@ class DropSet {
   bool is_busy_ = false;
 };
 
-/// Makes the page unreachable for new readers and retires it.
+/// Makes the page unreachable for new readers and retires it. `has_delta`: a pointer in the dropped
+/// pages has a delta mark, so the pointer to the page gets it, too (R76).
 void unlink(WorkerContext& worker, StorageControl& storage, const Link& link, TreePage* page,
-            uint64_t version) {
+            uint64_t version, bool has_delta) {
   const PageVersion before = page->header.version();
   DCHECK(page->header.lock.is_locked() && !before.is_moved());
   DCHECK(link_leads_to(link, page));
@@ -256,7 +258,8 @@ void unlink(WorkerContext& worker, StorageControl& storage, const Link& link, Tr
   const uint64_t stored = snapshot.load(std::memory_order_relaxed);
   if (fault::drop_before_install) snapshot.store(0, std::memory_order_release);
   // Release pairs with load_both: the snapshot word was stored before (R2).
-  link.pointer->volatile_word.store(next_null(storage).word(), std::memory_order_release);
+  link.pointer->volatile_word.store(next_null(storage, has_delta).word(),
+                                    std::memory_order_release);
   reach(SyncPoint::dropped);
   if (fault::drop_before_install) snapshot.store(stored, std::memory_order_release);
   worker.pages().retire(&page->header);
@@ -279,7 +282,7 @@ Dropped drop_tree_page(WorkerContext& worker, StorageControl& storage, const Dro
   if (!set.add()) return set.is_busy() ? Dropped::busy : Dropped::changed;
   if (!set.may_be_dropped()) return Dropped::changed;
   set.mark_dropped();
-  unlink(worker, storage, task.link, task.page, set.latest());
+  unlink(worker, storage, task.link, task.page, set.latest(), set.has_delta());
   set.retire_below();
   pages = 1 + static_cast<uint32_t>(set.pages_below().size());
   return Dropped::yes;

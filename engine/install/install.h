@@ -42,9 +42,10 @@ struct DropLimits {
 };
 
 struct InstallTask {
-  SnapshotPointer root;   // root of the storage in the snapshot; null: the storage is empty there
-  uint32_t snapshot = 0;  // id of the snapshot
-  uint64_t epoch = 0;     // epoch of the snapshot
+  SnapshotPointer root;     // root of the storage in the snapshot; null: the storage is empty there
+  uint32_t snapshot = 0;    // id of the snapshot
+  uint64_t epoch = 0;       // epoch of the snapshot
+  uint64_t base_epoch = 0;  // epoch of the snapshot before it, for InstallReport::changed_bytes
   /// Called before each drop. May clear the page's reference bit.
   std::function<DropVerdict(PageHeader& page)> drop_policy;
   /// The part of the storage to install: slices of the first layer of a Master-tree, or record
@@ -62,10 +63,16 @@ struct InstallReport {
   uint64_t dropped = 0;    // volatile pages that were dropped
   // The part of `dropped` that a second pass dropped. That pass spares no hot page.
   uint64_t dropped_hot = 0;
-  uint64_t kept = 0;             // pages that the policy retained
-  uint64_t kept_hot = 0;         // the part of `kept` that was retained because the page is hot
-  uint64_t busy = 0;             // pages skipped because another thread held a lock
-  uint64_t reclaimed = 0;        // pages of deleted records that were freed (R70), not in `dropped`
+  uint64_t kept = 0;      // pages that the policy retained
+  uint64_t kept_hot = 0;  // the part of `kept` that was retained because the page is hot
+  uint64_t busy = 0;      // pages skipped because another thread held a lock
+  /// Pages that were freed and are not in `dropped`: of deleted records (R70), and of delta trees.
+  uint64_t reclaimed = 0;
+  uint64_t drained = 0;  // records that were removed from delta trees (R78)
+  /// Master-tree: memory of the records that have changed since the snapshot before: records in
+  /// volatile pages, and records that were removed from delta trees.
+  uint64_t changed_bytes = 0;
+  uint64_t divided = 0;          // pointers that were added by dividing ranges (R80)
   uint64_t longest_hold_ns = 0;  // longest time for which the locks of one step were held
   /// Id of the oldest snapshot to which a pointer without a volatile page still leads. The files of
   /// that snapshot and of newer ones must be kept. kNoSnapshot: there is no such pointer.
@@ -87,7 +94,8 @@ inline constexpr InstallCounter kInstallCounters[] = {
     {"installed", &InstallReport::installed}, {"unmatched", &InstallReport::unmatched},
     {"dropped", &InstallReport::dropped},     {"kept", &InstallReport::kept},
     {"kept_hot", &InstallReport::kept_hot},   {"busy", &InstallReport::busy},
-    {"reclaimed", &InstallReport::reclaimed},
+    {"reclaimed", &InstallReport::reclaimed}, {"drained", &InstallReport::drained},
+    {"divided", &InstallReport::divided},     {"changed_bytes", &InstallReport::changed_bytes},
 };
 
 /// Calls the drop policy and counts a page that it retains.
@@ -144,6 +152,17 @@ Status install_snapshot(WorkerContext& worker, StorageControl& storage, const In
 /// REQUIRES: the calling thread has entered (WorkerContext::enter).
 std::vector<uint64_t> divide_storage(WorkerContext& worker, StorageControl& storage, uint32_t parts,
                                      uint32_t min_pages);
+
+/// Returns whether every pointer without a volatile page leads to the snapshot now. `parts`: sum of
+/// the reports of all parts of a storage.
+bool is_complete(const InstallReport& parts);
+
+/// Removes the records that the snapshot contains from the pages of a delta tree that are in the
+/// pool of the worker's node (R78). `task.part` is ignored. Errors and requirements: those of
+/// `install_snapshot`. REQUIRES: the snapshot was installed in the storage, and the install
+/// `is_complete`.
+Status drain_delta(WorkerContext& worker, StorageControl& storage, const InstallTask& task,
+                   InstallReport& report);
 
 /// Drops the pages of a Master-tree that lie in several parts. `bounds`: where all parts except the
 /// first begin. `task.part` is ignored. `parts`: sum of the reports of all parts. Errors and

@@ -313,7 +313,7 @@ class ArrayInstaller {
     ++report_.dropped;
     // Release pairs with `load_both`: a reader that loads the null word also sees the snapshot
     // word, and that the records have moved.
-    pointer.volatile_word.store(next_null(storage_).word(), std::memory_order_release);
+    pointer.volatile_word.store(next_null(storage_, false).word(), std::memory_order_release);
   }
 
   WorkerContext& worker_;

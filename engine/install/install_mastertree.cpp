@@ -33,7 +33,8 @@ struct BorderSurvey {
   bool has_layers = false;
   bool has_living = false;  // a record that is no tombstone
   bool has_tombstone = false;
-  bool is_covered = false;  // the snapshot has all changes of the page (R8)
+  bool is_covered = false;     // the snapshot has all changes of the page (R8)
+  uint32_t changed_bytes = 0;  // see InstallReport
 
   /// Returns whether `reclaim_path` may find something to reclaim (R70).
   bool may_reclaim() const { return has_layers || has_tombstone || !has_living; }
@@ -55,6 +56,7 @@ struct LayerWalk {
   /// kMaxReclaims.
   uint32_t reclaims = 0;
   bool has_counted_layers = false;  // the layers of the border page at `slice` are counted
+  bool has_progress = false;        // the last step was repeated, but has divided a range (R80)
   /// State of the walk for the pages of one level.
   struct Level {
     uint64_t done_to = 0;    // pointers to pages of this level are done up to this slice
@@ -147,8 +149,8 @@ class TreeInstaller {
   void install(DualPointer& pointer, SnapshotPointer page, bool is_own = true) {
     const uint64_t before = pointer.snapshot_word.load(std::memory_order_relaxed);
     // The word cannot become null from here on. A copy-up may store a page, but only installers
-    // drop pages, under this lock.
-    const VolatilePointer word = pointer.load_acquire();
+    // drop pages, under this lock. A null word may get a delta mark, once (R76).
+    VolatilePointer word = pointer.load_acquire();
     // Frozen words occur only in pages that are locked or moved.
     DCHECK(!word.is_frozen() || fault::install_in_moved_pages);
     if (page.is_null() && word.is_null()) {
@@ -157,7 +159,10 @@ class TreeInstaller {
     }
     if (is_own) ++(page.is_null() ? report_.unmatched : report_.installed);
     if (before == page.word()) return;
-    if (word.is_null() && replace_cold(storage_, pointer, word, page)) return;
+    while (word.is_null()) {
+      if (replace_cold(storage_, pointer, word, page)) return;
+      word = pointer.load_acquire();
+    }
     // Release: the snapshot word is stored before the null word that drops the page (R2).
     pointer.snapshot_word.store(page.word(), std::memory_order_release);
   }
@@ -182,7 +187,8 @@ class TreeInstaller {
         const Status stepped = take_step(walk, root, step);
         if (stepped != Status::ok) return stepped;
       }
-      failures = step == Step::again ? failures + 1 : 0;
+      failures = step == Step::again && !walk.has_progress ? failures + 1 : 0;
+      walk.has_progress = false;
       if (failures == kMaxFailures) {
         skip_path(walk, root);
         failures = 0;
@@ -235,6 +241,7 @@ class TreeInstaller {
       if (status != Status::ok || step == Step::again) return status;
     }
     if (is_known && path.border != nullptr) {
+      if (!walk.is_seam && !walk.has_counted_layers) report_.changed_bytes += survey.changed_bytes;
       const Status status =
           survey.has_layers && !walk.is_seam ? install_layers(walk, path.border, step) : Status::ok;
       if (status != Status::ok || step == Step::again) return status;
@@ -277,7 +284,11 @@ class TreeInstaller {
     survey.is_covered = is_removed_in_snapshot(
         page->header.max_removed_vid.load(std::memory_order_relaxed), task_.epoch);
     for (uint32_t slot = 0; slot < version.count(); ++slot) {
-      const Vid vid = page->record(slot)->head.load_acquire();
+      const TreeRecord* record = page->record(slot);
+      const Vid vid = record->head.load_acquire();
+      if (vid.epoch() > task_.base_epoch && !vid.is_next_layer()) {
+        survey.changed_bytes += record->bytes() + kSlotBytes;
+      }
       survey.has_layers = survey.has_layers || vid.is_next_layer();
       survey.has_tombstone = survey.has_tombstone || vid.is_deleted();
       survey.has_living = survey.has_living || !vid.is_deleted();
@@ -313,6 +324,8 @@ class TreeInstaller {
     walk.is_damaged = walk.is_damaged || level.snapshot.is_damaged;
     for (const SnapshotPointer each : level.snapshot.unreadable) unreadable_.insert(each.word());
     if (walk.is_seam) return Status::ok;  // the parts have installed all pointers
+    // For `divide_cold` (R23). Without free pages it leaves the pointer to the next snapshot.
+    const bool may_rebuild = worker_.reserve_pages(kPagesPerAdoption);
     const HoldTimer timer(report_);
     ScopedLock lock;
     if (!lock.lock_page(worker_, page, kPageBlock)) return Status::cluster_failed;
@@ -326,12 +339,55 @@ class TreeInstaller {
     for (uint32_t i = 0; i < children.size(); ++i) {
       const SliceRange child = children.range(i);
       if (!overlap(child, walk.part)) continue;
+      const auto pieces = pages_that_fill(level.snapshot.pages, child);
+      if (!pieces.empty() && page->children[children[i]].load_acquire().has_delta()) {
+        if (divide_cold(page, children[i], pieces)) continue;
+        if (may_rebuild) {
+          rebuild_interior(worker_, page);
+          walk.has_progress = true;
+          step = Step::again;
+          return Status::ok;
+        }
+        record_missed(walk);
+        continue;
+      }
       install(page->children[children[i]], page_of_range(level.snapshot.pages, child),
               walk.part.contains(child.low));
     }
     level.done_to = range.high_is_end ? ~uint64_t{0} : range.high;
     DCHECK(level.done_to >= walk.slice);
     return Status::ok;
+  }
+
+  /// Divides the range of a cold pointer with a delta mark, because several pages of the snapshot
+  /// fill it: keys were inserted into the delta tree (R80). The pointer gets the first page. New
+  /// pointers are appended, one for each other page (R3). In between, the last pointer leads to the
+  /// old page, which covers more than the rest of the range. Its records in other ranges are not
+  /// wrong: the delta tree has all changes since that page until all pointers are installed.
+  /// Returns false if the page has no room for all of them. REQUIRES: the page is locked.
+  bool divide_cold(InteriorPage* page, uint32_t slot, std::span<const SnapshotLevelPage> pieces) {
+    DCHECK(holds_page(worker_, page, kPageBlock) && !page->header.version().is_moved());
+    for (size_t i = 0; i + 1 < pieces.size(); ++i) {
+      const PageVersion version = page->header.version();
+      const uint32_t count = version.count();
+      if (count == kInteriorCapacity || count - page->sorted_count >= kInteriorTail) return false;
+      DualPointer& pointer = page->children[slot];
+      DualPointer& rest = page->children[count];
+      const uint64_t old = pointer.snapshot_word.load(std::memory_order_relaxed);
+      rest.snapshot_word.store(old, std::memory_order_relaxed);
+      rest.volatile_word.store(next_null(storage_, true).word(), std::memory_order_relaxed);
+      DCHECK(page->contains(pieces[i + 1].range.low));
+      DCHECK(pieces[i].range.high == pieces[i + 1].range.low && !pieces[i].range.high_is_end);
+      page->separators[count] = pieces[i + 1].range.low;
+      page->header.set_version(version.with_insert(false));
+      const VolatilePointer seen = pointer.load_acquire();
+      CHECK(seen.has_delta() && replace_cold(storage_, pointer, seen, pieces[i].page));
+      slot = count;
+      ++report_.divided;
+    }
+    const VolatilePointer seen = page->children[slot].load_acquire();
+    CHECK(replace_cold(storage_, page->children[slot], seen, pieces.back().page));
+    return true;
   }
 
   struct Layer {

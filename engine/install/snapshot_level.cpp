@@ -68,6 +68,23 @@ Status find_snapshot_level(WorkerContext& worker, SnapshotPointer root, uint32_t
   return status;
 }
 
+std::span<const SnapshotLevelPage> pages_that_fill(const std::vector<SnapshotLevelPage>& pages,
+                                                   const SliceRange& range) {
+  const auto first = std::ranges::lower_bound(
+      pages, range.low, {}, [](const SnapshotLevelPage& page) { return page.range.low; });
+  if (first == pages.end() || first->range.low != range.low) return {};
+  uint64_t reached = range.low;
+  for (auto at = first; at != pages.end(); ++at) {
+    if (at->range.low != reached || at->page.is_null() || is_stand_in(at->page)) return {};
+    const bool ends = range.high_is_end ? at->range.high_is_end
+                                        : !at->range.high_is_end && at->range.high == range.high;
+    if (ends) return at == first ? std::span<const SnapshotLevelPage>() : std::span(first, at + 1);
+    if (at->range.high_is_end) return {};
+    reached = at->range.high;
+  }
+  return {};
+}
+
 SnapshotPointer page_of_range(const std::vector<SnapshotLevelPage>& pages,
                               const SliceRange& range) {
   const auto found = std::ranges::lower_bound(

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "engine/mastertree/build.h"
@@ -35,6 +36,11 @@ inline bool overlap(const SliceRange& a, const SliceRange& b) {
 /// below a page that cannot be read (R56).
 Status find_snapshot_level(WorkerContext& worker, SnapshotPointer root, uint32_t level,
                            const SliceRange& range, SnapshotLevel& found);
+
+/// Returns the pages that fill exactly this range, if they are at least two. Returns none if there
+/// are no such pages, or if one of them is a stand-in.
+std::span<const SnapshotLevelPage> pages_that_fill(const std::vector<SnapshotLevelPage>& pages,
+                                                   const SliceRange& range);
 
 /// Returns the page with exactly this range, or null if there is none.
 SnapshotPointer page_of_range(const std::vector<SnapshotLevelPage>& pages, const SliceRange& range);

@@ -56,7 +56,7 @@ void adopt_in_interior(WorkerContext& worker, const Link& link, TreePage* page,
 void grow_root(WorkerContext& worker, const Link& link, TreePage* page, VolatilePointer left,
                VolatilePointer right) {
   DCHECK(page->low < page->twin_fence && page->header.level < TreePath::kMaxLevels);
-  InteriorPage* root = new_interior(worker, page->header.storage_id, page->header.layer,
+  InteriorPage* root = new_interior(worker, tree_of(*page), page->header.layer,
                                     static_cast<uint8_t>(page->header.level + 1), range_of(*page),
                                     max_removed_above(*page));
   root->separators[0] = page->low;
@@ -98,7 +98,7 @@ void rebuild_interior(WorkerContext& worker, InteriorPage* page) {
   const uint32_t count = copy.size();
   DCHECK(count == version.count() && copy[0].separator <= page->low);
   if (count <= kInteriorCapacity * 3 / 4) {
-    InteriorPage* whole = new_interior(worker, header.storage_id, header.layer, header.level,
+    InteriorPage* whole = new_interior(worker, tree_of(*page), header.layer, header.level,
                                        range_of(*page), max_removed_vid);
     copy.write(whole, 0, count);
     page->header.set_version(version.with_status(PageVersion::kMoved));
@@ -111,10 +111,10 @@ void rebuild_interior(WorkerContext& worker, InteriorPage* page) {
   DCHECK(0 < middle && middle < count);
   const uint64_t fence = copy[middle].separator;
   DCHECK(page->low < fence && page->contains(fence));
-  InteriorPage* left = new_interior(worker, header.storage_id, header.layer, header.level,
+  InteriorPage* left = new_interior(worker, tree_of(*page), header.layer, header.level,
                                     {page->low, fence, false}, max_removed_vid);
   copy.write(left, 0, middle);
-  InteriorPage* right = new_interior(worker, header.storage_id, header.layer, header.level,
+  InteriorPage* right = new_interior(worker, tree_of(*page), header.layer, header.level,
                                      {fence, page->high, page->high_is_end != 0}, max_removed_vid);
   copy.write(right, middle, count);
   page->header.set_version(version.with_status(PageVersion::kMoved));

@@ -11,7 +11,7 @@
 namespace atolldb {
 
 namespace {
-TreePage* new_page(WorkerContext& worker, uint32_t storage_id, PageType type, uint8_t layer,
+TreePage* new_page(WorkerContext& worker, TreeName tree, PageType type, uint8_t layer,
                    uint8_t level, const SliceRange& range, uint64_t max_removed_vid) {
   PageHeader* header = worker.pages().take();
   CHECK(header != nullptr);
@@ -20,7 +20,8 @@ TreePage* new_page(WorkerContext& worker, uint32_t storage_id, PageType type, ui
   std::memset(reinterpret_cast<std::byte*>(header) + sizeof(PageHeader), 0,
               sizeof(TreePage) - sizeof(PageHeader));
   TreePage* page = tree_page(header);
-  header->storage_id = storage_id;
+  header->storage_id = tree.storage_id;
+  header->is_delta = tree.is_delta ? 1 : 0;
   header->type = type;
   header->layer = layer;
   header->level = level;
@@ -35,20 +36,20 @@ TreePage* new_page(WorkerContext& worker, uint32_t storage_id, PageType type, ui
 }
 }  // namespace
 
-BorderPage* new_border(WorkerContext& worker, uint32_t storage_id, uint8_t layer,
-                       const SliceRange& range, uint32_t slot_capacity, uint64_t max_removed_vid) {
+BorderPage* new_border(WorkerContext& worker, TreeName tree, uint8_t layer, const SliceRange& range,
+                       uint32_t slot_capacity, uint64_t max_removed_vid) {
   TreePage* page =
-      new_page(worker, storage_id, PageType::mastertree_border, layer, 0, range, max_removed_vid);
+      new_page(worker, tree, PageType::mastertree_border, layer, 0, range, max_removed_vid);
   DCHECK(BorderPage::heap_limit(slot_capacity) <= kPageBytes);
   page->slot_capacity = static_cast<uint16_t>(slot_capacity);
   page->heap_begin = static_cast<uint16_t>(kPageBytes);
   return border_page(page);
 }
 
-InteriorPage* new_interior(WorkerContext& worker, uint32_t storage_id, uint8_t layer, uint8_t level,
+InteriorPage* new_interior(WorkerContext& worker, TreeName tree, uint8_t layer, uint8_t level,
                            const SliceRange& range, uint64_t max_removed_vid) {
-  return interior_page(new_page(worker, storage_id, PageType::mastertree_interior, layer, level,
-                                range, max_removed_vid));
+  return interior_page(
+      new_page(worker, tree, PageType::mastertree_interior, layer, level, range, max_removed_vid));
 }
 
 TreeRecord* write_slot(BorderPage* page, uint32_t count, uint64_t slice, uint16_t remainder,

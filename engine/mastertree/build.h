@@ -21,11 +21,21 @@ inline SliceRange range_of(const TreePage& page) {
   return {page.low, page.high, page.high_is_end != 0};
 }
 
+/// The tree that a page belongs to.
+struct TreeName {
+  uint32_t storage_id;
+  bool is_delta;  // the storage's delta tree (R76)
+};
+
+inline TreeName tree_of(const TreePage& page) {
+  return {page.header.storage_id, page.header.is_delta != 0};
+}
+
 /// Return a new page without slots. REQUIRES: the caller has reserved the page, so that the pool
 /// has one (R23).
-BorderPage* new_border(WorkerContext& worker, uint32_t storage_id, uint8_t layer,
-                       const SliceRange& range, uint32_t slot_capacity, uint64_t max_removed_vid);
-InteriorPage* new_interior(WorkerContext& worker, uint32_t storage_id, uint8_t layer, uint8_t level,
+BorderPage* new_border(WorkerContext& worker, TreeName tree, uint8_t layer, const SliceRange& range,
+                       uint32_t slot_capacity, uint64_t max_removed_vid);
+InteriorPage* new_interior(WorkerContext& worker, TreeName tree, uint8_t layer, uint8_t level,
                            const SliceRange& range, uint64_t max_removed_vid);
 
 /// Writes slot `count` of `page`. Readers do not see the slot until the caller changes the page

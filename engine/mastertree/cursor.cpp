@@ -5,6 +5,7 @@
 
 #include "engine/format/slot_search.h"
 #include "engine/hooks/mutants.h"
+#include "engine/mastertree/delta.h"
 #include "engine/mastertree/descent.h"
 #include "engine/mastertree/restructure.h"
 #include "engine/mastertree/snapshot_tree.h"
@@ -25,6 +26,8 @@ constexpr int64_t kRecordsAhead = 8;
 MasterTreeCursor::MasterTreeCursor(const MasterTree& tree, Transaction& txn, const ScanRange& range,
                                    bool forward)
     : tree_(tree), txn_(&txn), range_(range), forward_(forward) {}
+
+MasterTreeCursor::~MasterTreeCursor() = default;
 
 // -- Bounds ---------------------------------------------------------------------------------------
 
@@ -121,7 +124,8 @@ Status MasterTreeCursor::seek() {
   const Status usable = tree_.handle().check(*txn_);
   if (usable != Status::ok) return usable;
   Bytes bound;
-  return open_layer(root_link(tree_.storage()), {}, start_bound(bound));
+  const Link root = is_over_delta_ ? delta_link(tree_.storage()) : root_link(tree_.storage());
+  return open_layer(root, {}, start_bound(bound));
 }
 
 Status MasterTreeCursor::open_layer(const Link& root, SnapshotPointer cold_root, bool at_bound) {
@@ -150,12 +154,13 @@ Status MasterTreeCursor::open_page(uint64_t slice) {
 }
 
 Status MasterTreeCursor::open_missing(const MissingPage& missing, uint64_t slice) {
-  if (txn_->installs_on_read()) {
+  if (txn_->installs_on_read() && !is_over_delta_ && !writes_to_delta(tree_.storage(), missing)) {
     const Status status = install_missing(*txn_, tree_.storage(), missing, 0);
     return status == Status::ok ? seek() : status;
   }
   const Status status = txn_->register_pointer(missing.pointer, missing.view.page.word());
   if (status != Status::ok) return status;
+  if (missing.view.page.has_delta() && merge_ == nullptr) begin_delta_merge();
   if (!missing.view.snapshot.is_null()) return open_cold_page(missing.view.snapshot, slice);
   ended_ = true;  // the tree is empty
   return Status::ok;
@@ -293,10 +298,15 @@ Status MasterTreeCursor::next() {
   Status status = txn_->check_volatile();
   if (status != Status::ok) [[unlikely]]
     return txn_->snapshot() == nullptr ? status : next_in_snapshot();
+  if (merge_ != nullptr) [[unlikely]]
+    return next_in_both();
   if (ended_) return end_;
   // This transaction may have inserted records ahead of the cursor since the last seek (R14).
   if (reservations_ != txn_->reservations()) status = seek();
-  return status == Status::ok ? walk() : end_without_record(status);
+  status = status == Status::ok ? walk() : end_without_record(status);
+  if (merge_ == nullptr) [[likely]]
+    return status;
+  return begin_merged_scan(status);
 }
 
 /// Moves to the next record on the route.
@@ -337,6 +347,7 @@ Status MasterTreeCursor::visit(bool& found) {
   prefetch_record(kRecordsAhead);
   const uint64_t slice = current.page->slices()[slot];
   if (record->head.load_acquire().is_stable_tombstone()) {
+    if (is_over_delta_) return visit_delta_tombstone(record, slice, found);
     if (!txn_->writes_blindly() || fault::skip_own_blind_writes) {
       pass_stable_tombstones();
       return Status::ok;
@@ -392,7 +403,7 @@ Status MasterTreeCursor::visit_cold(bool& found) {
   txn_->worker().leave_snapshots();
   if (!passes_bounds(slice)) return Status::ok;
   visited_ = true;
-  if (!txn_->plans_no_write() && txn_->snapshot() == nullptr &&
+  if (!txn_->plans_no_write() && txn_->snapshot() == nullptr && merge_ == nullptr &&
       txn_->has_lost_write(tree_.handle().id(), key())) {
     return txn_->miss_own_write();
   }
@@ -450,7 +461,8 @@ Status MasterTreeCursor::visit_record(TreeRecord* record, uint64_t slice, bool& 
       payload_bytes_ = txn_->log_of(*own).payload_bytes;
     }
   }
-  if (!visible) {
+  is_hidden_ = !visible;
+  if (!visible && !is_over_delta_) {
     count_tombstone(seen_, removable_epoch(txn_->worker()));
     return Status::ok;
   }

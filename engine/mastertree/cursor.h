@@ -48,6 +48,22 @@ struct SnapshotScan {
   uint32_t planned = 0;             // number of the transaction's writes already examined
 };
 
+class MasterTreeCursor;
+
+/// State of a cursor that merges the records of the delta tree into those of the tree (R79).
+struct DeltaMerge {
+  std::unique_ptr<MasterTreeCursor> delta;  // over the same range of the delta tree
+  bool has_main = false;                    // `main` is the next record, not returned yet
+  bool main_has_ended = false;
+  bool has_delta = false;  // the current record of `delta` is the next one, not returned yet
+  bool delta_has_ended = false;
+  bool knows_main = false;  // `main` is the last record that the walk has found
+  ScannedRecord main;
+  uint64_t plan_changes = 0;  // Transaction::plan_changes() when the records were read
+  bool has_returned = false;
+  ScannedRecord returned;  // only its key: that of the last returned record
+};
+
 /// Bounds of a scan. If `has_low` or `has_high` is false, the scan has no bound on that side.
 struct ScanRange {
   Bytes low{};
@@ -77,11 +93,17 @@ struct ScanRange {
 /// has no further child. A backward scan always descends. The cursor keeps the names of snapshot
 /// pages, because an address is valid in one round of the cache only (R39).
 ///
+/// At the first pointer with a delta mark the cursor opens a second cursor, over the delta tree,
+/// and merges the records of both (delta_cursor.cpp).
+///
 /// In a transaction that reads a snapshot, the whole route is in the snapshot. The cursor merges
 /// own writes in (snapshot_cursor.cpp).
 class MasterTreeCursor {
  public:
   MasterTreeCursor(const MasterTree& tree, Transaction& txn, const ScanRange& range, bool forward);
+  MasterTreeCursor(const MasterTreeCursor&) = delete;
+  MasterTreeCursor& operator=(const MasterTreeCursor&) = delete;
+  ~MasterTreeCursor();
 
   /// Moves to the next existing record. Returns end_of_scan after the last one.
   Status next();
@@ -203,6 +225,15 @@ class MasterTreeCursor {
   bool fence_ends_scan(uint64_t fence) const;
   void pass_stable_tombstones();
   void count_tombstone(Vid vid, uint64_t removable);
+  // The functions below merge records of the delta tree in. A cursor over the delta tree also
+  // returns deleted records, because they hide records of the snapshot.
+  void begin_delta_merge();
+  Status begin_merged_scan(Status found);
+  Status next_in_both();
+  Status restart_merge();
+  Status read_main();
+  void place_after(const DeltaMerge& merge);
+  Status visit_delta_tombstone(TreeRecord* record, uint64_t slice, bool& found);
   // The functions below are for transactions that read a snapshot.
   Status next_in_snapshot();
   Status open_snapshot();
@@ -237,6 +268,9 @@ class MasterTreeCursor {
   Vid seen_;
   uint32_t payload_bytes_ = 0;
   std::unique_ptr<SnapshotScan> scan_;  // null: no own writes to merge with the snapshot
+  std::unique_ptr<DeltaMerge> merge_;   // null: no record of the delta tree to merge
+  bool is_over_delta_ = false;          // the cursor scans the delta tree
+  bool is_hidden_ = false;              // over the delta tree: the current record is deleted
 };
 
 }  // namespace atolldb

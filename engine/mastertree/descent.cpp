@@ -229,11 +229,11 @@ SlotView find_slot(WorkerContext& worker, BorderPage* page, PageVersion version,
   return view;
 }
 
-Location locate(WorkerContext& worker, StorageControl& storage, Bytes key) {
+Location locate(WorkerContext& worker, StorageControl& storage, Bytes key, const Link& root) {
   for (;;) {
     Location location;
     LayerKey rest(key);
-    location.link = root_link(storage);
+    location.link = root;
     for (;;) {
       const BorderView border = find_border(worker, storage, location.link, rest.slice);
       if (border.dropped) {

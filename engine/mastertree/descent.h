@@ -111,8 +111,11 @@ struct Location {
   MissingPage missing{};
 };
 
-/// Descends layer by layer to the place of `key`.
-Location locate(WorkerContext& worker, StorageControl& storage, Bytes key);
+/// Descends layer by layer to the place of `key`. `root`: link to the root of the first layer.
+Location locate(WorkerContext& worker, StorageControl& storage, Bytes key, const Link& root);
+inline Location locate(WorkerContext& worker, StorageControl& storage, Bytes key) {
+  return locate(worker, storage, key, root_link(storage));
+}
 
 /// Number of pages that an adoption reserves, for the successors of an interior page.
 inline constexpr uint32_t kPagesPerAdoption = 2;

@@ -165,15 +165,24 @@ std::string check_tree(const ClusterView& view, StorageControl& storage,
   statistics = {};
   const DualPointer::View root = load_both(storage.root);
   if (root.page.is_null() && root.snapshot.is_null()) return {};
-  return Inspector(view, statistics).layer(storage.root);
+  const std::string problem = Inspector(view, statistics).layer(storage.root);
+  if (!problem.empty() || storage.delta_root.load_acquire().is_null()) return problem;
+  TreeStatistics delta;
+  const std::string in_delta = Inspector(view, delta).layer(storage.delta_root);
+  statistics.delta_pages = delta.pages();
+  statistics.delta_records = delta.records + delta.tombstones;
+  if (in_delta.empty() && delta.cold_subtrees != 0) return "a cold pointer in the delta tree";
+  return in_delta.empty() ? in_delta : "in the delta tree: " + in_delta;
 }
 
 void release_tree(WorkerContext& worker, StorageControl& storage) {
   CHECK(storage.type == StorageType::mastertree);
-  const VolatilePointer root = storage.root.load_acquire();
-  if (root.is_null()) return;
-  storage.root.volatile_word.store(0, std::memory_order_seq_cst);
-  release_page(worker, root);
+  for (DualPointer* root : {&storage.root, &storage.delta_root}) {
+    const VolatilePointer page = root->load_acquire();
+    if (page.is_null()) continue;
+    root->volatile_word.store(0, std::memory_order_seq_cst);
+    release_page(worker, page);
+  }
 }
 
 }  // namespace atolldb

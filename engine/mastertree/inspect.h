@@ -17,6 +17,8 @@ struct TreeStatistics {
   uint64_t tombstones = 0;
   uint64_t layers = 0;
   uint64_t cold_subtrees = 0;  // pointers to data in a snapshot only; not visited
+  uint64_t delta_pages = 0;    // pages of the delta tree, not in `pages()`
+  uint64_t delta_records = 0;  // records of the delta tree, also deleted ones; not in `records`
   uint64_t pages() const { return border_pages + interior_pages + moved_pages; }
 };
 

@@ -27,7 +27,7 @@ constexpr uint32_t kMinHintsPerTurn = 4;
 
 void push_tombstone_hint(WorkerContext& worker, const TreePage* page,
                          std::span<const std::byte> prefix, uint64_t slice) {
-  if (worker.hints().contains(page->header.self)) return;
+  if (page->header.is_delta != 0 || worker.hints().contains(page->header.self)) return;
   DCHECK(page->is_border() && prefix.size() == size_t{page->header.layer} * 8);
   if (fault::lose_deep_hints && prefix.size() > 64) return;
   Hint hint;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "engine/mastertree/delta.h"
 #include "engine/mastertree/descent.h"
 #include "engine/mastertree/prefetch.h"
 #include "engine/mastertree/snapshot_tree.h"
@@ -39,12 +40,15 @@ enum class Intent : uint8_t { read, write };
 
 /// Returns whether to install a missing volatile page. A write installs the page if there is a
 /// snapshot page. A retry installs the page if the previous attempt relied on the null word (R5).
-bool wants_page(const Transaction& txn, const MissingPage& missing, Intent intent) {
-  if (!missing) return false;
+/// No page is installed where writes go to the delta tree.
+bool wants_page(const Transaction& txn, const MissingPage& missing, bool uses_delta,
+                Intent intent) {
+  if (!missing || uses_delta) return false;
   return txn.installs_on_read() || (intent == Intent::write && !missing.view.snapshot.is_null());
 }
 
-/// Reads a key below a missing page. One entry in the pointer set covers all reads below it.
+/// Reads a key below a missing page, for which the delta tree has no record. One entry in the
+/// pointer set covers all reads below it.
 Status read_below(Transaction& txn, const StorageControl& storage, const Location& location,
                   Bytes key, TreeRead& request) {
   if (txn.has_lost_write(storage.id, key)) return txn.miss_own_write();
@@ -72,16 +76,32 @@ Status find_and_read(Transaction& txn, const StorageHandle& handle, Bytes key, I
   status = check_lengths(key, 0);
   if (status != Status::ok) return status;
   for (;;) {
-    const Location location = locate(txn.worker(), storage, key);
+    Location location = locate(txn.worker(), storage, key);
     if (location.record == nullptr) {
       if (txn.worker().cluster_failed()) return Status::cluster_failed;
-      if (!wants_page(txn, location.missing, intent)) {
-        return location.missing ? read_below(txn, storage, location, key, request)
-                                : register_absent(txn, storage, key, location);
+      // The choice is read once, because it may change at any time.
+      const bool uses_delta = writes_to_delta(storage, location.missing);
+      if (intent == Intent::write && uses_delta) {
+        const Location cold = location;
+        status = reserve_in_delta(txn, storage, cold, key, 0, Absent::stays, location);
+        if (status != Status::ok) return status;
+        if (location.record == nullptr) continue;
+      } else if (location.missing.view.page.has_delta()) {
+        const Location cold = location;
+        location = locate(txn.worker(), storage, key, delta_link(storage));
+        if (location.record == nullptr) {
+          status = register_absent_from_delta(txn, location);
+          return status == Status::ok ? read_below(txn, storage, cold, key, request) : status;
+        }
+      } else {
+        if (!wants_page(txn, location.missing, uses_delta, intent)) {
+          return location.missing ? read_below(txn, storage, location, key, request)
+                                  : register_absent(txn, storage, key, location);
+        }
+        status = install_missing(txn, storage, location.missing, 0);
+        if (status != Status::ok) return status;
+        continue;
       }
-      status = install_missing(txn, storage, location.missing, 0);
-      if (status != Status::ok) return status;
-      continue;
     }
     DCHECK(location.page != nullptr && location.conflict == nullptr);
     ref = make_ref(txn.worker(), location.record, key);
@@ -306,15 +326,22 @@ Status MasterTree::increment(Transaction& txn, Bytes key, uint32_t offset, Incre
   status = check_lengths(key, 0);
   if (status != Status::ok) return status;
   for (;;) {
-    const Location location = locate(txn.worker(), storage_.control(), key);
+    Location location = locate(txn.worker(), storage_.control(), key);
     if (location.record == nullptr) {
       if (txn.worker().cluster_failed()) return Status::cluster_failed;
-      if (!wants_page(txn, location.missing, Intent::write)) {
-        return register_absent(txn, storage_.control(), key, location);
+      if (writes_to_delta(storage_.control(), location.missing)) {
+        const Location cold = location;
+        status = reserve_in_delta(txn, storage_.control(), cold, key, 0, Absent::stays, location);
+        if (status != Status::ok) return status;
+        if (location.record == nullptr) continue;
+      } else {
+        if (!wants_page(txn, location.missing, false, Intent::write)) {
+          return register_absent(txn, storage_.control(), key, location);
+        }
+        status = install_missing(txn, storage_.control(), location.missing, 0);
+        if (status != Status::ok) return status;
+        continue;
       }
-      status = install_missing(txn, storage_.control(), location.missing, 0);
-      if (status != Status::ok) return status;
-      continue;
     }
     const RecordRef ref = make_ref(txn.worker(), location.record, key);
     uint32_t payload_bytes = 0;

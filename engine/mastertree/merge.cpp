@@ -127,9 +127,9 @@ class Merge {
     InteriorCopy copy(parent_);
     copy.collapse(first_, last_, merged_[levels - 1]->self());
     DCHECK(copy.size() == count_ - (last_ - first_) + 1);
-    InteriorPage* successor = new_interior(
-        worker_, parent_->header.storage_id, parent_->header.layer, parent_->header.level,
-        range_of(*parent_), std::max(max_removed_vid, max_removed_vid_of(*parent_)));
+    InteriorPage* successor =
+        new_interior(worker_, tree_of(*parent_), parent_->header.layer, parent_->header.level,
+                     range_of(*parent_), std::max(max_removed_vid, max_removed_vid_of(*parent_)));
     copy.write(successor, 0, copy.size());
     if (fault::merge_parent_first) publish_parent(successor);
     reach(SyncPoint::publishing_merge);
@@ -158,11 +158,11 @@ class Merge {
 
   void build_merged(const SliceRange& range, uint64_t max_removed_vid) {
     const PageHeader& header = parent_->header;
-    merged_[0] = new_border(worker_, header.storage_id, header.layer, range,
+    merged_[0] = new_border(worker_, tree_of(*parent_), header.layer, range,
                             BorderPage::capacity_for(TreeRecord::bytes_for(8, 8)), max_removed_vid);
     for (uint8_t level = 1; level < header.level; ++level) {
       InteriorPage* page =
-          new_interior(worker_, header.storage_id, header.layer, level, range, max_removed_vid);
+          new_interior(worker_, tree_of(*parent_), header.layer, level, range, max_removed_vid);
       page->separators[0] = range.low;
       page->children[0].volatile_word.store(merged_[level - 1]->self().word(),
                                             std::memory_order_relaxed);

@@ -4,7 +4,9 @@
 #include <array>
 
 #include "engine/format/slot_search.h"
+#include "engine/mastertree/delta.h"
 #include "engine/mastertree/descent.h"
+#include "engine/mastertree/snapshot_tree.h"
 #include "shared/base/check.h"
 
 namespace atolldb {
@@ -69,6 +71,40 @@ void prefetch_slots(WorkerContext& worker, const DualPointer& root, BorderPage* 
   }
 }
 
+/// Returns the snapshot page that a look-up of the key will read, if the key is in a cold range and
+/// has no record in the delta tree; otherwise null.
+SnapshotPointer cold_page_of(WorkerContext& worker, StorageControl& storage, Bytes key) {
+  const Location location = locate(worker, storage, key);
+  const MissingPage& missing = location.missing;
+  if (!missing || missing.view.snapshot.is_null()) return {};
+  if (missing.view.page.has_delta() &&
+      locate(worker, storage, key, delta_link(storage)).record != nullptr) {
+    return {};
+  }
+  // A pointer in a page of level 1 leads to a border page, which need not be read to know that.
+  const bool is_in_page = missing.pointer != &storage.root;
+  const PageHeader* holder = is_in_page ? page_of(missing.pointer) : nullptr;
+  if (is_in_page && holder->level == 1) return missing.view.snapshot;
+  SnapshotPointer border;
+  const uint64_t slice = LayerKey(key.subspan(location.key_at)).slice;
+  const Status status = name_snapshot_border(worker, missing.view.snapshot, slice, border);
+  return status == Status::ok ? border : SnapshotPointer();
+}
+
+/// Reads the cold pages of these keys at the same time, so that the transactions that need them do
+/// not wait for the device one after the other.
+void read_cold_pages(WorkerContext& worker, StorageControl& storage, std::span<const Bytes> keys,
+                     std::span<const Way> ways) {
+  std::array<SnapshotPointer, kBatch> pages;
+  uint32_t count = 0;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (ways[i].page != nullptr) continue;
+    const SnapshotPointer page = cold_page_of(worker, storage, keys[i]);
+    if (!page.is_null()) pages[count++] = page;
+  }
+  if (count > 1) worker.read_snapshot_pages(std::span(pages).first(count));
+}
+
 }  // namespace
 
 void prefetch_records(WorkerContext& worker, StorageControl& storage, std::span<const Bytes> keys,
@@ -100,6 +136,7 @@ void prefetch_records(WorkerContext& worker, StorageControl& storage, std::span<
       if (way.page == nullptr || records == 0) continue;
       prefetch_slots(worker, storage.root, border_page(way.page), way.slice, records, record_bytes);
     }
+    read_cold_pages(worker, storage, keys.first(count), std::span(ways).first(count));
   }
 }
 

@@ -1,11 +1,13 @@
 #include "engine/mastertree/tree_access.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "engine/hooks/mutants.h"
 #include "engine/hooks/sync_points.h"
 #include "engine/mastertree/build.h"
+#include "engine/mastertree/delta.h"
 #include "engine/mastertree/page_lock.h"
 #include "engine/mastertree/restructure.h"
 #include "engine/transaction/dual_pointer.h"
@@ -53,8 +55,8 @@ Status add_layer(Transaction& txn, BorderPage* page, TreeRecord* record, ScopedL
   // From now on the layer may get keys whose tombstones the page has removed (R43).
   const uint64_t max_removed_vid = std::max(max_removed_vid_of(*page), vid.version());
   BorderPage* root =
-      new_border(worker, page->header.storage_id, static_cast<uint8_t>(page->header.layer + 1),
-                 SliceRange{}, BorderPage::capacity_for(bytes), max_removed_vid);
+      new_border(worker, tree_of(*page), static_cast<uint8_t>(page->header.layer + 1), SliceRange{},
+                 BorderPage::capacity_for(bytes), max_removed_vid);
   TreeRecord* copy =
       write_slot(root, 0, key.slice, key.remainder, key.suffix().data(), capacity, vid);
   const uint16_t payload_bytes = record->payload_bytes.load(std::memory_order_relaxed);
@@ -111,23 +113,37 @@ Status cover_absence(Transaction& txn, RecordHead* record, Vid absent) {
   return fault::uncovered_reservation ? Status::ok : txn.register_read(record, absent);
 }
 
-/// Appends a reserved record. REQUIRES: `page_lock` holds the page, and the page has room.
+/// Appends a reserved record, or a copy of the record `cold`. REQUIRES: `page_lock` holds the page,
+/// and the page has room.
 Status append_slot(Transaction& txn, BorderPage* page, const LayerKey& key, uint32_t capacity,
-                   Location& location, ScopedLock& page_lock) {
+                   const ColdRecord* cold, Location& location, ScopedLock& page_lock) {
   WorkerContext& worker = txn.worker();
   const PageVersion before = page->header.version();
   const bool ascending = extends_order(page, before, key.slice, key.remainder);
-  const Vid reserved = reserved_vid(worker);
+  const bool is_copy = cold != nullptr && cold->exists;
+  const Vid vid = is_copy ? cold->vid : reserved_vid(worker);
   DCHECK(!before.is_moved() && page->contains(key.slice));
+  DCHECK((cold != nullptr) == (page->header.is_delta != 0));
   TreeRecord* record = write_slot(page, before.count(), key.slice, key.remainder,
-                                  key.suffix().data(), capacity, reserved);
+                                  key.suffix().data(), capacity, vid);
+  if (cold != nullptr) worker.metrics().delta_added.add();
+  if (is_copy) {
+    DCHECK(!vid.is_deleted() && vid.is_in_place() && cold->payload_bytes <= capacity);
+    record->payload_bytes.store(static_cast<uint16_t>(cold->payload_bytes),
+                                std::memory_order_relaxed);
+    std::memcpy(record->payload(), cold->payload.data(), cold->payload_bytes);
+  } else if (cold != nullptr) {
+    // The snapshot may have elided the record of the key (R18, R43).
+    const uint64_t removed = std::max(max_removed_vid_of(*page), cold->max_removed_vid);
+    page->header.max_removed_vid.store(removed, std::memory_order_relaxed);
+  }
   const PageVersion after = before.with_insert(ascending);
   location.page = page;
   location.record = record;
   location.conflict = nullptr;
   location.version = after;
   const Status status = publish_inserts(txn, page, before, after, page_lock);
-  return status == Status::ok ? cover_absence(txn, &record->head, reserved) : status;
+  return status == Status::ok ? cover_absence(txn, &record->head, vid) : status;
 }
 
 /// Turns a stable tombstone into a pending one (R12). Scans rely on the page word for the absence
@@ -177,17 +193,44 @@ Status make_room(Transaction& txn, BorderPage* page, const RestructureRequest& r
   return status;
 }
 
-/// Returns whether an insert may use the record without a change of the page.
+}  // namespace
+
 bool is_ready(const TreeRecord* record, uint32_t payload_bytes) {
   return record->capacity >= payload_bytes && !record->head.load_acquire().is_stable_tombstone();
 }
 
-enum class Step : uint8_t { done, again };
+namespace {
 
-/// Makes one of the changes that lead to a record with enough room, under the page lock. If `step`
-/// is `again`, the caller then searches for the key again. Holds no lock on return.
+/// Returns whether the records of the key's last slice fit in one page: those of the delta page,
+/// the others of the snapshot, and that of the key, with room for `payload_bytes`. Otherwise no
+/// composer could write them. REQUIRES: the page is locked.
+bool fit_in_one_page(BorderPage* page, const LayerKey& rest, Bytes key, uint32_t payload_bytes,
+                     const ColdRecord& cold) {
+  uint32_t bytes = page_bytes_of(payload_bytes);
+  std::array<bool, 9> is_in_delta{};
+  const size_t above = key.size() - rest.remainder;  // bytes of the slices of the layers above
+  for (uint32_t slot = 0; rest.remainder <= 8 && slot < page->header.version().count(); ++slot) {
+    const TreeRecord* record = page->record(slot);
+    if (page->slices()[slot] != rest.slice || record->remainder > 8) continue;
+    is_in_delta[record->remainder] = true;
+    const Vid vid = record->head.load_acquire();
+    const bool counts = record->remainder != rest.remainder && !vid.is_stable_tombstone();
+    if (counts) bytes += page_bytes_of(record->capacity);
+  }
+  for (uint32_t i = 0; i < cold.neighbour_count; ++i) {
+    const ColdRecord::Neighbour& neighbour = cold.neighbours[i];
+    const bool is_short = rest.remainder <= 8;
+    DCHECK(!is_short || (neighbour.key_bytes >= above && neighbour.key_bytes - above <= 8));
+    if (is_short && is_in_delta[neighbour.key_bytes - above]) continue;
+    bytes += neighbour.page_bytes;
+  }
+  return bytes <= kBorderUsableBytes;
+}
+
+}  // namespace
+
 Status change_page(Transaction& txn, Bytes key, uint32_t payload_bytes, Location& location,
-                   Step& step) {
+                   Step& step, const ColdRecord* cold) {
   WorkerContext& worker = txn.worker();
   BorderPage* page = location.page;
   const LayerKey rest(key.subspan(location.key_at));
@@ -202,7 +245,8 @@ Status change_page(Transaction& txn, Bytes key, uint32_t payload_bytes, Location
       location.record != nullptr) {
     slot = find_slot(worker, page, version, rest);
   }
-  const uint32_t capacity = TreeRecord::capacity_for(rest.remainder, payload_bytes);
+  const uint32_t wanted = std::max(payload_bytes, cold == nullptr ? 0 : cold->payload_bytes);
+  const uint32_t capacity = TreeRecord::capacity_for(rest.remainder, wanted);
   RestructureRequest request;
   switch (slot.match) {
     case Match::next_layer:
@@ -211,23 +255,31 @@ Status change_page(Transaction& txn, Bytes key, uint32_t payload_bytes, Location
       return add_layer(txn, page, slot.record, lock);
     case Match::record:
       if (slot.record->capacity >= payload_bytes) return make_pending(txn, page, slot.record, lock);
+      if (cold != nullptr && !cold->is_current()) return Status::ok;
+      if (cold != nullptr && !fit_in_one_page(page, rest, key, wanted, *cold)) {
+        return Status::payload_too_long;
+      }
       request.grow = slot.record;
       request.grow_capacity = capacity;
       return make_room(txn, page, request, rest.slice, lock);
     case Match::none:
       break;
   }
+  // R77: installers change the word of the pointer before they remove a record of its range from
+  // the delta tree, and remove it under this lock.
+  if (cold != nullptr && !cold->is_current()) return Status::ok;
+  if (cold != nullptr && !fit_in_one_page(page, rest, key, wanted, *cold)) {
+    return Status::payload_too_long;
+  }
   const uint32_t record_bytes = TreeRecord::bytes_for(rest.remainder, capacity);
   if (page->has_room(version.count(), record_bytes)) {
     step = Step::done;
-    return append_slot(txn, page, rest, capacity, location, lock);
+    return append_slot(txn, page, rest, capacity, cold, location, lock);
   }
   request.new_slice = rest.slice;
   request.new_record_bytes = record_bytes;
   return make_room(txn, page, request, rest.slice, lock);
 }
-
-}  // namespace
 
 Status install_missing(Transaction& txn, StorageControl& storage, const MissingPage& missing,
                        uint32_t payload_bytes) {
@@ -239,9 +291,9 @@ Status install_missing(Transaction& txn, StorageControl& storage, const MissingP
   if (!worker.reserve_pages(1)) return Status::volatile_pool_exhausted;
   const uint32_t record_bytes =
       TreeRecord::bytes_for(8, std::max(align8(payload_bytes), align8(storage.payload_bytes)));
-  BorderPage* page =
-      new_border(worker, storage.id, 0, SliceRange{}, BorderPage::capacity_for(record_bytes),
-                 storage.root_max_removed_vid.load(std::memory_order_relaxed));
+  BorderPage* page = new_border(worker, {storage.id, false}, 0, SliceRange{},
+                                BorderPage::capacity_for(record_bytes),
+                                storage.root_max_removed_vid.load(std::memory_order_relaxed));
   uint64_t word = missing.view.page.word();
   if (!install_page(storage.root.volatile_word, word, page->self().word())) {
     worker.pages().give_back(&page->header);
@@ -296,6 +348,13 @@ Status reserve(Transaction& txn, StorageControl& storage, Bytes key, uint32_t pa
     location = locate(worker, storage, key);
     if (worker.cluster_failed()) return Status::cluster_failed;
     if (location.record != nullptr && is_ready(location.record, payload_bytes)) return Status::ok;
+    if (writes_to_delta(storage, location.missing)) {
+      const Location cold = location;
+      const Status status =
+          reserve_in_delta(txn, storage, cold, key, payload_bytes, Absent::is_added, location);
+      if (status != Status::ok || location.record != nullptr) return status;
+      continue;
+    }
     // R23 requires that pages are reserved before locks are taken. Roots grow in `adopt`, which
     // reserves its own pages.
     if (!worker.reserve_pages(kPagesPerRestructure)) return Status::volatile_pool_exhausted;

@@ -6,6 +6,7 @@
 #include "engine/hooks/mutants.h"
 #include "engine/hooks/sync_points.h"
 #include "engine/mastertree/page_lock.h"
+#include "engine/transaction/covered.h"
 #include "shared/base/check.h"
 
 namespace atolldb {
@@ -52,6 +53,8 @@ class Restructuring {
         count_(version_.count()) {
     CHECK(count_ <= kBorderSlotBound);
     CHECK(!request.collapses_layers || (request.compaction_only && txn == nullptr));
+    CHECK(request.drained_epoch == 0 || (request.compaction_only && txn == nullptr));
+    DCHECK(request.drained_epoch == 0 || page->header.is_delta != 0);
     DCHECK(holds_page(worker, page, kPageBlock) && !version_.is_moved());
   }
 
@@ -83,7 +86,8 @@ class Restructuring {
     }
     if (planned_count_ != 0) collapse_layers();
     DCHECK(dropped_count_ <= elided_count_ + planned_count_);
-    if (request_.collapses_layers && dropped_count_ == 0 && elided_count_ == 0) {
+    if ((request_.collapses_layers || request_.drained_epoch != 0) && dropped_count_ == 0 &&
+        elided_count_ == 0) {
       unlock_records(count_);
       return Status::write_conflict;  // the new page would equal the old one
     }
@@ -104,6 +108,22 @@ class Restructuring {
     uint32_t bytes;
     BorderPage* collapsed;  // root of the next layer whose only record takes its slot, or null
   };
+
+  /// Returns whether only the key of the record is copied. Tombstones of a delta tree stay until a
+  /// snapshot has them (R78), and keep no room for a payload.
+  bool is_emptied(const TreeRecord* record) const {
+    const Vid vid(record->head.vid.load(std::memory_order_relaxed));
+    return page_->header.is_delta != 0 && vid.is_stable_tombstone() && record != request_.grow &&
+           !is_own_write(record);
+  }
+  static uint32_t emptied_capacity(const TreeRecord* record) {
+    return TreeRecord::capacity_for(record->remainder, 0);
+  }
+  /// Returns the bytes that the copy of the record takes in the record heap.
+  uint32_t bytes_of_copy(const TreeRecord* record) const {
+    return is_emptied(record) ? TreeRecord::bytes_for(record->remainder, emptied_capacity(record))
+                              : copied_bytes(record, min_capacity(record));
+  }
 
   uint32_t min_capacity(const TreeRecord* record) const {
     return record == request_.grow ? request_.grow_capacity : 0;
@@ -141,6 +161,17 @@ class Restructuring {
     }
   }
 
+  /// Returns whether the new pages do without the record. A delta tree keeps tombstones: they hide
+  /// records of the snapshot (R78).
+  bool may_elide(const TreeRecord* record, Vid vid, uint64_t limit) const {
+    DCHECK(!vid.is_next_layer());
+    if (page_->header.is_delta != 0 && !fault::elide_delta_tombstones) {
+      return request_.drained_epoch != 0 &&
+             is_in_snapshot(vid, request_.drained_epoch, worker_.view().control->epochs);
+    }
+    return is_removable(vid, limit) && record != request_.grow && !is_own_write(record);
+  }
+
   void collect() {
     const uint64_t limit = removable_epoch(worker_);
     max_removed_vid_ = max_removed_vid_of(*page_);
@@ -148,17 +179,19 @@ class Restructuring {
       TreeRecord* record = page_->record(slot);
       const Vid vid(record->head.vid.load(std::memory_order_relaxed));
       DCHECK(!vid.is_moved() && !vid.is_being_written());
-      const bool goes = vid.is_next_layer() ? try_drop_layer(record)
-                                            : is_removable(vid, limit) && record != request_.grow &&
-                                                  !is_own_write(record);
+      const bool goes =
+          vid.is_next_layer() ? try_drop_layer(record) : may_elide(record, vid, limit);
       if (goes) {
-        if (!fault::max_removed_vid_forgets_elided)
+        // A drain also removes reserved records, which stand for no commit (R10).
+        const bool counts = request_.drained_epoch == 0 || vid.ordinal() != 0;
+        if (counts && !fault::max_removed_vid_forgets_elided)
           max_removed_vid_ = std::max(max_removed_vid_, vid.version());
         elided_[elided_count_++] = {&record->head, vid};
         continue;
       }
       has_next_layers_ = has_next_layers_ || vid.is_next_layer();
-      const uint32_t bytes = copied_bytes(record, min_capacity(record));
+      const uint32_t bytes = bytes_of_copy(record);
+      has_emptied_ = has_emptied_ || is_emptied(record);
       items_[size_++] = {page_->slices()[slot], record, bytes, nullptr};
       bytes_ += bytes + kSlotBytes;
     }
@@ -176,7 +209,7 @@ class Restructuring {
       const TreeRecord* record = items_[i].record;
       const Vid vid(record->head.vid.load(std::memory_order_relaxed));
       const bool stays = !vid.is_deleted() || vid.is_next_layer() || record == request_.grow ||
-                         is_own_write(record);
+                         is_own_write(record) || page_->header.is_delta != 0;
       if (stays) bytes += items_[i].bytes + kSlotBytes;
     }
     return bytes;
@@ -236,7 +269,7 @@ class Restructuring {
     for (uint32_t i = 0; i < size_; ++i) {
       if (items_[i].collapsed == nullptr) continue;
       bytes_ -= items_[i].bytes;
-      items_[i].bytes = copied_bytes(items_[i].record, 0);
+      items_[i].bytes = bytes_of_copy(items_[i].record);
       bytes_ += items_[i].bytes;
       items_[i].collapsed = nullptr;
     }
@@ -311,7 +344,7 @@ class Restructuring {
     request_.grow = nullptr;
     for (uint32_t i = 0; i < size_; ++i) {
       bytes_ -= items_[i].bytes;
-      items_[i].bytes = copied_bytes(items_[i].record, 0);
+      items_[i].bytes = bytes_of_copy(items_[i].record);
       bytes_ += items_[i].bytes;
     }
   }
@@ -370,12 +403,12 @@ class Restructuring {
   /// inserts ascend.
   bool takes_all_as_they_lie(uint32_t first, uint32_t last) const {
     return first == 0 && last == count_ && size_ == count_ && version_.is_ascending() &&
-           request_.grow == nullptr && !has_next_layers_;
+           request_.grow == nullptr && !has_next_layers_ && !has_emptied_;
   }
 
   BorderPage* copy(uint32_t first, uint32_t last, const SliceRange& range) {
     if (takes_all_as_they_lie(first, last) && !range.contains(request_.new_slice)) {
-      BorderPage* to = new_border(worker_, page_->header.storage_id, page_->header.layer, range,
+      BorderPage* to = new_border(worker_, tree_of(*page_), page_->header.layer, range,
                                   page_->slot_capacity, max_removed_vid_);
       copy_all_records(to, page_, count_);
       to->header.set_version(PageVersion::make(0, count_, PageVersion::kAscending));
@@ -398,12 +431,16 @@ class Restructuring {
         first == 0 && last == size_ && comes_here ? request_.new_record_bytes : 0;
     const uint32_t fitting =
         (kBorderUsableBytes - std::min(kBorderUsableBytes, bytes + promised)) / kSlotBytes;
-    BorderPage* to = new_border(worker_, page_->header.storage_id, page_->header.layer, range,
+    BorderPage* to = new_border(worker_, tree_of(*page_), page_->header.layer, range,
                                 std::max(std::min(wanted, fitting), count), max_removed_vid_);
     for (uint32_t i = first; i < last; ++i) {
       const Item& item = items_[i];
       if (item.collapsed != nullptr) {
         raise_record(to, i - first, item.slice, item.collapsed);
+      } else if (is_emptied(item.record)) {
+        write_slot(to, i - first, item.slice, item.record->remainder, item.record->suffix(),
+                   emptied_capacity(item.record),
+                   Vid(item.record->head.vid.load(std::memory_order_relaxed)));
       } else {
         copy_record(to, i - first, item.slice, item.record, min_capacity(item.record));
       }
@@ -462,6 +499,7 @@ class Restructuring {
   uint32_t size_ = 0;
   uint32_t bytes_ = 0;
   bool has_next_layers_ = false;
+  bool has_emptied_ = false;
   uint32_t elided_count_ = 0;
   uint32_t dropped_count_ = 0;
   uint32_t planned_count_ = 0;  // number of items with a `collapsed` page

@@ -29,6 +29,9 @@ struct RestructureRequest {
   /// If true, makes no room for a record, and removes tombstones and empty layers. There is exactly
   /// one successor, unless `collapses_layers` needs two.
   bool compaction_only = false;
+  /// If not 0, also removes all records of a page of a delta tree whose changes are in the snapshot
+  /// of this epoch (R78). REQUIRES: compaction_only.
+  uint64_t drained_epoch = 0;
   /// If true, the only living record of a next layer also takes the slot of the layer (R70). If one
   /// successor has no room for these records, there are two. REQUIRES: compaction_only.
   bool collapses_layers = false;
@@ -53,7 +56,8 @@ inline constexpr uint32_t kPagesPerRestructure = 2;
 /// results leave the page unchanged:
 /// - payload_too_long: the records of one slice do not fit a page.
 /// - write_conflict: the records will fit once young tombstones can be removed. In a compaction:
-///   another thread has locked a record of the page, or a collapse finds nothing to remove.
+///   another thread has locked a record of the page, or a collapse or a drain finds nothing to
+///   remove.
 /// - cluster_failed.
 Status restructure(WorkerContext& worker, Transaction* txn, BorderPage* page,
                    const RestructureRequest& request, ScopedLock& page_lock);
@@ -66,7 +70,8 @@ BorderPage* only_page_below(WorkerContext& worker, TreeRecord* record);
 /// The result may be outdated, unless the page and the record are locked.
 TreeRecord* lone_record_of(BorderPage* root);
 
-/// Queues a hint that `page` has tombstones. `prefix`: the whole slices that lead to its layer.
+/// Queues a hint that `page` has tombstones, unless it is in a delta tree, where only installers
+/// remove records. `prefix`: the whole slices that lead to its layer.
 void push_tombstone_hint(WorkerContext& worker, const TreePage* page,
                          std::span<const std::byte> prefix, uint64_t slice);
 

@@ -56,6 +56,22 @@ Status find_snapshot_border(WorkerContext& worker, SnapshotPointer root, uint64_
   return status;
 }
 
+Status name_snapshot_border(WorkerContext& worker, SnapshotPointer root, uint64_t slice,
+                            SnapshotPointer& border) {
+  border = root;
+  const PageHeader* header = nullptr;
+  Status status = worker.snapshot_page(root, header);
+  while (status == Status::ok && header->level != 0) {
+    InteriorPage* interior = interior_page(tree_page(const_cast<PageHeader*>(header)));
+    DualPointer& child = interior->children[interior->find(slice, header->version().count())];
+    border = SnapshotPointer(child.snapshot_word.load(std::memory_order_relaxed));
+    if (header->level == 1) break;
+    status = worker.snapshot_child(child, header);
+  }
+  worker.leave_snapshots();
+  return status;
+}
+
 Status next_snapshot_border(WorkerContext& worker, SnapshotPlace place, uint64_t scan_end,
                             SnapshotBorder& border) {
   border = {};
@@ -89,7 +105,10 @@ Status read_record(WorkerContext& worker, SnapshotPointer root, LayerKey rest, T
       rest = rest.next();
       continue;
     }
-    if (slot.match != Match::record) return Status::not_found;
+    if (slot.match != Match::record) {
+      request.max_removed_vid = border.page->header.max_removed_vid.load(std::memory_order_relaxed);
+      return Status::not_found;
+    }
     TreeRecord* record = slot.record;
     const uint32_t length = record->payload_bytes.load(std::memory_order_relaxed);
     request.seen = record->head.load_acquire();

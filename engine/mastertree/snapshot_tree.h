@@ -36,6 +36,11 @@ inline constexpr uint64_t kNoScan = 0;
 Status find_snapshot_border(WorkerContext& worker, SnapshotPointer root, uint64_t slice,
                             SnapshotBorder& border, uint64_t scan_end = kNoScan);
 
+/// Finds the name of the border page that covers a slice, without reading it. If `root` is a border
+/// page itself, returns its name. Errors: as for find_snapshot_border.
+Status name_snapshot_border(WorkerContext& worker, SnapshotPointer root, uint64_t slice,
+                            SnapshotPointer& border);
+
 /// Finds the next border page after `place`, without a descent. Returns ok (with a null `page` if
 /// the parent has no later child), snapshot_unreadable or cluster_failed.
 Status next_snapshot_border(WorkerContext& worker, SnapshotPlace place, uint64_t scan_end,

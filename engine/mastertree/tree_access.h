@@ -22,6 +22,9 @@ struct TreeRead {
   bool wants_version = false;  // also set `seen` if a snapshot transaction reads its own write
   void* out = nullptr;
   uint32_t payload_bytes = 0;  // result: whole length, own writes included
+  /// Result of a read in a snapshot that returns not_found: newest removed version of the page that
+  /// lacks the record (R43).
+  uint64_t max_removed_vid = 0;
   Vid seen{};  // result; if is_relocated, nothing was read, and the caller searches again
 };
 
@@ -46,13 +49,35 @@ Status read_own_insert(const LogRecord& log, TreeRead& request);
 Status read_tree_record(Transaction& txn, RecordRef& ref, std::span<const std::byte> key,
                         TreeRead& request);
 
-/// Finds the record of `key`, or adds one with the VID (current epoch, 0, deleted). In both cases
-/// the record has room for `payload_bytes`. A stable tombstone becomes a pending one (R12). A
+/// Finds the record of `key`, or adds one with the VID (current epoch, 0, deleted). In a delta tree
+/// it may also add a copy of the snapshot's record. In all cases the record has room for
+/// `payload_bytes`. A stable tombstone becomes a pending one (R12). A
 /// record that was added or made pending is in the read set on return. Splits pages, adds layers
 /// and grows records as needed, and updates the transaction's page-version set (R13). Returns ok,
 /// or an abort status.
 Status reserve(Transaction& txn, StorageControl& storage, Bytes key, uint32_t payload_bytes,
                Location& location);
+
+/// Returns whether an insert may use the record without a change of the page.
+bool is_ready(const TreeRecord* record, uint32_t payload_bytes);
+
+enum class Step : uint8_t { done, again };
+
+struct ColdRecord;
+
+/// Returns the bytes that a record with a key of at most one slice takes in a border page, its slot
+/// included.
+inline uint32_t page_bytes_of(uint32_t payload_bytes) {
+  return TreeRecord::bytes_for(8, TreeRecord::capacity_for(8, payload_bytes)) + kSlotBytes;
+}
+
+/// Makes one of the changes that lead to a record with enough room, under the lock of the page at
+/// `location`. If `step` is `again`, the caller then searches for the key again. If it is `done`,
+/// `location` is the place of the new record. `cold`: null, or what the snapshot has for the key,
+/// if the page is in a delta tree. The new record is a copy of it (R77). Holds no lock on return.
+/// REQUIRES: kPagesPerRestructure pages are reserved.
+Status change_page(Transaction& txn, Bytes key, uint32_t payload_bytes, Location& location,
+                   Step& step, const ColdRecord* cold = nullptr);
 
 /// Installs a volatile page in place of the null word that was read (R1). The page is a copy of the
 /// snapshot page. If there is no snapshot page, it is the tree's first border page, for records

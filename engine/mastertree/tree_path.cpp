@@ -84,10 +84,9 @@ bool reach_path(WorkerContext& worker, StorageControl& storage, const Link& root
   return false;
 }
 
-bool find_layer(WorkerContext& worker, StorageControl& storage, std::span<const std::byte> prefix,
-                Link& link) {
+bool find_layer_below(WorkerContext& worker, StorageControl& storage,
+                      std::span<const std::byte> prefix, Link& link) {
   DCHECK(prefix.size() % 8 == 0);
-  link = root_link(storage);
   for (; !prefix.empty(); prefix = prefix.subspan(8)) {
     const uint64_t slice = slice_of(prefix);
     const BorderView view = find_border(worker, storage, link, slice);

@@ -55,8 +55,13 @@ class ChildRanges {
 };
 
 /// Finds the pointer to the root of the layer that the keys with `prefix` (whole slices) share.
-/// Returns false if the layer has no volatile pages.
-bool find_layer(WorkerContext& worker, StorageControl& storage, std::span<const std::byte> prefix,
-                Link& link);
+/// Returns false if the layer has no volatile pages. `link`: on call the root of the first layer.
+bool find_layer_below(WorkerContext& worker, StorageControl& storage,
+                      std::span<const std::byte> prefix, Link& link);
+inline bool find_layer(WorkerContext& worker, StorageControl& storage,
+                       std::span<const std::byte> prefix, Link& link) {
+  link = root_link(storage);
+  return find_layer_below(worker, storage, prefix, link);
+}
 
 }  // namespace atolldb

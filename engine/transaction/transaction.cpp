@@ -113,6 +113,7 @@ void Transaction::clear() {
   erases_ = false;
   writes_blindly_ = false;
   reservations_ = 0;
+  plan_changes_ = 0;
   observed_ = 0;
   relied_on_absence_ = false;
   broken_ = Status::ok;

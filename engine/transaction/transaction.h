@@ -291,6 +291,8 @@ class Transaction {
   /// Returns how often this transaction has reserved records. A cursor searches again if the number
   /// has changed.
   uint64_t reservations() const { return reservations_; }
+  /// Returns how often this transaction has planned a write or changed a planned one.
+  uint64_t plan_changes() const { return plan_changes_; }
   void count_reservation() {
     DCHECK(is_active());
     ++reservations_;
@@ -364,6 +366,7 @@ class Transaction {
   const SnapshotView* snapshot_ = nullptr;
   uint64_t commit_epoch_ = 0;
   uint64_t reservations_ = 0;
+  uint64_t plan_changes_ = 0;
   uint64_t observed_ = 0;  // largest VID passed to observe(), without flags
   Vid last_vid_;           // VID of this worker's latest commit
   std::array<uint64_t, 4> filter_{};

@@ -177,6 +177,7 @@ Status Transaction::add_write(const RecordRef& ref, LogRecord* log, LogType type
 
 Status Transaction::write_insert(const RecordRef& ref, std::span<const std::byte> key,
                                  std::span<const std::byte> payload) {
+  ++plan_changes_;
   LogRecord* log = allocate_log(ref.storage_id, key, static_cast<uint32_t>(payload.size()));
   if (log == nullptr) return no_log_room();
   copy_bytes(log->payload(), payload.data(), payload.size());
@@ -195,6 +196,7 @@ Status Transaction::write_insert(const RecordRef& ref, std::span<const std::byte
 
 Status Transaction::write_update(const RecordRef& ref, std::span<const std::byte> key,
                                  uint32_t offset, std::span<const std::byte> bytes) {
+  ++plan_changes_;
   if (WriteEntry* own = find_write(ref, key)) return merge_update(ref, key, *own, offset, bytes);
   LogRecord* log = allocate_log(ref.storage_id, key, static_cast<uint32_t>(bytes.size()));
   if (log == nullptr) return no_log_room();
@@ -242,6 +244,7 @@ Status Transaction::merge_update(const RecordRef& ref, std::span<const std::byte
 }
 
 Status Transaction::write_erase(const RecordRef& ref, std::span<const std::byte> key) {
+  ++plan_changes_;
   erases_ = true;
   if (WriteEntry* own = find_write(ref, key)) {
     if (own->increment != 0) {
@@ -266,6 +269,7 @@ Status Transaction::write_erase(const RecordRef& ref, std::span<const std::byte>
 
 Status Transaction::write_increment(const RecordRef& ref, std::span<const std::byte> key,
                                     uint32_t offset, IncrementType type, const void* delta) {
+  ++plan_changes_;
   const uint32_t bytes = increment_bytes(type);
   if (bytes == 0) return Status::invalid_argument;
   if (WriteEntry* own = find_write(ref, key)) {

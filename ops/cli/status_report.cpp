@@ -166,6 +166,27 @@ std::string page_limit_text(const Json& nodes) {
                      format_count(delays), static_cast<double>(delay_ms) * 1e-3);
 }
 
+/// Returns which storages bring changed records into memory without their pages, and how many such
+/// records there are, or "" if there are none.
+std::string cold_writes_text(const Json& status, const Json& nodes) {
+  uint64_t added = 0;
+  uint64_t drained = 0;
+  for (const Json& node : nodes) {
+    added += number(node, "delta_added");
+    drained += number(node, "delta_drained");
+  }
+  std::string names;
+  for (const Json& storage : status.value("storages", Json::array())) {
+    if (storage.value("cold_writes", "") != "records") continue;
+    names += (names.empty() ? "" : ", ") + storage.value("name", "");
+  }
+  if (names.empty() && added == drained) return "";
+  return fmt::format(
+      "  cold writes    {}; {} changed records are in memory without their pages\n",
+      names.empty() ? "bring pages into memory" : "bring records into memory: " + names,
+      format_count(added - std::min(added, drained)));
+}
+
 /// Returns how often transactions waited for free pages or for log room.
 std::string stalls_text(const Json& nodes) {
   uint64_t pages = 0;
@@ -437,8 +458,8 @@ std::string status_text(const Json& status) {
                         storage.value("drop", ""));
   }
   text += fmt::format("  aborts         {}\n", aborts_text(nodes));
-  text +=
-      stalls_text(nodes) + page_limit_text(nodes) + snapshot_text(status) + archive_text(status);
+  text += stalls_text(nodes) + page_limit_text(nodes) + cold_writes_text(status, nodes) +
+          snapshot_text(status) + archive_text(status);
   text += restarts_text(status) + "\n";
   return text + node_table(status) + "\n" + logger_table(status) + stage_table(status) +
          process_table(status);

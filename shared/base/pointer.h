@@ -16,15 +16,17 @@ inline constexpr uint64_t kPageBytes = 4096;
 ///   63      56 55              32 31 30                    0
 ///   [ node 8 ][  generation 24  ][F][     page index 31     ]
 ///
-/// Page index 0 is null. The node and generation bits of a null word are a drop count (R1). Two
-/// null words therefore differ if a page was installed and dropped in between. F is the frozen bit
-/// (R3): the page that holds the word is being replaced or evicted. The generation changes whenever
-/// a page is recycled. Debug builds check the generation on every resolve.
+/// Page index 0 is null. The highest bit of a null word is the delta mark (R76), and the other bits
+/// of node and generation are a drop count (R1). Two null words therefore differ if a page was
+/// installed and dropped in between. F is the frozen bit (R3): the page that holds the word is
+/// being replaced or evicted. The generation changes whenever a page is recycled. Debug builds
+/// check the generation on every resolve.
 class VolatilePointer {
  public:
   static constexpr uint64_t kIndexMask = 0x7fffffffull;
   static constexpr uint64_t kFrozenBit = 0x80000000ull;
   static constexpr uint64_t kGenerationMask = 0xffffffull;
+  static constexpr uint64_t kDeltaBit = uint64_t{1} << 63;
 
   constexpr VolatilePointer() = default;
   constexpr explicit VolatilePointer(uint64_t word) : word_(word) {}
@@ -44,9 +46,15 @@ class VolatilePointer {
   constexpr uint32_t index() const { return static_cast<uint32_t>(word_ & kIndexMask); }
   constexpr VolatilePointer frozen() const { return VolatilePointer(word_ | kFrozenBit); }
   constexpr VolatilePointer thawed() const { return VolatilePointer(word_ & ~kFrozenBit); }
-  /// Returns the null word of the drop with this number (R1).
+  /// Returns the null word of the drop with this number, modulo 2^31 (R1).
   static constexpr VolatilePointer null_of(uint32_t drop) {
-    return VolatilePointer(uint64_t{drop} << 32);
+    return VolatilePointer((uint64_t{drop} << 32) & ~kDeltaBit);
+  }
+  /// Returns whether the storage's delta tree may have records of this pointer's range (R76).
+  constexpr bool has_delta() const { return is_null() && (word_ & kDeltaBit) != 0; }
+  constexpr VolatilePointer with_delta() const {
+    DCHECK(is_null());
+    return VolatilePointer(word_ | kDeltaBit);
   }
 
   constexpr bool operator==(const VolatilePointer&) const = default;

@@ -15,6 +15,8 @@
 namespace atolldb {
 
 enum class HugePages : uint8_t { off, advise, require };
+/// Where a write to a record that is in a snapshot only goes (R76).
+enum class ColdWrites : uint8_t { automatic, pages, records };
 enum class RestartPolicy : uint8_t { never, recover };
 enum class DeviceHang : uint8_t { report, stop };
 /// `measure` does the same work as `durable`, but its log discards the data.
@@ -71,6 +73,7 @@ struct Config {
     uint32_t pointer_set = 32'768;
     uint32_t page_version_set = 4'096;
     HugePages huge_pages = HugePages::advise;
+    ColdWrites cold_writes = ColdWrites::pages;
 
     bool operator==(const Memory&) const = default;
   };

@@ -12,6 +12,7 @@ namespace {
 using namespace config_limits;
 
 constexpr std::array<std::string_view, 3> kHugePagesChoices{"off", "advise", "require"};
+constexpr std::array<std::string_view, 3> kColdWritesChoices{"automatic", "pages", "records"};
 constexpr std::array<std::string_view, 2> kRestartChoices{"never", "recover"};
 constexpr std::array<std::string_view, 2> kDeviceHangChoices{"report", "stop"};
 constexpr std::array<std::string_view, 3> kDurabilityChoices{"off", "durable", "measure"};
@@ -171,6 +172,12 @@ constexpr ConfigKey kKeys[] = {
         "Most page versions that one transaction relies on (scans, keys not found)."),
     row(KeyKind::choice, ATOLL_CONFIG(memory.huge_pages), kHugePagesChoices,
         "2 MiB pages for the segments: never; where free ones suffice; or else do not start."),
+    row(KeyKind::choice, ATOLL_CONFIG(memory.cold_writes), kColdWritesChoices,
+        "What a write to a record that is in a snapshot only brings into memory. pages: the whole\n"
+        "page. records: the record alone, so that the pool holds more changed records. automatic:\n"
+        "pages, unless the newest snapshot is larger than half of the pools; then each snapshot\n"
+        "chooses for each storage what needed less memory. Only pages is safe now: with records a\n"
+        "transaction was seen to commit with an inconsistent read (engine/rules/delta.md)."),
 
     row(KeyKind::choice, ATOLL_CONFIG(durability.mode), kDurabilityChoices,
         "off: in memory only. durable: a commit is on disk before it is acknowledged. measure:\n"

@@ -98,6 +98,12 @@ struct alignas(64) StorageControl {
   /// Number of dropped pages, modulo 2^32. Makes every null word differ from earlier ones (R1).
   /// Writers: installers.
   std::atomic<uint32_t> drop_count;
+  /// Master-tree, not 0: writes to records that are in a snapshot only go to the delta tree, and do
+  /// not copy their pages up (R76).
+  std::atomic<uint32_t> uses_delta;
+  /// Master-tree: root of the delta tree (R76), or null. Has no snapshot page. `root_lock` guards
+  /// it, too.
+  DualPointer delta_root;
 };
 
 struct ControlSegment {

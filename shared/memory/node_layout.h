@@ -105,7 +105,7 @@ struct NodeShared {
   alignas(64) std::atomic<uint64_t> heartbeat;
   alignas(64) std::atomic<uint64_t> pages_total;  // pool gauges. Writer: the node
   std::atomic<uint64_t> pages_free;
-  std::atomic<uint64_t> pages_taken;        // since the node began, without those given back unused
+  std::atomic<uint64_t> pages_taken;        // by transactions, without those given back unused
   std::atomic<uint64_t> unallocated_bytes;  // part of the pool that has no memory yet
   /// Number of pages that the node's workers may still take; negative: they must wait. The
   /// coordinator adds to it every few milliseconds while there is a limit (PageRegulator). Each

@@ -82,7 +82,9 @@ struct alignas(64) PageHeader {
   std::atomic<uint16_t> last_modifier;  // node that last changed the page; for statistics
   std::atomic<uint8_t>
       reference_bit;  // reference bit: set by workers on sampled uses, cleared by installers
-  uint8_t spare[5];
+  uint8_t
+      is_delta;  // page of a delta tree (R76); meaningless in other types than Master-tree pages
+  uint8_t spare[4];
   uint64_t next_retired;  // retired pages only: next page in the retiring thread's list
   uint64_t check;         // snapshot pages: CRC32C; retired pages: retire epoch
 

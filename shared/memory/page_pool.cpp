@@ -48,7 +48,7 @@ void PagePool::set_free_locked(uint64_t count) {
   view_->shared[node_]->pages_free.store(count, std::memory_order_relaxed);
 }
 
-uint32_t PagePool::grab(uint32_t* indexes, uint32_t count) {
+uint32_t PagePool::grab(uint32_t* indexes, uint32_t count, bool is_demand) {
   // A worker takes this mutex once per kBatchPages pages. Only threads of one node compete for it.
   const std::lock_guard guard(control_->lock);
   // The rings are small, so pages that an install frees come back only if they are emptied often.
@@ -65,7 +65,7 @@ uint32_t PagePool::grab(uint32_t* indexes, uint32_t count) {
     DCHECK(indexes[i] >= control_->first_page && indexes[i] < control_->page_count);
   }
   set_free_locked(free - taken);
-  count_taken_locked(taken);
+  if (is_demand) count_taken_locked(taken);
   return taken;
 }
 
@@ -124,7 +124,7 @@ bool PageAllocator::reserve(uint32_t count) {
   if (cached_count_ >= count) return true;
   DCHECK(cached_count_ + PagePool::kBatchPages <= cached_.size());
   batch_ = std::max(count, pool_->batch_pages());
-  const uint32_t taken = pool_->grab(cached_.data() + cached_count_, batch_);
+  const uint32_t taken = pool_->grab(cached_.data() + cached_count_, batch_, is_demand_);
   cached_count_ += taken;
   fresh_ += taken;
   DCHECK(cached_count_ <= cached_.size());
@@ -219,7 +219,7 @@ void PageAllocator::recycle(uint64_t oldest_begin) {
 
 void PageAllocator::flush() {
   if (cached_count_ != 0) {
-    pool_->give(cached_.data(), cached_count_, std::min(fresh_, cached_count_));
+    pool_->give(cached_.data(), cached_count_, is_demand_ ? std::min(fresh_, cached_count_) : 0);
   }
   fresh_ = 0;
   cached_count_ = 0;

@@ -47,8 +47,9 @@ class PagePool {
   PagePool(const ClusterView& view, uint32_t node);
 
   /// Takes up to `count` page indexes. Collects remote frees if too few are free, or if there is a
-  /// limit. Returns the number of pages taken; 0: the pool is exhausted.
-  uint32_t grab(uint32_t* indexes, uint32_t count);
+  /// limit. Returns the number of pages taken; 0: the pool is exhausted. `is_demand`: counts them
+  /// in NodeShared::pages_taken.
+  uint32_t grab(uint32_t* indexes, uint32_t count, bool is_demand = true);
   /// Returns how many pages a thread should take at once: kBatchPages, or fewer under a limit.
   uint32_t batch_pages() const;
   /// `unused`: number of these pages that were not used since they were taken.
@@ -86,6 +87,9 @@ class PageAllocator {
  public:
   PageAllocator(const ClusterView& view, PagePool& pool, WorkerMetrics& metrics)
       : view_(&view), pool_(&pool), metrics_(&metrics) {}
+  /// From now on, taken pages are not counted as the demand of transactions
+  /// (NodeShared::pages_taken). For installers: each page that they take replaces others.
+  void replace_only() { is_demand_ = false; }
   PageAllocator(const PageAllocator&) = delete;
   PageAllocator& operator=(const PageAllocator&) = delete;
   ~PageAllocator() { flush(); }
@@ -128,6 +132,7 @@ class PageAllocator {
   WorkerMetrics* metrics_;
   std::array<uint32_t, PagePool::kBatchPages * 3> cached_{};
   uint32_t cached_count_ = 0;
+  bool is_demand_ = true;
   uint32_t fresh_ = 0;   // cached pages that came from the pool; the others were recycled here
   uint32_t unpaid_ = 0;  // pages that were used
   uint32_t batch_ = PagePool::kBatchPages;  // size of the latest batch

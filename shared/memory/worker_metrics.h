@@ -95,7 +95,9 @@ struct alignas(64) WorkerMetrics {
   Counter frame_stalls;    // waits for a free frame of the node's snapshot cache
   Counter page_delays;     // waits for the node's page budget, and their time
   Counter page_delay_ns;
-  Counter spare[6];
+  Counter delta_added;  // records added to delta trees, and removed from them (R76, R78)
+  Counter delta_drained;
+  Counter spare[4];
 };
 
 /// Fixed part of the segment. One WorkerMetrics per slot follows, also for auxiliary threads.

@@ -45,6 +45,12 @@ constexpr Metric<MetricsSegment> kWorkerMetrics[] = {
      sum<&WorkerMetrics::page_delays>},
     {"atoll_page_delay_seconds_total", "Time of these waits.", sum<&WorkerMetrics::page_delay_ns>,
      1e-9},
+    {"atoll_delta_records_added_total",
+     "Records brought into memory for a write, without the page of the snapshot that has them.",
+     sum<&WorkerMetrics::delta_added>},
+    {"atoll_delta_records_drained_total",
+     "Such records that were removed from memory because a newer snapshot has them.",
+     sum<&WorkerMetrics::delta_drained>},
 };
 
 constexpr Metric<LoggerMetrics> kLoggerMetrics[] = {

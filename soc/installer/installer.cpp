@@ -30,7 +30,8 @@ InstallerActions InstallerActions::of_engine() {
               [](WorkerContext& context, StorageControl& storage, uint32_t parts) {
                 return divide_storage(context, storage, parts, kMinPagesOfPart);
               },
-          .install_seams = atolldb::install_seams};
+          .install_seams = atolldb::install_seams,
+          .drain = drain_delta};
 }
 
 Json to_json(const InstallReport& report) {
@@ -47,7 +48,8 @@ Installer::Installer(InstallerSettings settings, Logger logger, InstallerActions
       logger_(std::move(logger)),
       actions_(std::move(actions)) {
   CHECK(!visitors_.empty() && visitors_.size() <= kMaxInstallers);
-  CHECK(actions_.install && actions_.cut && actions_.divide && actions_.install_seams);
+  CHECK(actions_.install && actions_.cut && actions_.divide && actions_.install_seams &&
+        actions_.drain);
 }
 
 void Installer::start() {
@@ -154,12 +156,17 @@ void Installer::install(Pass& pass) {
   for (Root& root : pass.roots) {
     if (!root.bounds.empty() && !pass.failure) install_seams_of(pass, root);
   }
+  if (pass.drains) {
+    logger_->info("snapshot {}: {} records drained from delta trees, {} pages freed, {} busy",
+                  pass.snapshot, pass.report.drained, pass.report.reclaimed, pass.report.busy);
+    return;
+  }
   logger_->info(
       "snapshot {}: {} pointers installed, {} pages dropped, {} kept ({} hot), {} busy, {} "
-      "unmatched, {} reclaimed, {} parts",
+      "unmatched, {} reclaimed, {} divided, {} parts",
       pass.snapshot, pass.report.installed, pass.report.dropped, pass.report.kept,
       pass.report.kept_hot, pass.report.busy, pass.report.unmatched, pass.report.reclaimed,
-      pass.parts.size());
+      pass.report.divided, pass.parts.size());
 }
 
 /// Divides the storages into parts, if there may be several threads.
@@ -168,7 +175,7 @@ void Installer::divide(Pass& pass) {
   std::vector<Part> parts;
   for (Root& root : pass.roots) {
     StorageControl& storage = view_.control->storage(root.storage);
-    if (most > 1) {
+    if (most > 1 && !pass.drains) {
       visitors_[0]->visit([&](WorkerContext& context) {
         if (!is_storage_ready(storage, root.storage)) return;
         root.bounds = actions_.divide(context, storage, most * kPartsPerThread);
@@ -249,6 +256,7 @@ InstallTask Installer::task_of(const Pass& pass, const Root& root) const {
   task.root = root.page;
   task.snapshot = pass.snapshot;
   task.epoch = pass.epoch;
+  task.base_epoch = pass.base_epoch;
   return task;
 }
 
@@ -271,7 +279,8 @@ Status Installer::install_part(Pass& pass, const Part& part, uint32_t thread, Dr
       const bool goes_on = thread == 0 ? answer_due(pass, report) : may_continue(pass);
       return !goes_on || !is_storage_ready(storage, root.storage);
     };
-    status = actions_.install(context, storage, task, report);
+    status = pass.drains ? actions_.drain(context, storage, task, report)
+                         : actions_.install(context, storage, task, report);
     if (is_storage_ready(storage, root.storage)) {
       const std::lock_guard guard(mutex_);
       root.report.add(report);
@@ -347,11 +356,21 @@ bool Installer::may_continue(const Pass& pass) {
 
 /// REQUIRES: the lock is not held, and the pass has ended.
 void Installer::answer(const Pass& pass, const InstallReport& report,
-                       const PendingReplies<>::Replies& replies) {
+                       const PendingReplies<>::Replies& replies) const {
   CHECK(pass.has_ended);
   if (pass.failure) return PendingReplies<>::answer(replies, std::unexpected(*pass.failure));
   Json json = to_json(report);
   json["done"] = true;
+  json["drainable"] = Json::array();
+  json["changed"] = Json::array();
+  for (const Root& root : pass.roots) {
+    if (root.report.changed_bytes != 0) {
+      json["changed"].push_back(Json::array({root.storage, root.report.changed_bytes}));
+    }
+    const StorageControl& storage = view_.control->storage(root.storage);
+    const bool has_delta = !storage.delta_root.load_acquire().is_null();
+    if (has_delta && is_complete(root.report)) json["drainable"].push_back(root.storage);
+  }
   PendingReplies<>::answer(replies, json);
 }
 

@@ -37,6 +37,7 @@ struct InstallerActions {
                        std::span<const uint64_t> bounds, const InstallReport& parts,
                        InstallReport&)>
       install_seams;
+  std::function<Status(WorkerContext&, StorageControl&, const InstallTask&, InstallReport&)> drain;
 
   /// Returns the operations of the engine.
   static InstallerActions of_engine();
@@ -78,10 +79,13 @@ class Installer {
     Root* root = nullptr;
     SliceRange range;
   };
-  /// One pass of one snapshot, over this node's share of the storages.
+  /// One pass of one snapshot, over this node's share of the storages. Or, if `drains`, over the
+  /// node's pages of the delta trees of these storages.
   struct Pass {
     uint32_t snapshot = 0;
+    bool drains = false;
     uint64_t epoch = 0;
+    uint64_t base_epoch = 0;
     DropLimits limits;
     std::vector<Root> roots;
     bool has_ended = false;
@@ -112,8 +116,8 @@ class Installer {
   void start_threads(Pass& pass);
   void wait_for_threads(Pass& pass);
   void install_seams_of(Pass& pass, Root& root);
-  static void answer(const Pass& pass, const InstallReport& report,
-                     const PendingReplies<>::Replies& replies);
+  void answer(const Pass& pass, const InstallReport& report,
+              const PendingReplies<>::Replies& replies) const;
   void answer_rest();
   // Thread: the installer's (number 0), or another thread of the pass.
   void install_parts(Pass& pass, uint32_t thread);

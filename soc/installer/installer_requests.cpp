@@ -52,7 +52,13 @@ Result<Installer::Pass> Installer::pass_of(const ControlRequest& request) {
   Pass pass;
   ATOLL_ASSIGN(const uint64_t snapshot, get_number(request, "snapshot"));
   ATOLL_ASSIGN(pass.epoch, get_number(request, "epoch"));
+  ATOLL_ASSIGN(pass.base_epoch, get_number_or(request, "base_epoch", 0));
   ATOLL_ASSIGN(pass.limits, limits_of(request));
+  const Json drains = request.body.value("drains", Json(false));
+  if (!drains.is_boolean()) {
+    return make_error(ExitCode::usage, request.op + ": member \"drains\" must be a boolean");
+  }
+  pass.drains = drains.get<bool>();
   pass.snapshot = static_cast<uint32_t>(snapshot);
   const Json list = request.body.value("storages", Json());
   if (!list.is_array()) {
@@ -85,7 +91,8 @@ Result<void> Installer::queue_install(const ControlRequest& request, const Contr
   const std::chrono::milliseconds timeout(std::min(timeout_ms, kMaxWaitMs));
   const std::lock_guard guard(mutex_);
   if (ends_) return stops(request);
-  const bool is_new = !pass_ || pass_->snapshot != pass.snapshot || pass_->limits != pass.limits;
+  const bool is_new = !pass_ || pass_->snapshot != pass.snapshot || pass_->limits != pass.limits ||
+                      pass_->drains != pass.drains;
   if (is_new && pass_ && !pass_->has_ended) {
     return make_error(ExitCode::failed,
                       fmt::format("{}: snapshot {} is being installed: wait for its end",

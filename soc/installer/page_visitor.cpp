@@ -14,6 +14,7 @@ PageVisitor::PageVisitor(const PageVisitorSettings& settings)
                settings.write_set) {
   CHECK(settings.slot < settings.view->shared[settings.node]->slot_count);
   context_.use_snapshots(snapshots_);
+  context_.pages().replace_only();
   if (keeps_reserve_) keep_reserve();
 }
 

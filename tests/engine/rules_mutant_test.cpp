@@ -8,6 +8,7 @@
 #include "tests/engine/gleaner/compaction_rules.h"
 #include "tests/engine/gleaner/exchange_rules.h"
 #include "tests/engine/hooks/rule_table.h"
+#include "tests/engine/install/delta_rules.h"
 #include "tests/engine/install/drop_races.h"
 #include "tests/engine/install/install_races.h"
 #include "tests/engine/install/lost_write_rules.h"
@@ -511,6 +512,23 @@ const Rule kRules[] = {
     {"BackupPinsKeepTheirLog", Mutant::forget_pinned_log,
      [] { return backup_pins_keep_their_log(); }},
     {"UnarchivedLogStays", Mutant::delete_unarchived_log, [] { return unarchived_log_stays(); }},
+    // The delta tree.
+    {"ChangesInTheDeltaTreeAreFound", Mutant::no_delta_mark,
+     [] { return changes_in_the_delta_tree_are_found(); }},
+    {"DroppedPagesHandTheirMarkOn", Mutant::drop_forgets_delta_mark,
+     [] { return a_dropped_page_hands_its_mark_on(); }},
+    {"MarksStayWhileThereAreRecords", Mutant::clear_used_marks,
+     [] { return marks_stay_while_there_are_records(); }},
+    {"OutdatedRecordsAreNotCopied", Mutant::add_outdated_cold_records,
+     [] { return an_outdated_record_is_not_copied(); }},
+    {"TombstonesInTheDeltaTreeStay", Mutant::elide_delta_tombstones,
+     [] { return tombstones_in_the_delta_tree_stay(); }},
+    {"RecordsStayWhilePointersAreOld", Mutant::drain_damaged,
+     [] { return records_stay_while_pointers_are_old(); }},
+    {"AbsenceFromTheDeltaTreeIsVerified", Mutant::absence_from_delta_unregistered,
+     [] { return absence_from_the_delta_tree_is_verified(); }},
+    {"ScansMergeTheDeltaTree", Mutant::scans_skip_delta,
+     [] { return scans_merge_the_delta_tree(); }},
     // The gleaner.
     {"OnlyCoveredRecordsAreElided", Mutant::elide_uncovered,
      [] { return compaction::leaves_records_as_their_changes_do(200); }},

@@ -79,6 +79,10 @@ class WarmTree : public FenceMapSource {
                               ? install_snapshot(*installers_[0], storage, task, report)
                               : install_parts(task);
     if (status != Status::ok) return "install ended with " + std::string(to_string(status));
+    if (is_complete(report)) {
+      const Status drained = drain_delta(*installers_[0], storage, task, report);
+      if (drained != Status::ok) return "drain ended with " + std::string(to_string(drained));
+    }
     totals.add(report);
     return {};
   }
@@ -150,6 +154,8 @@ class WarmTree : public FenceMapSource {
     return capture_pages(*installers_[0], storage, any, captured);
   }
 
+  SnapshotCache& cache() { return cache_.cache; }
+
   /// Checks that the tree is sound, and counts its volatile pages.
   std::string check(TreeStatistics& statistics) {
     return check_tree(cluster.view(), storage, statistics);
@@ -177,8 +183,10 @@ class WarmTree : public FenceMapSource {
 /// Random transactions of several workers. In each round a snapshot of all earlier rounds is
 /// composed and installed, and volatile pages are dropped, while the transactions run. In every
 /// fourth round the transactions only read, so that pages are certainly dropped under readers.
+/// `has_delta`: in most rounds, writes to cold records go to the delta tree.
 inline std::string warm_tree_oracle(KeyShape shape, uint32_t workers, uint64_t rounds,
-                                    uint64_t transactions, uint32_t installers = 1) {
+                                    uint64_t transactions, uint32_t installers = 1,
+                                    bool has_delta = false) {
   OracleOptions options{.shape = shape, .transactions = transactions, .seed = seed()};
   options.workers = workers;
   options.keys_per_worker = 600;
@@ -196,8 +204,9 @@ inline std::string warm_tree_oracle(KeyShape shape, uint32_t workers, uint64_t r
     const bool drops = random() % 4 != 0 || is_calm;
     const OracleMix mix = is_calm ? OracleMix::reads : OracleMix::reads_and_writes;
     const uint64_t dropped_before = warm.totals.dropped;
+    warm.storage.uses_delta.store(has_delta && random() % 8 != 0, std::memory_order_relaxed);
     warm.stage.choose_victims(random());
-    warm.captures = random() % 4 != 0;
+    warm.captures = is_calm || random() % 4 != 0;
     std::thread gleaner([&] {
       if (epoch == 0) return;
       unsound = warm.take(std::move(logs), epoch, shape == KeyShape::integers ? cut % 2000 : cut);
@@ -210,7 +219,7 @@ inline std::string warm_tree_oracle(KeyShape shape, uint32_t workers, uint64_t r
     });
     gleaner.join();
     if (!unsound.empty()) return unsound + " in round " + std::to_string(round);
-    if (is_calm && warm.totals.dropped == dropped_before) {
+    if (is_calm && !has_delta && warm.totals.dropped == dropped_before) {
       return "no page was dropped in round " + std::to_string(round) + " of readers only";
     }
     OracleWorker::Model now;
@@ -227,7 +236,8 @@ inline std::string warm_tree_oracle(KeyShape shape, uint32_t workers, uint64_t r
   }
   if (warm.closings < rounds / 4) return "old snapshots are needed most of the time";
   // Pages with layers are not captured.
-  if (warm.stage.captured_pages == 0 && shape == KeyShape::integers) return "no page was captured";
+  if (!has_delta && warm.stage.captured_pages == 0 && shape == KeyShape::integers)
+    return "no page was captured";
   return {};
 }
 

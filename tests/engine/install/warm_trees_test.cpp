@@ -21,6 +21,15 @@ TEST(WarmTrees, AnswerLikeAMapWhileSeveralInstallersWork) {
   EXPECT_EQ(warm_tree_oracle(KeyShape::layered, 2, rounds(8, 400), 300, 3), "");
 }
 
+TEST(WarmTrees, AnswerLikeAMapWithADeltaTree) {
+  EXPECT_EQ(warm_tree_oracle(KeyShape::integers, 1, rounds(8, 400), 300, 1, true), "");
+  EXPECT_EQ(warm_tree_oracle(KeyShape::integers, 3, rounds(8, 400), 300, 1, true), "");
+  EXPECT_EQ(warm_tree_oracle(KeyShape::layered, 1, rounds(8, 400), 300, 1, true), "");
+  EXPECT_EQ(warm_tree_oracle(KeyShape::layered, 3, rounds(8, 400), 300, 1, true), "");
+  EXPECT_EQ(warm_tree_oracle(KeyShape::integers, 2, rounds(8, 400), 300, 3, true), "");
+  EXPECT_EQ(warm_tree_oracle(KeyShape::layered, 2, rounds(8, 400), 300, 3, true), "");
+}
+
 TEST(WarmTrees, AtRestHaveNoVolatilePageButTheRoot) {
   EXPECT_EQ(all_pages_are_dropped(KeyShape::integers), "");
   EXPECT_EQ(all_pages_are_dropped(KeyShape::layered), "");

@@ -110,9 +110,10 @@ inline std::vector<GleanedLog> changes_between(const OracleWorker::Model& before
   return logs;
 }
 
-/// Runs random transactions of several workers on a Master-tree.
+/// Runs random transactions of several workers on a Master-tree. `has_delta`: writes to cold
+/// records go to the delta tree.
 inline std::string cold_tree_oracle(KeyShape shape, uint32_t workers, uint64_t rounds,
-                                    uint64_t transactions) {
+                                    uint64_t transactions, bool has_delta = false) {
   OracleOptions options{.shape = shape, .transactions = transactions, .seed = seed()};
   options.workers = workers;
   options.keys_per_worker = 600;
@@ -122,6 +123,7 @@ inline std::string cold_tree_oracle(KeyShape shape, uint32_t workers, uint64_t r
   OracleWorker::Model before;
   for (uint64_t round = 0; round < rounds; ++round) {
     ColdCluster cold(stage, workers);
+    cold.storage.uses_delta.store(has_delta, std::memory_order_relaxed);
     std::vector<std::string> problems(workers);
     cold.cluster.run_threads([&](uint32_t index, TestWorker& worker) {
       problems[index] = oracles[index].run(worker, MasterTree(cold.storage));

@@ -19,6 +19,11 @@ TEST(ColdStorages, TreesAnswerLikeAMapToSeveralWorkers) {
   EXPECT_EQ(cold_tree_oracle(KeyShape::layered, 3, rounds(6, 100), 300), "");
 }
 
+TEST(ColdStorages, TreesAnswerLikeAMapWithADeltaTree) {
+  EXPECT_EQ(cold_tree_oracle(KeyShape::integers, 1, rounds(6, 100), 300, true), "");
+  EXPECT_EQ(cold_tree_oracle(KeyShape::layered, 3, rounds(6, 100), 300, true), "");
+}
+
 TEST(ColdStorages, ArraysAnswerLikeAMap) {
   EXPECT_EQ(cold_array_oracle(20, rounds(5, 50), 100), "") << "one page";
   EXPECT_EQ(cold_array_oracle(5'000, rounds(8, 100), 300), "") << "two levels";

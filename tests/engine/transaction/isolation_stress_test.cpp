@@ -10,6 +10,7 @@ namespace {
 
 TEST(IsolationStress, ASnapshotOfATreeStaysAsItIsWhileTheTreeChanges) {
   EXPECT_EQ(tree_isolation_oracle(300, rounds(15, 400)), "");
+  EXPECT_EQ(tree_isolation_oracle(300, rounds(15, 400), true), "") << "with a delta tree";
 }
 
 TEST(IsolationStress, ASnapshotOfAnArrayStaysAsItIsWhileTheArrayChanges) {

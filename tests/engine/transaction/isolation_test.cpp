@@ -12,6 +12,7 @@ namespace {
 TEST(Isolation, ASnapshotOfATreeStaysAsItIsWhileTheTreeChanges) {
   EXPECT_EQ(tree_isolation_oracle(300, rounds(15, 400)), "");
   EXPECT_EQ(tree_isolation_oracle(4000, rounds(15, 400)), "");
+  EXPECT_EQ(tree_isolation_oracle(300, rounds(15, 400), true), "") << "with a delta tree";
 }
 
 TEST(Isolation, ASnapshotOfAnArrayStaysAsItIsWhileTheArrayChanges) {

@@ -22,9 +22,9 @@ class TreeIsolation {
   explicit TreeIsolation(uint64_t seed_value)
       : history_(seed_value), random_(seed_value ^ 0x5bd1e995), stage_(StorageType::mastertree) {}
 
-  /// Makes two snapshots, the second with changed pages only. Returns an error text, or an empty
-  /// text.
-  std::string begin(uint64_t records) {
+  /// Makes two snapshots, the second with changed pages only. `has_delta`: writes to cold records
+  /// go to the delta tree. Returns an error text, or an empty text.
+  std::string begin(uint64_t records, bool has_delta) {
     history_.key_space = records;
     stage_.storage.id = 1;  // the id of the cluster's first storage
     for (const uint32_t erase_percent : {0u, 20u}) {
@@ -38,6 +38,7 @@ class TreeIsolation {
     }
     now_ = old_;
     cold_ = std::make_unique<ColdCluster>(stage_, 2);
+    cold_->storage.uses_delta.store(has_delta, std::memory_order_relaxed);
     return "";
   }
 
@@ -370,9 +371,10 @@ class TreeIsolation {
 };
 
 /// Returns an error text, or an empty text if all is right.
-inline std::string tree_isolation_oracle(uint64_t records, uint64_t rounds) {
+inline std::string tree_isolation_oracle(uint64_t records, uint64_t rounds,
+                                         bool has_delta = false) {
   TreeIsolation oracle(seed());
-  std::string problem = oracle.begin(records);
+  std::string problem = oracle.begin(records, has_delta);
   for (uint64_t round = 0; round < rounds && problem.empty(); ++round) {
     problem = oracle.read_only(20);
     // Long transactions, which nearly always meet a changed record, and short ones, which can

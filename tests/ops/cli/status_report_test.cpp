@@ -174,6 +174,21 @@ TEST(StatusReportTest, ALimitForPagesIsShownWhileItHoldsAndAfterIt) {
           "page limit     none now; transactions have waited 1,200 times, 34.6 s in all\n"));
 }
 
+TEST(StatusReportTest, RecordsWithoutTheirPageAreShownIfThereAreAny) {
+  Json status = healthy_status();
+  EXPECT_FALSE(has(status_text(status), "cold writes"));
+  status["storages"] = {{{"name", "items"}, {"cold_writes", "records"}},
+                        {{"name", "orders"}, {"cold_writes", "pages"}}};
+  status["nodes"][0]["delta_added"] = 5'000;
+  status["nodes"][1]["delta_added"] = 100;
+  status["nodes"][1]["delta_drained"] = 2'000;
+  EXPECT_TRUE(has(status_text(status),
+                  "cold writes    bring records into memory: items; 3,100 changed records are in "
+                  "memory without their pages\n"));
+  status["storages"][0]["cold_writes"] = "pages";
+  EXPECT_TRUE(has(status_text(status), "cold writes    bring pages into memory; 3,100 changed"));
+}
+
 TEST(StatusReportTest, ADamagedPinIsAProblemWithAWayOut) {
   Json status = healthy_status();
   status["snapshots"] = {{"newest", 3},

@@ -58,6 +58,9 @@ class InstallerTest : public testing::Test {
       ADD_FAILURE() << "a storage of one part has no seams";
       return Status::ok;
     };
+    actions_.drain = [](WorkerContext&, StorageControl&, const InstallTask&, InstallReport&) {
+      return Status::ok;
+    };
     actions_.install = [this](WorkerContext& context, StorageControl& storage,
                               const InstallTask& task, InstallReport& report) {
       return install(context, storage, task, report);

@@ -1,0 +1,30 @@
+// Chooses whether writes to cold records bring whole pages or single records into memory (R76).
+#pragma once
+
+#include <cstdint>
+
+#include "engine/snapshot/snapshot_metadata.h"
+#include "shared/config/config.h"
+
+namespace atolldb {
+
+/// What is known of a storage after a snapshot was installed.
+struct ColdWritesInput {
+  bool fits_in_pools = true;   // pages for all data fit in the pools
+  bool uses_records = false;   // the present choice for the storage
+  uint64_t changed_bytes = 0;  // memory of the records that changed since the snapshot before
+  uint64_t rewritten_pages =
+      0;  // pages of the storage that the snapshot wrote for that; 0: unknown
+};
+
+/// Returns whether records are the better choice: they need less memory than their pages, by a
+/// margin that keeps the present choice.
+bool prefers_records(const ColdWritesInput& input);
+
+/// Returns whether volatile pages for the whole content of a snapshot fit in pools of `pool_pages`.
+bool fits_in_pools(const SnapshotMetadata& snapshot, uint64_t pool_pages);
+
+/// Returns how many pages the snapshot wrote for the storage.
+uint64_t rewritten_pages(const SnapshotMetadata& snapshot, uint32_t storage);
+
+}  // namespace atolldb
