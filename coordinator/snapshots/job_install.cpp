@@ -59,24 +59,35 @@ uint32_t next_installers(uint32_t now, double idle_cpus, uint32_t most) {
 Result<InstallReport> SnapshotJob::install(const SnapshotMetadata& snapshot, uint32_t free_percent,
                                            const PoolStillLow& pool_still_low,
                                            const std::function<double()>& idle_cpus) {
-  const Config::Gleaner& gleaner = config_.gleaner;
   enter(SnapshotPhase::installing, snapshot.id);
+  auto report = install_passes(snapshot, free_percent, pool_still_low, idle_cpus);
+  enter(report ? SnapshotPhase::done : SnapshotPhase::not_installed, snapshot.id);
+  return report;
+}
+
+/// The passes of an install, in their order.
+Result<InstallReport> SnapshotJob::install_passes(const SnapshotMetadata& snapshot,
+                                                  uint32_t free_percent,
+                                                  const PoolStillLow& pool_still_low,
+                                                  const std::function<double()>& idle_cpus) {
+  const Config::Gleaner& gleaner = config_.gleaner;
+  changed_bytes_.clear();
   // A drain that still runs on some node would clear marks while ranges are divided (R76, R80).
   if (open_drain_) {
     const OpenDrain open = *open_drain_;
     ATOLL_TRY(ask_to_install(open.snapshot, {}, open.shares, true, idle_cpus));
     open_drain_.reset();
   }
-  changed_bytes_.clear();
-  auto report = install_pass(
-      snapshot, {.free_percent = free_percent, .spares_hot = gleaner.keep_hot_pages}, idle_cpus);
-  if (report) drain(snapshot, idle_cpus, *report);
+  ATOLL_ASSIGN(
+      auto report,
+      install_pass(snapshot, {.free_percent = free_percent, .spares_hot = gleaner.keep_hot_pages},
+                   idle_cpus));
+  drain(snapshot, idle_cpus, report);
   // Rounded up, so that it is above pool_low_water, below which the next snapshot is triggered.
   const uint32_t middle = (gleaner.pool_low_water + gleaner.pool_high_water + 1) / 2;
-  if (report && report->kept_hot != 0 && pool_still_low(middle)) {
-    drop_hot(snapshot, middle, idle_cpus, *report);
+  if (report.kept_hot != 0 && pool_still_low(middle)) {
+    drop_hot(snapshot, middle, idle_cpus, report);
   }
-  enter(report ? SnapshotPhase::done : SnapshotPhase::not_installed, snapshot.id);
   return report;
 }
 
@@ -167,10 +178,18 @@ Result<InstallReport> SnapshotJob::ask_to_install(
   if (!drains) drainable_.clear();
   for (const NodeInstall& install : installs) {
     sum.add(install.report);
-    if (!drains) drainable_.insert(install.drainable.begin(), install.drainable.end());
+    if (!drains) record_drainable(install);
     for (const auto& [storage, bytes] : install.changed) changed_bytes_[storage] += bytes;
   }
   return sum;
+}
+
+void SnapshotJob::record_drainable(const NodeInstall& install) {
+  for (const uint32_t storage : install.drainable) {
+    drainable_.insert(storage);
+    incomplete_.erase(storage);
+  }
+  for (const uint32_t storage : install.incomplete) ++incomplete_[storage];
 }
 
 /// Installs the share of one node. Repeats the same request until the share is done: the first
@@ -195,6 +214,7 @@ Result<SnapshotJob::NodeInstall> SnapshotJob::install_on(uint32_t node, Json bod
       progress.erase("oldest_left");
       progress.erase("longest_hold_ns");
       progress.erase("drainable");
+      progress.erase("incomplete");
       progress.erase("changed");
       progress.erase("changed_bytes");
       if (!progress_[node].is_object()) progress_[node] = Json::object();
@@ -202,6 +222,7 @@ Result<SnapshotJob::NodeInstall> SnapshotJob::install_on(uint32_t node, Json bod
     }
     if (answer.value("done", false)) {
       return NodeInstall{report_of(answer), answer.value("drainable", std::vector<uint32_t>()),
+                         answer.value("incomplete", std::vector<uint32_t>()),
                          answer.value("changed", std::vector<std::pair<uint32_t, uint64_t>>())};
     }
   }

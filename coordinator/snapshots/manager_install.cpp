@@ -73,9 +73,9 @@ void SnapshotManager::choose_cold_writes(const SnapshotMetadata& snapshot) {
         .uses_records = before,
         .changed_bytes = changed == job_->changed_bytes().end() ? 0 : changed->second,
         .rewritten_pages = rewritten_pages(snapshot, stored.id)};
-    // The delta tree of a damaged storage is not drained, so it gets nothing more where possible.
+    // A delta tree that is not drained gets nothing more where that is possible.
     const bool now =
-        !job_->is_damaged(stored.id) && (choice == ColdWrites::records || prefers_records(input));
+        !job_->is_stuck(stored.id) && (choice == ColdWrites::records || prefers_records(input));
     if (now == before) continue;
     storage.uses_delta.store(now ? 1 : 0, std::memory_order_relaxed);
     logger_->info(

@@ -122,11 +122,21 @@ class SnapshotJob {
   bool may_drain(uint32_t storage) const {
     return drainable_.contains(storage) && !damaged_.contains(storage);
   }
-  bool is_damaged(uint32_t storage) const { return damaged_.contains(storage); }
+  /// Returns whether the delta tree of the storage would grow: it was not drained by any of the
+  /// latest installs, or some range was unreadable.
+  bool is_stuck(uint32_t storage) const {
+    const auto found = incomplete_.find(storage);
+    return damaged_.contains(storage) ||
+           (found != incomplete_.end() && found->second >= kPatientInstalls);
+  }
   /// Returns InstallReport::changed_bytes of the latest install, by storage.
   const std::map<uint32_t, uint64_t>& changed_bytes() const { return changed_bytes_; }
 
  private:
+  /// A pointer that an install cannot set because transactions change its page all the time is set
+  /// by one of the next installs.
+  static constexpr uint32_t kPatientInstalls = 3;
+
   /// Returns the bytes that the job leaves free in the file system of this directory.
   uint64_t reserve_in(const SnapshotTask& task, const std::string& directory) const;
   Result<NodePart> await_part(const SnapshotTask& task, uint32_t node);
@@ -141,6 +151,9 @@ class SnapshotJob {
   }
   void discard(uint32_t snapshot);
 
+  Result<InstallReport> install_passes(const SnapshotMetadata& snapshot, uint32_t free_percent,
+                                       const PoolStillLow& pool_still_low,
+                                       const std::function<double()>& idle_cpus);
   void drop_hot(const SnapshotMetadata& snapshot, uint32_t free_percent,
                 const std::function<double()>& idle_cpus, InstallReport& report);
   Result<InstallReport> install_pass(const SnapshotMetadata& snapshot, const DropLimits& limits,
@@ -153,9 +166,12 @@ class SnapshotJob {
   /// Result of a pass on one node.
   struct NodeInstall {
     InstallReport report;
-    std::vector<uint32_t> drainable;  // storages whose delta trees may be drained now
+    // Storages with delta trees that may be drained now, and those with others.
+    std::vector<uint32_t> drainable;
+    std::vector<uint32_t> incomplete;
     std::vector<std::pair<uint32_t, uint64_t>> changed;  // storage, InstallReport::changed_bytes
   };
+  void record_drainable(const NodeInstall& install);
   Result<NodeInstall> install_on(uint32_t node, Json body,
                                  const std::function<double()>& idle_cpus);
 
@@ -175,7 +191,9 @@ class SnapshotJob {
     SnapshotMetadata snapshot;
     std::vector<std::vector<SnapshotStorage>> shares;
   };
-  std::optional<OpenDrain> open_drain_;         // a drain that has failed on some node
+  std::optional<OpenDrain> open_drain_;  // a drain that has failed on some node
+  /// By storage: the number of successive installs that could not set all pointers.
+  std::map<uint32_t, uint32_t> incomplete_;
   std::map<uint32_t, uint64_t> changed_bytes_;  // by storage, see InstallReport
   mutable std::mutex mutex_;
   // The next members are guarded by mutex_. Only the thread of the steps changes them, except

@@ -276,15 +276,12 @@ Status drain_delta(WorkerContext& worker, StorageControl& storage, const Install
   if (storage.delta_root.load_acquire().is_null()) return Status::ok;
   reach(SyncPoint::draining_delta);
   WorkerMetrics& metrics = worker.metrics();
-  const auto freed = [&] { return metrics.pages_retired.get() - metrics.pages_allocated.get(); };
-  const uint64_t freed_before = freed();
+  const FreedPages freed(worker);
   const uint64_t drained_before = report.drained;
   const Status status = DeltaDrain(worker, storage, task, report).drain_layer({});
   metrics.delta_drained.add(report.drained - drained_before);
   worker.leave();
-  // The unsigned difference wraps around if more pages were taken than retired.
-  const auto reclaimed = static_cast<int64_t>(freed() - freed_before);
-  report.reclaimed += static_cast<uint64_t>(std::max<int64_t>(0, reclaimed));
+  report.reclaimed += freed.count(0);
   return status == Status::storage_not_found ? Status::ok : status;
 }
 

@@ -2,6 +2,7 @@
 // R43.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -56,6 +57,24 @@ inline void raise_max_removed_vid(PageHeader& page, uint64_t version) {
     page.max_removed_vid.store(version, std::memory_order_relaxed);
   }
 }
+
+/// Counts the pages that a thread frees during the lifetime of the object.
+class FreedPages {
+ public:
+  explicit FreedPages(WorkerContext& worker) : metrics_(worker.metrics()), before_(balance()) {}
+  /// Returns how many more pages were retired than taken, without `others` of them; at least 0.
+  uint64_t count(uint64_t others) const {
+    // The unsigned difference wraps around if more pages were taken than retired.
+    const auto freed = static_cast<int64_t>(balance() - before_ - others);
+    return static_cast<uint64_t>(std::max<int64_t>(0, freed));
+  }
+
+ private:
+  uint64_t balance() const { return metrics_.pages_retired.get() - metrics_.pages_allocated.get(); }
+
+  const WorkerMetrics& metrics_;
+  const uint64_t before_;
+};
 
 /// Holds locks of records whose pages are locked. The class only tries locks and never waits.
 class RecordLocks {

@@ -90,7 +90,7 @@ class TreeInstaller {
       : worker_(worker), storage_(storage), id_(storage.id), task_(task), report_(report) {}
 
   Status run() {
-    const uint64_t freed_before = pages_freed();
+    const FreedPages freed(worker_);
     const uint64_t dropped_before = report_.dropped;
     Status status = enter();
     if (status == Status::ok) {
@@ -104,10 +104,7 @@ class TreeInstaller {
     }
     if (status == Status::storage_not_found) status = Status::ok;  // the storage was dropped
     if (has_missed_) report_.oldest_left = 0;
-    // The unsigned difference wraps around if more pages were taken than retired.
-    const uint64_t dropped = report_.dropped - dropped_before;
-    const auto reclaimed = static_cast<int64_t>(pages_freed() - freed_before - dropped);
-    report_.reclaimed += static_cast<uint64_t>(std::max<int64_t>(0, reclaimed));
+    report_.reclaimed += freed.count(report_.dropped - dropped_before);
     return status;
   }
 
@@ -126,11 +123,6 @@ class TreeInstaller {
   }
 
  private:
-  uint64_t pages_freed() {
-    const WorkerMetrics& metrics = worker_.metrics();
-    return metrics.pages_retired.get() - metrics.pages_allocated.get();
-  }
-
   enum class Step : uint8_t { done, again };
 
   Status enter() { return begin_turn(worker_, storage_, id_, task_); }

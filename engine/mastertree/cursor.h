@@ -232,6 +232,7 @@ class MasterTreeCursor {
   Status next_in_both();
   Status restart_merge();
   Status read_main();
+  void keep_main();
   void place_after(const DeltaMerge& merge);
   Status visit_delta_tombstone(TreeRecord* record, uint64_t slice, bool& found);
   // The functions below are for transactions that read a snapshot.

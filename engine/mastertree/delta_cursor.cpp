@@ -53,13 +53,7 @@ Status MasterTreeCursor::begin_merged_scan(Status found) {
   DeltaMerge& merge = *merge_;
   DCHECK(!merge.has_main && !merge.has_delta && !is_over_delta_);
   merge.main_has_ended = found == Status::end_of_scan;
-  if (found == Status::ok) {
-    merge.has_main = merge.knows_main = true;
-    set_key(merge.main, key());
-    merge.main.payload_bytes = payload_bytes_;
-    merge.main.ref = ref();
-    merge.main.seen = seen_;
-  }
+  if (found == Status::ok) keep_main();
   return next_in_both();
 }
 
@@ -93,13 +87,18 @@ Status MasterTreeCursor::read_main() {
     merge.main_has_ended = true;
     return Status::ok;
   }
-  if (status != Status::ok) return status;
+  if (status == Status::ok) keep_main();
+  return status;
+}
+
+/// Keeps the record that the walk has found until it is returned.
+void MasterTreeCursor::keep_main() {
+  DeltaMerge& merge = *merge_;
   merge.has_main = merge.knows_main = true;
   set_key(merge.main, key());
   merge.main.payload_bytes = payload_bytes_;
   merge.main.ref = ref();
   merge.main.seen = seen_;
-  return Status::ok;
 }
 
 Status MasterTreeCursor::next_in_both() {

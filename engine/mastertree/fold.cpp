@@ -2,13 +2,15 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "engine/hooks/mutants.h"
 #include "engine/hooks/sync_points.h"
 #include "engine/mastertree/build.h"
-#include "engine/mastertree/interior_copy.h"
 #include "engine/mastertree/page_lock.h"
+#include "engine/mastertree/replace_run.h"
 #include "engine/mastertree/restructure.h"
+#include "engine/mastertree/tree_path.h"
 #include "engine/transaction/covered.h"
 #include "shared/base/check.h"
 
@@ -42,10 +44,7 @@ class Fold {
     if (!holder_lock_.try_lock_holder(worker_, storage_, link_)) return false;
     if (!parent_lock_.try_lock_page(worker_, parent_, kPageBlock)) return false;
     if (parent_->header.version().is_moved() || !link_leads_to(link_, parent_)) return false;
-    if (!find_children(slice, count)) return false;
-    for (uint32_t i = 0; i < count; ++i) {
-      if (!lock_child(i)) return false;
-    }
+    if (!lock_children(slice, count)) return false;
     if (!fits_folded(kept_count_, kept_bytes_)) return false;
     reach(SyncPoint::publishing_merge);
     publish();
@@ -59,21 +58,21 @@ class Fold {
     return worker_.first_system_block() + kFirstFoldedRecordBlock + i;
   }
 
-  /// Finds the positions of the children. Returns false if the parent has too few.
-  bool find_children(uint64_t slice, uint32_t count) {
-    child_count_ = parent_->header.version().count();
-    for (uint32_t i = 0; i < child_count_; ++i) order_[i] = i;
-    insertion_sort(order_.data(), child_count_, [&](uint32_t a, uint32_t b) {
-      return parent_->separators[a] < parent_->separators[b];
-    });
-    while (first_ + 1 < child_count_ && parent_->separators[order_[first_ + 1]] <= slice) ++first_;
+  /// Locks `count` children, from the one that holds `slice` on.
+  bool lock_children(uint64_t slice, uint32_t count) {
+    const ChildRanges children(*parent_, parent_->header.version().count());
+    while (first_ + 1 < children.size() && !children.range(first_).contains(slice)) ++first_;
     page_count_ = count;
-    return first_ + count <= child_count_;
+    if (first_ + count > children.size()) return false;
+    for (uint32_t i = 0; i < count; ++i) {
+      if (!lock_child(i, parent_->children[children[first_ + i]])) return false;
+    }
+    return true;
   }
 
   /// Locks a child and all its records, and sorts the records that are kept.
-  bool lock_child(uint32_t i) {
-    const VolatilePointer word = parent_->children[order_[first_ + i]].load_acquire();
+  bool lock_child(uint32_t i, const DualPointer& child) {
+    const VolatilePointer word = child.load_acquire();
     if (word.is_null() || word.is_frozen()) return false;
     BorderPage* page = border_page(tree_page(worker_.view().resolve(word)));
     if (!page->is_border() || !page_locks_[i].try_lock_page(worker_, page, kFirstChildBlock + i)) {
@@ -114,7 +113,7 @@ class Fold {
 
   void publish() {
     CHECK(kept_count_ <= record_count_ && page_count_ > 1);
-    const BorderPage* last = pages_[page_count_ - 1];
+    const TreePage* last = pages_[page_count_ - 1];
     const SliceRange range{pages_[0]->low, last->high, last->high_is_end != 0};
     const uint32_t typical =
         kept_count_ == 0 ? TreeRecord::bytes_for(8, 8) : kept_bytes_ / kept_count_ - kSlotBytes;
@@ -126,33 +125,16 @@ class Fold {
       copy_record(folded, i, kept_[i].slice, kept_[i].record, 0);
     }
     folded->header.set_version(PageVersion::make(0, kept_count_, PageVersion::kAscending));
-    InteriorCopy copy(parent_);
-    copy.collapse(first_, first_ + page_count_, folded->self());
-    CHECK(copy.size() == child_count_ - page_count_ + 1);
-    InteriorPage* successor =
-        new_interior(worker_, tree_of(*parent_), parent_->header.layer, parent_->header.level,
-                     range_of(*parent_), std::max(max_removed_vid_, max_removed_vid_of(*parent_)));
-    copy.write(successor, 0, copy.size());
+    RunReplacement replacement(worker_, link_, parent_, first_, first_ + page_count_, folded,
+                               max_removed_vid_);
     // R7: first all VIDs, then the page words, then the twins.
     for (uint32_t i = 0; i < record_count_; ++i) {
       std::atomic<uint64_t>& vid = records_[i]->head.vid;
       vid.store(vid.load(std::memory_order_relaxed) | Vid::kMoved, std::memory_order_release);
     }
-    for (uint32_t i = 0; i < page_count_; ++i) mark_moved(pages_[i]);
-    for (uint32_t i = 0; i < page_count_; ++i) {
-      pages_[i]->set_twins(folded->self(), folded->self(), pages_[i]->low);
-    }
-    mark_moved(parent_);
-    parent_->set_twins(successor->self(), successor->self(), parent_->low);
-    link_.pointer->volatile_word.store(successor->self().word(), std::memory_order_release);
-    for (uint32_t i = 0; i < page_count_; ++i) worker_.pages().retire(&pages_[i]->header);
-    worker_.pages().retire(&parent_->header);
+    replacement.publish(std::span(pages_).first(page_count_),
+                        [folded](const TreePage*) { return folded; });
     worker_.metrics().merges.add();
-  }
-
-  static void mark_moved(TreePage* page) {
-    DCHECK(page->header.lock.is_locked());
-    page->header.set_version(page->header.version().with_status(PageVersion::kMoved));
   }
 
   struct Kept {
@@ -165,7 +147,6 @@ class Fold {
   const Link& link_;
   InteriorPage* parent_;
   const uint64_t epoch_;
-  uint32_t child_count_ = 0;
   uint32_t first_ = 0;
   uint32_t page_count_ = 0;
   uint32_t record_count_ = 0;
@@ -173,8 +154,7 @@ class Fold {
   uint32_t kept_bytes_ = 0;
   uint32_t removed_bytes_ = 0;
   uint64_t max_removed_vid_ = 0;
-  std::array<uint32_t, kInteriorCapacity> order_;
-  std::array<BorderPage*, kMaxFoldedPages> pages_;
+  std::array<TreePage*, kMaxFoldedPages> pages_;
   std::array<TreeRecord*, kMaxFoldedRecords> records_;
   std::array<Kept, kMaxFoldedRecords> kept_;
   ScopedLock holder_lock_;

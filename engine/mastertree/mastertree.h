@@ -28,7 +28,9 @@ class MasterTree {
   /// REQUIRES: `storage` is of type mastertree and ready.
   explicit MasterTree(StorageControl& storage) : storage_(storage) {}
 
-  /// Copies at most `capacity` bytes of the payload. Sets `payload_bytes` to its whole length.
+  /// Copies at most `capacity` bytes of the payload. Sets `payload_bytes` to its whole length. If
+  /// the result is not ok, the content of `out` is undefined: the call may have copied a record
+  /// that was deleted or moved meanwhile.
   Status get(Transaction& txn, Bytes key, void* out, uint32_t capacity,
              uint32_t& payload_bytes) const;
   /// Does the same, and sets `seen` to the record's version. A pending write of this transaction
@@ -69,8 +71,9 @@ class MasterTree {
 
   /// Prefetches the pages and records of `get` calls for these keys, or of scans of `records`
   /// records from these keys. The calls may follow in this transaction or in the next ones of this
-  /// worker. This is a hint, and registers nothing. It works best with some 16 keys, whose cache
-  /// misses then overlap.
+  /// worker. Reads the missing snapshot pages of cold keys at the same time, and waits for them.
+  /// This is a hint, and registers nothing. It works best with some 16 keys, whose cache misses
+  /// then overlap.
   void prefetch(Transaction& txn, std::span<const Bytes> keys, uint32_t records = 1) const;
 
   StorageControl& storage() const { return storage_.control(); }

@@ -1,12 +1,14 @@
 // Merges runs of empty pages (R46), one level after another, and shortens the root.
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "engine/hooks/mutants.h"
 #include "engine/hooks/sync_points.h"
 #include "engine/mastertree/build.h"
 #include "engine/mastertree/interior_copy.h"
 #include "engine/mastertree/page_lock.h"
+#include "engine/mastertree/replace_run.h"
 #include "engine/mastertree/restructure.h"
 #include "engine/mastertree/tree_path.h"
 
@@ -123,37 +125,12 @@ class Merge {
     }
     // merged_[level] replaces the run's pages of that level.
     build_merged(range, max_removed_vid);
-    const uint32_t levels = parent_->header.level;
-    InteriorCopy copy(parent_);
-    copy.collapse(first_, last_, merged_[levels - 1]->self());
-    DCHECK(copy.size() == count_ - (last_ - first_) + 1);
-    InteriorPage* successor =
-        new_interior(worker_, tree_of(*parent_), parent_->header.layer, parent_->header.level,
-                     range_of(*parent_), std::max(max_removed_vid, max_removed_vid_of(*parent_)));
-    copy.write(successor, 0, copy.size());
-    if (fault::merge_parent_first) publish_parent(successor);
+    RunReplacement replacement(worker_, link_, parent_, first_, last_,
+                               merged_[parent_->header.level - 1], max_removed_vid);
+    if (fault::merge_parent_first) replacement.publish_parent();
     reach(SyncPoint::publishing_merge);
-
-    for (uint32_t i = 0; i < page_count_; ++i) {
-      if (!pages_[i]->is_border()) {
-        freeze(interior_page(pages_[i])->children[0]);
-      }
-      mark_moved(pages_[i]);
-    }
-    for (uint32_t i = 0; i < page_count_; ++i) {
-      const VolatilePointer to = merged_[pages_[i]->header.level]->self();
-      pages_[i]->set_twins(to, to, pages_[i]->low);
-    }
-    publish_parent(successor);
-    for (uint32_t i = 0; i < page_count_; ++i) worker_.pages().retire(&pages_[i]->header);
-    worker_.pages().retire(&parent_->header);
-  }
-
-  void publish_parent(const InteriorPage* successor) {
-    mark_moved(parent_);
-    parent_->set_twins(successor->self(), successor->self(), parent_->low);
-    // The successor has the same range, so the snapshot word is kept (R44).
-    link_.pointer->volatile_word.store(successor->self().word(), std::memory_order_release);
+    replacement.publish(std::span(pages_).first(page_count_),
+                        [this](const TreePage* page) { return merged_[page->header.level]; });
   }
 
   void build_merged(const SliceRange& range, uint64_t max_removed_vid) {
@@ -170,11 +147,6 @@ class Merge {
       page->header.set_version(PageVersion::make(0, 1, PageVersion::kAscending));
       merged_[level] = page;
     }
-  }
-
-  static void mark_moved(TreePage* page) {
-    DCHECK(page->header.lock.is_locked());
-    page->header.set_version(page->header.version().with_status(PageVersion::kMoved));
   }
 
   WorkerContext& worker_;

@@ -73,7 +73,7 @@ struct Config {
     uint32_t pointer_set = 32'768;
     uint32_t page_version_set = 4'096;
     HugePages huge_pages = HugePages::advise;
-    ColdWrites cold_writes = ColdWrites::pages;
+    ColdWrites cold_writes = ColdWrites::automatic;
 
     bool operator==(const Memory&) const = default;
   };

@@ -176,8 +176,7 @@ constexpr ConfigKey kKeys[] = {
         "What a write to a record that is in a snapshot only brings into memory. pages: the whole\n"
         "page. records: the record alone, so that the pool holds more changed records. automatic:\n"
         "pages, unless the newest snapshot is larger than half of the pools; then each snapshot\n"
-        "chooses for each storage what needed less memory. Only pages is safe now: with records a\n"
-        "transaction was seen to commit with an inconsistent read (engine/rules/delta.md)."),
+        "chooses for each storage what needed less memory."),
 
     row(KeyKind::choice, ATOLL_CONFIG(durability.mode), kDurabilityChoices,
         "off: in memory only. durable: a commit is on disk before it is acknowledged. measure:\n"

@@ -362,6 +362,7 @@ void Installer::answer(const Pass& pass, const InstallReport& report,
   Json json = to_json(report);
   json["done"] = true;
   json["drainable"] = Json::array();
+  json["incomplete"] = Json::array();
   json["changed"] = Json::array();
   for (const Root& root : pass.roots) {
     if (root.report.changed_bytes != 0) {
@@ -369,7 +370,9 @@ void Installer::answer(const Pass& pass, const InstallReport& report,
     }
     const StorageControl& storage = view_.control->storage(root.storage);
     const bool has_delta = !storage.delta_root.load_acquire().is_null();
-    if (has_delta && is_complete(root.report)) json["drainable"].push_back(root.storage);
+    if (has_delta) {
+      json[is_complete(root.report) ? "drainable" : "incomplete"].push_back(root.storage);
+    }
   }
   PendingReplies<>::answer(replies, json);
 }

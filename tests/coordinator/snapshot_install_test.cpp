@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "coordinator/snapshots/snapshot_job.h"
@@ -182,6 +183,114 @@ TEST_F(HotPagesTest, ASecondPassThatFailsLeavesTheFirstOnesReport) {
   ASSERT_TRUE(report) << "all pointers refer to the snapshot";
   EXPECT_EQ(report->dropped, 20u);
   EXPECT_EQ(report->oldest_left, 3u);
+}
+
+/// The storages have delta trees. The test determines which of them may be drained.
+class DrainTest : public SnapshotInstallTest {
+ protected:
+  using Ids = std::set<uint32_t>;
+
+  DrainTest() { config_.cluster.data_dir = "/data"; }
+  Result<Json> answer(uint32_t node, const Json& body) {
+    Ids asked;
+    for (const Json& storage : body.at("storages")) asked.insert(storage.at("id").get<uint32_t>());
+    const bool drains = body.at("drains").get<bool>();
+    const std::lock_guard guard(mutex_);
+    passes_[node].push_back(drains ? "drain" : body.at("spares_hot") == true ? "install" : "hot");
+    if (drains) {
+      drained_[node] = asked;
+      if (node == failing_) return make_error(ExitCode::failed, "a page is unreadable");
+      return Json{{"done", true}, {"drained", 10}, {"reclaimed", 1}};
+    }
+    Json answer = {{"done", true}, {"kept_hot", hot_}};
+    for (const char* name : {"drainable", "incomplete", "changed"}) answer[name] = Json::array();
+    for (const uint32_t id : asked) {
+      answer[busy_.contains(id) ? "incomplete" : "drainable"].push_back(id);
+      answer["changed"].push_back(Json::array({id, 100 * id}));
+    }
+    return answer;
+  }
+  /// Runs the job of another snapshot and installs it.
+  Result<InstallReport> install() {
+    SnapshotTask task;
+    task.snapshot = ++snapshot_.id;
+    task.epoch = ++snapshot_.epoch;
+    const auto plan = job_.plan(task);
+    EXPECT_TRUE(plan && job_.prepare(task, *plan) && job_.map(task, *plan, {}));
+    auto parts = job_.reduce_and_compose(task, *plan);
+    EXPECT_TRUE(parts) << parts.error().message;
+    const auto made = job_.combine(task, *plan, std::move(*parts));
+    EXPECT_TRUE(made && job_.write_metadata(*made));
+    return job_.install(snapshot_, kFreePercent, [](uint32_t) { return true; }, none_idle);
+  }
+
+  static constexpr uint32_t kNone = 99;
+  Ids busy_;                  // storages with pointers that cannot be set
+  uint32_t failing_ = kNone;  // node whose drains fail
+  int hot_ = 0;
+  std::map<uint32_t, std::vector<std::string>> passes_;  // by node; guarded by mutex_
+  std::map<uint32_t, Ids> drained_;  // storages of the latest drain, by node; guarded by mutex_
+  const NodeCall call_ = [this](uint32_t node, ControlOperation operation, const Json& body) {
+    if (operation == ControlOperation::snapshot_install) return answer(node, body);
+    return Result<Json>(Json{{"done", true}, {"partitions", to_binary(encode_composed({}))}});
+  };
+  SnapshotJob job_{config_, files_, call_, make_silent_logger("install")};
+};
+
+TEST_F(DrainTest, FollowsTheInstallOnAllNodesAndLeavesIncompleteStoragesOut) {
+  busy_ = {2};
+  const auto report = install();
+  ASSERT_TRUE(report) << report.error().message;
+  for (const uint32_t node : {0u, 1u}) {
+    EXPECT_EQ(passes_[node], (std::vector<std::string>{"install", "drain"}));
+    EXPECT_EQ(drained_[node], (Ids{1, 3})) << "each node drains its part of each storage";
+  }
+  EXPECT_EQ(report->drained, 20u);
+  EXPECT_EQ(report->reclaimed, 2u);
+}
+
+TEST_F(DrainTest, IsNotAskedIfNoStorageIsComplete) {
+  busy_ = {1, 2, 3};
+  ASSERT_TRUE(install());
+  EXPECT_EQ(passes_[0], (std::vector<std::string>{"install"}));
+}
+
+TEST_F(DrainTest, IsFinishedBeforeTheNextInstallIfItHasFailed) {
+  failing_ = 1;
+  ASSERT_TRUE(install()) << "all pointers refer to the snapshot";
+  EXPECT_FALSE(install()) << "the drain may still run on node 1";
+  EXPECT_EQ(job_.status().at("phase"), "not installed");
+  EXPECT_EQ(passes_[1], (std::vector<std::string>{"install", "drain", "drain"}));
+  failing_ = kNone;
+  ASSERT_TRUE(install());
+  EXPECT_EQ(passes_[1],
+            (std::vector<std::string>{"install", "drain", "drain", "drain", "install", "drain"}));
+  ASSERT_TRUE(install());
+  EXPECT_EQ(passes_[1].size(), 8u) << "the open drain is done once";
+}
+
+TEST_F(DrainTest, AStorageThatIsIncompleteThreeTimesInTurnIsStuck) {
+  busy_ = {2};
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(install());
+  EXPECT_FALSE(job_.is_stuck(2));
+  ASSERT_TRUE(install());
+  EXPECT_TRUE(job_.is_stuck(2));
+  EXPECT_FALSE(job_.is_stuck(1));
+  busy_.clear();
+  ASSERT_TRUE(install());
+  EXPECT_FALSE(job_.is_stuck(2)) << "one complete install is enough";
+  busy_ = {2};
+  ASSERT_TRUE(install());
+  EXPECT_FALSE(job_.is_stuck(2)) << "the count begins again";
+}
+
+TEST_F(DrainTest, ASecondPassCountsNoChangesAgain) {
+  hot_ = 5;
+  ASSERT_TRUE(install());
+  EXPECT_EQ(passes_[0], (std::vector<std::string>{"install", "drain", "hot"}));
+  EXPECT_EQ(job_.changed_bytes(), (std::map<uint32_t, uint64_t>{{1, 100}, {2, 200}, {3, 300}}));
+  ASSERT_TRUE(install());
+  EXPECT_EQ(job_.changed_bytes().at(3), 300u) << "of the latest install";
 }
 
 TEST_F(SnapshotInstallTest, WaitsForTheOthersWhenOneFailsAndReportsIt) {

@@ -10,21 +10,27 @@
 
 namespace atolldb::test {
 
+/// A transaction reads record `key` of the snapshot. Then another one changes this record and
+/// record `mark`, in the delta tree. The first one reads the mark, too, and must not commit.
+inline void expect_no_commit(ColdTree& test, Problem& problem, uint64_t key, uint64_t mark) {
+  Transaction& reader = *test.warm.cluster.worker(0).transaction;
+  std::string value;
+  problem.expect(reader.begin(), Status::ok, "begin");
+  problem.expect(ColdTree::read(reader, test.tree, key, value), Status::ok, "read");
+  problem.expect(value == "old", "reads another record");
+  problem.expect(test.write_both(1, key, mark), Status::ok, "writing");
+  problem.expect(ColdTree::read(reader, test.tree, mark, value), Status::ok, "read");
+  problem.expect(value == "new", "does not read the change");
+  problem.expect(is_abort(reader.commit()), "saw what was before the other, and what was after it");
+}
+
 /// R76: a record that was added to the delta tree is found, because its pointer has a mark.
 inline std::string changes_in_the_delta_tree_are_found() {
   ColdTree test(2);
   Problem problem;
   const std::string done = test.prepare();
   problem.expect(done.empty(), done);
-  Transaction& reader = *test.warm.cluster.worker(0).transaction;
-  std::string value;
-  problem.expect(reader.begin(), Status::ok, "begin");
-  problem.expect(ColdTree::read(reader, test.tree, 5, value), Status::ok, "read");
-  problem.expect(value == "old", "reads another record");
-  problem.expect(test.write_both(1, 5, 900), Status::ok, "writing");
-  problem.expect(ColdTree::read(reader, test.tree, 900, value), Status::ok, "read");
-  problem.expect(value == "new", "does not read the change");
-  problem.expect(is_abort(reader.commit()), "saw what was before the other, and what was after it");
+  expect_no_commit(test, problem, 5, 900);
   problem.expect(test.value_of(5) == "new", "the change is lost");
   return problem.text();
 }
@@ -147,15 +153,7 @@ inline std::string absence_from_the_delta_tree_is_verified() {
   const std::string done = test.prepare();
   problem.expect(done.empty(), done);
   problem.expect(test.write_both(1, 5, 900), Status::ok, "writing");  // sets the marks
-  Transaction& reader = *test.warm.cluster.worker(0).transaction;
-  std::string value;
-  problem.expect(reader.begin(), Status::ok, "begin");
-  problem.expect(ColdTree::read(reader, test.tree, 7, value), Status::ok, "read");
-  problem.expect(value == "old", "reads another record");
-  problem.expect(test.write_both(1, 7, 901), Status::ok, "writing");
-  problem.expect(ColdTree::read(reader, test.tree, 901, value), Status::ok, "read");
-  problem.expect(value == "new", "does not read the change");
-  problem.expect(is_abort(reader.commit()), "saw what was before the other, and what was after it");
+  expect_no_commit(test, problem, 7, 901);
   return problem.text();
 }
 

@@ -9,10 +9,7 @@
 namespace atolldb::test {
 namespace {
 
-/// Has failed under ThreadSanitizer (engine/rules/delta.md, "Open"). It runs with the long tests
-/// until the cause is known.
 TEST(DeltaTrees, KeepSumsWhileTheyAreDrained) {
-  if (rounds(0, 1) == 0) GTEST_SKIP() << "an open fault: run with ATOLL_LONG=1";
   EXPECT_EQ(delta_transfers(1, rounds(20, 400), 100), "");
   EXPECT_EQ(delta_transfers(3, rounds(20, 400), 100), "");
 }

@@ -33,18 +33,21 @@ class TreeTransfers {
     for (uint64_t i = 0; i < transactions; ++i) {
       const uint64_t seed_value = random_();
       int64_t sum = 0;
+      std::string how;
       const Status status = worker.run([&](Transaction& txn) {
         std::mt19937_64 choose(seed_value);
         const uint64_t group = (first_group + choose() % kWindow) % kGroups;
         const bool scans = choose() % 2 == 0;
+        const bool forward = choose() % 2 == 0;
         sum = 0;
-        Status one = scans ? add_by_scan(txn, group, sum, choose() % 2 == 0)
-                           : add_by_look_up(txn, group, sum);
+        how = !scans ? "look-ups" : forward ? "a scan forward" : "a scan backward";
+        Status one =
+            scans ? add_by_scan(txn, group, sum, forward) : add_by_look_up(txn, group, sum);
         if (one == Status::ok && choose() % 3 != 0) one = transfer(txn, group, choose);
         return one;
       });
       if (status != Status::ok) return "a transfer ended with " + std::string(to_string(status));
-      if (sum != 0) return "a sum is " + std::to_string(sum);
+      if (sum != 0) return "a sum by " + how + " is " + std::to_string(sum);
     }
     return {};
   }
@@ -56,9 +59,11 @@ class TreeTransfers {
  private:
   Status get(Transaction& txn, const std::string& key, int64_t& value) const {
     uint32_t length = 0;
-    value = 0;
     const Status status = tree_.get(txn, bytes_of(key), &value, sizeof value, length);
-    return status == Status::not_found ? Status::ok : status;
+    if (status != Status::not_found) return status;
+    // The call may have copied a value before it found the record deleted.
+    value = 0;
+    return Status::ok;
   }
 
   Status add_by_look_up(Transaction& txn, uint64_t group, int64_t& sum) const {

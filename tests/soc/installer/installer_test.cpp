@@ -191,6 +191,34 @@ TEST_F(InstallerTest, HotPagesAreSparedOrDroppedAsTheRequestSaysInAPassOfItsOwn)
       << "a page of a later snapshot";
 }
 
+TEST_F(InstallerTest, ADrainIsAPassOfItsOwnThatInstallsNothing) {
+  std::set<uint32_t> drained;
+  actions_.drain = [&](WorkerContext&, StorageControl& storage, const InstallTask& task,
+                       InstallReport& report) {
+    EXPECT_EQ(task.epoch, 40u);
+    EXPECT_TRUE(task.part.high_is_end) << "a drain is not divided";
+    drained.insert(storage.id);
+    report.drained = 4;
+    return Status::ok;
+  };
+  const auto installer = start(kThreads);
+  Json body = request(60'000);
+  body.update({{"drains", true}, {"threads", kThreads}});
+  const auto done = ask(*installer, ControlOperation::snapshot_install, body);
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_EQ(done->at("drained"), 12);
+  EXPECT_EQ(done->at("installed"), 0);
+  EXPECT_EQ(drained, (std::set<uint32_t>{1, 2, 3}));
+  EXPECT_TRUE(seen_.empty());
+  body["drains"] = false;
+  const auto next = ask(*installer, ControlOperation::snapshot_install, body);
+  ASSERT_TRUE(next) << next.error().message;
+  EXPECT_EQ(next->at("installed"), 6) << "the install of the same snapshot is another pass";
+  EXPECT_EQ(next->at("drained"), 0);
+  body["drains"] = 1;
+  EXPECT_FALSE(ask(*installer, ControlOperation::snapshot_install, body)) << "not a boolean";
+}
+
 TEST_F(InstallerTest, AnyPageIsSparedIfEnoughPagesAreFree) {
   judge_one_hot_page_of_each();
   const auto installer = start();
