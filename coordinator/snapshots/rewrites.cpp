@@ -37,7 +37,8 @@ std::vector<uint32_t> Rewrites::choose(const SnapshotMetadata& newest, const Urg
   pages_to_copy_ = 0;
   if (urgency.lacks_log_files) return {};
   urgent_count_ = urgency.pool_is_low ? urgent_count_ + 1 : 0;
-  if (urgency.pool_is_low && urgent_count_ < kUrgentSnapshots) return {};
+  const bool is_due = urgent_count_ >= kUrgentSnapshots || is_much_too_large(newest);
+  if (urgency.pool_is_low && !is_due) return {};
   urgent_count_ = 0;
   if (pause_ != 0) {
     --pause_;
@@ -50,7 +51,7 @@ std::vector<uint32_t> Rewrites::choose(const SnapshotMetadata& newest, const Urg
   }
   const RewriteLimits limits = {
       .space_percent = config_.space_percent,
-      .pages = config_.rewrite_limit / kPageBytes,
+      .pages = std::max(config_.rewrite_limit / kPageBytes, new_pages_ / kCopiedPart),
       .room_pages = (*room - std::min(*room, kRewriteMargin)) / kPageBytes,
       .coming_pages = new_pages_};
   const RewriteChoice choice = choose_victims(space_of(newest), limits);
@@ -64,6 +65,11 @@ std::vector<uint32_t> Rewrites::choose(const SnapshotMetadata& newest, const Urg
         choice.pages, choice.victims.size());
   }
   return choice.victims;
+}
+
+bool Rewrites::is_much_too_large(const SnapshotMetadata& newest) const {
+  const SpaceSums sums = sums_of(space_of(newest));
+  return sums.amplification_percent() * 100 > config_.space_percent * kTooLargePercent;
 }
 
 /// Warns once when rewrites begin to lack room, and logs when they have room again.

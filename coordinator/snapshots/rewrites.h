@@ -35,9 +35,16 @@ inline constexpr uint32_t kSnapshotsAfterFailure = 8;
 /// cluster restarts. Without the doubling, such copies would fill the disk.
 inline constexpr uint32_t kSnapshotsAfterDamage = 32;
 inline constexpr uint32_t kMostSnapshotsAfterDamage = kSnapshotsAfterDamage << 15;
-/// A snapshot for a low pool has no victims, except for the last one of this number in a row.
-/// Without the exception, the files of a database larger than its pools would grow without bound.
+/// A snapshot for a low pool has no victims, except for the last one of this number in a row, and
+/// except if the files are much too large: kTooLargePercent of gleaner.space_percent. Without these
+/// exceptions, the files of a database larger than its pools would grow without bound.
 inline constexpr uint32_t kUrgentSnapshots = 8;
+inline constexpr uint64_t kTooLargePercent = 150;
+/// A snapshot copies as many live pages as gleaner.rewrite_limit permits, or this part of the pages
+/// that it writes itself, whichever is more. If changes are uniform and files hold as much garbage
+/// as live pages, a victim is a fifth live. A job then copies a quarter of what it writes, so that
+/// victims disappear as fast as garbage is made.
+inline constexpr uint64_t kCopiedPart = 2;
 
 /// Thread: one, except for `status`.
 class Rewrites {
@@ -66,6 +73,7 @@ class Rewrites {
   Json status() const;
 
  private:
+  bool is_much_too_large(const SnapshotMetadata& newest) const;
   void record_room(bool lacks_room);
   void record_new_pages(const SnapshotMetadata& made, uint64_t copied);
 

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "shared/base/pointer.h"
@@ -67,11 +68,61 @@ TEST_F(RewritesTest, ASnapshotForALoggerWithoutRoomHasNoVictims) {
 }
 
 TEST_F(RewritesTest, SnapshotsForALowPoolHaveNoneExceptTheLastOfMany) {
+  newest_.files = {{1, 0, "/d", 1701}, {2, 0, "/d", 101}};
+  newest_.live = {{5, 1, 0, 500, 0}, {5, 2, 0, 100, 0}};  // 3 stored pages for each live page
   for (uint32_t i = 1; i < kUrgentSnapshots; ++i) EXPECT_EQ(choose(false, true), Ids{}) << i;
   EXPECT_EQ(choose(false, true), Ids{1});
   EXPECT_EQ(choose(false, true), Ids{});
   EXPECT_EQ(choose(), Ids{1});
   EXPECT_EQ(choose(false, true), Ids{}) << "the count begins again";
+}
+
+TEST_F(RewritesTest, SnapshotsForALowPoolHaveSomeIfTheFilesAreMuchTooLarge) {
+  newest_.files = {{1, 0, "/d", 1702}, {2, 0, "/d", 107}};
+  newest_.live = {{5, 1, 0, 500, 0}, {5, 2, 0, 100, 0}};
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(choose(false, true), Ids{1}) << "above 300 %";
+}
+
+/// A database larger than its pools: each snapshot is urgent, and replaces a quarter of all pages,
+/// at random. The files must stay within a small multiple of the live pages.
+TEST_F(RewritesTest, FilesStayBoundedWhileAllSnapshotsAreUrgent) {
+  constexpr uint64_t kPages = 1'600'000;  // 6 GiB
+  struct File {
+    uint32_t id;
+    uint64_t stored;
+    double live;
+  };
+  std::vector<File> files = {{1, kPages, kPages}};
+  uint64_t most = 0;
+  for (uint32_t id = 2; id < 300; ++id) {
+    newest_.id = id - 1;
+    newest_.files.clear();
+    newest_.live.clear();
+    uint64_t stored = 0;
+    for (const File& file : files) {
+      newest_.files.push_back({file.id, 0, "/d", file.stored + 1});
+      newest_.live.push_back({5, file.id, 0, static_cast<uint64_t>(file.live), 0});
+      stored += file.stored;
+    }
+    most = std::max(most, stored);
+    const Ids victims = choose(false, true);
+    double written = 0;
+    double copied = 0;
+    for (File& file : files) {
+      const bool is_victim = std::ranges::binary_search(victims, file.id);
+      const double replaced = file.live / 4;
+      written += replaced;
+      if (is_victim) copied += file.live - replaced;
+      file.live = is_victim ? 0 : file.live - replaced;
+    }
+    std::erase_if(files, [](const File& file) { return file.live < 1; });
+    files.push_back({id, static_cast<uint64_t>(written + copied), written + copied});
+    SnapshotMetadata made;
+    made.id = id;
+    for (const File& file : files) made.files.push_back({file.id, 0, "/d", file.stored + 1});
+    rewrites_.record(victims, &made);
+  }
+  EXPECT_LT(most, 7 * kPages / 2) << "3.5 times the live pages";
 }
 
 TEST_F(RewritesTest, AFailureIsFollowedByOrdinarySnapshots) {
