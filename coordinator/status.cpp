@@ -113,6 +113,7 @@ Json snapshot_cache(const MetricsSegment& metrics) {
   };
   const SnapshotCacheMetrics& cache = metrics.snapshot_cache;
   return {{"bytes", bytes(cache.frames)},
+          {"lent_bytes", bytes(cache.lent_frames)},
           {"used_bytes", bytes(cache.frames_in_use)},
           {"reads", sum_counter(metrics, &WorkerMetrics::snapshot_reads)},
           {"misses", cache.misses.load(std::memory_order_relaxed)},

@@ -1,5 +1,6 @@
 #include "bench/job/survey.h"
 
+#include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -75,8 +76,8 @@ Result<std::string> survey_storages(JobContext& context, std::string_view benchm
   uint64_t used_pages = 0;
   for (uint32_t node = 0; node < view.node_count; ++node) {
     const auto& pool = *reinterpret_cast<const PoolControl*>(view.pool[node]);
-    const uint64_t free = pool.free_count.load(std::memory_order_relaxed);
     const uint64_t total = pool.page_count - pool.first_page;
+    const uint64_t free = std::min(total, pool.available());
     used_pages += total - free;
     json["pools"].push_back({{"node", node},
                              {"bytes", pool.page_count * kPageBytes},

@@ -11,8 +11,10 @@ namespace {
 /// The first job is assumed to write this many pages per second, and to take at least this long.
 constexpr double kFirstPagesPerS = 50'000;
 constexpr double kShortestMakeS = 0.25;
-/// A job is expected to take at least this part of what was expected of the job before.
+/// A job is expected to take at least this part, per page, of what was expected of the job before.
 constexpr double kMemory = 0.7;
+/// A job with fewer pages says nothing about the time per page.
+constexpr double kFewPages = 1'000;
 /// A phase is assumed to last for at least this part of its expected or past duration, whichever is
 /// longer. So a phase that takes longer than expected leaves some pages for its rest.
 constexpr double kLeastPart = 0.35;
@@ -42,7 +44,10 @@ void PageFlow::begin_job(const PoolReadings& now) {
 
 void PageFlow::begin_install(const PoolReadings& now, bool has_paused) {
   CHECK(phase_ == Phase::making);
-  if (!has_paused) make_s_ = std::max(kMemory * make_s_, seconds(now.now - phase_began_.now));
+  if (!has_paused) {
+    const double per_page = seconds(now.now - phase_began_.now) / std::max(used_, kFewPages);
+    make_s_per_page_ = std::max(kMemory * make_s_per_page_, per_page);
+  }
   phase_ = Phase::installing;
   phase_began_ = now;
 }
@@ -60,19 +65,18 @@ void PageFlow::end_job(const PoolReadings& now) {
 std::optional<double> PageFlow::limit(const PoolReadings& now) {
   measure(now);
   const double elapsed = seconds(now.now - phase_began_.now);
-  const double make_s = expected_make_s();
   switch (phase_) {
     case Phase::idle:
       if (!is_short()) return std::nullopt;
-      return usable_pages() / make_s;
+      return usable_pages() / expected_make_s(used_now());
     case Phase::making:
-      return usable_pages() / rest_of(make_s, elapsed);
+      return usable_pages() / rest_of(expected_make_s(used_), elapsed);
     case Phase::installing: {
       // The pages must last until the install of the next job. A high rate now means a low one
       // later, and the reverse. So half of the limit is the present rate, which damps that.
       const double freed = static_cast<double>(freed_by_install(now));
       const double expected = std::max(0.0, freed_part_ * used_ - freed);
-      const double rest_s = rest_of(install_s_, elapsed) + make_s;
+      const double rest_s = rest_of(install_s_, elapsed) + expected_make_s(used_);
       const double lasting = (usable_pages() + expected) / rest_s;
       return std::min((lasting + demand_) / 2, usable_pages() / kInstallDelayS);
     }
@@ -81,7 +85,7 @@ std::optional<double> PageFlow::limit(const PoolReadings& now) {
 }
 
 bool PageFlow::is_short() const {
-  return make_s_ != 0 && usable_pages() < demand_ * expected_make_s();
+  return make_s_per_page_ != 0 && usable_pages() < demand_ * expected_make_s(used_now());
 }
 
 void PageFlow::measure(const PoolReadings& now) {
@@ -98,14 +102,19 @@ uint64_t PageFlow::freed_by_install(const PoolReadings& now) const {
   return now.free + now.taken - std::min(before, now.free + now.taken);
 }
 
-double PageFlow::expected_make_s() const {
-  if (make_s_ != 0) return std::max(make_s_, kShortestMakeS);
-  const auto used = static_cast<double>(last_.total - std::min(last_.total, last_.free));
-  return std::max(used / kFirstPagesPerS, kShortestMakeS);
+double PageFlow::used_now() const {
+  return static_cast<double>(last_.total - std::min(last_.total, last_.free));
+}
+
+/// Returns how long a job takes that begins with `used` pages in use.
+double PageFlow::expected_make_s(double used) const {
+  const double per_page = make_s_per_page_ == 0 ? 1 / kFirstPagesPerS : make_s_per_page_;
+  return std::max(used * per_page, kShortestMakeS);
 }
 
 double PageFlow::usable_pages() const {
-  return std::max(0.0, static_cast<double>(last_.free) - kKeptPages);
+  const auto reserved = static_cast<double>(PagePool::reserved_of(last_.total));
+  return std::max(0.0, static_cast<double>(last_.free) - reserved - kKeptPages);
 }
 
 }  // namespace atolldb

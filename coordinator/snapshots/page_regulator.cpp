@@ -21,7 +21,7 @@ constexpr std::chrono::milliseconds kIdlePause{20};
 /// Pages for this time may be granted and not taken yet. More would be a burst later.
 constexpr double kBurstS = 0.05;
 /// Limit for the debt of a node: the pages for this time, and a batch.
-constexpr double kDebtS = 0.1;
+constexpr double kDebtS = 0.04;
 
 PoolReadings readings_of(const NodeShared& node) {
   // Relaxed: the words are gauges.

@@ -47,7 +47,7 @@ SpaceSums sums_of(const std::vector<SnapshotSpace>& space);
 
 struct RewriteLimits {
   uint32_t space_percent = 0;  // value of gleaner.space_percent
-  /// Limit of the live pages of all victims, from gleaner.rewrite_limit. It does not apply to a
+  /// Limit of the live pages of all victims (Rewrites::choose). It does not apply to a
   /// single victim, or to merges when there are files of kMostSnapshots snapshots.
   uint64_t pages = 0;
   uint64_t room_pages = 0;  // limit of the live pages of all victims, from the room on the disk

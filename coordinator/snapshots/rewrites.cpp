@@ -51,7 +51,7 @@ std::vector<uint32_t> Rewrites::choose(const SnapshotMetadata& newest, const Urg
   }
   const RewriteLimits limits = {
       .space_percent = config_.space_percent,
-      .pages = std::max(config_.rewrite_limit / kPageBytes, new_pages_ / kCopiedPart),
+      .pages = std::max(config_.rewrite_limit / kPageBytes, written_last_ / kCopiedPart),
       .room_pages = (*room - std::min(*room, kRewriteMargin)) / kPageBytes,
       .coming_pages = new_pages_};
   const RewriteChoice choice = choose_victims(space_of(newest), limits);
@@ -113,7 +113,8 @@ void Rewrites::record_new_pages(const SnapshotMetadata& made, uint64_t copied) {
   for (const SnapshotSpace& each : space_of(made)) {
     if (each.snapshot == made.id) written = each.stored_pages;
   }
-  new_pages_ = std::max(written - std::min(written, copied), new_pages_ - new_pages_ / 8);
+  written_last_ = written - std::min(written, copied);
+  new_pages_ = std::max(written_last_, new_pages_ - new_pages_ / 8);
 }
 
 void Rewrites::record_space(const SnapshotMetadata& newest) {

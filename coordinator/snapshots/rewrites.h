@@ -40,10 +40,10 @@ inline constexpr uint32_t kMostSnapshotsAfterDamage = kSnapshotsAfterDamage << 1
 /// exceptions, the files of a database larger than its pools would grow without bound.
 inline constexpr uint32_t kUrgentSnapshots = 8;
 inline constexpr uint64_t kTooLargePercent = 150;
-/// A snapshot copies as many live pages as gleaner.rewrite_limit permits, or this part of the pages
-/// that it writes itself, whichever is more. If changes are uniform and files hold as much garbage
-/// as live pages, a victim is a fifth live. A job then copies a quarter of what it writes, so that
-/// victims disappear as fast as garbage is made.
+/// A snapshot copies as many live pages as gleaner.rewrite_limit permits, or this part of what the
+/// snapshot before it has written, without copies, whichever is more. If changes are uniform and
+/// files hold as much garbage as live pages, a victim is a fifth live. A job then copies a quarter
+/// of what it writes, so that victims disappear as fast as garbage is made.
 inline constexpr uint64_t kCopiedPart = 2;
 
 /// Thread: one, except for `status`.
@@ -85,6 +85,7 @@ class Rewrites {
   uint32_t damage_pause_ = kSnapshotsAfterDamage;  // next pause_ if victims are still needed (R56)
   uint32_t urgent_count_ = 0;                      // snapshots for a low pool in succession
   uint64_t pages_to_copy_ = 0;                     // live pages of the victims chosen last
+  uint64_t written_last_ = 0;  // pages that the last snapshot wrote, without copies
   // Estimate of the pages that a snapshot writes, without copies: the maximum over the latest
   // snapshots. It decays with each snapshot.
   uint64_t new_pages_ = 0;

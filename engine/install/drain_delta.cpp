@@ -1,10 +1,12 @@
 // Removes the records of the delta tree that a new snapshot contains (R78).
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
 #include <set>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "engine/hooks/mutants.h"
@@ -41,7 +43,7 @@ class DeltaDrain {
     CHECK(prefix.size() % 8 == 0 && task_.epoch != 0);
     uint64_t slice = 0;
     for (bool has_ended = false; !has_ended;) {
-      const Status status = begin_turn(worker_, storage_, id_, task_);
+      const Status status = begin_turn_with_pages();
       if (status != Status::ok) return status;
       Link root = delta_link(storage_);
       const Bytes shared = std::as_bytes(std::span(prefix));
@@ -75,6 +77,25 @@ class DeltaDrain {
   }
 
  private:
+  /// Begins a turn. Waits until there are pages for it, because the pool may be empty: the pages
+  /// that this thread has replaced come back at the end of their grace period (R9). The drains of
+  /// a pass wait for kPatience in all.
+  Status begin_turn_with_pages() {
+    constexpr std::chrono::duration<uint64_t, std::milli> kPause{2};
+    constexpr std::chrono::duration<uint64_t, std::milli> kPatience{1000};
+    static_assert(kPagesPerTurn <= PageAllocator::kMaxReserve);
+    for (;;) {
+      const Status status = begin_turn(worker_, storage_, id_, task_);
+      const bool goes_on = worker_.reserve_pages(kPagesPerTurn) ||
+                           task_.waited_ms + report_.waited_ms >= kPatience.count();
+      if (status != Status::ok || goes_on) return status;
+      worker_.leave();
+      std::this_thread::sleep_for(kPause);
+      report_.waited_ms += kPause.count();
+      worker_.pages().recycle();
+    }
+  }
+
   /// Returns the layers of more than one page below `page` that were not drained yet.
   std::vector<std::string> large_layers(const std::string& prefix, BorderPage* page) {
     std::vector<std::string> layers;

@@ -35,6 +35,7 @@ void release_array(WorkerContext& worker, StorageControl& storage) {
 void InstallReport::add(const InstallReport& other) {
   for (const InstallCounter& each : kInstallCounters) this->*each.value += other.*each.value;
   dropped_hot += other.dropped_hot;
+  waited_ms += other.waited_ms;
   longest_hold_ns = std::max(longest_hold_ns, other.longest_hold_ns);
   oldest_left = std::min(oldest_left, other.oldest_left);
   is_damaged = is_damaged || other.is_damaged;

@@ -53,6 +53,8 @@ struct InstallTask {
   /// part that begins at 0. The parts of a storage may be installed at the same time by several
   /// threads (R44).
   SliceRange part;
+  /// Milliseconds for which drains of the same pass have waited for pages already (R78).
+  uint64_t waited_ms = 0;
   /// Polled every few pages. If it returns true, the remaining pages are left to the next snapshot.
   std::function<bool()> cancelled;
 };
@@ -68,7 +70,8 @@ struct InstallReport {
   uint64_t busy = 0;      // pages skipped because another thread held a lock
   /// Pages that were freed and are not in `dropped`: of deleted records (R70), and of delta trees.
   uint64_t reclaimed = 0;
-  uint64_t drained = 0;  // records that were removed from delta trees (R78)
+  uint64_t waited_ms = 0;  // waits of drains for pages
+  uint64_t drained = 0;    // records that were removed from delta trees (R78)
   /// Master-tree: memory of the records that have changed since the snapshot before: records in
   /// volatile pages, and records that were removed from delta trees.
   uint64_t changed_bytes = 0;

@@ -23,28 +23,38 @@ uint64_t bucket_count(uint32_t frames, uint32_t ways) {
 }  // namespace
 
 SnapshotCache::SnapshotCache(std::byte* frames, uint64_t bytes, uint32_t reader_count,
-                             const SnapshotFiles& files, OnError on_error)
-    : frames_(frames),
-      frame_count_(static_cast<uint32_t>(bytes / kPageBytes)),
+                             const SnapshotFiles& files, OnError on_error, PagePool* lender)
+    : lender_(lender),
+      own_base_(reinterpret_cast<uintptr_t>(frames)),
+      lent_base_(lender == nullptr ? 0 : lender->base() - bytes / kPageBytes * kPageBytes),
+      own_count_(static_cast<uint32_t>(bytes / kPageBytes)),
+      frame_end_(static_cast<uint32_t>(own_count_ + (lender == nullptr ? 0 : lender->index_end()))),
       files_(files),
       on_error_(std::move(on_error)),
-      buckets_(std::make_unique<Bucket[]>(bucket_count(frame_count_, kWays))),
-      bucket_mask_(bucket_count(frame_count_, kWays) - 1),
+      bucket_mask_(bucket_count(frame_end_, kWays) - 1),
+      buckets_(bucket_mask_ + 1),
       slots_(reader_count),
-      state_bits_(std::make_unique<std::atomic<uint8_t>[]>(frame_count_)),
-      frame_states_(std::make_unique<Frame[]>(frame_count_)) {
-  CHECK(bytes >= min_bytes(reader_count) && bytes / kPageBytes < ~uint32_t{0});
-  CHECK(reinterpret_cast<uintptr_t>(frames) % kPageBytes == 0);
-  CHECK(std::has_single_bit(bucket_mask_ + 1));
-  evicted_.reserve(frame_count_);
+      state_bits_(frame_end_),
+      frame_states_(frame_end_) {
+  CHECK(bytes >= min_bytes(reader_count) && bytes / kPageBytes < kMaxFrames);
+  CHECK(lender == nullptr || bytes / kPageBytes + lender->index_end() < kMaxFrames);
+  CHECK(own_base_ % kPageBytes == 0 && std::has_single_bit(bucket_mask_ + 1));
+  evicted_.reserve(frame_end_);
+  lent_.reserve(frame_end_ - own_count_);
 }
 
 SnapshotCache::Statistics SnapshotCache::statistics() const {
   const std::lock_guard guard(lock_);
   const uint32_t taken = never_used_.load(std::memory_order_relaxed);
-  CHECK(taken <= frame_count_ && evicted_head_ <= evicted_.size());
-  return {frame_count_, taken - (evicted_.size() - evicted_head_), misses_, evictions_,
-          longest_sweep_.load(std::memory_order_relaxed)};
+  CHECK(taken <= own_count_ && evicted_head_ <= evicted_.size());
+  Statistics statistics;
+  statistics.frames = own_count_ + lent_.size();
+  statistics.lent_frames = lent_.size();
+  statistics.frames_in_use = taken + lent_.size() - (evicted_.size() - evicted_head_);
+  statistics.misses = misses_;
+  statistics.evictions = evictions_;
+  statistics.longest_sweep = longest_sweep_.load(std::memory_order_relaxed);
+  return statistics;
 }
 
 const PageHeader* SnapshotCache::find(SnapshotPointer pointer, uint32_t& frame) const {
@@ -69,14 +79,14 @@ bool SnapshotCache::find_frame(SnapshotPointer pointer, uint32_t& frame) const {
 bool SnapshotCache::is_at(uint32_t frame, SnapshotPointer pointer) const {
   // seq_cst: a reader with a hint loads this word instead of a table entry. Like that load, this
   // one may not move before the store of the reader's slot.
-  DCHECK(frame < frame_count_);
+  DCHECK(frame < frame_end_);
   const bool is_listed = (state_bits_[frame].load(std::memory_order_seq_cst) & kListed) != 0;
   return (is_listed && page_at(frame)->self == pointer.word()) || fault::trust_hints;
 }
 
 /// Returns the page if it is in this frame, or null.
 const PageHeader* SnapshotCache::find_at(uint64_t number, SnapshotPointer pointer) const {
-  if (number >= frame_count_) return nullptr;
+  if (number >= frame_end_) return nullptr;
   const auto frame = static_cast<uint32_t>(number);
   return is_at(frame, pointer) ? use(frame) : nullptr;
 }
@@ -100,17 +110,18 @@ std::vector<uint64_t> SnapshotCache::cached_pages(uint64_t most) const {
   constexpr uint32_t kAtOnce = 1024;
   std::vector<uint64_t> used;
   std::vector<uint64_t> others;
-  for (uint32_t first = 0; first < frame_count_; first += kAtOnce) {
+  for (uint32_t first = 0; first < frame_count() && used.size() < most; first += kAtOnce) {
     const std::lock_guard guard(lock_);
-    const uint32_t end = first + std::min(kAtOnce, frame_count_ - first);
-    for (uint32_t frame = first; frame < end; ++frame) {
+    const uint32_t end = std::min(first + kAtOnce, frame_count());
+    for (uint32_t position = first; position < end; ++position) {
+      const uint32_t frame = frame_at(position);
       const uint8_t bits = state_bits_[frame].load(std::memory_order_relaxed);
       if ((bits & kListed) == 0) continue;
-      ((bits & kReferenced) != 0 ? used : others).push_back(frame_states_[frame].pointer);
+      std::vector<uint64_t>& names = (bits & kReferenced) != 0 ? used : others;
+      if (names.size() < most) names.push_back(frame_states_[frame].pointer);
     }
   }
   used.insert(used.end(), others.begin(), others.end());
-  DCHECK(used.size() <= frame_count_);
   if (used.size() > most) used.resize(most);
   return used;
 }
@@ -118,19 +129,19 @@ std::vector<uint64_t> SnapshotCache::cached_pages(uint64_t most) const {
 std::optional<uint32_t> SnapshotCache::warm(SnapshotPointer first, uint32_t count,
                                             std::byte* buffer) {
   DCHECK(buffer != nullptr);
-  if (never_used_.load(std::memory_order_relaxed) == frame_count_) return std::nullopt;
-  while (count != 0 && is_here(first)) {
-    first = SnapshotPointer(first.word() + 1);
-    --count;
+  if (!has_room()) return std::nullopt;
+  {
+    const std::lock_guard guard(lock_);
+    while (count != 0 && is_here(first)) {
+      first = SnapshotPointer(first.word() + 1);
+      --count;
+    }
   }
   const uint64_t in_file = count == 0 ? 0 : files_.pages_from(first);  // 0: the file is not open
   const auto wanted = static_cast<uint32_t>(std::min<uint64_t>({count, in_file, kPagesPerRead}));
   if (wanted == 0) return 0;
   Frames frames;
-  {
-    const std::lock_guard guard(lock_);
-    if (!take_unused_frames(wanted, frames)) return std::nullopt;
-  }
+  if (!take_room(wanted, frames)) return std::nullopt;
   DCHECK(first.page() + frames.count <= first.page() + in_file);
   const uint32_t good = files_.read_ahead(first, frames.count, buffer).value_or(0);
   DCHECK(good <= frames.count);
@@ -193,6 +204,7 @@ Status SnapshotReader::load(SnapshotPointer pointer, const PageHeader*& page) {
 }
 
 void SnapshotReader::read_together(std::span<const SnapshotPointer> pages) {
+  quiesce();  // within a round, a look-up reads no frame that is reused
   const uint32_t most = cache_->most_together();
   std::array<SnapshotPointer, kPagesPerRead> missing;
   uint32_t count = 0;
@@ -202,8 +214,8 @@ void SnapshotReader::read_together(std::span<const SnapshotPointer> pages) {
     const bool is_known = is_stand_in(page) || std::find(missing.begin(), end, page) != end;
     if (count < most && !is_known && !cache_->is_here(page)) missing[count++] = page;
   }
+  leave();  // as in `load`; a caller that finds all pages may do no other call for long (R57)
   if (count < 2) return;
-  leave();  // as in `load`
   SnapshotCache::Frames frames;
   if (!cache_->take_frames(count, frames)) return;
   // Allocates, and sets up a queue in the kernel, once for each reader that uses cold pages.
@@ -248,7 +260,7 @@ Status SnapshotReader::await_frames(uint32_t wanted, SnapshotCache::Frames& fram
 /// Returns how many pages to read: the wanted page and, if read-ahead is worthwhile, the pages
 /// after it. The read ends before the first page that is cached.
 uint32_t SnapshotCache::pages_to_read(SnapshotPointer first, bool is_scan) const {
-  if (!is_scan && never_used_.load(std::memory_order_relaxed) == frame_count_) return 1;
+  if (!is_scan && !has_room()) return 1;
   const auto most =
       static_cast<uint32_t>(std::min<uint64_t>(kPagesPerRead, files_.pages_from(first)));
   for (uint32_t count = 1; count < most; ++count) {
@@ -262,8 +274,26 @@ bool SnapshotCache::take_frames(uint32_t wanted, Frames& frames) {
   bool lacks_evicted = false;
   if (take_free_frames(wanted, frames, lacks_evicted)) return true;
   if (!lacks_evicted) return false;
-  evict();
+  make_room();
   return take_free_frames(wanted, frames, lacks_evicted);
+}
+
+/// Takes up to `wanted` frames that were never used, or are lent now. Returns false if there are
+/// none.
+bool SnapshotCache::take_room(uint32_t wanted, Frames& frames) {
+  {
+    const std::lock_guard guard(lock_);
+    if (take_unused_frames(wanted, frames)) return true;
+  }
+  // Readers may take the borrowed frames first.
+  for (;;) {
+    {
+      const std::lock_guard sweeping(sweep_lock_);
+      if (!borrow()) return false;
+    }
+    bool lacks_evicted = false;
+    if (take_free_frames(wanted, frames, lacks_evicted)) return true;
+  }
 }
 
 /// Takes up to `wanted` free frames. If there is none, returns false, and sets `lacks_evicted` if
@@ -291,12 +321,12 @@ bool SnapshotCache::take_free_frames(uint32_t wanted, Frames& frames, bool& lack
 bool SnapshotCache::take_unused_frames(uint32_t wanted, Frames& frames) {
   frames.count = 0;
   uint32_t fresh = never_used_.load(std::memory_order_relaxed);
-  while (frames.count < wanted && fresh < frame_count_) {
+  while (frames.count < wanted && fresh < own_count_) {
     DCHECK((state_bits_[fresh].load(std::memory_order_relaxed) & kListed) == 0);
     frames.numbers[frames.count++] = fresh++;
   }
   never_used_.store(fresh, std::memory_order_relaxed);
-  DCHECK(fresh <= frame_count_);
+  DCHECK(fresh <= own_count_);
   return frames.count != 0;
 }
 
@@ -394,46 +424,150 @@ void SnapshotCache::give_back(uint32_t frame) {
   } else {
     evicted_.insert(evicted_.begin(), frame);
   }
-  DCHECK(evicted_.size() <= frame_count_);
+  DCHECK(evicted_.size() - evicted_head_ <= frame_count());
 }
 
-/// Evicts a few frames. One thread at a time does this, and the others wait for its frames.
-void SnapshotCache::evict() {
+/// Makes a few frames free: borrows some, or evicts some. One thread at a time does this, and the
+/// others wait for its frames.
+void SnapshotCache::make_room() {
   const std::lock_guard sweeping(sweep_lock_);
   {
     const std::lock_guard guard(lock_);
     if (evicted_head_ != evicted_.size()) return;
   }
+  if (borrow()) return;
   Victims victims;
-  sweep(victims);
+  sweep(victims, std::min(kEvictAtOnce, std::max(1u, frame_count() / 4)), 0, hand_);
   const std::lock_guard guard(lock_);
-  if (evicted_head_ == evicted_.size()) unlist_all(victims);
+  // A reader may have given frames back meanwhile.
+  if (evicted_head_ != evicted_.size() || victims.count == 0) return;
+  evicted_.clear();
+  evicted_head_ = 0;
+  const uint64_t round = unlist_all(victims, 0);
+  for (uint32_t i = 0; i < victims.count; ++i) {
+    frame_states_[victims.frames[i]].free_from = round;
+    evicted_.push_back(victims.frames[i]);
+  }
 }
 
-/// Selects the frames that were not used since the hand passed them last. If nearly all were used,
-/// it selects the first frames of this sweep. It checks at most kMostSwept frames twice.
-void SnapshotCache::sweep(Victims& victims) {
-  const uint32_t wanted = std::min(kEvictAtOnce, std::max(1u, frame_count_ / 4));
-  const auto most = static_cast<uint32_t>(std::min<uint64_t>(3ull * frame_count_, kMostSwept));
-  const uint32_t begin = hand_;
+/// Borrows pages from the pool and adds them to the evicted frames, free at once. Returns false if
+/// the pool lends none. REQUIRES: sweep_lock_ is held.
+bool SnapshotCache::borrow() {
+  if (lender_ == nullptr) return false;
+  std::array<uint32_t, kPagesPerRead> pages;
+  const uint32_t count = lender_->lend(pages.data(), kPagesPerRead);
+  // Without lock_: a page that was never used gets its memory now.
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint32_t frame = own_count_ + pages[i];
+    DCHECK(frame < frame_end_ && page_at(frame) == lender_->page(pages[i]));
+    frame_states_[frame].lent_name = page_at(frame)->self;
+  }
+  const std::lock_guard guard(lock_);
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint32_t frame = own_count_ + pages[i];
+    Frame& state = frame_states_[frame];
+    state.lent_at = static_cast<uint32_t>(lent_.size());
+    lent_.push_back(frame);
+    lent_count_.store(static_cast<uint32_t>(lent_.size()), std::memory_order_relaxed);
+    give_back(frame);
+  }
+  return count != 0;
+}
+
+uint32_t SnapshotCache::return_lent(uint64_t wanted) {
+  CHECK(lender_ != nullptr && wanted != 0);
+  Victims victims;
+  uint64_t round = 0;
+  {
+    const std::lock_guard sweeping(sweep_lock_);
+    if (lent_.empty()) return 0;
+    const auto most = static_cast<uint32_t>(std::min<uint64_t>(wanted, kReturnAtOnce));
+    uint32_t empty = 0;
+    {
+      const std::lock_guard guard(lock_);
+      take_evicted_lent(most, victims);
+      empty = victims.count;
+    }
+    sweep(victims, most, own_count_, return_hand_);
+    if (victims.count == 0) return 0;
+    const std::lock_guard guard(lock_);
+    round = unlist_all(victims, empty);
+    for (uint32_t i = 0; i < victims.count; ++i) forget_lent(victims.frames[i]);
+    lent_count_.store(static_cast<uint32_t>(lent_.size()), std::memory_order_relaxed);
+  }
+  if (!fault::return_lent_at_once) await_round(round);
+  std::array<uint32_t, kReturnAtOnce> pages;
+  for (uint32_t i = 0; i < victims.count; ++i) {
+    const uint32_t frame = victims.frames[i];
+    page_at(frame)->self = frame_states_[frame].lent_name;
+    pages[i] = frame - own_count_;
+  }
+  lender_->take_back(pages.data(), victims.count);
+  return victims.count;
+}
+
+/// Adds lent frames that hold no page, because they were evicted, up to `most` victims.
+void SnapshotCache::take_evicted_lent(uint32_t most, Victims& victims) {
+  const auto is_taken = [&](uint32_t frame) {
+    if (frame < own_count_ || victims.count == most) return false;
+    victims.frames[victims.count++] = frame;
+    return true;
+  };
+  const auto begin = evicted_.begin() + evicted_head_;
+  evicted_.erase(std::remove_if(begin, evicted_.end(), is_taken), evicted_.end());
+}
+
+/// Removes a frame from the lent ones.
+void SnapshotCache::forget_lent(uint32_t frame) {
+  const uint32_t at = frame_states_[frame].lent_at;
+  CHECK(at < lent_.size() && lent_[at] == frame);
+  lent_[at] = lent_.back();
+  frame_states_[lent_[at]].lent_at = at;
+  lent_.pop_back();
+}
+
+/// Waits until no reader is in an earlier round.
+void SnapshotCache::await_round(uint64_t round) {
+  constexpr std::chrono::microseconds kPause{100};
+  const std::atomic<uint32_t> nothing{0};  // no thread wakes this one, because the pause is short
+  for (;;) {
+    {
+      const std::lock_guard guard(lock_);
+      if (oldest_round() >= round) return;
+    }
+    wait_on(nothing, 0, kPause);
+  }
+}
+
+/// Returns the frame at a position: first the own frames, then the lent ones.
+uint32_t SnapshotCache::frame_at(uint32_t position) const {
+  DCHECK(position < frame_count());
+  return position < own_count_ ? position : lent_[position - own_count_];
+}
+
+/// Selects up to `wanted` frames, from the position `first` on, that were not used since the hand
+/// passed them last. If nearly all were used, it selects the first frames of this sweep. It checks
+/// at most kMostSwept frames twice.
+void SnapshotCache::sweep(Victims& victims, uint32_t wanted, uint32_t first, uint32_t& hand) {
+  const uint32_t end = frame_count();
+  DCHECK(first < end && wanted <= victims.frames.size());
+  const auto next = [&] {
+    if (hand < first || hand >= end) hand = first;
+    return frame_at(hand++);
+  };
+  const auto most = static_cast<uint32_t>(std::min<uint64_t>(3ull * (end - first), kMostSwept));
+  const uint32_t begin = hand;
   uint32_t passed = 0;
-  for (; victims.count < wanted && passed < most; ++passed) pick(next_of_hand(), victims);
-  const uint32_t end = hand_;
-  hand_ = begin;
+  for (; victims.count < wanted && passed < most; ++passed) pick(next(), victims);
+  const uint32_t last = hand;
+  hand = begin;
   // Checks the same frames again: the first pass has just cleared their reference bits.
   uint32_t again = 0;
-  for (; victims.count < wanted && again < most; ++again) pick(next_of_hand(), victims);
-  hand_ = end;
+  for (; victims.count < wanted && again < most; ++again) pick(next(), victims);
+  hand = last;
   DCHECK(victims.count <= wanted && passed + again <= 2 * kMostSwept);
   const uint64_t longest = longest_sweep_.load(std::memory_order_relaxed);
   longest_sweep_.store(std::max<uint64_t>(longest, passed + again), std::memory_order_relaxed);
-}
-
-uint32_t SnapshotCache::next_of_hand() {
-  DCHECK(hand_ < frame_count_);
-  const uint32_t frame = hand_;
-  hand_ = hand_ + 1 == frame_count_ ? 0 : hand_ + 1;
-  return frame;
 }
 
 /// Selects the frame if its reference bit is clear; otherwise clears the bit.
@@ -445,21 +579,14 @@ void SnapshotCache::pick(uint32_t frame, Victims& victims) {
   if (std::find(victims.frames.begin(), end, frame) == end) victims.frames[victims.count++] = frame;
 }
 
-void SnapshotCache::unlist_all(const Victims& victims) {
-  DCHECK(evicted_head_ == evicted_.size() && victims.count <= kEvictAtOnce);
-  evicted_.clear();
-  evicted_head_ = 0;
-  for (uint32_t i = 0; i < victims.count; ++i) {
-    const uint32_t frame = victims.frames[i];
-    unlist(frame);
-    evicted_.push_back(frame);
-    ++evictions_;
-  }
-  if (evicted_.empty()) return;
+/// Removes the frames from victim `first` on from the table. Returns the round that begins then:
+/// readers that are in it or in a later one cannot find the frames.
+uint64_t SnapshotCache::unlist_all(const Victims& victims, uint32_t first) {
+  for (uint32_t i = first; i < victims.count; ++i) unlist(victims.frames[i]);
+  evictions_ += victims.count - first;
   // seq_cst: a reader that sees the new round no longer finds the frames. oldest_round runs later
   // and sees every reader that may have found them.
-  const uint64_t round = round_.fetch_add(1, std::memory_order_seq_cst) + 1;
-  for (const uint32_t frame : evicted_) frame_states_[frame].free_from = round;
+  return round_.fetch_add(1, std::memory_order_seq_cst) + 1;
 }
 
 uint64_t SnapshotCache::oldest_round() const {

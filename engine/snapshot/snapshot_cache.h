@@ -8,16 +8,18 @@
 // the device.
 //
 // Read-ahead. In two cases a miss also reads the pages that follow the missing one, at little extra
-// cost. In the first case some frames were never used, so nothing has to be evicted. A cache that
-// has room for all pages is then warm after a sixteenth of the reads. In the second case the reader
-// has read the preceding pages, as scans do. A miss sets no reference bit (CLOCK). The second
-// access to a page sets its bit; for the page that caused the miss, the miss is the first access.
+// cost. In the first case some frames were never used, or the pool lends some, so nothing has to be
+// evicted. A cache that has room for all pages is then warm after a sixteenth of the reads. In the
+// second case the reader has read the preceding pages, as scans do. A miss sets no reference bit
+// (CLOCK). The second access to a page sets its bit; for the page that caused the miss, the miss is
+// the first access.
 //
 // Reads together. A reader that knows several pages that it will need can read those that are
 // missing at the same time (`read_together`). They count as read ahead.
 //
 // Warming. After a start, a thread reads the pages that the cache held before (`warm`), into frames
-// that were never used. These pages count as read ahead: the second access sets the reference bit.
+// that were never used, or are lent. These pages count as read ahead: the second access sets the
+// reference bit.
 //
 // Reuse of frames. Evicted frames have a grace period of their own. Every reader has a slot with
 // the *round* that it entered last; when it enters a round it holds no pointer to a frame. An
@@ -31,6 +33,11 @@
 //
 // Eviction. One eviction checks the reference bits of a bounded number of frames, under a lock of
 // its own. Readers that find free frames do not wait for it.
+//
+// Lent frames. Besides its own frames the cache uses free pages of the node's volatile pool, as
+// long as the pool has many (R81). A thread of the node returns them when the pool needs them
+// (`return_lent`). So memory that volatile pages do not need holds snapshot pages. The frames of
+// the pool have the numbers after those of the own frames, in the order of the pool's pages.
 //
 // Addresses and hints. As long as the round stays the same, no page that was found in it moves. So
 // a reader remembers the addresses of its latest pages and searches the table only for others. It
@@ -60,6 +67,8 @@
 #include "shared/file/io_buffer.h"
 #include "shared/memory/histogram.h"
 #include "shared/memory/page_header.h"
+#include "shared/memory/page_pool.h"
+#include "shared/memory/zeroed_array.h"
 #include "shared/sync/wait_word.h"
 
 namespace atolldb {
@@ -82,6 +91,10 @@ class SnapshotCache {
   /// used lately. An eviction makes at most two passes.
   static constexpr uint32_t kMostSwept = 1024;
 
+  /// Own frames and pages of the lender are fewer than this number. A hint has 31 bits for a frame:
+  /// those of a null word without its mark (R76).
+  static constexpr uint64_t kMaxFrames = uint64_t{1} << 31;
+
   /// Returns the smallest size of a cache in bytes. Each reader may hold one frame, so fewer frames
   /// cannot serve all readers.
   static uint64_t min_bytes(uint32_t reader_count) { return (reader_count + 2) * kPageBytes; }
@@ -90,14 +103,15 @@ class SnapshotCache {
   using OnError = std::function<void(const Error&)>;
 
   /// `frames`: `bytes` bytes of memory (at least min_bytes), aligned to pages. `files` outlives the
-  /// cache.
+  /// cache. `lender`: a pool that lends free pages, and outlives the cache; null: none.
   SnapshotCache(std::byte* frames, uint64_t bytes, uint32_t reader_count,
-                const SnapshotFiles& files, OnError on_error);
+                const SnapshotFiles& files, OnError on_error, PagePool* lender = nullptr);
   SnapshotCache(const SnapshotCache&) = delete;
   SnapshotCache& operator=(const SnapshotCache&) = delete;
 
   struct Statistics {
-    uint64_t frames = 0;
+    uint64_t frames = 0;  // own and lent frames
+    uint64_t lent_frames = 0;
     uint64_t frames_in_use = 0;
     uint64_t misses = 0;  // read calls to the files
     uint64_t evictions = 0;
@@ -109,12 +123,18 @@ class SnapshotCache {
   /// lock for a few frames at a time. Thread: any; it may allocate.
   std::vector<uint64_t> cached_pages(uint64_t most) const;
 
-  /// Reads up to `count` pages from `first` on into frames that were never used, unless they are
-  /// cached. Evicts nothing. Returns the number of pages that it has added, or nothing if all
-  /// frames were used. Pages that cannot be read are omitted, and not reported. `buffer`: room for
-  /// kPagesPerRead pages. Thread: any, even without a SnapshotReader. REQUIRES: no file is closed
-  /// meanwhile.
+  /// Reads up to `count` pages from `first` on into frames that were never used, or are lent now,
+  /// unless they are cached. Evicts nothing. Returns the number of pages that it has added, or
+  /// nothing if there are no such frames. Pages that cannot be read are omitted, and not reported.
+  /// `buffer`: room for kPagesPerRead pages. Thread: any, even without a SnapshotReader. REQUIRES:
+  /// no file is closed meanwhile.
   std::optional<uint32_t> warm(SnapshotPointer first, uint32_t count, std::byte* buffer);
+
+  /// Evicts up to `wanted` lent frames, at most kReturnAtOnce, and returns them to the pool. Blocks
+  /// until no reader uses them. Returns their number, which is 0 if readers fill all lent frames
+  /// now. Thread: one at a time.
+  uint32_t return_lent(uint64_t wanted);
+  static constexpr uint32_t kReturnAtOnce = 256;
 
  private:
   friend class SnapshotReader;
@@ -132,8 +152,11 @@ class SnapshotCache {
     std::atomic<uint64_t> round{kIdle};
   };
   struct Frame {
-    uint64_t pointer = 0;    // name of the page that it holds
-    uint64_t free_from = 0;  // for an evicted frame: the round from which it is free
+    uint64_t pointer;    // name of the page that it holds
+    uint64_t free_from;  // for an evicted frame: the round from which it is free
+    uint64_t lent_name;  // for a lent frame: name of the pool's page
+    uint32_t lent_at;    // for a lent frame: its index in lent_
+    uint32_t spare;
   };
   // State bits of a frame, in `state_bits_`.
   static constexpr uint8_t kListed = 1;      // holds a page that readers may find
@@ -150,7 +173,15 @@ class SnapshotCache {
     return (hash & 0xffffffff00000000ull) | (frame + 1);
   }
   PageHeader* page_at(uint32_t frame) const {
-    return reinterpret_cast<PageHeader*>(frames_ + uint64_t{frame} * kPageBytes);
+    const uintptr_t base = frame < own_count_ ? own_base_ : lent_base_;
+    return reinterpret_cast<PageHeader*>(base + uint64_t{frame} * kPageBytes);
+  }
+  /// Number of frames that the cache has now. An estimate, unless a lock is held.
+  uint32_t frame_count() const { return own_count_ + lent_count_.load(std::memory_order_relaxed); }
+  /// Returns whether a page can be read without an eviction. An estimate.
+  bool has_room() const {
+    return never_used_.load(std::memory_order_relaxed) != own_count_ ||
+           (lender_ != nullptr && lender_->can_lend());
   }
   const PageHeader* find(SnapshotPointer pointer, uint32_t& frame) const;
   const PageHeader* find_at(uint64_t frame, SnapshotPointer pointer) const;
@@ -163,7 +194,7 @@ class SnapshotCache {
     return find_frame(pointer, frame);
   }
   bool is_referenced(uint32_t frame) const {
-    DCHECK(frame < frame_count_);
+    DCHECK(frame < frame_end_);
     return (state_bits_[frame].load(std::memory_order_relaxed) & kReferenced) != 0;
   }
   /// Frames for adjacent pages of a file.
@@ -185,40 +216,54 @@ class SnapshotCache {
   /// no reader can use the frames meanwhile.
   uint32_t most_together() const {
     return static_cast<uint32_t>(
-        std::min<size_t>(kPagesPerRead, frame_count_ / (kFramesPerRead * slots_.size())));
+        std::min<size_t>(kPagesPerRead, frame_count() / (kFramesPerRead * slots_.size())));
   }
-  void evict();
-  // REQUIRES for sweep, pick and next_of_hand: sweep_lock_ is held.
+  bool take_room(uint32_t wanted, Frames& frames);
+  void make_room();
+  bool borrow();
+  void await_round(uint64_t round);
+  // REQUIRES for sweep and pick: sweep_lock_ is held.
   struct Victims {
-    std::array<uint32_t, kEvictAtOnce> frames;
+    std::array<uint32_t, kReturnAtOnce> frames;
     uint32_t count = 0;
   };
-  void sweep(Victims& victims);
+  void sweep(Victims& victims, uint32_t wanted, uint32_t first_position, uint32_t& hand);
   void pick(uint32_t frame, Victims& victims);
-  uint32_t next_of_hand();
+  uint32_t frame_at(uint32_t position) const;  // REQUIRES: sweep_lock_ or lock_ is held
   // REQUIRES for the functions from here on: lock_ is held.
-  void unlist_all(const Victims& victims);
+  uint64_t unlist_all(const Victims& victims, uint32_t first);
+  void take_evicted_lent(uint32_t most, Victims& victims);
+  void forget_lent(uint32_t frame);
   void give_back(uint32_t frame);
   void unlist(uint32_t frame);
   void list(uint32_t frame, SnapshotPointer pointer, uint8_t bits);
   uint64_t oldest_round() const;
 
-  std::byte* frames_;
-  const uint32_t frame_count_;
+  PagePool* const lender_;
+  // Addresses of frame 0, by the numbers of own frames and of lent ones.
+  const uintptr_t own_base_;
+  const uintptr_t lent_base_;
+  const uint32_t own_count_;
+  const uint32_t frame_end_;  // the numbers of all frames are smaller
   const SnapshotFiles& files_;
   OnError on_error_;
-  std::unique_ptr<Bucket[]> buckets_;
-  uint64_t bucket_mask_;
+  const uint64_t bucket_mask_;
+  ZeroedArray<Bucket> buckets_;
   std::vector<Slot> slots_;
   std::atomic<uint64_t> round_{1};
   // State bits by frame. They lie close together because every look-up reads them.
-  std::unique_ptr<std::atomic<uint8_t>[]> state_bits_;
-  std::unique_ptr<Frame[]> frame_states_;
+  ZeroedArray<std::atomic<uint8_t>> state_bits_;
+  ZeroedArray<Frame> frame_states_;
 
   FutexLock sweep_lock_;  // taken before lock_
-  uint32_t hand_ = 0;     // CLOCK hand; guarded by sweep_lock_
+  // CLOCK hands: positions (frame_at) of evictions and of returns. Guarded by sweep_lock_.
+  uint32_t hand_ = 0;
+  uint32_t return_hand_ = 0;
   mutable FutexLock lock_;
-  // Frames with this number and higher ones were never taken. Written under lock_.
+  // Frames that are lent, in no order. Changed under both locks.
+  std::vector<uint32_t> lent_;
+  std::atomic<uint32_t> lent_count_{0};  // size of lent_
+  // Own frames with this number and higher ones were never taken. Written under lock_.
   std::atomic<uint32_t> never_used_{0};
   std::atomic<uint64_t> longest_sweep_{0};  // written under sweep_lock_
   // lock_ guards the members below.

@@ -47,8 +47,9 @@ bool PageWait::wait(WorkerContext& worker, uint64_t deadline_epoch) {
   CHECK(end_ns_ != 0);
   worker.leave();
   bool has_counted = false;
-  while (!is_hopeless(worker, deadline_epoch)) {
-    if (!std::exchange(has_counted, true)) worker.metrics().page_stalls.add();
+  while (!has_ended(worker, deadline_epoch)) {
+    // Asked before the pages are counted: those that come in between are counted.
+    const bool is_hopeless = no_pages_come(worker);
     // The hints of this worker may free pages, and no other thread executes them.
     if (worker.hints().is_due(worker.current_epoch())) {
       run_hints(worker);
@@ -58,6 +59,8 @@ bool PageWait::wait(WorkerContext& worker, uint64_t deadline_epoch) {
     worker.pages().recycle();
     worker.pages().flush();
     if (worker.pages().free_in_pool() >= kPagesToGoOn) return true;
+    if (is_hopeless) return false;
+    if (!std::exchange(has_counted, true)) worker.metrics().page_stalls.add();
     wait_on(control.unproductive_snapshots, unproductive, kLookAround);
     unproductive = control.unproductive_snapshots.load(std::memory_order_relaxed);
   }
@@ -115,16 +118,20 @@ bool SnapshotWait::wait(WorkerContext& worker, uint64_t deadline_epoch) {
   }
 }
 
-bool PageWait::is_hopeless(const WorkerContext& worker, uint64_t deadline_epoch) const {
+bool PageWait::has_ended(const WorkerContext& worker, uint64_t deadline_epoch) const {
+  return worker.cluster_failed() || worker.current_epoch() >= deadline_epoch || now_ns() >= end_ns_;
+}
+
+/// Returns whether neither the snapshot cache nor a snapshot will give pages to the pool.
+bool PageWait::no_pages_come(WorkerContext& worker) const {
+  if (worker.pages().has_lent()) return false;
   const ControlSegment& control = *worker.view().control;
   // The second unproductive snapshot began after this transaction had started to wait, so it has
   // freed all pages that can be freed.
   constexpr uint32_t kUnproductiveSnapshots = 2;
   return control.snapshots_free_pages.load(std::memory_order_relaxed) == 0 ||
-         worker.cluster_failed() ||
          control.unproductive_snapshots.load(std::memory_order_relaxed) - unproductive_snapshots_ >=
-             kUnproductiveSnapshots ||
-         worker.current_epoch() >= deadline_epoch || now_ns() >= end_ns_;
+             kUnproductiveSnapshots;
 }
 
 }  // namespace atolldb

@@ -24,21 +24,23 @@ class Backoff {
 };
 
 /// Wait for free pages. The transaction has ended its attempt and holds nothing until a snapshot
-/// job, or a hint of this worker, has freed pages (R23).
+/// job or a hint of this worker has freed pages (R23), or the snapshot cache has returned some
+/// (R81).
 class PageWait {
  public:
   /// Maximum duration of all waits of one transaction together. After that the transaction ends
   /// with volatile_pool_exhausted.
   static constexpr std::chrono::seconds kPatience{20};
 
-  /// Returns true if there are free pages, so another attempt may succeed. Returns false if no
-  /// snapshot job frees pages, or if two snapshots since the start of the wait were unproductive:
-  /// they freed too few. Also returns false if the cluster has failed, or if `deadline_epoch` or
-  /// kPatience has passed. REQUIRES: no transaction is active.
+  /// Returns true if there are free pages, so another attempt may succeed. Returns false if the
+  /// cache has no pages of the pool, and no snapshot job frees pages, or two snapshots since the
+  /// start of the wait were unproductive: they freed too few. Also returns false if the cluster has
+  /// failed, or if `deadline_epoch` or kPatience has passed. REQUIRES: no transaction is active.
   bool wait(WorkerContext& worker, uint64_t deadline_epoch);
 
  private:
-  bool is_hopeless(const WorkerContext& worker, uint64_t deadline_epoch) const;
+  bool has_ended(const WorkerContext& worker, uint64_t deadline_epoch) const;
+  bool no_pages_come(WorkerContext& worker) const;
 
   uint64_t end_ns_ = 0;  // when kPatience ends, as now_ns(); 0: has not waited yet
   uint32_t unproductive_snapshots_ = 0;
@@ -50,7 +52,7 @@ class PageWait {
 void pay_for_pages(WorkerContext& worker, uint64_t deadline_epoch);
 
 /// Longest wait of pay_for_pages.
-inline constexpr std::chrono::milliseconds kMaxPageDelay{100};
+inline constexpr std::chrono::milliseconds kMaxPageDelay{40};
 
 /// Wait for the first snapshot, for a transaction that asks for the newest one. Requests a
 /// snapshot. The transaction holds nothing meanwhile (R62, R23).

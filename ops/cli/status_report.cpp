@@ -187,6 +187,26 @@ std::string cold_writes_text(const Json& status, const Json& nodes) {
       format_count(added - std::min(added, drained)));
 }
 
+/// Returns the size of the caches of snapshot pages, and how they serve reads, or "" if there are
+/// none.
+std::string snapshot_cache_text(const Json& nodes) {
+  uint64_t bytes = 0;
+  uint64_t lent = 0;
+  uint64_t reads = 0;
+  uint64_t misses = 0;
+  for (const Json& node : nodes) {
+    const Json cache = node.value("snapshot_cache", Json::object());
+    bytes += number(cache, "bytes");
+    lent += number(cache, "lent_bytes");
+    reads += number(cache, "reads");
+    misses += number(cache, "misses");
+  }
+  if (bytes == 0) return "";
+  return fmt::format("  snapshot cache {}, of which the pools lend {}; {} page reads, {} misses\n",
+                     format_bytes(bytes), format_bytes(lent), format_count(reads),
+                     format_count(misses));
+}
+
 /// Returns how often transactions waited for free pages or for log room.
 std::string stalls_text(const Json& nodes) {
   uint64_t pages = 0;
@@ -459,7 +479,7 @@ std::string status_text(const Json& status) {
   }
   text += fmt::format("  aborts         {}\n", aborts_text(nodes));
   text += stalls_text(nodes) + page_limit_text(nodes) + cold_writes_text(status, nodes) +
-          snapshot_text(status) + archive_text(status);
+          snapshot_cache_text(nodes) + snapshot_text(status) + archive_text(status);
   text += restarts_text(status) + "\n";
   return text + node_table(status) + "\n" + logger_table(status) + stage_table(status) +
          process_table(status);

@@ -74,6 +74,7 @@ struct Config {
     uint32_t page_version_set = 4'096;
     HugePages huge_pages = HugePages::advise;
     ColdWrites cold_writes = ColdWrites::automatic;
+    bool lend_pool = true;  ///< free pages of the pool hold snapshot pages
 
     bool operator==(const Memory&) const = default;
   };
@@ -100,7 +101,7 @@ struct Config {
     bool keep_hot_pages = true;     ///< frequently used pages are evicted last
     uint64_t disk_reserve = 0;      ///< bytes that snapshot files leave free; 0: automatic
     uint32_t space_percent = 200;   ///< target size of snapshot files, in percent of live pages
-    uint64_t rewrite_limit = 256ULL << 20;  ///< limit of the live bytes that a snapshot copies
+    uint64_t rewrite_limit = 256ULL << 20;  ///< live bytes that any snapshot may copy
     bool pacing = true;  ///< snapshots spread their work over the time until the next one is due
     bool capture_pages = true;  ///< snapshots copy unchanged volatile pages instead of their log
 

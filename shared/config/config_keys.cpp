@@ -177,6 +177,9 @@ constexpr ConfigKey kKeys[] = {
         "page. records: the record alone, so that the pool holds more changed records. automatic:\n"
         "pages, unless the newest snapshot is larger than half of the pools; then each snapshot\n"
         "chooses for each storage what needed less memory."),
+    row(KeyKind::boolean, ATOLL_CONFIG(memory.lend_pool),
+        "Lend free pages of volatile_pool to the snapshot cache, until transactions need them. An\n"
+        "eighth of the pool is not lent."),
 
     row(KeyKind::choice, ATOLL_CONFIG(durability.mode), kDurabilityChoices,
         "off: in memory only. durable: a commit is on disk before it is acknowledged. measure:\n"
@@ -227,8 +230,8 @@ constexpr ConfigKey kKeys[] = {
         "If it\n"
         "is larger, snapshots copy what is used of the files with most garbage and delete these."),
     row(KeyKind::size, ATOLL_CONFIG(gleaner.rewrite_limit), {1 * kMiB, 1 * kTiB},
-        "A snapshot copies at most so much for that purpose, but always what one snapshot's files\n"
-        "need."),
+        "A snapshot copies at most so much for that purpose, or half of what the snapshot before\n"
+        "has written, if that is more, but always what one snapshot's files need."),
     row(KeyKind::boolean, ATOLL_CONFIG(gleaner.pacing),
         "A snapshot spreads its work over the time until the next one is due, unless CPUs are\n"
         "idle, a pool is low, a disk has little room, or a request waits for it. false: it works\n"

@@ -1,6 +1,7 @@
 #include "shared/memory/page_pool.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <mutex>
 
@@ -41,11 +42,15 @@ void PagePool::push_locked(uint32_t index) {
   set_free_locked(count + 1);
 }
 
-/// Sets the number of free pages, and the gauge `pages_free`. The coordinator reads the gauge
-/// between heartbeats to see whether the pool is low.
 void PagePool::set_free_locked(uint64_t count) {
   control_->free_count.store(count, std::memory_order_relaxed);
-  view_->shared[node_]->pages_free.store(count, std::memory_order_relaxed);
+  publish_available();
+}
+
+/// Sets the gauge `pages_free`. The coordinator reads it between heartbeats to see whether the pool
+/// is low. Lent pages count as free.
+void PagePool::publish_available() {
+  view_->shared[node_]->pages_free.store(control_->available(), std::memory_order_relaxed);
 }
 
 uint32_t PagePool::grab(uint32_t* indexes, uint32_t count, bool is_demand) {
@@ -54,11 +59,12 @@ uint32_t PagePool::grab(uint32_t* indexes, uint32_t count, bool is_demand) {
   // The rings are small, so pages that an install frees come back only if they are emptied often.
   // The limit is on a line that the coordinator writes every 5 ms while there is one, and this
   // loads it once per batch.
-  if (is_limited() || control_->free_count.load(std::memory_order_relaxed) < count) {
+  if (is_limited() || free_for_demand() < count) {
     collect_returns_locked();
   }
   const uint64_t free = control_->free_count.load(std::memory_order_relaxed);
-  const auto taken = static_cast<uint32_t>(std::min<uint64_t>(free, count));
+  const uint64_t usable = is_demand ? free_for_demand() : free;
+  const auto taken = static_cast<uint32_t>(std::min<uint64_t>(usable, count));
   DCHECK(free <= page_count());
   for (uint32_t i = 0; i < taken; ++i) {
     indexes[i] = free_stack()[free - 1 - i];
@@ -66,7 +72,68 @@ uint32_t PagePool::grab(uint32_t* indexes, uint32_t count, bool is_demand) {
   }
   set_free_locked(free - taken);
   if (is_demand) count_taken_locked(taken);
+  tell_lack_locked();
   return taken;
+}
+
+/// Wakes the thread in await_lack if lent pages must come back. It is told once for each wait, so
+/// this makes a system call seldom.
+void PagePool::tell_lack_locked() {
+  if (!awaits_lack_ || wanted_back() == 0) return;
+  awaits_lack_ = false;
+  control_->lack_signal.fetch_add(1, std::memory_order_relaxed);
+  wake(control_->lack_signal, 1);
+}
+
+bool PagePool::can_lend() const { return free_count() > kept_pages() + kept_pages() / 4; }
+
+uint64_t PagePool::wanted_back() const {
+  const uint64_t free = free_count();
+  const uint64_t kept = kept_pages();
+  return free >= kept ? 0 : std::min(kept + kept / 8 - free, lent_count());
+}
+
+uint32_t PagePool::lend(uint32_t* indexes, uint32_t count) {
+  const std::lock_guard guard(control_->lock);
+  if (!can_lend()) return 0;
+  const uint64_t free = free_count();
+  const auto lent = static_cast<uint32_t>(std::min<uint64_t>(count, free - kept_pages()));
+  DCHECK(lent <= free);
+  for (uint32_t i = 0; i < lent; ++i) indexes[i] = free_stack()[free - 1 - i];
+  control_->lent_count.store(lent_count() + lent, std::memory_order_relaxed);
+  set_free_locked(free - lent);
+  return lent;
+}
+
+void PagePool::take_back(const uint32_t* indexes, uint32_t count) {
+  const std::lock_guard guard(control_->lock);
+  CHECK(count <= lent_count());
+  for (uint32_t i = 0; i < count; ++i) {
+    // The name tells earlier uses of the page apart from the next one (PageAllocator::take).
+    const VolatilePointer name(page(indexes[i])->self);
+    CHECK(name.word() == 0 || (name.node() == node_ && name.index() == indexes[i]));
+    push_locked(indexes[i]);
+  }
+  // After the pages are free, so that their sum never seems smaller than it is.
+  control_->lent_count.store(lent_count() - count, std::memory_order_relaxed);
+  publish_available();
+}
+
+void PagePool::await_lack(uint32_t seen) {
+  constexpr std::chrono::seconds kLookAround{10};
+  {
+    const std::lock_guard guard(control_->lock);
+    if (wanted_back() != 0) return;
+    awaits_lack_ = true;
+  }
+  wait_on(control_->lack_signal, seen, kLookAround);
+}
+
+void PagePool::end_wait() {
+  const std::lock_guard guard(control_->lock);
+  awaits_lack_ = false;
+  control_->lack_signal.fetch_add(1, std::memory_order_release);
+  wake(control_->lack_signal, kWakeAll);
 }
 
 uint32_t PagePool::batch_pages() const {
@@ -99,6 +166,7 @@ void PagePool::give(const uint32_t* indexes, uint32_t count, uint32_t unused) {
 void PagePool::collect_returns() {
   const std::lock_guard guard(control_->lock);
   collect_returns_locked();
+  publish_available();
 }
 
 void PagePool::collect_returns_locked() {
@@ -133,7 +201,7 @@ bool PageAllocator::reserve(uint32_t count) {
 
 uint64_t PageAllocator::free_in_pool() {
   pool_->collect_returns();
-  return pool_->free_count();
+  return pool_->free_for_demand();
 }
 
 PageHeader* PageAllocator::take() {
@@ -143,8 +211,7 @@ PageHeader* PageAllocator::take() {
     --fresh_;
     ++unpaid_;
   }
-  auto* page =
-      reinterpret_cast<PageHeader*>(view_->pool[pool_->node()] + uint64_t{index} * kPageBytes);
+  PageHeader* page = pool_->page(index);
   // A recycled page still has its former name. In a page that was never used, `self` is 0.
   const VolatilePointer before(page->self);
   DCHECK(page->self == 0 || (before.index() == index && before.node() == pool_->node()));

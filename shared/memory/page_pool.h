@@ -6,6 +6,7 @@
 // retiring thread. A page of another node returns to its owner through a return ring.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -22,11 +23,20 @@ namespace atolldb {
 /// pages of the segment, so page index 0 is never allocated.
 struct PoolControl {
   SegmentHeader header;
-  FutexLock lock;  // taken only by threads of the owner, once per batch of pages
-  uint32_t spare;
-  uint64_t page_count;  // pages in the segment, including those of this control block
+  FutexLock lock;                     // taken only by threads of the owner, once per batch of pages
+  std::atomic<uint32_t> lack_signal;  // changes when the pool wants lent pages back (await_lack)
+  uint64_t page_count;                // pages in the segment, including those of this control block
   uint64_t first_page;
   std::atomic<uint64_t> free_count;  // changed under `lock`, read by any thread
+  // Pages that the node's snapshot cache uses until the pool needs them. Changed under `lock`, read
+  // by any thread.
+  std::atomic<uint64_t> lent_count;
+
+  /// Returns the number of pages that transactions can still take. Relaxed: an estimate, because
+  /// other threads change it at any time.
+  uint64_t available() const {
+    return free_count.load(std::memory_order_relaxed) + lent_count.load(std::memory_order_relaxed);
+  }
 };
 
 /// The owner's handle of its pool. One per node process, shared by the node's threads.
@@ -39,7 +49,7 @@ class PagePool {
   /// batches per second, of at least kFewestPages. So it pays, and perhaps waits, for little at
   /// once.
   static constexpr uint64_t kLimitedBatchesPerS = 100;
-  static constexpr uint32_t kFewestPages = 4;
+  static constexpr uint32_t kFewestPages = 1;
 
   /// Writes control block and free stack. REQUIRES: the `bytes` bytes at `base` are zero.
   static void format(std::byte* base, uint64_t bytes);
@@ -47,35 +57,86 @@ class PagePool {
   PagePool(const ClusterView& view, uint32_t node);
 
   /// Takes up to `count` page indexes. Collects remote frees if too few are free, or if there is a
-  /// limit. Returns the number of pages taken; 0: the pool is exhausted. `is_demand`: counts them
-  /// in NodeShared::pages_taken.
+  /// limit. Returns the number of pages taken; 0: there are none. `is_demand`: leaves the
+  /// reserved pages, and counts the others in NodeShared::pages_taken.
   uint32_t grab(uint32_t* indexes, uint32_t count, bool is_demand = true);
   /// Returns how many pages a thread should take at once: kBatchPages, or fewer under a limit.
   uint32_t batch_pages() const;
   /// `unused`: number of these pages that were not used since they were taken.
   void give(const uint32_t* indexes, uint32_t count, uint32_t unused = 0);
-  /// Moves all remote frees from the return rings to the free stack.
+  /// Moves all remote frees from the return rings to the free stack, and publishes the gauge.
   void collect_returns();
+
+  /// Lends up to `count` free pages to the node's snapshot cache (R81). Lends only as long as
+  /// `kept_pages` and a quarter more stay free. Returns the number of pages. The words `self` of
+  /// these pages are their names: the cache restores them before it returns the pages.
+  uint32_t lend(uint32_t* indexes, uint32_t count);
+  /// Takes back lent pages.
+  void take_back(const uint32_t* indexes, uint32_t count);
+  /// Returns whether `lend` would lend pages now. An estimate.
+  bool can_lend() const;
+  /// Returns how many lent pages must come back: none if `kept_pages` are free, otherwise so many
+  /// that an eighth more are free. An estimate.
+  uint64_t wanted_back() const;
+  /// Blocks until the pool wants lent pages back, for at most ten seconds. Returns at once if
+  /// `lack_signal` is no longer `seen`. Thread: the one that returns lent pages.
+  void await_lack(uint32_t seen);
+  uint32_t lack_signal() const {
+    // Acquire pairs with the release in end_wait: stores before that call are visible.
+    return control_->lack_signal.load(std::memory_order_acquire);
+  }
+  /// Ends a call of await_lack, or the next one. Thread: any.
+  void end_wait();
+  /// Free pages that the pool does not lend, but keeps for transactions: enough for waits to end
+  /// (PageWait).
+  uint64_t kept_pages() const {
+    return std::max(page_count() / kKeptPart, reserved_of(page_count()) + 4 * kBatchPages);
+  }
 
   /// Returns a foreign page to its owner. Returns false if the ring is full; the caller then keeps
   /// the page.
   bool free_remote(VolatilePointer page);
 
+  /// Returns how many pages of a pool of `pages` pages only installers may take. They need a few
+  /// pages to free many. Without these, a pool that transactions have emptied would stay empty.
+  static constexpr uint64_t reserved_of(uint64_t pages) {
+    return pages / kReservedPart / kBatchPages * kBatchPages;
+  }
+  /// Returns the number of free pages that transactions may take. An estimate.
+  uint64_t free_for_demand() const {
+    const uint64_t free = free_count();
+    return free - std::min(free, reserved_of(page_count()));
+  }
+
   uint32_t node() const { return node_; }
   uint64_t page_count() const { return control_->page_count - control_->first_page; }
   uint64_t free_count() const { return control_->free_count.load(std::memory_order_relaxed); }
+  uint64_t lent_count() const { return control_->lent_count.load(std::memory_order_relaxed); }
+  /// Number of pages in the segment, and so a bound of the indexes of pages.
+  uint64_t index_end() const { return control_->page_count; }
+  /// Address of the page with index 0.
+  uintptr_t base() const { return reinterpret_cast<uintptr_t>(view_->pool[node_]); }
+  PageHeader* page(uint32_t index) const {
+    DCHECK(index >= control_->first_page && index < control_->page_count);
+    return reinterpret_cast<PageHeader*>(view_->pool[node_] + uint64_t{index} * kPageBytes);
+  }
 
  private:
+  static constexpr uint64_t kKeptPart = 8;
+  static constexpr uint64_t kReservedPart = 128;
   uint32_t* free_stack() const { return reinterpret_cast<uint32_t*>(control_ + 1); }
   bool is_limited() const;
   void collect_returns_locked();
   void count_taken_locked(uint64_t pages);
   void push_locked(uint32_t index);
   void set_free_locked(uint64_t count);
+  void publish_available();
+  void tell_lack_locked();
 
   const ClusterView* view_;
   uint32_t node_;
   PoolControl* control_;
+  bool awaits_lack_ = false;  // a thread is in await_lack; guarded by the control block's lock
   // One lock for each node that owns a pool. A return ring has a single producer, so the threads of
   // this process take turns.
   std::array<FutexLock, kMaxNodes + 1> send_locks_{};
@@ -119,9 +180,12 @@ class PageAllocator {
   bool owes_pages() const { return unpaid_ >= batch_; }
   uint32_t take_unpaid() { return std::exchange(unpaid_, 0u); }
   uint64_t retired_count() const { return retired_count_; }
-  /// Returns the number of free pages of the node's pool, without the caches of threads. Collects
-  /// remote frees first.
+  /// Returns the number of free pages of the node's pool that transactions may take, without the
+  /// caches of threads. Collects remote frees first.
   uint64_t free_in_pool();
+  /// Returns whether the snapshot cache has pages of the pool. It returns them within milliseconds
+  /// when free pages are few.
+  bool has_lent() const { return pool_->lent_count() != 0; }
   static constexpr uint32_t kMaxReserve = PagePool::kBatchPages;
 
  private:

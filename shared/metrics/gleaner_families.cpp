@@ -92,6 +92,10 @@ void add_snapshot_cache(MetricFamilies& families, const MetricsSegment& metrics)
       .sample(sum_counter(metrics, &WorkerMetrics::frame_stalls));
   families.gauge("atoll_snapshot_cache_size_bytes", "Size of the cache of snapshot pages.")
       .sample(value(cache.frames) * kPageBytes);
+  families
+      .gauge("atoll_snapshot_cache_lent_bytes",
+             "Part of the cache in free pages that the volatile pool lends.")
+      .sample(value(cache.lent_frames) * kPageBytes);
   families.gauge("atoll_snapshot_cache_used_bytes", "Part of the cache that holds pages.")
       .sample(value(cache.frames_in_use) * kPageBytes);
 }

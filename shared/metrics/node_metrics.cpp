@@ -118,8 +118,9 @@ constexpr Metric<NodeShared> kNodeMetrics[] = {
     {"atoll_workers", "Threads that run transactions.", field<&NodeShared::worker_count>},
     {"atoll_pool_size_bytes", "Size of the node's pool of volatile pages.",
      field<&NodeShared::pages_total>, kPageBytes},
-    {"atoll_pool_free_bytes", "Size of the free pages of the pool.", field<&NodeShared::pages_free>,
-     kPageBytes},
+    {"atoll_pool_free_bytes",
+     "Size of the free pages of the pool, with those lent to the snapshot cache.",
+     field<&NodeShared::pages_free>, kPageBytes},
     {"atoll_pool_limit_bytes_per_second",
      "Size of the pages that transactions may take per second while a snapshot frees pages; 0: no "
      "limit.",

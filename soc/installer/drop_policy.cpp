@@ -20,8 +20,8 @@ bool DropPolicy::is_short(uint32_t node) const {
   const auto& pool = *reinterpret_cast<const PoolControl*>(view_->pool[node]);
   CHECK(pool.page_count > pool.first_page);
   const uint64_t total = pool.page_count - pool.first_page;
+  const uint64_t free = pool.available();
   // Relaxed: other threads change the value at any time, so it is only an estimate.
-  const uint64_t free = pool.free_count.load(std::memory_order_relaxed);
   const uint64_t on_their_way = dropped_->count[node].load(std::memory_order_relaxed);
   return (free + on_their_way) * 100 < total * limits_.free_percent;
 }

@@ -271,6 +271,10 @@ Status Installer::install_part(Pass& pass, const Part& part, uint32_t thread, Dr
     InstallReport report;
     InstallTask task = task_of(pass, root);
     task.part = part.range;
+    {
+      const std::lock_guard guard(mutex_);
+      task.waited_ms = pass.report.waited_ms;
+    }
     task.drop_policy = [&](PageHeader& page) {
       return policy.judge(page, context.pages().retired_count());
     };

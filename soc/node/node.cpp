@@ -196,6 +196,7 @@ void Node::stop() {
   }
   if (sessions_ != nullptr) sessions_->stop();
   if (warmer_ != nullptr) warmer_->stop();
+  lent_pages_.reset();
   if (pool_memory_ != nullptr) pool_memory_->stop();
   {
     const std::lock_guard guard(mutex_);
@@ -225,7 +226,6 @@ void Node::beat() {
   pool_->collect_returns();
   NodeShared& shared = *view_.shared[node_];
   shared.pages_total.store(pool_->page_count(), std::memory_order_relaxed);
-  shared.pages_free.store(pool_->free_count(), std::memory_order_relaxed);
   // The objects that the metrics describe exist in the state `running` and in later states. state()
   // is an acquire load.
   if (state() >= NodeState::running) {

@@ -25,7 +25,11 @@ Result<void> Node::start_snapshots() {
   settings.reader_count = view_.shared[node_]->slot_count;
   settings.transparent_huge = config_.memory.huge_pages != HugePages::off;
   settings.numa_node = numa_node_of(config_, node_, machine_);
+  if (config_.memory.lend_pool) settings.lender = pool_.get();
   ATOLL_ASSIGN(snapshots_, SnapshotStore::create(settings, logger_));
+  if (settings.lender != nullptr) {
+    lent_pages_ = std::make_unique<LentPages>(*settings.lender, snapshots_->cache());
+  }
   start_installer();
   start_scrub(settings.cluster_uuid);
   start_warming(settings.cluster_uuid);
@@ -129,6 +133,7 @@ void Node::publish_snapshot_metrics() {
   const SnapshotCache::Statistics statistics = snapshots_->cache().statistics();
   put(cache.frames, statistics.frames);
   put(cache.frames_in_use, statistics.frames_in_use);
+  put(cache.lent_frames, statistics.lent_frames);
   put(cache.misses, statistics.misses);
   put(cache.evictions, statistics.evictions);
   const WarmProgress warm = warmer_ == nullptr ? WarmProgress{} : warmer_->progress();

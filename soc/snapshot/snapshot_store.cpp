@@ -49,6 +49,13 @@ Result<std::unique_ptr<SnapshotStore>> SnapshotStore::create(const SnapshotStore
                           " threads of a node that read snapshots: give it " +
                           std::to_string(least) + " or more");
   }
+  const uint64_t lent = settings.lender == nullptr ? 0 : settings.lender->index_end();
+  if (settings.cache_bytes / kPageBytes + lent >= SnapshotCache::kMaxFrames) {
+    return make_error(ExitCode::config,
+                      "memory.snapshot_cache: with the pages that memory.lend_pool adds, the cache "
+                      "would have 8 TiB or more: lower memory.snapshot_cache, or set "
+                      "memory.lend_pool = false");
+  }
   std::unique_ptr<SnapshotStore> snapshots(new SnapshotStore(settings));
   // Reserves address space for the cache. Its pages take memory only when they are used.
   snapshots->memory_.reset(
@@ -67,7 +74,8 @@ Result<std::unique_ptr<SnapshotStore>> SnapshotStore::create(const SnapshotStore
       snapshots->memory_.get(), settings.cache_bytes, settings.reader_count, snapshots->files_,
       [logger, logged = std::make_shared<LoggedErrors>()](const Error& error) {
         if (logged->is_new(error.message)) logger->error("{}", error.message);
-      });
+      },
+      settings.lender);
   return snapshots;
 }
 

@@ -25,6 +25,7 @@ struct SnapshotStoreSettings {
   uint32_t reader_count = 0;      // threads of the node that read snapshot pages
   bool transparent_huge = false;  // ask for 2 MiB pages: memory.huge_pages is not off
   int32_t numa_node = -1;         // NUMA node of the cache's memory; -1: any
+  PagePool* lender = nullptr;     // lends free pages to the cache, outlives the store; null: none
 };
 
 class SnapshotStore {

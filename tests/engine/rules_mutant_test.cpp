@@ -29,6 +29,7 @@
 #include "tests/engine/sequential/append_rules.h"
 #include "tests/engine/snapshot/cache_rules.h"
 #include "tests/engine/snapshot/cold_storages.h"
+#include "tests/engine/snapshot/lent_rules.h"
 #include "tests/engine/snapshot/round_rules.h"
 #include "tests/engine/snapshot/run_rules.h"
 #include "tests/engine/transaction/anomalies.h"
@@ -381,6 +382,8 @@ const Rule kRules[] = {
      [] { return a_snapshot_that_is_read_is_announced(); }},
     {"FramesAreReusedAfterTheirGrace", Mutant::reuse_frames_at_once,
      [] { return a_page_is_not_evicted_while_it_is_read(); }},
+    {"LentPagesAreReturnedAfterTheirGrace", Mutant::return_lent_at_once,
+     [] { return a_lent_page_is_not_returned_while_it_is_read(); }},
     {"AddressesOfFramesEndWithTheRound", Mutant::keep_known_frames,
      [] { return a_page_that_was_evicted_is_read_again(); }},
     {"HintsAreChecked", Mutant::trust_hints, [] { return a_hint_is_only_a_hint(); }},

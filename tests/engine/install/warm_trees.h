@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <thread>
@@ -17,6 +18,7 @@
 #include "tests/engine/install/warm_cluster.h"
 #include "tests/engine/mastertree/oracle.h"
 #include "tests/engine/snapshot/cold_storages.h"
+#include "tests/engine/snapshot/lent_rules.h"
 #include "tests/support/seed.h"
 
 namespace atolldb::test {
@@ -25,14 +27,16 @@ namespace atolldb::test {
 class WarmTree : public FenceMapSource {
  public:
   /// `installers`: threads that install together. Without a clock, only `settle` advances the
-  /// epoch, so that the pages of one worker do not depend on its speed.
+  /// epoch, so that the pages of one worker do not depend on its speed. `lends`: the pool lends
+  /// pages to the cache, and a thread returns them all the time.
   explicit WarmTree(uint32_t workers, uint32_t frames = 32, uint32_t installers = 1,
-                    bool has_clock = true)
+                    bool has_clock = true, bool lends = false)
       : stage(StorageType::mastertree),
         cluster(1, workers, {.clock = has_clock}),
         storage(cluster.create("warm", StorageType::mastertree)),
         has_clock_(has_clock),
-        cache_(stage.reader, frames, workers + installers) {
+        cache_(stage.reader, frames, workers + installers, lends ? &cluster.pool(0) : nullptr) {
+    if (lends) returner_.emplace(cluster.pool(0), cache_.cache, true);
     CHECK(installers >= 1 && installers <= kMaxInstallers);
     stage.storage.id = storage.id;
     cluster.use_snapshots(cache_.cache);
@@ -155,6 +159,8 @@ class WarmTree : public FenceMapSource {
   }
 
   SnapshotCache& cache() { return cache_.cache; }
+  /// Returns the number of lent pages that were returned.
+  uint64_t returned() const { return returner_ ? returner_->returned() : 0; }
 
   /// Checks that the tree is sound, and counts its volatile pages.
   std::string check(TreeStatistics& statistics) {
@@ -178,22 +184,24 @@ class WarmTree : public FenceMapSource {
   TestCache cache_;
   std::vector<std::unique_ptr<SnapshotReader>> readers_;
   std::vector<std::unique_ptr<WorkerContext>> installers_;
+  std::optional<LentPagesReturner> returner_;
 };
 
 /// Random transactions of several workers. In each round a snapshot of all earlier rounds is
 /// composed and installed, and volatile pages are dropped, while the transactions run. In every
 /// fourth round the transactions only read, so that pages are certainly dropped under readers.
-/// `has_delta`: in most rounds, writes to cold records go to the delta tree.
+/// `has_delta`: in most rounds, writes to cold records go to the delta tree. `lends`: as for
+/// WarmTree.
 inline std::string warm_tree_oracle(KeyShape shape, uint32_t workers, uint64_t rounds,
                                     uint64_t transactions, uint32_t installers = 1,
-                                    bool has_delta = false) {
+                                    bool has_delta = false, bool lends = false) {
   OracleOptions options{.shape = shape, .transactions = transactions, .seed = seed()};
   options.workers = workers;
   options.keys_per_worker = 600;
   std::vector<OracleWorker> oracles;
   for (uint32_t i = 0; i < workers; ++i) oracles.emplace_back(options, i);
   std::mt19937_64 random(seed());
-  WarmTree warm(workers, 32, installers);
+  WarmTree warm(workers, 32, installers, true, lends);
   OracleWorker::Model before;
   std::vector<GleanedLog> logs;
   uint64_t epoch = 0;
@@ -234,6 +242,7 @@ inline std::string warm_tree_oracle(KeyShape shape, uint32_t workers, uint64_t r
     logs = changes_between(before, now, epoch);
     before = std::move(now);
   }
+  if (lends && warm.returned() == 0) return "no lent page was returned";
   if (warm.closings < rounds / 4) return "old snapshots are needed most of the time";
   // Pages with layers are not captured.
   if (!has_delta && warm.stage.captured_pages == 0 && shape == KeyShape::integers)

@@ -30,6 +30,12 @@ TEST(WarmTrees, AnswerLikeAMapWithADeltaTree) {
   EXPECT_EQ(warm_tree_oracle(KeyShape::layered, 2, rounds(8, 400), 300, 3, true), "");
 }
 
+TEST(WarmTrees, AnswerLikeAMapWhileLentPagesComeAndGo) {
+  EXPECT_EQ(warm_tree_oracle(KeyShape::integers, 3, rounds(8, 400), 300, 1, false, true), "");
+  EXPECT_EQ(warm_tree_oracle(KeyShape::integers, 3, rounds(8, 400), 300, 1, true, true), "");
+  EXPECT_EQ(warm_tree_oracle(KeyShape::layered, 2, rounds(8, 400), 300, 3, true, true), "");
+}
+
 TEST(WarmTrees, AtRestHaveNoVolatilePageButTheRoot) {
   EXPECT_EQ(all_pages_are_dropped(KeyShape::integers), "");
   EXPECT_EQ(all_pages_are_dropped(KeyShape::layered), "");

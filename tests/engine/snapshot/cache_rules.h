@@ -59,13 +59,14 @@ class NumberedPages {
   SnapshotFiles snapshot_{files_, ClusterUuid{}};
 };
 
-/// A cache of `frames` frames, with its memory.
+/// A cache of `frames` frames, with its memory. `lender`: as for SnapshotCache.
 struct TestCache {
-  TestCache(SnapshotFiles& files, uint32_t frames, uint32_t readers)
+  TestCache(SnapshotFiles& files, uint32_t frames, uint32_t readers, PagePool* lender = nullptr)
       : memory(static_cast<std::byte*>(std::aligned_alloc(kPageBytes, frames * kPageBytes)),
                &std::free),
-        cache(memory.get(), frames * kPageBytes, readers, files,
-              [this](const Error& error) { last_error = error.message; }) {}
+        cache(
+            memory.get(), frames * kPageBytes, readers, files,
+            [this](const Error& error) { last_error = error.message; }, lender) {}
 
   std::unique_ptr<std::byte, decltype(&std::free)> memory;
   std::string last_error;  // last error that the cache reported; for tests with one reader

@@ -71,6 +71,24 @@ TEST_F(PageWaitTest, WaitsWithoutHoldingBackPagesAndContinuesWhenSomeAreFree) {
   EXPECT_EQ(begin_epoch, kIdleEpoch);
 }
 
+/// R81: the pages that the snapshot cache has come back soon, also if no snapshot frees pages.
+TEST_F(PageWaitTest, WaitsForLentPagesWithoutSnapshots) {
+  PagePool& pool = cluster_.pool(0);
+  constexpr uint32_t kLent = 200;
+  pool.give(taken_.data(), 2 * kLent);
+  std::vector<uint32_t> lent(kLent);
+  ASSERT_EQ(pool.lend(lent.data(), kLent), kLent);
+  uint32_t page = 0;
+  while (pool.grab(&page, 1) == 1) {
+  }
+  const std::jthread returner =
+      when_it_waits([&] { pool.take_back(lent.data(), static_cast<uint32_t>(lent.size())); });
+  EXPECT_EQ(insert(), Status::ok);
+  EXPECT_EQ(attempts_, 2u);
+  EXPECT_EQ(stalls(), 1u);
+  EXPECT_EQ(pool.lent_count(), 0u);
+}
+
 TEST_F(PageWaitTest, IsToldWhenTwoSnapshotsHaveBroughtNothing) {
   let_snapshots_free_pages(1);
   const std::jthread gleaner = when_it_waits([&] {

@@ -75,6 +75,24 @@ TEST_F(PagePools, BatchesAreSmallUnderALimit) {
   EXPECT_TRUE(pages(0).reserve(PageAllocator::kMaxReserve)) << "a larger need is met at once";
 }
 
+/// Installers need a few pages to free many, so transactions leave some.
+TEST(PagePool, KeepsAReserveForInstallers) {
+  constexpr uint64_t kBytes = uint64_t{32} << 20;
+  TestCluster cluster(1, 1, {.pool_bytes = kBytes, .clock = false});
+  PagePool& pool = cluster.pool(0);
+  const uint64_t reserved = PagePool::reserved_of(pool.page_count());
+  EXPECT_EQ(reserved, PagePool::kBatchPages);
+  EXPECT_EQ(pool.free_for_demand(), pool.page_count() - reserved);
+  uint32_t page = 0;
+  uint64_t taken = 0;
+  while (pool.grab(&page, 1) == 1) ++taken;
+  EXPECT_EQ(taken, pool.page_count() - reserved);
+  EXPECT_EQ(pool.free_for_demand(), 0u);
+  for (uint64_t i = 0; i < reserved; ++i) EXPECT_EQ(pool.grab(&page, 1, /*is_demand=*/false), 1u);
+  EXPECT_EQ(pool.grab(&page, 1, /*is_demand=*/false), 0u);
+  EXPECT_EQ(PagePool::reserved_of(128 * PagePool::kBatchPages - 1), 0u) << "small pools have none";
+}
+
 TEST_F(PagePools, OnlyUsedPagesCountAsTakenAndArePaidByTheBatch) {
   const auto taken = [&] {
     return cluster_.view().shared[0]->pages_taken.load(std::memory_order_relaxed);

@@ -1,0 +1,42 @@
+// Array of zeros for which the kernel gives memory where it is first used.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "shared/base/check.h"
+
+namespace atolldb {
+
+/// An array of items whose bytes are zero at first. Ends the process if there is no address space
+/// for it. Items have the alignment of a page.
+template <typename T>
+class ZeroedArray {
+ public:
+  static_assert(std::is_trivially_destructible_v<T>);
+
+  explicit ZeroedArray(uint64_t count) : bytes_(count * sizeof(T)) {
+    CHECK(count != 0);
+    void* const memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    CHECK(memory != MAP_FAILED);
+    items_ = static_cast<T*>(memory);
+  }
+  ZeroedArray(const ZeroedArray&) = delete;
+  ZeroedArray& operator=(const ZeroedArray&) = delete;
+  ~ZeroedArray() { munmap(items_, bytes_); }
+
+  T& operator[](uint64_t index) const {
+    DCHECK(index < bytes_ / sizeof(T));
+    return items_[index];
+  }
+
+ private:
+  T* items_ = nullptr;
+  const size_t bytes_;
+};
+
+}  // namespace atolldb
