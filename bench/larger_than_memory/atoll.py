@@ -1,0 +1,70 @@
+"""Runs `atoll bench ycsb` and `atoll bench tpcc` with limited memory."""
+import json
+import os
+import pathlib
+import shutil
+
+from larger_than_memory import programs
+from larger_than_memory.cases import (KEY_BYTES, MIB, MIXES, NEW_KEYS, NODES, VALUE_BYTES,
+                                      WARMUP_S)
+
+STEP = 2 * MIB  # sizes of pools and caches are multiples of this
+PERCENT_OF_CACHES = 20
+
+
+class Atoll:
+    name = "Atoll"
+
+    def __init__(self, options, work):
+        self.options, self.work = options, work
+        self.device = programs.Device(work)
+        self.binary = str(pathlib.Path(options.bin).resolve() / "atoll")
+
+    def can_run(self, _):
+        return True
+
+    def run(self, case):
+        config, data, report = (self.work / name for name in ("memory.toml", "data", "report.json"))
+        shutil.rmtree(data, ignore_errors=True)
+        config.write_text(self.config(data), encoding="utf-8")
+        command = [self.binary, "bench", *self.arguments(case), "-c", str(config),
+                   "--nodes", str(NODES), "--seconds", str(self.options.seconds),
+                   "--warmup", str(WARMUP_S), "--workers-per-node", str(self.options.workers),
+                   "--no-verify", "--json", str(report)]
+        try:
+            done = programs.run(command, self.device,
+                                dict(os.environ, XDG_RUNTIME_DIR=str(self.work)))
+        finally:
+            shutil.rmtree(data, ignore_errors=True)
+        found = json.loads(report.read_text(encoding="utf-8"))["runs"][0]
+        seconds = programs.measured(done, self.options.seconds)
+        rates = found["throughput_tps"], min(rate for _, rate in seconds[1:])
+        end = seconds[-1][0]  # the commits that count are durable by then
+        return programs.result(case, done, (seconds[0][0], end, end), rates,
+                               list((found["durable_latency_us"] or found["latency_us"]).values()),
+                               self.changed_bytes_per_s(case, found))
+
+    def config(self, data):
+        memory = self.options.memory_mib * MIB
+        caches = memory * PERCENT_OF_CACHES // 100
+        cache = caches // NODES // STEP * STEP
+        pool = (memory - caches) // NODES // STEP * STEP
+        return (f'[cluster]\nname = "memory"\n'
+                f'data_dir = "{data}"\nlog_dir = "{self.work / "logs"}"\n'
+                f'[memory]\nvolatile_pool = "{pool}B"\nsnapshot_cache = "{cache}B"\n'
+                f'cold_writes = "{self.options.cold_writes}"\n')
+
+    @staticmethod
+    def arguments(case):
+        if case.is_tpcc:
+            return ["tpcc", "--warehouses", str(case.count)]
+        distribution = "uniform" if case.distribution == NEW_KEYS else case.distribution
+        return ["ycsb", "--records", str(case.count), "--record-bytes", str(VALUE_BYTES),
+                "--mix", MIXES[case.mix], "--distribution", distribution]
+
+    @staticmethod
+    def changed_bytes_per_s(case, found):
+        """A transaction of TPC-C changes records of many sizes, so their log records count."""
+        if case.is_tpcc:
+            return found["log_bytes"] / found["seconds"]
+        return found["throughput_tps"] * case.changing_share * (KEY_BYTES + VALUE_BYTES)

@@ -1,0 +1,54 @@
+"""The cases that bench/memory measures, and the sizes that all systems share."""
+import dataclasses
+
+MIXES = {"read": "100:0:0:0:0", "95:5": "95:5:0:0:0", "50:50": "50:50:0:0:0",
+         "insert": "0:0:100:0:0", "scan": "0:0:0:100:0"}
+DISTRIBUTIONS = ("uniform", "zipfian")
+NEW_KEYS = "new"  # inserts choose keys that do not exist, so no distribution applies
+KEY_BYTES = 8
+VALUE_BYTES = 100
+RECORD_BYTES = 140  # of such a record in a page of a snapshot, with its key and its slot
+WAREHOUSE_BYTES = 95_000_000  # of a loaded warehouse of TPC-C in pages of a snapshot, roughly
+NODES = 2
+WARMUP_S = 2
+MIB = 1 << 20
+
+
+class MemoryBenchError(Exception):
+    """What the user is told."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    ratio: float       # data in times the memory
+    mix: str           # of MIXES, or TPC-C
+    distribution: str  # of DISTRIBUTIONS, NEW_KEYS, or empty for TPC-C
+    count: int         # records, or warehouses of TPC-C
+
+    @property
+    def is_tpcc(self):
+        return self.mix == "TPC-C"
+
+    @property
+    def changing_share(self):
+        """Share of the operations that change a record."""
+        _, update, insert, _, both = (int(percent) for percent in MIXES[self.mix].split(":"))
+        return (update + insert + both) / 100
+
+
+def ycsb_cases(ratio, memory, mixes, distributions):
+    records = int(ratio * memory / RECORD_BYTES)
+    return [Case(ratio, mix, distribution, records) for mix in mixes
+            for distribution in ([NEW_KEYS] if mix == "insert" else distributions)]
+
+
+def tpcc_case(ratio, memory):
+    """The ratio decides the number of warehouses, and the memory is that of all cases.
+
+    With a fixed number of warehouses, the memory would have to follow the ratio. Then a small ratio
+    would need a machine of many times the memory. At a large one, pools would be too small for the
+    records that TPC-C adds each second. The price: fewer warehouses have more conflicts.
+    The case has the ratio of whole warehouses.
+    """
+    warehouses = max(NODES, round(ratio * memory / WAREHOUSE_BYTES))
+    return Case(warehouses * WAREHOUSE_BYTES / memory, "TPC-C", "", warehouses)
