@@ -58,9 +58,13 @@ class Atoll:
     def arguments(case):
         if case.is_tpcc:
             return ["tpcc", "--warehouses", str(case.count)]
-        distribution = "uniform" if case.distribution == NEW_KEYS else case.distribution
+        inserts = case.distribution == NEW_KEYS
+        # A load in the order of the keys writes each page once, as the loads of the peers do.
+        # Inserts need keys at random places.
         return ["ycsb", "--records", str(case.count), "--record-bytes", str(VALUE_BYTES),
-                "--mix", MIXES[case.mix], "--distribution", distribution]
+                "--mix", MIXES[case.mix],
+                "--distribution", "uniform" if inserts else case.distribution,
+                "--insert-order", "hashed" if inserts else "ordered"]
 
     @staticmethod
     def changed_bytes_per_s(case, found):
