@@ -513,12 +513,14 @@ void SnapshotCache::take_evicted_lent(uint32_t most, Victims& victims) {
     victims.frames[victims.count++] = frame;
     return true;
   };
+  DCHECK(victims.count == 0 && evicted_head_ <= evicted_.size());
   const auto begin = evicted_.begin() + evicted_head_;
   evicted_.erase(std::remove_if(begin, evicted_.end(), is_taken), evicted_.end());
 }
 
 /// Removes a frame from the lent ones.
 void SnapshotCache::forget_lent(uint32_t frame) {
+  DCHECK(frame >= own_count_ && frame < frame_end_);
   const uint32_t at = frame_states_[frame].lent_at;
   CHECK(at < lent_.size() && lent_[at] == frame);
   lent_[at] = lent_.back();
