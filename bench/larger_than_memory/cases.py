@@ -15,7 +15,7 @@ MIB = 1 << 20
 
 
 class MemoryBenchError(Exception):
-    """What the user is told."""
+    """An error that the script prints."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -57,7 +57,8 @@ def make(limit):
             if not isinstance(error, OSError):
                 raise
             reasons.append(f"{group / limit_file}: {error.strerror}")
-    raise MemoryBenchError("no memory control group can be made: "
+    raise MemoryBenchError("no memory control group can be made: run as root, or leave out lmdb "
+                           "(--systems): "
                            + ("; ".join(dict.fromkeys(reasons)) or "the kernel has none"))
 
 

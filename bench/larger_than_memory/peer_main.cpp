@@ -47,7 +47,8 @@ ycsb::Mix to_mix(std::string_view text) {
     sum += percent;
     text.remove_prefix(std::min(end + 1, text.size()));
   }
-  if (sum != 100 || !text.empty()) fail("the percentages are not five, or their sum is not 100");
+  if (sum != 100 || !text.empty())
+    fail("MIX: use five percentages with a sum of 100: " + std::string(kUsage));
   return mix;
 }
 
@@ -56,6 +57,8 @@ void go(const std::vector<std::string_view>& arguments) {
   input.records = to_number(arguments[2]);
   input.shape.record_bytes = kRecordBytes;
   input.mix = to_mix(arguments[3]);
+  // As bench/memory loads Atoll: dense keys, except for inserts.
+  input.is_ordered = ycsb::percent_of(input.mix, ycsb::Operation::insert) == 0;
   if (arguments[4] != "uniform" && arguments[4] != "zipfian") fail(std::string(kUsage));
   input.distribution =
       arguments[4] == "uniform" ? ycsb::Distribution::uniform : ycsb::Distribution::zipfian;

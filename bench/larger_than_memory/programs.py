@@ -33,12 +33,13 @@ class Device:
 
 
 class Run:
-    """A program that has ended: its lines with their times, and the counts of the device."""
+    """The run of a program: its lines with their times, and the counts of the device."""
 
     def __init__(self, device):
         self.lines = []     # (time, text)
         self.samples = []   # (time, reads, bytes written), the oldest first
         self.device = device
+        self.is_late = False  # it was killed because it took too long
 
     @property
     def text(self):
@@ -80,6 +81,7 @@ def run(command, device, environment=None):
             while not end.wait(SAMPLE_S):
                 done.sample()
                 if time.monotonic() > limit:
+                    done.is_late = True
                     process.kill()
 
         done.sample()
@@ -98,7 +100,9 @@ def run(command, device, environment=None):
             done.sample()
     if code != 0:
         last = "".join(text for _, text in done.lines[-8:])
-        raise MemoryBenchError(f"{' '.join(command)}: ends with {code}:\n{last}")
+        reason = (f"killed after {PATIENCE_S} s: use fewer records (--ratios, --memory-mib)"
+                  if done.is_late else f"ends with {code}")
+        raise MemoryBenchError(f"{' '.join(command)}: {reason}:\n{last}")
     return done
 
 

@@ -152,13 +152,11 @@ bool SnapshotManager::pool_is_below(uint32_t free_percent) const {
 
 /// Returns whether the pool of some node is almost empty. Transactions then wait for pages.
 bool SnapshotManager::pool_is_starved() const {
-  // A waiting worker needs more than one batch of pages to continue (PageWait).
-  constexpr uint64_t kFewPages = 2 * PagePool::kBatchPages;
   return std::ranges::any_of(nodes_, [](const NodeShared* node) {
     // Relaxed: the words are gauges.
     const uint64_t total = node->pages_total.load(std::memory_order_relaxed);
     return node->pages_free.load(std::memory_order_relaxed) <
-           PagePool::reserved_of(total) + kFewPages;
+           PagePool::reserved_of(total) + PagePool::kPagesToContinue;
   });
 }
 

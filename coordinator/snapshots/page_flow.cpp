@@ -11,18 +11,19 @@ namespace {
 /// The first job is assumed to write this many pages per second, and to take at least this long.
 constexpr double kFirstPagesPerS = 50'000;
 constexpr double kShortestMakeS = 0.25;
-/// A job is expected to take at least this part, per page, of what was expected of the job before.
+/// The expected time per page falls at most to this part of itself with each job.
 constexpr double kMemory = 0.7;
-/// A job with fewer pages says nothing about the time per page.
-constexpr double kFewPages = 1'000;
+/// A job with fewer used pages counts as one with this number, because most of its time is fixed.
+constexpr double kMinCountedPages = 1'000;
 /// A phase is assumed to last for at least this part of its expected or past duration, whichever is
 /// longer. So a phase that takes longer than expected leaves some pages for its rest.
 constexpr double kLeastPart = 0.35;
 /// An install frees pages all the time, but with a delay of some epochs. Transactions may take the
 /// free pages within this time.
 constexpr double kInstallDelayS = 0.1;
-/// Pages that are not counted as usable: workers that find fewer wait for a snapshot (PageWait).
-constexpr double kKeptPages = 2 * PagePool::kBatchPages;
+double used_pages(const PoolReadings& now) {
+  return static_cast<double>(now.total - std::min(now.total, now.free));
+}
 
 double seconds(std::chrono::steady_clock::duration time) {
   return std::chrono::duration<double>(time).count();
@@ -39,13 +40,13 @@ void PageFlow::begin_job(const PoolReadings& now) {
   CHECK(phase_ == Phase::idle);
   phase_ = Phase::making;
   phase_began_ = now;
-  used_ = static_cast<double>(now.total - std::min(now.total, now.free));
+  used_ = used_pages(now);
 }
 
 void PageFlow::begin_install(const PoolReadings& now, bool has_paused) {
   CHECK(phase_ == Phase::making);
   if (!has_paused) {
-    const double per_page = seconds(now.now - phase_began_.now) / std::max(used_, kFewPages);
+    const double per_page = seconds(now.now - phase_began_.now) / std::max(used_, kMinCountedPages);
     make_s_per_page_ = std::max(kMemory * make_s_per_page_, per_page);
   }
   phase_ = Phase::installing;
@@ -68,7 +69,7 @@ std::optional<double> PageFlow::limit(const PoolReadings& now) {
   switch (phase_) {
     case Phase::idle:
       if (!is_short()) return std::nullopt;
-      return usable_pages() / expected_make_s(used_now());
+      return usable_pages() / expected_make_s(used_pages(last_));
     case Phase::making:
       return usable_pages() / rest_of(expected_make_s(used_), elapsed);
     case Phase::installing: {
@@ -85,7 +86,7 @@ std::optional<double> PageFlow::limit(const PoolReadings& now) {
 }
 
 bool PageFlow::is_short() const {
-  return make_s_per_page_ != 0 && usable_pages() < demand_ * expected_make_s(used_now());
+  return make_s_per_page_ != 0 && usable_pages() < demand_ * expected_make_s(used_pages(last_));
 }
 
 void PageFlow::measure(const PoolReadings& now) {
@@ -102,10 +103,6 @@ uint64_t PageFlow::freed_by_install(const PoolReadings& now) const {
   return now.free + now.taken - std::min(before, now.free + now.taken);
 }
 
-double PageFlow::used_now() const {
-  return static_cast<double>(last_.total - std::min(last_.total, last_.free));
-}
-
 /// Returns how long a job takes that begins with `used` pages in use.
 double PageFlow::expected_make_s(double used) const {
   const double per_page = make_s_per_page_ == 0 ? 1 / kFirstPagesPerS : make_s_per_page_;
@@ -114,7 +111,8 @@ double PageFlow::expected_make_s(double used) const {
 
 double PageFlow::usable_pages() const {
   const auto reserved = static_cast<double>(PagePool::reserved_of(last_.total));
-  return std::max(0.0, static_cast<double>(last_.free) - reserved - kKeptPages);
+  return std::max(0.0,
+                  static_cast<double>(last_.free) - reserved - double{PagePool::kPagesToContinue});
 }
 
 }  // namespace atolldb

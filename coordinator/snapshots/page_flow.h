@@ -43,7 +43,6 @@ class PageFlow {
   void measure(const PoolReadings& now);
   uint64_t freed_by_install(const PoolReadings& now) const;
   double usable_pages() const;
-  double used_now() const;
   double expected_make_s(double used) const;
 
   Phase phase_ = Phase::idle;
@@ -51,9 +50,9 @@ class PageFlow {
   PoolReadings last_;         // the latest readings
   double used_ = 0;           // pages in use when the job began; its install can free only these
   double demand_ = 0;         // pages taken per second, averaged over about a second
-  // Time from the begin of a job to the begin of its install, for each page in use at its begin:
-  // that of the slowest of the last jobs, of which older ones count less. A job that begins with
-  // more changes takes longer. 0: there was no job.
+  // Expected time from the begin of a job to the begin of its install, for each page in use at its
+  // begin: the maximum over the latest jobs, which decays with each job. A job that begins with
+  // more changes takes longer. 0: no job without pauses has come so far.
   double make_s_per_page_ = 0;
   // Results of the latest install.
   double install_s_ = 0;   // duration of the install

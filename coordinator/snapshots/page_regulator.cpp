@@ -20,8 +20,8 @@ constexpr std::chrono::milliseconds kGrantPause{5};
 constexpr std::chrono::milliseconds kIdlePause{20};
 /// Pages for this time may be granted and not taken yet. More would be a burst later.
 constexpr double kBurstS = 0.05;
-/// Limit for the debt of a node: the pages for this time, and a batch.
-constexpr double kDebtS = 0.04;
+/// Limit for the debt of a node: the pages for the longest delay of a transaction, and a batch.
+constexpr double kDebtS = std::chrono::duration<double>(kMaxPageDelay).count();
 
 PoolReadings readings_of(const NodeShared& node) {
   // Relaxed: the words are gauges.

@@ -35,15 +35,15 @@ inline constexpr uint32_t kSnapshotsAfterFailure = 8;
 /// cluster restarts. Without the doubling, such copies would fill the disk.
 inline constexpr uint32_t kSnapshotsAfterDamage = 32;
 inline constexpr uint32_t kMostSnapshotsAfterDamage = kSnapshotsAfterDamage << 15;
-/// A snapshot for a low pool has no victims, except for the last one of this number in a row, and
-/// except if the files are much too large: kTooLargePercent of gleaner.space_percent. Without these
-/// exceptions, the files of a database larger than its pools would grow without bound.
+/// A snapshot for a low pool has victims only if it is the last of this number in a row, or if the
+/// files are much too large. Without these exceptions, the files of a database larger than its
+/// pools would grow without bound.
 inline constexpr uint32_t kUrgentSnapshots = 8;
+/// Files are much too large above this percentage of their target (gleaner.space_percent).
 inline constexpr uint64_t kTooLargePercent = 150;
-/// A snapshot copies as many live pages as gleaner.rewrite_limit permits, or this part of what the
-/// snapshot before it has written, without copies, whichever is more. If changes are uniform and
-/// files hold as much garbage as live pages, a victim is a fifth live. A job then copies a quarter
-/// of what it writes, so that victims disappear as fast as garbage is made.
+/// A snapshot may always copy 1 / kCopiedPart of the pages that the previous one wrote, without its
+/// copies. If changes are uniform and half of the files is garbage, a victim is a fifth live. Then
+/// a quarter is enough to remove garbage as fast as it is made. The rest is a margin.
 inline constexpr uint64_t kCopiedPart = 2;
 
 /// Thread: one, except for `status`.

@@ -27,6 +27,9 @@ namespace {
 
 /// Maximum number of border pages that a drain visits before it publishes a new begin epoch (R9).
 constexpr uint32_t kPagesPerTurn = 32;
+/// A drain that lacks pages looks for them again after this pause, and for this time in a pass.
+constexpr std::chrono::duration<uint64_t, std::milli> kDrainPause{2};
+constexpr std::chrono::duration<uint64_t, std::milli> kMaxDrainWait{1000};
 /// Minimum length of a run of empty pages that a drain merges.
 constexpr uint32_t kMinRun = 2;
 /// Maximum number of pointers that a drain examines while it holds the lock of a page.
@@ -77,21 +80,18 @@ class DeltaDrain {
   }
 
  private:
-  /// Begins a turn. Waits until there are pages for it, because the pool may be empty: the pages
-  /// that this thread has replaced come back at the end of their grace period (R9). The drains of
-  /// a pass wait for kPatience in all.
+  /// Begins a turn. If the pool has too few pages for it, waits until pages that this thread has
+  /// retired are free (R9). Continues without them when the waits of the pass reach kMaxDrainWait.
+  /// Threads that drain at the same time may each exceed this by their own waits.
   Status begin_turn_with_pages() {
-    constexpr std::chrono::duration<uint64_t, std::milli> kPause{2};
-    constexpr std::chrono::duration<uint64_t, std::milli> kPatience{1000};
     static_assert(kPagesPerTurn <= PageAllocator::kMaxReserve);
     for (;;) {
       const Status status = begin_turn(worker_, storage_, id_, task_);
-      const bool goes_on = worker_.reserve_pages(kPagesPerTurn) ||
-                           task_.waited_ms + report_.waited_ms >= kPatience.count();
-      if (status != Status::ok || goes_on) return status;
+      if (status != Status::ok || worker_.reserve_pages(kPagesPerTurn)) return status;
+      if (task_.waited_ms + report_.waited_ms >= kMaxDrainWait.count()) return status;
       worker_.leave();
-      std::this_thread::sleep_for(kPause);
-      report_.waited_ms += kPause.count();
+      std::this_thread::sleep_for(kDrainPause);
+      report_.waited_ms += kDrainPause.count();
       worker_.pages().recycle();
     }
   }

@@ -53,7 +53,7 @@ struct InstallTask {
   /// part that begins at 0. The parts of a storage may be installed at the same time by several
   /// threads (R44).
   SliceRange part;
-  /// Milliseconds for which drains of the same pass have waited for pages already (R78).
+  /// Time for which drains of the pass had waited for pages when this part began (R78).
   uint64_t waited_ms = 0;
   /// Polled every few pages. If it returns true, the remaining pages are left to the next snapshot.
   std::function<bool()> cancelled;

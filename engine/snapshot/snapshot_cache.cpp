@@ -214,7 +214,7 @@ void SnapshotReader::read_together(std::span<const SnapshotPointer> pages) {
     const bool is_known = is_stand_in(page) || std::find(missing.begin(), end, page) != end;
     if (count < most && !is_known && !cache_->is_here(page)) missing[count++] = page;
   }
-  leave();  // as in `load`; a caller that finds all pages may do no other call for long (R57)
+  leave();  // also if all pages are cached: this reader may be idle afterwards (R57)
   if (count < 2) return;
   SnapshotCache::Frames frames;
   if (!cache_->take_frames(count, frames)) return;
@@ -492,7 +492,7 @@ uint32_t SnapshotCache::return_lent(uint64_t wanted) {
     if (victims.count == 0) return 0;
     const std::lock_guard guard(lock_);
     round = unlist_all(victims, empty);
-    for (uint32_t i = 0; i < victims.count; ++i) forget_lent(victims.frames[i]);
+    for (uint32_t i = 0; i < victims.count; ++i) remove_lent(victims.frames[i]);
     lent_count_.store(static_cast<uint32_t>(lent_.size()), std::memory_order_relaxed);
   }
   if (!fault::return_lent_at_once) await_round(round);
@@ -506,20 +506,20 @@ uint32_t SnapshotCache::return_lent(uint64_t wanted) {
   return victims.count;
 }
 
-/// Adds lent frames that hold no page, because they were evicted, up to `most` victims.
+/// Moves up to `most` lent frames, which hold no page, from `evicted_` to `victims`.
 void SnapshotCache::take_evicted_lent(uint32_t most, Victims& victims) {
-  const auto is_taken = [&](uint32_t frame) {
+  const auto moves_to_victims = [&](uint32_t frame) {
     if (frame < own_count_ || victims.count == most) return false;
     victims.frames[victims.count++] = frame;
     return true;
   };
   DCHECK(victims.count == 0 && evicted_head_ <= evicted_.size());
   const auto begin = evicted_.begin() + evicted_head_;
-  evicted_.erase(std::remove_if(begin, evicted_.end(), is_taken), evicted_.end());
+  evicted_.erase(std::remove_if(begin, evicted_.end(), moves_to_victims), evicted_.end());
 }
 
 /// Removes a frame from the lent ones.
-void SnapshotCache::forget_lent(uint32_t frame) {
+void SnapshotCache::remove_lent(uint32_t frame) {
   DCHECK(frame >= own_count_ && frame < frame_end_);
   const uint32_t at = frame_states_[frame].lent_at;
   CHECK(at < lent_.size() && lent_[at] == frame);
@@ -547,17 +547,19 @@ uint32_t SnapshotCache::frame_at(uint32_t position) const {
   return position < own_count_ ? position : lent_[position - own_count_];
 }
 
-/// Selects up to `wanted` frames, from the position `first` on, that were not used since the hand
-/// passed them last. If nearly all were used, it selects the first frames of this sweep. It checks
-/// at most kMostSwept frames twice.
-void SnapshotCache::sweep(Victims& victims, uint32_t wanted, uint32_t first, uint32_t& hand) {
+/// Selects up to `wanted` frames, from the position `first_position` on, that were not used since
+/// the hand passed them last. If nearly all were used, it selects the first frames of this sweep.
+/// It checks at most kMostSwept frames twice.
+void SnapshotCache::sweep(Victims& victims, uint32_t wanted, uint32_t first_position,
+                          uint32_t& hand) {
   const uint32_t end = frame_count();
-  DCHECK(first < end && wanted <= victims.frames.size());
+  DCHECK(first_position < end && wanted <= victims.frames.size());
   const auto next = [&] {
-    if (hand < first || hand >= end) hand = first;
+    if (hand < first_position || hand >= end) hand = first_position;
     return frame_at(hand++);
   };
-  const auto most = static_cast<uint32_t>(std::min<uint64_t>(3ull * (end - first), kMostSwept));
+  const auto most =
+      static_cast<uint32_t>(std::min<uint64_t>(3ull * (end - first_position), kMostSwept));
   const uint32_t begin = hand;
   uint32_t passed = 0;
   for (; victims.count < wanted && passed < most; ++passed) pick(next(), victims);
@@ -581,11 +583,11 @@ void SnapshotCache::pick(uint32_t frame, Victims& victims) {
   if (std::find(victims.frames.begin(), end, frame) == end) victims.frames[victims.count++] = frame;
 }
 
-/// Removes the frames from victim `first` on from the table. Returns the round that begins then:
-/// readers that are in it or in a later one cannot find the frames.
-uint64_t SnapshotCache::unlist_all(const Victims& victims, uint32_t first) {
-  for (uint32_t i = first; i < victims.count; ++i) unlist(victims.frames[i]);
-  evictions_ += victims.count - first;
+/// Removes the frames from victim `first_victim` on from the table. Returns the round that begins
+/// then: readers that are in it or in a later one cannot find the frames.
+uint64_t SnapshotCache::unlist_all(const Victims& victims, uint32_t first_victim) {
+  for (uint32_t i = first_victim; i < victims.count; ++i) unlist(victims.frames[i]);
+  evictions_ += victims.count - first_victim;
   // seq_cst: a reader that sees the new round no longer finds the frames. oldest_round runs later
   // and sees every reader that may have found them.
   return round_.fetch_add(1, std::memory_order_seq_cst) + 1;

@@ -131,8 +131,8 @@ class SnapshotCache {
   std::optional<uint32_t> warm(SnapshotPointer first, uint32_t count, std::byte* buffer);
 
   /// Evicts up to `wanted` lent frames, at most kReturnAtOnce, and returns them to the pool. Blocks
-  /// until no reader uses them. Returns their number, which is 0 if readers fill all lent frames
-  /// now. Thread: one at a time.
+  /// until no reader uses them. Returns their number. It is 0 if no frame is lent, or if readers
+  /// fill all lent frames now. Thread: one at a time.
   uint32_t return_lent(uint64_t wanted);
   static constexpr uint32_t kReturnAtOnce = 256;
 
@@ -220,20 +220,20 @@ class SnapshotCache {
   }
   bool take_room(uint32_t wanted, Frames& frames);
   void make_room();
-  bool borrow();
   void await_round(uint64_t round);
-  // REQUIRES for sweep and pick: sweep_lock_ is held.
   struct Victims {
     std::array<uint32_t, kReturnAtOnce> frames;
     uint32_t count = 0;
   };
+  // REQUIRES for borrow, sweep and pick: sweep_lock_ is held.
+  bool borrow();
   void sweep(Victims& victims, uint32_t wanted, uint32_t first_position, uint32_t& hand);
   void pick(uint32_t frame, Victims& victims);
   uint32_t frame_at(uint32_t position) const;  // REQUIRES: sweep_lock_ or lock_ is held
   // REQUIRES for the functions from here on: lock_ is held.
-  uint64_t unlist_all(const Victims& victims, uint32_t first);
+  uint64_t unlist_all(const Victims& victims, uint32_t first_victim);
   void take_evicted_lent(uint32_t most, Victims& victims);
-  void forget_lent(uint32_t frame);
+  void remove_lent(uint32_t frame);  // REQUIRES: sweep_lock_ is held, too
   void give_back(uint32_t frame);
   void unlist(uint32_t frame);
   void list(uint32_t frame, SnapshotPointer pointer, uint8_t bits);

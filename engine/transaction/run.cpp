@@ -34,8 +34,6 @@ void Backoff::wait(uint32_t attempt) {
 }
 
 bool PageWait::wait(WorkerContext& worker, uint64_t deadline_epoch) {
-  // A wait ends at this many free pages: two batches, because several workers wake up at once.
-  constexpr uint64_t kPagesToGoOn = 2 * PagePool::kBatchPages;
   constexpr std::chrono::milliseconds kLookAround{2};
   const ControlSegment& control = *worker.view().control;
   // Relaxed, here and below: the value only affects how long to wait.
@@ -48,7 +46,7 @@ bool PageWait::wait(WorkerContext& worker, uint64_t deadline_epoch) {
   worker.leave();
   bool has_counted = false;
   while (!has_ended(worker, deadline_epoch)) {
-    // Asked before the pages are counted: those that come in between are counted.
+    // Checked before the free pages are counted. Pages freed between the two checks are counted.
     const bool is_hopeless = no_pages_come(worker);
     // The hints of this worker may free pages, and no other thread executes them.
     if (worker.hints().is_due(worker.current_epoch())) {
@@ -58,7 +56,7 @@ bool PageWait::wait(WorkerContext& worker, uint64_t deadline_epoch) {
     // Gives this worker's retired and cached pages to the pool: other workers may need just these.
     worker.pages().recycle();
     worker.pages().flush();
-    if (worker.pages().free_in_pool() >= kPagesToGoOn) return true;
+    if (worker.pages().free_in_pool() >= PagePool::kPagesToContinue) return true;
     if (is_hopeless) return false;
     if (!std::exchange(has_counted, true)) worker.metrics().page_stalls.add();
     wait_on(control.unproductive_snapshots, unproductive, kLookAround);
@@ -122,7 +120,8 @@ bool PageWait::has_ended(const WorkerContext& worker, uint64_t deadline_epoch) c
   return worker.cluster_failed() || worker.current_epoch() >= deadline_epoch || now_ns() >= end_ns_;
 }
 
-/// Returns whether neither the snapshot cache nor a snapshot will give pages to the pool.
+/// Returns whether the snapshot cache has no pages of the pool, and snapshots do not help: none
+/// frees pages, or two since the start of the wait freed too few.
 bool PageWait::no_pages_come(WorkerContext& worker) const {
   if (worker.pages().has_lent()) return false;
   const ControlSegment& control = *worker.view().control;

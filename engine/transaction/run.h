@@ -32,10 +32,9 @@ class PageWait {
   /// with volatile_pool_exhausted.
   static constexpr std::chrono::seconds kPatience{20};
 
-  /// Returns true if there are free pages, so another attempt may succeed. Returns false if the
-  /// cache has no pages of the pool, and no snapshot job frees pages, or two snapshots since the
-  /// start of the wait were unproductive: they freed too few. Also returns false if the cluster has
-  /// failed, or if `deadline_epoch` or kPatience has passed. REQUIRES: no transaction is active.
+  /// Returns true if there are free pages, so another attempt may succeed. Returns false if no
+  /// pages will come (no_pages_come), if the cluster has failed, or if `deadline_epoch` or
+  /// kPatience has passed. REQUIRES: no transaction is active.
   bool wait(WorkerContext& worker, uint64_t deadline_epoch);
 
  private:
@@ -50,9 +49,6 @@ class PageWait {
 /// negative, waits until the coordinator has added enough to it, at most kMaxPageDelay. So workers
 /// together take pages no faster than the limit. REQUIRES: no transaction is active.
 void pay_for_pages(WorkerContext& worker, uint64_t deadline_epoch);
-
-/// Longest wait of pay_for_pages.
-inline constexpr std::chrono::milliseconds kMaxPageDelay{40};
 
 /// Wait for the first snapshot, for a transaction that asks for the newest one. Requests a
 /// snapshot. The transaction holds nothing meanwhile (R62, R23).

@@ -101,7 +101,7 @@ struct Config {
     bool keep_hot_pages = true;     ///< frequently used pages are evicted last
     uint64_t disk_reserve = 0;      ///< bytes that snapshot files leave free; 0: automatic
     uint32_t space_percent = 200;   ///< target size of snapshot files, in percent of live pages
-    uint64_t rewrite_limit = 256ULL << 20;  ///< live bytes that any snapshot may copy
+    uint64_t rewrite_limit = 256ULL << 20;  ///< live bytes that a snapshot copies; R74
     bool pacing = true;  ///< snapshots spread their work over the time until the next one is due
     bool capture_pages = true;  ///< snapshots copy unchanged volatile pages instead of their log
 

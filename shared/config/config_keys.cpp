@@ -230,8 +230,9 @@ constexpr ConfigKey kKeys[] = {
         "If it\n"
         "is larger, snapshots copy what is used of the files with most garbage and delete these."),
     row(KeyKind::size, ATOLL_CONFIG(gleaner.rewrite_limit), {1 * kMiB, 1 * kTiB},
-        "A snapshot copies at most so much for that purpose, or half of what the snapshot before\n"
-        "has written, if that is more, but always what one snapshot's files need."),
+        "Limit of what a snapshot copies for that purpose. It is higher in two cases: half of "
+        "what\n"
+        "the previous snapshot wrote is more, or the files of a single snapshot need more."),
     row(KeyKind::boolean, ATOLL_CONFIG(gleaner.pacing),
         "A snapshot spreads its work over the time until the next one is due, unless CPUs are\n"
         "idle, a pool is low, a disk has little room, or a request waits for it. false: it works\n"

@@ -72,25 +72,27 @@ uint32_t PagePool::grab(uint32_t* indexes, uint32_t count, bool is_demand) {
   }
   set_free_locked(free - taken);
   if (is_demand) count_taken_locked(taken);
-  tell_lack_locked();
+  signal_reclaim_locked();
   return taken;
 }
 
-/// Wakes the thread in await_lack if lent pages must come back. It is told once for each wait, so
-/// this makes a system call seldom.
-void PagePool::tell_lack_locked() {
-  if (!awaits_lack_ || wanted_back() == 0) return;
-  awaits_lack_ = false;
-  control_->lack_signal.fetch_add(1, std::memory_order_relaxed);
-  wake(control_->lack_signal, 1);
+/// Wakes the thread in await_reclaim if lent pages must return. Makes at most one system call for
+/// each wait of that thread.
+void PagePool::signal_reclaim_locked() {
+  if (!awaits_reclaim_ || pages_to_reclaim() == 0) return;
+  awaits_reclaim_ = false;
+  control_->reclaim_signal.fetch_add(1, std::memory_order_relaxed);
+  wake(control_->reclaim_signal, 1);
 }
 
-bool PagePool::can_lend() const { return free_count() > kept_pages() + kept_pages() / 4; }
+bool PagePool::can_lend() const {
+  return free_count() > kept_pages() + kept_pages() / kLendMarginPart;
+}
 
-uint64_t PagePool::wanted_back() const {
+uint64_t PagePool::pages_to_reclaim() const {
   const uint64_t free = free_count();
   const uint64_t kept = kept_pages();
-  return free >= kept ? 0 : std::min(kept + kept / 8 - free, lent_count());
+  return free >= kept ? 0 : std::min(kept + kept / kReclaimMarginPart - free, lent_count());
 }
 
 uint32_t PagePool::lend(uint32_t* indexes, uint32_t count) {
@@ -119,21 +121,21 @@ void PagePool::take_back(const uint32_t* indexes, uint32_t count) {
   publish_available();
 }
 
-void PagePool::await_lack(uint32_t seen) {
-  constexpr std::chrono::seconds kLookAround{10};
+void PagePool::await_reclaim(uint32_t seen) {
+  constexpr std::chrono::seconds kMaxWait{10};
   {
     const std::lock_guard guard(control_->lock);
-    if (wanted_back() != 0) return;
-    awaits_lack_ = true;
+    if (pages_to_reclaim() != 0) return;
+    awaits_reclaim_ = true;
   }
-  wait_on(control_->lack_signal, seen, kLookAround);
+  wait_on(control_->reclaim_signal, seen, kMaxWait);
 }
 
 void PagePool::end_wait() {
   const std::lock_guard guard(control_->lock);
-  awaits_lack_ = false;
-  control_->lack_signal.fetch_add(1, std::memory_order_release);
-  wake(control_->lack_signal, kWakeAll);
+  awaits_reclaim_ = false;
+  control_->reclaim_signal.fetch_add(1, std::memory_order_release);
+  wake(control_->reclaim_signal, kWakeAll);
 }
 
 uint32_t PagePool::batch_pages() const {

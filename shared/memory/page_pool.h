@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -23,27 +24,33 @@ namespace atolldb {
 /// pages of the segment, so page index 0 is never allocated.
 struct PoolControl {
   SegmentHeader header;
-  FutexLock lock;                     // taken only by threads of the owner, once per batch of pages
-  std::atomic<uint32_t> lack_signal;  // changes when the pool wants lent pages back (await_lack)
-  uint64_t page_count;                // pages in the segment, including those of this control block
+  FutexLock lock;  // taken only by threads of the owner, once per batch of pages
+  std::atomic<uint32_t> reclaim_signal;  // changes when lent pages must return (await_reclaim)
+  uint64_t page_count;  // pages in the segment, including those of this control block
   uint64_t first_page;
   std::atomic<uint64_t> free_count;  // changed under `lock`, read by any thread
   // Pages that the node's snapshot cache uses until the pool needs them. Changed under `lock`, read
   // by any thread.
   std::atomic<uint64_t> lent_count;
 
-  /// Returns the number of pages that transactions can still take. Relaxed: an estimate, because
-  /// other threads change it at any time.
+  /// Returns the number of free and lent pages, with those that only installers may take
+  /// (PagePool::reserved_of). Relaxed: an estimate, because other threads change it at any time.
   uint64_t available() const {
     return free_count.load(std::memory_order_relaxed) + lent_count.load(std::memory_order_relaxed);
   }
 };
+
+/// Longest delay of a transaction by the limit for pages (NodeShared::page_limit, pay_for_pages).
+inline constexpr std::chrono::milliseconds kMaxPageDelay{40};
 
 /// The owner's handle of its pool. One per node process, shared by the node's threads.
 class PagePool {
  public:
   /// Number of pages that move between a thread's cache and the pool at once.
   static constexpr uint32_t kBatchPages = 32;
+  /// A transaction that waits for pages continues when this many may be taken (PageWait). Several
+  /// workers wake up at once, so it is two batches.
+  static constexpr uint32_t kPagesToContinue = 2 * kBatchPages;
 
   /// While there is a limit for pages (NodeShared::page_limit), each worker takes about this many
   /// batches per second, of at least kFewestPages. So it pays, and perhaps waits, for little at
@@ -67,9 +74,10 @@ class PagePool {
   /// Moves all remote frees from the return rings to the free stack, and publishes the gauge.
   void collect_returns();
 
-  /// Lends up to `count` free pages to the node's snapshot cache (R81). Lends only as long as
-  /// `kept_pages` and a quarter more stay free. Returns the number of pages. The words `self` of
-  /// these pages are their names: the cache restores them before it returns the pages.
+  /// Lends up to `count` free pages to the node's snapshot cache (R81). Lends none unless
+  /// `kept_pages` and a quarter more are free, and leaves `kept_pages`. Returns the number of
+  /// pages. The words `self` of these pages are their names: the cache restores them before it
+  /// returns the pages.
   uint32_t lend(uint32_t* indexes, uint32_t count);
   /// Takes back lent pages.
   void take_back(const uint32_t* indexes, uint32_t count);
@@ -77,20 +85,21 @@ class PagePool {
   bool can_lend() const;
   /// Returns how many lent pages must come back: none if `kept_pages` are free, otherwise so many
   /// that an eighth more are free. An estimate.
-  uint64_t wanted_back() const;
+  uint64_t pages_to_reclaim() const;
   /// Blocks until the pool wants lent pages back, for at most ten seconds. Returns at once if
-  /// `lack_signal` is no longer `seen`. Thread: the one that returns lent pages.
-  void await_lack(uint32_t seen);
-  uint32_t lack_signal() const {
+  /// `reclaim_signal` is no longer `seen`. Thread: the one that returns lent pages.
+  void await_reclaim(uint32_t seen);
+  uint32_t reclaim_signal() const {
     // Acquire pairs with the release in end_wait: stores before that call are visible.
-    return control_->lack_signal.load(std::memory_order_acquire);
+    return control_->reclaim_signal.load(std::memory_order_acquire);
   }
-  /// Ends a call of await_lack, or the next one. Thread: any.
+  /// Ends a call of await_reclaim, or the next one. Thread: any.
   void end_wait();
   /// Free pages that the pool does not lend, but keeps for transactions: enough for waits to end
   /// (PageWait).
   uint64_t kept_pages() const {
-    return std::max(page_count() / kKeptPart, reserved_of(page_count()) + 4 * kBatchPages);
+    return std::max(page_count() / kKeptPart,
+                    reserved_of(page_count()) + kKeptBatches * kBatchPages);
   }
 
   /// Returns a foreign page to its owner. Returns false if the ring is full; the caller then keeps
@@ -122,8 +131,13 @@ class PagePool {
   }
 
  private:
-  static constexpr uint64_t kKeptPart = 8;
-  static constexpr uint64_t kReservedPart = 128;
+  static constexpr uint64_t kKeptPart = 8;        // 1 / kKeptPart of the pages is not lent
+  static constexpr uint64_t kReservedPart = 128;  // 1 / kReservedPart is for installers
+  static constexpr uint64_t kKeptBatches = 4;     // least number of pages that are not lent
+  // Margins above kept_pages, as parts of it. Without them, the same pages would be lent and
+  // reclaimed in turns.
+  static constexpr uint64_t kLendMarginPart = 4;
+  static constexpr uint64_t kReclaimMarginPart = 8;
   uint32_t* free_stack() const { return reinterpret_cast<uint32_t*>(control_ + 1); }
   bool is_limited() const;
   void collect_returns_locked();
@@ -131,12 +145,13 @@ class PagePool {
   void push_locked(uint32_t index);
   void set_free_locked(uint64_t count);
   void publish_available();
-  void tell_lack_locked();
+  void signal_reclaim_locked();
 
   const ClusterView* view_;
   uint32_t node_;
   PoolControl* control_;
-  bool awaits_lack_ = false;  // a thread is in await_lack; guarded by the control block's lock
+  bool awaits_reclaim_ =
+      false;  // a thread is in await_reclaim; guarded by the control block's lock
   // One lock for each node that owns a pool. A return ring has a single producer, so the threads of
   // this process take turns.
   std::array<FutexLock, kMaxNodes + 1> send_locks_{};

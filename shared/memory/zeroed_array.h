@@ -1,4 +1,4 @@
-// Array of zeros for which the kernel gives memory where it is first used.
+// Zeroed array whose pages the kernel allocates at their first use.
 #pragma once
 
 #include <sys/mman.h>

@@ -34,7 +34,7 @@
 #include "soc/session/durable_answers.h"
 #include "soc/session/session_server.h"
 #include "soc/snapshot/cache_warmer.h"
-#include "soc/snapshot/lent_pages.h"
+#include "soc/snapshot/lent_page_returner.h"
 #include "soc/snapshot/scrubber.h"
 #include "soc/snapshot/snapshot_store.h"
 #include "soc/snapshot_job/snapshot_job_service.h"
@@ -172,7 +172,7 @@ class Node {
   std::unique_ptr<FileSystem> files_;
   // The next six members are null without a log. Each of them uses the members before it.
   std::unique_ptr<SnapshotStore> snapshots_;
-  std::unique_ptr<LentPages> lent_pages_;               // null if memory.lend_pool is off
+  std::unique_ptr<LentPageReturner> lent_pages_;        // null if memory.lend_pool is off
   std::vector<std::unique_ptr<PageVisitor>> visitors_;  // composers use the first one, too
   std::unique_ptr<Installer> installer_;
   std::unique_ptr<Scrubber> scrubber_;

@@ -28,7 +28,7 @@ Result<void> Node::start_snapshots() {
   if (config_.memory.lend_pool) settings.lender = pool_.get();
   ATOLL_ASSIGN(snapshots_, SnapshotStore::create(settings, logger_));
   if (settings.lender != nullptr) {
-    lent_pages_ = std::make_unique<LentPages>(*settings.lender, snapshots_->cache());
+    lent_pages_ = std::make_unique<LentPageReturner>(*settings.lender, snapshots_->cache());
   }
   start_installer();
   start_scrub(settings.cluster_uuid);

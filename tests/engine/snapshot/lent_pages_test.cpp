@@ -38,7 +38,7 @@ TEST(LentPages, HoldWhatTheOwnFramesDoNotUntilThePoolKeepsTheRest) {
   const NodeShared& node = *test.cluster.view().shared[0];
   EXPECT_EQ(node.pages_free.load(std::memory_order_relaxed), all) << "lent pages count as free";
   EXPECT_FALSE(test.pool().can_lend());
-  EXPECT_EQ(test.pool().wanted_back(), 0u);
+  EXPECT_EQ(test.pool().pages_to_reclaim(), 0u);
   const SnapshotCache::Statistics statistics = test.statistics();
   EXPECT_EQ(statistics.lent_frames, test.pool().lent_count());
   EXPECT_EQ(statistics.frames, 8 + statistics.lent_frames);
@@ -102,7 +102,8 @@ TEST(LentPages, ThoseInUseStayLongest) {
   EXPECT_EQ(test.statistics().misses, before);
 }
 
-/// The frames that were taken are still in the list of evicted ones, when lent frames have gone.
+/// The list of evicted frames still has entries of frames that were taken, when all lent frames are
+/// returned. Those entries must not come back.
 TEST(LentPages, ComeAgainAfterAllWereReturned) {
   LendingPool test(1);
   SnapshotReader reader(test.cache.cache, 0);

@@ -48,7 +48,7 @@ class LentPagesReturner {
   LentPagesReturner(PagePool& pool, SnapshotCache& cache, bool always = false)
       : thread_([this, &pool, &cache, always](const std::stop_token& stop) {
           while (!stop.stop_requested()) {
-            const uint64_t wanted = always ? 16 : pool.wanted_back();
+            const uint64_t wanted = always ? 16 : pool.pages_to_reclaim();
             const uint32_t count = wanted == 0 ? 0 : cache.return_lent(wanted);
             returned_.fetch_add(count, std::memory_order_relaxed);
             if (count == 0) std::this_thread::yield();

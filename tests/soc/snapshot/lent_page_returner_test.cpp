@@ -1,5 +1,5 @@
 // The thread that returns lent pages to the volatile pool (R81).
-#include "soc/snapshot/lent_pages.h"
+#include "soc/snapshot/lent_page_returner.h"
 
 #include <gtest/gtest.h>
 
@@ -12,12 +12,12 @@
 namespace atolldb::test {
 namespace {
 
-/// Without a wake-up, each turn of a test would take the ten seconds of PagePool::await_lack.
+/// Without a wake-up, each turn of a test would take the ten seconds of PagePool::await_reclaim.
 constexpr std::chrono::seconds kWithoutWaits{8};
 
-TEST(LentPagesThread, ReturnsPagesWhenTransactionsNeedThem) {
+TEST(LentPageReturnerTest, ReturnsPagesWhenTransactionsNeedThem) {
   LendingPool test(1);
-  const LentPages returner(test.pool(), test.cache.cache);
+  const LentPageReturner returner(test.pool(), test.cache.cache);
   SnapshotReader reader(test.cache.cache, 0);
   const uint64_t all = test.pool().free_count();
   const auto begin = std::chrono::steady_clock::now();
@@ -43,10 +43,11 @@ TEST(LentPagesThread, ReturnsPagesWhenTransactionsNeedThem) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, kWithoutWaits);
 }
 
-TEST(LentPagesThread, EndsWhileItWaits) {
+TEST(LentPageReturnerTest, EndsWhileItWaits) {
   LendingPool test(1);
   const auto begin = std::chrono::steady_clock::now();
-  for (int turn = 0; turn < 100; ++turn) const LentPages returner(test.pool(), test.cache.cache);
+  for (int turn = 0; turn < 100; ++turn)
+    const LentPageReturner returner(test.pool(), test.cache.cache);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, kWithoutWaits);
   EXPECT_EQ(test.pool().lent_count(), 0u);
 }

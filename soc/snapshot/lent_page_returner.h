@@ -10,14 +10,14 @@
 
 namespace atolldb {
 
-/// A thread that blocks while the pool has enough free pages.
-class LentPages {
+/// Thread that returns lent pages when the pool has too few free pages. It blocks otherwise.
+class LentPageReturner {
  public:
   /// `pool`: the lender of the cache. Both outlive this object.
-  LentPages(PagePool& pool, SnapshotCache& cache);
-  LentPages(const LentPages&) = delete;
-  LentPages& operator=(const LentPages&) = delete;
-  ~LentPages();
+  LentPageReturner(PagePool& pool, SnapshotCache& cache);
+  LentPageReturner(const LentPageReturner&) = delete;
+  LentPageReturner& operator=(const LentPageReturner&) = delete;
+  ~LentPageReturner();
 
  private:
   void work();
