@@ -28,6 +28,7 @@ namespace {
 
 Result<Handover> take_handover(int argc, char** argv) {
   ATOLL_TRY(check_processor());
+  return_large_blocks();
   int fd = -1;
   for (int i = 1; i + 1 < argc; ++i) {
     if (std::string_view(argv[i]) != "--handover") continue;

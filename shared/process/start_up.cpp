@@ -1,5 +1,6 @@
 #include "shared/process/start_up.h"
 
+#include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -114,6 +115,8 @@ Result<void> pin_thread(std::span<const int32_t> cpus, std::string_view key) {
                     "CPU " + list + ": a thread cannot be pinned: " + std::strerror(error) +
                         ": change `" + std::string(key) + "` of the node in the config");
 }
+
+void return_large_blocks() { CHECK(mallopt(M_MMAP_THRESHOLD, kLargeBlockBytes) == 1); }
 
 void raise_open_files_limit() {
   rlimit limit{};

@@ -42,6 +42,12 @@ void become_prompt_thread();
 /// Sets the thread name that `top -H` and /proc/<pid>/task/*/comm show. Truncated to 15 bytes.
 void name_thread(const std::string& name);
 
+/// From now on, malloc takes blocks of kLargeBlockBytes or more from the system one by one, and
+/// returns each when it is freed. By default glibc raises this size up to 32 MiB as blocks are
+/// freed. Then the buffers of snapshot jobs fragment the heap, which grows for minutes.
+void return_large_blocks();
+inline constexpr int kLargeBlockBytes = 1 << 20;
+
 /// Raises the limit of open files to the hard limit: a cluster has several descriptors per node.
 void raise_open_files_limit();
 

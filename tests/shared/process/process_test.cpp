@@ -1,5 +1,6 @@
 // Processes: liveness, exit descriptions, death with the parent, and the handover channel.
 #include <gtest/gtest.h>
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -8,6 +9,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <string>
 #include <thread>
 #include <utility>
@@ -162,6 +164,20 @@ TEST(HandoverTest, AChildReadsWhatTheLauncherWrote) {
   EXPECT_EQ(read->config_text, handover.config_text);
   EXPECT_EQ(read->segments, handover.segments);
   EXPECT_FALSE(read_handover(-1));
+}
+
+TEST(LargeBlocks, ReturnToTheSystemAgainAndAgain) {
+  if (mallinfo2().uordblks == 0) GTEST_SKIP() << "malloc is not that of glibc";
+  return_large_blocks();
+  const size_t before = mallinfo2().hblks;
+  // By default, the first of these blocks would raise the threshold above the later ones.
+  for (int turn = 0; turn < 3; ++turn) {
+    void* const block = std::malloc(2 * size_t{kLargeBlockBytes});
+    ASSERT_NE(block, nullptr);
+    EXPECT_EQ(mallinfo2().hblks, before + 1) << turn;
+    std::free(block);
+  }
+  EXPECT_EQ(mallinfo2().hblks, before);
 }
 
 }  // namespace
