@@ -5,8 +5,7 @@ import pathlib
 import shutil
 
 from larger_than_memory import programs
-from larger_than_memory.cases import (KEY_BYTES, MIB, MIXES, NEW_KEYS, NODES, VALUE_BYTES,
-                                      WARMUP_S)
+from larger_than_memory.cases import MIB, MIXES, NEW_KEYS, NODES, VALUE_BYTES, WARMUP_S
 
 STEP = 2 * MIB  # sizes of pools and caches are multiples of this
 PERCENT_OF_CACHES = 20
@@ -71,4 +70,4 @@ class Atoll:
         """A transaction of TPC-C changes records of many sizes, so their log records count."""
         if case.is_tpcc:
             return found["log_bytes"] / found["seconds"]
-        return found["throughput_tps"] * case.changing_share * (KEY_BYTES + VALUE_BYTES)
+        return case.changed_bytes(found["throughput_tps"])

@@ -6,10 +6,10 @@ MIXES = {"read": "100:0:0:0:0", "95:5": "95:5:0:0:0", "50:50": "50:50:0:0:0",
 DISTRIBUTIONS = ("uniform", "zipfian")
 NEW_KEYS = "new"  # inserts choose keys that do not exist, so no distribution applies
 KEY_BYTES = 8
-VALUE_BYTES = 100
-RECORD_BYTES = 140  # of such a record in a page of a snapshot, with its key and its slot
-WAREHOUSE_BYTES = 95_000_000  # of a loaded warehouse of TPC-C in pages of a snapshot, roughly
-NODES = 2
+VALUE_BYTES = 100  # as kRecordBytes in record.h
+STORED_RECORD_BYTES = 140  # of a record with its key and slot in a page of a snapshot
+STORED_WAREHOUSE_BYTES = 95_000_000  # of a loaded warehouse of TPC-C in such pages, roughly
+NODES = 2  # as kNodes in record.h
 WARMUP_S = 2
 MIB = 1 << 20
 
@@ -35,9 +35,13 @@ class Case:
         _, update, insert, _, both = (int(percent) for percent in MIXES[self.mix].split(":"))
         return (update + insert + both) / 100
 
+    def changed_bytes(self, operations):
+        """Returns the bytes of the keys and records that so many operations change."""
+        return operations * self.changing_share * (KEY_BYTES + VALUE_BYTES)
+
 
 def ycsb_cases(ratio, memory, mixes, distributions):
-    records = int(ratio * memory / RECORD_BYTES)
+    records = int(ratio * memory / STORED_RECORD_BYTES)
     return [Case(ratio, mix, distribution, records) for mix in mixes
             for distribution in ([NEW_KEYS] if mix == "insert" else distributions)]
 
@@ -50,5 +54,5 @@ def tpcc_case(ratio, memory):
     records that TPC-C adds each second. The price: fewer warehouses have more conflicts.
     The case has the ratio of whole warehouses.
     """
-    warehouses = max(NODES, round(ratio * memory / WAREHOUSE_BYTES))
-    return Case(warehouses * WAREHOUSE_BYTES / memory, "TPC-C", "", warehouses)
+    warehouses = max(NODES, round(ratio * memory / STORED_WAREHOUSE_BYTES))
+    return Case(warehouses * STORED_WAREHOUSE_BYTES / memory, "TPC-C", "", warehouses)

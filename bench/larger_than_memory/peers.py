@@ -62,10 +62,6 @@ def block_cache_bytes(options):
     return options.memory_mib * MIB * options.rocksdb_cache_percent // 100
 
 
-def changed_bytes_per_s(case, rate):
-    return rate * case.changing_share * (KEY_BYTES + VALUE_BYTES)
-
-
 class DbBench:
     """RocksDB's own benchmark, for all keys that it can choose."""
     name = "RocksDB"
@@ -114,7 +110,7 @@ class DbBench:
                      for found in PERCENTILES.findall(done.text)]
         rate = sum(rates) / len(rates)
         return programs.result(case, done, (begin, begin + seconds, done.sync()),
-                               (rate, min(rates)), latencies, changed_bytes_per_s(case, rate))
+                               (rate, min(rates)), latencies, case.changed_bytes(rate))
 
 
 class Program:
@@ -146,7 +142,7 @@ class Program:
         return programs.result(case, done, (seconds[0][0], seconds[-1][0], synced),
                                (rate, min(each for _, each in seconds[1:])),
                                list(figures["latency_us"].values()),
-                               changed_bytes_per_s(case, rate))
+                               case.changed_bytes(rate))
 
 
 class RocksDb(Program):

@@ -3,8 +3,10 @@
 #include <array>
 #include <cstdio>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "bench/common/clock.h"
@@ -30,6 +32,7 @@ class Worker {
  public:
   Worker(Store& store, const ycsb::JobInput& input, uint32_t index)
       : store_(store),
+        keyspace_(input.keyspace(kNodes)),
         generator_(input, index % kNodes, kNodes, index / kNodes, input.seed + index) {}
 
   void run(const Times& times) {
@@ -71,10 +74,12 @@ class Worker {
         record_.fill(id, 0);
         return session.write(key.view(), record_.view());
       case ycsb::Operation::scan: {
-        const Key last(id | ycsb::kNumberMask);  // of the partition
+        const Key last(keyspace_.last_of_partition(id));
         const uint32_t count =
             session.scan(key.view(), last.view(), planned.scan_length, record_.buffer());
-        if (count == 0) fail("scan: no record has the first key, which was loaded");
+        if (count == 0) {
+          fail("scan: no record from id " + std::to_string(id) + " on, although it was loaded");
+        }
         return;
       }
     }
@@ -87,6 +92,7 @@ class Worker {
   }
 
   Store& store_;
+  const ycsb::Keyspace keyspace_;
   ycsb::Generator generator_;
   Record record_;
   uint64_t updates_ = 0;
@@ -111,21 +117,22 @@ void print_rates(const Workers& workers, const Times& times) {
 
 void print_figures(const Workers& workers, uint32_t seconds) {
   uint64_t operations = 0;
-  std::string latencies;
+  nlohmann::json latencies = nlohmann::json::object();
   for (size_t type = 0; type < ycsb::kOperations; ++type) {
     Histogram sum;
     for (const auto& worker : workers) sum.merge(worker->latency(type));
     if (sum.count() == 0) continue;
     operations += sum.count();
-    const auto us = [](uint64_t ns) { return std::to_string(static_cast<double>(ns) * 1e-3); };
-    if (!latencies.empty()) latencies += ", ";
-    latencies +=
-        std::string("\"") + ycsb::kTypeNames[type] + "\": {\"p50\": " + us(sum.quantile_ns(0.5)) +
-        ", \"p99\": " + us(sum.quantile_ns(0.99)) + ", \"p99.9\": " + us(sum.quantile_ns(0.999)) +
-        ", \"max\": " + us(sum.max_ns()) + "}";
+    const auto us = [](uint64_t ns) { return static_cast<double>(ns) * 1e-3; };
+    latencies[std::string(ycsb::kTypeNames[type])] = {{"p50", us(sum.quantile_ns(0.5))},
+                                                      {"p99", us(sum.quantile_ns(0.99))},
+                                                      {"p99.9", us(sum.quantile_ns(0.999))},
+                                                      {"max", us(sum.max_ns())}};
   }
-  std::printf("{\"operations_per_second\": %.1f, \"latency_us\": {%s}}\n",
-              static_cast<double>(operations) / seconds, latencies.c_str());
+  const nlohmann::json figures = {
+      {"operations_per_second", static_cast<double>(operations) / seconds},
+      {"latency_us", std::move(latencies)}};
+  std::printf("%s\n", figures.dump().c_str());
 }
 
 }  // namespace

@@ -13,17 +13,22 @@ constexpr double kFirstPagesPerS = 50'000;
 constexpr double kShortestMakeS = 0.25;
 /// The expected time per page falls at most to this part of itself with each job.
 constexpr double kMemory = 0.7;
-/// A job with fewer used pages counts as one with this number, because most of its time is fixed.
+/// A job with less work counts as one with this number of pages, because most of its time is fixed.
 constexpr double kMinCountedPages = 1'000;
 /// A phase is assumed to last for at least this part of its expected or past duration, whichever is
-/// longer. So a phase that takes longer than expected leaves some pages for its rest.
-constexpr double kLeastPart = 0.35;
+/// longer. So a phase that takes longer than expected leaves some pages for its rest: one that
+/// takes three times as long as expected ends with a thirtieth of its pages.
+constexpr double kLeastPart = 0.6;
 /// An install frees pages all the time, but with a delay of some epochs. Transactions may take the
 /// free pages within this time.
 constexpr double kInstallDelayS = 0.1;
+
 double used_pages(const PoolReadings& now) {
   return static_cast<double>(now.total - std::min(now.total, now.free));
 }
+
+/// Returns the work of a job that begins now, in pages.
+double work_of(const PoolReadings& now) { return used_pages(now) + static_cast<double>(now.cold); }
 
 double seconds(std::chrono::steady_clock::duration time) {
   return std::chrono::duration<double>(time).count();
@@ -41,12 +46,13 @@ void PageFlow::begin_job(const PoolReadings& now) {
   phase_ = Phase::making;
   phase_began_ = now;
   used_ = used_pages(now);
+  work_ = work_of(now);
 }
 
 void PageFlow::begin_install(const PoolReadings& now, bool has_paused) {
   CHECK(phase_ == Phase::making);
   if (!has_paused) {
-    const double per_page = seconds(now.now - phase_began_.now) / std::max(used_, kMinCountedPages);
+    const double per_page = seconds(now.now - phase_began_.now) / std::max(work_, kMinCountedPages);
     make_s_per_page_ = std::max(kMemory * make_s_per_page_, per_page);
   }
   phase_ = Phase::installing;
@@ -69,15 +75,15 @@ std::optional<double> PageFlow::limit(const PoolReadings& now) {
   switch (phase_) {
     case Phase::idle:
       if (!is_short()) return std::nullopt;
-      return usable_pages() / expected_make_s(used_pages(last_));
+      return usable_pages() / expected_make_s(work_of(last_));
     case Phase::making:
-      return usable_pages() / rest_of(expected_make_s(used_), elapsed);
+      return usable_pages() / rest_of(expected_make_s(work_), elapsed);
     case Phase::installing: {
       // The pages must last until the install of the next job. A high rate now means a low one
       // later, and the reverse. So half of the limit is the present rate, which damps that.
       const double freed = static_cast<double>(freed_by_install(now));
       const double expected = std::max(0.0, freed_part_ * used_ - freed);
-      const double rest_s = rest_of(install_s_, elapsed) + expected_make_s(used_);
+      const double rest_s = rest_of(install_s_, elapsed) + expected_make_s(work_);
       const double lasting = (usable_pages() + expected) / rest_s;
       return std::min((lasting + demand_) / 2, usable_pages() / kInstallDelayS);
     }
@@ -86,7 +92,7 @@ std::optional<double> PageFlow::limit(const PoolReadings& now) {
 }
 
 bool PageFlow::is_short() const {
-  return make_s_per_page_ != 0 && usable_pages() < demand_ * expected_make_s(used_pages(last_));
+  return make_s_per_page_ != 0 && usable_pages() < demand_ * expected_make_s(work_of(last_));
 }
 
 void PageFlow::measure(const PoolReadings& now) {
@@ -103,10 +109,10 @@ uint64_t PageFlow::freed_by_install(const PoolReadings& now) const {
   return now.free + now.taken - std::min(before, now.free + now.taken);
 }
 
-/// Returns how long a job takes that begins with `used` pages in use.
-double PageFlow::expected_make_s(double used) const {
+/// Returns how long a job of `work` pages takes.
+double PageFlow::expected_make_s(double work) const {
   const double per_page = make_s_per_page_ == 0 ? 1 / kFirstPagesPerS : make_s_per_page_;
-  return std::max(used * per_page, kShortestMakeS);
+  return std::max(work * per_page, kShortestMakeS);
 }
 
 double PageFlow::usable_pages() const {

@@ -16,6 +16,9 @@ struct PoolReadings {
   uint64_t total = 0;  // pages of the pool
   uint64_t free = 0;   // free pages
   uint64_t taken = 0;  // pages taken from the pool since the cluster began
+  /// Pages that a job must write because of records in delta trees (R76). Many such records share a
+  /// page of the pool, but nearly each is in a page of its own in the snapshot.
+  uint64_t cold = 0;
 };
 
 /// The flow control of one node's pool. A function of its readings and of the jobs that it is told
@@ -43,16 +46,17 @@ class PageFlow {
   void measure(const PoolReadings& now);
   uint64_t freed_by_install(const PoolReadings& now) const;
   double usable_pages() const;
-  double expected_make_s(double used) const;
+  double expected_make_s(double work) const;
 
   Phase phase_ = Phase::idle;
   PoolReadings phase_began_;  // readings at the begin of the phase
   PoolReadings last_;         // the latest readings
   double used_ = 0;           // pages in use when the job began; its install can free only these
+  double work_ = 0;           // pages that the job reads or writes: those in use, and the cold ones
   double demand_ = 0;         // pages taken per second, averaged over about a second
-  // Expected time from the begin of a job to the begin of its install, for each page in use at its
-  // begin: the maximum over the latest jobs, which decays with each job. A job that begins with
-  // more changes takes longer. 0: no job without pauses has come so far.
+  // Expected time from the begin of a job to the begin of its install, for each page of its work:
+  // the maximum over the latest jobs, which decays with each job. 0: no job without pauses has come
+  // so far.
   double make_s_per_page_ = 0;
   // Results of the latest install.
   double install_s_ = 0;   // duration of the install

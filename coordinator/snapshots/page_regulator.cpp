@@ -20,17 +20,26 @@ constexpr std::chrono::milliseconds kGrantPause{5};
 constexpr std::chrono::milliseconds kIdlePause{20};
 /// Pages for this time may be granted and not taken yet. More would be a burst later.
 constexpr double kBurstS = 0.05;
+/// Pause between two counts of cold pages. A count reads a line of each worker of all nodes, and
+/// the number changes little in this time.
+constexpr std::chrono::milliseconds kColdPause{200};
 /// Limit for the debt of a node: the pages for the longest delay of a transaction, and a batch.
 constexpr double kDebtS = std::chrono::duration<double>(kMaxPageDelay).count();
 
-PoolReadings readings_of(const NodeShared& node) {
-  // Relaxed: the words are gauges.
-  return {Clock::now(), node.pages_total.load(std::memory_order_relaxed),
-          node.pages_free.load(std::memory_order_relaxed),
-          node.pages_taken.load(std::memory_order_relaxed)};
-}
-
 }  // namespace
+
+uint64_t cold_pages(const std::vector<const MetricsSegment*>& metrics, uint64_t live_pages) {
+  CHECK(!metrics.empty());
+  uint64_t added = 0;
+  uint64_t drained = 0;
+  for (const MetricsSegment* node : metrics) {
+    added += sum_counter(*node, &WorkerMetrics::delta_added);
+    drained += sum_counter(*node, &WorkerMetrics::delta_drained);
+  }
+  // The counters are read at different times, so the difference may seem negative.
+  const uint64_t records = added - std::min(added, drained);
+  return std::min(records, live_pages) / metrics.size();
+}
 
 void grant_pages(NodeShared& node, std::optional<double> limit, double elapsed_s, double& credit) {
   CHECK(elapsed_s >= 0 && (!limit || *limit >= 0));
@@ -62,6 +71,14 @@ void grant_pages(NodeShared& node, std::optional<double> limit, double elapsed_s
   if (budget < 0) return;
   node.page_signal.fetch_add(1, std::memory_order_relaxed);
   wake(node.page_signal, kWakeAll);
+}
+
+/// REQUIRES: mutex_ is held.
+PoolReadings PageRegulator::readings_of(const NodeShared& node) const {
+  // Relaxed: the words are gauges.
+  return {Clock::now(), node.pages_total.load(std::memory_order_relaxed),
+          node.pages_free.load(std::memory_order_relaxed),
+          node.pages_taken.load(std::memory_order_relaxed), cold_};
 }
 
 void PageRegulator::start() {
@@ -106,10 +123,15 @@ void PageRegulator::run() {
   name_thread("page-flow");
   std::unique_lock lock(mutex_);
   auto last = Clock::now();
+  auto next_count = last;
   while (!ends_) {
     const auto now = Clock::now();
     const double elapsed_s = std::chrono::duration<double>(now - last).count();
     last = now;
+    if (now >= next_count) {
+      cold_ = cold_pages_();
+      next_count = now + kColdPause;
+    }
     bool is_active = false;
     for (size_t i = 0; i < pools_.size(); ++i) {
       NodeShared& node = *nodes_[i];

@@ -2,14 +2,18 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "coordinator/snapshots/page_flow.h"
+#include "shared/base/check.h"
 #include "shared/memory/node_layout.h"
+#include "shared/memory/worker_metrics.h"
 
 namespace atolldb {
 
@@ -18,11 +22,20 @@ namespace atolldb {
 /// was not granted yet.
 void grant_pages(NodeShared& node, std::optional<double> limit, double elapsed_s, double& credit);
 
+/// Returns how many pages the next job writes on an average node because of records in delta trees:
+/// at most one for each record, and at most `live_pages`, the pages of the newest snapshot.
+uint64_t cold_pages(const std::vector<const MetricsSegment*>& metrics, uint64_t live_pages);
+
 /// Thread-safe.
 class PageRegulator {
  public:
-  explicit PageRegulator(const std::vector<NodeShared*>& nodes)
-      : nodes_(nodes), pools_(nodes.size()) {}
+  /// Returns PoolReadings::cold of an average node (cold_pages). Thread: any.
+  using ColdPages = std::function<uint64_t()>;
+
+  PageRegulator(const std::vector<NodeShared*>& nodes, ColdPages cold_pages)
+      : nodes_(nodes), cold_pages_(std::move(cold_pages)), pools_(nodes.size()) {
+    CHECK(cold_pages_ != nullptr);
+  }
   PageRegulator(const PageRegulator&) = delete;
   PageRegulator& operator=(const PageRegulator&) = delete;
   ~PageRegulator() { stop(); }
@@ -47,12 +60,15 @@ class PageRegulator {
   };
 
   void run();
+  PoolReadings readings_of(const NodeShared& node) const;
   void tell_all(const std::function<void(PageFlow&, const PoolReadings&)>& event);
 
   const std::vector<NodeShared*>& nodes_;
+  const ColdPages cold_pages_;
   mutable std::mutex mutex_;
   std::condition_variable ended_;
   std::vector<Pool> pools_;  // by node; guarded by mutex_
+  uint64_t cold_ = 0;        // latest result of cold_pages_; guarded by mutex_
   bool ends_ = false;        // guarded by mutex_
   std::thread thread_;
 };

@@ -258,7 +258,10 @@ class SnapshotManager {
 
   /// Waits for the nodes' answers to snapshot.damage. A slow node then delays no other request.
   TaskThread damage_thread_{"damage"};
-  PageRegulator page_regulator_{nodes_};
+  PageRegulator page_regulator_{
+      nodes_, [this] {
+        return cold_pages(metrics_, snapshot_metrics_.pages_live.load(std::memory_order_relaxed));
+      }};
   std::unique_ptr<SnapshotTaker> taker_;  // null before start
 };
 

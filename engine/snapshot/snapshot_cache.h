@@ -178,7 +178,8 @@ class SnapshotCache {
   }
   /// Number of frames that the cache has now. An estimate, unless a lock is held.
   uint32_t frame_count() const { return own_count_ + lent_count_.load(std::memory_order_relaxed); }
-  /// Returns whether a page can be read without an eviction. An estimate.
+  /// Returns whether a page can be read without an eviction. An estimate. Only misses call it,
+  /// because it may load a line of the own pool that workers write once per batch of pages.
   bool has_room() const {
     return never_used_.load(std::memory_order_relaxed) != own_count_ ||
            (lender_ != nullptr && lender_->can_lend());

@@ -45,6 +45,7 @@ bool PageWait::wait(WorkerContext& worker, uint64_t deadline_epoch) {
   CHECK(end_ns_ != 0);
   worker.leave();
   bool has_counted = false;
+  uint64_t enough = PagePool::kPagesToContinue;
   while (!has_ended(worker, deadline_epoch)) {
     // Checked before the free pages are counted. Pages freed between the two checks are counted.
     const bool is_hopeless = no_pages_come(worker);
@@ -56,7 +57,8 @@ bool PageWait::wait(WorkerContext& worker, uint64_t deadline_epoch) {
     // Gives this worker's retired and cached pages to the pool: other workers may need just these.
     worker.pages().recycle();
     worker.pages().flush();
-    if (worker.pages().free_in_pool() >= PagePool::kPagesToContinue) return true;
+    if (worker.pages().free_in_pool() >= enough) return true;
+    enough = std::max<uint64_t>(enough / 2, PagePool::kFewestToContinue);
     if (is_hopeless) return false;
     if (!std::exchange(has_counted, true)) worker.metrics().page_stalls.add();
     wait_on(control.unproductive_snapshots, unproductive, kLookAround);

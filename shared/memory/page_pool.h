@@ -49,8 +49,10 @@ class PagePool {
   /// Number of pages that move between a thread's cache and the pool at once.
   static constexpr uint32_t kBatchPages = 32;
   /// A transaction that waits for pages continues when this many may be taken (PageWait). Several
-  /// workers wake up at once, so it is two batches.
+  /// workers wake up at once, so it is two batches at first. It falls to the second number while
+  /// the transaction waits, because other transactions take pages one by one under a limit.
   static constexpr uint32_t kPagesToContinue = 2 * kBatchPages;
+  static constexpr uint32_t kFewestToContinue = 8;
 
   /// While there is a limit for pages (NodeShared::page_limit), each worker takes about this many
   /// batches per second, of at least kFewestPages. So it pays, and perhaps waits, for little at

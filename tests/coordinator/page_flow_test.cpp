@@ -51,10 +51,11 @@ TEST_F(PageFlowTest, TheFreePagesLastUntilTheInstallBegins) {
   learn();
   flow_.begin_job(at(10, 4'000, 4'000));
   EXPECT_NEAR(*flow_.limit(at(10, 4'000, 4'000)), 2'000, 1);
-  EXPECT_NEAR(*flow_.limit(at(11, 2'000, 6'000)), 2'000, 1);
-  EXPECT_NEAR(*flow_.limit(at(11, 500, 7'500)), 500, 1) << "it follows the pages that are left";
-  EXPECT_NEAR(*flow_.limit(at(12, 500, 7'500)), 500 / 0.7, 1) << "some time is always left";
-  EXPECT_NEAR(*flow_.limit(at(18, 500, 7'500)), 500 / 2.8, 1)
+  EXPECT_NEAR(*flow_.limit(at(11, 2'000, 6'000)), 2'000 / 1.2, 1);
+  EXPECT_NEAR(*flow_.limit(at(11, 500, 7'500)), 500 / 1.2, 1)
+      << "it follows the pages that are left";
+  EXPECT_NEAR(*flow_.limit(at(12, 500, 7'500)), 500 / 1.2, 1) << "some time is always left";
+  EXPECT_NEAR(*flow_.limit(at(18, 500, 7'500)), 500 / 4.8, 1)
       << "it takes longer than the last one";
   EXPECT_EQ(*flow_.limit(at(18, -1, 7'500)), 0) << "workers wait for pages";
 }
@@ -66,7 +67,7 @@ TEST_F(PageFlowTest, PagesThatAnInstallWillFreeAreCounted) {
   // 1,000 pages and 4,000 to come, for one second of install and two of the next job. Half of the
   // limit is the present rate, which was not measured here.
   EXPECT_NEAR(*flow_.limit(at(12, 1'000, 7'000)), 5'000.0 / 3 / 2, 1);
-  EXPECT_NEAR(*flow_.limit(at(12.5, 2'500, 7'500)), (4'500.0 / 2.5 + 500) / 2, 1) << "2,000 came";
+  EXPECT_NEAR(*flow_.limit(at(12.5, 2'500, 7'500)), (4'500.0 / 2.6 + 500) / 2, 1) << "2,000 came";
   EXPECT_NEAR(*flow_.limit(at(12.6, 50, 8'000)), 500, 1) << "those to come are not there yet";
 }
 
@@ -96,6 +97,23 @@ TEST_F(PageFlowTest, AJobThatBeginsWithMorePagesIsExpectedToTakeLonger) {
   flow_.end_job(at(12, 24'000));
   flow_.begin_job(at(13, 65'536 - 500 - kKept));
   EXPECT_NEAR(*flow_.limit(at(13, 60'000)), 60'000 / 0.25, 1) << "at least a quarter of a second";
+}
+
+/// After a load, whose jobs write a page for each page in use, records come into delta trees.
+TEST_F(PageFlowTest, RecordsOfDeltaTreesCountAsPagesOfTheJob) {
+  flow_.begin_job(at(7, 65'536 - 10'000 - kKept));
+  flow_.begin_install(at(9, 40'000), false);  // two seconds for 10,000 pages
+  flow_.end_job(at(10, 55'000));
+  PoolReadings cold = at(11, 65'536 - 5'000 - kKept);
+  cold.cold = 45'000;
+  flow_.begin_job(cold);
+  EXPECT_NEAR(*flow_.limit(at(11, 24'000)), 24'000 / 10.0, 1) << "50,000 pages";
+  flow_.begin_install(at(26, 5'000), false);  // 15 s
+  flow_.end_job(at(27, 50'000));
+  cold = at(28, 30'000);
+  cold.cold = 0;
+  for (int i = 0; i < 20; ++i) flow_.limit(at(28 + 0.1 * i, 30'000 - 1'000 * i, 1'000.0 * i));
+  EXPECT_TRUE(flow_.is_short()) << "10,000 pages per second, and a job of some 16 s";
 }
 
 TEST_F(PageFlowTest, AFailedJobTeachesNothing) {
@@ -246,10 +264,35 @@ TEST_F(PageBudgetTest, EndsWithTheLimit) {
   EXPECT_EQ(signal(), 2u);
 }
 
+TEST(ColdPages, AreThoseOfRecordsButNoMoreThanTheSnapshotHas) {
+  constexpr uint32_t kSlots = 2;
+  std::vector<std::vector<uint64_t>> memory;
+  std::vector<MetricsSegment*> nodes;
+  std::vector<const MetricsSegment*> metrics;
+  for (int node = 0; node < 2; ++node) {
+    const std::vector<uint64_t>& bytes =
+        memory.emplace_back(MetricsSegment::bytes(kSlots) / sizeof(uint64_t) + 8);
+    // Aligned to a cache line.
+    const auto address = (reinterpret_cast<uintptr_t>(bytes.data()) + 63) / 64 * 64;
+    nodes.push_back(reinterpret_cast<MetricsSegment*>(address));
+    nodes.back()->slot_count = kSlots;
+    metrics.push_back(nodes.back());
+  }
+  EXPECT_EQ(cold_pages(metrics, 100), 0u);
+  nodes[0]->worker(1).delta_added.add(70);
+  nodes[1]->worker(0).delta_added.add(20);
+  EXPECT_EQ(cold_pages(metrics, 1'000), 45u) << "of an average node";
+  EXPECT_EQ(cold_pages(metrics, 60), 30u);
+  nodes[1]->worker(1).delta_drained.add(80);
+  EXPECT_EQ(cold_pages(metrics, 60), 5u);
+  nodes[1]->worker(1).delta_drained.add(11);
+  EXPECT_EQ(cold_pages(metrics, 60), 0u) << "more seem drained than added";
+}
+
 TEST_F(PageBudgetTest, TheRegulatorLimitsDuringAJobAndLiftsTheLimitAtItsEnd) {
   const std::vector<NodeShared*> nodes = {node_.get()};
   node_->pages_free.store(1'064, std::memory_order_relaxed);
-  PageRegulator regulator(nodes);
+  PageRegulator regulator(nodes, [] { return uint64_t{0}; });
   regulator.start();
   const auto limit = [&] { return node_->page_limit.load(std::memory_order_relaxed); };
   EXPECT_EQ(limit(), 0u);

@@ -89,6 +89,16 @@ TEST_F(PageWaitTest, WaitsForLentPagesWithoutSnapshots) {
   EXPECT_EQ(pool.lent_count(), 0u);
 }
 
+/// Under a limit, other transactions take each page that becomes free. One that has waited must not
+/// need many at once.
+TEST_F(PageWaitTest, FewPagesAreEnoughForOneThatHasWaited) {
+  let_snapshots_free_pages(1);
+  const std::jthread installer =
+      when_it_waits([&] { cluster_.pool(0).give(taken_.data(), PagePool::kFewestToContinue); });
+  EXPECT_EQ(insert(), Status::ok);
+  EXPECT_EQ(stalls(), 1u);
+}
+
 TEST_F(PageWaitTest, IsToldWhenTwoSnapshotsHaveBroughtNothing) {
   let_snapshots_free_pages(1);
   const std::jthread gleaner = when_it_waits([&] {
