@@ -289,6 +289,7 @@ class ArrayComposer {
   uint64_t request_leaves(PageBuffer& page, uint64_t first, uint64_t from) {
     DCHECK(page.header().level == 1 && from < kArrayFanout);
     std::array<SnapshotPointer, PageOutput::kMaxRequests> wanted;
+    std::array<uint64_t, PageOutput::kMaxRequests> children{};  // of the wanted leaves
     size_t wanted_count = 0;
     std::span<const SortKey> logs = logs_.coming();
     const uint64_t span = shape_.records_per_leaf;
@@ -304,10 +305,11 @@ class ArrayComposer {
       if (logs.empty() && !may_be_victim) break;
       const bool has_logs = !logs.empty() && logs[0].first - low < span;
       if (leaf.is_null() || is_stand_in(leaf) || (!has_logs && !may_be_victim)) continue;
+      children[wanted_count] = child;
       wanted[wanted_count++] = leaf;
     }
-    pages_.request({wanted.data(), wanted_count});
-    return std::max(child, from + 1);
+    const size_t requested = pages_.request({wanted.data(), wanted_count});
+    return std::max(requested == wanted_count ? child : children[requested], from + 1);
   }
 
   Result<void> fill_leaf(PageBuffer& page, uint64_t first, uint64_t end) {

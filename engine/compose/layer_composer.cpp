@@ -308,12 +308,13 @@ Result<void> LayerComposer::compose_node(SnapshotPointer pointer, uint32_t level
 
 Result<void> LayerComposer::compose_page(SnapshotPointer pointer, PageBuffer& page,
                                          const std::optional<NextPage>& next) {
-  if (page.header().level != 0) return compose_interior(pointer, *page.as<InteriorPage>());
+  if (page.header().level != 0) return compose_interior(pointer, *page.as<InteriorPage>(), next);
   take_items(*page.as<BorderPage>());
   return compose_records(clip(range_of(*page.as<TreePage>())), next);
 }
 
-Result<void> LayerComposer::compose_interior(SnapshotPointer pointer, const InteriorPage& page) {
+Result<void> LayerComposer::compose_interior(SnapshotPointer pointer, const InteriorPage& page,
+                                             const std::optional<NextPage>& next_page) {
   const uint32_t count = page.header.version().count();
   if (count == 0 || count > kInteriorCapacity) {
     return wrong_page(work_.pages.storage_id(), pointer,
@@ -323,12 +324,17 @@ Result<void> LayerComposer::compose_interior(SnapshotPointer pointer, const Inte
   const auto child_at = [&](uint32_t i) {
     return SnapshotPointer(page.children[i].snapshot_word.load(std::memory_order_relaxed));
   };
-  uint32_t requested = 0;
+  uint32_t requested = work_.requested.page == pointer ? work_.requested.end : 0;
+  bool looks_past = page.header.level == 1;
   for (uint32_t i = 0; i < count; ++i) {
     if (!overlaps(range_at(i))) continue;
-    if (i >= requested) requested = request_children(page, i);
+    if (i >= requested) requested = std::max(request_children(page, i), i + 1);
+    if (requested == count && std::exchange(looks_past, false)) look_past(next_page);
     std::optional<NextPage> next;
-    if (i + 1 < count && overlaps(range_at(i + 1))) next = {range_at(i + 1), child_at(i + 1)};
+    if (i + 1 < count && overlaps(range_at(i + 1))) {
+      next = {range_at(i + 1), child_at(i + 1), {}};
+      if (i + 2 < count && overlaps(range_at(i + 2))) next->after = child_at(i + 2);
+    }
     ATOLL_TRY(work_.pages.check_child(pointer, child_at(i)));
     ATOLL_TRY(compose_node(child_at(i), uint32_t{page.header.level} - 1, range_at(i), next));
   }

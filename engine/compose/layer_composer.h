@@ -24,6 +24,12 @@ inline bool equal(const SliceRange& a, const SliceRange& b) {
   return a.low == b.low && a.high_is_end == b.high_is_end && (a.high_is_end || a.high == b.high);
 }
 
+/// The children, up to `end`, of a page of level 1 that were requested before the page was reached.
+struct RequestedChildren {
+  SnapshotPointer page;
+  uint32_t end = 0;
+};
+
 /// State that all layers of a task share.
 struct TreeWork {
   PageOutput& pages;
@@ -36,12 +42,14 @@ struct TreeWork {
   const std::function<void(const UnreadablePage&)>& on_unreadable;  // may be empty
   std::span<const CapturedPage> captured;  // captured pages that were not used yet
   bool has_next_layers;                    // the base may hold pages of layers below the first one
+  RequestedChildren requested = {};
 };
 
 /// The right sibling of a page of the base.
 struct NextPage {
   SliceRange range;
   SnapshotPointer page;
+  SnapshotPointer after;  // its own right sibling below the same parent, or null
 };
 
 /// A record that moves to a layer below, with the rest of its key from that layer on.
@@ -104,11 +112,15 @@ class LayerComposer {
   Result<bool> leads_to_victims(PageBuffer& page) const;
   Result<bool> has_victims_at(SnapshotPointer pointer, uint32_t layer, uint32_t level) const;
   void count_replaced(SnapshotPointer pointer, uint64_t low);
-  Result<void> compose_interior(SnapshotPointer pointer, const InteriorPage& page);
+  Result<void> compose_interior(SnapshotPointer pointer, const InteriorPage& page,
+                                const std::optional<NextPage>& next);
+  // The next two functions are in layer_composer_ahead.cpp.
   /// Requests the children, from `first` on, that will be read: those that have log records or may
-  /// be victims. Stops where the coming log records are not known yet. Returns the first child that
-  /// it has not decided about. In layer_composer_ahead.cpp.
-  uint32_t request_children(const InteriorPage& page, uint32_t first);
+  /// be victims. Stops where the coming log records are not known yet, or if there is no more room.
+  /// Returns the first child that it has not decided about. `also`: null, or a page that is
+  /// requested before them.
+  uint32_t request_children(const InteriorPage& page, uint32_t first, SnapshotPointer also = {});
+  void look_past(const std::optional<NextPage>& next);
   // The next functions, in layer_composer_lost.cpp, handle pages that cannot be read (R56).
   /// Finds the page to which a base pointer leads. Adds the held records of `range` to the log
   /// input.

@@ -7,13 +7,19 @@
 
 namespace atolldb {
 
-uint32_t LayerComposer::request_children(const InteriorPage& page, uint32_t first) {
+uint32_t LayerComposer::request_children(const InteriorPage& page, uint32_t first,
+                                         SnapshotPointer also) {
   const uint32_t count = page.header.version().count();
   CHECK(first < count && count <= kInteriorCapacity);
   // Requests border pages only. Pages above them are few, and later requests would cancel theirs.
   if (!work_.pages.has_ahead() || page.header.level != 1) return count;
   std::array<SnapshotPointer, PageOutput::kMaxRequests> wanted;
+  std::array<uint32_t, PageOutput::kMaxRequests> children{};  // of the wanted pages
   size_t wanted_count = 0;
+  if (!also.is_null()) {
+    children[0] = first;
+    wanted[wanted_count++] = also;
+  }
   std::span<const SortKey> logs = work_.logs.coming();
   const auto is_below_prefix = [&](const LogRecord& log) {
     return log.key_bytes > prefix_.size() &&
@@ -52,10 +58,31 @@ uint32_t LayerComposer::request_children(const InteriorPage& page, uint32_t firs
         !logs.empty() && is_below_prefix(*logs[0].record) && range.contains(slice_at(logs[0]));
     const bool is_unread = is_captured && is_replaced_unread(captured, pointer, clip(range));
     const bool is_read = (has_logs || may_be_victim || is_captured) && !is_unread;
-    if (is_read && !is_stand_in(pointer)) wanted[wanted_count++] = pointer;
+    if (!is_read || is_stand_in(pointer)) continue;
+    children[wanted_count] = child;
+    wanted[wanted_count++] = pointer;
   }
-  work_.pages.request({wanted.data(), wanted_count});
-  return std::max(child, first + 1);
+  const size_t requested = work_.pages.request({wanted.data(), wanted_count});
+  return requested == wanted_count ? child : children[requested];
+}
+
+/// Requests children of the next page of level 1, while the device reads the last requested
+/// children of the current one. So neither the device nor the composer waits for the other at the
+/// end of each page.
+void LayerComposer::look_past(const std::optional<NextPage>& next) {
+  if (!work_.pages.has_ahead() || !next || is_stand_in(next->page)) return;
+  if (work_.logs.coming().empty()) return;
+  const PageHeader* header = work_.pages.peek(next->page);
+  // The composer reports what is wrong with the page when it gets there.
+  if (header == nullptr || header->type != PageType::mastertree_interior || header->level != 1) {
+    return;
+  }
+  const auto& page = *reinterpret_cast<const InteriorPage*>(header);
+  const uint32_t count = header->version().count();
+  if (count == 0 || count > kInteriorCapacity) return;
+  const SnapshotPointer after = next->after;
+  const bool is_wanted = !after.is_null() && !is_stand_in(after);
+  work_.requested = {next->page, request_children(page, 0, is_wanted ? after : SnapshotPointer())};
 }
 
 }  // namespace atolldb

@@ -43,29 +43,44 @@ Result<void> PageOutput::read(SnapshotPointer pointer, PageBuffer& into, PageTyp
 }
 
 Result<void> PageOutput::read_base(SnapshotPointer pointer, PageBuffer& into) {
+  if (!peeked_.is_null() && pointer == peeked_) {
+    peeked_ = {};
+    std::memcpy(into.bytes, peeked_page_->bytes, kPageBytes);
+    return {};
+  }
   if (ahead_ != nullptr && ahead_->take(pointer, &into.header())) return {};
   return base_.read(pointer, &into.header());
 }
 
-void PageOutput::request(std::span<const SnapshotPointer> pages) {
+const PageHeader* PageOutput::peek(SnapshotPointer pointer) {
+  if (peeked_page_ == nullptr) peeked_page_ = std::make_unique<PageBuffer>();
+  peeked_ = {};
+  if (!read_base(pointer, *peeked_page_)) return nullptr;
+  peeked_ = pointer;
+  return &peeked_page_->header();
+}
+
+size_t PageOutput::request(std::span<const SnapshotPointer> pages) {
   CHECK(pages.size() <= kMaxRequests);
-  if (ahead_ == nullptr || pages.size() < kMinReads) return;
+  if (ahead_ == nullptr || pages.size() < kMinReads) return pages.size();
   uint32_t reads = 0;
-  uint64_t first = 0;  // word of the first page of the read
+  SnapshotPointer first;  // first and last page of the read
+  SnapshotPointer last;
   for (const SnapshotPointer page : pages) {
-    const bool continues = reads != 0 && page.word() > first && page.word() - first < kPagesPerRead;
-    if (continues) continue;
-    ++reads;
-    first = page.word();
+    if (reads == 0 || !PageAhead::joins(first, last, page)) {
+      ++reads;
+      first = page;
+    }
+    last = page;
   }
   // Many of these pages were written by the previous snapshot. Such pages are often adjacent, so
   // that a few reads are enough.
-  if (reads < kMinReads) return;
-  ahead_->clear();
-  for (const SnapshotPointer page : pages) {
-    if (!ahead_->request(page)) break;
-  }
+  if (reads < kMinReads) return pages.size();
+  ahead_->begin_window();
+  size_t requested = 0;
+  while (requested < pages.size() && ahead_->request(pages[requested])) ++requested;
   ahead_->start();
+  return requested;
 }
 
 Result<void> PageOutput::check_page(SnapshotPointer pointer, const PageHeader& header,

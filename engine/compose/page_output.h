@@ -72,13 +72,17 @@ class PageOutput {
   /// records even if the page cannot be read.
   Result<FoundPage> find(SnapshotPointer pointer, PageBuffer& into, PageType type, PageType other,
                          uint8_t layer, bool takes_held);
-  static constexpr size_t kMaxRequests = 64;
+  static constexpr size_t kMaxRequests = 160;
   /// Returns whether `request` does something.
   bool has_ahead() const { return ahead_ != nullptr; }
   /// Begins to read pages of the base that will be needed soon, as far as there is room. Forgets
-  /// earlier requests. Does nothing if a few reads of adjacent pages are enough (PageReader).
+  /// the requests before the previous ones. Does nothing if a few reads of adjacent pages are
+  /// enough (PageReader). Returns the number of pages that it has dealt with.
   /// REQUIRES: at most kMaxRequests pages.
-  void request(std::span<const SnapshotPointer> pages);
+  size_t request(std::span<const SnapshotPointer> pages);
+  /// Reads a page of the base that a composer will need after its current one, and keeps it for the
+  /// next `read` or `find` of this page. Returns null if it cannot be read.
+  const PageHeader* peek(SnapshotPointer pointer);
   /// Writes a stand-in for a range. `records`: new held records, which follow those of `lost`. The
   /// caller sets level, layer and range in `page`. Returns a pointer with kStandInBit set.
   Result<SnapshotPointer> write_stand_in(PageBuffer& page, const LostPage& lost,
@@ -127,6 +131,9 @@ class PageOutput {
 
   PageReader base_;
   PageAhead* ahead_;  // null: no look-ahead
+  // The page that was peeked at last; null after it was read.
+  SnapshotPointer peeked_;
+  std::unique_ptr<PageBuffer> peeked_page_;
   SnapshotWriter& writer_;
   std::mutex* writer_mutex_;  // null: no other thread uses the writer
   uint32_t storage_id_;

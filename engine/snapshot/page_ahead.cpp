@@ -9,7 +9,17 @@
 namespace atolldb {
 
 PageAhead::PageAhead(const SnapshotFiles& files, BatchReader::Method method)
-    : files_(files), reader_(BatchReader::create(kMaxPages, method)) {}
+    : files_(files), reader_(BatchReader::create(BatchReader::kMaxDepth, method)) {}
+
+void PageAhead::begin_window() {
+  start();
+  window_ = kMaxPages - window_;
+  next_ = window_;
+  for (uint32_t i = window_; i < window_ + kMaxPages; ++i) {
+    while (slots_[i].state == State::submitted) finish_one();
+    slots_[i].state = State::free;
+  }
+}
 
 PageAhead::Slot* PageAhead::find(SnapshotPointer page) {
   const auto found = std::ranges::find_if(slots_, [&](const Slot& slot) {
@@ -22,21 +32,19 @@ bool PageAhead::request(SnapshotPointer page) {
   CHECK(!page.is_null() && !is_stand_in(page));
   if (find(page) != nullptr) return true;
   const uint64_t run = slots_[first_].word;
-  const bool continues = count_ != 0 && page.word() > run && page.word() - run < kPagesPerRead &&
-                         first_ + (page.word() - run) < kMaxPages;
+  const bool continues =
+      count_ != 0 && joins(SnapshotPointer(run), SnapshotPointer(run + count_ - 1), page);
+  const auto wanted = continues ? static_cast<uint32_t>(page.word() - run) + 1 : 1;
+  if ((continues ? first_ : next_) + wanted > window_ + kMaxPages) return false;
   if (!continues) {
     submit_run();
-    first_ = next_ == kMaxPages ? 0 : next_;
-  }
-  const auto wanted = continues ? static_cast<uint32_t>(page.word() - run) + 1 : 1;
-  for (uint32_t i = first_ + count_; i < first_ + wanted; ++i) {
-    if (slots_[i].state != State::free) return false;
+    first_ = next_;
   }
   for (; count_ < wanted; ++count_) {
+    CHECK(slots_[first_ + count_].state == State::free);
     slots_[first_ + count_] = {page.word() - (wanted - 1) + count_, 1, State::requested};
   }
   next_ = first_ + count_;
-  DCHECK(next_ <= kMaxPages);
   return true;
 }
 
@@ -46,6 +54,7 @@ void PageAhead::submit_run() {
   Slot& first = slots_[first_];
   const SnapshotFiles::Place place = files_.place_of(SnapshotPointer(first.word), count_);
   first.run = count_;
+  while (reader_->pending() == BatchReader::kMaxDepth) finish_one();
   const bool is_submitted =
       place.file != nullptr &&
       reader_->submit(*place.file, place.offset, {buffer(first_), count_ * kPageBytes}, first_);
@@ -64,9 +73,9 @@ void PageAhead::start() {
 void PageAhead::finish_one() {
   const BatchReader::Done done = reader_->wait();
   const auto first = static_cast<uint32_t>(done.tag);
-  CHECK(first < kMaxPages);
+  CHECK(first < kSlots);
   const uint32_t count = slots_[first].run;
-  CHECK(count != 0 && first + count <= kMaxPages);
+  CHECK(count != 0 && first + count <= kSlots);
   for (uint32_t i = first; i < first + count; ++i) {
     CHECK(slots_[i].state == State::submitted);
     const auto& page = *reinterpret_cast<const PageHeader*>(buffer(i));
@@ -98,6 +107,7 @@ void PageAhead::finish() {
 void PageAhead::clear() {
   finish();
   for (Slot& slot : slots_) slot.state = State::free;
+  window_ = 0;
   next_ = 0;
 }
 

@@ -12,12 +12,17 @@
 
 namespace atolldb {
 
-/// Holds pages that were requested, until the caller takes them. Thread: one. Allocates no memory
-/// after its construction, unless a read fails.
+/// Holds pages that were requested, until the caller takes them. There are two windows: while the
+/// caller uses the pages of one, the device reads those of the next. Thread: one. Allocates no
+/// memory after its construction, unless a read fails.
 class PageAhead {
  public:
-  /// Maximum number of pages held: requested ones, and those between them that are read as well.
+  /// Maximum number of pages of a window: requested ones, and those between them that are read as
+  /// well.
   static constexpr uint32_t kMaxPages = 256;
+  /// Maximum number of pages between two requested ones that one read gets. A disk in the cloud
+  /// reads three pages more in the time that another read would take.
+  static constexpr uint32_t kMaxGap = 3;
 
   /// REQUIRES: `files` outlives the object. Its files stay open while pages are requested.
   explicit PageAhead(const SnapshotFiles& files,
@@ -26,11 +31,19 @@ class PageAhead {
   PageAhead& operator=(const PageAhead&) = delete;
   ~PageAhead() { clear(); }
 
+  /// Begins a window for the next requests. Waits for the reads of the window before the previous
+  /// one, and forgets its pages.
+  void begin_window();
   /// Requests a page, if it is not requested already. If it lies shortly after the page that was
-  /// requested before, one read gets both and the pages between them. Returns false if there is no
-  /// room. After a call of `clear` there is room for at least 16 requests, and for kMaxPages if no
-  /// pages between them are read.
+  /// requested before, one read gets both and the pages between them. Returns false if the window
+  /// has no room. A new window has room for kMaxPages / (kMaxGap + 1) requests, and for kMaxPages
+  /// if no pages between them are read.
   bool request(SnapshotPointer page);
+  /// Returns whether one read gets `page` as well as the pages from `first` to `last`.
+  static bool joins(SnapshotPointer first, SnapshotPointer last, SnapshotPointer page) {
+    return page.word() > last.word() && page.word() - last.word() <= kMaxGap + 1 &&
+           page.word() - first.word() < kPagesPerRead;
+  }
   /// Passes the requests to the device. Does not wait.
   void start();
   /// Waits for a requested page, and copies it to `into`. Returns false if the page was not
@@ -50,17 +63,20 @@ class PageAhead {
     State state = State::free;
   };
 
+  static constexpr uint32_t kSlots = 2 * kMaxPages;
+
   void submit_run();
   void finish_one();
   Slot* find(SnapshotPointer page);
   std::byte* buffer(uint32_t slot) { return buffers_.bytes().data() + slot * kPageBytes; }
 
   const SnapshotFiles& files_;
-  IoBuffer buffers_{kMaxPages * kPageBytes};
-  std::vector<Slot> slots_{kMaxPages};
-  uint32_t next_ = 0;   // slot of the next request
-  uint32_t first_ = 0;  // first slot of the run that is not submitted yet
-  uint32_t count_ = 0;  // number of pages of that run; 0: there is none
+  IoBuffer buffers_{kSlots * kPageBytes};
+  std::vector<Slot> slots_{kSlots};
+  uint32_t window_ = 0;  // first slot of the current window
+  uint32_t next_ = 0;    // slot of the next request
+  uint32_t first_ = 0;   // first slot of the run that is not submitted yet
+  uint32_t count_ = 0;   // number of pages of that run; 0: there is none
   std::unique_ptr<BatchReader> reader_;
 };
 

@@ -59,7 +59,8 @@ TEST_P(PageAheadTest, AllRequestedPagesAreThereUntilThereIsNoRoom) {
       numbers.push_back(number);
     }
     const size_t all = (kPages + distance - 1) / distance;
-    EXPECT_GE(numbers.size(), std::min<size_t>(all, 16)) << distance;
+    const size_t least = PageAhead::kMaxPages / (PageAhead::kMaxGap + 1);
+    EXPECT_GE(numbers.size(), std::min(all, least)) << distance;
     EXPECT_LE(numbers.size(), PageAhead::kMaxPages);
     EXPECT_TRUE(distance != 1 || numbers.size() == PageAhead::kMaxPages);
     for (const uint32_t number : numbers) EXPECT_TRUE(takes(ahead, number));
@@ -89,6 +90,35 @@ TEST_P(PageAheadTest, PagesThatWereNotTakenAreForgotten) {
     ahead.clear();
     EXPECT_FALSE(takes(ahead, 1));
   }
+}
+
+TEST_P(PageAheadTest, PagesOfTheWindowBeforeStay) {
+  PageAhead ahead(pages_.files(), GetParam());
+  for (uint32_t round = 0; round < 10; ++round) {
+    ahead.begin_window();
+    for (uint32_t i = 1; i <= 64; ++i) {
+      ASSERT_TRUE(ahead.request(NumberedPages::pointer(i)));
+    }
+    ahead.begin_window();
+    for (uint32_t i = 101; i <= 164; ++i) {
+      ASSERT_TRUE(ahead.request(NumberedPages::pointer(i)));
+    }
+    for (uint32_t i = 1; i <= 63; ++i) EXPECT_TRUE(takes(ahead, i));
+    for (uint32_t i = 101; i <= 163; ++i) EXPECT_TRUE(takes(ahead, i));
+    ahead.begin_window();
+    EXPECT_FALSE(takes(ahead, 64)) << "its window is over";
+    EXPECT_TRUE(takes(ahead, 164));
+  }
+}
+
+TEST(PageAhead, OneReadGetsPagesThatAreClose) {
+  const auto page = NumberedPages::pointer;
+  EXPECT_TRUE(PageAhead::joins(page(1), page(1), page(2)));
+  EXPECT_TRUE(PageAhead::joins(page(1), page(1), page(2 + PageAhead::kMaxGap)));
+  EXPECT_FALSE(PageAhead::joins(page(1), page(1), page(3 + PageAhead::kMaxGap)));
+  EXPECT_FALSE(PageAhead::joins(page(5), page(5), page(4)));
+  EXPECT_TRUE(PageAhead::joins(page(1), page(kPagesPerRead - 1), page(kPagesPerRead)));
+  EXPECT_FALSE(PageAhead::joins(page(1), page(kPagesPerRead), page(kPagesPerRead + 1)));
 }
 
 INSTANTIATE_TEST_SUITE_P(Methods, PageAheadTest,
