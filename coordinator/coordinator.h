@@ -114,6 +114,9 @@ class Coordinator {
   /// Thread: the heartbeat's.
   void record_idleness();
   Json status(const ControlRequest& request);
+  /// Return storages of the catalog, with their counts in the snapshot caches.
+  Json list_storages() const;
+  Result<Json> describe_one_storage(const ControlRequest& request) const;
   Json device_status() const;
   void stop_cluster(const ControlRequest& request, const ControlReply& reply);
   /// Returns an error if the cluster does not run. `op` names the request.

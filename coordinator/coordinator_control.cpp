@@ -1,6 +1,7 @@
 // The control requests that the coordinator serves.
 #include "coordinator/coordinator.h"
 #include "shared/base/check.h"
+#include "shared/base/try.h"
 #include "shared/memory/state_names.h"
 
 namespace atolldb {
@@ -16,9 +17,9 @@ void Coordinator::handle(const ControlRequest& request, const ControlReply& repl
     case ControlOperation::status:
       return reply(status(request));
     case ControlOperation::storage_list:
-      return reply(Json{{"storages", catalog_->list()}});
+      return reply(Json{{"storages", list_storages()}});
     case ControlOperation::storage_describe:
-      return catalog_->describe(request, reply);
+      return reply(describe_one_storage(request));
     case ControlOperation::down:
       return stop_cluster(request, reply);
     case ControlOperation::storage_create:
@@ -55,7 +56,7 @@ Result<void> Coordinator::check_runs(const std::string& op) const {
 }
 
 Json Coordinator::status(const ControlRequest& request) {
-  Json status = status_->write(catalog_->list());
+  Json status = status_->write(list_storages());
   status["snapshots"] = snapshots_->status();
   status["recovery"] = state() == ClusterState::recovering ? snapshots_->recovery_status() : Json();
   status["device_hangs"] = device_status();
@@ -67,6 +68,18 @@ Json Coordinator::status(const ControlRequest& request) {
   }
   if (archiver_ != nullptr) status["archive"] = archiver_->status();
   return status;
+}
+
+Json Coordinator::list_storages() const {
+  Json storages = catalog_->list();
+  for (Json& storage : storages) status_->add_cache_counts(storage);
+  return storages;
+}
+
+Result<Json> Coordinator::describe_one_storage(const ControlRequest& request) const {
+  ATOLL_ASSIGN(Json storage, catalog_->describe(request));
+  status_->add_cache_counts(storage);
+  return storage;
 }
 
 /// Returns a text for each process that has a hanging device now.

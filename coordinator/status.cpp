@@ -247,6 +247,15 @@ Json StatusReport::process(const std::string& role, const SegmentHeader& header)
   return process;
 }
 
+void StatusReport::add_cache_counts(Json& storage) const {
+  const auto id = storage.at("id").get<uint32_t>();
+  StorageCacheCounts sum;
+  for (const MetricsSegment* metrics : metrics_) sum += storage_cache_counts(*metrics, id);
+  storage["snapshot_cache"] = {{"used_bytes", sum.pages * kPageBytes},
+                               {"pages_read", sum.pages_read},
+                               {"evictions", sum.evictions}};
+}
+
 Json StatusReport::write(Json storages) {
   const std::lock_guard guard(mutex_);
   uint64_t commits = 0;

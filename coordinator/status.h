@@ -28,6 +28,8 @@ class StatusReport {
   /// Returns the status; coordinator/README.md describes the members. The throughput covers the
   /// time since the last call.
   nlohmann::json write(nlohmann::json storages);
+  /// Adds to a description of a storage its counts in the snapshot caches of all nodes.
+  void add_cache_counts(nlohmann::json& storage) const;
   /// Returns the times of the stages of epochs, over all loggers, and the slowest epoch from
   /// `slowest_since` on. `has_buckets`: with the buckets of the histograms.
   nlohmann::json acknowledgement(const AcknowledgementTimes& times, uint64_t slowest_since,

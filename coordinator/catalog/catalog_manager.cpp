@@ -225,16 +225,14 @@ void CatalogManager::record_idle_epoch(uint64_t durable_epoch) {
   });
 }
 
-void CatalogManager::describe(const ControlRequest& request, const ControlReply& reply) const {
-  const Result<std::string> name = get_text(request, "name");
-  if (!name) return reply(std::unexpected(name.error()));
-  const StorageControl* storage = catalog_.find(*name);
+Result<Json> CatalogManager::describe(const ControlRequest& request) const {
+  ATOLL_ASSIGN(const std::string name, get_text(request, "name"));
+  const StorageControl* storage = catalog_.find(name);
   if (storage == nullptr) {
-    return reply(make_error(ExitCode::failed, "storage \"" + *name +
-                                                  "\": does not exist: `atoll storage ls` lists "
-                                                  "them"));
+    return make_error(ExitCode::failed,
+                      "storage \"" + name + "\": does not exist: `atoll storage ls` lists them");
   }
-  reply(describe_storage(*storage));
+  return describe_storage(*storage);
 }
 
 Json CatalogManager::list() const {

@@ -50,7 +50,8 @@ class CatalogManager {
   /// Serves storage.create and storage.drop on the DDL thread. REQUIRES: the request is one of
   /// them, and the cluster runs. After `stop`, answers with the code not_running.
   void change(const ControlRequest& request, const ControlReply& reply);
-  void describe(const ControlRequest& request, const ControlReply& reply) const;
+  /// Returns the storage that storage.describe asks for.
+  Result<Json> describe(const ControlRequest& request) const;
   Json list() const;
 
   /// Returns all storages that are not dropped. A storage that is being dropped is included until

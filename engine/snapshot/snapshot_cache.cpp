@@ -57,6 +57,11 @@ SnapshotCache::Statistics SnapshotCache::statistics() const {
   return statistics;
 }
 
+StorageCounts SnapshotCache::storage_counts() const {
+  const std::lock_guard guard(lock_);
+  return storage_counts_;
+}
+
 const PageHeader* SnapshotCache::find(SnapshotPointer pointer, uint32_t& frame) const {
   return find_frame(pointer, frame) ? use(frame) : nullptr;
 }
@@ -521,12 +526,16 @@ void SnapshotCache::unlist(uint32_t frame) {
   }
   // seq_cst: is_at loads this word, and must see the store in every later round.
   state_bits_[frame].store(0, std::memory_order_seq_cst);
+  // The page's header has the id, too, but it is seldom in the processor's cache.
+  storage_counts_.add_eviction(frame_states_[frame].storage_id);
 }
 
 void SnapshotCache::list(uint32_t frame, SnapshotPointer pointer, uint8_t bits) {
   DCHECK((state_bits_[frame].load(std::memory_order_relaxed) & kListed) == 0);
   DCHECK(page_at(frame)->self == pointer.word());
   frame_states_[frame].pointer = pointer.word();
+  frame_states_[frame].storage_id = page_at(frame)->storage_id;
+  storage_counts_.add_read(frame_states_[frame].storage_id);
   // Leaves the reference bit clear, so that a scan that uses each page once does not evict pages in
   // use. Release: the page is complete for a reader that finds it through a hint.
   state_bits_[frame].store(kListed | bits, std::memory_order_release);

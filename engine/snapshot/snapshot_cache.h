@@ -39,6 +39,9 @@
 // (`return_lent`). So memory that volatile pages do not need holds snapshot pages. The frames of
 // the pool have the numbers after those of the own frames, in the order of the pool's pages.
 //
+// Counts by storage. The cache counts the pages that it reads and evicts for each storage, under
+// the lock that these steps take anyway. A look-up counts nothing.
+//
 // Addresses and hints. As long as the round stays the same, no page that was found in it moves. So
 // a reader remembers the addresses of its latest pages and searches the table only for others. It
 // uses an address only after it has compared the round (R39). Interior pages remember the frames of
@@ -60,6 +63,7 @@
 
 #include "engine/hooks/mutants.h"
 #include "engine/snapshot/snapshot_files.h"
+#include "engine/snapshot/storage_counts.h"
 #include "shared/base/check.h"
 #include "shared/base/limits.h"
 #include "shared/base/status.h"
@@ -118,6 +122,8 @@ class SnapshotCache {
     uint64_t longest_sweep = 0;  // most frames that one eviction has checked
   };
   Statistics statistics() const;
+  /// Returns the counts of reads and evictions by storage.
+  StorageCounts storage_counts() const;
 
   /// Returns the names of at most `most` cached pages: first those that were used lately. Takes the
   /// lock for a few frames at a time. Thread: any; it may allocate.
@@ -152,11 +158,11 @@ class SnapshotCache {
     std::atomic<uint64_t> round{kIdle};
   };
   struct Frame {
-    uint64_t pointer;    // name of the page that it holds
-    uint64_t free_from;  // for an evicted frame: the round from which it is free
-    uint64_t lent_name;  // for a lent frame: name of the pool's page
-    uint32_t lent_at;    // for a lent frame: its index in lent_
-    uint32_t spare;
+    uint64_t pointer;     // name of the page that it holds
+    uint64_t free_from;   // for an evicted frame: the round from which it is free
+    uint64_t lent_name;   // for a lent frame: name of the pool's page
+    uint32_t lent_at;     // for a lent frame: its index in lent_
+    uint32_t storage_id;  // storage of the page that it holds
   };
   // State bits of a frame, in `state_bits_`.
   static constexpr uint8_t kListed = 1;      // holds a page that readers may find
@@ -273,6 +279,7 @@ class SnapshotCache {
   uint32_t evicted_head_ = 0;
   uint64_t misses_ = 0;
   uint64_t evictions_ = 0;
+  StorageCounts storage_counts_;
 };
 
 /// One thread's access to the cache of its node.

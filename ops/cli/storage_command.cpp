@@ -28,17 +28,21 @@ Result<Json> ask(const ClusterChoice& choice, ControlOperation operation, const 
 std::vector<std::string> row(const Json& storage) {
   const auto records = storage.value("record_count", uint64_t{0});
   const auto payload = storage.value("payload_bytes", uint64_t{0});
+  const Json cache = storage.value("snapshot_cache", Json::object());
   return {storage.value("name", ""),
           storage.value("type", ""),
           std::to_string(storage.value("id", uint64_t{0})),
           storage.value("state", ""),
           payload == 0 ? "-" : std::to_string(payload),
-          records == 0 ? "-" : format_count(records)};
+          records == 0 ? "-" : format_count(records),
+          format_bytes(cache.value("used_bytes", uint64_t{0})),
+          format_count(cache.value("pages_read", uint64_t{0})),
+          format_count(cache.value("evictions", uint64_t{0}))};
 }
 
 void print(const Json& storages) {
-  std::vector<std::vector<std::string>> rows = {
-      {"NAME", "TYPE", "ID", "STATE", "PAYLOAD BYTES", "RECORDS"}};
+  std::vector<std::vector<std::string>> rows = {{"NAME", "TYPE", "ID", "STATE", "PAYLOAD BYTES",
+                                                 "RECORDS", "CACHED", "PAGES READ", "EVICTIONS"}};
   for (const Json& storage : storages) rows.push_back(row(storage));
   std::printf("%s", format_table(rows).c_str());
   for (const Json& storage : storages) {
@@ -75,7 +79,8 @@ Result<void> describe(const ClusterChoice& choice, const StorageOptions& options
   ATOLL_ASSIGN(const Json answer,
                ask(choice, ControlOperation::storage_describe, {{"name", options.name}}));
   Json storage = {{"schema_version", 1}};
-  for (const char* member : {"id", "name", "type", "state", "payload_bytes", "record_count"}) {
+  for (const char* member :
+       {"id", "name", "type", "state", "payload_bytes", "record_count", "snapshot_cache"}) {
     if (answer.contains(member)) storage[member] = answer[member];
   }
   if (options.json) {

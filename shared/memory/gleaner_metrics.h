@@ -55,6 +55,15 @@ struct SnapshotCacheMetrics {
 };
 static_assert(sizeof(SnapshotCacheMetrics) == 64);
 
+/// Counters of the snapshot cache for one storage. Its slot is id % kMaxStorages.
+struct StorageCacheMetrics {
+  std::atomic<uint64_t> storage_id;  // 0: no storage yet; stored last, with release
+  std::atomic<uint64_t> pages;       // pages in the cache now
+  std::atomic<uint64_t> pages_read;
+  std::atomic<uint64_t> evictions;
+};
+static_assert(sizeof(StorageCacheMetrics) == 32);
+
 /// Counters of one snapshot job on a node, or their sums over several jobs.
 struct SnapshotJobProgress {
   // Counters of the mappers.

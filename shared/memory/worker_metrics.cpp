@@ -54,4 +54,22 @@ uint64_t sum_aborts(const MetricsSegment& metrics, Status reason) {
   return total;
 }
 
+StorageCacheCounts& StorageCacheCounts::operator+=(const StorageCacheCounts& other) {
+  pages += other.pages;
+  pages_read += other.pages_read;
+  evictions += other.evictions;
+  return *this;
+}
+
+StorageCacheCounts storage_cache_counts(const MetricsSegment& metrics, uint32_t storage_id) {
+  DCHECK(storage_id != 0);
+  const StorageCacheMetrics& slot = metrics.storage_caches[storage_id % kMaxStorages];
+  // Acquire pairs with the node's release: the counts are not those of an earlier storage.
+  if (slot.storage_id.load(std::memory_order_acquire) != storage_id) return {};
+  // Relaxed: for display; each count is valid on its own.
+  return {slot.pages.load(std::memory_order_relaxed),
+          slot.pages_read.load(std::memory_order_relaxed),
+          slot.evictions.load(std::memory_order_relaxed)};
+}
+
 }  // namespace atolldb

@@ -107,9 +107,10 @@ struct MetricsSegment {
   uint32_t spare[15];
   LoggerMetrics loggers[kMaxLoggersPerNode];
   SessionMetrics sessions;
-  SnapshotCacheMetrics snapshot_cache;  // this and the next 2 members: 0 without a log
+  SnapshotCacheMetrics snapshot_cache;  // this and the next 3 members: 0 without a log
   GleanerMetrics gleaner;
   DeviceMetrics device;
+  StorageCacheMetrics storage_caches[kMaxStorages];
 
   WorkerMetrics& worker(uint32_t ordinal) {
     return reinterpret_cast<WorkerMetrics*>(this + 1)[ordinal];
@@ -126,5 +127,16 @@ static_assert(sizeof(MetricsSegment) % alignof(WorkerMetrics) == 0);
 /// Returns the sum over all threads of a node, for `atoll status` and for scrapes.
 uint64_t sum_counter(const MetricsSegment& metrics, Counter WorkerMetrics::* counter);
 uint64_t sum_aborts(const MetricsSegment& metrics, Status reason);
+
+/// Pages of one storage in snapshot caches.
+struct StorageCacheCounts {
+  uint64_t pages = 0;       // in the caches now
+  uint64_t pages_read = 0;  // from the device since the start, including pages read ahead
+  uint64_t evictions = 0;
+
+  StorageCacheCounts& operator+=(const StorageCacheCounts& other);
+};
+/// Returns the counts of a node's cache for a storage. They are 0 if it had no page of it.
+StorageCacheCounts storage_cache_counts(const MetricsSegment& metrics, uint32_t storage_id);
 
 }  // namespace atolldb

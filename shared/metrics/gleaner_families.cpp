@@ -1,7 +1,10 @@
 #include "shared/metrics/gleaner_families.h"
 
+#include <cstring>
+#include <map>
 #include <string>
 
+#include "shared/base/check.h"
 #include "shared/memory/page_header.h"
 #include "shared/memory/worker_metrics.h"
 
@@ -98,6 +101,37 @@ void add_snapshot_cache(MetricFamilies& families, const MetricsSegment& metrics)
       .sample(value(cache.lent_frames) * kPageBytes);
   families.gauge("atoll_snapshot_cache_used_bytes", "Part of the cache that holds pages.")
       .sample(value(cache.frames_in_use) * kPageBytes);
+}
+
+void add_storage_caches(MetricFamilies& families, const MetricsSegment& metrics,
+                        const ControlSegment& control) {
+  // By name: two samples with the same labels would make the scrape invalid. A name can occur twice
+  // if a storage is dropped and created again during the loop.
+  std::map<std::string, StorageCacheCounts> storages;
+  for (const StorageControl& storage : control.storages) {
+    // Acquire pairs with the release that made the storage ready: all fields are visible.
+    const uint32_t state = storage.state.load(std::memory_order_acquire);
+    if (state != static_cast<uint32_t>(StorageState::ready)) continue;
+    const StorageCacheCounts counts = storage_cache_counts(metrics, storage.id);
+    if (counts.pages_read == 0) continue;
+    storages[std::string(storage.name, strnlen(storage.name, kMaxStorageName))] = counts;
+  }
+  if (storages.empty()) return;
+  CHECK(storages.size() <= kMaxStorages);
+  const auto add = [&](uint64_t StorageCacheCounts::* count, uint64_t unit) {
+    for (const auto& [name, counts] : storages) {
+      families.sample(counts.*count * unit, {{"storage", name}});
+    }
+  };
+  families.gauge("atoll_snapshot_cache_storage_bytes",
+                 "Size of the pages in the cache, by storage.");
+  add(&StorageCacheCounts::pages, kPageBytes);
+  families.counter("atoll_snapshot_cache_storage_read_pages_total",
+                   "Pages read from snapshot files into the cache, also ahead, by storage.");
+  add(&StorageCacheCounts::pages_read, 1);
+  families.counter("atoll_snapshot_cache_storage_evictions_total",
+                   "Pages evicted from the cache, by storage.");
+  add(&StorageCacheCounts::evictions, 1);
 }
 
 void add_gleaner(MetricFamilies& families, const GleanerMetrics& gleaner) {

@@ -179,6 +179,7 @@ std::vector<prometheus::MetricFamily> NodeMetrics::Collect() const {
   add_loggers(families, {metrics_.loggers, shared_.logger_count});
   if (shared_.logger_count != 0) {
     add_snapshot_cache(families, metrics_);
+    add_storage_caches(families, metrics_, control_);
     add_gleaner(families, metrics_.gleaner);
     add_device(families, metrics_.device);
   }

@@ -12,6 +12,25 @@
 #include "soc/node/node_segments.h"
 
 namespace atolldb {
+namespace {
+
+/// Publishes the counts of the cache by storage. Dropped storages without a slot are omitted.
+void publish_storage_counts(const StorageCounts& counts, MetricsSegment& metrics) {
+  for (uint32_t slot = 0; slot < kMaxStorages; ++slot) {
+    const StorageCount& count = counts.slots()[slot];
+    if (count.storage_id == 0) continue;
+    CHECK(count.storage_id % kMaxStorages == slot);
+    StorageCacheMetrics& published = metrics.storage_caches[slot];
+    published.pages.store(count.cached(), std::memory_order_relaxed);
+    published.pages_read.store(count.pages_read, std::memory_order_relaxed);
+    published.evictions.store(count.evictions, std::memory_order_relaxed);
+    // Release pairs with the acquire in storage_cache_counts: if the slot changes its storage, its
+    // counts have changed before.
+    published.storage_id.store(count.storage_id, std::memory_order_release);
+  }
+}
+
+}  // namespace
 
 Result<void> Node::start_snapshots() {
   CHECK(snapshots_ == nullptr);
@@ -136,6 +155,7 @@ void Node::publish_snapshot_metrics() {
   put(cache.lent_frames, statistics.lent_frames);
   put(cache.misses, statistics.misses);
   put(cache.evictions, statistics.evictions);
+  publish_storage_counts(snapshots_->cache().storage_counts(), *metrics_);
   const WarmProgress warm = warmer_ == nullptr ? WarmProgress{} : warmer_->progress();
   put(cache.pages_to_warm, warm.to_warm);
   put(cache.pages_warmed, warm.warmed);

@@ -212,8 +212,15 @@ TEST_F(CliTest, StoragesAreCreatedListedDescribedAndDropped) {
   ASSERT_TRUE(storages.is_object()) << list.out;
   EXPECT_EQ(storages["storages"][0]["name"], "accounts");
   EXPECT_EQ(storages["storages"][0]["record_count"], 1000);
+  const Json no_pages = {{"used_bytes", 0}, {"pages_read", 0}, {"evictions", 0}};
+  EXPECT_EQ(storages["storages"][0]["snapshot_cache"], no_pages);
+  EXPECT_EQ(cluster.status()["storages"][0]["snapshot_cache"], no_pages);
   const Ran described = runner_.atoll({"storage", "describe", "accounts"});
   EXPECT_NE(described.out.find("accounts  array"), std::string::npos) << described.out;
+  EXPECT_NE(described.out.find("CACHED  PAGES READ  EVICTIONS"), std::string::npos)
+      << described.out;
+  const Ran as_json = runner_.atoll({"storage", "describe", "accounts", "--json"});
+  EXPECT_EQ(Json::parse(as_json.out, nullptr, false)["snapshot_cache"], no_pages) << as_json.out;
   const BadInput inputs[] = {
       {{"storage", "create", "accounts", "--type", "mastertree"}, 1, "accounts"},
       {{"storage", "describe", "none"}, 1, "storage \"none\": does not exist"},

@@ -193,6 +193,23 @@ class LargerThanMemoryTest : public testing::Test {
     EXPECT_TRUE(status) << status.error().message;
     return status ? *status : Json::object();
   }
+  /// Expects that the only storage has all pages of the snapshot caches.
+  void expect_counts_by_storage() const {
+    // The nodes publish the counts with their heartbeats.
+    EXPECT_TRUE(eventually([&] {
+      const Json now = status();
+      const Json& storage = now.at("storages").at(0).at("snapshot_cache");
+      uint64_t evictions = 0;
+      uint64_t used_bytes = 0;
+      for (const Json& node : now.at("nodes")) {
+        evictions += node.at("snapshot_cache").at("evictions").get<uint64_t>();
+        used_bytes += node.at("snapshot_cache").at("used_bytes").get<uint64_t>();
+      }
+      return evictions != 0 && used_bytes != 0 && storage.at("evictions") == evictions &&
+             storage.at("used_bytes") == used_bytes &&
+             storage.at("pages_read") == evictions + used_bytes / 4096;
+    })) << status().dump(1);
+  }
   /// Returns the private memory of all nodes, in bytes.
   uint64_t anonymous_bytes() const {
     uint64_t sum = 0;
@@ -247,6 +264,7 @@ TEST_F(LargerThanMemoryTest, AllOfItIsReadAndWrittenWhileMemoryStaysAsItIs) {
   EXPECT_FALSE(last.at("snapshots").at("install").contains("error")) << last.dump(1);
   ASSERT_GT(loaded_bytes, 0u);
   EXPECT_LT(worked_bytes, loaded_bytes + (uint64_t{32} << 20));
+  expect_counts_by_storage();
   uint64_t transactions = 0;
   for (const auto& client : clients_) {
     transactions += client->transactions();

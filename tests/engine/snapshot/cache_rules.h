@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -19,7 +20,12 @@ namespace atolldb::test {
 /// A snapshot of pages, each filled with its own number.
 class NumberedPages {
  public:
-  explicit NumberedPages(uint32_t count) : count_(count) {
+  /// Returns the id of the storage to which the page of a number belongs.
+  using StorageOf = std::function<uint32_t(uint32_t number)>;
+
+  explicit NumberedPages(
+      uint32_t count, const StorageOf& storage_of = [](uint32_t) { return 1u; })
+      : count_(count) {
     SnapshotWriterSettings settings;
     settings.directory = "/data";
     settings.snapshot = 1;
@@ -27,7 +33,7 @@ class NumberedPages {
     auto writer = SnapshotWriter::create(files_, settings);
     CHECK(writer.has_value());
     for (uint32_t page = 1; page <= count; ++page) {
-      auto next = writer->next(1);
+      auto next = writer->next(storage_of(page));
       CHECK(next.has_value());
       auto* words = reinterpret_cast<uint64_t*>(*next);
       for (size_t i = kFirstWord; i < kWords; ++i) words[i] = page;
@@ -72,6 +78,38 @@ struct TestCache {
   std::string last_error;  // last error that the cache reported; for tests with one reader
   SnapshotCache cache;
 };
+
+/// Returns the counts of a storage in a cache. They are 0 if it has no slot.
+inline StorageCount count_of(const SnapshotCache& cache, uint32_t storage_id) {
+  const StorageCounts counts = cache.storage_counts();
+  const StorageCount& slot = counts.slots()[storage_id % kMaxStorages];
+  return slot.storage_id == storage_id ? slot : StorageCount();
+}
+
+/// Returns the sums of the counts of all storages. `storage_id` is 0.
+inline StorageCount sum_of_counts(const StorageCounts& counts) {
+  StorageCount sum = counts.others();
+  for (const StorageCount& each : counts.slots()) {
+    sum.pages_read += each.pages_read;
+    sum.evictions += each.evictions;
+  }
+  return sum;
+}
+
+/// The counts by storage add up to those of the whole cache. REQUIRES: no thread uses the cache.
+inline std::string counts_by_storage_add_up(const SnapshotCache& cache) {
+  const SnapshotCache::Statistics whole = cache.statistics();
+  const StorageCount sum = sum_of_counts(cache.storage_counts());
+  if (sum.evictions != whole.evictions) {
+    return std::to_string(sum.evictions) + " evictions by storage, " +
+           std::to_string(whole.evictions) + " in all";
+  }
+  if (sum.pages_read - sum.evictions != whole.frames_in_use) {
+    return std::to_string(sum.pages_read) + " pages read and " + std::to_string(sum.evictions) +
+           " evicted, but " + std::to_string(whole.frames_in_use) + " in the cache";
+  }
+  return "";
+}
 
 /// R39: a reader uses a page while another reader reads many times as many pages as there are
 /// frames. The page must not change.

@@ -75,6 +75,7 @@ TEST(LentPages, ReturnWithTheirNames) {
     ASSERT_NE(test.cache.cache.return_lent(test.pool().lent_count()), 0u);
   }
   EXPECT_EQ(test.statistics().frames, 8u);
+  EXPECT_EQ(counts_by_storage_add_up(test.cache.cache), "");
   taken = test.take_all();
   ASSERT_EQ(taken.size(), generations.size());
   for (const PageHeader* page : taken) {
@@ -95,7 +96,11 @@ TEST(LentPages, ThoseInUseStayLongest) {
       ASSERT_TRUE(reads_page(reader, number));
   }
   ASSERT_GT(test.pool().lent_count(), 100u);
+  const StorageCount lent_out = count_of(test.cache.cache, 1);
   EXPECT_EQ(test.cache.cache.return_lent(60), 60u);
+  const StorageCount returned = count_of(test.cache.cache, 1);
+  EXPECT_EQ(returned.pages_read, lent_out.pages_read);
+  EXPECT_EQ(returned.evictions, lent_out.evictions + 60) << "each of them held a page";
   const uint64_t before = test.statistics().misses;
   for (uint32_t number = 100; number < 100 + kHot; ++number)
     ASSERT_TRUE(reads_page(reader, number));
@@ -130,6 +135,7 @@ TEST(LentPages, AreWarmedUntilThePoolKeepsTheRest) {
     ASSERT_LE(number, test.pages.count());
   }
   EXPECT_EQ(warmed, test.statistics().frames_in_use);
+  EXPECT_EQ(count_of(test.cache.cache, 1).pages_read, warmed);
   EXPECT_GT(test.pool().lent_count(), test.pool().page_count() / 2);
   EXPECT_FALSE(test.pool().can_lend());
   EXPECT_EQ(test.statistics().evictions, 0u);
@@ -198,6 +204,7 @@ TEST(LentPages, ServeReadersWhileTheyComeAndGo) {
   EXPECT_EQ(wrong.load(std::memory_order_relaxed), 0u) << "seed " << start;
   EXPECT_GT(most_lent, all / 4);
   EXPECT_EQ(test.pool().free_count() + test.pool().lent_count(), all) << "a page is lost";
+  EXPECT_EQ(counts_by_storage_add_up(test.cache.cache), "");
 }
 
 }  // namespace

@@ -1,8 +1,11 @@
-// The snapshot cache: hits, read-ahead, eviction, errors and concurrent readers.
+// The snapshot cache: hits, read-ahead, eviction, errors, concurrent readers, and counts by
+// storage.
 #include "engine/snapshot/snapshot_cache.h"
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <map>
 #include <random>
 
 #include "tests/engine/snapshot/cache_rules.h"
@@ -184,7 +187,7 @@ TEST(SnapshotCache, ADamagedPageAmongOthersIsReportedWhenItIsNeeded) {
 
 TEST(SnapshotCache, ServesManyThreadsThroughFewFrames) {
   const uint64_t start = seed();
-  NumberedPages pages(300);
+  NumberedPages pages(300, [](uint32_t number) { return 1 + number % 5; });
   constexpr uint32_t kReaders = 4;
   TestCache test(pages.files(), 48, kReaders);
   std::atomic<uint32_t> wrong{0};
@@ -215,6 +218,7 @@ TEST(SnapshotCache, ServesManyThreadsThroughFewFrames) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(wrong.load(std::memory_order_relaxed), 0u);
   EXPECT_GT(test.cache.statistics().evictions, 1'000u);
+  EXPECT_EQ(counts_by_storage_add_up(test.cache), "");
 }
 
 TEST(SnapshotCache, APageThatCannotBeReadIsAnAnswerAndTakesNoFrame) {
@@ -254,6 +258,149 @@ TEST(SnapshotCache, ASweepIsBoundedHoweverManyFramesWereUsed) {
   EXPECT_EQ(test.cache.statistics().evictions, 16u);
   EXPECT_GE(test.cache.statistics().longest_sweep, SnapshotCache::kMostSwept);
   EXPECT_LE(test.cache.statistics().longest_sweep, SnapshotCache::kMostSwept + 16);
+}
+
+void expect_count(const SnapshotCache& cache, uint32_t storage_id, uint64_t pages_read,
+                  uint64_t evictions) {
+  EXPECT_EQ(count_of(cache, storage_id).pages_read, pages_read) << "storage " << storage_id;
+  EXPECT_EQ(count_of(cache, storage_id).evictions, evictions) << "storage " << storage_id;
+}
+
+TEST(CountsByStorage, HavePagesReadAheadTogetherAndWarmed) {
+  NumberedPages pages(60, [](uint32_t number) { return number <= 20 ? 3u : 7u; });
+  TestCache test(pages.files(), 64, 1);
+  SnapshotReader reader(test.cache, 0);
+  ASSERT_TRUE(reads(reader, 1));
+  expect_count(test.cache, 3, 16, 0);
+  expect_count(test.cache, 7, 0, 0);
+  ASSERT_TRUE(reads(reader, 17));
+  expect_count(test.cache, 3, 20, 0);
+  expect_count(test.cache, 7, 12, 0);
+  read_together(reader, {40, 50});
+  expect_count(test.cache, 7, 14, 0);
+  IoBuffer buffer(kPagesPerRead * kPageBytes);
+  EXPECT_EQ(test.cache.warm(NumberedPages::pointer(57), kPagesPerRead, buffer.bytes().data()), 4u);
+  expect_count(test.cache, 7, 18, 0);
+  for (int look = 0; look < 3; ++look) ASSERT_TRUE(reads(reader, 40));
+  expect_count(test.cache, 7, 18, 0);
+  EXPECT_EQ(count_of(test.cache, 7).cached(), 18u);
+  EXPECT_EQ(counts_by_storage_add_up(test.cache), "");
+}
+
+TEST(CountsByStorage, FollowEvictions) {
+  NumberedPages pages(200, [](uint32_t number) { return number <= 100 ? 3u : 7u; });
+  TestCache test(pages.files(), 32, 1);
+  SnapshotReader reader(test.cache, 0);
+  for (uint32_t number = 1; number <= pages.count(); ++number) {
+    ASSERT_TRUE(reads(reader, number));
+    ASSERT_EQ(counts_by_storage_add_up(test.cache), "") << number;
+  }
+  expect_count(test.cache, 3, 100, 100);
+  EXPECT_EQ(count_of(test.cache, 7).pages_read, 100u);
+  EXPECT_EQ(count_of(test.cache, 7).cached(), test.cache.statistics().frames_in_use);
+  ASSERT_TRUE(reads(reader, 1));
+  EXPECT_EQ(count_of(test.cache, 3).pages_read, 101u) << "the page was read again";
+}
+
+TEST(CountsByStorage, HaveNoPageThatWasNotRead) {
+  NumberedPages pages(12, [](uint32_t number) { return number == 5 ? 9u : 3u; });
+  // Damage to the storage id in a page's header.
+  ASSERT_TRUE(pages.file_system().corrupt(
+      snapshot_file_path("/data", 0, 1), 5 * kPageBytes + offsetof(PageHeader, storage_id) + 3, 1));
+  TestCache test(pages.files(), 16, 1);
+  SnapshotReader reader(test.cache, 0);
+  read_together(reader, {4, 5});
+  const PageHeader* page = nullptr;
+  EXPECT_EQ(reader.get(NumberedPages::pointer(5), page), Status::snapshot_unreadable);
+  expect_count(test.cache, 3, 1, 0);
+  EXPECT_EQ(sum_of_counts(test.cache.storage_counts()).pages_read, 1u);
+  EXPECT_EQ(counts_by_storage_add_up(test.cache), "");
+}
+
+/// Ids that no storage has, in pages whose checksum is right.
+TEST(CountsByStorage, AcceptEveryId) {
+  const std::vector<uint32_t> ids = {0, 1, kMaxStorages, kMaxStorages + 1, ~uint32_t{0}};
+  NumberedPages pages(100, [&](uint32_t number) { return ids[number % ids.size()]; });
+  TestCache test(pages.files(), 16, 1);
+  SnapshotReader reader(test.cache, 0);
+  for (int round = 0; round < 2; ++round) {
+    for (uint32_t number = 1; number <= pages.count(); ++number) {
+      ASSERT_TRUE(reads(reader, number));
+      ASSERT_EQ(counts_by_storage_add_up(test.cache), "") << number;
+    }
+  }
+  for (const uint32_t id : {kMaxStorages, kMaxStorages + 1, ~uint32_t{0}}) {
+    EXPECT_EQ(count_of(test.cache, id).pages_read, 40u) << id;
+    EXPECT_GT(count_of(test.cache, id).evictions, 30u) << id;
+  }
+}
+
+TEST(CountsByStorage, OfADroppedStorageMoveToTheOthersWhenItsSlotIsTaken) {
+  constexpr uint32_t kOld = 5;
+  constexpr uint32_t kNew = kOld + kMaxStorages;
+  StorageCounts counts;
+  for (int page = 0; page < 3; ++page) counts.add_read(kOld);
+  counts.add_eviction(kOld);
+  EXPECT_EQ(counts.slots()[kOld].storage_id, kOld);
+  EXPECT_EQ(counts.slots()[kOld].cached(), 2u);
+  EXPECT_EQ(counts.others().pages_read, 0u);
+  counts.add_read(kNew);
+  EXPECT_EQ(counts.slots()[kOld].storage_id, kNew);
+  EXPECT_EQ(counts.slots()[kOld].pages_read, 1u);
+  EXPECT_EQ(counts.others().cached(), 2u);
+  counts.add_eviction(kOld);
+  counts.add_read(kOld);  // a pinned snapshot still has the dropped storage
+  EXPECT_EQ(counts.slots()[kOld].pages_read, 1u);
+  EXPECT_EQ(counts.slots()[kOld].evictions, 0u);
+  EXPECT_EQ(counts.others().pages_read, 4u);
+  EXPECT_EQ(counts.others().cached(), 2u);
+}
+
+/// Compares with a model without slots. Larger ids come later. A slot has the counts of the largest
+/// id that was read.
+TEST(CountsByStorage, AgreeWithAModel) {
+  const uint64_t start = seed();
+  std::mt19937_64 random(start);
+  std::vector<uint32_t> ids;
+  for (uint32_t turn = 0; turn < 3; ++turn) {
+    for (const uint32_t slot : {0u, 1u, 7u, kMaxStorages - 1}) {
+      ids.push_back(slot + turn * kMaxStorages);
+    }
+  }
+  ids.push_back(~uint32_t{0});
+  std::map<uint32_t, StorageCount> model;
+  StorageCounts counts;
+  const uint64_t steps = rounds(20'000, 1'000'000);
+  for (uint64_t step = 0; step < steps; ++step) {
+    const uint32_t id = ids[random() % (1 + step * ids.size() / steps)];
+    StorageCount& expected = model[id];
+    if (random() % 2 == 0 && expected.cached() != 0) {
+      counts.add_eviction(id);
+      ++expected.evictions;
+    } else {
+      counts.add_read(id);
+      ++expected.pages_read;
+    }
+  }
+  StorageCount whole;
+  std::map<uint32_t, StorageCount> of_slots;  // of the largest id of each slot
+  for (const auto& [id, count] : model) {     // ids ascend
+    whole.pages_read += count.pages_read;
+    whole.evictions += count.evictions;
+    if (id != 0 && count.pages_read != 0) {
+      of_slots[id % kMaxStorages] = {id, count.pages_read, count.evictions};
+    }
+  }
+  EXPECT_EQ(of_slots.size(), 4u);
+  for (const auto& [slot, count] : of_slots) {
+    const StorageCount& found = counts.slots()[slot];
+    EXPECT_EQ(found.storage_id, count.storage_id) << "seed " << start;
+    EXPECT_EQ(found.pages_read, count.pages_read) << "seed " << start;
+    EXPECT_EQ(found.evictions, count.evictions) << "seed " << start;
+  }
+  const StorageCount sum = sum_of_counts(counts);
+  EXPECT_EQ(sum.pages_read, whole.pages_read) << "seed " << start;
+  EXPECT_EQ(sum.evictions, whole.evictions) << "seed " << start;
 }
 
 }  // namespace

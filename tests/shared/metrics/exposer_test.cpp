@@ -90,9 +90,28 @@ class NodeOfTwoWorkers : public ::testing::Test {
     metrics_->slot_count = layout_.slot_count();
   }
 
+  std::shared_ptr<NodeMetrics> node_metrics(uint32_t node) const {
+    return std::make_shared<NodeMetrics>(node, *shared_, *metrics_, *control_);
+  }
+  void set_storage(uint32_t id, std::string_view name, StorageState state) {
+    StorageControl& storage = control_->storage(id);
+    storage.id = id;
+    ASSERT_LE(name.size(), kMaxStorageName);
+    std::memcpy(storage.name, name.data(), name.size());
+    storage.state.store(static_cast<uint32_t>(state), std::memory_order_release);
+  }
+  void set_cached(uint32_t storage_id, uint64_t pages, uint64_t pages_read) {
+    StorageCacheMetrics& cache = metrics_->storage_caches[storage_id % kMaxStorages];
+    cache.pages.store(pages, std::memory_order_relaxed);
+    cache.pages_read.store(pages_read, std::memory_order_relaxed);
+    cache.evictions.store(pages_read - pages, std::memory_order_relaxed);
+    cache.storage_id.store(storage_id, std::memory_order_release);
+  }
+
   NodeSharedLayout layout_;
   Segment<NodeShared> shared_;
   Segment<MetricsSegment> metrics_;
+  Segment<ControlSegment> control_ = make_segment<ControlSegment>(sizeof(ControlSegment));
 };
 
 TEST_F(NodeOfTwoWorkers, ServesTheSumsOfAllThreadsByNodeAndReason) {
@@ -101,8 +120,7 @@ TEST_F(NodeOfTwoWorkers, ServesTheSumsOfAllThreadsByNodeAndReason) {
   metrics_->worker(1).aborts[static_cast<uint32_t>(Status::write_conflict)].add(5);
   metrics_->worker(2).pages_retired.add(6);  // worker 2 is an auxiliary thread
   shared_->pages_free.store(7, std::memory_order_relaxed);
-  auto exposer =
-      MetricsExposer::start("127.0.0.1", 0, std::make_shared<NodeMetrics>(9, *shared_, *metrics_));
+  auto exposer = MetricsExposer::start("127.0.0.1", 0, node_metrics(9));
   ASSERT_TRUE(exposer) << exposer.error().message;
   const std::string text = scrape((*exposer)->endpoint());
   for (const char* line :
@@ -122,8 +140,7 @@ TEST_F(NodeOfTwoWorkers, ServesEachLoggerAndTheGleanerWithALog) {
   metrics_->loggers[1].sync_ns.add(1'000'000);
   metrics_->gleaner.pages_written.store(3, std::memory_order_relaxed);
   metrics_->device.pending_ns.store(2'000'000'000, std::memory_order_relaxed);
-  auto exposer =
-      MetricsExposer::start("127.0.0.1", 0, std::make_shared<NodeMetrics>(9, *shared_, *metrics_));
+  auto exposer = MetricsExposer::start("127.0.0.1", 0, node_metrics(9));
   ASSERT_TRUE(exposer) << exposer.error().message;
   const std::string text = scrape((*exposer)->endpoint());
   for (const char* line : {"atoll_logger_blocks_total{node=\"9\",logger=\"0\"} 0\n",
@@ -136,8 +153,7 @@ TEST_F(NodeOfTwoWorkers, ServesEachLoggerAndTheGleanerWithALog) {
 }
 
 TEST_F(NodeOfTwoWorkers, EveryScrapeReadsTheCountersAgain) {
-  auto exposer =
-      MetricsExposer::start("127.0.0.1", 0, std::make_shared<NodeMetrics>(0, *shared_, *metrics_));
+  auto exposer = MetricsExposer::start("127.0.0.1", 0, node_metrics(0));
   ASSERT_TRUE(exposer) << exposer.error().message;
   const std::string before = scrape((*exposer)->endpoint());
   EXPECT_NE(before.find("atoll_next_layers_total{node=\"0\"} 0\n"), std::string::npos);
@@ -147,8 +163,7 @@ TEST_F(NodeOfTwoWorkers, EveryScrapeReadsTheCountersAgain) {
 }
 
 TEST_F(NodeOfTwoWorkers, HalfSentRequestsDoNotBlockAScrape) {
-  auto exposer =
-      MetricsExposer::start("127.0.0.1", 0, std::make_shared<NodeMetrics>(0, *shared_, *metrics_));
+  auto exposer = MetricsExposer::start("127.0.0.1", 0, node_metrics(0));
   ASSERT_TRUE(exposer) << exposer.error().message;
   const std::string& endpoint = (*exposer)->endpoint();
   // Numbers of clients that send half a request: one, four, one per thread except one, and two per
@@ -169,8 +184,7 @@ TEST_F(NodeOfTwoWorkers, HalfSentRequestsDoNotBlockAScrape) {
 }
 
 TEST_F(NodeOfTwoWorkers, RequestsThatTrickleDoNotBlockAScrape) {
-  auto exposer =
-      MetricsExposer::start("127.0.0.1", 0, std::make_shared<NodeMetrics>(0, *shared_, *metrics_));
+  auto exposer = MetricsExposer::start("127.0.0.1", 0, node_metrics(0));
   ASSERT_TRUE(exposer) << exposer.error().message;
   const std::string& endpoint = (*exposer)->endpoint();
   std::vector<UniqueFd> slow;
@@ -194,7 +208,7 @@ TEST_F(NodeOfTwoWorkers, RequestsThatTrickleDoNotBlockAScrape) {
 }
 
 TEST_F(NodeOfTwoWorkers, ATakenPortNamesKeyAndPort) {
-  const auto collectable = std::make_shared<NodeMetrics>(0, *shared_, *metrics_);
+  const auto collectable = node_metrics(0);
   auto first = MetricsExposer::start("127.0.0.1", 0, collectable);
   ASSERT_TRUE(first) << first.error().message;
   const std::string& endpoint = (*first)->endpoint();
@@ -215,8 +229,7 @@ TEST_F(NodeOfTwoWorkers, ShowsSnapshotsOnlyWithALog) {
   metrics_->gleaner.pages_written.store(2, std::memory_order_relaxed);
   metrics_->gleaner.phase.store(static_cast<uint64_t>(SnapshotJobPhase::gleaning),
                                 std::memory_order_relaxed);
-  auto exposer =
-      MetricsExposer::start("127.0.0.1", 0, std::make_shared<NodeMetrics>(0, *shared_, *metrics_));
+  auto exposer = MetricsExposer::start("127.0.0.1", 0, node_metrics(0));
   ASSERT_TRUE(exposer) << exposer.error().message;
   EXPECT_EQ(scrape((*exposer)->endpoint()).find("atoll_snapshot"), std::string::npos);
   shared_->logger_count = 1;
@@ -230,6 +243,38 @@ TEST_F(NodeOfTwoWorkers, ShowsSnapshotsOnlyWithALog) {
                            "atoll_gleaner_phase{node=\"0\",phase=\"idle\"} 0\n",
                            "atoll_gleaner_phase{node=\"0\",phase=\"gleaning\"} 1\n"}) {
     EXPECT_NE(text.find(line), std::string::npos) << line << "is missing in\n" << text;
+  }
+}
+
+TEST_F(NodeOfTwoWorkers, ShowsTheCacheByStorageForReadyStoragesThatUsedIt) {
+  shared_->logger_count = 1;
+  auto exposer = MetricsExposer::start("127.0.0.1", 0, node_metrics(2));
+  ASSERT_TRUE(exposer) << exposer.error().message;
+  EXPECT_EQ(scrape((*exposer)->endpoint()).find("storage=\""), std::string::npos);
+  const std::string longest(kMaxStorageName, 'x');
+  set_storage(3, "orders", StorageState::ready);
+  set_storage(4, "unused", StorageState::ready);
+  set_storage(5, "dropped", StorageState::dropping);
+  set_storage(kMaxStorages + 6, "new", StorageState::ready);
+  set_storage(kMaxStorages - 1, longest, StorageState::ready);
+  set_cached(3, 2, 7);
+  set_cached(5, 1, 1);
+  set_cached(6, 1, 1);  // a dropped storage, whose slot of the catalog another one has
+  set_cached(kMaxStorages - 1, 0, 4);
+  const std::string text = scrape((*exposer)->endpoint());
+  const std::string of_longest = "{node=\"2\",storage=\"" + longest + "\"} ";
+  for (const std::string& line :
+       {std::string("atoll_snapshot_cache_storage_bytes{node=\"2\",storage=\"orders\"} 8192\n"),
+        std::string("atoll_snapshot_cache_storage_read_pages_total{node=\"2\","
+                    "storage=\"orders\"} 7\n"),
+        std::string("atoll_snapshot_cache_storage_evictions_total{node=\"2\","
+                    "storage=\"orders\"} 5\n"),
+        "atoll_snapshot_cache_storage_bytes" + of_longest + "0\n",
+        "atoll_snapshot_cache_storage_evictions_total" + of_longest + "4\n"}) {
+    EXPECT_NE(text.find(line), std::string::npos) << line << "is missing in\n" << text;
+  }
+  for (const char* name : {"unused", "dropped", "new"}) {
+    EXPECT_EQ(text.find("storage=\"" + std::string(name)), std::string::npos) << text;
   }
 }
 
