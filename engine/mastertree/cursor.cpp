@@ -60,14 +60,34 @@ bool MasterTreeCursor::may_be_outside(uint64_t slice) {
   return !frame.slices_decide || slice <= frame.low_slice || slice >= frame.high_slice;
 }
 
-uint64_t MasterTreeCursor::far_slice() const {
+bool MasterTreeCursor::far_rest(Bytes& rest) const {
   Bytes bound;
   const size_t above = prefix().size();
-  if (far_bound(bound) && bound.size() > above &&
-      std::memcmp(bound.data(), prefix_.data(), above) == 0) {
-    return slice_of(bound.subspan(above));
-  }
+  const bool is_here = far_bound(bound) && bound.size() > above &&
+                       std::memcmp(bound.data(), prefix_.data(), above) == 0;
+  if (is_here) rest = bound.subspan(above);
+  return is_here;
+}
+
+uint64_t MasterTreeCursor::far_slice() const {
+  Bytes rest;
+  if (far_rest(rest)) return slice_of(rest);
   return forward_ ? ~uint64_t{0} : 0;
+}
+
+/// Returns which pages the scan visits next. `link`: as in ScanAhead.
+ScanAhead MasterTreeCursor::scan_ahead(const DualPointer* link) const {
+  const uint64_t last = forward_ ? ~uint64_t{0} : 0;
+  ScanAhead ahead{last, scan_distance(cold_pages_left_), forward_, link};
+  Bytes rest;
+  if (!far_rest(rest)) return ahead;
+  ahead.end = slice_of(rest);
+  // If the bound is exactly the fence of a page, all keys of that page are past it. A fence stands
+  // for the key without its trailing zero bytes, as in fence_ends_scan.
+  const bool is_fence = rest.size() <= 8 && rest.back() != std::byte{0};
+  DCHECK(!is_fence || ahead.end != 0);
+  if (forward_ && !range_.high_inclusive && is_fence) --ahead.end;
+  return ahead;
 }
 
 bool MasterTreeCursor::past_far_bound(Bytes key) const {
@@ -161,15 +181,22 @@ Status MasterTreeCursor::open_missing(const MissingPage& missing, uint64_t slice
   const Status status = txn_->register_pointer(missing.pointer, missing.view.page.word());
   if (status != Status::ok) return status;
   if (missing.view.page.has_delta() && merge_ == nullptr) begin_delta_merge();
-  if (!missing.view.snapshot.is_null()) return open_cold_page(missing.view.snapshot, slice);
+  if (!missing.view.snapshot.is_null()) {
+    // The pointers beside one in a page of level 1 lead to the scan's next border pages. The root
+    // of a layer has none beside it.
+    const bool is_child = missing.pointer != frame().root.pointer;
+    const bool is_border = is_child && page_of(missing.pointer)->level == 1;
+    return open_cold_page(missing.view.snapshot, slice, is_border ? missing.pointer : nullptr);
+  }
   ended_ = true;  // the tree is empty
   return Status::ok;
 }
 
-Status MasterTreeCursor::open_cold_page(SnapshotPointer root, uint64_t slice) {
+/// `link`: as in ScanAhead.
+Status MasterTreeCursor::open_cold_page(SnapshotPointer root, uint64_t slice,
+                                        const DualPointer* link) {
   SnapshotBorder border;
-  const uint64_t scan_end = forward_ ? far_slice() : kNoScan;
-  const Status status = find_snapshot_border(txn_->worker(), root, slice, border, scan_end);
+  const Status status = find_snapshot_border(txn_->worker(), root, slice, border, scan_ahead(link));
   if (status != Status::ok) return end_at_unreadable(status);
   take_cold_page(border, slice);
   txn_->worker().leave_snapshots();
@@ -180,7 +207,8 @@ Status MasterTreeCursor::open_cold_page(SnapshotPointer root, uint64_t slice) {
 /// the parent lie below the registered pointer, or in the snapshot that the transaction reads.
 Status MasterTreeCursor::open_next_cold_page(uint64_t fence) {
   SnapshotBorder border;
-  const Status status = next_snapshot_border(txn_->worker(), frame().place, far_slice(), border);
+  const Status status =
+      next_snapshot_border(txn_->worker(), frame().place, scan_ahead(nullptr), border);
   if (status != Status::ok) return end_at_unreadable(status);
   if (border.page == nullptr) {
     txn_->worker().leave_snapshots();
@@ -288,7 +316,10 @@ Status MasterTreeCursor::leave_page() {
     ended_ = true;
     return Status::ok;
   }
-  if (forward_ && !left.cold.is_null()) return open_next_cold_page(fence);
+  if (!left.cold.is_null()) {
+    ++cold_pages_left_;
+    if (forward_) return open_next_cold_page(fence);
+  }
   return open_page(forward_ ? fence : fence - 1);
 }
 

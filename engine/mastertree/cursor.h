@@ -93,6 +93,9 @@ struct ScanRange {
 /// has no further child. A backward scan always descends. The cursor keeps the names of snapshot
 /// pages, because an address is valid in one round of the cache only (R39).
 ///
+/// If a snapshot page is missing in the cache, the cursor reads it together with the pages that the
+/// scan visits next (ScanAhead). It waits for the device once per batch, in both directions.
+///
 /// At the first pointer with a delta mark the cursor opens a second cursor, over the delta tree,
 /// and merges the records of both (delta_cursor.cpp).
 ///
@@ -187,9 +190,13 @@ class MasterTreeCursor {
   void set_depth(uint32_t depth);
   bool start_bound(Bytes& bound) const;
   bool far_bound(Bytes& bound) const;
+  /// Sets `rest` to the part of the far bound in this layer. Returns false if the bound is not in
+  /// this layer.
+  bool far_rest(Bytes& rest) const;
   /// Returns the slice of the far bound if that bound is in this layer. Otherwise returns the last
   /// slice in scan direction: the largest one forward, 0 backward.
   uint64_t far_slice() const;
+  ScanAhead scan_ahead(const DualPointer* link) const;
 
   Status seek();
   Status walk();
@@ -197,7 +204,7 @@ class MasterTreeCursor {
   Status open_layer(const Link& root, SnapshotPointer cold_root, bool at_bound);
   Status open_page(uint64_t slice);
   Status open_missing(const MissingPage& missing, uint64_t slice);
-  Status open_cold_page(SnapshotPointer root, uint64_t slice);
+  Status open_cold_page(SnapshotPointer root, uint64_t slice, const DualPointer* link = nullptr);
   Status open_next_cold_page(uint64_t fence);
   Status end_at_unreadable(Status status);
   void take_page(BorderPage* page, SnapshotPointer cold, PageVersion version);
@@ -253,6 +260,7 @@ class MasterTreeCursor {
   bool visited_ = false;              // key_ has the key of the last visited record
   bool has_resume_ = false;           // the route starts after resume_, not at the range's bound
   uint64_t reservations_ = ~uint64_t{0};  // Transaction::reservations() at the latest seek
+  uint32_t cold_pages_left_ = 0;          // snapshot pages that the scan has left for the next one
 
   uint32_t depth_ = 0;
   Frame* top_ = nullptr;  // frame of layer `depth_`

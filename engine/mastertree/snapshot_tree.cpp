@@ -1,7 +1,10 @@
 #include "engine/mastertree/snapshot_tree.h"
 
 #include <algorithm>
+#include <array>
+#include <span>
 
+#include "engine/format/slot_search.h"
 #include "engine/mastertree/descent.h"
 #include "engine/mastertree/prefetch.h"
 #include "shared/base/check.h"
@@ -11,35 +14,105 @@ namespace atolldb {
 
 namespace {
 
-/// Opens child `slot` of the interior page that the worker got last. Sets the child's name and
-/// address.
-Status open_child(WorkerContext& worker, InteriorPage* interior, uint32_t slot, uint64_t scan_end,
-                  SnapshotPointer& pointer, const PageHeader*& header) {
+/// Returns whether the scan ends in the range of this page. False if the scan has no bound.
+bool ends_within(const InteriorPage& page, const ScanAhead& ahead) {
+  if (!ahead.is_forward) return ahead.end != 0 && page.low <= ahead.end;
+  return page.high_is_end != 0 ? ahead.end != ~uint64_t{0} : ahead.end < page.high;
+}
+
+/// Reads the page `pointer`, the child in `slot` of a page of level 1, together with the children
+/// that the scan visits next, if they are missing. `parent` may be a volatile page. Omits children
+/// that have volatile pages, and those that were appended after the sorted ones (R3). Ends the
+/// validity of all snapshot pages. Not inlined, so that look-ups of cached pages stay short.
+[[gnu::noinline]] void read_scanned(WorkerContext& worker, const InteriorPage& parent,
+                                    uint32_t slot, SnapshotPointer pointer,
+                                    const ScanAhead& ahead) {
+  DCHECK(parent.header.level == 1 && slot < parent.header.version().count());
+  constexpr uint32_t kMostAhead = kPagesPerRead - 1;
+  const uint32_t sorted = std::min<uint32_t>(parent.sorted_count, parent.header.version().count());
+  uint64_t reached = parent.separators[slot];
+  const uint32_t after = count_at_or_below(parent.separators, parent.guide, sorted, reached);
+  const uint32_t before = after - (slot < sorted ? 1 : 0);  // number of children before this one
+  const uint32_t there = std::min(kMostAhead, ahead.is_forward ? sorted - after : before);
+  DCHECK(before <= after && after <= sorted && !pointer.is_null());
+  const auto slot_of = [&](uint32_t i) {
+    DCHECK(i < there);
+    return ahead.is_forward ? after + i : before - 1 - i;
+  };
+  uint32_t within = 0;  // number of children, at most kMostAhead, that belong to the scan
+  for (; within < there; ++within) {
+    const uint64_t next = parent.separators[slot_of(within)];
+    if (ahead.is_forward ? next > ahead.end : reached <= ahead.end) break;
+    reached = next;
+  }
+  const bool is_near = within < kMostAhead && ends_within(parent, ahead);
+  const uint32_t wanted = is_near ? within : std::min(within, ahead.distance);
+  std::array<SnapshotPointer, kPagesPerRead> pages{pointer};
+  uint32_t count = 1;
+  for (uint32_t i = 0; i < wanted; ++i) {
+    const DualPointer& child = parent.children[slot_of(i)];
+    // Relaxed: the name is a hint.
+    const SnapshotPointer page(child.snapshot_word.load(std::memory_order_relaxed));
+    if (child.load_acquire().is_null() && !page.is_null()) pages[count++] = page;
+  }
+  DCHECK(count <= 1 + within && count <= kPagesPerRead);
+  if (count == 1) return;
+  const uint32_t read = worker.read_snapshot_pages(std::span(pages).first(count));
+  if (read > 1) worker.metrics().scan_pages_ahead.add(read - 1);
+}
+
+/// Loads the root of a look-up.
+Status open_root(WorkerContext& worker, SnapshotPointer root, const ScanAhead& ahead,
+                 const PageHeader*& header) {
+  if (ahead.link != nullptr) {
+    header = worker.find_snapshot_page(root);
+    if (header != nullptr) return Status::ok;
+    const InteriorPage& parent = *interior_page(tree_page(page_of(ahead.link)));
+    DCHECK(parent.header.is_snapshot == 0 && ahead.distance != 0);
+    read_scanned(worker, parent, static_cast<uint32_t>(ahead.link - parent.children), root, ahead);
+  }
+  return worker.snapshot_page(root, header);
+}
+
+/// Opens the child at `place` of the interior page that the worker got last. Sets the child's name
+/// and address. Only a scan that misses the child does more: it reads the next children, too.
+Status open_child(WorkerContext& worker, InteriorPage* interior, SnapshotPlace place,
+                  const ScanAhead& ahead, SnapshotPointer& pointer, const PageHeader*& header) {
+  const uint32_t slot = place.slot;
   const bool is_leaf_next = interior->header.level == 1;
-  if (is_leaf_next && slot + 1 < interior->header.version().count() &&
-      interior->separators[slot + 1] <= scan_end) {
+  if (is_leaf_next && ahead.is_forward && slot + 1 < interior->header.version().count() &&
+      interior->separators[slot + 1] <= ahead.end) {
     const PageHeader* next = worker.guess_snapshot_child(interior->children[slot + 1]);
     if (next != nullptr) prefetch_scanned_page(next);
   }
   DCHECK(slot < kInteriorCapacity && interior->header.level != 0);
   DualPointer& child = interior->children[slot];
   pointer = SnapshotPointer(child.snapshot_word.load(std::memory_order_relaxed));
-  const Status status = worker.snapshot_child(child, header);
+  header = worker.find_snapshot_child(child, pointer);
+  if (header == nullptr) [[unlikely]] {
+    // The search may have begun a new round, in which the address of the parent is not valid (R39).
+    // So a scan gets the parent again.
+    const PageHeader* parent = nullptr;
+    if (is_leaf_next && ahead.distance != 0 &&
+        worker.snapshot_page(place.parent, parent) == Status::ok) {
+      read_scanned(worker, *reinterpret_cast<const InteriorPage*>(parent), slot, pointer, ahead);
+    }
+    const Status status = worker.snapshot_page(pointer, header);
+    if (status != Status::ok) return status;
+  }
   // Prefetches the start of the child. The descent will wait for the first cache line, to check the
   // page's level; the other lines arrive meanwhile.
-  if (status == Status::ok) {
-    prefetch_page_start(reinterpret_cast<const TreePage*>(header), is_leaf_next);
-  }
-  return status;
+  prefetch_page_start(reinterpret_cast<const TreePage*>(header), is_leaf_next);
+  return Status::ok;
 }
 
 }  // namespace
 
 Status find_snapshot_border(WorkerContext& worker, SnapshotPointer root, uint64_t slice,
-                            SnapshotBorder& border, uint64_t scan_end) {
+                            SnapshotBorder& border, const ScanAhead& ahead) {
   border.place = {};
   const PageHeader* header = nullptr;
-  Status status = worker.snapshot_page(root, header);
+  Status status = open_root(worker, root, ahead, header);
   for (SnapshotPointer pointer = root; status == Status::ok;) {
     // Casts const away, because these functions also serve volatile pages and take non-const
     // pointers. Only the cache writes to this page (hints).
@@ -51,7 +124,7 @@ Status find_snapshot_border(WorkerContext& worker, SnapshotPointer root, uint64_
     }
     InteriorPage* interior = interior_page(page);
     border.place = {pointer, interior->find(slice, interior->header.version().count())};
-    status = open_child(worker, interior, border.place.slot, scan_end, pointer, header);
+    status = open_child(worker, interior, border.place, ahead, pointer, header);
   }
   return status;
 }
@@ -72,7 +145,7 @@ Status name_snapshot_border(WorkerContext& worker, SnapshotPointer root, uint64_
   return status;
 }
 
-Status next_snapshot_border(WorkerContext& worker, SnapshotPlace place, uint64_t scan_end,
+Status next_snapshot_border(WorkerContext& worker, SnapshotPlace place, const ScanAhead& ahead,
                             SnapshotBorder& border) {
   border = {};
   if (place.parent.is_null()) return Status::ok;
@@ -84,10 +157,10 @@ Status next_snapshot_border(WorkerContext& worker, SnapshotPlace place, uint64_t
   // In an intact file the parent of a border page has level 1. If it has not, the caller descends
   // again, and the descent reports the damage.
   if (interior->header.level != 1 || slot >= interior->header.version().count()) return Status::ok;
-  status = open_child(worker, interior, slot, scan_end, border.pointer, header);
+  border.place = {place.parent, slot};
+  status = open_child(worker, interior, border.place, ahead, border.pointer, header);
   if (status != Status::ok) return status;
   border.page = border_page(tree_page(const_cast<PageHeader*>(header)));
-  border.place = {place.parent, slot};
   return Status::ok;
 }
 

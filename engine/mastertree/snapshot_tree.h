@@ -27,14 +27,27 @@ struct SnapshotBorder {
   SnapshotPlace place;
 };
 
-/// Value of `scan_end` if the caller does not continue to the following pages.
-inline constexpr uint64_t kNoScan = 0;
+/// The border pages that a scan visits after the one that it looks up. If that page is missing in
+/// the cache, the look-up reads it and the next ones at the same time. Pages that are adjacent in
+/// key order may lie anywhere in the files, so the separators of their parent name the next ones.
+///
+/// If the separators show that the scan ends soon, the look-up reads exactly the pages up to the
+/// end. Otherwise it reads at most `distance` pages ahead. It registers none of them.
+struct ScanAhead {
+  /// A page belongs to the scan if it begins at this slice or before it. In a backward scan: if it
+  /// ends after this slice. Without a bound: the largest slice, or 0 in a backward scan.
+  uint64_t end = 0;
+  uint32_t distance = 0;  // see scan_distance; 0: the caller is no scan
+  bool is_forward = true;
+  /// The pointer that led to the root of the look-up, if it is in a volatile page of level 1.
+  const DualPointer* link = nullptr;
+};
 
-/// Descends one layer of a snapshot from `root`. REQUIRES: the root's range holds the slice.
-/// `scan_end`: the last slice of the caller's scan; if the scan reaches the next border page, that
-/// page is prefetched. Returns ok, snapshot_unreadable or cluster_failed.
+/// Descends one layer of a snapshot from `root`. REQUIRES: the root's range holds the slice. If a
+/// forward scan reaches the next border page, that page is prefetched. Returns ok,
+/// snapshot_unreadable or cluster_failed.
 Status find_snapshot_border(WorkerContext& worker, SnapshotPointer root, uint64_t slice,
-                            SnapshotBorder& border, uint64_t scan_end = kNoScan);
+                            SnapshotBorder& border, const ScanAhead& ahead = {});
 
 /// Finds the name of the border page that covers a slice, without reading it. If `root` is a border
 /// page itself, returns its name. Errors: as for find_snapshot_border.
@@ -43,7 +56,7 @@ Status name_snapshot_border(WorkerContext& worker, SnapshotPointer root, uint64_
 
 /// Finds the next border page after `place`, without a descent. Returns ok (with a null `page` if
 /// the parent has no later child), snapshot_unreadable or cluster_failed.
-Status next_snapshot_border(WorkerContext& worker, SnapshotPlace place, uint64_t scan_end,
+Status next_snapshot_border(WorkerContext& worker, SnapshotPlace place, const ScanAhead& ahead,
                             SnapshotBorder& border);
 
 /// Reads the record of a key as read_tree_record does. `rest` is the part of the key left in the

@@ -15,6 +15,17 @@
 namespace atolldb {
 namespace {
 
+/// Returns the number of pages from number `first` on that are adjacent in their file.
+uint32_t run_from(std::span<const SnapshotPointer> pages, uint32_t first) {
+  DCHECK(first < pages.size());
+  uint32_t count = 1;
+  while (first + count < pages.size() &&
+         pages[first + count].word() == pages[first].word() + count) {
+    ++count;
+  }
+  return count;
+}
+
 /// Returns the number of buckets: twice as many entries as frames, so that buckets are seldom full.
 uint64_t bucket_count(uint32_t frames, uint32_t ways) {
   return std::bit_ceil(std::max<uint64_t>(1, 2 * uint64_t{frames} / ways));
@@ -208,7 +219,7 @@ Status SnapshotReader::load(SnapshotPointer pointer, const PageHeader*& page) {
   return cache_->list_read(frames, pointer, good, page);
 }
 
-void SnapshotReader::read_together(std::span<const SnapshotPointer> pages) {
+uint32_t SnapshotReader::read_together(std::span<const SnapshotPointer> pages) {
   quiesce();  // within a round, a look-up reads no frame that is reused
   const uint32_t most = cache_->most_together();
   std::array<SnapshotPointer, kPagesPerRead> missing;
@@ -220,13 +231,14 @@ void SnapshotReader::read_together(std::span<const SnapshotPointer> pages) {
     if (count < most && !is_known && !cache_->is_here(page)) missing[count++] = page;
   }
   leave();  // also if all pages are cached: this reader may be idle afterwards (R57)
-  if (count < 2) return;
+  if (count < 2) return 0;
   SnapshotCache::Frames frames;
-  if (!cache_->take_frames(count, frames)) return;
+  if (!cache_->take_frames(count, frames)) return 0;
   // Allocates, and sets up a queue in the kernel, once for each reader that uses cold pages.
   if (batch_ == nullptr) batch_ = BatchReader::create(kPagesPerRead);
   const auto wanted = std::span<const SnapshotPointer>(missing).first(frames.count);
-  cache_->list_together(frames, wanted, cache_->read_at_once(*batch_, frames, wanted));
+  const uint32_t good = cache_->read_at_once(*batch_, frames, wanted, buffer_.bytes().data());
+  return cache_->list_together(frames, wanted, good);
 }
 
 Status SnapshotReader::await_frames(uint32_t wanted, SnapshotCache::Frames& frames) {
@@ -379,42 +391,56 @@ Status SnapshotCache::list_read(const Frames& frames, SnapshotPointer pointer, u
   return Status::ok;
 }
 
-/// Reads each page into its frame, all at the same time. Returns the good pages, a bit for each.
+/// Reads each page into its frame, all at the same time. One read gets pages that are adjacent in
+/// their file, through `buffer`, which has room for all pages. Returns the good pages, a bit for
+/// each.
 uint32_t SnapshotCache::read_at_once(BatchReader& reader, const Frames& frames,
-                                     std::span<const SnapshotPointer> pages) const {
+                                     std::span<const SnapshotPointer> pages,
+                                     std::byte* buffer) const {
   CHECK(pages.size() == frames.count && frames.count <= kPagesPerRead && reader.pending() == 0);
-  for (uint32_t i = 0; i < frames.count; ++i) {
-    const SnapshotFiles::Place place = files_.place_of(pages[i], 1);
+  for (uint32_t i = 0, run = 0; i < frames.count; i += run) {
+    run = run_from(pages, i);
+    const SnapshotFiles::Place place = files_.place_of(pages[i], run);
     if (place.file == nullptr) continue;
-    auto* const into = reinterpret_cast<std::byte*>(page_at(frames.numbers[i]));
-    CHECK(reader.submit(*place.file, place.offset, {into, kPageBytes}, i));
+    auto* const frame = reinterpret_cast<std::byte*>(page_at(frames.numbers[i]));
+    std::byte* const into = run == 1 ? frame : buffer + i * kPageBytes;
+    CHECK(reader.submit(*place.file, place.offset, {into, run * kPageBytes}, i));
   }
   reader.start();
   uint32_t good = 0;
   while (reader.pending() != 0) {
     const BatchReader::Done done = reader.wait();
-    const auto i = static_cast<uint32_t>(done.tag);
-    DCHECK(i < frames.count);
-    if (!done.bytes || *done.bytes != kPageBytes) continue;
-    if (SnapshotFiles::is_intact(*page_at(frames.numbers[i]), pages[i])) good |= 1u << i;
+    const auto first = static_cast<uint32_t>(done.tag);
+    const uint32_t run = run_from(pages, first);
+    const uint64_t read = done.bytes ? *done.bytes / kPageBytes : 0;
+    DCHECK(read <= run && first + run <= frames.count);
+    for (uint32_t i = first; i < first + read; ++i) {
+      PageHeader* const page = page_at(frames.numbers[i]);
+      if (run != 1) std::memcpy(static_cast<void*>(page), buffer + i * kPageBytes, kPageBytes);
+      if (SnapshotFiles::is_intact(*page, pages[i])) good |= 1u << i;
+    }
   }
   static_assert(kPagesPerRead <= 32);
   return good;
 }
 
 /// Enters the good pages into the cache's buckets. Gives back the frames of the others, and of
-/// those that another reader has cached meanwhile.
-void SnapshotCache::list_together(const Frames& frames, std::span<const SnapshotPointer> pages,
-                                  uint32_t good) {
+/// those that another reader has cached meanwhile. Returns the number of entered pages.
+uint32_t SnapshotCache::list_together(const Frames& frames, std::span<const SnapshotPointer> pages,
+                                      uint32_t good) {
+  uint32_t listed = 0;
   const std::lock_guard guard(lock_);
+  for (uint32_t i = 0; i < frames.count; i += run_from(pages, i)) ++misses_;
   for (uint32_t i = 0; i < frames.count; ++i) {
-    ++misses_;
     if ((good >> i & 1) != 0 && !is_here(pages[i])) {
       list(frames.numbers[i], pages[i], kAhead);
+      ++listed;
     } else {
       give_back(frames.numbers[i]);
     }
   }
+  DCHECK(listed <= pages.size());
+  return listed;
 }
 
 /// Adds a frame to the evicted ones, free at once. REQUIRES: it is not listed, and no reader has

@@ -15,7 +15,8 @@
 // the first access.
 //
 // Reads together. A reader that knows several pages that it will need can read those that are
-// missing at the same time (`read_together`). They count as read ahead.
+// missing at the same time (`read_together`), wherever they are in the files. They count as read
+// ahead. Scans of a Master-tree know the next pages from the page above them (ScanAhead).
 //
 // Warming. After a start, a thread reads the pages that the cache held before (`warm`), into frames
 // that were never used, or are lent. These pages count as read ahead: the second access sets the
@@ -217,8 +218,9 @@ class SnapshotCache {
   Status list_read(const Frames& frames, SnapshotPointer pointer, uint32_t good,
                    const PageHeader*& page);
   uint32_t read_at_once(BatchReader& reader, const Frames& frames,
-                        std::span<const SnapshotPointer> pages) const;
-  void list_together(const Frames& frames, std::span<const SnapshotPointer> pages, uint32_t good);
+                        std::span<const SnapshotPointer> pages, std::byte* buffer) const;
+  uint32_t list_together(const Frames& frames, std::span<const SnapshotPointer> pages,
+                         uint32_t good);
   /// Returns how many missing pages one reader may read together. Small caches permit few, because
   /// no reader can use the frames meanwhile.
   uint32_t most_together() const {
@@ -303,41 +305,53 @@ class SnapshotReader {
   /// Errors: snapshot_unreadable after SnapshotCache::OnError has received the reason;
   /// cluster_failed, deadline_exceeded and read_conflict as in FrameWaitLimits.
   Status get(SnapshotPointer pointer, const PageHeader*& page) {
-    quiesce();
-    Known& known = known_at(pointer);
-    if (known.pointer == pointer.word()) [[likely]] {
-      page = known.page;
-      return Status::ok;
-    }
-    uint32_t frame = 0;
-    page = cache_->find(pointer, frame);
+    page = find(pointer);
     if (page == nullptr) [[unlikely]]
       return load(pointer, page);
+    return Status::ok;
+  }
+  /// Returns a page with the validity of `get`, or null if the cache lacks it. Reads no file.
+  const PageHeader* find(SnapshotPointer pointer) {
+    quiesce();
+    Known& known = known_at(pointer);
+    if (known.pointer == pointer.word()) [[likely]]
+      return known.page;
+    uint32_t frame = 0;
+    const PageHeader* page = cache_->find(pointer, frame);
     // Remembers the page only if its reference bit is set, because later accesses through `known_`
     // do not set the bit. The second access sets the bit of a page that was read ahead.
-    if (cache_->is_referenced(frame)) [[likely]]
+    if (page != nullptr && cache_->is_referenced(frame)) [[likely]]
       known = {pointer.word(), page};
-    return Status::ok;
+    return page;
   }
   /// Returns a child page, with the validity and errors of `get`.
   /// REQUIRES: `link` lies in the page that this reader got last.
   Status get_child(DualPointer& link, const PageHeader*& page) {
     const SnapshotPointer pointer(link.snapshot_word.load(std::memory_order_relaxed));
+    page = find_child(link, pointer);
+    if (page == nullptr) [[unlikely]]
+      return load(pointer, page);
+    return Status::ok;
+  }
+  /// Returns a child page with the validity of `get`, or null if the cache lacks it. Reads no file.
+  /// REQUIRES: `link` lies in the page that this reader got last; `pointer` is its snapshot word.
+  const PageHeader* find_child(DualPointer& link, SnapshotPointer pointer) {
+    DCHECK(link.snapshot_word.load(std::memory_order_relaxed) == pointer.word());
     // Acquire pairs with the release of the eviction that began the round. If the round is new, the
     // page that holds `link` may be evicted, so the hint is not used.
     if (cache_->round_.load(std::memory_order_acquire) != seen_) [[unlikely]]
-      return get(pointer, page);
+      return find(pointer);
     const uint64_t hint = link.volatile_word.load(std::memory_order_relaxed) >> kHintShift;
-    page = hint == 0 ? nullptr : cache_->find_at(hint - 1, pointer);
+    const PageHeader* page = hint == 0 ? nullptr : cache_->find_at(hint - 1, pointer);
     if (page == nullptr) [[unlikely]] {
       uint32_t frame = 0;
       page = cache_->find(pointer, frame);
-      if (page == nullptr) return load(pointer, page);
+      if (page == nullptr) return nullptr;
       link.volatile_word.store(VolatilePointer::null_of(frame + 1).word(),
                                std::memory_order_relaxed);
     }
     known_at(pointer) = {pointer.word(), page};
-    return Status::ok;
+    return page;
   }
   /// Returns the probable address of a child, or null if it is unknown. Use it only to prefetch the
   /// child's cache lines.
@@ -346,10 +360,12 @@ class SnapshotReader {
     const uint64_t hint = link.volatile_word.load(std::memory_order_relaxed) >> kHintShift;
     return hint == 0 ? nullptr : cache_->page_at(static_cast<uint32_t>(hint) - 1);
   }
-  /// Reads those of these pages together that are missing in the cache, at most kPagesPerRead. A
-  /// hint: does nothing for fewer than two missing pages, never waits for a frame, and does not
-  /// report pages that cannot be read. Ends the validity of all pages, as `get` does.
-  void read_together(std::span<const SnapshotPointer> pages);
+  /// Reads those of these pages together that are missing in the cache, at most kPagesPerRead. The
+  /// first ones come first if there are fewer frames. A hint: does nothing for fewer than two
+  /// missing pages, never waits for a frame, and does not report pages that cannot be read. Leaves
+  /// the round, which ends the validity of all pages. Returns the number of pages that it has
+  /// added to the cache.
+  uint32_t read_together(std::span<const SnapshotPointer> pages);
   /// Returns the round of this reader. While it stays the same, all addresses that the reader
   /// returned in it are valid (R39).
   uint64_t round() const { return seen_; }

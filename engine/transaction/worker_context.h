@@ -1,6 +1,7 @@
 // One thread's view of the engine: its slot, locks, pages, metrics and hints.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -38,6 +39,14 @@ struct TransactionLimits {
 
 /// MCS blocks per thread for a write set of this capacity (NodeSharedLayout::blocks_per_slot).
 constexpr uint32_t lock_blocks_for(uint32_t write_set) { return write_set + 1 + kSystemLockBlocks; }
+
+/// Returns the maximum number of pages that a scan reads ahead if its end is not near. `left`:
+/// number of cold pages that the scan has left. The distance begins with one page and doubles with
+/// each page that the scan reaches, so a short scan reads few pages that it does not need. Together
+/// with the page that the scan waits for, they are at most kPagesPerRead.
+constexpr uint32_t scan_distance(uint32_t left) {
+  return std::min(1u << std::min(left, 16u), kPagesPerRead - 1);
+}
 
 class WorkerContext {
  public:
@@ -91,10 +100,28 @@ class WorkerContext {
     metrics_->snapshot_reads.add();
     return snapshots_->get_child(link, page);
   }
+  /// Returns a snapshot page with the validity of snapshot_page, or null if the cache lacks it. The
+  /// caller then loads it, which counts the read. REQUIRES: use_snapshots was called.
+  const PageHeader* find_snapshot_page(SnapshotPointer pointer) {
+    CHECK(snapshots_ != nullptr);
+    const PageHeader* page = snapshots_->find(pointer);
+    if (page != nullptr) [[likely]]
+      metrics_->snapshot_reads.add();
+    return page;
+  }
+  /// Does the same for the child at `link`, which lies in the page loaded last. REQUIRES: `pointer`
+  /// is the snapshot word of `link`; use_snapshots was called.
+  const PageHeader* find_snapshot_child(DualPointer& link, SnapshotPointer pointer) {
+    CHECK(snapshots_ != nullptr);
+    const PageHeader* page = snapshots_->find_child(link, pointer);
+    if (page != nullptr) [[likely]]
+      metrics_->snapshot_reads.add();
+    return page;
+  }
   /// Reads missing pages into the cache at the same time; see SnapshotReader::read_together. Does
-  /// nothing if the thread reads no snapshots.
-  void read_snapshot_pages(std::span<const SnapshotPointer> pages) {
-    if (snapshots_ != nullptr) snapshots_->read_together(pages);
+  /// nothing if the thread reads no snapshots. Returns the number of pages read.
+  uint32_t read_snapshot_pages(std::span<const SnapshotPointer> pages) {
+    return snapshots_ == nullptr ? 0 : snapshots_->read_together(pages);
   }
   /// Returns the probable address of a child, for prefetches only, or null if it is unknown.
   /// REQUIRES: `link` lies in the page loaded last; use_snapshots was called.

@@ -97,7 +97,8 @@ struct alignas(64) WorkerMetrics {
   Counter page_delay_ns;
   Counter delta_added;  // records added to delta trees, and removed from them (R76, R78)
   Counter delta_drained;
-  Counter spare[4];
+  Counter scan_pages_ahead;  // snapshot pages that scans read before they reached them
+  Counter spare[3];
 };
 
 /// Fixed part of the segment. One WorkerMetrics per slot follows, also for auxiliary threads.

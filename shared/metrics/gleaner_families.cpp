@@ -79,6 +79,10 @@ void add_snapshot_cache(MetricFamilies& families, const MetricsSegment& metrics)
       .counter("atoll_snapshot_cache_misses_total",
                "Reads of snapshot files, each of one page or of several adjacent pages.")
       .sample(value(cache.misses));
+  families
+      .counter("atoll_snapshot_cache_scan_ahead_pages_total",
+               "Snapshot pages that scans read before they reached them, with a page they needed.")
+      .sample(sum_counter(metrics, &WorkerMetrics::scan_pages_ahead));
   families.counter("atoll_snapshot_cache_evictions_total", "Pages evicted from the cache.")
       .sample(value(cache.evictions));
   families

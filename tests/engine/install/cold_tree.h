@@ -18,7 +18,7 @@ inline void use_delta_trees(WarmTree& warm) {
 /// A tree whose records are all in a snapshot only. Writes to them go to the delta tree.
 class ColdTree : public DroppableTree {
  public:
-  explicit ColdTree(uint32_t workers) : DroppableTree(workers) {}
+  explicit ColdTree(uint32_t workers, uint32_t frames = 32) : DroppableTree(workers, frames) {}
 
   std::string prepare() {
     std::string problem = fill();

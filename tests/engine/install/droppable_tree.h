@@ -12,7 +12,9 @@ namespace atolldb::test {
 /// A tree of several pages with the records 0 to 999, and an installed snapshot of it.
 class DroppableTree {
  public:
-  explicit DroppableTree(uint32_t workers) : warm(workers), tree(warm.storage) {}
+  /// `frames`: size of the snapshot cache in pages.
+  explicit DroppableTree(uint32_t workers, uint32_t frames = 32)
+      : warm(workers, frames), tree(warm.storage) {}
 
   std::string fill() {
     const Status status = warm.cluster.worker(0).run([&](Transaction& txn) {

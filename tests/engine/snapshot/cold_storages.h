@@ -31,12 +31,13 @@ inline constexpr uint64_t kEpochsPerRound = 1'000'000;
 /// pages.
 class ColdCluster {
  public:
-  ColdCluster(SnapshotStage& stage, uint32_t workers, bool has_clock = true)
+  /// `frames`: size of the cache in pages.
+  ColdCluster(SnapshotStage& stage, uint32_t workers, bool has_clock = true, uint32_t frames = 16)
       : stage_(stage),
         cluster(1, workers, {.start_epoch = stage.epoch + 1, .clock = has_clock}),
         storage(cluster.create("cold", stage.storage.type, stage.storage.payload_bytes,
                                stage.storage.record_count)),
-        cache_(stage.reader, 16, workers),
+        cache_(stage.reader, frames, workers),
         published(*cluster.view().shared[0], cluster.view().control->readable_snapshot) {
     stage.storage.id = storage.id;
     storage.root.snapshot_word.store(stage.storage.base_root.word(), std::memory_order_release);
@@ -80,6 +81,7 @@ class ColdCluster {
     return combined ? "" : combined.error().message;
   }
   uint64_t next_epoch() const { return stage_.epoch + kEpochsPerRound; }
+  SnapshotCache& cache() { return cache_.cache; }
 
  private:
   SnapshotStage& stage_;

@@ -153,7 +153,23 @@ TEST(SnapshotCache, ReadsMissingPagesTogether) {
   std::vector<uint32_t> many;
   for (uint32_t number = 100; number < 150; ++number) many.push_back(number);
   read_together(reader, many);
-  EXPECT_EQ(test.cache.statistics().misses, 4u + kPagesPerRead) << "the limit of one call";
+  EXPECT_EQ(test.cache.statistics().frames_in_use, 4u + kPagesPerRead) << "the limit of one call";
+}
+
+TEST(SnapshotCache, ReadsAdjacentPagesTogetherByOneRead) {
+  NumberedPages pages(60);
+  constexpr uint32_t kDamaged = 12;
+  ASSERT_TRUE(pages.file_system().corrupt(snapshot_file_path("/data", 0, 1),
+                                          kDamaged * kPageBytes + kPageBytes / 2, 1));
+  TestCache test(pages.files(), 64, 1);
+  SnapshotReader reader(test.cache, 0);
+  read_together(reader, {10, 11, kDamaged, 13, 40, 20, 21});
+  EXPECT_EQ(test.cache.statistics().misses, 3u) << "10 to 13, 40, 20 to 21";
+  EXPECT_EQ(test.cache.statistics().frames_in_use, 6u);
+  for (const uint32_t number : {10u, 11u, 13u, 40u, 20u, 21u}) EXPECT_TRUE(reads(reader, number));
+  EXPECT_EQ(test.cache.statistics().misses, 3u);
+  const PageHeader* page = nullptr;
+  EXPECT_EQ(reader.get(NumberedPages::pointer(kDamaged), page), Status::snapshot_unreadable);
 }
 
 TEST(SnapshotCache, ReadsNothingTogetherInFewFrames) {

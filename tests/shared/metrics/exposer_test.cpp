@@ -224,6 +224,7 @@ TEST_F(NodeOfTwoWorkers, ShowsSnapshotsOnlyWithALog) {
   metrics_->worker(0).snapshot_reads.add(5);
   metrics_->worker(1).snapshot_reads.add(6);
   metrics_->worker(1).frame_stalls.add(8);
+  metrics_->worker(0).scan_pages_ahead.add(7);
   metrics_->snapshot_cache.misses.store(4, std::memory_order_relaxed);
   metrics_->snapshot_cache.frames_in_use.store(3, std::memory_order_relaxed);
   metrics_->gleaner.pages_written.store(2, std::memory_order_relaxed);
@@ -237,6 +238,7 @@ TEST_F(NodeOfTwoWorkers, ShowsSnapshotsOnlyWithALog) {
   for (const char* line : {"atoll_snapshot_cache_reads_total{node=\"0\"} 11\n",
                            "atoll_snapshot_cache_misses_total{node=\"0\"} 4\n",
                            "atoll_snapshot_cache_waits_total{node=\"0\"} 8\n",
+                           "atoll_snapshot_cache_scan_ahead_pages_total{node=\"0\"} 7\n",
                            "atoll_snapshot_cache_used_bytes{node=\"0\"} 12288\n",
                            "atoll_composer_written_pages_total{node=\"0\"} 2\n",
                            "atoll_composer_written_bytes_total{node=\"0\"} 8192\n",

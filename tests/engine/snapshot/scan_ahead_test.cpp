@@ -1,0 +1,244 @@
+// Scans over cold pages read the next pages together: up to the end of the scan, or as far as a
+// distance that grows with the scan (ScanAhead).
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/engine/snapshot/cold_storages.h"
+
+namespace atolldb::test {
+namespace {
+
+constexpr uint64_t kNoLimit = ~uint64_t{0};
+
+/// What a scan has read.
+struct ScanTrace {
+  std::vector<SnapshotPointer> pages;  // its border pages, in the order of the scan
+  std::vector<uint64_t> firsts;        // for each of them: number of the first record
+  uint64_t records = 0;
+  uint64_t ahead = 0;  // pages that it read before it reached them
+  uint64_t waits = 0;  // times that it waited for the device, if no pages of a batch are adjacent
+  Status end = Status::ok;
+};
+
+/// A tree in snapshots only. Neighbouring border pages are in different files, as after several
+/// incremental snapshots. The keys are the numbers of the records.
+class ScatteredTree {
+ public:
+  static constexpr uint64_t kRecords = 3'000;
+
+  ScatteredTree() {
+    std::vector<uint64_t> every;
+    for (uint64_t i = 0; i < kRecords; ++i) every.push_back(i);
+    take(every);
+    const std::vector<uint64_t> firsts = all().firsts;
+    constexpr size_t kFiles = 4;
+    for (size_t file = 0; file < kFiles; ++file) {
+      std::vector<uint64_t> changed;
+      for (size_t page = file; page < firsts.size(); page += kFiles) {
+        changed.push_back(firsts[page]);
+      }
+      take(changed);
+    }
+    pages = all();
+    CHECK(pages.records == kRecords);
+  }
+
+  /// A cluster with an empty cache of this size.
+  std::unique_ptr<ColdCluster> cluster(uint32_t frames) {
+    return std::make_unique<ColdCluster>(stage_, 1, true, frames);
+  }
+
+  /// Scans at most `most` records in a transaction, and checks their keys.
+  static ScanTrace scan(ColdCluster& cold, const ScanRange& range, bool forward = true,
+                        uint64_t most = kNoLimit, Isolation isolation = Isolation::serializable) {
+    ScanTrace trace;
+    const Counter& ahead = cold.cluster.metrics(0, 0).scan_pages_ahead;
+    const uint64_t ahead_before = ahead.get();
+    const uint64_t misses_before = cold.cache().statistics().misses;
+    TransactionMode mode;
+    mode.isolation = isolation;
+    Transaction& txn = *cold.cluster.worker(0).transaction;
+    EXPECT_EQ(txn.begin(kMaxEpoch, mode), Status::ok);
+    MasterTreeCursor cursor(MasterTree(cold.storage), txn, range, forward);
+    uint64_t number = 0;
+    while (trace.records < most && (trace.end = cursor.next()) == Status::ok) {
+      const uint64_t before = number;
+      number = slice_of(cursor.key());
+      const bool is_next = number == (forward ? before + 1 : before - 1);
+      EXPECT_TRUE(trace.records == 0 || is_next) << before << ", then " << number;
+      const SnapshotPointer page = cursor.ref().snapshot();
+      if (trace.pages.empty() || trace.pages.back() != page) {
+        trace.pages.push_back(page);
+        trace.firsts.push_back(number);
+      }
+      ++trace.records;
+    }
+    const bool is_good = trace.end == Status::ok || trace.end == Status::end_of_scan;
+    if (is_good) {
+      EXPECT_EQ(txn.commit(), Status::ok);
+    } else {
+      txn.rollback(trace.end);
+    }
+    trace.ahead = ahead.get() - ahead_before;
+    trace.waits = cold.cache().statistics().misses - misses_before - trace.ahead;
+    return trace;
+  }
+
+  static bool is_cached(ColdCluster& cold, SnapshotPointer page) {
+    const std::vector<uint64_t> names = cold.cache().cached_pages(kRecords);
+    return std::ranges::find(names, page.word()) != names.end();
+  }
+
+  bool damage(SnapshotPointer page) {
+    return stage_.power_cut()
+        .corrupt(stage_.path(page.node(), page.snapshot()), page.page() * kPageBytes + 1000, 1)
+        .has_value();
+  }
+
+  ScanTrace pages;  // trace of a scan of everything
+
+ private:
+  /// Takes a snapshot that contains these records, which have changed.
+  void take(const std::vector<uint64_t>& records) {
+    const auto cold = cluster(16);
+    std::vector<GleanedLog> logs;
+    for (const uint64_t i : records) {
+      logs.push_back({LogType::insert, big_endian(i), 0, std::string(200, '.'),
+                      Vid::make(cold->next_epoch(), 1)});
+    }
+    CHECK(cold->take(std::move(logs)).empty());
+  }
+  ScanTrace all() { return scan(*cluster(16), {}); }
+
+  SnapshotStage stage_{StorageType::mastertree};
+};
+
+TEST(ScanAheadTest, PagesThatAreScatteredInTheFilesAreReadInFewBatches) {
+  ScatteredTree tree;
+  const std::vector<SnapshotPointer>& names = tree.pages.pages;
+  ASSERT_GT(names.size(), 100u);
+  size_t in_one_file = 0;
+  for (size_t i = 1; i < names.size(); ++i) {
+    in_one_file += names[i].snapshot() == names[i - 1].snapshot() ? 1 : 0;
+  }
+  ASSERT_LE(in_one_file, 2u) << "neighbours are in different files";
+  for (const Isolation isolation :
+       {Isolation::serializable, Isolation::snapshot, Isolation::snapshot_read_only}) {
+    for (const bool forward : {true, false}) {
+      for (const uint32_t frames : {64u, 1'000u}) {
+        const auto cold = tree.cluster(frames);
+        const ScanTrace trace = ScatteredTree::scan(*cold, {}, forward, kNoLimit, isolation);
+        EXPECT_EQ(trace.records, ScatteredTree::kRecords);
+        EXPECT_EQ(trace.pages.size(), names.size());
+        EXPECT_LT(6 * trace.waits, names.size()) << (forward ? "forward" : "backward");
+      }
+    }
+  }
+}
+
+TEST(ScanAheadTest, AScanReadsNoPageBeyondANearBound) {
+  ScatteredTree tree;
+  constexpr size_t kFirst = 20;
+  const std::string low = big_endian(tree.pages.firsts[kFirst]);
+  for (const size_t count : {1u, 2u, 3u, 8u, 15u}) {
+    const uint64_t end = tree.pages.firsts[kFirst + count];
+    // The page at this fence could have a key without the zero bytes at the end of the bound.
+    if (end % 256 == 0) continue;
+    const std::string fence = big_endian(end);
+    const std::string last = big_endian(end - 1);
+    const SnapshotPointer before = tree.pages.pages[kFirst - 1];
+    const SnapshotPointer after = tree.pages.pages[kFirst + count];
+    ScanRange range{.low = bytes_of(low), .has_low = true, .high = bytes_of(fence)};
+    range.has_high = true;
+    {
+      const auto cold = tree.cluster(1'000);
+      const ScanTrace trace = ScatteredTree::scan(*cold, range);
+      EXPECT_EQ(trace.pages.size(), count);
+      EXPECT_EQ(trace.ahead, count - 1) << "all pages of the scan are read together";
+      EXPECT_LE(trace.waits, 3u) << "the root, its child, and the batch";
+      EXPECT_FALSE(ScatteredTree::is_cached(*cold, after)) << count;
+    }
+    range.high_inclusive = true;
+    {
+      const auto cold = tree.cluster(1'000);
+      const ScanTrace trace = ScatteredTree::scan(*cold, range);
+      EXPECT_EQ(trace.pages.size(), count + 1);
+      EXPECT_EQ(trace.records, end + 1 - tree.pages.firsts[kFirst]);
+    }
+    range.high = bytes_of(last);
+    {
+      const auto cold = tree.cluster(1'000);
+      const ScanTrace trace = ScatteredTree::scan(*cold, range, false);
+      EXPECT_EQ(trace.pages.size(), count);
+      EXPECT_EQ(trace.ahead, count - 1) << "backward";
+      EXPECT_FALSE(ScatteredTree::is_cached(*cold, before)) << count;
+    }
+  }
+}
+
+TEST(ScanAheadTest, AShortScanWithoutABoundReadsFewPagesThatItDoesNotNeed) {
+  ScatteredTree tree;
+  constexpr size_t kFirst = 20;
+  const std::string low = big_endian(tree.pages.firsts[kFirst]);
+  for (size_t count = 1; count <= 12; ++count) {
+    const auto cold = tree.cluster(1'000);
+    const uint64_t records = tree.pages.firsts[kFirst + count - 1] + 1 - tree.pages.firsts[kFirst];
+    const ScanTrace trace =
+        ScatteredTree::scan(*cold, {.low = bytes_of(low), .has_low = true}, true, records);
+    ASSERT_EQ(trace.pages.size(), count);
+    uint64_t read = 0;
+    for (size_t page = kFirst; page < kFirst + 60; ++page) {
+      read += ScatteredTree::is_cached(*cold, tree.pages.pages[page]) ? 1 : 0;
+    }
+    EXPECT_LE(read - count, scan_distance(static_cast<uint32_t>(count) - 1)) << count << " pages";
+    EXPECT_TRUE(count > 1 || trace.ahead == 1) << trace.ahead;
+  }
+}
+
+TEST(ScanAheadTest, AScanOfCachedPagesReadsNothingAhead) {
+  ScatteredTree tree;
+  const auto cold = tree.cluster(1'000);
+  EXPECT_GT(ScatteredTree::scan(*cold, {}).ahead, 0u);
+  const ScanTrace again = ScatteredTree::scan(*cold, {});
+  EXPECT_EQ(again.records, ScatteredTree::kRecords);
+  EXPECT_EQ(again.ahead, 0u);
+  EXPECT_EQ(again.waits, 0u);
+}
+
+/// A cache of few frames permits only small batches, or none.
+TEST(ScanAheadTest, AScanNeedsFewFrames) {
+  ScatteredTree tree;
+  for (const uint32_t frames : {4u, 8u, 16u}) {
+    for (const bool forward : {true, false}) {
+      const auto cold = tree.cluster(frames);
+      const ScanTrace trace = ScatteredTree::scan(*cold, {}, forward);
+      EXPECT_EQ(trace.records, ScatteredTree::kRecords) << frames << " frames";
+      EXPECT_EQ(trace.ahead != 0, frames >= 8) << frames << " frames";
+    }
+  }
+}
+
+TEST(ScanAheadTest, ADamagedPageAheadEndsTheScanWhenItIsReached) {
+  ScatteredTree tree;
+  constexpr size_t kFirst = 20;
+  const std::string low = big_endian(tree.pages.firsts[kFirst]);
+  const std::string high = big_endian(tree.pages.firsts[kFirst + 8] - 1);
+  ASSERT_TRUE(tree.damage(tree.pages.pages[kFirst + 5]));
+  const auto cold = tree.cluster(1'000);
+  const ScanTrace trace = ScatteredTree::scan(*cold, {.low = bytes_of(low),
+                                                      .has_low = true,
+                                                      .high = bytes_of(high),
+                                                      .has_high = true,
+                                                      .high_inclusive = true});
+  EXPECT_EQ(trace.end, Status::snapshot_unreadable);
+  EXPECT_EQ(trace.records, tree.pages.firsts[kFirst + 5] - tree.pages.firsts[kFirst]);
+  EXPECT_EQ(trace.ahead, 6u) << "the pages after the damaged one are good";
+}
+
+}  // namespace
+}  // namespace atolldb::test
