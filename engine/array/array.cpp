@@ -1,7 +1,9 @@
 #include "engine/array/array.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <span>
 
 #include "engine/format/array_page.h"
 #include "engine/hooks/mutants.h"
@@ -414,6 +416,38 @@ Status Array::find_many(Transaction& txn, std::span<const uint64_t> indexes,
   });
 }
 
+SnapshotPointer Array::cold_leaf(Transaction& txn, uint64_t leaf) const {
+  Children child;
+  path_to(leaf * records_per_leaf_, child);
+  uint32_t level = levels_ - 1;
+  SnapshotPointer page;
+  if (storage_.check_volatile(txn) == Status::ok) {
+    DualPointer::View view = load_both(storage_.control().root);
+    for (; !view.page.is_null(); --level) {
+      if (level == 0) return {};
+      const auto* above =
+          reinterpret_cast<const ArrayInterior*>(txn.worker().view().resolve(view.page));
+      DCHECK(above->header.type == PageType::array_interior && above->header.level == level);
+      view = load_both(above->children[child[level]]);
+    }
+    page = view.snapshot;
+  } else if (txn.snapshot() != nullptr && storage_.check_snapshot(txn, false) == Status::ok) {
+    page = txn.snapshot()->root_of(storage_.id());
+  }
+  if (page.is_null() || level == 0) return page;
+  const PageHeader* header = nullptr;
+  for (; level != 0 && !page.is_null(); --level) {
+    // The look-up that needs the leaf reports a page that cannot be read.
+    const bool is_read = txn.worker().snapshot_page(page, header) == Status::ok;
+    const auto* above = reinterpret_cast<const ArrayInterior*>(header);
+    page = is_read ? SnapshotPointer(above->children[child[level]].snapshot_word.load(
+                         std::memory_order_relaxed))
+                   : SnapshotPointer();
+  }
+  txn.worker().leave_snapshots();
+  return page;
+}
+
 void Array::prefetch(Transaction& txn, std::span<const uint64_t> indexes) const {
   if (storage_.check_volatile(txn) != Status::ok) return;
   WorkerContext& worker = txn.worker();
@@ -512,14 +546,46 @@ ArrayCursor::ArrayCursor(const Array& array, Transaction& txn, uint64_t first, u
   left_ = last - first + 1;
 }
 
+/// Called when the scan reaches a leaf. If the leaf is in a snapshot page that is missing in the
+/// cache, reads that page together with the next ones. A hint, which registers nothing: a scan may
+/// end before it reaches these leaves.
+void ArrayCursor::enter_leaf() {
+  DCHECK(left_ != 0 && next_ < array_.record_count());
+  const uint64_t leaf = array_.leaf_of(next_);
+  const uint64_t slot = next_ - leaf * array_.records_per_leaf_;
+  left_in_leaf_ = forward_ ? array_.records_per_leaf_ - slot : slot + 1;
+  WorkerContext& worker = txn_->worker();
+  std::array<SnapshotPointer, kPagesPerRead> pages{array_.cold_leaf(*txn_, leaf)};
+  if (pages[0].is_null()) return;
+  const uint32_t distance = scan_distance(cold_leaves_++);
+  const bool is_cached = worker.find_snapshot_page(pages[0]) != nullptr;
+  worker.leave_snapshots();
+  if (is_cached) return;
+  const uint64_t last = array_.leaf_of(forward_ ? next_ + (left_ - 1) : next_ - (left_ - 1));
+  const uint64_t within = forward_ ? last - leaf : leaf - last;
+  const uint64_t wanted = within < kPagesPerRead ? within : distance;
+  DCHECK(wanted < kPagesPerRead);
+  uint32_t count = 1;
+  for (uint64_t i = 1; i <= wanted; ++i) {
+    const SnapshotPointer page = array_.cold_leaf(*txn_, forward_ ? leaf + i : leaf - i);
+    if (!page.is_null()) pages[count++] = page;
+  }
+  if (count == 1) return;
+  const uint32_t read = worker.read_snapshot_pages(std::span(pages).first(count));
+  if (read > 1) worker.metrics().scan_pages_ahead.add(read - 1);
+}
+
 Status ArrayCursor::next(uint64_t& index, void* out) {
   if (left_ == 0) return Status::end_of_scan;
+  if (left_in_leaf_ == 0) [[unlikely]]
+    enter_leaf();
   const Status status = array_.get(*txn_, next_, out);
   if (status != Status::ok) return status;
   DCHECK(next_ < array_.record_count());
   index = next_;
   next_ = forward_ ? next_ + 1 : next_ - 1;
   --left_;
+  --left_in_leaf_;
   return Status::ok;
 }
 

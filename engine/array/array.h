@@ -101,6 +101,8 @@ class Array {
   static constexpr uint64_t kMaxRecords = uint64_t{1} << 40;
 
  private:
+  friend class ArrayCursor;
+
   static constexpr uint32_t kMaxLevels = 32;  // enough for kMaxRecords in stress builds, too
   static constexpr size_t kBatch = 16;        // number of look-ups whose cache misses overlap
 
@@ -134,6 +136,9 @@ class Array {
                         void* out);
   Status find_many(Transaction& txn, std::span<const uint64_t> indexes, std::span<RecordRef> refs,
                    bool create) const;
+  /// Returns the snapshot page of leaf number `leaf`, without reading it. Returns null if the leaf
+  /// has a volatile page, or if it cannot be found. Registers nothing.
+  SnapshotPointer cold_leaf(Transaction& txn, uint64_t leaf) const;
 
   /// The place of a record: the pointer to its leaf, and its slot in that leaf. `leaf` is null for
   /// an index past the last record, for a missing page on the path, and for more than three levels.
@@ -161,7 +166,9 @@ class Array {
   uint64_t leaf_reciprocal_;  // 2^64 / records_per_leaf_, rounded up: division by multiplication
 };
 
-/// A cursor over the records [first, last] in index order, forward or backward.
+/// A cursor over the records [first, last] in index order, forward or backward. If a snapshot page
+/// of the range is missing in the cache, the cursor reads it and the next ones at the same time: up
+/// to the end of the range if that is near, else up to scan_distance.
 class ArrayCursor {
  public:
   ArrayCursor(const Array& array, Transaction& txn, uint64_t first, uint64_t last, bool forward);
@@ -170,11 +177,15 @@ class ArrayCursor {
   Status next(uint64_t& index, void* out);
 
  private:
+  void enter_leaf();
+
   Array array_;
   Transaction* txn_;
   uint64_t next_;
   uint64_t left_;
   bool forward_;
+  uint64_t left_in_leaf_ = 0;  // records until the scan reaches the next leaf
+  uint32_t cold_leaves_ = 0;   // leaves without a volatile page that the scan has reached
 };
 
 }  // namespace atolldb

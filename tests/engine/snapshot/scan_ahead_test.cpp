@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "engine/format/array_page.h"
 #include "tests/engine/snapshot/cold_storages.h"
 
 namespace atolldb::test {
@@ -238,6 +240,96 @@ TEST(ScanAheadTest, ADamagedPageAheadEndsTheScanWhenItIsReached) {
   EXPECT_EQ(trace.end, Status::snapshot_unreadable);
   EXPECT_EQ(trace.records, tree.pages.firsts[kFirst + 5] - tree.pages.firsts[kFirst]);
   EXPECT_EQ(trace.ahead, 6u) << "the pages after the damaged one are good";
+}
+
+/// An array in snapshots only. Neighbouring leaves are in different files.
+class ScatteredArray {
+ public:
+  static constexpr uint64_t kRecords = 3'000;
+  static constexpr uint32_t kPayload = 200;
+
+  ScatteredArray() {
+    constexpr uint64_t kFiles = 4;
+    take(0, 1);
+    for (uint64_t file = 0; file < kFiles; ++file) take(file, kFiles);
+  }
+
+  uint64_t per_leaf() const { return shape_.records_per_leaf; }
+  uint64_t leaves() const { return (kRecords + per_leaf() - 1) / per_leaf(); }
+
+  /// Scans at most `most` of the records [first, last] with an empty cache of this size. The first
+  /// record of each leaf is its number plus one; the other records are 0.
+  ScanTrace scan(uint32_t frames, uint64_t first, uint64_t last, bool forward,
+                 uint64_t most = kNoLimit, Isolation isolation = Isolation::serializable) {
+    ColdCluster cold(stage_, 1, true, frames);
+    const Counter& ahead = cold.cluster.metrics(0, 0).scan_pages_ahead;
+    ScanTrace trace;
+    TransactionMode mode;
+    mode.isolation = isolation;
+    Transaction& txn = *cold.cluster.worker(0).transaction;
+    EXPECT_EQ(txn.begin(kMaxEpoch, mode), Status::ok);
+    ArrayCursor cursor(Array(cold.storage), txn, first, last, forward);
+    std::array<uint64_t, kPayload / sizeof(uint64_t)> payload;
+    uint64_t index = 0;
+    while (trace.records < most && (trace.end = cursor.next(index, payload.data())) == Status::ok) {
+      EXPECT_EQ(index, forward ? first + trace.records : last - trace.records);
+      EXPECT_EQ(payload[0], index % per_leaf() == 0 ? index + 1 : 0);
+      ++trace.records;
+    }
+    EXPECT_EQ(txn.commit(), Status::ok);
+    trace.ahead = ahead.get();
+    trace.waits = cold.cache().statistics().misses - trace.ahead;
+    return trace;
+  }
+
+ private:
+  void take(uint64_t first_leaf, uint64_t step) {
+    ColdCluster cold(stage_, 1);
+    std::vector<GleanedLog> logs;
+    for (uint64_t leaf = first_leaf; leaf < leaves(); leaf += step) {
+      const uint64_t index = leaf * per_leaf();
+      const uint64_t value = index + 1;
+      logs.push_back({LogType::update, big_endian(index), 0,
+                      std::string(reinterpret_cast<const char*>(&value), sizeof value),
+                      Vid::make(cold.next_epoch(), 1)});
+    }
+    CHECK(cold.take(std::move(logs)).empty());
+  }
+
+  ArrayShape shape_{kRecords, kPayload};
+  SnapshotStage stage_{StorageType::array, kRecords, kPayload};
+};
+
+TEST(ScanAheadTest, LeavesOfAnArrayAreReadInFewBatches) {
+  ScatteredArray array;
+  const uint64_t last = ScatteredArray::kRecords - 1;
+  for (const Isolation isolation : {Isolation::serializable, Isolation::snapshot_read_only}) {
+    for (const bool forward : {true, false}) {
+      for (const uint32_t frames : {64u, 1'000u}) {
+        const ScanTrace trace = array.scan(frames, 0, last, forward, kNoLimit, isolation);
+        EXPECT_EQ(trace.records, ScatteredArray::kRecords);
+        EXPECT_LT(6 * trace.waits, array.leaves()) << (forward ? "forward" : "backward");
+      }
+    }
+  }
+}
+
+TEST(ScanAheadTest, AScanOfAnArrayReadsNoLeafBeyondItsRange) {
+  ScatteredArray array;
+  const uint64_t per_leaf = array.per_leaf();
+  for (const bool forward : {true, false}) {
+    for (const uint64_t count : {1u, 2u, 8u, 16u}) {
+      const ScanTrace trace =
+          array.scan(1'000, 20 * per_leaf, (20 + count) * per_leaf - 1, forward);
+      EXPECT_EQ(trace.records, count * per_leaf);
+      EXPECT_EQ(trace.ahead, count - 1);
+    }
+    const ScanTrace shortest = array.scan(1'000, 0, ScatteredArray::kRecords - 1, forward, 1);
+    EXPECT_EQ(shortest.ahead, 1u) << "the end of the range is not near";
+    const ScanTrace tiny = array.scan(4, 0, ScatteredArray::kRecords - 1, forward);
+    EXPECT_EQ(tiny.records, ScatteredArray::kRecords);
+    EXPECT_EQ(tiny.ahead, 0u) << "a small cache permits no batch";
+  }
 }
 
 }  // namespace
