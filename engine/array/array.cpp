@@ -437,12 +437,13 @@ SnapshotPointer Array::cold_leaf(Transaction& txn, uint64_t leaf) const {
   if (page.is_null() || level == 0) return page;
   const PageHeader* header = nullptr;
   for (; level != 0 && !page.is_null(); --level) {
-    // The look-up that needs the leaf reports a page that cannot be read.
-    const bool is_read = txn.worker().snapshot_page(page, header) == Status::ok;
+    // Uses cached pages only. The look-up that needs the leaf reads the others, and reports those
+    // that cannot be read.
+    header = txn.worker().find_snapshot_page(page);
     const auto* above = reinterpret_cast<const ArrayInterior*>(header);
-    page = is_read ? SnapshotPointer(above->children[child[level]].snapshot_word.load(
-                         std::memory_order_relaxed))
-                   : SnapshotPointer();
+    page = header != nullptr ? SnapshotPointer(above->children[child[level]].snapshot_word.load(
+                                   std::memory_order_relaxed))
+                             : SnapshotPointer();
   }
   txn.worker().leave_snapshots();
   return page;

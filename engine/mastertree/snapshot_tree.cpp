@@ -75,7 +75,7 @@ Status open_root(WorkerContext& worker, SnapshotPointer root, const ScanAhead& a
 }
 
 /// Opens the child at `place` of the interior page that the worker got last. Sets the child's name
-/// and address. Only a scan that misses the child does more: it reads the next children, too.
+/// and address. If the child is missing in the cache, a scan also reads the next children.
 Status open_child(WorkerContext& worker, InteriorPage* interior, SnapshotPlace place,
                   const ScanAhead& ahead, SnapshotPointer& pointer, const PageHeader*& header) {
   const uint32_t slot = place.slot;

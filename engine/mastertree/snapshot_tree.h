@@ -34,8 +34,9 @@ struct SnapshotBorder {
 /// If the separators show that the scan ends soon, the look-up reads exactly the pages up to the
 /// end. Otherwise it reads at most `distance` pages ahead. It registers none of them.
 struct ScanAhead {
-  /// A page belongs to the scan if it begins at this slice or before it. In a backward scan: if it
-  /// ends after this slice. Without a bound: the largest slice, or 0 in a backward scan.
+  /// Last slice of the scan. A forward scan needs the pages that begin at this slice or before it,
+  /// a backward scan those that end after it. A scan without a bound has the largest slice, or 0 if
+  /// it is backward.
   uint64_t end = 0;
   uint32_t distance = 0;  // see scan_distance; 0: the caller is no scan
   bool is_forward = true;

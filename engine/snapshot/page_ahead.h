@@ -31,8 +31,8 @@ class PageAhead {
   PageAhead& operator=(const PageAhead&) = delete;
   ~PageAhead() { clear(); }
 
-  /// Begins a window for the next requests. Waits for the reads of the window before the previous
-  /// one, and forgets its pages.
+  /// Switches to the other window: waits for its pending reads and drops its pages. The pages of
+  /// the current window stay until the next call.
   void begin_window();
   /// Requests a page, if it is not requested already. If it lies shortly after the page that was
   /// requested before, one read gets both and the pages between them. Returns false if the window

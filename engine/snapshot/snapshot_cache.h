@@ -360,11 +360,11 @@ class SnapshotReader {
     const uint64_t hint = link.volatile_word.load(std::memory_order_relaxed) >> kHintShift;
     return hint == 0 ? nullptr : cache_->page_at(static_cast<uint32_t>(hint) - 1);
   }
-  /// Reads those of these pages together that are missing in the cache, at most kPagesPerRead. The
-  /// first ones come first if there are fewer frames. A hint: does nothing for fewer than two
-  /// missing pages, never waits for a frame, and does not report pages that cannot be read. Leaves
-  /// the round, which ends the validity of all pages. Returns the number of pages that it has
-  /// added to the cache.
+  /// Reads those of these pages together that are missing in the cache, at most kPagesPerRead. If
+  /// fewer frames are free, reads the first pages of the list. A hint: does nothing for fewer than
+  /// two missing pages, never waits for a frame, and does not report pages that cannot be read.
+  /// Leaves the round, which ends the validity of all pages. Returns the number of pages that it
+  /// has added to the cache.
   uint32_t read_together(std::span<const SnapshotPointer> pages);
   /// Returns the round of this reader. While it stays the same, all addresses that the reader
   /// returned in it are valid (R39).

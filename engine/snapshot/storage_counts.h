@@ -7,9 +7,10 @@
 // move to `others`. The pages of the dropped storage that are still in the cache count there as
 // well.
 //
-// The sum of all slots and `others` is the count of the whole cache. No place counts more evictions
-// than reads: if a page's read and eviction count in different places, the slot was taken over
-// between them, so the read has moved to `others`, where the eviction counts.
+// The sum of all slots and `others` is the count of the whole cache.
+// No place counts more evictions than reads. A page's read and its eviction count in different
+// places only if the slot was taken over in between. Then the read has moved to `others`, where the
+// eviction counts, too.
 #pragma once
 
 #include <array>

@@ -282,7 +282,7 @@ void expect_count(const SnapshotCache& cache, uint32_t storage_id, uint64_t page
   EXPECT_EQ(count_of(cache, storage_id).evictions, evictions) << "storage " << storage_id;
 }
 
-TEST(CountsByStorage, HavePagesReadAheadTogetherAndWarmed) {
+TEST(CountsByStorage, IncludePagesReadAheadReadTogetherAndWarmed) {
   NumberedPages pages(60, [](uint32_t number) { return number <= 20 ? 3u : 7u; });
   TestCache test(pages.files(), 64, 1);
   SnapshotReader reader(test.cache, 0);
