@@ -11,7 +11,8 @@ uint32_t LayerComposer::request_children(const InteriorPage& page, uint32_t firs
                                          SnapshotPointer also) {
   const uint32_t count = page.header.version().count();
   CHECK(first < count && count <= kInteriorCapacity);
-  // Requests border pages only. Pages above them are few, and later requests would cancel theirs.
+  // Requests border pages, and `also`. Other pages above border pages are few, and later requests
+  // would cancel theirs.
   if (!work_.pages.has_ahead() || page.header.level != 1) return count;
   std::array<SnapshotPointer, PageOutput::kMaxRequests> wanted;
   std::array<uint32_t, PageOutput::kMaxRequests> children{};  // of the wanted pages

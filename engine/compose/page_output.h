@@ -72,13 +72,14 @@ class PageOutput {
   /// records even if the page cannot be read.
   Result<FoundPage> find(SnapshotPointer pointer, PageBuffer& into, PageType type, PageType other,
                          uint8_t layer, bool takes_held);
+  /// Maximum number of pages of one call of `request`: all children of a page of a Master-tree.
   static constexpr size_t kMaxRequests = 160;
   /// Returns whether `request` does something.
   bool has_ahead() const { return ahead_ != nullptr; }
-  /// Begins to read pages of the base that will be needed soon, as far as there is room. Forgets
-  /// the requests before the previous ones. Does nothing if a few reads of adjacent pages are
-  /// enough (PageReader). Returns the number of pages that it has dealt with.
-  /// REQUIRES: at most kMaxRequests pages.
+  /// Begins to read pages of the base that will be needed soon, as far as there is room. Keeps the
+  /// pages of the previous call, and drops those of earlier calls. Does nothing if a few reads of
+  /// adjacent pages are enough (PageReader). Returns how many of the pages, from the first on, need
+  /// no further request. REQUIRES: at most kMaxRequests pages.
   size_t request(std::span<const SnapshotPointer> pages);
   /// Reads a page of the base that a composer will need after its current one, and keeps it for the
   /// next `read` or `find` of this page. Returns null if it cannot be read.

@@ -79,6 +79,11 @@ bool JobThrottle::must_pause(Clock::time_point now) const {
   return now < goal_ends_ && goal_ < 1 && done() > goal_ && !is_over_();
 }
 
+bool JobThrottle::must_pause() const {
+  const std::lock_guard guard(mutex_);
+  return must_pause(Clock::now());
+}
+
 void JobThrottle::pause() {
   std::unique_lock lock(mutex_);
   auto now = Clock::now();

@@ -49,6 +49,8 @@ class JobThrottle {
   /// Blocks while the done part of the work is larger than the goal. REQUIRES: the calling thread
   /// holds no lock, and has no open reservation in an inbox.
   void pause();
+  /// Returns whether `pause` would block now.
+  bool must_pause() const;
 
   /// Returns the sum of the pauses of all threads. Includes the time until now of pauses that have
   /// not ended.

@@ -33,11 +33,14 @@ class SnapshotJobWork::ReducerPace {
   ReducerPace& operator=(const ReducerPace&) = delete;
   ~ReducerPace() { throttle_.composed(take_count()); }
 
-  void add(uint64_t applied) {
+  /// `before_pause`: called before each pause.
+  void add(uint64_t applied, const std::function<void()>& before_pause) {
     applied_ += applied;
     // Calls the throttle only after kCountedRecords records, because the throttle takes a lock.
     if (applied_ + (reducer_.elided() - elided_) < kCountedRecords) return;
     throttle_.composed(take_count());
+    if (!throttle_.must_pause()) return;
+    before_pause();
     throttle_.pause();
   }
 
@@ -289,8 +292,7 @@ Result<void> SnapshotJobWork::compose_one(Composing& composing, size_t storage,
   PacedLogs logs(*opened, composing.clock, [&composing](uint64_t records) {
     // Takes over the reads that have ended. Until then they count as pending, and during a pause
     // they would look like the reads of a hung device.
-    composing.ahead.finish();
-    composing.pace.add(records);
+    composing.pace.add(records, [&composing] { composing.ahead.finish(); });
   });
   const ComposeTask task{
       .plan = plan_,
