@@ -6,14 +6,29 @@
 #include "shared/memory/page_header.h"
 
 namespace atolldb {
+namespace {
+
+/// Returns the memory of records in a delta tree, whose pages are about 60 % full.
+constexpr uint64_t delta_bytes(uint64_t record_bytes) { return record_bytes * 10 / 6; }
+
+}  // namespace
 
 bool prefers_records(const ColdWritesInput& input) {
   if (input.fits_in_pools) return false;
   if (input.rewritten_pages == 0) return input.uses_records;
-  // Pages of a delta tree are about 60 % full.
-  const uint64_t records = input.changed_bytes * 10 / 6;
+  const uint64_t records = delta_bytes(input.changed_bytes);
   const uint64_t pages = input.rewritten_pages * kPageBytes;
   return input.uses_records ? records * 10 < pages * 9 : records * 2 < pages;
+}
+
+bool copies_too_many_pages(const CopiedPages& counts, uint64_t pool_pages) {
+  // If it takes longer than this to fill the pools, the next snapshot decides.
+  constexpr double kSecondsToFill = 60;
+  // Later changes may use pages that are already copied, so the margin is large.
+  constexpr uint64_t kMargin = 8;
+  const auto pages = static_cast<double>(counts.pages);
+  return pages * kSecondsToFill > static_cast<double>(pool_pages) * counts.seconds &&
+         counts.pages * kPageBytes > kMargin * delta_bytes(counts.log_bytes);
 }
 
 bool fits_in_pools(const SnapshotMetadata& snapshot, uint64_t pool_pages) {

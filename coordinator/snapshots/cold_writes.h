@@ -21,6 +21,18 @@ struct ColdWritesInput {
 /// margin that keeps the present choice.
 bool prefers_records(const ColdWritesInput& input);
 
+/// Counts since the previous check, about 0.2 s ago.
+struct CopiedPages {
+  uint64_t pages = 0;      // snapshot pages of one storage that were copied into memory
+  uint64_t log_bytes = 0;  // log records of all storages
+  double seconds = 0;
+};
+
+/// Returns whether records are clearly the better choice: writes copied many pages for few changes,
+/// and at this rate they fill the pools within a minute. Then a storage does not wait for the next
+/// snapshot. `pool_pages`: pages of all pools.
+bool copies_too_many_pages(const CopiedPages& counts, uint64_t pool_pages);
+
 /// Returns whether volatile pages for the whole content of a snapshot fit in pools of `pool_pages`.
 bool fits_in_pools(const SnapshotMetadata& snapshot, uint64_t pool_pages);
 

@@ -35,6 +35,11 @@ void SnapshotManager::install(const SnapshotMetadata& snapshot) {
   CHECK(snapshot.id == newest_.load(std::memory_order_relaxed));
   // From here on pointers may refer to the snapshot, even if the install fails.
   kept_.add(snapshot);
+  {
+    // No storage changes to records until it is known which delta trees could be drained.
+    const std::lock_guard guard(cold_mutex_);
+    copied_pages_.clear();
+  }
   const auto begun = std::chrono::steady_clock::now();
   const auto report = job_->install(
       snapshot, percent_to_free(config_.gleaner.pool_high_water, spare_at_begin_ - spare_pages()),
@@ -61,6 +66,8 @@ void SnapshotManager::choose_cold_writes(const SnapshotMetadata& snapshot) {
   }
   const ColdWrites choice = config_.memory.cold_writes;
   const bool fits = choice == ColdWrites::pages || fits_in_pools(snapshot, pool_pages);
+  const std::lock_guard guard(cold_mutex_);
+  CHECK(copied_pages_.empty());
   for (const SnapshotStorage& stored : snapshot.storages) {
     StorageControl& storage = control_.storage(stored.id);
     // The slot may belong to another storage now. Then the choice is made at the next snapshot.
@@ -76,6 +83,9 @@ void SnapshotManager::choose_cold_writes(const SnapshotMetadata& snapshot) {
     // A delta tree that is not drained gets nothing more where that is possible.
     const bool now =
         !job_->is_stuck(stored.id) && (choice == ColdWrites::records || prefers_records(input));
+    if (!now && !fits && !job_->is_stuck(stored.id)) {
+      copied_pages_[stored.id] = storage.copied_pages.load(std::memory_order_relaxed);
+    }
     if (now == before) continue;
     storage.uses_delta.store(now ? 1 : 0, std::memory_order_relaxed);
     logger_->info(
@@ -83,6 +93,46 @@ void SnapshotManager::choose_cold_writes(const SnapshotMetadata& snapshot) {
         "the last snapshot wrote {} pages for changed records of {} bytes",
         stored.name, now ? "the records" : "their pages", input.rewritten_pages,
         input.changed_bytes);
+  }
+}
+
+/// Between two snapshots, changes storages to records if their writes copy too many pages
+/// (copies_too_many_pages). Thread: page-flow.
+void SnapshotManager::revise_cold_writes() {
+  const std::lock_guard guard(cold_mutex_);
+  uint64_t log_bytes = 0;
+  uint64_t pool_pages = 0;
+  for (const MetricsSegment* metrics : metrics_) {
+    log_bytes += sum_counter(*metrics, &WorkerMetrics::log_bytes);
+  }
+  for (const NodeShared* node : nodes_) {
+    pool_pages += node->pages_total.load(std::memory_order_relaxed);
+  }
+  const uint64_t logged = log_bytes - std::min(log_bytes, log_bytes_);
+  log_bytes_ = log_bytes;
+  const auto now = std::chrono::steady_clock::now();
+  const double seconds = std::chrono::duration<double>(now - copied_pages_read_).count();
+  copied_pages_read_ = now;
+  for (auto it = copied_pages_.begin(); it != copied_pages_.end();) {
+    auto& [id, before] = *it;
+    StorageControl& storage = control_.storage(id);
+    const uint64_t copied = storage.copied_pages.load(std::memory_order_relaxed);
+    const CopiedPages counts{
+        .pages = copied - std::min(copied, before), .log_bytes = logged, .seconds = seconds};
+    before = copied;
+    const bool is_gone = storage.id != id;
+    if (!is_gone && !copies_too_many_pages(counts, pool_pages)) {
+      ++it;
+      continue;
+    }
+    if (!is_gone) {
+      storage.uses_delta.store(1, std::memory_order_relaxed);
+      logger_->info(
+          "storage {}: writes to cold records now bring single records into memory, not pages: {} "
+          "pages were copied in {:.1f} s, while all storages logged {} bytes",
+          storage.name, counts.pages, counts.seconds, counts.log_bytes);
+    }
+    it = copied_pages_.erase(it);
   }
 }
 

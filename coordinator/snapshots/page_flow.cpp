@@ -15,6 +15,9 @@ constexpr double kShortestMakeS = 0.25;
 constexpr double kMemory = 0.7;
 /// A job with less work counts as one with this number of pages, because most of its time is fixed.
 constexpr double kMinCountedPages = 1'000;
+/// Work of a cold page, in pages in use. Jobs during a load have few cold pages. Without this
+/// factor the times of these jobs would be too short for later ones.
+constexpr double kColdWork = 3;
 /// A phase is assumed to last for at least this part of its expected or past duration, whichever is
 /// longer. So a phase that takes longer than expected leaves some pages for its rest: one that
 /// takes three times as long as expected ends with a thirtieth of its pages.
@@ -27,8 +30,11 @@ double used_pages(const PoolReadings& now) {
   return static_cast<double>(now.total - std::min(now.total, now.free));
 }
 
-/// Returns the work of a job that begins now, in pages.
-double work_of(const PoolReadings& now) { return used_pages(now) + static_cast<double>(now.cold); }
+/// Returns the work of a job that begins now, in pages in use. A cold page takes longer than one in
+/// use: the job reads it from the device.
+double work_of(const PoolReadings& now) {
+  return used_pages(now) + kColdWork * static_cast<double>(now.cold);
+}
 
 double seconds(std::chrono::steady_clock::duration time) {
   return std::chrono::duration<double>(time).count();

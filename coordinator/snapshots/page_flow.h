@@ -52,7 +52,7 @@ class PageFlow {
   PoolReadings phase_began_;  // readings at the begin of the phase
   PoolReadings last_;         // the latest readings
   double used_ = 0;           // pages in use when the job began; its install can free only these
-  double work_ = 0;           // pages that the job reads or writes: those in use, and the cold ones
+  double work_ = 0;           // of the job, in pages (work_of)
   double demand_ = 0;         // pages taken per second, averaged over about a second
   // Expected time from the begin of a job to the begin of its install, for each page of its work:
   // the maximum over the latest jobs, which decays with each job. 0: no job without pauses has come

@@ -29,7 +29,8 @@ uint64_t cold_pages(const std::vector<const MetricsSegment*>& metrics, uint64_t 
 /// Thread-safe.
 class PageRegulator {
  public:
-  /// Returns PoolReadings::cold of an average node (cold_pages). Thread: any.
+  /// Returns PoolReadings::cold of an average node (cold_pages). Called every 0.2 s; also revises
+  /// the choice of cold writes (SnapshotManager::revise_cold_writes). Thread: page-flow.
   using ColdPages = std::function<uint64_t()>;
 
   PageRegulator(const std::vector<NodeShared*>& nodes, ColdPages cold_pages)

@@ -157,6 +157,7 @@ class SnapshotManager {
   Result<void> publish_to_transactions();
   void make_newest(uint32_t id);
   void choose_cold_writes(const SnapshotMetadata& snapshot);
+  void revise_cold_writes();
   /// Publishes the snapshot on all nodes (R18). REQUIRES: its files are open there.
   Result<void> publish_on_nodes(const SnapshotMetadata& snapshot);
   /// Withdraws all snapshots that are not in `keep`. On return no transaction can begin with them.
@@ -256,10 +257,18 @@ class SnapshotManager {
   Json backup_pins_ = Json::array();                 // pins of backups
   Json readable_ = Json();                           // what can be read during a recovery
 
+  std::mutex cold_mutex_;
+  // Storages whose cold writes bring pages into memory although not all data fit in the pools, and
+  // their copied pages at the last check. Guarded by cold_mutex_.
+  std::map<uint32_t, uint64_t> copied_pages_;
+  uint64_t log_bytes_ = 0;  // of all storages, at that check; guarded by cold_mutex_
+  std::chrono::steady_clock::time_point copied_pages_read_{};  // guarded by cold_mutex_
+
   /// Waits for the nodes' answers to snapshot.damage. A slow node then delays no other request.
   TaskThread damage_thread_{"damage"};
   PageRegulator page_regulator_{
       nodes_, [this] {
+        revise_cold_writes();
         return cold_pages(metrics_, snapshot_metrics_.pages_live.load(std::memory_order_relaxed));
       }};
   std::unique_ptr<SnapshotTaker> taker_;  // null before start

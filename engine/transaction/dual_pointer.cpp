@@ -60,7 +60,12 @@ Status copy_up(Transaction& txn, DualPointer& pointer, const DualPointer::View& 
   page->last_modifier.store(static_cast<uint16_t>(worker.node()), std::memory_order_relaxed);
   // If install_page fails, another thread has changed the word. The caller loads the word again.
   uint64_t word = view.page.word();
-  if (!install_page(pointer.volatile_word, word, self)) worker.pages().give_back(page);
+  const uint32_t storage_id = page->storage_id;
+  if (install_page(pointer.volatile_word, word, self)) {
+    worker.count_copied_page(storage_id);
+  } else {
+    worker.pages().give_back(page);
+  }
   return Status::ok;
 }
 

@@ -80,7 +80,7 @@ void WorkerContext::raise_dirty_epoch(uint64_t epoch) {
 const SnapshotView* WorkerContext::empty_snapshot() const {
   // Epoch 0, because no commit has epoch 0. Snapshot id 0 in the worker's slot protects no files,
   // because no file has this id.
-  static const SnapshotView kEmpty(0, 0, {});
+  static const SnapshotView empty(0, 0, {});
   const ControlSegment& control = *view_->control;
   // Acquire pairs with the release of the state: the coordinator stores `began_empty` before it.
   const auto state = static_cast<ClusterState>(control.state.load(std::memory_order_acquire));
@@ -90,7 +90,7 @@ const SnapshotView* WorkerContext::empty_snapshot() const {
   // commit, this load finds the node dirty, and the client waits for a snapshot with that commit.
   const auto nodes = std::span(view_->shared).first(view_->node_count);
   const bool is_empty = latest_dirty_epoch(nodes) == 0;
-  return is_empty || fault::empty_snapshot_after_commits ? &kEmpty : nullptr;
+  return is_empty || fault::empty_snapshot_after_commits ? &empty : nullptr;
 }
 
 void WorkerContext::set_reference_bit(PageHeader* page) {
@@ -107,6 +107,15 @@ void WorkerContext::set_reference_bit(PageHeader* page) {
   if (page->reference_bit.load(std::memory_order_relaxed) == 0) {
     page->reference_bit.store(1, std::memory_order_relaxed);
   }
+}
+
+/// Relaxed: the counter only affects where later writes go. If the slot belongs to another storage
+/// now, that storage has a few pages too many.
+void WorkerContext::publish_copied_pages() {
+  if (copied_pages_ == 0) return;
+  view_->control->storage(copied_storage_)
+      .copied_pages.fetch_add(copied_pages_, std::memory_order_relaxed);
+  copied_pages_ = 0;
 }
 
 void WorkerContext::leave() {

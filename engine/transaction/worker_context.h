@@ -40,12 +40,12 @@ struct TransactionLimits {
 /// MCS blocks per thread for a write set of this capacity (NodeSharedLayout::blocks_per_slot).
 constexpr uint32_t lock_blocks_for(uint32_t write_set) { return write_set + 1 + kSystemLockBlocks; }
 
-/// Returns the maximum number of pages that a scan reads ahead if its end is not near. `left`:
-/// number of cold pages that the scan has left. The distance begins with one page and doubles with
-/// each page that the scan reaches, so a short scan reads few pages that it does not need. Together
-/// with the page that the scan waits for, they are at most kPagesPerRead.
-constexpr uint32_t scan_distance(uint32_t left) {
-  return std::min(1u << std::min(left, 16u), kPagesPerRead - 1);
+/// Returns the maximum number of pages that a scan reads ahead if its end is not near. `visited`:
+/// number of cold pages that the scan has visited so far. The distance begins with one page and
+/// doubles with each page that the scan reaches, so a short scan reads few pages that it does not
+/// need. Together with the page that the scan waits for, they are at most kPagesPerRead.
+constexpr uint32_t scan_distance(uint32_t visited) {
+  return std::min(1u << std::min(visited, 16u), kPagesPerRead - 1);
 }
 
 class WorkerContext {
@@ -192,6 +192,13 @@ class WorkerContext {
     if (--uses_until_reference_bit_ == 0) [[unlikely]]
       set_reference_bit(page);
   }
+  /// Counts a snapshot page that was copied into memory (StorageControl::copied_pages).
+  void count_copied_page(uint32_t storage_id) {
+    if (storage_id != copied_storage_ || copied_pages_ == kCopiedPagesAtOnce)
+      publish_copied_pages();
+    copied_storage_ = storage_id;
+    ++copied_pages_;
+  }
   UniversalName name_of(const void* address) const {
     const PageHeader* page = page_of(address);
     DCHECK(page->is_snapshot == 0);
@@ -206,6 +213,7 @@ class WorkerContext {
   static constexpr std::chrono::milliseconds kFramePatience{20};
 
   void raise_dirty_epoch(uint64_t epoch);
+  void publish_copied_pages();
   void forget_pages();
   const SnapshotView* empty_snapshot() const;
   void set_reference_bit(PageHeader* page);
@@ -232,6 +240,11 @@ class WorkerContext {
   uint64_t dirty_epoch_ = 0;  // the latest epoch that this worker has announced
   uint64_t recycled_at_ = 0;
   uint32_t uses_until_reference_bit_ = kUsesPerReferenceBit;
+  // Copied pages that were not published yet, and their storage. Published together, because the
+  // counter's line is shared by all workers.
+  static constexpr uint32_t kCopiedPagesAtOnce = 16;
+  uint32_t copied_storage_ = 0;
+  uint32_t copied_pages_ = 0;
   uint32_t use_random_;  // state of a xorshift generator, never 0
 };
 

@@ -176,7 +176,8 @@ constexpr ConfigKey kKeys[] = {
         "What a write to a record that is in a snapshot only brings into memory. pages: the whole\n"
         "page. records: the record alone, so that the pool holds more changed records. automatic:\n"
         "pages, unless the newest snapshot is larger than half of the pools; then each snapshot\n"
-        "chooses for each storage what needed less memory."),
+        "chooses for each storage what needed less memory. Between snapshots a storage changes to\n"
+        "records if its writes copy many pages for few changes."),
     row(KeyKind::boolean, ATOLL_CONFIG(memory.lend_pool),
         "Lend free pages of volatile_pool to the snapshot cache, until transactions need them. An\n"
         "eighth of the pool is not lent."),

@@ -104,6 +104,10 @@ struct alignas(64) StorageControl {
   /// Master-tree: root of the delta tree (R76), or null. Has no snapshot page. `root_lock` guards
   /// it, too.
   DualPointer delta_root;
+  /// Array and Master-tree: number of snapshot pages that transactions have copied into memory. On
+  /// a line of its own, because all readers of the storage load the lines above. Writers: workers,
+  /// for several pages at once.
+  alignas(64) std::atomic<uint64_t> copied_pages;
 };
 
 struct ControlSegment {

@@ -48,6 +48,19 @@ TEST(PrefersRecordsTest, KeepsTheChoiceIfTheSnapshotWroteNoPages) {
   }
 }
 
+TEST(CopiesTooManyPagesTest, NeedsManyPagesAndFewLogBytes) {
+  constexpr uint64_t kPool = 30'000;
+  constexpr uint64_t kMany = 1'000;
+  constexpr uint64_t kFewBytes = kMany * kPageBytes * 6 / 10 / 8;
+  EXPECT_TRUE(copies_too_many_pages({kMany, 0, 0.2}, kPool));
+  EXPECT_TRUE(copies_too_many_pages({kMany, kFewBytes - 10, 0.2}, kPool));
+  EXPECT_FALSE(copies_too_many_pages({kMany, kFewBytes + 10, 0.2}, kPool)) << "the margin is kept";
+  EXPECT_FALSE(copies_too_many_pages({100, 0, 0.2}, kPool)) << "the pool lasts for long";
+  EXPECT_TRUE(copies_too_many_pages({101, 0, 0.2}, kPool));
+  EXPECT_FALSE(copies_too_many_pages({101, 0, 0.3}, kPool)) << "as many pages, in a longer time";
+  EXPECT_FALSE(copies_too_many_pages({0, 0, 0.2}, 0));
+}
+
 /// Snapshot 9 with pages of two storages in its own files and in those of snapshot 5. The pages in
 /// the file of snapshot 3 are not counted by storage.
 SnapshotMetadata snapshot() {
