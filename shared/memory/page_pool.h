@@ -41,7 +41,7 @@ struct PoolControl {
 };
 
 /// Longest delay of a transaction by the limit for pages (NodeShared::page_limit, pay_for_pages).
-inline constexpr std::chrono::milliseconds kMaxPageDelay{40};
+inline constexpr std::chrono::milliseconds kMaxPageDelay{32};
 
 /// The owner's handle of its pool. One per node process, shared by the node's threads.
 class PagePool {
