@@ -30,6 +30,8 @@ class Atoll:
                    "--nodes", str(NODES), "--seconds", str(self.options.seconds),
                    "--warmup", str(WARMUP_S), "--workers-per-node", str(self.options.workers),
                    "--no-verify", "--json", str(report)]
+        if self.options.blind_updates and not case.is_tpcc:
+            command.append("--blind-updates")
         try:
             done = programs.run(command, self.device,
                                 dict(os.environ, XDG_RUNTIME_DIR=str(self.work)))

@@ -35,7 +35,8 @@ std::string JobInput::to_json() const {
                       {"remote_percent", remote_percent},
                       {"operations", operations},
                       {"scan_length", scan_length},
-                      {"prefetch", prefetch}};
+                      {"prefetch", prefetch},
+                      {"blind_updates", blind_updates}};
   times.put(json);
   return json.dump();
 }
@@ -57,6 +58,7 @@ Result<JobInput> JobInput::parse(std::string_view text) {
     json.at("operations").get_to(input.operations);
     json.at("scan_length").get_to(input.scan_length);
     json.at("prefetch").get_to(input.prefetch);
+    json.at("blind_updates").get_to(input.blind_updates);
     input.times.take(json);
   } catch (const nlohmann::json::exception& error) {
     return make_error(ExitCode::usage, std::string("ycsb: the job's input is wrong: ") +

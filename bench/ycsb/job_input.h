@@ -41,6 +41,7 @@ struct JobInput {
   uint32_t operations = 1;
   uint32_t scan_length = 100;
   bool prefetch = false;
+  bool blind_updates = false;  // updates overwrite whole records without reading them
   bench::RunTimes times;
 
   Keyspace keyspace(uint32_t nodes) const {

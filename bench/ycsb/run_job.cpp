@@ -32,6 +32,7 @@ class Runner {
         goes_by_latest_(input.distribution == Distribution::latest &&
                         percent_of(input.mix, Operation::insert) != 0),
         prefetches_(input.prefetch),
+        updates_blindly_(input.blind_updates),
         operations_(input.operations),
         group_(prefetches_ ? std::max(1u, kReadAhead / input.operations) : 1),
         planned_(size_t{group_} * operations_),
@@ -97,7 +98,11 @@ class Runner {
   /// charged its share of the time since the end of the previous group.
   void read_ahead(Transaction& txn) {
     reads_ahead_ = false;
-    for (size_t i = 0; i < ids_.size(); ++i) ids_[i] = planned_[i].id;
+    ids_.clear();
+    for (const Planned& planned : planned_) {
+      // A blind write needs no page of a snapshot, and prefetching reads such pages.
+      if (!updates_blindly_ || planned.operation != Operation::update) ids_.push_back(planned.id);
+    }
     table_.prefetch(txn, ids_);
     if (group_ == 1) return;
     const uint64_t now = loop_.clock().ticks();
@@ -116,6 +121,10 @@ class Runner {
           BENCH_TRY(table_.read(txn, planned.id, observed_));
           break;
         case Operation::update:
+          if (updates_blindly_) {
+            BENCH_TRY(table_.overwrite(txn, planned.id));
+            break;
+          }
           ++attempt_updates_;
           BENCH_TRY(table_.update(txn, planned.id, planned.field));
           break;
@@ -186,6 +195,7 @@ class Runner {
   Generator generator_;
   const bool goes_by_latest_;
   const bool prefetches_;
+  const bool updates_blindly_;
   const uint32_t operations_;  // per transaction
   const uint32_t group_;       // transactions planned and read ahead together
   std::vector<Planned> planned_;

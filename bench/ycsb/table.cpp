@@ -82,15 +82,19 @@ Status Table::read_modify_write(Transaction& txn, uint64_t id, uint32_t field, O
   return write_field(txn, id, field, ref);
 }
 
+Status Table::overwrite(Transaction& txn, uint64_t id) {
+  fill_record(record_.data(), shape_, id);
+  if (keyspace_.is_array()) return array_.update(txn, id, 0, shape_.record_bytes, record_.data());
+  return tree_.upsert(txn, ordered_key(id), {record_.data(), shape_.record_bytes});
+}
+
 Status Table::insert(Transaction& txn, uint64_t id) {
   fill_record(record_.data(), shape_, id);
   return tree_.insert(txn, ordered_key(id), {record_.data(), shape_.record_bytes});
 }
 
 Status Table::write_loaded(Transaction& txn, uint64_t id) {
-  if (!keyspace_.is_array()) return insert(txn, id);
-  fill_record(record_.data(), shape_, id);
-  return array_.update(txn, id, 0, shape_.record_bytes, record_.data());
+  return keyspace_.is_array() ? overwrite(txn, id) : insert(txn, id);
 }
 
 Status Table::scan(Transaction& txn, uint64_t id, uint32_t length, Observed& observed) {

@@ -37,7 +37,7 @@ Result<void> Driver::verify() {
     }
     found.push_back(std::move(part));
   }
-  report_.violations = find_violations(found, report_.runs, input_.keyspace(report_.nodes));
+  report_.violations = find_violations(found, report_.runs, input_, report_.nodes);
   report_.verify_done = true;
   return {};
 }

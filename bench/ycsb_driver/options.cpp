@@ -113,6 +113,10 @@ Result<JobInput> job_input(const Options& options) {
   for (const auto choose : {choose_mix, choose_distribution, choose_storage, choose_shape}) {
     if (checked) checked = choose(options, input);
   }
+  if (checked && options.blind_updates && input.is_array) {
+    checked = usage("--blind-updates", "records of an array are updated in part",
+                    "use --storage mastertree");
+  }
   ATOLL_TRY(checked);
   input.records = options.records;
   input.seed = options.seed;
@@ -121,6 +125,7 @@ Result<JobInput> job_input(const Options& options) {
   input.operations = options.operations;
   input.scan_length = options.scan_length;
   input.prefetch = options.prefetch;
+  input.blind_updates = options.blind_updates;
   return input;
 }
 

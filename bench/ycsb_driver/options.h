@@ -27,6 +27,7 @@ struct Options : bench::CommonOptions {
   std::string storage = "mastertree";
   std::string insert_order = "hashed";
   bool prefetch = true;
+  bool blind_updates = false;
 
   /// Returns "A" for example, or "custom" for a mix.
   std::string workload_name() const;

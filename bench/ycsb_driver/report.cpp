@@ -68,7 +68,8 @@ nlohmann::json Report::json() const {
                                             {"scan_length", input.scan_length},
                                             {"storage", options.storage},
                                             {"insert_order", options.insert_order},
-                                            {"prefetch", input.prefetch}});
+                                            {"prefetch", input.prefetch},
+                                            {"blind_updates", input.blind_updates}});
   json["benchmark"] = "ycsb";
   json["operations_per_second"] = operations_per_second();
   json["ended_early"] = ended_early();

@@ -29,10 +29,10 @@ Result<std::unique_ptr<RunSummary>> summarize(const std::vector<std::string>& ou
                                               uint32_t nodes);
 
 /// Compares the records with what the runs committed, and returns the differences. `runs`: all runs
-/// since the load.
+/// since the load. Does not compare update counts after blind updates, which reset them.
 std::vector<std::string> find_violations(const std::vector<VerifyResult>& found,
                                          const std::vector<std::unique_ptr<RunSummary>>& runs,
-                                         const Keyspace& keyspace);
+                                         const JobInput& input, uint32_t nodes);
 
 struct Report : bench::RunReport<RunSummary> {
   Options options;

@@ -69,6 +69,9 @@ void add_options(CLI::App& command, ycsb::Options& options) {
   command.add_flag("--prefetch,!--no-prefetch", options.prefetch,
                    "Prefetch the records of the next transactions, 16 operations at a time, before "
                    "they run [on]");
+  command.add_flag("--blind-updates", options.blind_updates,
+                   "Updates overwrite whole records without reading them (mastertree only). The "
+                   "check after the runs then cannot detect lost updates");
   add_common_options(command, options, "Check every record after the runs");
 }
 

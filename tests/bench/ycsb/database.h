@@ -57,7 +57,7 @@ class YcsbDatabase {
     for (const std::string& output : run_job(ycsb::kVerifyJob)) {
       found.push_back(*ycsb::VerifyResult::parse(output));
     }
-    return ycsb::find_violations(found, runs, input.keyspace(cluster.node_count()));
+    return ycsb::find_violations(found, runs, input, cluster.node_count());
   }
 
   /// Runs a transaction on worker 0, and expects it to commit.
