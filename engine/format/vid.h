@@ -23,6 +23,9 @@ class Vid {
   static constexpr uint64_t kNextLayer = 8;     // the payload is a dual pointer; never reverts
   /// Tombstone that an insert may revive without a change of the page word (R12).
   static constexpr uint64_t kPendingTombstone = 16;
+  /// The record was reserved for a write that does not read the snapshot. Until the first commit
+  /// the snapshot decides whether the key exists (R82).
+  static constexpr uint64_t kOpen = 32;
   static constexpr uint64_t kFlagsMask = 63;
   static constexpr uint64_t kOrdinalShift = 6;
   static constexpr uint64_t kEpochShift = 28;
@@ -35,6 +38,8 @@ class Vid {
     return Vid((epoch << kEpochShift) | (ordinal << kOrdinalShift) | flags);
   }
   static constexpr Vid reserved(uint64_t epoch) { return make(epoch, 0, kDeleted); }
+  /// Returns the VID of an open record. It counts as deleted, because its payload is not valid.
+  static constexpr Vid open(uint64_t epoch) { return make(epoch, 0, kDeleted | kOpen); }
 
   constexpr uint64_t word() const { return word_; }
   constexpr uint64_t epoch() const { return word_ >> kEpochShift; }
@@ -46,6 +51,7 @@ class Vid {
   constexpr bool is_deleted() const { return (word_ & kDeleted) != 0; }
   constexpr bool is_moved() const { return (word_ & kMoved) != 0; }
   constexpr bool is_next_layer() const { return (word_ & kNextLayer) != 0; }
+  constexpr bool is_open() const { return (word_ & kOpen) != 0; }
   /// Returns true for a stable tombstone: a worker must change the page word before it can insert
   /// the record again. Readers treat such a tombstone like an absent key (R12). An insert may
   /// revive any other tombstone without a change of that word.

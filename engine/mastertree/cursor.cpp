@@ -78,7 +78,7 @@ uint64_t MasterTreeCursor::far_slice() const {
 /// Returns which pages the scan visits next. `link`: as in ScanAhead.
 ScanAhead MasterTreeCursor::scan_ahead(const DualPointer* link) const {
   const uint64_t last = forward_ ? ~uint64_t{0} : 0;
-  ScanAhead ahead{last, scan_distance(cold_pages_left_), forward_, link};
+  ScanAhead ahead{last, scan_distance(cold_pages_visited_), forward_, link};
   Bytes rest;
   if (!far_rest(rest)) return ahead;
   ahead.end = slice_of(rest);
@@ -317,7 +317,7 @@ Status MasterTreeCursor::leave_page() {
     return Status::ok;
   }
   if (!left.cold.is_null()) {
-    ++cold_pages_left_;
+    ++cold_pages_visited_;
     if (forward_) return open_next_cold_page(fence);
   }
   return open_page(forward_ ? fence : fence - 1);
@@ -484,15 +484,19 @@ Status MasterTreeCursor::visit_record(TreeRecord* record, uint64_t slice, bool& 
     if (status != Status::ok) return status;
   }
   bool visible = !seen_.is_deleted();
+  const WriteEntry* own = nullptr;
   if (!txn_->plans_no_write()) {
     complete_ref();
     visible = txn_->is_visible(ref_, key(), seen_);
-    const WriteEntry* own = txn_->find_write(ref_, key());
+    own = txn_->find_write(ref_, key());
     if (own != nullptr && txn_->log_of(*own).type == LogType::insert) {
       payload_bytes_ = txn_->log_of(*own).payload_bytes;
     }
   }
   is_hidden_ = !visible;
+  // Skips an open record: its VID is registered, and the cursor over the tree returns the record of
+  // the snapshot (R82).
+  if (seen_.is_open() && own == nullptr && !fault::open_records_hide) return Status::ok;
   if (!visible && !is_over_delta_) {
     count_tombstone(seen_, removable_epoch(txn_->worker()));
     return Status::ok;

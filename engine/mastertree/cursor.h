@@ -260,7 +260,7 @@ class MasterTreeCursor {
   bool visited_ = false;              // key_ has the key of the last visited record
   bool has_resume_ = false;           // the route starts after resume_, not at the range's bound
   uint64_t reservations_ = ~uint64_t{0};  // Transaction::reservations() at the latest seek
-  uint32_t cold_pages_left_ = 0;          // snapshot pages that the scan has left for the next one
+  uint32_t cold_pages_visited_ = 0;       // snapshot pages that the scan has left for the next one
 
   uint32_t depth_ = 0;
   Frame* top_ = nullptr;  // frame of layer `depth_`

@@ -23,6 +23,9 @@ inline Link delta_link(StorageControl& storage) { return {&storage.delta_root, n
 struct ColdRecord {
   DualPointer* pointer = nullptr;
   VolatilePointer word{};  // word of the pointer when the snapshot page was found
+  // False: the snapshot was not read, because the write does not depend on it. The members below
+  // are then empty, and a record that is added is an open one (R82).
+  bool is_read = false;
   bool exists = false;
   Vid vid{};                     // if it exists
   uint32_t payload_bytes = 0;    // 0 if it does not exist
@@ -39,10 +42,12 @@ struct ColdRecord {
   std::array<Neighbour, kMaxSlotsOfOneSlice> neighbours;
   uint32_t neighbour_count = 0;
 
-  /// Returns whether the snapshot page below the pointer is still the one that was read (R77).
+  /// Returns whether the pointer still has the word that the search for the key has found (R77,
+  /// R82).
   bool is_current() const {
     return pointer != nullptr &&
-           (pointer->load_acquire() == word || fault::add_outdated_cold_records);
+           (pointer->load_acquire() == word ||
+            (is_read ? fault::add_outdated_cold_records : fault::add_unmarked_open_records));
   }
 };
 
@@ -51,13 +56,16 @@ bool writes_to_delta(const StorageControl& storage, const MissingPage& missing);
 
 /// What `reserve_in_delta` does for a key that is absent.
 enum class Absent : uint8_t {
-  is_added,  // reserves a record for it
-  stays,     // registers the absence, and returns not_found
+  is_added,          // reserves a record for it
+  is_added_blindly,  // adds an open record without a read of the snapshot, if that is possible
+  stays,             // registers the absence, and returns not_found
 };
 
-/// Finds the record of `key` in the delta tree, or adds it: a copy of the snapshot's record, or,
-/// with Absent::is_added, a reserved one. `cold`: where a descent for the key has ended. With
-/// Absent::is_added the record has room for `payload_bytes`, and is no stable tombstone. On ok,
+/// Finds the record of `key` in the delta tree, or adds one: a copy of the snapshot's record, a
+/// reserved record (Absent::is_added), or an open record (Absent::is_added_blindly). `cold`: where
+/// a descent for the key has ended. Unless `absent` is Absent::stays, the record has room for
+/// `payload_bytes`, and is no stable tombstone. The returned record may be open only with
+/// Absent::is_added_blindly, or if this transaction has planned a write of it (R82). On ok,
 /// `location` is the place of the record. Its record may be null; then the caller searches for the
 /// key from the root again. Returns ok, not_found, snapshot_unreadable, or an abort status;
 /// pointer_installed if this transaction has relied on the absence of changes below the pointer,

@@ -144,7 +144,9 @@ Status MasterTreeCursor::next_in_both() {
       set_key(merge.returned, delta.key());
       ref_ = delta.ref();
       payload_bytes_ = delta.payload_bytes();
-      seen_ = delta.vid();
+      // An own write does not change the version of the record (R82).
+      const Vid below = order == 0 ? merge.main.seen : Vid();
+      seen_ = delta.vid().is_open() ? below : delta.vid();
     }
     DCHECK(order < 0 || ref_.record != nullptr);  // a record of the delta tree is volatile
     ref_is_complete_ = true;

@@ -54,6 +54,8 @@ class MasterTree {
   /// if the sizes differ.
   Status insert_many(Transaction& txn, std::span<const Bytes> keys,
                      std::span<const Bytes> payloads) const;
+  /// Inserts or replaces the record. Depends on nothing, so it need not read a record that is in a
+  /// snapshot only (R82).
   Status upsert(Transaction& txn, Bytes key, Bytes payload) const;
   /// Replaces the whole payload. May return not_found.
   Status update(Transaction& txn, Bytes key, Bytes payload) const;

@@ -77,9 +77,9 @@ SnapshotPointer cold_page_of(WorkerContext& worker, StorageControl& storage, Byt
   const Location location = locate(worker, storage, key);
   const MissingPage& missing = location.missing;
   if (!missing || missing.view.snapshot.is_null()) return {};
-  if (missing.view.page.has_delta() &&
-      locate(worker, storage, key, delta_link(storage)).record != nullptr) {
-    return {};
+  if (missing.view.page.has_delta()) {
+    const TreeRecord* record = locate(worker, storage, key, delta_link(storage)).record;
+    if (record != nullptr && !record->head.load_acquire().is_open()) return {};
   }
   // A pointer in a page of level 1 leads to a border page, which need not be read to know that.
   const bool is_in_page = missing.pointer != &storage.root;

@@ -113,15 +113,25 @@ Status cover_absence(Transaction& txn, RecordHead* record, Vid absent) {
   return fault::uncovered_reservation ? Status::ok : txn.register_read(record, absent);
 }
 
-/// Appends a reserved record, or a copy of the record `cold`. REQUIRES: `page_lock` holds the page,
-/// and the page has room.
+/// Raises the page's newest removed version to that of the snapshot page, which may have elided the
+/// record of the key (R18, R43). REQUIRES: the page is locked.
+void raise_max_removed_vid(BorderPage* page, const ColdRecord& cold) {
+  const uint64_t removed = std::max(max_removed_vid_of(*page), cold.max_removed_vid);
+  page->header.max_removed_vid.store(removed, std::memory_order_relaxed);
+}
+
+/// Appends a reserved record, or in a delta tree also a copy of the record `cold`, or an open
+/// record. REQUIRES: `page_lock` holds the page, and the page has room.
 Status append_slot(Transaction& txn, BorderPage* page, const LayerKey& key, uint32_t capacity,
                    const ColdRecord* cold, Location& location, ScopedLock& page_lock) {
   WorkerContext& worker = txn.worker();
   const PageVersion before = page->header.version();
   const bool ascending = extends_order(page, before, key.slice, key.remainder);
   const bool is_copy = cold != nullptr && cold->exists;
-  const Vid vid = is_copy ? cold->vid : reserved_vid(worker);
+  const bool is_open = cold != nullptr && !cold->is_read;
+  const Vid vid = is_copy   ? cold->vid
+                  : is_open ? Vid::open(worker.current_epoch())
+                            : reserved_vid(worker);
   DCHECK(!before.is_moved() && page->contains(key.slice));
   DCHECK((cold != nullptr) == (page->header.is_delta != 0));
   TreeRecord* record = write_slot(page, before.count(), key.slice, key.remainder,
@@ -133,9 +143,7 @@ Status append_slot(Transaction& txn, BorderPage* page, const LayerKey& key, uint
                                 std::memory_order_relaxed);
     std::memcpy(record->payload(), cold->payload.data(), cold->payload_bytes);
   } else if (cold != nullptr) {
-    // The snapshot may have elided the record of the key (R18, R43).
-    const uint64_t removed = std::max(max_removed_vid_of(*page), cold->max_removed_vid);
-    page->header.max_removed_vid.store(removed, std::memory_order_relaxed);
+    raise_max_removed_vid(page, *cold);
   }
   const PageVersion after = before.with_insert(ascending);
   location.page = page;
@@ -172,6 +180,37 @@ Status make_pending(Transaction& txn, BorderPage* page, TreeRecord* record, Scop
   txn.count_reservation();
   const Status status = txn.page_changed(&page->header, before, after);
   return status == Status::ok ? cover_absence(txn, &record->head, pending) : status;
+}
+
+/// Gives an open record what the snapshot has for its key, so that a write can rely on it (R82).
+/// Transactions that have read the record as open will not commit, because its VID changes.
+/// REQUIRES: `page_lock` holds the page, `cold` is current, and the record has room for it.
+Status close_record(Transaction& txn, BorderPage* page, TreeRecord* record, const ColdRecord& cold,
+                    ScopedLock& page_lock) {
+  WorkerContext& worker = txn.worker();
+  ScopedLock lock;
+  if (!lock.lock(worker, record->head.lock, kFirstRecordBlock, worker.name_of(record))) {
+    return Status::cluster_failed;
+  }
+  DCHECK(holds_page(worker, page, kPageBlock) && !page->header.version().is_moved());
+  DCHECK(cold.is_read && page->header.is_delta != 0 && cold.payload_bytes <= record->capacity);
+  const Vid open(record->head.vid.load(std::memory_order_relaxed));
+  if (!open.is_open()) return Status::ok;  // another transaction has written the record
+  DCHECK(open.ordinal() == 0 && open.is_in_place());
+  const Vid closed = cold.exists ? cold.vid : reserved_vid(worker);
+  if (cold.exists) {
+    record->head.vid.store(open.with(Vid::kBeingWritten).word(), std::memory_order_relaxed);
+    record->payload_bytes.store(static_cast<uint16_t>(cold.payload_bytes),
+                                std::memory_order_release);
+    racy_write(record->payload(), cold.payload.data(), cold.payload_bytes);
+  } else {
+    raise_max_removed_vid(page, cold);
+  }
+  record->head.vid.store(closed.word(), std::memory_order_release);
+  lock.unlock();
+  page_lock.unlock();
+  txn.record_changed(&record->head, open, closed);
+  return Status::ok;
 }
 
 /// Replaces the page, to make room for the request. If the records of one slice fill a page, the
@@ -253,15 +292,21 @@ Status change_page(Transaction& txn, Bytes key, uint32_t payload_bytes, Location
       return Status::ok;
     case Match::conflict:
       return add_layer(txn, page, slot.record, lock);
-    case Match::record:
-      if (slot.record->capacity >= payload_bytes) return make_pending(txn, page, slot.record, lock);
+    case Match::record: {
+      const bool must_close = cold != nullptr && cold->is_read &&
+                              slot.record->head.load_acquire().is_open() &&
+                              txn.own_write(page->header.storage_id, key) == nullptr;
+      const bool has_room = slot.record->capacity >= (must_close ? wanted : payload_bytes);
+      if (has_room && !must_close) return make_pending(txn, page, slot.record, lock);
       if (cold != nullptr && !cold->is_current()) return Status::ok;
+      if (has_room) return close_record(txn, page, slot.record, *cold, lock);
       if (cold != nullptr && !fit_in_one_page(page, rest, key, wanted, *cold)) {
         return Status::payload_too_long;
       }
       request.grow = slot.record;
       request.grow_capacity = capacity;
       return make_room(txn, page, request, rest.slice, lock);
+    }
     case Match::none:
       break;
   }
@@ -340,7 +385,7 @@ Status reserve_run(Transaction& txn, StorageControl& storage, std::span<const By
 }
 
 Status reserve(Transaction& txn, StorageControl& storage, Bytes key, uint32_t payload_bytes,
-               Location& location) {
+               Reservation reservation, Location& location) {
   WorkerContext& worker = txn.worker();
   for (;;) {
     const Status checked = txn.check();
@@ -350,8 +395,10 @@ Status reserve(Transaction& txn, StorageControl& storage, Bytes key, uint32_t pa
     if (location.record != nullptr && is_ready(location.record, payload_bytes)) return Status::ok;
     if (writes_to_delta(storage, location.missing)) {
       const Location cold = location;
+      const Absent absent =
+          reservation == Reservation::blind ? Absent::is_added_blindly : Absent::is_added;
       const Status status =
-          reserve_in_delta(txn, storage, cold, key, payload_bytes, Absent::is_added, location);
+          reserve_in_delta(txn, storage, cold, key, payload_bytes, absent, location);
       if (status != Status::ok || location.record != nullptr) return status;
       continue;
     }

@@ -60,7 +60,10 @@ Status SnapshotTreeAccess::read_whole(Bytes key, Whole& record) {
 Status SnapshotTreeAccess::find_place(Bytes key, uint32_t payload_bytes, RecordRef& ref) {
   DCHECK(!txn_.is_serializable() && payload_bytes <= MasterTree::kMaxPayloadBytes);
   Location location;
-  const Status status = reserve(txn_, handle_.control(), key, payload_bytes, location);
+  // The commit compares the record with the snapshot that this transaction reads. So an upsert also
+  // needs the record (R18).
+  const Status status =
+      reserve(txn_, handle_.control(), key, payload_bytes, Reservation::dependent, location);
   if (status == Status::ok) ref = make_ref(txn_.worker(), location.record, key);
   return status;
 }

@@ -49,14 +49,20 @@ Status read_own_insert(const LogRecord& log, TreeRead& request);
 Status read_tree_record(Transaction& txn, RecordRef& ref, std::span<const std::byte> key,
                         TreeRead& request);
 
+/// What the write depends on that reserves the record.
+enum class Reservation : uint8_t {
+  dependent,  // the record, or its absence
+  blind,      // nothing: the write replaces the whole record
+};
+
 /// Finds the record of `key`, or adds one with the VID (current epoch, 0, deleted). In a delta tree
-/// it may also add a copy of the snapshot's record. In all cases the record has room for
-/// `payload_bytes`. A stable tombstone becomes a pending one (R12). A
-/// record that was added or made pending is in the read set on return. Splits pages, adds layers
-/// and grows records as needed, and updates the transaction's page-version set (R13). Returns ok,
-/// or an abort status.
+/// it may also add a copy of the snapshot's record, or with Reservation::blind an open record
+/// (R82). In all cases the record has room for `payload_bytes`. A stable tombstone becomes a
+/// pending one (R12). A record that was added or made pending is in the read set on return. Splits
+/// pages, adds layers and grows records as needed, and updates the transaction's page-version set
+/// (R13). Returns ok, or an abort status.
 Status reserve(Transaction& txn, StorageControl& storage, Bytes key, uint32_t payload_bytes,
-               Location& location);
+               Reservation reservation, Location& location);
 
 /// Returns whether an insert may use the record without a change of the page.
 bool is_ready(const TreeRecord* record, uint32_t payload_bytes);

@@ -207,7 +207,7 @@ Status Transaction::page_changed(PageHeader* page, PageVersion before, PageVersi
 }
 
 void Transaction::record_changed(const RecordHead* record, Vid before, Vid after) {
-  DCHECK(before.version() == after.version() && before != after);
+  DCHECK((before.version() == after.version() || before.is_open()) && before != after);
   if (fault::keep_record_entry_on_revival) return;
   for (ReadEntry& entry : reads_) {
     if (entry.record == record && entry.seen == before) entry.seen = after;

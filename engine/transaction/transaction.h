@@ -188,7 +188,8 @@ class Transaction {
   /// R13: a system transaction of this worker changed the word of `page` from `before` to `after`.
   /// Updates the entries of the page. Returns phantom if an entry has another word than `before`.
   Status page_changed(PageHeader* page, PageVersion before, PageVersion after);
-  /// R13: a system transaction of this worker changed a tombstone's VID. Updates read entries.
+  /// R13: a system transaction of this worker changed a tombstone's VID, or closed an open record
+  /// (R82). Updates read entries.
   void record_changed(const RecordHead* record, Vid before, Vid after);
   /// Observes the VID of a stable tombstone or of an append. The record needs no read-set entry,
   /// because the verification of a page word or list word covers it. But the transaction's VID and

@@ -532,6 +532,11 @@ const Rule kRules[] = {
      [] { return absence_from_the_delta_tree_is_verified(); }},
     {"ScansMergeTheDeltaTree", Mutant::scans_skip_delta,
      [] { return scans_merge_the_delta_tree(); }},
+    {"OpenRecordsHideNothing", Mutant::open_records_hide,
+     [] { return open_records_hide_nothing(); }},
+    {"OpenRecordsNeedAMark", Mutant::add_unmarked_open_records,
+     [] { return open_records_need_a_mark(); }},
+    {"OpenRecordsAreClosed", Mutant::leave_records_open, [] { return open_records_are_closed(); }},
     // The gleaner.
     {"OnlyCoveredRecordsAreElided", Mutant::elide_uncovered,
      [] { return compaction::leaves_records_as_their_changes_do(200); }},

@@ -85,23 +85,14 @@ class ColdTree : public DroppableTree {
   /// Returns the values of the records [first, last), each followed by a space.
   std::string scan(uint64_t first, uint64_t last, bool forward = true) {
     std::string values;
-    const std::string low = big_endian(first);
-    const std::string high = big_endian(last);
-    const Status status = warm.cluster.worker(0).run([&](Transaction& txn) {
-      values.clear();
-      MasterTreeCursor cursor(
-          tree, txn,
-          {.low = bytes_of(low), .has_low = true, .high = bytes_of(high), .has_high = true},
-          forward);
-      Status one = cursor.next();
-      for (; one == Status::ok; one = cursor.next()) {
-        char buffer[8];
-        one = cursor.get(buffer, sizeof buffer);
-        if (one != Status::ok) return one;
-        values += std::string(buffer, cursor.payload_bytes()) + ' ';
-      }
-      return one == Status::end_of_scan ? Status::ok : one;
-    });
+    const Status status = warm.cluster.worker(0).run(
+        [&](Transaction& txn) { return scan(txn, first, last, forward, values); });
+    return status == Status::ok ? values : std::string(to_string(status));
+  }
+  /// Scans in the caller's transaction, and does not end it.
+  std::string scan_in(Transaction& txn, uint64_t first, uint64_t last, bool forward = true) {
+    std::string values;
+    const Status status = scan(txn, first, last, forward, values);
     return status == Status::ok ? values : std::string(to_string(status));
   }
   uint64_t delta_records() {
@@ -110,6 +101,24 @@ class ColdTree : public DroppableTree {
     return problem.empty() ? statistics.delta_records : ~uint64_t{0};
   }
   uint32_t workers() const { return 2; }
+
+ private:
+  Status scan(Transaction& txn, uint64_t first, uint64_t last, bool forward, std::string& values) {
+    values.clear();
+    const std::string low = big_endian(first);
+    const std::string high = big_endian(last);
+    MasterTreeCursor cursor(
+        tree, txn,
+        {.low = bytes_of(low), .has_low = true, .high = bytes_of(high), .has_high = true}, forward);
+    Status one = cursor.next();
+    for (; one == Status::ok; one = cursor.next()) {
+      char buffer[8];
+      one = cursor.get(buffer, sizeof buffer);
+      if (one != Status::ok) return one;
+      values += std::string(buffer, cursor.payload_bytes()) + ' ';
+    }
+    return one == Status::end_of_scan ? Status::ok : one;
+  }
 };
 
 }  // namespace atolldb::test

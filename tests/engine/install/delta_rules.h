@@ -1,12 +1,12 @@
-// Bodies of tests of delta trees (R76 to R80). The interleavings are fixed. A body returns an error
-// text, or an empty text if all is right.
+// Bodies of tests of delta trees (R76 to R80, R82). The interleavings are fixed. A body returns an
+// error text, or an empty text if all is right.
 #pragma once
 
 #include <string>
 #include <thread>
 
 #include "tests/engine/hooks/at_sync_point.h"
-#include "tests/engine/install/cold_tree.h"
+#include "tests/engine/install/open_record_rules.h"
 
 namespace atolldb::test {
 
@@ -142,6 +142,36 @@ inline std::string records_stay_while_pointers_are_old() {
   problem.expect(done.empty(), done);
   problem.expect(test.warm.report.is_damaged, "the damage was not noticed");
   problem.expect(test.value_of(5) == "new", "the change is lost");
+  return problem.text();
+}
+
+/// R82: between the search for the pointer and the lock of the delta page, the mark of the pointer
+/// is cleared. An open record must not be added then: no look-up would find it.
+inline std::string open_records_need_a_mark() {
+  ColdTree test(2);
+  Problem problem;
+  std::string done = test.prepare();
+  problem.expect(done.empty(), done);
+  problem.expect(test.write(1, 900, "new"), Status::ok, "writing");
+  Transaction& late = *test.warm.cluster.worker(0).transaction;
+  problem.expect(late.begin(), Status::ok, "begin");
+  {
+    const AtFirst at_point(SyncPoint::locking_page, [&] {
+      problem.expect(test.write(1, 5, "new"), Status::ok, "writing");
+      test.warm.cluster.worker(1).context->leave();
+      done = test.take_beside_readers({{5, "new"}, {900, "new"}});
+      if (done.empty()) done = test.warm.install(drop_all);
+    });
+    problem.expect(test.tree.upsert(late, bytes_of(big_endian(5)), bytes_of("mine")), Status::ok,
+                   "upsert");
+    problem.expect(at_point.was_reached(), "no page was locked");
+  }
+  problem.expect(done.empty(), done);
+  problem.expect(test.warm.report.drained != 0, "nothing was drained");
+  const Status status = late.commit();
+  problem.expect(status == Status::ok || is_abort(status), "commit");
+  const std::string expected = status == Status::ok ? "mine" : "new";
+  problem.expect(test.value_of(5) == expected, "a committed write is lost");
   return problem.text();
 }
 

@@ -1,10 +1,11 @@
-// Delta trees: records of cold ranges that have changed since the snapshot (R76 to R80).
+// Delta trees: records of cold ranges that have changed since the snapshot (R76 to R80, R82).
 #include <gtest/gtest.h>
 
 #include <functional>
 
 #include "tests/engine/install/cold_tree.h"
 #include "tests/engine/install/delta_transfers.h"
+#include "tests/engine/install/open_record_rules.h"
 
 namespace atolldb::test {
 namespace {
@@ -48,6 +49,34 @@ TEST(DeltaTrees, AreEmptyOnceTheSnapshotHasTheirRecords) {
   EXPECT_EQ(statistics.delta_records, 0u);
   EXPECT_LE(statistics.delta_pages, 2u);
   EXPECT_EQ(test.value_of(7), "new");
+}
+
+/// R82: a write that replaces the whole record reads no page of the snapshot. A key whose last byte
+/// is zero may share its slice with others in the snapshot, so its page is read.
+TEST(DeltaTrees, GetBlindWritesWithoutARead) {
+  ColdTree test(2);
+  ASSERT_EQ(test.prepare(), "");
+  const auto reads = [&] { return test.warm.cluster.metrics(0, 1).snapshot_reads.get(); };
+  const auto upsert = [&](uint64_t key) {
+    return test.warm.cluster.worker(1).run([&](Transaction& txn) {
+      return test.tree.upsert(txn, bytes_of(big_endian(key)), bytes_of("mine"));
+    });
+  };
+  const uint64_t before = reads();
+  for (uint64_t key = 1; key < 256; ++key) ASSERT_EQ(upsert(key), Status::ok);
+  EXPECT_EQ(reads(), before);
+  ASSERT_EQ(upsert(256), Status::ok);
+  EXPECT_GT(reads(), before);
+  EXPECT_EQ(test.delta_records(), 256u);
+  for (const uint64_t key : {1ull, 255ull, 256ull}) EXPECT_EQ(test.value_of(key), "mine");
+  EXPECT_EQ(test.scan(254, 258), "mine mine mine old ");
+}
+
+TEST(DeltaTrees, HideNothingByOpenRecords) { EXPECT_EQ(open_records_hide_nothing(), ""); }
+TEST(DeltaTrees, CloseOpenRecords) { EXPECT_EQ(open_records_are_closed(), ""); }
+TEST(DeltaTrees, KeepOwnOpenRecordsUsable) { EXPECT_EQ(own_open_records_stay_usable(), ""); }
+TEST(DeltaTrees, KeepTheVersionOfOwnOpenRecords) {
+  EXPECT_EQ(own_open_records_keep_the_version(), "");
 }
 
 TEST(DeltaTrees, KeepRecordsThatAreNewerThanTheSnapshot) {

@@ -39,14 +39,20 @@ class TreeTransfers {
         const uint64_t group = (first_group + choose() % kWindow) % kGroups;
         const bool scans = choose() % 2 == 0;
         const bool forward = choose() % 2 == 0;
+        const bool begins_blindly = choose() % 4 == 0;
+        const bool reads = !begins_blindly || choose() % 2 == 0;
         sum = 0;
         how = !scans ? "look-ups" : forward ? "a scan forward" : "a scan backward";
-        Status one =
-            scans ? add_by_scan(txn, group, sum, forward) : add_by_look_up(txn, group, sum);
-        if (one == Status::ok && choose() % 3 != 0) one = transfer(txn, group, choose);
-        return one;
+        if (begins_blindly) how += " after blind writes";
+        Status one = begins_blindly ? write_blindly(txn, group, choose) : Status::ok;
+        if (one == Status::ok && reads) {
+          one = scans ? add_by_scan(txn, group, sum, forward) : add_by_look_up(txn, group, sum);
+        }
+        if (one == Status::ok && reads && choose() % 3 != 0) one = transfer(txn, group, choose);
+        return one == Status::ok && choose() % 8 == 0 ? Status::user_abort : one;
       });
-      if (status != Status::ok) return "a transfer ended with " + std::string(to_string(status));
+      if (status != Status::ok && status != Status::user_abort)
+        return "a transfer ended with " + std::string(to_string(status));
       if (sum != 0) return "a sum by " + how + " is " + std::to_string(sum);
     }
     return {};
@@ -106,6 +112,19 @@ class TreeTransfers {
       if (status != Status::not_found) return status;
     }
     return tree_.upsert(txn, bytes_of(key), bytes);
+  }
+
+  /// Writes all records of the group without a read. The new sum is zero, too (R82).
+  Status write_blindly(Transaction& txn, uint64_t group, std::mt19937_64& choose) const {
+    int64_t rest = 0;
+    for (uint64_t i = 0; i < kGroup; ++i) {
+      const int64_t value = i + 1 == kGroup ? -rest : static_cast<int64_t>(choose() % 100);
+      rest += value;
+      const Status status =
+          tree_.upsert(txn, bytes_of(key(group, i)), std::as_bytes(std::span(&value, 1)));
+      if (status != Status::ok) return status;
+    }
+    return Status::ok;
   }
 
   Status transfer(Transaction& txn, uint64_t group, std::mt19937_64& choose) const {

@@ -43,7 +43,7 @@ class DroppableTree {
   }
   static Status read_key(Transaction& txn, const MasterTree& tree, const std::string& key,
                          std::string& value) {
-    char buffer[8];
+    char buffer[512];
     uint32_t length = 0;
     const Status status = tree.get(txn, bytes_of(key), buffer, sizeof buffer, length);
     if (status == Status::ok) value.assign(buffer, length);

@@ -29,7 +29,8 @@ inline std::string foreign_commit_of_a_reserved_key(bool by_scan, bool of_a_tomb
     problem.expect(stage.tree().get(a, key, found), Status::not_found, "look-up");
   }
   Location location;
-  problem.expect(reserve(a, stage.tree().tree().storage(), ordered_key(key), 8, location),
+  problem.expect(reserve(a, stage.tree().tree().storage(), ordered_key(key), 8,
+                         Reservation::dependent, location),
                  Status::ok, "reservation");
   stage.put_alone(Kind::tree, key, 77);
   Status status = stage.tree().put(a, key, 1);
