@@ -23,8 +23,6 @@ constexpr double kBurstS = 0.05;
 /// Pause between two counts of cold pages. A count reads a line of each worker of all nodes, and
 /// the number changes little in this time.
 constexpr std::chrono::milliseconds kColdPause{200};
-/// Limit for the debt of a node: the pages for the longest delay of a transaction, and a batch.
-constexpr double kDebtS = std::chrono::duration<double>(kMaxPageDelay).count();
 
 }  // namespace
 
@@ -53,8 +51,10 @@ void grant_pages(NodeShared& node, std::optional<double> limit, double elapsed_s
     const double whole = std::floor(credit);
     credit -= whole;
     const auto most = static_cast<int64_t>(*limit * kBurstS);
-    // A larger debt would delay transactions longer than kMaxPageDelay, so it is forgiven.
-    const auto most_debt = -static_cast<int64_t>(*limit * kDebtS) - int64_t{PagePool::kBatchPages};
+    // A larger debt than the pages for the longest delay, and a batch, is forgiven: transactions do
+    // not wait any longer for it.
+    const double debt_s = std::chrono::duration<double>(max_page_delay(node)).count();
+    const auto most_debt = -static_cast<int64_t>(*limit * debt_s) - int64_t{PagePool::kBatchPages};
     const int64_t before = node.page_budget.load(std::memory_order_relaxed);
     if (before > most || before < most_debt) {
       // A worker that subtracts meanwhile loses its debt, once.

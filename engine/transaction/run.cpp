@@ -76,21 +76,19 @@ void pay_for_pages(WorkerContext& worker, uint64_t deadline_epoch) {
   // below: the words only affect how long to wait.
   if (node.page_budget.fetch_sub(pages, std::memory_order_relaxed) >= pages) return;
   const uint64_t begin = now_ns();
-  const uint64_t end =
-      begin + static_cast<uint64_t>(std::chrono::nanoseconds(kMaxPageDelay).count());
   constexpr std::chrono::milliseconds kLookAround{5};
   worker.leave();
   worker.metrics().page_delays.add();
-  uint64_t now = begin;
-  while (now < end) {
+  for (uint64_t now = begin;; now = now_ns()) {
+    const auto rest = std::chrono::nanoseconds(max_page_delay(node)) -
+                      std::chrono::nanoseconds(static_cast<int64_t>(now - begin));
+    if (rest.count() <= 0) break;
     const uint32_t signal = node.page_signal.load(std::memory_order_relaxed);
     if (node.page_budget.load(std::memory_order_relaxed) >= 0) break;
     const bool is_hopeless = control.snapshots_free_pages.load(std::memory_order_relaxed) == 0 ||
                              worker.cluster_failed() || worker.current_epoch() >= deadline_epoch;
     if (is_hopeless) break;
-    wait_on(node.page_signal, signal,
-            std::min<std::chrono::nanoseconds>(kLookAround, std::chrono::nanoseconds(end - now)));
-    now = now_ns();
+    wait_on(node.page_signal, signal, std::min<std::chrono::nanoseconds>(kLookAround, rest));
   }
   worker.metrics().page_delay_ns.add(now_ns() - begin);
 }

@@ -46,7 +46,7 @@ class PageWait {
 };
 
 /// Subtracts the pages that the worker has used from its node's page budget. If the budget is
-/// negative, waits until the coordinator has added enough to it, at most kMaxPageDelay. So workers
+/// negative, waits until the coordinator has added enough to it, at most max_page_delay. So workers
 /// together take pages no faster than the limit. REQUIRES: no transaction is active.
 void pay_for_pages(WorkerContext& worker, uint64_t deadline_epoch);
 

@@ -42,6 +42,18 @@ struct PoolControl {
 
 /// Longest delay of a transaction by the limit for pages (NodeShared::page_limit, pay_for_pages).
 inline constexpr std::chrono::milliseconds kMaxPageDelay{32};
+/// The same while less than 1/kScarcePart of the pool is free. Workers that wait shorter than the
+/// limit asks for would take the last pages, and then all would wait for the install of a snapshot.
+inline constexpr std::chrono::milliseconds kMaxScarceDelay{200};
+inline constexpr uint64_t kScarcePart = 32;
+
+/// Returns the longest delay of a transaction of this node now.
+inline std::chrono::milliseconds max_page_delay(const NodeShared& node) {
+  // Relaxed: the words are gauges.
+  const uint64_t free = node.pages_free.load(std::memory_order_relaxed);
+  const bool is_scarce = free < node.pages_total.load(std::memory_order_relaxed) / kScarcePart;
+  return is_scarce ? kMaxScarceDelay : kMaxPageDelay;
+}
 
 /// The owner's handle of its pool. One per node process, shared by the node's threads.
 class PagePool {

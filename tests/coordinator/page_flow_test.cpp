@@ -253,6 +253,15 @@ TEST_F(PageBudgetTest, ALargeDebtIsForgiven) {
   grant_pages(*node_, 10'000.0, 0.005, credit_);
   EXPECT_EQ(budget(), -10 * kMaxPageDelay.count() - int64_t{PagePool::kBatchPages})
       << "the longest delay and a batch";
+  node_->pages_total.store(32'000, std::memory_order_relaxed);
+  node_->pages_free.store(1'000, std::memory_order_relaxed);
+  EXPECT_EQ(max_page_delay(*node_), kMaxPageDelay);
+  node_->pages_free.store(999, std::memory_order_relaxed);
+  EXPECT_EQ(max_page_delay(*node_), kMaxScarceDelay);
+  node_->page_budget.store(-1'000'000, std::memory_order_relaxed);
+  grant_pages(*node_, 10'000.0, 0.005, credit_);
+  EXPECT_EQ(budget(), -10 * kMaxScarceDelay.count() - int64_t{PagePool::kBatchPages})
+      << "a longer delay while pages are scarce";
 }
 
 TEST_F(PageBudgetTest, EndsWithTheLimit) {

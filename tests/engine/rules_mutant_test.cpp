@@ -536,7 +536,14 @@ const Rule kRules[] = {
      [] { return open_records_hide_nothing(); }},
     {"OpenRecordsNeedAMark", Mutant::add_unmarked_open_records,
      [] { return open_records_need_a_mark(); }},
-    {"OpenRecordsAreClosed", Mutant::leave_records_open, [] { return open_records_are_closed(); }},
+    {"OpenRecordsAreClosed", Mutant::leave_records_open,
+     [] {
+       for (const bool late : {false, true}) {
+         std::string problem = snapshot_writes_notice_what_open_records_hide(late);
+         if (!problem.empty()) return problem;
+       }
+       return open_records_are_closed();
+     }},
     // The gleaner.
     {"OnlyCoveredRecordsAreElided", Mutant::elide_uncovered,
      [] { return compaction::leaves_records_as_their_changes_do(200); }},

@@ -75,6 +75,11 @@ TEST(DeltaTrees, GetBlindWritesWithoutARead) {
 TEST(DeltaTrees, HideNothingByOpenRecords) { EXPECT_EQ(open_records_hide_nothing(), ""); }
 TEST(DeltaTrees, CloseOpenRecords) { EXPECT_EQ(open_records_are_closed(), ""); }
 TEST(DeltaTrees, KeepOwnOpenRecordsUsable) { EXPECT_EQ(own_open_records_stay_usable(), ""); }
+TEST(DeltaTrees, ShowSnapshotWritesWhatOpenRecordsHide) {
+  for (const bool late : {false, true}) {
+    EXPECT_EQ(snapshot_writes_notice_what_open_records_hide(late), "");
+  }
+}
 TEST(DeltaTrees, KeepTheVersionOfOwnOpenRecords) {
   EXPECT_EQ(own_open_records_keep_the_version(), "");
 }

@@ -2,9 +2,13 @@
 // an error text, or an empty text if all is right.
 #pragma once
 
+#include <atomic>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "engine/mastertree/cursor.h"
+#include "engine/snapshot/published_snapshots.h"
 #include "tests/engine/install/cold_tree.h"
 #include "tests/engine/transaction/anomaly_stage.h"
 
@@ -159,6 +163,51 @@ inline std::string own_open_records_keep_the_version() {
   problem.expect(cursor.next(), Status::ok, "scan");
   problem.expect(cursor.vid() == before, "a scan finds another version");
   problem.expect(txn.commit(), Status::ok, "commit");
+  return problem.text();
+}
+
+/// R18, R82: a transaction that reads a snapshot overwrites record 5, which another one has changed
+/// since. The change is in the next snapshot, and the delta tree has only an open record. `late`:
+/// the first one has planned its write before that, on a record that was drained.
+inline std::string snapshot_writes_notice_what_open_records_hide(bool late) {
+  ColdTree test(2);
+  Problem problem;
+  std::string done = test.prepare();
+  problem.expect(done.empty(), done);
+  TestCluster& cluster = test.warm.cluster;
+  std::atomic<uint32_t>& readable = cluster.view().control->readable_snapshot;
+  PublishedSnapshots published(*cluster.view().shared[0], readable);
+  cluster.use_published(published);
+  const SnapshotStage& stage = test.warm.stage;
+  const bool is_published =
+      published
+          .publish(std::make_unique<SnapshotView>(
+              stage.snapshot, stage.epoch,
+              std::vector<SnapshotView::Root>{{stage.storage.id, stage.storage.base_root}}))
+          .has_value();
+  problem.expect(is_published, "the snapshot is not published");
+  readable.store(stage.snapshot, std::memory_order_seq_cst);
+  const std::string five = big_endian(5);
+  Transaction& writer = *cluster.worker(0).transaction;
+  problem.expect(writer.begin(kMaxEpoch, {Isolation::snapshot}), Status::ok, "begin");
+  const auto plan = [&] {
+    problem.expect(test.tree.update(writer, bytes_of(five), bytes_of("mine")), Status::ok,
+                   "update");
+  };
+  if (late) plan();
+  problem.expect(test.write(1, 5, "new"), Status::ok, "writing");
+  cluster.worker(1).context->leave();
+  done = test.take_beside_readers({{5, "new"}});
+  if (done.empty()) done = test.warm.install(drop_all);
+  problem.expect(done.empty(), done);
+  problem.expect(test.warm.report.drained != 0, "nothing was drained");
+  Transaction& other = *cluster.worker(1).transaction;
+  problem.expect(other.begin(), Status::ok, "begin");
+  problem.expect(test.tree.upsert(other, bytes_of(five), bytes_of("void")), Status::ok, "upsert");
+  other.rollback(Status::user_abort);
+  if (!late) plan();
+  problem.expect(is_abort(writer.commit()), "overwrites a commit that it has not seen");
+  problem.expect(test.value_of(5) == "new", "a committed write is lost");
   return problem.text();
 }
 

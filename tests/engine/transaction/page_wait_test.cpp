@@ -187,6 +187,13 @@ TEST_F(PageBudgetWaitTest, TheWaitEndsAfterItsLimit) {
   EXPECT_EQ(delays(), 1u) << "it took no more pages";
 }
 
+TEST_F(PageBudgetWaitTest, TheWaitIsLongerWhilePagesAreScarce) {
+  node().pages_total.store(uint64_t{1} << 40, std::memory_order_relaxed);
+  EXPECT_EQ(insert(), Status::ok);
+  EXPECT_EQ(delays(), 1u);
+  EXPECT_GE(delay_ns(), static_cast<uint64_t>(std::chrono::nanoseconds(kMaxScarceDelay).count()));
+}
+
 TEST_F(PageBudgetWaitTest, NoWorkerWaitsWhenNoSnapshotFreesPages) {
   let_snapshots_free_pages(0);
   EXPECT_EQ(insert(), Status::ok);
