@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "engine/mastertree/delta.h"
 #include "engine/mastertree/descent.h"
@@ -90,14 +91,14 @@ Status find_and_read(Transaction& txn, const StorageHandle& handle, Bytes key, I
   if (status != Status::ok) return status;
   for (;;) {
     Location location = locate(txn.worker(), storage, key);
-    Location cold{};
+    std::optional<Location> cold;  // empty for most reads, which then need not clear it
     if (location.record == nullptr) {
       if (txn.worker().cluster_failed()) return Status::cluster_failed;
       // The choice is read once, because it may change at any time.
       const bool uses_delta = writes_to_delta(storage, location.missing);
       if (intent == Intent::write && uses_delta) {
         cold = location;
-        status = reserve_in_delta(txn, storage, cold, key, 0, Absent::stays, location);
+        status = reserve_in_delta(txn, storage, *cold, key, 0, Absent::stays, location);
         if (status != Status::ok) return status;
         if (location.record == nullptr) continue;
       } else if (location.missing.view.page.has_delta()) {
@@ -105,7 +106,7 @@ Status find_and_read(Transaction& txn, const StorageHandle& handle, Bytes key, I
         location = locate(txn.worker(), storage, key, delta_link(storage));
         if (location.record == nullptr) {
           status = register_absent_from_delta(txn, location);
-          return status == Status::ok ? read_below(txn, storage, cold, key, request) : status;
+          return status == Status::ok ? read_below(txn, storage, *cold, key, request) : status;
         }
       } else {
         if (!wants_page(txn, location.missing, uses_delta, intent)) {
@@ -120,16 +121,16 @@ Status find_and_read(Transaction& txn, const StorageHandle& handle, Bytes key, I
     DCHECK(location.page != nullptr && location.conflict == nullptr);
     ref = make_ref(txn.worker(), location.record, key);
     status = read_tree_record(txn, ref, key, request);
-    if (request.seen.is_open() && cold.missing && !fault::open_records_hide) [[unlikely]] {
+    if (request.seen.is_open() && cold && !fault::open_records_hide) [[unlikely]] {
       // The registered VID stands for "not changed since the snapshot" (R82).
       const bool is_own = txn.own_write(ref, key) != nullptr;
       if (status == Status::not_found && intent == Intent::read && !is_own) {
         request.seen = {};
-        return read_below(txn, storage, cold, key, request);
+        return read_below(txn, storage, *cold, key, request);
       }
       const bool has_answer = status == Status::ok || status == Status::not_found;
       if (is_own && has_answer && request.wants_version) {
-        const Status found = find_version_below(txn, cold, key, request);
+        const Status found = find_version_below(txn, *cold, key, request);
         if (found != Status::ok) return found;
       }
     }
