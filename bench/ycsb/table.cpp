@@ -83,8 +83,8 @@ Status Table::read_modify_write(Transaction& txn, uint64_t id, uint32_t field, O
 }
 
 Status Table::overwrite(Transaction& txn, uint64_t id) {
+  DCHECK(!keyspace_.is_array());
   fill_record(record_.data(), shape_, id);
-  if (keyspace_.is_array()) return array_.update(txn, id, 0, shape_.record_bytes, record_.data());
   return tree_.upsert(txn, ordered_key(id), {record_.data(), shape_.record_bytes});
 }
 
@@ -94,7 +94,9 @@ Status Table::insert(Transaction& txn, uint64_t id) {
 }
 
 Status Table::write_loaded(Transaction& txn, uint64_t id) {
-  return keyspace_.is_array() ? overwrite(txn, id) : insert(txn, id);
+  if (!keyspace_.is_array()) return insert(txn, id);
+  fill_record(record_.data(), shape_, id);
+  return array_.update(txn, id, 0, shape_.record_bytes, record_.data());
 }
 
 Status Table::scan(Transaction& txn, uint64_t id, uint32_t length, Observed& observed) {

@@ -53,7 +53,8 @@ class Table {
   Status read(Transaction& txn, uint64_t id, Observed& observed);
   /// Increments the update count of the field and writes the whole field.
   Status update(Transaction& txn, uint64_t id, uint32_t field);
-  /// Overwrites the record without reading it. All its update counts are 0 then.
+  /// Overwrites the record without reading it. All its update counts are 0 then. REQUIRES: the
+  /// records are in a Master-tree.
   Status overwrite(Transaction& txn, uint64_t id);
   Status insert(Transaction& txn, uint64_t id);
   /// Reads `length` records from `id` on, or fewer at the end of the partition.

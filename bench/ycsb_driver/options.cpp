@@ -114,7 +114,7 @@ Result<JobInput> job_input(const Options& options) {
     if (checked) checked = choose(options, input);
   }
   if (checked && options.blind_updates && input.is_array) {
-    checked = usage("--blind-updates", "records of an array are updated in part",
+    checked = usage("--blind-updates", "an update of an array reads the page of its record",
                     "use --storage mastertree");
   }
   ATOLL_TRY(checked);

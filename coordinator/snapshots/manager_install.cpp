@@ -57,15 +57,20 @@ void SnapshotManager::install(const SnapshotMetadata& snapshot) {
   release_kept(report->oldest_left, snapshot.id);
 }
 
+/// Returns the pages of all pools.
+uint64_t SnapshotManager::pool_pages() const {
+  uint64_t pages = 0;
+  for (const NodeShared* node : nodes_) {
+    pages += node->pages_total.load(std::memory_order_relaxed);
+  }
+  return pages;
+}
+
 /// Decides for each storage whether writes to cold records bring whole pages or single records into
 /// memory (R76). Transactions may notice it late, because the word of each pointer decides.
 void SnapshotManager::choose_cold_writes(const SnapshotMetadata& snapshot) {
-  uint64_t pool_pages = 0;
-  for (const NodeShared* node : nodes_) {
-    pool_pages += node->pages_total.load(std::memory_order_relaxed);
-  }
   const ColdWrites choice = config_.memory.cold_writes;
-  const bool fits = choice == ColdWrites::pages || fits_in_pools(snapshot, pool_pages);
+  const bool fits = choice == ColdWrites::pages || fits_in_pools(snapshot, pool_pages());
   const std::lock_guard guard(cold_mutex_);
   CHECK(copied_pages_.empty());
   for (const SnapshotStorage& stored : snapshot.storages) {
@@ -100,13 +105,12 @@ void SnapshotManager::choose_cold_writes(const SnapshotMetadata& snapshot) {
 /// (copies_too_many_pages). Thread: page-flow.
 void SnapshotManager::revise_cold_writes() {
   const std::lock_guard guard(cold_mutex_);
+  // The counters are lines of workers on all nodes, so they are read only if a storage may change.
+  // The first interval after a pause is too long, so it decides against the change.
+  if (copied_pages_.empty()) return;
   uint64_t log_bytes = 0;
-  uint64_t pool_pages = 0;
   for (const MetricsSegment* metrics : metrics_) {
     log_bytes += sum_counter(*metrics, &WorkerMetrics::log_bytes);
-  }
-  for (const NodeShared* node : nodes_) {
-    pool_pages += node->pages_total.load(std::memory_order_relaxed);
   }
   const uint64_t logged = log_bytes - std::min(log_bytes, log_bytes_);
   log_bytes_ = log_bytes;
@@ -121,7 +125,7 @@ void SnapshotManager::revise_cold_writes() {
         .pages = copied - std::min(copied, before), .log_bytes = logged, .seconds = seconds};
     before = copied;
     const bool is_gone = storage.id != id;
-    if (!is_gone && !copies_too_many_pages(counts, pool_pages)) {
+    if (!is_gone && !copies_too_many_pages(counts, pool_pages())) {
       ++it;
       continue;
     }

@@ -158,6 +158,7 @@ class SnapshotManager {
   void make_newest(uint32_t id);
   void choose_cold_writes(const SnapshotMetadata& snapshot);
   void revise_cold_writes();
+  uint64_t pool_pages() const;
   /// Publishes the snapshot on all nodes (R18). REQUIRES: its files are open there.
   Result<void> publish_on_nodes(const SnapshotMetadata& snapshot);
   /// Withdraws all snapshots that are not in `keep`. On return no transaction can begin with them.

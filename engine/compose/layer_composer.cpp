@@ -325,11 +325,11 @@ Result<void> LayerComposer::compose_interior(SnapshotPointer pointer, const Inte
     return SnapshotPointer(page.children[i].snapshot_word.load(std::memory_order_relaxed));
   };
   uint32_t requested = work_.requested.page == pointer ? work_.requested.end : 0;
-  bool looks_past = page.header.level == 1;
+  bool requests_sibling = page.header.level == 1;
   for (uint32_t i = 0; i < count; ++i) {
     if (!overlaps(range_at(i))) continue;
     if (i >= requested) requested = std::max(request_children(page, i), i + 1);
-    if (requested == count && std::exchange(looks_past, false)) look_past(next_page);
+    if (requested == count && std::exchange(requests_sibling, false)) request_sibling(next_page);
     std::optional<NextPage> next;
     if (i + 1 < count && overlaps(range_at(i + 1))) {
       next = {range_at(i + 1), child_at(i + 1), {}};

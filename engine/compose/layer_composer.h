@@ -120,7 +120,7 @@ class LayerComposer {
   /// Returns the first child that it has not decided about. `also`: null, or a page that is
   /// requested before them.
   uint32_t request_children(const InteriorPage& page, uint32_t first, SnapshotPointer also = {});
-  void look_past(const std::optional<NextPage>& next);
+  void request_sibling(const std::optional<NextPage>& next);
   // The next functions, in layer_composer_lost.cpp, handle pages that cannot be read (R56).
   /// Finds the page to which a base pointer leads. Adds the held records of `range` to the log
   /// input.

@@ -70,7 +70,7 @@ uint32_t LayerComposer::request_children(const InteriorPage& page, uint32_t firs
 /// Requests children of the next page of level 1, while the device reads the last requested
 /// children of the current one. So neither the device nor the composer waits for the other at the
 /// end of each page.
-void LayerComposer::look_past(const std::optional<NextPage>& next) {
+void LayerComposer::request_sibling(const std::optional<NextPage>& next) {
   if (!work_.pages.has_ahead() || !next || is_stand_in(next->page)) return;
   if (work_.logs.coming().empty()) return;
   const PageHeader* header = work_.pages.peek(next->page);

@@ -35,6 +35,21 @@ JobInput input_of(const Setting& setting) {
   return input;
 }
 
+TEST(BlindUpdates, TearNothingAndCountNoUpdates) {
+  JobInput input;
+  input.records = 2'000;
+  input.mix = {50, 50, 0, 0, 0};
+  input.blind_updates = input.prefetch = true;
+  input.seed = test::seed();
+  YcsbDatabase database(1, 2, input);
+  const RunSummary& run = database.run(100);
+  EXPECT_EQ(run.ended_early, "");
+  EXPECT_NE(run.commits[static_cast<uint32_t>(Operation::update)], 0u);
+  EXPECT_EQ(run.updates, 0u) << "such an update counts nothing";
+  EXPECT_EQ(run.torn_reads, 0u);
+  EXPECT_EQ(database.verify(), std::vector<std::string>());
+}
+
 class Run : public testing::TestWithParam<Setting> {};
 
 TEST_P(Run, LosesNothingAndTearsNothing) {

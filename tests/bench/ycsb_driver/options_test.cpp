@@ -96,6 +96,8 @@ TEST(Options, EveryBadOneIsAUsageErrorThatNamesItAndTheWayOut) {
       {[](Options& o) { o.storage = "tree"; }, "--storage", "'tree'", "use mastertree or array"},
       {[](Options& o) { o.storage = "array", o.workload = "D"; }, "--storage", "5 % are inserts",
        "use mastertree"},
+      {[](Options& o) { o.storage = "array", o.blind_updates = true; }, "--blind-updates",
+       "reads the page of its record", "use --storage mastertree"},
       {[](Options& o) { o.insert_order = "random"; }, "--insert-order", "'random'",
        "use hashed or ordered"},
   };

@@ -2,6 +2,7 @@
 // error text, or an empty text if all is right.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <thread>
 
@@ -68,11 +69,11 @@ inline std::string marks_stay_while_there_are_records() {
   return problem.text();
 }
 
-/// R77: a worker has read a record of the snapshot and is about to copy it to the delta tree. Then
-/// another worker changes the record there, and a snapshot of that change is installed and drained.
-inline std::string an_outdated_record_is_not_copied() {
-  ColdTree test(2);
-  Problem problem;
+/// Runs `write`, which changes record 5 in a transaction that goes on. Before its worker locks the
+/// page of the delta tree, another one changes the record there. A snapshot of that change is
+/// installed, and the drain clears the mark of the pointer.
+inline void write_after_a_drain(ColdTree& test, Problem& problem,
+                                const std::function<Status(Transaction&)>& write) {
   std::string done = test.prepare();
   problem.expect(done.empty(), done);
   // From now on there is a delta tree with a page that stays.
@@ -86,13 +87,22 @@ inline std::string an_outdated_record_is_not_copied() {
       done = test.take_beside_readers({{5, "new"}, {900, "new"}});
       if (done.empty()) done = test.warm.install(drop_all);
     });
-    problem.expect(test.tree.update(late, bytes_of(big_endian(5)), bytes_of("mine")), Status::ok,
-                   "update");
+    problem.expect(write(late), Status::ok, "the late write");
     problem.expect(at_point.was_reached(), "no page was locked");
   }
   problem.expect(done.empty(), done);
   problem.expect(test.warm.report.drained != 0, "nothing was drained");
-  late.rollback(Status::user_abort);
+}
+
+/// R77: a worker has read a record of the snapshot and is about to copy it to the delta tree, when
+/// the delta tree is drained.
+inline std::string an_outdated_record_is_not_copied() {
+  ColdTree test(2);
+  Problem problem;
+  write_after_a_drain(test, problem, [&](Transaction& late) {
+    return test.tree.update(late, bytes_of(big_endian(5)), bytes_of("mine"));
+  });
+  test.warm.cluster.worker(0).transaction->rollback(Status::user_abort);
   // Marks the pointer again, because the drain has cleared the mark.
   problem.expect(test.write(1, 6, "newer"), Status::ok, "writing");
   problem.expect(test.value_of(5) == "new", "an older record hides the change");
@@ -145,30 +155,15 @@ inline std::string records_stay_while_pointers_are_old() {
   return problem.text();
 }
 
-/// R82: between the search for the pointer and the lock of the delta page, the mark of the pointer
-/// is cleared. An open record must not be added then: no look-up would find it.
+/// R82: an open record is about to be added, when the mark of its pointer is cleared. It must not
+/// be added then: no look-up would find it.
 inline std::string open_records_need_a_mark() {
   ColdTree test(2);
   Problem problem;
-  std::string done = test.prepare();
-  problem.expect(done.empty(), done);
-  problem.expect(test.write(1, 900, "new"), Status::ok, "writing");
-  Transaction& late = *test.warm.cluster.worker(0).transaction;
-  problem.expect(late.begin(), Status::ok, "begin");
-  {
-    const AtFirst at_point(SyncPoint::locking_page, [&] {
-      problem.expect(test.write(1, 5, "new"), Status::ok, "writing");
-      test.warm.cluster.worker(1).context->leave();
-      done = test.take_beside_readers({{5, "new"}, {900, "new"}});
-      if (done.empty()) done = test.warm.install(drop_all);
-    });
-    problem.expect(test.tree.upsert(late, bytes_of(big_endian(5)), bytes_of("mine")), Status::ok,
-                   "upsert");
-    problem.expect(at_point.was_reached(), "no page was locked");
-  }
-  problem.expect(done.empty(), done);
-  problem.expect(test.warm.report.drained != 0, "nothing was drained");
-  const Status status = late.commit();
+  write_after_a_drain(test, problem, [&](Transaction& late) {
+    return test.tree.upsert(late, bytes_of(big_endian(5)), bytes_of("mine"));
+  });
+  const Status status = test.warm.cluster.worker(0).transaction->commit();
   problem.expect(status == Status::ok || is_abort(status), "commit");
   const std::string expected = status == Status::ok ? "mine" : "new";
   problem.expect(test.value_of(5) == expected, "a committed write is lost");

@@ -3,9 +3,7 @@
 #pragma once
 
 #include <atomic>
-#include <memory>
 #include <string>
-#include <vector>
 
 #include "engine/mastertree/cursor.h"
 #include "engine/snapshot/published_snapshots.h"
@@ -179,13 +177,8 @@ inline std::string snapshot_writes_notice_what_open_records_hide(bool late) {
   PublishedSnapshots published(*cluster.view().shared[0], readable);
   cluster.use_published(published);
   const SnapshotStage& stage = test.warm.stage;
-  const bool is_published =
-      published
-          .publish(std::make_unique<SnapshotView>(
-              stage.snapshot, stage.epoch,
-              std::vector<SnapshotView::Root>{{stage.storage.id, stage.storage.base_root}}))
-          .has_value();
-  problem.expect(is_published, "the snapshot is not published");
+  problem.expect(published.publish(ColdCluster::view_of(stage, stage.storage.id)).has_value(),
+                 "the snapshot is not published");
   readable.store(stage.snapshot, std::memory_order_seq_cst);
   const std::string five = big_endian(5);
   Transaction& writer = *cluster.worker(0).transaction;
