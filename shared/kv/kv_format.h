@@ -50,6 +50,8 @@ enum KvFlag : uint8_t {
 
 /// Type of the number that `add` changes. Values equal those of the engine's IncrementType.
 enum class KvNumber : uint8_t { none = 0, i32, i64, u32, u64, f64 };
+/// Returns the size of a number; 0 for `none` and unknown types.
+uint32_t kv_number_bytes(KvNumber number);
 
 struct KvRequestHeader {
   uint32_t version;

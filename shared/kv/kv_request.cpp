@@ -42,20 +42,6 @@ uint8_t allowed_flags(KvCode code) {
   }
 }
 
-uint32_t number_bytes(KvNumber number) {
-  switch (number) {
-    case KvNumber::i32:
-    case KvNumber::u32:
-      return 4;
-    case KvNumber::i64:
-    case KvNumber::u64:
-    case KvNumber::f64:
-      return 8;
-    default:
-      return 0;
-  }
-}
-
 std::string over(std::string_view what, uint64_t got, uint64_t limit) {
   DCHECK(got > limit);
   return std::string(what) + " of " + std::to_string(got) + " bytes is longer than " +
@@ -85,7 +71,7 @@ std::string fault_of(const KvOperation& head) {
   }
   if (!is_scan && head.high_bytes != 0) return "only a scan has a high key";
   if (head.code == KvCode::add) {
-    const uint32_t bytes = number_bytes(head.number);
+    const uint32_t bytes = kv_number_bytes(head.number);
     if (bytes == 0) {
       return "unknown number type " + std::to_string(static_cast<uint32_t>(head.number));
     }
@@ -102,6 +88,20 @@ std::string fault_of(const KvOperation& head) {
 std::string_view to_string(KvCode code) {
   const auto index = static_cast<size_t>(code);
   return index < std::size(kNames) ? kNames[index] : "unknown";
+}
+
+uint32_t kv_number_bytes(KvNumber number) {
+  switch (number) {
+    case KvNumber::i32:
+    case KvNumber::u32:
+      return 4;
+    case KvNumber::i64:
+    case KvNumber::u64:
+    case KvNumber::f64:
+      return 8;
+    default:
+      return 0;
+  }
 }
 
 std::array<std::byte, 8> ordered_index_key(uint64_t index) {

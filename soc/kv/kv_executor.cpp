@@ -154,11 +154,14 @@ Status KvExecutor::scan(const KvOperationView& operation, const MasterTree& tree
   if (!is_compared) reply_.begin_scan();
   Status status = cursor.next();
   for (uint32_t rows = 0; status == Status::ok; ++rows, status = cursor.next()) {
-    if (rows == limit || scanned_bytes_ >= kMaxKvScanBytes) {
+    // A comparison returns no rows, so only its number of rows is limited. The client has set it to
+    // what its scan has returned.
+    if (rows == limit || (!is_compared && scanned_bytes_ >= kMaxKvScanBytes)) {
       has_more = true;
       break;
     }
-    const uint32_t bytes = has(operation, kKvKeysOnly) ? 0 : cursor.payload_bytes();
+    const bool has_value = !is_compared && !has(operation, kKvKeysOnly);
+    const uint32_t bytes = has_value ? cursor.payload_bytes() : 0;
     DCHECK(bytes <= buffer_.size());
     if (bytes != 0) {
       const Status copied = cursor.get(buffer_.data(), bytes);
@@ -166,8 +169,9 @@ Status KvExecutor::scan(const KvOperationView& operation, const MasterTree& tree
     }
     const uint64_t version = cursor.vid().version();
     digest.add(cursor.key(), version);
+    if (is_compared) continue;
     scanned_bytes_ += sizeof(KvRow) + cursor.key().size() + bytes;
-    if (!is_compared) reply_.row(cursor.key(), KvBytes(buffer_).first(bytes), version);
+    reply_.row(cursor.key(), KvBytes(buffer_).first(bytes), version);
   }
   if (status != Status::ok && status != Status::end_of_scan) return status;
   if (!is_compared) {

@@ -20,7 +20,8 @@ README = ROOT / "README.md"
 CLIENT_README = ROOT / "shared" / "client" / "README.md"
 PROCEDURE_README = ROOT / "bench" / "example_procedure" / "README.md"
 # What a README that shows only some lines of a client leaves out.
-CLIENT_HEADERS = ('#include <string>\n#include "shared/client/session_client.h"\n'
+CLIENT_HEADERS = ('#include <string>\n#include "shared/client/kv_transaction.h"\n'
+                  '#include "shared/client/session_client.h"\n'
                   '#include "shared/kv/kv_request.h"\n')
 
 
@@ -88,7 +89,7 @@ class Readme(unittest.TestCase):
 
     def test_the_lines_of_a_client_compile(self):
         lines = blocks(CLIENT_README, "cpp")
-        self.assertEqual(len(lines), 2)
+        self.assertEqual(len(lines), 3)
         body = "".join(lines)
         self.assert_compiles(CLIENT_HEADERS + "using namespace atolldb;\n"
                              "void use(const std::string& run_dir) {\n" + body +
