@@ -30,9 +30,10 @@ ExitCode run_node(const ChildContext& context) {
     const auto handle = [&node](const ControlRequest& request, const ControlReply& reply) {
       node.handle(request, reply);
     };
-    ATOLL_TRY(services.start(config, node_endpoint(config, id), handle, kMaxControlBytes, 1 + id,
-                             std::make_shared<NodeMetrics>(id, *node.view().shared[id],
-                                                           node.metrics(), *node.view().control)));
+    ATOLL_TRY(services.start(
+        config, node_endpoint(config, id), handle, kMaxControlBytes, 1 + id,
+        std::make_shared<NodeMetrics>(id, *node.view().shared[id], node.metrics(),
+                                      *node.view().control, &node.procedure_metrics())));
     ATOLL_TRY(node.listen_for_sessions(session_socket_path(config.cluster.run_dir, id)));
     return services.endpoints_text();
   };

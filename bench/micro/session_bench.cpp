@@ -41,6 +41,8 @@ class Served {
     services.workers = {worker_.get()};
     services.answers = &answers_;
     services.metrics = &session_metrics_;
+    procedure_metrics_ = std::make_unique<ProcedureMetrics>(registry_.procedure_names(), 1);
+    services.procedure_metrics = procedure_metrics_.get();
     services.refusal = [](Isolation) { return std::optional<Refusal>(); };
     services.deadline_epoch = [] { return kMaxEpoch; };
     server_ = std::make_unique<SessionServer>(std::move(services), make_silent_logger("bench"));
@@ -68,6 +70,7 @@ class Served {
   SessionMetrics session_metrics_{};
   std::unique_ptr<std::byte, Free> local_;
   ProcedureRegistry registry_;
+  std::unique_ptr<ProcedureMetrics> procedure_metrics_;
   DurableAnswers answers_;
   std::unique_ptr<Worker> worker_;
   std::unique_ptr<SessionServer> server_;

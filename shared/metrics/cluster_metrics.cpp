@@ -169,6 +169,7 @@ std::vector<prometheus::MetricFamily> ClusterMetrics::Collect() const {
   if (device_ != nullptr) add_device(families, *device_);
   if (archive_ != nullptr) families.add(kArchiveMetrics, *archive_);
   if (acknowledgement_ != nullptr) add_acknowledgement(families, *acknowledgement_);
+  if (disks_ != nullptr) add_disks(families, *disks_);
   return families.take();
 }
 

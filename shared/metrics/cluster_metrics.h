@@ -1,4 +1,5 @@
-// Prometheus metrics of the coordinator: state, epochs, storages and snapshots of the cluster.
+// Prometheus metrics of the coordinator: state, epochs, storages, snapshots and disks of the
+// cluster.
 #pragma once
 
 #include <prometheus/collectable.h>
@@ -10,6 +11,7 @@
 #include "shared/memory/control_layout.h"
 #include "shared/memory/histogram.h"
 #include "shared/memory/worker_metrics.h"
+#include "shared/metrics/disk_watch.h"
 
 namespace atolldb {
 
@@ -63,19 +65,21 @@ uint64_t seconds_since(const std::atomic<uint64_t>& unix_s);
 /// Thread: any of the HTTP server. Reads memory only.
 class ClusterMetrics : public prometheus::Collectable {
  public:
-  /// `snapshots`, `device`, `acknowledgement`: null without a log. `archive`: null without an
-  /// archive. `restarts`: restarts of the cluster by its launcher before this process. REQUIRES:
+  /// `snapshots`, `device`, `acknowledgement`, `disks`: null without a log. `archive`: null without
+  /// an archive. `restarts`: restarts of the cluster by its launcher before this process. REQUIRES:
   /// the segment stays mapped, and all other arguments live, as long as this object.
   explicit ClusterMetrics(const ControlSegment& control, const SnapshotMetrics* snapshots = nullptr,
                           uint64_t restarts = 0, const DeviceMetrics* device = nullptr,
                           const ArchiveMetrics* archive = nullptr,
-                          const AcknowledgementMetrics* acknowledgement = nullptr)
+                          const AcknowledgementMetrics* acknowledgement = nullptr,
+                          const DiskWatch* disks = nullptr)
       : control_(control),
         snapshots_(snapshots),
         restarts_(restarts),
         device_(device),
         archive_(archive),
-        acknowledgement_(acknowledgement) {}
+        acknowledgement_(acknowledgement),
+        disks_(disks) {}
 
   std::vector<prometheus::MetricFamily> Collect() const override;
 
@@ -86,6 +90,7 @@ class ClusterMetrics : public prometheus::Collectable {
   const DeviceMetrics* const device_;
   const ArchiveMetrics* const archive_;
   const AcknowledgementMetrics* const acknowledgement_;
+  const DiskWatch* const disks_;
 };
 
 }  // namespace atolldb

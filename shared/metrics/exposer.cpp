@@ -17,14 +17,10 @@
 
 #include "shared/base/check.h"
 #include "shared/base/unique_fd.h"
+#include "shared/metrics/process_metrics.h"
 
 namespace atolldb {
 namespace {
-
-std::string address_of(const std::string& listen, int port) {
-  const bool is_ipv6 = listen.find(':') != std::string::npos && listen.front() != '[';
-  return (is_ipv6 ? "[" + listen + "]" : listen) + ":" + std::to_string(port);
-}
 
 /// Opens and closes a connection, to wake the server. The result does not matter.
 void knock(const std::string& listen, int port) {
@@ -49,46 +45,56 @@ Result<std::unique_ptr<MetricsExposer>> MetricsExposer::start(
   // The Prometheus library reports errors by exceptions. This function turns them into an Error.
   try {
     auto exposer = std::make_unique<prometheus::Exposer>(std::vector<std::string>{
-        "listening_ports", address_of(listen, port), "num_threads", std::to_string(kThreads),
+        "listening_ports", endpoint_text(listen, port), "num_threads", std::to_string(kThreads),
         "request_timeout_ms", std::to_string(kRequestTimeout.count())});
     const std::vector<int> ports = exposer->GetListeningPorts();
     if (ports.empty()) throw std::runtime_error("no port");
-    exposer->RegisterCollectable(collectable);
+    Collectables collectables = {std::move(collectable), std::make_shared<ProcessMetrics>()};
+    for (const auto& each : collectables) exposer->RegisterCollectable(each);
     return std::unique_ptr<MetricsExposer>(
-        new MetricsExposer(std::move(exposer), std::move(collectable), listen, ports.front()));
+        new MetricsExposer(std::move(exposer), std::move(collectables), listen, ports.front()));
   } catch (const std::exception&) {
     return make_error(ExitCode::resources,
-                      "metrics.base_port: cannot listen on " + address_of(listen, port) +
+                      "metrics.base_port: cannot listen on " + endpoint_text(listen, port) +
                           ": is another process using the port? Set metrics.base_port to a free "
                           "range, or to 0 for any free port");
   }
 }
 
 MetricsExposer::MetricsExposer(std::unique_ptr<prometheus::Exposer> exposer,
-                               std::shared_ptr<prometheus::Collectable> collectable,
-                               std::string listen, int port)
-    : collectable_(std::move(collectable)),
+                               Collectables collectables, std::string listen, int port)
+    : collectables_(std::move(collectables)),
       exposer_(std::move(exposer)),
       listen_(std::move(listen)),
       port_(port),
-      endpoint_(address_of(listen_, port)) {
+      endpoint_(endpoint_text(listen_, port)) {
   CHECK(port_ > 0 && port_ <= UINT16_MAX);
 }
 
 MetricsExposer::~MetricsExposer() {
-  // The server checks only every two seconds, and after each connection, whether it has to end. So
-  // this connects.
   CHECK(exposer_ != nullptr);
+  end_server(listen_, port_, [this] { exposer_.reset(); });
+}
+
+std::string MetricsExposer::endpoint_text(const std::string& listen, int port) {
+  CHECK(!listen.empty());
+  const bool is_ipv6 = listen.find(':') != std::string::npos && listen.front() != '[';
+  return (is_ipv6 ? "[" + listen + "]" : listen) + ":" + std::to_string(port);
+}
+
+void MetricsExposer::end_server(const std::string& listen, int port,
+                                const std::function<void()>& end) {
+  CHECK(end && port > 0);
   std::atomic<bool> ended{false};
-  std::thread end([&] {
-    exposer_.reset();
+  std::thread ending([&] {
+    end();
     ended.store(true, std::memory_order_relaxed);  // the join orders all other accesses
   });
   while (!ended.load(std::memory_order_relaxed)) {
-    knock(listen_, port_);
+    knock(listen, port);
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
-  end.join();
+  ending.join();
 }
 
 }  // namespace atolldb

@@ -3,8 +3,10 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "shared/base/check.h"
 #include "shared/base/error.h"
@@ -16,8 +18,9 @@ class Exposer;
 
 namespace atolldb {
 
-/// HTTP server with its own threads. Serves GET /metrics until its destruction. A scrape reads
-/// counters from shared memory, and involves no worker.
+/// HTTP server with its own threads. Serves GET /metrics until its destruction: the metrics of
+/// `collectable`, and those that each process has (ProcessMetrics). A scrape reads counters from
+/// memory, and involves no worker.
 ///
 /// A client that sends half a request, or sends it slowly, takes a thread until kRequestTimeout.
 /// With N such clients, a scrape waits for at most N / kThreads timeouts.
@@ -39,14 +42,21 @@ class MetricsExposer {
 
   /// Address like "127.0.0.1:9101". An IPv6 address has brackets.
   const std::string& endpoint() const { return endpoint_; }
+  /// Returns an address in this form.
+  static std::string endpoint_text(const std::string& listen, int port);
+  /// Ends a server of the HTTP library that listens on this address. `end` is the call that ends
+  /// it. The library checks only every two seconds, and after each connection, whether it has to
+  /// end. So this function connects until `end` has returned.
+  static void end_server(const std::string& listen, int port, const std::function<void()>& end);
 
  private:
-  MetricsExposer(std::unique_ptr<prometheus::Exposer> exposer,
-                 std::shared_ptr<prometheus::Collectable> collectable, std::string listen,
-                 int port);
+  using Collectables = std::vector<std::shared_ptr<prometheus::Collectable>>;
 
-  // The server has only a weak pointer to it. Declared first, so it is destroyed last.
-  std::shared_ptr<prometheus::Collectable> collectable_;
+  MetricsExposer(std::unique_ptr<prometheus::Exposer> exposer, Collectables collectables,
+                 std::string listen, int port);
+
+  // The server has only weak pointers to them. Declared first, so they are destroyed last.
+  Collectables collectables_;
   std::unique_ptr<prometheus::Exposer> exposer_;
   std::string listen_;
   int port_;

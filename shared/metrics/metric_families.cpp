@@ -13,11 +13,12 @@ namespace {
 
 bool is_counter_name(std::string_view name) { return name.ends_with("_total"); }
 
-/// Returns whether the name consists of atoll_ and lower-case words, and the help text is a
-/// sentence.
+/// Returns whether the name consists of atoll_ or process_ and lower-case words, and the help text
+/// is a sentence.
 bool is_valid(std::string_view name, std::string_view help) {
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789_";
-  return name.starts_with("atoll_") && name.find_first_not_of(kLetters) == std::string_view::npos &&
+  const bool has_prefix = name.starts_with("atoll_") || name.starts_with("process_");
+  return has_prefix && name.find_first_not_of(kLetters) == std::string_view::npos &&
          help.ends_with('.');
 }
 
@@ -97,6 +98,31 @@ MetricFamilies& MetricFamilies::sample(const Histogram& values,
     metric.histogram.bucket.push_back({below, static_cast<double>(bound) * kSecondsPerNs});
   }
   metric.histogram.bucket.push_back({count, std::numeric_limits<double>::infinity()});
+  families_.back().metric.push_back(std::move(metric));
+  return *this;
+}
+
+MetricFamilies& MetricFamilies::sample(std::span<const uint64_t> counts,
+                                       std::span<const uint64_t> bounds_ns, uint64_t sum_ns,
+                                       const Labels& labels) {
+  // Divides by it: the quotient is the double that is nearest to a limit like 0.0002.
+  constexpr double kNsPerSecond = 1e9;
+  CHECK(!families_.empty() && families_.back().type == prometheus::MetricType::Histogram);
+  CHECK(counts.size() == bounds_ns.size() + 1);
+  CHECK(std::ranges::is_sorted(bounds_ns, std::ranges::less_equal()));
+  prometheus::ClientMetric metric;
+  metric.label = labels_;
+  metric.label.insert(metric.label.end(), labels.begin(), labels.end());
+  for (const auto& label : metric.label) CHECK(!label.name.empty() && !label.value.empty());
+  uint64_t sum = 0;
+  for (size_t i = 0; i < bounds_ns.size(); ++i) {
+    sum += counts[i];
+    metric.histogram.bucket.push_back({sum, static_cast<double>(bounds_ns[i]) / kNsPerSecond});
+  }
+  sum += counts.back();
+  metric.histogram.bucket.push_back({sum, std::numeric_limits<double>::infinity()});
+  metric.histogram.sample_count = sum;
+  metric.histogram.sample_sum = static_cast<double>(sum_ns) / kNsPerSecond;
   families_.back().metric.push_back(std::move(metric));
   return *this;
 }

@@ -60,8 +60,8 @@ class MetricFamilies {
   explicit MetricFamilies(Labels labels) : labels_(std::move(labels)) {}
 
   /// Starts a family. The following samples belong to it. REQUIRES: the scrape has no family of
-  /// this name yet. Names are atoll_<thing>_<unit>; those of counters, and no others, end in
-  /// _total. A help text is a sentence.
+  /// this name yet. Names are atoll_<thing>_<unit>, or process_<thing>_<unit> for what all programs
+  /// export; those of counters, and no others, end in _total. A help text is a sentence.
   MetricFamilies& counter(const char* name, const char* help);
   MetricFamilies& gauge(const char* name, const char* help);
   MetricFamilies& histogram(const char* name, const char* help);
@@ -74,6 +74,11 @@ class MetricFamilies {
   /// limits.
   MetricFamilies& sample(const Histogram& values, const std::vector<uint64_t>& bounds_ns,
                          const Labels& labels);
+  /// Adds a sample to a histogram family, in seconds. `counts`: number of values in each bucket.
+  /// Bucket i ends at `bounds_ns[i]` and includes it; the last bucket has no end. REQUIRES:
+  /// `bounds_ns` ascend.
+  MetricFamilies& sample(std::span<const uint64_t> counts, std::span<const uint64_t> bounds_ns,
+                         uint64_t sum_ns, const Labels& labels);
 
   /// Adds a family with one sample for each entry of a table.
   template <typename T, size_t kCount>

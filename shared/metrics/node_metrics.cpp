@@ -173,6 +173,7 @@ std::vector<prometheus::MetricFamily> NodeMetrics::Collect() const {
   CHECK(metrics_.slot_count == shared_.slot_count && shared_.worker_count <= shared_.slot_count);
   MetricFamilies families({{"node", std::to_string(node_)}});
   add_transactions(families, metrics_);
+  if (procedures_ != nullptr) add_procedures(families, *procedures_);
   add_locality(families, metrics_);
   families.add(kWorkerMetrics, metrics_);
   CHECK(shared_.logger_count <= kMaxLoggersPerNode);

@@ -1,5 +1,5 @@
-// Prometheus metrics of a node: the sums of its workers' counters, the gauges of its pool, and the
-// counts of its snapshot cache by storage.
+// Prometheus metrics of a node: the sums of its workers' counters, the gauges of its pool, the
+// counts of its snapshot cache by storage, and those of its procedures.
 #pragma once
 
 #include <prometheus/collectable.h>
@@ -10,17 +10,22 @@
 #include "shared/memory/control_layout.h"
 #include "shared/memory/node_layout.h"
 #include "shared/memory/worker_metrics.h"
+#include "shared/metrics/procedure_metrics.h"
 
 namespace atolldb {
 
-/// Thread: any of the HTTP server. Reads shared memory only, and blocks no worker.
+/// Thread: any of the HTTP server. Reads memory only, and blocks no worker.
 class NodeMetrics : public prometheus::Collectable {
  public:
-  /// `control` has the names of the storages.
-  /// REQUIRES: the segments stay mapped as long as this object lives.
+  /// `control` has the names of the storages. `procedures`: null if the node counts no calls.
+  /// REQUIRES: the segments stay mapped, and `procedures` lives, as long as this object.
   NodeMetrics(uint32_t node, const NodeShared& shared, const MetricsSegment& metrics,
-              const ControlSegment& control)
-      : node_(node), shared_(shared), metrics_(metrics), control_(control) {}
+              const ControlSegment& control, const ProcedureMetrics* procedures = nullptr)
+      : node_(node),
+        shared_(shared),
+        metrics_(metrics),
+        control_(control),
+        procedures_(procedures) {}
 
   std::vector<prometheus::MetricFamily> Collect() const override;
 
@@ -29,6 +34,7 @@ class NodeMetrics : public prometheus::Collectable {
   const NodeShared& shared_;
   const MetricsSegment& metrics_;
   const ControlSegment& control_;
+  const ProcedureMetrics* const procedures_;
 };
 
 }  // namespace atolldb

@@ -154,6 +154,8 @@ void Node::start_workers() {
 
 Result<void> Node::start_sessions() {
   CHECK(!workers_.empty() && answers_ == nullptr);
+  procedure_metrics_ = std::make_unique<ProcedureMetrics>(registry_.procedure_names(),
+                                                          static_cast<uint32_t>(workers_.size()));
   answers_ = std::make_unique<DurableAnswers>(*view_.control);
   answers_->start();
   SessionServices services;
@@ -163,6 +165,7 @@ Result<void> Node::start_sessions() {
   for (const auto& worker : workers_) services.workers.push_back(worker.get());
   services.answers = answers_.get();
   services.metrics = &metrics_->sessions;
+  services.procedure_metrics = procedure_metrics_.get();
   services.refusal = [this](Isolation isolation) { return refuse(isolation); };
   services.deadline_epoch = [this] { return procedure_deadline(); };
   sessions_ = std::make_unique<SessionServer>(std::move(services), logger_);

@@ -25,6 +25,7 @@
 #include "shared/memory/segment_space.h"
 #include "shared/message/control_message.h"
 #include "shared/metrics/device_watch.h"
+#include "shared/metrics/procedure_metrics.h"
 #include "soc/installer/installer.h"
 #include "soc/installer/page_visitor.h"
 #include "soc/logger/logger_thread.h"
@@ -88,6 +89,8 @@ class Node {
   NodeState state() const;
   const ClusterView& view() const { return view_; }
   const MetricsSegment& metrics() const { return *metrics_; }
+  /// REQUIRES: the node has started.
+  const ProcedureMetrics& procedure_metrics() const { return *procedure_metrics_; }
 
  private:
   /// Raises the state.
@@ -134,6 +137,7 @@ class Node {
   // return an error instead.
   Result<void> serve(const ControlRequest& request, const ControlReply& reply);
   Result<void> serve_snapshots(const ControlRequest& request, const ControlReply& reply);
+  Result<void> serve_sessions(const ControlRequest& request, const ControlReply& reply);
   /// Returns the reason why a request of this isolation cannot run now, or nothing if it can. A job
   /// counts as serializable.
   std::optional<Refusal> refuse(Isolation isolation) const;
@@ -144,6 +148,7 @@ class Node {
   Json describe() const;
   Json list_procedures() const;
   Result<void> call_procedure(const ControlRequest& request, const ControlReply& reply);
+  void record_durable(uint32_t worker, uint32_t procedure, uint64_t arrived_ns);
   Result<Json> start_job(const ControlRequest& request);
   Result<void> wait_for_job(const ControlRequest& request, const ControlReply& reply);
   Result<Json> stop_job(const ControlRequest& request);
@@ -179,7 +184,8 @@ class Node {
   std::unique_ptr<SnapshotJobService> snapshot_jobs_;
   std::unique_ptr<CacheWarmer> warmer_;  // null without a savepoint, or if warm_cache is off
   std::mutex loggers_mutex_;
-  std::vector<std::unique_ptr<LoggerThread>> loggers_;  // guarded by loggers_mutex_
+  std::vector<std::unique_ptr<LoggerThread>> loggers_;   // guarded by loggers_mutex_
+  std::unique_ptr<ProcedureMetrics> procedure_metrics_;  // used by workers and answers
   std::vector<std::unique_ptr<Worker>> workers_;
   std::atomic<uint32_t> next_worker_{0};
   JobTable jobs_{[this](uint64_t epoch, DurableAnswers::Deliver deliver) {

@@ -10,6 +10,7 @@
 #include "shared/base/base64.h"
 #include "shared/base/check.h"
 #include "shared/base/try.h"
+#include "shared/memory/epoch_stages.h"
 #include "shared/memory/state_names.h"
 #include "soc/node/node.h"
 #include "soc/node/node_segments.h"
@@ -120,6 +121,9 @@ Result<void> Node::serve(const ControlRequest& request, const ControlReply& repl
       return wait_for_job(request, reply);
     case ControlOperation::job_stop:
       return give(reply, stop_job(request));
+    case ControlOperation::session_list:
+    case ControlOperation::session_kill:
+      return serve_sessions(request, reply);
     case ControlOperation::log_begin:
       return give(reply, begin_logs(request));
     case ControlOperation::pages_release:
@@ -164,6 +168,17 @@ Result<void> Node::serve_snapshots(const ControlRequest& request, const ControlR
     default:
       return unknown_op(request);
   }
+}
+
+Result<void> Node::serve_sessions(const ControlRequest& request, const ControlReply& reply) {
+  // Acquire, in both loads, pairs with the releases that changed the states: sessions_ exists in
+  // the state `running` and in later states. Sessions are also served during a recovery.
+  if (!attached_.load(std::memory_order_acquire) || state() < NodeState::running) {
+    return make_error(ExitCode::not_running,
+                      request.op + ": node " + std::to_string(node_) + ": starts: try again later");
+  }
+  sessions_->handle(request, reply);
+  return {};
 }
 
 std::optional<Refusal> Node::refuse(Isolation isolation) const {
@@ -275,24 +290,36 @@ Result<uint32_t> Node::chosen_worker(const ControlRequest& request) {
 }
 
 Result<void> Node::call_procedure(const ControlRequest& request, const ControlReply& reply) {
+  const uint64_t arrived_ns = monotonic_time_ns();
   ATOLL_ASSIGN(const std::string name, get_text(request, "name"));
-  ATOLL_ASSIGN(const ProcedureFunction function, registry_.procedure(name));
+  ATOLL_ASSIGN(const RegisteredProcedure procedure, registry_.procedure(name));
   ATOLL_ASSIGN(std::vector<std::byte> input, input_of(request));
-  ATOLL_ASSIGN(const TransactionMode mode, mode_of(request, registry_.isolation(name)));
+  ATOLL_ASSIGN(const TransactionMode mode, mode_of(request, procedure.isolation));
   ATOLL_TRY(admit(request, mode.isolation));
   ATOLL_ASSIGN(const uint32_t worker, chosen_worker(request));
   const bool is_binary = find_binary(request.body, "input").has_value();
-  auto task = [input = std::move(input), function, deadline = procedure_deadline(), mode, reply,
-               is_binary, this](WorkerEnvironment& environment) {
-    const ProcedureOutcome outcome =
-        execute_procedure(environment, function, input, deadline, kMaxProcedureOutputBytes, mode);
+  auto task = [input = std::move(input), procedure, deadline = procedure_deadline(), mode, reply,
+               is_binary, arrived_ns, this](WorkerEnvironment& environment) {
+    const ProcedureOutcome outcome = execute_procedure(environment, procedure.function, input,
+                                                       deadline, kMaxProcedureOutputBytes, mode);
+    procedure_metrics_->add_result(environment.ordinal, procedure.ordinal, outcome.status,
+                                   outcome.retries, outcome.execution_ns);
     // The client learns the outcome when its epoch is durable, as in a session (R19, R20).
-    answers_->add(
-        outcome.commit_epoch, [reply, answer = answer_of(outcome, is_binary)](bool is_durable) {
-          reply(is_durable ? answer : Json{{"status", to_string(Status::outcome_unknown)}});
-        });
+    answers_->add(outcome.commit_epoch, [reply, answer = answer_of(outcome, is_binary), arrived_ns,
+                                         is_known = outcome.status != Status::cluster_failed,
+                                         own = environment.ordinal, ordinal = procedure.ordinal,
+                                         this](bool is_durable) {
+      if (is_durable && is_known) record_durable(own, ordinal, arrived_ns);
+      reply(is_durable ? answer : Json{{"status", to_string(Status::outcome_unknown)}});
+    });
   };
   return workers_[worker]->submit(std::move(task));
+}
+
+/// Thread: the call's worker, or that of the answers.
+void Node::record_durable(uint32_t worker, uint32_t procedure, uint64_t arrived_ns) {
+  const uint32_t thread = answers_->is_own_thread() ? procedure_metrics_->answers_thread() : worker;
+  procedure_metrics_->add_durable(thread, procedure, ns_since(arrived_ns, monotonic_time_ns()));
 }
 
 Json Node::list_procedures() const {

@@ -5,6 +5,7 @@
 
 #include "engine/transaction/run.h"
 #include "shared/base/check.h"
+#include "shared/memory/epoch_stages.h"
 
 namespace atolldb {
 namespace {
@@ -62,10 +63,15 @@ ProcedureOutcome execute_procedure(WorkerEnvironment& environment, ProcedureFunc
   DCHECK(procedure != nullptr && fault_of(mode).empty());
   DCHECK(!own.is_active());
   const Vid last = own.last_vid();
+  uint32_t attempts = 0;
   const auto body = [&](Transaction& transaction) {
+    ++attempts;
     return attempt(transaction, procedure, input, max_output_bytes, outcome);
   };
+  const uint64_t began_ns = monotonic_time_ns();
   outcome.status = run(own, environment.backoff, deadline_epoch, body, mode);
+  outcome.execution_ns = ns_since(began_ns, monotonic_time_ns());
+  outcome.retries = attempts == 0 ? 0 : attempts - 1;
   DCHECK(outcome.status < Status::count_ && !own.is_active());
   if (outcome.status == Status::snapshot_not_found) {
     outcome.message = why_no_snapshot(own.worker(), mode.snapshot);

@@ -19,10 +19,13 @@ struct ProcedureOutcome {
   /// durable (R19, R20). 0: the outcome depends on no commit.
   uint64_t commit_epoch = 0;
   uint64_t commit_version = 0;  // Vid::version() of the written records; 0: none was written
+  uint32_t retries = 0;         // attempts after the first one
+  uint64_t execution_ns = 0;    // from the begin of the first attempt to the end of the last one
 };
 
 /// Runs one transaction, with retries until `deadline_epoch`. Its status is procedure_failed if the
-/// output exceeds `max_output_bytes`. Never throws.
+/// output exceeds `max_output_bytes`. Never throws. Reads the clock twice, for statistics: see
+/// procedure_metrics.h.
 ProcedureOutcome execute_procedure(WorkerEnvironment& environment, ProcedureFunction procedure,
                                    std::span<const std::byte> input, uint64_t deadline_epoch,
                                    uint32_t max_output_bytes = kMaxProcedureOutputBytes,

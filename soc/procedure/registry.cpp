@@ -82,25 +82,25 @@ Result<void> ProcedureRegistry::add(const ProcedureEntry& entry, const std::stri
                                      std::to_string(static_cast<uint32_t>(entry.isolation)) +
                                      ": see shared/base/isolation.h");
   }
-  const auto [existing, is_new] = entries_.emplace(name, Entry{entry, origin});
-  if (is_new) return {};
+  const auto ordinal = static_cast<uint32_t>(procedure_names_.size());
+  const auto [existing, is_new] = entries_.emplace(name, Entry{entry, origin, ordinal});
+  if (is_new) {
+    if (entry.procedure != nullptr) procedure_names_.push_back(name);
+    return {};
+  }
   return library_error(
       origin, name + " exists already (" + existing->second.origin + "): give it another name");
 }
 
-Result<ProcedureFunction> ProcedureRegistry::procedure(std::string_view name) const {
+Result<RegisteredProcedure> ProcedureRegistry::procedure(std::string_view name) const {
   const auto found = entries_.find(name);
   if (found != entries_.end() && found->second.entry.procedure != nullptr) {
-    return found->second.entry.procedure;
+    const auto& [entry, origin, ordinal] = found->second;
+    return RegisteredProcedure{entry.procedure, entry.isolation, ordinal};
   }
   return make_error(ExitCode::failed, "procedure \"" + std::string(name) + "\": " +
                                           (found == entries_.end() ? "unknown" : "is a job") +
                                           ": `atoll procedure ls` lists all procedures and jobs");
-}
-
-Isolation ProcedureRegistry::isolation(std::string_view name) const {
-  const auto found = entries_.find(name);
-  return found == entries_.end() ? Isolation::serializable : found->second.entry.isolation;
 }
 
 Result<JobFunction> ProcedureRegistry::job(std::string_view name) const {

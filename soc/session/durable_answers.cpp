@@ -12,6 +12,7 @@ namespace atolldb {
 void DurableAnswers::start() {
   CHECK(!thread_.joinable());
   thread_ = std::thread([this] { run(); });
+  own_id_ = thread_.get_id();
 }
 
 bool DurableAnswers::has_failed() const {

@@ -38,6 +38,10 @@ class DurableAnswers {
   /// Waits until all answers are delivered. After `patience` it delivers the rest as not durable.
   void stop(std::chrono::milliseconds patience);
 
+  /// Returns whether the caller runs on the queue's thread, so inside of a Deliver that waited.
+  /// REQUIRES: `start` has returned.
+  bool is_own_thread() const { return std::this_thread::get_id() == own_id_; }
+
   /// Returns the number of waiting answers.
   size_t waiting() const;
 
@@ -56,6 +60,7 @@ class DurableAnswers {
   bool has_ended_ = false;                            // guarded by mutex_
   std::chrono::steady_clock::time_point give_up_;     // guarded by mutex_; valid if ends_
   std::thread thread_;
+  std::thread::id own_id_;  // of thread_; stays after the join, while workers may compare it
 };
 
 }  // namespace atolldb

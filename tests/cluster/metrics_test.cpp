@@ -6,6 +6,8 @@
 #include <map>
 #include <string>
 
+#include "shared/client/session_client.h"
+#include "shared/kv/kv_request.h"
 #include "shared/message/control_client.h"
 #include "tests/cluster/cli_run.h"
 #include "tests/cluster/metrics_http.h"
@@ -88,6 +90,17 @@ class MetricsTest : public ::testing::Test {
     }
   }
 
+  /// Returns the scrapes of all processes by role.
+  static std::map<std::string, std::string> scrapes(const CliCluster& cluster) {
+    std::map<std::string, std::string> texts;
+    const nlohmann::json status = cluster.status();
+    for (const auto& process : status["processes"]) {
+      texts[process["role"].get<std::string>()] =
+          http_get(port_of(process["metrics"].get<std::string>()), "/metrics");
+    }
+    return texts;
+  }
+
   TestFolder folder_;
   CliRunner runner_;
   std::string library_;
@@ -134,10 +147,90 @@ TEST_F(MetricsTest, ARealPrometheusSeesEveryProcessAndTheSameCountersAsStatus) {
   EXPECT_FALSE(fs::exists(run_dir + "/prometheus-targets.json"));
 }
 
+TEST_F(MetricsTest, ANodeServesResultsAndLatenciesOfTheProceduresThatClientsCall) {
+  CliCluster cluster(runner_, config());
+  ASSERT_EQ(runner_.atoll({"storage", "create", "people", "--type", "mastertree"}).code, 0);
+  ASSERT_EQ(runner_
+                .atoll({"storage", "create", "accounts", "--type", "array", "--payload-bytes", "8",
+                        "--records", "100"})
+                .code,
+            0);
+  EXPECT_EQ(scrapes(cluster)["node0"].find("procedure="), std::string::npos) << "none was called";
+  const std::string run_dir = folder_.path() + "/atoll/watched";
+  auto session = SessionClient::connect(run_dir, 0);
+  ASSERT_TRUE(session) << session.error().message;
+  const KvBytes alice = kv_bytes("alice");
+  const auto put = [&](const SessionOptions& options) {
+    KvRequest request;
+    request.put("people", alice, kv_bytes("100"));
+    return (*session)->call("kv.put", request.bytes(), options).status;
+  };
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(put({}), Status::ok);
+  ASSERT_EQ(put({.answer_at = AnswerAt::precommitted}), Status::ok);
+  KvRequest again;
+  again.insert("people", alice, kv_bytes("7"));
+  ASSERT_EQ((*session)->call("kv.insert", again.bytes()).status, Status::already_exists);
+  ASSERT_EQ((*session)->call("unknown", {}).status, Status::procedure_not_found);
+  ASSERT_NO_FATAL_FAILURE(load(run_dir, 20));  // one call in ten aborts; those are on node 1
+
+  // A client gets its answer after the call was counted.
+  auto texts = scrapes(cluster);
+  const std::string put_seconds = "{node=\"0\",procedure=\"kv.put\",stage=";
+  const std::string insert_seconds = "{node=\"0\",procedure=\"kv.insert\",stage=";
+  for (const std::string& line :
+       {std::string("atoll_procedure_commits_total{node=\"0\",procedure=\"kv.put\"} 4\n"),
+        std::string("atoll_procedure_commits_total{node=\"0\",procedure=\"kv.insert\"} 0\n"),
+        std::string("atoll_procedure_aborts_total{node=\"0\",procedure=\"kv.insert\","
+                    "reason=\"already_exists\"} 1\n"),
+        std::string("atoll_procedure_aborts_total{node=\"0\",procedure=\"kv.put\","
+                    "reason=\"already_exists\"} 0\n"),
+        std::string("atoll_procedure_commits_total{node=\"0\",procedure=\"transfer\"} 10\n"),
+        "atoll_procedure_seconds_count" + put_seconds + "\"execution\"} 4\n",
+        "atoll_procedure_seconds_bucket" + put_seconds + "\"execution\",le=\"+Inf\"} 4\n",
+        // The precommitted request has no durable answer.
+        "atoll_procedure_seconds_count" + put_seconds + "\"durable\"} 3\n",
+        "atoll_procedure_seconds_bucket" + put_seconds + "\"durable\",le=\"+Inf\"} 3\n",
+        "atoll_procedure_seconds_count" + insert_seconds + "\"execution\"} 1\n",
+        "atoll_procedure_seconds_count" + insert_seconds + "\"durable\"} 1\n"}) {
+    EXPECT_NE(texts["node0"].find(line), std::string::npos) << line << "is missing in\n"
+                                                            << texts["node0"];
+  }
+  EXPECT_NE(texts["node0"].find("atoll_procedure_retries_total{node=\"0\",procedure=\"kv.put\"} "),
+            std::string::npos);
+  EXPECT_EQ(texts["node0"].find("procedure=\"unknown\""), std::string::npos);
+  EXPECT_EQ(texts["node1"].find("procedure=\"kv."), std::string::npos);
+  for (const char* line :
+       {"atoll_procedure_commits_total{node=\"1\",procedure=\"transfer\"} 8\n",
+        "atoll_procedure_aborts_total{node=\"1\",procedure=\"transfer\",reason=\"user_abort\"} 2\n",
+        "atoll_procedure_seconds_count{node=\"1\",procedure=\"transfer\",stage=\"durable\"} "
+        "10\n"}) {
+    EXPECT_NE(texts["node1"].find(line), std::string::npos) << line << "is missing in\n"
+                                                            << texts["node1"];
+  }
+}
+
+TEST_F(MetricsTest, EveryProcessServesItsBuildAndItsUseOfTheMachine) {
+  CliCluster cluster(runner_, config());
+  const auto texts = scrapes(cluster);
+  ASSERT_EQ(texts.size(), 3u);
+  for (const auto& [role, text] : texts) {
+    EXPECT_NE(text.find("atoll_build_info{version=\""), std::string::npos) << role;
+    for (const char* name : {"process_cpu_seconds_total", "process_resident_memory_bytes",
+                             "process_virtual_memory_bytes", "process_open_fds", "process_max_fds",
+                             "process_start_time_seconds"}) {
+      const std::string begin = "\n" + std::string(name) + " ";
+      const size_t at = text.find(begin);
+      ASSERT_NE(at, std::string::npos) << role << ": " << name;
+      EXPECT_GT(std::stod(text.substr(at + begin.size())), 0) << role << ": " << name;
+    }
+  }
+}
+
 TEST_F(MetricsTest, PromtoolFindsNothingToComplainAbout) {
   const std::string promtool = find_program("promtool");
   ASSERT_FALSE(promtool.empty()) << "ops/setup --test brings it";
   CliCluster cluster(runner_, config());
+  ASSERT_EQ(runner_.atoll({"procedure", "call", "kv.get", "x"}).code, 1);  // counts as a call
   const nlohmann::json status = cluster.status();
   ASSERT_TRUE(status.is_object());
   for (const auto& process : status["processes"]) {

@@ -60,6 +60,7 @@ TEST(MetricFamiliesDeathTest, WrongFamiliesAreRefused) {
   EXPECT_DEATH(families().gauge("atoll_turns_total", "Turns."), "is_counter_name");
   EXPECT_DEATH(families().gauge("atoll_Turns", "Turns."), "is_valid");
   EXPECT_DEATH(families().gauge("turns", "Turns."), "is_valid");
+  EXPECT_DEATH(families().gauge("processes", "Processes."), "is_valid");
   EXPECT_DEATH(families().gauge("atoll_turns", "Turns"), "is_valid");
   EXPECT_DEATH(families().gauge("atoll_turns", "Turns.").sample(1.0).gauge("atoll_turns", "T."),
                "name");
@@ -71,6 +72,31 @@ TEST(MetricFamiliesDeathTest, WrongFamiliesAreRefused) {
                "HistogramBuckets");
   EXPECT_DEATH(families().histogram("atoll_turn_seconds", "T.").sample(*latencies, {64, 64}, {}),
                "is_sorted");
+  const std::array<uint64_t, 2> counts = {1, 2};
+  const std::array<uint64_t, 2> bounds = {10, 20};
+  const auto histogram = [&] { return families().histogram("atoll_turn_seconds", "T."); };
+  EXPECT_DEATH(histogram().sample(counts, bounds, 0, {}), "counts.size");
+  EXPECT_DEATH(histogram().sample(counts, std::span(bounds).first(1), 0, {{"turn", ""}}), "value");
+}
+
+TEST(MetricFamiliesTest, CountedBucketsAddUpAndHaveRoundLimits) {
+  MetricFamilies families(MetricFamilies::Labels{{"node", "7"}});
+  const std::array<uint64_t, 3> counts = {1, 2, 4};
+  const std::array<uint64_t, 2> bounds = {200'000, 5'000'000'000};
+  families.histogram("atoll_turn_seconds", "Turns.")
+      .sample(counts, bounds, 1'500'000'000, {{"turn", "left"}});
+  const std::vector<prometheus::MetricFamily> made = families.take();
+  const prometheus::ClientMetric& metric = made.at(0).metric.at(0);
+  ASSERT_EQ(metric.label.size(), 2u);
+  EXPECT_EQ(metric.label[1].value, "left");
+  ASSERT_EQ(metric.histogram.bucket.size(), 3u);
+  EXPECT_EQ(metric.histogram.bucket[0].cumulative_count, 1u);
+  EXPECT_EQ(metric.histogram.bucket[0].upper_bound, 0.0002);
+  EXPECT_EQ(metric.histogram.bucket[1].cumulative_count, 3u);
+  EXPECT_EQ(metric.histogram.bucket[1].upper_bound, 5.0);
+  EXPECT_EQ(metric.histogram.bucket[2].cumulative_count, 7u);
+  EXPECT_EQ(metric.histogram.sample_count, 7u);
+  EXPECT_EQ(metric.histogram.sample_sum, 1.5);
 }
 
 }  // namespace

@@ -85,6 +85,8 @@ TEST_F(ExecuteTest, AProcedureThatThrowsOverAStateThatNeverWasIsRunAgain) {
   EXPECT_EQ(outcome.status, Status::ok) << to_string(outcome.status) << ": " << outcome.message;
   EXPECT_EQ(outcome.message, "");
   EXPECT_EQ(scene.attempts, 4);
+  EXPECT_EQ(outcome.retries, 3u);
+  EXPECT_GT(outcome.execution_ns, 0u);
 }
 
 TEST_F(ExecuteTest, AFailureThatIsTrueIsToldWhenWhatItReadIsDurable) {
@@ -97,6 +99,7 @@ TEST_F(ExecuteTest, AFailureThatIsTrueIsToldWhenWhatItReadIsDurable) {
   EXPECT_EQ(outcome.status, Status::procedure_failed) << to_string(outcome.status);
   EXPECT_EQ(outcome.message, "it threw: broken sum");
   EXPECT_EQ(scene.attempts, 1);
+  EXPECT_EQ(outcome.retries, 0u);
   EXPECT_EQ(outcome.commit_epoch, written_in);
   EXPECT_EQ(outcome.commit_version, 0u);
 }

@@ -54,6 +54,16 @@ TEST_F(DurableAnswersTest, WhatIsDurableIsToldAtOnceAndTheRestInTurn) {
   EXPECT_TRUE(later.get());
 }
 
+TEST_F(DurableAnswersTest, AnAnswerKnowsWhetherItRunsOnTheThreadOfTheQueue) {
+  std::promise<bool> at_once;
+  answers_.add(10, [&](bool) { at_once.set_value(answers_.is_own_thread()); });
+  EXPECT_FALSE(at_once.get_future().get());
+  std::promise<bool> later;
+  answers_.add(11, [&](bool) { later.set_value(answers_.is_own_thread()); });
+  raise(11);
+  EXPECT_TRUE(later.get_future().get());
+}
+
 TEST_F(DurableAnswersTest, AFailedClusterMakesWhatWaitsUnknown) {
   auto waiting = add(11);
   control_->state.store(static_cast<uint32_t>(ClusterState::stopped), std::memory_order_release);

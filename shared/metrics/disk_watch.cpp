@@ -1,0 +1,80 @@
+#include "shared/metrics/disk_watch.h"
+
+#include <utility>
+
+#include "shared/base/check.h"
+#include "shared/metrics/metric_families.h"
+
+namespace atolldb {
+
+DiskWatch::DiskWatch(const std::vector<std::string>& directories, std::chrono::milliseconds period,
+                     Read read)
+    : period_(period), read_(std::move(read)) {
+  CHECK(period_.count() > 0 && read_ != nullptr);
+  for (const std::string& directory : directories) {
+    CHECK(!directory.empty());  // no label may be empty
+    disks_.push_back({directory, {}, false});
+  }
+  read_all();
+  thread_ = std::thread([this] { run(); });
+}
+
+DiskWatch::~DiskWatch() {
+  {
+    const std::lock_guard guard(mutex_);
+    ends_ = true;
+  }
+  changed_.notify_one();
+  thread_.join();
+}
+
+void DiskWatch::run() {
+  std::unique_lock lock(mutex_);
+  while (!changed_.wait_for(lock, period_, [this] { return ends_; })) {
+    lock.unlock();
+    read_all();
+    lock.lock();
+  }
+}
+
+/// Reads without the lock, because a call may hang. Only one thread at a time calls this function,
+/// and the number of disks is constant.
+void DiskWatch::read_all() {
+  std::vector<Disk> disks;
+  {
+    const std::lock_guard guard(mutex_);
+    disks = disks_;
+  }
+  for (Disk& disk : disks) {
+    const Result<FileSystemRoom> room = read_(disk.directory);
+    if (!room) continue;  // keeps the latest room
+    disk.room = *room;
+    disk.is_known = true;
+  }
+  const std::lock_guard guard(mutex_);
+  CHECK(disks.size() == disks_.size());
+  disks_ = std::move(disks);
+}
+
+std::vector<DiskWatch::Disk> DiskWatch::disks() const {
+  const std::lock_guard guard(mutex_);
+  std::vector<Disk> known = disks_;
+  std::erase_if(known, [](const Disk& disk) { return !disk.is_known; });
+  return known;
+}
+
+void add_disks(MetricFamilies& families, const DiskWatch& watch) {
+  const std::vector<DiskWatch::Disk> disks = watch.disks();
+  if (disks.empty()) return;
+  families.gauge("atoll_disk_size_bytes", "Size of the file system of a directory with data.");
+  for (const auto& disk : disks) {
+    families.sample(disk.room.size_bytes, {{"directory", disk.directory}});
+  }
+  families.gauge("atoll_disk_free_bytes",
+                 "Room on the file system of a directory with data, read every 10 seconds.");
+  for (const auto& disk : disks) {
+    families.sample(disk.room.free_bytes, {{"directory", disk.directory}});
+  }
+}
+
+}  // namespace atolldb

@@ -1,0 +1,57 @@
+// Room on the file systems of a cluster's data. A thread of its own reads it, so that a device that
+// hangs (R58) delays no scrape.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "shared/base/error.h"
+#include "shared/file/file_system_wrappers.h"
+
+namespace atolldb {
+
+class MetricFamilies;
+
+class DiskWatch {
+ public:
+  using Read = std::function<Result<FileSystemRoom>(const std::string& directory)>;
+  static constexpr std::chrono::milliseconds kPeriod{10'000};
+
+  struct Disk {
+    std::string directory;
+    FileSystemRoom room;  // the latest one that could be read
+    bool is_known = false;
+  };
+
+  /// Reads the room once, then every `period` on a thread.
+  explicit DiskWatch(const std::vector<std::string>& directories,
+                     std::chrono::milliseconds period = kPeriod, Read read = file_system_room);
+  DiskWatch(const DiskWatch&) = delete;
+  DiskWatch& operator=(const DiskWatch&) = delete;
+  ~DiskWatch();
+
+  /// Returns the directories whose room is known. Thread: any. Never waits for a device.
+  std::vector<Disk> disks() const;
+
+ private:
+  void run();
+  void read_all();
+
+  const std::chrono::milliseconds period_;
+  const Read read_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Disk> disks_;  // guarded by mutex_
+  bool ends_ = false;        // guarded by mutex_
+  std::thread thread_;
+};
+
+/// Adds the metric families about disks to a scrape. Adds none while no room is known.
+void add_disks(MetricFamilies& families, const DiskWatch& watch);
+
+}  // namespace atolldb
