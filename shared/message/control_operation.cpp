@@ -35,6 +35,8 @@ constexpr ControlOperationEntry kOperations[] = {
     {Op::job_start, "job.start", kNodes, kCall, true},
     {Op::job_wait, "job.wait", kNodes, kSmall},
     {Op::job_stop, "job.stop", kNodes, kSmall},
+    {Op::session_list, "session.list", kNodes, kSmall},
+    {Op::session_kill, "session.kill", kNodes, kSmall},
     {Op::log_begin, "log.begin", kNodes, kSmall},
     {Op::pages_release, "pages.release", kNodes, kSmall},
     {Op::glean_prepare, "glean.prepare", kNodes, kLarge, true},

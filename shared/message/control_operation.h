@@ -31,6 +31,8 @@ enum class ControlOperation : uint8_t {
   job_start,
   job_wait,
   job_stop,
+  session_list,
+  session_kill,
   // Served by nodes, for the coordinator.
   log_begin,
   pages_release,

@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 
 #include "shared/base/check.h"
 #include "shared/base/path_errors.h"
@@ -185,6 +187,20 @@ Result<SessionDescriptors> receive_welcome(int socket, int timeout_ms) {
                       "session: its descriptors did not arrive: raise `ulimit -n`");
   }
   return descriptors;
+}
+
+SessionPeer session_peer(int socket) {
+  CHECK(socket >= 0);
+  ucred credentials{};
+  socklen_t length = sizeof(credentials);
+  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &length) != 0) return {};
+  CHECK(length == sizeof(credentials));
+  if (credentials.pid <= 0 || credentials.pid == getpid()) return {};
+  SessionPeer peer{credentials.pid, credentials.uid, {}};
+  std::ifstream file("/proc/" + std::to_string(peer.pid) + "/comm", std::ios::binary);
+  peer.program.assign(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+  if (peer.program.ends_with('\n')) peer.program.pop_back();
+  return peer;
 }
 
 bool peer_is_gone(int socket) {

@@ -2,6 +2,8 @@
 // side whether the other has closed it.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -24,6 +26,13 @@ struct SessionWelcome {
 };
 static_assert(sizeof(SessionWelcome) == 256);
 
+/// The process that has connected a socket, as it was when the connection was made.
+struct SessionPeer {
+  pid_t pid = 0;        // 0: this process, or a process that this one cannot see
+  uid_t user = 0;       // valid if pid is not 0
+  std::string program;  // content of /proc/PID/comm, which may be any bytes; empty: unknown
+};
+
 struct SessionDescriptors {
   UniqueFd segment;
   UniqueFd wake;
@@ -42,6 +51,9 @@ Result<std::pair<UniqueFd, UniqueFd>> session_socket_pair();
 bool send_welcome(int socket, const SessionWelcome& welcome, const SessionDescriptors* descriptors);
 /// Waits for the welcome, at most `timeout_ms`. Checks it and the number of descriptors.
 Result<SessionDescriptors> receive_welcome(int socket, int timeout_ms);
+
+/// Returns the process at the client's end of the connection.
+SessionPeer session_peer(int socket);
 
 /// Returns whether the other end is closed. Never blocks.
 bool peer_is_gone(int socket);

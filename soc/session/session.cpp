@@ -80,7 +80,8 @@ Session::Session(SessionServer& server, UniqueFd socket, UniqueFd wake, MappedSe
       wake_(std::move(wake)),
       memory_(std::move(memory)),
       segment_(reinterpret_cast<SessionSegment*>(memory_.base())),
-      number_(number) {
+      number_(number),
+      peer_(session_peer(socket_.get())) {
   static_assert(sizeof(SessionSegment) <= kSessionSegmentBytes);
   CHECK(segment_ != nullptr && segment_->session == number);
 }
@@ -119,6 +120,17 @@ Session::Taken Session::take(uint32_t& slot) {
   call.in_flight.store(true, std::memory_order_relaxed);
   in_flight_.fetch_add(1, std::memory_order_relaxed);
   return accept(call, segment_->slots[slot]);
+}
+
+Session::InFlight Session::find_in_flight() const {
+  InFlight found;
+  for (const SessionCall& call : calls_) {
+    // Relaxed: this thread has written what it reads of the call.
+    if (!call.in_flight.load(std::memory_order_relaxed)) continue;
+    ++found.count;
+    if (found.oldest == nullptr || call.arrived_ns < found.oldest->arrived_ns) found.oldest = &call;
+  }
+  return found;
 }
 
 Session::Taken Session::accept(SessionCall& call, SessionSlot& shared) const {
@@ -194,7 +206,7 @@ void Session::answer(uint32_t slot) {
     // This store precedes the entry in the ring, because the client may use the slot again when it
     // sees the entry. Release pairs with the acquire in `take`.
     call.in_flight.store(false, std::memory_order_release);
-    segment_->answers.put(answers_tail_++, slot);
+    segment_->answers.put(static_cast<uint32_t>(answered_++), slot);
   }
   wake_client();
   SessionServer& server = server_;

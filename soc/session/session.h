@@ -15,10 +15,12 @@
 #include "shared/base/check.h"
 #include "shared/base/error.h"
 #include "shared/base/unique_fd.h"
+#include "shared/memory/epoch_stages.h"
 #include "shared/memory/mapped_segment.h"
 #include "shared/session/session_layout.h"
 #include "shared/session/session_socket.h"
 #include "soc/procedure/execute.h"
+#include "soc/procedure/registry.h"
 
 namespace atolldb {
 
@@ -34,15 +36,22 @@ struct SessionCall {
   AnswerAt answer_at = AnswerAt::durable;
   uint8_t isolation = 0;  // 1 + Isolation; 0: that of the procedure's entry
   TransactionMode mode;   // the resulting mode of the transaction
-  std::string procedure;
+  std::string procedure;  // written only by the session thread, like arrived_ns
   std::vector<std::byte> input;
-  ProcedureFunction function = nullptr;
+  RegisteredProcedure registered;  // the procedure of this name
+  uint64_t arrived_ns = 0;         // when the session thread has taken it, as monotonic_time_ns()
   uint64_t deadline_epoch = 0;
   ProcedureOutcome outcome;
 };
 
 class Session {
  public:
+  /// The calls between `take` and `answer`.
+  struct InFlight {
+    uint32_t count = 0;
+    const SessionCall* oldest = nullptr;  // null if there is none
+  };
+
   enum class Taken : uint8_t {
     nothing,
     request,  // `take` has stored the slot of the request in `slot`
@@ -60,6 +69,15 @@ class Session {
 
   // -- Session thread ---------------------------------------------------------------------------
   Taken take(uint32_t& slot);
+  /// Records the time at which `take` has returned this slot, as monotonic_time_ns().
+  void record_arrival(uint32_t slot, uint64_t now_ns) {
+    call(slot).arrived_ns = now_ns;
+    last_arrived_ns_ = now_ns;
+  }
+  /// The caller may read `procedure` and `arrived_ns` of the oldest call until the next `take`.
+  InFlight find_in_flight() const;
+  /// Returns the time of the latest request, or 0 if there was none.
+  uint64_t last_arrived_ns() const { return last_arrived_ns_; }
   bool has_request() const;
   /// Tells the client to wake the node from now on. Returns true if a request has already arrived,
   /// because the client perhaps does not wake the node for it.
@@ -81,10 +99,18 @@ class Session {
   /// SessionServer::signal_end.
   uint32_t in_flight() const { return in_flight_.load(std::memory_order_seq_cst); }
 
+  /// Returns the number of requests that were answered.
+  uint64_t answered() const {
+    const std::lock_guard guard(answers_mutex_);
+    return answered_;
+  }
+
   SessionServer& server() const { return server_; }
   int socket() const { return socket_.get(); }
   int wake() const { return wake_.get(); }
   uint32_t number() const { return number_; }
+  const SessionPeer& peer() const { return peer_; }
+  uint64_t opened_ns() const { return opened_ns_; }
 
   /// Slot of a call that waits for room in its worker's queue. Used by the session thread only.
   std::optional<uint32_t> held;
@@ -103,10 +129,16 @@ class Session {
   MappedSegment memory_;
   SessionSegment* segment_;  // in memory_; untrusted, because the client can write all of it
   const uint32_t number_;
+  /// The client's process. It is read when the session opens: later, another process may have its
+  /// id.
+  const SessionPeer peer_;
+  const uint64_t opened_ns_ = monotonic_time_ns();
   uint64_t incarnation_ = 0;
-  uint32_t requests_head_ = 0;  // used only by the session thread
-  std::mutex answers_mutex_;
-  uint32_t answers_tail_ = 0;  // guarded by answers_mutex_
+  uint32_t requests_head_ = 0;    // used only by the session thread
+  uint64_t last_arrived_ns_ = 0;  // used only by the session thread
+  mutable std::mutex answers_mutex_;
+  /// Number of answers, and so the position in the ring. Guarded by answers_mutex_.
+  uint64_t answered_ = 0;
   std::atomic<uint32_t> in_flight_{0};
   std::array<SessionCall, kSessionSlots> calls_;
 };

@@ -15,6 +15,7 @@
 
 #include "shared/base/check.h"
 #include "shared/base/try.h"
+#include "shared/memory/epoch_stages.h"
 #include "shared/sync/wait_word.h"
 
 namespace atolldb {
@@ -70,6 +71,10 @@ Result<void> SessionServer::start() {
   if (!epoll_.is_open() || !wake_.is_open() || !watch(wake_.get(), kOwnWake, EPOLLIN)) {
     return make_error(ExitCode::resources,
                       std::string("sessions: ") + std::strerror(errno) + ": raise `ulimit -n`");
+  }
+  {
+    const std::lock_guard guard(mutex_);
+    serves_control_ = true;
   }
   thread_ = std::thread([this] { run(); });
   return {};
@@ -138,6 +143,7 @@ void SessionServer::run() {
     if (may_sleep()) handle_events(sleep_ms());
     for (const auto& session : sessions_) session->end_sleep();
   }
+  end_control();
   for (const auto& session : sessions_) session->close();
   free_ended();
   CHECK(ending_.empty());  // no call is in flight: see `stop`
@@ -198,6 +204,7 @@ bool SessionServer::serve(Session& session) {
                   "its client broke the rules of the ring");
       return true;
     }
+    session.record_arrival(slot, monotonic_time_ns());
     services_.metrics->requests.fetch_add(1, std::memory_order_relaxed);
     if (taken == Session::Taken::invalid) {
       session.answer(slot);
@@ -221,12 +228,12 @@ void SessionServer::refuse(Session& session, uint32_t slot, Status status, std::
 
 void SessionServer::dispatch(Session& session, uint32_t slot) {
   SessionCall& call = session.call(slot);
-  const Result<ProcedureFunction> function = services_.procedures->procedure(call.procedure);
-  if (!function) {
-    return refuse(session, slot, Status::procedure_not_found, function.error().message);
+  const Result<RegisteredProcedure> found = services_.procedures->procedure(call.procedure);
+  if (!found) {
+    return refuse(session, slot, Status::procedure_not_found, found.error().message);
   }
-  call.mode.isolation = call.isolation == 0 ? services_.procedures->isolation(call.procedure)
-                                            : static_cast<Isolation>(call.isolation - 1);
+  call.mode.isolation =
+      call.isolation == 0 ? found->isolation : static_cast<Isolation>(call.isolation - 1);
   if (std::string fault = fault_of(call.mode); !fault.empty()) {
     return refuse(session, slot, Status::invalid_argument, std::move(fault));
   }
@@ -240,7 +247,7 @@ void SessionServer::dispatch(Session& session, uint32_t slot) {
                   "worker " + std::to_string(call.worker) + ": the node has workers 0 to " +
                       std::to_string(workers - 1));
   }
-  call.function = *function;
+  call.registered = *found;
   call.deadline_epoch = services_.deadline_epoch();
   DCHECK(call.worker < workers && !session.held);
   if (!submit(session, slot)) session.held = slot;
@@ -277,9 +284,14 @@ bool SessionServer::submit(Session& session, uint32_t slot) {
 
 void SessionServer::execute(Session& session, uint32_t slot, WorkerEnvironment& environment) {
   SessionCall& call = session.call(slot);
-  DCHECK(call.worker == environment.ordinal && call.function != nullptr);
-  call.outcome = execute_procedure(environment, call.function, call.input, call.deadline_epoch,
-                                   kMaxSessionOutputBytes, call.mode);
+  DCHECK(call.worker == environment.ordinal && call.registered.function != nullptr);
+  call.outcome = execute_procedure(environment, call.registered.function, call.input,
+                                   call.deadline_epoch, kMaxSessionOutputBytes, call.mode);
+  if (services_.procedure_metrics != nullptr) {
+    services_.procedure_metrics->add_result(call.worker, call.registered.ordinal,
+                                            call.outcome.status, call.outcome.retries,
+                                            call.outcome.execution_ns);
+  }
   // seq_cst: see signal_end.
   const uint32_t queued = queued_[environment.ordinal].fetch_sub(1, std::memory_order_seq_cst);
   DCHECK(queued > 0);
@@ -292,11 +304,23 @@ void SessionServer::execute(Session& session, uint32_t slot, WorkerEnvironment& 
       unknown.status = Status::outcome_unknown;
       unknown.message = "the cluster failed or ended while the request was in flight";
       done.outcome = std::move(unknown);
+    } else if (done.answer_at == AnswerAt::durable) {
+      session.server().record_durable(done);
     }
     session.answer(slot);
   };
   if (call.answer_at == AnswerAt::precommitted) return deliver(true);
   services_.answers->add(call.outcome.commit_epoch, deliver);
+}
+
+void SessionServer::record_durable(const SessionCall& call) const {
+  ProcedureMetrics* const metrics = services_.procedure_metrics;
+  if (metrics == nullptr) return;
+  // DurableAnswers calls on its own thread, or at once on the worker. Each has its own counters.
+  const uint32_t thread =
+      services_.answers->is_own_thread() ? metrics->answers_thread() : call.worker;
+  metrics->add_durable(thread, call.registered.ordinal,
+                       ns_since(call.arrived_ns, monotonic_time_ns()));
 }
 
 void SessionServer::handle_events(int timeout_ms) {
@@ -308,6 +332,7 @@ void SessionServer::handle_events(int timeout_ms) {
     if (what == kOwnWake) {
       drain_eventfd(wake_.get());
       accept_all();
+      serve_control();
       continue;
     }
     if (what == kListener) {

@@ -17,6 +17,8 @@
 #include "shared/base/unique_fd.h"
 #include "shared/logging/logger.h"
 #include "shared/memory/worker_metrics.h"
+#include "shared/message/control_message.h"
+#include "shared/metrics/procedure_metrics.h"
 #include "soc/procedure/registry.h"
 #include "soc/session/durable_answers.h"
 #include "soc/session/session.h"
@@ -38,18 +40,21 @@ struct SessionServices {
   std::vector<Worker*> workers;
   DurableAnswers* answers = nullptr;
   SessionMetrics* metrics = nullptr;
+  ProcedureMetrics* procedure_metrics = nullptr;  // null: calls are not counted
   /// Returns the reason why requests of this isolation cannot run now, or nothing if they can.
   std::function<std::optional<Refusal>(Isolation)> refusal;
   /// Returns the epoch at which a procedure that begins now exceeds its time limit.
   std::function<uint64_t()> deadline_epoch;
 };
 
-/// Order of the calls: start -> (listen) -> stop. Thread: any thread may call `listen`, `connect`
-/// and `signal_end`.
+/// Order of the calls: start -> (listen) -> stop. Thread: any thread may call `listen`, `connect`,
+/// `handle` and `signal_end`.
 class SessionServer {
  public:
   /// Limit of session requests in one worker's queue; the rest of the queue is for other tasks.
   static constexpr uint32_t kMaxQueuedPerWorker = Worker::kMaxQueuedTasks / 2;
+  /// Limit of control requests that wait for the session thread.
+  static constexpr size_t kMaxWaitingControls = 64;
 
   SessionServer(SessionServices services, Logger logger);
   SessionServer(const SessionServer&) = delete;
@@ -65,10 +70,21 @@ class SessionServer {
   /// flight.
   void stop();
 
+  /// Serves `session.list` and `session.kill` (soc/README.md). Never waits. The session thread
+  /// answers soon, because it alone uses the sessions. It answers all waiting requests before
+  /// `stop` returns. Before `start` and after `stop`, the answer is not_running. Thread: any.
+  void handle(const ControlRequest& request, const ControlReply& reply);
+
   /// Wakes the session thread if it waits for the end of a call. Thread: any.
   void signal_end();
 
  private:
+  /// A control request that waits for the session thread.
+  struct WaitingControl {
+    ControlRequest request;
+    ControlReply reply;
+  };
+
   void run();
   bool serve_all();
   bool serve(Session& session);
@@ -77,6 +93,8 @@ class SessionServer {
   /// Returns false if the queue of the call's worker is full.
   bool submit(Session& session, uint32_t slot);
   void execute(Session& session, uint32_t slot, WorkerEnvironment& environment);
+  /// Thread: the call's worker, or that of the answers.
+  void record_durable(const SessionCall& call) const;
   void refuse(Session& session, uint32_t slot, Status status, std::string why);
   bool holds_any() const;
   bool may_sleep();
@@ -91,6 +109,20 @@ class SessionServer {
   void end_session(size_t index, const char* why);
   void free_ended();
   bool watch(int fd, uint64_t what, uint32_t events) const;
+
+  // The next functions are defined in session_requests.cpp.
+  Result<void> queue_control(const ControlRequest& request, const ControlReply& reply);
+  /// Answers the waiting control requests.
+  void serve_control();
+  /// Answers the waiting control requests, and all later ones, with an error.
+  void end_control();
+  Result<Json> answer_to(const ControlRequest& request);
+  Json list_sessions() const;
+  Result<Json> kill_sessions(const ControlRequest& request);
+  Result<size_t> index_of(uint64_t number) const;
+  /// Ends a session. Returns its element of the answer.
+  Json kill_session(size_t index);
+
   void wake() const;
 
   const SessionServices services_;
@@ -103,12 +135,14 @@ class SessionServer {
   std::mutex mutex_;
   UniqueFd listener_;              // guarded by mutex_
   std::vector<UniqueFd> arrived_;  // sockets without a session yet; guarded by mutex_
+  bool serves_control_ = false;    // guarded by mutex_
+  std::vector<WaitingControl> waiting_controls_;  // guarded by mutex_
 
   // Used by the session thread only.
   std::vector<std::unique_ptr<Session>> sessions_;
   std::vector<std::unique_ptr<Session>>
-      ending_;  // sessions without a client, freed when their calls have ended
-  uint32_t next_number_ = 0;
+      ending_;                // sessions without a client, freed when their calls have ended
+  uint32_t next_number_ = 0;  // a number is used again only after 2^32 sessions
   uint32_t next_worker_ = 0;
   bool accept_paused_ = false;
   bool accept_warned_ = false;  // a pause was logged since the last accepted client

@@ -56,5 +56,13 @@ TEST(SessionSocket, AWaitForAWelcomeEndsInTime) {
       << given.error().message;
 }
 
+TEST(SessionSocket, AClientInTheSameProcessHasNoPeer) {
+  auto ends = session_socket_pair();
+  ASSERT_TRUE(ends);
+  const SessionPeer peer = session_peer(ends->first.get());
+  EXPECT_EQ(peer.pid, 0);
+  EXPECT_EQ(peer.program, "");
+}
+
 }  // namespace
 }  // namespace atolldb

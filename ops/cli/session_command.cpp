@@ -1,0 +1,206 @@
+// `atoll session ls|kill`: lists and ends the sessions of clients.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <system_error>
+
+#include "ops/cli/cluster_call.h"
+#include "ops/cli/command.h"
+#include "ops/cli/terminal.h"
+#include "shared/base/path_errors.h"
+#include "shared/base/try.h"
+
+namespace atolldb::cli {
+namespace {
+
+struct SessionCommandOptions {
+  std::optional<uint32_t> node;       // nothing: all nodes
+  std::vector<std::string> sessions;  // each as NODE/SESSION
+  bool all = false;
+  bool json = false;
+};
+
+/// Names a session of the cluster.
+struct SessionName {
+  uint32_t node = 0;
+  uint32_t session = 0;
+};
+
+/// A node answers within milliseconds, unless all its processors are busy.
+constexpr std::chrono::milliseconds kSessionTimeout{10'000};
+
+Result<SessionName> parse_session_name(const std::string& text) {
+  SessionName name;
+  const char* const end = text.data() + text.size();
+  const auto node = std::from_chars(text.data(), end, name.node);
+  if (node.ec == std::errc() && node.ptr != end && *node.ptr == '/') {
+    const auto session = std::from_chars(node.ptr + 1, end, name.session);
+    if (session.ec == std::errc() && session.ptr == end) return name;
+  }
+  return make_error(
+      ExitCode::usage,
+      "\"" + text + "\": expected NODE/SESSION, for example 0/3: see `atoll session ls`");
+}
+
+/// `what`: the argument that names the node.
+Result<void> check_has_node(const Config& config, uint32_t node, const std::string& what) {
+  if (node < config.nodes.size()) return {};
+  return make_error(ExitCode::usage, what + ": cluster \"" + config.cluster.name +
+                                         "\" has nodes 0 to " +
+                                         std::to_string(config.nodes.size() - 1));
+}
+
+/// Makes text of a client safe for one cell of a table.
+void clean_member(Json& session, const char* member) {
+  if (!session.contains(member)) return;
+  std::string text = printable(session.value(member, ""));
+  std::ranges::replace_if(text, [](char c) { return c == '\n' || c == '\t'; }, '?');
+  session[member] = text;
+}
+
+/// Returns the sessions of one node, each with the number of the node.
+Result<Json> sessions_of_node(const Config& config, uint32_t node) {
+  ATOLL_ASSIGN(Json answer, call_node(config, node, ControlOperation::session_list, Json::object(),
+                                      kSessionTimeout));
+  Json sessions = answer.value("sessions", Json::array());
+  for (Json& session : sessions) {
+    session["node"] = node;
+    clean_member(session, "program");
+    clean_member(session, "oldest_procedure");
+  }
+  return sessions;
+}
+
+std::string elapsed_cell(const Json& session, const char* member) {
+  if (!session.contains(member)) return "-";
+  const double seconds = session.value(member, 0.0);
+  if (seconds < 60) return fmt::format("{:.2f} s", seconds);
+  const auto minutes = static_cast<uint64_t>(seconds / 60);
+  if (minutes < 60) return fmt::format("{} min", minutes);
+  return fmt::format("{} h {} min", minutes / 60, minutes % 60);
+}
+
+std::vector<std::string> session_row(const Json& session) {
+  const bool has_process = session.contains("pid");
+  return {fmt::format("{}/{}", session.value("node", uint32_t{0}),
+                      session.value("session", uint32_t{0})),
+          session.value("state", ""),
+          has_process ? std::to_string(session.value("pid", int64_t{0})) : "-",
+          session.value("program", "-"),
+          has_process ? user_text(session.value("uid", 0u)) : "-",
+          elapsed_cell(session, "age_s"),
+          format_count(session.value("in_flight", uint64_t{0})),
+          session.value("oldest_procedure", "-"),
+          elapsed_cell(session, "oldest_s"),
+          format_count(session.value("answered", uint64_t{0})),
+          elapsed_cell(session, "last_request_s")};
+}
+
+Result<void> list_sessions(const ClusterChoice& choice, const SessionCommandOptions& options) {
+  ATOLL_ASSIGN(const Config config, find_running(choice));
+  uint32_t first = 0;
+  auto end = static_cast<uint32_t>(config.nodes.size());
+  if (options.node) {
+    ATOLL_TRY(check_has_node(config, *options.node, "--node " + std::to_string(*options.node)));
+    first = *options.node;
+    end = first + 1;
+  }
+  Json sessions = Json::array();
+  for (uint32_t node = first; node < end; ++node) {
+    ATOLL_ASSIGN(Json of_node, sessions_of_node(config, node));
+    for (Json& session : of_node) sessions.push_back(std::move(session));
+  }
+  if (options.json) {
+    const Json whole = {{"schema_version", 1}, {"sessions", sessions}};
+    std::printf("%s\n", whole.dump(2).c_str());
+    return {};
+  }
+  std::vector<std::vector<std::string>> rows = {{"SESSION", "STATE", "PID", "PROGRAM", "USER",
+                                                 "AGE", "IN FLIGHT", "OLDEST REQUEST", "FOR",
+                                                 "ANSWERED", "LAST REQUEST"}};
+  for (const Json& session : sessions) rows.push_back(session_row(session));
+  std::printf("%s", format_table(rows).c_str());
+  return {};
+}
+
+/// Prints a line for each session that a node has ended. Returns their number.
+size_t print_killed(uint32_t node, const Json& answer) {
+  const Json sessions = answer.value("sessions", Json::array());
+  for (const Json& session : sessions) {
+    std::printf("session %u/%u ended: requests in flight: %u\n", node,
+                session.value("session", uint32_t{0}), session.value("in_flight", uint32_t{0}));
+  }
+  return sessions.size();
+}
+
+Result<void> kill_all_sessions(const Config& config) {
+  size_t count = 0;
+  for (uint32_t node = 0; node < config.nodes.size(); ++node) {
+    ATOLL_ASSIGN(const Json answer, call_node(config, node, ControlOperation::session_kill,
+                                              {{"all", true}}, kSessionTimeout));
+    count += print_killed(node, answer);
+  }
+  if (count == 0) std::printf("no session is open\n");
+  return {};
+}
+
+Result<void> kill_sessions(const ClusterChoice& choice, const SessionCommandOptions& options) {
+  if (!options.all && options.sessions.empty()) {
+    return make_error(ExitCode::usage,
+                      "session kill: no session given: give NODE/SESSION, for example 0/3, or "
+                      "--all: see `atoll session kill --help`");
+  }
+  std::vector<SessionName> names;
+  for (const std::string& text : options.sessions) {
+    ATOLL_ASSIGN(const SessionName name, parse_session_name(text));
+    names.push_back(name);
+  }
+  ATOLL_ASSIGN(const Config config, find_running(choice));
+  if (options.all) return kill_all_sessions(config);
+  // Checks all names before it ends the first session.
+  for (size_t i = 0; i < names.size(); ++i) {
+    ATOLL_TRY(check_has_node(config, names[i].node, "session " + options.sessions[i]));
+  }
+  bool is_one_missing = false;
+  for (const SessionName& name : names) {
+    const auto answer = call_node(config, name.node, ControlOperation::session_kill,
+                                  {{"session", name.session}}, kSessionTimeout);
+    if (answer) {
+      print_killed(name.node, *answer);
+      continue;
+    }
+    // A session that does not exist does not keep the others alive. After any other error, the
+    // node does not answer.
+    if (answer.error().code != ExitCode::failed) return std::unexpected(answer.error());
+    print_error(answer.error());
+    is_one_missing = true;
+  }
+  if (is_one_missing) return make_error(ExitCode::failed, "");  // its text has been printed
+  return {};
+}
+
+}  // namespace
+
+void add_session_command(CLI::App& app, Invocation& invocation) {
+  CLI::App* group = app.add_subcommand("session", "List and end the sessions of clients");
+  group->require_subcommand(1);
+  const auto options = std::make_shared<SessionCommandOptions>();
+  CLI::App* listing =
+      add_cluster_command(*group, invocation, "ls", "List the sessions and their oldest requests",
+                          options, list_sessions);
+  listing->add_option("--node", options->node, "List the sessions of this node only")
+      ->check(CLI::NonNegativeNumber);
+  add_json_option(*listing, options->json);
+  CLI::App* killing =
+      add_cluster_command(*group, invocation, "kill", "End sessions", options, kill_sessions);
+  CLI::Option* names = killing->add_option("SESSION", options->sessions,
+                                           "Sessions to end, each as NODE/SESSION: 0/3");
+  killing->add_flag("--all", options->all, "End all sessions of all nodes")->excludes(names);
+}
+
+}  // namespace atolldb::cli
