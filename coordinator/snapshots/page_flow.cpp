@@ -87,14 +87,24 @@ std::optional<double> PageFlow::limit(const PoolReadings& now) {
     case Phase::installing: {
       // The pages must last until the install of the next job. A high rate now means a low one
       // later, and the reverse. So half of the limit is the present rate, which damps that.
-      const double freed = static_cast<double>(freed_by_install(now));
-      const double expected = std::max(0.0, freed_part_ * used_ - freed);
-      const double rest_s = rest_of(install_s_, elapsed) + expected_make_s(work_);
-      const double lasting = (usable_pages() + expected) / rest_s;
+      const double install_s = rest_of(install_s_, elapsed);
+      const double rest_s = install_s + expected_make_s(work_);
+      const double lasting = (usable_pages() + expected_pages(now, elapsed, install_s)) / rest_s;
       return std::min((lasting + demand_) / 2, usable_pages() / kInstallDelayS);
     }
   }
   CHECK(false);
+}
+
+/// Returns how many pages the install will still free. At its begin this is what the last install
+/// freed. If all pages have changed since the job has captured them, it frees none. So the longer
+/// it runs, the more counts what it has freed so far.
+double PageFlow::expected_pages(const PoolReadings& now, double elapsed, double rest_s) const {
+  const auto freed = static_cast<double>(freed_by_install(now));
+  const double as_last = std::max(0.0, freed_part_ * used_ - freed);
+  const double known = std::min(1.0, elapsed / std::max(install_s_, kInstallDelayS));
+  const double as_now = elapsed > 0 ? freed / elapsed * rest_s : as_last;
+  return (1 - known) * as_last + known * std::min(as_last, as_now);
 }
 
 bool PageFlow::is_short() const {

@@ -46,6 +46,7 @@ class PageFlow {
   void measure(const PoolReadings& now);
   uint64_t freed_by_install(const PoolReadings& now) const;
   double usable_pages() const;
+  double expected_pages(const PoolReadings& now, double elapsed, double rest_s) const;
   double expected_make_s(double work) const;
 
   Phase phase_ = Phase::idle;

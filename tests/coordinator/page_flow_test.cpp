@@ -71,6 +71,18 @@ TEST_F(PageFlowTest, PagesThatAnInstallWillFreeAreCounted) {
   EXPECT_NEAR(*flow_.limit(at(12.6, 50, 8'000)), 500, 1) << "those to come are not there yet";
 }
 
+TEST_F(PageFlowTest, AnInstallThatFreesLittleIsExpectedToFreeLittleMore) {
+  learn();  // the install has taken one second
+  flow_.begin_job(at(10, 4'000, 4'000));
+  flow_.begin_install(at(12, 1'000, 7'000), false);
+  EXPECT_NEAR(*flow_.limit(at(12, 1'000, 7'000)), 5'000.0 / 3 / 2, 1);
+  // After half of the expected time it has freed 100 pages of 4,000: half of the expectation is
+  // 3,900, the other half 200 pages per second for the rest of 0.6 s.
+  EXPECT_NEAR(*flow_.limit(at(12.5, 1'000, 7'100)), ((1'000 + 1'950 + 60) / 2.6 + 100) / 2, 1);
+  // After all of the time only its own rate counts.
+  EXPECT_NEAR(*flow_.limit(at(13, 1'000, 7'100)), ((1'000 + 60) / 2.6 + 50) / 2, 1);
+}
+
 TEST_F(PageFlowTest, AJobIsDueWhenThePagesWouldNotLastForAnother) {
   learn();
   // 1,000 pages per second: a job needs some 2,070, because it begins with a few more pages in use
