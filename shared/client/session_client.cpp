@@ -10,7 +10,7 @@
 #include "shared/base/check.h"
 #include "shared/base/copy_bytes.h"
 #include "shared/base/try.h"
-#include "shared/config/config.h"
+#include "shared/config/default_run_dir.h"
 #include "shared/kv/kv_request.h"
 #include "shared/process/run_paths.h"
 #include "shared/session/session_socket.h"
@@ -77,10 +77,7 @@ Result<std::unique_ptr<SessionClient>> SessionClient::connect_within(
 
 Result<std::unique_ptr<SessionClient>> SessionClient::connect_by_name(const std::string& cluster,
                                                                       uint32_t node) {
-  Config config;
-  config.cluster.name = cluster;
-  resolve_defaults(config);
-  return connect(config.cluster.run_dir, node);
+  return connect(default_run_dir(cluster), node);
 }
 
 Result<std::unique_ptr<SessionClient>> SessionClient::over(UniqueFd socket) {

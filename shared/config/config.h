@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <expected>
 #include <map>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -137,6 +139,14 @@ struct Config {
     bool operator==(const Metrics&) const = default;
   };
 
+  struct StatusPage {
+    bool enabled = true;
+    std::string listen = "127.0.0.1";
+    uint16_t port = 0;  ///< 0: the coordinator takes a free port
+
+    bool operator==(const StatusPage&) const = default;
+  };
+
   struct Control {
     std::string endpoint;  ///< ZeroMQ endpoint of the coordinator; ipc in run_dir by default
 
@@ -164,6 +174,7 @@ struct Config {
   Snapshot snapshot;
   Archive archive;
   Metrics metrics;
+  StatusPage status_page;
   Control control;
   Procedures procedures;
   Log log;
@@ -188,15 +199,31 @@ struct ConfigError {
   std::string to_string() const;
 };
 
+/// A value that replaces the one in the config file, for example from the command line.
+struct ConfigOverride {
+  std::string source;  // for messages: "--set memory.volatile_pool=1GiB"
+  /// "memory.volatile_pool". "node.workers" is a key of all nodes, "node[1].workers" of one.
+  std::string key;
+  /// As in the file. Quotes around a single text may be left out.
+  std::string value;
+};
+
 /// Reads and validates a file. Returns the config, or all mistakes in the order of their lines.
-/// Relative paths in the file are relative to its folder.
-std::expected<Config, std::vector<ConfigError>> load_config(const std::string& path,
-                                                            const Machine& machine);
+/// Relative paths in the file are relative to its folder. Later overrides replace earlier ones.
+std::expected<Config, std::vector<ConfigError>> load_config(
+    const std::string& path, const Machine& machine,
+    std::span<const ConfigOverride> overrides = {});
 /// Does the same as `load_config`, for a text. `file_name` appears in messages and resolves
 /// relative paths.
-std::expected<Config, std::vector<ConfigError>> parse_config(std::string_view text,
-                                                             std::string file_name,
-                                                             const Machine& machine);
+std::expected<Config, std::vector<ConfigError>> parse_config(
+    std::string_view text, std::string file_name, const Machine& machine,
+    std::span<const ConfigOverride> overrides = {});
+
+/// Parses "key=value". Returns nothing if there is no "=" after a key.
+std::optional<ConfigOverride> parse_override(const std::string& text);
+/// Returns the overrides in the environment: ATOLL_SECTION_KEY, for example
+/// ATOLL_MEMORY_VOLATILE_POOL. Keys of nodes, ATOLL_NODE_KEY, hold for all nodes.
+std::vector<ConfigOverride> environment_overrides();
 
 /// Returns the config of an empty file: two nodes with one worker each, and the default directories
 /// of the user.

@@ -12,6 +12,7 @@
 #include "shared/base/check.h"
 #include "shared/base/limits.h"
 #include "shared/config/config_values.h"
+#include "shared/config/default_run_dir.h"
 #include "shared/config/job_threads.h"
 
 namespace atolldb {
@@ -195,6 +196,17 @@ void check_relations(const Config& config, const ConfigReport& report) {
                " nodes",
            std::to_string(config.metrics.base_port), "");
   }
+  // Only values from 1 on are chosen by the user. 0 takes a port that is free.
+  const int64_t page_port = config.status_page.enabled ? config.status_page.port : 0;
+  CHECK(page_port <= kMaxPort);
+  const int64_t base_port = config.metrics.enabled ? config.metrics.base_port : 0;
+  if (page_port != 0 && base_port != 0 && page_port >= base_port &&
+      page_port <= base_port + nodes) {
+    report("status_page.port",
+           "a port outside of those of the metrics (" + std::to_string(base_port) + " to " +
+               std::to_string(base_port + nodes) + ")",
+           std::to_string(page_port), "change it, or metrics.base_port");
+  }
   // Values from the file were checked when they were read. run_dir may also come from the
   // environment.
   if (config.cluster.run_dir.size() > kMaxRunDirBytes) {
@@ -289,12 +301,7 @@ void check_config(const Config& config, const Machine& machine, const ConfigRepo
 
 void resolve_defaults(Config& config, const Machine& machine) {
   Config::Cluster& cluster = config.cluster;
-  if (cluster.run_dir.empty()) {
-    const std::string runtime = environment("XDG_RUNTIME_DIR");
-    const std::string root =
-        runtime.starts_with('/') ? runtime + "/atoll" : "/tmp/atoll-" + std::to_string(geteuid());
-    cluster.run_dir = absolute_path(root + "/" + cluster.name, "/");
-  }
+  if (cluster.run_dir.empty()) cluster.run_dir = default_run_dir(cluster.name);
   if (cluster.data_dir.empty()) {
     cluster.data_dir =
         absolute_path(user_folder("XDG_DATA_HOME", ".local/share") + "/" + cluster.name, "/");

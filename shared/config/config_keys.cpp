@@ -275,6 +275,16 @@ constexpr ConfigKey kKeys[] = {
     row(KeyKind::integer, ATOLL_CONFIG(metrics.base_port), {0, kMaxPort - 1},
         "Port of the coordinator; node k has base_port + 1 + k. 0: free ports (`atoll status`)."),
 
+    row(KeyKind::boolean, ATOLL_CONFIG(status_page.enabled),
+        "Whether the coordinator serves a web page with the state of the cluster."),
+    row(KeyKind::address, ATOLL_CONFIG(status_page.listen),
+        "Address to serve it on. The page is read-only. It shows names, states and counts, but no\n"
+        "records. It has no password: beyond loopback, all who reach the address can read it."),
+    row(KeyKind::integer, ATOLL_CONFIG(status_page.port), {0, kMaxPort},
+        "Port to serve it on. 0: a free port, which `atoll up` and `atoll status` print. Any "
+        "other\n"
+        "port must be free, or the cluster does not start."),
+
     row(KeyKind::endpoint, ATOLL_CONFIG(control.endpoint), {1, kMaxEndpointBytes},
         "ZeroMQ endpoint of the coordinator: ipc, or tcp on a loopback address.\n"
         "Default: ipc://<run_dir>/control.sock."),

@@ -130,7 +130,8 @@ bool in_range(const ConfigKey& key, int64_t number) {
 
 class Parser {
  public:
-  Parser(std::string file, const Machine& machine) : file_(std::move(file)), machine_(machine) {
+  Parser(std::string file, const Machine& machine, std::span<const ConfigOverride> overrides)
+      : file_(std::move(file)), machine_(machine), overrides_(overrides) {
     std::error_code ignored;
     base_ = std::filesystem::absolute(file_, ignored).parent_path().string();
   }
@@ -139,7 +140,9 @@ class Parser {
   std::expected<Config, std::vector<ConfigError>> parse(std::string_view text) {
     CHECK(errors_.empty() && positions_.empty());
     try {
-      parse_root(toml::parse(text, file_));
+      toml::table root = toml::parse(text, file_);
+      for (const ConfigOverride& override : overrides_) apply(override, root);
+      parse_root(root);
     } catch (const toml::parse_error& error) {
       errors_.push_back({file_, error.source().begin.line, error.source().begin.column, "",
                          "a TOML file", std::string(error.description()), ""});
@@ -160,8 +163,86 @@ class Parser {
   void add_error(Position at, std::string key, std::string expected, std::string got,
                  std::string hint = "") {
     CHECK(!expected.empty());
-    errors_.push_back({file_, at.line, at.column, std::move(key), std::move(expected),
-                       std::move(got), std::move(hint)});
+    const auto source = overridden_.find(key);
+    if (source != overridden_.end()) at = {};
+    errors_.push_back({source == overridden_.end() ? file_ : source->second, at.line, at.column,
+                       std::move(key), std::move(expected), std::move(got), std::move(hint)});
+  }
+
+  /// Puts the value of an override into the tables of the file.
+  void apply(const ConfigOverride& override, toml::table& root) {
+    CHECK(!override.source.empty() && !override.key.empty());
+    const size_t dot = override.key.rfind('.');
+    const std::string table = dot == std::string::npos ? "" : override.key.substr(0, dot);
+    const std::string name = dot == std::string::npos ? "" : override.key.substr(dot + 1);
+    const bool is_node = table == kNodeSection || table.starts_with("node[");
+    const std::string_view section = is_node ? kNodeSection : std::string_view(table);
+    const auto key = std::ranges::find_if(config_keys(), [&](const ConfigKey& candidate) {
+      return candidate.section == section && candidate.name == name;
+    });
+    overridden_[override.key] = override.source;
+    if (key == config_keys().end()) return unknown_override(override);
+    toml::table parsed;
+    try {
+      parsed = toml::parse("value = " + toml_text(*key, override.value), override.source);
+    } catch (const toml::parse_error&) {
+      return add_error({}, override.key, expected_text(*key), quote_toml(override.value));
+    }
+    const toml::node& value = *parsed.get("value");
+    if (parsed.size() != 1) {
+      return add_error({}, override.key, expected_text(*key), quote_toml(override.value));
+    }
+    if (is_node) return apply_to_nodes(override, table, name, value, root);
+    if (!root.contains(table)) root.insert(table, toml::table());
+    // If the file has another type than a table there, parse_root reports it.
+    if (auto* section_table = root.get_as<toml::table>(table)) {
+      value.visit([&](const auto& typed) { section_table->insert_or_assign(name, typed); });
+    }
+  }
+
+  /// Puts a value into the tables of all nodes, or of one.
+  void apply_to_nodes(const ConfigOverride& override, const std::string& table,
+                      const std::string& name, const toml::node& value, toml::table& root) {
+    CHECK(!table.empty() && !name.empty());
+    if (!root.contains(kNodeSection)) {
+      const int64_t count = root.at_path("nodes.count").value_or(int64_t{node_count_});
+      if (count < 1 || count > kMaxNodes) return;  // parse_root reports it
+      root.erase(kNodesSection);
+      toml::array nodes;
+      for (int64_t i = 0; i < count; ++i) nodes.push_back(toml::table());
+      root.insert(kNodeSection, std::move(nodes));
+    }
+    auto* nodes = root.get_as<toml::array>(kNodeSection);
+    if (nodes == nullptr) return;  // parse_root reports it
+    bool is_found = false;
+    for (size_t i = 0; i < nodes->size(); ++i) {
+      const std::string full = "node[" + std::to_string(i) + "]";
+      auto* node = (*nodes)[i].as_table();
+      if (node == nullptr || (table != kNodeSection && table != full)) continue;
+      is_found = true;
+      overridden_[full + "." + name] = override.source;
+      value.visit([&](const auto& typed) { node->insert_or_assign(name, typed); });
+    }
+    if (!is_found) {
+      add_error({}, override.key, "a node from 0 to " + std::to_string(nodes->size() - 1), table);
+    }
+  }
+
+  /// Returns the value as TOML. A text may be given without quotes.
+  static std::string toml_text(const ConfigKey& key, const std::string& value) {
+    const bool has_own_syntax = key.kind == KeyKind::boolean || key.kind == KeyKind::integer ||
+                                key.kind == KeyKind::paths || key.kind == KeyKind::integers;
+    const bool is_quoted = value.size() >= 2 && (value[0] == '"' || value[0] == '\'');
+    return has_own_syntax || is_quoted ? value : quote_toml(value);
+  }
+
+  void unknown_override(const ConfigOverride& override) {
+    std::vector<std::string> names;
+    for (const ConfigKey& key : config_keys()) names.push_back(key.full_name());
+    const std::vector<std::string_view> candidates(names.begin(), names.end());
+    const std::string near(nearest_word(override.key, candidates));
+    add_error({}, override.key, "a key of the config, as section.key", "an unknown name",
+              near.empty() ? "" : "did you mean " + near + "?");
   }
 
   void parse_root(const toml::table& root) {
@@ -233,7 +314,10 @@ class Parser {
       const Position at = value.source().begin;
       const bool is_new = positions_.emplace(full_name, at).second;
       CHECK(is_new);  // the TOML parser rejects repeated keys
-      config_.origins.emplace(full_name, file_ + ":" + std::to_string(at.line));
+      const auto source = overridden_.find(full_name);
+      config_.origins.emplace(full_name, source == overridden_.end()
+                                             ? file_ + ":" + std::to_string(at.line)
+                                             : source->second);
       if (section == kNodesSection) count_position_ = at;
       read_value(*key, full_name, value, key->field(target));
     }
@@ -368,6 +452,8 @@ class Parser {
   std::string file_;
   std::string base_;  // base of relative paths
   const Machine& machine_;
+  const std::span<const ConfigOverride> overrides_;
+  std::map<std::string, std::string> overridden_;  // key -> source of its override
   Config config_;
   uint32_t node_count_ = static_cast<uint32_t>(Config{}.nodes.size());
   std::optional<Position> count_position_;
@@ -382,8 +468,8 @@ std::vector<ConfigError> file_error(const std::string& path, std::string expecte
 
 }  // namespace
 
-std::expected<Config, std::vector<ConfigError>> load_config(const std::string& path,
-                                                            const Machine& machine) {
+std::expected<Config, std::vector<ConfigError>> load_config(
+    const std::string& path, const Machine& machine, std::span<const ConfigOverride> overrides) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) {
     return std::unexpected(file_error(path, "a readable file", "a folder"));
@@ -407,13 +493,13 @@ std::expected<Config, std::vector<ConfigError>> load_config(const std::string& p
     return std::unexpected(
         file_error(path, "a file of at most " + format_size(kMaxFileBytes), "a larger one"));
   }
-  return parse_config(text, path, machine);
+  return parse_config(text, path, machine, overrides);
 }
 
-std::expected<Config, std::vector<ConfigError>> parse_config(std::string_view text,
-                                                             std::string file_name,
-                                                             const Machine& machine) {
-  return Parser(std::move(file_name), machine).parse(text);
+std::expected<Config, std::vector<ConfigError>> parse_config(
+    std::string_view text, std::string file_name, const Machine& machine,
+    std::span<const ConfigOverride> overrides) {
+  return Parser(std::move(file_name), machine, overrides).parse(text);
 }
 
 Config default_config(const Machine& machine) {

@@ -1,5 +1,7 @@
 #include "shared/config/config_values.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -73,6 +75,18 @@ std::optional<int64_t> parse_duration_us(std::string_view text) {
 }
 
 std::string format_size(int64_t bytes) { return format_with_unit(bytes, kSizeUnits); }
+
+std::string format_rounded_size(uint64_t bytes) {
+  size_t unit = 0;
+  auto value = static_cast<double>(bytes);
+  while (value >= 1024 && unit + 1 < kSizeUnits.size()) {
+    value /= 1024;
+    ++unit;
+  }
+  CHECK(unit < kSizeUnits.size());
+  return unit == 0 ? fmt::format("{} B", bytes)
+                   : fmt::format("{:.1f} {}", value, kSizeUnits[unit].name);
+}
 
 std::string format_duration_us(int64_t us) { return format_with_unit(us, kDurationUnits); }
 

@@ -43,6 +43,8 @@ std::optional<int64_t> parse_duration_us(std::string_view text);
 /// Formats a value in the largest unit that gives an integer.
 std::string format_size(int64_t bytes);
 std::string format_duration_us(int64_t us);
+/// Returns a text like "1.5 GiB" for people.
+std::string format_rounded_size(uint64_t bytes);
 
 /// Returns a TOML basic string, with its quotes.
 std::string quote_toml(std::string_view text);

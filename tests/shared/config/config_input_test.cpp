@@ -146,6 +146,9 @@ const BadInput kBadInputs[] = {
      "(\"/data\"), got \"/data/archive\"; an archive outlives the data: use another device\n"},
     {"PortsBeyondTheLast", "[metrics]\nbase_port = 65534\n",
      "/x/t.toml:2:13: metrics.base_port: expected 0, or at most 65533 with 2 nodes, got 65534\n"},
+    {"PortOfTheMetrics", "[metrics]\nbase_port = 9000\n[status_page]\nport = 9002\n",
+     "/x/t.toml:4:8: status_page.port: expected a port outside of those of the metrics (9000 to "
+     "9002), got 9002; change it, or metrics.base_port\n"},
     {"SizeWithoutUnit", "[memory]\nvolatile_pool = \"512\"\n",
      "/x/t.toml:2:17: memory.volatile_pool: expected a size from \"2MiB\" to \"8TiB\", a multiple "
      "of \"2MiB\", got \"512\"; sizes are written \"512MiB\" (B, KiB, MiB, GiB, TiB)\n"},
