@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "coordinator/archive/log_archiver.h"
@@ -79,6 +80,15 @@ class Coordinator {
   /// Thread: any.
   void handle(const ControlRequest& request, const ControlReply& reply);
 
+  /// Returns the status with the members `healthy` and `problems`. REQUIRES: `start` has returned.
+  /// Thread: any.
+  Json status_for_page();
+  /// Returns the counts for the history of the status page. REQUIRES: `attach` has returned.
+  /// Thread: any.
+  ClusterCounts counts() const { return status_->counts(); }
+  /// Sets the URL of the status page, which the status shows. REQUIRES: `attach` has returned.
+  void set_status_page(std::string url) { status_->set_status_page(std::move(url)); }
+
   ClusterState state() const;
   ControlSegment* control() { return control_; }
   /// Returns null without a log. REQUIRES: `start` has returned.
@@ -113,7 +123,7 @@ class Coordinator {
   /// Lets the savepoint record the durable epoch after the closing markers are written (R51).
   /// Thread: the heartbeat's.
   void record_idleness();
-  Json status(const ControlRequest& request);
+  Json status(StatusReader reader, uint64_t slowest_since, bool has_buckets);
   /// Return storages of the catalog, with their counts in the snapshot caches.
   Json list_storages() const;
   Result<Json> describe_one_storage(const ControlRequest& request) const;

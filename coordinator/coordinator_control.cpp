@@ -1,5 +1,8 @@
 // The control requests that the coordinator serves.
+#include <utility>
+
 #include "coordinator/coordinator.h"
+#include "coordinator/health.h"
 #include "shared/base/check.h"
 #include "shared/base/try.h"
 #include "shared/memory/state_names.h"
@@ -15,7 +18,9 @@ void Coordinator::handle(const ControlRequest& request, const ControlReply& repl
   };
   switch (request.operation) {
     case ControlOperation::status:
-      return reply(status(request));
+      return reply(status(StatusReader::control,
+                          get_number_or(request, "slowest_since", 0).value_or(0),
+                          request.body.value("buckets", Json(false)) == true));
     case ControlOperation::storage_list:
       return reply(Json{{"storages", list_storages()}});
     case ControlOperation::storage_describe:
@@ -55,16 +60,27 @@ Result<void> Coordinator::check_runs(const std::string& op) const {
                     op + ": the cluster does not run: try again when it does");
 }
 
-Json Coordinator::status(const ControlRequest& request) {
-  Json status = status_->write(list_storages());
+Json Coordinator::status_for_page() {
+  CHECK(snapshots_ != nullptr);
+  Json status = this->status(StatusReader::status_page, 0, false);
+  Json problems = Json::array();
+  // The progress is part of the status of a recovering cluster.
+  for (const Problem& problem : find_problems(status, "")) {
+    problems.push_back({{"what", problem.what}, {"what_to_do", problem.what_to_do}});
+  }
+  status["healthy"] = problems.empty();
+  status["problems"] = std::move(problems);
+  return status;
+}
+
+Json Coordinator::status(StatusReader reader, uint64_t slowest_since, bool has_buckets) {
+  Json status = status_->write(list_storages(), reader);
   status["snapshots"] = snapshots_->status();
   status["recovery"] = state() == ClusterState::recovering ? snapshots_->recovery_status() : Json();
   status["device_hangs"] = device_status();
   if (durable_epoch_ != nullptr) {
-    const uint64_t since = get_number_or(request, "slowest_since", 0).value_or(0);
-    const bool has_buckets = request.body.value("buckets", Json(false)) == true;
     status["acknowledgement"] =
-        status_->acknowledgement(durable_epoch_->times(), since, has_buckets);
+        status_->acknowledgement(durable_epoch_->times(), slowest_since, has_buckets);
   }
   if (archiver_ != nullptr) status["archive"] = archiver_->status();
   return status;

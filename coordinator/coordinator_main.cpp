@@ -1,4 +1,6 @@
-// The coordinator process: sockets, metrics and the launcher's channel around a `Coordinator`.
+// The coordinator process: sockets, metrics, status page and the launcher's channel around a
+// `Coordinator`.
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -6,8 +8,10 @@
 #include <string_view>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "coordinator/coordinator.h"
+#include "coordinator/web/status_page.h"
 #include "shared/base/try.h"
 #include "shared/message/control_client.h"
 #include "shared/metrics/cluster_metrics.h"
@@ -34,6 +38,30 @@ Result<Json> call_node(const std::string& endpoint, ControlOperation operation, 
   return answer;
 }
 
+/// Returns all directories with data of the cluster, each once.
+std::vector<std::string> data_directories(const Config& config) {
+  std::vector<std::string> directories = node_directories(config);
+  directories.push_back(config.cluster.data_dir);
+  std::ranges::sort(directories);
+  const auto repeated = std::ranges::unique(directories);
+  directories.erase(repeated.begin(), repeated.end());
+  return directories;
+}
+
+/// Starts the status page, if the config enables it. Returns null otherwise. REQUIRES: the
+/// coordinator has started, and outlives the page.
+Result<std::unique_ptr<StatusPage>> start_status_page(const Config& config,
+                                                      Coordinator& coordinator) {
+  if (!config.status_page.enabled) return nullptr;
+  ATOLL_ASSIGN(auto page,
+               StatusPage::start(config.status_page,
+                                 {.status = [&] { return coordinator.status_for_page(); },
+                                  .counts = [&] { return coordinator.counts(); },
+                                  .state = [&] { return coordinator.state(); }}));
+  coordinator.set_status_page(page->url());
+  return page;
+}
+
 ExitCode run_coordinator(const ChildContext& context) {
   const Config& config = context.config;
   SegmentSpace space(context.handover.segments, context.segment_identity(), context.handover.node);
@@ -51,13 +79,19 @@ ExitCode run_coordinator(const ChildContext& context) {
           .report_recovering =
               [&](const std::string& readable) { launcher.send("recovering " + readable); }},
       context.logger);
+  // Destroyed after `stop`, because its thread may hang with a device.
+  std::unique_ptr<DiskWatch> disks;
   ChildServices services;
+  std::unique_ptr<StatusPage> page;  // made by start; null: there is no page
 
   ChildSteps steps;
   steps.prepare = [&] { return coordinator.prepare(); };
   steps.attach = [&] { return coordinator.attach(); };
   steps.start = [&]() -> Result<std::string> {
     ATOLL_TRY(coordinator.start());
+    if (config.durability.mode != DurabilityMode::off) {
+      disks = std::make_unique<DiskWatch>(data_directories(config));
+    }
     ATOLL_TRY(services.start(
         config, config.control.endpoint,
         [&](const ControlRequest& request, const ControlReply& reply) {
@@ -67,8 +101,9 @@ ExitCode run_coordinator(const ChildContext& context) {
         std::make_shared<ClusterMetrics>(*coordinator.control(), coordinator.snapshot_metrics(),
                                          context.handover.restarts, coordinator.device_metrics(),
                                          coordinator.archive_metrics(),
-                                         coordinator.acknowledgement_metrics())));
-    return services.endpoints_text();
+                                         coordinator.acknowledgement_metrics(), disks.get())));
+    ATOLL_ASSIGN(page, start_status_page(config, coordinator));
+    return services.endpoints_text(page == nullptr ? "" : page->url());
   };
   steps.open = [&](const std::string& argument) {
     const Json metrics = Json::parse(argument, nullptr, false);
@@ -77,6 +112,7 @@ ExitCode run_coordinator(const ChildContext& context) {
   steps.drain = [&] { coordinator.drain(); };
   steps.stop = [&] {
     is_stopping.store(true, std::memory_order_relaxed);
+    page.reset();
     services.stop();
     coordinator.stop();
   };

@@ -1,5 +1,6 @@
 #include "coordinator/status.h"
 
+#include <chrono>
 #include <cstdio>
 #include <iterator>
 #include <memory>
@@ -153,6 +154,11 @@ StatusReport::StatusReport(const Config& config, const ControlSegment& control,
   CHECK(nodes_.size() == config_.nodes.size() && metrics_.size() == nodes_.size());
 }
 
+void StatusReport::set_status_page(std::string url) {
+  const std::lock_guard guard(mutex_);
+  status_page_ = std::move(url);
+}
+
 void StatusReport::set_metrics_endpoints(Json endpoints) {
   const std::lock_guard guard(mutex_);
   metrics_endpoints_ = std::move(endpoints);
@@ -256,7 +262,37 @@ void StatusReport::add_cache_counts(Json& storage) const {
                                {"evictions", sum.evictions}};
 }
 
-Json StatusReport::write(Json storages) {
+ClusterCounts StatusReport::counts() const {
+  ClusterCounts counts;
+  counts.time_ns = monotonic_time_ns();
+  counts.unix_ms = std::chrono::duration_cast<std::chrono::milliseconds>(
+                       std::chrono::system_clock::now().time_since_epoch())
+                       .count();
+  counts.durability_lag_us = durability_lag_us(control_);
+  for (size_t index = 0; index < nodes_.size(); ++index) {
+    const NodeShared& node = *nodes_[index];
+    const MetricsSegment& metrics = *metrics_[index];
+    counts.commits += sum_counter(metrics, &WorkerMetrics::commits) +
+                      sum_counter(metrics, &WorkerMetrics::read_only_commits);
+    for (uint32_t reason = 0; reason < kStatusCount; ++reason) {
+      counts.aborts += sum_aborts(metrics, static_cast<Status>(reason));
+    }
+    counts.page_delays += sum_counter(metrics, &WorkerMetrics::page_delays);
+    for (uint32_t logger = 0; logger < node.logger_count; ++logger) {
+      counts.log_bytes += metrics.loggers[logger].written_bytes.get();
+    }
+    // Relaxed: for display.
+    counts.cache_bytes +=
+        metrics.snapshot_cache.frames.load(std::memory_order_relaxed) * kPageBytes;
+    const uint64_t total = node.pages_total.load(std::memory_order_relaxed);
+    const uint64_t unused = node.pages_free.load(std::memory_order_relaxed);
+    const double used = total > unused ? static_cast<double>(total - unused) : 0.0;
+    counts.pool_used_percent.push_back(total > 0 ? 100 * used / static_cast<double>(total) : 0);
+  }
+  return counts;
+}
+
+Json StatusReport::write(Json storages, StatusReader reader) {
   const std::lock_guard guard(mutex_);
   uint64_t commits = 0;
   Json nodes = Json::array();
@@ -266,11 +302,11 @@ Json StatusReport::write(Json storages) {
     processes.push_back(process("node" + std::to_string(index), nodes_[index]->header));
   }
   const auto now = std::chrono::steady_clock::now();
-  const double seconds = std::chrono::duration<double>(now - last_time_).count();
+  Mark& last = marks_.at(static_cast<size_t>(reader));
+  const double seconds = std::chrono::duration<double>(now - last.time).count();
   const double throughput =
-      seconds > 0 ? static_cast<double>(commits - last_commits_) / seconds : 0.0;
-  last_commits_ = commits;
-  last_time_ = now;
+      seconds > 0 ? static_cast<double>(commits - last.commits) / seconds : 0.0;
+  last = {commits, now};
   // Acquire pairs with the releases of the coordinator's own threads.
   const auto state = static_cast<ClusterState>(control_.state.load(std::memory_order_acquire));
   return {{"schema_version", 1},
@@ -284,6 +320,7 @@ Json StatusReport::write(Json storages) {
             {"durability_lag_us", durability_lag_us(control_)},
             {"oldest_begin", control_.epochs.oldest_begin.load(std::memory_order_acquire)}}},
           {"durability", durability_text(config_)},
+          {"status_page", status_page_.empty() ? Json() : Json(status_page_)},
           {"throughput_tps", throughput},
           {"throughput_seconds", seconds},
           {"nodes", std::move(nodes)},

@@ -2,6 +2,7 @@
 // node hangs.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <mutex>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "coordinator/epoch/acknowledgement_times.h"
+#include "coordinator/web/status_history.h"
 #include "shared/config/config.h"
 #include "shared/memory/control_layout.h"
 #include "shared/memory/node_layout.h"
@@ -17,17 +19,26 @@
 
 namespace atolldb {
 
+/// The status page asks for the status several times a second. Its own throughput keeps those of
+/// the control requests as long as their senders expect.
+enum class StatusReader : uint8_t { control, status_page };
+inline constexpr size_t kStatusReaderCount = 2;
+
 /// Thread: any.
 class StatusReport {
  public:
   StatusReport(const Config& config, const ControlSegment& control, std::vector<NodeShared*> nodes,
                std::vector<const MetricsSegment*> metrics);
 
+  /// Sets the URL of the status page.
+  void set_status_page(std::string url);
   /// Sets the endpoints by role: {"coordinator": "127.0.0.1:9101", "node0": ...}.
   void set_metrics_endpoints(nlohmann::json endpoints);
   /// Returns the status; coordinator/README.md describes the members. The throughput covers the
-  /// time since the last call.
-  nlohmann::json write(nlohmann::json storages);
+  /// time since the last call for this reader.
+  nlohmann::json write(nlohmann::json storages, StatusReader reader);
+  /// Returns the counts for the history of the status page.
+  ClusterCounts counts() const;
   /// Adds to a description of a storage its counts in the snapshot caches of all nodes.
   void add_cache_counts(nlohmann::json& storage) const;
   /// Returns the times of the stages of epochs, over all loggers, and the slowest epoch from
@@ -45,8 +56,13 @@ class StatusReport {
   const std::vector<const MetricsSegment*> metrics_;
   std::mutex mutex_;
   nlohmann::json metrics_endpoints_;  // guarded by mutex_, as are the members below
-  uint64_t last_commits_ = 0;
-  std::chrono::steady_clock::time_point last_time_ = std::chrono::steady_clock::now();
+  std::string status_page_;           // URL; empty: none
+  /// Commits at the last status of a reader.
+  struct Mark {
+    uint64_t commits = 0;
+    std::chrono::steady_clock::time_point time = std::chrono::steady_clock::now();
+  };
+  std::array<Mark, kStatusReaderCount> marks_;  // by StatusReader
 };
 
 }  // namespace atolldb

@@ -1,18 +1,16 @@
-// Evaluates a status answer of the coordinator: health, problems, and what to do.
+// Shows a status answer of the coordinator: health, problems, what to do, and the numbers.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "coordinator/health.h"
 #include "ops/launcher/start_progress.h"
 #include "shared/message/control_message.h"
 
 namespace atolldb::cli {
 
-struct Problem {
-  std::string what;
-  std::string what_to_do;
-};
+using atolldb::Problem;
 
 /// Returns the problems; empty: the cluster is healthy. While the cluster starts, `status` has the
 /// member `start`, which is a StartReport.

@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "shared/config/config_values.h"
+
 namespace atolldb::cli {
 namespace {
 
@@ -41,16 +43,7 @@ std::string paint(Colour colour, const std::string& text) {
   return text;
 }
 
-std::string format_bytes(uint64_t bytes) {
-  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  auto value = static_cast<double>(bytes);
-  size_t unit = 0;
-  while (value >= 1024 && unit + 1 < std::size(kUnits)) {
-    value /= 1024;
-    ++unit;
-  }
-  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", value, kUnits[unit]);
-}
+std::string format_bytes(uint64_t bytes) { return format_rounded_size(bytes); }
 
 std::string format_count(uint64_t count) {
   std::string text = std::to_string(count);

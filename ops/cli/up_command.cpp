@@ -54,6 +54,9 @@ void print_running(const Config& config) {
   }
   std::ifstream file(endpoints_path(config));
   const auto endpoints = nlohmann::json::parse(file, nullptr, false);
+  if (endpoints.is_object() && endpoints.contains("status_page")) {
+    print_line("status page", endpoints["status_page"].get<std::string>());
+  }
   if (endpoints.is_object() && endpoints.contains("metrics")) {
     for (const auto& [role, endpoint] : endpoints["metrics"].items()) {
       print_line("metrics", "http://" + endpoint.get<std::string>() + "/metrics (" + role + ")");
@@ -188,6 +191,7 @@ void add_up_command(CLI::App& app, Invocation& invocation) {
   const auto options = std::make_shared<UpOptions>();
   CLI::App* command = add_cluster_command(app, invocation, "up",
                                           "Start a cluster and print its endpoints", options, up);
+  add_set_option(*command, invocation.choice.settings);
   command->add_flag(
       "--foreground", options->foreground,
       "Do not detach: the first SIGINT or SIGTERM stops it in order, the second at once");

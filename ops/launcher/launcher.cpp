@@ -55,9 +55,10 @@ uint64_t random_number() {
   return number;
 }
 
-std::string metrics_of(const std::string& text) {
+/// Returns a member of the endpoints that a child has sent, or "" if it is missing.
+std::string endpoint_of(const std::string& text, const char* member) {
   const Json json = Json::parse(text, nullptr, false);
-  const auto found = json.is_object() ? json.find("metrics") : json.end();
+  const auto found = json.is_object() ? json.find(member) : json.end();
   return json.is_object() && found != json.end() && found->is_string() ? found->get<std::string>()
                                                                        : "";
 }
@@ -353,7 +354,10 @@ void Launcher::take_line(Child& child, const std::string& line) {
     child.failure = Error{code == 0 ? ExitCode::failed : static_cast<ExitCode>(code),
                           end == std::string::npos ? rest : rest.substr(end + 1)};
   } else {
-    if (word == "running") child.metrics = metrics_of(rest);
+    if (word == "running") {
+      child.metrics = endpoint_of(rest, "metrics");
+      child.status_page = endpoint_of(rest, "status_page");
+    }
     child.reached = word;
   }
 }

@@ -21,6 +21,7 @@ bool may_pass(ExitCode code) {
     case ExitCode::recovering:  // only requests fail with it, not processes
     case ExitCode::disk_full:
     case ExitCode::identity:
+    case ExitCode::condition:  // only requests fail with it
     case ExitCode::config:
       return false;
   }

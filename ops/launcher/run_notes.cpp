@@ -34,6 +34,7 @@ Result<void> announce(const Config& config, const std::vector<Child>& children) 
       endpoints["node_endpoints"].push_back(node_endpoint(config, child.node));
     }
     if (!child.metrics.empty()) endpoints["metrics"][child.role] = child.metrics;
+    if (!child.status_page.empty()) endpoints["status_page"] = child.status_page;
     endpoints["processes"].push_back({{"role", child.role},
                                       {"pid", child.id.pid},
                                       {"start_time", child.id.start_time},

@@ -261,8 +261,11 @@ void ChildServices::stop() {
   exposer_.reset();
 }
 
-std::string ChildServices::endpoints_text() const {
-  return Json{{"metrics", exposer_ ? exposer_->endpoint() : ""}}.dump();
+std::string ChildServices::endpoints_text(const std::string& status_page) const {
+  CHECK(server_ != nullptr);
+  Json endpoints = {{"metrics", exposer_ ? exposer_->endpoint() : ""}};
+  if (!status_page.empty()) endpoints["status_page"] = status_page;
+  return endpoints.dump();
 }
 
 }  // namespace atolldb

@@ -79,8 +79,9 @@ class ChildServices {
                      std::shared_ptr<prometheus::Collectable> collectable);
   /// After this call no request is served.
   void stop();
-  /// Returns the endpoints of the running process for the launcher, as JSON.
-  std::string endpoints_text() const;
+  /// Returns the endpoints of the running process for the launcher, as JSON. `status_page`: URL of
+  /// the status page that the process serves, or "".
+  std::string endpoints_text(const std::string& status_page = "") const;
 
  private:
   std::unique_ptr<ControlServer> server_;
