@@ -1,0 +1,98 @@
+// Sessions and connections behind the handles of the C interface.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "shared/c_client/connection_string.h"
+#include "shared/c_client/failure.h"
+#include "shared/client/session_client.h"
+
+namespace atolldb::c_client {
+
+/// A request whose reply goes to a callback of the user.
+class Awaited {
+ public:
+  virtual ~Awaited() = default;
+  /// Runs the callback. Called once.
+  virtual void deliver(SessionReply reply) noexcept = 0;
+};
+
+/// A session, its requests with callbacks, and the requests whose callers have stopped waiting.
+/// Thread: any.
+class Session {
+ public:
+  explicit Session(std::unique_ptr<SessionClient> client);
+
+  SessionClient& client() { return *client_; }
+
+  /// Submits a request whose reply the caller waits for. Frees the slots of abandoned requests
+  /// first. Errors: as SessionClient::submit.
+  std::expected<SessionTicket, Status> submit(std::string_view procedure,
+                                              std::span<const std::byte> input,
+                                              const SessionOptions& options);
+  /// Submits a request whose reply goes to `awaited`. After an error, `awaited` gets none.
+  std::expected<void, Status> submit(std::string_view procedure, std::span<const std::byte> input,
+                                     const SessionOptions& options,
+                                     const std::shared_ptr<Awaited>& awaited);
+  /// Takes over a request whose caller no longer waits. Its slot is free after the reply.
+  void abandon(SessionTicket ticket);
+  /// Delivers outcome_unknown to all requests with callbacks that have no reply. Later submissions
+  /// with callbacks are unavailable.
+  void end_callbacks();
+
+ private:
+  std::expected<SessionTicket, Status> submit_now(std::string_view procedure,
+                                                  std::span<const std::byte> input,
+                                                  const SessionOptions& options,
+                                                  const SessionClient::Callback& callback);
+  /// Fetches the replies of abandoned requests that have arrived. Returns their number.
+  size_t fetch_abandoned();
+  /// Returns whether the caller must deliver: the first call for a request returns true.
+  bool take(const std::shared_ptr<Awaited>& awaited);
+
+  const std::unique_ptr<SessionClient> client_;
+  std::mutex mutex_;                            // not held while callbacks run
+  std::vector<SessionTicket> abandoned_;        // guarded by mutex_
+  std::set<std::shared_ptr<Awaited>> awaited_;  // guarded by mutex_
+  bool has_ended_ = false;                      // guarded by mutex_; callbacks are refused
+};
+
+/// A connection: the current session with one node, or none after `close`. Thread: any.
+class Connection {
+ public:
+  static Checked<std::shared_ptr<Connection>> open(Target target);
+
+  /// Returns the current session, or ATOLL_CLOSED.
+  Checked<std::shared_ptr<Session>> session() const;
+  void close();
+  /// Replaces a session that has ended. Returns whether the new one has another incarnation.
+  Checked<bool> reconnect(std::chrono::milliseconds patience);
+  const Target& target() const { return target_; }
+  /// Incarnation of the latest session, also after `close`.
+  uint64_t incarnation() const { return incarnation_.load(std::memory_order_relaxed); }
+
+ private:
+  Connection(Target target, std::shared_ptr<Session> session);
+
+  const Target target_;
+  std::atomic<uint64_t> incarnation_;
+  std::mutex reconnect_mutex_;  // held during an attempt to connect, taken before mutex_
+  mutable std::mutex mutex_;
+  std::shared_ptr<Session> session_;  // guarded by mutex_
+};
+
+}  // namespace atolldb::c_client
+
+/// The handle. Scans, transactions and pending requests share what they need of it.
+struct AtollConnection {
+  std::shared_ptr<atolldb::c_client::Connection> connection;
+};

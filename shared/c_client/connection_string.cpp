@@ -1,0 +1,144 @@
+#include "shared/c_client/connection_string.h"
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+
+#include "shared/base/check.h"
+#include "shared/base/limits.h"
+#include "shared/config/default_run_dir.h"
+
+namespace atolldb::c_client {
+namespace {
+
+constexpr std::string_view kScheme = "atoll:";
+constexpr std::string_view kForms = "use atoll:NAME or atoll:///run/folder";
+
+std::unexpected<Failure> wrong(std::string_view text, const std::string& why) {
+  DCHECK(!why.empty());
+  return fail(ATOLL_INVALID_ARGUMENT, "connection string \"" + std::string(text) + "\": " + why);
+}
+
+/// Returns the value of a hexadecimal digit, or -1.
+int hex_digit(char digit) {
+  if (digit >= '0' && digit <= '9') return digit - '0';
+  if (digit >= 'a' && digit <= 'f') return digit - 'a' + 10;
+  if (digit >= 'A' && digit <= 'F') return digit - 'A' + 10;
+  return -1;
+}
+
+/// Replaces %XX by one byte. Returns false for a wrong escape, or for a zero byte.
+bool unescape_percent(std::string_view text, std::string& decoded) {
+  CHECK(decoded.empty());
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      decoded.push_back(text[i]);
+      continue;
+    }
+    if (text.size() - i < 3) return false;
+    const int high = hex_digit(text[i + 1]);
+    const int low = hex_digit(text[i + 2]);
+    if (high < 0 || low < 0) return false;
+    decoded.push_back(static_cast<char>(high * 16 + low));
+    i += 2;
+  }
+  return decoded.find('\0') == std::string::npos;
+}
+
+/// Parses digits only. Returns false for anything else, and for numbers above `most`.
+bool parse_number(std::string_view text, uint64_t most, uint64_t& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() && number <= most;
+}
+
+/// Sets one parameter of the target. Returns what is wrong with it, or an empty text.
+std::string set_parameter(Target& target, std::string_view name, std::string_view value) {
+  uint64_t number = 0;
+  if (name == "node") {
+    if (!parse_number(value, kMaxNodes - 1, number)) {
+      return "node: is not a number from 0 to " + std::to_string(kMaxNodes - 1);
+    }
+    target.node = static_cast<uint32_t>(number);
+    DCHECK(target.node < kMaxNodes);
+    return "";
+  }
+  if (name == "connect_timeout_ms") {
+    const auto most = static_cast<uint64_t>(kMaxConnectTimeout.count());
+    if (!parse_number(value, most, number)) {
+      return "connect_timeout_ms: is not a number from 0 to " + std::to_string(most);
+    }
+    target.connect_timeout = std::chrono::milliseconds(number);
+    DCHECK(target.connect_timeout <= kMaxConnectTimeout);
+    return "";
+  }
+  if (name == "acknowledge") {
+    if (value != "durable" && value != "visible") return "acknowledge: is not durable or visible";
+    target.answer_at = value == "durable" ? AnswerAt::durable : AnswerAt::precommitted;
+    return "";
+  }
+  return "\"" + std::string(name) +
+         "\": is no parameter: use node, connect_timeout_ms or acknowledge";
+}
+
+/// Sets the parameters after the question mark. Returns what is wrong, or an empty text.
+std::string set_parameters(Target& target, std::string_view query) {
+  std::set<std::string_view> seen;
+  while (!query.empty()) {
+    const size_t end = std::min(query.find('&'), query.size());
+    const std::string_view parameter = query.substr(0, end);
+    query.remove_prefix(std::min(end + 1, query.size()));
+    const size_t equals = parameter.find('=');
+    if (equals == std::string_view::npos) {
+      return "\"" + std::string(parameter) + "\": a parameter is NAME=VALUE";
+    }
+    const std::string_view name = parameter.substr(0, equals);
+    if (!seen.insert(name).second) return "\"" + std::string(name) + "\": is given twice";
+    std::string why = set_parameter(target, name, parameter.substr(equals + 1));
+    if (!why.empty()) return why;
+  }
+  return "";
+}
+
+/// Returns whether `text` may be the name of a cluster (cluster.name).
+bool is_cluster_name(std::string_view text) {
+  constexpr size_t kMostBytes = 32;
+  return !text.empty() && text.size() <= kMostBytes && std::ranges::all_of(text, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-';
+  });
+}
+
+/// Returns the run folder that the part between scheme and question mark names, or an empty text if
+/// that part is wrong.
+std::string run_dir_of(std::string_view place) {
+  if (is_cluster_name(place)) return default_run_dir(std::string(place));
+  std::string decoded;
+  if (!place.starts_with("///") || !unescape_percent(place.substr(2), decoded)) return "";
+  return decoded;
+}
+
+}  // namespace
+
+Checked<Target> parse_connection_string(std::string_view text) {
+  if (text.starts_with("atoll+tcp:")) {
+    return fail(
+        ATOLL_OPERATION_NOT_SUPPORTED,
+        "connection string \"" + std::string(text) +
+            "\": this version does not support sessions over the network: " + std::string(kForms));
+  }
+  if (!text.starts_with(kScheme)) return wrong(text, "has another scheme: " + std::string(kForms));
+  const std::string_view rest = text.substr(kScheme.size());
+  const size_t mark = std::min(rest.find('?'), rest.size());
+  Target target;
+  target.run_dir = run_dir_of(rest.substr(0, mark));
+  if (target.run_dir.empty()) {
+    return wrong(text, "names no cluster: " + std::string(kForms));
+  }
+  const std::string why = set_parameters(target, rest.substr(std::min(mark + 1, rest.size())));
+  if (!why.empty()) return wrong(text, why);
+  CHECK(target.run_dir.starts_with('/'));
+  CHECK(target.connect_timeout.count() >= 0);
+  return target;
+}
+
+}  // namespace atolldb::c_client

@@ -1,0 +1,29 @@
+// Connection strings: which node of which cluster, and how.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "shared/c_client/failure.h"
+#include "shared/session/session_layout.h"
+
+namespace atolldb::c_client {
+
+/// Target of a connection. A transport over the network adds its address here.
+struct Target {
+  std::string run_dir;  // absolute
+  uint32_t node = 0;
+  std::chrono::milliseconds connect_timeout{10'000};
+  AnswerAt answer_at = AnswerAt::durable;
+};
+
+/// Longest wait for a cluster: a day.
+inline constexpr std::chrono::milliseconds kMaxConnectTimeout{86'400'000};
+
+/// Parses `atoll:NAME?...` or `atoll:///run/folder?...` (atoll_client.h). The message names the
+/// part that is wrong, and what is expected.
+Checked<Target> parse_connection_string(std::string_view text);
+
+}  // namespace atolldb::c_client

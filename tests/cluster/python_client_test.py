@@ -1,0 +1,343 @@
+"""Tests of the Python package against a running cluster.
+
+client_library_test.cpp sets these variables: PYTHONPATH, ATOLL_CLIENT_LIBRARY, ATOLL_PROGRAM
+(the program `atoll`), ATOLL_CONFIG (the config file of the cluster "bank"). The cluster has the
+storages tree and people (Master-trees), array and accounts, heap, and the example procedure.
+"""
+import asyncio
+import contextlib
+import doctest
+import io
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import threading
+import unittest
+
+import atoll
+import atoll.aio
+from atoll import _library, codec
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+HEADER = ROOT / "shared" / "c_client" / "atoll_client.h"
+WHERE = "atoll:bank"
+FUNCTION = re.compile(r"(?:[\w*]+\s+)+?\**(atoll_\w+)\s*\(([^()]*)\)\s*;")
+
+
+def functions_of(text):
+    """Parameters of the functions that a text declares, by name."""
+    text = re.sub(r"/\*.*?\*/", " ", text, flags=re.DOTALL)
+    return {match.group(1): re.sub(r"\s+", " ", match.group(2)).strip()
+            for match in FUNCTION.finditer(text)}
+
+
+def run_atoll(*words):
+    subprocess.run([os.environ["ATOLL_PROGRAM"], *words, "-c", os.environ["ATOLL_CONFIG"]],
+                   check=True, capture_output=True)
+
+
+class Declarations(unittest.TestCase):
+    def test_the_declarations_are_those_of_the_header(self):
+        header = functions_of(HEADER.read_text(encoding="utf-8"))
+        self.assertGreater(len(header), 60)
+        source = pathlib.Path(_library.__file__).read_text(encoding="utf-8")
+        declared = functions_of(source.split('ffi.cdef("""')[1].split('"""')[0])
+        self.assertGreater(len(declared), 45)
+        for name, parameters in declared.items():
+            self.assertEqual(parameters, header.get(name), name)
+
+    def test_the_library_has_all_functions_of_the_header(self):
+        for name in functions_of(HEADER.read_text(encoding="utf-8")):
+            ffi = _library.cffi.FFI()
+            ffi.cdef(f"void {name}(void);")
+            getattr(ffi.dlopen(os.environ["ATOLL_CLIENT_LIBRARY"]), name)
+
+    def test_a_missing_library_is_named(self):
+        ran = subprocess.run([sys.executable, "-c", "import atoll"], capture_output=True,
+                             text=True, check=False,
+                             env={**os.environ, "ATOLL_CLIENT_LIBRARY": "/none.so"})
+        self.assertEqual(ran.returncode, 1)
+        self.assertIn("ImportError: /none.so", ran.stderr)
+        self.assertIn("set ATOLL_CLIENT_LIBRARY", ran.stderr)
+
+
+class Examples(unittest.TestCase):
+    def test_the_codecs(self):
+        self.assertEqual(doctest.testmod(codec).failed, 0)
+        numbers = [-2**63, -1, 0, 1, 2**63 - 1]
+        keys = [codec.I64_KEY.encode(number) for number in numbers]
+        self.assertEqual(keys, sorted(keys))
+        self.assertEqual([codec.I64_KEY.decode(key) for key in keys], numbers)
+        self.assertEqual(codec.JSON.decode(codec.JSON.encode({"é": [1, None]})), {"é": [1, None]})
+        self.assertEqual(codec.packed("<hd").decode(codec.packed("<hd").encode((1, 2.5))), (1, 2.5))
+        self.assertEqual(codec.TEXT.decode(codec.TEXT.encode("é")), "é")
+
+    def test_the_examples_of_the_readmes_print_what_they_say(self):
+        count = 0
+        for path in ("README.md", "shared/python/README.md"):
+            text = (ROOT / path).read_text(encoding="utf-8")
+            for block in re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
+                count += 1
+                expected = re.findall(r"# prints (.*)$", block, re.MULTILINE)
+                printed = io.StringIO()
+                with self.subTest(path=path), contextlib.redirect_stdout(printed):
+                    exec(compile(block, path, "exec"), {"__name__": "example"})
+                self.assertEqual(printed.getvalue().splitlines(), expected, path)
+        self.assertGreaterEqual(count, 3)
+
+
+class Calls(unittest.TestCase):
+    def setUp(self):
+        self.db = atoll.connect(WHERE)
+        self.addCleanup(self.db.close)
+
+    def test_single_operations(self):
+        db = self.db
+        commit = db.put("tree", b"py/a", b"1")
+        self.assertTrue(commit.is_durable and commit.epoch and commit.version)
+        self.assertEqual(commit.incarnation, db.incarnation)
+        self.assertEqual(db.get("tree", bytearray(b"py/a")), b"1")
+        self.assertIsNone(db.get("tree", b"py/none"))
+        with self.assertRaises(atoll.AlreadyExists):
+            db.insert("tree", b"py/a", b"2")
+        db.insert("tree", b"py/empty", b"")
+        self.assertEqual(db.get("tree", memoryview(b"py/empty")), b"")
+        self.assertTrue(db.delete("tree", b"py/a"))
+        self.assertFalse(db.delete("tree", b"py/a"))
+        key = codec.U64_KEY.encode(100)
+        db.add("array", key, 40)
+        db.add("array", key, -2, acknowledge="visible", timeout=60)
+        self.assertEqual(codec.I64.decode(db.get("array", key)), 38)
+        db.put("array", key, b"\x01", 7)
+        self.assertEqual(codec.I64.decode(db.get("array", key)), 38 + (1 << 56))
+        db.append("heap", b"entry")
+        self.assertEqual(codec.TEXT.decode(db.call("transfer", b"3 4 0")), "0")
+
+    def test_errors_have_classes_and_messages(self):
+        db = self.db
+        for error, call in (
+            (atoll.StorageNotFound, lambda: db.get("none", b"k")),
+            (atoll.ProcedureNotFound, lambda: db.call("none")),
+            (atoll.Aborted, lambda: db.call("transfer", b"3 4 9000")),
+            (atoll.NotFound, lambda: db.add("tree", b"py/none", 1)),
+            (atoll.NotSupported, lambda: db.append("tree", b"x")),
+            (atoll.InvalidArgument, lambda: db.get("tree", b"k" * 1025)),
+            (atoll.InvalidArgument, lambda: db.put("tree", b"k", b"v" * 2049)),
+            (atoll.InvalidArgument, lambda: atoll.connect("bank")),
+            (atoll.NotSupported, lambda: atoll.connect("atoll+tcp://host")),
+            (atoll.Unavailable, lambda: atoll.connect("atoll:none?connect_timeout_ms=0")),
+            (atoll.SnapshotNotFound, lambda: db.snapshot(4000000).get("tree", b"k")),
+            (TypeError, lambda: db.get("tree", "text")),
+            (TypeError, lambda: db.get(b"tree", b"k")),
+            (ValueError, lambda: db.get("tr\0ee", b"k")),
+            (ValueError, lambda: db.put("tree", b"k", b"v", acknowledge="never")),
+            (ValueError, lambda: db.get("tree", b"k", timeout=0)),
+        ):
+            with self.assertRaises(error) as caught:
+                call()
+            self.assertNotEqual(str(caught.exception), "")
+        with self.assertRaises(atoll.Error) as caught:
+            db.get("none", b"k")
+        self.assertEqual((caught.exception.status, caught.exception.name), (9, "storage_not_found"))
+        self.assertIn('storage "none" does not exist', str(caught.exception))
+
+    def test_scans_are_iterators(self):
+        db = self.db
+        batch = db.batch()
+        for i in range(100):
+            batch.put("tree", b"py/s" + codec.U64_KEY.encode(i), b"v" * 600)
+        batch.run()
+        rows = list(db.scan("tree", prefix=b"py/s"))
+        self.assertEqual([codec.U64_KEY.decode(row.key[4:]) for row in rows], list(range(100)))
+        self.assertTrue(all(row.value == b"v" * 600 and row.version for row in rows))
+        back = list(db.scan("tree", rows[10].key, rows[90].key, reverse=True, keys_only=True,
+                            limit=70))
+        self.assertEqual([row.key for row in back], [rows[i].key for i in range(89, 19, -1)])
+        self.assertEqual(list(db.scan("tree", prefix=b"\xff\xff")), [])
+
+    def test_a_batch_is_all_or_nothing(self):
+        db = self.db
+        key = codec.U64_KEY.encode(101)
+        batch = (db.batch().put("tree", b"py/b", b"1").get("tree", b"py/b").get("tree", b"py/none")
+                 .add("array", key, 2, returns_value=True).check("tree", b"py/b", b"1")
+                 .check("tree", b"py/none", None).scan("tree", prefix=b"py/b"))
+        results = batch.run()
+        self.assertEqual(results[:3], [None, b"1", None])
+        self.assertEqual(codec.I64.decode(results[3]), 2)
+        self.assertEqual([row.key for row in results[6]], [b"py/b"])
+        self.assertNotEqual(batch.commit.version, 0)
+        with self.assertRaises(atoll.Aborted):
+            db.batch().put("tree", b"py/b", b"9").check("tree", b"py/b", b"other").run()
+        with self.assertRaises(atoll.NotFound):
+            db.batch().put("tree", b"py/b", b"9").delete("tree", b"py/none").run()
+        self.assertEqual(db.get("tree", b"py/b"), b"1")
+        full = db.batch()
+        for _ in range(256):
+            full.get("tree", b"k")
+        with self.assertRaises(atoll.InvalidArgument):
+            full.get("tree", b"k")
+        self.assertEqual(len(full.run()), 256)
+        with self.assertRaises(atoll.InvalidArgument):
+            db.batch().run()
+
+    def test_a_transaction_commits_or_aborts(self):
+        db = self.db
+        with db.transaction() as t:
+            t.put("tree", b"py/t", b"1")
+            self.assertIsNone(db.get("tree", b"py/t"))
+            self.assertEqual(t.get("tree", b"py/t"), b"1")
+            self.assertEqual([row.key for row in t.scan("tree", prefix=b"py/t")], [b"py/t"])
+        self.assertNotEqual(t.committed.version, 0)
+        with self.assertRaises(atoll.Closed):
+            t.get("tree", b"py/t")
+        with self.assertRaises(ZeroDivisionError), db.transaction() as t:
+            t.put("tree", b"py/t", b"2")
+            t.append("heap", b"entry")
+            1 / 0
+        self.assertEqual(db.get("tree", b"py/t"), b"1")
+        with db.transaction() as t:
+            t.put_at("tree", b"py/t", 0, b"3")
+            self.assertFalse(t.delete("tree", b"py/none"))
+            t.insert("tree", b"py/t2", b"")
+            self.assertTrue(t.delete("tree", b"py/t2"))
+            t.add("array", codec.U64_KEY.encode(102), 1.5, "f64")
+        self.assertEqual(db.get("tree", b"py/t"), b"3")
+        with self.assertRaises(atoll.Conflict), db.transaction() as t:
+            t.get("tree", b"py/t")
+            db.put("tree", b"py/t", b"4")
+            t.put("tree", b"py/t", b"5")
+        self.assertEqual(db.get("tree", b"py/t"), b"4")
+
+    def test_retry_repeats_conflicts_a_bounded_number_of_times(self):
+        db = self.db
+        db.put("tree", b"py/counter", codec.I64.encode(0))
+
+        @atoll.retry(db, attempts=100)
+        def increment(t, by):
+            """Adds by a read and a write, so two of them conflict."""
+            number = codec.I64.decode(t.get("tree", b"py/counter")) + by
+            t.put("tree", b"py/counter", codec.I64.encode(number))
+            return number
+
+        threads = [threading.Thread(target=lambda: [increment(1) for _ in range(10)])
+                   for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(codec.I64.decode(db.get("tree", b"py/counter")), 40)
+        self.assertEqual(increment.__name__, "increment")
+        runs = []
+
+        @atoll.retry(db, attempts=3, first_pause=0)
+        def always_conflicts(t):
+            runs.append(t.get("tree", b"py/counter"))
+            db.put("tree", b"py/counter", codec.I64.encode(len(runs)))
+            t.put("tree", b"py/counter", b"")
+
+        with self.assertRaises(atoll.Conflict):
+            always_conflicts()
+        self.assertEqual(len(runs), 3)
+        with self.assertRaises(ValueError):
+            atoll.retry(db, attempts=0)
+
+    def test_snapshots_only_read(self):
+        db = self.db
+        db.put("tree", b"py/snapshot", b"old")
+        run_atoll("snapshot", "take")
+        db.put("tree", b"py/snapshot", b"new")
+        view = db.snapshot()
+        self.assertEqual(view.get("tree", b"py/snapshot"), b"old")
+        self.assertEqual([row.value for row in view.scan("tree", prefix=b"py/snapshot")], [b"old"])
+        with self.assertRaises(atoll.ReadOnly):
+            db.batch().put("tree", b"k", b"v").run(isolation="snapshot_read_only")
+
+    def test_a_closed_connection_refuses_calls(self):
+        db = atoll.connect(f"{WHERE}?node=1")
+        self.assertEqual(db.node, 1)
+        with db:
+            self.assertTrue(db.is_open)
+        self.assertFalse(db.is_open)
+        for call in (lambda: db.get("tree", b"k"), lambda: db.batch().get("tree", b"k").run(),
+                     lambda: next(db.scan("tree")), db.transaction, db.reconnect):
+            with self.assertRaises(atoll.Closed):
+                call()
+        db.close()
+
+
+class Asyncio(unittest.IsolatedAsyncioTestCase):
+    async def test_calls_are_awaited_and_run_at_the_same_time(self):
+        async with await atoll.aio.connect(WHERE) as db:
+            await asyncio.gather(*(db.put("tree", b"aio/%02d" % i, b"1") for i in range(20)))
+            self.assertEqual(await db.get("tree", b"aio/07"), b"1")
+            rows = [row.key async for row in db.scan("tree", prefix=b"aio/")]
+            self.assertEqual(rows, [b"aio/%02d" % i for i in range(20)])
+            results = await db.run(db.batch().get("tree", b"aio/00").delete("tree", b"aio/01"))
+            self.assertEqual(results, [b"1", None])
+            async with db.transaction() as t:
+                values = await asyncio.gather(t.get("tree", b"aio/02"), t.get("tree", b"aio/03"))
+                self.assertEqual(values, [b"1", b"1"])
+                await t.put("tree", b"aio/02", b"2")
+                self.assertEqual(len(await t.scan("tree", prefix=b"aio/")), 19)
+            self.assertEqual(await db.get("tree", b"aio/02"), b"2")
+            with self.assertRaises(atoll.Conflict):
+                async with db.transaction() as t:
+                    await t.get("tree", b"aio/02")
+                    await db.put("tree", b"aio/02", b"3")
+                    await t.put("tree", b"aio/02", b"4")
+            self.assertEqual(await db.call("transfer", b"3 4 0"), b"0")
+        with self.assertRaises(atoll.Closed):
+            await db.get("tree", b"k")
+
+    async def test_a_long_scan_yields_each_row_once(self):
+        async with await atoll.aio.connect(WHERE) as db:
+            for first in range(0, 600, 200):
+                batch = db.batch()
+                for i in range(first, first + 200):
+                    batch.put("tree", b"aio-long/%03d" % i, b"v")
+                await db.run(batch)
+            rows = [row.key async for row in db.scan("tree", prefix=b"aio-long/")]
+            self.assertEqual(rows, [b"aio-long/%03d" % i for i in range(600)])
+
+
+class Outage(unittest.TestCase):
+    def test_a_stopped_cluster_is_reported_and_the_next_one_is_used(self):
+        with atoll.connect(WHERE) as db:
+            db.put("tree", b"py/kept", b"1")
+            before = db.incarnation
+            errors = []
+            is_busy = threading.Event()
+
+            def work():
+                try:
+                    while True:
+                        db.put("tree", b"py/busy", b"1")
+                        is_busy.set()
+                except atoll.Error as error:
+                    errors.append(error)
+
+            threads = [threading.Thread(target=work) for _ in range(2)]
+            for thread in threads:
+                thread.start()
+            self.assertTrue(is_busy.wait(60))
+            run_atoll("down", "--now")
+            for thread in threads:
+                thread.join()
+            for error in errors:
+                self.assertIsInstance(error, (atoll.OutcomeUnknown, atoll.Unavailable))
+            self.assertEqual(len(errors), 2)
+            with self.assertRaises(atoll.Unavailable):
+                db.get("tree", b"py/kept")
+            with self.assertRaises(atoll.Unavailable):
+                db.reconnect(0)
+            run_atoll("up")
+            self.assertTrue(db.reconnect(60))
+            self.assertFalse(db.reconnect(60))
+            self.assertNotEqual(db.incarnation, before)
+            self.assertEqual(db.get("tree", b"py/kept"), b"1")
+
+
+if __name__ == "__main__":
+    unittest.main()
