@@ -17,7 +17,7 @@ namespace atolldb::log_bench {
 Result<Report> replay(const Recording& recording, const Options& options,
                       const std::string& directory, const std::function<bool()>& is_interrupted);
 
-/// Does the checks of `atoll log verify`. Also checks that exactly `records` records are durable,
+/// Does the checks of `atoll wal verify`. Also checks that exactly `records` records are durable,
 /// up to `epoch`. Returns the violations; empty: none.
 Result<std::vector<std::string>> verify_replay(const std::string& directory, uint64_t records,
                                                uint64_t epoch);

@@ -53,7 +53,7 @@ std::string Report::text() const {
   if (is_interrupted) out += "interrupted\n";
   if (!verify_done) out += "verify: not done: this backend discards the data\n";
   if (verified()) {
-    out += "verify: `atoll log verify` finds every block and record, intact and durable\n";
+    out += "verify: `atoll wal verify` finds every block and record, intact and durable\n";
   }
   for (const std::string& violation : violations) out += "verify: " + violation + "\n";
   return out;
