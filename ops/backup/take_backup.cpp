@@ -306,7 +306,7 @@ class BackupJob {
                                       uint64_t needed) {
     return make_error(ExitCode::corruption,
                       fmt::format("{}: offset {}: {}, but epoch {} was durable: the log in {} is "
-                                  "damaged: see `atoll log verify`",
+                                  "damaged: see `atoll wal verify`",
                                   scan.end.file, scan.end.offset, scan.end.reason, needed, source));
   }
 

@@ -8,7 +8,7 @@
 #include "ops/backup/backup_manifest.h"
 #include "ops/backup/take_backup.h"
 #include "ops/cli/cluster_finder.h"
-#include "ops/cli/log_data.h"
+#include "ops/cli/wal_data.h"
 #include "shared/base/error.h"
 
 namespace atolldb::cli {

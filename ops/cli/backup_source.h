@@ -9,7 +9,7 @@
 
 #include "engine/log/savepoint.h"
 #include "ops/backup/backup_folder.h"
-#include "ops/cli/log_data.h"
+#include "ops/cli/wal_data.h"
 #include "ops/launcher/data_lock.h"
 #include "shared/base/error.h"
 #include "shared/config/config.h"

@@ -118,7 +118,8 @@ Result<std::string> new_folder(const std::filesystem::path& stem, const char* wh
 Result<std::unique_ptr<Cluster>> find_bench_cluster(const ClusterChoice& choice,
                                                     const std::string& command,
                                                     const bench::CommonOptions& options) {
-  const bool is_sized = options.nodes != 0 || options.workers_per_node != 0;
+  const bool is_sized =
+      options.nodes != 0 || options.workers_per_node != 0 || !choice.settings.empty();
   const bool is_chosen = !choice.name.empty() || !choice.config_file.empty();
   if (is_sized && choice.name.empty()) return nullptr;
   const Result<Config> config = find_running(choice);
@@ -130,8 +131,8 @@ Result<std::unique_ptr<Cluster>> find_bench_cluster(const ClusterChoice& choice,
   }
   if (is_sized && is_chosen) {
     return make_error(ExitCode::usage, command + ": cluster \"" + config->cluster.name +
-                                           "\" runs: --nodes and --workers-per-node are only for "
-                                           "a cluster that the benchmark starts");
+                                           "\" runs: --nodes, --workers-per-node and --set are "
+                                           "only for a cluster that the benchmark starts");
   }
   Config wanted = *config;
   set_durability(wanted, options.durability);
@@ -146,8 +147,8 @@ Result<std::unique_ptr<Cluster>> find_bench_cluster(const ClusterChoice& choice,
 
 Result<Config> config_of_bench_cluster(const ClusterChoice& choice, const std::string& name,
                                        const bench::CommonOptions& options) {
-  Result<Config> config =
-      config_of_new_cluster(choice.config_file.empty() ? ClusterChoice{name, ""} : choice);
+  Result<Config> config = config_of_new_cluster(
+      choice.config_file.empty() ? ClusterChoice{name, "", choice.settings} : choice);
   if (!config) return config;
   if (options.nodes != 0) config->nodes.resize(options.nodes, config->nodes.back());
   if (options.workers_per_node != 0) {

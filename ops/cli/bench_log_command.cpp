@@ -83,7 +83,7 @@ Result<void> bench_log(LogBenchOptions options) {
     return replay_in(directory, options, recording);
   }();
   if (options.keep) {
-    std::printf("kept: atoll log verify --data-dir %s\n", directory.c_str());
+    std::printf("kept: atoll wal verify --data-dir %s\n", directory.c_str());
     return done;
   }
   std::error_code ignored;
@@ -111,7 +111,7 @@ void add_options(CLI::App& command, LogBenchOptions& options) {
       ->capture_default_str();
   command.add_option("--most-bytes", log.most_bytes, "Bytes after which the run ends")
       ->capture_default_str();
-  command.add_flag("--keep", options.keep, "Keep the files, for `atoll log`");
+  command.add_flag("--keep", options.keep, "Keep the files, for `atoll wal`");
   add_log_source_options(command, options,
                          "Replay the latest records of this data directory instead of a run");
 }

@@ -90,11 +90,11 @@ void add_options(CLI::App& command, TpccOptions& options) {
 
 void add_tpcc_command(CLI::App& group, Invocation& invocation) {
   const auto options = std::make_shared<TpccOptions>();
-  add_options(
-      *add_cluster_command(group, invocation, "tpcc",
-                           "Run TPC-C on a running cluster, or on one that it starts and stops",
-                           options, bench_tpcc),
-      *options);
+  CLI::App* command = add_cluster_command(
+      group, invocation, "tpcc",
+      "Run TPC-C on a running cluster, or on one that it starts and stops", options, bench_tpcc);
+  add_set_option(*command, invocation.choice.settings);
+  add_options(*command, *options);
 }
 
 }  // namespace atolldb::cli

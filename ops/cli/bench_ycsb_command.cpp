@@ -79,11 +79,11 @@ void add_options(CLI::App& command, ycsb::Options& options) {
 
 void add_ycsb_command(CLI::App& group, Invocation& invocation) {
   const auto options = std::make_shared<ycsb::Options>();
-  add_options(
-      *add_cluster_command(group, invocation, "ycsb",
-                           "Run YCSB on a running cluster, or on one that it starts and stops",
-                           options, bench_ycsb),
-      *options);
+  CLI::App* command = add_cluster_command(
+      group, invocation, "ycsb",
+      "Run YCSB on a running cluster, or on one that it starts and stops", options, bench_ycsb);
+  add_set_option(*command, invocation.choice.settings);
+  add_options(*command, *options);
 }
 
 }  // namespace atolldb::cli

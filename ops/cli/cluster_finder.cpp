@@ -86,6 +86,29 @@ std::vector<std::string> run_roots() {
   return {root};
 }
 
+/// Returns the overrides of the environment and of --set. An error names a setting without "=".
+Result<std::vector<ConfigOverride>> all_overrides(const std::vector<std::string>& settings) {
+  std::vector<ConfigOverride> overrides = environment_overrides();
+  for (const std::string& setting : settings) {
+    auto override = parse_override(setting);
+    if (!override) {
+      return make_error(ExitCode::usage, "--set " + setting +
+                                             ": expected section.key=value, for example "
+                                             "memory.volatile_pool=1GiB");
+    }
+    overrides.push_back(*std::move(override));
+  }
+  return overrides;
+}
+
+/// Prints the mistakes of a config, and then returns an error without a message.
+Result<Config> valid_config(std::expected<Config, std::vector<ConfigError>> config) {
+  if (config) return *std::move(config);
+  const std::string text = to_string(config.error());
+  std::fprintf(stderr, "%s%s", text.c_str(), text.ends_with('\n') ? "" : "\n");
+  return make_error(ExitCode::config, "");
+}
+
 std::unexpected<Error> not_running(const Config& config) {
   const std::string failure = last_failure(config);
   std::string message = "cluster \"" + config.cluster.name + "\": not running";
@@ -149,25 +172,28 @@ Result<Search> search(const ClusterChoice& choice) {
 
 }  // namespace
 
-Result<Config> load_config_file(const std::string& path) {
-  auto config = load_config(path, Machine::detect());
-  if (config) return *std::move(config);
-  const std::string text = to_string(config.error());
-  std::fprintf(stderr, "%s%s", text.c_str(), text.ends_with('\n') ? "" : "\n");
-  return make_error(ExitCode::config, "");
+Result<Config> load_config_file(const std::string& path, const std::vector<std::string>& settings) {
+  ATOLL_ASSIGN(const auto overrides, all_overrides(settings));
+  return valid_config(load_config(path, Machine::detect(), overrides));
 }
 
 Result<Config> config_of_new_cluster(const ClusterChoice& choice) {
-  if (choice.config_file.empty() && choice.name.empty()) return default_config();
   if (choice.config_file.empty()) {
-    const std::string text = "[cluster]\nname = " + quote_toml(choice.name) + "\n";
-    auto config = parse_config(text, "--cluster", Machine::detect());
-    if (config) return *std::move(config);
-    return make_error(ExitCode::usage, "--cluster " + choice.name + ": expected " +
-                                           config.error().front().expected +
-                                           ": choose another name");
+    if (!choice.name.empty()) {
+      const std::string name = "[cluster]\nname = " + quote_toml(choice.name) + "\n";
+      const auto named = parse_config(name, "--cluster", Machine::detect());
+      if (!named) {
+        return make_error(ExitCode::usage, "--cluster " + choice.name + ": expected " +
+                                               named.error().front().expected +
+                                               ": choose another name");
+      }
+      ATOLL_ASSIGN(const auto overrides, all_overrides(choice.settings));
+      return valid_config(parse_config(name, "--cluster", Machine::detect(), overrides));
+    }
+    ATOLL_ASSIGN(const auto overrides, all_overrides(choice.settings));
+    return valid_config(parse_config("", "defaults", Machine::detect(), overrides));
   }
-  Result<Config> config = load_config_file(choice.config_file);
+  Result<Config> config = load_config_file(choice.config_file, choice.settings);
   if (config && !choice.name.empty() && config->cluster.name != choice.name) {
     return make_error(ExitCode::usage, "--cluster " + choice.name + ": " + choice.config_file +
                                            " is the config of \"" + config->cluster.name +

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "ops/launcher/start_progress.h"
 #include "shared/base/error.h"
@@ -16,11 +17,14 @@ namespace atolldb::cli {
 struct ClusterChoice {
   std::string name;         // --cluster; empty: not given
   std::string config_file;  // -c; empty: not given
+  /// --set, as "key=value". Only commands that start a cluster have it.
+  std::vector<std::string> settings{};
 };
 
-/// Reads a config file. Prints its mistakes as file:line:col, and then returns an error without a
-/// message.
-Result<Config> load_config_file(const std::string& path);
+/// Reads a config file, and applies the environment and the settings (ClusterChoice). Prints its
+/// mistakes as file:line:col, and then returns an error without a message.
+Result<Config> load_config_file(const std::string& path,
+                                const std::vector<std::string>& settings = {});
 
 /// Returns the config of a new cluster, from the file or else the defaults, with the given name.
 Result<Config> config_of_new_cluster(const ClusterChoice& choice);

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "ops/cli/cluster_finder.h"
 #include "shared/base/error.h"
@@ -20,6 +21,8 @@ struct Invocation {
 
 /// Adds `--cluster NAME` and `-c FILE`, by which a command finds its cluster.
 void add_cluster_options(CLI::App& command, Invocation& invocation);
+/// Adds `--set KEY=VALUE`, for commands that start a cluster.
+void add_set_option(CLI::App& command, std::vector<std::string>& settings);
 /// Adds `--json`.
 void add_json_option(CLI::App& command, bool& json);
 
@@ -39,7 +42,7 @@ void add_up_command(CLI::App& app, Invocation& invocation);
 void add_status_command(CLI::App& app, Invocation& invocation);
 void add_down_command(CLI::App& app, Invocation& invocation);
 void add_logs_command(CLI::App& app, Invocation& invocation);
-void add_log_command(CLI::App& app, Invocation& invocation);
+void add_wal_command(CLI::App& app, Invocation& invocation);
 void add_data_command(CLI::App& app, Invocation& invocation);
 void add_backup_command(CLI::App& app, Invocation& invocation);
 void add_restore_command(CLI::App& app, Invocation& invocation);
@@ -48,6 +51,9 @@ void add_import_command(CLI::App& app, Invocation& invocation);
 void add_snapshot_command(CLI::App& app, Invocation& invocation);
 void add_storage_command(CLI::App& app, Invocation& invocation);
 void add_procedure_command(CLI::App& app, Invocation& invocation);
+void add_session_command(CLI::App& app, Invocation& invocation);
+void add_kv_command(CLI::App& app, Invocation& invocation);
+void add_shell_command(CLI::App& app, Invocation& invocation);
 void add_bench_command(CLI::App& app, Invocation& invocation);
 void add_config_command(CLI::App& app, Invocation& invocation);
 void add_doctor_command(CLI::App& app, Invocation& invocation);

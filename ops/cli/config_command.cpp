@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "ops/cli/command.h"
 #include "shared/base/try.h"
@@ -10,15 +11,15 @@
 namespace atolldb::cli {
 namespace {
 
-Result<void> check(const std::string& file) {
-  ATOLL_ASSIGN(const Config config, load_config_file(file));
+Result<void> check(const std::string& file, const std::vector<std::string>& settings) {
+  ATOLL_ASSIGN(const Config config, load_config_file(file, settings));
   std::printf("%s: valid: cluster \"%s\", %zu nodes\n", file.c_str(), config.cluster.name.c_str(),
               config.nodes.size());
   return {};
 }
 
-Result<void> show(const std::string& file) {
-  ATOLL_ASSIGN(const Config config, load_config_file(file));
+Result<void> show(const std::string& file, const std::vector<std::string>& settings) {
+  ATOLL_ASSIGN(const Config config, load_config_file(file, settings));
   std::printf("%s", show_config(config).c_str());
   return {};
 }
@@ -29,12 +30,14 @@ void add_config_command(CLI::App& app, Invocation& invocation) {
   CLI::App* group = app.add_subcommand("config", "Validate or show a config file");
   group->require_subcommand(1);
   const auto add = [&](const char* name, const char* help,
-                       Result<void> (*run)(const std::string&)) {
+                       Result<void> (*run)(const std::string&, const std::vector<std::string>&)) {
     CLI::App* command = group->add_subcommand(name, help);
     const auto file = std::make_shared<std::string>();
     command->add_option("FILE", *file, "The config file")->required();
-    command->callback(
-        [&invocation, file, run] { invocation.run = [file, run] { return run(*file); }; });
+    add_set_option(*command, invocation.choice.settings);
+    command->callback([&invocation, file, run] {
+      invocation.run = [&invocation, file, run] { return run(*file, invocation.choice.settings); };
+    });
   };
   add("check", "Check a config file and print every mistake", check);
   add("show", "Print the effective values and where each comes from", show);

@@ -22,6 +22,7 @@ inline constexpr std::pair<ExitCode, std::string_view> kExitCodes[] = {
     {ExitCode::recovering, "recovering"},
     {ExitCode::disk_full, "disk full"},
     {ExitCode::identity, "identity"},
+    {ExitCode::condition, "condition not met"},
     {ExitCode::config, "config"},
 };
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ops/cli/cluster_finder.h"
-#include "ops/cli/log_data.h"
+#include "ops/cli/wal_data.h"
 #include "ops/export/table_schema.h"
 #include "shared/base/error.h"
 #include "shared/file/file.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/snapshot/snapshot_metadata.h"
-#include "ops/cli/log_data.h"
+#include "ops/cli/wal_data.h"
 #include "shared/base/error.h"
 
 namespace atolldb::cli {

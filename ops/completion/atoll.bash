@@ -17,6 +17,19 @@ _atoll() {
       mapfile -t COMPREPLY < <(compgen -W "serializable snapshot snapshot_read_only" -- "$word")
       return
       ;;
+    --acknowledge)
+      mapfile -t COMPREPLY < <(compgen -W "durable visible" -- "$word")
+      return
+      ;;
+    --key-format)
+      mapfile -t COMPREPLY < <(compgen -W "text hex u8 u16 u32 u64" -- "$word")
+      return
+      ;;
+    --value-format)
+      mapfile -t COMPREPLY < <(compgen -W \
+        "text hex json i8 i16 i32 i64 u8 u16 u32 u64 f32 f64" -- "$word")
+      return
+      ;;
     --format)
       mapfile -t COMPREPLY < <(compgen -W "csv parquet" -- "$word")
       return
@@ -30,6 +43,10 @@ _atoll() {
       return
       ;;
     --type)
+      if [[ ${COMP_WORDS[1]} == kv ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "i32 i64 u32 u64 f64" -- "$word")
+        return
+      fi
       mapfile -t COMPREPLY < <(compgen -W "array mastertree sequential" -- "$word")
       return
       ;;
@@ -50,7 +67,7 @@ _atoll() {
       return
       ;;
     --storage)
-      [[ ${COMP_WORDS[1]} == log ]] && return  # an id or a name, which the program does not list
+      [[ ${COMP_WORDS[1]} == wal ]] && return  # an id or a name, which the program does not list
       mapfile -t COMPREPLY < <(compgen -W "mastertree array" -- "$word")
       return
       ;;

@@ -19,7 +19,8 @@ enum class ExitCode : int {
   durability = 8,
   recovering = 9,  // the cluster does not serve the request yet; try again later
   disk_full = 10,
-  identity = 11,  // a directory is a copy, or was moved; run `atoll data adopt`
+  identity = 11,   // a directory is a copy, or was moved; run `atoll data adopt`
+  condition = 12,  // a record is absent, exists or differs against the request
   config = 78,
 };
 

@@ -34,7 +34,8 @@ namespace atolldb {
 ///   unavailable       rejected without any effect: try again later
 ///   recovering        rejected without any effect: until the cluster has recovered, only
 ///                     requests with isolation snapshot_read_only run
-///   outcome_unknown   the cluster failed meanwhile: the request may have committed (R41)
+///   outcome_unknown   the cluster failed, or the node ended the session, meanwhile: the request
+///                     may have committed (R41)
 ///   all others        the request had no effect
 struct SessionReply {
   Status status = Status::outcome_unknown;

@@ -143,7 +143,7 @@ std::string EmulatedNvm::describe() const {
          std::to_string(latency_.write.count()) + ", sync " + std::to_string(latency_.sync.count());
 }
 
-Result<uint64_t> free_bytes_at(const std::string& directory) {
+Result<FileSystemRoom> file_system_room(const std::string& directory) {
   std::string place = directory.empty() ? "." : directory;
   struct statvfs info{};
   while (statvfs(place.c_str(), &info) != 0) {
@@ -153,7 +153,13 @@ Result<uint64_t> free_bytes_at(const std::string& directory) {
     }
     place = above;
   }
-  return uint64_t{info.f_bavail} * info.f_frsize;
+  return FileSystemRoom{uint64_t{info.f_bavail} * info.f_frsize,
+                        uint64_t{info.f_blocks} * info.f_frsize};
+}
+
+Result<uint64_t> free_bytes_at(const std::string& directory) {
+  ATOLL_ASSIGN(const FileSystemRoom room, file_system_room(directory));
+  return room.free_bytes;
 }
 
 Result<void> ReservingFileSystem::check_room(const std::string& directory, uint64_t more) const {

@@ -43,8 +43,14 @@ class EmulatedNvm : public ForwardingFileSystem {
   EmulatedLatency latency_;
 };
 
-/// Returns the bytes that an ordinary user can still write below this directory, or below its
-/// nearest parent that exists.
+/// Room of a file system, in bytes.
+struct FileSystemRoom {
+  uint64_t free_bytes = 0;  // those that an ordinary user can still write
+  uint64_t size_bytes = 0;
+};
+/// Returns the room of the file system of this directory, or of its nearest parent that exists.
+Result<FileSystemRoom> file_system_room(const std::string& directory);
+/// Returns its member free_bytes.
 Result<uint64_t> free_bytes_at(const std::string& directory);
 
 /// Creates and extends files only while a given number of bytes stays free. It is for work that may

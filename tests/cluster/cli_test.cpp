@@ -46,18 +46,18 @@ TEST_F(CliTest, RefusesBadCommandLinesWithTheRightExitCodeAndMessage) {
   const BadInput inputs[] = {
       {{},
        2,
-       "atoll: no command given: choose one of up, status, down, logs, log, snapshot, backup, "
-       "restore, export, import, data, storage, procedure, bench, config, doctor, version: see "
-       "`atoll --help`\n"},
+       "atoll: no command given: choose one of up, status, down, logs, wal, snapshot, backup, "
+       "restore, export, import, data, storage, procedure, session, kv, shell, bench, config, "
+       "doctor, version: see `atoll --help`\n"},
       {{"strat"},
        2,
        "atoll: \"strat\": no such command: did you mean \"status\"? see `atoll --help`\n"},
       {{"start"}, 2, "\"start\": no such command: did you mean \"up\"? see `atoll --help`\n"},
       {{"frobnicate"},
        2,
-       "\"frobnicate\": no such command: choose one of up, status, down, logs, log, snapshot, "
-       "backup, restore, export, import, data, storage, procedure, bench, config, doctor, version: "
-       "see `atoll --help`\n"},
+       "\"frobnicate\": no such command: choose one of up, status, down, logs, wal, snapshot, "
+       "backup, restore, export, import, data, storage, procedure, session, kv, shell, bench, "
+       "config, doctor, version: see `atoll --help`\n"},
       {{"storage", "list"},
        2,
        "atoll: \"storage list\": no such command: did you mean \"storage ls\"? see `atoll "

@@ -227,7 +227,7 @@ TEST_F(CloneTest, BesideALiveClusterUnderLoadNeitherDisturbsTheOtherWhicheverIsK
     ASSERT_NO_FATAL_FAILURE(original_.await_load());
   }
   original_.stop();
-  for (const char* words : {"log", "snapshot"}) {
+  for (const char* words : {"wal", "snapshot"}) {
     const Ran verified = original_.atoll({words, "verify"});
     EXPECT_EQ(verified.code, 0) << verified.out << verified.error;
   }

@@ -43,7 +43,7 @@ class CrashTest : public testing::Test {
   }
 
   Ran verify(const Config& config) const {
-    return runner_.atoll({"log", "verify", "--data-dir", config.cluster.data_dir});
+    return runner_.atoll({"wal", "verify", "--data-dir", config.cluster.data_dir});
   }
 
   std::string ledger_folder() {

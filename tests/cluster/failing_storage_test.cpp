@@ -86,7 +86,7 @@ class FailingStorage : public testing::Test {
     EXPECT_NE((asked.out + asked.error).find(message), std::string::npos)
         << asked.out << asked.error;
     EXPECT_GT(expect_log_keeps(config, clients.ledger()), 0u);
-    const Ran verified = runner_.atoll({"log", "verify", "--data-dir", config.cluster.data_dir});
+    const Ran verified = runner_.atoll({"wal", "verify", "--data-dir", config.cluster.data_dir});
     EXPECT_EQ(verified.code, 0) << verified.out << verified.error;
   }
 

@@ -42,7 +42,7 @@ TEST_F(LogBenchCommand, WritesRecordsOfTpccThatAtollLogVerifyFindsIntact) {
 
   ASSERT_EQ(kept().size(), 1u);
   const test::Ran verified =
-      runner_.atoll({"log", "verify", "--json", "--data-dir", kept().front()});
+      runner_.atoll({"wal", "verify", "--json", "--data-dir", kept().front()});
   EXPECT_EQ(verified.code, 0) << verified.out << verified.error;
   uint64_t records = 0;
   const auto log = nlohmann::json::parse(verified.out)["incarnations"][0]["logs"][0];

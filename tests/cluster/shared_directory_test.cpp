@@ -65,7 +65,7 @@ TEST(SharedDirectoryTest, ASecondClusterIsRefusedAndMovesNothingWhetherTheFirstR
   expect_refused(runner.atoll({"up", "-c", second}), 1, shared);
   expect_refused(runner.atoll({"up", "--discard-data", "-c", second}), 1, shared);
   EXPECT_EQ(files_below(shared), before);
-  const Ran verified = runner.atoll({"log", "verify", "-c", first});
+  const Ran verified = runner.atoll({"wal", "verify", "-c", first});
   EXPECT_EQ(verified.code, 0) << verified.out << verified.error;
   // The first cluster can still discard its data, and still owns the directory.
   {

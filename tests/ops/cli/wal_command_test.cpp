@@ -1,4 +1,4 @@
-// `atoll log ls|verify|dump` on the files of a dead cluster.
+// `atoll wal ls|verify|dump` on the files of a dead cluster.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -9,7 +9,7 @@
 
 #include "engine/format/vid.h"
 #include "engine/recovery/log_start.h"
-#include "ops/cli/log_data.h"
+#include "ops/cli/wal_data.h"
 #include "tests/engine/log/log_blocks.h"
 
 namespace atolldb::cli {

@@ -1,11 +1,11 @@
-// `atoll log verify`: checks every block of every incarnation by the rules of a start-up.
+// `atoll wal verify`: checks every block of every incarnation by the rules of a start-up.
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "engine/log/ddl_log.h"
 #include "engine/recovery/log_start.h"
-#include "ops/cli/log_data.h"
 #include "ops/cli/terminal.h"
+#include "ops/cli/wal_data.h"
 #include "shared/base/try.h"
 
 namespace atolldb::cli {

@@ -1,4 +1,4 @@
-// `atoll log dump`: prints the records of the logs, one per line.
+// `atoll wal dump`: prints the records of the logs, one per line.
 #include <fmt/format.h>
 
 #include <charconv>
@@ -8,7 +8,7 @@
 #include "engine/format/log_block.h"
 #include "engine/format/vid.h"
 #include "engine/log/ddl_log.h"
-#include "ops/cli/log_data.h"
+#include "ops/cli/wal_data.h"
 #include "shared/base/try.h"
 
 namespace atolldb::cli {

@@ -1,4 +1,4 @@
-// Shared parts of the commands of `atoll log`: the data directory and its content. The commands
+// Shared parts of the commands of `atoll wal`: the data directory and its content. The commands
 // only read, and the cluster may be live or dead.
 #pragma once
 

@@ -1,4 +1,4 @@
-// `atoll log ls|verify|dump`: the options of all three commands, and the command ls.
+// `atoll wal ls|verify|dump`: the options of all three commands, and the command ls.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -11,8 +11,8 @@
 #include "engine/log/log_files.h"
 #include "engine/recovery/log_start.h"
 #include "ops/cli/command.h"
-#include "ops/cli/log_data.h"
 #include "ops/cli/terminal.h"
+#include "ops/cli/wal_data.h"
 #include "shared/base/try.h"
 
 namespace atolldb::cli {
@@ -142,8 +142,8 @@ Result<void> list_logs(const ClusterChoice& choice, const LogOptions& options) {
   return {};
 }
 
-void add_log_command(CLI::App& app, Invocation& invocation) {
-  CLI::App* group = app.add_subcommand("log", "List, verify and show the logs of commits");
+void add_wal_command(CLI::App& app, Invocation& invocation) {
+  CLI::App* group = app.add_subcommand("wal", "List, verify and show the logs of commits");
   group->require_subcommand(1);
   const auto options = std::make_shared<LogOptions>();
   const auto add = [&](const char* name, const char* help, auto run) {

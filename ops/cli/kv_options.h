@@ -1,0 +1,43 @@
+// Options that `atoll kv` and `atoll shell` share: how they reach the records and print them.
+#pragma once
+
+#include <CLI/App.hpp>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "ops/cli/cluster_finder.h"
+#include "ops/shell/connection.h"
+#include "ops/shell/execute.h"
+#include "ops/shell/statement.h"
+
+namespace atolldb::cli {
+
+struct KvOptions {
+  std::string key_format = "text";
+  std::string value_format = "text";
+  std::string isolation = "serializable";
+  std::string acknowledge = "durable";
+  uint32_t snapshot = 0;
+  uint32_t node = 0;
+  bool json = false;
+};
+
+/// Adds the options, with --json.
+void add_kv_options(CLI::App& command, KvOptions& options);
+
+/// Returns an error of code usage that names the option.
+Result<shell::Formats> formats_of(const KvOptions& options);
+Result<shell::RunOptions> run_options_of(const KvOptions& options);
+
+/// Connects to the chosen cluster.
+Result<std::unique_ptr<shell::Connection>> connect_to_records(const ClusterChoice& choice,
+                                                              const KvOptions& options);
+
+/// Returns the storage and the arguments of a statement as bytes. Error: usage, with the statement
+/// and the argument.
+Result<shell::BoundStatement> bind_to_storage(shell::Connection& connection,
+                                              const shell::Statement& statement,
+                                              const shell::Formats& formats);
+
+}  // namespace atolldb::cli

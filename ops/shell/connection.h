@@ -1,0 +1,60 @@
+// The connection of `atoll kv` and `atoll shell` to a cluster: a session with one node, and the
+// catalog.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ops/shell/statement.h"
+#include "shared/base/error.h"
+#include "shared/base/isolation.h"
+#include "shared/client/session_client.h"
+#include "shared/config/config.h"
+#include "shared/message/control_message.h"
+
+namespace atolldb::shell {
+
+/// Sends a control request to the coordinator (ops/cli/cluster_call.h).
+using CallCoordinator = std::function<Result<Json>(ControlOperation operation, const Json& body)>;
+
+/// Thread: one.
+class Connection {
+ public:
+  /// How long `open` and a reconnect wait for the node.
+  static constexpr std::chrono::milliseconds kPatience{10'000};
+
+  /// `isolation`: level of the requests that the node must run. Errors: those of
+  /// SessionClient::connect_within; usage if there is no such node.
+  static Result<std::unique_ptr<Connection>> open(const Config& config, uint32_t node,
+                                                  Isolation isolation, CallCoordinator call);
+
+  /// Returns the session. Connects again if the last one has ended.
+  Result<SessionClient*> session();
+  /// Returns an entry of the catalog, perhaps an old one. Error: failed if there is no such
+  /// storage.
+  Result<StorageEntry> storage(const std::string& name);
+  /// Reads the whole catalog.
+  Result<std::vector<StorageEntry>> storages();
+  /// Removes an entry from the copy of the catalog, because a statement has found it wrong.
+  void forget(const std::string& name) { catalog_.erase(name); }
+  /// Returns the id of the newest snapshot. Error: failed if there is none.
+  Result<uint32_t> newest_snapshot();
+  Result<Json> call(ControlOperation operation, const Json& body) { return call_(operation, body); }
+  const Config& config() const { return config_; }
+
+ private:
+  Connection(const Config& config, uint32_t node, Isolation isolation, CallCoordinator call);
+
+  const Config config_;
+  const uint32_t node_;
+  const Isolation isolation_;
+  const CallCoordinator call_;
+  std::unique_ptr<SessionClient> session_;
+  std::map<std::string, StorageEntry> catalog_;
+};
+
+}  // namespace atolldb::shell
