@@ -146,12 +146,12 @@ bool ResultPrinter::keep_row(size_t index, const BoundStatement& statement,
                              const KvRecord& record) {
   if (json_) {
     auto row = row_json(statement, record);
-    if (row) {
-      kept_json_[index].push_back(*std::move(row));
-    } else {
+    if (!row) {
       error_ = row.error();
+      return false;
     }
-    return row.has_value();
+    kept_json_[index].push_back(*std::move(row));
+    return true;
   }
   const auto text = row_text(statement, record);
   if (text) {

@@ -294,6 +294,7 @@ TEST_F(KvCommandTest, ATerminalHasPromptsCompletionHistoryAndInterrupts) {
   ASSERT_TRUE(terminal.shows("atoll> "));
   terminal.type("put tr\tk v1\n");  // the tab completes "tree "
   ASSERT_TRUE(terminal.shows("ok\r\n"));
+  ASSERT_TRUE(terminal.shows("atoll> "));
   terminal.type("beg\t\n");
   ASSERT_TRUE(terminal.shows("atoll*> "));
   terminal.type("put tree k \x03");  // Ctrl-C discards the line, and not the transaction
@@ -308,6 +309,8 @@ TEST_F(KvCommandTest, ATerminalHasPromptsCompletionHistoryAndInterrupts) {
   ASSERT_TRUE(terminal.shows("atoll> "));
   terminal.type("\x1b[A\x1b[A\x1b[A\n");  // three lines up: get tree k
   ASSERT_TRUE(terminal.shows("v2\r\n"));
+  // Before the prompt the terminal reads lines, and takes Ctrl-D for the end of one.
+  ASSERT_TRUE(terminal.shows("atoll> "));
   terminal.type("\x04");
   EXPECT_EQ(terminal.wait(), 0);
   const std::string history = folder_.path() + "/atoll/shell_history";
