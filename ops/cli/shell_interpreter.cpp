@@ -32,14 +32,6 @@ Result<void> check_word(const std::string& name, const std::string& value, const
   return make_error(ExitCode::usage, "set " + name + ": \"" + value + "\": use one of " + all);
 }
 
-std::vector<std::string> names_of_options(const CLI::App& command) {
-  std::vector<std::string> names;
-  for (const CLI::Option* option : command.get_options()) {
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-  }
-  return names;
-}
-
 }  // namespace
 
 /// What a line asks for.
@@ -399,7 +391,7 @@ std::vector<std::string> ShellInterpreter::complete(std::string_view line) {
   const std::string& verb = words.front();
   if (words.back().starts_with("--")) {
     for (const CLI::App* command : commands) {
-      if (command->get_name() == verb) return names_of_options(*command);
+      if (command->get_name() == verb) return option_names(*command);
     }
     return found;
   }

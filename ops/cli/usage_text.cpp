@@ -26,14 +26,6 @@ std::vector<std::string> command_names(const CLI::App& command) {
   return names;
 }
 
-std::vector<std::string> option_names(const CLI::App& command) {
-  std::vector<std::string> names;
-  for (const CLI::Option* option : command.get_options()) {
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-  }
-  return names;
-}
-
 std::string nearest_option(const std::string& word, const CLI::App& command) {
   const std::vector<std::string> names = option_names(command);
   const std::vector<std::string_view> candidates(names.begin(), names.end());
@@ -104,6 +96,14 @@ std::string unknown_word(const Reached& at, const std::string& word) {
 }
 
 }  // namespace
+
+std::vector<std::string> option_names(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
 
 std::string usage_text(const CLI::App& app, const CLI::ParseError& error) {
   const std::vector<Reached> reached = reached_commands(app);

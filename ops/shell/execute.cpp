@@ -1,7 +1,6 @@
 #include "ops/shell/execute.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "ops/shell/value_format.h"
@@ -158,9 +157,7 @@ Result<RunResult> scan_tree(Connection& connection, const BoundStatement& statem
 
 /// Returns the index that a bound of an array scan means: the first one at or after the key.
 uint64_t index_at(const Bytes& key) {
-  uint64_t index = 0;
-  std::memcpy(&index, key.data(), sizeof(index));
-  index = __builtin_bswap64(index);
+  const uint64_t index = array_index(key);
   return key.size() > sizeof(index) && index != UINT64_MAX ? index + 1 : index;
 }
 

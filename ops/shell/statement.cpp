@@ -5,6 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include "shared/base/check.h"
+
 namespace atolldb::shell {
 namespace {
 
@@ -195,6 +197,13 @@ void add_statements(CLI::App& parent, const std::shared_ptr<Statement>& statemen
   add_scan(adder, *statement, finish);
 }
 
+uint64_t array_index(KvBytes key) {
+  uint64_t index = 0;
+  CHECK(key.size() >= sizeof(index));
+  std::memcpy(&index, key.data(), sizeof(index));
+  return __builtin_bswap64(index);
+}
+
 std::expected<Bytes, std::string> RecordText::key_bytes(std::string_view text) const {
   if (!is_array_) return formats_->key.encode(text);
   uint64_t index = 0;
@@ -213,9 +222,7 @@ std::expected<Bytes, std::string> RecordText::value_bytes(std::string_view text)
 
 std::expected<std::string, std::string> RecordText::key(KvBytes bytes) const {
   if (!is_array_ || bytes.size() != 8) return formats_->key.decode(bytes);
-  uint64_t index = 0;
-  std::memcpy(&index, bytes.data(), sizeof(index));
-  return std::to_string(__builtin_bswap64(index));
+  return std::to_string(array_index(bytes));
 }
 
 std::expected<std::string, std::string> RecordText::value(KvBytes bytes) const {
@@ -224,9 +231,7 @@ std::expected<std::string, std::string> RecordText::value(KvBytes bytes) const {
 
 std::expected<nlohmann::json, std::string> RecordText::key_json(KvBytes bytes) const {
   if (!is_array_ || bytes.size() != 8) return formats_->key.to_json(bytes);
-  uint64_t index = 0;
-  std::memcpy(&index, bytes.data(), sizeof(index));
-  return nlohmann::json(__builtin_bswap64(index));
+  return nlohmann::json(array_index(bytes));
 }
 
 std::expected<nlohmann::json, std::string> RecordText::value_json(KvBytes bytes) const {

@@ -47,6 +47,9 @@ void add_statements(CLI::App& parent, const std::shared_ptr<Statement>& statemen
                     const std::function<void()>& chosen,
                     const std::function<void(CLI::App&)>& finish);
 
+/// Returns the index that the first 8 bytes of a key of an array mean. REQUIRES: it has them.
+uint64_t array_index(KvBytes key);
+
 /// How the user writes keys and values.
 struct Formats {
   ValueFormat key = ValueFormat::plain(ValueFormat::Part::key);

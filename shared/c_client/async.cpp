@@ -6,7 +6,7 @@
 #include "shared/base/check.h"
 #include "shared/c_client/request.h"
 
-/// The handle. It keeps the session, so it stays usable after atoll_close and atoll_reconnect.
+/// The handle. It keeps the session, so it remains usable after atoll_close and atoll_reconnect.
 struct AtollPending {
   std::shared_ptr<atolldb::c_client::Session> session;
   atolldb::c_client::Request request;

@@ -14,7 +14,7 @@
  * scan, a pending request and a result are used by one thread at a time. After fork(), the child
  * must not use the parent's connections.
  *
- * Ownership. Each *_free function accepts NULL. A handle stays usable while others of the same
+ * Ownership. Each *_free function accepts NULL. A handle remains usable while others of the same
  * connection are freed: they share the session. Bytes that a function returns belong to the object
  * that it was called with, and are valid until that object is freed. Arguments are copied.
  *
@@ -317,7 +317,7 @@ ATOLL_API atoll_status atoll_batch_check_absent(atoll_batch* batch, const char* 
 /* All scans of a batch return at most 32 KiB together. The limit is at most 10,000 rows. */
 ATOLL_API atoll_status atoll_batch_scan(atoll_batch* batch, const char* storage,
                                         const atoll_range* range);
-/* Runs all operations, or none. The batch stays as it is. With ATOLL_OK, a `get` of the batch may
+/* Runs all operations, or none. The batch does not change. With ATOLL_OK, a `get` of the batch may
    still have found no record: see atoll_result_status_at. */
 ATOLL_API atoll_status atoll_batch_run(atoll_connection* connection, const atoll_batch* batch,
                                        const atoll_options* options, atoll_result** result);
@@ -343,7 +343,7 @@ ATOLL_API void atoll_scan_free(atoll_scan* scan);
 
 typedef struct AtollTransaction atoll_transaction;
 
-/* Begins a transaction over several calls. Reads go to the node; writes stay in the client until
+/* Begins a transaction over several calls. Reads go to the node; the client keeps the writes until
    the commit. It is serializable: the commit fails with ATOLL_CONFLICT if something that was read
    has changed. With a snapshot id and ATOLL_ISOLATION_SNAPSHOT_READ_ONLY it only reads. Of the
    options, `timeout_ms` and `affinity` must be 0. */

@@ -53,7 +53,7 @@ class Scan {
   };
 
   Scan(std::string storage, const KvScan& range, uint64_t limit);
-  /// Reads the next page. If that fails, the position stays as it is.
+  /// Reads the next page. If that fails, the position does not change.
   Checked<void> read_page();
   Checked<Page> page_of_transaction(const KvScan& range);
   Checked<Page> page_of_request(const KvScan& range);

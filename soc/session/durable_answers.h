@@ -60,7 +60,7 @@ class DurableAnswers {
   bool has_ended_ = false;                            // guarded by mutex_
   std::chrono::steady_clock::time_point give_up_;     // guarded by mutex_; valid if ends_
   std::thread thread_;
-  std::thread::id own_id_;  // of thread_; stays after the join, while workers may compare it
+  std::thread::id own_id_;  // of thread_; is kept after the join, while workers may compare it
 };
 
 }  // namespace atolldb

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "ops/cluster/cluster.h"
+#include "tests/soc/session/session_cluster.h"
 #include "tests/support/seed.h"
 
 namespace atolldb {
@@ -43,17 +44,8 @@ int64_t number_of(KvBytes bytes) {
 class KvTransactionTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    Config config = default_config();
-    config.durability.mode = DurabilityMode::off;
-    config.nodes.assign(1, NodeConfig{});
-    config.nodes[0].workers = 2;
-    config.memory.volatile_pool = uint64_t{16} << 20;
-    config.memory.log_buffer = uint64_t{2} << 20;
-    config.memory.exchange = uint64_t{2} << 20;
-    config.cluster.epoch = std::chrono::milliseconds(2);
-    auto launched = Cluster::launch(config, LaunchMode::thread);
-    ASSERT_TRUE(launched) << launched.error().message;
-    cluster() = *std::move(launched);
+    cluster() = test::launch_session_cluster();
+    ASSERT_NE(cluster(), nullptr);
     ASSERT_TRUE(cluster()->create_storage("tree", StorageType::mastertree, 100));
     ASSERT_TRUE(cluster()->create_storage("array", StorageType::array, 16, 100));
     ASSERT_TRUE(cluster()->create_storage("heap", StorageType::sequential));

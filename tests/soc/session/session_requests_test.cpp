@@ -13,6 +13,7 @@
 #include "ops/cluster/cluster.h"
 #include "soc/procedure/procedure.h"
 #include "soc/session/session_server.h"
+#include "tests/soc/session/session_cluster.h"
 #include "tests/support/eventually.h"
 #include "tests/support/seed.h"
 
@@ -36,25 +37,15 @@ Status run_until_released(ProcedureContext& context) {
 }
 Status end_at_once(ProcedureContext&) { return Status::ok; }
 
-ATOLL_REGISTER_PROCEDURE(held_call_entry, kHeld, run_until_released);
-ATOLL_REGISTER_PROCEDURE(quick_call_entry, kQuick, end_at_once);
+ATOLL_REGISTER_PROCEDURE(kHeldCallEntry, kHeld, run_until_released);
+ATOLL_REGISTER_PROCEDURE(kQuickCallEntry, kQuick, end_at_once);
 
 class SessionRequestsTest : public ::testing::Test {
  protected:
   void SetUp() override {
     held_calls_may_end.store(true, std::memory_order_release);
-    Config config = default_config();
-    config.durability.mode = DurabilityMode::off;
-    config.nodes.assign(1, NodeConfig{});
-    config.nodes[0].workers = 2;
-    config.memory.volatile_pool = uint64_t{8} << 20;
-    config.memory.log_buffer = uint64_t{2} << 20;
-    config.memory.exchange = uint64_t{2} << 20;
-    config.cluster.epoch = std::chrono::milliseconds(2);
-    config.procedures.time_limit = std::chrono::milliseconds(60'000);
-    auto launched = Cluster::launch(config, LaunchMode::thread);
-    ASSERT_TRUE(launched) << launched.error().message;
-    cluster_ = *std::move(launched);
+    cluster_ = test::launch_session_cluster();
+    ASSERT_NE(cluster_, nullptr);
   }
   void TearDown() override { release_calls(); }
 

@@ -13,6 +13,7 @@
 #include "ops/cluster/cluster.h"
 #include "shared/sync/racy_copy.h"
 #include "soc/procedure/procedure.h"
+#include "tests/soc/session/session_cluster.h"
 #include "tests/support/seed.h"
 
 namespace atolldb {
@@ -60,12 +61,12 @@ Status read_and_abort(ProcedureContext& context) {
   return status == Status::ok ? Status::user_abort : status;
 }
 
-ATOLL_REGISTER_PROCEDURE(echo_entry, "session.echo", echo);
-ATOLL_REGISTER_PROCEDURE(fails_entry, "session.fails", fails);
-ATOLL_REGISTER_PROCEDURE(long_entry, "session.long_output", long_output);
-ATOLL_REGISTER_PROCEDURE(gated_entry, "session.gated", gated);
-ATOLL_REGISTER_PROCEDURE(count_entry, "session.count_up", count_up);
-ATOLL_REGISTER_PROCEDURE(abort_entry, "session.read_and_abort", read_and_abort);
+ATOLL_REGISTER_PROCEDURE(kEchoEntry, "session.echo", echo);
+ATOLL_REGISTER_PROCEDURE(kFailsEntry, "session.fails", fails);
+ATOLL_REGISTER_PROCEDURE(kLongEntry, "session.long_output", long_output);
+ATOLL_REGISTER_PROCEDURE(kGatedEntry, "session.gated", gated);
+ATOLL_REGISTER_PROCEDURE(kCountUpEntry, "session.count_up", count_up);
+ATOLL_REGISTER_PROCEDURE(kAbortEntry, "session.read_and_abort", read_and_abort);
 
 std::span<const std::byte> bytes(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
@@ -83,18 +84,8 @@ class SessionTest : public ::testing::Test {
  protected:
   void SetUp() override {
     gate_is_open.store(true, std::memory_order_release);
-    Config config = default_config();
-    config.durability.mode = DurabilityMode::off;
-    config.nodes.assign(1, NodeConfig{});
-    config.nodes[0].workers = 2;
-    config.memory.volatile_pool = uint64_t{8} << 20;
-    config.memory.log_buffer = uint64_t{2} << 20;
-    config.memory.exchange = uint64_t{2} << 20;
-    config.cluster.epoch = std::chrono::milliseconds(2);
-    config.procedures.time_limit = std::chrono::milliseconds(60'000);
-    auto launched = Cluster::launch(config, LaunchMode::thread);
-    ASSERT_TRUE(launched) << launched.error().message;
-    cluster_ = *std::move(launched);
+    cluster_ = test::launch_session_cluster();
+    ASSERT_NE(cluster_, nullptr);
     ASSERT_TRUE(cluster_->create_storage("counter", StorageType::array, 8, 10));
   }
   void TearDown() override {
