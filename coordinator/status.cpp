@@ -200,6 +200,7 @@ Json StatusReport::node(uint32_t index, uint64_t& commits) const {
           {"page_stalls", sum_counter(metrics, &WorkerMetrics::page_stalls)},
           {"page_delays", sum_counter(metrics, &WorkerMetrics::page_delays)},
           {"page_delay_ms", sum_counter(metrics, &WorkerMetrics::page_delay_ns) / 1'000'000},
+          {"gate_waits", sum_counter(metrics, &WorkerMetrics::gate_waits)},
           {"delta_added", sum_counter(metrics, &WorkerMetrics::delta_added)},
           {"delta_drained", sum_counter(metrics, &WorkerMetrics::delta_drained)},
           {"commits", writes},

@@ -211,7 +211,10 @@ Status SnapshotReader::load(SnapshotPointer pointer, const PageHeader*& page) {
   }
   DCHECK(frames.count != 0 && frames.count <= wanted);
   read_to_ = pointer.word() + frames.count;
-  const uint32_t good = cache_->read(frames, pointer, buffer_.bytes().data());
+  const uint32_t good = [&] {
+    const RunGate::DeviceWait wait(limits_->pass);
+    return cache_->read(frames, pointer, buffer_.bytes().data());
+  }();
   // Enters a round before the page is listed. An eviction of the page then begins a later round, so
   // the frame is not reused while this reader is in its round.
   quiesce();
@@ -237,7 +240,10 @@ uint32_t SnapshotReader::read_together(std::span<const SnapshotPointer> pages) {
   // Allocates, and sets up a queue in the kernel, once for each reader that uses cold pages.
   if (batch_ == nullptr) batch_ = BatchReader::create(kPagesPerRead);
   const auto wanted = std::span<const SnapshotPointer>(missing).first(frames.count);
-  const uint32_t good = cache_->read_at_once(*batch_, frames, wanted, buffer_.bytes().data());
+  const uint32_t good = [&] {
+    const RunGate::DeviceWait wait(limits_->pass);
+    return cache_->read_at_once(*batch_, frames, wanted, buffer_.bytes().data());
+  }();
   return cache_->list_together(frames, wanted, good);
 }
 
@@ -269,6 +275,7 @@ Status SnapshotReader::await_frames(uint32_t wanted, SnapshotCache::Frames& fram
       for (uint32_t spin = 0; spin < kSpins; ++spin) spin_pause();
       sched_yield();
     } else {
+      const RunGate::DeviceWait wait(limits_->pass);
       wait_on(nothing, 0, kPause);
     }
   }

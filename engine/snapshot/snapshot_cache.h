@@ -74,7 +74,7 @@
 #include "shared/memory/page_header.h"
 #include "shared/memory/page_pool.h"
 #include "shared/memory/zeroed_array.h"
-#include "shared/sync/wait_word.h"
+#include "shared/sync/run_gate.h"
 
 namespace atolldb {
 
@@ -88,6 +88,8 @@ struct FrameWaitLimits {
   /// holds nothing until the next attempt.
   std::chrono::nanoseconds patience = std::chrono::nanoseconds::max();
   Counter* waits = nullptr;  // counts the waits; may be null
+  /// While the reader waits for a frame or for the device, another worker runs. Null: no gate.
+  RunGate::Pass* pass = nullptr;
 };
 
 class SnapshotCache {

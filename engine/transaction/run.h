@@ -60,6 +60,22 @@ class SnapshotWait {
   bool wait(WorkerContext& worker, uint64_t deadline_epoch);
 };
 
+/// A worker's place in its node's RunGate, for one attempt of a transaction. Without a gate, does
+/// nothing.
+class InGate {
+ public:
+  /// Waits for a place. REQUIRES: no transaction is active.
+  explicit InGate(WorkerContext& worker) : worker_(&worker) { worker.enter_gate(); }
+  InGate(const InGate&) = delete;
+  InGate& operator=(const InGate&) = delete;
+  /// Also leaves if the body has thrown.
+  ~InGate() { leave(); }
+  void leave() { worker_->leave_gate(); }
+
+ private:
+  WorkerContext* worker_;
+};
+
 /// Executes a bounded number of hints that are due (compaction, merging). `run` calls this function
 /// between transactions. REQUIRES: the worker has no active transaction.
 void run_hints(WorkerContext& worker);
@@ -79,8 +95,10 @@ Status run(Transaction& transaction, Backoff& backoff, uint64_t deadline_epoch, 
     if (transaction.worker().pages().owes_pages()) [[unlikely]] {
       pay_for_pages(transaction.worker(), deadline_epoch);
     }
+    InGate in_gate(transaction.worker());
     Status status = transaction.begin(deadline_epoch, mode);
     if (status == Status::snapshot_not_found && mode.snapshot == 0) [[unlikely]] {
+      in_gate.leave();
       // The loop waits at most once: after that there is always a published snapshot.
       if (!std::exchange(may_wait_for_snapshot, false)) return status;
       WorkerContext& own = transaction.worker();
@@ -102,6 +120,7 @@ Status run(Transaction& transaction, Backoff& backoff, uint64_t deadline_epoch, 
     DCHECK(!transaction.is_active());
     WorkerContext& worker = transaction.worker();
     if (worker.hints().is_due(worker.current_epoch())) run_hints(worker);
+    in_gate.leave();
     if (is_retryable(status)) continue;
     const bool is_pool_exhausted = status == Status::volatile_pool_exhausted;
     if (!is_pool_exhausted || !page_wait.wait(worker, deadline_epoch)) return status;

@@ -92,6 +92,7 @@ Status Transaction::await_log_room(uint64_t deadline_epoch) {
       } else if (worker_->current_epoch() >= deadline_epoch) {
         status = Status::deadline_exceeded;
       } else {
+        const RunGate::DeviceWait wait(&worker_->pass());
         wait_on(control.signal, signal, kMaxSleep);
         continue;
       }

@@ -19,6 +19,7 @@
 #include "shared/memory/page_pool.h"
 #include "shared/memory/worker_metrics.h"
 #include "shared/sync/mcs_lock.h"
+#include "shared/sync/run_gate.h"
 
 namespace atolldb {
 
@@ -70,8 +71,23 @@ class WorkerContext {
   /// `snapshots` outlives the context.
   void use_snapshots(SnapshotReader& snapshots) {
     snapshots_ = &snapshots;
+    frame_wait_.pass = &pass_;
     snapshots.use_limits(frame_wait_);
   }
+  /// Sets the gate that limits how many workers run at the same time. REQUIRES: no transaction has
+  /// begun; `gate` outlives the context; null: none.
+  void use_gate(RunGate* gate) { pass_.use(gate); }
+  /// Waits until the worker may run a transaction. REQUIRES: no transaction is active.
+  void enter_gate() {
+    if (pass_.try_enter()) [[likely]]
+      return;
+    leave();
+    metrics_->gate_waits.add();
+    pass_.wait();
+  }
+  /// Does nothing if the worker is in no gate.
+  void leave_gate() { pass_.leave(); }
+  RunGate::Pass& pass() { return pass_; }
   /// Sets the snapshots that transactions may begin with. REQUIRES: `published` outlives the
   /// context.
   void use_published(const PublishedSnapshots& published) { published_ = &published; }
@@ -234,6 +250,7 @@ class WorkerContext {
   SnapshotReader* snapshots_ = nullptr;            // null: this thread reads no snapshot pages
   const PublishedSnapshots* published_ = nullptr;  // null: transactions here read no snapshots
   const std::atomic<uint64_t>* epoch_;             // the cluster's current epoch
+  RunGate::Pass pass_;
   FrameWaitLimits frame_wait_;
   uint32_t first_system_block_;
   uint64_t begin_epoch_ = kIdleEpoch;

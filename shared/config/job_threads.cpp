@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "shared/base/check.h"
+#include "shared/base/limits.h"
 
 namespace atolldb {
 namespace {
@@ -64,6 +65,13 @@ void resolve_job_threads(Config& config, const Machine& machine) {
           std::ranges::count_if(own, [&](int32_t cpu) { return !named.contains(cpu); }));
     }
     const auto automatic = [most](uint32_t cpus) { return std::clamp(cpus, 1u, most); };
+    if (node.running_workers == 0) {
+      const auto own_cpus = static_cast<uint32_t>(node.cpus.size());
+      const uint32_t cpus = own_cpus == 0 ? (machine.usable_cpus() + nodes - 1) / nodes
+                                          : std::min(machine.usable_cpus(), own_cpus);
+      // One more, so that no CPU is idle while a place passes from one worker to another.
+      node.running_workers = std::min(cpus + 1, kMaxWorkersPerNode);
+    }
     if (node.mappers == 0) node.mappers = automatic(spare / 2);
     if (node.reducers == 0) node.reducers = automatic(spare / 2);
     if (node.recovery_threads == 0) node.recovery_threads = automatic(usable);

@@ -98,7 +98,8 @@ struct alignas(64) WorkerMetrics {
   Counter delta_added;  // records added to delta trees, and removed from them (R76, R78)
   Counter delta_drained;
   Counter scan_pages_ahead;  // snapshot pages that scans read before they reached them
-  Counter spare[3];
+  Counter gate_waits;        // waits for a place in the node's RunGate
+  Counter spare[2];
 };
 
 /// Fixed part of the segment. One WorkerMetrics per slot follows, also for auxiliary threads.

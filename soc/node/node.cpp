@@ -132,13 +132,18 @@ void Node::publish_unallocated() {
 void Node::start_workers() {
   CHECK(workers_.empty());
   const TransactionLimits limits = transaction_limits(config_);
-  for (uint32_t ordinal = 0; ordinal < config_.nodes[node_].workers; ++ordinal) {
+  const NodeConfig& own = config_.nodes[node_];
+  if (own.running_workers != 0 && own.running_workers < own.workers) {
+    gate_ = std::make_unique<RunGate>(own.running_workers);
+  }
+  for (uint32_t ordinal = 0; ordinal < own.workers; ++ordinal) {
     WorkerSettings settings;
     settings.view = &view_;
     settings.pool = pool_.get();
     settings.metrics = &metrics_->worker(ordinal);
     settings.limits = limits;
     settings.local = local_ + local_offset(limits, ordinal);
+    settings.gate = gate_.get();
     settings.node = node_;
     settings.ordinal = ordinal;
     if (snapshots_ != nullptr) settings.snapshots = &snapshots_->cache();

@@ -79,6 +79,7 @@ void Worker::run() {
     context.use_snapshots(snapshots.emplace(*settings_.snapshots, settings_.ordinal,
                                             &settings_.view->control->state));
   }
+  context.use_gate(settings_.gate);
   if (settings_.published != nullptr) context.use_published(*settings_.published);
   Transaction transaction(context, settings_.limits, settings_.local);
   Backoff backoff(uint64_t{context.id()} + 1);

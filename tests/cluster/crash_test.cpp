@@ -173,6 +173,7 @@ TEST_F(CrashTest, LoggersMayChangeBetweenIncarnations) {
   const auto shape = [&](uint32_t loggers, std::vector<std::string> directories) {
     for (NodeConfig& node : config.nodes) {
       node.workers = 3;
+      node.running_workers = 2;
       node.loggers = loggers;
       node.directories = directories;
     }

@@ -194,6 +194,8 @@ TEST_F(StormTest, NothingAcknowledgedIsLostAndNothingIsLeft) {
   for (uint64_t round = 0; round <= count; ++round) {
     SCOPED_TRACE(fmt::format("storm {}", round));
     std::printf("storm %llu\n", static_cast<unsigned long long>(round));
+    // In every second storm, one worker of a node waits while the other one runs (RunGate).
+    for (NodeConfig& node : config_.nodes) node.running_workers = 1 + round % 2;
     LauncherProcess launcher(config_);
     ASSERT_EQ(launcher.next_line(), "running");
     if (round == 0) {

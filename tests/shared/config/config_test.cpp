@@ -221,7 +221,8 @@ TEST_P(EveryKey, KeepsTheValueOfTheFileAndItsOrigin) {
     auto node_count = static_cast<uint32_t>(config->nodes.size());
     const std::string value = value_text(key, key.field({*config, config->nodes[0], node_count}));
     const bool is_automatic = key.name == "mappers" || key.name == "reducers" ||
-                              key.name == "recovery_threads";  // 0 is replaced (job_threads_test)
+                              key.name == "recovery_threads" ||
+                              key.name == "running_workers";  // 0 is replaced (job_threads_test)
     if (is_automatic && test.value == "0") {
       EXPECT_NE(value, "0");
     } else {

@@ -5,6 +5,9 @@
 
 #include <numeric>
 #include <string>
+#include <tuple>
+
+#include "shared/base/limits.h"
 
 namespace atolldb {
 namespace {
@@ -105,6 +108,25 @@ TEST(JobThreadsTest, InboxesTakeNoMoreThanTheirShareOfTheMemory) {
     resolve_job_threads(config, machine_of(64, memory));
     EXPECT_EQ(recovery_threads(config.nodes[0]).reducers, expected) << memory;
   }
+}
+
+TEST(JobThreadsTest, OneWorkerMoreRunsThanTheNodeHasProcessors) {
+  for (const auto& [cpus, nodes, expected] :
+       {std::tuple{1, 1u, 2u}, {1, 4u, 2u}, {2, 2u, 2u}, {2, 1u, 3u}, {3, 2u, 3u}, {64, 4u, 17u}}) {
+    Config config = nodes_of(nodes, 250);
+    resolve_job_threads(config, machine_of(cpus));
+    EXPECT_EQ(config.nodes[0].running_workers, expected) << cpus << " CPUs, " << nodes << " nodes";
+  }
+  Config config = nodes_of(2, 8);
+  config.nodes[0].cpus = {0, 1, 2};
+  config.nodes[1].running_workers = 5;
+  resolve_job_threads(config, machine_of(64));
+  EXPECT_EQ(config.nodes[0].running_workers, 4u);
+  EXPECT_EQ(config.nodes[1].running_workers, 5u);
+  config = nodes_of(1, 8);
+  config.nodes[0].cpus.assign(kMaxWorkersPerNode + 1, 0);
+  resolve_job_threads(config, machine_of(1000));
+  EXPECT_EQ(config.nodes[0].running_workers, kMaxWorkersPerNode);
 }
 
 TEST(JobThreadsTest, WithoutResolvedNumbersThereIsOneOfEach) {

@@ -1,0 +1,121 @@
+#include "shared/sync/run_gate.h"
+
+#include <mutex>
+
+#include "shared/base/check.h"
+
+namespace atolldb {
+namespace {
+
+/// Pause of the first worker in line before it tries to enter by itself. A worker that has left the
+/// gate and sleeps between transactions passes no place on.
+constexpr std::chrono::milliseconds kFirstPause{1};
+
+constexpr uint64_t ns_of(std::chrono::nanoseconds time) {
+  return static_cast<uint64_t>(time.count());
+}
+
+uint64_t gate_time_ns() { return ns_of(std::chrono::steady_clock::now().time_since_epoch()); }
+
+}  // namespace
+
+void RunGate::Pass::use(RunGate* gate) {
+  CHECK(!is_inside_);
+  gate_ = gate;
+}
+
+RunGate::RunGate(uint32_t places) : places_(places) { CHECK(places != 0); }
+
+RunGate::~RunGate() {
+  CHECK(first_ == nullptr && running() == 0);  // workers end before their gate
+}
+
+bool RunGate::try_enter(Pass& pass) {
+  CHECK(!pass.is_inside_);
+  pass.is_inside_ = take_place();
+  return pass.is_inside_;
+}
+
+void RunGate::leave(Pass& pass) {
+  CHECK(pass.is_inside_);
+  pass.is_inside_ = false;
+  if (waiting() != 0) {
+    const uint64_t now = gate_time_ns();
+    if (now >= turn_ends_ns_.load(std::memory_order_relaxed)) {
+      // If two workers get here at the same time, both pass their places on, which does no harm.
+      turn_ends_ns_.store(now + ns_of(kTurn), std::memory_order_relaxed);
+      pass_on();
+      return;
+    }
+  }
+  const uint32_t before = running_.fetch_sub(1, std::memory_order_relaxed);
+  DCHECK(before != 0);
+}
+
+/// Takes a free place. Returns false if there is none.
+bool RunGate::take_place() {
+  uint32_t running = running_.load(std::memory_order_relaxed);
+  while (running < places_) {
+    if (running_.compare_exchange_weak(running, running + 1, std::memory_order_relaxed))
+      return true;
+  }
+  return false;
+}
+
+/// Gives the caller's place to the first worker in line. Frees it if there is none, or if more
+/// workers run than there are places.
+void RunGate::pass_on() {
+  DCHECK(running() != 0);
+  Pass* next = nullptr;
+  {
+    const std::lock_guard guard(lock_);
+    if (running() <= places_) next = remove_first();
+    if (next == nullptr) {
+      running_.fetch_sub(1, std::memory_order_relaxed);
+      return;
+    }
+    next->is_granted_.store(1, std::memory_order_relaxed);
+  }
+  // The pass may be gone. Then this call wakes no thread, or a thread that checks its own word.
+  wake(next->is_granted_, 1);
+}
+
+void RunGate::stand_in_line(Pass& pass) {
+  CHECK(!pass.is_inside_);
+  append(pass);
+  uint64_t first_since = 0;  // 0: it was not the first one yet
+  for (;;) {
+    wait_on(pass.is_granted_, 0, first_since == 0 ? kMaxSleep : kFirstPause);
+    const uint64_t now = gate_time_ns();
+    const std::lock_guard guard(lock_);
+    if (pass.is_granted_.load(std::memory_order_relaxed) != 0) break;
+    if (first_ != &pass) continue;
+    if (first_since == 0) first_since = now;
+    const bool has_place = take_place();
+    if (!has_place && now - first_since < ns_of(kPatience)) continue;
+    if (!has_place) running_.fetch_add(1, std::memory_order_relaxed);
+    remove_first();
+    break;
+  }
+  pass.is_inside_ = true;
+}
+
+void RunGate::append(Pass& pass) {
+  pass.is_granted_.store(0, std::memory_order_relaxed);
+  pass.next_ = nullptr;
+  const std::lock_guard guard(lock_);
+  (first_ == nullptr ? first_ : last_->next_) = &pass;
+  last_ = &pass;
+  waiting_.fetch_add(1, std::memory_order_relaxed);
+}
+
+/// Removes and returns the first worker in line, or returns null. REQUIRES: the lock is held.
+RunGate::Pass* RunGate::remove_first() {
+  Pass* const first = first_;
+  if (first == nullptr) return nullptr;
+  first_ = first->next_;
+  waiting_.fetch_sub(1, std::memory_order_relaxed);
+  return first;
+}
+
+}  // namespace atolldb

@@ -1,0 +1,170 @@
+#include "shared/sync/run_gate.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <vector>
+
+namespace atolldb {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+void enter_gate(RunGate::Pass& pass) {
+  if (!pass.try_enter()) pass.wait();
+}
+
+void sleep_ms(int count) { std::this_thread::sleep_for(std::chrono::milliseconds(count)); }
+
+/// Waits until `is_true`, at most 20 s, and returns whether it is.
+template <typename Condition>
+bool await(Condition is_true) {
+  const auto end = Clock::now() + std::chrono::seconds(20);
+  while (!is_true()) {
+    if (Clock::now() > end) return false;
+    sleep_ms(1);
+  }
+  return true;
+}
+
+TEST(RunGate, WithoutAGateEveryWorkerRuns) {
+  RunGate::Pass pass;
+  EXPECT_TRUE(pass.try_enter());
+  pass.begin_wait();
+  pass.end_wait();
+  pass.leave();
+  pass.leave();
+}
+
+TEST(RunGate, NoMoreWorkersEnterThanThereArePlaces) {
+  RunGate gate(2);
+  std::array<RunGate::Pass, 3> passes;
+  for (RunGate::Pass& pass : passes) pass.use(&gate);
+  EXPECT_TRUE(passes[0].try_enter());
+  EXPECT_TRUE(passes[1].try_enter());
+  EXPECT_FALSE(passes[2].try_enter());
+  passes[0].leave();
+  EXPECT_TRUE(passes[2].try_enter());
+  EXPECT_FALSE(passes[0].try_enter());
+  EXPECT_EQ(gate.running(), 2u);
+  for (RunGate::Pass& pass : passes) pass.leave();
+  EXPECT_EQ(gate.running(), 0u);
+}
+
+TEST(RunGate, WorkersTakeTurns) {
+  constexpr uint32_t kWorkers = 6;
+  RunGate gate(2);
+  std::vector<std::atomic<uint64_t>> turns(kWorkers);
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (uint32_t worker = 0; worker < kWorkers; ++worker) {
+    threads.emplace_back([&, worker] {
+      RunGate::Pass pass;
+      pass.use(&gate);
+      while (!stop) {
+        if (!pass.try_enter()) {
+          pass.wait();
+          ++turns[worker];
+        }
+        pass.leave();
+      }
+    });
+  }
+  EXPECT_TRUE(await([&] {
+    return std::ranges::all_of(turns, [](const auto& count) { return count.load() >= 10; });
+  }));
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(gate.running(), 0u);
+  EXPECT_EQ(gate.waiting(), 0u);
+}
+
+TEST(RunGate, AnotherWorkerRunsDuringAWaitForADevice) {
+  RunGate gate(1);
+  RunGate::Pass first;
+  first.use(&gate);
+  ASSERT_TRUE(first.try_enter());
+  std::atomic<bool> has_entered{false};
+  std::atomic<bool> may_leave{false};
+  std::thread second([&] {
+    RunGate::Pass pass;
+    pass.use(&gate);
+    enter_gate(pass);
+    has_entered = true;
+    while (!may_leave) sleep_ms(1);
+    pass.leave();
+  });
+  {
+    const RunGate::DeviceWait wait(&first);
+    EXPECT_TRUE(await([&] { return has_entered.load(); }));
+    EXPECT_EQ(gate.running(), 1u);
+  }
+  EXPECT_EQ(gate.running(), 2u) << "the first worker does not wait for a place";
+  first.leave();
+  EXPECT_EQ(gate.running(), 1u);
+  EXPECT_FALSE(first.try_enter());
+  may_leave = true;
+  second.join();
+  EXPECT_TRUE(first.try_enter());
+  first.leave();
+}
+
+TEST(RunGate, AWorkerThatLeavesAndSleepsKeepsNoPlace) {
+  RunGate gate(1);
+  RunGate::Pass sleeper;
+  sleeper.use(&gate);
+  ASSERT_TRUE(sleeper.try_enter());
+  std::atomic<bool> has_entered{false};
+  std::thread second([&] {
+    RunGate::Pass pass;
+    pass.use(&gate);
+    enter_gate(pass);
+    has_entered = true;
+    pass.leave();
+  });
+  EXPECT_TRUE(await([&] { return gate.waiting() == 1 || has_entered; }));
+  sleeper.leave();
+  EXPECT_TRUE(await([&] { return has_entered.load(); }));
+  second.join();
+  EXPECT_EQ(gate.running(), 0u);
+}
+
+TEST(RunGate, ALongTransactionDelaysOthersOnlyForTheGatesPatience) {
+  RunGate gate(1);
+  RunGate::Pass slow;
+  slow.use(&gate);
+  ASSERT_TRUE(slow.try_enter());
+  const auto begin = Clock::now();
+  std::vector<std::thread> threads;
+  std::atomic<uint32_t> entered{0};
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([&] {
+      RunGate::Pass pass;
+      pass.use(&gate);
+      enter_gate(pass);
+      ++entered;
+      pass.leave();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(entered.load(), 3u);
+  EXPECT_GE(Clock::now() - begin, RunGate::kPatience);
+  EXPECT_EQ(gate.running(), 1u);
+  slow.leave();
+}
+
+TEST(RunGateDeathTest, AWorkerEntersOnce) {
+  RunGate gate(2);
+  RunGate::Pass pass;
+  pass.use(&gate);
+  ASSERT_TRUE(pass.try_enter());
+  EXPECT_DEATH(static_cast<void>(pass.try_enter()), "is_inside_");
+  pass.leave();
+}
+
+}  // namespace
+}  // namespace atolldb
