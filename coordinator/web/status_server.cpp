@@ -48,6 +48,8 @@ const char* reason_of(int status) {
       return "Not Found";
     case 405:
       return "Method Not Allowed";
+    case 500:
+      return "Internal Server Error";
     default:
       return "Service Unavailable";
   }
@@ -152,7 +154,14 @@ int StatusServer::serve(mg_connection* connection) {
   const auto* server = static_cast<const StatusServer*>(mg_get_user_context_data(connection));
   // Without this, civetweb would read the body of a refused request to its end.
   mg_disable_connection_keep_alive(connection);
-  const HttpAnswer answer = server->answer_to(connection);
+  const HttpAnswer answer = [&] {
+    try {
+      return server->answer_to(connection);
+    } catch (const std::exception&) {
+      // A page that cannot be built must not end the coordinator.
+      return text_answer(500, "internal error: the page cannot be built: see `atoll status`\n");
+    }
+  }();
   CHECK(answer.body != nullptr);
   const std::string head = fmt::format(
       "HTTP/1.1 {} {}\r\n"

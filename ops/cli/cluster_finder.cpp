@@ -157,6 +157,17 @@ struct Search {
   Config config;
 };
 
+/// Returns an error unless the cluster has the name that --cluster gives. A variable of the
+/// environment or --set may have replaced the name or the run folder.
+Result<void> check_name(const ClusterChoice& choice, const Config& config) {
+  if (choice.name.empty() || config.cluster.name == choice.name) return {};
+  return make_error(ExitCode::usage, "--cluster " + choice.name +
+                                         ": the environment or --set lead to the cluster \"" +
+                                         config.cluster.name +
+                                         "\": unset ATOLL_CLUSTER_NAME and "
+                                         "ATOLL_CLUSTER_RUN_DIR, or omit --cluster");
+}
+
 Result<Search> search(const ClusterChoice& choice) {
   if (!choice.name.empty()) {
     for (LiveCluster& found : live_clusters()) {
@@ -167,6 +178,7 @@ Result<Search> search(const ClusterChoice& choice) {
   ATOLL_ASSIGN(auto live, look_everywhere(config, choice.config_file));
   // The command line of the running cluster may have changed its config since the file was read.
   if (live) config = live->config;
+  ATOLL_TRY(check_name(choice, config));
   return Search{std::move(live), std::move(config)};
 }
 
@@ -188,7 +200,10 @@ Result<Config> config_of_new_cluster(const ClusterChoice& choice) {
                                                ": choose another name");
       }
       ATOLL_ASSIGN(const auto overrides, all_overrides(choice.settings));
-      return valid_config(parse_config(name, "--cluster", Machine::detect(), overrides));
+      ATOLL_ASSIGN(Config config,
+                   valid_config(parse_config(name, "--cluster", Machine::detect(), overrides)));
+      ATOLL_TRY(check_name(choice, config));
+      return config;
     }
     ATOLL_ASSIGN(const auto overrides, all_overrides(choice.settings));
     return valid_config(parse_config("", "defaults", Machine::detect(), overrides));

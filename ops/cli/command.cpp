@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <string>
 
 #include "ops/cli/exit_codes.h"
@@ -86,9 +88,13 @@ int run_command_line(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return usage_error(app, error);
   }
-  const Result<void> done = invocation.run();
+  Result<void> done = invocation.run();
+  const bool is_printed = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+  if (done && !is_printed) {
+    done = make_error(ExitCode::failed, "standard output: not all of it could be written: " +
+                                            std::string(std::strerror(errno)));
+  }
   if (done) return static_cast<int>(ExitCode::success);
-  std::fflush(stdout);
   print_error(done.error());
   return static_cast<int>(done.error().code);
 }

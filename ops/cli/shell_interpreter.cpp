@@ -167,11 +167,16 @@ Result<void> ShellInterpreter::run_parsed(const Parsed& parsed) {
 }
 
 Result<void> ShellInterpreter::check_session() {
-  if (transaction_ == nullptr || transaction_->client().is_open()) return {};
-  transaction_.reset();
+  if (transaction_ != nullptr && !transaction_->client().is_open()) {
+    transaction_.reset();
+    is_transaction_lost_ = true;
+    return make_error(ExitCode::failed,
+                      "the session of the transaction has ended: it is aborted, nothing was "
+                      "committed: abort it and begin again");
+  }
+  if (!is_transaction_lost_) return {};
   return make_error(ExitCode::failed,
-                    "the session of the transaction has ended: it is aborted, nothing was "
-                    "committed: begin again");
+                    "the transaction is lost: the statement was not run: abort it and begin again");
 }
 
 Result<void> ShellInterpreter::run_records(const shell::Statement& statement) {
@@ -195,7 +200,7 @@ Result<void> ShellInterpreter::run_records(const shell::Statement& statement) {
 }
 
 Result<void> ShellInterpreter::check_no_transaction(const char* what) const {
-  if (transaction_ == nullptr) return {};
+  if (transaction_ == nullptr && !is_transaction_lost_) return {};
   return make_error(ExitCode::usage,
                     std::string(what) + ": a transaction is open: commit or abort it first");
 }
@@ -203,6 +208,7 @@ Result<void> ShellInterpreter::check_no_transaction(const char* what) const {
 Result<void> ShellInterpreter::begin(const std::string& kind) {
   ATOLL_TRY(check_no_transaction("begin"));
   snapshot_ = 0;
+  is_transaction_lost_ = true;  // until it has begun
   if (kind == "snapshot") {
     snapshot_ = options_.snapshot;
     if (snapshot_ == 0) {
@@ -211,6 +217,7 @@ Result<void> ShellInterpreter::begin(const std::string& kind) {
   }
   ATOLL_ASSIGN(SessionClient * session, connection_.session());
   transaction_ = std::make_unique<KvTransaction>(*session, snapshot_);
+  is_transaction_lost_ = false;
   if (snapshot_ == 0) {
     std::printf("ok\n");
   } else {
@@ -220,10 +227,15 @@ Result<void> ShellInterpreter::begin(const std::string& kind) {
 }
 
 Result<void> ShellInterpreter::commit() {
-  if (transaction_ == nullptr) {
+  if (transaction_ == nullptr && !is_transaction_lost_) {
     return make_error(ExitCode::usage, "commit: no transaction is open: begin one with `begin`");
   }
-  ATOLL_TRY(check_session());
+  if (transaction_ == nullptr || !transaction_->client().is_open()) {
+    transaction_.reset();
+    is_transaction_lost_ = false;
+    return make_error(ExitCode::failed,
+                      "commit: the transaction was lost: nothing was committed: begin again");
+  }
   const auto transaction = std::exchange(transaction_, nullptr);
   ATOLL_ASSIGN(const shell::RunOptions run, run_options_of(options_));
   const auto done = transaction->commit(run.answer_at);
@@ -246,10 +258,11 @@ Result<void> ShellInterpreter::commit() {
 }
 
 Result<void> ShellInterpreter::abort() {
-  if (transaction_ == nullptr) {
+  if (transaction_ == nullptr && !is_transaction_lost_) {
     return make_error(ExitCode::usage, "abort: no transaction is open");
   }
   transaction_.reset();
+  is_transaction_lost_ = false;
   std::printf("ok\n");
   return {};
 }

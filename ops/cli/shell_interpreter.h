@@ -49,7 +49,7 @@ class ShellInterpreter {
   Result<void> help(const std::string& topic) const;
   /// Returns an error if a transaction is open: `what` is not part of transactions.
   Result<void> check_no_transaction(const char* what) const;
-  /// Ends the transaction if its session has ended.
+  /// Ends the transaction if its session has ended. Returns an error if the transaction was lost.
   Result<void> check_session();
 
   shell::Connection& connection_;
@@ -58,6 +58,9 @@ class ShellInterpreter {
   bool timing_ = false;
   bool has_quit_ = false;
   std::unique_ptr<KvTransaction> transaction_;
+  /// A transaction has ended by itself, or could not begin. The user may believe that it is open,
+  /// so no statement runs outside of it before `commit` or `abort`.
+  bool is_transaction_lost_ = false;
   uint32_t snapshot_ = 0;  // of the open transaction; 0: it is serializable
 };
 

@@ -41,9 +41,13 @@ Result<SessionClient*> Connection::session() {
 }
 
 Result<StorageEntry> Connection::storage(const std::string& name) {
+  // Another client may drop a storage, and create one of another type with the same name.
+  const auto now = std::chrono::steady_clock::now();
+  if (now - catalog_read_at_ > kCatalogAge) catalog_.clear();
   const auto known = catalog_.find(name);
   if (known != catalog_.end()) return known->second;
   ATOLL_ASSIGN(const Json answer, call_(ControlOperation::storage_describe, {{"name", name}}));
+  if (catalog_.empty()) catalog_read_at_ = now;
   return catalog_.emplace(name, entry_of_json(answer)).first->second;
 }
 
@@ -51,6 +55,7 @@ Result<std::vector<StorageEntry>> Connection::storages() {
   ATOLL_ASSIGN(const Json answer, call_(ControlOperation::storage_list, Json::object()));
   std::vector<StorageEntry> entries;
   catalog_.clear();
+  catalog_read_at_ = std::chrono::steady_clock::now();
   for (const Json& storage : answer.value("storages", Json::array())) {
     entries.push_back(entry_of_json(storage));
     catalog_.emplace(entries.back().name, entries.back());

@@ -26,6 +26,7 @@ class Connection {
  public:
   /// How long `open` and a reconnect wait for the node.
   static constexpr std::chrono::milliseconds kPatience{10'000};
+  static constexpr std::chrono::milliseconds kCatalogAge{1'000};
 
   /// `isolation`: level of the requests that the node must run. Errors: those of
   /// SessionClient::connect_within; usage if there is no such node.
@@ -34,7 +35,7 @@ class Connection {
 
   /// Returns the session. Connects again if the last one has ended.
   Result<SessionClient*> session();
-  /// Returns an entry of the catalog, perhaps an old one. Error: failed if there is no such
+  /// Returns an entry of the catalog, at most kCatalogAge old. Error: failed if there is no such
   /// storage.
   Result<StorageEntry> storage(const std::string& name);
   /// Reads the whole catalog.
@@ -54,7 +55,8 @@ class Connection {
   const Isolation isolation_;
   const CallCoordinator call_;
   std::unique_ptr<SessionClient> session_;
-  std::map<std::string, StorageEntry> catalog_;
+  std::map<std::string, StorageEntry> catalog_;              // copies of entries
+  std::chrono::steady_clock::time_point catalog_read_at_{};  // age of the oldest copy
 };
 
 }  // namespace atolldb::shell

@@ -5,6 +5,7 @@
 
 #include "ops/shell/value_format.h"
 #include "shared/base/try.h"
+#include "shared/kv/key_order.h"
 
 namespace atolldb::shell {
 namespace {
@@ -112,16 +113,16 @@ StatementResult result_of(const BoundStatement& statement, const KvResultView& r
   return done;
 }
 
-/// Moves the start of the rest of a scan past a row.
-void continue_after(BoundStatement& rest, KvBytes key) {
+/// Moves the start of the rest of a scan past a row. Returns false if no key can follow.
+bool continue_after(BoundStatement& rest, KvBytes key) {
   if (rest.reverse) {
     rest.high.assign(key.begin(), key.end());
     rest.has_high = true;
-  } else {
-    rest.low.assign(key.begin(), key.end());
-    rest.low.push_back(std::byte{0});
-    rest.has_low = true;
+    return !rest.high.empty();
   }
+  rest.low = key_after(key);
+  rest.has_low = true;
+  return !rest.low.empty();
 }
 
 /// The options of a scan over several replies: all of them read the same snapshot.
@@ -151,7 +152,7 @@ Result<RunResult> scan_tree(Connection& connection, const BoundStatement& statem
     }
     left -= result.rows.size();
     if (!result.has_more || left == 0 || result.rows.empty()) return done;
-    continue_after(rest, result.rows.back().key);
+    if (!continue_after(rest, result.rows.back().key)) return done;
   }
 }
 
@@ -234,7 +235,7 @@ Result<StatementResult> scan_within(KvTransaction& transaction, const BoundState
     }
     left -= found->rows.size();
     if (!found->has_more || left == 0) return done;
-    continue_after(rest, found->rows.back().key);
+    if (!continue_after(rest, found->rows.back().key)) return done;
   }
 }
 
@@ -325,6 +326,12 @@ Result<StatementResult> run_within(KvTransaction& transaction, const BoundStatem
       done = transaction.erase(storage, statement.key);
       break;
     case KvCode::add: {
+      if (statement.returns_value) {
+        // Reads before it adds: if the read fails, nothing is added.
+        const auto before = transaction.get(storage, statement.key);
+        if (!before) return failed(statement, before);
+        if (!*before) return std::unexpected(error_of(name_of(statement), Status::not_found, ""));
+      }
       done = transaction.add(storage, statement.key, statement.number, statement.value,
                              statement.offset);
       if (!done || !statement.returns_value) break;

@@ -18,6 +18,11 @@ std::unexpected<Error> unfit(const BoundStatement& statement, const std::string&
 
 void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
+void print_more(const char* advice) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "more rows follow: %s\n", advice);
+}
+
 std::string compact(const json& value) {
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
@@ -119,10 +124,7 @@ Result<void> ResultPrinter::end(const BoundStatement& statement, const Statement
   const bool is_scan = statement.code == KvCode::scan;
   if (!json_) {
     if (is_scan) {
-      if (result.has_more) {
-        std::fflush(stdout);
-        std::fprintf(stderr, "more rows follow: --limit 0 prints all, --after KEY continues\n");
-      }
+      if (result.has_more) print_more("--limit 0 prints all, --after KEY continues");
       return {};
     }
     ATOLL_ASSIGN(const std::string text, result_text(statement, result));
@@ -176,6 +178,9 @@ Result<void> ResultPrinter::end_together(const std::vector<BoundStatement>& stat
       results.push_back(std::move(document));
     } else if (is_scan) {
       print(kept_text_[i]);
+      if (result.has_more) {
+        print_more("all scans of a transaction print 32 KiB together: --after KEY continues");
+      }
     } else {
       ATOLL_ASSIGN(const std::string text, result_text(statement, result));
       print(text);

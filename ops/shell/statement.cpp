@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "shared/base/check.h"
+#include "shared/kv/key_order.h"
 
 namespace atolldb::shell {
 namespace {
@@ -20,16 +21,6 @@ constexpr std::pair<std::string_view, KvNumber> kNumbers[] = {{"i32", KvNumber::
 
 std::unexpected<std::string> wrong_argument(const char* argument, const std::string& why) {
   return std::unexpected(std::string(argument) + ": " + why);
-}
-
-/// Increments the last byte that is not 255, and removes the bytes after it. The result is the
-/// first key after all keys with this prefix. It is empty if there is none.
-Bytes after_prefix(Bytes prefix) {
-  while (!prefix.empty() && prefix.back() == std::byte{255}) prefix.pop_back();
-  if (!prefix.empty()) {
-    prefix.back() = static_cast<std::byte>(std::to_integer<int>(prefix.back()) + 1);
-  }
-  return prefix;
 }
 
 class Adder {
@@ -103,7 +94,7 @@ std::expected<void, std::string> bind_range(const Statement& statement, const Re
   if (statement.prefix) {
     auto bytes = formats.key.encode_prefix(*statement.prefix);
     if (!bytes) return wrong_argument("--prefix", bytes.error());
-    bound.high = after_prefix(*bytes);
+    bound.high = key_after_prefix(*bytes);
     bound.has_high = !bound.high.empty();
     bound.low = *std::move(bytes);
     bound.has_low = true;
@@ -122,7 +113,13 @@ std::expected<void, std::string> bind_range(const Statement& statement, const Re
   Bytes low;
   bool has_low = false;
   done = bound_key(statement.after, "--after", low, has_low);
-  low.push_back(std::byte{0});
+  low = key_after(low);
+  if (low.empty()) {
+    // No key can follow, so the range is empty.
+    bound.low = bound.high = Bytes(1);
+    bound.has_low = bound.has_high = true;
+    return done;
+  }
   if (done && (!bound.has_low || bound.low < low)) bound.low = std::move(low);
   bound.has_low = true;
   return done;

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "shared/base/check.h"
+#include "shared/kv/key_order.h"
 
 namespace atolldb {
 namespace {
@@ -57,13 +58,6 @@ bool is_within(const KvScan& range, KvBytes key) {
   };
   return (!range.has_low || !is_less(key, range.low)) &&
          (!range.has_high || is_less(key, range.high));
-}
-
-/// Returns the first key after `key`.
-std::vector<std::byte> successor(KvBytes key) {
-  std::vector<std::byte> next = copy_of(key);
-  next.push_back(std::byte{0});
-  return next;
 }
 
 }  // namespace
@@ -172,11 +166,11 @@ std::vector<KvRecord> KvTransaction::merge(KvStorage storage, const KvScan& rang
   if (scanned.has_more) {
     CHECK(!scanned.rows.empty());  // `scan` has checked it
     const KvBytes last = scanned.rows.back().key;
-    past_last = successor(last);
+    past_last = key_after(last);
     if (range.reverse) {
       covered.low = last;
       covered.has_low = true;
-    } else {
+    } else if (!past_last.empty()) {
       covered.high = past_last;
       covered.has_high = true;
     }
@@ -219,6 +213,20 @@ std::vector<KvRecord> KvTransaction::merge(KvStorage storage, const KvScan& rang
   return rows;
 }
 
+uint32_t KvTransaction::erased_within(KvStorage storage, const KvScan& range) const {
+  uint32_t erased = 0;
+  const Place first(storage.name, range.has_low ? copy_of(range.low) : Bytes());
+  for (auto own = writes_of_.lower_bound(first); own != writes_of_.end(); ++own) {
+    if (own->first.first != storage.name || !is_within(range, own->first.second)) break;
+    if (!is_overwritten(own->first)) continue;
+    std::optional<Bytes> value;
+    apply_writes(own->first, value);
+    if (!value) ++erased;
+  }
+  DCHECK(erased <= writes_.size());
+  return erased;
+}
+
 KvOutcome<KvRows> KvTransaction::scan(KvStorage storage, const KvScan& range) {
   // A comparison of a whole range must see one row more than the scan has returned.
   constexpr uint32_t kMost = kMaxKvScanRows - 1;
@@ -226,7 +234,9 @@ KvOutcome<KvRows> KvTransaction::scan(KvStorage storage, const KvScan& range) {
   Bytes low = copy_of(range.low);
   Bytes high = copy_of(range.high);
   KvScan rest = range;
-  rest.limit = limit;
+  // Rows that this transaction has erased must not use up the limit. Otherwise each scan of a loop
+  // that erases the first row would need more requests than the scan before.
+  rest.limit = std::min(limit + erased_within(storage, range), kMost);
   KvRows found;
   do {
     if (snapshot_ == 0 && operations() >= kMaxKvOperations) {
@@ -239,7 +249,7 @@ KvOutcome<KvRows> KvTransaction::scan(KvStorage storage, const KvScan& range) {
     SessionReply reply;
     const auto result = ask("kv.scan", request, reply);
     if (!result) return std::unexpected(result.error());
-    if (result->rows.size() > limit || (result->has_more && result->rows.empty())) {
+    if (result->rows.size() > rest.limit || (result->has_more && result->rows.empty())) {
       return failure(Status::procedure_failed, "the reply does not fit the request");
     }
     if (snapshot_ == 0) {
@@ -257,8 +267,12 @@ KvOutcome<KvRows> KvTransaction::scan(KvStorage storage, const KvScan& range) {
       high = copy_of(last);
       rest.has_high = true;
     } else {
-      low = successor(last);
+      low = key_after(last);
       rest.has_low = true;
+      if (low.empty()) {  // no key can follow
+        found.has_more = false;
+        break;
+      }
     }
   } while (found.rows.empty());  // this transaction has erased all rows of the reply
   DCHECK(std::ranges::is_sorted(found.rows, {}, &KvRecord::key) || range.reverse);

@@ -131,6 +131,8 @@ class KvTransaction {
   /// Returns whether the writes alone decide the record.
   bool is_overwritten(const Place& place) const;
   /// Merges the rows of a reply with the transaction's own writes in the range that they cover.
+  /// Returns how many records of the range this transaction has erased.
+  uint32_t erased_within(KvStorage storage, const KvScan& range) const;
   std::vector<KvRecord> merge(KvStorage storage, const KvScan& range,
                               const KvResultView& scanned) const;
   KvOutcome<void> buffer(Write write);

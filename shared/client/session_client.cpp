@@ -1,9 +1,12 @@
 #include "shared/client/session_client.h"
 
+#include <pthread.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <thread>
 #include <utility>
 
@@ -30,12 +33,37 @@ constexpr uint32_t kWaitsPerNodeCheck = 64;
 /// Pause between two attempts to connect to a node.
 constexpr std::chrono::milliseconds kConnectPause{10};
 
+/// Shortest time in which `connect_within` waits for the reply to its first request.
+constexpr std::chrono::milliseconds kShortestProbe{100};
+
+/// Number of forks that led to this process, counted since the first session.
+std::atomic<uint32_t> fork_count{0};
+
+/// Counts forks from now on. Returns the count of this process. A session belongs to the process
+/// that has opened it: two processes would overwrite each other's requests.
+uint32_t count_forks() {
+  static const int registered =
+      pthread_atfork(nullptr, nullptr, [] { fork_count.fetch_add(1, std::memory_order_relaxed); });
+  CHECK(registered == 0);  // an error would be a lack of memory
+  return fork_count.load(std::memory_order_relaxed);
+}
+
 /// Returns the slot of a ticket.
 constexpr uint32_t slot_of(SessionTicket ticket) { return ticket % kSessionSlots; }
 
 Clock::time_point deadline_of(std::chrono::nanoseconds timeout) {
   const auto now = Clock::now();
   return timeout >= Clock::time_point::max() - now ? Clock::time_point::max() : now + timeout;
+}
+
+/// Sends a transaction without operations. Returns nothing if no reply comes within `patience`.
+std::optional<SessionReply> probe(SessionClient& client, Isolation isolation,
+                                  std::chrono::milliseconds patience) {
+  const auto ticket = client.submit("kv.txn", KvRequest().bytes(), {.isolation = isolation});
+  if (ticket) return client.wait_for(*ticket, patience);
+  SessionReply refused;
+  refused.status = ticket.error();
+  return refused;
 }
 
 }  // namespace
@@ -57,12 +85,14 @@ Result<std::unique_ptr<SessionClient>> SessionClient::connect_within(
     // A node accepts connections before its cluster runs. So this sends a transaction without
     // operations, which succeeds only if the cluster runs.
     if (client) {
-      const SessionReply reply =
-          (*client)->call("kv.txn", KvRequest().bytes(), {.isolation = isolation});
-      const bool is_refused =
-          reply.status == Status::unavailable || reply.status == Status::recovering;
-      if (!is_refused && reply.status != Status::outcome_unknown) return client;
-      if (!reply.message.empty()) why = reply.message;
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
+      const auto reply = probe(**client, isolation, std::max(left, kShortestProbe));
+      const bool is_refused = !reply || reply->status == Status::unavailable ||
+                              reply->status == Status::recovering ||
+                              reply->status == Status::outcome_unknown;
+      if (!is_refused) return client;
+      if (!reply) why = "its workers are busy";
+      if (reply && !reply->message.empty()) why = reply->message;
     }
     if (Clock::now() >= until || (gives_up && gives_up())) {
       if (!client) why = client.error().message;
@@ -115,15 +145,22 @@ SessionClient::SessionClient(UniqueFd socket, UniqueFd wake, MappedSegment memor
       wake_(std::move(wake)),
       memory_(std::move(memory)),
       segment_(reinterpret_cast<SessionSegment*>(memory_.base())),
-      incarnation_(segment_->incarnation) {
+      incarnation_(segment_->incarnation),
+      forks_(count_forks()) {
   CHECK(wake_.is_open());
   CHECK(reinterpret_cast<uintptr_t>(segment_) % alignof(SessionSegment) == 0);
   for (uint32_t slot = kSessionSlots; slot != 0; --slot) free_.push_back(slot - 1);
 }
 
-SessionClient::~SessionClient() = default;
+SessionClient::~SessionClient() {
+  // A child process may have a copy of the socket, which would keep the session open.
+  if (is_own()) shutdown(socket_.get(), SHUT_RDWR);
+}
+
+bool SessionClient::is_own() const { return fork_count.load(std::memory_order_relaxed) == forks_; }
 
 bool SessionClient::is_closed() const {
+  if (!is_own()) return true;
   // Acquire pairs with the node's release: all answers that will ever come are in the ring.
   return segment_->state.load(std::memory_order_acquire) !=
          static_cast<uint32_t>(SessionState::open);
@@ -177,6 +214,8 @@ std::expected<SessionTicket, Status> SessionClient::submit(std::string_view proc
     return std::unexpected(Status::invalid_argument);
   }
   if (input.size() > kMaxSessionInputBytes) return std::unexpected(Status::payload_too_long);
+  // Before the mutex, which another thread of the parent may have held during the fork.
+  if (!is_own()) return std::unexpected(Status::unavailable);
   for (;;) {
     std::vector<Ready> ready;
     // Acquire pairs with the node's increment after each put. The load precedes the check of the

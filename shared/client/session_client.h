@@ -110,6 +110,7 @@ class SessionClient {
 
   SessionClient(const SessionClient&) = delete;
   SessionClient& operator=(const SessionClient&) = delete;
+  /// In a child process (fork) the session is closed; the parent continues to use it.
   /// Requests in flight continue on the node, but this client does not get their replies. REQUIRES:
   /// no other thread uses the client.
   ~SessionClient();
@@ -186,12 +187,15 @@ class SessionClient {
   void sleep(uint32_t seen, std::chrono::steady_clock::time_point until, std::vector<Ready>& ready);
   bool is_closed() const;
   bool has_ended() const;
+  /// Returns false in a child process of the one that has opened the session.
+  bool is_own() const;
 
   UniqueFd socket_;
   UniqueFd wake_;
   MappedSegment memory_;
   SessionSegment* segment_;  // points into memory_
   uint64_t incarnation_;
+  uint32_t forks_;  // number of forks that led to the process of the session
 
   mutable std::mutex mutex_;
   std::atomic<bool> ended_{false};              // written under mutex_

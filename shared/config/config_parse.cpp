@@ -141,7 +141,16 @@ class Parser {
     CHECK(errors_.empty() && positions_.empty());
     try {
       toml::table root = toml::parse(text, file_);
-      for (const ConfigOverride& override : overrides_) apply(override, root);
+      // The number of nodes first: a value of a node replaces [nodes] by tables.
+      const auto is_count = [](const ConfigOverride& override) {
+        return override.key == "nodes.count";
+      };
+      for (const ConfigOverride& override : overrides_) {
+        if (is_count(override)) apply(override, root);
+      }
+      for (const ConfigOverride& override : overrides_) {
+        if (!is_count(override)) apply(override, root);
+      }
       parse_root(root);
     } catch (const toml::parse_error& error) {
       errors_.push_back({file_, error.source().begin.line, error.source().begin.column, "",
@@ -223,7 +232,7 @@ class Parser {
       overridden_[full + "." + name] = override.source;
       value.visit([&](const auto& typed) { node->insert_or_assign(name, typed); });
     }
-    if (!is_found) {
+    if (!is_found && !nodes->empty()) {  // parse_root reports an empty array
       add_error({}, override.key, "a node from 0 to " + std::to_string(nodes->size() - 1), table);
     }
   }

@@ -110,6 +110,24 @@ TEST_F(FindClusterTest, TheSameConfigFileFindsTheSameClusterInEveryEnvironment) 
   EXPECT_FALSE(std::filesystem::exists("/tmp/atoll-" + std::to_string(geteuid()) + "/" + name));
 }
 
+TEST_F(FindClusterTest, TheNameOfAnOptionIsNotReplacedByTheEnvironment) {
+  const std::string name = unique("named");
+  const std::string file = config(name, false);
+  const Words runtime = {"XDG_RUNTIME_DIR=" + folder_.path()};
+  ASSERT_EQ(atoll(runtime, {"up", "-c", file}).code, 0);
+  const std::string run_dir = folder_.path() + "/atoll/" + name;
+  for (const std::string& variable :
+       {"ATOLL_CLUSTER_NAME=" + name, "ATOLL_CLUSTER_RUN_DIR=" + run_dir}) {
+    for (const char* verb : {"down", "status"}) {
+      const Ran ran = atoll({runtime[0], variable}, {verb, "--cluster", "other"});
+      EXPECT_NE(ran.code, 0) << variable << ": " << verb << ": " << ran.out;
+      EXPECT_EQ(ran.out.find(name), std::string::npos) << ran.out;
+    }
+    EXPECT_EQ(atoll({runtime[0], variable}, {"status"}).code, 0);
+  }
+  EXPECT_EQ(atoll(runtime, {"down", "--cluster", name}).code, 0);
+}
+
 TEST_F(FindClusterTest, RootFindsTheClusterOfAnotherUserAndAThirdUserIsToldWhy) {
   const std::string own = folder_of(kOther);
   if (own.empty()) GTEST_SKIP() << "this test cannot run programs as another user here";

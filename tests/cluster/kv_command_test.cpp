@@ -146,6 +146,12 @@ TEST_F(KvCommandTest, ScansHaveBoundsLimitsAndPages) {
   EXPECT_EQ(kv(fill).code, 0);
   EXPECT_EQ(kv(fill).code, 0) << "30 rows of 2000 bytes fit into a request, not into a reply";
   EXPECT_EQ(out({"scan", "tree", "--low", "5000", "--limit", "0"}).size(), 30u * (4 + 1 + 2001));
+  const Ran together = kv({"txn", "scan tree --low 5000 --limit 0"});
+  EXPECT_EQ(together.code, 0);
+  EXPECT_NE(together.error.find("more rows follow"), std::string::npos)
+      << "the scans of a transaction have one reply";
+  EXPECT_EQ(runner_.run("/bin/sh", {"-c", program() + " kv scan tree --limit 0 > /dev/full"}).code,
+            1);
 }
 
 TEST_F(KvCommandTest, ATransactionIsAllOrNothing) {
@@ -220,6 +226,13 @@ TEST_F(KvCommandTest, AScriptRunsItsLinesAndStopsAtTheFirstMistake) {
   EXPECT_EQ(lines.code, 0) << lines.error;
   EXPECT_EQ(lines.out, "ok\n1\n");
   EXPECT_EQ(script("commit\n").code, 2);
+  // The addition is read before it is made. So one that fails leaves nothing.
+  std::string full = "create sums --type array --payload-bytes 8 --records 1\nbegin\n";
+  for (int i = 0; i < 255; ++i) full += "put tree full" + std::to_string(i) + " 1\n";
+  full += "add sums 0 5 --return\ncommit\nget sums 0 --value-format i64\n";
+  const Ran sum = script(full, "--keep-going");
+  EXPECT_NE(sum.error.find("transaction_too_large"), std::string::npos) << sum.error;
+  EXPECT_TRUE(sum.out.ends_with("ok\n0\n")) << sum.out;
   EXPECT_EQ(script("begin\nbegin\n").code, 2);
   EXPECT_EQ(script("set colour red\n").code, 2);
   EXPECT_NE(script("help scan\n").out.find("--prefix"), std::string::npos);
@@ -331,8 +344,12 @@ TEST_F(KvCommandTest, ARestartOfTheClusterEndsAnOpenTransaction) {
   ASSERT_TRUE(terminal.shows("atoll*> "));
   ASSERT_EQ(cluster_.down().code, 0);
   ASSERT_EQ(runner_.atoll({"up", "-c", config()}).code, 0);
-  terminal.type("commit\n");
+  terminal.type("put tree k second\n");
   ASSERT_TRUE(terminal.shows("the session of the transaction has ended"));
+  terminal.type("put tree k third\n");
+  ASSERT_TRUE(terminal.shows("the statement was not run"));
+  terminal.type("commit\n");
+  ASSERT_TRUE(terminal.shows("nothing was committed: begin again"));
   ASSERT_TRUE(terminal.shows("atoll> "));
   terminal.type("get tree k\n");
   ASSERT_TRUE(terminal.shows("v1\r\n"));

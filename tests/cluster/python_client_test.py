@@ -156,6 +156,11 @@ class Calls(unittest.TestCase):
                             limit=70))
         self.assertEqual([row.key for row in back], [rows[i].key for i in range(89, 19, -1)])
         self.assertEqual(list(db.scan("tree", prefix=b"\xff\xff")), [])
+        first, second = db.batch().scan("tree", prefix=b"py/s").scan("tree", rows[0].key,
+                                                                     rows[1].key).run()
+        self.assertEqual((len(first) < 100, first.has_more), (True, True))
+        self.assertEqual((len(second), second.has_more), (0, True))
+        self.assertEqual(next(atoll.connect(WHERE).scan("tree", prefix=b"py/s")).key, rows[0].key)
 
     def test_a_batch_is_all_or_nothing(self):
         db = self.db
@@ -288,6 +293,16 @@ class Asyncio(unittest.IsolatedAsyncioTestCase):
                     await db.put("tree", b"aio/02", b"3")
                     await t.put("tree", b"aio/02", b"4")
             self.assertEqual(await db.call("transfer", b"3 4 0"), b"0")
+            # A cancelled call of a transaction has ended before the next one begins.
+            async with db.transaction() as t:
+                calls = [asyncio.create_task(t.get("tree", b"aio/%02d" % i)) for i in range(20)]
+                await asyncio.sleep(0)
+                for call in calls[::2]:
+                    call.cancel()
+                results = await asyncio.gather(*calls, return_exceptions=True)
+                self.assertEqual(results[3::2], [b"1"] * 9)
+                self.assertTrue(all(isinstance(result, asyncio.CancelledError)
+                                    for result in results[::2]))
         with self.assertRaises(atoll.Closed):
             await db.get("tree", b"k")
 

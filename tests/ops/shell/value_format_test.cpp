@@ -111,7 +111,13 @@ TEST(ValueFormat, FieldsFollowEachOther) {
 TEST(ValueFormat, JsonIsCheckedAndStoredWithoutBlanks) {
   const auto bytes = format("json").encode("{\"b\": [1, 2.5, null],\n \"a\": \"x\"}");
   ASSERT_TRUE(bytes) << bytes.error();
-  EXPECT_EQ(*format("text").decode(*bytes), "{\"a\":\"x\",\"b\":[1,2.5,null]}");
+  EXPECT_EQ(*format("text").decode(*bytes), "{\"b\":[1,2.5,null],\"a\":\"x\"}");
+  // A parser would round the number, and remove the second member.
+  const std::string odd = R"({"n":12345678901234567890123,"a b\\\" c":1.50,"n":0})";
+  const auto kept = format("json").encode(" " + odd + "\r\n\t");
+  ASSERT_TRUE(kept) << kept.error();
+  EXPECT_EQ(*format("json").decode(*kept), odd);
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(kept->data()), kept->size()), odd);
   EXPECT_EQ(format("json").to_json(*bytes)->at("b").at(1), 2.5);
   EXPECT_EQ(encoded("json", "{"), "error: \"{\": is not a JSON document");
   EXPECT_EQ(decoded("json", "7b"),
@@ -145,6 +151,9 @@ TEST(ValueFormat, APrefixMayLackItsLastFields) {
   EXPECT_EQ(prefix("7,1"), "070001");
   EXPECT_EQ(prefix("7,1,ab"), "0700016162");
   EXPECT_EQ(prefix("x"), "error: \"x\": is not a number of type u8");
+  const ValueFormat names = format("char(4),char(3)", Part::key);
+  EXPECT_EQ(*format("text").decode(*names.encode_prefix("al")), "al");
+  EXPECT_EQ(names.encode_prefix("al,b")->size(), 5u) << "only the last given field is not padded";
 }
 
 TEST(ValueFormat, TheOrderOfKeysIsThatOfTheirNumbers) {

@@ -59,6 +59,7 @@ TEST(ConfigOverrides, AKeyOfNodesHoldsForAllOfThemOrForOne) {
   EXPECT_EQ(tables.nodes[0].workers, 3u);
   EXPECT_EQ(tables.nodes[1].workers, 3u);
   EXPECT_EQ(parsed("", {"nodes.count=4", "node.workers=1"}).nodes.size(), 4u);
+  EXPECT_EQ(parsed("", {"node.workers=1", "nodes.count=4"}).nodes.size(), 4u);
 }
 
 TEST(ConfigOverrides, MistakesNameTheSettingAndWhatIsExpected) {
@@ -76,6 +77,7 @@ TEST(ConfigOverrides, MistakesNameTheSettingAndWhatIsExpected) {
       << "no further key can be added";
   EXPECT_NE(errors_of("[memory]\nx = 1\n", {"workers=1"}).find("--set workers=1: workers"),
             std::string::npos);
+  EXPECT_EQ(errors_of("node = []\n", {"node.workers=1"}).find("1844674407"), std::string::npos);
   EXPECT_FALSE(parse_override("memory.volatile_pool"));
   EXPECT_FALSE(parse_override("=1GiB"));
   EXPECT_TRUE(parse_override("cluster.name=")) << "an empty value, which the key may refuse";

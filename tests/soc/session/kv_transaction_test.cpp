@@ -3,6 +3,8 @@
 #include "shared/client/kv_transaction.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -14,6 +16,7 @@
 #include <vector>
 
 #include "ops/cluster/cluster.h"
+#include "shared/kv/key_order.h"
 #include "tests/soc/session/session_cluster.h"
 #include "tests/support/seed.h"
 
@@ -105,6 +108,67 @@ class KvTransactionTest : public ::testing::Test {
 
   std::unique_ptr<SessionClient> client_;
 };
+
+TEST_F(KvTransactionTest, ErasesTheFirstRecordAgainAndAgain) {
+  for (char c = 'a'; c < 'a' + 26; ++c) put_elsewhere(std::string(1, c), "1");
+  for (const bool reverse : {false, true}) {
+    KvTransaction transaction(*client_);
+    for (int i = 0; i < 26; ++i) {
+      const auto found = transaction.scan(kTree, {.limit = 1, .reverse = reverse});
+      ASSERT_TRUE(found) << i << ": " << found.error().message;
+      ASSERT_EQ(found->rows.size(), 1u);
+      const int letter = reverse ? 'z' - i : 'a' + i;
+      EXPECT_EQ(text_of(found->rows[0].key), std::string(1, static_cast<char>(letter)));
+      EXPECT_EQ(found->has_more, i != 25);
+      ASSERT_TRUE(transaction.erase(kTree, found->rows[0].key));
+    }
+    EXPECT_EQ(scan(transaction, {.limit = 1, .reverse = reverse}), "");
+    if (reverse) EXPECT_EQ(status_of(transaction.commit()), Status::ok);
+  }
+  KvTransaction transaction(*client_);
+  EXPECT_EQ(scan(transaction, {}), "");
+}
+
+TEST_F(KvTransactionTest, AScanContinuesAfterAKeyOfTheLargestSize) {
+  std::vector<std::string> keys;
+  for (int i = 0; i < 40; ++i) {
+    keys.push_back(std::string(kMaxKvKeyBytes - 2, 'k') + static_cast<char>('a' + i / 20) +
+                   static_cast<char>(255 - 19 + i % 20));
+    put_elsewhere(keys.back(), std::string(1000, 'v'));
+  }
+  put_elsewhere(std::string(kMaxKvKeyBytes, '\xff'), "the last key");
+  KvTransaction transaction(*client_);
+  std::vector<std::string> found;
+  std::vector<std::byte> low;
+  for (bool has_more = true; has_more;) {
+    const auto page = transaction.scan(kTree, {.low = low, .has_low = true, .limit = 7});
+    ASSERT_TRUE(page) << page.error().message;
+    for (const KvRecord& row : page->rows) found.push_back(text_of(row.key));
+    has_more = page->has_more;
+    low = key_after(kv_bytes(found.back()));
+  }
+  ASSERT_EQ(found.size(), 41u);
+  EXPECT_TRUE(std::equal(keys.begin(), keys.end(), found.begin()));
+  EXPECT_TRUE(low.empty()) << "no key follows the last one";
+}
+
+TEST_F(KvTransactionTest, ASessionBelongsToTheProcessThatHasOpenedIt) {
+  put_elsewhere("a", "1");
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const bool is_refused =
+        client_->call("kv.txn", KvRequest().bytes()).status == Status::unavailable &&
+        !client_->is_open();
+    client_.reset();  // must not end the session of the parent
+    _exit(is_refused ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "the child has used the session";
+  KvTransaction transaction(*client_);
+  EXPECT_EQ(get(transaction, "a"), "1");
+}
 
 TEST_F(KvTransactionTest, SeesItsOwnWritesAndOthersSeeThemAfterTheCommit) {
   put_elsewhere("a", "1");

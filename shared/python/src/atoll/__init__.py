@@ -18,7 +18,7 @@ from .client import Batch, Connection, Scan, Snapshot, Transaction
 from .errors import (Aborted, AlreadyExists, Closed, Conflict, ConnectFailed, Error,
                      InvalidArgument, NotFound, NotSupported, OutcomeUnknown, ProcedureNotFound,
                      ReadOnly, Recovering, SnapshotNotFound, StorageNotFound, Unavailable)
-from .options import Commit, Row
+from .options import Commit, Row, Rows
 from .retry import retry
 
 __version__: str = _text_of(_lib.atoll_client_version())
@@ -27,8 +27,9 @@ __version__: str = _text_of(_lib.atoll_client_version())
 __all__ = [
     "Aborted", "AlreadyExists", "Batch", "Closed", "Commit", "Conflict", "ConnectFailed",
     "Connection", "Error", "InvalidArgument", "NotFound", "NotSupported", "OutcomeUnknown",
-    "ProcedureNotFound", "ReadOnly", "Recovering", "Row", "Scan", "Snapshot", "SnapshotNotFound",
-    "StorageNotFound", "Transaction", "Unavailable", "codec", "connect", "retry",
+    "ProcedureNotFound", "ReadOnly", "Recovering", "Row", "Rows", "Scan", "Snapshot",
+    "SnapshotNotFound", "StorageNotFound", "Transaction", "Unavailable", "codec", "connect",
+    "retry",
 ]
 
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import itertools
 from collections.abc import AsyncIterator, Callable
@@ -34,10 +35,27 @@ class _Threads:
         self.pool.shutdown(wait=False)
 
     async def run(self, call: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+        return await self._start(call, *args, **kwargs)
+
+    def _start(self, call: Callable[..., T], *args: Any, **kwargs: Any) -> asyncio.Future[T]:
         if self.has_ended:
             raise Closed("the connection was closed: open another one")
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self.pool, functools.partial(call, *args, **kwargs))
+        return loop.run_in_executor(self.pool, functools.partial(call, *args, **kwargs))
+
+    async def run_to_end(self, call: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+        """Does the same for an object that one thread at a time may use. If the task is cancelled
+        meanwhile, it waits for the end of the call."""
+        future = self._start(call, *args, **kwargs)
+        try:
+            return await asyncio.shield(future)
+        except asyncio.CancelledError:
+            while not future.done():
+                with contextlib.suppress(asyncio.CancelledError):
+                    await asyncio.wait([future])
+            if not future.cancelled():
+                future.exception()  # read, so that asyncio does not report it as lost
+            raise
 
 
 async def connect(where: str, *, threads: int = 4) -> Connection:
@@ -54,7 +72,7 @@ async def _rows(threads: _Threads, scan: client.Scan) -> AsyncIterator[Row]:
     def take() -> list[Row]:
         return list(itertools.islice(scan, _ROWS_PER_CALL))
 
-    while rows := await threads.run(take):
+    while rows := await threads.run_to_end(take):
         for row in rows:
             yield row
 
@@ -62,7 +80,8 @@ async def _rows(threads: _Threads, scan: client.Scan) -> AsyncIterator[Row]:
 class Connection:
     """A connection whose calls are awaited. Its methods are those of `atoll.Connection`.
 
-    If a task is cancelled during a call, the call still runs to its end.
+    If a task is cancelled during a call, the call still runs to its end. Within a transaction, a
+    batch or a scan, the task waits for it; a `timeout` of the call limits that wait.
     """
 
     def __init__(self, blocking: client.Connection, threads: _Threads) -> None:
@@ -78,9 +97,9 @@ class Connection:
         await self.close()
 
     async def close(self) -> None:
-        """Ends the session, after the calls that run."""
+        """Ends the session. Calls that run raise OutcomeUnknown."""
         if not self._threads.has_ended:
-            await self._threads.run(self.blocking.close)
+            self.blocking.close()  # waits for no thread and for no node
         self._threads.end()
 
     async def reconnect(self, timeout: float = 10) -> bool:
@@ -122,7 +141,7 @@ class Connection:
 
     async def run(self, batch: client.Batch, **options: Any) -> list[Any]:
         """Runs a batch of this connection. Returns the results of its operations."""
-        return await self._threads.run(batch.run, **options)
+        return await self._threads.run_to_end(batch.run, **options)
 
     def scan(self, storage: str, low: Bytes | None = None, high: Bytes | None = None,
              **options: Any) -> AsyncIterator[Row]:
@@ -153,7 +172,7 @@ class Transaction:
 
     async def _run(self, call: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         async with self._turn:
-            return await self._threads.run(call, *args, **kwargs)
+            return await self._threads.run_to_end(call, *args, **kwargs)
 
     async def commit(self) -> Commit:
         """Ends the transaction. Raises Conflict if nothing was committed."""

@@ -6,8 +6,8 @@ from types import TracebackType
 from typing import Any
 
 from ._library import as_bytes, bytes_from, check, data_of, ffi, lib, name_of
-from .options import (Acknowledge, Bytes, Commit, Isolation, Number, Range, Row, delta_of,
-                      options_of)
+from .options import (Acknowledge, Bytes, Commit, Isolation, Number, Range, Row, Rows,
+                      delta_of, options_of)
 
 _OK = 0
 _NOT_FOUND = 1
@@ -42,7 +42,8 @@ class Outcome:
 class Scan:
     """Iterator over the rows of a range. It reads page by page. Use it in one thread at a time."""
 
-    def __init__(self, handle: Any) -> None:
+    def __init__(self, handle: Any, owner: Any) -> None:
+        self._owner = owner  # a scan reads only while its connection or transaction exists
         self._handle = ffi.gc(handle, lib.atoll_scan_free)
         self._key = ffi.new("atoll_bytes *")
         self._value = ffi.new("atoll_bytes *")
@@ -138,7 +139,8 @@ class Batch:
     def scan(self, storage: str, low: Bytes | None = None, high: Bytes | None = None, *,
              prefix: Bytes | None = None, limit: int = 0, reverse: bool = False,
              keys_only: bool = False) -> Batch:
-        """The result is a list of rows. All scans of a batch return at most 32 KiB together."""
+        """The result is a `Rows`. All scans of a batch return at most 32 KiB together: `has_more`
+        says whether rows of the range are missing."""
         keys = Range(low, high, prefix, limit, reverse, keys_only)
         status = lib.atoll_batch_scan(self._handle, name_of(storage, "storage"), keys.pointer)
         return self._added(status, "rows")
@@ -164,11 +166,13 @@ def _result_at(result: Any, index: int, kind: str) -> Any:
     return bytes_from(lib.atoll_result_value_at(result, index))
 
 
-def _rows_at(result: Any, index: int) -> list[Row]:
+def _rows_at(result: Any, index: int) -> Rows:
     key, value = ffi.new("atoll_bytes *"), ffi.new("atoll_bytes *")
-    version = ffi.new("uint64_t *")
-    rows = []
-    for row in range(lib.atoll_result_rows_at(result, index, ffi.NULL)):
+    version, has_more = ffi.new("uint64_t *"), ffi.new("int *")
+    rows = Rows()
+    count = lib.atoll_result_rows_at(result, index, has_more)
+    rows.has_more = has_more[0] != 0
+    for row in range(count):
         check(lib.atoll_result_row(result, index, row, key, value, version))
         rows.append(Row(bytes_from(key), bytes_from(value), version[0]))
     return rows
@@ -335,7 +339,7 @@ class Connection:
         place = ffi.new("atoll_scan **")
         check(lib.atoll_scan_start(self.handle, name_of(storage, "storage"), keys.pointer, options,
                                    place))
-        return Scan(place[0])
+        return Scan(place[0], self)
 
     def batch(self) -> Batch:
         """A new batch: `db.batch().put("t", b"a", b"1").get("t", b"b").run()`."""
@@ -456,4 +460,4 @@ class Transaction:
         place = ffi.new("atoll_scan **")
         check(lib.atoll_transaction_scan(self._handle, name_of(storage, "storage"), keys.pointer,
                                          place))
-        return Scan(place[0])
+        return Scan(place[0], self)

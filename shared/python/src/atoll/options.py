@@ -24,6 +24,13 @@ class Row(NamedTuple):
     version: int
 
 
+class Rows(list[Row]):
+    """The rows of a scan of a batch."""
+
+    has_more = False
+    """Whether rows of the range are missing, because of its limit or that of the batch."""
+
+
 class Commit(NamedTuple):
     """What a committed transaction has got."""
 
