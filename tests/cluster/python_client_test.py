@@ -6,18 +6,26 @@ storages tree and people (Master-trees), array and accounts, heap, and the examp
 """
 import asyncio
 import contextlib
+import csv
+import datetime
+import decimal
 import doctest
 import io
 import os
 import pathlib
+import random
 import re
+import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import unittest
 
 import atoll
 import atoll.aio
+import atoll.metrics
+import atoll.table
 from atoll import _library, codec
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -82,10 +90,129 @@ class Examples(unittest.TestCase):
                 count += 1
                 expected = re.findall(r"# prints (.*)$", block, re.MULTILINE)
                 printed = io.StringIO()
-                with self.subTest(path=path), contextlib.redirect_stdout(printed):
+                with (self.subTest(path=path), contextlib.redirect_stdout(printed),
+                      tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder)):
                     exec(compile(block, path, "exec"), {"__name__": "example"})
                 self.assertEqual(printed.getvalue().splitlines(), expected, path)
-        self.assertGreaterEqual(count, 3)
+        self.assertGreaterEqual(count, 4)
+
+
+SCHEMA = """
+[[table]]
+name = "values"
+storage = "tree"
+type = "mastertree"
+payload_bytes = 56
+key = [
+  { name = "tag", type = "char(4)", offset = 0 },
+  { name = "a", type = "u16", offset = 4, size = 8, shift = 48, bits = 16 },
+  { name = "b", type = "u32", offset = 4, size = 8 },
+  { name = "name", type = "varchar(20)", offset = 12 },
+]
+column = [
+  { name = "i8", type = "i8", offset = 0 },
+  { name = "u16", type = "u16", offset = 2 },
+  { name = "i32", type = "i32", offset = 4, null = -1 },
+  { name = "u64", type = "u64", offset = 8 },
+  { name = "f32", type = "f32", offset = 16 },
+  { name = "short", type = "decimal(9,3)", offset = 20, stored = "i32" },
+  { name = "f64", type = "f64", offset = 24 },
+  { name = "money", type = "decimal(18,2)", offset = 32 },
+  { name = "at", type = "timestamp", offset = 40, null = 0 },
+  { name = "length", type = "varchar(4)", offset = 49, length_offset = 48, length_bytes = 1 },
+  { name = "raw", type = "bytes(3)", offset = 53 },
+  { name = "rest", type = "varchar(30)", offset = 56 },
+]
+
+[[table]]
+name = "counters"
+storage = "array"
+type = "array"
+payload_bytes = 8
+column = [ { name = "count", type = "i64", offset = 0 } ]
+"""
+FROM_CSV = {
+    "i8": int, "u16": int, "u32": int, "i32": int, "u64": int, "f32": float, "f64": float,
+    "timestamp": datetime.datetime.fromisoformat, "bytes(3)": bytes.fromhex,
+    "decimal(9,3)": decimal.Decimal, "decimal(18,2)": decimal.Decimal,
+}
+
+
+class Tables(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.schema = self.folder / "schema.toml"
+        self.schema.write_text(SCHEMA, encoding="utf-8")
+        self.db = self.enterContext(atoll.connect(WHERE))
+        for row in list(self.db.scan("tree", keys_only=True)):
+            self.db.delete("tree", row.key)
+
+    def test_rows_are_those_of_an_export(self):
+        seed = random.randrange(1 << 32)
+        print("seed", seed, file=sys.stderr)
+        draw = random.Random(seed)
+        for number in range(200):
+            key = b"row\0" + struct.pack(">HHI", number, 0, draw.getrandbits(32))
+            text = "é€x"[:draw.randrange(4)].encode()[:4].decode(errors="ignore").encode()
+            value = struct.pack(
+                "<bxHiQfidqqB4s3s", draw.randrange(-128, 128), draw.getrandbits(16),
+                draw.choice((-1, draw.randrange(-2**31, 2**31))), draw.getrandbits(64),
+                draw.choice((0.5, -1e30, draw.random())), draw.randrange(-10**9 + 1, 10**9),
+                draw.choice((0.1, -1e300, draw.random())), draw.randrange(-10**18 + 1, 10**18),
+                draw.choice((0, -1, draw.randrange(-10**15, 10**17))), len(text), text,
+                draw.randbytes(3))
+            self.db.put("tree", key + f"n{number}".encode(), value + b"r" * draw.randrange(31))
+        table = atoll.table.Table(self.schema, "values")
+        run_atoll("snapshot", "take")
+        rows = list(table.rows(self.db.snapshot().scan(table.storage)))
+        run_atoll("export", str(self.folder / "out"), "--schema", str(self.schema), "--table",
+                  "values")
+        exported = []
+        for path in sorted((self.folder / "out" / "values").glob("part-*.csv")):
+            with open(path, encoding="utf-8", newline="") as file:
+                lines = list(csv.reader(file))
+            self.assertEqual(lines[0], [column.name for column in table.columns])
+            exported += lines[1:]
+        self.assertEqual(len(rows), 200)
+        nulls = {"i32", "timestamp"}
+        self.assertEqual(rows, [
+            tuple(None if text == "" and column.type in nulls
+                  else FROM_CSV.get(column.type, str)(text)
+                  for text, column in zip(line, table.columns)) for line in exported])
+
+    def test_errors_name_the_column_and_the_way_out(self):
+        table = atoll.table.Table(self.schema, "values")
+        for key, value, message in (
+            (b"row\0" + bytes(8), bytes(10), "the payload has 10 bytes, the schema says 56"),
+            (b"r", bytes(56), "the record is too short for the schema"),
+            (b"row\0" + bytes(8), bytes(56) + b"r" * 31, "has 31 bytes, the limit is 30"),
+            (b"row\0" + bytes(8), bytes(56) + b"\xff", "the text is not utf-8"),
+            (b"r\0w\0" + bytes(8), bytes(56), "tag: the text has a zero byte"),
+            (b"row\0" + bytes(8), bytes(48) + b"\x05" + bytes(7), "length: its length is 5"),
+        ):
+            with self.assertRaisesRegex(ValueError, message):
+                table.row(atoll.Row(key, value, 1))
+        for name, message in (("none", "has no table 'none'"), ("counters", "only \"mastertree\"")):
+            with self.assertRaisesRegex(ValueError, message):
+                atoll.table.Table(self.schema, name)
+
+
+class Metrics(unittest.TestCase):
+    def test_values_are_read_from_all_processes(self):
+        with atoll.connect(WHERE) as db:
+            before = atoll.metrics.value(WHERE, "atoll_session_requests_total", node="0")
+            for _ in range(10):
+                db.get("tree", b"k")
+            after = atoll.metrics.value(WHERE, "atoll_session_requests_total", node="0")
+        self.assertGreaterEqual(after - before, 10)
+        self.assertGreaterEqual(len({sample.process for sample in atoll.metrics.read(WHERE)}), 3)
+        with self.assertRaises(KeyError):
+            atoll.metrics.value(WHERE, "atoll_none")
+        with self.assertRaisesRegex(atoll.Unavailable, "start it with `atoll up`"):
+            atoll.metrics.value("atoll:none", "atoll_none")
+        for where in ("bank", "atoll://bank", "atoll:"):
+            with self.assertRaises(ValueError):
+                atoll.metrics.run_folder(where)
 
 
 class Calls(unittest.TestCase):

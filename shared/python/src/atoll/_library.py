@@ -14,7 +14,7 @@ from .errors import Error, error_class
 
 LIBRARY_NAME = "libatoll_client.so.0"
 
-ffi = cffi.FFI()
+ffi: Any = cffi.FFI()  # the types of cffi do not know the members of structs
 ffi.cdef("""
 typedef int atoll_status;
 typedef struct { const void* data; size_t size; } atoll_bytes;
@@ -160,7 +160,7 @@ lib = _load()
 
 def text_of(cdata: Any) -> str:
     """The text of a C string."""
-    return ffi.string(cdata).decode("utf-8", "replace")
+    return str(ffi.string(cdata).decode("utf-8", "replace"))
 
 
 def check(status: int) -> None:

@@ -229,7 +229,7 @@ class Connection:
     @property
     def is_open(self) -> bool:
         """Whether the node serves the session."""
-        return lib.atoll_is_open(self.handle) != 0
+        return bool(lib.atoll_is_open(self.handle))
 
     @property
     def incarnation(self) -> int:
@@ -246,7 +246,7 @@ class Connection:
         started since: then check the calls that raised OutcomeUnknown."""
         has_changed = ffi.new("int *")
         check(lib.atoll_reconnect(self.handle, round(timeout * 1000), has_changed))
-        return has_changed[0] != 0
+        return bool(has_changed[0])
 
     def get(self, storage: str, key: Bytes, *, timeout: float | None = None,
             isolation: Isolation | None = None, snapshot: int = 0) -> bytes | None:

@@ -40,7 +40,7 @@ U64_KEY: Codec[int] = _number(">Q")
 
 I64_KEY: Codec[int] = Codec(
     lambda number: _U64_KEY.pack(number + _SIGN),
-    lambda data: _U64_KEY.unpack(data)[0] - _SIGN,
+    lambda data: int(_U64_KEY.unpack(data)[0]) - _SIGN,
 )
 """Keys in the order of the numbers, also of negative ones."""
 

@@ -98,4 +98,6 @@ _CLASSES: dict[str, type[Error]] = {
 
 def error_class(name: str, is_conflict: bool) -> type[Error]:
     """The class of a status."""
-    return Conflict if is_conflict else _CLASSES.get(name, Error)
+    if is_conflict:
+        return Conflict
+    return _CLASSES.get(name, Error)
