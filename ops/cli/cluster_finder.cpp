@@ -243,6 +243,12 @@ Result<LiveCluster> find_live(const ClusterChoice& choice) {
   return *std::move(found.live);
 }
 
+std::vector<std::string> running_cluster_names() {
+  std::vector<std::string> names;
+  for (const LiveCluster& found : live_clusters()) names.push_back(found.config.cluster.name);
+  return names;
+}
+
 Result<Config> find_reachable(const ClusterChoice& choice) {
   ATOLL_ASSIGN(auto found, find_live(choice));
   if (!found.is_run_folder_gone) return found.config;

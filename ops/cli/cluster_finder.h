@@ -46,6 +46,9 @@ struct LiveCluster {
 /// Returns the chosen cluster, or code not_running if its launcher is not alive.
 Result<LiveCluster> find_live(const ClusterChoice& choice);
 
+/// Returns the names of this user's live clusters whose run folders are at the default places.
+std::vector<std::string> running_cluster_names();
+
 /// Returns the config that a live cluster uses, even if it does not serve requests yet. Returns
 /// code coordinator_unreachable if its run folder was deleted, or code not_running if its launcher
 /// is not alive.

@@ -8,7 +8,9 @@
 #include <cstdio>
 #include <cstring>
 #include <string>
+#include <vector>
 
+#include "ops/cli/completion.h"
 #include "ops/cli/exit_codes.h"
 #include "ops/cli/usage_text.h"
 
@@ -82,6 +84,10 @@ int run_command_line(int argc, char** argv) {
         add_procedure_command, add_session_command,  add_kv_command,     add_shell_command,
         add_bench_command,     add_config_command,   add_doctor_command, add_version_command}) {
     add(app, invocation);
+  }
+  if (argc > 1 && argv[1] == kCompletionCommand) {
+    print_completions(app, std::vector<std::string>(argv + 2, argv + argc));
+    return static_cast<int>(ExitCode::success);
   }
   try {
     app.parse(argc, argv);

@@ -1,6 +1,7 @@
 // `atoll doctor`: reports which settings of this machine help or hinder a cluster, and what to
 // change.
 #include <sys/resource.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "ops/cli/command.h"
+#include "ops/cli/kernel_settings.h"
 #include "ops/cli/terminal.h"
 #include "ops/launcher/run_folder.h"
 #include "shared/memory/segment_file.h"
@@ -66,6 +68,13 @@ void examine_limits() {
       (locked.rlim_cur == RLIM_INFINITY ? "unlimited" : format_bytes(locked.rlim_cur)) +
           ": any value works, because Atoll locks no memory",
       "");
+  struct statvfs shm{};
+  if (statvfs("/dev/shm", &shm) == 0) {
+    say(true, "/dev/shm",
+        format_bytes(uint64_t{shm.f_blocks} * shm.f_frsize) +
+            ": any size works, because Atoll's segments are not files there",
+        "");
+  }
   say(true, "page size", format_bytes(static_cast<uint64_t>(sysconf(_SC_PAGESIZE))), "");
 }
 
@@ -120,6 +129,18 @@ void examine_clock() {
       "reading the time is slow and costs throughput: boot with clocksource=tsc");
 }
 
+void examine_kernel(size_t numa_nodes) {
+  const std::vector<Finding> findings = kernel_findings("/", numa_nodes);
+  for (const Finding& finding : findings) {
+    say(finding.is_good, finding.what, finding.found, finding.advice);
+  }
+  const std::string lines = sysctl_file(findings);
+  if (lines.empty()) return;
+  std::printf(
+      "\nTo set the kernel's values at each boot, write into /etc/sysctl.d/60-atoll.conf:\n");
+  std::printf("%s", lines.c_str());
+}
+
 /// Lists folders of clusters whose processes have all ended.
 void examine_leftovers() {
   const fs::path root = fs::path(default_config().cluster.run_dir).parent_path();
@@ -156,6 +177,7 @@ Result<void> doctor() {
   examine_logind();
   examine_clock();
   examine_leftovers();
+  examine_kernel(machine.numa_nodes.size());
   if (!processor) return make_error(ExitCode::resources, processor.error().message);
   return {};
 }

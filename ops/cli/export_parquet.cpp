@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "ops/cli/export_data.h"
+#include "ops/launcher/program_folder.h"
 #include "shared/base/unique_fd.h"
 
 namespace atolldb::cli {
@@ -18,11 +19,6 @@ constexpr const char* kConverterName = "atoll-to-parquet";
 /// Path of a Python with pyarrow, relative to the folder of the programs. `ops/setup --parquet`
 /// installs it.
 constexpr const char* kToolPython = "../../tools/parquet/bin/python3";
-
-std::filesystem::path program_folder() {
-  std::error_code error;
-  return std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
-}
 
 }  // namespace
 

@@ -122,6 +122,7 @@ Result<void> run_foreground(const Config& config, const std::function<void()>& o
                             LaunchOptions options) {
   ATOLL_ASSIGN(const UniqueFd signals, receive_signals({SIGINT, SIGTERM}));
   options.signal_fd = signals.get();
+  options.notifies_service_manager = true;
   ATOLL_TRY(make_log_dir(config));
   ATOLL_ASSIGN(const Logger logger,
                make_file_logger("launcher", log_path(config, "launcher"), config.log.level));

@@ -16,6 +16,7 @@
 #include "engine/log/log_files.h"
 #include "engine/recovery/discard_data.h"
 #include "engine/recovery/salvage.h"
+#include "ops/launcher/program_folder.h"
 #include "ops/launcher/run_notes.h"
 #include "shared/base/limits.h"
 #include "shared/base/path_errors.h"
@@ -34,11 +35,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr uint64_t kStopNow = uint64_t{1} << 32;
 constexpr std::chrono::milliseconds kFolderCheckPause{1'000};
-
-std::string own_folder() {
-  std::error_code error;
-  return std::filesystem::read_symlink("/proc/self/exe", error).parent_path().string();
-}
 
 /// Returns the folder as an absolute path. Children leave the working directory before they execute
 /// a program in the folder.
@@ -70,8 +66,9 @@ Launcher::Launcher(Config config, LaunchOptions options, Logger logger)
       options_(std::move(options)),
       logger_(std::move(logger)),
       stop_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      notifier_(options_.notifies_service_manager),
       restarts_(config_.cluster.restart, options_.restarts) {
-  if (options_.binary_dir.empty()) options_.binary_dir = own_folder();
+  if (options_.binary_dir.empty()) options_.binary_dir = program_folder();
   options_.binary_dir = absolute_folder(options_.binary_dir);
   // Fixes the numbers of job threads for all processes, because the sizes of the segments depend on
   // them.
@@ -296,6 +293,7 @@ bool Launcher::take_events() {
 
 Result<void> Launcher::stop_at_once() {
   logger_->warn("stopped at once");
+  notifier_.stopping();
   kill_all();
   clean_up();
   const bool was_started = phase_ != Phase::starting || restarts_.count() != 0;
@@ -462,6 +460,8 @@ Result<void> Launcher::advance_start() {
     const auto announced = announce(config_, children_);
     if (!announced) return fail(announced.error());
     if (restarts_.count() != 0) note_restart_now(false);
+    notifier_.ready("runs: " + std::to_string(config_.nodes.size()) + " nodes, control " +
+                    config_.control.endpoint);
   }
   return {};
 }
@@ -499,6 +499,7 @@ Result<void> Launcher::advance() {
 
 void Launcher::begin_drain() {
   logger_->info("cluster {} drains", config_.cluster.name);
+  notifier_.stopping();
   phase_ = Phase::draining;
   stop_deadline_ = Clock::now() + stop_patience();
   send_all("DRAIN");

@@ -17,6 +17,7 @@
 #include "ops/launcher/run_folder.h"
 #include "ops/launcher/run_notes.h"
 #include "ops/launcher/segment_set.h"
+#include "ops/launcher/service_notifier.h"
 #include "ops/launcher/start_progress.h"
 #include "shared/base/error.h"
 #include "shared/base/unique_fd.h"
@@ -26,7 +27,7 @@
 namespace atolldb {
 
 struct LaunchOptions {
-  /// Folder of atoll-coordinator and atoll-node; empty: the folder of this program.
+  /// Folder of atoll-coordinator and atoll-node; empty: that of program_folder.h.
   std::string binary_dir;
   /// Path of the config file, as canonical_config_file returns it. Later commands with this file
   /// find the cluster in every environment. Empty: commands find the cluster by its run folder
@@ -50,6 +51,8 @@ struct LaunchOptions {
   /// If true, the waiting command returns when snapshots can be read. The start-up then continues
   /// without it.
   bool until_readable = false;
+  /// Reports start, readiness and stop to the service manager (service_notifier.h).
+  bool notifies_service_manager = false;
   /// Limits of the restarts with cluster.restart = "recover".
   RestartLimits restarts = {};
 };
@@ -133,7 +136,8 @@ class Launcher {
   Config config_;
   LaunchOptions options_;
   Logger logger_;
-  UniqueFd stop_fd_;                 // eventfd: 1 = stop, kStopNow = at once
+  UniqueFd stop_fd_;  // eventfd: 1 = stop, kStopNow = at once
+  ServiceNotifier notifier_;
   std::optional<ClusterNote> note_;  // only with a config file; kept over restarts, like folder_
   std::optional<RunFolder> folder_;
   std::optional<DataLock> data_lock_;  // no value: there is no log

@@ -50,6 +50,9 @@ void Launcher::report_progress() {
   const auto written = RunFolder::write_file(start_path(config_), to_json_line(report) + "\n");
   if (!written && is_new) logger_->warn("{}", written.error().message);
   if (options_.on_progress) options_.on_progress(report);
+  const auto percent = report.percent();
+  notifier_.status(report.state + ": " + report.step +
+                   (percent ? ", " + std::to_string(*percent) + " %" : ""));
 }
 
 void Launcher::end_progress() {

@@ -72,6 +72,7 @@ Result<void> Launcher::restart() {
   const auto wait = *std::exchange(restart_wait_, std::nullopt);
   logger_->warn("cluster {} restarts in {} ms: restart {} of at most {} in succession",
                 config_.cluster.name, wait.count(), restarts_.attempt(), restarts_.limits().most);
+  notifier_.status("restarts after a failure: " + restart_note_.reason);
   if (!wait_for_restart(wait)) {
     logger_->info("cluster {} was told to stop: not restarted", config_.cluster.name);
     clean_up();

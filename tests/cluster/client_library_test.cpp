@@ -66,8 +66,8 @@ class ClientLibraryTest : public ::testing::Test {
   /// Installs the library, and compiles a C program against it. Returns the program's path.
   std::string build_program(const std::string& source, const std::string& options) const {
     const std::string prefix = folder_.path() + "/prefix";
-    const Ran installed =
-        shell("cmake --install " + kBuild + " --component client --prefix " + prefix);
+    const Ran installed = shell("for component in client client_dev; do cmake --install " + kBuild +
+                                " --component $component --prefix " + prefix + " || exit; done");
     EXPECT_EQ(installed.code, 0) << installed.out << installed.error;
     const std::string program = folder_.path() + "/program";
     const Ran compiled = shell("PKG_CONFIG_PATH=$(dirname $(find " + prefix +
