@@ -145,7 +145,7 @@ class Clusters(Installation):
         packages = find_file("_library.py").parents[1]
         library = find_file("libatoll_client.so.0")
         self.assertEqual(
-            self.run_in(sys.executable, "-c", PYTHON_CLIENT, PYTHONPATH=str(packages),
+            self.run_in("/usr/bin/python3", "-c", PYTHON_CLIENT, PYTHONPATH=str(packages),
                         ATOLL_CLIENT_LIBRARY=str(library), PYTHONDONTWRITEBYTECODE="1"), "100\n")
 
     def check_completion(self):
