@@ -9,8 +9,11 @@ set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_COMPONENTS_GROUPING IGNORE)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY ">=")
 set(CPACK_DEBIAN_PACKAGE_SECTION database)
 set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
+set(CPACK_THREADS 0)  # all processors compress
 # CPack makes the folders of a package with the umask of its caller. Debian requires 755.
 set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE
   GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
@@ -30,9 +33,9 @@ macro(deb_package component package summary description)
 endmacro()
 
 deb_package(server atoll-server "OLTP database engine for one large machine"
-  "One process per NUMA node runs serializable transactions over shared memory, and group commit
-makes them durable. This package has the command atoll, the programs of a cluster, and a
-systemd unit.")
+  "One process per NUMA node runs serializable transactions over shared
+memory, and group commit makes them durable. This package has the command
+atoll, the programs of a cluster, and a systemd unit.")
 set(CPACK_DEBIAN_SERVER_PACKAGE_DEPENDS "adduser, python3:any")
 set(CPACK_DEBIAN_SERVER_PACKAGE_SUGGESTS "prometheus, bash-completion")
 set(CPACK_DEBIAN_SERVER_DEBUGINFO_PACKAGE ON)
@@ -44,10 +47,11 @@ set(CPACK_DEBIAN_SERVER_PACKAGE_CONTROL_EXTRA
 set(CPACK_DEBIAN_SERVER_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 
 deb_package(client libatoll-client0 "client library of the Atoll database"
-  "Programs use a running Atoll cluster through the C interface of this library.")
+  "Programs use a running Atoll cluster through the C interface of this
+library.")
 set(CPACK_DEBIAN_CLIENT_PACKAGE_SECTION libs)
-set(CPACK_DEBIAN_CLIENT_PACKAGE_GENERATE_SHLIBS ON)
-set(CPACK_DEBIAN_CLIENT_PACKAGE_GENERATE_SHLIBS_POLICY ">=")
+set(CPACK_DEBIAN_CLIENT_PACKAGE_CONTROL_EXTRA
+  ${CMAKE_CURRENT_SOURCE_DIR}/debian/client/triggers)
 set(CPACK_DEBIAN_CLIENT_DEBUGINFO_PACKAGE ON)
 
 set(same_version "(= ${PROJECT_VERSION})")
@@ -57,7 +61,8 @@ set(CPACK_DEBIAN_CLIENT_DEV_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_CLIENT_DEV_PACKAGE_DEPENDS "libatoll-client0 ${same_version}")
 
 deb_package(python3 python3-atoll "client of the Atoll database for Python"
-  "Typed, with transactions, scans as iterators, exceptions by status, and asyncio.")
+  "Typed, with transactions, scans as iterators, exceptions by status, and
+asyncio.")
 set(CPACK_DEBIAN_PYTHON3_PACKAGE_SECTION python)
 set(CPACK_DEBIAN_PYTHON3_PACKAGE_ARCHITECTURE all)
 set(CPACK_DEBIAN_PYTHON3_PACKAGE_DEPENDS
@@ -71,7 +76,8 @@ set(CPACK_DEBIAN_PYTHON3_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 get_cmake_property(components COMPONENTS)
 if("dev" IN_LIST components)
   deb_package(dev atoll-dev "OLTP database engine Atoll: headers for procedures"
-    "The headers that procedure libraries include, and files for pkg-config and CMake.")
+    "The headers that procedure libraries include, and files for pkg-config
+and CMake.")
   set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
   set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "atoll-server ${same_version}")
 endif()

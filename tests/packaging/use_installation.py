@@ -168,7 +168,7 @@ class Clusters(Installation):
                 self.assertTrue(all(word.startswith(words[-1]) for word in found), found)
 
     def complete_in_bash(self, words):
-        script = (f"source {find_file('bash-completion')}/completions/atoll; "
+        script = (f"source {PREFIX}/share/bash-completion/completions/atoll; "
                   'COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _atoll; '
                   'printf "%s\\n" "${COMPREPLY[@]}"')
         return self.run_in("bash", "-c", script, "bash", PROGRAM, *words).split()
@@ -213,9 +213,11 @@ class Documents(Installation):
                          names)
 
     def test_the_configs_are_valid(self):
-        configs = [path for path in PREFIX.parent.rglob("*.toml")
-                   if "atoll" in str(path.parent) and "schemas" not in str(path.parent)]
-        self.assertGreaterEqual(len(configs), 3, configs)
+        # Packages install it in /etc.
+        etc = PREFIX / "etc" if (PREFIX / "etc").exists() else PREFIX.parent / "etc"
+        configs = [etc / "atoll/main.toml",
+                   *(PREFIX / "share/doc/atoll-server/examples").glob("*.toml")]
+        self.assertGreater(len(configs), 3, configs)
         for path in configs:
             self.atoll("config", "check", path)
 
