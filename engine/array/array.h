@@ -30,6 +30,7 @@ class Array {
 
   uint64_t record_count() const { return record_count_; }
   uint32_t payload_bytes() const { return payload_bytes_; }
+  const StorageHandle& handle() const { return storage_; }
 
   /// Reads bytes [offset, offset+count) of record `index`. Returns out_of_range for an index past
   /// the last record, or for bytes past its payload.

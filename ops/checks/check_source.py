@@ -32,6 +32,8 @@ LONG_FUNCTIONS = {
 # Limits for figures of the tree that may only improve. Tighten them when the tree improves.
 CHECKED_FOLDERS = ("engine", "shared")
 MIN_CHECKS_PER_100_LINES = 2.8
+# Headers of applications, which have no CHECK: that name is free for the application.
+HEADERS_WITHOUT_CHECKS = "engine/api/atoll/"
 CORE_FOLDERS = ("engine", "shared", "soc", "coordinator")
 SMALL_FILE_LINES = 50
 MAX_PERCENT_OF_SMALL_FILES = 15.5
@@ -475,7 +477,8 @@ def sources_below(root, folders):
 
 def check_ratchets(root):
     """Yields a message for each figure of the tree that has become worse."""
-    texts = [file.read_text(encoding="utf-8") for file in sources_below(root, CHECKED_FOLDERS)]
+    texts = [file.read_text(encoding="utf-8") for file in sources_below(root, CHECKED_FOLDERS)
+             if HEADERS_WITHOUT_CHECKS not in file.as_posix()]
     lines = sum(text.count("\n") for text in texts)
     checks = sum(len(CHECK_CALL.findall(code_only(text))) for text in texts)
     if lines and 100 * checks / lines < MIN_CHECKS_PER_100_LINES:

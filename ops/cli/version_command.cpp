@@ -1,4 +1,5 @@
 // `atoll version` and `atoll --version`.
+#include <atoll/abi.h>
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -14,12 +15,13 @@ namespace atolldb::cli {
 std::string version_text() {
   return fmt::format(
       "atoll {}\n"
+      "  procedure ABI      {}.{}\n"
       "  procedure API      {}\n"
       "  memory layout      {} ({:016x})\n"
       "  control messages   {}\n"
       "  compiler           {}",
-      ATOLL_VERSION, kProcedureApiVersion, kLayoutVersion, layout_hash(), kControlVersion,
-      __VERSION__);
+      ATOLL_VERSION, atoll_api::abi::kAbiMajor, atoll_api::abi::kAbiMinor, kProcedureApiVersion,
+      kLayoutVersion, layout_hash(), kControlVersion, __VERSION__);
 }
 
 void add_version_command(CLI::App& app, Invocation& invocation) {

@@ -33,6 +33,9 @@ enum class ControlOperation : uint8_t {
   job_stop,
   session_list,
   session_kill,
+  library_prepare,
+  library_publish,
+  library_discard,
   // Served by nodes, for the coordinator.
   log_begin,
   pages_release,

@@ -98,7 +98,8 @@ class ProcedureMetrics {
 
   /// `names`: those of the procedures by their ordinals. A procedure with the name kOther uses the
   /// shared row, because two rows of one name would make the scrape invalid. A procedure whose name
-  /// is not UTF-8 does so, too, because Prometheus rejects such labels.
+  /// is not UTF-8 does so, too, because Prometheus rejects such labels. So do procedures that a
+  /// reload adds, whose ordinals are past `names`.
   ProcedureMetrics(std::span<const std::string> names, uint32_t workers);
 
   /// Records the end of a call, after its last attempt. Thread: that worker.
@@ -126,8 +127,9 @@ class ProcedureMetrics {
 
  private:
   ProcedureCounts& counts_of(uint32_t thread, uint32_t procedure) {
-    DCHECK(thread <= workers_ && procedure < row_of_.size());
-    return counts_[uint64_t{thread} * row_count() + row_of_[procedure]];
+    DCHECK(thread <= workers_);
+    const uint32_t row = procedure < row_of_.size() ? row_of_[procedure] : row_count() - 1;
+    return counts_[uint64_t{thread} * row_count() + row];
   }
 
   const uint32_t workers_;

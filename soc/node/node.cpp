@@ -102,6 +102,8 @@ Result<void> Node::start() {
   start_pool_memory();
   open_log_files();
   ATOLL_TRY(start_snapshots());
+  ATOLL_TRY(registry_.prepare_libraries(*view_.control));
+  reloader_ = std::make_unique<LibraryReloader>(registry_, *view_.control, logger_);
   start_workers();
   ATOLL_TRY(start_sessions());
   housekeeper_ = std::thread([this] { housekeep(); });
@@ -203,6 +205,7 @@ void Node::stop() {
     for (const auto& logger : loggers_) logger->stop();
   }
   if (sessions_ != nullptr) sessions_->stop();
+  if (reloader_ != nullptr) reloader_->stop();
   if (warmer_ != nullptr) warmer_->stop();
   lent_pages_.reset();
   if (pool_memory_ != nullptr) pool_memory_->stop();

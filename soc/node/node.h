@@ -31,6 +31,7 @@
 #include "soc/logger/logger_thread.h"
 #include "soc/node/job_table.h"
 #include "soc/node/pool_memory.h"
+#include "soc/procedure/library_reloader.h"
 #include "soc/procedure/registry.h"
 #include "soc/session/durable_answers.h"
 #include "soc/session/session_server.h"
@@ -137,7 +138,8 @@ class Node {
   // return an error instead.
   Result<void> serve(const ControlRequest& request, const ControlReply& reply);
   Result<void> serve_snapshots(const ControlRequest& request, const ControlReply& reply);
-  Result<void> serve_sessions(const ControlRequest& request, const ControlReply& reply);
+  /// Serves requests that need a running node, also during a recovery: sessions and libraries.
+  Result<void> serve_running(const ControlRequest& request, const ControlReply& reply);
   /// Returns the reason why a request of this isolation cannot run now, or nothing if it can. A job
   /// counts as serializable.
   std::optional<Refusal> refuse(Isolation isolation) const;
@@ -172,8 +174,9 @@ class Node {
   std::unique_ptr<PagePool> pool_;
   std::atomic<bool> attached_{false};  // true once pool_ and view_ are complete
   ProcedureRegistry registry_;
-  IoWatch io_watch_;                         // watches the files of files_
-  std::optional<DeviceWatch> device_watch_;  // used by the heartbeat's thread, once attached
+  std::unique_ptr<LibraryReloader> reloader_;  // null until the start
+  IoWatch io_watch_;                           // watches the files of files_
+  std::optional<DeviceWatch> device_watch_;    // used by the heartbeat's thread, once attached
   std::unique_ptr<FileSystem> files_;
   // The next six members are null without a log. Each of them uses the members before it.
   std::unique_ptr<SnapshotStore> snapshots_;

@@ -123,7 +123,10 @@ Result<void> Node::serve(const ControlRequest& request, const ControlReply& repl
       return give(reply, stop_job(request));
     case ControlOperation::session_list:
     case ControlOperation::session_kill:
-      return serve_sessions(request, reply);
+    case ControlOperation::library_prepare:
+    case ControlOperation::library_publish:
+    case ControlOperation::library_discard:
+      return serve_running(request, reply);
     case ControlOperation::log_begin:
       return give(reply, begin_logs(request));
     case ControlOperation::pages_release:
@@ -170,14 +173,21 @@ Result<void> Node::serve_snapshots(const ControlRequest& request, const ControlR
   }
 }
 
-Result<void> Node::serve_sessions(const ControlRequest& request, const ControlReply& reply) {
-  // Acquire, in both loads, pairs with the releases that changed the states: sessions_ exists in
-  // the state `running` and in later states. Sessions are also served during a recovery.
+Result<void> Node::serve_running(const ControlRequest& request, const ControlReply& reply) {
+  // Acquire, in both loads, pairs with the releases that changed the states: sessions_ and
+  // reloader_ exist in the state `running` and in later states, which include a recovery of the
+  // cluster.
   if (!attached_.load(std::memory_order_acquire) || state() < NodeState::running) {
     return make_error(ExitCode::not_running,
                       request.op + ": node " + std::to_string(node_) + ": starts: try again later");
   }
-  sessions_->handle(request, reply);
+  const bool is_of_session = request.operation == ControlOperation::session_list ||
+                             request.operation == ControlOperation::session_kill;
+  if (is_of_session) {
+    sessions_->handle(request, reply);
+  } else {
+    reloader_->handle(request, reply);
+  }
   return {};
 }
 
@@ -300,8 +310,8 @@ Result<void> Node::call_procedure(const ControlRequest& request, const ControlRe
   const bool is_binary = find_binary(request.body, "input").has_value();
   auto task = [input = std::move(input), procedure, deadline = procedure_deadline(), mode, reply,
                is_binary, arrived_ns, this](WorkerEnvironment& environment) {
-    const ProcedureOutcome outcome = execute_procedure(environment, procedure.function, input,
-                                                       deadline, kMaxProcedureOutputBytes, mode);
+    const ProcedureOutcome outcome = execute_procedure(environment, procedure.code, input, deadline,
+                                                       kMaxProcedureOutputBytes, mode);
     procedure_metrics_->add_result(environment.ordinal, procedure.ordinal, outcome.status,
                                    outcome.retries, outcome.execution_ns);
     // The client learns the outcome when its epoch is durable, as in a session (R19, R20).
@@ -326,7 +336,7 @@ Json Node::list_procedures() const {
   Json list = Json::array();
   for (const auto& [name, entry] : registry_.entries()) {
     list.push_back({{"name", name},
-                    {"kind", entry.entry.job != nullptr ? "job" : "procedure"},
+                    {"kind", entry.job != nullptr ? "job" : "procedure"},
                     {"origin", entry.origin}});
   }
   return {{"procedures", std::move(list)}};

@@ -1,8 +1,11 @@
 #include "soc/procedure/execute.h"
 
+#include <atoll/procedure.h>
+
 #include <exception>
 #include <utility>
 
+#include "engine/api/procedure_attempt.h"
 #include "engine/transaction/run.h"
 #include "shared/base/check.h"
 #include "shared/memory/epoch_stages.h"
@@ -10,16 +13,33 @@
 namespace atolldb {
 namespace {
 
+/// Runs a function with the public API.
+Status call_external(const ProcedureCode& procedure, Transaction& transaction,
+                     std::span<const std::byte> input, ProcedureOutcome& outcome) {
+  DCHECK(procedure.external != nullptr && procedure.library != nullptr);
+  const Status prepared =
+      procedure.library->prepare(*transaction.worker().view().control, outcome.message);
+  if (prepared != Status::ok) [[unlikely]]
+    return prepared;
+  const ProcedureAttempt attempt(transaction, outcome.output, outcome.message);
+  atoll_api::Context context(node_functions(), attempt.number(), {input.data(), input.size()});
+  return static_cast<Status>(procedure.external(context));
+}
+
 /// Runs the body of one attempt. Checks everything that user code returns or throws.
-Status attempt(Transaction& transaction, ProcedureFunction procedure,
+Status attempt(Transaction& transaction, const ProcedureCode& procedure,
                std::span<const std::byte> input, uint32_t max_output_bytes,
                ProcedureOutcome& outcome) {
   outcome.output.clear();
   outcome.message.clear();
-  ProcedureContext context(transaction, input, outcome.output, &outcome.message);
   Status status = Status::procedure_failed;
   try {
-    status = procedure(context);
+    if (procedure.function != nullptr) {
+      ProcedureContext context(transaction, input, outcome.output, &outcome.message);
+      status = procedure.function(context);
+    } else {
+      status = call_external(procedure, transaction, input, outcome);
+    }
   } catch (const std::exception& error) {
     outcome.message = std::string("it threw: ") + error.what();
     return Status::procedure_failed;
@@ -55,12 +75,12 @@ std::string why_no_snapshot(const WorkerContext& worker, uint32_t id) {
 
 }  // namespace
 
-ProcedureOutcome execute_procedure(WorkerEnvironment& environment, ProcedureFunction procedure,
+ProcedureOutcome execute_procedure(WorkerEnvironment& environment, const ProcedureCode& procedure,
                                    std::span<const std::byte> input, uint64_t deadline_epoch,
                                    uint32_t max_output_bytes, TransactionMode mode) {
   ProcedureOutcome outcome;
   Transaction& own = environment.transaction;
-  DCHECK(procedure != nullptr && fault_of(mode).empty());
+  DCHECK(procedure.is_set() && fault_of(mode).empty());
   DCHECK(!own.is_active());
   const Vid last = own.last_vid();
   uint32_t attempts = 0;

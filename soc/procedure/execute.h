@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "soc/procedure/procedure.h"
+#include "soc/procedure/registry.h"
 #include "soc/worker/worker.h"
 
 namespace atolldb {
@@ -26,7 +27,7 @@ struct ProcedureOutcome {
 /// Runs one transaction, with retries until `deadline_epoch`. Its status is procedure_failed if the
 /// output exceeds `max_output_bytes`. Never throws. Reads the clock twice, for statistics: see
 /// procedure_metrics.h.
-ProcedureOutcome execute_procedure(WorkerEnvironment& environment, ProcedureFunction procedure,
+ProcedureOutcome execute_procedure(WorkerEnvironment& environment, const ProcedureCode& procedure,
                                    std::span<const std::byte> input, uint64_t deadline_epoch,
                                    uint32_t max_output_bytes = kMaxProcedureOutputBytes,
                                    TransactionMode mode = {});

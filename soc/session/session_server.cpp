@@ -284,8 +284,8 @@ bool SessionServer::submit(Session& session, uint32_t slot) {
 
 void SessionServer::execute(Session& session, uint32_t slot, WorkerEnvironment& environment) {
   SessionCall& call = session.call(slot);
-  DCHECK(call.worker == environment.ordinal && call.registered.function != nullptr);
-  call.outcome = execute_procedure(environment, call.registered.function, call.input,
+  DCHECK(call.worker == environment.ordinal && call.registered.code.is_set());
+  call.outcome = execute_procedure(environment, call.registered.code, call.input,
                                    call.deadline_epoch, kMaxSessionOutputBytes, call.mode);
   if (services_.procedure_metrics != nullptr) {
     services_.procedure_metrics->add_result(call.worker, call.registered.ordinal,

@@ -97,10 +97,12 @@ class Readme(unittest.TestCase):
 
     def test_the_first_procedure_builds_and_its_config_is_valid(self):
         with tempfile.TemporaryDirectory() as folder:
-            build = the_command(README, "g++")
-            self.assertIn(" -o transfer.so", build)
-            self.run_shell(build.replace("-o transfer.so", f"-o {folder}/transfer.so"), cwd=ROOT)
-            self.run_shell(the_command(README, "printf"), cwd=folder)
+            (pathlib.Path(folder) / "bench").symlink_to(ROOT / "bench")
+            (pathlib.Path(folder) / "build").mkdir()
+            (pathlib.Path(folder) / "build" / "release").symlink_to(BUILD.resolve())
+            for start in ("cmake --install", "cmake -S", "cmake --build", "printf"):
+                self.run_shell(the_command(README, start), cwd=folder)
+            self.assertTrue((pathlib.Path(folder) / "build" / "bank" / "transfer.so").exists())
             program = BUILD / "bin" / "atoll"
             if not program.exists():
                 self.skipTest(f"{program} is not built")
@@ -108,8 +110,12 @@ class Readme(unittest.TestCase):
 
     def test_the_procedure_builds_outside_of_the_tree(self):
         with tempfile.TemporaryDirectory() as folder:
-            self.run_shell(the_command(PROCEDURE_README, "g++") + " -fsyntax-only", cwd=folder,
-                           env={**os.environ, "ATOLL": str(ROOT)})
+            prefix = f"{folder}/prefix"
+            self.run_shell(f"cmake --install {BUILD} --component dev --prefix {prefix} && "
+                           f"cp -r {PROCEDURE_README.parent} {folder}/copy")
+            for start in ("cmake -B", "cmake --build"):
+                self.run_shell(the_command(PROCEDURE_README, start), cwd=f"{folder}/copy",
+                               env={**os.environ, "PREFIX": prefix})
 
     def test_the_commands_and_their_options_exist(self):
         program = BUILD / "bin" / "atoll"

@@ -1,65 +1,335 @@
-// A user's procedure: built outside of the source tree, loaded by every node, and called by a
-// client.
+// A user's procedures: built against an installed Atoll, loaded by every node, called by clients,
+// and replaced while the cluster runs.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <filesystem>
+#include <memory>
 #include <string>
+#include <thread>
 
+#include "shared/client/session_client.h"
 #include "tests/cluster/cli_run.h"
 #include "tests/cluster/procedure_library.h"
+#include "tests/support/eventually.h"
 
 namespace atolldb::test {
 namespace {
 
-TEST(ProcedureLibraryTest, AProcedureBuiltOutsideOfTheTreeRunsOnEveryNode) {
-  const TestFolder folder;
-  const CliRunner runner(folder);
-  const std::string library = build_example_procedure(runner);
-  ASSERT_FALSE(library.empty());
-  // The path is relative to the config file, which lies beside the library.
-  const CliCluster cluster(runner,
-                           runner.config("bank", "[procedures]\nlibraries = [\"transfer.so\"]"));
-  const Ran list = runner.atoll({"procedure", "ls"});
-  EXPECT_NE(list.out.find("transfer"), std::string::npos) << list.out << list.error;
-  EXPECT_NE(list.out.find(library), std::string::npos) << list.out;
+/// Compiled with -DVERSION=..., and others.
+constexpr const char* kVersionSource = R"cpp(
+#include <atoll/procedure.h>
+#include <fcntl.h>
+#include <unistd.h>
 
-  const auto call = [&](const std::string& input, const std::string& node = "0") {
-    return runner.atoll({"procedure", "call", "transfer", input, "--node", node});
-  };
-  const Ran early = call("1 2 100");
+#include <string>
+
+  using namespace atoll_api;
+
+  static Array accounts;
+
+  static Status on_load(Library& library) {
+#ifdef FAILS
+    static_cast<void>(library.set_message("it has no licence"));
+    return Status::invalid_argument;
+#endif
+    return library.find("accounts", accounts);
+  }
+
+  // Counts its commits in record 1.
+  static Status version(Context& context) {
+    const Status counted = accounts.increment(context.transaction(), 1, int64_t{1});
+    return counted == Status::ok ? context.set_output(VERSION) : counted;
+  }
+
+  // Input: a file to create, a blank, and a file to wait for.
+  static Status wait(Context& context) {
+    const std::string input(context.input().text());
+    const size_t blank = input.find(' ');
+    close(open(input.substr(0, blank).c_str(), O_CREAT | O_WRONLY, 0600));
+    while (access(input.c_str() + blank + 1, F_OK) != 0) usleep(1000);
+    return context.set_output(VERSION);
+  }
+
+#ifndef LIST
+#define LIST \
+    {"version", version}, { "wait", wait }
+#endif
+  ATOLL_LIBRARY(on_load, LIST);
+)cpp";
+
+constexpr const char* kFutureSource = R"cpp(
+#include <atoll/procedure.h>
+  using namespace atoll_api::abi;
+  extern "C" const LibraryDescription atoll_library;
+  const LibraryDescription atoll_library = {kMagic, kAbiMajor, MINOR, 0, nullptr, nullptr};
+)cpp";
+
+class ProcedureLibraryTest : public ::testing::Test {
+ protected:
+  ProcedureLibraryTest() : runner_(folder_) { std::printf("seed: none, nothing here is random\n"); }
+
+  Ran shell(const std::string& command) const { return runner_.run("/bin/sh", {"-c", command}); }
+  Ran call(const std::string& name, const std::string& input, const std::string& node = "0") const {
+    return runner_.atoll({"procedure", "call", name, input, "--node", node});
+  }
+  void create_accounts() const {
+    const Ran created = runner_.atoll({"storage", "create", "accounts", "--type", "array",
+                                       "--payload-bytes", "8", "--records", "1000"});
+    ASSERT_EQ(created.code, 0) << created.error;
+  }
+  /// Compiles a source into `<name>.so`.
+  std::string compile(const char* source, const std::string& name,
+                      const std::vector<std::string>& options) const {
+    const std::string file = folder_.path() + "/" + name + ".cpp";
+    std::ofstream(file) << source;
+    return build_procedures(runner_, file, name, options);
+  }
+  std::string compile_version(const std::string& name, const std::string& version,
+                              std::vector<std::string> options = {}) const {
+    options.push_back("-DVERSION=\"" + version + "\"");
+    return compile(kVersionSource, name, options);
+  }
+
+  const TestFolder folder_;
+  const CliRunner runner_;
+};
+
+TEST_F(ProcedureLibraryTest, TheExampleIsBuiltAgainstAnInstalledAtollAndRunsOnEveryNode) {
+  const std::string prefix = folder_.path() + "/prefix";
+  const Ran built =
+      shell("set -e; cmake --install " ATOLL_BIN_DIR "/.. --component dev --prefix " + prefix +
+            "; cp -r " ATOLL_SOURCE_DIR "/bench/example_procedure " + folder_.path() +
+            "/example; " + "cmake -S " + folder_.path() + "/example -B " + folder_.path() +
+            " -DCMAKE_PREFIX_PATH=" + prefix + "; cmake --build " + folder_.path());
+  ASSERT_EQ(built.code, 0) << built.out << built.error;
+  // pkg-config gives options that suffice, too. The headers need C++17, and no other header.
+  const Ran by_hand = shell(
+      "set -e; PKG_CONFIG_PATH=$(dirname $(find " + prefix + " -name atoll_procedure.pc)); " +
+      "export PKG_CONFIG_PATH; g++ -fsyntax-only -Wall -Wextra -Wshadow -Wconversion -Werror " +
+      "-pedantic $(pkg-config --cflags atoll_procedure) " + folder_.path() +
+      "/example/transfer.cpp; grep -rh '#include' " + prefix +
+      "/include/atoll | grep -v '<[a-z_]*>$' | grep -v '<atoll/[a-z]*.h>$' || true");
+  EXPECT_EQ(by_hand.code, 0) << by_hand.error;
+  EXPECT_EQ(by_hand.out, "");
+
+  // The path is relative to the config file, which lies beside the library.
+  const CliCluster cluster(runner_,
+                           runner_.config("bank", "[procedures]\nlibraries = [\"transfer.so\"]"));
+  const Ran list = runner_.atoll({"procedure", "ls"});
+  EXPECT_NE(list.out.find("transfer"), std::string::npos) << list.out << list.error;
+  EXPECT_NE(list.out.find(folder_.path() + "/transfer.so"), std::string::npos) << list.out;
+  const Ran early = call("transfer", "1 2 100");
   EXPECT_EQ(early.code, 1);
   EXPECT_NE(early.error.find("procedure \"transfer\": storage_not_found"), std::string::npos)
       << early.error;
-  ASSERT_EQ(runner
-                .atoll({"storage", "create", "accounts", "--type", "array", "--payload-bytes", "8",
-                        "--records", "1000"})
-                .code,
-            0);
-  const Ran first = call("1 2 100");
+  EXPECT_NE(early.error.find("storage \"accounts\" of type array: there is none"),
+            std::string::npos)
+      << early.error;
+  create_accounts();
+  const Ran first = call("transfer", "1 2 100");
   EXPECT_EQ(first.code, 0) << first.error;
   EXPECT_EQ(first.out, "-100\n");
-  EXPECT_EQ(call("1 2 100", "1").out, "-200\n") << "the other node sees the same account";
-  EXPECT_EQ(call("2 3 50", "1").out, "150\n");
-
-  const Ran too_much = call("1 2 5000");
+  EXPECT_EQ(call("transfer", "1 2 100", "1").out, "-200\n") << "both nodes see the same account";
+  EXPECT_EQ(call("transfer", "2 3 50", "1").out, "150\n");
+  const Ran too_much = call("transfer", "1 2 5000");
   EXPECT_EQ(too_much.code, 1);
   EXPECT_NE(too_much.error.find("user_abort"), std::string::npos) << too_much.error;
-  EXPECT_EQ(call("1 2 0").out, "-200\n") << "what was rolled back has not happened";
-  const Ran garbage = call("one two");
-  EXPECT_EQ(garbage.code, 1);
-  EXPECT_NE(garbage.error.find("invalid_argument"), std::string::npos) << garbage.error;
-  EXPECT_NE(call("1 5000 1").error.find("out_of_range"), std::string::npos);
+  EXPECT_EQ(call("transfer", "1 2 0").out, "-200\n") << "what was rolled back has not happened";
+  EXPECT_NE(call("transfer", "one two").error.find("invalid_argument"), std::string::npos);
+  EXPECT_NE(call("transfer", "1 5000 1").error.find("out_of_range"), std::string::npos);
 }
 
-TEST(ProcedureLibraryTest, ALibraryThatIsNoneStopsTheStartAndIsNamed) {
-  const TestFolder folder;
-  const CliRunner runner(folder);
-  std::ofstream(folder.path() + "/text.so") << "no library";
-  const std::string file = runner.config("bad", "[procedures]\nlibraries = [\"text.so\"]");
-  const Ran up = runner.atoll({"up", "-c", file});
-  EXPECT_EQ(up.code, 78) << up.error;
-  EXPECT_NE(up.error.find("procedures.libraries: "), std::string::npos) << up.error;
-  EXPECT_NE(up.error.find("/text.so"), std::string::npos) << up.error;
-  EXPECT_TRUE(processes_of("bad").empty());
+TEST_F(ProcedureLibraryTest, ALibraryThatIsNoneOrOfAnotherVersionStopsTheStartAndIsNamed) {
+  std::ofstream(folder_.path() + "/text.so") << "no library";
+  compile(kFutureSource, "newer", {"-DMINOR=kAbiMinor + 1"});
+  compile_version("refused", "1", {"-DFAILS"});
+  const auto expect_refused = [&](const std::string& library, const std::string& why) {
+    const std::string file =
+        runner_.config("bad", "[procedures]\nlibraries = [\"" + library + "\"]");
+    const Ran up = runner_.atoll({"up", "-c", file});
+    EXPECT_EQ(up.code, 78) << up.error;
+    EXPECT_NE(up.error.find("procedures.libraries: "), std::string::npos) << up.error;
+    EXPECT_NE(up.error.find("/" + library), std::string::npos) << up.error;
+    EXPECT_NE(up.error.find(why), std::string::npos) << up.error;
+    EXPECT_TRUE(processes_of("bad").empty());
+  };
+  expect_refused("text.so", "cannot be loaded: ");
+  expect_refused("absent.so", "No such file or directory");
+  expect_refused("newer.so",
+                 "it was built for version 1.1 of the procedure ABI, this node has version 1.0: "
+                 "build it again with the headers of this Atoll");
+  expect_refused("refused.so", "its load function returned invalid_argument: it has no licence");
+}
+
+/// A cluster of two nodes with the library bank.so, which returns "1".
+class ProcedureReloadTest : public ProcedureLibraryTest {
+ protected:
+  void start() {
+    library_ = compile_version("bank", "1");
+    ASSERT_FALSE(library_.empty());
+    const std::string file = runner_.config("bank", "[procedures]\nlibraries = [\"bank.so\"]\n");
+    cluster_ = std::make_unique<CliCluster>(runner_, file);
+    create_accounts();
+    ASSERT_EQ(call("version", "", "0").out, "1\n");
+    ASSERT_EQ(call("version", "", "1").out, "1\n");
+  }
+  /// Writes into the library's own file, as `cp` does.
+  void overwrite(const std::string& other) const {
+    std::ifstream from(folder_.path() + "/" + other + ".so", std::ios::binary);
+    ASSERT_TRUE(from.is_open());
+    std::ofstream(library_, std::ios::binary | std::ios::trunc) << from.rdbuf();
+  }
+  Ran reload(const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> words = {"procedure", "reload"};
+    words.insert(words.end(), more.begin(), more.end());
+    return runner_.atoll(words);
+  }
+  std::string run_dir() const { return folder_.path() + "/atoll/bank"; }
+
+  std::string library_;
+  std::unique_ptr<CliCluster> cluster_;
+};
+
+/// Calls "version" on a node until it ends. Every answer must be "1", and after the first "2" every
+/// answer must be "2".
+class Load {
+ public:
+  Load(const std::string& run_dir, uint32_t node)
+      : thread_([this, run_dir, node] { run(run_dir, node); }) {}
+  ~Load() { end(); }
+  void end() {
+    ends_.store(true, std::memory_order_relaxed);
+    if (thread_.joinable()) thread_.join();
+  }
+  uint64_t old_answers() const { return old_.load(std::memory_order_relaxed); }
+  uint64_t new_answers() const { return new_.load(std::memory_order_relaxed); }
+  bool has_failed() const { return has_failed_.load(std::memory_order_relaxed); }
+  /// The first wrong answer, or "". REQUIRES: `end` was called.
+  const std::string& wrong() const { return wrong_; }
+
+ private:
+  void run(const std::string& run_dir, uint32_t node) {
+    auto session = SessionClient::connect(run_dir, node);
+    if (!session) return fail(session.error().message);
+    while (!ends_.load(std::memory_order_relaxed) && !has_failed()) {
+      const SessionReply reply = (*session)->call("version", {});
+      const std::string output(reinterpret_cast<const char*>(reply.output.data()),
+                               reply.output.size());
+      if (reply.status == Status::ok && output == "2") {
+        new_.fetch_add(1, std::memory_order_relaxed);
+      } else if (reply.status == Status::ok && output == "1" && new_answers() == 0) {
+        old_.fetch_add(1, std::memory_order_relaxed);
+      } else {
+        fail(std::string(to_string(reply.status)) + " " + output + " " + reply.message);
+      }
+    }
+  }
+
+  void fail(std::string why) {
+    wrong_ = std::move(why);
+    has_failed_.store(true, std::memory_order_relaxed);
+  }
+
+  std::atomic<bool> ends_{false};
+  std::atomic<bool> has_failed_{false};
+  std::atomic<uint64_t> old_{0};
+  std::atomic<uint64_t> new_{0};
+  std::string wrong_;
+  std::thread thread_;
+};
+
+TEST_F(ProcedureReloadTest, RunningTransactionsEndWithTheOldCodeAndNewRequestsRunTheNewCode) {
+  start();
+  compile_version("next", "2", {"-DLIST={\"version\",version},{\"wait\",wait},{\"more\",wait}"});
+  const std::string begun = folder_.path() + "/begun";
+  const std::string go = folder_.path() + "/go";
+  const std::string out = folder_.path() + "/wait.out";
+  const pid_t waiting = runner_.start(
+      std::string(ATOLL_BIN_DIR) + "/atoll",
+      {"procedure", "call", "wait", begun + " " + go, "--node", "0"}, out, out + ".err");
+  ASSERT_TRUE(eventually([&] { return std::filesystem::exists(begun); }));
+
+  Load load(run_dir(), 1);
+  ASSERT_TRUE(eventually([&] { return load.old_answers() >= 100 || load.has_failed(); }));
+  overwrite("next");
+  const Ran reloaded = reload({"bank.so", "--json"});
+  EXPECT_EQ(reloaded.code, 0) << reloaded.error;
+  const auto json = nlohmann::json::parse(reloaded.out, nullptr, false);
+  EXPECT_EQ(json.value("nodes", 0), 2) << reloaded.out;
+  EXPECT_EQ(json["libraries"][0].value("procedures", 0), 3) << reloaded.out;
+  ASSERT_TRUE(eventually([&] { return load.new_answers() >= 100 || load.has_failed(); }));
+  load.end();
+  EXPECT_EQ(load.wrong(), "");
+
+  std::ofstream(go) << "go";
+  int status = 0;
+  waitpid(waiting, &status, 0);
+  EXPECT_EQ(read_text(out), "1\n") << read_text(out + ".err");
+  EXPECT_EQ(call("version", "", "0").out, "2\n");
+  EXPECT_EQ(call("more", begun + " " + go, "1").out, "2\n") << "a procedure that version 1 lacks";
+  // Each answer is one commit, by either version. The record counts 8-byte numbers.
+  const Ran counted = runner_.atoll({"kv", "get", "accounts", "1", "--value-format", "i64"});
+  EXPECT_EQ(counted.out, std::to_string(3 + load.old_answers() + load.new_answers()) + "\n");
+}
+
+TEST_F(ProcedureReloadTest, ABrokenVersionLeavesTheOldOneInUse) {
+  start();
+  compile(kFutureSource, "newer", {"-DMINOR=kAbiMinor + 1"});
+  compile_version("fails", "2", {"-DFAILS"});
+  compile_version("lacks", "2", {"-DLIST={\"version\",version}"});
+  compile_version("twice", "2",
+                  {"-DLIST={\"version\",version},{\"wait\",wait},{\"version\",version}"});
+  compile_version("built_in", "2",
+                  {"-DLIST={\"version\",version},{\"wait\",wait},{\"kv.get\",version}"});
+  compile_version("next", "2");
+  const auto expect_refused = [&](const std::string& why) {
+    const Ran ran = reload();
+    EXPECT_EQ(ran.code, 78) << ran.out << ran.error;
+    EXPECT_NE(ran.error.find(library_), std::string::npos) << ran.error;
+    EXPECT_NE(ran.error.find(why), std::string::npos) << ran.error;
+    EXPECT_NE(ran.error.find("the version in use stays in use"), std::string::npos) << ran.error;
+    for (const char* node : {"0", "1"}) EXPECT_EQ(call("version", "", node).out, "1\n");
+  };
+  const auto expect_version_refused = [&](const std::string& version, const std::string& why) {
+    SCOPED_TRACE(version);
+    overwrite(version);
+    expect_refused(why);
+  };
+  std::filesystem::remove(library_);
+  expect_refused("cannot be read: No such file or directory");
+  std::ofstream(library_) << "no library";
+  expect_refused("cannot be loaded: ");
+  expect_version_refused("newer", "it was built for version 1.1 of the procedure ABI");
+  expect_version_refused("fails", "its load function returned invalid_argument: it has no licence");
+  expect_version_refused("lacks", "it has no wait, which the version in use has");
+  expect_version_refused("twice", "version exists twice in it");
+  expect_version_refused("built_in", "kv.get exists already (built in)");
+
+  const Ran unknown = reload({"other.so"});
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_NE(unknown.error.find("library \"other.so\": is not one of cluster \"bank\""),
+            std::string::npos)
+      << unknown.error;
+  overwrite("next");
+  const Ran repaired = reload();
+  EXPECT_EQ(repaired.code, 0) << repaired.error;
+  EXPECT_EQ(repaired.out, "reloaded " + library_ + " on 2 nodes: 2 procedures and jobs\n");
+  for (const char* node : {"0", "1"}) EXPECT_EQ(call("version", "", node).out, "2\n");
+}
+
+TEST_F(ProcedureReloadTest, AHandleOfADroppedStorageIsRefusedUntilTheLibraryIsLoadedAgain) {
+  start();
+  const Ran dropped = runner_.atoll({"storage", "drop", "accounts"});
+  ASSERT_EQ(dropped.code, 0) << dropped.error;
+  EXPECT_NE(call("version", "").error.find("storage_not_found"), std::string::npos);
+  create_accounts();
+  EXPECT_NE(call("version", "").error.find("storage_not_found"), std::string::npos)
+      << "the handle names the dropped storage, not its name";
+  const Ran reloaded = reload();
+  EXPECT_EQ(reloaded.code, 0) << reloaded.error;
+  EXPECT_EQ(call("version", "").out, "1\n") << "the same file is loaded as a new version";
+  EXPECT_EQ(call("version", "", "1").out, "1\n");
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ TEST(ProcedureRegistryTest, ProceduresHaveOrdinalsInTheirOrderAndJobsHaveNone) {
     const auto procedure = registry.procedure(registry.procedure_names()[ordinal]);
     ASSERT_TRUE(procedure);
     EXPECT_EQ(procedure->ordinal, ordinal);
-    EXPECT_EQ(procedure->function, nothing);
+    EXPECT_EQ(procedure->code.function, nothing);
   }
   EXPECT_EQ(registry.procedure("a")->isolation, Isolation::snapshot);
   EXPECT_EQ(registry.procedure("z")->isolation, Isolation::serializable);

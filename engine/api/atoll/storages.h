@@ -1,0 +1,372 @@
+// Transactions, storages and cursors of a procedure. <atoll/procedure.h> includes this header.
+//
+//   storage      key                               payload                calls
+//   Array        index 0 .. record_count() - 1     fixed, 1 .. 2000 bytes  get, update, increment
+//   Mastertree   0 .. 1024 bytes, ordered as by    0 .. 2048 bytes         get, insert, upsert,
+//                memcmp (`ordered_key` for uint64)                         update, increment,
+//                remove
+//   Sequential   none: append-only                 0 .. 2048 bytes         append
+//
+// Guarantees:
+// * No call returns an address of engine memory. All reads copy into memory of the caller, and
+//   cursors copy into themselves.
+// * A Transaction, Place or cursor that is used after the end of its attempt, or on another thread,
+//   gives invalid_argument. The call then reads and writes nothing.
+// * A storage is a small value without addresses. After a drop of the storage all calls return
+//   storage_not_found, also if another storage of that name exists. A default-constructed storage
+//   does so, too.
+// * A transaction sees its own writes. Other transactions see them after the commit.
+//
+// Units: offsets, counts and capacities are bytes. Increments use the machine's byte order.
+// Every call may return an abort status (`is_abort`). Every writing call may return
+// read_only_transaction. Needs C++17.
+#pragma once
+
+#include <atoll/abi.h>
+
+#include <array>
+#include <type_traits>
+
+namespace atoll_api {
+
+inline constexpr uint32_t kMaxArrayPayloadBytes = 2000;
+inline constexpr uint32_t kMaxKeyBytes = 1024;
+inline constexpr uint32_t kMaxPayloadBytes = 2048;
+/// Number of cursors that a transaction may have open at a time.
+inline constexpr uint32_t kMaxOpenCursors = 64;
+
+/// The transaction that runs the procedure. A small value that is cheap to copy. A copy that
+/// outlives the attempt is refused by all calls.
+class Transaction {
+ public:
+  Transaction() = default;
+  Transaction(const abi::NodeFunctions& node, uint64_t attempt) : node_(&node), attempt_(attempt) {}
+
+  /// Returns whether this thread still runs this attempt of the transaction.
+  bool is_current() const { return node_ != nullptr && node_->is_current(attempt_); }
+
+ private:
+  friend class Array;
+  friend class Mastertree;
+  friend class Sequential;
+  friend class Context;
+  friend class Input;
+  friend class Cursor;
+
+  /// Calls a function of the node. A default-constructed transaction never began.
+  template <typename Function, typename... Arguments>
+  Status call(Function abi::NodeFunctions::* function, Arguments... arguments) const {
+    if (node_ == nullptr) return Status::invalid_argument;
+    return (node_->*function)(attempt_, arguments...);
+  }
+
+  const abi::NodeFunctions* node_ = nullptr;
+  uint64_t attempt_ = 0;
+};
+
+/// Returns the number type of an arithmetic type. Increments need one of these five types.
+template <typename T>
+constexpr NumberType number_type() {
+  static_assert(std::is_arithmetic_v<T>);
+  if (std::is_same_v<T, double>) return NumberType::f64;
+  if (std::is_integral_v<T> && std::is_signed_v<T> && sizeof(T) == 4) return NumberType::i32;
+  if (std::is_integral_v<T> && std::is_signed_v<T> && sizeof(T) == 8) return NumberType::i64;
+  if (std::is_integral_v<T> && sizeof(T) == 4) return NumberType::u32;
+  return std::is_integral_v<T> && sizeof(T) == 8 ? NumberType::u64 : NumberType::none;
+}
+
+/// Returns a key that orders as an unsigned integer: the big-endian bytes of `value`.
+inline std::array<std::byte, 8> ordered_key(uint64_t value) {
+  std::array<std::byte, 8> key{};
+  const uint64_t swapped = __builtin_bswap64(value);
+  __builtin_memcpy(key.data(), &swapped, 8);
+  return key;
+}
+
+/// Place of a record that `get_for_update` has found. A write with it needs no second look-up.
+class Place {
+ public:
+  Place() = default;
+
+ private:
+  friend class Array;
+  friend class Mastertree;
+  abi::Place place_;
+};
+
+/// Receives the payload of a record of a Master-tree.
+class Payload {
+ public:
+  Bytes bytes() const { return {bytes_.data(), size_}; }
+  std::string_view text() const { return bytes().text(); }
+  uint32_t size() const { return size_; }
+
+ private:
+  friend class Mastertree;
+  std::array<std::byte, kMaxPayloadBytes> bytes_;
+  uint32_t size_ = 0;
+};
+
+/// An array storage. Every record always exists, and is zero until it is written.
+class Array {
+ public:
+  static constexpr abi::StorageType kType = abi::StorageType::array;
+
+  uint64_t record_count() const { return handle_.record_count; }
+  uint32_t payload_bytes() const { return handle_.payload_bytes; }
+
+  /// Reads bytes [offset, offset+count) of record `index`. Returns out_of_range for an index past
+  /// the last record, or for bytes past its payload.
+  Status get(Transaction txn, uint64_t index, void* out, uint32_t offset, uint32_t count) const {
+    return txn.call(&abi::NodeFunctions::array_get, &handle_, index, offset, count, out);
+  }
+  template <typename T>
+  Status get(Transaction txn, uint64_t index, T& out, uint32_t offset = 0) const {
+    static_assert(std::is_trivially_copyable_v<T>);
+    return get(txn, index, &out, offset, uint32_t{sizeof(T)});
+  }
+  /// Reads a record that the transaction will write, and sets `place`.
+  template <typename T>
+  Status get_for_update(Transaction txn, uint64_t index, T& out, Place& place,
+                        uint32_t offset = 0) const {
+    static_assert(std::is_trivially_copyable_v<T>);
+    return txn.call(&abi::NodeFunctions::array_get_for_update, &handle_, index, offset,
+                    uint32_t{sizeof(T)}, static_cast<void*>(&out), &place.place_);
+  }
+  /// Reads whole records to `out + i * payload_bytes()`, with overlapping cache misses. Stops with
+  /// out_of_range at an index past the last record; the records before it are copied. Returns
+  /// invalid_argument if `out_bytes` is too small.
+  Status get_many(Transaction txn, const uint64_t* indexes, size_t count, void* out,
+                  size_t out_bytes) const {
+    return txn.call(&abi::NodeFunctions::array_get_many, &handle_, indexes, count, out, out_bytes);
+  }
+  /// Prefetches the cache lines that `get` of these records will touch. A hint.
+  Status prefetch(Transaction txn, const uint64_t* indexes, size_t count) const {
+    return txn.call(&abi::NodeFunctions::array_prefetch, &handle_, indexes, count);
+  }
+
+  /// Overwrites bytes of a record from `offset` on, without reading it.
+  Status update(Transaction txn, uint64_t index, Bytes bytes, uint32_t offset = 0) const {
+    return txn.call(&abi::NodeFunctions::array_update, &handle_, index, offset, bytes);
+  }
+  template <typename T, typename = std::enable_if_t<std::is_arithmetic_v<T>>>
+  Status update(Transaction txn, uint64_t index, const T& value, uint32_t offset = 0) const {
+    return update(txn, index, Bytes(&value, sizeof(T)), offset);
+  }
+  Status update(Transaction txn, const Place& place, Bytes bytes, uint32_t offset = 0) const {
+    return txn.call(&abi::NodeFunctions::array_update_at, &handle_, &place.place_, offset, bytes);
+  }
+  template <typename T, typename = std::enable_if_t<std::is_arithmetic_v<T>>>
+  Status update(Transaction txn, const Place& place, const T& value, uint32_t offset = 0) const {
+    return update(txn, place, Bytes(&value, sizeof(T)), offset);
+  }
+  /// Adds `delta` to the number at `offset`. In a serializable transaction the commit adds it, and
+  /// this call does not read the record. So increments do not conflict with each other.
+  template <typename T>
+  Status increment(Transaction txn, uint64_t index, T delta, uint32_t offset = 0) const {
+    static_assert(number_type<T>() != NumberType::none);
+    return txn.call(&abi::NodeFunctions::array_increment, &handle_, index, offset, number_type<T>(),
+                    static_cast<const void*>(&delta));
+  }
+
+ private:
+  friend class Context;
+  friend class Library;
+  friend class Cursor;
+  abi::StorageHandle handle_;
+};
+
+/// A Master-tree: an ordered map from byte strings to byte strings. Longer keys than kMaxKeyBytes
+/// give key_too_long, longer payloads than kMaxPayloadBytes give payload_too_long.
+class Mastertree {
+ public:
+  static constexpr abi::StorageType kType = abi::StorageType::mastertree;
+
+  /// Returns not_found if there is no record of this key.
+  Status get(Transaction txn, Bytes key, Payload& payload) const {
+    return get(txn, key, payload.bytes_.data(), kMaxPayloadBytes, payload.size_);
+  }
+  /// Copies at most `capacity` bytes, and sets `payload_bytes` to the whole length.
+  Status get(Transaction txn, Bytes key, void* out, uint32_t capacity,
+             uint32_t& payload_bytes) const {
+    return txn.call(&abi::NodeFunctions::tree_get, &handle_, key, out, capacity, &payload_bytes);
+  }
+  /// Reads sizeof(T) bytes from `offset` on. Returns out_of_range if the payload is shorter.
+  template <typename T>
+  Status get(Transaction txn, Bytes key, T& out, uint32_t offset = 0) const {
+    static_assert(std::is_trivially_copyable_v<T>);
+    return txn.call(&abi::NodeFunctions::tree_get_range, &handle_, key, offset, uint32_t{sizeof(T)},
+                    static_cast<void*>(&out));
+  }
+  /// Does the same as `get`, and sets `place` to the record's place, for `update_range` and
+  /// `remove`.
+  Status get_for_update(Transaction txn, Bytes key, Payload& payload, Place& place) const {
+    return txn.call(&abi::NodeFunctions::tree_get_for_update, &handle_, key,
+                    static_cast<void*>(payload.bytes_.data()), kMaxPayloadBytes, &payload.size_,
+                    &place.place_);
+  }
+  /// Writes one outcome per key to `results`, and payload i to `out + i * stride`, at most `stride`
+  /// bytes. Returns ok, or the first abort status.
+  Status get_many(Transaction txn, const Bytes* keys, size_t count, void* out, uint32_t stride,
+                  Status* results) const {
+    return txn.call(&abi::NodeFunctions::tree_get_many, &handle_, keys, count, out, stride,
+                    results);
+  }
+  /// Prefetches what `get` of these keys, or scans of `records` records from these keys, will
+  /// touch. Some 16 keys at a time are best. A hint.
+  Status prefetch(Transaction txn, const Bytes* keys, size_t count, uint32_t records = 1) const {
+    return txn.call(&abi::NodeFunctions::tree_prefetch, &handle_, keys, count, records);
+  }
+
+  /// Returns already_exists if there is a record of this key.
+  Status insert(Transaction txn, Bytes key, Bytes payload) const {
+    return txn.call(&abi::NodeFunctions::tree_insert, &handle_, key, payload);
+  }
+  /// Inserts or replaces the record.
+  Status upsert(Transaction txn, Bytes key, Bytes payload) const {
+    return txn.call(&abi::NodeFunctions::tree_upsert, &handle_, key, payload);
+  }
+  /// Replaces the whole payload. Returns not_found if there is no record of this key.
+  Status update(Transaction txn, Bytes key, Bytes payload) const {
+    return txn.call(&abi::NodeFunctions::tree_update, &handle_, key, payload);
+  }
+  /// Overwrites bytes from `offset` on. Returns not_found, or out_of_range if the bytes would end
+  /// after the payload.
+  Status update_range(Transaction txn, Bytes key, uint32_t offset, Bytes bytes) const {
+    return txn.call(&abi::NodeFunctions::tree_update_range, &handle_, key, offset, bytes);
+  }
+  /// Does the same at a place. Returns invalid_argument if it is not the place of this key.
+  Status update_range(Transaction txn, const Place& place, Bytes key, uint32_t offset,
+                      Bytes bytes) const {
+    return txn.call(&abi::NodeFunctions::tree_update_at, &handle_, &place.place_, key, offset,
+                    bytes);
+  }
+  /// Adds `delta` to the number at `offset`, at the commit. Returns not_found or out_of_range.
+  template <typename T>
+  Status increment(Transaction txn, Bytes key, T delta, uint32_t offset = 0) const {
+    static_assert(number_type<T>() != NumberType::none);
+    return txn.call(&abi::NodeFunctions::tree_increment, &handle_, key, offset, number_type<T>(),
+                    static_cast<const void*>(&delta));
+  }
+  /// Returns not_found if there is no record of this key.
+  Status remove(Transaction txn, Bytes key) const {
+    return txn.call(&abi::NodeFunctions::tree_remove, &handle_, key);
+  }
+  Status remove(Transaction txn, const Place& place, Bytes key) const {
+    return txn.call(&abi::NodeFunctions::tree_remove_at, &handle_, &place.place_, key);
+  }
+
+ private:
+  friend class Context;
+  friend class Library;
+  friend class Cursor;
+  abi::StorageHandle handle_;
+};
+
+/// A sequential storage: append-only.
+class Sequential {
+ public:
+  static constexpr abi::StorageType kType = abi::StorageType::sequential;
+
+  /// Returns payload_too_long for more than kMaxPayloadBytes bytes.
+  Status append(Transaction txn, Bytes payload) const {
+    return txn.call(&abi::NodeFunctions::sequential_append, &handle_, payload);
+  }
+
+ private:
+  friend class Context;
+  friend class Library;
+  friend class Cursor;
+  abi::StorageHandle handle_;
+};
+
+enum class Direction : uint8_t { forward, backward };
+
+/// Scans a range in order. The first `next` opens it; its destructor closes it. Row data is in the
+/// cursor itself, valid until the next call of `next`.
+class Cursor {
+ public:
+  /// Records [first, last] of an array.
+  Cursor(const Array& array, Transaction txn, uint64_t first, uint64_t last,
+         Direction direction = Direction::forward)
+      : Cursor(array.handle_, txn, direction) {
+    range_.first = first;
+    range_.last = last;
+  }
+  /// All records of a Master-tree. `from` and `until` limit the range.
+  Cursor(const Mastertree& tree, Transaction txn, Direction direction = Direction::forward)
+      : Cursor(tree.handle_, txn, direction) {}
+  /// Records with commit epochs in [first_epoch, last_epoch], in the order of epochs. Own appends
+  /// come last.
+  Cursor(const Sequential& sequential, Transaction txn, uint64_t first_epoch = 0,
+         uint64_t last_epoch = ~uint64_t{0})
+      : Cursor(sequential.handle_, txn, Direction::forward) {
+    range_.first = first_epoch;
+    range_.last = last_epoch;
+  }
+  Cursor(const Cursor&) = delete;
+  Cursor& operator=(const Cursor&) = delete;
+  ~Cursor() { close(); }
+
+  /// Sets the lowest key, inclusive. REQUIRES: `next` was not called yet, and the bytes of `key`
+  /// live until its first call.
+  Cursor& from(Bytes key) {
+    range_.low = key;
+    range_.has_low = true;
+    return *this;
+  }
+  /// Sets the end of the keys, exclusive. REQUIRES: as for `from`.
+  Cursor& until(Bytes key) {
+    range_.high = key;
+    range_.has_high = true;
+    return *this;
+  }
+  /// Leaves the payloads out. REQUIRES: `next` was not called yet.
+  Cursor& keys_only() {
+    range_.keys_only = true;
+    return *this;
+  }
+
+  /// Moves to the next record. Returns end_of_scan after the last one, and transaction_too_large if
+  /// more than kMaxOpenCursors cursors would be open.
+  Status next() {
+    if (cursor_ == 0) {
+      const Status opened = txn_.call(&abi::NodeFunctions::scan_open, &handle_, &range_, &cursor_);
+      if (opened != Status::ok) return opened;
+      range_.low = range_.high = Bytes();
+    }
+    return txn_.call(&abi::NodeFunctions::scan_next, cursor_, &row_);
+  }
+  /// Key of the current record of a Master-tree.
+  Bytes key() const { return {key_.data(), row_.key_bytes}; }
+  /// Payload of the current record; empty with `keys_only`.
+  Bytes payload() const { return {value_.data(), row_.value_bytes}; }
+  /// Index of the current record of an array.
+  uint64_t index() const { return row_.number; }
+  /// Commit epoch of the current record of a sequential storage; 0 for an own append.
+  uint64_t epoch() const { return row_.number; }
+
+  void close() {
+    if (cursor_ != 0) txn_.node_->scan_close(txn_.attempt_, cursor_);
+    cursor_ = 0;
+  }
+
+ private:
+  Cursor(const abi::StorageHandle& handle, Transaction txn, Direction direction)
+      : handle_(handle), txn_(txn) {
+    range_.forward = direction == Direction::forward;
+    row_.key = key_.data();
+    row_.value = value_.data();
+    row_.value_capacity = kMaxPayloadBytes;
+  }
+
+  abi::StorageHandle handle_;
+  Transaction txn_;
+  uint64_t cursor_ = 0;  // 0: not open
+  abi::ScanRange range_;
+  abi::ScanRow row_;
+  std::array<std::byte, kMaxKeyBytes> key_;
+  std::array<std::byte, kMaxPayloadBytes> value_;
+};
+
+}  // namespace atoll_api

@@ -1,0 +1,129 @@
+#include "engine/api/open_cursors.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/api/storage_cast.h"
+#include "shared/base/check.h"
+#include "shared/base/copy_bytes.h"
+
+namespace atolldb {
+namespace {
+
+using ApiHandle = atoll_api::abi::StorageHandle;
+using ApiRange = atoll_api::abi::ScanRange;
+using ApiRow = atoll_api::abi::ScanRow;
+using ApiStorageType = atoll_api::abi::StorageType;
+
+/// The low bits of a cursor's number are its slot.
+constexpr uint32_t kSlotBits = 8;
+constexpr uint64_t kSlotMask = (uint64_t{1} << kSlotBits) - 1;
+static_assert(atoll_api::kMaxOpenCursors <= kSlotMask + 1);
+
+}  // namespace
+
+Status OpenCursors::open(Transaction& txn, const ApiHandle& storage, const ApiRange& range,
+                         uint64_t& cursor) {
+  CHECK(storage.type != ApiStorageType::none);
+  if (range.low.size() > atoll_api::kMaxKeyBytes || range.high.size() > atoll_api::kMaxKeyBytes) {
+    return Status::key_too_long;
+  }
+  const auto is_free = [](const auto& slot) { return slot == nullptr || slot->number == 0; };
+  const auto place = std::ranges::find_if(cursors_, is_free);
+  if (place == cursors_.end()) return Status::transaction_too_large;
+  if (*place == nullptr) *place = std::make_unique<OpenCursor>();
+  OpenCursor& opened = **place;
+  opened.start(txn, storage, range);
+  CHECK(opened_ < UINT64_MAX >> kSlotBits);
+  opened.number = ++opened_ << kSlotBits | static_cast<uint64_t>(place - cursors_.begin());
+  cursor = opened.number;
+  return Status::ok;
+}
+
+void OpenCursors::OpenCursor::start(Transaction& txn, const ApiHandle& storage,
+                                    const ApiRange& range) {
+  CHECK(number == 0 && std::holds_alternative<std::monostate>(cursor));
+  keys_only = range.keys_only;
+  array_payload_bytes = storage.payload_bytes;
+  if (storage.type == ApiStorageType::array) {
+    cursor.emplace<ArrayCursor>(storage_in<Array>(storage), txn, range.first, range.last,
+                                range.forward);
+  } else if (storage.type == ApiStorageType::sequential) {
+    cursor.emplace<SequentialCursor>(storage_in<Sequential>(storage), txn, range.first,
+                                     std::min(range.last, kMaxEpoch));
+  } else {
+    low.assign(range.low.begin(), range.low.end());
+    high.assign(range.high.begin(), range.high.end());
+    const ScanRange bounds{
+        .low = low, .has_low = range.has_low, .high = high, .has_high = range.has_high};
+    cursor.emplace<MasterTreeCursor>(storage_in<MasterTree>(storage), txn, bounds, range.forward);
+  }
+}
+
+OpenCursors::OpenCursor* OpenCursors::find(uint64_t cursor) {
+  const uint64_t slot = cursor & kSlotMask;
+  if (cursor == 0 || slot >= cursors_.size() || cursors_[slot] == nullptr) return nullptr;
+  return cursors_[slot]->number == cursor ? cursors_[slot].get() : nullptr;
+}
+
+Status OpenCursors::next(uint64_t cursor, ApiRow& row) {
+  row.key_bytes = 0;
+  row.value_bytes = 0;
+  row.number = 0;
+  OpenCursor* const open = find(cursor);
+  if (open == nullptr) return Status::invalid_argument;
+  if (auto* tree = std::get_if<MasterTreeCursor>(&open->cursor)) return open->next(*tree, row);
+  if (auto* array = std::get_if<ArrayCursor>(&open->cursor)) return open->next(*array, row);
+  auto* const sequential = std::get_if<SequentialCursor>(&open->cursor);
+  CHECK(sequential != nullptr);
+  return open->next(*sequential, row);
+}
+
+Status OpenCursors::OpenCursor::next(ArrayCursor& array, ApiRow& row) const {
+  if (row.value_capacity < array_payload_bytes) return Status::invalid_argument;
+  const Status status = array.next(row.number, row.value);
+  if (status == Status::ok && !keys_only) row.value_bytes = array_payload_bytes;
+  return status;
+}
+
+Status OpenCursors::OpenCursor::next(MasterTreeCursor& tree, ApiRow& row) const {
+  Status status = tree.next();
+  if (status != Status::ok) return status;
+  if (!keys_only) {
+    status = tree.get(row.value, row.value_capacity);
+    if (status != Status::ok) return status;
+    row.value_bytes = tree.payload_bytes();
+  }
+  DCHECK(tree.key().size() <= atoll_api::kMaxKeyBytes);
+  row.key_bytes = static_cast<uint32_t>(tree.key().size());
+  copy_bytes(row.key, tree.key().data(), row.key_bytes);
+  return Status::ok;
+}
+
+Status OpenCursors::OpenCursor::next(SequentialCursor& sequential, ApiRow& row) const {
+  const Status status = sequential.next();
+  if (status != Status::ok) return status;
+  const std::span<const std::byte> payload = sequential.payload();
+  row.number = sequential.epoch();
+  if (keys_only) return Status::ok;
+  row.value_bytes = static_cast<uint32_t>(payload.size());
+  copy_bytes(row.value, payload.data(), std::min<size_t>(payload.size(), row.value_capacity));
+  return Status::ok;
+}
+
+void OpenCursors::OpenCursor::close() {
+  number = 0;
+  cursor.emplace<std::monostate>();
+}
+
+void OpenCursors::close(uint64_t cursor) {
+  if (OpenCursor* const open = find(cursor)) open->close();
+}
+
+void OpenCursors::close_all() {
+  for (const auto& each : cursors_) {
+    if (each != nullptr && each->number != 0) each->close();
+  }
+}
+
+}  // namespace atolldb

@@ -1,0 +1,58 @@
+// The cursors that an attempt of a procedure has open. A library names them by numbers.
+#pragma once
+
+#include <atoll/storages.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "engine/array/array.h"
+#include "engine/mastertree/cursor.h"
+#include "engine/sequential/sequential.h"
+#include "engine/transaction/transaction.h"
+#include "shared/base/status.h"
+
+namespace atolldb {
+
+class OpenCursors {
+ public:
+  /// Opens a cursor, and copies the bounds of the range. `cursor` gets its number, which is not 0.
+  /// Errors: transaction_too_large for more than kMaxOpenCursors cursors; key_too_long for a bound
+  /// of more than kMaxKeyBytes bytes. REQUIRES: the handle is of a storage.
+  Status open(Transaction& txn, const atoll_api::abi::StorageHandle& storage,
+              const atoll_api::abi::ScanRange& range, uint64_t& cursor);
+  /// Copies the next row. Returns invalid_argument if there is no such cursor.
+  Status next(uint64_t cursor, atoll_api::abi::ScanRow& row);
+  /// Does nothing if there is no such cursor.
+  void close(uint64_t cursor);
+  void close_all();
+
+ private:
+  struct OpenCursor {
+    uint64_t number = 0;  // 0: not open
+    bool keys_only = false;
+    uint32_t array_payload_bytes = 0;
+    std::vector<std::byte> low;  // bounds, which the cursor refers to
+    std::vector<std::byte> high;
+    std::variant<std::monostate, ArrayCursor, MasterTreeCursor, SequentialCursor> cursor;
+
+    Status next(ArrayCursor& cursor, atoll_api::abi::ScanRow& row) const;
+    Status next(MasterTreeCursor& cursor, atoll_api::abi::ScanRow& row) const;
+    Status next(SequentialCursor& cursor, atoll_api::abi::ScanRow& row) const;
+    void start(Transaction& txn, const atoll_api::abi::StorageHandle& storage,
+               const atoll_api::abi::ScanRange& range);
+    void close();
+  };
+
+  OpenCursor* find(uint64_t cursor);
+
+  // A closed cursor keeps its memory for the next one.
+  std::array<std::unique_ptr<OpenCursor>, atoll_api::kMaxOpenCursors> cursors_;
+  uint64_t opened_ = 0;
+};
+
+}  // namespace atolldb
