@@ -9,6 +9,7 @@
 #include "engine/format/vid.h"
 #include "engine/log/ddl_log.h"
 #include "ops/cli/wal_data.h"
+#include "shared/base/hex.h"
 #include "shared/base/try.h"
 
 namespace atolldb::cli {
@@ -31,14 +32,7 @@ const char* name_of(LogType type) {
   }
 }
 
-std::string hex(const std::byte* bytes, uint32_t count) {
-  std::string text;
-  text.reserve(2 * count);
-  for (uint32_t i = 0; i < count; ++i) {
-    fmt::format_to(std::back_inserter(text), "{:02x}", static_cast<uint8_t>(bytes[i]));
-  }
-  return text;
-}
+std::string hex(const std::byte* bytes, uint32_t count) { return to_hex({bytes, count}); }
 
 /// Returns the storage with this id, or all storages that have had this name. Ids are never reused,
 /// but names are.

@@ -13,6 +13,7 @@
 
 #include "shared/base/base64.h"
 #include "shared/base/check.h"
+#include "shared/base/hex.h"
 
 namespace atolldb {
 namespace {
@@ -25,7 +26,6 @@ constexpr uint64_t kMicrosecondsPerSecond = 1'000'000;
 constexpr uint32_t kFractionDigits = 6;  // of timestamps
 constexpr int kMinYear = 1;
 constexpr int kMaxYear = 9'999;
-constexpr std::string_view kHexDigits = "0123456789abcdef";
 
 std::unexpected<std::string> bad(std::string reason) { return std::unexpected(std::move(reason)); }
 
@@ -191,10 +191,7 @@ Done append_value(const TableColumn& column, RecordBytes record, std::string& ro
     return {};
   }
   if (column.type == ColumnType::bytes) {
-    for (const std::byte byte : bytes) {
-      row += kHexDigits[static_cast<size_t>(byte >> 4)];
-      row += kHexDigits[static_cast<size_t>(byte & std::byte{15})];
-    }
+    row += to_hex(bytes);
     return {};
   }
   CHECK(column.type == ColumnType::text);
@@ -386,13 +383,9 @@ Done parse_hex_text(std::string_view text, std::span<std::byte> into) {
     return bad(fmt::format("expected {} hexadecimal digits, got {} characters", 2 * into.size(),
                            text.size()));
   }
-  for (size_t i = 0; i < into.size(); ++i) {
-    uint8_t byte = 0;
-    const char* first = text.data() + 2 * i;
-    const auto [end, problem] = std::from_chars(first, first + 2, byte, 16);
-    if (problem != std::errc{} || end != first + 2) return bad("expected hexadecimal digits");
-    into[i] = std::byte{byte};
-  }
+  const auto bytes = from_hex(text);
+  if (!bytes) return bad("expected hexadecimal digits");
+  std::ranges::copy(*bytes, into.begin());
   return {};
 }
 

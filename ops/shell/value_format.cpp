@@ -9,6 +9,7 @@
 
 #include "shared/base/base64.h"
 #include "shared/base/check.h"
+#include "shared/base/hex.h"
 
 namespace atolldb::shell {
 namespace {
@@ -49,37 +50,14 @@ std::string quoted(std::string_view text) {
   return "\"" + shown + "\"";
 }
 
-int digit_of(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
-std::string hex_of(std::span<const std::byte> bytes) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string text;
-  for (const std::byte byte : bytes) {
-    text += kDigits[std::to_integer<size_t>(byte) >> 4];
-    text += kDigits[std::to_integer<size_t>(byte) & 15];
-  }
-  return text;
-}
-
 std::expected<Bytes, std::string> bytes_of_hex(std::string_view text) {
+  if (auto bytes = from_hex(text)) return *std::move(bytes);
   if (text.size() % 2 != 0) {
     return wrong(quoted(text) + ": an even number of hexadecimal digits is expected");
   }
-  Bytes bytes;
-  for (size_t i = 0; i < text.size(); i += 2) {
-    const int high = digit_of(text[i]);
-    const int low = digit_of(text[i + 1]);
-    if (high < 0 || low < 0) {
-      return wrong(quoted(text.substr(i, 2)) + ": is no pair of hexadecimal digits");
-    }
-    bytes.push_back(static_cast<std::byte>(high * 16 + low));
-  }
-  return bytes;
+  size_t i = 0;
+  while (from_hex(text.substr(i, 2))) i += 2;
+  return wrong(quoted(text.substr(i, 2)) + ": is no pair of hexadecimal digits");
 }
 
 /// Returns the length of the UTF-8 character at the start of `text` if a terminal can show it,
@@ -136,7 +114,7 @@ std::string escape_text(std::span<const std::byte> bytes, bool escapes_commas) {
     } else if (c == '\t') {
       shown += "\\t";
     } else if (length == 0 || (escapes_commas && c == ',')) {
-      shown += "\\x" + hex_of(bytes.subspan(i, 1));
+      shown += "\\x" + to_hex(bytes.subspan(i, 1));
     } else {
       shown += text.substr(i, length);
       i += length;
@@ -397,7 +375,7 @@ std::expected<std::string, std::string> ValueFormat::decode_field(
     }
     case Type::hex:
     case Type::bytes:
-      return hex_of(bytes);
+      return to_hex(bytes);
     case Type::json: {
       const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
       if (!json::accept(text)) {
