@@ -15,6 +15,7 @@
 #include "shared/base/try.h"
 #include "shared/message/control_client.h"
 #include "shared/metrics/cluster_metrics.h"
+#include "shared/process/backup_note.h"
 #include "shared/process/child_process.h"
 #include "shared/process/run_paths.h"
 
@@ -46,6 +47,16 @@ std::vector<std::string> data_directories(const Config& config) {
   const auto repeated = std::ranges::unique(directories);
   directories.erase(repeated.begin(), repeated.end());
   return directories;
+}
+
+/// A cluster that measures only has no data that a backup could have.
+std::unique_ptr<DiskWatch> watch_disks(const Config& config) {
+  DiskWatch::ReadBackupTime read_backup_time;
+  if (config.durability.mode == DurabilityMode::durable) {
+    read_backup_time = [data_dir = config.cluster.data_dir] { return last_backup_time(data_dir); };
+  }
+  return std::make_unique<DiskWatch>(data_directories(config), DiskWatch::kPeriod, file_system_room,
+                                     std::move(read_backup_time));
 }
 
 /// Starts the status page, if the config enables it. Returns null otherwise. REQUIRES: the
@@ -81,7 +92,7 @@ ExitCode run_coordinator(const ChildContext& context) {
       context.logger);
   // Destroyed after `stop`, because its thread may hang with a device.
   std::unique_ptr<DiskWatch> disks;
-  ChildServices services;
+  ChildServices services(context.logger);
   std::unique_ptr<StatusPage> page;  // made by start; null: there is no page
 
   ChildSteps steps;
@@ -90,7 +101,7 @@ ExitCode run_coordinator(const ChildContext& context) {
   steps.start = [&]() -> Result<std::string> {
     ATOLL_TRY(coordinator.start());
     if (config.durability.mode != DurabilityMode::off) {
-      disks = std::make_unique<DiskWatch>(data_directories(config));
+      disks = watch_disks(config);
     }
     ATOLL_TRY(services.start(
         config, config.control.endpoint,

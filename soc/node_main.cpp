@@ -20,7 +20,7 @@ ExitCode run_node(const ChildContext& context) {
   Node node(
       config, id, space, [&](const Error& error) { launcher.report_failure(error); },
       context.logger);
-  ChildServices services;
+  ChildServices services(context.logger);
 
   ChildSteps steps;
   steps.prepare = [&] { return node.prepare(); };

@@ -117,7 +117,7 @@ class Cluster:
     def metrics(self):
         """Returns the sum over processes of each metric, also for each phase of snapshots."""
         sums = {}
-        targets = json.loads((self.work / "atoll" / "growth" / "prometheus-targets.json").read_text())
+        targets = json.loads((self.work / "logs" / "prometheus-targets.json").read_text())
         for target in (address for group in targets for address in group["targets"]):
             with urllib.request.urlopen(f"http://{target}/metrics", timeout=60) as answer:
                 for line in answer.read().decode().splitlines():

@@ -12,6 +12,25 @@
 #include "shared/file/file_system_wrappers.h"
 
 namespace atolldb {
+namespace {
+
+/// Returns the storages of a snapshot. Only sequential storages have a count of all records.
+std::vector<StorageSpace> storage_spaces_of(const SnapshotMetadata& snapshot) {
+  std::vector<StorageSpace> spaces;
+  for (const SnapshotStorage& storage : snapshot.storages) {
+    StorageSpace space{.id = storage.id};
+    if (storage.type == StorageType::sequential) space.records = storage.records;
+    spaces.push_back(space);
+  }
+  for (const LivePages& live : snapshot.live) {
+    const auto space = std::ranges::lower_bound(spaces, live.storage_id, {}, &StorageSpace::id);
+    // A dropped storage may still have pages in the files.
+    if (space != spaces.end() && space->id == live.storage_id) space->pages += live.all();
+  }
+  return spaces;
+}
+
+}  // namespace
 
 Result<uint64_t> room_beside_reserve(const Config& config) {
   const std::vector<std::string> of_nodes = node_directories(config);
@@ -122,6 +141,7 @@ void Rewrites::record_space(const SnapshotMetadata& newest) {
   metrics_.pages_live.store(sums.live_pages, std::memory_order_relaxed);
   metrics_.space_percent.store(sums.amplification_percent(), std::memory_order_relaxed);
 }
+  metrics_.storages.set(storage_spaces_of(newest));
 
 Json Rewrites::status() const {
   const auto get = [](const auto& word) { return word.load(std::memory_order_relaxed); };

@@ -22,6 +22,7 @@
 #include "shared/file/directory_table.h"
 #include "shared/file/file_system_wrappers.h"
 #include "shared/file/posix_file_system.h"
+#include "shared/process/backup_note.h"
 
 namespace atolldb::cli {
 namespace {
@@ -191,6 +192,9 @@ Result<void> take_backup_of(const ClusterChoice& choice, const BackupOptions& op
     }
     return std::unexpected(taken.error());
   }
+  const Result<void> noted =
+      write_backup_note(source.data_dir(), {unix_ms_now() / 1'000, taken->id, directory});
+  if (!noted) print_warning(noted.error().message);
   if (options.json) {
     Json whole = to_json(*taken);
     whole["schema_version"] = 1;

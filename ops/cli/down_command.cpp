@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "ops/cli/command.h"
+#include "ops/launcher/run_notes.h"
 #include "shared/base/path_errors.h"
 #include "shared/base/process_id.h"
 #include "shared/base/try.h"
@@ -37,8 +38,19 @@ Result<void> request_stop(const LiveCluster& cluster, const UniqueFd& launcher, 
   return {};
 }
 
+/// Returns the chosen cluster. If it does not run, removes the Prometheus targets that a killed
+/// launcher or a failure has left, because the user wants the cluster to be down.
+Result<LiveCluster> find_cluster_to_stop(const ClusterChoice& choice) {
+  Result<LiveCluster> found = find_live(choice);
+  if (found || found.error().code != ExitCode::not_running) return found;
+  if (const Result<Config> config = find_config(choice)) {
+    ATOLL_TRY(withdraw_targets(*config));
+  }
+  return found;
+}
+
 Result<void> down(const ClusterChoice& choice, bool now) {
-  ATOLL_ASSIGN(const LiveCluster found, find_live(choice));
+  ATOLL_ASSIGN(const LiveCluster found, find_cluster_to_stop(choice));
   const Config& config = found.config;
   const std::string name = "cluster \"" + config.cluster.name + "\"";
   const Result<UniqueFd> ended = open_pidfd(found.launcher.pid);

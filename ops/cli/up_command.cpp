@@ -15,6 +15,7 @@
 #include "ops/launcher/background.h"
 #include "shared/base/try.h"
 #include "shared/message/control_client.h"
+#include "shared/metrics/exposer.h"
 #include "shared/process/run_paths.h"
 
 namespace atolldb::cli {
@@ -29,6 +30,24 @@ struct UpOptions {
 
 void print_line(const std::string& name, const std::string& value) {
   std::printf("  %-14s %s\n", name.c_str(), value.c_str());
+}
+
+/// Prints the endpoints, and a warning for each process that does not have its port.
+void print_metrics(const Config& config, const nlohmann::json& endpoints) {
+  for (const auto& [role, endpoint] : endpoints.items()) {
+    print_line("metrics", "http://" + endpoint.get<std::string>() + "/metrics (" + role + ")");
+  }
+  if (config.metrics.base_port == 0) return;
+  for (uint32_t offset = 0; offset <= config.nodes.size(); ++offset) {
+    const std::string role = offset == 0 ? "coordinator" : "node" + std::to_string(offset - 1);
+    const std::string wanted = MetricsExposer::endpoint_text(
+        config.metrics.listen, metrics_port(config.metrics.base_port, offset));
+    const std::string endpoint = endpoints.value(role, wanted);
+    if (endpoint == wanted) continue;
+    print_line("warning",
+               paint(Colour::yellow, wanted + " is in use: the metrics of " + role + " are on " +
+                                         endpoint + "; set metrics.base_port to free ports"));
+  }
 }
 
 void print_running(const Config& config) {
@@ -58,9 +77,7 @@ void print_running(const Config& config) {
     print_line("status page", endpoints["status_page"].get<std::string>());
   }
   if (endpoints.is_object() && endpoints.contains("metrics")) {
-    for (const auto& [role, endpoint] : endpoints["metrics"].items()) {
-      print_line("metrics", "http://" + endpoint.get<std::string>() + "/metrics (" + role + ")");
-    }
+    print_metrics(config, endpoints["metrics"]);
   }
   if (config.metrics.enabled) print_line("prometheus", prometheus_targets_path(config));
   print_line("logs", config.cluster.log_dir);

@@ -295,7 +295,7 @@ Result<void> Launcher::stop_at_once() {
   logger_->warn("stopped at once");
   notifier_.stopping();
   kill_all();
-  clean_up();
+  clean_up_after_stop();
   const bool was_started = phase_ != Phase::starting || restarts_.count() != 0;
   phase_ = Phase::stopped;
   if (was_started) return {};
@@ -488,7 +488,7 @@ Result<void> Launcher::advance() {
     case Phase::stopping_coordinator:
       if (children_.front().is_running()) return {};
       phase_ = Phase::stopped;
-      clean_up();
+      clean_up_after_stop();
       logger_->info("cluster {} has stopped", config_.cluster.name);
       return {};
     case Phase::stopped:
@@ -539,3 +539,11 @@ void Launcher::clean_up() {
 }
 
 }  // namespace atolldb
+void Launcher::clean_up_after_stop() {
+  // Before the folder is released: the next launcher of this cluster writes the same file.
+  if (const auto withdrawn = withdraw_targets(config_); !withdrawn) {
+    logger_->error("{}", withdrawn.error().message);
+  }
+  clean_up();
+}
+

@@ -130,6 +130,8 @@ class Launcher {
   /// Releases the segments and the lock of the data.
   void release();
   void clean_up();
+  /// Cleans up after a stop that the user wanted: also removes the Prometheus targets.
+  void clean_up_after_stop();
   int poll_timeout_ms() const;
   std::chrono::milliseconds stop_patience() const;
 

@@ -75,7 +75,7 @@ Result<void> Launcher::restart() {
   notifier_.status("restarts after a failure: " + restart_note_.reason);
   if (!wait_for_restart(wait)) {
     logger_->info("cluster {} was told to stop: not restarted", config_.cluster.name);
-    clean_up();
+    clean_up_after_stop();
     unlink(last_failure_path(config_).c_str());
     return {};
   }

@@ -82,7 +82,6 @@ void RunFolder::remove_files() {
 
 void RunFolder::remove_endpoints() {
   unlink(endpoints_path(config_).c_str());
-  unlink(prometheus_targets_path(config_).c_str());
   unlink(start_path(config_).c_str());
   for (uint32_t node = 0; node < kMaxNodes; ++node) {
     unlink(node_socket_path(config_, node).c_str());

@@ -1,5 +1,7 @@
 #include "ops/launcher/run_notes.h"
 
+#include <unistd.h>
+
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -42,14 +44,25 @@ Result<void> announce(const Config& config, const std::vector<Child>& children) 
   }
   Json targets = Json::array();
   for (const auto& [role, endpoint] : endpoints["metrics"].items()) {
+    // Prometheus would make `instance` from the port, and a process that moves to another port
+    // would begin new series.
     targets.push_back({{"targets", {endpoint}},
-                       {"labels", {{"cluster", config.cluster.name}, {"process", role}}}});
+                       {"labels",
+                        {{"cluster", config.cluster.name},
+                         {"process", role},
+                         {"instance", config.cluster.name + "/" + role}}}});
   }
   for (const auto& [path, json] : {std::pair{prometheus_targets_path(config), &targets},
                                    std::pair{endpoints_path(config), &endpoints}}) {
     ATOLL_TRY(RunFolder::write_file(path, json->dump(2) + "\n"));
   }
   return {};
+}
+
+Result<void> withdraw_targets(const Config& config) {
+  const std::string path = prometheus_targets_path(config);
+  if (access(path.c_str(), F_OK) != 0) return {};  // the cluster has never announced any
+  return RunFolder::write_file(path, "[]\n");
 }
 
 Result<void> note_failure(const Config& config, const Error& error) {

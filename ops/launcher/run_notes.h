@@ -14,6 +14,9 @@ namespace atolldb {
 
 /// Writes the endpoints of the cluster and its Prometheus targets. REQUIRES: all children run.
 Result<void> announce(const Config& config, const std::vector<Child>& children);
+/// Removes all endpoints from the Prometheus targets, because the cluster was told to stop. After a
+/// failure they stay, so that Prometheus sees that the cluster is down.
+Result<void> withdraw_targets(const Config& config);
 /// Writes the failure note, which outlives the run folder.
 Result<void> note_failure(const Config& config, const Error& error);
 

@@ -21,6 +21,8 @@ enum class HugePages : uint8_t { off, advise, require };
 enum class ColdWrites : uint8_t { automatic, pages, records };
 enum class RestartPolicy : uint8_t { never, recover };
 enum class DeviceHang : uint8_t { report, stop };
+/// What a process does if its port of metrics is in use.
+enum class TakenPort : uint8_t { move, stop };
 /// `measure` does the same work as `durable`, but its log discards the data.
 enum class DurabilityMode : uint8_t { off, durable, measure };
 enum class FileBackend : uint8_t { posix, pmem, null };
@@ -136,8 +138,9 @@ struct Config {
     bool enabled = true;
     std::string listen = "127.0.0.1";
     /// Port of the coordinator; node k uses `base_port + 1 + k`. 0: every process takes a free
-    /// port.
-    uint16_t base_port = 0;
+    /// port. The default is below the ports that Linux gives to outgoing connections.
+    uint16_t base_port = 29'400;
+    TakenPort on_taken_port = TakenPort::move;
 
     bool operator==(const Metrics&) const = default;
   };

@@ -15,6 +15,7 @@ constexpr std::array<std::string_view, 3> kHugePagesChoices{"off", "advise", "re
 constexpr std::array<std::string_view, 3> kColdWritesChoices{"automatic", "pages", "records"};
 constexpr std::array<std::string_view, 2> kRestartChoices{"never", "recover"};
 constexpr std::array<std::string_view, 2> kDeviceHangChoices{"report", "stop"};
+constexpr std::array<std::string_view, 2> kTakenPortChoices{"move", "stop"};
 constexpr std::array<std::string_view, 3> kDurabilityChoices{"off", "durable", "measure"};
 constexpr std::array<std::string_view, 3> kBackendChoices{"posix", "pmem", "null"};
 constexpr std::array<std::string_view, 7> kLogLevelChoices{"trace", "debug",    "info", "warn",
@@ -277,6 +278,9 @@ constexpr ConfigKey kKeys[] = {
     // The maximum is kMaxPort - 1, because the first node uses the port after the coordinator's.
     row(KeyKind::integer, ATOLL_CONFIG(metrics.base_port), {0, kMaxPort - 1},
         "Port of the coordinator; node k has base_port + 1 + k. 0: free ports (`atoll status`)."),
+    row(KeyKind::choice, ATOLL_CONFIG(metrics.on_taken_port), kTakenPortChoices,
+        "What a process does if another program uses its port. move: it takes a free port, and\n"
+        "`atoll up` warns. stop: the cluster does not start."),
 
     row(KeyKind::boolean, ATOLL_CONFIG(status_page.enabled),
         "Whether the coordinator serves a web page with the state of the cluster."),

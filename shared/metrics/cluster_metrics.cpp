@@ -166,6 +166,7 @@ std::vector<prometheus::MetricFamily> ClusterMetrics::Collect() const {
       .counter("atoll_restarts_total", "Restarts of the cluster by its launcher after a failure.")
       .sample(restarts_);
   if (snapshots_ != nullptr) families.add(kSnapshotMetrics, *snapshots_);
+  add_storages(families, control_, snapshots_ == nullptr ? nullptr : &snapshots_->storages);
   if (device_ != nullptr) add_device(families, *device_);
   if (archive_ != nullptr) families.add(kArchiveMetrics, *archive_);
   if (acknowledgement_ != nullptr) add_acknowledgement(families, *acknowledgement_);

@@ -12,6 +12,7 @@
 #include "shared/memory/histogram.h"
 #include "shared/memory/worker_metrics.h"
 #include "shared/metrics/disk_watch.h"
+#include "shared/metrics/storage_metrics.h"
 
 namespace atolldb {
 
@@ -34,6 +35,7 @@ struct SnapshotMetrics {
   std::atomic<uint64_t> space_percent{0};         // pages_stored in percent of pages_live
   std::atomic<uint64_t> target_space_percent{0};  // value of gleaner.space_percent
   std::atomic<bool> lacks_room{false};            // a rewrite is due, but has no room (R74)
+  StorageSpaces storages;                         // storages of the newest snapshot
   Counter pages_rewritten;  // live pages that rewrites copied to make old files deletable
 };
 

@@ -8,8 +8,8 @@
 namespace atolldb {
 
 DiskWatch::DiskWatch(const std::vector<std::string>& directories, std::chrono::milliseconds period,
-                     Read read)
-    : period_(period), read_(std::move(read)) {
+                     Read read, ReadBackupTime read_backup_time)
+    : period_(period), read_(std::move(read)), read_backup_time_(std::move(read_backup_time)) {
   CHECK(period_.count() > 0 && read_ != nullptr);
   for (const std::string& directory : directories) {
     CHECK(!directory.empty());  // no label may be empty
@@ -51,6 +51,9 @@ void DiskWatch::read_all() {
     disk.room = *room;
     disk.is_known = true;
   }
+  if (read_backup_time_ != nullptr) {
+    backup_time_.store(read_backup_time_(), std::memory_order_relaxed);  // for display
+  }
   const std::lock_guard guard(mutex_);
   CHECK(disks.size() == disks_.size());
   disks_ = std::move(disks);
@@ -63,7 +66,18 @@ std::vector<DiskWatch::Disk> DiskWatch::disks() const {
   return known;
 }
 
+std::optional<uint64_t> DiskWatch::backup_time() const {
+  if (read_backup_time_ == nullptr) return std::nullopt;
+  return backup_time_.load(std::memory_order_relaxed);
+}
+
 void add_disks(MetricFamilies& families, const DiskWatch& watch) {
+  if (const std::optional<uint64_t> time = watch.backup_time()) {
+    families
+        .gauge("atoll_backup_finished_seconds",
+               "When `atoll backup` last finished, in seconds since 1970; 0: never.")
+        .sample(*time);
+  }
   const std::vector<DiskWatch::Disk> disks = watch.disks();
   if (disks.empty()) return;
   families.gauge("atoll_disk_size_bytes", "Size of the file system of a directory with data.");

@@ -1,11 +1,13 @@
-// Room on the file systems of a cluster's data. A thread of its own reads it, so that a device that
-// hangs (R58) delays no scrape.
+// Room on the file systems of a cluster's data, and the time of its last backup. A thread of its
+// own reads them, so that a device that hangs (R58) delays no scrape.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -20,6 +22,8 @@ class MetricFamilies;
 class DiskWatch {
  public:
   using Read = std::function<Result<FileSystemRoom>(const std::string& directory)>;
+  /// Returns seconds since 1970, or 0 without a backup.
+  using ReadBackupTime = std::function<uint64_t()>;
   static constexpr std::chrono::milliseconds kPeriod{10'000};
 
   struct Disk {
@@ -28,15 +32,19 @@ class DiskWatch {
     bool is_known = false;
   };
 
-  /// Reads the room once, then every `period` on a thread.
+  /// Reads once, then every `period` on a thread. `read_backup_time`: null if the cluster keeps no
+  /// data that a backup could have.
   explicit DiskWatch(const std::vector<std::string>& directories,
-                     std::chrono::milliseconds period = kPeriod, Read read = file_system_room);
+                     std::chrono::milliseconds period = kPeriod, Read read = file_system_room,
+                     ReadBackupTime read_backup_time = nullptr);
   DiskWatch(const DiskWatch&) = delete;
   DiskWatch& operator=(const DiskWatch&) = delete;
   ~DiskWatch();
 
   /// Returns the directories whose room is known. Thread: any. Never waits for a device.
   std::vector<Disk> disks() const;
+  /// Returns the time of the last backup, or nothing if it is not read. Thread: any. Never waits.
+  std::optional<uint64_t> backup_time() const;
 
  private:
   void run();
@@ -44,6 +52,8 @@ class DiskWatch {
 
   const std::chrono::milliseconds period_;
   const Read read_;
+  const ReadBackupTime read_backup_time_;
+  std::atomic<uint64_t> backup_time_{0};
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Disk> disks_;  // guarded by mutex_

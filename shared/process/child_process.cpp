@@ -247,12 +247,24 @@ Result<void> ChildServices::start(const Config& config, const std::string& contr
   ATOLL_ASSIGN(auto server,
                ControlServer::start(control_endpoint, std::move(handler), max_request_bytes));
   server_ = std::move(server);
-  if (!config.metrics.enabled) return {};
-  ATOLL_ASSIGN(auto exposer,
-               MetricsExposer::start(config.metrics.listen,
-                                     metrics_port(config.metrics.base_port, port_offset),
-                                     std::move(collectable)));
-  exposer_ = std::move(exposer);
+  return config.metrics.enabled ? start_metrics(config, port_offset, collectable) : Result<void>();
+}
+
+Result<void> ChildServices::start_metrics(
+    const Config& config, uint32_t port_offset,
+    const std::shared_ptr<prometheus::Collectable>& collectable) {
+  const Config::Metrics& metrics = config.metrics;
+  const uint16_t port = metrics_port(metrics.base_port, port_offset);
+  auto exposer = MetricsExposer::start(metrics.listen, port, collectable);
+  if (!exposer && port != 0 && metrics.on_taken_port == TakenPort::move) {
+    exposer = MetricsExposer::start(metrics.listen, 0, collectable);
+    if (exposer) {
+      logger_->warn("metrics.base_port: cannot listen on {}: metrics are on {} instead",
+                    MetricsExposer::endpoint_text(metrics.listen, port), (*exposer)->endpoint());
+    }
+  }
+  if (!exposer) return std::unexpected(exposer.error());
+  exposer_ = *std::move(exposer);
   return {};
 }
 

@@ -71,9 +71,12 @@ ExitCode run_child(const Handover& handover, std::chrono::milliseconds heartbeat
 /// Control requests and metrics of the process.
 class ChildServices {
  public:
+  explicit ChildServices(Logger logger) : logger_(std::move(logger)) {}
+
   /// Binds the control endpoint, for requests of at most `max_request_bytes`. If the config enables
-  /// metrics, also binds their port (see metrics_port for `port_offset`). REQUIRES: the objects
-  /// that `handler` and `collectable` use live until `stop`.
+  /// metrics, also binds their port (see metrics_port for `port_offset`), or a free one as
+  /// metrics.on_taken_port says. REQUIRES: the objects that `handler` and `collectable` use live
+  /// until `stop`.
   Result<void> start(const Config& config, const std::string& control_endpoint,
                      ControlHandler handler, size_t max_request_bytes, uint32_t port_offset,
                      std::shared_ptr<prometheus::Collectable> collectable);
@@ -84,6 +87,10 @@ class ChildServices {
   std::string endpoints_text(const std::string& status_page = "") const;
 
  private:
+  Result<void> start_metrics(const Config& config, uint32_t port_offset,
+                             const std::shared_ptr<prometheus::Collectable>& collectable);
+
+  Logger logger_;
   std::unique_ptr<ControlServer> server_;
   std::unique_ptr<MetricsExposer> exposer_;
 };

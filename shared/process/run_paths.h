@@ -24,9 +24,11 @@ inline std::string directory_lock_path(const std::string& directory) { return di
 inline std::string running_config_path(const Config& config) {
   return config.cluster.run_dir + "/config.toml";
 }
-/// File with the metrics endpoints of the running cluster, for Prometheus (file_sd).
+/// File with the metrics endpoints of the cluster, for Prometheus (file_sd). It outlives the run
+/// folder: after `atoll down` it has no endpoints. Prometheus keeps those of a file that vanishes
+/// behind a link.
 inline std::string prometheus_targets_path(const Config& config) {
-  return config.cluster.run_dir + "/prometheus-targets.json";
+  return config.cluster.log_dir + "/prometheus-targets.json";
 }
 /// File with the failure of the last run, as JSON. It is next to the run folder, because that
 /// folder is removed with the cluster.

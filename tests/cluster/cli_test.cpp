@@ -270,8 +270,10 @@ TEST_F(CliTest, ACoordinatorThatDoesNotAnswerIsNoSilentHang) {
 
 TEST_F(CliTest, ATakenMetricsPortIsNamedWithItsKey) {
   CliCluster first(runner_, runner_.config("first", "[metrics]\nbase_port = 29471"));
-  const Ran second =
-      runner_.atoll({"up", "-c", runner_.config("second", "[metrics]\nbase_port = 29471")});
+  const Ran second = runner_.atoll({"up", "-c",
+                                    runner_.config("second",
+                                                   "[metrics]\nbase_port = 29471\n"
+                                                   "on_taken_port = \"stop\"")});
   EXPECT_EQ(second.code, 6) << second.error;
   EXPECT_NE(second.error.find("metrics.base_port"), std::string::npos) << second.error;
   EXPECT_NE(second.error.find(":2947"), std::string::npos) << second.error;

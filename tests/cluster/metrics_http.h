@@ -31,6 +31,22 @@ inline uint16_t free_port() {
   return ntohs(address.sin_port);
 }
 
+/// Returns the first of `count` successive ports that were free at the time of the call, or 0. They
+/// are below the ports that the system gives to other sockets.
+inline uint16_t free_ports(uint16_t count) {
+  for (uint16_t first = 20'000; first < 29'000; first += count) {
+    uint16_t free = 0;
+    while (free < count) {
+      const UniqueFd fd(socket(AF_INET, SOCK_STREAM, 0));
+      const sockaddr_in address = loopback(static_cast<uint16_t>(first + free));
+      if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) break;
+      ++free;
+    }
+    if (free == count) return first;
+  }
+  return 0;
+}
+
 /// Returns the body of an answer with status 200 from 127.0.0.1, or an empty text.
 inline std::string http_get(uint16_t port, const std::string& path) {
   const UniqueFd fd(socket(AF_INET, SOCK_STREAM, 0));

@@ -12,58 +12,12 @@
 #include "tests/cluster/cli_run.h"
 #include "tests/cluster/metrics_http.h"
 #include "tests/cluster/procedure_library.h"
+#include "tests/cluster/prometheus_server.h"
 
 namespace atolldb::test {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// Runs Prometheus with a copy of ops/prometheus.yml that scrapes more often.
-class Prometheus {
- public:
-  Prometheus(const CliRunner& runner, const std::string& targets) : port_(free_port()) {
-    const std::string folder = runner.folder() + "/prometheus";
-    fs::create_directories(folder + "/targets");
-    fs::create_symlink(targets, folder + "/targets/cluster.json");
-    std::string config = read_text(std::string(ATOLL_SOURCE_DIR) + "/ops/prometheus.yml");
-    for (size_t at = 0; (at = config.find("interval: 5s", at)) != std::string::npos; ++at) {
-      config.replace(at, 12, "interval: 1s");
-    }
-    std::ofstream(folder + "/prometheus.yml") << config;
-    fs::copy_file(std::string(ATOLL_SOURCE_DIR) + "/ops/alerts.yml", folder + "/alerts.yml");
-    log_ = folder + "/log";
-    pid_ = runner.start(
-        find_program("prometheus"),
-        {"--config.file=" + folder + "/prometheus.yml", "--storage.tsdb.path=" + folder + "/data",
-         "--web.listen-address=127.0.0.1:" + std::to_string(port_)},
-        folder + "/out", log_);
-  }
-  ~Prometheus() {
-    kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
-  }
-  Prometheus(const Prometheus&) = delete;
-  Prometheus& operator=(const Prometheus&) = delete;
-
-  /// Returns the values of an instant query, by the label `process`.
-  std::map<std::string, double> query(const std::string& expression) const {
-    const auto json = nlohmann::json::parse(
-        http_get(port_, "/api/v1/query?query=" + url_encode(expression)), nullptr, false);
-    std::map<std::string, double> values;
-    if (!json.is_object() || json["status"] != "success") return values;
-    for (const auto& sample : json["data"]["result"]) {
-      values[sample["metric"].value("process", "")] =
-          std::stod(sample["value"][1].get<std::string>());
-    }
-    return values;
-  }
-  std::string log() const { return read_text(log_); }
-
- private:
-  uint16_t port_;
-  pid_t pid_ = 0;
-  std::string log_;
-};
 
 class MetricsTest : public ::testing::Test {
  protected:
@@ -76,6 +30,10 @@ class MetricsTest : public ::testing::Test {
 
   std::string config() const {
     return runner_.config("watched", "[procedures]\nlibraries = [\"" + library_ + "\"]");
+  }
+
+  std::string targets_file(const std::string& cluster = "watched") const {
+    return folder_.path() + "/state/atoll/" + cluster + "/prometheus-targets.json";
   }
 
   /// Calls procedures on both nodes. Some of the transactions roll back.
@@ -115,7 +73,7 @@ TEST_F(MetricsTest, ARealPrometheusSeesEveryProcessAndTheSameCountersAsStatus) {
                 .code,
             0);
   const std::string run_dir = folder_.path() + "/atoll/watched";
-  const Prometheus prometheus(runner_, run_dir + "/prometheus-targets.json");
+  const PrometheusServer prometheus(runner_, targets_file());
   load(run_dir, 100);
   ASSERT_TRUE(eventually([&] {
     const auto up = prometheus.query("up");
@@ -144,7 +102,45 @@ TEST_F(MetricsTest, ARealPrometheusSeesEveryProcessAndTheSameCountersAsStatus) {
   EXPECT_EQ(prometheus.query("atoll_storages").at("coordinator"), 1);
 
   EXPECT_EQ(cluster.down().code, 0);
-  EXPECT_FALSE(fs::exists(run_dir + "/prometheus-targets.json"));
+  EXPECT_EQ(read_text(targets_file()), "[]\n");
+  EXPECT_TRUE(eventually([&] { return prometheus.query("up").empty(); })) << prometheus.log();
+}
+
+TEST_F(MetricsTest, AProcessWhosePortIsTakenMovesAndTheSeriesKeepTheirNames) {
+  const uint16_t base_port = free_ports(4);
+  ASSERT_NE(base_port, 0);
+  const auto config_of = [&](const std::string& name) {
+    return runner_.config(name, "[metrics]\nbase_port = " + std::to_string(base_port));
+  };
+  const std::string own = ":" + std::to_string(base_port + 1) + "/metrics (node0)";
+  {
+    CliCluster first(runner_, config_of("watched"));
+    EXPECT_NE(first.up().out.find(own), std::string::npos) << first.up().out;
+    EXPECT_EQ(first.up().out.find("warning"), std::string::npos) << first.up().out;
+    CliCluster second(runner_, config_of("moved"));
+    EXPECT_NE(second.up().out.find("is in use: the metrics of node0 are on 127.0.0.1:"),
+              std::string::npos)
+        << second.up().out;
+    const auto targets = nlohmann::json::parse(read_text(targets_file("moved")));
+    ASSERT_EQ(targets.size(), 3u);
+    EXPECT_EQ(targets[1]["labels"]["instance"], "moved/node0");
+    EXPECT_NE(port_of(targets[1]["targets"][0]), base_port + 1);
+    EXPECT_NE(http_get(port_of(targets[1]["targets"][0]), "/metrics"), "");
+  }
+  EXPECT_EQ(read_text(targets_file("moved")), "[]\n") << "down --now empties it, too";
+  CliCluster again(runner_, config_of("watched"));
+  EXPECT_NE(again.up().out.find(own), std::string::npos) << again.up().out;
+}
+
+TEST_F(MetricsTest, TargetsOfADeadClusterStayUntilTheUserStopsIt) {
+  const std::string file = runner_.config("dead");
+  CliCluster cluster(runner_, file);
+  for (const pid_t launcher : processes_of("dead", "launcher")) kill(launcher, SIGKILL);
+  ASSERT_TRUE(eventually([] { return processes_of("dead").empty(); }));
+  EXPECT_EQ(nlohmann::json::parse(read_text(targets_file("dead"))).size(), 3u)
+      << "so that Prometheus sees that the cluster is down";
+  EXPECT_EQ(cluster.down().code, 3);
+  EXPECT_EQ(read_text(targets_file("dead")), "[]\n");
 }
 
 TEST_F(MetricsTest, ANodeServesResultsAndLatenciesOfTheProceduresThatClientsCall) {

@@ -240,35 +240,5 @@ TEST_F(PacedSnapshotMetricsTest, ASnapshotThatNothingWaitsForPausesAndARequestEn
   EXPECT_TRUE(status["snapshots"]["run"]["progress"].contains("paused_us")) << status.dump();
 }
 
-TEST_F(SnapshotMetricsTest, AlertsAndDashboardsNameWhatIsThere) {
-  commit(2);  // one call on each node, because only called procedures have metrics
-  std::set<std::string> known;
-  const std::regex family("# HELP (atoll_[a-z_]+) ");
-  for (const auto& [role, port] : ports_) {
-    const std::string text = scrape(role);
-    for (std::sregex_iterator at(text.begin(), text.end(), family), end; at != end; ++at) {
-      known.insert((*at)[1]);
-    }
-  }
-  ASSERT_GT(known.size(), 50u);
-  // The series of a histogram have more words at their ends than its family.
-  const std::regex name("atoll_[a-z_]+");
-  const std::regex end_of_series("_(bucket|sum|count)$");
-  for (const char* file : {"/ops/alerts.yml", "/ops/alerts_test.yml", "/ops/grafana/atoll.json"}) {
-    const std::string text = read_text(std::string(ATOLL_SOURCE_DIR) + file);
-    std::sregex_iterator at(text.begin(), text.end(), name);
-    ASSERT_NE(at, std::sregex_iterator()) << file;
-    for (; at != std::sregex_iterator(); ++at) {
-      const std::string family_name = std::regex_replace(at->str(), end_of_series, "");
-      EXPECT_TRUE(known.contains(at->str()) || known.contains(family_name))
-          << file << ": " << at->str();
-    }
-  }
-  const auto dashboard = nlohmann::json::parse(
-      read_text(std::string(ATOLL_SOURCE_DIR) + "/ops/grafana/atoll.json"), nullptr, false);
-  ASSERT_TRUE(dashboard.is_object());
-  EXPECT_GE(dashboard["panels"].size(), 8u);
-}
-
 }  // namespace
 }  // namespace atolldb::test

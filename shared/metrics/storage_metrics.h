@@ -1,0 +1,45 @@
+// Metrics of the coordinator by storage: records, and pages of the newest snapshot. All of them
+// come from what snapshots and DDL count already, so no worker counts anything for them.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "shared/memory/control_layout.h"
+
+namespace atolldb {
+
+class MetricFamilies;
+
+/// Limit of the values of the label `storage` in these families, without kOtherStorages. The oldest
+/// storages have samples of their own, so no sample changes its meaning when a storage is made.
+inline constexpr uint32_t kMaxStorageSeries = 256;
+/// Label of the sums over all further storages.
+inline constexpr const char* kOtherStorages = "other";
+
+/// A storage in the newest snapshot.
+struct StorageSpace {
+  uint32_t id = 0;
+  uint64_t pages = 0;                 // pages of this storage that the snapshot uses (R67)
+  std::optional<uint64_t> records{};  // nothing: the snapshot does not count them
+};
+
+/// The storages of the newest snapshot, local to the coordinator's process. Thread: any.
+class StorageSpaces {
+ public:
+  /// `spaces`: ascending by id.
+  void set(std::vector<StorageSpace> spaces);
+  std::vector<StorageSpace> get() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<StorageSpace> spaces_;
+};
+
+/// Adds the families of the ready storages. `spaces`: null without a log.
+void add_storages(MetricFamilies& families, const ControlSegment& control,
+                  const StorageSpaces* spaces);
+
+}  // namespace atolldb

@@ -1,0 +1,171 @@
+// The dashboard and the alerts name metrics that exist, every family is on a panel or deliberately
+// left out, and a real Prometheus evaluates all expressions, with and without load.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <memory>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/cluster/cli_run.h"
+#include "tests/cluster/metrics_http.h"
+#include "tests/cluster/prometheus_server.h"
+
+namespace atolldb::test {
+namespace {
+
+using Names = std::set<std::string>;
+
+std::string shipped(const std::string& file) {
+  return read_text(std::string(ATOLL_SOURCE_DIR) + "/ops/" + file);
+}
+
+/// Returns the families that a text names, of all `known` ones. A name that is no family stays as
+/// it is.
+Names names_in(const std::string& text, const Names& known) {
+  // The series of a histogram have more words at their ends than its family.
+  const std::regex name("\\b(atoll|process)_[a-z_]+");
+  const std::regex end_of_series("_(bucket|sum|count)$");
+  Names names;
+  for (std::sregex_iterator at(text.begin(), text.end(), name), end; at != end; ++at) {
+    const std::string family = std::regex_replace(at->str(), end_of_series, "");
+    names.insert(known.contains(family) ? family : at->str());
+  }
+  return names;
+}
+
+/// Returns the expressions of all panels, with the cluster's name.
+std::vector<std::string> panel_expressions() {
+  const auto dashboard = nlohmann::json::parse(shipped("grafana/atoll.json"), nullptr, false);
+  std::vector<std::string> expressions;
+  if (!dashboard.is_object()) return expressions;
+  for (const auto& panel : dashboard["panels"]) {
+    for (const auto& target : panel.value("targets", nlohmann::json::array())) {
+      std::string expression = target["expr"];
+      for (size_t at = 0; (at = expression.find("$cluster", at)) != std::string::npos;) {
+        expression.replace(at, 8, "seen");
+      }
+      expressions.push_back(expression);
+    }
+  }
+  return expressions;
+}
+
+/// Returns the metric families that ops/grafana/left_out.txt names.
+Names left_out() {
+  Names names;
+  std::istringstream lines(shipped("grafana/left_out.txt"));
+  for (std::string line; std::getline(lines, line);) {
+    if (line.empty() || line.front() == '#') continue;
+    std::istringstream words(line);
+    std::string name;
+    std::string reason;
+    words >> name >> reason;
+    EXPECT_FALSE(reason.empty()) << name << " has no reason";
+    EXPECT_TRUE(names.insert(name).second) << name << " is there twice";
+  }
+  return names;
+}
+
+class DashboardTest : public ::testing::Test {
+ protected:
+  /// Configures an archive, so that the scrapes have its metrics, too.
+  DashboardTest() {
+    const std::string archive = folder_.path() + "/archive";
+    std::filesystem::create_directory(archive);
+    cluster_ = std::make_unique<CliCluster>(
+        runner_,
+        runner_.config("seen", "[durability]\nmode = \"durable\"\n[archive]\ndirectory = \"" +
+                                   archive + "\""));
+  }
+
+  void expect_runs(std::vector<std::string> arguments) const {
+    const std::string what = testing::PrintToString(arguments);
+    const Ran ran = runner_.atoll(std::move(arguments));
+    EXPECT_EQ(ran.code, 0) << what << ": " << ran.error;
+  }
+
+  /// Makes samples of all families: commits, reads of a snapshot, and a backup.
+  void load(int count) const {
+    for (int i = 0; i < count; ++i) {
+      expect_runs({"kv", "put", "people", "k" + std::to_string(i), "v", "--node", "0"});
+      expect_runs({"kv", "put", "people", "n" + std::to_string(i), "v", "--node", "1"});
+    }
+  }
+
+  Names families() const {
+    Names known;
+    const std::regex family("# HELP ([a-z_]+) ");
+    for (const auto& process : cluster_->status()["processes"]) {
+      const std::string text = http_get(port_of(process["metrics"]), "/metrics");
+      for (std::sregex_iterator at(text.begin(), text.end(), family), end; at != end; ++at) {
+        known.insert((*at)[1]);
+      }
+    }
+    return known;
+  }
+
+  void expect_names_exist(const Names& known) const {
+    for (const char* file : {"alerts.yml", "alerts_test.yml", "grafana/atoll.json"}) {
+      const Names names = names_in(shipped(file), known);
+      EXPECT_FALSE(names.empty()) << file;
+      for (const std::string& name : names) {
+        EXPECT_TRUE(known.contains(name)) << file << " names " << name << ", which is in no scrape";
+      }
+    }
+  }
+
+  TestFolder folder_;
+  CliRunner runner_{folder_};
+  std::unique_ptr<CliCluster> cluster_;
+};
+
+TEST_F(DashboardTest, EveryFamilyIsOnAPanelOrLeftOutAndEveryExpressionHasValuesUnderLoad) {
+  ASSERT_FALSE(find_program("prometheus").empty()) << "ops/setup --test brings it";
+  const PrometheusServer prometheus(runner_,
+                                    folder_.path() + "/state/atoll/seen/prometheus-targets.json");
+  const auto all_up = [&] { return prometheus.query("up == 1").size() == 3; };
+  ASSERT_TRUE(eventually(all_up)) << prometheus.log();
+  const std::vector<std::string> expressions = panel_expressions();
+  EXPECT_GE(expressions.size(), 100u);
+  for (const std::string& expression : expressions) {
+    EXPECT_TRUE(prometheus.evaluate(expression).is_array()) << "without load: " << expression;
+  }
+
+  expect_runs({"storage", "create", "people", "--type", "mastertree"});
+  expect_runs({"storage", "create", "accounts", "--type", "array", "--payload-bytes", "8",
+               "--records", "100"});
+  load(2);
+  expect_runs({"snapshot", "take"});
+  expect_runs({"kv", "get", "people", "k0", "--isolation", "snapshot_read_only", "--node", "0"});
+  expect_runs({"kv", "get", "people", "k0", "--isolation", "snapshot_read_only", "--node", "1"});
+  expect_runs({"backup", folder_.path() + "/backups"});
+  for (const std::string& expression : expressions) {
+    // These show failures and waits that this load does not have.
+    if (expression.ends_with("> 0")) continue;
+    EXPECT_TRUE(eventually([&] { return !prometheus.evaluate(expression).empty(); }))
+        << "with load: " << expression;
+  }
+
+  const Names known = families();
+  ASSERT_GT(known.size(), 100u);
+  expect_names_exist(known);
+  const Names on_panels = names_in(shipped("grafana/atoll.json"), known);
+  const Names omitted = left_out();
+  for (const std::string& name : known) {
+    EXPECT_NE(on_panels.contains(name), omitted.contains(name))
+        << name
+        << (omitted.contains(name) ? " is on a panel and in ops/grafana/left_out.txt"
+                                   : " is on no panel and not in ops/grafana/left_out.txt");
+  }
+  for (const std::string& name : omitted) {
+    EXPECT_TRUE(known.contains(name))
+        << "ops/grafana/left_out.txt names " << name << ", which is in no scrape";
+  }
+}
+
+}  // namespace
+}  // namespace atolldb::test
