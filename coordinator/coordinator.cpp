@@ -244,11 +244,12 @@ bool Coordinator::beat() {
     return true;
   }
   const std::chrono::microseconds patience = std::max<std::chrono::microseconds>(
-      config_.cluster.hang_limit / 2, 4 * config_.cluster.epoch);
+      config_.cluster.hang_limit.get() / 2, 4 * config_.cluster.epoch);
   return now - tick_seen_at_ < patience;
 }
 
 void Coordinator::watch_device() {
+  device_watch_.set_limit(config_.durability.device_hang_limit);
   const auto change = device_watch_.check();
   if (!change) return;
   if (!change->hangs) return logger_->warn("{}", change->text);

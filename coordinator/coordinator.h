@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,6 +42,9 @@ struct LauncherCalls {
   /// Tells the launcher that the recovery has begun. `readable` names what transactions can read
   /// meanwhile; it is empty if they can read nothing. This member may be empty.
   std::function<void(const std::string& readable)> report_recovering = {};
+  /// Tells the launcher new values of keys, for its own work and for restarts. `values`: as
+  /// reload_values takes them, in one line. This member may be empty.
+  std::function<void(const std::string& values)> report_reload = {};
 };
 
 /// Order of the calls: prepare -> attach -> start -> open -> (drain) -> stop. Thread: one thread
@@ -128,15 +132,17 @@ class Coordinator {
   Json list_storages() const;
   Result<Json> describe_one_storage(const ControlRequest& request) const;
   Json device_status() const;
+  Result<Json> reload_config(const ControlRequest& request);
   void stop_cluster(const ControlRequest& request, const ControlReply& reply);
   /// Returns an error if the cluster does not run. `op` names the request.
   Result<void> check_runs(const std::string& op) const;
 
-  const Config config_;
+  Config config_;  // only values of type Live change (reload_config)
   const uint64_t incarnation_;
   SegmentSpace& space_;
   NodeCall call_node_;
   LauncherCalls launcher_;
+  std::mutex reload_mutex_;
   Logger logger_;
   ControlSegment* control_ = nullptr;           // set by prepare
   std::vector<NodeShared*> nodes_;              // set by attach

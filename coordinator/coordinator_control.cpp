@@ -6,6 +6,7 @@
 #include "shared/base/check.h"
 #include "shared/base/try.h"
 #include "shared/memory/state_names.h"
+#include "shared/process/reload_values.h"
 
 namespace atolldb {
 
@@ -27,6 +28,8 @@ void Coordinator::handle(const ControlRequest& request, const ControlReply& repl
       return reply(describe_one_storage(request));
     case ControlOperation::down:
       return stop_cluster(request, reply);
+    case ControlOperation::config_reload:
+      return reply(reload_config(request));
     case ControlOperation::storage_create:
     case ControlOperation::storage_drop:
       if (runs()) catalog_->change(request, reply);
@@ -48,6 +51,16 @@ void Coordinator::stop_cluster(const ControlRequest& request, const ControlReply
   logger_->info("a client requests the stop of the cluster{}", now ? " now" : "");
   reply(Json{{"state", "draining"}});
   launcher_.request_stop(now);
+}
+
+/// Applies new values to this process, and lets the launcher do so.
+Result<Json> Coordinator::reload_config(const ControlRequest& request) {
+  const std::lock_guard guard(reload_mutex_);
+  const Json values = request.body.value("values", Json::object());
+  ATOLL_ASSIGN(const Config wanted, reload_values(config_, values, logger_));
+  if (archiver_ != nullptr) archiver_->set_times(wanted.archive.retry, wanted.archive.timeout);
+  if (launcher_.report_reload) launcher_.report_reload(values.dump());
+  return Json::object();
 }
 
 Result<void> Coordinator::check_runs(const std::string& op) const {

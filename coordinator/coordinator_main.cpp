@@ -88,7 +88,8 @@ ExitCode run_coordinator(const ChildContext& context) {
               [&](bool now) { launcher.send(now ? "stop-now-requested" : "stop-requested"); },
           .report_failure = [&](const Error& error) { launcher.report_failure(error); },
           .report_recovering =
-              [&](const std::string& readable) { launcher.send("recovering " + readable); }},
+              [&](const std::string& readable) { launcher.send("recovering " + readable); },
+          .report_reload = [&](const std::string& values) { launcher.send("reload " + values); }},
       context.logger);
   // Destroyed after `stop`, because its thread may hang with a device.
   std::unique_ptr<DiskWatch> disks;

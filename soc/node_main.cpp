@@ -1,13 +1,17 @@
 // The process of one node: sockets, metrics and the launcher's channel around a `Node`.
+#include <cstdio>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "shared/base/try.h"
 #include "shared/metrics/node_metrics.h"
 #include "shared/process/child_process.h"
 #include "shared/process/run_paths.h"
 #include "soc/node/node.h"
+#include "soc/procedure/registry.h"
 
 namespace atolldb {
 namespace {
@@ -50,7 +54,23 @@ ExitCode run_node(const ChildContext& context) {
   return run_child(context.handover, config.cluster.heartbeat, context.logger, std::move(steps));
 }
 
+constexpr std::string_view kCheckLibraries = "--check-libraries";
+
+/// Loads procedure libraries as a node does, for `atoll config check`. They need the symbols that
+/// only this program has.
+int check_libraries(const std::vector<std::string>& libraries) {
+  const auto registry = ProcedureRegistry::load(libraries);
+  if (registry) return 0;
+  std::fprintf(stderr, "%s\n", registry.error().message.c_str());
+  return static_cast<int>(registry.error().code);
+}
+
 }  // namespace
 }  // namespace atolldb
 
-int main(int argc, char** argv) { return atolldb::child_main(argc, argv, atolldb::run_node); }
+int main(int argc, char** argv) {
+  if (argc > 1 && argv[1] == atolldb::kCheckLibraries) {
+    return atolldb::check_libraries(std::vector<std::string>(argv + 2, argv + argc));
+  }
+  return atolldb::child_main(argc, argv, atolldb::run_node);
+}

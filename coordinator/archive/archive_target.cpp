@@ -111,7 +111,7 @@ class CommandTarget : public ArchiveTarget {
         command_(std::move(command)),
         timeout_(timeout),
         is_cancelled_(std::move(is_cancelled)) {
-    CHECK(!command_.empty() && timeout_.count() > 0);
+    CHECK(!command_.empty() && timeout.count() > 0);
   }
 
   Result<FileSum> put(const std::string& path, const std::string& name) override {
@@ -125,31 +125,15 @@ class CommandTarget : public ArchiveTarget {
 
   const std::string& directory() const override { return no_directory_; }
   std::string name() const override { return "command"; }
+  void set_timeout(std::chrono::milliseconds timeout) override { timeout_.set(timeout); }
 
  private:
   FileSystem& files_;
   const std::string command_;
-  const std::chrono::milliseconds timeout_;
+  Live<std::chrono::milliseconds> timeout_;
   const IsCancelled is_cancelled_;
   const std::string no_directory_;
 };
-
-std::string quote_for_shell(const std::string& text) {
-  const auto is_plain = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           std::string_view("_./-,+@:=").contains(c);
-  };
-  if (!text.empty() && std::ranges::all_of(text, is_plain)) return text;
-  std::string quoted = "'";
-  for (const char c : text) {
-    if (c == '\'') {
-      quoted += "'\\''";
-    } else {
-      quoted += c;
-    }
-  }
-  return quoted + "'";
-}
 
 }  // namespace
 

@@ -27,6 +27,8 @@ class ArchiveTarget {
   /// Returns the name of this place. The state of the archive has this name, too
   /// (ArchiveState::target).
   virtual std::string name() const = 0;
+  /// Sets archive.timeout of the next commands. Thread: any.
+  virtual void set_timeout(std::chrono::milliseconds /*timeout*/) {}
 };
 
 /// Returns whether a copy or command under way must end.

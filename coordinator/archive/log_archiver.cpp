@@ -69,11 +69,17 @@ LogArchiver::LogArchiver(ArchiveSource source, std::unique_ptr<FileSystem> archi
                          const Config::Archive& archive, Logger logger)
     : source_(std::move(source)),
       archive_files_(std::move(archive_files)),
-      retry_(archive.retry),
+      retry_(archive.retry.get()),
       logger_(std::move(logger)),
       target_(make_archive_target(archive, *archive_files_, [this] { return is_cancelled(); })) {
   CHECK(!source_.directories.empty());
   CHECK(target_->name() == archive_target_name(archive));
+}
+
+void LogArchiver::set_times(std::chrono::milliseconds retry, std::chrono::milliseconds timeout) {
+  retry_.set(retry);
+  target_->set_timeout(timeout);
+  changed_.notify_all();  // a wait for the old time ends
 }
 
 void LogArchiver::start() {
@@ -97,7 +103,8 @@ void LogArchiver::run() {
     if (is_cancelled()) return;
     report(worked);
     std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, worked ? kArchivePeriod : retry_, [this] { return is_cancelled(); });
+    changed_.wait_for(lock, worked ? kArchivePeriod : retry_.get(),
+                      [this] { return is_cancelled(); });
   }
 }
 

@@ -59,6 +59,8 @@ class LogArchiver {
   ~LogArchiver() { stop(); }
 
   void start();
+  /// Sets archive.retry and archive.timeout from now on. Thread: any.
+  void set_times(std::chrono::milliseconds retry, std::chrono::milliseconds timeout);
   /// Ends the copy or the command under way, and the thread. The next start of the cluster
   /// continues.
   void stop();
@@ -118,7 +120,7 @@ class LogArchiver {
 
   const ArchiveSource source_;
   const std::unique_ptr<FileSystem> archive_files_;
-  const std::chrono::milliseconds retry_;
+  Live<std::chrono::milliseconds> retry_;
   Logger logger_;
   std::atomic<bool> ends_{false};  // also read by target_, within its calls
   const std::unique_ptr<ArchiveTarget> target_;

@@ -243,7 +243,7 @@ Result<void> DurableState::store_snapshot(const SnapshotMetadata& metadata) {
   // recovery in parts must make room (R54).
   CHECK(!has_begun_ || !salvage_);  // only a start-up salvages
   const bool is_part = !has_begun_ && metadata.epoch < start_.recovery_epoch;
-  const uint32_t keep = salvage_ || is_part ? 1 : config_.snapshot.keep;
+  const uint32_t keep = salvage_ || is_part ? 1 : config_.snapshot.keep.get();
   if (is_part) remove_backup_pins(start_.savepoint);
   ATOLL_TRY(atolldb::store_snapshot(*files_, config_.cluster.data_dir, start_.savepoint,
                                     metadata.id, metadata.epoch, keep, may_forget_log()));

@@ -54,6 +54,7 @@ Rewrites::Rewrites(const Config::Gleaner& config, SnapshotMetrics& metrics, Logg
 
 std::vector<uint32_t> Rewrites::choose(const SnapshotMetadata& newest, const Urgency& urgency) {
   pages_to_copy_ = 0;
+  metrics_.target_space_percent.store(config_.space_percent, std::memory_order_relaxed);
   if (urgency.lacks_log_files) return {};
   urgent_count_ = urgency.pool_is_low ? urgent_count_ + 1 : 0;
   const bool is_due = urgent_count_ >= kUrgentSnapshots || is_much_too_large(newest);
@@ -140,8 +141,8 @@ void Rewrites::record_space(const SnapshotMetadata& newest) {
   const SpaceSums sums = sums_of(space_of(newest));
   metrics_.pages_live.store(sums.live_pages, std::memory_order_relaxed);
   metrics_.space_percent.store(sums.amplification_percent(), std::memory_order_relaxed);
-}
   metrics_.storages.set(storage_spaces_of(newest));
+}
 
 Json Rewrites::status() const {
   const auto get = [](const auto& word) { return word.load(std::memory_order_relaxed); };

@@ -28,7 +28,7 @@ constexpr double kEnoughRoomBytes = uint64_t{16} << 30;
 
 SnapshotPace::SnapshotPace(const Config::Gleaner& config, const PacedJob& job,
                            const PaceReadings& begin)
-    : interval_(config.interval),
+    : interval_(config.interval.get()),
       log_volume_(static_cast<double>(config.log_volume)),
       job_(job),
       begin_(begin) {

@@ -115,7 +115,7 @@ std::string SnapshotTaker::reason() const {
   // After a long job, the taker still waits for (1 - kPacedPart) of the interval.
   const auto now = Clock::now();
   if (now - last_begun_ >= config_.interval &&
-      now - last_at_ >= (1 - kPacedPart) * config_.interval) {
+      now - last_at_ >= (1 - kPacedPart) * config_.interval.get()) {
     return "gleaner.interval has passed";
   }
   if (hooks_.log_bytes() - last_log_bytes_ >= config_.log_volume) {
@@ -146,7 +146,7 @@ void SnapshotTaker::run() {
   if (hooks_.on_start) hooks_.on_start();
   std::unique_lock lock(mutex_);
   while (!ends_) {
-    changed_.wait_for(lock, std::min<Clock::duration>(kCheckPause, config_.interval),
+    changed_.wait_for(lock, std::min<Clock::duration>(kCheckPause, config_.interval.get()),
                       [this] { return ends_ || !requests_.empty() || !tasks_.empty(); });
     if (ends_) return;
     const std::vector<Task> tasks = std::exchange(tasks_, {});

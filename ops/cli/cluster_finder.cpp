@@ -184,9 +184,15 @@ Result<Search> search(const ClusterChoice& choice) {
 
 }  // namespace
 
-Result<Config> load_config_file(const std::string& path, const std::vector<std::string>& settings) {
+Result<std::expected<Config, std::vector<ConfigError>>> read_config_file(
+    const std::string& path, const std::vector<std::string>& settings, const Machine& machine) {
   ATOLL_ASSIGN(const auto overrides, all_overrides(settings));
-  return valid_config(load_config(path, Machine::detect(), overrides));
+  return load_config(path, machine, overrides);
+}
+
+Result<Config> load_config_file(const std::string& path, const std::vector<std::string>& settings) {
+  ATOLL_ASSIGN(auto config, read_config_file(path, settings, Machine::detect()));
+  return valid_config(std::move(config));
 }
 
 Result<Config> config_of_new_cluster(const ClusterChoice& choice) {

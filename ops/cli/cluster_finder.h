@@ -2,6 +2,7 @@
 // cluster.
 #pragma once
 
+#include <expected>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,6 +26,10 @@ struct ClusterChoice {
 /// mistakes as file:line:col, and then returns an error without a message.
 Result<Config> load_config_file(const std::string& path,
                                 const std::vector<std::string>& settings = {});
+
+/// Does the same, and returns the mistakes. `machine`: the machine that the config is for.
+Result<std::expected<Config, std::vector<ConfigError>>> read_config_file(
+    const std::string& path, const std::vector<std::string>& settings, const Machine& machine);
 
 /// Returns the config of a new cluster, from the file or else the defaults, with the given name.
 Result<Config> config_of_new_cluster(const ClusterChoice& choice);

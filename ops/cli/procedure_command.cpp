@@ -38,7 +38,7 @@ Result<Json> ask(const ClusterChoice& choice, uint32_t node, ControlOperation op
                                            config.cluster.name + "\" has nodes 0 to " +
                                            std::to_string(config.nodes.size() - 1));
   }
-  const auto timeout = config.procedures.time_limit + kMargin;
+  const auto timeout = config.procedures.time_limit.get() + kMargin;
   return call_node(config, node, operation, body, timeout);
 }
 

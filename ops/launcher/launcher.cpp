@@ -24,6 +24,7 @@
 #include "shared/config/job_threads.h"
 #include "shared/file/file_errors.h"
 #include "shared/file/file_system.h"
+#include "shared/process/reload_values.h"
 #include "shared/process/run_paths.h"
 #include "shared/process/start_up.h"
 
@@ -248,7 +249,8 @@ Result<void> Launcher::run_until(Phase phase) {
 int Launcher::poll_timeout_ms() const {
   Clock::time_point next = phase_ >= Phase::draining ? stop_deadline_ : Clock::time_point::max();
   for (const Child& child : children_) {
-    if (child.is_running()) next = std::min(next, child.last_seen + config_.cluster.hang_limit);
+    if (child.is_running())
+      next = std::min(next, child.last_seen + config_.cluster.hang_limit.get());
   }
   const auto wait = std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now()).count();
   return static_cast<int>(std::clamp<int64_t>(wait, 0, kFolderCheckPause.count()));
@@ -336,6 +338,8 @@ void Launcher::take_line(Child& child, const std::string& line) {
     ++stop_requests_;
   } else if (word == "stop-now-requested") {
     stop_now_ = true;
+  } else if (word == "reload") {
+    reload(rest);
   } else if (word == "progress") {
     progress_.note_line(rest, Clock::now());
   } else if (word == "recovering") {
@@ -358,6 +362,17 @@ void Launcher::take_line(Child& child, const std::string& line) {
     }
     child.reached = word;
   }
+}
+
+/// Takes new values from the coordinator. Restarts of the cluster use them, too.
+void Launcher::reload(const std::string& values) {
+  const auto wanted = reload_values(config_, Json::parse(values, nullptr, false), logger_);
+  if (!wanted) return logger_->error("{}", wanted.error().message);
+  config_.log.level = wanted->log.level;
+  // A run folder that was replaced may belong to another cluster.
+  if (!folder_ || !folder_->is_in_place()) return;
+  const auto written = RunFolder::write_file(running_config_path(config_), to_toml(config_));
+  if (!written) logger_->error("{}", written.error().message);
 }
 
 Error Launcher::died(const Child& child) const {
@@ -400,7 +415,7 @@ Result<void> Launcher::check_children() {
     if (Clock::now() - child.last_seen < config_.cluster.hang_limit) continue;
     return fail({ExitCode::failed, "cluster \"" + config_.cluster.name + "\": " + child.name() +
                                        " hung: no heartbeat for " +
-                                       std::to_string(config_.cluster.hang_limit.count()) +
+                                       std::to_string(config_.cluster.hang_limit.get().count()) +
                                        " ms: the cluster has stopped: see " + child.log_file +
                                        ", raise cluster.hang_limit if the machine is slow"});
   }
@@ -417,7 +432,7 @@ Result<void> Launcher::check_children() {
 
 std::chrono::milliseconds Launcher::stop_patience() const {
   // A procedure in progress may run until its time limit.
-  return config_.cluster.hang_limit + config_.procedures.time_limit;
+  return config_.cluster.hang_limit.get() + config_.procedures.time_limit.get();
 }
 
 bool Launcher::all_reached(const char* step) const {
@@ -532,13 +547,6 @@ void Launcher::release() {
   data_lock_.reset();
 }
 
-void Launcher::clean_up() {
-  release();
-  folder_.reset();
-  note_.reset();
-}
-
-}  // namespace atolldb
 void Launcher::clean_up_after_stop() {
   // Before the folder is released: the next launcher of this cluster writes the same file.
   if (const auto withdrawn = withdraw_targets(config_); !withdrawn) {
@@ -547,3 +555,10 @@ void Launcher::clean_up_after_stop() {
   clean_up();
 }
 
+void Launcher::clean_up() {
+  release();
+  folder_.reset();
+  note_.reset();
+}
+
+}  // namespace atolldb

@@ -105,6 +105,7 @@ class Launcher {
   Result<void> stop_at_once();
   void receive(Child& child);
   void take_line(Child& child, const std::string& line);
+  void reload(const std::string& values);
   Result<void> check_children();
   Result<void> advance();
   Result<void> advance_start();
@@ -129,9 +130,9 @@ class Launcher {
   void kill_all();
   /// Releases the segments and the lock of the data.
   void release();
-  void clean_up();
   /// Cleans up after a stop that the user wanted: also removes the Prometheus targets.
   void clean_up_after_stop();
+  void clean_up();
   int poll_timeout_ms() const;
   std::chrono::milliseconds stop_patience() const;
 

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "shared/config/live_value.h"
 #include "shared/config/machine.h"
 
 namespace atolldb {
@@ -52,6 +53,7 @@ struct NodeConfig {
   bool operator==(const NodeConfig&) const = default;
 };
 
+/// A member of type Live can change while the cluster runs (`atoll config reload`).
 struct Config {
   struct Cluster {
     std::string name = "atoll";
@@ -60,9 +62,9 @@ struct Config {
     std::string log_dir;
     std::string data_dir;
     std::chrono::microseconds epoch{10'000};
-    RestartPolicy restart = RestartPolicy::never;
+    Live<RestartPolicy> restart = RestartPolicy::never;
     std::chrono::milliseconds heartbeat{100};
-    std::chrono::milliseconds hang_limit{10'000};
+    Live<std::chrono::milliseconds> hang_limit{10'000};
     /// First epoch of a new cluster, at most kMaxEpoch. Tests start near this limit.
     uint64_t start_epoch = 1;
 
@@ -94,31 +96,37 @@ struct Config {
     /// Time added to each write and each sync of a log.
     std::chrono::microseconds emulated_latency{0};
     /// A device call that takes longer counts as hung.
-    std::chrono::milliseconds device_hang_limit{10'000};
-    DeviceHang on_device_hang = DeviceHang::report;
+    Live<std::chrono::milliseconds> device_hang_limit{10'000};
+    Live<DeviceHang> on_device_hang = DeviceHang::report;
 
     bool operator==(const Durability&) const = default;
   };
 
   struct Gleaner {
-    std::chrono::milliseconds interval{600'000};  ///< maximum time between snapshots
-    uint64_t log_volume = 1ULL << 30;             ///< bytes of log per node that trigger a snapshot
-    uint32_t pool_low_water = 20;  ///< percentage of free pages below which a snapshot is triggered
-    uint32_t pool_high_water = 40;  ///< pages are evicted until this percentage is free
-    bool keep_hot_pages = true;     ///< frequently used pages are evicted last
-    uint64_t disk_reserve = 0;      ///< bytes that snapshot files leave free; 0: automatic
-    uint32_t space_percent = 200;   ///< target size of snapshot files, in percent of live pages
-    uint64_t rewrite_limit = 256ULL << 20;  ///< live bytes that a snapshot copies; R74
-    bool pacing = true;  ///< snapshots spread their work over the time until the next one is due
-    bool capture_pages = true;  ///< snapshots copy unchanged volatile pages instead of their log
+    Live<std::chrono::milliseconds> interval{600'000};  ///< maximum time between snapshots
+    Live<uint64_t> log_volume = 1ULL << 30;  ///< bytes of log per node that trigger a snapshot
+    Live<uint32_t> pool_low_water =
+        20;  ///< percentage of free pages below which a snapshot is triggered
+    Live<uint32_t> pool_high_water = 40;  ///< pages are evicted until this percentage is free
+    Live<bool> keep_hot_pages = true;     ///< frequently used pages are evicted last
+    Live<uint64_t> disk_reserve = 0;      ///< bytes that snapshot files leave free; 0: automatic
+    Live<uint32_t> space_percent =
+        200;  ///< target size of snapshot files, in percent of live pages
+    Live<uint64_t> rewrite_limit = 256ULL << 20;  ///< live bytes that a snapshot copies; R74
+    Live<bool> pacing =
+        true;  ///< snapshots spread their work over the time until the next one is due
+    Live<bool> capture_pages =
+        true;  ///< snapshots copy unchanged volatile pages instead of their log
 
     bool operator==(const Gleaner&) const = default;
   };
 
   struct Snapshot {
-    uint32_t keep = 1;                  ///< number of newest snapshots kept with their log
-    uint64_t scrub_rate = 16ULL << 20;  ///< bytes per second that each node scrubs; 0: no scrub
-    std::chrono::milliseconds scrub_interval{600'000};  ///< pause before each cycle of the scrub
+    Live<uint32_t> keep = 1;  ///< number of newest snapshots kept with their log
+    Live<uint64_t> scrub_rate = 16ULL
+                                << 20;  ///< bytes per second that each node scrubs; 0: no scrub
+    Live<std::chrono::milliseconds> scrub_interval{
+        600'000};            ///< pause before each cycle of the scrub
     bool warm_cache = true;  ///< a start reads the pages that the cache had before
 
     bool operator==(const Snapshot&) const = default;
@@ -127,8 +135,8 @@ struct Config {
   struct Archive {
     std::string directory;  ///< absolute path; empty: no directory
     std::string command;    ///< run by /bin/sh for each file; empty: no command
-    std::chrono::milliseconds timeout{600'000};  ///< a command that runs longer is killed
-    std::chrono::milliseconds retry{10'000};     ///< pause after a failure
+    Live<std::chrono::milliseconds> timeout{600'000};  ///< a command that runs longer is killed
+    Live<std::chrono::milliseconds> retry{10'000};     ///< pause after a failure
 
     bool is_on() const { return !directory.empty() || !command.empty(); }
     bool operator==(const Archive&) const = default;
@@ -161,7 +169,7 @@ struct Config {
 
   struct Procedures {
     std::vector<std::string> libraries;  ///< absolute paths of shared libraries
-    std::chrono::milliseconds time_limit{10'000};
+    Live<std::chrono::milliseconds> time_limit{10'000};
 
     bool operator==(const Procedures&) const = default;
   };

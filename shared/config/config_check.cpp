@@ -181,7 +181,7 @@ void check_relations(const Config& config, const ConfigReport& report) {
     report("cluster.hang_limit",
            "at least " + std::to_string(kMinHeartbeatsPerHangLimit) + " times cluster.heartbeat (" +
                us(config.cluster.heartbeat) + ")",
-           us(config.cluster.hang_limit), "");
+           us(config.cluster.hang_limit.get()), "");
   }
   if (config.gleaner.pool_high_water <= config.gleaner.pool_low_water) {
     report(

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <type_traits>
+#include <utility>
 
 #include "shared/base/limits.h"
 #include "shared/config/config_values.h"
@@ -30,7 +31,9 @@ constexpr int64_t kMaxPoolBytes = 8 * kTiB;    // page indexes have 31 bits, pag
 
 template <typename T>
 ConfigField field_of(T& member) {
-  if constexpr (std::is_enum_v<T>) {
+  if constexpr (is_live_value<T>) {
+    return field_of(member.plain());
+  } else if constexpr (std::is_enum_v<T>) {
     static_assert(std::is_same_v<std::underlying_type_t<T>, uint8_t>);
     return reinterpret_cast<uint8_t*>(&member);
   } else {
@@ -42,12 +45,14 @@ ConfigField field_of(T& member) {
 struct Member {
   std::string_view name;
   ConfigField (*field)(const ConfigTarget&);
+  bool is_live = false;
 };
 
-#define ATOLL_CONFIG(member)                                                                     \
-  Member {                                                                                       \
-    #member,                                                                                     \
-        [](const ConfigTarget& target) -> ConfigField { return field_of(target.config.member); } \
+#define ATOLL_CONFIG(member)                                                                      \
+  Member {                                                                                        \
+    #member,                                                                                      \
+        [](const ConfigTarget& target) -> ConfigField { return field_of(target.config.member); }, \
+        is_live_value<decltype(std::declval<Config&>().member)>                                   \
   }
 #define ATOLL_NODE(member)                                                                     \
   Member {                                                                                     \
@@ -73,7 +78,8 @@ constexpr ConfigKey row(KeyKind kind, Member member, Limits limits, std::string_
           .doc = doc,
           .min = limits.min,
           .max = limits.max,
-          .step = limits.step};
+          .step = limits.step,
+          .is_reloadable = member.is_live};
 }
 
 constexpr ConfigKey row(KeyKind kind, Member member, std::string_view doc) {
@@ -84,6 +90,12 @@ constexpr ConfigKey row(KeyKind kind, Member member, std::span<const std::string
                         std::string_view doc) {
   ConfigKey key = row(kind, member, doc);
   key.choices = choices;
+  return key;
+}
+
+/// A key that each process applies in a way of its own, because it is no Live value.
+constexpr ConfigKey reloadable(ConfigKey key) {
+  key.is_reloadable = true;
   return key;
 }
 
@@ -302,8 +314,8 @@ constexpr ConfigKey kKeys[] = {
         {10 * kMillisecondUs, 1 * kHourUs, kMillisecondUs},
         "A procedure that runs longer is aborted."),
 
-    row(KeyKind::choice, ATOLL_CONFIG(log.level), kLogLevelChoices,
-        "What the processes write about themselves."),
+    reloadable(row(KeyKind::choice, ATOLL_CONFIG(log.level), kLogLevelChoices,
+                   "What the processes write about themselves.")),
 };
 
 #undef ATOLL_CONFIG

@@ -55,12 +55,17 @@ struct ConfigKey {
   std::span<const std::string_view> choices = {};
   /// The key is parsed and checked, but has no effect in this version.
   bool planned = false;
+  /// `atoll config reload` changes the key in a running cluster: a member of type Live, or
+  /// log.level.
+  bool is_reloadable = false;
 
   std::string full_name() const { return std::string(section) + "." + std::string(name); }
 };
 
 /// Shown next to every planned key.
 constexpr std::string_view kNoEffectYet = "no effect yet";
+/// Shown next to every key that can change at run time.
+constexpr std::string_view kReloadable = "Can change at run time (reload).";
 constexpr std::string_view kNodesSection = "nodes";  ///< holds `[nodes] count = 2`
 constexpr std::string_view kNodeSection = "node";    ///< keys of the `[[node]]` tables
 

@@ -222,7 +222,8 @@ std::string reference_toml() {
       "# Sizes are written \"512MiB\" (B, KiB, MiB, GiB, TiB), times \"10ms\" (us, ms, s, min, "
       "h).\n"
       "# Relative paths are relative to the folder of the config file; \"~/\" is the home folder.\n"
-      "# `atoll config check FILE` validates a file, `atoll config show FILE` prints what holds.\n";
+      "# `atoll config check FILE` validates a file, `atoll config show FILE` prints what holds.\n"
+      "# `atoll config reload` changes the keys with the word \"reload\" in a running cluster.\n";
   Config config;
   NodeConfig node;
   auto node_count = static_cast<uint32_t>(config.nodes.size());
@@ -240,6 +241,7 @@ std::string reference_toml() {
     out += comment(key.doc);
     if (key.planned) out += "# (" + std::string(kNoEffectYet) + ")\n";
     out += "# Value: " + expected_text(key) + ".\n";
+    if (key.is_reloadable) out += "# " + std::string(kReloadable) + "\n";
     const std::string value = value_text(key, key.field({config, node, node_count}));
     const bool may_be_empty = key.kind == KeyKind::optional_path || key.kind == KeyKind::command;
     const bool depends_on_user = value == "\"\"" && !may_be_empty;

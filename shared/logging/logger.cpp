@@ -16,10 +16,8 @@ namespace {
 
 Logger with_settings(Logger logger, const std::string& level) {
   CHECK(!logger->name().empty());
-  // spdlog converts an unknown name to the level "off".
-  CHECK(level == "off" || spdlog::level::from_str(level) != spdlog::level::off);
   logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %l %n %v");
-  logger->set_level(spdlog::level::from_str(level));
+  set_level(logger, level);
   logger->flush_on(spdlog::level::info);
   return logger;
 }
@@ -46,6 +44,12 @@ Result<Logger> make_file_logger(const std::string& name, const std::string& path
 Logger make_stderr_logger(const std::string& name, const std::string& level) {
   auto sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
   return with_settings(std::make_shared<spdlog::logger>(name, std::move(sink)), level);
+}
+
+void set_level(const Logger& logger, const std::string& level) {
+  // spdlog converts an unknown name to the level "off".
+  CHECK(level == "off" || spdlog::level::from_str(level) != spdlog::level::off);
+  logger->set_level(spdlog::level::from_str(level));
 }
 
 Logger make_silent_logger(const std::string& name) {

@@ -19,5 +19,7 @@ Result<Logger> make_file_logger(const std::string& name, const std::string& path
 /// Returns a logger for a process whose standard error is already its log file, or for tests.
 Logger make_stderr_logger(const std::string& name, const std::string& level);
 Logger make_silent_logger(const std::string& name);
+/// `level`: a value of the key log.level. Thread: any.
+void set_level(const Logger& logger, const std::string& level);
 
 }  // namespace atolldb

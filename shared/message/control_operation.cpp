@@ -20,6 +20,7 @@ using Op = ControlOperation;
 constexpr ControlOperationEntry kOperations[] = {
     {Op::status, "status", kCluster, kSmall},
     {Op::down, "down", kCluster, kSmall},
+    {Op::config_reload, "config.reload", ControlServers::both, kSmall},
     {Op::storage_create, "storage.create", kCluster, kSmall},
     {Op::storage_drop, "storage.drop", kCluster, kSmall},
     {Op::storage_list, "storage.list", kCluster, kSmall},

@@ -14,6 +14,7 @@ enum class ControlOperation : uint8_t {
   // Served by the coordinator: cluster and storages.
   status,
   down,
+  config_reload,  // served by nodes, too
   storage_create,
   storage_drop,
   storage_list,

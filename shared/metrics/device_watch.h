@@ -29,11 +29,13 @@ class DeviceWatch {
   /// Publishes the oldest call in progress. Returns a change when a hang begins and when it ends.
   /// Thread: a single one.
   std::optional<Change> check();
+  /// Changes the limit. Thread: that of `check`.
+  void set_limit(std::chrono::milliseconds limit) { limit_ = limit; }
 
  private:
   const IoWatch& watch_;
   DeviceMetrics& metrics_;
-  const std::chrono::milliseconds limit_;
+  std::chrono::milliseconds limit_;
   std::optional<PendingIo> hang_;  // current hang, whose begin `check` has returned
 };
 

@@ -149,4 +149,21 @@ Result<void> run_shell_command(const std::string& command, std::chrono::millisec
                   format_duration_us(std::chrono::microseconds(timeout).count()), output.text()));
 }
 
+std::string quote_for_shell(const std::string& text) {
+  const auto is_plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("_./-,+@:=").contains(c);
+  };
+  if (!text.empty() && std::ranges::all_of(text, is_plain)) return text;
+  std::string quoted = "'";
+  for (const char c : text) {
+    if (c == '\'') {
+      quoted += "'\\''";
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + "'";
+}
+
 }  // namespace atolldb

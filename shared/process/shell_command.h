@@ -21,4 +21,8 @@ namespace atolldb {
 Result<void> run_shell_command(const std::string& command, std::chrono::milliseconds timeout,
                                const std::function<bool()>& is_cancelled);
 
+/// Returns the text as one word of a command. Quotes texts with other characters than letters,
+/// digits and `_./-,+@:=`.
+std::string quote_for_shell(const std::string& text);
+
 }  // namespace atolldb

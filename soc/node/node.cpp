@@ -258,6 +258,7 @@ void Node::tell_warmer() {
 }
 
 void Node::watch_device() {
+  device_watch_->set_limit(config_.durability.device_hang_limit);
   const auto change = device_watch_->check();
   if (!change) return;
   if (!change->hangs) return logger_->warn("{}", change->text);
@@ -328,7 +329,7 @@ uint64_t Node::latest_commit_epoch() const {
 }
 
 uint64_t Node::procedure_deadline() const {
-  const auto limit = std::chrono::microseconds(config_.procedures.time_limit).count();
+  const auto limit = std::chrono::microseconds(config_.procedures.time_limit.get()).count();
   const auto epoch = config_.cluster.epoch.count();
   DCHECK(epoch > 0);
   const uint64_t now = view_.control->epochs.current.load(std::memory_order_relaxed);

@@ -148,6 +148,7 @@ class Node {
   Result<std::vector<uint32_t>> chosen_workers(const ControlRequest& request) const;
   Result<uint32_t> chosen_worker(const ControlRequest& request);
   Json describe() const;
+  Result<Json> reload_config(const ControlRequest& request);
   Json list_procedures() const;
   Result<void> call_procedure(const ControlRequest& request, const ControlReply& reply);
   void record_durable(uint32_t worker, uint32_t procedure, uint64_t arrived_ns);
@@ -160,7 +161,7 @@ class Node {
   Result<Json> publish_snapshot(const ControlRequest& request);
   Result<Json> withdraw_snapshots(const ControlRequest& request);
 
-  const Config config_;
+  Config config_;  // only values of type Live change (reload_config)
   const uint32_t node_;
   SegmentSpace& space_;
   OnFailure on_failure_;
@@ -186,6 +187,7 @@ class Node {
   std::unique_ptr<Scrubber> scrubber_;
   std::unique_ptr<SnapshotJobService> snapshot_jobs_;
   std::unique_ptr<CacheWarmer> warmer_;  // null without a savepoint, or if warm_cache is off
+  std::mutex reload_mutex_;
   std::mutex loggers_mutex_;
   std::vector<std::unique_ptr<LoggerThread>> loggers_;   // guarded by loggers_mutex_
   std::unique_ptr<ProcedureMetrics> procedure_metrics_;  // used by workers and answers

@@ -12,6 +12,7 @@
 #include "shared/base/try.h"
 #include "shared/memory/epoch_stages.h"
 #include "shared/memory/state_names.h"
+#include "shared/process/reload_values.h"
 #include "soc/node/node.h"
 #include "soc/node/node_segments.h"
 #include "soc/procedure/execute.h"
@@ -127,6 +128,8 @@ Result<void> Node::serve(const ControlRequest& request, const ControlReply& repl
     case ControlOperation::library_publish:
     case ControlOperation::library_discard:
       return serve_running(request, reply);
+    case ControlOperation::config_reload:
+      return give(reply, reload_config(request));
     case ControlOperation::log_begin:
       return give(reply, begin_logs(request));
     case ControlOperation::pages_release:
@@ -137,6 +140,23 @@ Result<void> Node::serve(const ControlRequest& request, const ControlReply& repl
       // recovery (R32).
       return serve_snapshots(request, reply);
   }
+}
+
+/// Applies new values to this node.
+Result<Json> Node::reload_config(const ControlRequest& request) {
+  // Acquire, in both loads, pairs with the releases that changed the states: the scrubber exists in
+  // the state `running`, unless the cluster keeps no log.
+  if (!attached_.load(std::memory_order_acquire) || state() != NodeState::running) {
+    return make_error(ExitCode::not_running, request.op + ": node " + std::to_string(node_) +
+                                                 " is not running: try again when it does");
+  }
+  const std::lock_guard guard(reload_mutex_);
+  ATOLL_ASSIGN(const Config wanted,
+               reload_values(config_, request.body.value("values", Json()), logger_));
+  if (scrubber_ != nullptr) {
+    scrubber_->set_pace(wanted.snapshot.scrub_rate, wanted.snapshot.scrub_interval);
+  }
+  return Json::object();
 }
 
 Result<void> Node::serve_snapshots(const ControlRequest& request, const ControlReply& reply) {

@@ -78,13 +78,15 @@ uint64_t FoundDamage::count() const {
 }
 
 Scrubber::Scrubber(ScrubberSettings settings, Logger logger)
-    : settings_(std::move(settings)), logger_(std::move(logger)) {
+    : settings_(std::move(settings)),
+      logger_(std::move(logger)),
+      bytes_per_s_(settings_.bytes_per_s),
+      pause_(settings_.pause) {
   CHECK(settings_.file_system != nullptr);
 }
 
 void Scrubber::start() {
   CHECK(!thread_.joinable());
-  if (settings_.bytes_per_s == 0) return;
   thread_ = std::thread([this] { work(); });
 }
 
@@ -95,6 +97,15 @@ void Scrubber::stop() {
   }
   changed_.notify_all();
   if (thread_.joinable()) thread_.join();
+}
+
+void Scrubber::set_pace(uint64_t bytes_per_s, std::chrono::milliseconds pause) {
+  {
+    const std::lock_guard guard(mutex_);
+    bytes_per_s_ = bytes_per_s;
+    pause_ = pause;
+  }
+  changed_.notify_all();
 }
 
 /// Node 0 also scrubs the coordinator's files.
@@ -135,13 +146,20 @@ void Scrubber::work() {
   yield_to_others();
   std::unique_lock lock(mutex_);
   while (!ends_) {
-    changed_.wait(lock, [this] { return ends_ || !places_.empty(); });
+    changed_.wait(lock, [this] { return ends_ || (!places_.empty() && bytes_per_s_ != 0); });
     // Pauses before the first cycle, too. A starting node has other work, and deletes files.
-    if (changed_.wait_for(lock, settings_.pause, [this] { return ends_; })) break;
+    pause(lock);
+    if (ends_) break;
     lock.unlock();
     run_cycle();
     lock.lock();
   }
+}
+
+/// Waits for the pause before a cycle, whose length may change meanwhile, or until the scrub ends.
+void Scrubber::pause(std::unique_lock<std::mutex>& lock) {
+  const auto begin = Clock::now();
+  while (!ends_ && Clock::now() < begin + pause_) changed_.wait_until(lock, begin + pause_);
 }
 
 void Scrubber::run_cycle() {
@@ -207,9 +225,9 @@ void Scrubber::scrub_logs(const ScrubHooks& hooks) {
 bool Scrubber::pace(uint64_t bytes) {
   std::unique_lock lock(mutex_);
   changed_.wait_until(lock, next_read_, [this] { return ends_; });
+  changed_.wait(lock, [this] { return ends_ || bytes_per_s_ != 0; });
   if (ends_) return false;
-  CHECK(settings_.bytes_per_s > 0);  // `start` makes no thread for 0
-  const auto cost = std::chrono::nanoseconds(bytes * 1'000'000'000 / settings_.bytes_per_s);
+  const auto cost = std::chrono::nanoseconds(bytes * 1'000'000'000 / bytes_per_s_);
   // If the scrub was slower than its rate, it does not read faster afterwards.
   next_read_ = std::max(next_read_, Clock::now()) + cost;
   progress_.bytes_read += bytes;

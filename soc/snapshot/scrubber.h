@@ -56,10 +56,11 @@ class Scrubber {
   Scrubber& operator=(const Scrubber&) = delete;
   ~Scrubber() { stop(); }
 
-  /// Starts the thread, which begins when there are snapshot files. Does nothing if bytes_per_s is
-  /// 0.
+  /// Starts the thread, which begins when there are snapshot files and the rate is not 0.
   void start();
   void stop();
+  /// Changes bytes_per_s and pause of the settings, also within a cycle or a pause.
+  void set_pace(uint64_t bytes_per_s, std::chrono::milliseconds pause);
   /// Sets the snapshot files to read. Ignores the files of other nodes. Node 0 also reads the files
   /// of the coordinator.
   void set_files(const std::vector<SnapshotFilePlace>& places);
@@ -77,6 +78,7 @@ class Scrubber {
   void scrub_snapshots(const std::vector<SnapshotFilePlace>& places, const ScrubHooks& hooks);
   void scrub_logs(const ScrubHooks& hooks);
   bool pace(uint64_t bytes);
+  void pause(std::unique_lock<std::mutex>& lock);
   void record(const ScrubDamage& damage);
   bool is_own(const SnapshotFilePlace& place) const;
   bool is_wanted(const SnapshotFilePlace& place) const;
@@ -87,6 +89,8 @@ class Scrubber {
   std::condition_variable changed_;
   // The next members are guarded by mutex_.
   bool ends_ = false;
+  uint64_t bytes_per_s_;  // 0: no scrub
+  std::chrono::milliseconds pause_;
   std::vector<SnapshotFilePlace> places_;  // files of this node
   ScrubProgress progress_;
   uint64_t cycle_bytes_ = 0;  // size of the files that the current cycle reads
