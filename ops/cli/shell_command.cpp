@@ -52,6 +52,7 @@ Result<void> run_interactively(shell::Connection& connection, ShellInterpreter& 
   std::fflush(stdout);
   shell::LineEditor editor(history_path(),
                            [&](std::string_view line) { return interpreter.complete(line); });
+  connection.interrupt_by(shell::LineEditor::take_interrupt);
   std::string line;
   while (!interpreter.has_quit()) {
     const std::string prompt = interpreter.is_in_transaction() ? "atoll*> " : "atoll> ";
@@ -69,6 +70,7 @@ Result<void> run_interactively(shell::Connection& connection, ShellInterpreter& 
     const auto done = interpreter.run(line);
     if (!done) std::fprintf(stderr, "error: %s\n", done.error().message.c_str());
   }
+  connection.interrupt_by({});
   if (interpreter.is_in_transaction()) {
     std::fprintf(stderr, "the open transaction is aborted: nothing was committed\n");
   }

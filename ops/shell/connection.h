@@ -2,6 +2,7 @@
 // catalog.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -45,6 +46,12 @@ class Connection {
   /// Returns the id of the newest snapshot. Error: failed if there is none.
   Result<uint32_t> newest_snapshot();
   Result<Json> call(ControlOperation operation, const Json& body) { return call_(operation, body); }
+  /// Sets a function that tells whether the user has interrupted the statement. It is called
+  /// between replies and while a reply is missing. Without it, nothing interrupts a statement.
+  void interrupt_by(std::function<bool()> is_interrupted) {
+    is_interrupted_ = std::move(is_interrupted);
+  }
+  bool is_interrupted() const { return is_interrupted_ != nullptr && is_interrupted_(); }
   const Config& config() const { return config_; }
 
  private:
@@ -54,6 +61,7 @@ class Connection {
   const uint32_t node_;
   const Isolation isolation_;
   const CallCoordinator call_;
+  std::function<bool()> is_interrupted_;
   std::unique_ptr<SessionClient> session_;
   std::map<std::string, StorageEntry> catalog_;              // copies of entries
   std::chrono::steady_clock::time_point catalog_read_at_{};  // age of the oldest copy

@@ -1,6 +1,7 @@
 #include "ops/shell/execute.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "ops/shell/value_format.h"
@@ -82,11 +83,28 @@ struct Answered {
   std::vector<KvResultView> results;
 };
 
+/// Sends a request of kv.txn and waits for the reply, or for an interrupt by the user.
+Result<SessionReply> call_until_interrupt(const Connection& connection, SessionClient& session,
+                                          const KvRequest& request, const RunOptions& options,
+                                          const std::string& what) {
+  constexpr std::chrono::milliseconds kInterruptCheck{100};
+  const auto ticket = session.submit("kv.txn", request.bytes(), session_options(options));
+  if (!ticket) return std::unexpected(error_of(what, ticket.error(), ""));
+  for (;;) {
+    auto reply = session.wait_for(*ticket, kInterruptCheck);
+    if (reply) return *std::move(reply);
+    if (connection.is_interrupted()) {
+      return make_error(ExitCode::failed,
+                        what + ": interrupted: a write may still be committed: read the record");
+    }
+  }
+}
+
 Result<Answered> send(Connection& connection, const KvRequest& request, const RunOptions& options,
                       const std::string& what) {
   ATOLL_ASSIGN(SessionClient * session, connection.session());
   Answered answered;
-  answered.reply = session->call("kv.txn", request.bytes(), session_options(options));
+  ATOLL_ASSIGN(answered.reply, call_until_interrupt(connection, *session, request, options, what));
   if (answered.reply.status != Status::ok) {
     return std::unexpected(error_of(what, answered.reply.status, answered.reply.message));
   }
@@ -134,6 +152,10 @@ Result<RunOptions> options_of_scan(Connection& connection, const RunOptions& opt
   return scan;
 }
 
+std::unexpected<Error> interrupted(const BoundStatement& statement) {
+  return make_error(ExitCode::failed, name_of(statement) + ": interrupted: more rows follow");
+}
+
 Result<RunResult> scan_tree(Connection& connection, const BoundStatement& statement,
                             const RunOptions& options, const OnRow& on_row) {
   ATOLL_ASSIGN(const RunOptions scan, options_of_scan(connection, options));
@@ -152,6 +174,7 @@ Result<RunResult> scan_tree(Connection& connection, const BoundStatement& statem
     }
     left -= result.rows.size();
     if (!result.has_more || left == 0 || result.rows.empty()) return done;
+    if (connection.is_interrupted()) return interrupted(statement);
     if (!continue_after(rest, result.rows.back().key)) return done;
   }
 }
@@ -192,6 +215,7 @@ Result<RunResult> scan_array(Connection& connection, const BoundStatement& state
     }
     (statement.reverse ? high : low) = statement.reverse ? first : first + rows;
     left -= rows;
+    if (low < high && left != 0 && connection.is_interrupted()) return interrupted(statement);
   }
   done.results.front().has_more = low < high;
   return done;

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <clocale>
 #include <cstdio>
+#include <ctime>
 #include <cwchar>
 #include <utility>
 
@@ -144,6 +145,14 @@ LineEditor::~LineEditor() {
   pthread_sigmask(SIG_SETMASK, &state_->old_blocked, nullptr);
   history_end(state_->history);
   el_end(state_->editor);
+}
+
+bool LineEditor::take_interrupt() {
+  sigset_t interrupt;
+  sigemptyset(&interrupt);
+  sigaddset(&interrupt, SIGINT);
+  constexpr timespec kNow{};
+  return sigtimedwait(&interrupt, nullptr, &kNow) == SIGINT;  // blocked, see blocked_in_wait
 }
 
 LineEditor::Read LineEditor::read(const std::string& prompt, std::string& line) {

@@ -34,6 +34,9 @@ class LineEditor {
 
   /// Shows the prompt and reads a line, without its line end.
   Read read(const std::string& prompt, std::string& line);
+  /// Returns whether the user has pressed Ctrl-C since the last line was read, or since the last
+  /// call. REQUIRES: `read` does not run.
+  static bool take_interrupt();
   /// Adds a line to the history.
   void remember(const std::string& line);
 

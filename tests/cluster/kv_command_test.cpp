@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <pty.h>
 #include <sys/stat.h>
+#include <termios.h>
 
 #include <fstream>
 #include <string>
@@ -150,7 +151,10 @@ TEST_F(KvCommandTest, ScansHaveBoundsLimitsAndPages) {
   EXPECT_EQ(together.code, 0);
   EXPECT_NE(together.error.find("more rows follow"), std::string::npos)
       << "the scans of a transaction have one reply";
-  EXPECT_EQ(runner_.run("/bin/sh", {"-c", program() + " kv scan tree --limit 0 > /dev/full"}).code,
+  EXPECT_EQ(runner_
+                .run("/bin/sh", {"-c", std::string(ATOLL_BIN_DIR) +
+                                           "/atoll kv scan tree --limit 0 > /dev/full"})
+                .code,
             1);
 }
 
@@ -284,6 +288,11 @@ class Terminal {
     ADD_FAILURE() << "expected \"" << text << "\" in\n" << shown_;
     return false;
   }
+  /// Returns whether the shell runs a statement. While it reads a line, it reads single characters.
+  bool is_at_statement() const {
+    termios mode{};
+    return tcgetattr(master_, &mode) == 0 && (mode.c_lflag & ICANON) != 0;
+  }
   int wait() {
     // The shell restores the terminal at its end. For this it waits until all output was read.
     char buffer[4096];
@@ -331,6 +340,27 @@ TEST_F(KvCommandTest, ATerminalHasPromptsCompletionHistoryAndInterrupts) {
   struct stat info{};
   ASSERT_EQ(stat(history.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0600u);
+}
+
+TEST_F(KvCommandTest, AnInterruptEndsAStatementThatWaits) {
+  Terminal terminal(folder_);
+  ASSERT_TRUE(terminal.shows("atoll> "));
+  terminal.type("put tree k v1\n");
+  ASSERT_TRUE(terminal.shows("ok\r\n"));
+  ASSERT_TRUE(terminal.shows("atoll> "));
+  const Json status = Json::parse(runner_.atoll({"status", "--json", "-c", config()}).out);
+  const auto node = status.at("nodes").at(0).at("pid").get<pid_t>();
+  ASSERT_EQ(kill(node, SIGSTOP), 0);
+  terminal.type("get tree k\n");
+  // At the prompt, Ctrl-C would discard the line.
+  ASSERT_TRUE(eventually([&] { return terminal.is_at_statement(); }));
+  terminal.type("\x03");
+  const bool is_interrupted = terminal.shows("interrupted: ");
+  ASSERT_EQ(kill(node, SIGCONT), 0);
+  ASSERT_TRUE(is_interrupted);
+  ASSERT_TRUE(terminal.shows("atoll> "));
+  terminal.type("get tree k\n");
+  ASSERT_TRUE(terminal.shows("v1\r\n"));
 }
 
 TEST_F(KvCommandTest, ARestartOfTheClusterEndsAnOpenTransaction) {
