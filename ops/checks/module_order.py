@@ -11,7 +11,7 @@ import sys
 ORDER = {
     "shared": [
         "base", "config", "logging", "file", "message", "kv", "sync", "memory", "metrics",
-        "process", "session", "client", "c_client",
+        "process", "session", "network", "client", "c_client",
     ],
     "engine": [
         "hooks", "format", "log", "snapshot", "transaction", "array", "mastertree", "sequential",
