@@ -177,6 +177,8 @@ void Session::wake_client() {
   }
 }
 
+void Session::leave_queue() { server_.signal_end(); }
+
 void Session::answer(uint32_t slot) {
   SessionCall& call = this->call(slot);
   DCHECK(call.in_flight.load(std::memory_order_relaxed));

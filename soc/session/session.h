@@ -10,7 +10,6 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "shared/base/check.h"
 #include "shared/base/error.h"
@@ -19,32 +18,13 @@
 #include "shared/memory/mapped_segment.h"
 #include "shared/session/session_layout.h"
 #include "shared/session/session_socket.h"
-#include "soc/procedure/execute.h"
-#include "soc/procedure/registry.h"
+#include "soc/session/request_sink.h"
 
 namespace atolldb {
 
 class SessionServer;
 
-/// A request in the node's own memory, from `take` to `answer`. The session thread writes it first,
-/// then the worker that runs it, then the thread that answers.
-struct SessionCall {
-  std::atomic<bool> in_flight{false};
-  uint64_t id = 0;
-  uint64_t affinity = 0;
-  uint32_t worker = kAnyWorker;
-  AnswerAt answer_at = AnswerAt::durable;
-  uint8_t isolation = 0;  // 1 + Isolation; 0: that of the procedure's entry
-  TransactionMode mode;   // the resulting mode of the transaction
-  std::string procedure;  // written only by the session thread, like arrived_ns
-  std::vector<std::byte> input;
-  RegisteredProcedure registered;  // the procedure of this name
-  uint64_t arrived_ns = 0;         // when the session thread has taken it, as monotonic_time_ns()
-  uint64_t deadline_epoch = 0;
-  ProcedureOutcome outcome;
-};
-
-class Session {
+class Session final : public CallOwner {
  public:
   /// The calls between `take` and `answer`.
   struct InFlight {
@@ -65,7 +45,7 @@ class Session {
                                                uint64_t incarnation);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
-  ~Session();
+  ~Session() override;
 
   // -- Session thread ---------------------------------------------------------------------------
   Taken take(uint32_t& slot);
@@ -95,6 +75,8 @@ class Session {
   /// Answers with the call's outcome. The session may be freed before this function returns.
   /// REQUIRES: `take` has returned this slot, and the call is not answered yet.
   void answer(uint32_t slot);
+  void leave_queue() override;
+  void finish(SessionCall& call) override { answer(static_cast<uint32_t>(&call - calls_.data())); }
   /// Returns the number of calls between `take` and the end of `answer`. seq_cst: pairs with
   /// SessionServer::signal_end.
   uint32_t in_flight() const { return in_flight_.load(std::memory_order_seq_cst); }

@@ -57,12 +57,7 @@ void send_refusal(int socket, const std::string& why) {
 }  // namespace
 
 SessionServer::SessionServer(SessionServices services, Logger logger)
-    : services_(std::move(services)),
-      logger_(std::move(logger)),
-      queued_(services_.workers.size()) {
-  CHECK(services_.procedures != nullptr && services_.metrics != nullptr);
-  CHECK(services_.refusal != nullptr);
-}
+    : sink_(std::move(services)), services_(sink_.services()), logger_(std::move(logger)) {}
 
 Result<void> SessionServer::start() {
   CHECK(!thread_.joinable());
@@ -215,112 +210,30 @@ bool SessionServer::serve(Session& session) {
   return did_something;
 }
 
-void SessionServer::refuse(Session& session, uint32_t slot, Status status, std::string why) {
-  if (status == Status::unavailable || status == Status::recovering) {
-    services_.metrics->unavailable.fetch_add(1, std::memory_order_relaxed);
-  }
-  SessionCall& call = session.call(slot);
-  call.outcome = {};
-  call.outcome.status = status;
-  call.outcome.message = std::move(why);
+void SessionServer::refuse(Session& session, uint32_t slot, Refusal refusal) {
+  sink_.refuse(session.call(slot), std::move(refusal));
   session.answer(slot);
 }
 
 void SessionServer::dispatch(Session& session, uint32_t slot) {
-  SessionCall& call = session.call(slot);
-  const Result<RegisteredProcedure> found = services_.procedures->procedure(call.procedure);
-  if (!found) {
-    return refuse(session, slot, Status::procedure_not_found, found.error().message);
+  if (auto refusal = sink_.admit(session.call(slot))) {
+    return refuse(session, slot, *std::move(refusal));
   }
-  call.mode.isolation =
-      call.isolation == 0 ? found->isolation : static_cast<Isolation>(call.isolation - 1);
-  if (std::string fault = fault_of(call.mode); !fault.empty()) {
-    return refuse(session, slot, Status::invalid_argument, std::move(fault));
-  }
-  if (auto refusal = services_.refusal(call.mode.isolation)) {
-    return refuse(session, slot, refusal->status, std::move(refusal->why));
-  }
-  const auto workers = static_cast<uint32_t>(services_.workers.size());
-  call.worker = worker_of(call);
-  if (call.worker >= workers) {
-    return refuse(session, slot, Status::invalid_argument,
-                  "worker " + std::to_string(call.worker) + ": the node has workers 0 to " +
-                      std::to_string(workers - 1));
-  }
-  call.registered = *found;
-  call.deadline_epoch = services_.deadline_epoch();
-  DCHECK(call.worker < workers && !session.held);
+  DCHECK(!session.held);
   if (!submit(session, slot)) session.held = slot;
 }
 
-/// Returns the worker that the call names. If it names none, its affinity decides, or round robin
-/// if it has none.
-uint32_t SessionServer::worker_of(const SessionCall& call) {
-  if (call.worker != kAnyWorker) return call.worker;
-  const auto workers = static_cast<uint32_t>(services_.workers.size());
-  DCHECK(workers > 0);
-  if (call.affinity == 0) return next_worker_++ % workers;
-  // Uses the upper half of the product, because it depends on all bits of the affinity.
-  return static_cast<uint32_t>((call.affinity * 0x9e3779b97f4a7c15ull) >> 32) % workers;
-}
-
 bool SessionServer::submit(Session& session, uint32_t slot) {
-  const uint32_t worker = session.call(slot).worker;
-  DCHECK(worker < queued_.size());
-  // seq_cst: see signal_end.
-  if (queued_[worker].load(std::memory_order_seq_cst) >= kMaxQueuedPerWorker) return false;
-  queued_[worker].fetch_add(1, std::memory_order_relaxed);
-  // The task is so small that std::function stores it without a heap allocation.
-  const auto submitted =
-      services_.workers[worker]->submit([&session, slot](WorkerEnvironment& environment) {
-        session.server().execute(session, slot, environment);
-      });
-  if (submitted) return true;
-  queued_[worker].fetch_sub(1, std::memory_order_relaxed);
-  if (submitted.error().code == ExitCode::resources) return false;
-  refuse(session, slot, Status::unavailable, submitted.error().message);
-  return true;
-}
-
-void SessionServer::execute(Session& session, uint32_t slot, WorkerEnvironment& environment) {
-  SessionCall& call = session.call(slot);
-  DCHECK(call.worker == environment.ordinal && call.registered.code.is_set());
-  call.outcome = execute_procedure(environment, call.registered.code, call.input,
-                                   call.deadline_epoch, kMaxSessionOutputBytes, call.mode);
-  if (services_.procedure_metrics != nullptr) {
-    services_.procedure_metrics->add_result(call.worker, call.registered.ordinal,
-                                            call.outcome.status, call.outcome.retries,
-                                            call.outcome.execution_ns);
+  switch (sink_.submit(session.call(slot), session)) {
+    case RequestSink::Submitted::yes:
+      return true;
+    case RequestSink::Submitted::full:
+      return false;
+    case RequestSink::Submitted::no:
+      session.answer(slot);
+      return true;
   }
-  // seq_cst: see signal_end.
-  const uint32_t queued = queued_[environment.ordinal].fetch_sub(1, std::memory_order_seq_cst);
-  DCHECK(queued > 0);
-  signal_end();
-  const auto deliver = [&session, slot](bool is_durable) {
-    SessionCall& done = session.call(slot);
-    if (!is_durable || done.outcome.status == Status::cluster_failed) {
-      session.server().services_.metrics->outcome_unknown.fetch_add(1, std::memory_order_relaxed);
-      ProcedureOutcome unknown;
-      unknown.status = Status::outcome_unknown;
-      unknown.message = "the cluster failed or ended while the request was in flight";
-      done.outcome = std::move(unknown);
-    } else if (done.answer_at == AnswerAt::durable) {
-      session.server().record_durable(done);
-    }
-    session.answer(slot);
-  };
-  if (call.answer_at == AnswerAt::precommitted) return deliver(true);
-  services_.answers->add(call.outcome.commit_epoch, deliver);
-}
-
-void SessionServer::record_durable(const SessionCall& call) const {
-  ProcedureMetrics* const metrics = services_.procedure_metrics;
-  if (metrics == nullptr) return;
-  // DurableAnswers calls on its own thread, or at once on the worker. Each has its own counters.
-  const uint32_t thread =
-      services_.answers->is_own_thread() ? metrics->answers_thread() : call.worker;
-  metrics->add_durable(thread, call.registered.ordinal,
-                       ns_since(call.arrived_ns, monotonic_time_ns()));
+  CHECK(false);
 }
 
 void SessionServer::handle_events(int timeout_ms) {
@@ -403,7 +316,7 @@ void SessionServer::open_session(UniqueFd socket) {
                                           std::to_string(kMaxSessionsPerNode) +
                                           " sessions already: end one, or use another node");
   }
-  const uint32_t number = next_number_++;
+  const uint32_t number = sink_.next_session_number();
   const int descriptor = socket.get();
   auto session =
       Session::open(*this, std::move(socket), services_.node, number, services_.incarnation);
@@ -430,7 +343,7 @@ void SessionServer::end_session(size_t index, const char* why) {
   epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, session.socket(), nullptr);
   epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, session.wake(), nullptr);
   session.close();
-  if (session.held) refuse(session, *session.held, Status::unavailable, "the session ends");
+  if (session.held) refuse(session, *session.held, {Status::unavailable, "the session ends"});
   session.held.reset();
   ending_.push_back(std::move(sessions_[index]));
   sessions_.erase(sessions_.begin() + static_cast<std::ptrdiff_t>(index));

@@ -20,39 +20,16 @@
 #include "shared/message/control_message.h"
 #include "shared/metrics/procedure_metrics.h"
 #include "soc/procedure/registry.h"
-#include "soc/session/durable_answers.h"
+#include "soc/session/request_sink.h"
 #include "soc/session/session.h"
 #include "soc/worker/worker.h"
 
 namespace atolldb {
 
-/// Reason why a request is not run.
-struct Refusal {
-  Status status = Status::unavailable;  // unavailable or recovering; a later retry is safe
-  std::string why;
-};
-
-/// Parts of the node that its sessions use. REQUIRES: they outlive the sessions.
-struct SessionServices {
-  uint32_t node = 0;
-  uint64_t incarnation = 0;
-  const ProcedureRegistry* procedures = nullptr;
-  std::vector<Worker*> workers;
-  DurableAnswers* answers = nullptr;
-  SessionMetrics* metrics = nullptr;
-  ProcedureMetrics* procedure_metrics = nullptr;  // null: calls are not counted
-  /// Returns the reason why requests of this isolation cannot run now, or nothing if they can.
-  std::function<std::optional<Refusal>(Isolation)> refusal;
-  /// Returns the epoch at which a procedure that begins now exceeds its time limit.
-  std::function<uint64_t()> deadline_epoch;
-};
-
 /// Order of the calls: start -> (listen) -> stop. Thread: any thread may call `listen`, `connect`,
 /// `handle` and `signal_end`.
 class SessionServer {
  public:
-  /// Limit of session requests in one worker's queue; the rest of the queue is for other tasks.
-  static constexpr uint32_t kMaxQueuedPerWorker = Worker::kMaxQueuedTasks / 2;
   /// Limit of control requests that wait for the session thread.
   static constexpr size_t kMaxWaitingControls = 64;
 
@@ -78,6 +55,9 @@ class SessionServer {
   /// Wakes the session thread if it waits for the end of a call. Thread: any.
   void signal_end();
 
+  /// Runs the requests of these sessions, and of other kinds of sessions of this node.
+  RequestSink& sink() { return sink_; }
+
  private:
   /// A control request that waits for the session thread.
   struct WaitingControl {
@@ -89,13 +69,9 @@ class SessionServer {
   bool serve_all();
   bool serve(Session& session);
   void dispatch(Session& session, uint32_t slot);
-  uint32_t worker_of(const SessionCall& call);
   /// Returns false if the queue of the call's worker is full.
   bool submit(Session& session, uint32_t slot);
-  void execute(Session& session, uint32_t slot, WorkerEnvironment& environment);
-  /// Thread: the call's worker, or that of the answers.
-  void record_durable(const SessionCall& call) const;
-  void refuse(Session& session, uint32_t slot, Status status, std::string why);
+  void refuse(Session& session, uint32_t slot, Refusal refusal);
   bool holds_any() const;
   bool may_sleep();
   void handle_events(int timeout_ms);
@@ -125,7 +101,8 @@ class SessionServer {
 
   void wake() const;
 
-  const SessionServices services_;
+  RequestSink sink_;
+  const SessionServices& services_;  // those of sink_
   Logger logger_;
   UniqueFd epoll_;
   UniqueFd wake_;
@@ -141,15 +118,11 @@ class SessionServer {
   // Used by the session thread only.
   std::vector<std::unique_ptr<Session>> sessions_;
   std::vector<std::unique_ptr<Session>>
-      ending_;                // sessions without a client, freed when their calls have ended
-  uint32_t next_number_ = 0;  // a number is used again only after 2^32 sessions
-  uint32_t next_worker_ = 0;
+      ending_;  // sessions without a client, freed when their calls have ended
   bool accept_paused_ = false;
   bool accept_warned_ = false;  // a pause was logged since the last accepted client
   std::chrono::steady_clock::time_point accept_again_;  // time of the retry, while paused
 
-  std::vector<std::atomic<uint32_t>>
-      queued_;  // calls of each worker that were submitted and have not run yet
   /// True if the end of a call must wake the session thread, because a session is ending or a
   /// worker's queue is full.
   std::atomic<bool> waits_for_end_{false};

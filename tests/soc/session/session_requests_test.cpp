@@ -154,7 +154,7 @@ TEST_F(SessionRequestsTest, SessionsWhoseRequestsWaitForRoomInAQueueCanBeKilled)
   std::vector<std::unique_ptr<SessionClient>> clients;
   std::vector<std::vector<SessionTicket>> tickets(3);
   // These are more requests than the queue of a worker takes.
-  static_assert(3 * kSessionSlots > SessionServer::kMaxQueuedPerWorker);
+  static_assert(3 * kSessionSlots > RequestSink::kMaxQueuedPerWorker);
   for (size_t i = 0; i < tickets.size(); ++i) {
     clients.push_back(connect());
     for (uint32_t n = 0; n < kSessionSlots; ++n) {
@@ -164,7 +164,7 @@ TEST_F(SessionRequestsTest, SessionsWhoseRequestsWaitForRoomInAQueueCanBeKilled)
   ASSERT_TRUE(eventually([&] {
     uint32_t in_flight = 0;
     for (const Json& session : list()) in_flight += session.at("in_flight").get<uint32_t>();
-    return in_flight > SessionServer::kMaxQueuedPerWorker;
+    return in_flight > RequestSink::kMaxQueuedPerWorker;
   }));
   for (const auto& client : clients) EXPECT_TRUE(kill(*client));
   for (size_t i = 0; i < clients.size(); ++i) {

@@ -1,0 +1,118 @@
+// The way of a client's request through the node, from its session to a worker and back. Local
+// sessions (SessionServer) and network sessions (soc/network) use the same one.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "shared/memory/worker_metrics.h"
+#include "shared/metrics/procedure_metrics.h"
+#include "shared/session/session_layout.h"
+#include "soc/procedure/execute.h"
+#include "soc/procedure/registry.h"
+#include "soc/session/durable_answers.h"
+#include "soc/worker/worker.h"
+
+namespace atolldb {
+
+struct SessionCall;
+
+/// The session of a call. Thread: the call's worker, or that of the durable answers.
+class CallOwner {
+ public:
+  virtual ~CallOwner() = default;
+  /// The call has left the queue of its worker, so there is room for another one.
+  virtual void leave_queue() = 0;
+  /// The outcome is in the call, and may be sent. The call may be used again before this returns.
+  virtual void finish(SessionCall& call) = 0;
+};
+
+/// A request in the node's own memory. The thread of its session writes it first, then the worker
+/// that runs it, then the thread that answers.
+struct SessionCall {
+  std::atomic<bool> in_flight{false};
+  uint64_t id = 0;
+  uint64_t affinity = 0;
+  uint32_t worker = kAnyWorker;
+  AnswerAt answer_at = AnswerAt::durable;
+  uint8_t isolation = 0;  // 1 + Isolation; 0: that of the procedure's entry
+  TransactionMode mode;   // the resulting mode of the transaction
+  std::string procedure;  // written only by the session's thread, like arrived_ns
+  std::vector<std::byte> input;
+  RegisteredProcedure registered;  // the procedure of this name
+  uint64_t arrived_ns = 0;         // when its session has taken it, as monotonic_time_ns()
+  uint64_t start_before_ns = 0;    // it must not begin later; 0: no limit
+  uint64_t deadline_epoch = 0;
+  ProcedureOutcome outcome;
+  CallOwner* owner = nullptr;  // set by RequestSink::submit
+};
+
+/// Reason why a request is not run.
+struct Refusal {
+  Status status = Status::unavailable;  // unavailable or recovering: a later retry is safe
+  std::string why;
+};
+
+/// Parts of the node that its sessions use. REQUIRES: they outlive the sessions.
+struct SessionServices {
+  uint32_t node = 0;
+  uint64_t incarnation = 0;
+  const ProcedureRegistry* procedures = nullptr;
+  std::vector<Worker*> workers;
+  DurableAnswers* answers = nullptr;
+  SessionMetrics* metrics = nullptr;
+  ProcedureMetrics* procedure_metrics = nullptr;  // null: calls are not counted
+  /// Returns the reason why requests of this isolation cannot run now, or nothing if they can.
+  std::function<std::optional<Refusal>(Isolation)> refusal;
+  /// Returns the epoch at which a procedure that begins now exceeds its time limit.
+  std::function<uint64_t()> deadline_epoch;
+};
+
+/// Thread: any thread of a session server.
+class RequestSink {
+ public:
+  /// Limit of session requests in one worker's queue; the rest of the queue is for other tasks.
+  static constexpr uint32_t kMaxQueuedPerWorker = Worker::kMaxQueuedTasks / 2;
+
+  enum class Submitted : uint8_t {
+    yes,
+    full,  // the queue of the call's worker is full: try again when another call has left it
+    no,    // the worker has ended, and `refuse` was called
+  };
+
+  explicit RequestSink(SessionServices services);
+
+  /// Looks up the procedure, and chooses the isolation and the worker. Returns the reason why the
+  /// request must not run, or nothing if it may.
+  std::optional<Refusal> admit(SessionCall& call);
+  /// Gives an admitted call to its worker. `owner` gets the outcome, perhaps before this returns.
+  Submitted submit(SessionCall& call, CallOwner& owner);
+  /// Stores and counts the outcome of a request that does not run.
+  void refuse(SessionCall& call, Refusal refusal) const;
+  /// Returns a number for a new session. Local and network sessions share the numbers. A number is
+  /// used again only after 2^32 sessions.
+  uint32_t next_session_number() { return next_session_.fetch_add(1, std::memory_order_relaxed); }
+
+  const SessionServices& services() const { return services_; }
+
+ private:
+  uint32_t worker_of(const SessionCall& call);
+  void execute(SessionCall& call, WorkerEnvironment& environment);
+  void run(SessionCall& call, WorkerEnvironment& environment) const;
+  void deliver(SessionCall& call, bool is_durable) const;
+  /// Thread: the call's worker, or that of the answers.
+  void record_durable(const SessionCall& call) const;
+
+  const SessionServices services_;
+  std::atomic<uint32_t> next_worker_{0};
+  std::atomic<uint32_t> next_session_{0};
+  /// Calls of each worker that were submitted and have not run yet.
+  std::vector<std::atomic<uint32_t>> queued_;
+};
+
+}  // namespace atolldb
