@@ -47,8 +47,8 @@ class AwaitedByCallback final : public Awaited {
 
 /// Returns a timeout of the C interface. Negative and very long ones have no limit.
 std::chrono::nanoseconds timeout_of(int64_t timeout_ms) {
-  constexpr int64_t kMostMs = SessionClient::kForEver.count() / 1'000'000;
-  if (timeout_ms < 0 || timeout_ms > kMostMs) return SessionClient::kForEver;
+  constexpr int64_t kMostMs = ClientTransport::kForEver.count() / 1'000'000;
+  if (timeout_ms < 0 || timeout_ms > kMostMs) return ClientTransport::kForEver;
   const std::chrono::nanoseconds timeout = std::chrono::milliseconds(timeout_ms);
   DCHECK(timeout.count() >= 0);
   return timeout;

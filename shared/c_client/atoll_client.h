@@ -1,5 +1,5 @@
 /*
- * Atoll client library for C: requests to a running cluster on the same machine.
+ * Atoll client library for C: requests to a running cluster, on this machine or over the network.
  *
  *   atoll_connection* db = NULL;
  *   if (atoll_connect("atoll:bank", &db) != ATOLL_OK) puts(atoll_last_message());
@@ -214,20 +214,23 @@ typedef struct AtollConnection atoll_connection;
 /*
  * Connects to one node of a running cluster. `where` is one of
  *
- *   atoll:NAME            the cluster NAME in its default run folder
- *   atoll:///run/folder   the cluster with this cluster.run_dir; %XX stands for one byte
+ *   atoll:NAME              the cluster NAME in its default run folder
+ *   atoll:///run/folder     the cluster with this cluster.run_dir; %XX stands for one byte
+ *   atoll+tcp://HOST:PORT   the node with this network port; the library loads libzmq.so.5
  *
  * and may end in ?PARAMETER=VALUE&..., with these parameters:
  *
- *   node=K                  node of the session; default 0
+ *   node=K                  node of a local session; default 0
+ *   server_key=KEY          network: public key of the node, 64 hexadecimal digits (`atoll status`)
+ *   key_file=FILE           network: keys of this client, of mode 600 (`atoll keys generate`)
  *   connect_timeout_ms=N    waits so long for a cluster that starts or recovers; default 10000
  *   acknowledge=durable     or visible: when requests are answered
  *
  * Waits up to 10 s longer for a node that accepts the connection and does not answer.
  *
- * Errors: ATOLL_INVALID_ARGUMENT for a wrong string; ATOLL_OPERATION_NOT_SUPPORTED for
- * atoll+tcp://, which this version does not have; ATOLL_UNAVAILABLE if no node runs requests, or a
- * limit is reached; ATOLL_CONNECT_FAILED if the node has another version or another owner.
+ * Errors: ATOLL_INVALID_ARGUMENT for a wrong string, or a file of keys that cannot be used;
+ * ATOLL_UNAVAILABLE if no node runs requests, or a limit is reached; ATOLL_CONNECT_FAILED if the
+ * node has another version or another owner, or refuses the keys.
  */
 ATOLL_API atoll_status atoll_connect(const char* where, atoll_connection** connection);
 /* Ends the session. Later calls return ATOLL_CLOSED. Requests in flight continue on the node. The

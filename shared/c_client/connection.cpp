@@ -4,15 +4,26 @@
 #include <utility>
 
 #include "shared/base/check.h"
-#include "shared/base/limits.h"
+#include "shared/client/network_client.h"
+#include "shared/client/session_client.h"
 
 namespace atolldb::c_client {
 namespace {
 
+/// Makes a session once, over the transport of the target.
+Result<std::unique_ptr<ClientTransport>> connect_transport(const Target& target) {
+  if (target.network) return NetworkClient::connect(*target.network);
+  return SessionClient::connect(target.run_dir, target.node);
+}
+
 Checked<std::shared_ptr<Session>> open_session(const Target& target,
                                                std::chrono::milliseconds patience) {
   CHECK(patience.count() >= 0);
-  auto client = SessionClient::connect_within(target.run_dir, target.node, patience);
+  const std::string what = target.network ? "session: " + target.network->host + ":" +
+                                                std::to_string(target.network->port)
+                                          : "session: node " + std::to_string(target.node);
+  auto client = connect_until_running([&] { return connect_transport(target); }, patience, {},
+                                      Isolation::serializable, what);
   if (!client) return std::unexpected(connect_failure(client.error()));
   return std::make_shared<Session>(*std::move(client));
 }
@@ -23,7 +34,7 @@ std::unexpected<Failure> is_closed() {
 
 }  // namespace
 
-Session::Session(std::unique_ptr<SessionClient> client) : client_(std::move(client)) {
+Session::Session(std::unique_ptr<ClientTransport> client) : client_(std::move(client)) {
   CHECK(client_ != nullptr);
   abandoned_.reserve(kSessionSlots);
 }
@@ -45,10 +56,9 @@ size_t Session::fetch_abandoned() {
   return fetched;
 }
 
-std::expected<SessionTicket, Status> Session::submit_now(std::string_view procedure,
-                                                         std::span<const std::byte> input,
-                                                         const SessionOptions& options,
-                                                         const SessionClient::Callback& callback) {
+std::expected<SessionTicket, Status> Session::submit_now(
+    std::string_view procedure, std::span<const std::byte> input, const SessionOptions& options,
+    const ClientTransport::Callback& callback) {
   DCHECK(!procedure.empty() && input.size() <= kMaxSessionInputBytes);
   fetch_abandoned();
   const auto ticket = client_->submit(procedure, input, options, callback);
@@ -117,12 +127,13 @@ void Session::end_callbacks() {
 Connection::Connection(Target target, std::shared_ptr<Session> session)
     : target_(std::move(target)),
       incarnation_(session->client().incarnation()),
+      node_(session->client().node()),
       session_(std::move(session)) {
   CHECK(session_ != nullptr);
 }
 
 Checked<std::shared_ptr<Connection>> Connection::open(Target target) {
-  CHECK(target.run_dir.starts_with('/'));
+  CHECK(target.network.has_value() != target.run_dir.starts_with('/'));
   auto session = open_session(target, target.connect_timeout);
   if (!session) return std::unexpected(std::move(session).error());
   return std::shared_ptr<Connection>(new Connection(std::move(target), *std::move(session)));
@@ -152,6 +163,7 @@ Checked<bool> Connection::reconnect(std::chrono::milliseconds patience) {
   auto fresh = open_session(target_, patience);
   if (!fresh) return std::unexpected(std::move(fresh).error());
   const uint64_t incarnation = (*fresh)->client().incarnation();
+  node_.store((*fresh)->client().node(), std::memory_order_relaxed);
   {
     const std::lock_guard guard(mutex_);
     if (session_ == nullptr) return is_closed();
@@ -230,7 +242,5 @@ uint64_t atoll_incarnation(const atoll_connection* connection) {
 
 uint32_t atoll_node(const atoll_connection* connection) {
   if (connection == nullptr) return 0;
-  const uint32_t node = connection->connection->target().node;
-  DCHECK(node < kMaxNodes);
-  return node;
+  return connection->connection->node();
 }

@@ -14,7 +14,7 @@
 
 #include "shared/c_client/connection_string.h"
 #include "shared/c_client/failure.h"
-#include "shared/client/session_client.h"
+#include "shared/client/client_transport.h"
 
 namespace atolldb::c_client {
 
@@ -30,12 +30,12 @@ class Awaited {
 /// Thread: any.
 class Session {
  public:
-  explicit Session(std::unique_ptr<SessionClient> client);
+  explicit Session(std::unique_ptr<ClientTransport> client);
 
-  SessionClient& client() { return *client_; }
+  ClientTransport& client() { return *client_; }
 
   /// Submits a request whose reply the caller waits for. Frees the slots of abandoned requests
-  /// first. Errors: as SessionClient::submit.
+  /// first. Errors: as ClientTransport::submit.
   std::expected<SessionTicket, Status> submit(std::string_view procedure,
                                               std::span<const std::byte> input,
                                               const SessionOptions& options);
@@ -53,13 +53,13 @@ class Session {
   std::expected<SessionTicket, Status> submit_now(std::string_view procedure,
                                                   std::span<const std::byte> input,
                                                   const SessionOptions& options,
-                                                  const SessionClient::Callback& callback);
+                                                  const ClientTransport::Callback& callback);
   /// Fetches the replies of abandoned requests that have arrived. Returns their number.
   size_t fetch_abandoned();
   /// Returns whether the caller must deliver: the first call for a request returns true.
   bool take(const std::shared_ptr<Awaited>& awaited);
 
-  const std::unique_ptr<SessionClient> client_;
+  const std::unique_ptr<ClientTransport> client_;
   std::mutex mutex_;                            // not held while callbacks run
   std::vector<SessionTicket> abandoned_;        // guarded by mutex_
   std::set<std::shared_ptr<Awaited>> awaited_;  // guarded by mutex_
@@ -79,12 +79,15 @@ class Connection {
   const Target& target() const { return target_; }
   /// Incarnation of the latest session, also after `close`.
   uint64_t incarnation() const { return incarnation_.load(std::memory_order_relaxed); }
+  /// Node of the latest session, also after `close`.
+  uint32_t node() const { return node_.load(std::memory_order_relaxed); }
 
  private:
   Connection(Target target, std::shared_ptr<Session> session);
 
   const Target target_;
   std::atomic<uint64_t> incarnation_;
+  std::atomic<uint32_t> node_;
   std::mutex reconnect_mutex_;  // held during an attempt to connect, taken before mutex_
   mutable std::mutex mutex_;
   std::shared_ptr<Session> session_;  // guarded by mutex_

@@ -12,7 +12,12 @@ namespace atolldb::c_client {
 namespace {
 
 constexpr std::string_view kScheme = "atoll:";
-constexpr std::string_view kForms = "use atoll:NAME or atoll:///run/folder";
+constexpr std::string_view kNetworkScheme = "atoll+tcp:";
+constexpr std::string_view kForms =
+    "use atoll:NAME, atoll:///run/folder or "
+    "atoll+tcp://HOST:PORT?server_key=KEY&key_file=FILE";
+/// Longest host name of the DNS.
+constexpr size_t kMaxHostBytes = 255;
 
 std::unexpected<Failure> wrong(std::string_view text, const std::string& why) {
   DCHECK(!why.empty());
@@ -51,10 +56,11 @@ bool parse_number(std::string_view text, uint64_t most, uint64_t& number) {
   return error == std::errc() && end == text.data() + text.size() && number <= most;
 }
 
-/// Sets one parameter of the target. Returns what is wrong with it, or an empty text.
-std::string set_parameter(Target& target, std::string_view name, std::string_view value) {
-  uint64_t number = 0;
-  if (name == "node") {
+/// Sets a parameter that only one kind of targets has. Returns what is wrong with it, or an empty
+/// text.
+std::string set_own_parameter(Target& target, std::string_view name, std::string_view value) {
+  if (!target.network && name == "node") {
+    uint64_t number = 0;
     if (!parse_number(value, kMaxNodes - 1, number)) {
       return "node: is not a number from 0 to " + std::to_string(kMaxNodes - 1);
     }
@@ -62,6 +68,26 @@ std::string set_parameter(Target& target, std::string_view name, std::string_vie
     DCHECK(target.node < kMaxNodes);
     return "";
   }
+  if (target.network && name == "server_key") {
+    target.network->server_key = curve_key_of_hex(value);
+    if (!target.network->server_key) {
+      return "server_key: has not 64 hexadecimal digits: `atoll status` shows the key of a node";
+    }
+    return "";
+  }
+  if (target.network && name == "key_file") {
+    std::string path;
+    if (!unescape_percent(value, path) || path.empty()) return "key_file: is no path";
+    target.network->key_file = std::move(path);
+    return "";
+  }
+  return "\"" + std::string(name) + "\": is no parameter: use " +
+         (target.network ? "server_key, key_file" : "node") + ", connect_timeout_ms or acknowledge";
+}
+
+/// Sets one parameter of the target. Returns what is wrong with it, or an empty text.
+std::string set_parameter(Target& target, std::string_view name, std::string_view value) {
+  uint64_t number = 0;
   if (name == "connect_timeout_ms") {
     const auto most = static_cast<uint64_t>(kMaxConnectTimeout.count());
     if (!parse_number(value, most, number)) {
@@ -76,8 +102,7 @@ std::string set_parameter(Target& target, std::string_view name, std::string_vie
     target.answer_at = value == "durable" ? AnswerAt::durable : AnswerAt::precommitted;
     return "";
   }
-  return "\"" + std::string(name) +
-         "\": is no parameter: use node, connect_timeout_ms or acknowledge";
+  return set_own_parameter(target, name, value);
 }
 
 /// Sets the parameters after the question mark. Returns what is wrong, or an empty text.
@@ -117,15 +142,46 @@ std::string run_dir_of(std::string_view place) {
   return decoded;
 }
 
+/// Returns the address HOST:PORT, or nothing if it is wrong. An IPv6 address has brackets.
+std::optional<NetworkAddress> address_of(std::string_view text) {
+  const size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos) return std::nullopt;
+  const std::string_view host = text.substr(0, colon);
+  const bool is_ipv6 = host.starts_with('[') && host.ends_with(']');
+  const bool is_name = std::ranges::all_of(host, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '.' || c == '_';
+  });
+  uint64_t port = 0;
+  if (host.empty() || host.size() > kMaxHostBytes || !(is_name || is_ipv6)) return std::nullopt;
+  if (!parse_number(text.substr(colon + 1), UINT16_MAX, port) || port == 0) return std::nullopt;
+  NetworkAddress address;
+  address.host = host;
+  address.port = static_cast<uint16_t>(port);
+  return address;
+}
+
+Checked<Target> parse_network_target(std::string_view text) {
+  const std::string_view rest = text.substr(kNetworkScheme.size());
+  const size_t mark = std::min(rest.find('?'), rest.size());
+  Target target;
+  const std::string_view place = rest.substr(0, mark);
+  if (place.starts_with("//")) target.network = address_of(place.substr(2));
+  if (!target.network) return wrong(text, "names no host and port: " + std::string(kForms));
+  const std::string why = set_parameters(target, rest.substr(std::min(mark + 1, rest.size())));
+  if (!why.empty()) return wrong(text, why);
+  if (target.network->server_key.has_value() == target.network->key_file.empty()) {
+    return wrong(text,
+                 "server_key and key_file belong together: `atoll status` shows the key of a node, "
+                 "and `atoll keys generate` makes a file");
+  }
+  return target;
+}
+
 }  // namespace
 
 Checked<Target> parse_connection_string(std::string_view text) {
-  if (text.starts_with("atoll+tcp:")) {
-    return fail(
-        ATOLL_OPERATION_NOT_SUPPORTED,
-        "connection string \"" + std::string(text) +
-            "\": this version does not support sessions over the network: " + std::string(kForms));
-  }
+  if (text.starts_with(kNetworkScheme)) return parse_network_target(text);
   if (!text.starts_with(kScheme)) return wrong(text, "has another scheme: " + std::string(kForms));
   const std::string_view rest = text.substr(kScheme.size());
   const size_t mark = std::min(rest.find('?'), rest.size());

@@ -3,18 +3,21 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "shared/c_client/failure.h"
+#include "shared/client/network_link.h"
 #include "shared/session/session_layout.h"
 
 namespace atolldb::c_client {
 
-/// Target of a connection. A transport over the network adds its address here.
+/// Target of a connection: a run folder, or an address on the network.
 struct Target {
-  std::string run_dir;  // absolute
-  uint32_t node = 0;
+  std::string run_dir;                    // absolute; empty with `network`
+  std::optional<NetworkAddress> network;  // of a node's network port
+  uint32_t node = 0;                      // only with `run_dir`
   std::chrono::milliseconds connect_timeout{10'000};
   AnswerAt answer_at = AnswerAt::durable;
 };
@@ -22,8 +25,8 @@ struct Target {
 /// Longest wait for a cluster: a day.
 inline constexpr std::chrono::milliseconds kMaxConnectTimeout{86'400'000};
 
-/// Parses `atoll:NAME?...` or `atoll:///run/folder?...` (atoll_client.h). The message names the
-/// part that is wrong, and what is expected.
+/// Parses `atoll:NAME?...`, `atoll:///run/folder?...` or `atoll+tcp://HOST:PORT?...`
+/// (atoll_client.h). The message names the part that is wrong, and what is expected.
 Checked<Target> parse_connection_string(std::string_view text);
 
 }  // namespace atolldb::c_client

@@ -159,6 +159,9 @@ Checked<CallOptions> options_of(const atoll_options* options, AnswerAt answer_at
   if (read->reserved != 0) return refuse("reserved", read->reserved, "0");
   if (read->timeout_ms != 0) {
     call.timeout = std::chrono::milliseconds(read->timeout_ms);
+    // A node must not begin a request for which no caller waits.
+    call.session.start_within_ms =
+        static_cast<uint32_t>(std::min<int64_t>(read->timeout_ms, UINT32_MAX));
     // A wait for a free slot would have no limit.
     call.session.waits_for_room = false;
   }

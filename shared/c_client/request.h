@@ -13,7 +13,7 @@
 
 #include "shared/c_client/connection.h"
 #include "shared/c_client/failure.h"
-#include "shared/client/session_client.h"
+#include "shared/client/client_transport.h"
 #include "shared/kv/kv_reply.h"
 #include "shared/kv/kv_request.h"
 

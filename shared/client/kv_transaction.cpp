@@ -62,7 +62,7 @@ bool is_within(const KvScan& range, KvBytes key) {
 
 }  // namespace
 
-KvTransaction::KvTransaction(SessionClient& client, uint32_t snapshot)
+KvTransaction::KvTransaction(ClientTransport& client, uint32_t snapshot)
     : client_(client), snapshot_(snapshot), incarnation_(client.incarnation()) {
   CHECK(incarnation_ != 0);  // kv.commit refuses 0
 }

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "shared/base/status.h"
-#include "shared/client/session_client.h"
+#include "shared/client/client_transport.h"
 #include "shared/kv/kv_reply.h"
 #include "shared/kv/kv_request.h"
 
@@ -60,7 +60,7 @@ class KvTransaction {
   /// `snapshot`: 0 for a serializable transaction. Otherwise all reads are of the snapshot with
   /// this id, the newest or a pinned one, and writes are refused. REQUIRES: `client` outlives the
   /// transaction.
-  explicit KvTransaction(SessionClient& client, uint32_t snapshot = 0);
+  explicit KvTransaction(ClientTransport& client, uint32_t snapshot = 0);
 
   /// Returns the record as this transaction sees it, with its own writes, or nothing if there is
   /// none. A second read of a key returns the result of the first.
@@ -93,7 +93,7 @@ class KvTransaction {
   bool has_written(KvStorage storage, KvBytes key) const {
     return writes_of_.contains(Place(storage.name, Bytes(key.begin(), key.end())));
   }
-  SessionClient& client() const { return client_; }
+  ClientTransport& client() const { return client_; }
   /// Returns the number of compared reads and of writes. At most kMaxKvOperations together.
   size_t operations() const { return reads_.size() + scans_.size() + writes_.size(); }
 
@@ -139,7 +139,7 @@ class KvTransaction {
   /// Returns the error text of a transaction that has kMaxKvOperations operations.
   static std::string too_many();
 
-  SessionClient& client_;
+  ClientTransport& client_;
   const uint32_t snapshot_;
   const uint64_t incarnation_;
   std::map<Place, Read> reads_;

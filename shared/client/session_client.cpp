@@ -7,14 +7,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <thread>
 #include <utility>
 
 #include "shared/base/check.h"
 #include "shared/base/copy_bytes.h"
 #include "shared/base/try.h"
 #include "shared/config/default_run_dir.h"
-#include "shared/kv/kv_request.h"
 #include "shared/process/run_paths.h"
 #include "shared/session/session_socket.h"
 #include "shared/sync/wait_word.h"
@@ -29,12 +27,6 @@ constexpr int kRingChecks = 50;
 /// Number of expired waits (for example `poll`) per check whether the node is dead. The check is a
 /// system call.
 constexpr uint32_t kWaitsPerNodeCheck = 64;
-
-/// Pause between two attempts to connect to a node.
-constexpr std::chrono::milliseconds kConnectPause{10};
-
-/// Shortest time in which `connect_within` waits for the reply to its first request.
-constexpr std::chrono::milliseconds kShortestProbe{100};
 
 /// Number of forks that led to this process, counted since the first session.
 std::atomic<uint32_t> fork_count{0};
@@ -56,16 +48,6 @@ Clock::time_point deadline_of(std::chrono::nanoseconds timeout) {
   return timeout >= Clock::time_point::max() - now ? Clock::time_point::max() : now + timeout;
 }
 
-/// Sends a transaction without operations. Returns nothing if no reply comes within `patience`.
-std::optional<SessionReply> probe(SessionClient& client, Isolation isolation,
-                                  std::chrono::milliseconds patience) {
-  const auto ticket = client.submit("kv.txn", KvRequest().bytes(), {.isolation = isolation});
-  if (ticket) return client.wait_for(*ticket, patience);
-  SessionReply refused;
-  refused.status = ticket.error();
-  return refused;
-}
-
 }  // namespace
 
 Result<std::unique_ptr<SessionClient>> SessionClient::connect(const std::string& run_dir,
@@ -77,32 +59,11 @@ Result<std::unique_ptr<SessionClient>> SessionClient::connect(const std::string&
 Result<std::unique_ptr<SessionClient>> SessionClient::connect_within(
     const std::string& run_dir, uint32_t node, std::chrono::milliseconds patience,
     const std::function<bool()>& gives_up, Isolation isolation) {
-  const auto until = deadline_of(patience);
-  std::string why = "the cluster does not run";
-  for (;;) {
-    auto client = connect(run_dir, node);
-    if (!client && client.error().code != ExitCode::not_running) return client;
-    // A node accepts connections before its cluster runs. So this sends a transaction without
-    // operations, which succeeds only if the cluster runs.
-    if (client) {
-      const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
-      const auto reply = probe(**client, isolation, std::max(left, kShortestProbe));
-      const bool is_refused = !reply || reply->status == Status::unavailable ||
-                              reply->status == Status::recovering ||
-                              reply->status == Status::outcome_unknown;
-      if (!is_refused) return client;
-      if (!reply) why = "its workers are busy";
-      if (reply && !reply->message.empty()) why = reply->message;
-    }
-    if (Clock::now() >= until || (gives_up && gives_up())) {
-      if (!client) why = client.error().message;
-      return make_error(ExitCode::not_running, "session: node " + std::to_string(node) +
-                                                   " runs no requests within " +
-                                                   std::to_string(patience.count()) +
-                                                   " ms: " + why + ": run `atoll status`");
-    }
-    std::this_thread::sleep_for(kConnectPause);  // a cluster that is down cannot wake this thread
-  }
+  auto transport = connect_until_running(
+      [&]() -> Result<std::unique_ptr<ClientTransport>> { return connect(run_dir, node); },
+      patience, gives_up, isolation, "session: node " + std::to_string(node));
+  if (!transport) return std::unexpected(std::move(transport).error());
+  return std::unique_ptr<SessionClient>(static_cast<SessionClient*>(transport->release()));
 }
 
 Result<std::unique_ptr<SessionClient>> SessionClient::connect_by_name(const std::string& cluster,
@@ -206,14 +167,10 @@ void SessionClient::fill(uint32_t slot, std::string_view procedure,
   copy_bytes(shared.data.data(), input.data(), input.size());
 }
 
-std::expected<SessionTicket, Status> SessionClient::submit(std::string_view procedure,
-                                                           std::span<const std::byte> input,
-                                                           const SessionOptions& options,
-                                                           Callback callback) {
-  if (procedure.empty() || procedure.size() > kMaxSessionProcedureName) {
-    return std::unexpected(Status::invalid_argument);
-  }
-  if (input.size() > kMaxSessionInputBytes) return std::unexpected(Status::payload_too_long);
+std::expected<SessionTicket, Status> SessionClient::submit_checked(std::string_view procedure,
+                                                                   std::span<const std::byte> input,
+                                                                   const SessionOptions& options,
+                                                                   Callback callback) {
   // Before the mutex, which another thread of the parent may have held during the fork.
   if (!is_own()) return std::unexpected(Status::unavailable);
   for (;;) {
@@ -344,10 +301,6 @@ std::optional<SessionReply> SessionClient::try_fetch(SessionTicket ticket,
   return fetch(slot_of(ticket));
 }
 
-std::optional<SessionReply> SessionClient::poll(SessionTicket ticket) {
-  return wait_for(ticket, std::chrono::nanoseconds(0));
-}
-
 std::optional<SessionReply> SessionClient::wait_for(SessionTicket ticket,
                                                     std::chrono::nanoseconds timeout) {
   const Clock::time_point until = deadline_of(timeout);
@@ -370,23 +323,6 @@ std::optional<SessionReply> SessionClient::wait_for(SessionTicket ticket,
       run(ready);
     }
   }
-}
-
-SessionReply SessionClient::wait(SessionTicket ticket) {
-  std::optional<SessionReply> reply = wait_for(ticket, kForEver);
-  DCHECK(reply.has_value());
-  return *std::move(reply);
-}
-
-SessionReply SessionClient::call(std::string_view procedure, std::span<const std::byte> input,
-                                 const SessionOptions& options) {
-  const auto ticket = submit(procedure, input, options);
-  if (ticket) return wait(*ticket);
-  SessionReply reply;
-  reply.status = ticket.error();
-  reply.incarnation = incarnation_;
-  reply.message = "the request was not sent: " + std::string(to_string(ticket.error()));
-  return reply;
 }
 
 size_t SessionClient::dispatch(std::chrono::nanoseconds timeout) {

@@ -23,66 +23,17 @@
 #include "shared/base/isolation.h"
 #include "shared/base/status.h"
 #include "shared/base/unique_fd.h"
+#include "shared/client/client_transport.h"
 #include "shared/memory/mapped_segment.h"
 #include "shared/session/session_layout.h"
 
 namespace atolldb {
 
-/// Result of a request.
-///
-///   ok                the transaction has committed
-///   unavailable       rejected without any effect: try again later
-///   recovering        rejected without any effect: until the cluster has recovered, only
-///                     requests with isolation snapshot_read_only run
-///   outcome_unknown   the cluster failed, or the node ended the session, meanwhile: the request
-///                     may have committed (R41)
-///   all others        the request had no effect
-struct SessionReply {
-  Status status = Status::outcome_unknown;
-  /// durable: a failure of the cluster cannot undo the result, whether it is ok or an error.
-  /// precommitted: a failure of the cluster may undo it.
-  AnswerAt answered_at = AnswerAt::durable;
-  /// Epoch of the commit; without writes, the latest epoch that the transaction depends on. A
-  /// durable answer is sent when this epoch is durable.
-  uint64_t commit_epoch = 0;
-  /// VID (epoch and ordinal) of the transaction's writes; 0 if it wrote nothing.
-  uint64_t commit_version = 0;
-  /// Incarnation of the cluster; changes with every restart.
-  uint64_t incarnation = 0;
-  /// Output of the procedure, at most kMaxSessionOutputBytes. The procedure defines its format.
-  /// `read_kv_reply` decodes the output of `kv.*`.
-  std::vector<std::byte> output;
-  /// Reason of a failure if there is more to say than `status`, at most kMaxSessionMessageBytes.
-  std::string message;
-};
-
-/// Names one request of one client. Never 0, and never reused.
-using SessionTicket = uint64_t;
-
-struct SessionOptions {
-  AnswerAt answer_at = AnswerAt::durable;
-  /// Requests of equal affinity run on the same worker. 0: round robin.
-  uint64_t affinity = 0;
-  /// Ordinal of an existing worker, or kAnyWorker.
-  uint32_t worker = kAnyWorker;
-  /// Without a value, the procedure's entry decides; `kv.*` uses serializable.
-  std::optional<Isolation> isolation = std::nullopt;
-  /// Id of the snapshot to read; 0: the latest. Only with snapshot_read_only.
-  uint32_t snapshot = 0;
-  /// True: a submission without a free slot waits until a request in flight ends. False: it fails
-  /// with `unavailable`.
-  bool waits_for_room = true;
-};
-
 /// One session with one node. It has no thread of its own: callbacks run in the threads that call
 /// it. Thread: any; several may call at once.
-class SessionClient {
+class SessionClient final : public ClientTransport {
  public:
-  /// Gets the reply of a request. Runs in a thread that calls `submit`, `poll`, `wait`, `wait_for`,
-  /// `call` or `dispatch`. It runs without a lock held, so it may submit.
-  using Callback = std::function<void(SessionTicket, SessionReply)>;
   static constexpr std::chrono::milliseconds kConnectTimeout{10'000};
-  static constexpr std::chrono::nanoseconds kForEver{INT64_MAX};
 
   /// `run_dir`: cluster.run_dir of the config. `node`: 0 to its number of nodes - 1. Waits at most
   /// kConnectTimeout for the node.
@@ -108,47 +59,16 @@ class SessionClient {
   /// Does the same as `connect`, over a connected socket (thread mode, tests).
   static Result<std::unique_ptr<SessionClient>> over(UniqueFd socket);
 
-  SessionClient(const SessionClient&) = delete;
-  SessionClient& operator=(const SessionClient&) = delete;
   /// In a child process (fork) the session is closed; the parent continues to use it.
-  /// Requests in flight continue on the node, but this client does not get their replies. REQUIRES:
-  /// no other thread uses the client.
-  ~SessionClient();
+  ~SessionClient() override;
 
-  /// Submits a request: `procedure` is a name of 1 to kMaxSessionProcedureName bytes, `input` has
-  /// at most kMaxSessionInputBytes. Both are copied. A callback, if given, gets the reply. Without
-  /// a callback, the slot stays taken until `wait`, `wait_for` or `poll` has fetched the reply. May
-  /// block: see SessionOptions::waits_for_room.
-  ///
-  /// Errors, without sending: unavailable (no free slot, or the session has ended),
-  /// invalid_argument (length of the name), payload_too_long (length of the input).
-  std::expected<SessionTicket, Status> submit(std::string_view procedure,
-                                              std::span<const std::byte> input,
-                                              const SessionOptions& options = {},
-                                              Callback callback = {});
-  /// Returns the reply, or nothing if it has not arrived. Soon after the end of the session, a
-  /// missing reply is replaced by outcome_unknown. Returns invalid_argument for a ticket that is
-  /// not in flight or was fetched already.
-  std::optional<SessionReply> poll(SessionTicket ticket);
-  /// Waits for the reply. Returns nothing after the timeout, or invalid_argument for a ticket that
-  /// is not in flight or was fetched already.
-  std::optional<SessionReply> wait_for(SessionTicket ticket, std::chrono::nanoseconds timeout);
-  SessionReply wait(SessionTicket ticket);
-  /// Submits and waits. An error of `submit` is the status of the reply.
-  SessionReply call(std::string_view procedure, std::span<const std::byte> input,
-                    const SessionOptions& options = {});
-
-  /// Runs the callbacks of all replies that have arrived. Waits for the first reply at most
-  /// `timeout`. Returns the number of callbacks that ran; 0 at once if no request is in flight.
-  size_t dispatch(std::chrono::nanoseconds timeout);
-
-  /// Returns the number of requests without a reply.
-  uint32_t in_flight() const;
-  /// Returns false if the node has ended the session or has died. The caller then reconnects
-  /// (connect_within), and compares incarnations.
-  bool is_open();
-  uint64_t incarnation() const { return incarnation_; }
-  uint32_t node() const { return segment_->node; }
+  std::optional<SessionReply> wait_for(SessionTicket ticket,
+                                       std::chrono::nanoseconds timeout) override;
+  size_t dispatch(std::chrono::nanoseconds timeout) override;
+  uint32_t in_flight() const override;
+  bool is_open() override;
+  uint64_t incarnation() const override { return incarnation_; }
+  uint32_t node() const override { return segment_->node; }
   /// Tests of clients that violate the protocol use these two functions. A caller that puts a
   /// request into the ring of the segment calls `wake_node` afterwards.
   SessionSegment& segment() { return *segment_; }
@@ -169,6 +89,10 @@ class SessionClient {
   };
 
   SessionClient(UniqueFd socket, UniqueFd wake, MappedSegment memory);
+  std::expected<SessionTicket, Status> submit_checked(std::string_view procedure,
+                                                      std::span<const std::byte> input,
+                                                      const SessionOptions& options,
+                                                      Callback callback) override;
   void fill(uint32_t slot, std::string_view procedure, std::span<const std::byte> input,
             const SessionOptions& options);
   /// Reads the answer ring. Moves replies with callbacks to `ready`. REQUIRES: mutex_ is held.

@@ -253,7 +253,7 @@ class Calls(unittest.TestCase):
             (atoll.InvalidArgument, lambda: db.get("tree", b"k" * 1025)),
             (atoll.InvalidArgument, lambda: db.put("tree", b"k", b"v" * 2049)),
             (atoll.InvalidArgument, lambda: atoll.connect("bank")),
-            (atoll.NotSupported, lambda: atoll.connect("atoll+tcp://host")),
+            (atoll.InvalidArgument, lambda: atoll.connect("atoll+tcp://host")),
             (atoll.Unavailable, lambda: atoll.connect("atoll:none?connect_timeout_ms=0")),
             (atoll.SnapshotNotFound, lambda: db.snapshot(4000000).get("tree", b"k")),
             (TypeError, lambda: db.get("tree", "text")),

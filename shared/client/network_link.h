@@ -1,0 +1,91 @@
+// The connection of a network client: its ZeroMQ socket, and the handshake with keys.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "shared/base/error.h"
+#include "shared/network/curve_key.h"
+#include "shared/network/wire.h"
+
+namespace atolldb {
+
+/// Address of a node's network port, and the keys.
+struct NetworkAddress {
+  std::string host;  // a name, an IPv4 address, or an IPv6 address in brackets
+  uint16_t port = 0;
+  std::optional<CurveKey> server_key;  // nothing: without keys, which few nodes allow
+  std::string key_file;                // the client's own keys; empty only without `server_key`
+};
+
+struct ZmqLibrary;
+
+/// Thread: one at a time.
+class NetworkLink {
+ public:
+  /// What the node has told in its Welcome.
+  struct Session {
+    uint32_t number = 0;
+    uint32_t node = 0;
+    uint64_t incarnation = 0;
+    uint32_t max_in_flight = 0;
+    uint32_t max_in_flight_bytes = 0;
+    uint32_t rights = 0;
+    std::string key_name;
+  };
+
+  /// A message that was received. Its bytes are valid until the next `receive`.
+  using Frame = std::span<const std::byte>;
+
+  /// Connects, and opens a session. Waits at most `timeout` in all.
+  ///
+  /// Errors: not_running if no node listens there or it does not answer in time; config if the key
+  /// file or ZeroMQ cannot be used; resources if the node has too many sessions; failed if the node
+  /// refuses the keys, or has another version.
+  static Result<std::unique_ptr<NetworkLink>> open(const NetworkAddress& address,
+                                                   std::chrono::milliseconds timeout);
+  NetworkLink(const NetworkLink&) = delete;
+  NetworkLink& operator=(const NetworkLink&) = delete;
+  ~NetworkLink();
+
+  const Session& session() const { return session_; }
+  /// Sends a frame. Does not wait. Returns false if the connection has ended.
+  bool send(Frame frame);
+  /// Returns the next frame, or nothing if none has arrived.
+  std::optional<Frame> receive();
+  /// Waits until a frame has arrived, `wake_fd` is readable, or the connection has changed.
+  void wait(int wake_fd);
+  /// Returns whether the connection has ended.
+  bool has_ended();
+
+ private:
+  struct Sockets;
+  enum class Handshake : uint8_t { pending, done, not_connected, bad_key, bad_protocol, closed };
+
+  explicit NetworkLink(const ZmqLibrary& zmq);
+  Result<void> connect(const NetworkAddress& address, std::chrono::milliseconds timeout);
+  Result<void> set_keys(const NetworkAddress& address);
+  bool set(int option, const void* value, size_t bytes);
+  bool set(int option, int value) { return set(option, &value, sizeof(value)); }
+  /// Reads the next event of the connection. Returns false if there is none.
+  bool next_event(uint16_t& event);
+  Handshake await_handshake(std::chrono::steady_clock::time_point until);
+  std::unexpected<Error> handshake_error(Handshake handshake, const NetworkAddress& address,
+                                         std::chrono::milliseconds timeout) const;
+  Result<void> open_session(const std::string& where, std::chrono::steady_clock::time_point until);
+  /// Waits until one of the sockets is readable.
+  void wait_until(std::chrono::steady_clock::time_point until);
+
+  const ZmqLibrary& zmq_;
+  std::unique_ptr<Sockets> sockets_;
+  Session session_;
+  bool has_ended_ = false;
+};
+
+}  // namespace atolldb
