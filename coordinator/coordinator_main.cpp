@@ -115,7 +115,9 @@ ExitCode run_coordinator(const ChildContext& context) {
                                          coordinator.archive_metrics(),
                                          coordinator.acknowledgement_metrics(), disks.get())));
     ATOLL_ASSIGN(page, start_status_page(config, coordinator));
-    return services.endpoints_text(page == nullptr ? "" : page->url());
+    Json endpoints = services.endpoints();
+    if (page != nullptr) endpoints["status_page"] = page->url();
+    return endpoints.dump();
   };
   steps.open = [&](const std::string& argument) {
     const Json metrics = Json::parse(argument, nullptr, false);

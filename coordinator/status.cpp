@@ -251,6 +251,10 @@ Json StatusReport::process(const std::string& role, const SegmentHeader& header)
   if (metrics_endpoints_.is_object() && endpoint != metrics_endpoints_.end()) {
     process["metrics"] = *endpoint;
   }
+  if (metrics_endpoints_.is_object() && metrics_endpoints_.contains("network")) {
+    const Json& ports = metrics_endpoints_["network"];
+    if (ports.contains(role)) process["network"] = ports[role];
+  }
   return process;
 }
 

@@ -32,7 +32,8 @@ class StatusReport {
 
   /// Sets the URL of the status page.
   void set_status_page(std::string url);
-  /// Sets the endpoints by role: {"coordinator": "127.0.0.1:9101", "node0": ...}.
+  /// Sets the endpoints by role: {"coordinator": "127.0.0.1:9101", "node0": ...}. The member
+  /// "network" has those of network ports: {"node0": {"endpoint": ..., "key": ...}}.
   void set_metrics_endpoints(nlohmann::json endpoints);
   /// Returns the status; coordinator/README.md describes the members. The throughput covers the
   /// time since the last call for this reader.

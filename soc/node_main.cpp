@@ -34,12 +34,16 @@ ExitCode run_node(const ChildContext& context) {
     const auto handle = [&node](const ControlRequest& request, const ControlReply& reply) {
       node.handle(request, reply);
     };
-    ATOLL_TRY(services.start(
-        config, node_endpoint(config, id), handle, kMaxControlBytes, 1 + id,
-        std::make_shared<NodeMetrics>(id, *node.view().shared[id], node.metrics(),
-                                      *node.view().control, &node.procedure_metrics())));
+    ATOLL_TRY(services.start(config, node_endpoint(config, id), handle, kMaxControlBytes, 1 + id,
+                             std::make_shared<NodeMetrics>(
+                                 id, *node.view().shared[id], node.metrics(), *node.view().control,
+                                 &node.procedure_metrics(), node.network_metrics())));
     ATOLL_TRY(node.listen_for_sessions(session_socket_path(config.cluster.run_dir, id)));
-    return services.endpoints_text();
+    Json endpoints = services.endpoints();
+    if (Json network = node.network_endpoint(); !network.is_null()) {
+      endpoints["network"] = std::move(network);
+    }
+    return endpoints.dump();
   };
   steps.open = [](const std::string&) -> Result<void> { return {}; };
   steps.drain = [&] { node.drain(); };

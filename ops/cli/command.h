@@ -52,6 +52,7 @@ void add_snapshot_command(CLI::App& app, Invocation& invocation);
 void add_storage_command(CLI::App& app, Invocation& invocation);
 void add_procedure_command(CLI::App& app, Invocation& invocation);
 void add_session_command(CLI::App& app, Invocation& invocation);
+void add_keys_command(CLI::App& app, Invocation& invocation);
 void add_kv_command(CLI::App& app, Invocation& invocation);
 void add_shell_command(CLI::App& app, Invocation& invocation);
 void add_bench_command(CLI::App& app, Invocation& invocation);

@@ -72,6 +72,7 @@ Result<Json> sessions_of_node(const Config& config, uint32_t node) {
     session["node"] = node;
     clean_member(session, "program");
     clean_member(session, "oldest_procedure");
+    clean_member(session, "address");
   }
   return sessions;
 }
@@ -85,14 +86,25 @@ std::string elapsed_cell(const Json& session, const char* member) {
   return fmt::format("{} h {} min", minutes / 60, minutes % 60);
 }
 
+/// Returns the cell with the process of a local client, or with the address of a network client.
+std::string client_cell(const Json& session) {
+  if (session.contains("pid")) return std::to_string(session.value("pid", int64_t{0}));
+  return session.value("address", "-");
+}
+
+/// Returns the cell with the user of a local client, or with the name of a network client's key.
+std::string user_cell(const Json& session) {
+  if (session.contains("uid")) return user_text(session.value("uid", 0u));
+  return session.contains("key") ? "key " + session.value("key", "") : "-";
+}
+
 std::vector<std::string> session_row(const Json& session) {
-  const bool has_process = session.contains("pid");
   return {fmt::format("{}/{}", session.value("node", uint32_t{0}),
                       session.value("session", uint32_t{0})),
           session.value("state", ""),
-          has_process ? std::to_string(session.value("pid", int64_t{0})) : "-",
+          client_cell(session),
           session.value("program", "-"),
-          has_process ? user_text(session.value("uid", 0u)) : "-",
+          user_cell(session),
           elapsed_cell(session, "age_s"),
           format_count(session.value("in_flight", uint64_t{0})),
           session.value("oldest_procedure", "-"),
@@ -120,7 +132,7 @@ Result<void> list_sessions(const ClusterChoice& choice, const SessionCommandOpti
     std::printf("%s\n", whole.dump(2).c_str());
     return {};
   }
-  std::vector<std::vector<std::string>> rows = {{"SESSION", "STATE", "PID", "PROGRAM", "USER",
+  std::vector<std::vector<std::string>> rows = {{"SESSION", "STATE", "CLIENT", "PROGRAM", "USER",
                                                  "AGE", "IN FLIGHT", "OLDEST REQUEST", "FOR",
                                                  "ANSWERED", "LAST REQUEST"}};
   for (const Json& session : sessions) rows.push_back(session_row(session));

@@ -220,6 +220,19 @@ std::string status_page_text(const Json& status) {
   return url.is_string() ? fmt::format("  status page    {}\n", url.get<std::string>()) : "";
 }
 
+/// Returns a line for each network port with its key, or "" if there is none.
+std::string network_text(const Json& status) {
+  std::string text;
+  for (const Json& process : status.value("processes", Json::array())) {
+    if (!process.contains("network")) continue;
+    const Json& network = process["network"];
+    const std::string key = network.value("key", "");
+    text += fmt::format("  network        {} of {}, {}\n", network.value("endpoint", ""),
+                        process.value("role", ""), key.empty() ? "without keys" : "key " + key);
+  }
+  return text;
+}
+
 std::string process_table(const Json& status) {
   std::vector<std::vector<std::string>> rows = {{"PROCESS", "PID", "METRICS"}};
   for (const Json& process : status.value("processes", Json::array())) {
@@ -228,7 +241,7 @@ std::string process_table(const Json& status) {
     rows.push_back({process.value("role", ""), std::to_string(number(process, "pid")),
                     where.empty() ? "off" : "http://" + where + "/metrics"});
   }
-  return format_table(rows);
+  return format_table(rows) + network_text(status);
 }
 
 /// Returns the member, or an empty object if it is missing. A recovery may end between two

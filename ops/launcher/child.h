@@ -29,6 +29,7 @@ struct Child {
   std::string reached;             // its latest step: "prepared", "attached", ...
   std::string metrics;             // its metrics endpoint; empty: none
   std::string status_page;         // URL of its status page; empty: none
+  std::string network;             // endpoint and key of its network port, as JSON; empty: none
   std::optional<Error> failure;    // the error that it reported before it ended
   std::optional<int> wait_status;  // set when it has ended and is reaped
 

@@ -56,8 +56,8 @@ uint64_t random_number() {
 std::string endpoint_of(const std::string& text, const char* member) {
   const Json json = Json::parse(text, nullptr, false);
   const auto found = json.is_object() ? json.find(member) : json.end();
-  return json.is_object() && found != json.end() && found->is_string() ? found->get<std::string>()
-                                                                       : "";
+  if (!json.is_object() || found == json.end()) return "";
+  return found->is_string() ? found->get<std::string>() : found->dump();
 }
 
 }  // namespace
@@ -359,6 +359,7 @@ void Launcher::take_line(Child& child, const std::string& line) {
     if (word == "running") {
       child.metrics = endpoint_of(rest, "metrics");
       child.status_page = endpoint_of(rest, "status_page");
+      child.network = endpoint_of(rest, "network");
     }
     child.reached = word;
   }
@@ -464,6 +465,7 @@ Result<void> Launcher::advance_start() {
     Json metrics = Json::object();
     for (const Child& child : children_) {
       if (!child.metrics.empty()) metrics[child.role] = child.metrics;
+      if (!child.network.empty()) metrics["network"][child.role] = Json::parse(child.network);
     }
     send_line(children_.front().channel.get(), "OPEN " + metrics.dump());
   } else if (awaited_ == "opened" && children_.front().reached == "opened") {

@@ -36,6 +36,7 @@ Result<void> announce(const Config& config, const std::vector<Child>& children) 
       endpoints["node_endpoints"].push_back(node_endpoint(config, child.node));
     }
     if (!child.metrics.empty()) endpoints["metrics"][child.role] = child.metrics;
+    if (!child.network.empty()) endpoints["network"][child.role] = Json::parse(child.network);
     if (!child.status_page.empty()) endpoints["status_page"] = child.status_page;
     endpoints["processes"].push_back({{"role", child.role},
                                       {"pid", child.id.pid},

@@ -161,6 +161,17 @@ struct Config {
     bool operator==(const StatusPage&) const = default;
   };
 
+  struct Network {
+    bool enabled = false;
+    std::string listen = "127.0.0.1";
+    uint16_t base_port = 0;       ///< node k uses `base_port + k`; 0: every node takes a free port
+    std::string key_file;         ///< absolute path; empty: clients need no key
+    std::string authorised_keys;  ///< absolute path; not empty with `key_file`
+    bool without_keys = false;    ///< clients need no key, which only loopback addresses allow
+
+    bool operator==(const Network&) const = default;
+  };
+
   struct Control {
     std::string endpoint;  ///< ZeroMQ endpoint of the coordinator; ipc in run_dir by default
 
@@ -189,6 +200,7 @@ struct Config {
   Archive archive;
   Metrics metrics;
   StatusPage status_page;
+  Network network;
   Control control;
   Procedures procedures;
   Log log;

@@ -217,6 +217,41 @@ void check_relations(const Config& config, const ConfigReport& report) {
   }
 }
 
+bool is_loopback_address(const std::string& address) {
+  return address == "::1" || address.starts_with("127.");
+}
+
+void check_network(const Config& config, const ConfigReport& report) {
+  const Config::Network& network = config.network;
+  const auto nodes = static_cast<int64_t>(config.nodes.size());
+  if (network.base_port != 0 && network.base_port + nodes - 1 > kMaxPort) {
+    report("network.base_port",
+           "0, or at most " + std::to_string(kMaxPort + 1 - nodes) + " with " +
+               std::to_string(nodes) + " nodes",
+           std::to_string(network.base_port), "");
+  }
+  if (!network.enabled) return;
+  const std::string make_keys =
+      "make the file with `atoll keys generate FILE`, and list clients in network.authorised_keys";
+  if (network.without_keys) {
+    if (!is_loopback_address(network.listen)) {
+      report("network.without_keys",
+             "false with an address beyond loopback (" + network.listen + ")", "true", make_keys);
+    }
+    if (!network.key_file.empty()) {
+      report("network.without_keys", "false with network.key_file", "true", "remove one of them");
+    }
+    return;
+  }
+  if (network.key_file.empty()) {
+    report("network.key_file", "a file of keys, because network.enabled is true", "\"\"",
+           make_keys);
+  } else if (network.authorised_keys.empty()) {
+    report("network.authorised_keys", "a file of authorised keys with network.key_file", "\"\"",
+           "make the file: each line is KEY NAME RIGHTS");
+  }
+}
+
 void check_logs(const Config& config, const ConfigReport& report) {
   for (size_t index = 0; index < config.nodes.size(); ++index) {
     const NodeConfig& node = config.nodes[index];
@@ -294,6 +329,7 @@ void check_config(const Config& config, const Machine& machine, const ConfigRepo
   check_placement(config, machine, report);
   check_memory(config, machine, report);
   check_relations(config, report);
+  check_network(config, report);
   check_logs(config, report);
   check_archive(config, report);
   check_folders(config, report);

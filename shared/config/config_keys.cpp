@@ -304,6 +304,22 @@ constexpr ConfigKey kKeys[] = {
         "other\n"
         "port must be free, or the cluster does not start."),
 
+    row(KeyKind::boolean, ATOLL_CONFIG(network.enabled),
+        "Whether every node accepts sessions of clients over the network."),
+    row(KeyKind::address, ATOLL_CONFIG(network.listen),
+        "Address to accept them on. Beyond loopback, clients need keys."),
+    row(KeyKind::integer, ATOLL_CONFIG(network.base_port), {0, kMaxPort},
+        "Port of node 0; node k has base_port + k. 0: free ports (`atoll status`)."),
+    row(KeyKind::optional_path, ATOLL_CONFIG(network.key_file), {1, kMaxPathBytes},
+        "Keys of all nodes: `atoll keys generate` makes the file. Clients then need keys, too."),
+    row(KeyKind::optional_path, ATOLL_CONFIG(network.authorised_keys), {1, kMaxPathBytes},
+        "Clients that may connect, one per line: KEY NAME RIGHTS. RIGHTS is a list of read, "
+        "write,\n"
+        "procedures and administration. Nodes read the file again when it changes."),
+    row(KeyKind::boolean, ATOLL_CONFIG(network.without_keys),
+        "Without key_file: accept all clients, with all rights. Only on a loopback address, where\n"
+        "all users of the machine can connect."),
+
     row(KeyKind::endpoint, ATOLL_CONFIG(control.endpoint), {1, kMaxEndpointBytes},
         "ZeroMQ endpoint of the coordinator: ipc, or tcp on a loopback address.\n"
         "Default: ipc://<run_dir>/control.sock."),

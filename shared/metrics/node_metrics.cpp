@@ -109,6 +109,36 @@ constexpr Metric<SessionMetrics> kSessionMetrics[] = {
      field<&SessionMetrics::outcome_unknown>},
 };
 
+constexpr Metric<NetworkMetrics> kNetworkMetrics[] = {
+    {"atoll_network_sessions", "Sessions over the network with this node.",
+     field<&NetworkMetrics::open>},
+    {"atoll_network_sessions_opened_total", "Sessions over the network that were opened.",
+     field<&NetworkMetrics::opened>},
+    {"atoll_network_sessions_refused_total", "Network sessions refused because of their limit.",
+     field<&NetworkMetrics::refused_limit>},
+    {"atoll_network_keys_refused_total", "Connections refused because of their key.",
+     field<&NetworkMetrics::refused_key>},
+    {"atoll_network_failed_handshakes_total",
+     "Connections that ended during their handshake: other protocols, wrong server keys.",
+     field<&NetworkMetrics::failed_handshakes>},
+    {"atoll_network_malformed_frames_total", "Frames that violated the protocol.",
+     field<&NetworkMetrics::malformed>},
+    {"atoll_network_dropped_total", "Sessions ended because the client did not read its answers.",
+     field<&NetworkMetrics::dropped>},
+    {"atoll_network_requests_total", "Requests received over the network.",
+     field<&NetworkMetrics::requests>},
+    {"atoll_network_requests_denied_total", "Requests that the rights of the client's key forbid.",
+     field<&NetworkMetrics::denied>},
+    {"atoll_network_received_bytes_total", "Size of the frames received from clients.",
+     field<&NetworkMetrics::bytes_in>},
+    {"atoll_network_sent_bytes_total", "Size of the frames sent to clients.",
+     field<&NetworkMetrics::bytes_out>},
+    {"atoll_network_received_frames_total", "Frames received from clients.",
+     field<&NetworkMetrics::frames_in>},
+    {"atoll_network_sent_frames_total", "Frames sent to clients.",
+     field<&NetworkMetrics::frames_out>},
+};
+
 constexpr Metric<NodeShared> kNodeMetrics[] = {
     {"atoll_node_running", "1 while the node accepts transactions.",
      [](const NodeShared& shared) {
@@ -188,6 +218,7 @@ std::vector<prometheus::MetricFamily> NodeMetrics::Collect() const {
     add_device(families, metrics_.device);
   }
   families.add(kSessionMetrics, metrics_.sessions);
+  if (network_ != nullptr) families.add(kNetworkMetrics, *network_);
   families.add(kNodeMetrics, shared_);
   return families.take();
 }

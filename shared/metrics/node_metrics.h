@@ -10,6 +10,7 @@
 #include "shared/memory/control_layout.h"
 #include "shared/memory/node_layout.h"
 #include "shared/memory/worker_metrics.h"
+#include "shared/metrics/network_metrics.h"
 #include "shared/metrics/procedure_metrics.h"
 
 namespace atolldb {
@@ -18,14 +19,17 @@ namespace atolldb {
 class NodeMetrics : public prometheus::Collectable {
  public:
   /// `control` has the names of the storages. `procedures`: null if the node counts no calls.
-  /// REQUIRES: the segments stay mapped, and `procedures` lives, as long as this object.
+  /// `network`: null if the node has no network port. REQUIRES: the segments stay mapped, and the
+  /// other objects live, as long as this object.
   NodeMetrics(uint32_t node, const NodeShared& shared, const MetricsSegment& metrics,
-              const ControlSegment& control, const ProcedureMetrics* procedures = nullptr)
+              const ControlSegment& control, const ProcedureMetrics* procedures = nullptr,
+              const NetworkMetrics* network = nullptr)
       : node_(node),
         shared_(shared),
         metrics_(metrics),
         control_(control),
-        procedures_(procedures) {}
+        procedures_(procedures),
+        network_(network) {}
 
   std::vector<prometheus::MetricFamily> Collect() const override;
 
@@ -35,6 +39,7 @@ class NodeMetrics : public prometheus::Collectable {
   const MetricsSegment& metrics_;
   const ControlSegment& control_;
   const ProcedureMetrics* const procedures_;
+  const NetworkMetrics* const network_;
 };
 
 }  // namespace atolldb

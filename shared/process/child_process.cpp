@@ -273,11 +273,9 @@ void ChildServices::stop() {
   exposer_.reset();
 }
 
-std::string ChildServices::endpoints_text(const std::string& status_page) const {
+Json ChildServices::endpoints() const {
   CHECK(server_ != nullptr);
-  Json endpoints = {{"metrics", exposer_ ? exposer_->endpoint() : ""}};
-  if (!status_page.empty()) endpoints["status_page"] = status_page;
-  return endpoints.dump();
+  return {{"metrics", exposer_ ? exposer_->endpoint() : ""}};
 }
 
 }  // namespace atolldb

@@ -82,9 +82,9 @@ class ChildServices {
                      std::shared_ptr<prometheus::Collectable> collectable);
   /// After this call no request is served.
   void stop();
-  /// Returns the endpoints of the running process for the launcher, as JSON. `status_page`: URL of
-  /// the status page that the process serves, or "".
-  std::string endpoints_text(const std::string& status_page = "") const;
+  /// Returns the endpoints of the running process, to which the process adds others. The launcher
+  /// gets them as text.
+  Json endpoints() const;
 
  private:
   Result<void> start_metrics(const Config& config, uint32_t port_offset,

@@ -176,7 +176,21 @@ Result<void> Node::start_sessions() {
   services.refusal = [this](Isolation isolation) { return refuse(isolation); };
   services.deadline_epoch = [this] { return procedure_deadline(); };
   sessions_ = std::make_unique<SessionServer>(std::move(services), logger_);
-  return sessions_->start();
+  ATOLL_TRY(sessions_->start());
+  return start_network();
+}
+
+Result<void> Node::start_network() {
+  const Config::Network& network = config_.network;
+  if (!network.enabled) return {};
+  const auto port = network.base_port == 0 ? 0 : network.base_port + node_;
+  CHECK(port <= UINT16_MAX);  // checked with the config
+  ATOLL_ASSIGN(network_, NetworkGateway::start({.address = network.listen,
+                                                .port = static_cast<uint16_t>(port),
+                                                .key_file = network.key_file,
+                                                .authorised_keys = network.authorised_keys},
+                                               sessions_->sink(), network_metrics_, logger_));
+  return {};
 }
 
 void Node::drain() {
@@ -204,6 +218,7 @@ void Node::stop() {
     const std::lock_guard guard(loggers_mutex_);
     for (const auto& logger : loggers_) logger->stop();
   }
+  if (network_ != nullptr) network_->stop();
   if (sessions_ != nullptr) sessions_->stop();
   if (reloader_ != nullptr) reloader_->stop();
   if (warmer_ != nullptr) warmer_->stop();

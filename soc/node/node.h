@@ -29,6 +29,7 @@
 #include "soc/installer/installer.h"
 #include "soc/installer/page_visitor.h"
 #include "soc/logger/logger_thread.h"
+#include "soc/network/gateway.h"
 #include "soc/node/job_table.h"
 #include "soc/node/pool_memory.h"
 #include "soc/procedure/library_reloader.h"
@@ -92,6 +93,13 @@ class Node {
   const MetricsSegment& metrics() const { return *metrics_; }
   /// REQUIRES: the node has started.
   const ProcedureMetrics& procedure_metrics() const { return *procedure_metrics_; }
+  /// Returns null if the node has no network port. REQUIRES: the node has started.
+  const NetworkMetrics* network_metrics() const {
+    return network_ == nullptr ? nullptr : &network_metrics_;
+  }
+  /// Returns the endpoint of the network port, and its public key as text, as JSON. Null without a
+  /// network port. REQUIRES: the node has started.
+  Json network_endpoint() const;
 
  private:
   /// Raises the state.
@@ -109,6 +117,7 @@ class Node {
   void publish_unallocated();
   void start_workers();
   Result<void> start_sessions();
+  Result<void> start_network();
   uint64_t procedure_deadline() const;
   /// Returns an upper bound for the epochs of all commits before the call (R59).
   uint64_t latest_commit_epoch() const;
@@ -199,6 +208,8 @@ class Node {
   }};
   std::unique_ptr<DurableAnswers> answers_;
   std::unique_ptr<SessionServer> sessions_;  // destroyed before the members that its calls use
+  NetworkMetrics network_metrics_;
+  std::unique_ptr<NetworkGateway> network_;  // null if network.enabled is off; uses sessions_
 
   std::mutex mutex_;
   std::condition_variable housekeeper_wake_;

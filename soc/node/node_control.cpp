@@ -99,6 +99,24 @@ Json answer_of(const ProcedureOutcome& outcome, bool is_binary) {
   return answer;
 }
 
+/// Joins the answers of the local and of the network sessions. A session that is to be killed is in
+/// one of both.
+Result<Json> join_sessions(const ControlRequest& request, const Result<Json>& local,
+                           const Result<Json>& remote) {
+  const bool names_one =
+      request.operation == ControlOperation::session_kill && request.body.contains("session");
+  if (!local && !(names_one && remote)) return local;
+  if (!remote && !names_one) return remote;
+  Json sessions = Json::array();
+  for (const Result<Json>* each : {&local, &remote}) {
+    if (!*each) continue;
+    for (const Json& session : (*each)->value("sessions", Json::array())) {
+      sessions.push_back(session);
+    }
+  }
+  return Json{{"sessions", std::move(sessions)}};
+}
+
 }  // namespace
 
 void Node::handle(const ControlRequest& request, const ControlReply& reply) {
@@ -203,11 +221,20 @@ Result<void> Node::serve_running(const ControlRequest& request, const ControlRep
   }
   const bool is_of_session = request.operation == ControlOperation::session_list ||
                              request.operation == ControlOperation::session_kill;
-  if (is_of_session) {
-    sessions_->handle(request, reply);
-  } else {
+  if (!is_of_session) {
     reloader_->handle(request, reply);
+    return {};
   }
+  if (network_ == nullptr) {
+    sessions_->handle(request, reply);
+    return {};
+  }
+  // Both kinds of sessions answer, one after the other.
+  sessions_->handle(request, [request, reply, this](const Result<Json>& local) {
+    network_->handle(request, [request, reply, local](const Result<Json>& remote) {
+      reply(join_sessions(request, local, remote));
+    });
+  });
   return {};
 }
 
@@ -376,6 +403,11 @@ Result<void> Node::release_pages(const ControlRequest& request, const ControlRep
     reply(Json{{"pages", release_storage(context, storage)}});
   });
   return {};
+}
+
+Json Node::network_endpoint() const {
+  if (network_ == nullptr) return {};
+  return {{"endpoint", network_->endpoint()}, {"key", network_->public_key()}};
 }
 
 Json Node::describe() const {

@@ -46,7 +46,10 @@ class ClientLibraryTest : public ::testing::Test {
 
   void start_cluster() {
     ASSERT_FALSE(build_example_procedure(runner_).empty());
+    make_keys();
     config_ = runner_.config("bank",
+                             "[network]\nenabled = true\nkey_file = \"node.key\"\n"
+                             "authorised_keys = \"clients\"\n"
                              "[procedures]\nlibraries = [\"transfer.so\"]\n[durability]\n"
                              "mode = \"durable\"\n[gleaner]\ninterval = \"1h\"\n");
     cluster_ = std::make_unique<CliCluster>(runner_, config_);
@@ -55,6 +58,26 @@ class ClientLibraryTest : public ::testing::Test {
       create({array, "--type", "array", "--payload-bytes", "8", "--records", "1000"});
     }
     create({"heap", "--type", "sequential"});
+  }
+  /// Makes the keys of the nodes and of a client that may do everything.
+  void make_keys() {
+    const Ran of_node = runner_.atoll({"keys", "generate", folder_.path() + "/node.key"});
+    const Ran of_client = runner_.atoll({"keys", "generate", folder_.path() + "/client.key"});
+    ASSERT_EQ(of_node.code + of_client.code, 0) << of_node.error << of_client.error;
+    std::ofstream(folder_.path() + "/clients")
+        << of_client.out.substr(0, of_client.out.size() - 1) << " test read,write,procedures\n";
+  }
+  /// Returns the connection string of a network session with a node.
+  std::string network_string(size_t node) const {
+    const auto status = cluster_->status();
+    for (const auto& process : status["processes"]) {
+      if (process.value("role", "") != "node" + std::to_string(node)) continue;
+      return "atoll+tcp://" + process["network"].value("endpoint", "") +
+             "?server_key=" + process["network"].value("key", "") + "&key_file=" + folder_.path() +
+             "/client.key";
+    }
+    ADD_FAILURE() << status;
+    return "";
   }
   void create(std::vector<std::string> words) const {
     words.insert(words.begin(), {"storage", "create"});
@@ -111,6 +134,10 @@ TEST_F(ClientLibraryTest, ACProgramUsesAllCallsOfTheInstalledLibrary) {
   const Ran ran = runner_.run(program, {"checks", "atoll:bank"});
   EXPECT_EQ(ran.code, 0) << ran.error;
   EXPECT_TRUE(ran.out.ends_with(" 0 failures\n")) << ran.out;
+  // The same calls over the network. The tests delete what they write.
+  const Ran remote = runner_.run(program, {"checks", network_string(0)});
+  EXPECT_EQ(remote.code, 0) << remote.error;
+  EXPECT_TRUE(remote.out.ends_with(" 0 failures\n")) << remote.out;
 }
 
 TEST_F(ClientLibraryTest, TheExampleOfTheReadmePrintsWhatItSays) {

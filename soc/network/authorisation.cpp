@@ -1,0 +1,146 @@
+#include "soc/network/authorisation.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <utility>
+
+#include "shared/kv/kv_request.h"
+
+namespace atolldb {
+namespace {
+
+constexpr std::array<std::pair<std::string_view, uint32_t>, 4> kRightNames = {
+    {{"read", kMayRead},
+     {"write", kMayWrite},
+     {"procedures", kMayCallProcedures},
+     {"administration", kMayAdminister}}};
+
+bool is_client_name(std::string_view name) {
+  const auto is_allowed = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-' || c == '.';
+  };
+  return !name.empty() && name.size() <= Authorisation::kMaxNameBytes &&
+         std::ranges::all_of(name, is_allowed);
+}
+
+/// Returns nothing if one of the names is unknown.
+std::optional<uint32_t> rights_of(std::string_view list) {
+  uint32_t rights = 0;
+  while (!list.empty()) {
+    const size_t end = std::min(list.find(','), list.size());
+    const std::string_view name = list.substr(0, end);
+    const auto known = std::ranges::find(kRightNames, name, [](auto& each) { return each.first; });
+    if (known == kRightNames.end()) return std::nullopt;
+    rights |= known->second;
+    list.remove_prefix(std::min(end + 1, list.size()));
+  }
+  return rights;
+}
+
+/// Returns the rights that one operation of a request needs.
+uint32_t rights_of_operation(const KvOperation& operation) {
+  switch (operation.code) {
+    case KvCode::get:
+    case KvCode::scan:
+    case KvCode::compare:
+    case KvCode::compare_version:
+    case KvCode::compare_scan:
+      return kMayRead;
+    case KvCode::add:
+      // The new number tells the old one.
+      return (operation.flags & kKvReturnsValue) != 0 ? kMayRead | kMayWrite : kMayWrite;
+    default:
+      return kMayWrite;
+  }
+}
+
+}  // namespace
+
+Authorisation Authorisation::without_keys() {
+  Authorisation open;
+  open.is_open_ = true;
+  return open;
+}
+
+Result<Authorisation> Authorisation::read(const std::string& path) {
+  std::ifstream file(path);
+  if (!file.is_open()) {
+    return make_error(ExitCode::config, "network.authorised_keys: " + path + ": " +
+                                            std::strerror(errno) +
+                                            ": make the file: each line is KEY NAME RIGHTS");
+  }
+  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  return parse(text, path);
+}
+
+Result<Authorisation> Authorisation::parse(std::string_view text, const std::string& path) {
+  Authorisation parsed;
+  std::istringstream lines{std::string(text)};
+  size_t number = 0;
+  for (std::string line; std::getline(lines, line);) {
+    ++number;
+    const auto wrong = [&](const std::string& why) {
+      return make_error(ExitCode::config, "network.authorised_keys: " + path + ":" +
+                                              std::to_string(number) + ": " + why);
+    };
+    std::istringstream words(line);
+    std::array<std::string, 4> word;
+    if (!(words >> word[0]) || word[0].starts_with('#')) continue;
+    words >> word[1] >> word[2];
+    if (word[2].empty() || words >> word[3]) return wrong("a line is KEY NAME RIGHTS");
+    const auto key = curve_key_of_hex(word[0]);
+    if (!key) return wrong("the key \"" + word[0] + "\" has not 64 hexadecimal digits");
+    if (!is_client_name(word[1])) {
+      return wrong("the name \"" + word[1] + "\" has not 1 to " + std::to_string(kMaxNameBytes) +
+                   " letters, digits, _, - and .");
+    }
+    const auto rights = rights_of(word[2]);
+    if (!rights) {
+      return wrong("the rights \"" + word[2] +
+                   "\" are no list of read, write, procedures and administration");
+    }
+    if (!parsed.clients_.emplace(*key, AuthorisedClient{word[1], *rights}).second) {
+      return wrong("the key of \"" + word[1] + "\" is on an earlier line, too: remove one");
+    }
+    if (parsed.clients_.size() > kMaxClients) {
+      return wrong("more than " + std::to_string(kMaxClients) + " keys");
+    }
+  }
+  return parsed;
+}
+
+std::optional<AuthorisedClient> Authorisation::find(const std::optional<CurveKey>& key) const {
+  if (is_open_) return AuthorisedClient{"", kAllNetworkRights};
+  if (!key) return std::nullopt;
+  const auto place = clients_.find(*key);
+  if (place == clients_.end()) return std::nullopt;
+  return place->second;
+}
+
+std::string rights_text(uint32_t rights) {
+  std::string text;
+  for (const auto& [name, right] : kRightNames) {
+    if ((rights & right) == 0) continue;
+    if (!text.empty()) text += ',';
+    text += name;
+  }
+  return text.empty() ? "none" : text;
+}
+
+uint32_t needed_rights(std::string_view procedure, std::span<const std::byte> input) {
+  if (!procedure.starts_with("kv.")) return kMayCallProcedures;
+  uint64_t incarnation = 0;
+  const auto operations = read_kv_request(input, incarnation);
+  if (!operations) return 0;
+  uint32_t rights = 0;
+  for (const KvOperationView& each : *operations) rights |= rights_of_operation(each.head);
+  return rights;
+}
+
+}  // namespace atolldb

@@ -1,0 +1,540 @@
+#include "soc/network/gateway.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "shared/base/check.h"
+#include "shared/base/try.h"
+#include "shared/memory/epoch_stages.h"
+#include "shared/process/start_up.h"
+#include "soc/network/gateway_sockets.h"
+
+namespace atolldb {
+namespace {
+
+/// Frames that a round receives before it turns to the answers.
+constexpr int kFramesPerRound = 32;
+/// Busy rounds between two checks of the sockets other than that of the clients.
+constexpr int kBusyNetworkRounds = 64;
+/// Pause before a retry while a worker's queue is full. The end of a task that is no session
+/// request makes room, but does not wake this thread.
+constexpr int kFullQueueMs = 1;
+/// A routing id that ZeroMQ has chosen: a zero byte and four more. Clients must not choose theirs,
+/// because another client could then choose the same.
+constexpr size_t kRoutingIdBytes = 5;
+
+/// Returns ADDRESS:PORT of the other end, or an empty text.
+std::string peer_address(int fd) {
+  sockaddr_storage address{};
+  socklen_t bytes = sizeof(address);
+  if (fd < 0 || getpeername(fd, reinterpret_cast<sockaddr*>(&address), &bytes) != 0) return "";
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  if (address.ss_family == AF_INET) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
+    if (inet_ntop(AF_INET, &v4.sin_addr, text.data(), text.size()) == nullptr) return "";
+    return std::string(text.data()) + ":" + std::to_string(ntohs(v4.sin_port));
+  }
+  if (address.ss_family != AF_INET6) return "";
+  const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
+  if (inet_ntop(AF_INET6, &v6.sin6_addr, text.data(), text.size()) == nullptr) return "";
+  return "[" + std::string(text.data()) + "]:" + std::to_string(ntohs(v6.sin6_port));
+}
+
+/// Returns the key in the name of a connection: "17 KEY". Nothing without a key.
+std::optional<CurveKey> key_of_connection(std::string_view connection) {
+  const size_t space = connection.find(' ');
+  if (space == std::string_view::npos) return std::nullopt;
+  return curve_key_of_hex(connection.substr(space + 1));
+}
+
+WireAnswer answer_of(const NetworkCall& call, uint64_t incarnation) {
+  WireAnswer answer;
+  answer.id = call.id;
+  answer.status = call.outcome.status;
+  answer.answered_at = call.answer_at;
+  answer.commit_epoch = call.outcome.commit_epoch;
+  answer.commit_version = call.outcome.commit_version;
+  answer.incarnation = incarnation;
+  answer.output = call.outcome.output;
+  answer.message = call.outcome.message;
+  DCHECK(answer.output.size() <= kMaxSessionOutputBytes);
+  return answer;
+}
+
+void count(std::atomic<uint64_t>& counter, uint64_t by = 1) {
+  counter.fetch_add(by, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+NetworkGateway::NetworkGateway(NetworkSettings settings, RequestSink& sink, NetworkMetrics& metrics,
+                               Logger logger)
+    : settings_(std::move(settings)), sink_(sink), metrics_(metrics), logger_(std::move(logger)) {}
+
+Result<std::unique_ptr<NetworkGateway>> NetworkGateway::start(NetworkSettings settings,
+                                                              RequestSink& sink,
+                                                              NetworkMetrics& metrics,
+                                                              Logger logger) {
+  std::unique_ptr<NetworkGateway> gateway(
+      new NetworkGateway(std::move(settings), sink, metrics, std::move(logger)));
+  ATOLL_TRY(gateway->open());
+  gateway->serves_control_ = true;
+  gateway->thread_ = std::thread([raw = gateway.get()] { raw->run(); });
+  return gateway;
+}
+
+Result<void> NetworkGateway::open() {
+  wake_ = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wake_.is_open()) {
+    return make_error(ExitCode::resources,
+                      std::string("network: ") + std::strerror(errno) + ": raise `ulimit -n`");
+  }
+  try {
+    sockets_ = std::make_unique<Sockets>();
+  } catch (const zmq::error_t& error) {
+    return make_error(ExitCode::resources,
+                      std::string("network: ZeroMQ: ") + error.what() + ": raise `ulimit -n`");
+  }
+  if (settings_.key_file.empty()) {
+    authorisation_ = Authorisation::without_keys();
+    ATOLL_ASSIGN(endpoint_, sockets_->bind(settings_, nullptr));
+    logger_->warn("network: {}: clients need no key, and may do everything", endpoint_);
+    return {};
+  }
+  ATOLL_ASSIGN(const CurveKeyPair keys, read_key_file(settings_.key_file));
+  // Watches first, so that no change after the read is lost.
+  ATOLL_TRY(sockets_->watch(settings_.authorised_keys));
+  ATOLL_ASSIGN(authorisation_, Authorisation::read(settings_.authorised_keys));
+  public_key_ = to_hex(keys.public_key);
+  ATOLL_ASSIGN(endpoint_, sockets_->bind(settings_, &keys));
+  logger_->info("network: {} accepts {} keys", endpoint_, authorisation_.size());
+  return {};
+}
+
+NetworkGateway::~NetworkGateway() { stop(); }
+
+void NetworkGateway::stop() {
+  if (!thread_.joinable()) return;
+  // Release pairs with the thread's acquire.
+  ends_.store(true, std::memory_order_release);
+  wake();
+  thread_.join();
+  sockets_.reset();  // waits until the last answers are sent
+}
+
+void NetworkGateway::wake() const {
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = write(wake_.get(), &one, sizeof(one));
+}
+
+void NetworkGateway::note_room() {
+  // Relaxed: if the flag is seen too late, the thread retries after kFullQueueMs.
+  if (holds_any_.load(std::memory_order_relaxed) &&
+      holds_any_.exchange(false, std::memory_order_relaxed)) {
+    wake();
+  }
+}
+
+void NetworkGateway::take_finished(NetworkCall& call) {
+  bool wakes = false;
+  {
+    const std::lock_guard guard(mutex_);
+    finished_.push_back(&call);
+    wakes = std::exchange(sleeps_, false);
+  }
+  if (wakes) wake();
+}
+
+bool NetworkGateway::may_sleep() {
+  holds_any_.store(!held_.empty(), std::memory_order_relaxed);
+  const std::lock_guard guard(mutex_);
+  sleeps_ = finished_.empty();
+  return sleeps_;
+}
+
+void NetworkGateway::run() {
+  name_thread("network");
+  int busy = 0;
+  // Acquire pairs with the release in stop.
+  while (!ends_.load(std::memory_order_acquire)) {
+    bool did_something = receive_frames();
+    did_something |= submit_held();
+    did_something |= send_answers();
+    if (has_ended_sessions_ || !ending_.empty()) collect_ended();
+    int timeout_ms = 0;
+    if (did_something) {
+      if (++busy % kBusyNetworkRounds != 0) continue;
+    } else if (may_sleep()) {
+      timeout_ms = held_.empty() ? -1 : kFullQueueMs;
+    }
+    const Sockets::Ready ready = sockets_->wait(wake_.get(), timeout_ms);
+    if (ready.woken) {
+      uint64_t drained = 0;
+      [[maybe_unused]] const ssize_t got = read(wake_.get(), &drained, sizeof(drained));
+      serve_control();
+    }
+    if (ready.zap) serve_zap();
+    if (ready.monitor) serve_monitor();
+    if (ready.key_file) serve_key_file();
+  }
+  end_all();
+}
+
+// -- Requests -------------------------------------------------------------------------------------
+
+bool NetworkGateway::receive_frames() {
+  for (int i = 0; i < kFramesPerRound; ++i) {
+    Received received;
+    if (!sockets_->receive(received)) return i != 0;
+    count(metrics_.frames_in);
+    count(metrics_.bytes_in, received.frame.size());
+    take_frame(received);
+  }
+  return true;
+}
+
+void NetworkGateway::take_frame(const Received& received) {
+  const auto refuse_malformed = [&](const std::string& why) {
+    count(metrics_.malformed);
+    refuse_frame(received, RefusalCode::malformed, why);
+  };
+  if (!received.is_whole) return refuse_malformed("a message has exactly one part");
+  if (const auto read = read_wire_frame(received.bytes(), frame_); !read) {
+    count(metrics_.malformed);
+    return refuse_frame(received, read.error().code, read.error().message);
+  }
+  if (frame_.kind == WireFrame::Kind::hello) return open_session(received);
+  const auto place = sessions_.find(std::string(received.peer()));
+  const bool is_open = place != sessions_.end() && !place->second->has_ended &&
+                       place->second->peer.connection == received.connection();
+  if (!is_open) {
+    return refuse_frame(received, RefusalCode::no_session,
+                        "the frame needs a session: send a Hello first");
+  }
+  switch (frame_.kind) {
+    case WireFrame::Kind::requests:
+      return take_requests(*place->second);
+    case WireFrame::Kind::goodbye:
+      return end(*place->second, "its client has closed it");
+    default:
+      return refuse_malformed("only a node sends this frame");
+  }
+}
+
+void NetworkGateway::refuse_frame(const Received& received, RefusalCode code,
+                                  const std::string& why) {
+  const auto frame = writer_.refusal(code, why);
+  // A client that does not read this loses nothing else.
+  if (sockets_->send(received.peer(), frame) != Sockets::Sent::yes) return;
+  count(metrics_.frames_out);
+  count(metrics_.bytes_out, frame.size());
+}
+
+void NetworkGateway::open_session(const Received& received) {
+  // A connection that has ended must not be found by its descriptor, which may be used again now.
+  serve_monitor();
+  collect_ended();
+  const std::string id(received.peer());
+  if (id.size() != kRoutingIdBytes || id[0] != '\0') {
+    count(metrics_.malformed);
+    return refuse_frame(received, RefusalCode::malformed, "clients must not set a routing id");
+  }
+  if (sessions_.contains(id)) {
+    count(metrics_.malformed);
+    return refuse_frame(received, RefusalCode::malformed, "the connection has a session already");
+  }
+  if (sessions_.size() + ending_.size() >= kMaxSessions) {
+    probe_all();
+    collect_ended();
+  }
+  if (sessions_.size() + ending_.size() >= kMaxSessions) {
+    count(metrics_.refused_limit);
+    return refuse_frame(received, RefusalCode::limit,
+                        "node " + std::to_string(sink_.services().node) + " has " +
+                            std::to_string(kMaxSessions) +
+                            " network sessions already: end one, or use another node");
+  }
+  const auto client = authorisation_.find(key_of_connection(received.connection()));
+  if (!client) {
+    count(metrics_.refused_key);
+    return refuse_frame(received, RefusalCode::revoked, "the key is no longer authorised");
+  }
+  NetworkPeer peer{.routing_id = id,
+                   .connection = std::string(received.connection()),
+                   .address = peer_address(received.fd()),
+                   .program = std::string(frame_.hello.client),
+                   .key_name = client->name,
+                   .rights = client->rights,
+                   .fd = received.fd()};
+  if (peer.address.empty()) return;  // the client has gone already
+  const uint32_t number = sink_.next_session_number();
+  auto session = std::make_unique<NetworkSession>(*this, number, std::move(peer));
+  count(metrics_.open);
+  count(metrics_.opened);
+  logger_->debug("network session {} of {} is open", number, session->peer.address);
+  NetworkSession& opened = *sessions_.emplace(id, std::move(session)).first->second;
+  const SessionServices& services = sink_.services();
+  send(opened, writer_.welcome({number, services.node, services.incarnation, kMaxNetworkInFlight,
+                                kMaxNetworkInFlightBytes, client->rights, opened.peer.key_name}));
+}
+
+void NetworkGateway::take_requests(NetworkSession& session) {
+  session.last_arrived_ns = monotonic_time_ns();
+  count(metrics_.requests, frame_.requests.size());
+  for (const WireRequest& request : frame_.requests) take_request(session, request);
+}
+
+std::optional<Refusal> NetworkGateway::missing_right(const NetworkSession& session,
+                                                     const WireRequest& request) {
+  constexpr uint32_t kUsual = kMayRead | kMayWrite | kMayCallProcedures;
+  const uint32_t rights = session.peer.rights;
+  if ((rights & kUsual) == kUsual) return std::nullopt;  // it may send every request
+  const uint32_t missing = needed_rights(request.procedure, request.input) & ~rights;
+  if (missing == 0) return std::nullopt;
+  return Refusal{Status::operation_not_supported, "the key \"" + session.peer.key_name +
+                                                      "\" lacks the right " + rights_text(missing) +
+                                                      ": change network.authorised_keys"};
+}
+
+void NetworkGateway::take_request(NetworkSession& session, const WireRequest& request) {
+  if (session.has_ended) return;
+  const bool has_room = calls_ < kMaxCalls && call_bytes_ + request.input.size() <= kMaxCallBytes;
+  NetworkCall* const taken = has_room ? session.take(request.input.size()) : nullptr;
+  if (taken == nullptr) {
+    return answer_now(session, request,
+                      {Status::unavailable,
+                       has_room ? "the session has too many requests in flight: wait for answers"
+                                : "the node has too many requests in flight: try again later"});
+  }
+  NetworkCall& call = *taken;
+  ++calls_;
+  call_bytes_ += request.input.size();
+  call.id = request.id;
+  call.affinity = request.affinity;
+  call.worker = request.worker;
+  call.answer_at = request.answer_at;
+  call.isolation = request.isolation;
+  call.mode = {Isolation::serializable, request.snapshot};
+  call.procedure.assign(request.procedure);
+  call.input.assign(request.input.begin(), request.input.end());
+  call.arrived_ns = session.last_arrived_ns;
+  constexpr uint64_t kNsPerMs = 1'000'000;
+  call.start_before_ns =
+      request.start_within_ms == 0 ? 0 : call.arrived_ns + request.start_within_ms * kNsPerMs;
+  auto refusal = missing_right(session, request);
+  if (refusal) count(metrics_.denied);
+  if (!refusal) refusal = sink_.admit(call);
+  if (refusal) {
+    sink_.refuse(call, *std::move(refusal));
+    return take_finished(call);
+  }
+  switch (sink_.submit(call, session)) {
+    case RequestSink::Submitted::yes:
+      return;
+    case RequestSink::Submitted::full:
+      held_.push_back(&call);
+      return;
+    case RequestSink::Submitted::no:
+      return take_finished(call);
+  }
+}
+
+void NetworkGateway::answer_now(NetworkSession& session, const WireRequest& request,
+                                Refusal refusal) {
+  count(sink_.services().metrics->unavailable);
+  writer_.add(WireAnswer{.id = request.id,
+                         .status = refusal.status,
+                         .answered_at = request.answer_at,
+                         .incarnation = sink_.services().incarnation,
+                         .message = refusal.why});
+  send(session, writer_.finish_answers(session.number));
+}
+
+bool NetworkGateway::submit_held() {
+  if (held_.empty()) return false;
+  const size_t before = held_.size();
+  std::erase_if(held_, [this](NetworkCall* call) {
+    if (call->session->has_ended) {
+      sink_.refuse(*call, {Status::unavailable, "the session has ended"});
+      take_finished(*call);
+      return true;
+    }
+    const RequestSink::Submitted submitted = sink_.submit(*call, *call->session);
+    if (submitted == RequestSink::Submitted::no) take_finished(*call);
+    return submitted != RequestSink::Submitted::full;
+  });
+  return held_.size() != before;
+}
+
+// -- Answers --------------------------------------------------------------------------------------
+
+bool NetworkGateway::send_answers() {
+  taken_.clear();
+  {
+    const std::lock_guard guard(mutex_);
+    taken_.swap(finished_);
+  }
+  for (NetworkCall* call : taken_) {
+    NetworkSession& session = *call->session;
+    if (session.done.empty()) pending_.push_back(&session);
+    session.done.push_back(call);
+  }
+  for (NetworkSession* session : pending_) send_done(*session);
+  pending_.clear();
+  return !taken_.empty();
+}
+
+void NetworkGateway::send_done(NetworkSession& session) {
+  const uint64_t incarnation = sink_.services().incarnation;
+  for (NetworkCall* call : session.done) {
+    if (!session.has_ended) {
+      if (writer_.is_full()) send(session, writer_.finish_answers(session.number));
+      writer_.add(answer_of(*call, incarnation));
+      ++session.answered;
+    }
+    CHECK(calls_ > 0 && call_bytes_ >= call->input.size());
+    --calls_;
+    call_bytes_ -= call->input.size();
+    session.release(*call);
+  }
+  session.done.clear();
+  if (!writer_.is_empty()) send(session, writer_.finish_answers(session.number));
+}
+
+void NetworkGateway::send(NetworkSession& session, std::span<const std::byte> frame) {
+  if (session.has_ended) return;
+  switch (sockets_->send(session.peer.routing_id, frame)) {
+    case Sockets::Sent::yes:
+      count(metrics_.frames_out);
+      count(metrics_.bytes_out, frame.size());
+      return;
+    case Sockets::Sent::gone:
+      return end(session, "its client has gone");
+    case Sockets::Sent::full:
+      count(metrics_.dropped);
+      end(session, "its client does not read its answers");
+      return drop_connection(session);
+  }
+}
+
+// -- Ends of sessions -----------------------------------------------------------------------------
+
+void NetworkGateway::end(NetworkSession& session, const char* why) {
+  if (std::exchange(session.has_ended, true)) return;
+  has_ended_sessions_ = true;
+  logger_->debug("network session {} of {} ends: {}", session.number, session.peer.address, why);
+}
+
+void NetworkGateway::refuse_session(NetworkSession& session, RefusalCode code,
+                                    const std::string& why) {
+  send(session, writer_.refusal(code, why));
+  end(session, why.c_str());
+}
+
+void NetworkGateway::drop_connection(const NetworkSession& session) {
+  // ZeroMQ cannot close the connection of one client. The comparison makes sure that the descriptor
+  // is still that of the client.
+  if (session.peer.address.empty() || peer_address(session.peer.fd) != session.peer.address) return;
+  shutdown(session.peer.fd, SHUT_RDWR);
+}
+
+void NetworkGateway::collect_ended() {
+  if (std::exchange(has_ended_sessions_, false)) {
+    for (auto place = sessions_.begin(); place != sessions_.end();) {
+      if (!place->second->has_ended) {
+        ++place;
+        continue;
+      }
+      ending_.push_back(std::move(place->second));
+      place = sessions_.erase(place);
+    }
+  }
+  const size_t freed =
+      std::erase_if(ending_, [](const auto& session) { return session->in_flight() == 0; });
+  metrics_.open.fetch_sub(freed, std::memory_order_relaxed);
+}
+
+void NetworkGateway::end_all() {
+  end_control();
+  submit_held();
+  for (NetworkCall* call : std::exchange(held_, {})) {
+    sink_.refuse(*call, {Status::unavailable, "the node stops"});
+    take_finished(*call);
+  }
+  send_answers();
+  for (const auto& [id, session] : sessions_) {
+    refuse_session(*session, RefusalCode::stopping, "the node stops: connect again later");
+  }
+  collect_ended();
+  CHECK(sessions_.empty() && ending_.empty() && calls_ == 0);  // see `stop`
+}
+
+// -- Connections and keys -------------------------------------------------------------------------
+
+void NetworkGateway::serve_zap() {
+  Sockets::ZapRequest request;
+  while (sockets_->next_zap(request)) {
+    const bool is_authorised = authorisation_.find(request.key).has_value();
+    if (!is_authorised) {
+      count(metrics_.refused_key);
+      logger_->debug("network: {}: its key {} is not authorised", request.address,
+                     request.key ? to_hex(*request.key) : "(none)");
+    }
+    const std::string key = request.key ? to_hex(*request.key) : "-";
+    sockets_->answer_zap(request, is_authorised, std::to_string(next_connection_++) + " " + key);
+  }
+}
+
+void NetworkGateway::serve_monitor() {
+  Sockets::Event event;
+  while (sockets_->next_event(event)) {
+    if (event.kind == ZMQ_EVENT_DISCONNECTED) {
+      end_client_of(static_cast<int>(event.value));
+    } else {
+      count(metrics_.failed_handshakes);
+    }
+  }
+}
+
+void NetworkGateway::probe_all() {
+  const auto frame = writer_.probe();
+  for (const auto& [id, session] : sessions_) send(*session, frame);
+}
+
+/// Ends the session of a connection that has ended.
+void NetworkGateway::end_client_of(int fd) {
+  for (const auto& [id, session] : sessions_) {
+    if (session->peer.fd == fd) end(*session, "its client has gone");
+  }
+}
+
+void NetworkGateway::serve_key_file() {
+  if (!sockets_->has_file_changed()) return;
+  auto changed = Authorisation::read(settings_.authorised_keys);
+  if (!changed) {
+    logger_->error("{}: the keys of before remain", changed.error().message);
+    return;
+  }
+  authorisation_ = *std::move(changed);
+  logger_->info("network: {} has changed: it has {} keys", settings_.authorised_keys,
+                authorisation_.size());
+  for (const auto& [id, session] : sessions_) {
+    const auto client = authorisation_.find(key_of_connection(session->peer.connection));
+    if (client) {
+      session->peer.key_name = client->name;
+      session->peer.rights = client->rights;
+    } else {
+      refuse_session(*session, RefusalCode::revoked, "the key is no longer authorised");
+    }
+  }
+}
+
+}  // namespace atolldb

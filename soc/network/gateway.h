@@ -1,0 +1,163 @@
+// The network port of a node: sessions over TCP, with CURVE keys (shared/network/PROTOCOL.md).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "shared/base/error.h"
+#include "shared/base/unique_fd.h"
+#include "shared/logging/logger.h"
+#include "shared/message/control_message.h"
+#include "shared/metrics/network_metrics.h"
+#include "shared/network/wire.h"
+#include "soc/network/authorisation.h"
+#include "soc/network/network_session.h"
+#include "soc/session/request_sink.h"
+
+namespace atolldb {
+
+struct NetworkSettings {
+  std::string address;          // IPv4 or IPv6 literal
+  uint16_t port = 0;            // 0: a free port
+  std::string key_file;         // keys of the node; empty: clients have no keys
+  std::string authorised_keys;  // file of authorised clients; not empty with `key_file`
+};
+
+/// Order of the calls: start -> stop. One thread owns all sockets and sessions. It sleeps without a
+/// time-out while nothing arrives. Thread: any thread may call `handle`, `note_room` and
+/// `take_finished`.
+class NetworkGateway {
+ public:
+  static constexpr size_t kMaxSessions = 256;
+  /// Requests in flight of all sessions together, and the bytes of their inputs.
+  static constexpr size_t kMaxCalls = 8192;
+  static constexpr size_t kMaxCallBytes = 64u << 20;
+  /// Frames that wait for one client. A client that lets more wait is dropped. More than a client
+  /// can have requests in flight, so it must have left answers unread.
+  static constexpr int kMaxWaitingFrames = 2 * kMaxNetworkInFlight;
+  /// Limit of control requests that wait for the gateway's thread.
+  static constexpr size_t kMaxWaitingControls = 64;
+
+  /// REQUIRES: `sink` and `metrics` outlive the gateway. Errors: config if a file cannot be used;
+  /// resources if the port is not free, or no descriptor is left.
+  static Result<std::unique_ptr<NetworkGateway>> start(NetworkSettings settings, RequestSink& sink,
+                                                       NetworkMetrics& metrics, Logger logger);
+  NetworkGateway(const NetworkGateway&) = delete;
+  NetworkGateway& operator=(const NetworkGateway&) = delete;
+  ~NetworkGateway();
+
+  /// Returns ADDRESS:PORT.
+  const std::string& endpoint() const { return endpoint_; }
+  /// Returns the public key of the node as text; empty without keys.
+  const std::string& public_key() const { return public_key_; }
+  /// Sends the answers that are ready, and ends all sessions. REQUIRES: the workers and the queue
+  /// of answers have ended, so no call runs.
+  void stop();
+  /// Serves `session.list` and `session.kill`. Never waits: the gateway's thread answers soon.
+  void handle(const ControlRequest& request, const ControlReply& reply);
+
+  /// A worker's queue has room. Wakes the thread if a request waits for that.
+  void note_room();
+  /// Takes over a call whose outcome may be sent.
+  void take_finished(NetworkCall& call);
+
+ private:
+  class Sockets;
+  struct Received;
+  struct WaitingControl {
+    ControlRequest request;
+    ControlReply reply;
+  };
+  using Sessions = std::unordered_map<std::string, std::unique_ptr<NetworkSession>>;
+
+  NetworkGateway(NetworkSettings settings, RequestSink& sink, NetworkMetrics& metrics,
+                 Logger logger);
+  Result<void> open();
+  void run();
+  void wake() const;
+  bool may_sleep();
+
+  // Requests.
+  bool receive_frames();
+  void take_frame(const Received& received);
+  void open_session(const Received& received);
+  void take_requests(NetworkSession& session);
+  void take_request(NetworkSession& session, const WireRequest& request);
+  /// Returns why the session may not send the request, or nothing if it may.
+  static std::optional<Refusal> missing_right(const NetworkSession& session,
+                                              const WireRequest& request);
+  void answer_now(NetworkSession& session, const WireRequest& request, Refusal refusal);
+  bool submit_held();
+  // Answers.
+  bool send_answers();
+  void send_done(NetworkSession& session);
+  void send(NetworkSession& session, std::span<const std::byte> frame);
+  void refuse_frame(const Received& received, RefusalCode code, const std::string& why);
+  // Ends of sessions.
+  /// Marks a session as ended. `collect_ended` removes it, when no caller uses it.
+  void end(NetworkSession& session, const char* why);
+  /// Tells the client why its session ends, and ends it.
+  void refuse_session(NetworkSession& session, RefusalCode code, const std::string& why);
+  static void drop_connection(const NetworkSession& session);
+  void collect_ended();
+  void end_all();
+  // Connections and keys.
+  void serve_zap();
+  void serve_monitor();
+  void serve_key_file();
+  void end_client_of(int fd);
+  /// Asks all clients nothing. The sessions of those that have gone end.
+  void probe_all();
+  // Control requests: gateway_requests.cpp.
+  Result<void> queue_control(const ControlRequest& request, const ControlReply& reply);
+  void serve_control();
+  void end_control();
+  Result<Json> answer_to(const ControlRequest& request);
+  Json list_sessions() const;
+  Result<Json> kill_sessions(const ControlRequest& request);
+  Json kill_session(NetworkSession& session);
+
+  const NetworkSettings settings_;
+  RequestSink& sink_;
+  NetworkMetrics& metrics_;
+  Logger logger_;
+  std::string endpoint_;
+  std::string public_key_;
+  UniqueFd wake_;
+  std::atomic<bool> ends_{false};
+  std::atomic<bool> holds_any_{false};  // a request waits for room in a worker's queue
+  std::thread thread_;
+
+  std::mutex mutex_;
+  bool sleeps_ = false;                           // guarded by mutex_
+  bool serves_control_ = false;                   // guarded by mutex_
+  std::vector<NetworkCall*> finished_;            // guarded by mutex_
+  std::vector<WaitingControl> waiting_controls_;  // guarded by mutex_
+
+  // Used by the gateway's thread only.
+  std::unique_ptr<Sockets> sockets_;
+  Authorisation authorisation_;
+  Sessions sessions_;  // by routing id
+  /// Sessions without a client, which are freed when their calls have ended.
+  std::vector<std::unique_ptr<NetworkSession>> ending_;
+  std::vector<NetworkCall*> held_;        // calls that wait for room in a worker's queue
+  std::vector<NetworkSession*> pending_;  // sessions with answers to send
+  std::vector<NetworkCall*> taken_;       // buffer of send_answers
+  WireFrame frame_;
+  WireWriter writer_;
+  size_t calls_ = 0;       // in flight, of all sessions
+  size_t call_bytes_ = 0;  // inputs of these
+  uint64_t next_connection_ = 1;
+  bool has_ended_sessions_ = false;  // sessions_ has sessions that were marked
+};
+
+}  // namespace atolldb

@@ -1,0 +1,258 @@
+// Network sessions with real processes: keys and rights, lists of sessions, nodes that are killed
+// during requests, hostile clients, and configs that are refused.
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+
+#include <atomic>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "shared/base/unique_fd.h"
+#include "shared/client/kv_transaction.h"
+#include "shared/client/network_client.h"
+#include "tests/cluster/cli_run.h"
+#include "tests/support/eventually.h"
+#include "tests/support/seed.h"
+
+namespace atolldb::test {
+namespace {
+
+sockaddr_in loopback(uint16_t port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return address;
+}
+
+/// Returns a port that was free a moment ago.
+uint16_t free_port() {
+  const UniqueFd any(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address = loopback(0);
+  socklen_t bytes = sizeof(address);
+  EXPECT_EQ(bind(any.get(), reinterpret_cast<sockaddr*>(&address), bytes), 0);
+  EXPECT_EQ(getsockname(any.get(), reinterpret_cast<sockaddr*>(&address), &bytes), 0);
+  return ntohs(address.sin_port);
+}
+
+class NetworkTest : public ::testing::Test {
+ protected:
+  NetworkTest() : runner_(folder_) {
+    generate("node");
+    const std::string alice = generate("alice");
+    const std::string reader = generate("reader");
+    generate("stranger");
+    std::ofstream(path("clients")) << alice << " alice read,write,procedures\n"
+                                   << reader << " reader read\n";
+  }
+
+  std::string path(const std::string& name) const { return folder_.path() + "/" + name; }
+  /// Makes a file of keys, and returns the public key.
+  std::string generate(const std::string& name) const {
+    const Ran ran = runner_.atoll({"keys", "generate", path(name + ".key")});
+    EXPECT_EQ(ran.code, 0) << ran.error;
+    const Ran shown = runner_.atoll({"keys", "show", path(name + ".key")});
+    EXPECT_EQ(shown.out, ran.out) << shown.error;
+    return ran.out.substr(0, ran.out.find('\n'));
+  }
+  std::string config(const std::string& more = "") const {
+    return runner_.config(
+        "net",
+        "[network]\nenabled = true\nkey_file = \"node.key\"\nauthorised_keys = \"clients\"\n" +
+            more,
+        1);
+  }
+  void start(const std::string& more = "") {
+    cluster_ = std::make_unique<CliCluster>(runner_, config(more));
+    const Ran made = runner_.atoll({"storage", "create", "t", "--type", "mastertree"});
+    ASSERT_EQ(made.code, 0) << made.error;
+  }
+  nlohmann::json node_process() const {
+    for (const auto& process : cluster_->status()["processes"]) {
+      if (process.value("role", "") == "node0") return process;
+    }
+    ADD_FAILURE() << "no node runs";
+    return {};
+  }
+  NetworkAddress address(const std::string& client) const {
+    const nlohmann::json network = node_process()["network"];
+    const std::string endpoint = network.value("endpoint", "");
+    NetworkAddress to;
+    to.host = "127.0.0.1";
+    to.port = static_cast<uint16_t>(std::stoi(endpoint.substr(endpoint.find(':') + 1)));
+    to.server_key = curve_key_of_hex(network.value("key", ""));
+    to.key_file = path(client + ".key");
+    return to;
+  }
+  std::unique_ptr<NetworkClient> connect(const std::string& client) const {
+    auto connected = NetworkClient::connect(address(client));
+    if (!connected) ADD_FAILURE() << connected.error().message;
+    return connected ? *std::move(connected) : nullptr;
+  }
+  static KvRequest put_request(const std::string& key, const std::string& value) {
+    KvRequest request;
+    request.put("t", kv_bytes(key), kv_bytes(value));
+    return request;
+  }
+
+  TestFolder folder_;
+  CliRunner runner_;
+  std::unique_ptr<CliCluster> cluster_;
+};
+
+TEST_F(NetworkTest, ClientsDoWhatTheirKeysAllowAndAreListedAndKilled) {
+  start("[durability]\nmode = \"durable\"\n");
+  const auto alice = connect("alice");
+  const auto reader = connect("reader");
+  ASSERT_TRUE(alice != nullptr && reader != nullptr);
+  const SessionReply put = alice->call("kv.txn", put_request("k", "v").bytes());
+  ASSERT_EQ(put.status, Status::ok) << put.message;
+  EXPECT_EQ(put.answered_at, AnswerAt::durable);
+  EXPECT_NE(put.commit_version, 0u);
+  KvTransaction transaction(*reader);
+  const auto read = transaction.get({"t"}, kv_bytes("k"));
+  ASSERT_TRUE(read && *read);
+  EXPECT_EQ((*read)->size(), 1u);
+  EXPECT_EQ(reader->call("kv.txn", put_request("k", "w").bytes()).status,
+            Status::operation_not_supported);
+  const auto stranger = NetworkClient::connect(address("stranger"));
+  ASSERT_FALSE(stranger);
+  EXPECT_NE(stranger.error().message.find("refuses the key of"), std::string::npos);
+
+  const Ran list = runner_.atoll({"session", "ls", "--json"});
+  const auto sessions = nlohmann::json::parse(list.out)["sessions"];
+  ASSERT_EQ(sessions.size(), 2u) << list.out << list.error;
+  const std::string name = "0/" + std::to_string(alice->session().number);
+  const Ran text = runner_.atoll({"session", "ls"});
+  EXPECT_NE(text.out.find("alice"), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("127.0.0.1:"), std::string::npos) << text.out;
+  EXPECT_EQ(runner_.atoll({"session", "kill", name}).code, 0);
+  EXPECT_TRUE(eventually([&] { return !alice->is_open(); }));
+  EXPECT_TRUE(reader->is_open());
+  EXPECT_EQ(runner_.atoll({"session", "kill", name}).code, 1) << "it has ended";
+  EXPECT_EQ(runner_.atoll({"session", "kill", "--all"}).code, 0);
+  EXPECT_TRUE(eventually([&] { return !reader->is_open(); }));
+}
+
+TEST_F(NetworkTest, AKilledNodeLosesNoPutThatItHasAcknowledged) {
+  start("base_port = " + std::to_string(free_port()) +
+        "\n[durability]\nmode = \"durable\"\n[cluster]\nrestart = \"recover\"\n");
+  auto client = connect("alice");
+  ASSERT_NE(client, nullptr);
+  const NetworkAddress to = address("alice");
+  const int pid = node_process().value("pid", 0);
+  ASSERT_GT(pid, 1);
+  std::vector<uint64_t> acknowledged;
+  uint64_t unknown = 0;
+  uint64_t other = 0;
+  uint64_t number = 0;
+  bool is_killed = false;
+  while (client->is_open()) {
+    const std::string key = "key" + std::to_string(number);
+    const auto sent = client->submit("kv.txn", put_request(key, key).bytes(), {},
+                                     [&, number](SessionTicket, const SessionReply& reply) {
+                                       if (reply.status == Status::ok) {
+                                         acknowledged.push_back(number);
+                                       } else if (reply.status == Status::outcome_unknown) {
+                                         ++unknown;
+                                       } else {
+                                         ++other;
+                                       }
+                                     });
+    if (!sent) break;
+    ++number;
+    if (acknowledged.size() > 500 && !is_killed) {
+      is_killed = true;
+      ASSERT_EQ(kill(pid, SIGKILL), 0);
+    }
+  }
+  while (client->dispatch(std::chrono::seconds(1)) != 0) {
+  }
+  EXPECT_EQ(client->in_flight(), 0u);
+  EXPECT_EQ(acknowledged.size() + unknown + other, number);
+  EXPECT_GT(unknown, 0u);
+  const uint64_t before = client->incarnation();
+  auto again = connect_until_running(
+      [&]() -> Result<std::unique_ptr<ClientTransport>> { return NetworkClient::connect(to); },
+      std::chrono::seconds(60), {}, Isolation::serializable, "node 0");
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_NE((*again)->incarnation(), before);
+  for (const uint64_t each : acknowledged) {
+    KvRequest get_one;
+    const std::string key = "key" + std::to_string(each);
+    get_one.get("t", kv_bytes(key), true);
+    ASSERT_EQ((*again)->call("kv.txn", get_one.bytes()).status, Status::ok) << key;
+  }
+}
+
+TEST_F(NetworkTest, HostileClientsLeaveTheMemoryOfTheNodeFlat) {
+  start();
+  const auto bystander = connect("alice");
+  ASSERT_NE(bystander, nullptr);
+  const NetworkAddress to = address("alice");
+  const std::string statm = "/proc/" + std::to_string(node_process().value("pid", 0)) + "/statm";
+  const auto resident_pages = [&] {
+    uint64_t size = 0;
+    uint64_t resident = 0;
+    std::ifstream(statm) >> size >> resident;
+    return resident;
+  };
+  std::mt19937_64 random(seed());
+  const auto misbehave = [&](uint64_t frames, uint64_t connections) {
+    auto link = NetworkLink::open(to, NetworkClient::kHandshakeTimeout);
+    ASSERT_TRUE(link) << link.error().message;
+    for (uint64_t i = 0; i < frames; ++i) {
+      std::vector<std::byte> frame(random() % 4000);
+      for (std::byte& byte : frame) byte = static_cast<std::byte>(random());
+      if (frame.size() > 8 && i % 2 == 0) std::memcpy(frame.data() + 4, "ATN1", 4);
+      ASSERT_TRUE((*link)->send(frame));
+      while ((*link)->receive()) {
+      }
+    }
+    for (uint64_t i = 0; i < connections; ++i) {
+      const sockaddr_in peer = loopback(to.port);
+      const UniqueFd raw(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+      ASSERT_EQ(::connect(raw.get(), reinterpret_cast<const sockaddr*>(&peer), sizeof(peer)), 0);
+      const std::string text(i % 80 + 1, 'x');
+      ASSERT_GT(send(raw.get(), text.data(), text.size(), MSG_NOSIGNAL), 0);
+    }
+  };
+  misbehave(200, 50);  // buffers get their size
+  ASSERT_EQ(bystander->call("no.such", {}).status, Status::procedure_not_found);
+  const uint64_t before = resident_pages();
+  misbehave(rounds(1'000, 10'000), rounds(100, 1'000));
+  ASSERT_EQ(bystander->call("no.such", {}).status, Status::procedure_not_found);
+  constexpr uint64_t kMostPages = 8 * 256;  // 8 MiB
+  EXPECT_LT(resident_pages(), before + kMostPages);
+  EXPECT_EQ(cluster_->down().code, 0);
+}
+
+TEST_F(NetworkTest, ConfigsWithoutKeysAreRefusedUnlessTheySaySo) {
+  const std::vector<std::pair<std::string, std::string>> wrong = {
+      {"enabled = true\n", "network.key_file: expected a file of keys"},
+      {"enabled = true\nlisten = \"0.0.0.0\"\n", "network.key_file: expected a file of keys"},
+      {"enabled = true\nlisten = \"0.0.0.0\"\nwithout_keys = true\n",
+       "network.without_keys: expected false with an address beyond loopback"},
+      {"enabled = true\nkey_file = \"node.key\"\n", "network.authorised_keys: expected a file"},
+      {"enabled = true\nkey_file = \"none.key\"\nauthorised_keys = \"clients\"\n",
+       "none.key: No such file"},
+      {"base_port = 65535\n", "network.base_port: expected 0, or at most 65534"}};
+  for (const auto& [lines, part] : wrong) {
+    const Ran up = runner_.atoll({"up", "-c", runner_.config("wrong", "[network]\n" + lines)});
+    EXPECT_NE(up.code, 0) << lines;
+    EXPECT_NE(up.error.find(part), std::string::npos) << up.error;
+  }
+  const Ran checked =
+      runner_.atoll({"config", "check", runner_.config("last", "[network]\nbase_port = 65534\n")});
+  EXPECT_EQ(checked.code, 0) << checked.error;
+}
+
+}  // namespace
+}  // namespace atolldb::test

@@ -1,0 +1,409 @@
+// Tests of the network port of a node: keys, limits of sessions, frames of hostile clients, and
+// clients that vanish. No request runs here: the node refuses all of them.
+#include "soc/network/gateway.h"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <sys/socket.h>
+#include <zmq.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <memory>
+#include <random>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "shared/client/network_client.h"
+#include "shared/kv/kv_request.h"
+#include "tests/support/eventually.h"
+#include "tests/support/seed.h"
+
+namespace atolldb {
+namespace {
+
+CurveKeyPair make_keys() {
+  std::array<char, 41> public_text{};
+  std::array<char, 41> secret_text{};
+  CurveKeyPair keys;
+  EXPECT_EQ(zmq_curve_keypair(public_text.data(), secret_text.data()), 0);
+  zmq_z85_decode(reinterpret_cast<uint8_t*>(keys.public_key.data()), public_text.data());
+  zmq_z85_decode(reinterpret_cast<uint8_t*>(keys.secret_key.data()), secret_text.data());
+  return keys;
+}
+
+/// Clients that send any frames, without keys. They share one context of ZeroMQ.
+class RawClients {
+ public:
+  RawClients() = default;
+  RawClients(const RawClients&) = delete;
+  RawClients& operator=(const RawClients&) = delete;
+  ~RawClients() {
+    for (void* const dealer : dealers_) zmq_close(dealer);
+    zmq_ctx_term(context_);
+  }
+
+  /// Returns the number of the client.
+  size_t connect(const std::string& endpoint) {
+    dealers_.push_back(zmq_socket(context_, ZMQ_DEALER));
+    const int no_wait = 0;
+    zmq_setsockopt(dealers_.back(), ZMQ_LINGER, &no_wait, sizeof(no_wait));
+    EXPECT_EQ(zmq_connect(dealers_.back(), ("tcp://" + endpoint).c_str()), 0);
+    return dealers_.size() - 1;
+  }
+  void close_last() {
+    zmq_close(dealers_.back());
+    dealers_.pop_back();
+  }
+  /// Sends a frame, and returns the answer. Its views are valid until the next call.
+  const WireFrame& ask(size_t client, std::span<const std::byte> bytes) {
+    EXPECT_GE(zmq_send(dealers_[client], bytes.data(), bytes.size(), 0), 0);
+    const int got = zmq_recv(dealers_[client], buffer_.data(), buffer_.size(), 0);
+    const auto answer = std::as_bytes(std::span(buffer_.data(), static_cast<size_t>(got)));
+    EXPECT_TRUE(got > 0 && read_wire_frame(answer, frame_));
+    return frame_;
+  }
+
+ private:
+  void* context_ = zmq_ctx_new();
+  std::vector<void*> dealers_;
+  std::array<char, 1000> buffer_{};
+  WireFrame frame_;
+};
+
+class NetworkGatewayTest : public ::testing::Test {
+ protected:
+  NetworkGatewayTest()
+      : logger_(std::make_shared<spdlog::logger>(
+            "test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log_))) {
+    std::string pattern = (std::filesystem::temp_directory_path() / "atoll-net-XXXXXX").string();
+    folder_ = mkdtemp(pattern.data());
+    server_keys_ = make_keys();
+    EXPECT_TRUE(write_key_file(folder_ + "/server.key", server_keys_));
+    alice_ = make_client("alice");
+    bob_ = make_client("bob");
+    allow(to_hex(alice_) + " alice read,write,procedures\n");
+    SessionServices services;
+    services.incarnation = 5;
+    services.metrics = &session_metrics_;
+    const ProcedureEntry entry{"any", [](ProcedureContext&) { return Status::ok; }};
+    EXPECT_TRUE(registry_.add_library({kProcedureApiVersion, 1, &entry}, "test"));
+    const ProcedureEntry kv{"kv.txn", [](ProcedureContext&) { return Status::ok; }};
+    EXPECT_TRUE(registry_.add_library({kProcedureApiVersion, 1, &kv}, "test"));
+    services.procedures = &registry_;
+    services.refusal = [](Isolation) { return Refusal{Status::recovering, "nothing runs here"}; };
+    sink_ = std::make_unique<RequestSink>(std::move(services));
+  }
+  ~NetworkGatewayTest() override {
+    gateway_.reset();
+    std::filesystem::remove_all(folder_);
+  }
+
+  CurveKey make_client(const std::string& name) const {
+    const CurveKeyPair keys = make_keys();
+    EXPECT_TRUE(write_key_file(folder_ + "/" + name + ".key", keys));
+    return keys.public_key;
+  }
+  /// Replaces the file at once, so that the node never reads a part of it.
+  void allow(const std::string& lines) const {
+    std::ofstream(folder_ + "/new") << lines;
+    std::filesystem::rename(folder_ + "/new", folder_ + "/authorised");
+  }
+  Result<void> start(bool with_keys = true) {
+    NetworkSettings settings;
+    settings.address = "127.0.0.1";
+    if (with_keys) {
+      settings.key_file = folder_ + "/server.key";
+      settings.authorised_keys = folder_ + "/authorised";
+    }
+    auto gateway = NetworkGateway::start(std::move(settings), *sink_, metrics_, logger_);
+    if (!gateway) return std::unexpected(gateway.error());
+    gateway_ = *std::move(gateway);
+    return {};
+  }
+  uint16_t port() const {
+    return static_cast<uint16_t>(
+        std::stoi(gateway_->endpoint().substr(gateway_->endpoint().rfind(':') + 1)));
+  }
+  NetworkAddress address(const std::string& client = "alice") const {
+    return {.host = "127.0.0.1",
+            .port = port(),
+            .server_key = server_keys_.public_key,
+            .key_file = folder_ + "/" + client + ".key"};
+  }
+  static uint64_t get(const std::atomic<uint64_t>& counter) {
+    return counter.load(std::memory_order_relaxed);
+  }
+  static void expect_fails(const NetworkAddress& to, ExitCode code, const std::string& part) {
+    const auto client = NetworkClient::connect(to);
+    ASSERT_FALSE(client);
+    EXPECT_EQ(client.error().code, code) << client.error().message;
+    EXPECT_NE(client.error().message.find(part), std::string::npos) << client.error().message;
+  }
+  static bool is_answered(NetworkClient& client) {
+    return client.call("any", {}).status == Status::recovering;
+  }
+
+  std::ostringstream log_;
+  Logger logger_;
+  std::string folder_;
+  CurveKeyPair server_keys_;
+  CurveKey alice_{};
+  CurveKey bob_{};
+  SessionMetrics session_metrics_{};
+  NetworkMetrics metrics_;
+  ProcedureRegistry registry_;
+  std::unique_ptr<RequestSink> sink_;
+  std::unique_ptr<NetworkGateway> gateway_;
+};
+
+TEST_F(NetworkGatewayTest, AClientWithAnAuthorisedKeyIsAnswered) {
+  ASSERT_TRUE(start());
+  auto client = NetworkClient::connect(address());
+  ASSERT_TRUE(client) << client.error().message;
+  EXPECT_EQ((*client)->incarnation(), 5u);
+  EXPECT_EQ((*client)->session().key_name, "alice");
+  const SessionReply reply = (*client)->call("any", {});
+  EXPECT_EQ(reply.status, Status::recovering);
+  EXPECT_EQ(reply.message, "nothing runs here");
+  EXPECT_EQ((*client)->call("other", {}).status, Status::procedure_not_found);
+  EXPECT_EQ((*client)->call("", {}).status, Status::invalid_argument);
+  EXPECT_EQ((*client)->call("any", std::vector<std::byte>(kMaxSessionInputBytes)).status,
+            Status::recovering);
+  EXPECT_EQ((*client)->call("any", std::vector<std::byte>(kMaxSessionInputBytes + 1)).status,
+            Status::payload_too_long);
+  EXPECT_EQ(get(metrics_.requests), 3u);
+  EXPECT_EQ(get(metrics_.open), 1u);
+  client->reset();
+  EXPECT_TRUE(test::eventually([&] { return get(metrics_.open) == 0; }));
+  EXPECT_EQ(get(metrics_.malformed), 0u);
+}
+
+TEST_F(NetworkGatewayTest, WrongAndMissingKeysAreRefusedWithTheWayOut) {
+  ASSERT_TRUE(start());
+  expect_fails(address("bob"), ExitCode::failed, "atoll keys show");
+  EXPECT_EQ(get(metrics_.refused_key), 1u);
+  NetworkAddress wrong = address();
+  wrong.server_key = bob_;
+  expect_fails(wrong, ExitCode::failed, "is not its key");
+  NetworkAddress keyless = address();
+  keyless.server_key.reset();
+  expect_fails(keyless, ExitCode::failed, "accepts only clients with keys");
+  NetworkAddress missing = address("nobody");
+  expect_fails(missing, ExitCode::config, "nobody.key");
+  const uint16_t used = port();
+  gateway_.reset();
+  NetworkAddress nobody = wrong;
+  nobody.port = used;
+  expect_fails(nobody, ExitCode::not_running, "no node listens there");
+  EXPECT_GE(get(metrics_.failed_handshakes), 1u);
+}
+
+TEST_F(NetworkGatewayTest, WithoutKeysEveryClientIsAnswered) {
+  ASSERT_TRUE(start(false));
+  NetworkAddress keyless = address();
+  keyless.server_key.reset();
+  auto client = NetworkClient::connect(keyless);
+  ASSERT_TRUE(client) << client.error().message;
+  EXPECT_TRUE(is_answered(**client));
+  EXPECT_EQ((*client)->session().rights, kAllNetworkRights);
+  expect_fails(address(), ExitCode::failed, "or it uses none");
+}
+
+TEST_F(NetworkGatewayTest, AClientMayOnlySendWhatItsKeyAllows) {
+  allow(to_hex(alice_) + " alice read\n" + to_hex(bob_) + " bob write\n");
+  ASSERT_TRUE(start());
+  auto reader = NetworkClient::connect(address());
+  auto writer = NetworkClient::connect(address("bob"));
+  ASSERT_TRUE(reader && writer);
+  KvRequest get_one;
+  get_one.get("t", kv_bytes("k"));
+  KvRequest put_one;
+  put_one.put("t", kv_bytes("k"), kv_bytes("v"));
+  EXPECT_EQ((*reader)->call("kv.txn", get_one.bytes()).status, Status::recovering) << "allowed";
+  const SessionReply denied = (*reader)->call("kv.txn", put_one.bytes());
+  EXPECT_EQ(denied.status, Status::operation_not_supported);
+  EXPECT_NE(denied.message.find("lacks the right write"), std::string::npos) << denied.message;
+  EXPECT_EQ((*writer)->call("kv.txn", put_one.bytes()).status, Status::recovering);
+  EXPECT_EQ((*writer)->call("kv.txn", get_one.bytes()).status, Status::operation_not_supported);
+  KvRequest add_one;
+  add_one.add_i64("t", kv_bytes("k"), 1, 0, true);
+  EXPECT_EQ((*writer)->call("kv.txn", add_one.bytes()).status, Status::operation_not_supported);
+  EXPECT_EQ((*reader)->call("any", {}).status, Status::operation_not_supported);
+  EXPECT_EQ(get(metrics_.denied), 4u);
+}
+
+TEST_F(NetworkGatewayTest, AChangedFileOfKeysHoldsAtOnce) {
+  ASSERT_TRUE(start());
+  auto client = NetworkClient::connect(address());
+  ASSERT_TRUE(client);
+  EXPECT_TRUE(is_answered(**client));
+  allow("this is no line\n");  // the keys of before remain
+  allow(to_hex(alice_) + " alice read\n");
+  EXPECT_TRUE(test::eventually(
+      [&] { return (*client)->call("any", {}).status == Status::operation_not_supported; }));
+  allow(to_hex(bob_) + " bob read,procedures\n");
+  EXPECT_TRUE(test::eventually([&] { return !(*client)->is_open(); }));
+  auto other = NetworkClient::connect(address("bob"));
+  ASSERT_TRUE(other) << other.error().message;
+  EXPECT_TRUE(is_answered(**other));
+  expect_fails(address(), ExitCode::failed, "refuses the key");
+}
+
+TEST_F(NetworkGatewayTest, AFileOfKeysWithAWrongLineIsNotUsed) {
+  const std::string key = to_hex(alice_);
+  const std::vector<std::pair<std::string, std::string>> wrong = {
+      {key + " alice\n", ":1: a line is KEY NAME RIGHTS"},
+      {"# a comment\n\n12 alice read\n", ":3: the key \"12\""},
+      {key + " al/ice read\n", "the name \"al/ice\""},
+      {key + " alice read,fly\n", "the rights \"read,fly\""},
+      {key + " alice read more\n", "a line is KEY NAME RIGHTS"},
+      {key + " alice read\n" + key + " again read\n", ":2: the key of \"again\""}};
+  for (const auto& [text, part] : wrong) {
+    allow(text);
+    const auto started = start();
+    ASSERT_FALSE(started) << text;
+    EXPECT_EQ(started.error().code, ExitCode::config);
+    EXPECT_NE(started.error().message.find(part), std::string::npos) << started.error().message;
+  }
+  const std::string longest(Authorisation::kMaxNameBytes, 'n');
+  EXPECT_TRUE(Authorisation::parse(key + " " + longest + " read\n", "f"));
+  EXPECT_FALSE(Authorisation::parse(key + " " + longest + "n read\n", "f"));
+}
+
+TEST_F(NetworkGatewayTest, TheLastSessionWithinTheLimitOpensAndTheNextOneDoesNot) {
+  ASSERT_TRUE(start(false));
+  NetworkAddress keyless = address();
+  keyless.server_key.reset();
+  RawClients clients;
+  WireWriter writer;
+  for (size_t i = 0; i < NetworkGateway::kMaxSessions; ++i) {
+    const WireFrame& answer = clients.ask(clients.connect(gateway_->endpoint()), writer.hello("x"));
+    ASSERT_EQ(answer.kind, WireFrame::Kind::welcome) << i;
+  }
+  expect_fails(keyless, ExitCode::resources, "has 256 network sessions already");
+  EXPECT_EQ(get(metrics_.refused_limit), 1u);
+  clients.close_last();
+  EXPECT_TRUE(test::eventually([&] { return NetworkClient::connect(keyless).has_value(); }));
+}
+
+TEST_F(NetworkGatewayTest, MalformedFramesAreCountedAndAnsweredAndOthersContinue) {
+  ASSERT_TRUE(start(false));
+  NetworkAddress keyless = address();
+  keyless.server_key.reset();
+  auto bystander = NetworkClient::connect(keyless);
+  auto link = NetworkLink::open(keyless, NetworkClient::kHandshakeTimeout);
+  ASSERT_TRUE(bystander && link);
+  std::mt19937_64 random(test::seed());
+  const uint64_t rounds = test::rounds(1'000, 10'000);
+  uint64_t answers = 0;
+  for (uint64_t i = 0; i < rounds; ++i) {
+    std::vector<std::byte> frame(random() % 200);
+    for (std::byte& byte : frame) byte = static_cast<std::byte>(random());
+    if (frame.size() > 8 && i % 2 == 0) std::memcpy(frame.data() + 4, "ATN1", 4);
+    ASSERT_TRUE((*link)->send(frame));
+    while ((*link)->receive()) ++answers;
+  }
+  EXPECT_TRUE(test::eventually([&] { return get(metrics_.malformed) >= rounds; }))
+      << get(metrics_.malformed);
+  EXPECT_TRUE(is_answered(**bystander));
+  EXPECT_TRUE(test::eventually([&] {
+    while ((*link)->receive()) ++answers;
+    return answers != 0;
+  }));
+}
+
+TEST_F(NetworkGatewayTest, AFrameWithoutASessionAndASecondHelloAreRefused) {
+  ASSERT_TRUE(start(false));
+  RawClients clients;
+  const size_t client = clients.connect(gateway_->endpoint());
+  WireWriter writer;
+  writer.add(WireRequest{.id = 1, .procedure = "any"});
+  EXPECT_EQ(clients.ask(client, writer.finish_requests()).refusal.code, RefusalCode::no_session);
+  EXPECT_EQ(clients.ask(client, writer.hello("x")).kind, WireFrame::Kind::welcome);
+  EXPECT_EQ(clients.ask(client, writer.hello("x")).refusal.code, RefusalCode::malformed);
+  EXPECT_EQ(clients.ask(client, writer.probe()).refusal.code, RefusalCode::malformed)
+      << "only nodes send it";
+  writer.add(WireRequest{.id = 7, .procedure = "any"});
+  const WireFrame& frame = clients.ask(client, writer.finish_requests());
+  ASSERT_EQ(frame.kind, WireFrame::Kind::answers);
+  EXPECT_EQ(frame.answers.at(0).id, 7u);
+  clients.close_last();
+  EXPECT_TRUE(test::eventually([&] { return get(metrics_.open) == 0; }));
+}
+
+TEST_F(NetworkGatewayTest, ConnectionsThatSpeakAnotherProtocolOrVanishLeaveNothing) {
+  ASSERT_TRUE(start());
+  auto bystander = NetworkClient::connect(address());
+  ASSERT_TRUE(bystander);
+  const uint64_t rounds = test::rounds(100, 1'000);
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(port());
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  for (uint64_t i = 0; i < rounds; ++i) {
+    const UniqueFd raw(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    ASSERT_EQ(connect(raw.get(), reinterpret_cast<const sockaddr*>(&to), sizeof(to)), 0);
+    const std::string text(i % 100, 'x');
+    const ssize_t sent = send(raw.get(), text.data(), text.size(), MSG_NOSIGNAL);
+    ASSERT_EQ(sent, static_cast<ssize_t>(text.size()));
+  }
+  for (uint64_t i = 0; i < rounds / 10; ++i) {
+    auto link = NetworkLink::open(address(), NetworkClient::kHandshakeTimeout);
+    ASSERT_TRUE(link) << link.error().message;
+  }
+  EXPECT_TRUE(test::eventually([&] { return get(metrics_.open) == 1; })) << get(metrics_.open);
+  EXPECT_TRUE(is_answered(**bystander));
+}
+
+TEST_F(NetworkGatewayTest, AStoppedNodeEndsTheSessionsOfItsClients) {
+  ASSERT_TRUE(start());
+  auto client = NetworkClient::connect(address());
+  ASSERT_TRUE(client);
+  gateway_->stop();
+  EXPECT_TRUE(test::eventually([&] { return !(*client)->is_open(); }));
+  EXPECT_EQ((*client)->call("any", {}).status, Status::unavailable);
+  EXPECT_EQ(get(metrics_.open), 0u);
+}
+
+TEST_F(NetworkGatewayTest, SessionsAreListedWithTheirKeyAndKilled) {
+  ASSERT_TRUE(start());
+  auto client = NetworkClient::connect(address());
+  auto other = NetworkClient::connect(address());
+  ASSERT_TRUE(client && other);
+  EXPECT_TRUE(is_answered(**client));
+  const auto ask = [&](ControlOperation operation, const Json& body) {
+    std::promise<Result<Json>> answered;
+    gateway_->handle({operation, body},
+                     [&](Result<Json> answer) { answered.set_value(std::move(answer)); });
+    return answered.get_future().get();
+  };
+  auto list = ask(ControlOperation::session_list, Json::object());
+  ASSERT_TRUE(list);
+  ASSERT_EQ((*list)["sessions"].size(), 2u) << *list;
+  for (const Json& session : (*list)["sessions"]) {
+    EXPECT_EQ(session.value("key", ""), "alice");
+    EXPECT_EQ(session.value("address", "").rfind("127.0.0.1:", 0), 0u) << session;
+    EXPECT_EQ(session.value("rights", ""), "read,write,procedures");
+    EXPECT_EQ(session.value("in_flight", 9), 0);
+  }
+  const uint32_t number = (*client)->session().number;
+  ASSERT_TRUE(ask(ControlOperation::session_kill, {{"session", number}}));
+  EXPECT_TRUE(test::eventually([&] { return !(*client)->is_open(); }));
+  EXPECT_TRUE(is_answered(**other));
+  const auto again = ask(ControlOperation::session_kill, {{"session", number}});
+  ASSERT_FALSE(again);
+  EXPECT_NE(again.error().message.find("does not exist"), std::string::npos);
+  list = ask(ControlOperation::session_list, Json::object());
+  EXPECT_EQ((*list)["sessions"].size(), 1u);
+}
+
+}  // namespace
+}  // namespace atolldb
