@@ -59,12 +59,12 @@ Result<void> print_mistakes(const ConfigFileOptions& options,
   if (options.json) {
     Json mistakes = Json::array();
     for (const ConfigError& error : errors) mistakes.push_back(to_json(error));
-    print_json({{"schema_version", 1},
-                {"file", options.file},
-                {"valid", false},
-                {"mistakes", mistakes},
-                {"errors", Json::array()},
-                {"warnings", Json::array()}});
+    print_config_json({{"schema_version", 1},
+                       {"file", options.file},
+                       {"valid", false},
+                       {"mistakes", mistakes},
+                       {"errors", Json::array()},
+                       {"warnings", Json::array()}});
   } else {
     std::fprintf(stderr, "%s", to_string(errors).c_str());
   }
@@ -82,14 +82,14 @@ Result<void> check(const ClusterChoice& choice, const ConfigFileOptions& options
   }
   const bool is_valid = std::ranges::none_of(findings, &ConfigFinding::is_error);
   if (options.json) {
-    print_json({{"schema_version", 1},
-                {"file", options.file},
-                {"valid", is_valid},
-                {"cluster", config->cluster.name},
-                {"nodes", config->nodes.size()},
-                {"mistakes", Json::array()},
-                {"errors", to_json(findings, true)},
-                {"warnings", to_json(findings, false)}});
+    print_config_json({{"schema_version", 1},
+                       {"file", options.file},
+                       {"valid", is_valid},
+                       {"cluster", config->cluster.name},
+                       {"nodes", config->nodes.size()},
+                       {"mistakes", Json::array()},
+                       {"errors", to_json(findings, true)},
+                       {"warnings", to_json(findings, false)}});
   } else {
     print_findings(options.file, findings);
     if (is_valid) {
@@ -103,7 +103,7 @@ Result<void> check(const ClusterChoice& choice, const ConfigFileOptions& options
 Result<void> show(const ClusterChoice& choice, const ConfigFileOptions& options) {
   ATOLL_ASSIGN(const Config config, load_config_file(options.file, choice.settings));
   if (options.json) {
-    print_json(config_values_json(config));
+    print_config_json(config_values_json(config));
   } else {
     std::printf("%s", show_config(config).c_str());
   }
@@ -112,7 +112,7 @@ Result<void> show(const ClusterChoice& choice, const ConfigFileOptions& options)
 
 }  // namespace
 
-void print_json(const Json& json) { std::printf("%s\n", json.dump(2).c_str()); }
+void print_config_json(const Json& json) { std::printf("%s\n", json.dump(2).c_str()); }
 
 void add_config_command(CLI::App& app, Invocation& invocation) {
   CLI::App* group = app.add_subcommand("config", "Validate or show a config file, or reload it");

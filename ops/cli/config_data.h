@@ -15,7 +15,7 @@ struct ConfigFileOptions {
   bool json = false;
 };
 
-void print_json(const Json& json);
+void print_config_json(const Json& json);
 
 /// Returns the effective values as {"values": {"memory": {"volatile_pool": 536870912, ...}, ...}}.
 Json config_values_json(const Config& config);

@@ -108,10 +108,10 @@ Result<void> reload_config(const ClusterChoice& choice, const ConfigFileOptions&
   if (options.json) {
     Json list = Json::array();
     for (const ConfigChange& change : changes) list.push_back(to_json(change));
-    print_json({{"schema_version", 1},
-                {"cluster", running.cluster.name},
-                {"applied", applies && done.has_value()},
-                {"changes", list}});
+    print_config_json({{"schema_version", 1},
+                       {"cluster", running.cluster.name},
+                       {"applied", applies && done.has_value()},
+                       {"changes", list}});
     return done;
   }
   if (!done) return done;

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,26 @@ namespace {
 
 namespace fs = std::filesystem;
 
+struct DoctorFinding {
+  bool good = true;
+  std::string what;
+  std::string found;
+  std::string advice;
+};
+
+/// What `say` has found, for --json.
+std::vector<DoctorFinding>& doctor_findings() {
+  static std::vector<DoctorFinding> findings;
+  return findings;
+}
+bool& doctor_prints() {
+  static bool prints = true;
+  return prints;
+}
+
 void say(bool good, const std::string& what, const std::string& found, const std::string& advice) {
+  doctor_findings().push_back({good, what, found, good ? "" : advice});
+  if (!doctor_prints()) return;
   const std::string mark = good ? paint(Colour::green, "ok    ") : paint(Colour::yellow, "advice");
   std::printf("%s  %-24s %s\n", mark.c_str(), what.c_str(), found.c_str());
   if (!good) std::printf("        %-24s -> %s\n", "", advice.c_str());
@@ -164,7 +184,18 @@ void examine_leftovers() {
       "a cluster died there: its next `atoll up` removes the files (its memory is free already)");
 }
 
-Result<void> doctor() {
+void print_doctor_json() {
+  Json list = Json::array();
+  for (const DoctorFinding& each : doctor_findings()) {
+    list.push_back(
+        {{"good", each.good}, {"what", each.what}, {"found", each.found}, {"advice", each.advice}});
+  }
+  const Json whole = {{"schema_version", 1}, {"findings", list}};
+  std::printf("%s\n", whole.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+}
+
+Result<void> doctor(bool json) {
+  doctor_prints() = !json;
   const Machine machine = Machine::detect();
   const Result<void> processor = check_processor();
   say(processor.has_value(), "processor", processor ? "has x86-64-v3" : processor.error().message,
@@ -178,6 +209,7 @@ Result<void> doctor() {
   examine_clock();
   examine_leftovers();
   examine_kernel(machine.numa_nodes.size());
+  if (json) print_doctor_json();
   if (!processor) return make_error(ExitCode::resources, processor.error().message);
   return {};
 }
@@ -186,7 +218,9 @@ Result<void> doctor() {
 
 void add_doctor_command(CLI::App& app, Invocation& invocation) {
   CLI::App* command = app.add_subcommand("doctor", "Examine this machine and give advice");
-  command->callback([&invocation] { invocation.run = doctor; });
+  const auto json = std::make_shared<bool>(false);
+  add_json_option(*command, *json);
+  command->callback([&invocation, json] { invocation.run = [json] { return doctor(*json); }; });
 }
 
 }  // namespace atolldb::cli

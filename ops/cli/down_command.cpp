@@ -64,7 +64,8 @@ Result<void> down(const ClusterChoice& choice, bool now) {
   }
   ATOLL_TRY(request_stop(found, *ended, now));
   constexpr std::chrono::milliseconds kMargin{10'000};
-  const auto patience = config.cluster.hang_limit.get() + config.procedures.time_limit.get() + kMargin;
+  const auto patience =
+      config.cluster.hang_limit.get() + config.procedures.time_limit.get() + kMargin;
   pollfd readable{ended->get(), POLLIN, 0};
   if (poll(&readable, 1, static_cast<int>(patience.count())) <= 0) {
     return make_error(ExitCode::failed, name + ": has not stopped within " +

@@ -88,6 +88,19 @@ void print_output(const Json& answer) {
   if (is_utf8({reinterpret_cast<const char*>(bytes->data()), bytes->size()})) std::putchar('\n');
 }
 
+/// Prints the output as text, or in base64 if it is no text.
+void print_output_json(const std::string& procedure, const Json& answer) {
+  const auto bytes = find_binary(answer, "output").value_or(std::span<const std::byte>());
+  const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  Json whole = {{"schema_version", 1}, {"procedure", procedure}};
+  if (is_utf8(text)) {
+    whole["output"] = text;
+  } else {
+    whole["output_base64"] = to_base64(bytes);
+  }
+  std::printf("%s\n", whole.dump(2).c_str());
+}
+
 Result<void> call(const ClusterChoice& choice, const ProcedureOptions& options) {
   ATOLL_ASSIGN(const std::string input, input_of(options));
   Json body = {{"name", options.name}, {"input", to_binary(std::as_bytes(std::span(input)))}};
@@ -97,7 +110,7 @@ Result<void> call(const ClusterChoice& choice, const ProcedureOptions& options) 
                ask(choice, options.node, ControlOperation::procedure_call, body));
   const std::string status = answer.value("status", "");
   if (status == "ok") {
-    print_output(answer);
+    options.json ? print_output_json(options.name, answer) : print_output(answer);
     return {};
   }
   const std::string why = answer.value("message", "");
@@ -228,6 +241,7 @@ void add_procedure_command(CLI::App& app, Invocation& invocation) {
   };
   add_json_option(*add("ls", "List procedures and jobs", list), options->json);
   CLI::App* calling = add("call", "Run a procedure as one transaction; print its output", call);
+  add_json_option(*calling, options->json);
   calling->add_option("NAME", options->name, "Name of the procedure")->required();
   CLI::Option* input = calling->add_option("INPUT", options->input, "Its input, as text");
   calling->add_option("--input-file", options->input_file, "Its input, from a file")

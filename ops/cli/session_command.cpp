@@ -140,24 +140,36 @@ Result<void> list_sessions(const ClusterChoice& choice, const SessionCommandOpti
   return {};
 }
 
-/// Prints a line for each session that a node has ended. Returns their number.
-size_t print_killed(uint32_t node, const Json& answer) {
+/// Adds the sessions that a node has ended to `killed`. Without --json, prints a line for each.
+void add_killed(uint32_t node, const Json& answer, bool json, Json& killed) {
   const Json sessions = answer.value("sessions", Json::array());
   for (const Json& session : sessions) {
+    killed.push_back({{"node", node},
+                      {"session", session.value("session", uint32_t{0})},
+                      {"in_flight", session.value("in_flight", uint32_t{0})}});
+    if (json) continue;
     std::printf("session %u/%u ended: requests in flight: %u\n", node,
                 session.value("session", uint32_t{0}), session.value("in_flight", uint32_t{0}));
   }
-  return sessions.size();
 }
 
-Result<void> kill_all_sessions(const Config& config) {
-  size_t count = 0;
+void print_killed_json(const Json& killed) {
+  const Json whole = {{"schema_version", 1}, {"killed", killed}};
+  std::printf("%s\n", whole.dump(2).c_str());
+}
+
+Result<void> kill_all_sessions(const Config& config, bool json) {
+  Json killed = Json::array();
   for (uint32_t node = 0; node < config.nodes.size(); ++node) {
     ATOLL_ASSIGN(const Json answer, call_node(config, node, ControlOperation::session_kill,
                                               {{"all", true}}, kSessionTimeout));
-    count += print_killed(node, answer);
+    add_killed(node, answer, json, killed);
   }
-  if (count == 0) std::printf("no session is open\n");
+  if (json) {
+    print_killed_json(killed);
+  } else if (killed.empty()) {
+    std::printf("no session is open\n");
+  }
   return {};
 }
 
@@ -173,17 +185,18 @@ Result<void> kill_sessions(const ClusterChoice& choice, const SessionCommandOpti
     names.push_back(name);
   }
   ATOLL_ASSIGN(const Config config, find_running(choice));
-  if (options.all) return kill_all_sessions(config);
+  if (options.all) return kill_all_sessions(config, options.json);
   // Checks all names before it ends the first session.
   for (size_t i = 0; i < names.size(); ++i) {
     ATOLL_TRY(check_has_node(config, names[i].node, "session " + options.sessions[i]));
   }
   bool is_one_missing = false;
+  Json killed = Json::array();
   for (const SessionName& name : names) {
     const auto answer = call_node(config, name.node, ControlOperation::session_kill,
                                   {{"session", name.session}}, kSessionTimeout);
     if (answer) {
-      print_killed(name.node, *answer);
+      add_killed(name.node, *answer, options.json, killed);
       continue;
     }
     // A session that does not exist does not keep the others alive. After any other error, the
@@ -192,6 +205,7 @@ Result<void> kill_sessions(const ClusterChoice& choice, const SessionCommandOpti
     print_error(answer.error());
     is_one_missing = true;
   }
+  if (options.json) print_killed_json(killed);
   if (is_one_missing) return make_error(ExitCode::failed, "");  // its text has been printed
   return {};
 }
@@ -210,6 +224,7 @@ void add_session_command(CLI::App& app, Invocation& invocation) {
   add_json_option(*listing, options->json);
   CLI::App* killing =
       add_cluster_command(*group, invocation, "kill", "End sessions", options, kill_sessions);
+  add_json_option(*killing, options->json);
   CLI::Option* names = killing->add_option("SESSION", options->sessions,
                                            "Sessions to end, each as NODE/SESSION: 0/3");
   killing->add_flag("--all", options->all, "End all sessions of all nodes")->excludes(names);

@@ -32,6 +32,12 @@ Result<void> check_word(const std::string& name, const std::string& value, const
   return make_error(ExitCode::usage, "set " + name + ": \"" + value + "\": use one of " + all);
 }
 
+/// Prints one line of JSON, as each statement does in the JSON mode.
+void print_document(Json document) {
+  document["schema_version"] = 1;
+  std::printf("%s\n", document.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+}
+
 }  // namespace
 
 /// What a line asks for.
@@ -129,7 +135,11 @@ Result<void> ShellInterpreter::run(const std::string& line) {
   if (done && timing_) {
     const std::chrono::duration<double, std::milli> took =
         std::chrono::steady_clock::now() - begun_at;
-    std::printf("time: %.3f ms\n", took.count());
+    if (options_.json) {
+      print_document({{"time_ms", took.count()}});
+    } else {
+      std::printf("time: %.3f ms\n", took.count());
+    }
   }
   std::fflush(stdout);
   return done;
@@ -164,6 +174,15 @@ Result<void> ShellInterpreter::run_parsed(const Parsed& parsed) {
       return {};
   }
   return {};
+}
+
+/// Prints the result of a statement that returns no data.
+void ShellInterpreter::print_done(Json document) const {
+  if (options_.json) {
+    print_document(std::move(document));
+  } else {
+    std::printf("ok\n");
+  }
 }
 
 Result<void> ShellInterpreter::check_session() {
@@ -218,7 +237,10 @@ Result<void> ShellInterpreter::begin(const std::string& kind) {
   ATOLL_ASSIGN(SessionClient * session, connection_.session());
   transaction_ = std::make_unique<KvTransaction>(*session, snapshot_);
   is_transaction_lost_ = false;
-  if (snapshot_ == 0) {
+  if (options_.json) {
+    print_document(
+        {{"transaction", "open"}, {"snapshot", snapshot_ == 0 ? Json() : Json(snapshot_)}});
+  } else if (snapshot_ == 0) {
     std::printf("ok\n");
   } else {
     std::printf("ok: snapshot %u\n", snapshot_);
@@ -248,9 +270,7 @@ Result<void> ShellInterpreter::commit() {
     return std::unexpected(shell::error_of("commit", status, message));
   }
   if (options_.json) {
-    std::printf("{\"schema_version\":1,\"commit_epoch\":%llu,\"version\":%llu}\n",
-                static_cast<unsigned long long>(done->epoch),
-                static_cast<unsigned long long>(done->version));
+    print_document({{"commit_epoch", done->epoch}, {"version", done->version}});
   } else {
     std::printf("ok\n");
   }
@@ -263,13 +283,24 @@ Result<void> ShellInterpreter::abort() {
   }
   transaction_.reset();
   is_transaction_lost_ = false;
-  std::printf("ok\n");
+  print_done({{"transaction", "aborted"}});
   return {};
 }
 
 Result<void> ShellInterpreter::set(const std::string& name, const std::string& value) {
   KvOptions changed = options_;
   bool timing = timing_;
+  if (name.empty() && changed.json) {
+    print_document({{"settings",
+                     {{"acknowledge", changed.acknowledge},
+                      {"isolation", changed.isolation},
+                      {"json", "on"},
+                      {"key-format", changed.key_format},
+                      {"snapshot", std::to_string(changed.snapshot)},
+                      {"timing", timing ? "on" : "off"},
+                      {"value-format", changed.value_format}}}});
+    return {};
+  }
   if (name.empty()) {
     std::printf(
         "acknowledge %s\nisolation %s\njson %s\nkey-format %s\nsnapshot %u\ntiming %s\n"
@@ -310,12 +341,23 @@ Result<void> ShellInterpreter::set(const std::string& name, const std::string& v
   ATOLL_ASSIGN(formats_, formats_of(changed));
   options_ = std::move(changed);
   timing_ = timing;
-  std::printf("ok\n");
+  print_done({{"setting", name}, {"value", value}});
   return {};
 }
 
 Result<void> ShellInterpreter::list_storages() {
   ATOLL_ASSIGN(const auto storages, connection_.storages());
+  if (options_.json) {
+    Json list = Json::array();
+    for (const shell::StorageEntry& storage : storages) {
+      list.push_back({{"name", storage.name},
+                      {"type", to_string(storage.type)},
+                      {"payload_bytes", storage.payload_bytes},
+                      {"record_count", storage.record_count}});
+    }
+    print_document({{"storages", list}});
+    return {};
+  }
   std::vector<std::vector<std::string>> rows = {{"NAME", "TYPE", "PAYLOAD BYTES", "RECORDS"}};
   for (const shell::StorageEntry& storage : storages) {
     rows.push_back({storage.name, std::string(to_string(storage.type)),
@@ -334,7 +376,7 @@ Result<void> ShellInterpreter::create_storage(const Parsed& parsed) {
                                                           {"payload_bytes", parsed.payload_bytes},
                                                           {"record_count", parsed.records}}));
   connection_.forget(parsed.name);
-  std::printf("ok\n");
+  print_done({{"storage", parsed.name}, {"state", "created"}});
   return {};
 }
 
@@ -342,7 +384,7 @@ Result<void> ShellInterpreter::drop_storage(const std::string& name) {
   ATOLL_TRY(check_no_transaction("drop"));
   ATOLL_TRY(connection_.call(ControlOperation::storage_drop, {{"name", name}}));
   connection_.forget(name);
-  std::printf("ok\n");
+  print_done({{"storage", name}, {"state", "dropped"}});
   return {};
 }
 
@@ -362,6 +404,17 @@ Result<void> ShellInterpreter::call(const std::string& procedure, const std::str
   }
   const std::string_view text(reinterpret_cast<const char*>(reply.output.data()),
                               reply.output.size());
+  if (options_.json) {
+    // The same members as in the answer to `procedure.call`.
+    Json document = {{"procedure", procedure}};
+    if (is_utf8(text)) {
+      document["output"] = text;
+    } else {
+      document["output_base64"] = to_base64(reply.output);
+    }
+    print_document(std::move(document));
+    return {};
+  }
   const std::string shown = is_utf8(text) ? printable(text) : shell::escape_text(reply.output);
   std::printf("%s\n", shown.empty() ? "ok" : shown.c_str());
   return {};

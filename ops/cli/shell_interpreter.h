@@ -41,6 +41,7 @@ class ShellInterpreter {
   Result<void> begin(const std::string& kind);
   Result<void> commit();
   Result<void> abort();
+  void print_done(Json document) const;
   Result<void> set(const std::string& name, const std::string& value);
   Result<void> list_storages();
   Result<void> create_storage(const Parsed& parsed);

@@ -58,6 +58,14 @@ Result<void> create(const ClusterChoice& choice, const StorageOptions& options) 
                                        {"type", options.type},
                                        {"payload_bytes", options.payload_bytes},
                                        {"record_count", options.record_count}}));
+  if (options.json) {
+    const Json whole = {{"schema_version", 1},
+                        {"name", options.name},
+                        {"type", options.type},
+                        {"id", answer.value("id", uint64_t{0})}};
+    std::printf("%s\n", whole.dump(2).c_str());
+    return {};
+  }
   std::printf("storage \"%s\" created: %s, id %s\n", options.name.c_str(), options.type.c_str(),
               std::to_string(answer.value("id", uint64_t{0})).c_str());
   return {};
@@ -94,6 +102,13 @@ Result<void> describe(const ClusterChoice& choice, const StorageOptions& options
 Result<void> drop(const ClusterChoice& choice, const StorageOptions& options) {
   ATOLL_ASSIGN(const Json answer,
                ask(choice, ControlOperation::storage_drop, {{"name", options.name}}));
+  if (options.json) {
+    const Json whole = {{"schema_version", 1},
+                        {"name", options.name},
+                        {"pages_freed", answer.value("pages", uint64_t{0})}};
+    std::printf("%s\n", whole.dump(2).c_str());
+    return {};
+  }
   std::printf("storage \"%s\" dropped: %s pages freed\n", options.name.c_str(),
               format_count(answer.value("pages", uint64_t{0})).c_str());
   return {};
@@ -115,6 +130,7 @@ void add_storage_command(CLI::App& app, Invocation& invocation) {
   const std::span<const std::string_view> types = storage_type_names();
   CLI::App* creating = add("create", "Create a storage", create);
   add_name(creating);
+  add_json_option(*creating, options->json);
   creating->add_option("--type", options->type, "array, mastertree or sequential")
       ->required()
       ->check(CLI::IsMember(std::vector<std::string>(types.begin(), types.end())));
@@ -129,7 +145,9 @@ void add_storage_command(CLI::App& app, Invocation& invocation) {
   CLI::App* describing = add("describe", "Show one storage", describe);
   add_name(describing);
   add_json_option(*describing, options->json);
-  add_name(add("drop", "Drop a storage and free its pages", drop));
+  CLI::App* dropping = add("drop", "Drop a storage and free its pages", drop);
+  add_name(dropping);
+  add_json_option(*dropping, options->json);
 }
 
 }  // namespace atolldb::cli

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <memory>
 #include <string>
 
 #include "ops/cli/command.h"
@@ -24,11 +25,28 @@ std::string version_text() {
       kLayoutVersion, layout_hash(), kControlVersion, __VERSION__);
 }
 
+namespace {
+
+void print_version_json() {
+  const Json whole = {{"schema_version", 1},
+                      {"version", ATOLL_VERSION},
+                      {"procedure_api", kProcedureApiVersion},
+                      {"memory_layout", kLayoutVersion},
+                      {"layout_hash", fmt::format("{:016x}", layout_hash())},
+                      {"control_messages", kControlVersion},
+                      {"compiler", __VERSION__}};
+  std::printf("%s\n", whole.dump(2).c_str());
+}
+
+}  // namespace
+
 void add_version_command(CLI::App& app, Invocation& invocation) {
   CLI::App* command = app.add_subcommand("version", "Print versions");
-  command->callback([&invocation] {
-    invocation.run = []() -> Result<void> {
-      std::printf("%s\n", version_text().c_str());
+  const auto json = std::make_shared<bool>(false);
+  add_json_option(*command, *json);
+  command->callback([&invocation, json] {
+    invocation.run = [json]() -> Result<void> {
+      *json ? print_version_json() : void(std::printf("%s\n", version_text().c_str()));
       return {};
     };
   });

@@ -7,6 +7,7 @@
 #include <termios.h>
 
 #include <fstream>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -210,8 +211,26 @@ TEST_F(KvCommandTest, AScriptRunsItsLinesAndStopsAtTheFirstMistake) {
       "quit\n"
       "never run\n");
   EXPECT_EQ(ran.code, 0) << ran.error;
-  EXPECT_EQ(ran.out.find("ok\nok\nok\n{\"x\":1}\nok\nok\n2\nok\nok\n{"), 0u) << ran.out;
-  EXPECT_TRUE(ran.out.ends_with("ok\n")) << ran.out;
+  EXPECT_EQ(ran.out.find("ok\nok\nok\n{\"x\":1}\nok\nok\n2\nok\n{"), 0u) << ran.out;
+
+  const Ran documents = script(
+      "set json on\nset\ncreate other --type array --payload-bytes 8 --records 4\nstorages\n"
+      "begin\nput tree j 1\ncommit\nbegin\nabort\nset timing on\ndrop other\n");
+  EXPECT_EQ(documents.code, 0) << documents.error;
+  std::istringstream lines_of_json(documents.out);
+  std::string members;
+  for (std::string line; std::getline(lines_of_json, line);) {
+    const Json document = Json::parse(line, nullptr, false);
+    ASSERT_TRUE(document.is_object()) << line;
+    EXPECT_EQ(document["schema_version"], 1) << line;
+    for (const auto& [name, value] : document.items()) {
+      if (name != "schema_version") members += name + " ";
+    }
+  }
+  EXPECT_EQ(members,
+            "setting value settings state storage storages snapshot transaction key storage "
+            "commit_epoch version snapshot transaction transaction setting value time_ms state "
+            "storage time_ms ");
 
   const Ran stopped = script("put tree a 1\nget tree none\nput tree b 2\n");
   EXPECT_EQ(stopped.code, kConditionNotMet);
