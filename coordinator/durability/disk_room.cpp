@@ -59,7 +59,7 @@ std::vector<LogFileSystem> log_file_systems(const Config& config) {
 }
 
 uint64_t disk_reserve(const Config& config, const std::string& directory) {
-  if (config.gleaner.disk_reserve != 0) return config.gleaner.disk_reserve;
+  if (config.gleaner.disk_reserve.get() != 0) return config.gleaner.disk_reserve;
   const dev_t device = device_of(directory);
   const std::vector<LogFileSystem> places = log_file_systems(config);
   const auto here = std::ranges::find_if(

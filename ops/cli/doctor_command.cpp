@@ -155,7 +155,7 @@ void examine_kernel(size_t numa_nodes) {
     say(finding.is_good, finding.what, finding.found, finding.advice);
   }
   const std::string lines = sysctl_file(findings);
-  if (lines.empty()) return;
+  if (lines.empty() || !doctor_prints()) return;
   std::printf(
       "\nTo set the kernel's values at each boot, write into /etc/sysctl.d/60-atoll.conf:\n");
   std::printf("%s", lines.c_str());
