@@ -11,11 +11,12 @@
  * with ATOLL_INVALID_ARGUMENT, unless its comment allows it. No C++ exception leaves the library.
  *
  * Threads. Any number of threads may use a connection at the same time. A batch, a transaction, a
- * scan, a pending request and a result are used by one thread at a time. After fork(), the child
- * must not use the parent's connections.
+ * scan, a pending request and a result are used by one thread at a time. After fork(), the
+ * parent's connections are closed in the child.
  *
  * Ownership. Each *_free function accepts NULL. A handle remains usable while others of the same
- * connection are freed: they share the session. Bytes that a function returns belong to the object
+ * connection are freed: they share the session. But a scan of a connection ends with ATOLL_CLOSED
+ * when that connection is freed. Bytes that a function returns belong to the object
  * that it was called with, and are valid until that object is freed. Arguments are copied.
  *
  * Limits. Names of storages: 63 bytes. Keys: 1,024 bytes. Values: 2,048 bytes. A batch or a

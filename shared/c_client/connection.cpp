@@ -28,6 +28,9 @@ Checked<std::shared_ptr<Session>> open_session(const Target& target,
   return std::make_shared<Session>(*std::move(client));
 }
 
+/// Pause between two checks whether an abandoned request has left a slot.
+constexpr std::chrono::milliseconds kRoomCheck{1};
+
 std::unexpected<Failure> is_closed() {
   return fail(ATOLL_CLOSED, "the connection was closed: open another one");
 }
@@ -60,9 +63,21 @@ std::expected<SessionTicket, Status> Session::submit_now(
     std::string_view procedure, std::span<const std::byte> input, const SessionOptions& options,
     const ClientTransport::Callback& callback) {
   DCHECK(!procedure.empty() && input.size() <= kMaxSessionInputBytes);
-  fetch_abandoned();
-  const auto ticket = client_->submit(procedure, input, options, callback);
-  if (ticket || ticket.error() != Status::unavailable || fetch_abandoned() == 0) return ticket;
+  SessionOptions at_once = options;
+  at_once.waits_for_room = false;
+  for (;;) {
+    fetch_abandoned();
+    const auto ticket = client_->submit(procedure, input, at_once, callback);
+    const bool is_full = !ticket && ticket.error() == Status::unavailable && client_->is_open();
+    if (!is_full || !options.waits_for_room) return ticket;
+    {
+      const std::lock_guard guard(mutex_);
+      if (abandoned_.empty()) break;
+    }
+    // The reply of an abandoned request frees a slot only when it is fetched, so this does not wait
+    // for the other requests.
+    client_->dispatch(kRoomCheck);
+  }
   return client_->submit(procedure, input, options, callback);
 }
 
@@ -155,12 +170,23 @@ void Connection::close() {
 }
 
 Checked<bool> Connection::reconnect(std::chrono::milliseconds patience) {
-  const std::lock_guard one_at_a_time(reconnect_mutex_);
+  const uint64_t before = incarnation();
+  const auto began = std::chrono::steady_clock::now();
+  const auto ended = session();
+  if (!ended) return std::unexpected(ended.error());
+  if ((*ended)->client().is_open()) return false;
+  // Callbacks run before the mutex is locked, because they may reconnect, too.
+  (*ended)->end_callbacks();
+  std::unique_lock one_at_a_time(reconnect_mutex_, patience);
+  if (!one_at_a_time.owns_lock()) {
+    return fail(ATOLL_UNAVAILABLE, "reconnect: another thread reconnects: try again later");
+  }
   const auto old = session();
   if (!old) return std::unexpected(old.error());
-  if ((*old)->client().is_open()) return false;
-  (*old)->end_callbacks();
-  auto fresh = open_session(target_, patience);
+  if ((*old)->client().is_open()) return incarnation() != before;  // another thread was faster
+  const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::chrono::steady_clock::now() - began);
+  auto fresh = open_session(target_, std::max(patience - waited, std::chrono::milliseconds(0)));
   if (!fresh) return std::unexpected(std::move(fresh).error());
   const uint64_t incarnation = (*fresh)->client().incarnation();
   node_.store((*fresh)->client().node(), std::memory_order_relaxed);
@@ -170,7 +196,8 @@ Checked<bool> Connection::reconnect(std::chrono::milliseconds patience) {
     DCHECK(session_ == *old);  // only this function replaces it, and one thread at a time
     session_ = *std::move(fresh);
   }
-  return incarnation_.exchange(incarnation, std::memory_order_relaxed) != incarnation;
+  incarnation_.store(incarnation, std::memory_order_relaxed);
+  return incarnation != before;
 }
 
 }  // namespace atolldb::c_client

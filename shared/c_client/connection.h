@@ -88,7 +88,7 @@ class Connection {
   const Target target_;
   std::atomic<uint64_t> incarnation_;
   std::atomic<uint32_t> node_;
-  std::mutex reconnect_mutex_;  // held during an attempt to connect, taken before mutex_
+  std::timed_mutex reconnect_mutex_;  // held during an attempt to connect, taken before mutex_
   mutable std::mutex mutex_;
   std::shared_ptr<Session> session_;  // guarded by mutex_
 };

@@ -5,6 +5,7 @@
 #include "shared/base/check.h"
 #include "shared/base/try.h"
 #include "shared/c_client/transaction.h"
+#include "shared/kv/key_order.h"
 
 namespace atolldb::c_client {
 
@@ -33,18 +34,16 @@ Scan::Scan(std::shared_ptr<Transaction> transaction, std::string storage, const 
   transaction_ = std::move(transaction);
 }
 
-void Scan::continue_after(KvBytes key) {
+bool Scan::continue_after(KvBytes key) {
   DCHECK(key.size() <= kMaxKvKeyBytes);
   if (range_.reverse) {
     high_.assign(key.begin(), key.end());
     range_.has_high = true;
-    return;
+    return true;
   }
-  // Without memory it fails here, before it changes anything.
-  low_.reserve(key.size() + 1);
-  low_.assign(key.begin(), key.end());
-  low_.push_back(std::byte{0});
+  low_ = key_after(key);  // without memory it fails here, before it changes anything
   range_.has_low = true;
+  return !low_.empty();
 }
 
 Checked<Scan::Page> Scan::page_of_transaction(const KvScan& range) {
@@ -92,7 +91,8 @@ Checked<void> Scan::read_page() {
   if (page.rows.empty()) {
     page.has_more = false;  // else the same page would be read again and again
   } else {
-    continue_after(page.rows.back().key);
+    const bool may_follow = continue_after(page.rows.back().key);
+    page.has_more = page.has_more && may_follow;
   }
   page_ = std::move(page);
   return {};

@@ -57,8 +57,8 @@ class Scan {
   Checked<void> read_page();
   Checked<Page> page_of_transaction(const KvScan& range);
   Checked<Page> page_of_request(const KvScan& range);
-  /// Moves the start of the rest of the range past a row.
-  void continue_after(KvBytes key);
+  /// Moves the start of the rest of the range past a row. Returns false if no key can follow.
+  bool continue_after(KvBytes key);
 
   std::shared_ptr<Connection> connection_;    // either this one
   std::shared_ptr<Transaction> transaction_;  // or this one is set
