@@ -42,6 +42,12 @@ Session::Session(std::unique_ptr<ClientTransport> client) : client_(std::move(cl
   abandoned_.reserve(kSessionSlots);
 }
 
+Session::~Session() {
+  // In a child process the client's threads do not exist, and its sockets belong to the parent. So
+  // the client cannot end there.
+  if (!is_own()) static_cast<void>(client_.release());
+}
+
 size_t Session::fetch_abandoned() {
   std::vector<SessionTicket> tickets;
   {
@@ -63,6 +69,7 @@ std::expected<SessionTicket, Status> Session::submit_now(
     std::string_view procedure, std::span<const std::byte> input, const SessionOptions& options,
     const ClientTransport::Callback& callback) {
   DCHECK(!procedure.empty() && input.size() <= kMaxSessionInputBytes);
+  if (!is_own()) return std::unexpected(Status::unavailable);
   SessionOptions at_once = options;
   at_once.waits_for_room = false;
   for (;;) {
@@ -121,6 +128,7 @@ bool Session::take(const std::shared_ptr<Awaited>& awaited) {
 }
 
 void Session::end_callbacks() {
+  if (!is_own()) return;  // they run in the parent
   // Delivers first what has arrived.
   client_->dispatch(std::chrono::nanoseconds(0));
   std::set<std::shared_ptr<Awaited>> lost;
@@ -157,6 +165,9 @@ Checked<std::shared_ptr<Connection>> Connection::open(Target target) {
 Checked<std::shared_ptr<Session>> Connection::session() const {
   const std::lock_guard guard(mutex_);
   if (session_ == nullptr) return is_closed();
+  if (!session_->is_own()) {
+    return fail(ATOLL_CLOSED, "the connection belongs to the parent process: open another one");
+  }
   return session_;
 }
 

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "shared/base/fork_count.h"
 #include "shared/c_client/connection_string.h"
 #include "shared/c_client/failure.h"
 #include "shared/client/client_transport.h"
@@ -31,8 +32,13 @@ class Awaited {
 class Session {
  public:
   explicit Session(std::unique_ptr<ClientTransport> client);
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+  ~Session();
 
   ClientTransport& client() { return *client_; }
+  /// Returns false in a child process of the one that has opened the session.
+  bool is_own() const { return fork_count() == forks_; }
 
   /// Submits a request whose reply the caller waits for. Frees the slots of abandoned requests
   /// first. Errors: as ClientTransport::submit.
@@ -59,7 +65,8 @@ class Session {
   /// Returns whether the caller must deliver: the first call for a request returns true.
   bool take(const std::shared_ptr<Awaited>& awaited);
 
-  const std::unique_ptr<ClientTransport> client_;
+  std::unique_ptr<ClientTransport> client_;
+  const uint32_t forks_ = fork_count();
   std::mutex mutex_;                            // not held while callbacks run
   std::vector<SessionTicket> abandoned_;        // guarded by mutex_
   std::set<std::shared_ptr<Awaited>> awaited_;  // guarded by mutex_

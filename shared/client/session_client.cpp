@@ -1,16 +1,15 @@
 #include "shared/client/session_client.h"
 
-#include <pthread.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <utility>
 
 #include "shared/base/check.h"
 #include "shared/base/copy_bytes.h"
+#include "shared/base/fork_count.h"
 #include "shared/base/try.h"
 #include "shared/config/default_run_dir.h"
 #include "shared/process/run_paths.h"
@@ -27,18 +26,6 @@ constexpr int kRingChecks = 50;
 /// Number of expired waits (for example `poll`) per check whether the node is dead. The check is a
 /// system call.
 constexpr uint32_t kWaitsPerNodeCheck = 64;
-
-/// Number of forks that led to this process, counted since the first session.
-std::atomic<uint32_t> fork_count{0};
-
-/// Counts forks from now on. Returns the count of this process. A session belongs to the process
-/// that has opened it: two processes would overwrite each other's requests.
-uint32_t count_forks() {
-  static const int registered =
-      pthread_atfork(nullptr, nullptr, [] { fork_count.fetch_add(1, std::memory_order_relaxed); });
-  CHECK(registered == 0);  // an error would be a lack of memory
-  return fork_count.load(std::memory_order_relaxed);
-}
 
 /// Returns the slot of a ticket.
 constexpr uint32_t slot_of(SessionTicket ticket) { return ticket % kSessionSlots; }
@@ -107,7 +94,7 @@ SessionClient::SessionClient(UniqueFd socket, UniqueFd wake, MappedSegment memor
       memory_(std::move(memory)),
       segment_(reinterpret_cast<SessionSegment*>(memory_.base())),
       incarnation_(segment_->incarnation),
-      forks_(count_forks()) {
+      forks_(fork_count()) {
   CHECK(wake_.is_open());
   CHECK(reinterpret_cast<uintptr_t>(segment_) % alignof(SessionSegment) == 0);
   for (uint32_t slot = kSessionSlots; slot != 0; --slot) free_.push_back(slot - 1);
@@ -118,7 +105,7 @@ SessionClient::~SessionClient() {
   if (is_own()) shutdown(socket_.get(), SHUT_RDWR);
 }
 
-bool SessionClient::is_own() const { return fork_count.load(std::memory_order_relaxed) == forks_; }
+bool SessionClient::is_own() const { return fork_count() == forks_; }
 
 bool SessionClient::is_closed() const {
   if (!is_own()) return true;

@@ -119,7 +119,7 @@ class SessionClient final : public ClientTransport {
   MappedSegment memory_;
   SessionSegment* segment_;  // points into memory_
   uint64_t incarnation_;
-  uint32_t forks_;  // number of forks that led to the process of the session
+  uint32_t forks_;  // fork_count() of the process of the session
 
   mutable std::mutex mutex_;
   std::atomic<bool> ended_{false};              // written under mutex_
