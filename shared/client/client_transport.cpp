@@ -51,6 +51,7 @@ Result<std::unique_ptr<ClientTransport>> connect_until_running(
     const std::function<Result<std::unique_ptr<ClientTransport>>()>& connect,
     std::chrono::milliseconds patience, const std::function<bool()>& gives_up, Isolation isolation,
     const std::string& what) {
+  CHECK(connect != nullptr && patience.count() >= 0);
   using Clock = std::chrono::steady_clock;
   const auto now = Clock::now();
   const auto until =

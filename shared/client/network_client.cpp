@@ -60,6 +60,7 @@ NetworkClient::NetworkClient(std::unique_ptr<NetworkLink> link, UniqueFd wake)
   // A node of a later version may allow more than this client has slots.
   const uint32_t slots = std::clamp<uint32_t>(session_.max_in_flight, 1, kMaxNetworkInFlight);
   for (uint32_t slot = slots; slot != 0; --slot) free_.push_back(slot - 1);
+  CHECK(session_.incarnation != 0);  // see NetworkLink::open
   thread_ = std::thread([this] { run(); });
 }
 
@@ -89,6 +90,7 @@ uint32_t NetworkClient::in_flight() const {
 
 SessionTicket NetworkClient::fill(std::string_view procedure, std::span<const std::byte> input,
                                   const SessionOptions& options, Callback callback) {
+  CHECK(!free_.empty());
   const uint32_t index = free_.back();
   Slot& slot = slots_[index];
   DCHECK(slot.place == Place::free && slot.ticket == 0);
@@ -236,6 +238,7 @@ bool NetworkClient::send_queued() {
     if (writer_.is_full()) link_->send(writer_.finish_requests());
     writer_.add(wire_request(slot.ticket, slot.procedure, slot.input, slot.options));
   }
+  DCHECK(!writer_.is_empty());
   link_->send(writer_.finish_requests());
   return true;
 }

@@ -212,6 +212,10 @@ Result<void> NetworkLink::open_session(const std::string& where, LinkClock::time
       }
       if (frame.kind != WireFrame::Kind::welcome) continue;
       const WireWelcome& welcome = frame.welcome;
+      if (welcome.incarnation == 0) {
+        return make_error(ExitCode::failed,
+                          where + ": the node sent a Welcome without incarnation");
+      }
       session_ = {welcome.session,
                   welcome.node,
                   welcome.incarnation,
@@ -244,6 +248,7 @@ Result<std::unique_ptr<NetworkLink>> NetworkLink::open(const NetworkAddress& add
 }
 
 bool NetworkLink::send(Frame frame) {
+  DCHECK(!frame.empty());
   return zmq_.send(sockets_->dealer, frame.data(), frame.size(), ZMQ_DONTWAIT) >= 0;
 }
 

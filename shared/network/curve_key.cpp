@@ -8,6 +8,7 @@
 #include <cstring>
 #include <sstream>
 
+#include "shared/base/check.h"
 #include "shared/base/try.h"
 #include "shared/base/unique_fd.h"
 
@@ -59,6 +60,7 @@ std::string to_hex(const CurveKey& key) {
     text.push_back(kKeyDigits[std::to_integer<size_t>(byte >> 4)]);
     text.push_back(kKeyDigits[std::to_integer<size_t>(byte & std::byte{15})]);
   }
+  CHECK(text.size() == kHexDigits);
   return text;
 }
 

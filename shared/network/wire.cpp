@@ -1,10 +1,11 @@
 #include "shared/network/wire.h"
 
+#include <wire_generated.h>
+
 #include <algorithm>
 
 #include "shared/base/check.h"
 #include "shared/base/isolation.h"
-#include "wire_generated.h"
 
 namespace atolldb {
 namespace {
@@ -97,6 +98,7 @@ std::expected<void, WireFault> read_items(const flatbuffers::Vector<Offset<From>
                      " requests or answers, not 1 to " + std::to_string(kMaxWireItems));
   }
   to.resize(from.size());
+  DCHECK(to.size() <= kMaxWireItems);
   for (uint32_t i = 0; i < from.size(); ++i) {
     if (auto done = read(*from.Get(i), to[i]); !done) return done;
   }
@@ -144,6 +146,7 @@ std::expected<void, WireFault> check_identifier(std::span<const std::byte> bytes
 
 std::expected<void, WireFault> read_wire_frame(std::span<const std::byte> bytes, WireFrame& frame) {
   if (auto checked = check_identifier(bytes); !checked) return checked;
+  DCHECK(bytes.size() <= kMaxWireFrameBytes);
   flatbuffers::Verifier verifier(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size(),
                                  kMaxWireDepth, kMaxWireTables);
   if (!wire::VerifyFrameBuffer(verifier)) return malformed("the frame does not fit its schema");

@@ -32,6 +32,12 @@ constexpr int kGatewayBacklog = 512;
 /// the key.
 constexpr size_t kZapParts = 6;
 
+/// Receives one part of a message without waiting. Returns false if there is none. No exception:
+/// a signal may interrupt the call.
+bool receive_part(zmq::socket_t& socket, zmq::message_t& part) {
+  return zmq_msg_recv(part.handle(), socket.handle(), ZMQ_DONTWAIT) >= 0;
+}
+
 /// Returns a literal for an endpoint: an IPv6 address has brackets.
 std::string host_of(const std::string& address) {
   return address.find(':') == std::string::npos ? address : "[" + address + "]";
@@ -124,12 +130,12 @@ NetworkGateway::Sockets::Ready NetworkGateway::Sockets::wait(int wake_fd, int ti
 }
 
 bool NetworkGateway::Sockets::receive(Received& received) {
-  if (!router_.recv(received.routing_id, zmq::recv_flags::dontwait)) return false;
+  if (!receive_part(router_, received.routing_id)) return false;
   size_t parts = 1;
   bool has_more = received.routing_id.more();
   while (has_more) {
     zmq::message_t part;
-    if (!router_.recv(part, zmq::recv_flags::dontwait)) break;
+    if (!receive_part(router_, part)) break;
     has_more = part.more();
     ++parts;
     // Frees each part past the second one before it receives the next.
@@ -150,13 +156,13 @@ NetworkGateway::Sockets::Sent NetworkGateway::Sockets::send(std::string_view pee
 
 bool NetworkGateway::Sockets::next_event(Event& event) {
   zmq::message_t message;
-  if (!monitor_.recv(message, zmq::recv_flags::dontwait)) return false;
+  if (!receive_part(monitor_, message)) return false;
   // An event has two parts: its number and value, and the endpoint.
   CHECK(message.size() >= sizeof(event.kind) + sizeof(event.value));
   std::memcpy(&event.kind, message.data(), sizeof(event.kind));
   std::memcpy(&event.value, message.data<char>() + sizeof(event.kind), sizeof(event.value));
   zmq::message_t endpoint;
-  if (message.more()) CHECK(monitor_.recv(endpoint, zmq::recv_flags::dontwait).has_value());
+  if (message.more()) receive_part(monitor_, endpoint);
   return true;
 }
 
@@ -164,7 +170,7 @@ bool NetworkGateway::Sockets::next_zap(ZapRequest& request) {
   std::vector<zmq::message_t> parts;
   do {
     parts.emplace_back();
-    if (!zap_.recv(parts.back(), zmq::recv_flags::dontwait)) return false;
+    if (!receive_part(zap_, parts.back())) return false;
   } while (parts.back().more());
   CHECK(parts.size() >= kZapParts && parts[0].to_string_view() == kZapVersion);
   request.request_id = parts[1].to_string();

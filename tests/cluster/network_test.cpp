@@ -18,29 +18,12 @@
 #include "shared/client/kv_transaction.h"
 #include "shared/client/network_client.h"
 #include "tests/cluster/cli_run.h"
+#include "tests/cluster/metrics_http.h"
 #include "tests/support/eventually.h"
 #include "tests/support/seed.h"
 
 namespace atolldb::test {
 namespace {
-
-sockaddr_in loopback(uint16_t port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  return address;
-}
-
-/// Returns a port that was free a moment ago.
-uint16_t free_port() {
-  const UniqueFd any(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address = loopback(0);
-  socklen_t bytes = sizeof(address);
-  EXPECT_EQ(bind(any.get(), reinterpret_cast<sockaddr*>(&address), bytes), 0);
-  EXPECT_EQ(getsockname(any.get(), reinterpret_cast<sockaddr*>(&address), &bytes), 0);
-  return ntohs(address.sin_port);
-}
 
 class NetworkTest : public ::testing::Test {
  protected:

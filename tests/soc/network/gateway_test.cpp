@@ -363,6 +363,31 @@ TEST_F(NetworkGatewayTest, ConnectionsThatSpeakAnotherProtocolOrVanishLeaveNothi
   EXPECT_TRUE(is_answered(**bystander));
 }
 
+TEST_F(NetworkGatewayTest, AClientThatReadsNoAnswersIsDropped) {
+  ASSERT_TRUE(start(false));
+  void* const context = zmq_ctx_new();
+  void* const dealer = zmq_socket(context, ZMQ_DEALER);
+  const int no_wait = 0;
+  const int one_frame = 1;
+  const int few_bytes = 4096;
+  zmq_setsockopt(dealer, ZMQ_LINGER, &no_wait, sizeof(no_wait));
+  zmq_setsockopt(dealer, ZMQ_RCVHWM, &one_frame, sizeof(one_frame));
+  zmq_setsockopt(dealer, ZMQ_RCVBUF, &few_bytes, sizeof(few_bytes));
+  ASSERT_EQ(zmq_connect(dealer, ("tcp://" + gateway_->endpoint()).c_str()), 0);
+  WireWriter writer;
+  const auto hello = writer.hello("x");
+  ASSERT_GE(zmq_send(dealer, hello.data(), hello.size(), 0), 0);
+  for (int i = 0; i < 200; ++i) writer.add(WireRequest{.id = 1, .procedure = "other"});
+  const auto requests = writer.finish_requests();
+  EXPECT_TRUE(test::eventually([&] {
+    zmq_send(dealer, requests.data(), requests.size(), ZMQ_DONTWAIT);
+    return get(metrics_.dropped) != 0;
+  }));
+  EXPECT_TRUE(test::eventually([&] { return get(metrics_.open) == 0; }));
+  zmq_close(dealer);
+  zmq_ctx_term(context);
+}
+
 TEST_F(NetworkGatewayTest, AStoppedNodeEndsTheSessionsOfItsClients) {
   ASSERT_TRUE(start());
   auto client = NetworkClient::connect(address());
