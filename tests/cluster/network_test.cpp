@@ -58,7 +58,8 @@ class NetworkTest : public ::testing::Test {
     ASSERT_EQ(made.code, 0) << made.error;
   }
   nlohmann::json node_process() const {
-    for (const auto& process : cluster_->status()["processes"]) {
+    const nlohmann::json status = cluster_->status();
+    for (const auto& process : status["processes"]) {
       if (process.value("role", "") == "node0") return process;
     }
     ADD_FAILURE() << "no node runs";
@@ -125,8 +126,8 @@ TEST_F(NetworkTest, ClientsDoWhatTheirKeysAllowAndAreListedAndKilled) {
 }
 
 TEST_F(NetworkTest, AKilledNodeLosesNoPutThatItHasAcknowledged) {
-  start("base_port = " + std::to_string(free_port()) +
-        "\n[durability]\nmode = \"durable\"\n[cluster]\nrestart = \"recover\"\n");
+  ASSERT_EQ(setenv("ATOLL_CLUSTER_RESTART", "recover", 1), 0);  // as cluster.restart
+  start("base_port = " + std::to_string(free_port()) + "\n[durability]\nmode = \"durable\"\n");
   auto client = connect("alice");
   ASSERT_NE(client, nullptr);
   const NetworkAddress to = address("alice");
@@ -167,6 +168,7 @@ TEST_F(NetworkTest, AKilledNodeLosesNoPutThatItHasAcknowledged) {
       std::chrono::seconds(60), {}, Isolation::serializable, "node 0");
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_NE((*again)->incarnation(), before);
+  ASSERT_EQ(unsetenv("ATOLL_CLUSTER_RESTART"), 0);
   for (const uint64_t each : acknowledged) {
     KvRequest get_one;
     const std::string key = "key" + std::to_string(each);
