@@ -53,11 +53,21 @@ class ClientLibraryTest : public ::testing::Test {
                              "[procedures]\nlibraries = [\"transfer.so\"]\n[durability]\n"
                              "mode = \"durable\"\n[gleaner]\ninterval = \"1h\"\n");
     cluster_ = std::make_unique<CliCluster>(runner_, config_);
+    create_storages();
+  }
+  void create_storages() const {
     for (const char* tree : {"tree", "people"}) create({tree, "--type", "mastertree"});
     for (const char* array : {"array", "accounts"}) {
       create({array, "--type", "array", "--payload-bytes", "8", "--records", "1000"});
     }
     create({"heap", "--type", "sequential"});
+  }
+  void empty_storages() const {
+    for (const char* storage : {"tree", "people", "array", "accounts", "heap"}) {
+      const Ran ran = runner_.atoll({"storage", "drop", storage});
+      ASSERT_EQ(ran.code, 0) << ran.error;
+    }
+    create_storages();
   }
   /// Makes the keys of the nodes and of a client that may do everything.
   void make_keys() {
@@ -134,7 +144,8 @@ TEST_F(ClientLibraryTest, ACProgramUsesAllCallsOfTheInstalledLibrary) {
   const Ran ran = runner_.run(program, {"checks", "atoll:bank"});
   EXPECT_EQ(ran.code, 0) << ran.error;
   EXPECT_TRUE(ran.out.ends_with(" 0 failures\n")) << ran.out;
-  // The same calls over the network. The tests delete what they write.
+  // The same calls over the network.
+  empty_storages();
   const Ran remote = runner_.run(program, {"checks", network_string(0)});
   EXPECT_EQ(remote.code, 0) << remote.error;
   EXPECT_TRUE(remote.out.ends_with(" 0 failures\n")) << remote.out;
@@ -180,6 +191,14 @@ TEST_F(ClientLibraryTest, ThePythonPackageWorks) {
             "/tests/cluster/python_client_test.py");
   EXPECT_EQ(ran.code, 0) << "ops/setup --test installs python3-cffi\n" << ran.error;
   EXPECT_NE(ran.error.find("\nOK\n"), std::string::npos) << ran.error;
+  const Ran remote =
+      shell("PYTHONPATH=" + kSources + "/shared/python/src ATOLL_CLIENT_LIBRARY=" + kClientLibrary +
+            " PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 -W error -c 'import atoll, sys\n"
+            "with atoll.connect(sys.argv[1]) as db:\n"
+            "  db.put(\"people\", b\"remote\", b\"7\")\n"
+            "  print(db.get(\"people\", b\"remote\"))' '" +
+            network_string(1) + "'");
+  EXPECT_EQ(remote.out, "b'7'\n") << remote.error;
 }
 
 }  // namespace
