@@ -6,7 +6,7 @@
 #include "shared/base/check.h"
 #include "shared/base/try.h"
 #include "shared/memory/state_names.h"
-#include "shared/process/reload_values.h"
+#include "shared/process/config_reload.h"
 
 namespace atolldb {
 

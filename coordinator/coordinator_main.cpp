@@ -15,7 +15,6 @@
 #include "shared/base/try.h"
 #include "shared/message/control_client.h"
 #include "shared/metrics/cluster_metrics.h"
-#include "shared/process/backup_note.h"
 #include "shared/process/child_process.h"
 #include "shared/process/run_paths.h"
 

@@ -22,7 +22,7 @@
 #include "shared/file/directory_table.h"
 #include "shared/file/file_system_wrappers.h"
 #include "shared/file/posix_file_system.h"
-#include "shared/process/backup_note.h"
+#include "shared/metrics/disk_watch.h"
 
 namespace atolldb::cli {
 namespace {

@@ -24,16 +24,16 @@ namespace {
 namespace fs = std::filesystem;
 
 /// A folder that a key of the config names.
-struct Place {
+struct ConfigPlace {
   std::string key;
   std::string path;
   bool must_exist = false;
 };
 
 /// A cluster without a log makes no folders for data.
-std::vector<Place> data_places(const Config& config) {
+std::vector<ConfigPlace> data_places(const Config& config) {
   if (config.durability.mode != DurabilityMode::durable) return {};
-  std::vector<Place> places = {{"cluster.data_dir", config.cluster.data_dir}};
+  std::vector<ConfigPlace> places = {{"cluster.data_dir", config.cluster.data_dir}};
   for (size_t node = 0; node < config.nodes.size(); ++node) {
     for (const std::string& directory : config.nodes[node].directories) {
       places.push_back({fmt::format("node[{}].directories", node), directory});
@@ -42,10 +42,10 @@ std::vector<Place> data_places(const Config& config) {
   return places;
 }
 
-std::vector<Place> all_places(const Config& config) {
-  std::vector<Place> places = {{"cluster.run_dir", config.cluster.run_dir},
-                               {"cluster.log_dir", config.cluster.log_dir}};
-  for (Place& place : data_places(config)) places.push_back(std::move(place));
+std::vector<ConfigPlace> all_places(const Config& config) {
+  std::vector<ConfigPlace> places = {{"cluster.run_dir", config.cluster.run_dir},
+                                     {"cluster.log_dir", config.cluster.log_dir}};
+  for (ConfigPlace& place : data_places(config)) places.push_back(std::move(place));
   if (!config.archive.directory.empty()) {
     places.push_back({"archive.directory", config.archive.directory, true});
   }
@@ -64,7 +64,7 @@ std::string nearest_existing(const std::string& path) {
 }
 
 /// Returns why the folder cannot be used, or an empty text.
-std::string defect_of(const Place& place) {
+std::string defect_of(const ConfigPlace& place) {
   const std::string existing = nearest_existing(place.path);
   const bool exists = existing == place.path;
   const char* what = exists ? "cannot be used" : "cannot be made";
@@ -88,7 +88,7 @@ std::string defect_of(const Place& place) {
 }
 
 /// Returns what is unusual about the file system of the data, or an empty text.
-std::string file_system_advice(const Config& config, const Place& place) {
+std::string file_system_advice(const Config& config, const ConfigPlace& place) {
   struct statfs info{};
   if (statfs(nearest_existing(place.path).c_str(), &info) != 0) return "";
   switch (static_cast<unsigned long>(info.f_type)) {
@@ -157,7 +157,7 @@ void check_room(const Config& config, std::vector<ConfigFinding>& findings) {
 
 std::vector<ConfigFinding> check_places(const Config& config) {
   std::vector<ConfigFinding> findings;
-  for (const Place& place : all_places(config)) {
+  for (const ConfigPlace& place : all_places(config)) {
     if (const std::string defect = defect_of(place); !defect.empty()) {
       findings.push_back({true, place.key, defect});
     }
@@ -166,7 +166,7 @@ std::vector<ConfigFinding> check_places(const Config& config) {
     const auto checked = check_parents(config.cluster.run_dir, "cluster.run_dir");
     if (!checked) findings.push_back({true, "cluster.run_dir", checked.error().message});
   }
-  for (const Place& place : data_places(config)) {
+  for (const ConfigPlace& place : data_places(config)) {
     if (const std::string advice = file_system_advice(config, place); !advice.empty()) {
       findings.push_back({false, place.key, advice});
     }

@@ -11,8 +11,7 @@
 #include "ops/cli/cluster_call.h"
 #include "ops/cli/config_data.h"
 #include "shared/base/try.h"
-#include "shared/config/config_reload.h"
-#include "shared/process/run_paths.h"
+#include "shared/process/config_reload.h"
 
 namespace atolldb::cli {
 namespace {

@@ -15,8 +15,8 @@ namespace {
 Json value_json(const ConfigKey& key, const ConfigField& field) {
   return std::visit(
       [&](const auto* value) -> Json {
-        using Value = std::remove_cvref_t<decltype(*value)>;
-        if constexpr (std::is_same_v<Value, uint8_t>) {
+        using Plain = std::remove_cvref_t<decltype(*value)>;
+        if constexpr (std::is_same_v<Plain, uint8_t>) {
           CHECK(*value < key.choices.size());
           return key.choices[*value];
         } else if constexpr (requires { value->count(); }) {

@@ -24,7 +24,7 @@
 #include "shared/config/job_threads.h"
 #include "shared/file/file_errors.h"
 #include "shared/file/file_system.h"
-#include "shared/process/reload_values.h"
+#include "shared/process/config_reload.h"
 #include "shared/process/run_paths.h"
 #include "shared/process/start_up.h"
 

@@ -61,6 +61,17 @@ class DiskWatch {
   std::thread thread_;
 };
 
+/// Note of the last backup, in the data directory.
+struct BackupNote {
+  uint64_t finished_s = 0;  // seconds since 1970
+  std::string id;           // of the backup in `directory`
+  std::string directory;
+};
+/// Writes the note atomically. A restored database has no note, because it has no backup yet.
+Result<void> write_backup_note(const std::string& data_dir, const BackupNote& note);
+/// Returns the time of the last backup in seconds since 1970, or 0 if there is no readable note.
+uint64_t last_backup_time(const std::string& data_dir);
+
 /// Adds the metric families about disks to a scrape. Adds none while no room is known.
 void add_disks(MetricFamilies& families, const DiskWatch& watch);
 

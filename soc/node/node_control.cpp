@@ -12,7 +12,7 @@
 #include "shared/base/try.h"
 #include "shared/memory/epoch_stages.h"
 #include "shared/memory/state_names.h"
-#include "shared/process/reload_values.h"
+#include "shared/process/config_reload.h"
 #include "soc/node/node.h"
 #include "soc/node/node_segments.h"
 #include "soc/procedure/execute.h"

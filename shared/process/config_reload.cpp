@@ -1,4 +1,4 @@
-#include "shared/config/config_reload.h"
+#include "shared/process/config_reload.h"
 
 #include <atomic>
 #include <string>
@@ -22,11 +22,11 @@ void store_field(const ConfigField& to, const ConfigField& from) {
   CHECK(to.index() == from.index());
   std::visit(
       [&](auto* target) {
-        using Value = std::remove_pointer_t<decltype(target)>;
-        const Value value = *std::get<Value*>(from);
-        if constexpr (std::is_trivially_copyable_v<Value>) {
+        using Plain = std::remove_pointer_t<decltype(target)>;
+        const Plain value = *std::get<Plain*>(from);
+        if constexpr (std::is_trivially_copyable_v<Plain>) {
           // Relaxed, as in Live.
-          std::atomic_ref<Value>(*target).store(value, std::memory_order_relaxed);
+          std::atomic_ref<Plain>(*target).store(value, std::memory_order_relaxed);
         } else {
           CHECK(false);  // no Live value has such a type
         }
@@ -74,6 +74,27 @@ void set_live_values(Config& running, const Config& wanted) {
     CHECK(key.section != kNodeSection);
     store_field(key.field({running, no_node, no_count}), key.field({from, no_node, no_count}));
   }
+}
+
+Result<Config> reload_values(Config& config, const nlohmann::json& values, const Logger& logger) {
+  const auto refuse = [](const std::string& why) {
+    return make_error(ExitCode::config, "config.reload: " + why + ": nothing was changed");
+  };
+  if (!values.is_object()) return refuse("the values are no object");
+  std::vector<ConfigOverride> overrides;
+  for (const auto& [key, value] : values.items()) {
+    if (!value.is_string()) return refuse(key + ": its value is no text");
+    overrides.push_back({"config.reload", key, value.get<std::string>()});
+  }
+  auto wanted = changed_config(config, Machine::detect(), overrides);
+  if (!wanted) return refuse(wanted.error().front().to_string());
+  for (const ConfigChange& change : config_changes(config, *wanted)) {
+    if (!change.is_reloadable) return refuse(change.key + " cannot change at run time");
+    logger->info("config: {} changes from {} to {}", change.key, change.from, change.to);
+  }
+  set_live_values(config, *wanted);
+  if (values.contains("log.level")) set_level(logger, wanted->log.level);
+  return *std::move(wanted);
 }
 
 }  // namespace atolldb

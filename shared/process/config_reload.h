@@ -1,12 +1,16 @@
-// Reload of the keys that can change while a cluster runs (ConfigKey::is_reloadable).
+// Reload of the keys that can change while a cluster runs (ConfigKey::is_reloadable): `atoll config
+// reload` finds the changes, and each process of the cluster applies them.
 #pragma once
 
 #include <expected>
+#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "shared/base/error.h"
 #include "shared/config/config.h"
+#include "shared/logging/logger.h"
 
 namespace atolldb {
 
@@ -30,5 +34,11 @@ std::expected<Config, std::vector<ConfigError>> changed_config(
 
 /// Copies all values of type Live. Thread: any, one at a time; other threads may read the values.
 void set_live_values(Config& running, const Config& wanted);
+
+/// Applies new values to the config of a process and to the level of its logger. `values`: TOML
+/// texts by key, for example {"gleaner.interval": "\"1min\""}. Returns the new config. Returns code
+/// config, and changes nothing, if a value is wrong or its key cannot change at run time. Thread:
+/// any, one at a time.
+Result<Config> reload_values(Config& config, const nlohmann::json& values, const Logger& logger);
 
 }  // namespace atolldb

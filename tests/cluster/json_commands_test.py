@@ -1,0 +1,196 @@
+#!/usr/bin/env python3
+"""The output of each verb with --json is as its schema in ops/schemas/ says.
+
+Programs may meet members that a schema does not name, because versions add some. This test allows
+only members that have an entry.
+"""
+import json
+import re
+import shutil
+import struct
+import sys
+import unittest
+
+import jsonschema
+
+sys.dont_write_bytecode = True
+from cli_cluster import ROOT, Cluster, Folder  # noqa: E402
+
+SCHEMAS = ROOT / "ops" / "schemas"
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+# Their --json names a file for the report, which bench/README.md describes.
+WITH_REPORT_FILES = {"bench tpcc", "bench ycsb", "bench log", "bench gleaner"}
+# These print the same documents.
+SAME_SCHEMA = {f"kv {verb}": "kv-record"
+               for verb in ("get", "put", "insert", "del", "add", "append", "check")}
+NOT_RUNNING = 3
+KV_GET = 1
+
+TABLE = """\
+[[table]]
+name = "t"
+type = "mastertree"
+payload_bytes = 2
+key = [{ name = "k", type = "char(2)", offset = 0 }]
+column = [{ name = "v", type = "char(2)", offset = 0 }]
+"""
+
+
+def strict(schema):
+    """The schema without members that it does not name."""
+    if isinstance(schema, list):
+        return [strict(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    made = {key: strict(value) for key, value in schema.items()}
+    if isinstance(made.get("properties"), dict) and "type" in made:
+        made.setdefault("additionalProperties", False)
+    return made
+
+
+def kv_get_request(storage, key):
+    """A request of the procedure kv.get: shared/kv/README.md has the layout."""
+    return (struct.pack("<IIQ", 1, 1, 0)
+            + struct.pack("<BBBBHHIIQQ", KV_GET, 0, len(storage), 0, len(key), 0, 0, 0, 0, 0)
+            + storage + key)
+
+
+def documents_in(text):
+    decoder = json.JSONDecoder()
+    found = []
+    while text := text.lstrip():
+        document, end = decoder.raw_decode(text)
+        found.append(document)
+        text = text[end:]
+    return found
+
+
+class JsonCommandsTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = Folder()
+        self.addCleanup(self.folder.remove)
+        self.seen = set()
+
+    def schema_of(self, verb):
+        path = SCHEMAS / f"{SAME_SCHEMA.get(verb, verb.replace(' ', '-'))}.json"
+        self.assertTrue(path.exists(), f"`atoll {verb} --json` has no schema {path.name}")
+        schema = json.loads(path.read_text(encoding="utf-8"))
+        self.assertEqual(schema["$schema"], DIALECT, path.name)
+        jsonschema.Draft202012Validator.check_schema(schema)
+        return schema
+
+    def validate(self, verb, document):
+        self.seen.add(verb)
+        validator = jsonschema.Draft202012Validator(strict(self.schema_of(verb)))
+        errors = [f"{list(error.absolute_path)}: {error.message}"
+                  for error in validator.iter_errors(document)]
+        self.assertEqual(errors, [], f"`atoll {verb} --json`: {json.dumps(document)[:2000]}")
+        self.assertEqual(document["schema_version"], 1, verb)
+        return document
+
+    def expect(self, verb, *words, code=0):
+        """Runs a command, which finds the only running cluster or gets its config in `words`."""
+        ran = self.folder.atoll(*verb.split(), *words, "--json", code=code)
+        return self.validate(verb, json.loads(ran.stdout))
+
+    def verbs_with_json(self, above=()):
+        text = self.folder.atoll(*above, "--help").stdout
+        below = re.search(r"^Subcommands:\n(.*?)(\n\n|\Z)", text, re.DOTALL | re.MULTILINE)
+        names = re.findall(r"^  ([a-z]+) ", below.group(1), re.MULTILINE) if below else []
+        own = {" ".join(above)} if re.search(r"^  --json\b", text, re.MULTILINE) else set()
+        return own.union(*[self.verbs_with_json((*above, name)) for name in names])
+
+    def run_storages(self):
+        self.expect("storage create", "t", "--type", "mastertree")
+        self.expect("storage create", "s", "--type", "sequential")
+        self.expect("storage create", "a", "--type", "array", "--payload-bytes", 8, "--records", 9)
+        self.expect("storage ls")
+        self.expect("storage describe", "a")
+
+    def run_records(self):
+        self.expect("kv put", "t", "k", "v")
+        self.expect("kv insert", "t", "l", "v")
+        self.expect("kv get", "t", "k")
+        self.expect("kv check", "t", "k", "v")
+        self.expect("kv add", "a", 3, 5, "--return")
+        self.expect("kv append", "s", "v")
+        self.expect("kv scan", "t", "--limit", 1)
+        self.expect("kv txn", "get t k", "scan t", "put t m v", "add a 3 1")
+        self.expect("kv del", "t", "l")
+        request = self.folder.path / "request"
+        request.write_bytes(kv_get_request(b"t", b"k"))
+        self.expect("procedure call", "kv.get", "--input-file", request)
+        self.expect("procedure ls")
+
+    def run_shell(self):
+        lines = ("set json on\nset\nstorages\nbegin\nput t s 1\nget t s\nscan t\ncommit\nbegin\n"
+                 "abort\nbegin snapshot\nabort\ncreate x\ndrop x\nset timing on\nget t s\n")
+        documents = documents_in(self.folder.atoll("shell", text=lines).stdout)
+        self.assertGreaterEqual(len(documents), 16)
+        for document in documents:
+            self.validate("shell", document)
+
+    def run_snapshots(self):
+        self.expect("snapshot take")
+        self.expect("snapshot ls")
+        self.expect("snapshot pin", "--name", "p")
+        self.expect("snapshot damage")
+        self.expect("snapshot verify")
+        self.expect("snapshot unpin", "p")
+        self.expect("kv put", "t", "n", "v")
+        self.expect("snapshot take")
+        self.expect("snapshot rm", 1)
+
+    def run_backups(self, cluster):
+        backups = self.folder.path / "backups"
+        taken = self.expect("backup", backups)
+        self.expect("backup ls", backups)
+        self.expect("backup verify", backups)
+        self.expect("restore", backups, "--to", self.folder.path / "restored")
+        cluster.atoll("down")
+        self.expect("wal ls", "-c", cluster.file)
+        self.expect("wal verify", "-c", cluster.file)
+        self.expect("wal dump", "-c", cluster.file)
+        self.expect("snapshot verify", "-c", cluster.file)
+        self.expect("status", "-c", cluster.file, code=NOT_RUNNING)
+        self.expect("backup", backups, "-c", cluster.file)
+        self.expect("backup rm", backups, taken["id"])
+
+    def adopt_moved(self, cluster):
+        data = self.folder.path / "data" / "atoll" / cluster.name
+        shutil.move(data, data.with_name("moved"))
+        cluster.set(cluster={"data_dir": f'"{data.with_name("moved")}"'})
+        self.expect("data adopt", "--moved", "-c", cluster.file)
+
+    def test_every_output_is_as_its_schema_says(self):
+        with Cluster(self.folder, more={"snapshot": {"keep": 1}}) as cluster:
+            self.expect("status")
+            self.run_storages()
+            self.run_records()
+            self.run_shell()
+            schema = self.folder.write("t_schema.toml", TABLE)
+            rows = self.folder.write("t.csv", "k,v\nab,cd\nef,gh\n")
+            self.expect("import", "t", rows, "--schema", schema)
+            self.run_snapshots()
+            self.expect("session ls")
+            self.expect("session kill", "--all")
+            self.expect("config reload", "--set", "gleaner.interval=5min")
+            self.expect("storage drop", "a")
+            self.expect("status")
+            self.run_backups(cluster)
+            self.adopt_moved(cluster)
+            self.expect("config check", cluster.file)
+            self.expect("config show", cluster.file)
+        bad = self.folder.write("bad.toml", "[memory]\nvolatile_pool = 3\n")
+        self.expect("config check", bad, code=78)
+        self.expect("doctor")
+        self.expect("version")
+        missing = self.verbs_with_json() - self.seen - WITH_REPORT_FILES - {"shell"}
+        self.assertEqual(missing, set(), "these verbs print JSON that no step above validates")
+        names = {SAME_SCHEMA.get(verb, verb.replace(" ", "-")) for verb in self.seen}
+        self.assertEqual({path.stem for path in SCHEMAS.glob("*.json")} - names, set(),
+                         "these schemas are of no verb")
+
+
+if __name__ == "__main__":
+    unittest.main()
