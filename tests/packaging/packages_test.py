@@ -2,8 +2,9 @@
 """Builds the Debian packages, and uses them in a clean root without the source tree.
 
 Argument: the source tree. Runs only with ATOLL_LONG. With mmdebstrap and root rights the root is a
-new Debian system in which apt installs the packages. Otherwise the packages are unpacked into an
-empty folder, and the libraries of this machine serve.
+new Debian system in which apt installs the packages; with systemd-nspawn it is also booted, to use
+the service. Otherwise the packages are unpacked into an empty folder, and the libraries of this
+machine serve.
 """
 import os
 import pathlib
@@ -17,7 +18,18 @@ SKIPPED = 77
 PACKAGES = ("atoll-server", "libatoll-client0", "libatoll-client-dev", "python3-atoll")
 WITH_SYMBOLS = ("atoll-server", "libatoll-client0")
 # What the test needs beside the packages.
-TOOLS = "gcc,libc6-dev,pkg-config,groff-base,zsh,fish,procps"
+TOOLS = "gcc,libc6-dev,pkg-config,groff-base,zsh,fish,procps,systemd-sysv,dbus"
+BOOT_TIMEOUT_S = 300
+SCRIPT = """#!/bin/sh
+/root/use_service.sh >/root/log 2>&1
+echo $? >/root/code
+systemctl poweroff
+"""
+UNIT = """[Unit]
+After=multi-user.target
+[Service]
+ExecStart=/root/run.sh
+"""
 
 
 def run(*words, **options):
@@ -86,6 +98,28 @@ def use(root, prefix, chrooted):
                            "sh", "-c", command], check=False).returncode
 
 
+def use_service(root):
+    """Boots the root, and uses the service in it. Returns the exit code of use_service.sh."""
+    if shutil.which("systemd-nspawn") is None:
+        print("systemd-nspawn is missing (package systemd-container): the service is not tested")
+        return 0
+    shutil.copy(pathlib.Path(__file__).with_name("use_service.sh"), root / "root")
+    script = root / "root/run.sh"
+    script.write_text(SCRIPT, encoding="utf-8")
+    script.chmod(0o755)
+    unit = root / "etc/systemd/system/use-service.service"
+    unit.write_text(UNIT, encoding="utf-8")
+    wants = unit.with_name("graphical.target.wants")
+    wants.mkdir(exist_ok=True)
+    (wants / unit.name).symlink_to(f"../{unit.name}")
+    run("systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--boot", "-D", root,
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=BOOT_TIMEOUT_S)
+    code = int((root / "root/code").read_text())
+    if code != 0:
+        print((root / "root/log").read_text())
+    return code
+
+
 def main():
     if "ATOLL_LONG" not in os.environ:
         print("set ATOLL_LONG=1, or run ops/test --long: this test builds packages")
@@ -109,7 +143,8 @@ def main():
                     *(root / "usr/lib").rglob("libatoll_client.so.0")]
         check(len(programs) == 5, f"programs: {programs}")
         check_symbols(root, programs)
-        return use(root, root / "usr", chrooted)
+        code = use(root, root / "usr", chrooted)
+        return use_service(root) if code == 0 and chrooted else code
     finally:
         shutil.rmtree(root)
 
