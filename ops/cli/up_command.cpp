@@ -76,6 +76,13 @@ void print_running(const Config& config) {
   if (endpoints.is_object() && endpoints.contains("status_page")) {
     print_line("status page", endpoints["status_page"].get<std::string>());
   }
+  if (endpoints.is_object() && endpoints.contains("network")) {
+    for (const auto& [role, port] : endpoints["network"].items()) {
+      const std::string key = port.value("key", "");
+      print_line("network", port.value("endpoint", "") + " (" + role + ", " +
+                                (key.empty() ? "without keys" : "key " + key) + ")");
+    }
+  }
   if (endpoints.is_object() && endpoints.contains("metrics")) {
     print_metrics(config, endpoints["metrics"]);
   }

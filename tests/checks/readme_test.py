@@ -21,6 +21,7 @@ CLIENT_README = ROOT / "shared" / "client" / "README.md"
 PROCEDURE_README = ROOT / "bench" / "example_procedure" / "README.md"
 # What a README that shows only some lines of a client leaves out.
 CLIENT_HEADERS = ('#include <string>\n#include "shared/client/kv_transaction.h"\n'
+                  '#include "shared/client/network_client.h"\n'
                   '#include "shared/client/session_client.h"\n'
                   '#include "shared/kv/kv_request.h"\n')
 
@@ -89,10 +90,11 @@ class Readme(unittest.TestCase):
 
     def test_the_lines_of_a_client_compile(self):
         lines = blocks(CLIENT_README, "cpp")
-        self.assertEqual(len(lines), 3)
+        self.assertEqual(len(lines), 4)
         body = "".join(lines)
         self.assert_compiles(CLIENT_HEADERS + "using namespace atolldb;\n"
-                             "void use(const std::string& run_dir) {\n" + body +
+                             "void use(const std::string& run_dir, const std::string& key_of_the_node) {\n"
+                             + body +
                              "static_cast<void>(reply);\n}\n")
 
     def test_the_first_procedure_builds_and_its_config_is_valid(self):
