@@ -21,7 +21,7 @@
  *
  * Limits. Names of storages: 63 bytes. Keys: 1,024 bytes. Values: 2,048 bytes. A batch or a
  * transaction: 256 operations and 64 KiB. Input and output of a procedure: 64 KiB. A connection:
- * 256 requests in flight. A node: 64 connections.
+ * 256 requests in flight. A node: 64 connections, and 256 more over the network.
  *
  * Compatibility. Functions and constants are only added. An option struct begins with its size, so
  * it may grow. All other structs are opaque, except atoll_bytes, which never changes.
@@ -50,7 +50,7 @@ typedef enum AtollStatus {
   ATOLL_KEY_TOO_LONG = 5,
   ATOLL_PAYLOAD_TOO_LONG = 6,
   ATOLL_INVALID_ARGUMENT = 7,
-  ATOLL_OPERATION_NOT_SUPPORTED = 8,
+  ATOLL_OPERATION_NOT_SUPPORTED = 8, /* or, over the network: the client's key lacks a right */
   ATOLL_STORAGE_NOT_FOUND = 9,
   ATOLL_STORAGE_EXISTS = 10,
   ATOLL_PROCEDURE_NOT_FOUND = 11,
@@ -140,7 +140,8 @@ enum {
 typedef struct AtollOptions {
   size_t struct_size; /* sizeof(atoll_options) */
   /* Longest wait for the answer in milliseconds; 0: no limit. After it the call returns
-     ATOLL_OUTCOME_UNKNOWN, and the request may still commit. A call with a timeout does not wait
+     ATOLL_OUTCOME_UNKNOWN, and the request may still commit. Over the network, a request that did
+     not begin in time never runs. A call with a timeout does not wait
      while 256 requests are in flight: it returns ATOLL_UNAVAILABLE. */
   int64_t timeout_ms;
   int32_t acknowledge; /* ATOLL_ACKNOWLEDGE_... */

@@ -36,8 +36,9 @@ __all__ = [
 def connect(where: str) -> Connection:
     """Connects to a node of a running cluster.
 
-    `where` is "atoll:NAME" for a cluster in its default run folder, or "atoll:///run/folder". It
-    may end in parameters: "?node=1&connect_timeout_ms=5000&acknowledge=visible". Raises Unavailable
-    if no node runs requests within the timeout.
+    `where` is "atoll:NAME" for a cluster in its default run folder, "atoll:///run/folder", or
+    "atoll+tcp://HOST:PORT?server_key=KEY&key_file=FILE" for a node on the network. It may end in
+    parameters: "?node=1&connect_timeout_ms=5000&acknowledge=visible". Raises Unavailable if no node
+    runs requests within the timeout, and ConnectFailed if the node refuses the keys.
     """
     return Connection(where)
