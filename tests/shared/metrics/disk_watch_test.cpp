@@ -4,8 +4,12 @@
 #include <gtest/gtest.h>
 #include <prometheus/text_serializer.h>
 
+#include <unistd.h>
+
 #include <atomic>
 #include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <future>
 #include <string>
 #include <thread>
@@ -82,6 +86,35 @@ TEST(DiskWatchTest, ReadsRealFileSystems) {
     EXPECT_GT(disk.room.size_bytes, 0u) << disk.directory;
     EXPECT_LE(disk.room.free_bytes, disk.room.size_bytes) << disk.directory;
   }
+}
+
+TEST(DiskWatchTest, ServesTheTimeOfTheLastBackupFromItsNote) {
+  const std::string folder = ::testing::TempDir() + "/backup_note_" + std::to_string(getpid());
+  ASSERT_TRUE(std::filesystem::create_directory(folder));
+  const auto read = [](const std::string&) -> Result<FileSystemRoom> {
+    return FileSystemRoom{25, 100};
+  };
+  const auto scrape = [&] {
+    return disks_scrape(
+        DiskWatch({"/data"}, kLong, read, [&] { return last_backup_time(folder); }));
+  };
+  EXPECT_NE(scrape().find("atoll_backup_finished_seconds 0\n"), std::string::npos) << scrape();
+  ASSERT_TRUE(write_backup_note(folder, {1'700'000'000, "20260101T000000Z", "/backups"}));
+  EXPECT_EQ(last_backup_time(folder), 1'700'000'000u);
+  EXPECT_NE(scrape().find("atoll_backup_finished_seconds 1700000000\n"), std::string::npos);
+  ASSERT_TRUE(write_backup_note(folder, {1'700'000'001, "20260101T000001Z", "/backups"}));
+  EXPECT_EQ(last_backup_time(folder), 1'700'000'001u);
+  for (const char* text : {"", "{", "[]", "{\"finished_s\": -1}", "{\"finished_s\": \"x\"}"}) {
+    std::ofstream(folder + "/last_backup.json") << text;
+    EXPECT_EQ(last_backup_time(folder), 0u) << text;
+  }
+  std::filesystem::remove_all(folder);
+  const auto unwritten = write_backup_note(folder, {1, "id", "/backups"});
+  ASSERT_FALSE(unwritten);
+  EXPECT_NE(unwritten.error().message.find(folder + "/last_backup.json: cannot be written"),
+            std::string::npos)
+      << unwritten.error().message;
+  EXPECT_EQ(disks_scrape(DiskWatch({"/data"}, kLong, read)).find("backup"), std::string::npos);
 }
 
 }  // namespace

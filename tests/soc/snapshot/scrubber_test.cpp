@@ -58,6 +58,24 @@ TEST(ScrubberTest, DamageThatIsNotListedIsForgottenWithItsFile) {
   EXPECT_EQ(scrubber.progress().damaged, 0u);
 }
 
+TEST(ScrubberTest, ANewPaceStartsAScrubThatIsOffAndEndsALongPause) {
+  MemoryFileSystem files;
+  const SnapshotFilePlace place = write_damaged_file(files, 1, 3);
+  ScrubberSettings settings = settings_for(files);
+  settings.bytes_per_s = 0;
+  settings.pause = std::chrono::hours(1);
+  Scrubber scrubber(settings, make_silent_logger("scrub"));
+  scrubber.set_files({place});
+  scrubber.start();
+  scrubber.set_pace(uint64_t{1} << 40, std::chrono::hours(1));
+  EXPECT_EQ(scrubber.progress().bytes_read, 0u) << "the pause has not ended";
+  scrubber.set_pace(uint64_t{1} << 40, std::chrono::milliseconds(0));
+  while (scrubber.progress().cycles == 0) std::this_thread::yield();
+  EXPECT_EQ(scrubber.progress().damaged, 3u);
+  scrubber.set_pace(0, std::chrono::milliseconds(0));
+  scrubber.stop();
+}
+
 /// Records the progress of the first cycle at each read of a log file.
 class ProgressFileSystem : public ForwardingFileSystem {
  public:
