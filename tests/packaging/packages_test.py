@@ -68,7 +68,8 @@ def check_symbols(root, programs):
     """Each program has no symbols of its own, and a file with symbols has its build id."""
     for program in programs:
         sections = output("readelf", "-SW", program)
-        check(".debug_info" not in sections and ".symtab" not in sections, f"{program}: has symbols")
+        is_stripped = ".debug_info" not in sections and ".symtab" not in sections
+        check(is_stripped, f"{program}: has symbols")
         build_id = re.search(r"Build ID: ([0-9a-f]+)", output("readelf", "-n", program)).group(1)
         symbols = root / f"usr/lib/debug/.build-id/{build_id[:2]}/{build_id[2:]}.debug"
         check(".debug_info" in output("readelf", "-SW", symbols), f"{symbols}: has no symbols")
@@ -76,9 +77,11 @@ def check_symbols(root, programs):
 
 def make_debian(root, files):
     """A minimal Debian, in which apt has installed the packages with their dependencies."""
+    copied = " ".join(str(files[name]) for name in PACKAGES)
     run("mmdebstrap", "--quiet", "--variant=minbase", f"--include={TOOLS}",
-        *(f"--include={files[name]}" for name in PACKAGES),
-        *(f"--hook-dir={path}" for path in ["/usr/share/mmdebstrap/hooks/file-mirror-automount"]),
+        f"--customize-hook=copy-in {copied} /tmp",
+        '--customize-hook=chroot "$1" sh -c "apt-get install --yes --quiet '
+        '--no-install-recommends /tmp/*.deb"',
         "bookworm", root)
     for name in WITH_SYMBOLS:
         run("dpkg-deb", "-x", files[name + "-dbgsym"], root)
@@ -139,7 +142,8 @@ def main():
             for path in files.values():
                 run("dpkg-deb", "-x", path, root)
             (root / "tmp").mkdir()
-        programs = [*(root / "usr/bin").glob("atoll*"), *(root / "usr/libexec/atoll").glob("*-[cn]o*"),
+        programs = [*(root / "usr/bin").glob("atoll*"),
+                    *(root / "usr/libexec/atoll").glob("*-[cn]o*"),
                     *(root / "usr/lib").rglob("libatoll_client.so.0")]
         check(len(programs) == 5, f"programs: {programs}")
         check_symbols(root, programs)
