@@ -154,11 +154,9 @@ void examine_kernel(size_t numa_nodes) {
   for (const Finding& finding : findings) {
     say(finding.is_good, finding.what, finding.found, finding.advice);
   }
-  const std::string lines = sysctl_file(findings);
-  if (lines.empty() || !doctor_prints()) return;
-  std::printf(
-      "\nTo set the kernel's values at each boot, write into /etc/sysctl.d/60-atoll.conf:\n");
-  std::printf("%s", lines.c_str());
+  const std::string command = boot_command(findings);
+  say(command.empty(), "kernel settings at boot", command.empty() ? "none to change" : "to change",
+      "to set these values at each boot, run as root: " + command);
 }
 
 /// Lists folders of clusters whose processes have all ended.
@@ -207,8 +205,8 @@ Result<void> doctor(bool json) {
   examine_limits();
   examine_logind();
   examine_clock();
-  examine_leftovers();
   examine_kernel(machine.numa_nodes.size());
+  examine_leftovers();
   if (json) print_doctor_json();
   if (!processor) return make_error(ExitCode::resources, processor.error().message);
   return {};

@@ -67,9 +67,8 @@ void examine(const fs::path& root, const NumberSetting& setting, std::vector<Fin
   if (!value) return;
   Finding finding{setting.is_good(*value), setting.name, std::to_string(*value)};
   if (!finding.is_good) {
-    finding.sysctl = std::string(setting.name) + " = " + setting.better;
-    finding.advice = std::string(setting.why) + ": run as root: sysctl -w " + setting.name + "=" +
-                     setting.better;
+    finding.sysctl = std::string(setting.name) + "=" + setting.better;
+    finding.advice = std::string(setting.why) + ": run as root: sysctl -w " + finding.sysctl;
   }
   findings.push_back(std::move(finding));
 }
@@ -127,12 +126,13 @@ std::vector<Finding> kernel_findings(const fs::path& root, size_t numa_nodes) {
   return findings;
 }
 
-std::string sysctl_file(const std::vector<Finding>& findings) {
-  std::string lines;
+std::string boot_command(const std::vector<Finding>& findings) {
+  std::string assignments;
   for (const Finding& finding : findings) {
-    if (!finding.sysctl.empty()) lines += finding.sysctl + "\n";
+    if (!finding.sysctl.empty()) assignments += " " + finding.sysctl;
   }
-  return lines;
+  if (assignments.empty()) return "";
+  return "printf '%s\\n'" + assignments + " > /etc/sysctl.d/60-atoll.conf";
 }
 
 }  // namespace atolldb::cli

@@ -14,14 +14,15 @@ struct Finding {
   std::string what;
   std::string found;
   std::string advice{};  // only if it is not good
-  std::string sysctl{};  // line for a file in /etc/sysctl.d that follows the advice; may be empty
+  std::string sysctl{};  // assignment of sysctl that follows the advice; may be empty
 };
 
 /// Reads the settings below `root`/proc/sys and `root`/sys. A setting that this kernel does not
 /// have is left out. `numa_nodes`: number of NUMA nodes of the machine.
 std::vector<Finding> kernel_findings(const std::filesystem::path& root, size_t numa_nodes);
 
-/// Returns the lines for /etc/sysctl.d/60-atoll.conf, or an empty text if no finding has one.
-std::string sysctl_file(const std::vector<Finding>& findings);
+/// Returns a command that makes the kernel set the advised values at each boot, or an empty text if
+/// no finding has one.
+std::string boot_command(const std::vector<Finding>& findings);
 
 }  // namespace atolldb::cli

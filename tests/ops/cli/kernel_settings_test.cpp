@@ -34,7 +34,7 @@ class KernelSettingsTest : public ::testing::Test {
 
 TEST_F(KernelSettingsTest, SettingsThatTheKernelDoesNotHaveAreLeftOut) {
   EXPECT_TRUE(kernel_findings(root(), 2).empty());
-  EXPECT_EQ(sysctl_file(kernel_findings(root(), 2)), "");
+  EXPECT_EQ(boot_command(kernel_findings(root(), 2)), "");
 }
 
 TEST_F(KernelSettingsTest, AValueAtTheLimitIsGoodAndOnePastItIsNot) {
@@ -45,7 +45,8 @@ TEST_F(KernelSettingsTest, AValueAtTheLimitIsGoodAndOnePastItIsNot) {
   EXPECT_FALSE(low.is_good);
   EXPECT_EQ(low.found, "65529");
   EXPECT_TRUE(low.advice.ends_with("sysctl -w vm.max_map_count=65530")) << low.advice;
-  EXPECT_EQ(sysctl_file({low}), "vm.max_map_count = 65530\n");
+  EXPECT_EQ(boot_command({low}),
+            "printf '%s\\n' vm.max_map_count=65530 > /etc/sysctl.d/60-atoll.conf");
   set("proc/sys/vm/overcommit_memory", "1");
   EXPECT_TRUE(find("vm.overcommit_memory").is_good);
   set("proc/sys/vm/overcommit_memory", "2");
@@ -72,8 +73,9 @@ TEST_F(KernelSettingsTest, NumaSettingsMatterOnlyWithSeveralNodes) {
   EXPECT_EQ(find("kernel.numa_balancing", 1).found, "absent");
   EXPECT_FALSE(find("kernel.numa_balancing", 2).is_good);
   EXPECT_FALSE(find("vm.zone_reclaim_mode", 2).is_good);
-  EXPECT_EQ(sysctl_file(kernel_findings(root(), 2)),
-            "kernel.numa_balancing = 0\nvm.zone_reclaim_mode = 0\n");
+  EXPECT_EQ(boot_command(kernel_findings(root(), 2)),
+            "printf '%s\\n' kernel.numa_balancing=0 vm.zone_reclaim_mode=0"
+            " > /etc/sysctl.d/60-atoll.conf");
 }
 
 TEST_F(KernelSettingsTest, AllGovernorsAndHugePagesAreNamed) {
