@@ -156,7 +156,9 @@ class Clusters(Installation):
                     ("status", "--cluster", ""): ["installed"], ("stat",): ["status"],
                     ("procedure", "call", "kv."): ["kv.commit", "kv.txn"],
                     ("logs", "node"): ["node0", "node1"], ("kv", "get", "--node", ""): ["0", "1"],
-                    ("storage", "create", "x", "--type", "a"): ["array"]}
+                    ("storage", "create", "x", "--type", "a"): ["array"],
+                    ("wal", "dump", "--storage", ""): ["people"],
+                    ("bench", "ycsb", "--storage", "m"): ["mastertree"]}
         for shell, complete in (("bash", self.complete_in_bash), ("zsh", self.complete_in_zsh),
                                 ("fish", self.complete_in_fish)):
             if shutil.which(shell) is None:
@@ -194,7 +196,7 @@ class Documents(Installation):
         pages = find_file("atoll-kv.1.gz").parent
         verbs = commands_of()
         self.assertGreater(len(verbs), 15)
-        names = {"atoll"} | {f"atoll-{verb}" for verb in verbs}
+        names = {"atoll", "atoll-ledger"} | {f"atoll-{verb}" for verb in verbs}
         for verb in verbs:
             text = gzip.decompress((pages / f"atoll-{verb}.1.gz").read_bytes()).decode()
             text = text.replace("\\-", "-")
