@@ -123,6 +123,16 @@ Json snapshot_cache(const MetricsSegment& metrics) {
           {"warmed_bytes", bytes(cache.pages_warmed)}};
 }
 
+Json sessions_of(const SessionMetrics& metrics) {
+  // Relaxed: for display.
+  const auto get = [](const std::atomic<uint64_t>& word) {
+    return word.load(std::memory_order_relaxed);
+  };
+  return {{"open", get(metrics.open)},         {"opened", get(metrics.opened)},
+          {"refused", get(metrics.refused)},   {"broken", get(metrics.broken)},
+          {"requests", get(metrics.requests)}, {"unavailable", get(metrics.unavailable)}};
+}
+
 /// The numbers of threads that snapshot jobs have on the node.
 Json job_threads(const NodeConfig& node) {
   const JobThreads running = running_threads(node);
@@ -196,6 +206,7 @@ Json StatusReport::node(uint32_t index, uint64_t& commits) const {
           {"snapshot_cache", snapshot_cache(metrics)},
           {"job_threads", job_threads(config_.nodes[index])},
           {"scrub", scrub(metrics.gleaner)},
+          {"sessions", sessions_of(metrics.sessions)},
           {"log_stalls", sum_counter(metrics, &WorkerMetrics::log_stalls)},
           {"page_stalls", sum_counter(metrics, &WorkerMetrics::page_stalls)},
           {"page_delays", sum_counter(metrics, &WorkerMetrics::page_delays)},

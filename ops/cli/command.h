@@ -40,6 +40,7 @@ CLI::App* add_cluster_command(CLI::App& parent, Invocation& invocation, const ch
 
 void add_up_command(CLI::App& app, Invocation& invocation);
 void add_status_command(CLI::App& app, Invocation& invocation);
+void add_top_command(CLI::App& app, Invocation& invocation);
 void add_down_command(CLI::App& app, Invocation& invocation);
 void add_logs_command(CLI::App& app, Invocation& invocation);
 void add_wal_command(CLI::App& app, Invocation& invocation);

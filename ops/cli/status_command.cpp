@@ -7,12 +7,10 @@
 #include <memory>
 #include <thread>
 
-#include "ops/backup/backup_time.h"
 #include "ops/cli/command.h"
-#include "ops/cli/left_pins.h"
 #include "ops/cli/status_report.h"
+#include "ops/cli/status_source.h"
 #include "ops/cli/terminal.h"
-#include "shared/message/control_client.h"
 
 namespace atolldb::cli {
 namespace {
@@ -28,55 +26,6 @@ constexpr std::chrono::milliseconds kTimeout{5'000};
 constexpr std::chrono::milliseconds kInterval{250};
 constexpr std::chrono::milliseconds kWatchInterval{1'000};
 
-bool is_under_way(const Json& restarts) {
-  return restarts.is_object() && restarts.value("under_way", false);
-}
-
-std::string restarting_text(const Config& config, const Json& restarts) {
-  return fmt::format(
-      "cluster \"{}\": is being started again (restart {} of at most {} in succession) after: {}: "
-      "wait for it with `atoll status`, or end it with `atoll down`",
-      config.cluster.name, restarts.value("attempt", 0u), restarts.value("most_attempts", 0u),
-      restarts.value("last_reason", ""));
-}
-
-/// Returns the status of a cluster whose coordinator does not answer yet, from the launcher's
-/// notes.
-Json starting_status(const Config& config, const StartReport& report, const Json& restarts) {
-  return {{"name", config.cluster.name},
-          {"state", report.state},
-          {"durability", durability_text(config)},
-          {"start", Json::parse(to_json_line(report))},
-          {"restarts", restarts}};
-}
-
-Result<Json> ask(const Config& config) {
-  const Json restarts = restarts_of(config);
-  if (const auto report = start_report(config); report && !report->is_served()) {
-    return starting_status(config, *report, restarts);
-  }
-  const bool backed_up_before = may_back_up(config);
-  Result<Json> answer =
-      ControlClient(config.control.endpoint).call(ControlOperation::status, {}, kTimeout);
-  const auto report = start_report(config);
-  if (answer) {
-    (*answer)["restarts"] = restarts;
-    // Pins count as left behind only if no backup ran before or after the status request.
-    add_left_pins(*answer, backed_up_before || may_back_up(config), unix_ms_now());
-    if (report) (*answer)["start"] = Json::parse(to_json_line(*report));
-    return answer;
-  }
-  if (answer.error().code != ExitCode::coordinator_unreachable) return answer;
-  if (report) return starting_status(config, *report, restarts);
-  if (is_under_way(restarts)) {
-    return make_error(ExitCode::coordinator_unreachable, restarting_text(config, restarts));
-  }
-  return make_error(ExitCode::coordinator_unreachable,
-                    "cluster \"" + config.cluster.name +
-                        "\": its launcher runs but the coordinator does not answer: see `atoll "
-                        "logs coordinator`, `atoll down --now` stops the cluster");
-}
-
 void show(const Json& status, const StatusOptions& options) {
   if (options.json) {
     std::printf("%s\n", status_json(status).dump(options.watch ? -1 : 2).c_str());
@@ -90,7 +39,7 @@ void show(const Json& status, const StatusOptions& options) {
 /// Prints the status of a cluster that restarts. So programs get a JSON object in this case, too.
 void show_restarting(const Config& config) {
   const Json restarts = restarts_of(config);
-  if (!is_under_way(restarts)) return;
+  if (!is_restarting(restarts)) return;
   const Json status = {{"schema_version", 1},
                        {"name", config.cluster.name},
                        {"state", "restarting"},
@@ -117,14 +66,14 @@ Result<void> status(const ClusterChoice& choice, const StatusOptions& options) {
     if (is_down && options.json) show_not_running(choice);
     return std::unexpected(config.error());
   }
-  Result<Json> answer = ask(*config);
+  Result<Json> answer = ask_status(*config, {}, kTimeout);
   if (!answer) {
     if (options.json) show_restarting(*config);
     return std::unexpected(answer.error());
   }
   std::this_thread::sleep_for(kInterval);
   do {
-    answer = ask(*config);
+    answer = ask_status(*config, {}, kTimeout);
     if (!answer) {
       // If the cluster has ended meanwhile, reports how it ended instead.
       const Result<Config> again = find_reachable({config->cluster.name, choice.config_file});

@@ -1,5 +1,6 @@
 #include "shared/metrics/procedure_metrics.h"
 
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <utility>
 
@@ -42,6 +43,10 @@ void add_latencies(MetricFamilies& families, const NamedTotals& procedure, const
                    const LatencyTotals& latencies) {
   families.sample(latencies.counts, LatencyCounts::kBoundsNs, latencies.sum_ns,
                   {{"procedure", std::string(procedure.name)}, {"stage", stage}});
+}
+
+nlohmann::json latencies_json(const LatencyTotals& latencies) {
+  return {{"counts", latencies.counts}, {"sum_ns", latencies.sum_ns}};
 }
 
 }  // namespace
@@ -114,6 +119,23 @@ void add_procedures(MetricFamilies& families, const ProcedureMetrics& procedures
     add_latencies(families, procedure, "execution", procedure.totals.execution);
     add_latencies(families, procedure, "durable", procedure.totals.durable);
   }
+}
+
+nlohmann::json procedure_counts_json(const ProcedureMetrics& procedures) {
+  auto list = nlohmann::json::array();
+  for (const auto& [name, totals] : called_procedures(procedures)) {
+    auto results = nlohmann::json::object();
+    for (uint32_t i = 0; i < kStatusCount; ++i) {
+      if (totals.results[i] == 0) continue;
+      results[std::string(to_string(static_cast<Status>(i)))] = totals.results[i];
+    }
+    list.push_back({{"name", std::string(name)},
+                    {"results", std::move(results)},
+                    {"retries", totals.retries},
+                    {"execution", latencies_json(totals.execution)},
+                    {"durable", latencies_json(totals.durable)}});
+  }
+  return {{"bounds_ns", LatencyCounts::kBoundsNs}, {"procedures", std::move(list)}};
 }
 
 }  // namespace atolldb

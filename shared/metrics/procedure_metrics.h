@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <string_view>
@@ -141,5 +142,9 @@ class ProcedureMetrics {
 /// Adds the metric families about procedures to a scrape. Adds samples of the procedures that have
 /// been called, and no family if there are none.
 void add_procedures(MetricFamilies& families, const ProcedureMetrics& procedures);
+
+/// Returns the same counts as JSON, for `procedure.list` (soc/README.md). Has the procedures that
+/// have been called.
+nlohmann::json procedure_counts_json(const ProcedureMetrics& procedures);
 
 }  // namespace atolldb

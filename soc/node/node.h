@@ -158,7 +158,7 @@ class Node {
   Result<uint32_t> chosen_worker(const ControlRequest& request);
   Json describe() const;
   Result<Json> reload_config(const ControlRequest& request);
-  Json list_procedures() const;
+  Result<Json> list_procedures(const ControlRequest& request) const;
   Result<void> call_procedure(const ControlRequest& request, const ControlReply& reply);
   void record_durable(uint32_t worker, uint32_t procedure, uint64_t arrived_ns);
   Result<Json> start_job(const ControlRequest& request);

@@ -130,7 +130,7 @@ Result<void> Node::serve(const ControlRequest& request, const ControlReply& repl
     case ControlOperation::describe:
       return give(reply, describe());
     case ControlOperation::procedure_list:
-      return give(reply, list_procedures());
+      return give(reply, list_procedures(request));
     case ControlOperation::procedure_call:
       return call_procedure(request, reply);
     case ControlOperation::job_start:
@@ -379,14 +379,27 @@ void Node::record_durable(uint32_t worker, uint32_t procedure, uint64_t arrived_
   procedure_metrics_->add_durable(thread, procedure, ns_since(arrived_ns, monotonic_time_ns()));
 }
 
-Json Node::list_procedures() const {
+Result<Json> Node::list_procedures(const ControlRequest& request) const {
+  const Json counts = request.body.value("counts", Json(false));
+  if (!counts.is_boolean()) {
+    return make_error(ExitCode::usage, request.op + ": member \"counts\" must be a boolean");
+  }
   Json list = Json::array();
   for (const auto& [name, entry] : registry_.entries()) {
     list.push_back({{"name", name},
                     {"kind", entry.job != nullptr ? "job" : "procedure"},
                     {"origin", entry.origin}});
   }
-  return {{"procedures", std::move(list)}};
+  Json answer = {{"procedures", std::move(list)}};
+  if (!counts.get<bool>()) return answer;
+  // Acquire, in both loads, pairs with the releases that changed the states: the metrics exist in
+  // the state `running` and in later states.
+  if (!attached_.load(std::memory_order_acquire) || state() < NodeState::running) {
+    return make_error(ExitCode::not_running,
+                      request.op + ": node " + std::to_string(node_) + ": starts: try again later");
+  }
+  answer["calls"] = procedure_counts_json(*procedure_metrics_);
+  return answer;
 }
 
 Result<void> Node::release_pages(const ControlRequest& request, const ControlReply& reply) {
