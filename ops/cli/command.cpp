@@ -82,8 +82,8 @@ int run_command_line(int argc, char** argv) {
         add_logs_command,    add_wal_command,       add_snapshot_command, add_backup_command,
         add_restore_command, add_export_command,    add_import_command,   add_data_command,
         add_storage_command, add_procedure_command, add_session_command,  add_keys_command,
-        add_kv_command,      add_shell_command,     add_bench_command,    add_config_command,
-        add_doctor_command,  add_version_command}) {
+        add_kv_command,      add_shell_command,     add_bench_command,    add_demo_command,
+        add_config_command,  add_doctor_command,    add_version_command}) {
     add(app, invocation);
   }
   if (argc > 1 && argv[1] == kCompletionCommand) {

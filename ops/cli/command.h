@@ -57,6 +57,7 @@ void add_keys_command(CLI::App& app, Invocation& invocation);
 void add_kv_command(CLI::App& app, Invocation& invocation);
 void add_shell_command(CLI::App& app, Invocation& invocation);
 void add_bench_command(CLI::App& app, Invocation& invocation);
+void add_demo_command(CLI::App& app, Invocation& invocation);
 void add_config_command(CLI::App& app, Invocation& invocation);
 void add_doctor_command(CLI::App& app, Invocation& invocation);
 void add_version_command(CLI::App& app, Invocation& invocation);

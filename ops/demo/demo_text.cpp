@@ -1,0 +1,68 @@
+#include "ops/demo/demo_text.h"
+
+#include <fmt/format.h>
+
+#include "ops/cli/terminal.h"
+
+namespace atolldb::demo {
+namespace {
+
+constexpr size_t kColumns = 80;
+constexpr size_t kCommandColumns = 55;
+
+struct Suggestion {
+  const char* command;
+  const char* what;
+};
+constexpr Suggestion kSuggestions[] = {
+    {"top", "rates and latencies"},
+    {"status", "health, nodes, logs"},
+    {"kv get accounts account-042 --value-format i64", "a balance"},
+    {"kv scan transfers --limit 3", "transfers, as JSON"},
+    {"shell", "begin, get, put, help"},
+    {"session ls", "who is connected"},
+    {"snapshot take", "a snapshot meanwhile"},
+};
+
+/// Returns "  atoll top   what it shows". The explanation is left out if it does not fit.
+std::string suggestion_line(const Place& place, const std::string& program,
+                            const Suggestion& suggestion) {
+  std::string line = fmt::format("  {} {}", program, suggestion.command);
+  if (place.needs_name) line += " --cluster " + place.cluster;
+  const std::string with_what = fmt::format("{:<{}}  {}", line, kCommandColumns, suggestion.what);
+  return (with_what.size() <= kColumns ? with_what : line) + "\n";
+}
+
+}  // namespace
+
+std::string introduction(const Place& place) {
+  std::string text =
+      fmt::format("cluster \"{}\" runs: {} nodes, {} durable transfers/s between 500 accounts\n\n",
+                  place.cluster, place.nodes, cli::format_count(place.per_second));
+  if (!place.status_page.empty()) text += fmt::format("  status page  {}\n", place.status_page);
+  if (!place.metrics.empty())
+    text += fmt::format("  metrics      http://{}/metrics\n", place.metrics);
+  text += fmt::format("  files        {}{}\n", place.folder,
+                      place.keeps_folder ? "" : " (removed at the end)");
+  text += "\nTry in another terminal:\n";
+  // A long path would hide the commands.
+  const bool is_path = place.program.contains('/');
+  if (is_path) text += fmt::format("  alias atoll={}\n", place.program);
+  for (const Suggestion& suggestion : kSuggestions) {
+    text += suggestion_line(place, "atoll", suggestion);
+  }
+  if (!place.metrics.empty()) {
+    text += fmt::format("  curl -s http://{}/metrics\n", place.metrics);
+  }
+  return text + "\nCtrl-C ends the demo.\n";
+}
+
+std::string progress_line(const Progress& progress, const std::string& sum) {
+  return fmt::format(
+      "{} transfers, {}/s, sum of all balances: {}{}", cli::format_count(progress.transfers),
+      cli::format_count(static_cast<uint64_t>(progress.per_second + 0.5)), sum,
+      progress.failures == 0 ? ""
+                             : fmt::format(", {} failed", cli::format_count(progress.failures)));
+}
+
+}  // namespace atolldb::demo
