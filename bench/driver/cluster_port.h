@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "bench/driver/transport.h"
 #include "bench/job/storage_spec.h"
 #include "shared/base/error.h"
 
@@ -37,6 +39,32 @@ class ClusterPort {
   /// Returns the member "acknowledgement" of the cluster's status with the buckets of histograms
   /// (coordinator/README.md), and the slowest epoch from `epoch` on. Null: unknown.
   virtual nlohmann::json acknowledgement([[maybe_unused]] uint64_t epoch) { return nullptr; }
+
+  // The functions below are for benchmarks on a cluster that runs on, and for clients.
+  /// Returns the names of all storages.
+  virtual Result<std::vector<std::string>> storage_names() { return unsupported("storages"); }
+  virtual Result<void> drop_storage([[maybe_unused]] const std::string& name) {
+    return unsupported("storages");
+  }
+  /// Returns the value of a text key in a Master-tree, or "" if the storage or the key is missing.
+  virtual Result<std::string> get_text([[maybe_unused]] const std::string& storage,
+                                       [[maybe_unused]] const std::string& key) {
+    return unsupported("records");
+  }
+  virtual Result<void> put_text([[maybe_unused]] const std::string& storage,
+                                [[maybe_unused]] const std::string& key,
+                                [[maybe_unused]] const std::string& value) {
+    return unsupported("records");
+  }
+  /// Opens a connection of a client. Thread: any.
+  virtual Result<std::unique_ptr<Transport>> connect([[maybe_unused]] uint32_t node) {
+    return unsupported("clients");
+  }
+
+ private:
+  static std::unexpected<Error> unsupported(const char* what) {
+    return make_error(ExitCode::failed, std::string("bench: this cluster has no ") + what);
+  }
 };
 
 }  // namespace atolldb::bench

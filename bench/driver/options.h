@@ -20,7 +20,9 @@ struct CommonOptions {
   uint64_t seed = 1;
   std::string durability;  // off, durable or measure; empty: the config decides
   bool verify = true;
-  std::string json_file;  // empty: none
+  std::string json_file;       // empty: none, as for the next two
+  std::string histogram_file;  // latencies by bucket: CSV if it ends in .csv, else JSON
+  std::string compare_file;    // report of an earlier run
 
   static constexpr uint32_t kMaxSeconds = 86'400;
   static constexpr uint32_t kMaxRepeat = 1'000;

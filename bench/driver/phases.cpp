@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
@@ -34,20 +35,18 @@ void await_pool_memory(ClusterPort& cluster, const Console& console) {
   }
 }
 
-/// Prints the commit rate once a second until it is destroyed.
+/// Prints the commit rate once a second until it is destroyed. Adds the rates of the measured
+/// seconds to `per_second`, which the caller reads afterwards.
 class Progress {
  public:
-  Progress(ClusterPort& cluster, const Console& console, std::string note, uint64_t start_ns)
-      : thread_([this, &cluster, &console, note = std::move(note), start_ns] {
-          uint64_t last = cluster.commits();
-          for (uint32_t second = 1;; ++second) {
-            if (stopped_before(start_ns + second * 1'000'000'000ull)) return;
-            const uint64_t now = cluster.commits();
-            console.progress(fmt::format("  {:>4} s: {:>9} transactions/s ({})", second,
-                                         format_count(now - last), note));
-            last = now;
-          }
-        }) {}
+  Progress(ClusterPort& cluster, const Console& console, std::string note, const RunTimes& times,
+           std::vector<double>& per_second)
+      : cluster_(cluster),
+        console_(console),
+        note_(std::move(note)),
+        times_(times),
+        per_second_(per_second),
+        thread_([this] { run(); }) {}
   ~Progress() {
     {
       const std::lock_guard guard(mutex_);
@@ -58,6 +57,32 @@ class Progress {
   }
 
  private:
+  static constexpr uint64_t kSecondNs = 1'000'000'000;
+
+  void run() {
+    // Waits for the common start, so that the first second is a whole one.
+    if (stopped_before(times_.start_ns)) return;
+    uint64_t last = cluster_.commits();
+    uint64_t last_ns = monotonic_ns();
+    for (uint64_t second = 1;; ++second) {
+      if (stopped_before(times_.start_ns + second * kSecondNs)) return;
+      const uint64_t now = cluster_.commits();
+      const uint64_t now_ns = monotonic_ns();
+      const uint64_t commits = now - std::min(last, now);  // 0 commits: the cluster did not answer
+      console_.progress(fmt::format("  {:>4} s: {:>9} transactions/s ({})", second,
+                                    format_count(commits), note_));
+      const uint64_t first_ms = times_.warmup_ms;
+      const bool is_measured =
+          (second - 1) * 1'000 >= first_ms && second * 1'000 <= first_ms + times_.run_ms;
+      if (is_measured && now != 0 && now_ns > last_ns) {
+        per_second_.push_back(static_cast<double>(commits) * 1e9 /
+                              static_cast<double>(now_ns - last_ns));
+      }
+      if (now == 0) continue;  // the next rate covers two seconds
+      last = now;
+      last_ns = now_ns;
+    }
+  }
   bool stopped_before(uint64_t at_ns) {
     std::unique_lock lock(mutex_);
     const uint64_t now = monotonic_ns();
@@ -65,9 +90,14 @@ class Progress {
     return changed_.wait_for(lock, left, [this] { return stop_; });
   }
 
+  ClusterPort& cluster_;
+  const Console& console_;
+  const std::string note_;
+  const RunTimes times_;
+  std::vector<double>& per_second_;  // of the thread, until it has ended
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool stop_ = false;
+  bool stop_ = false;  // guarded by mutex_
   std::thread thread_;
 };
 
@@ -97,9 +127,10 @@ Result<void> load(ClusterPort& cluster, const Console& console, std::span<const 
   return {};
 }
 
-RunTimes announce_run(const Console& console, const CommonOptions& options, uint32_t number) {
+RunTimes announce_run(const Console& console, const CommonOptions& options, uint32_t number,
+                      uint64_t runs_before) {
   RunTimes times;
-  times.run_number = number;
+  times.run_number = runs_before + number;
   times.warmup_ms = number == 1 ? uint64_t{options.warmup_seconds} * 1'000 : 0;
   times.run_ms = uint64_t{options.seconds} * 1'000;
   times.start_ns = monotonic_ns() + kStartDelayNs;
@@ -111,8 +142,10 @@ RunTimes announce_run(const Console& console, const CommonOptions& options, uint
 
 Result<std::vector<std::string>> run_with_progress(ClusterPort& cluster, const Console& console,
                                                    const std::string& job, const std::string& input,
-                                                   uint64_t start_ns) {
-  const Progress progress(cluster, console, "durability " + cluster.durability(), start_ns);
+                                                   const RunTimes& times,
+                                                   std::vector<double>& per_second) {
+  const Progress progress(cluster, console, "durability " + cluster.durability(), times,
+                          per_second);
   return cluster.run_job(job, input);
 }
 

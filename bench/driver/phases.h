@@ -31,33 +31,39 @@ Result<void> load(ClusterPort& cluster, const Console& console, std::span<const 
                   ReportHead& report);
 
 /// Returns the times of run `number` (from 1), and announces the run. Only the first run has a
-/// warm-up. It warms up the database for all later runs.
-RunTimes announce_run(const Console& console, const CommonOptions& options, uint32_t number);
+/// warm-up. It warms up the database for all later runs. `runs_before`: runs since the load, before
+/// those of this driver.
+RunTimes announce_run(const Console& console, const CommonOptions& options, uint32_t number,
+                      uint64_t runs_before = 0);
 
-/// Runs the job on all workers, and prints the commit rate once a second.
+/// Runs the job on all workers, and prints the commit rate once a second. Adds the rates of the
+/// measured seconds to `per_second`.
 Result<std::vector<std::string>> run_with_progress(ClusterPort& cluster, const Console& console,
                                                    const std::string& job, const std::string& input,
-                                                   uint64_t start_ns);
+                                                   const RunTimes& times,
+                                                   std::vector<double>& per_second);
 
 /// Runs a survey job and adds its findings to `report`.
 Result<void> survey(ClusterPort& cluster, std::string_view command, const std::string& job,
                     const std::string& input, ReportHead& report);
 
 /// Runs the benchmark `repeat` times, or until a run ends early. Then runs the survey. `summarize`
-/// merges the outputs of a run.
+/// merges the outputs of a run. `runs_before`: runs since the load, before these.
 template <typename Report, typename Input, typename Summarize>
 Result<void> run_all(ClusterPort& cluster, const Console& console, std::string_view command,
                      const std::string& run_job, const std::string& survey_job, Input& input,
-                     Report& report, Summarize summarize) {
+                     Report& report, Summarize summarize, uint64_t runs_before = 0) {
   for (uint32_t number = 1; number <= report.options.repeat; ++number) {
-    input.times = announce_run(console, report.options, number);
+    input.times = announce_run(console, report.options, number, runs_before);
+    std::vector<double> per_second;
     const uint64_t first_epoch = cluster.epoch();
     const auto before = cluster.acknowledgement(first_epoch);
     ATOLL_ASSIGN(
         const std::vector<std::string> outputs,
-        run_with_progress(cluster, console, run_job, input.to_json(), input.times.start_ns));
+        run_with_progress(cluster, console, run_job, input.to_json(), input.times, per_second));
     ATOLL_ASSIGN(auto summary, summarize(outputs, report.nodes));
     summary->stages = epoch_stages_between(before, cluster.acknowledgement(first_epoch));
+    summary->per_second = std::move(per_second);
     report.runs.push_back(std::move(summary));
     if (report.ended_early()) break;
   }

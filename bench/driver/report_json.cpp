@@ -43,6 +43,7 @@ nlohmann::json run_json(const RunSummary& run, TypeNames names, bool with_idle) 
   run.engine.put(json);
   json["throughput_tps"] = run.tps;
   json["seconds"] = run.seconds;
+  json["per_second_tps"] = run.per_second;
   json["aborts"] = aborts_json(run.engine);
   json["latency_us"] = latency_json(run, run.latency, names, with_idle);
   if (run.log_wait.count() != 0) {

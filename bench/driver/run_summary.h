@@ -38,6 +38,8 @@ struct RunSummary {
   LatencyHistogram log_wait;
   EngineCounts engine;
   EpochStages stages;  // stages of the epochs of the run; empty without a log
+  /// Commits per second of the whole cluster, in each whole second of the measured time.
+  std::vector<double> per_second;
   std::string ended_early;
 
   /// Returns an error if the result names a node that does not exist.

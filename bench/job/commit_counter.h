@@ -27,6 +27,10 @@ class CommitCounter {
     push(result, {begin, end, epoch, type});
     release(result, end);
   }
+  /// Adds commits that have become durable to `result`, for a worker that pauses.
+  void poll(WorkerResult& result, uint64_t now) {
+    if (is_logged_ && count_ != 0) release(result, now);
+  }
   /// Commits that become durable after this time (ticks) do not count.
   void set_end(uint64_t end) { end_ = end; }
   /// Waits until all commits are durable, and does not count them, because the run is over. The

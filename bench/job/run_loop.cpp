@@ -2,7 +2,20 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
 namespace atolldb::bench {
+
+uint64_t RunLoop::pause(WorkerResult& result, uint64_t until) {
+  const uint64_t now = clock_.ticks();
+  const uint64_t left_ns = until > now ? clock_.to_ns(until - now) : 0;
+  std::this_thread::sleep_for(std::chrono::nanoseconds(std::min(left_ns, kPauseNs)));
+  const uint64_t after = clock_.ticks();
+  counter_.poll(result, after);
+  return after;
+}
 
 void RunLoop::fail(std::string_view what, Status status) {
   if (status == Status::volatile_pool_exhausted) {

@@ -39,6 +39,10 @@ class RunLoop {
     counter_.count(result, type, begin, end, context_.transaction().commit_epoch());
   }
 
+  /// For a worker that has nothing to do until `until` (ticks): pauses for a short time, and counts
+  /// commits that became durable. Returns the time after the pause. `result`: the argument of `go`.
+  uint64_t pause(WorkerResult& result, uint64_t until);
+
   /// Calls `transact(now)` until the time is over. `transact` runs one transaction that begins at
   /// `now`. It returns the time at which the transaction ended, or 0 after `fail`. Calls
   /// `between()` about fifty times a second. Resets `result` after the warm-up. `result`: a
@@ -73,6 +77,8 @@ class RunLoop {
 
  private:
   static constexpr uint64_t kCheckNs = 20'000'000;
+  /// Longest pause. The durable latencies of a worker that pauses are off by at most this time.
+  static constexpr uint64_t kPauseNs = 200'000;
 
   template <typename Transact, typename Between>
   uint64_t run_until(uint64_t now, uint64_t end, Transact&& transact, Between&& between) {

@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "bench/tpcc/terminals.h"
+
 namespace atolldb::tpcc {
 
 std::string JobInput::to_json() const {
@@ -18,6 +20,7 @@ std::string JobInput::to_json() const {
       {"remote_line_percent", remote_line_percent},
       {"remote_payment_percent", remote_payment_percent},
       {"mix", mix},
+      {"think_scale", think_scale},
   };
   times.put(json);
   return json.dump();
@@ -39,6 +42,7 @@ Result<JobInput> JobInput::parse(std::string_view text) {
     json.at("remote_line_percent").get_to(input.remote_line_percent);
     json.at("remote_payment_percent").get_to(input.remote_payment_percent);
     json.at("mix").get_to(input.mix);
+    json.at("think_scale").get_to(input.think_scale);
     input.times.take(json);
   } catch (const nlohmann::json::exception& error) {
     return make_error(ExitCode::usage, std::string("tpcc: the job's input is wrong: ") +
@@ -48,7 +52,8 @@ Result<JobInput> JobInput::parse(std::string_view text) {
   if (input.warehouses < 1 || input.warehouses > kMaxWarehouses || scale.items < 1 ||
       scale.items > kMaxItems || scale.customers < 1 || scale.customers > kMaxCustomers ||
       scale.new_orders > scale.customers || scale.last_names < 1 || scale.last_names > 1'000 ||
-      scale.max_lines < kMaxLines || scale.max_lines > kMaxLoadedLines) {
+      scale.max_lines < kMaxLines || scale.max_lines > kMaxLoadedLines ||
+      !(input.think_scale >= 0 && input.think_scale <= kMaxThinkScale)) {
     return make_error(ExitCode::usage,
                       "tpcc: the job's input has a size out of range: use `atoll bench tpcc`");
   }

@@ -29,6 +29,7 @@ struct JobInput {
   uint32_t remote_line_percent = 1;
   uint32_t remote_payment_percent = 15;
   std::array<uint32_t, kTransactionTypes> mix = {45, 43, 4, 4, 4};
+  double think_scale = 0;  // factor of keying and think times (terminals.h); 0: none
   bench::RunTimes times;
 
   std::string to_json() const;

@@ -2,10 +2,12 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <optional>
 
 #include "bench/job/run_loop.h"
 #include "bench/tpcc/job_input.h"
 #include "bench/tpcc/run_result.h"
+#include "bench/tpcc/terminals.h"
 #include "bench/tpcc/transactions.h"
 #include "shared/base/try.h"
 #include "soc/procedure/procedure.h"
@@ -24,15 +26,20 @@ class Runner {
         warehouses_(std::move(warehouses)),
         generator_(input.workload(), seed_of(context, input)),
         loop_(context, "tpcc", tables.control, input.times),
-        result_(std::make_unique<RunResult>()) {}
+        result_(std::make_unique<RunResult>()) {
+    if (input.think_scale == 0) return;
+    terminals_.emplace(warehouses_, input.think_scale, seed_of(context, input),
+                       [this] { return generator_.next_type(); });
+  }
 
   Result<std::string> go() {
     ATOLL_TRY(loop_.go(
         *result_,
-        [&](uint64_t) {
+        [&](uint64_t now) {
+          if (terminals_) return serve_terminals(now);
           const uint32_t home =
               warehouses_[generator_.next_home(static_cast<uint32_t>(warehouses_.size()))];
-          return run_one(generator_.next_type(), home) ? last_end_ : 0;
+          return run_one(generator_.next_type(), home) ? last_end_ : uint64_t{0};
         },
         [] {}));
     return result_->to_json();
@@ -42,6 +49,18 @@ class Runner {
   static uint64_t seed_of(JobContext& context, const JobInput& input) {
     return (input.seed * 1'000'003 + input.times.run_number) * 65'537 +
            (uint64_t{context.node()} << 8 | context.worker_ordinal());
+  }
+
+  /// Runs the transaction of a terminal if it is due, else pauses. Its time begins when it is due.
+  uint64_t serve_terminals(uint64_t now) {
+    if (started_ == 0) started_ = now;
+    if (terminals_->empty()) return loop_.pause(*result_, ~uint64_t{0});
+    const Terminals::Next next = terminals_->first();
+    due_ = started_ + loop_.clock().from_ns(next.due_ns);
+    if (due_ > now) return loop_.pause(*result_, due_);
+    if (!run_one(next.type, next.home)) return 0;
+    terminals_->end_first(loop_.clock().to_ns(last_end_ - started_));
+    return last_end_;
   }
 
   bool run_one(TransactionType type, uint32_t w) {
@@ -68,7 +87,7 @@ class Runner {
   /// input.
   template <typename Input, typename Output, typename Body>
   bool execute(TransactionType type, const Input& input, Output& output, Body&& body) {
-    const uint64_t begin = loop_.clock().ticks();
+    const uint64_t begin = terminals_ ? due_ : loop_.clock().ticks();
     const Status status = run(context_.transaction(), context_.backoff(), kMaxEpoch,
                               [&](Transaction& txn) { return body(txn, tables_, input, output); });
     last_end_ = loop_.clock().ticks();
@@ -90,6 +109,9 @@ class Runner {
   InputGenerator generator_;
   bench::RunLoop loop_;
   std::unique_ptr<RunResult> result_;
+  std::optional<Terminals> terminals_;  // nothing: without think times
+  uint64_t started_ = 0;                // ticks of the terminals' time 0
+  uint64_t due_ = 0;                    // ticks at which the terminal's transaction was due
   uint64_t last_end_ = 0;
   NewOrderOutput new_order_;
   PaymentOutput payment_;
@@ -101,10 +123,12 @@ class Runner {
 Result<std::string> run_load(JobContext& context) {
   ATOLL_ASSIGN(const JobInput input, JobInput::parse(context.input()));
   ATOLL_ASSIGN(const Tables tables, Tables::open(context.control(), input.scale));
-  std::vector<uint32_t> warehouses =
-      served_warehouses(input.warehouses, context.node(), context.node_count(),
-                        context.worker_ordinal(), context.workers_on_node());
-  if (warehouses.empty()) {
+  // With think times each warehouse has its ten terminals once, so a worker may have none.
+  const bool thinks = input.think_scale != 0;
+  std::vector<uint32_t> warehouses = (thinks ? owned_warehouses : served_warehouses)(
+      input.warehouses, context.node(), context.node_count(), context.worker_ordinal(),
+      context.workers_on_node());
+  if (warehouses.empty() && !thinks) {
     return make_error(ExitCode::usage,
                       fmt::format("tpcc: node {} has no warehouse: {} warehouses on {} nodes: use "
                                   "at least one per node",

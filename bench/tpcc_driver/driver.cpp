@@ -28,13 +28,18 @@ Result<void> Driver::load_database() {
                      report_);
 }
 
-Result<Report> Driver::resume() {
+Result<Report> Driver::resume(uint64_t runs_before) {
   ATOLL_TRY(bench::run_all(cluster_, console_, kCommand, kRunJob, kSurveyJob, input_, report_,
-                           summarize));
+                           summarize, runs_before));
   if (report_.options.verify) {
     ATOLL_TRY(verify());
   }
   return std::move(report_);
+}
+
+Result<bench::ReportHead> Driver::check() {
+  ATOLL_TRY(verify());
+  return report_;
 }
 
 Result<void> Driver::verify() {

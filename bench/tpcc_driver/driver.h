@@ -22,8 +22,11 @@ class Driver {
   /// First part: creates and loads the storages.
   Result<void> load_database();
   /// Second part: runs, survey, verification. It may run on another cluster that has the same
-  /// database. REQUIRES: the options are the same as for load_database.
-  Result<Report> resume();
+  /// database. REQUIRES: the options are the same as for load_database. `runs_before`: runs since
+  /// the load.
+  Result<Report> resume(uint64_t runs_before = 0);
+  /// Only the verification. REQUIRES: no run is under way.
+  Result<bench::ReportHead> check();
 
  private:
   Result<void> verify();
@@ -33,5 +36,16 @@ class Driver {
   JobInput input_;
   Report report_;
 };
+
+// The phases one by one, on a cluster that runs on (bench/driver/prepared.h).
+
+/// Loads the database and stores the options of the load. Returns a usage error if it is loaded.
+Result<void> prepare(ClusterPort& cluster, const Options& options, const Console& console);
+/// Runs the benchmark on the prepared database. `options`: those of the load are replaced.
+Result<Report> run_prepared(ClusterPort& cluster, Options options, const Console& console);
+/// Verifies the prepared database.
+Result<bench::ReportHead> verify_prepared(ClusterPort& cluster, const Console& console);
+/// Drops the storages of the benchmark. Returns their number.
+Result<uint32_t> clean_up(ClusterPort& cluster);
 
 }  // namespace atolldb::tpcc

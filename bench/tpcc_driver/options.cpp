@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "bench/tpcc/terminals.h"
 #include "shared/base/try.h"
 
 namespace atolldb::tpcc {
@@ -28,6 +29,12 @@ Result<void> check_options(const Options& options) {
   };
   ATOLL_TRY(bench::check_common_options(kCommand, options));
   ATOLL_TRY(bench::check_ranges(kCommand, ranges));
+  // Also refuses NaN.
+  if (!(options.think_scale >= 0 && options.think_scale <= kMaxThinkScale)) {
+    return bench::usage_error(
+        kCommand, "--think-time", fmt::format("{} is out of range", options.think_scale),
+        fmt::format("use 0 (none) to {}; 1: the specification's times", kMaxThinkScale));
+  }
   const bool reads_many_orders =
       options.mix[static_cast<size_t>(TransactionType::delivery)] != 0 ||
       options.mix[static_cast<size_t>(TransactionType::stock_level)] != 0;
@@ -54,12 +61,13 @@ Result<uint32_t> choose_warehouses(const Options& options, uint32_t nodes, uint3
 JobInput job_input(const Options& options, uint32_t warehouses) {
   JobInput input;
   input.warehouses = warehouses;
-  input.load_seed = options.seed;
+  input.load_seed = options.load_seed.value_or(options.seed);
   input.scale = options.scale;
   input.seed = options.seed;
   input.remote_line_percent = options.remote_percent;
   input.remote_payment_percent = options.remote_payment_percent;
   input.mix = options.mix;
+  input.think_scale = options.think_scale;
   return input;
 }
 

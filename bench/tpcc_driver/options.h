@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -21,7 +22,9 @@ struct Options : bench::CommonOptions {
   std::array<uint32_t, kTransactionTypes> mix = {45, 43, 4, 4, 4};
   // Restarts the cluster after the load, so that all data are in a snapshot when the runs begin.
   bool cold = false;
-  Scale scale;  // only tests change it, except max_lines
+  double think_scale = 0;  // factor of the specification's keying and think times; 0: none
+  std::optional<uint64_t> load_seed;  // of a database that was loaded before; nothing: `seed`
+  Scale scale;                        // only tests change it, except max_lines
 };
 
 inline constexpr const char* kCommand = "bench tpcc";

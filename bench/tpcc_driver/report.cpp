@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "bench/tpcc/terminals.h"
+
 namespace atolldb::tpcc {
 namespace {
 
@@ -15,6 +17,17 @@ nlohmann::json run_json(const RunSummary& run) {
   return json;
 }
 
+/// Returns the line about terminals. Their latencies begin when the keying time has passed.
+std::string think_time_text(const Report& report, const RunSummary& run) {
+  const double per_minute =
+      60 * run.tps_of_type[static_cast<size_t>(TransactionType::new_order)] / report.warehouses;
+  return fmt::format(
+      "think times x {}: {} terminals per warehouse; {:.2f} New-Orders per minute and warehouse "
+      "(at most {:.2f})\n",
+      report.options.think_scale, kTerminalsPerWarehouse, per_minute,
+      kMaxTpmcPerWarehouse / report.options.think_scale);
+}
+
 }  // namespace
 
 std::string Report::text() const {
@@ -22,6 +35,7 @@ std::string Report::text() const {
   std::string out = bench::headline_text(
       *this, options, median_tps(), runs.size(),
       fmt::format("{} warehouses{}", warehouses, options.cold ? " in a snapshot" : ""));
+  if (options.think_scale != 0) out += think_time_text(*this, run);
   out += bench::nodes_text(*this, run);
   out += bench::types_text(run, kTransactionNames, true);
   out += bench::durable_text(run, kTransactionNames);
@@ -45,7 +59,8 @@ nlohmann::json Report::json() const {
                           {"remote_payment_percent", options.remote_payment_percent},
                           {"mix", format_mix(options.mix)},
                           {"loaded_lines", options.scale.max_lines},
-                          {"cold", options.cold}});
+                          {"cold", options.cold},
+                          {"think_time", options.think_scale}});
   json["benchmark"] = "tpcc";
   json["user_rollbacks"] = run.user_aborts;
   json["ended_early"] = ended_early();

@@ -20,9 +20,11 @@ class Verifier {
   Verifier(JobContext& context, const JobInput& input, const Table& table)
       : context_(context), shape_(input.shape), table_(table), keyspace_(table.keyspace()) {
     result_.node = context.node();
+    result_.worker = context.worker_ordinal();
   }
 
   Status go() {
+    BENCH_TRY(read_lane());
     if (keyspace_.is_array()) return read_array();
     // The ranges of all workers together cover every possible key of the partition, including keys
     // that should not exist.
@@ -44,6 +46,17 @@ class Verifier {
   std::string to_json() const { return result_.to_json(); }
 
  private:
+  /// Reads how many records this worker has inserted. The last run has stored the final count.
+  Status read_lane() {
+    LaneRow row{};
+    BENCH_TRY(run(context_.transaction(), context_.backoff(), kMaxEpoch, [&](Transaction& txn) {
+      return table_.control().get(txn, lane_row_at(context_.node(), context_.worker_ordinal()), 0,
+                                  sizeof(row), &row);
+    }));
+    result_.inserted = row.inserted;
+    return Status::ok;
+  }
+
   /// `low` and `high`: keys without their node bits.
   Status read_tree(uint64_t low, uint64_t high) {
     // A buffer for the longest records would waste space for short ones.

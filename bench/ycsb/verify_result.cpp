@@ -18,6 +18,8 @@ void VerifyResult::add_record(uint32_t lane, uint64_t sequence) {
 
 std::string VerifyResult::to_json() const {
   nlohmann::json json{{"node", node},
+                      {"worker", worker},
+                      {"inserted", inserted},
                       {"lanes", nlohmann::json::array()},
                       {"updates", updates},
                       {"violation_count", violation_count},
@@ -33,6 +35,8 @@ Result<VerifyResult> VerifyResult::parse(std::string_view text) {
   try {
     const auto json = nlohmann::json::parse(text);
     json.at("node").get_to(result.node);
+    json.at("worker").get_to(result.worker);
+    json.at("inserted").get_to(result.inserted);
     for (const auto& lane : json.at("lanes")) {
       result.lanes[lane.at(0).get<uint32_t>()] = {lane.at(1).get<uint64_t>(),
                                                   lane.at(2).get<uint64_t>()};

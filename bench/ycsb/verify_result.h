@@ -18,6 +18,8 @@ struct VerifyResult {
   };
 
   uint32_t node = 0;
+  uint32_t worker = 0;
+  uint64_t inserted = 0;           // records that this worker has inserted, by the control storage
   std::map<uint32_t, Lane> lanes;  // lanes of the node's partition
   uint64_t updates = 0;            // sum of the counts in all fields
   uint64_t violation_count = 0;

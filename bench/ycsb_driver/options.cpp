@@ -91,6 +91,27 @@ Result<void> choose_shape(const Options& options, JobInput& input) {
                fmt::format("use at most {}", options.record_bytes / kMinFieldBytes));
 }
 
+Result<void> check_clients(const Options& options, JobInput& input) {
+  const ClientOptions& clients = options.clients;
+  if (clients.client != "node" && clients.client != "local") {
+    return usage("--client", fmt::format("'{}' is no kind of client", clients.client),
+                 "use node (jobs on the workers) or local (sessions of this process)");
+  }
+  if (clients.acknowledge != "durable" && clients.acknowledge != "visible") {
+    return usage("--acknowledge", fmt::format("'{}' is not a time", clients.acknowledge),
+                 "use durable or visible");
+  }
+  if (!clients.is_used()) return {};
+  const bench::Range ranges[] = {{"--pipeline", clients.pipeline, 1, ClientOptions::kMaxPipeline}};
+  ATOLL_TRY(bench::check_ranges(kCommand, ranges));
+  if (options.operations != 1 || percent_of(input.mix, Operation::insert) != 0 ||
+      percent_of(input.mix, Operation::scan) != 0) {
+    return usage("--client", "clients run single operations, and no inserts and scans",
+                 "use workload A, B, C or F without --operations");
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string Options::workload_name() const {
@@ -117,6 +138,7 @@ Result<JobInput> job_input(const Options& options) {
     checked = usage("--blind-updates", "an update of an array reads the page of its record",
                     "use --storage mastertree");
   }
+  if (checked) checked = check_clients(options, input);
   ATOLL_TRY(checked);
   input.records = options.records;
   input.seed = options.seed;
@@ -125,7 +147,8 @@ Result<JobInput> job_input(const Options& options) {
   input.operations = options.operations;
   input.scan_length = options.scan_length;
   input.prefetch = options.prefetch;
-  input.blind_updates = options.blind_updates;
+  // Updates of clients are blind, too.
+  input.blind_updates = options.blind_updates || options.clients.is_used();
   return input;
 }
 
@@ -141,6 +164,11 @@ Result<void> check_cluster(const Options& options, uint32_t nodes) {
         "--remote-percent",
         fmt::format("{} % of the operations cannot be remote on one node", *options.remote_percent),
         "use 0, or more nodes");
+  }
+  const uint32_t most = nodes * ClientOptions::kMaxClientsPerNode;
+  if (options.clients.clients > most) {
+    return usage("--clients", fmt::format("{} is out of range", options.clients.clients),
+                 fmt::format("use at most {}", most));
   }
   return {};
 }

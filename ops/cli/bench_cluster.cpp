@@ -11,9 +11,12 @@
 #include <filesystem>
 #include <utility>
 
+#include "bench/driver/local_transport.h"
 #include "ops/cli/running_cluster.h"
 #include "ops/launcher/run_folder.h"
 #include "shared/base/try.h"
+#include "shared/kv/kv_reply.h"
+#include "shared/kv/kv_request.h"
 
 namespace atolldb::cli {
 namespace {
@@ -43,6 +46,15 @@ void set_durability(Config& config, const std::string& mode) {
   } else if (config.durability.backend == FileBackend::null) {
     config.durability.backend = FileBackend::posix;
   }
+}
+
+/// `what`: "read" or "written".
+std::unexpected<Error> record_error(const char* what, const std::string& storage,
+                                    const std::string& key, const SessionReply& reply) {
+  return make_error(ExitCode::failed, "bench: record \"" + key + "\" of storage \"" + storage +
+                                          "\" cannot be " + what + ": " +
+                                          std::string(to_string(reply.status)) +
+                                          (reply.message.empty() ? "" : ": " + reply.message));
 }
 
 }  // namespace
@@ -102,6 +114,45 @@ uint64_t BenchPort::unallocated_pool_bytes() {
 
 Json BenchPort::acknowledgement(uint64_t epoch) {
   return status({{"slowest_since", epoch}, {"buckets", true}}).value("acknowledgement", Json());
+}
+
+Result<std::vector<std::string>> BenchPort::storage_names() {
+  ATOLL_ASSIGN(const Json answer,
+               cluster_.coordinator(ControlOperation::storage_list, Json::object()));
+  std::vector<std::string> names;
+  for (const Json& storage : answer.value("storages", Json::array())) {
+    names.push_back(storage.value("name", ""));
+  }
+  return names;
+}
+
+Result<std::string> BenchPort::get_text(const std::string& storage, const std::string& key) {
+  ATOLL_ASSIGN(const auto session, cluster_.connect_session(0));
+  KvRequest request;
+  request.get(storage, kv_bytes(key));
+  const SessionReply reply = session->call("kv.get", request.bytes());
+  if (reply.status == Status::storage_not_found) return "";
+  const auto results =
+      reply.status == Status::ok ? read_kv_reply(reply.output, request.bytes()) : std::nullopt;
+  if (!results) return record_error("read", storage, key, reply);
+  const KvResultView& result = results->front();
+  if (result.status != Status::ok) return "";
+  return std::string(reinterpret_cast<const char*>(result.value.data()), result.value.size());
+}
+
+Result<void> BenchPort::put_text(const std::string& storage, const std::string& key,
+                                 const std::string& value) {
+  ATOLL_ASSIGN(const auto session, cluster_.connect_session(0));
+  KvRequest request;
+  request.put(storage, kv_bytes(key), kv_bytes(value));
+  const SessionReply reply = session->call("kv.put", request.bytes());
+  if (reply.status != Status::ok) return record_error("written", storage, key, reply);
+  return {};
+}
+
+Result<std::unique_ptr<bench::Transport>> BenchPort::connect(uint32_t node) {
+  ATOLL_ASSIGN(auto session, cluster_.connect_session(node));
+  return std::make_unique<bench::LocalTransport>(std::move(session));
 }
 
 Result<std::string> new_folder(const std::filesystem::path& stem, const char* what_to_do) {

@@ -30,6 +30,14 @@ class BenchPort final : public bench::ClusterPort {
   uint64_t epoch() override;
   uint64_t unallocated_pool_bytes() override;
   Json acknowledgement(uint64_t epoch) override;
+  Result<std::vector<std::string>> storage_names() override;
+  Result<void> drop_storage(const std::string& name) override {
+    return cluster_.drop_storage(name);
+  }
+  Result<std::string> get_text(const std::string& storage, const std::string& key) override;
+  Result<void> put_text(const std::string& storage, const std::string& key,
+                        const std::string& value) override;
+  Result<std::unique_ptr<bench::Transport>> connect(uint32_t node) override;
 
  private:
   /// Returns the cluster's status, or an empty object if it does not answer in time.

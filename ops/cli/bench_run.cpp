@@ -9,7 +9,9 @@
 #include <fstream>
 #include <memory>
 
+#include "bench/driver/compare.h"
 #include "ops/cli/bench_cluster.h"
+#include "ops/cli/running_cluster.h"
 #include "ops/cli/terminal.h"
 #include "shared/base/try.h"
 #include "shared/process/start_up.h"
@@ -17,23 +19,64 @@
 namespace atolldb::cli {
 namespace {
 
+/// `option`: name of the option with the path. An empty path is valid.
+Result<void> check_output_file(const char* option, const std::string& path) {
+  if (path.empty() || std::ofstream(path, std::ios::app)) return {};
+  return make_error(ExitCode::usage,
+                    std::string(option) + " " + path + ": cannot be written: give another path");
+}
+
+Result<void> write_text_file(const char* option, const std::string& path, const std::string& text) {
+  if (path.empty()) return {};
+  std::ofstream file(path, std::ios::trunc);
+  file << text;
+  if (file.flush()) return {};
+  return make_error(ExitCode::failed, std::string(option) + " " + path +
+                                          ": cannot be written: check the path and the free space");
+}
+
 uint32_t workers_of(const Config& config) {
   uint32_t workers = 0;
   for (const NodeConfig& node : config.nodes) workers += node.workers;
   return workers;
 }
 
+/// Prints the report, compares it, and writes its files.
+Result<void> give_report(const BenchReport& report, const bench::CommonOptions& options) {
+  std::printf("%s%s", is_terminal() ? "\r\033[K" : "", report.text.c_str());
+  std::fflush(stdout);
+  ATOLL_TRY(write_json_file(options.json_file, report.json));
+  ATOLL_TRY(write_text_file("--histogram", options.histogram_file, report.histograms));
+  if (options.compare_file.empty()) return {};
+  ATOLL_ASSIGN(const auto earlier, bench::read_report(options.compare_file));
+  ATOLL_ASSIGN(const std::string text,
+               bench::compare_text(earlier, report.json, options.compare_file));
+  std::printf("%s", text.c_str());
+  return {};
+}
+
+Result<void> outcome_of(ExitCode code, const std::string& command, const std::string& violated) {
+  if (code == ExitCode::success) return {};
+  return make_error(code, command + (code == ExitCode::corruption
+                                         ? ": " + violated + ": see above"
+                                         : ": the run ended early: see above: lower --seconds or "
+                                           "raise memory.volatile_pool"));
+}
+
+/// Checks the files before the run.
+Result<void> check_report_files(const bench::CommonOptions& options) {
+  ATOLL_TRY(check_output_file("--json", options.json_file));
+  ATOLL_TRY(check_output_file("--histogram", options.histogram_file));
+  if (options.compare_file.empty()) return {};
+  ATOLL_TRY(bench::read_report(options.compare_file));
+  return {};
+}
+
 Result<void> run_on(Cluster& cluster, const Benchmark& benchmark) {
   BenchPort port(cluster);
   ATOLL_ASSIGN(const BenchReport report, benchmark.run(port, make_console()));
-  std::printf("%s%s", is_terminal() ? "\r\033[K" : "", report.text.c_str());
-  ATOLL_TRY(write_json_file(benchmark.options.json_file, report.json));
-  if (report.code == ExitCode::success) return {};
-  return make_error(report.code, benchmark.command +
-                                     (report.code == ExitCode::corruption
-                                          ? ": " + benchmark.violated + ": see above"
-                                          : ": the run ended early: see above: lower --seconds or "
-                                            "raise memory.volatile_pool"));
+  ATOLL_TRY(give_report(report, benchmark.options));
+  return outcome_of(report.code, benchmark.command, benchmark.violated);
 }
 
 /// Launches a cluster, uses it and stops it. Returns the result of `use`. Returns an error if the
@@ -107,18 +150,12 @@ bench::Console make_console() {
   return console;
 }
 
-Result<void> check_json_file(const std::string& path) {
-  if (path.empty() || std::ofstream(path, std::ios::app)) return {};
-  return make_error(ExitCode::usage, "--json " + path + ": cannot be written: give another path");
-}
+Result<void> check_json_file(const std::string& path) { return check_output_file("--json", path); }
 
 Result<void> write_json_file(const std::string& path, const nlohmann::json& json) {
   if (path.empty()) return {};
-  std::ofstream file(path, std::ios::trunc);
-  file << json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
-  if (file.flush()) return {};
-  return make_error(ExitCode::failed,
-                    "--json " + path + ": cannot be written: check the path and the free space");
+  return write_text_file("--json", path,
+                         json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
 Result<void> run_on_own_cluster(const ClusterChoice& choice, const Benchmark& benchmark) {
@@ -162,6 +199,13 @@ void add_common_options(CLI::App& command, bench::CommonOptions& options,
   command.add_option("--nodes", options.nodes,
                      "Node processes of the cluster that the benchmark starts");
   command.add_option("--workers-per-node", options.workers_per_node, "Workers of each node");
+  add_run_options(command, options);
+  command.add_option("--durability", options.durability,
+                     "durable, off, or measure, which discards the log [the config's value]");
+  command.add_flag("--verify,!--no-verify", options.verify, verify_help + " (default)");
+}
+
+void add_run_options(CLI::App& command, bench::CommonOptions& options) {
   command.add_option("--seconds", options.seconds, "Measured seconds of each run")
       ->capture_default_str();
   command
@@ -173,15 +217,63 @@ void add_common_options(CLI::App& command, bench::CommonOptions& options,
   command.add_option("--seed", options.seed, "Seed of all random inputs")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  command.add_option("--durability", options.durability,
-                     "durable, off, or measure, which discards the log [the config's value]");
-  command.add_flag("--verify,!--no-verify", options.verify, verify_help + " (default)");
+  add_report_options(command, options);
+}
+
+void add_report_options(CLI::App& command, bench::CommonOptions& options) {
   command.add_option("--json", options.json_file, "Also write the report to this file")
+      ->type_name("FILE");
+  command
+      .add_option("--histogram", options.histogram_file,
+                  "Write the latencies of the median run by bucket: CSV if the name ends in .csv, "
+                  "else JSON")
+      ->type_name("FILE");
+  command
+      .add_option(
+          "--compare", options.compare_file,
+          "Compare with a report that --json has written, with a confidence interval of the "
+          "throughput")
       ->type_name("FILE");
 }
 
+void let_verbs_run(CLI::App& command, Invocation& invocation,
+                   const std::function<Result<void>()>& run) {
+  command.require_subcommand(0, 1);
+  command.callback([&command, &invocation, run] {
+    if (command.get_subcommands().empty()) invocation.run = run;
+  });
+}
+
+Result<void> run_bench_verb(const ClusterChoice& choice, BenchVerb verb, const BenchVerbs& verbs,
+                            const bench::CommonOptions& options) {
+  ATOLL_TRY(check_report_files(options));
+  ATOLL_ASSIGN(const Config config, find_running(choice));
+  RunningCluster cluster(config);
+  BenchPort port(cluster);
+  switch (verb) {
+    case BenchVerb::prepare:
+      return verbs.prepare(port, make_console());
+    case BenchVerb::run: {
+      ATOLL_ASSIGN(const BenchReport report, verbs.run(port, make_console()));
+      ATOLL_TRY(give_report(report, options));
+      return outcome_of(report.code, verbs.command, verbs.violated);
+    }
+    case BenchVerb::verify: {
+      ATOLL_ASSIGN(const bench::ReportHead head, verbs.verify(port, make_console()));
+      std::printf("%s", bench::verify_text(head, verbs.holds).c_str());
+      return outcome_of(bench::exit_code_of(head, false), verbs.command, verbs.violated);
+    }
+    case BenchVerb::cleanup: {
+      ATOLL_ASSIGN(const uint32_t dropped, verbs.clean_up(port));
+      std::printf("dropped %u storages\n", dropped);
+      return {};
+    }
+  }
+  return {};
+}
+
 Result<void> run_benchmark(const ClusterChoice& choice, const Benchmark& benchmark) {
-  ATOLL_TRY(check_json_file(benchmark.options.json_file));
+  ATOLL_TRY(check_report_files(benchmark.options));
   ATOLL_ASSIGN(const auto running,
                find_bench_cluster(choice, benchmark.command, benchmark.options));
   if (running == nullptr) return run_on_own_cluster(choice, benchmark);

@@ -10,6 +10,7 @@
 #include "bench/driver/estimate.h"
 #include "bench/driver/options.h"
 #include "bench/driver/phases.h"
+#include "bench/driver/report.h"
 #include "ops/cli/command.h"
 #include "shared/base/error.h"
 
@@ -24,6 +25,7 @@ struct BenchReport {
   std::string text;
   nlohmann::json json;
   ExitCode code;
+  std::string histograms = {};  // content of --histogram; empty: not asked for
 };
 
 /// One benchmark, with checked options.
@@ -47,9 +49,34 @@ struct Benchmark {
 void add_common_options(CLI::App& command, bench::CommonOptions& options,
                         const std::string& verify_help);
 
+/// Adds the options of a run: times, seed, and the files of the report.
+void add_run_options(CLI::App& command, bench::CommonOptions& options);
+/// Adds --json, --histogram and --compare.
+void add_report_options(CLI::App& command, bench::CommonOptions& options);
+
 /// Runs on the running cluster. If there is none, starts a cluster and stops it afterwards.
 Result<void> run_benchmark(const ClusterChoice& choice, const Benchmark& benchmark);
 Result<void> run_on_own_cluster(const ClusterChoice& choice, const Benchmark& benchmark);
+
+/// The phases one by one, on a running cluster.
+struct BenchVerbs {
+  using Port = bench::ClusterPort;
+  std::string command;  // prefix of error messages: "bench tpcc"
+  std::string violated;
+  std::string holds;  // text if the verification finds nothing
+  std::function<Result<void>(Port& port, const bench::Console& console)> prepare;
+  std::function<Result<BenchReport>(Port& port, const bench::Console& console)> run;
+  std::function<Result<bench::ReportHead>(Port& port, const bench::Console& console)> verify;
+  std::function<Result<uint32_t>(Port& port)> clean_up;
+};
+enum class BenchVerb { prepare, run, verify, cleanup };
+/// `options`: those with the files of the report.
+Result<void> run_bench_verb(const ClusterChoice& choice, BenchVerb verb, const BenchVerbs& verbs,
+                            const bench::CommonOptions& options);
+
+/// Makes `command` do nothing itself if one of its subcommands is given.
+void let_verbs_run(CLI::App& command, Invocation& invocation,
+                   const std::function<Result<void>()>& run);
 
 /// Returns a console whose progress lines replace each other on a terminal.
 bench::Console make_console();

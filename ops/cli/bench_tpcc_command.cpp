@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "bench/driver/histogram_file.h"
 #include "bench/tpcc_driver/driver.h"
 #include "bench/tpcc_driver/estimate.h"
 #include "ops/cli/bench_run.h"
@@ -23,18 +24,49 @@ Result<tpcc::Driver> make_driver(const tpcc::Options& options, bench::ClusterPor
   return tpcc::Driver(port, options, warehouses, console);
 }
 
+BenchReport tpcc_report(const tpcc::Report& report) {
+  const std::string& path = report.options.histogram_file;
+  return {report.text(), report.json(), bench::exit_code_of(report),
+          path.empty()
+              ? ""
+              : bench::histograms_text(path, "tpcc", report.median_run(), tpcc::kTransactionNames)};
+}
+
 Result<BenchReport> run_tpcc(const tpcc::Options& options, bench::ClusterPort& port,
                              const bench::Console& console) {
   ATOLL_ASSIGN(tpcc::Driver driver, make_driver(options, port, console));
   ATOLL_ASSIGN(const tpcc::Report report, options.cold ? driver.resume() : driver.go());
-  return BenchReport{report.text(), report.json(), bench::exit_code_of(report)};
+  return tpcc_report(report);
+}
+
+Result<tpcc::Options> checked_options(const TpccOptions& given) {
+  tpcc::Options options = given.tpcc;
+  ATOLL_ASSIGN(options.mix, tpcc::parse_mix(given.mix));
+  ATOLL_TRY(tpcc::check_options(options));
+  return options;
+}
+
+Result<void> run_tpcc_verb(const ClusterChoice& choice, const TpccOptions& given, BenchVerb verb) {
+  ATOLL_ASSIGN(const tpcc::Options options, checked_options(given));
+  return run_bench_verb(
+      choice, verb,
+      {.command = tpcc::kCommand,
+       .violated = "consistency conditions are violated",
+       .holds = "consistency conditions 1-12 hold for all warehouses",
+       .prepare = [&](auto& port,
+                      const auto& console) { return tpcc::prepare(port, options, console); },
+       .run = [&](auto& port, const auto& console) -> Result<BenchReport> {
+         ATOLL_ASSIGN(const tpcc::Report report, tpcc::run_prepared(port, options, console));
+         return tpcc_report(report);
+       },
+       .verify = [](auto& port,
+                    const auto& console) { return tpcc::verify_prepared(port, console); },
+       .clean_up = tpcc::clean_up},
+      options);
 }
 
 Result<void> bench_tpcc(const ClusterChoice& choice, const TpccOptions& given) {
-  tpcc::Options options = given.tpcc;
-  ATOLL_ASSIGN(const auto mix, tpcc::parse_mix(given.mix));
-  options.mix = mix;
-  ATOLL_TRY(tpcc::check_options(options));
+  ATOLL_ASSIGN(const tpcc::Options options, checked_options(given));
   std::function<Result<void>(bench::ClusterPort&, const bench::Console&)> prepare;
   if (options.cold) {
     prepare = [&](bench::ClusterPort& port, const bench::Console& console) -> Result<void> {
@@ -59,11 +91,18 @@ Result<void> bench_tpcc(const ClusterChoice& choice, const TpccOptions& given) {
        .prepare = prepare});
 }
 
-void add_options(CLI::App& command, TpccOptions& options) {
-  tpcc::Options& tpcc = options.tpcc;
-  add_common_options(command, tpcc, "Check consistency conditions 1-12 after the runs");
+void add_tpcc_load_options(CLI::App& command, tpcc::Options& tpcc) {
   command.add_option("--warehouses", tpcc.warehouses, "Number of warehouses; 0: one per worker")
       ->capture_default_str();
+  command
+      .add_option("--loaded-lines", tpcc.scale.max_lines,
+                  "Largest number of lines of a loaded order; more than 15 is not TPC-C, but makes "
+                  "order-status scan more")
+      ->capture_default_str();
+}
+
+void add_tpcc_run_options(CLI::App& command, TpccOptions& options) {
+  tpcc::Options& tpcc = options.tpcc;
   command
       .add_option("--remote-percent", tpcc.remote_percent,
                   "Percentage of order lines from another warehouse")
@@ -77,13 +116,29 @@ void add_options(CLI::App& command, TpccOptions& options) {
                   "Percentages of new-order/payment/order-status/delivery/stock-level")
       ->capture_default_str();
   command
-      .add_option("--loaded-lines", tpcc.scale.max_lines,
-                  "Largest number of lines of a loaded order; more than 15 is not TPC-C, but makes "
-                  "order-status scan more")
+      .add_option("--think-time", tpcc.think_scale,
+                  "Ten terminals per warehouse with this factor of the specification's keying and "
+                  "think times; 0: no terminals")
+      ->type_name("FACTOR")
       ->capture_default_str();
-  command.add_flag("--cold", tpcc.cold,
+}
+
+void add_options(CLI::App& command, TpccOptions& options) {
+  add_common_options(command, options.tpcc, "Check consistency conditions 1-12 after the runs");
+  add_tpcc_load_options(command, options.tpcc);
+  add_tpcc_run_options(command, options);
+  command.add_flag("--cold", options.tpcc.cold,
                    "Restart the cluster after the load, so that all data are in a snapshot; only "
                    "for a durable cluster that the benchmark starts");
+}
+
+/// Adds a subcommand for one phase.
+CLI::App* add_tpcc_verb(CLI::App& group, Invocation& invocation, const char* name, const char* help,
+                        const std::shared_ptr<TpccOptions>& options, BenchVerb verb) {
+  return add_cluster_command(group, invocation, name, help, options,
+                             [verb](const ClusterChoice& choice, const TpccOptions& given) {
+                               return run_tpcc_verb(choice, given, verb);
+                             });
 }
 
 }  // namespace
@@ -93,8 +148,28 @@ void add_tpcc_command(CLI::App& group, Invocation& invocation) {
   CLI::App* command = add_cluster_command(
       group, invocation, "tpcc",
       "Run TPC-C on a running cluster, or on one that it starts and stops", options, bench_tpcc);
+  let_verbs_run(*command, invocation,
+                [&invocation, options] { return bench_tpcc(invocation.choice, *options); });
   add_set_option(*command, invocation.choice.settings);
   add_options(*command, *options);
+  const auto own = std::make_shared<TpccOptions>();
+  CLI::App* prepare = add_tpcc_verb(*command, invocation, "prepare",
+                                    "Load the database into a running cluster, to stay there", own,
+                                    BenchVerb::prepare);
+  add_tpcc_load_options(*prepare, own->tpcc);
+  prepare->add_option("--seed", own->tpcc.seed, "Seed of the rows")->capture_default_str();
+  CLI::App* run =
+      add_tpcc_verb(*command, invocation, "run", "Run on the prepared database; may be repeated",
+                    own, BenchVerb::run);
+  add_run_options(*run, own->tpcc);
+  add_tpcc_run_options(*run, *own);
+  run->add_flag("--verify", own->tpcc.verify, "Check consistency conditions 1-12 after the runs");
+  add_tpcc_verb(*command, invocation, "verify",
+                "Check consistency conditions 1-12 of the prepared database", own,
+                BenchVerb::verify);
+  add_tpcc_verb(*command, invocation, "cleanup", "Drop the storages of the benchmark", own,
+                BenchVerb::cleanup);
+  own->tpcc.verify = false;
 }
 
 }  // namespace atolldb::cli

@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "bench/driver/histogram_file.h"
 #include "bench/ycsb_driver/driver.h"
 #include "bench/ycsb_driver/estimate.h"
 #include "ops/cli/bench_run.h"
@@ -11,11 +12,19 @@
 namespace atolldb::cli {
 namespace {
 
+BenchReport ycsb_report(const ycsb::Report& report) {
+  const std::string& path = report.options.histogram_file;
+  return {report.text(), report.json(), bench::exit_code_of(report),
+          path.empty()
+              ? ""
+              : bench::histograms_text(path, "ycsb", report.median_run(), ycsb::kTypeNames)};
+}
+
 Result<BenchReport> run_ycsb(const ycsb::Options& options, const ycsb::JobInput& input,
                              bench::ClusterPort& port, const bench::Console& console) {
   ATOLL_TRY(ycsb::check_cluster(options, port.node_count()));
   ATOLL_ASSIGN(const ycsb::Report report, ycsb::Driver(port, options, input, console).go());
-  return BenchReport{report.text(), report.json(), bench::exit_code_of(report)};
+  return ycsb_report(report);
 }
 
 Result<void> bench_ycsb(const ClusterChoice& choice, const ycsb::Options& options) {
@@ -37,11 +46,27 @@ Result<void> bench_ycsb(const ClusterChoice& choice, const ycsb::Options& option
                                     }});
 }
 
-void add_options(CLI::App& command, ycsb::Options& options) {
-  command.add_option("--workload", options.workload, "Workload: A, B, C, D, E, F or silor [A]");
-  command.add_option("--mix", options.mix,
-                     "Percentages of read:update:insert:scan:read-modify-write, instead of a "
-                     "workload");
+Result<void> run_ycsb_verb(const ClusterChoice& choice, const ycsb::Options& options,
+                           BenchVerb verb) {
+  ATOLL_TRY(ycsb::job_input(options));
+  return run_bench_verb(
+      choice, verb,
+      {.command = ycsb::kCommand,
+       .violated = "records are wrong",
+       .holds = "every record exists once and is whole",
+       .prepare = [&](auto& port,
+                      const auto& console) { return ycsb::prepare(port, options, console); },
+       .run = [&](auto& port, const auto& console) -> Result<BenchReport> {
+         ATOLL_ASSIGN(const ycsb::Report report, ycsb::run_prepared(port, options, console));
+         return ycsb_report(report);
+       },
+       .verify = [](auto& port,
+                    const auto& console) { return ycsb::verify_prepared(port, console); },
+       .clean_up = ycsb::clean_up},
+      options);
+}
+
+void add_ycsb_load_options(CLI::App& command, ycsb::Options& options) {
   command.add_option("--records", options.records, "Loaded records of all nodes together")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
@@ -51,6 +76,35 @@ void add_options(CLI::App& command, ycsb::Options& options) {
       .add_option("--fields", options.fields,
                   "Equal parts of a record; an update writes one of them")
       ->capture_default_str();
+  command.add_option("--storage", options.storage, "Type of the storage: mastertree or array")
+      ->capture_default_str();
+  command
+      .add_option("--insert-order", options.insert_order,
+                  "Keys of inserted records: hashed or ordered")
+      ->capture_default_str();
+}
+
+void add_client_options(CLI::App& command, ycsb::ClientOptions& clients) {
+  command
+      .add_option("--client", clients.client,
+                  "Who runs the operations: node (jobs on the workers) or local (clients of this "
+                  "process, through sessions)")
+      ->capture_default_str();
+  command.add_option("--clients", clients.clients, "Number of clients; 0: one per worker")
+      ->capture_default_str();
+  command.add_option("--pipeline", clients.pipeline, "Requests in flight of each client")
+      ->capture_default_str();
+  command
+      .add_option("--acknowledge", clients.acknowledge,
+                  "When a request of a client counts: durable or visible")
+      ->capture_default_str();
+}
+
+void add_ycsb_run_options(CLI::App& command, ycsb::Options& options) {
+  command.add_option("--workload", options.workload, "Workload: A, B, C, D, E, F or silor [A]");
+  command.add_option("--mix", options.mix,
+                     "Percentages of read:update:insert:scan:read-modify-write, instead of a "
+                     "workload");
   command.add_option("--operations", options.operations, "Operations of one transaction")
       ->capture_default_str();
   command.add_option("--scan-length", options.scan_length, "Largest number of records of a scan")
@@ -60,19 +114,28 @@ void add_options(CLI::App& command, ycsb::Options& options) {
   command.add_option("--theta", options.theta, "Skew of zipfian and latest")->capture_default_str();
   command.add_option("--remote-percent", options.remote_percent,
                      "Percentage of operations on records of another node [equal on all nodes]");
-  command.add_option("--storage", options.storage, "Type of the storage: mastertree or array")
-      ->capture_default_str();
-  command
-      .add_option("--insert-order", options.insert_order,
-                  "Keys of inserted records: hashed or ordered")
-      ->capture_default_str();
   command.add_flag("--prefetch,!--no-prefetch", options.prefetch,
                    "Prefetch the records of the next transactions, 16 operations at a time, before "
                    "they run [on]");
   command.add_flag("--blind-updates", options.blind_updates,
                    "Updates overwrite whole records without reading them (mastertree only). The "
                    "check after the runs then cannot detect lost updates");
+  add_client_options(command, options.clients);
+}
+
+void add_options(CLI::App& command, ycsb::Options& options) {
+  add_ycsb_load_options(command, options);
+  add_ycsb_run_options(command, options);
   add_common_options(command, options, "Check every record after the runs");
+}
+
+/// Adds a subcommand for one phase.
+CLI::App* add_ycsb_verb(CLI::App& group, Invocation& invocation, const char* name, const char* help,
+                        const std::shared_ptr<ycsb::Options>& options, BenchVerb verb) {
+  return add_cluster_command(group, invocation, name, help, options,
+                             [verb](const ClusterChoice& choice, const ycsb::Options& given) {
+                               return run_ycsb_verb(choice, given, verb);
+                             });
 }
 
 }  // namespace
@@ -82,8 +145,24 @@ void add_ycsb_command(CLI::App& group, Invocation& invocation) {
   CLI::App* command = add_cluster_command(
       group, invocation, "ycsb",
       "Run YCSB on a running cluster, or on one that it starts and stops", options, bench_ycsb);
+  let_verbs_run(*command, invocation,
+                [&invocation, options] { return bench_ycsb(invocation.choice, *options); });
   add_set_option(*command, invocation.choice.settings);
   add_options(*command, *options);
+  const auto own = std::make_shared<ycsb::Options>();
+  CLI::App* prepare = add_ycsb_verb(*command, invocation, "prepare",
+                                    "Load the records into a running cluster, to stay there", own,
+                                    BenchVerb::prepare);
+  add_ycsb_load_options(*prepare, *own);
+  CLI::App* run =
+      add_ycsb_verb(*command, invocation, "run", "Run on the prepared records; may be repeated",
+                    own, BenchVerb::run);
+  add_run_options(*run, *own);
+  add_ycsb_run_options(*run, *own);
+  add_ycsb_verb(*command, invocation, "verify", "Check every record of the prepared database", own,
+                BenchVerb::verify);
+  add_ycsb_verb(*command, invocation, "cleanup", "Drop the storages of the benchmark", own,
+                BenchVerb::cleanup);
 }
 
 }  // namespace atolldb::cli

@@ -1,0 +1,49 @@
+#include "bench/tpcc/terminals.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "shared/base/check.h"
+
+namespace atolldb::tpcc {
+namespace {
+
+constexpr double kNsPerSecond = 1e9;
+
+}  // namespace
+
+Terminals::Terminals(std::span<const uint32_t> warehouses, double scale, uint64_t seed,
+                     const std::function<TransactionType()>& next_type)
+    : scale_(scale), random_(seed), next_type_(next_type) {
+  CHECK(scale > 0 && scale <= kMaxThinkScale);
+  for (const uint32_t warehouse : warehouses) {
+    for (uint32_t terminal = 0; terminal < kTerminalsPerWarehouse; ++terminal) {
+      const TransactionType type = next_type_();
+      const auto cycle = static_cast<double>(think_ns(type) + keying_ns(type));
+      queue_.push({static_cast<uint64_t>(random_.unit() * cycle), type, warehouse});
+    }
+  }
+}
+
+void Terminals::end_first(uint64_t ended_ns) {
+  CHECK(!empty());
+  Next next = queue_.top();
+  queue_.pop();
+  const uint64_t thought = think_ns(next.type);
+  next.type = next_type_();
+  next.due_ns = ended_ns + thought + keying_ns(next.type);
+  queue_.push(next);
+}
+
+uint64_t Terminals::think_ns(TransactionType type) {
+  const double mean = kThinkSeconds[static_cast<size_t>(type)];
+  // The argument of the logarithm is more than 0.
+  const double seconds = std::min(-std::log(1 - random_.unit()) * mean, kMaxThinkFactor * mean);
+  return static_cast<uint64_t>(seconds * scale_ * kNsPerSecond);
+}
+
+uint64_t Terminals::keying_ns(TransactionType type) const {
+  return static_cast<uint64_t>(kKeyingSeconds[static_cast<size_t>(type)] * scale_ * kNsPerSecond);
+}
+
+}  // namespace atolldb::tpcc

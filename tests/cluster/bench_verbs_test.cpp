@@ -1,0 +1,152 @@
+// `atoll bench tpcc|ycsb prepare|run|verify|cleanup` on a cluster that runs on, clients in another
+// process, histograms in files, and comparisons.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "tests/cluster/cli_run.h"
+
+namespace atolldb::test {
+namespace {
+
+using Json = nlohmann::json;
+using Words = std::vector<std::string>;
+
+class BenchVerbsTest : public ::testing::Test {
+ protected:
+  BenchVerbsTest() : runner_(folder_) { std::printf("seed: none, nothing here is random\n"); }
+
+  std::string config(uint32_t nodes) const {
+    return runner_.config("bench",
+                          "snapshot_cache = \"16MiB\"\n[durability]\nmode = \"durable\"\n"
+                          "log_file_size = \"16MiB\"\n",
+                          nodes);
+  }
+  Ran bench(Words words) const {
+    words.insert(words.begin(), "bench");
+    return runner_.atoll(words);
+  }
+  void expect_ok(const Words& words) const {
+    const Ran ran = bench(words);
+    EXPECT_EQ(ran.code, 0) << words[0] << " " << words[1] << ": " << ran.out << ran.error;
+  }
+  void expect_refused(const Words& words, const std::string& part) const {
+    const Ran ran = bench(words);
+    EXPECT_EQ(ran.code, 2) << ran.error;
+    EXPECT_NE(ran.error.find(part), std::string::npos) << ran.error;
+  }
+  Json read_json(const std::string& name) const {
+    return Json::parse(read_text(folder_.path() + "/" + name), nullptr, false);
+  }
+
+  TestFolder folder_;
+  CliRunner runner_;
+};
+
+TEST_F(BenchVerbsTest, YcsbIsPreparedOnceAndRunsAgainAlsoAfterARestart) {
+  const std::string file = config(2);
+  CliCluster cluster(runner_, file);
+  expect_refused({"ycsb", "run", "--seconds", "1"}, "run `atoll bench ycsb prepare` first");
+  expect_ok({"ycsb", "prepare", "--records", "2000"});
+  expect_refused({"ycsb", "prepare"}, "run `atoll bench ycsb cleanup` first");
+  // Workload D inserts, so the second run depends on what the first one has left.
+  expect_ok({"ycsb", "run", "--workload", "D", "--seconds", "1", "--warmup", "0"});
+  expect_ok({"ycsb", "run", "--seconds", "1", "--warmup", "0"});
+  expect_ok({"ycsb", "verify"});
+  EXPECT_EQ(cluster.down().code, 0);
+  const CliCluster again(runner_, file);
+  expect_ok({"ycsb", "run", "--workload", "F", "--seconds", "1", "--warmup", "0"});
+  const Ran verified = bench({"ycsb", "verify"});
+  EXPECT_EQ(verified.code, 0) << verified.error;
+  EXPECT_NE(verified.out.find("verify: every record exists once"), std::string::npos)
+      << verified.out;
+  // A lost record is found.
+  const Ran row = runner_.atoll({"kv", "scan", "ycsb_records", "--key-format", "hex",
+                                 "--value-format", "hex", "--limit", "1"});
+  ASSERT_EQ(row.code, 0) << row.error;
+  const std::string key = row.out.substr(0, row.out.find('\t'));
+  ASSERT_EQ(runner_.atoll({"kv", "del", "ycsb_records", key, "--key-format", "hex"}).code, 0);
+  EXPECT_EQ(bench({"ycsb", "verify"}).code, 7);
+  expect_ok({"ycsb", "cleanup"});
+  expect_refused({"ycsb", "verify"}, "prepare` first");
+  EXPECT_EQ(runner_.atoll({"storage", "ls"}).out.find("ycsb_records"), std::string::npos);
+  expect_ok({"ycsb", "prepare", "--records", "100", "--storage", "array"});
+}
+
+TEST_F(BenchVerbsTest, ClientsRunSingleRecordOperationsThroughSessions) {
+  const CliCluster cluster(runner_, config(2));
+  expect_ok({"ycsb", "prepare", "--records", "1000"});
+  const std::string json = folder_.path() + "/clients.json";
+  const Ran ran = bench({"ycsb", "run", "--client", "local", "--clients", "3", "--pipeline", "16",
+                         "--mix", "50:30:0:0:20", "--seconds", "1", "--warmup", "0", "--json", json,
+                         "--histogram", folder_.path() + "/clients.csv"});
+  ASSERT_EQ(ran.code, 0) << ran.out << ran.error;
+  EXPECT_NE(ran.out.find("clients: 3, each with a local session and 16 requests in flight"),
+            std::string::npos)
+      << ran.out;
+  const Json report = read_json("clients.json");
+  ASSERT_TRUE(report.is_object());
+  EXPECT_EQ(report["config"]["client"], "local");
+  for (const char* type : {"read", "update", "read_modify_write"}) {
+    EXPECT_GT(report["runs"][0]["types"][type]["committed"].get<uint64_t>(), 0u) << type;
+  }
+  const std::string csv = read_text(folder_.path() + "/clients.csv");
+  EXPECT_TRUE(csv.starts_with("type,stage,first_ns,last_ns,count\nread,commit,")) << csv;
+  expect_ok({"ycsb", "verify"});
+  expect_ok({"ycsb", "run", "--client", "local", "--workload", "C", "--acknowledge", "visible",
+             "--seconds", "1", "--warmup", "0"});
+  expect_refused({"ycsb", "run", "--client", "network"}, "use node");
+  expect_refused({"ycsb", "run", "--client", "local", "--workload", "E"}, "no inserts and scans");
+  expect_refused({"ycsb", "run", "--client", "local", "--pipeline", "257"}, "use 1 to 256");
+  expect_refused({"ycsb", "run", "--client", "local", "--clients", "121"}, "use at most 120");
+  expect_refused({"ycsb", "run", "--acknowledge", "soon"}, "use durable or visible");
+}
+
+TEST_F(BenchVerbsTest, TpccThinksAndIsVerifiedByItself) {
+  std::string file = config(1);
+  std::string text = read_text(file);
+  const size_t pool = text.find("\"16MiB\"");
+  std::ofstream(file) << text.replace(pool, 7, "\"512MiB\"");
+  const CliCluster cluster(runner_, file);
+  expect_ok({"tpcc", "prepare", "--warehouses", "1"});
+  const std::string json = folder_.path() + "/report.json";
+  const Ran ran = bench({"tpcc", "run", "--seconds", "1", "--warmup", "0", "--json", json,
+                         "--histogram", folder_.path() + "/tpcc.histogram"});
+  ASSERT_EQ(ran.code, 0) << ran.out << ran.error;
+  const Json histograms = read_json("tpcc.histogram");
+  ASSERT_TRUE(histograms.is_object());
+  uint64_t counted = 0;
+  for (const Json& bucket : histograms["histograms"][0]["buckets"]) {
+    EXPECT_LE(bucket[0].get<uint64_t>(), bucket[1].get<uint64_t>());
+    counted += bucket[2].get<uint64_t>();
+  }
+  EXPECT_EQ(counted, histograms["histograms"][0]["count"].get<uint64_t>());
+  Json old = read_json("report.json");
+  old["runs"][0]["per_second_tps"] = {10.0, 11.0, 10.0, 11.0, 10.0};
+  const std::string old_file = folder_.path() + "/old.json";
+  std::ofstream(old_file) << old.dump();
+  const Ran thinking = bench({"tpcc", "run", "--think-time", "0.002", "--seconds", "6", "--warmup",
+                              "0", "--verify", "--compare", old_file});
+  ASSERT_EQ(thinking.code, 0) << thinking.out << thinking.error;
+  EXPECT_NE(thinking.out.find("think times x 0.002: 10 terminals per warehouse"),
+            std::string::npos);
+  EXPECT_NE(thinking.out.find("compared with " + old_file), std::string::npos) << thinking.out;
+  EXPECT_NE(thinking.out.find("think_time: 0.0 -> 0.002"), std::string::npos) << thinking.out;
+  expect_ok({"tpcc", "verify"});
+  expect_refused({"tpcc", "run", "--think-time", "101"}, "--think-time");
+  expect_refused({"tpcc", "run", "--think-time", "nan"}, "--think-time");
+  expect_refused({"tpcc", "run", "--compare", "/no/such"}, "is no report of a benchmark");
+  expect_refused({"tpcc", "run", "--histogram", "/no/such/x"}, "cannot be written");
+  // Damage is found: a district's next order number is one too large.
+  const Ran broken = runner_.atoll({"kv", "add", "tpcc_district_next", "0", "1", "--type", "u32"});
+  EXPECT_EQ(broken.code, 0) << broken.error;
+  const Ran verified = bench({"tpcc", "verify"});
+  EXPECT_EQ(verified.code, 7) << verified.out;
+  expect_ok({"tpcc", "cleanup"});
+}
+
+}  // namespace
+}  // namespace atolldb::test
