@@ -55,6 +55,7 @@ constexpr ListedValue kListedValues[] = {
     {"--storage", "mastertree,array"},
     {"--insert-order", "hashed,ordered"},
     {"--backend", "posix,pmem,null"},
+    {"--client", "node,local"},
 };
 
 /// Words in the type or the name of an argument that is a file or a folder.
