@@ -86,13 +86,20 @@ uint32_t length_of(ApiBytes bytes) {
 
 // -- Places ------------------------------------------------------------------------------------
 
-void set_place(ApiPlace& place, uint64_t attempt, const RecordRef& ref, uint64_t record) {
+/// Makes a place of no record. The engine stores the ref into the place itself: a copy would wait
+/// for its stores.
+RecordRef& begin_place(ApiPlace& place) {
   static_assert(sizeof(RecordRef) == sizeof(place.node) && alignof(RecordRef) <= 8);
   static_assert(std::is_trivially_copyable_v<RecordRef>);
-  DCHECK(attempt == current_attempt.number);
-  place.attempt = attempt;
+  place.attempt = CurrentAttempt::kNone;
+  return *new (place.node) RecordRef;
+}
+
+void end_place(ApiPlace& place, RecordRef& ref, uint32_t storage_id, uint64_t record) {
+  DCHECK(static_cast<void*>(&ref) == place.node);
+  ref.storage_id = storage_id;  // the ref of a record that is in no page has none
+  place.attempt = current_attempt.number;
   place.record = record;
-  new (place.node) RecordRef(ref);
 }
 
 /// Returns the record of a place, or null if the place is not one of this attempt and record.
@@ -183,13 +190,9 @@ ApiStatus array_get(uint64_t attempt, const ApiHandle* array, uint64_t index, ui
 ApiStatus array_get_for_update(uint64_t attempt, const ApiHandle* array, uint64_t index,
                                uint32_t offset, uint32_t count, void* out, ApiPlace* place) {
   return with<Array>(attempt, array, [&](Transaction& txn, const Array& own) {
-    RecordRef ref;
-    *place = {};
+    RecordRef& ref = begin_place(*place);
     const Status status = own.get_for_update(txn, index, offset, count, out, ref);
-    if (status != Status::ok) return status;
-    // The ref of a record that is in no page has no storage id.
-    ref.storage_id = own.handle().id();
-    set_place(*place, attempt, ref, index);
+    if (status == Status::ok) end_place(*place, ref, own.handle().id(), index);
     return status;
   });
 }
@@ -254,13 +257,11 @@ ApiStatus tree_get_for_update(uint64_t attempt, const ApiHandle* tree, ApiBytes 
                               uint32_t capacity, uint32_t* payload_bytes, ApiPlace* place) {
   *payload_bytes = 0;
   return with<MasterTree>(attempt, tree, [&](Transaction& txn, const MasterTree& own) {
-    RecordRef ref;
-    *place = {};
+    RecordRef& ref = begin_place(*place);
     const Status status =
         own.get_for_update(txn, to_engine(key), out, capacity, *payload_bytes, ref);
-    if (status != Status::ok) return status;
-    ref.storage_id = own.handle().id();
-    set_place(*place, attempt, ref, identity_of(ref.storage_id, to_engine(key)));
+    const uint32_t id = own.handle().id();
+    if (status == Status::ok) end_place(*place, ref, id, identity_of(id, to_engine(key)));
     return status;
   });
 }
