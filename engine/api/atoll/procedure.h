@@ -23,8 +23,9 @@
 // * The node maps a private copy of the library file, so the file may be overwritten at any time.
 //   `atoll procedure reload` loads a new version. Running transactions end with the old code, and
 //   the old version stays loaded until the node ends. Static data of the old version is not copied.
-// * Compile with -fvisibility=hidden, as the CMake package and pkg-config do. Otherwise all versions
-//   of a library share inline variables, and static data of inline functions and templates.
+// * Compile with -fvisibility=hidden, as the CMake package and pkg-config do. Otherwise all
+//   versions of a library share inline variables, and static data of inline functions and
+//   templates.
 //
 // Needs C++17, GCC or Clang, and Linux on x86-64.
 #pragma once

@@ -119,6 +119,16 @@ TEST(ProcedureMetricsTest, AtTheLimitEachProcedureHasItsOwnRowAndPastItTheRestSh
   EXPECT_EQ(text.find("procedure=\"p" + std::to_string(kLimit)), std::string::npos) << text;
 }
 
+TEST(ProcedureMetricsTest, AProcedureThatAReloadAddsSharesTheRowOfTheRest) {
+  ProcedureMetrics metrics(numbered_names(2), 1);
+  metrics.add_result(0, 1, Status::ok, 0, kMs);
+  metrics.add_result(0, 2, Status::ok, 0, kMs);
+  metrics.add_result(0, 4000, Status::ok, 0, kMs);
+  const std::string text = procedures_scrape(metrics);
+  EXPECT_NE(text.find("procedure=\"p1\"} 1\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("procedure=\"other\"} 2\n"), std::string::npos) << text;
+}
+
 TEST(ProcedureMetricsTest, NamesOfUsersNeverMakeAScrapeInvalid) {
   const std::vector<std::string> names = {"say \"hi\"\n\\", "other", "\xff\xfe", "plain"};
   ProcedureMetrics procedures(names, 1);
