@@ -257,9 +257,13 @@ TEST_F(CurveKeyTest, AKeyAsTextHasExactly64HexadecimalDigits) {
   const std::string text = to_hex(keys_.public_key);
   EXPECT_EQ(text.size(), 64u);
   EXPECT_EQ(curve_key_of_hex(text), keys_.public_key);
-  EXPECT_FALSE(curve_key_of_hex(text + "0"));
+  std::string longer = text;
+  longer.push_back('0');
+  EXPECT_FALSE(curve_key_of_hex(longer));
   EXPECT_FALSE(curve_key_of_hex(text.substr(1)));
-  EXPECT_FALSE(curve_key_of_hex(std::string(63, '0') + "g"));
+  std::string wrong = text;
+  wrong.back() = 'g';
+  EXPECT_FALSE(curve_key_of_hex(wrong));
 }
 
 }  // namespace
