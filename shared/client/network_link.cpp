@@ -248,7 +248,6 @@ Result<std::unique_ptr<NetworkLink>> NetworkLink::open(const NetworkAddress& add
 }
 
 bool NetworkLink::send(Frame frame) {
-  DCHECK(!frame.empty());
   return zmq_.send(sockets_->dealer, frame.data(), frame.size(), ZMQ_DONTWAIT) >= 0;
 }
 

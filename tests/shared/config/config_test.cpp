@@ -55,6 +55,7 @@ std::string file_with(const ConfigKey& key, std::string_view name, const std::st
          (key.name == "base_port" ? "[nodes]\ncount = 1\n" : "") +
          (key.name == "loggers" ? "workers = 250\n" : "") +
          (value == "\"measure\"" ? "backend = \"null\"\n" : "") +
+         (section == "network" && key.name == "enabled" ? "without_keys = true\n" : "") +
          (key.name == "pool_low_water" ? "pool_high_water = 95\n" : "") +
          (key.name == "pool_high_water" ? "pool_low_water = 1\n" : "") +
          (key.name == "hang_limit" ? "heartbeat = \"10ms\"\n" : "");
