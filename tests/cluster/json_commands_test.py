@@ -28,7 +28,7 @@ KV_GET = 1
 
 TABLE = """\
 [[table]]
-name = "t"
+name = "rows"
 type = "mastertree"
 payload_bytes = 2
 key = [{ name = "k", type = "char(2)", offset = 0 }]
@@ -100,8 +100,16 @@ class JsonCommandsTest(unittest.TestCase):
         own = {" ".join(above)} if re.search(r"^  --json\b", text, re.MULTILINE) else set()
         return own.union(*[self.verbs_with_json((*above, name)) for name in names])
 
-    def run_storages(self):
+    def pin_old_snapshot(self):
+        """Pins a snapshot of which the next one uses no page."""
         self.expect("storage create", "t", "--type", "mastertree")
+        self.expect("kv put", "t", "k", "v")
+        self.expect("snapshot take")
+        self.expect("snapshot pin", "--name", "old")
+        self.expect("kv put", "t", "k", "w")
+        self.expect("snapshot take")
+
+    def run_storages(self):
         self.expect("storage create", "s", "--type", "sequential")
         self.expect("storage create", "a", "--type", "array", "--payload-bytes", 8, "--records", 9)
         self.expect("storage ls")
@@ -139,7 +147,6 @@ class JsonCommandsTest(unittest.TestCase):
         self.expect("snapshot unpin", "p")
         self.expect("kv put", "t", "n", "v")
         self.expect("snapshot take")
-        self.expect("snapshot rm", 1)
 
     def run_backups(self, cluster):
         backups = self.folder.path / "backups"
@@ -148,6 +155,8 @@ class JsonCommandsTest(unittest.TestCase):
         self.expect("backup verify", backups)
         self.expect("restore", backups, "--to", self.folder.path / "restored")
         cluster.atoll("down")
+        self.expect("snapshot unpin", "old", "-c", cluster.file)
+        self.expect("snapshot rm", 1, "-c", cluster.file)
         self.expect("wal ls", "-c", cluster.file)
         self.expect("wal verify", "-c", cluster.file)
         self.expect("wal dump", "-c", cluster.file)
@@ -165,13 +174,16 @@ class JsonCommandsTest(unittest.TestCase):
     def test_every_output_is_as_its_schema_says(self):
         with Cluster(self.folder, more={"snapshot": {"keep": 1}}) as cluster:
             self.expect("status")
+            self.pin_old_snapshot()
             self.run_storages()
             self.run_records()
-            self.run_shell()
             schema = self.folder.write("t_schema.toml", TABLE)
             rows = self.folder.write("t.csv", "k,v\nab,cd\nef,gh\n")
-            self.expect("import", "t", rows, "--schema", schema)
+            self.expect("storage create", "rows", "--type", "mastertree", "--payload-bytes", 2)
+            self.expect("import", "rows", rows, "--schema", schema)
+            self.expect("export", self.folder.path / "export", "--schema", schema)
             self.run_snapshots()
+            self.run_shell()  # reads a snapshot
             self.expect("session ls")
             self.expect("session kill", "--all")
             self.expect("config reload", "--set", "gleaner.interval=5min")
