@@ -50,7 +50,9 @@ class Examples(ConfigTest):
                                    "directories": f'["{here}/disk{index}"]'}.items():
                     if key in node:
                         settings[f"node[{index}].{key}"] = value
-            words = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+            words = []
+            for key, value in settings.items():
+                words += ["--set", f"{key}={value}"]
             with self.subTest(example=example.name):
                 self.folder.atoll("config", "check", example, *words)
                 self.assertFalse((here / "data").exists(), "a check makes nothing")
