@@ -18,8 +18,21 @@ set(CPACK_THREADS 0)  # all processors compress
 set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE
   GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
 
+# The changes are in CHANGELOG.md. Debian also wants a file of this form and name in each package.
+# SOURCE_DATE_EPOCH in the environment fixes its date.
+string(TIMESTAMP date "%a, %d %b %Y %H:%M:%S +0000" UTC)
+file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/changelog @ONLY CONTENT
+"atoll (@PROJECT_VERSION@) unstable; urgency=medium
+
+  * See CHANGELOG.md in the package atoll-server.
+
+ -- @CPACK_PACKAGE_CONTACT@  @date@
+")
+file(ARCHIVE_CREATE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/changelog.gz
+  PATHS ${CMAKE_CURRENT_BINARY_DIR}/changelog FORMAT raw COMPRESSION GZip)
+
 # deb_package(<component> <package> <summary> <description>): sets what all packages have, and
-# installs the copyright file that every package contains.
+# installs the two documents that every package contains.
 set(packaged)
 macro(deb_package component package summary description)
   list(APPEND packaged ${component})
@@ -28,7 +41,7 @@ macro(deb_package component package summary description)
   # CPack puts the second line, indented, after the first one.
   set(CPACK_COMPONENT_${upper}_DESCRIPTION "${summary}\n${description}")
   set(CPACK_DEBIAN_${upper}_DESCRIPTION "${summary}\n${description}")
-  install(FILES ${CMAKE_CURRENT_SOURCE_DIR}/copyright
+  install(FILES ${CMAKE_CURRENT_SOURCE_DIR}/copyright ${CMAKE_CURRENT_BINARY_DIR}/changelog.gz
     DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/${package} COMPONENT ${component})
 endmacro()
 
