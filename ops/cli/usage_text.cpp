@@ -117,7 +117,9 @@ std::string usage_text(const CLI::App& app, const CLI::ParseError& error) {
   }
   const Reached& last = reached.back();
   const std::vector<std::string> names = command_names(*last.command);
-  if (names.empty()) return std::string(error.what()) + ": " + last.help();
+  // A command like `bench tpcc` also runs without one of its subcommands.
+  const bool needs_command = !names.empty() && last.command->get_require_subcommand_min() > 0;
+  if (!needs_command) return std::string(error.what()) + ": " + last.help();
   return last.prefix(": ") + "no command given: choose one of " + joined(names) + ": " +
          last.help();
 }
