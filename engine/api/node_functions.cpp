@@ -57,6 +57,7 @@ constexpr ApiStorageType type_of() {
 /// storage of this type.
 template <typename Storage, typename Use>
 inline ApiStatus with(uint64_t attempt, const ApiHandle* handle, Use&& use) {
+  DCHECK(handle != nullptr);
   const CurrentAttempt& current = current_attempt;
   if (!current.runs(attempt)) [[unlikely]]
     return ApiStatus::invalid_argument;
@@ -98,6 +99,7 @@ RecordRef& begin_place(ApiPlace& place) {
 void end_place(ApiPlace& place, RecordRef& ref, uint32_t storage_id, uint64_t record) {
   DCHECK(static_cast<void*>(&ref) == place.node);
   ref.storage_id = storage_id;  // the ref of a record that is in no page has none
+  DCHECK(current_attempt.number != CurrentAttempt::kNone);
   place.attempt = current_attempt.number;
   place.record = record;
 }
@@ -105,6 +107,7 @@ void end_place(ApiPlace& place, RecordRef& ref, uint32_t storage_id, uint64_t re
 /// Returns the record of a place, or null if the place is not one of this attempt and record.
 const RecordRef* ref_in(const ApiPlace& place, uint64_t attempt, uint32_t storage_id,
                         uint64_t record) {
+  DCHECK(attempt != CurrentAttempt::kNone);
   if (place.attempt != attempt || place.record != record) return nullptr;
   const RecordRef* const ref = std::launder(reinterpret_cast<const RecordRef*>(place.node));
   return ref->storage_id == storage_id ? ref : nullptr;
@@ -161,7 +164,7 @@ bool fill_handle(StorageControl& control, ApiStorageType type, ApiHandle& found)
 ApiStatus find_storage_of(uint64_t attempt, ApiBytes name, ApiStorageType type, ApiHandle* found) {
   const CurrentAttempt& current = current_attempt;
   if (!current.runs_or_loads(attempt)) return ApiStatus::invalid_argument;
-  CHECK(current.control != nullptr);
+  CHECK(current.control != nullptr && found != nullptr);
   if (type == ApiStorageType::none || type > ApiStorageType::sequential) {
     return ApiStatus::invalid_argument;
   }
@@ -200,6 +203,7 @@ ApiStatus array_get_for_update(uint64_t attempt, const ApiHandle* array, uint64_
 ApiStatus array_get_many(uint64_t attempt, const ApiHandle* array, const uint64_t* indexes,
                          size_t count, void* out, size_t out_bytes) {
   return with<Array>(attempt, array, [&](Transaction& txn, const Array& own) {
+    DCHECK(own.payload_bytes() != 0);
     if (count > out_bytes / own.payload_bytes()) return Status::invalid_argument;
     return own.get_many(txn, std::span(indexes, count), out);
   });

@@ -81,6 +81,7 @@ class WorkerContext {
   void enter_gate() {
     if (pass_.try_enter()) [[likely]]
       return;
+    DCHECK(slot_->in_commit_epoch.load(std::memory_order_relaxed) == 0);
     leave();
     metrics_->gate_waits.add();
     pass_.wait();

@@ -14,6 +14,7 @@
 
 #include "coordinator/durability/disk_room.h"
 #include "ops/cli/terminal.h"
+#include "ops/launcher/program_folder.h"
 #include "shared/base/path_errors.h"
 #include "shared/file/file_system_wrappers.h"
 #include "shared/process/shell_command.h"
@@ -193,9 +194,7 @@ std::vector<ConfigFinding> check_libraries(const Config& config) {
   if (!findings.empty() || command.empty()) return findings;
   // In a process of its own: a library runs code when it is loaded, and needs the node's symbols.
   constexpr std::chrono::milliseconds kPatience{60'000};
-  std::error_code none;
-  const fs::path self = fs::read_symlink("/proc/self/exe", none);
-  const std::string node = (self.parent_path() / "atoll-node").string();
+  const std::string node = program_folder() + "/atoll-node";
   const Result<void> loaded =
       run_shell_command(quote_for_shell(node) + " --check-libraries" + command, kPatience, {});
   if (!loaded) findings.push_back({true, kKey, loaded.error().message});

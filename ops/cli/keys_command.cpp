@@ -8,6 +8,7 @@
 #include <string>
 
 #include "ops/cli/command.h"
+#include "shared/base/hex.h"
 #include "shared/base/try.h"
 #include "shared/network/curve_key.h"
 

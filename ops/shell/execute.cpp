@@ -6,7 +6,6 @@
 
 #include "ops/shell/value_format.h"
 #include "shared/base/try.h"
-#include "shared/kv/key_order.h"
 
 namespace atolldb::shell {
 namespace {

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "shared/base/check.h"
-#include "shared/kv/key_order.h"
 
 namespace atolldb::shell {
 namespace {

@@ -5,7 +5,6 @@
 #include "shared/base/check.h"
 #include "shared/base/try.h"
 #include "shared/c_client/transaction.h"
-#include "shared/kv/key_order.h"
 
 namespace atolldb::c_client {
 

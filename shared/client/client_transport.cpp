@@ -57,6 +57,7 @@ Result<std::unique_ptr<ClientTransport>> connect_until_running(
   const auto until =
       patience >= Clock::time_point::max() - now ? Clock::time_point::max() : now + patience;
   std::string why = "the cluster does not run";
+  CHECK(connect != nullptr && !what.empty());
   for (;;) {
     auto client = connect();
     if (!client && client.error().code != ExitCode::not_running) return client;

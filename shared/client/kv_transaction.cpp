@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "shared/base/check.h"
-#include "shared/kv/key_order.h"
 
 namespace atolldb {
 namespace {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "shared/base/check.h"
+#include "shared/base/hex.h"
 #include "shared/base/try.h"
 #include "shared/network/zmq_library.h"
 
@@ -92,6 +93,7 @@ Result<void> NetworkLink::connect(const NetworkAddress& address,
         ExitCode::resources,
         text_of(address) + ": ZeroMQ: " + zmq_.strerror(zmq_.last_error()) + ": raise `ulimit -n`");
   }
+  CHECK(timeout.count() >= 0 && sockets_->dealer != nullptr);
   ATOLL_TRY(set_keys(address));
   const int timeout_ms = ms_until(LinkClock::now() + timeout);
   const auto most = static_cast<int64_t>(kMaxWireFrameBytes);
@@ -161,6 +163,7 @@ NetworkLink::Handshake NetworkLink::await_handshake(LinkClock::time_point until)
 std::unexpected<Error> NetworkLink::handshake_error(Handshake handshake,
                                                     const NetworkAddress& address,
                                                     std::chrono::milliseconds timeout) const {
+  CHECK(handshake != Handshake::done);
   const std::string where = text_of(address) + ": ";
   const bool has_keys = address.server_key.has_value();
   switch (handshake) {
@@ -248,6 +251,7 @@ Result<std::unique_ptr<NetworkLink>> NetworkLink::open(const NetworkAddress& add
 }
 
 bool NetworkLink::send(Frame frame) {
+  DCHECK(!frame.empty() && frame.size() <= kMaxWireFrameBytes);
   return zmq_.send(sockets_->dealer, frame.data(), frame.size(), ZMQ_DONTWAIT) >= 0;
 }
 

@@ -1,5 +1,6 @@
 #include "shared/kv/kv_request.h"
 
+#include <algorithm>
 #include <array>
 #include <iterator>
 
@@ -257,6 +258,26 @@ std::expected<std::vector<KvOperationView>, std::string> read_kv_request(KvBytes
     return std::unexpected(std::to_string(bytes.size()) + " bytes follow the last operation");
   }
   return operations;
+}
+
+std::vector<std::byte> key_after_prefix(KvBytes prefix) {
+  while (!prefix.empty() && prefix.back() == std::byte{255}) {
+    prefix = prefix.first(prefix.size() - 1);
+  }
+  std::vector<std::byte> key(prefix.begin(), prefix.end());
+  if (!key.empty()) key.back() = static_cast<std::byte>(std::to_integer<int>(key.back()) + 1);
+  DCHECK(key.empty() || std::ranges::lexicographical_compare(prefix, key));
+  return key;
+}
+
+std::vector<std::byte> key_after(KvBytes key) {
+  if (key.size() >= kMaxKvKeyBytes) return key_after_prefix(key);
+  std::vector<std::byte> next;
+  next.reserve(key.size() + 1);
+  next.assign(key.begin(), key.end());
+  next.push_back(std::byte{0});
+  DCHECK(next.size() <= kMaxKvKeyBytes);
+  return next;
 }
 
 }  // namespace atolldb

@@ -68,6 +68,11 @@ class KvRequest {
 
 /// Returns the key of record `index` of an array: 8 bytes, big-endian.
 std::array<std::byte, 8> ordered_index_key(uint64_t index);
+/// Returns the first key after all keys with this prefix, or an empty key if there is none.
+std::vector<std::byte> key_after_prefix(KvBytes prefix);
+/// Returns the first key after `key`, or an empty key if there is none. A key of kMaxKvKeyBytes is
+/// followed by none that begins with it, because a longer key is not allowed.
+std::vector<std::byte> key_after(KvBytes key);
 
 /// One parsed operation: views into the request.
 struct KvOperationView {

@@ -33,12 +33,14 @@ std::vector<ReadyStorage> ready_storages_by_id(const ControlSegment& control) {
     if (state != static_cast<uint32_t>(StorageState::ready)) continue;
     ready.push_back({storage.id, &storage});
   }
+  DCHECK(ready.size() <= kMaxStorages);
   std::ranges::sort(ready, {}, &ReadyStorage::id);
   return ready;
 }
 
 StorageSums sums_of_storage(const ReadyStorage& ready, const std::vector<StorageSpace>& spaces) {
   StorageSums sums;
+  DCHECK(ready.control != nullptr);
   sums.copied_pages = ready.control->copied_pages.load(std::memory_order_relaxed);
   const auto space = std::ranges::lower_bound(spaces, ready.id, {}, &StorageSpace::id);
   if (space != spaces.end() && space->id == ready.id) {

@@ -4,27 +4,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <sstream>
 
 #include "shared/base/check.h"
+#include "shared/base/hex.h"
 #include "shared/base/try.h"
 #include "shared/base/unique_fd.h"
 
 namespace atolldb {
 namespace {
 
-constexpr size_t kHexDigits = 2 * kCurveKeyBytes;
-constexpr std::string_view kKeyDigits = "0123456789abcdef";
 /// A key file is shorter. A longer file is something else, and is not read.
 constexpr off_t kMaxKeyFileBytes = 4096;
-
-int key_digit(char digit) {
-  if (digit >= 'A' && digit <= 'F') digit = static_cast<char>(digit - 'A' + 'a');
-  const size_t value = kKeyDigits.find(digit);
-  return value == std::string_view::npos ? -1 : static_cast<int>(value);
-}
 
 std::unexpected<Error> wrong_key_file(const std::string& path, const std::string& why) {
   return make_error(ExitCode::config, "key file " + path + ": " + why);
@@ -53,26 +47,11 @@ Result<UniqueFd> open_key_file(const std::string& path) {
 
 }  // namespace
 
-std::string to_hex(const CurveKey& key) {
-  std::string text;
-  text.reserve(kHexDigits);
-  for (const std::byte byte : key) {
-    text.push_back(kKeyDigits[std::to_integer<size_t>(byte >> 4)]);
-    text.push_back(kKeyDigits[std::to_integer<size_t>(byte & std::byte{15})]);
-  }
-  CHECK(text.size() == kHexDigits);
-  return text;
-}
-
 std::optional<CurveKey> curve_key_of_hex(std::string_view text) {
-  if (text.size() != kHexDigits) return std::nullopt;
+  const auto bytes = from_hex(text);
+  if (!bytes || bytes->size() != kCurveKeyBytes) return std::nullopt;
   CurveKey key{};
-  for (size_t i = 0; i < key.size(); ++i) {
-    const int high = key_digit(text[2 * i]);
-    const int low = key_digit(text[2 * i + 1]);
-    if (high < 0 || low < 0) return std::nullopt;
-    key[i] = static_cast<std::byte>(high * 16 + low);
-  }
+  std::ranges::copy(*bytes, key.begin());
   return key;
 }
 
@@ -81,6 +60,7 @@ Result<CurveKeyPair> read_key_file(const std::string& path) {
   std::string content(kMaxKeyFileBytes, '\0');
   const ssize_t got = read(file.get(), content.data(), content.size());
   if (got < 0) return wrong_key_file(path, std::strerror(errno));
+  CHECK(static_cast<size_t>(got) <= content.size());
   content.resize(static_cast<size_t>(got));
   std::optional<CurveKey> public_key;
   std::optional<CurveKey> secret_key;
@@ -114,6 +94,7 @@ Result<void> write_key_file(const std::string& path, const CurveKeyPair& keys) {
       "# Keys of an Atoll network server or client. Keep this file secret: its mode is 600.\n"
       "public " +
       to_hex(keys.public_key) + "\nsecret " + to_hex(keys.secret_key) + "\n";
+  CHECK(text.size() <= kMaxKeyFileBytes);
   const ssize_t written = write(file.get(), text.data(), text.size());
   if (written == static_cast<ssize_t>(text.size()) && fsync(file.get()) == 0) return {};
   const std::string why = std::strerror(errno);

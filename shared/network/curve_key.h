@@ -19,8 +19,6 @@ struct CurveKeyPair {
   CurveKey secret_key{};
 };
 
-/// Returns 64 hexadecimal digits. They need no escapes in connection strings, files and shells.
-std::string to_hex(const CurveKey& key);
 /// Returns nothing unless the text has exactly 64 hexadecimal digits.
 std::optional<CurveKey> curve_key_of_hex(std::string_view text);
 

@@ -112,6 +112,7 @@ void RunGate::append(Pass& pass) {
 /// Removes and returns the first worker in line, or returns null. REQUIRES: the lock is held.
 RunGate::Pass* RunGate::remove_first() {
   Pass* const first = first_;
+  DCHECK((first == nullptr) == (waiting() == 0));
   if (first == nullptr) return nullptr;
   first_ = first->next_;
   waiting_.fetch_sub(1, std::memory_order_relaxed);

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "shared/base/check.h"
+#include "shared/base/hex.h"
 #include "shared/base/try.h"
 #include "shared/memory/epoch_stages.h"
 #include "shared/process/start_up.h"

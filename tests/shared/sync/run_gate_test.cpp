@@ -75,7 +75,8 @@ TEST(RunGate, WorkersTakeTurns) {
     });
   }
   EXPECT_TRUE(await([&] {
-    return std::ranges::all_of(turns, [](const auto& count) { return count.load() >= 10; });
+    return std::ranges::all_of(
+        turns, [](const auto& count) { return count.load(std::memory_order_relaxed) >= 10; });
   }));
   stop = true;
   for (std::thread& thread : threads) thread.join();
@@ -100,7 +101,7 @@ TEST(RunGate, AnotherWorkerRunsDuringAWaitForADevice) {
   });
   {
     const RunGate::DeviceWait wait(&first);
-    EXPECT_TRUE(await([&] { return has_entered.load(); }));
+    EXPECT_TRUE(await([&] { return has_entered.load(std::memory_order_relaxed); }));
     EXPECT_EQ(gate.running(), 1u);
   }
   EXPECT_EQ(gate.running(), 2u) << "the first worker does not wait for a place";
@@ -128,7 +129,7 @@ TEST(RunGate, AWorkerThatLeavesAndSleepsKeepsNoPlace) {
   });
   EXPECT_TRUE(await([&] { return gate.waiting() == 1 || has_entered; }));
   sleeper.leave();
-  EXPECT_TRUE(await([&] { return has_entered.load(); }));
+  EXPECT_TRUE(await([&] { return has_entered.load(std::memory_order_relaxed); }));
   second.join();
   EXPECT_EQ(gate.running(), 0u);
 }
@@ -151,7 +152,7 @@ TEST(RunGate, ALongTransactionDelaysOthersOnlyForTheGatesPatience) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(entered.load(), 3u);
+  EXPECT_EQ(entered.load(std::memory_order_relaxed), 3u);
   EXPECT_GE(Clock::now() - begin, RunGate::kPatience);
   EXPECT_EQ(gate.running(), 1u);
   slow.leave();

@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "ops/cluster/cluster.h"
-#include "shared/kv/key_order.h"
 #include "tests/soc/session/session_cluster.h"
 #include "tests/support/seed.h"
 
