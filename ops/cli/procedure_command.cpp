@@ -212,7 +212,7 @@ Result<void> reload(const ClusterChoice& choice, const ProcedureOptions& options
     ATOLL_TRY(version.publish());
     reloaded.push_back(version.describe());
     if (options.json) continue;
-    std::printf("reloaded %s on %zu nodes: %s procedures and jobs\n", library.c_str(),
+    std::printf("reloaded %s on all %zu nodes; procedures and jobs: %s\n", library.c_str(),
                 config.nodes.size(), reloaded.back()["procedures"].dump().c_str());
   }
   if (options.json) {

@@ -314,7 +314,7 @@ TEST_F(ProcedureReloadTest, ABrokenVersionLeavesTheOldOneInUse) {
   overwrite("next");
   const Ran repaired = reload();
   EXPECT_EQ(repaired.code, 0) << repaired.error;
-  EXPECT_EQ(repaired.out, "reloaded " + library_ + " on 2 nodes: 2 procedures and jobs\n");
+  EXPECT_EQ(repaired.out, "reloaded " + library_ + " on all 2 nodes; procedures and jobs: 2\n");
   for (const char* node : {"0", "1"}) EXPECT_EQ(call("version", "", node).out, "2\n");
 }
 
