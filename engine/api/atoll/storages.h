@@ -308,16 +308,15 @@ class Cursor {
   Cursor& operator=(const Cursor&) = delete;
   ~Cursor() { close(); }
 
-  /// Sets the lowest key, inclusive. REQUIRES: `next` was not called yet, and the bytes of `key`
-  /// live until its first call.
+  /// Sets the lowest key, inclusive. Copies it. REQUIRES: `next` was not called yet.
   Cursor& from(Bytes key) {
-    range_.low = key;
+    range_.low = copy_bound(key, key_.data());
     range_.has_low = true;
     return *this;
   }
-  /// Sets the end of the keys, exclusive. REQUIRES: as for `from`.
+  /// Sets the end of the keys, exclusive. Copies it. REQUIRES: `next` was not called yet.
   Cursor& until(Bytes key) {
-    range_.high = key;
+    range_.high = copy_bound(key, value_.data());
     range_.has_high = true;
     return *this;
   }
@@ -327,8 +326,9 @@ class Cursor {
     return *this;
   }
 
-  /// Moves to the next record. Returns end_of_scan after the last one, and transaction_too_large if
-  /// more than kMaxOpenCursors cursors would be open.
+  /// Moves to the next record. Returns end_of_scan after the last one. The first call returns
+  /// key_too_long for a bound of more than kMaxKeyBytes bytes, and transaction_too_large if more
+  /// than kMaxOpenCursors cursors would be open.
   Status next() {
     if (cursor_ == 0) {
       const Status opened = txn_.call(&abi::NodeFunctions::scan_open, &handle_, &range_, &cursor_);
@@ -358,6 +358,15 @@ class Cursor {
     row_.key = key_.data();
     row_.value = value_.data();
     row_.value_capacity = kMaxPayloadBytes;
+  }
+
+  /// Until the cursor is open, the buffers of rows hold the bounds. The node refuses a bound that
+  /// is too long by its size, and does not read it.
+  static Bytes copy_bound(Bytes key, std::byte* room) {
+    static_assert(kMaxKeyBytes <= kMaxPayloadBytes);
+    const size_t bytes = key.size() < kMaxKeyBytes ? key.size() : kMaxKeyBytes;
+    for (size_t i = 0; i < bytes; ++i) room[i] = key.data()[i];
+    return {room, key.size()};
   }
 
   abi::StorageHandle handle_;
