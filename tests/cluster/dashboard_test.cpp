@@ -99,7 +99,8 @@ class DashboardTest : public ::testing::Test {
   Names families() const {
     Names known;
     const std::regex family("# HELP ([a-z_]+) ");
-    for (const auto& process : cluster_->status()["processes"]) {
+    const nlohmann::json status = cluster_->status();
+    for (const auto& process : status["processes"]) {
       const std::string text = http_get(port_of(process["metrics"]), "/metrics");
       for (std::sregex_iterator at(text.begin(), text.end(), family), end; at != end; ++at) {
         known.insert((*at)[1]);

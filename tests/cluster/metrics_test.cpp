@@ -135,7 +135,9 @@ TEST_F(MetricsTest, AProcessWhosePortIsTakenMovesAndTheSeriesKeepTheirNames) {
 TEST_F(MetricsTest, TargetsOfADeadClusterStayUntilTheUserStopsIt) {
   const std::string file = runner_.config("dead");
   CliCluster cluster(runner_, file);
-  for (const pid_t launcher : processes_of("dead", "launcher")) kill(launcher, SIGKILL);
+  const auto endpoints =
+      nlohmann::json::parse(read_text(folder_.path() + "/atoll/dead/endpoints.json"));
+  ASSERT_EQ(kill(endpoints["launcher_pid"].get<pid_t>(), SIGKILL), 0);
   ASSERT_TRUE(eventually([] { return processes_of("dead").empty(); }));
   EXPECT_EQ(nlohmann::json::parse(read_text(targets_file("dead"))).size(), 3u)
       << "so that Prometheus sees that the cluster is down";
