@@ -31,7 +31,7 @@ constexpr int64_t kMaxPoolBytes = 8 * kTiB;    // page indexes have 31 bits, pag
 
 template <typename T>
 ConfigField field_of(T& member) {
-  if constexpr (is_live_value<T>) {
+  if constexpr (kIsLive<T>) {
     return field_of(member.plain());
   } else if constexpr (std::is_enum_v<T>) {
     static_assert(std::is_same_v<std::underlying_type_t<T>, uint8_t>);
@@ -52,7 +52,7 @@ struct Member {
   Member {                                                                                        \
     #member,                                                                                      \
         [](const ConfigTarget& target) -> ConfigField { return field_of(target.config.member); }, \
-        is_live_value<decltype(std::declval<Config&>().member)>                                   \
+        kIsLive<decltype(std::declval<Config&>().member)>                                         \
   }
 #define ATOLL_NODE(member)                                                                     \
   Member {                                                                                     \

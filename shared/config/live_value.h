@@ -58,8 +58,8 @@ class Live {
 };
 
 template <typename T>
-inline constexpr bool is_live_value = false;
+inline constexpr bool kIsLive = false;
 template <typename T>
-inline constexpr bool is_live_value<Live<T>> = true;
+inline constexpr bool kIsLive<Live<T>> = true;
 
 }  // namespace atolldb

@@ -51,7 +51,7 @@ TEST_F(StorageMetricsTest, EachTypeHasTheRecordsThatAreCounted) {
   expect_line(text, "atoll_storage_records{storage=\"log\"} 50");
   EXPECT_EQ(text.find("atoll_storage_records{storage=\"tree\"}"), std::string::npos) << text;
   expect_line(scrape(nullptr), "atoll_storage_records{storage=\"accounts\"} 100");
-  EXPECT_EQ(scrape(nullptr).find("snapshot"), std::string::npos) << "there is no log";
+  EXPECT_EQ(scrape(nullptr).find("atoll_storage_snapshot"), std::string::npos) << "there is no log";
 }
 
 TEST_F(StorageMetricsTest, TheOldestStoragesHaveSeriesOfTheirOwnAndAllOthersShareOne) {
