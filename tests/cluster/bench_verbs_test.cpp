@@ -19,11 +19,18 @@ class BenchVerbsTest : public ::testing::Test {
  protected:
   BenchVerbsTest() : runner_(folder_) { std::printf("seed: none, nothing here is random\n"); }
 
-  std::string config(uint32_t nodes) const {
-    return runner_.config("bench",
-                          "snapshot_cache = \"16MiB\"\n[durability]\nmode = \"durable\"\n"
-                          "log_file_size = \"16MiB\"\n",
-                          nodes);
+  /// `pool`: size of the pool of each node, for what fast machines insert in a second.
+  std::string config(uint32_t nodes, const std::string& pool) const {
+    const std::string path =
+        runner_.config("bench",
+                       "snapshot_cache = \"16MiB\"\n[durability]\nmode = \"durable\"\n"
+                       "log_file_size = \"16MiB\"\n",
+                       nodes);
+    std::string text = read_text(path);
+    const std::string small = "volatile_pool = \"16MiB\"";
+    text.replace(text.find(small), small.size(), "volatile_pool = \"" + pool + "\"");
+    std::ofstream(path) << text;
+    return path;
   }
   Ran bench(Words words) const {
     words.insert(words.begin(), "bench");
@@ -47,7 +54,7 @@ class BenchVerbsTest : public ::testing::Test {
 };
 
 TEST_F(BenchVerbsTest, YcsbIsPreparedOnceAndRunsAgainAlsoAfterARestart) {
-  const std::string file = config(2);
+  const std::string file = config(2, "128MiB");
   CliCluster cluster(runner_, file);
   expect_refused({"ycsb", "run", "--seconds", "1"}, "run `atoll bench ycsb prepare` first");
   expect_ok({"ycsb", "prepare", "--records", "2000"});
@@ -77,7 +84,7 @@ TEST_F(BenchVerbsTest, YcsbIsPreparedOnceAndRunsAgainAlsoAfterARestart) {
 }
 
 TEST_F(BenchVerbsTest, ClientsRunSingleRecordOperationsThroughSessions) {
-  const CliCluster cluster(runner_, config(2));
+  const CliCluster cluster(runner_, config(2, "64MiB"));
   expect_ok({"ycsb", "prepare", "--records", "1000"});
   const std::string json = folder_.path() + "/clients.json";
   const Ran ran = bench({"ycsb", "run", "--client", "local", "--clients", "3", "--pipeline", "16",
@@ -106,11 +113,7 @@ TEST_F(BenchVerbsTest, ClientsRunSingleRecordOperationsThroughSessions) {
 }
 
 TEST_F(BenchVerbsTest, TpccThinksAndIsVerifiedByItself) {
-  std::string file = config(1);
-  std::string text = read_text(file);
-  const size_t pool = text.find("\"16MiB\"");
-  std::ofstream(file) << text.replace(pool, 7, "\"512MiB\"");
-  const CliCluster cluster(runner_, file);
+  const CliCluster cluster(runner_, config(1, "512MiB"));
   expect_ok({"tpcc", "prepare", "--warehouses", "1"});
   const std::string json = folder_.path() + "/report.json";
   const Ran ran = bench({"tpcc", "run", "--seconds", "1", "--warmup", "0", "--json", json,
@@ -128,7 +131,7 @@ TEST_F(BenchVerbsTest, TpccThinksAndIsVerifiedByItself) {
   old["runs"][0]["per_second_tps"] = {10.0, 11.0, 10.0, 11.0, 10.0};
   const std::string old_file = folder_.path() + "/old.json";
   std::ofstream(old_file) << old.dump();
-  const Ran thinking = bench({"tpcc", "run", "--think-time", "0.002", "--seconds", "6", "--warmup",
+  const Ran thinking = bench({"tpcc", "run", "--think-time", "0.002", "--seconds", "8", "--warmup",
                               "0", "--verify", "--compare", old_file});
   ASSERT_EQ(thinking.code, 0) << thinking.out << thinking.error;
   EXPECT_NE(thinking.out.find("think times x 0.002: 10 terminals per warehouse"),

@@ -107,8 +107,10 @@ class PtyScreen {
     screen_.assign(height, std::string(width, ' '));
     row_ = column_ = 0;
   }
+  /// Takes a few characters, so that `until` sees each state of the screen, also if the test is
+  /// late.
   bool take_output() {
-    char buffer[4096];
+    char buffer[32];
     const ssize_t got = read(master_, buffer, sizeof(buffer));
     for (ssize_t i = 0; i < got; ++i) take(buffer[i]);
     return got > 0;

@@ -337,5 +337,25 @@ TEST_F(SessionServerRequestsTest, AServerThatDoesNotRunAnswersWithAnError) {
   EXPECT_NE(message, "");
 }
 
+TEST_F(SessionRequestsTest, TheListOfProceduresHasTheCallsIfTheyAreAskedFor) {
+  const auto client = connect();
+  ASSERT_NE(client, nullptr);
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(client->call(kQuick, {}).status, Status::ok);
+  const auto plain = cluster_->call(0, ControlOperation::procedure_list, Json::object());
+  ASSERT_TRUE(plain);
+  EXPECT_FALSE(plain->contains("calls"));
+  const auto counted = cluster_->call(0, ControlOperation::procedure_list, {{"counts", true}});
+  ASSERT_TRUE(counted) << counted.error().message;
+  const Json& calls = counted->at("calls");
+  ASSERT_EQ(calls.at("procedures").size(), 1u) << "only those that were called";
+  const Json& quick = calls.at("procedures").at(0);
+  EXPECT_EQ(quick.at("name"), kQuick);
+  EXPECT_EQ(quick.at("results"), Json({{"ok", 3}}));
+  EXPECT_EQ(quick.at("execution").at("counts").size(), calls.at("bounds_ns").size() + 1);
+  const auto wrong = cluster_->call(0, ControlOperation::procedure_list, {{"counts", 1}});
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().code, ExitCode::usage);
+}
+
 }  // namespace
 }  // namespace atolldb
