@@ -33,18 +33,18 @@ std::string word(const Json& json, const char* member) {
 
 /// Returns the member, or null.
 const Json& part(const Json& json, const char* member) {
-  static const Json kNull;
+  static const Json null;
   const auto found = json.is_object() ? json.find(member) : json.end();
-  return json.is_object() && found != json.end() ? *found : kNull;
+  return json.is_object() && found != json.end() ? *found : null;
 }
 
 /// Returns the element of the list whose member has the value, or null.
 const Json& element_with(const Json& list, const char* member, const Json& value) {
-  static const Json kNull;
+  static const Json null;
   for (const Json& element : list) {
     if (part(element, member) == value) return element;
   }
-  return kNull;
+  return null;
 }
 
 /// Rates between two answers of one process.
@@ -259,8 +259,8 @@ void add_nodes_of(const Span& cluster, Figures& figures) {
 
 void add_sessions_of(const Sample& before, const Sample& after, Figures& figures) {
   for (size_t node = 0; node < after.sessions.size(); ++node) {
-    static const Json kNone;
-    const Json& old = node < before.sessions.size() ? before.sessions[node] : kNone;
+    static const Json none;
+    const Json& old = node < before.sessions.size() ? before.sessions[node] : none;
     for (const Json& each : after.sessions[node]) {
       const Span span{element_with(old, "session", part(each, "session")), each, figures.seconds};
       SessionFigures row;

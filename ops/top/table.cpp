@@ -19,12 +19,12 @@ constexpr size_t kMinNameWidth = 8;
 constexpr size_t kColumnGap = 2;
 
 constexpr Column kProcedureColumns[] = {
-    {"PROCEDURE", true}, {"COMMITS/s"},   {"ABORTS/s"}, {"EXEC p50"}, {"p99"},
-    {"p99.9"},           {"DURABLE p50"}, {"p99"},      {"p99.9"},    {"RETRIES/s"},
+    {"PROCEDURE", true}, {"COMMIT/s"}, {"ABORT/s"}, {"EXEC p50"}, {"p99"},
+    {"p99.9"},           {"DUR p50"},  {"p99"},     {"p99.9"},    {"RETRIES/s"},
     {"ABORTED BY", true}};
 constexpr Column kStorageColumns[] = {{"STORAGE", true}, {"PAGES READ/s"}, {"IN CACHE"},
                                       {"EVICTIONS/s"},   {"PAGES READ"},   {"TYPE", true}};
-constexpr Column kNodeColumns[] = {{"NODE", true}, {"COMMITS/s"},  {"ABORTS/s"}, {"POOL"},
+constexpr Column kNodeColumns[] = {{"NODE", true}, {"COMMIT/s"},   {"ABORT/s"},  {"POOL"},
                                    {"LOG B/s"},    {"SYNCS/s"},    {"LAG"},      {"REMOTE"},
                                    {"CACHE"},      {"HITS"},       {"SESSIONS"}, {"REQUESTS/s"},
                                    {"WAITS/s"},    {"STATE", true}};
@@ -49,8 +49,11 @@ std::span<const Column> columns_of(Rows rows) {
 Cell text_cell(const std::string& text) { return {clean(text, kMaxNameWidth)}; }
 Cell rate_cell(double per_second) { return {rate_text(per_second), per_second}; }
 Cell percent_cell(double percent) { return {fmt::format("{:.1f} %", percent), percent}; }
+/// Without the blank before the unit, so that all latencies fit a terminal of 80 columns.
 Cell latency_cell(const Quantiles& latencies, double us) {
-  return {latency_text(latencies, us), us};
+  std::string text = latency_text(latencies, us);
+  std::erase(text, ' ');
+  return {std::move(text), us};
 }
 Cell bytes_cell(double bytes) {
   return {cli::format_bytes(static_cast<uint64_t>(std::llround(bytes))), bytes};

@@ -28,7 +28,8 @@ constexpr const char* kHelp[] = {
     "  h, ?          show or hide this help",
     "Rates and latencies are of the time since the previous sample. Latencies of",
     "procedures are estimated within buckets. EXEC: on the worker, with all attempts.",
-    "DURABLE: from the arrival of a request to its durable answer.",
+    "DUR: from the arrival of a request to its durable answer. Epochs: from the end",
+    "of an epoch until all of its commits are durable.",
 };
 
 /// Returns the label and the parts that fit. A part is shown as a whole or not at all.
@@ -46,8 +47,8 @@ std::string parts_line(const char* label, std::initializer_list<std::string> par
 }
 
 std::string quantiles_text(const char* name, const Quantiles& latencies) {
-  if (latencies.count == 0) return fmt::format("{} -", name);
-  return fmt::format("{} p50 {} p99 {} p99.9 {}", name, latency_text(latencies, latencies.p50_us),
+  if (latencies.count == 0) return fmt::format("{}no calls", name);
+  return fmt::format("{}p50 {} p99 {} p99.9 {}", name, latency_text(latencies, latencies.p50_us),
                      latency_text(latencies, latencies.p99_us),
                      latency_text(latencies, latencies.p999_us));
 }
@@ -89,12 +90,11 @@ std::string aborts_line(const Figures& figures, size_t width) {
 
 std::string log_line(const Figures& figures, size_t width) {
   if (!figures.epochs) return parts_line("log", {"none: durability is off"}, width);
-  return parts_line(
-      "log",
-      {cli::format_bytes(static_cast<uint64_t>(figures.log_bytes_per_s)) + "/s",
-       fmt::format("lag {:.1f} ms", static_cast<double>(figures.durability_lag_us) * 1e-3),
-       quantiles_text("epoch to durable", *figures.epochs)},
-      width);
+  return parts_line("log",
+                    {cli::format_bytes(static_cast<uint64_t>(figures.log_bytes_per_s)) + "/s",
+                     figures.epochs->count == 0 ? "no epoch to write"
+                                                : quantiles_text("epochs ", *figures.epochs)},
+                    width);
 }
 
 std::string memory_line(const Figures& figures, size_t width) {
@@ -137,9 +137,11 @@ std::vector<Line> summary_lines(const Figures& figures, const View& view, Size s
                        "read-only " + rate_text(figures.read_only_commits_per_s)},
                       width),
            aborts_line(figures, width),
-           parts_line("calls",
-                      {quantiles_text("execution", figures.execution),
-                       quantiles_text("durable", figures.durable)},
+           parts_line("execution", {quantiles_text("", figures.execution)}, width),
+           parts_line("durable",
+                      {quantiles_text("", figures.durable),
+                       fmt::format("lag {:.1f} ms",
+                                   static_cast<double>(figures.durability_lag_us) * 1e-3)},
                       width),
            log_line(figures, width),
            parts_line("sessions",

@@ -130,7 +130,7 @@ TEST_F(TopCommandTest, ATerminalHasKeysAndSurvivesEverySize) {
   const PuttingClient client(runner_, "watched");
   const auto screen = top();
   ASSERT_TRUE(screen->shows("kv.txn"));
-  ASSERT_TRUE(screen->shows("*COMMITS/s"));
+  ASSERT_TRUE(screen->shows("*COMMIT/s"));
   EXPECT_FALSE(screen->is_restored()) << "ncurses has the terminal";
   screen->type("3");
   ASSERT_TRUE(screen->shows("node0"));
@@ -152,7 +152,7 @@ TEST_F(TopCommandTest, ATerminalHasKeysAndSurvivesEverySize) {
   screen->resize(1, 1);
   ASSERT_TRUE(screen->until([](const auto& text) { return text == "~\n"; }));
   screen->resize(120, 40);
-  ASSERT_TRUE(screen->shows("DURABLE p50"));
+  ASSERT_TRUE(screen->shows("DUR p50"));
   ASSERT_TRUE(screen->shows("sort  r reverse  q quit"));
   screen->type("q");
   EXPECT_EQ(screen->wait(), 0);

@@ -182,10 +182,35 @@ TEST(TopViewTest, TheScreenHasASummaryATableAndTheKeys) {
   for (const char* part :
        {"atoll top: bank: running, durability durable", "12:00:00", "1,200/s", "race_abort 12",
         "1.0 MiB/s", "lag 1.5 ms", "3 open", "pools 25.0 %", "7 of epoch 5,000",
-        "gleaner: gleaning", "PROCEDURE", "*COMMITS/s", "q quit"}) {
+        "gleaner: gleaning", "PROCEDURE", "*COMMIT/s", "q quit"}) {
     EXPECT_TRUE(has_part(text, part)) << part << " is missing in\n" << text;
   }
   EXPECT_LT(text.find("pay"), text.find("audit")) << "the most commits first";
+}
+
+TEST(TopViewTest, EightyColumnsShowAllLatencies) {
+  Figures figures = busy_figures();
+  const Quantiles slow{1'000, 12'300, 99'900, 99'900};
+  figures.execution = figures.durable = slow;
+  figures.epochs = slow;
+  figures.log_bytes_per_s = 123.4 * (1 << 20);
+  for (ProcedureFigures& row : figures.procedure_rows) {
+    row.execution = row.durable = slow;
+    row.commits_per_s = 123'456;
+  }
+  const auto lines = render(figures, View(), {80, 24}, "12:00:00");
+  size_t found = 0;
+  for (const Line& line : lines) {
+    for (const char* label : {"execution ", "durable ", "log "}) {
+      if (!line.text.starts_with(label)) continue;
+      EXPECT_TRUE(has_part(line.text, "p50 12.3 ms p99 99.9 ms p99.9 99.9 ms")) << line.text;
+      ++found;
+    }
+    if (!line.text.starts_with("PROCEDURE")) continue;
+    EXPECT_NE(line.text.find("p99.9"), line.text.rfind("p99.9")) << "of execution and durable";
+    ++found;
+  }
+  EXPECT_EQ(found, 4u);
 }
 
 TEST(TopViewTest, EverySizeOfATerminalIsRespected) {
@@ -204,7 +229,7 @@ TEST(TopViewTest, EverySizeOfATerminalIsRespected) {
   }
   // No figure is cut: a column or part is shown as a whole or not at all.
   const std::string narrow = text_of(render(figures, View(), {30, 24}, ""));
-  EXPECT_TRUE(has_part(narrow, "PROCEDURE  *COMMITS/s\n")) << narrow;
+  EXPECT_TRUE(has_part(narrow, "PROCEDURE  *COMMIT/s  ABORT/s\n")) << narrow;
   EXPECT_TRUE(has_part(narrow, "1,200/s\n")) << narrow;
 }
 
