@@ -24,7 +24,7 @@ void RunGate::Pass::use(RunGate* gate) {
   gate_ = gate;
 }
 
-RunGate::RunGate(uint32_t places) : places_(places) { CHECK(places != 0); }
+RunGate::RunGate(uint32_t places) : places_(places), capacity_(places) { CHECK(places != 0); }
 
 RunGate::~RunGate() {
   CHECK(first_ == nullptr && running() == 0);  // workers end before their gate
@@ -32,13 +32,17 @@ RunGate::~RunGate() {
 
 bool RunGate::try_enter(Pass& pass) {
   CHECK(!pass.is_inside_);
-  pass.is_inside_ = take_place();
-  return pass.is_inside_;
+  if (!take_place()) return false;
+  pass.is_inside_ = true;
+  pass.entered_at_ = extensions_.load(std::memory_order_relaxed);
+  return true;
 }
 
 void RunGate::leave(Pass& pass) {
   CHECK(pass.is_inside_);
   pass.is_inside_ = false;
+  const bool was_long = pass.entered_at_ != extensions_.load(std::memory_order_relaxed);
+  if (was_long && remove_extra_place()) return;
   if (waiting() != 0) {
     const uint64_t now = gate_time_ns();
     if (now >= turn_ends_ns_.load(std::memory_order_relaxed)) {
@@ -52,10 +56,22 @@ void RunGate::leave(Pass& pass) {
   DCHECK(before != 0);
 }
 
+/// Gives up the caller's place together with a place that was added. Returns false if there is no
+/// such place.
+bool RunGate::remove_extra_place() {
+  const std::lock_guard guard(lock_);
+  const uint32_t now = capacity();
+  DCHECK(now >= places_);
+  if (now == places_) return false;
+  capacity_.store(now - 1, std::memory_order_relaxed);
+  running_.fetch_sub(1, std::memory_order_relaxed);
+  return true;
+}
+
 /// Takes a free place. Returns false if there is none.
 bool RunGate::take_place() {
   uint32_t running = running_.load(std::memory_order_relaxed);
-  while (running < places_) {
+  while (running < capacity()) {
     if (running_.compare_exchange_weak(running, running + 1, std::memory_order_relaxed))
       return true;
   }
@@ -67,17 +83,21 @@ bool RunGate::take_place() {
 void RunGate::pass_on() {
   DCHECK(running() != 0);
   Pass* next = nullptr;
+  Pass* new_first = nullptr;
   {
     const std::lock_guard guard(lock_);
-    if (running() <= places_) next = remove_first();
+    if (running() <= capacity()) next = remove_first();
     if (next == nullptr) {
       running_.fetch_sub(1, std::memory_order_relaxed);
       return;
     }
     next->is_granted_.store(1, std::memory_order_relaxed);
+    new_first = first_;
   }
-  // The pass may be gone. Then this call wakes no thread, or a thread that checks its own word.
+  // The passes may be gone. Then these calls wake no thread, or a thread that checks its own word.
   wake(next->is_granted_, 1);
+  // The first worker in line sleeps for short times only.
+  if (new_first != nullptr) wake(new_first->is_granted_, 1);
 }
 
 void RunGate::stand_in_line(Pass& pass) {
@@ -85,19 +105,39 @@ void RunGate::stand_in_line(Pass& pass) {
   append(pass);
   uint64_t first_since = 0;  // 0: it was not the first one yet
   for (;;) {
+    Pass* next = nullptr;
+    {
+      // Before the first sleep, too: a place may have become free before the worker was in line.
+      const std::lock_guard guard(lock_);
+      if (pass.is_granted_.load(std::memory_order_relaxed) != 0) break;
+      if (first_ == &pass) {
+        const uint64_t now = gate_time_ns();
+        if (first_since == 0) first_since = now;
+        const bool is_patient = now - first_since < ns_of(kPatience);
+        if (take_place() || (!is_patient && add_place())) {
+          remove_first();
+          next = first_;
+          pass.is_granted_.store(1, std::memory_order_relaxed);
+        }
+      }
+    }
+    if (pass.is_granted_.load(std::memory_order_relaxed) != 0) {
+      // The next worker is the first one now, and must sleep for shorter times.
+      if (next != nullptr) wake(next->is_granted_, 1);
+      break;
+    }
     wait_on(pass.is_granted_, 0, first_since == 0 ? kMaxSleep : kFirstPause);
-    const uint64_t now = gate_time_ns();
-    const std::lock_guard guard(lock_);
-    if (pass.is_granted_.load(std::memory_order_relaxed) != 0) break;
-    if (first_ != &pass) continue;
-    if (first_since == 0) first_since = now;
-    const bool has_place = take_place();
-    if (!has_place && now - first_since < ns_of(kPatience)) continue;
-    if (!has_place) running_.fetch_add(1, std::memory_order_relaxed);
-    remove_first();
-    break;
   }
   pass.is_inside_ = true;
+  pass.entered_at_ = extensions_.load(std::memory_order_relaxed);
+}
+
+/// Adds a place, and takes it. Returns true. REQUIRES: the lock is held.
+bool RunGate::add_place() {
+  capacity_.fetch_add(1, std::memory_order_relaxed);
+  extensions_.fetch_add(1, std::memory_order_relaxed);
+  running_.fetch_add(1, std::memory_order_relaxed);
+  return true;
 }
 
 void RunGate::append(Pass& pass) {

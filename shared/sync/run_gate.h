@@ -21,8 +21,9 @@ class RunGate {
  public:
   /// While workers wait, the gate passes a place on after this time, at the end of a transaction.
   static constexpr std::chrono::microseconds kTurn{1000};
-  /// Maximum time that a worker is the first one in line. Then it enters the full gate. So a
-  /// transaction that takes longer delays the others only by this time.
+  /// Maximum time that a worker is the first one in line. Then the gate gets one place more, until
+  /// a worker leaves that was inside at this time. So transactions that take longer delay the
+  /// others only by this time.
   static constexpr std::chrono::milliseconds kPatience{20};
 
   /// A worker's relation to a gate.
@@ -62,6 +63,7 @@ class RunGate {
     friend class RunGate;
     RunGate* gate_ = nullptr;
     bool is_inside_ = false;            // used by the own thread only; also true in a wait
+    uint32_t entered_at_ = 0;           // value of RunGate::extensions_ then
     std::atomic<uint32_t> is_granted_;  // 1: another worker has passed its place on to this one
     Pass* next_ = nullptr;              // the next one in line; guarded by the gate's lock
   };
@@ -91,6 +93,8 @@ class RunGate {
   ~RunGate();
 
   uint32_t places() const { return places_; }
+  /// Returns the number of places, with those that long transactions have added.
+  uint32_t capacity() const { return capacity_.load(std::memory_order_relaxed); }
   /// Returns the number of workers that run now. It may exceed places().
   uint32_t running() const { return running_.load(std::memory_order_relaxed); }
   /// Returns the number of workers in line.
@@ -102,12 +106,16 @@ class RunGate {
   void pass_on();
   void stand_in_line(Pass& pass);
   bool take_place();
+  bool add_place();
+  bool remove_extra_place();
   void append(Pass& pass);
   Pass* remove_first();
 
   const uint32_t places_;
   // The counters are relaxed: they only decide who waits. Data that transactions share has its own
   // synchronisation.
+  std::atomic<uint32_t> capacity_;       // places_, and one more for each long transaction
+  std::atomic<uint32_t> extensions_{0};  // how often a place was added
   std::atomic<uint32_t> running_{0};
   std::atomic<uint32_t> waiting_{0};
   std::atomic<uint64_t> turn_ends_ns_{0};  // before this time `leave` passes no place on

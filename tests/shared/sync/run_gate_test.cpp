@@ -155,7 +155,9 @@ TEST(RunGate, ALongTransactionDelaysOthersOnlyForTheGatesPatience) {
   EXPECT_EQ(entered.load(std::memory_order_relaxed), 3u);
   EXPECT_GE(Clock::now() - begin, RunGate::kPatience);
   EXPECT_EQ(gate.running(), 1u);
+  EXPECT_EQ(gate.capacity(), 2u) << "others use the new place while the long transaction runs";
   slow.leave();
+  EXPECT_EQ(gate.capacity(), 1u);
 }
 
 TEST(RunGateDeathTest, AWorkerEntersOnce) {
