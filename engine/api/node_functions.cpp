@@ -141,7 +141,9 @@ uint32_t put_storage(StorageControl& control, ApiHandle& found) {
 }
 
 bool fill_handle(StorageControl& control, ApiStorageType type, ApiHandle& found) {
-  CHECK(type != ApiStorageType::none && type == static_cast<ApiStorageType>(control.type));
+  CHECK(type != ApiStorageType::none);
+  // The slot may have got a storage of another type meanwhile, as below.
+  if (type != static_cast<ApiStorageType>(control.type)) return false;
   ApiHandle handle;
   handle.type = type;
   handle.payload_bytes = control.payload_bytes;

@@ -10,9 +10,19 @@
 namespace atolldb::c_client {
 namespace {
 
+using ConnectClock = std::chrono::steady_clock;
+
+/// Shortest time that a node in the network has for its answer.
+constexpr std::chrono::milliseconds kShortestHandshake{100};
+
 /// Makes a session once, over the transport of the target.
-Result<std::unique_ptr<ClientTransport>> connect_transport(const Target& target) {
-  if (target.network) return NetworkClient::connect(*target.network);
+Result<std::unique_ptr<ClientTransport>> connect_transport(const Target& target,
+                                                           ConnectClock::time_point until) {
+  if (target.network) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - ConnectClock::now());
+    return NetworkClient::connect(
+        *target.network, std::clamp(left, kShortestHandshake, NetworkClient::kHandshakeTimeout));
+  }
   return SessionClient::connect(target.run_dir, target.node);
 }
 
@@ -22,8 +32,9 @@ Checked<std::shared_ptr<Session>> open_session(const Target& target,
   const std::string what = target.network ? "session: " + target.network->host + ":" +
                                                 std::to_string(target.network->port)
                                           : "session: node " + std::to_string(target.node);
-  auto client = connect_until_running([&] { return connect_transport(target); }, patience, {},
-                                      Isolation::serializable, what);
+  const auto until = ConnectClock::now() + patience;
+  auto client = connect_until_running([&] { return connect_transport(target, until); }, patience,
+                                      {}, Isolation::serializable, what);
   if (!client) return std::unexpected(connect_failure(client.error()));
   return std::make_shared<Session>(*std::move(client));
 }

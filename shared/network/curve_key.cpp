@@ -26,7 +26,7 @@ std::unexpected<Error> wrong_key_file(const std::string& path, const std::string
 
 /// Opens the file, and checks its owner and mode by the same descriptor.
 Result<UniqueFd> open_key_file(const std::string& path) {
-  UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file.is_open()) {
     return wrong_key_file(
         path, std::string(std::strerror(errno)) + ": make one with `atoll keys generate`");
@@ -35,6 +35,10 @@ Result<UniqueFd> open_key_file(const std::string& path) {
   if (fstat(file.get(), &info) != 0) return wrong_key_file(path, std::strerror(errno));
   if (!S_ISREG(info.st_mode) || info.st_size > kMaxKeyFileBytes) {
     return wrong_key_file(path, "is no key file: make one with `atoll keys generate`");
+  }
+  if (info.st_uid != geteuid() && info.st_uid != 0) {
+    return wrong_key_file(path, "belongs to the user with the id " + std::to_string(info.st_uid) +
+                                    ", who knows the key: make one with `atoll keys generate`");
   }
   if ((info.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
     std::ostringstream mode;

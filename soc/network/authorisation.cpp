@@ -1,14 +1,17 @@
 #include "soc/network/authorisation.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <sstream>
 #include <utility>
 
+#include "shared/base/unique_fd.h"
 #include "shared/kv/kv_request.h"
 
 namespace atolldb {
@@ -69,13 +72,35 @@ Authorisation Authorisation::without_keys() {
 }
 
 Result<Authorisation> Authorisation::read(const std::string& path) {
-  std::ifstream file(path);
+  const auto wrong = [&](const std::string& why) {
+    return make_error(ExitCode::config, "network.authorised_keys: " + path + ": " + why);
+  };
+  // Without O_NONBLOCK, a pipe of this name would block the thread.
+  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file.is_open()) {
-    return make_error(ExitCode::config, "network.authorised_keys: " + path + ": " +
-                                            std::strerror(errno) +
-                                            ": make the file: each line is KEY NAME RIGHTS");
+    return wrong(std::string(std::strerror(errno)) +
+                 ": make the file: each line is KEY NAME RIGHTS");
   }
-  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  struct stat info{};
+  if (fstat(file.get(), &info) != 0) return wrong(std::strerror(errno));
+  if (!S_ISREG(info.st_mode)) return wrong("is no file: make one: each line is KEY NAME RIGHTS");
+  if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    return wrong("other users may change it: run `chmod go-w " + path + "`");
+  }
+  if (info.st_size > kMaxFileBytes) {
+    return wrong("has " + std::to_string(info.st_size) + " bytes, the limit is " +
+                 std::to_string(kMaxFileBytes));
+  }
+  std::string text(static_cast<size_t>(info.st_size), '\0');
+  size_t size = 0;
+  while (size < text.size()) {
+    const ssize_t got = ::read(file.get(), text.data() + size, text.size() - size);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return wrong(std::strerror(errno));
+    if (got == 0) break;
+    size += static_cast<size_t>(got);
+  }
+  text.resize(size);
   return parse(text, path);
 }
 
@@ -137,7 +162,7 @@ uint32_t needed_rights(std::string_view procedure, std::span<const std::byte> in
   if (!procedure.starts_with("kv.")) return kMayCallProcedures;
   uint64_t incarnation = 0;
   const auto operations = read_kv_request(input, incarnation);
-  if (!operations) return 0;
+  if (!operations) return kMayRead;  // the procedure refuses it
   uint32_t rights = 0;
   for (const KvOperationView& each : *operations) rights |= rights_of_operation(each.head);
   return rights;

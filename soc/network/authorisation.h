@@ -7,6 +7,8 @@
 //                       RIGHTS: a list such as read,write,procedures,administration
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -30,6 +32,7 @@ class Authorisation {
  public:
   static constexpr size_t kMaxClients = 10'000;
   static constexpr size_t kMaxNameBytes = 32;
+  static constexpr off_t kMaxFileBytes = 4 << 20;
 
   /// Reads the file. An error names the line and what is wrong.
   static Result<Authorisation> read(const std::string& path);

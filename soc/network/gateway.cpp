@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -100,6 +101,7 @@ Result<void> NetworkGateway::open() {
   }
   try {
     sockets_ = std::make_unique<Sockets>();
+    refusals_ = std::make_shared<UnsentBytes>();
   } catch (const zmq::error_t& error) {
     return make_error(ExitCode::resources,
                       std::string("network: ZeroMQ: ") + error.what() + ": raise `ulimit -n`");
@@ -234,7 +236,7 @@ void NetworkGateway::refuse_frame(const Received& received, RefusalCode code,
                                   const std::string& why) {
   const auto frame = writer_.refusal(code, why);
   // A client that does not read this loses nothing else.
-  if (sockets_->send(received.peer(), frame) != Sockets::Sent::yes) return;
+  if (sockets_->send(received.peer(), frame, refusals_) != Sockets::Sent::yes) return;
   count(metrics_.frames_out);
   count(metrics_.bytes_out, frame.size());
 }
@@ -277,7 +279,8 @@ void NetworkGateway::open_session(const Received& received) {
                    .fd = received.fd()};
   if (peer.address.empty()) return;  // the client has gone already
   const uint32_t number = sink_.next_session_number();
-  auto session = std::make_unique<NetworkSession>(*this, number, std::move(peer));
+  auto session = std::make_unique<NetworkSession>(*this, number, std::move(peer),
+                                                  std::make_shared<UnsentBytes>());
   count(metrics_.open);
   count(metrics_.opened);
   logger_->debug("network session {} of {} is open", number, session->peer.address);
@@ -337,6 +340,9 @@ void NetworkGateway::take_request(NetworkSession& session, const WireRequest& re
     sink_.refuse(call, *std::move(refusal));
     return take_finished(call);
   }
+  const bool others_wait = std::ranges::any_of(
+      held_, [&](const NetworkCall* held) { return held->worker == call.worker; });
+  if (others_wait) return held_.push_back(&call);  // they are older
   switch (sink_.submit(call, session)) {
     case RequestSink::Submitted::yes:
       return;
@@ -412,7 +418,7 @@ void NetworkGateway::send_done(NetworkSession& session) {
 
 void NetworkGateway::send(NetworkSession& session, std::span<const std::byte> frame) {
   if (session.has_ended) return;
-  switch (sockets_->send(session.peer.routing_id, frame)) {
+  switch (sockets_->send(session.peer.routing_id, frame, session.unsent)) {
     case Sockets::Sent::yes:
       count(metrics_.frames_out);
       count(metrics_.bytes_out, frame.size());

@@ -44,6 +44,10 @@ class NetworkGateway {
   /// Frames that wait for one client. A client that lets more wait is dropped. More than a client
   /// can have requests in flight, so it must have left answers unread.
   static constexpr int kMaxWaitingFrames = 2 * kMaxNetworkInFlight;
+  /// Size of the frames that wait for one client, and for all clients together. A client that lets
+  /// more wait is dropped.
+  static constexpr size_t kMaxUnsentBytes = 16u << 20;
+  static constexpr size_t kMaxUnsentBytesOfAll = 256u << 20;
   /// Limit of control requests that wait for the gateway's thread.
   static constexpr size_t kMaxWaitingControls = 64;
 
@@ -145,6 +149,7 @@ class NetworkGateway {
 
   // Used by the gateway's thread only.
   std::unique_ptr<Sockets> sockets_;
+  std::shared_ptr<UnsentBytes> refusals_;  // frames to clients without a session
   Authorisation authorisation_;
   Sessions sessions_;  // by routing id
   /// Sessions without a client, which are freed when their calls have ended.

@@ -1,10 +1,12 @@
 #include "soc/network/gateway_sockets.h"
 
 #include <sys/inotify.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <vector>
 
@@ -32,6 +34,38 @@ constexpr int kGatewayBacklog = 512;
 /// the key.
 constexpr size_t kZapParts = 6;
 
+/// A copy of a frame that ZeroMQ writes.
+struct UnsentFrame {
+  std::vector<std::byte> bytes;
+  std::shared_ptr<UnsentBytes> of_peer;
+  std::shared_ptr<UnsentBytes> of_all;
+
+  UnsentFrame(std::span<const std::byte> frame, std::shared_ptr<UnsentBytes> peer,
+              std::shared_ptr<UnsentBytes> all)
+      : bytes(frame.begin(), frame.end()), of_peer(std::move(peer)), of_all(std::move(all)) {
+    // Relaxed, here and below: the sums only limit memory.
+    of_peer->bytes.fetch_add(bytes.size(), std::memory_order_relaxed);
+    of_all->bytes.fetch_add(bytes.size(), std::memory_order_relaxed);
+  }
+  UnsentFrame(const UnsentFrame&) = delete;
+  UnsentFrame& operator=(const UnsentFrame&) = delete;
+  ~UnsentFrame() {
+    of_peer->bytes.fetch_sub(bytes.size(), std::memory_order_relaxed);
+    of_all->bytes.fetch_sub(bytes.size(), std::memory_order_relaxed);
+  }
+  /// Called by ZeroMQ.
+  static void free(void*, void* frame) { delete static_cast<UnsentFrame*>(frame); }
+};
+
+/// Routing ids of clients are numbers that begin at rand(). A client that guessed a later one could
+/// take it first, and ZeroMQ would abort the process.
+zmq::socket_type router_with_random_ids() {
+  unsigned seed = 0;
+  CHECK(getrandom(&seed, sizeof(seed), 0) == static_cast<ssize_t>(sizeof(seed)));
+  std::srand(seed);
+  return zmq::socket_type::router;
+}
+
 /// Receives one part of a message without waiting. Returns false if there is none. No exception:
 /// a signal may interrupt the call.
 bool receive_part(zmq::socket_t& socket, zmq::message_t& part) {
@@ -56,7 +90,7 @@ int NetworkGateway::Received::fd() const {
 }
 
 NetworkGateway::Sockets::Sockets()
-    : router_(context_, zmq::socket_type::router),
+    : router_(context_, router_with_random_ids()),
       zap_(context_, zmq::socket_type::rep),
       monitor_(context_, zmq::socket_type::pair) {
   zap_.set(zmq::sockopt::linger, 0);
@@ -145,13 +179,28 @@ bool NetworkGateway::Sockets::receive(Received& received) {
   return true;
 }
 
-NetworkGateway::Sockets::Sent NetworkGateway::Sockets::send(std::string_view peer,
-                                                            std::span<const std::byte> frame) {
+NetworkGateway::Sockets::Sent NetworkGateway::Sockets::send(
+    std::string_view peer, std::span<const std::byte> frame,
+    const std::shared_ptr<UnsentBytes>& unsent) {
+  CHECK(unsent != nullptr && !frame.empty());
+  const size_t of_peer = unsent->bytes.load(std::memory_order_relaxed);
+  const size_t of_all = unsent_of_all_->bytes.load(std::memory_order_relaxed);
+  if (of_peer + frame.size() > kMaxUnsentBytes || of_all + frame.size() > kMaxUnsentBytesOfAll) {
+    return Sent::full;
+  }
   if (zmq_send(router_.handle(), peer.data(), peer.size(), ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0) {
     return zmq_errno() == EAGAIN ? Sent::full : Sent::gone;
   }
-  const int sent = zmq_send(router_.handle(), frame.data(), frame.size(), ZMQ_DONTWAIT);
-  return sent < 0 ? Sent::gone : Sent::yes;
+  auto held = std::make_unique<UnsentFrame>(frame, unsent, unsent_of_all_);
+  zmq_msg_t message;
+  std::byte* const data = held->bytes.data();
+  const bool is_made =
+      zmq_msg_init_data(&message, data, frame.size(), UnsentFrame::free, held.get()) == 0;
+  CHECK(is_made);  // an error would be a lack of memory
+  static_cast<void>(held.release());
+  if (zmq_msg_send(&message, router_.handle(), ZMQ_DONTWAIT) >= 0) return Sent::yes;
+  zmq_msg_close(&message);
+  return Sent::gone;
 }
 
 bool NetworkGateway::Sockets::next_event(Event& event) {

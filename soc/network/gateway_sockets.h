@@ -1,7 +1,10 @@
 // The sockets of the network port: clients, authentication of keys, and events of connections.
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -26,6 +29,11 @@ struct NetworkGateway::Received {
   std::string_view connection() const;
   /// Returns the descriptor of the connection, or -1.
   int fd() const;
+};
+
+/// Size of the frames that ZeroMQ has not written yet. Thread: any.
+struct UnsentBytes {
+  std::atomic<size_t> bytes{0};
 };
 
 class NetworkGateway::Sockets {
@@ -58,7 +66,10 @@ class NetworkGateway::Sockets {
   Ready wait(int wake_fd, int timeout_ms);
   /// Returns false if no message has arrived.
   bool receive(Received& received);
-  Sent send(std::string_view peer, std::span<const std::byte> frame);
+  /// `unsent`: counts the frame until ZeroMQ has written it. Returns `full` if the peer, or all
+  /// peers together, would have more unwritten bytes than their limit.
+  Sent send(std::string_view peer, std::span<const std::byte> frame,
+            const std::shared_ptr<UnsentBytes>& unsent);
   bool next_event(Event& event);
   /// Returns false if there is no question. A wrong question is answered with a refusal.
   bool next_zap(ZapRequest& request);
@@ -67,6 +78,8 @@ class NetworkGateway::Sockets {
   bool has_file_changed();
 
  private:
+  /// Shared, because ZeroMQ's own thread subtracts a frame after the gateway has forgotten it.
+  std::shared_ptr<UnsentBytes> unsent_of_all_ = std::make_shared<UnsentBytes>();
   zmq::context_t context_;
   zmq::socket_t router_;
   zmq::socket_t zap_;

@@ -16,6 +16,7 @@ namespace atolldb {
 
 class NetworkGateway;
 class NetworkSession;
+struct UnsentBytes;
 
 struct NetworkCall : SessionCall {
   NetworkSession* session = nullptr;
@@ -35,8 +36,12 @@ struct NetworkPeer {
 /// Thread: the gateway's. Only `leave_queue` and `finish` are called by others.
 class NetworkSession final : public CallOwner {
  public:
-  NetworkSession(NetworkGateway& gateway, uint32_t session_number, NetworkPeer its_peer)
-      : number(session_number), peer(std::move(its_peer)), gateway_(gateway) {}
+  NetworkSession(NetworkGateway& gateway, uint32_t session_number, NetworkPeer its_peer,
+                 std::shared_ptr<UnsentBytes> its_unsent)
+      : number(session_number),
+        peer(std::move(its_peer)),
+        unsent(std::move(its_unsent)),
+        gateway_(gateway) {}
   NetworkSession(const NetworkSession&) = delete;
   NetworkSession& operator=(const NetworkSession&) = delete;
   ~NetworkSession() override { DCHECK(in_flight_ == 0); }
@@ -56,10 +61,11 @@ class NetworkSession final : public CallOwner {
   const uint32_t number;
   NetworkPeer peer;
   const uint64_t opened_ns = monotonic_time_ns();
-  uint64_t last_arrived_ns = 0;    // 0: no request has arrived
-  uint64_t answered = 0;           // requests that were answered
-  bool has_ended = false;          // the client gets no more answers
-  std::vector<NetworkCall*> done;  // calls whose answers are to be sent
+  uint64_t last_arrived_ns = 0;               // 0: no request has arrived
+  uint64_t answered = 0;                      // requests that were answered
+  bool has_ended = false;                     // the client gets no more answers
+  const std::shared_ptr<UnsentBytes> unsent;  // frames that ZeroMQ has not written yet
+  std::vector<NetworkCall*> done;             // calls whose answers are to be sent
 
  private:
   NetworkGateway& gateway_;

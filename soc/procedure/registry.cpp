@@ -31,14 +31,24 @@ struct Listed {
   Entry entry;
 };
 
-/// Returns the name, or an error if its length is invalid.
+constexpr std::string_view kBuiltInPrefix = "kv.";
+constexpr std::string_view kBuiltInOrigin = "built in";
+
+/// Returns the name, or an error if its length is invalid, or if it is reserved.
 Result<std::string> checked_name(const char* name, const std::string& origin) {
   const size_t length = name == nullptr ? 0 : strnlen(name, size_t{kMaxProcedureName} + 1);
   if (length == 0 || length > kMaxProcedureName) {
     return library_error(origin, "a procedure's name must have 1 to " +
                                      std::to_string(kMaxProcedureName) + " bytes");
   }
-  return std::string(name, length);
+  std::string checked(name, length);
+  // Clients of the network may call these procedures without the right to call procedures.
+  if (checked.starts_with(kBuiltInPrefix) && origin != kBuiltInOrigin) {
+    return library_error(origin, checked +
+                                     ": names that begin with \"kv.\" are built in: choose "
+                                     "another name");
+  }
+  return checked;
 }
 
 Result<void> check_entry(const std::string& name, const Entry& entry) {
@@ -159,11 +169,11 @@ Result<ProcedureRegistry> ProcedureRegistry::load(const std::vector<std::string>
   // Adds the procedures kv.* by name. They do not register themselves, because a linker omits
   // object files that nothing refers to.
   for (const ProcedureEntry& entry : kv_procedures()) {
-    ATOLL_TRY(add_entry(table, listed(entry, "built in")));
+    ATOLL_TRY(add_entry(table, listed(entry, std::string(kBuiltInOrigin))));
   }
   for (const auto* built_in = ProcedureRegistration::first(); built_in != nullptr;
        built_in = built_in->next()) {
-    ATOLL_TRY(add_entry(table, listed(built_in->entry(), "built in")));
+    ATOLL_TRY(add_entry(table, listed(built_in->entry(), std::string(kBuiltInOrigin))));
   }
   for (const std::string& path : libraries) {
     ATOLL_ASSIGN(auto library, LoadedLibrary::load(path));
