@@ -81,7 +81,7 @@ TEST_F(CliTest, RefusesBadCommandLinesWithTheRightExitCodeAndMessage) {
       {{"up", "--cluster", "no/name"}, 2, "--cluster no/name: expected"},
       {{"config"},
        2,
-       "atoll: config: no command given: choose one of check, show: see `atoll config "
+       "atoll: config: no command given: choose one of check, show, reload: see `atoll config "
        "--help`\n"},
       {{"config", "check"}, 2, "FILE"},
       {{"config", "check", none}, 78, none},
