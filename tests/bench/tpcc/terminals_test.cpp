@@ -37,9 +37,9 @@ TEST(TpccTerminalsTest, TheMeanCycleIsThatOfTheSpecification) {
                                     {TransactionType::order_status, 2.0 + 10},
                                     {TransactionType::delivery, 2.0 + 5},
                                     {TransactionType::stock_level, 2.0 + 5}}) {
-    constexpr double kScale = 0.01;
+    constexpr double kTimeScale = 0.01;
     const std::vector<uint32_t> one = {1};
-    Terminals terminals(one, kScale, test::seed(), [type = type] { return type; });
+    Terminals terminals(one, kTimeScale, test::seed(), [type = type] { return type; });
     constexpr int kRounds = 20'000;
     uint64_t last_ns = 0;
     for (int i = 0; i < kRounds; ++i) {
@@ -47,7 +47,7 @@ TEST(TpccTerminalsTest, TheMeanCycleIsThatOfTheSpecification) {
       terminals.end_first(last_ns);
     }
     const double mean = static_cast<double>(last_ns) * kTerminalsPerWarehouse / kRounds / kNs;
-    EXPECT_NEAR(mean, cycle * kScale, cycle * kScale * 0.05);
+    EXPECT_NEAR(mean, cycle * kTimeScale, cycle * kTimeScale * 0.05);
   }
 }
 

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "shared/base/hex.h"
 #include "shared/network/curve_key.h"
 #include "tests/support/seed.h"
 

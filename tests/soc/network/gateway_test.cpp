@@ -21,6 +21,7 @@
 #include <thread>
 #include <vector>
 
+#include "shared/base/hex.h"
 #include "shared/client/network_client.h"
 #include "shared/kv/kv_request.h"
 #include "tests/support/eventually.h"
