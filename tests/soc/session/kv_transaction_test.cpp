@@ -122,7 +122,9 @@ TEST_F(KvTransactionTest, ErasesTheFirstRecordAgainAndAgain) {
       ASSERT_TRUE(transaction.erase(kTree, found->rows[0].key));
     }
     EXPECT_EQ(scan(transaction, {.limit = 1, .reverse = reverse}), "");
-    if (reverse) EXPECT_EQ(status_of(transaction.commit()), Status::ok);
+    if (reverse) {
+      EXPECT_EQ(status_of(transaction.commit()), Status::ok);
+    }
   }
   KvTransaction transaction(*client_);
   EXPECT_EQ(scan(transaction, {}), "");
