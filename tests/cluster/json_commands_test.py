@@ -8,6 +8,7 @@ import json
 import re
 import shutil
 import struct
+import subprocess
 import sys
 import unittest
 
@@ -19,7 +20,9 @@ from cli_cluster import ROOT, Cluster, Folder  # noqa: E402
 SCHEMAS = ROOT / "ops" / "schemas"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 # Their --json names a file for the report, which bench/README.md describes.
-WITH_REPORT_FILES = {"bench tpcc", "bench ycsb", "bench log", "bench gleaner"}
+WITH_REPORT_FILES = {"bench log", "bench gleaner"}.union(
+    f"bench {name}{verb}" for name in ("tpcc", "ycsb")
+    for verb in ("", " prepare", " run", " verify", " cleanup"))
 # These print the same documents.
 SAME_SCHEMA = {f"kv {verb}": "kv-record"
                for verb in ("get", "put", "insert", "del", "add", "append", "check")}
@@ -171,9 +174,21 @@ class JsonCommandsTest(unittest.TestCase):
         cluster.set(cluster={"data_dir": f'"{data.with_name("moved")}"'})
         self.expect("data adopt", "--moved", "-c", cluster.file)
 
+    def build_procedures(self):
+        """Builds the library of the example. Returns its path."""
+        library = self.folder.path / "transfer.so"
+        subprocess.run(["g++", "-std=c++17", "-shared", "-fPIC", "-fvisibility=hidden", "-I",
+                        ROOT / "engine" / "api", ROOT / "bench/example_procedure/transfer.cpp",
+                        "-o", library], check=True)
+        return library
+
     def test_every_output_is_as_its_schema_says(self):
-        with Cluster(self.folder, more={"snapshot": {"keep": 1}}) as cluster:
+        more = {"snapshot": {"keep": 1},
+                "procedures": {"libraries": f'["{self.build_procedures()}"]'}}
+        with Cluster(self.folder, more=more) as cluster:
             self.expect("status")
+            self.expect("procedure reload")
+            self.expect("top", "--once")
             self.pin_old_snapshot()
             self.run_storages()
             self.run_records()
