@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "shared/base/check.h"
@@ -19,6 +20,9 @@ using LinkClock = std::chrono::steady_clock;
 
 constexpr const char* kMonitorEndpoint = "inproc://monitor";
 /// How long a socket that closes may take to send the last frame.
+/// How often a handshake is tried that the node has ended without a reason, and the pause between.
+constexpr int kHandshakeAttempts = 3;
+constexpr std::chrono::milliseconds kHandshakePause{200};
 constexpr int kLingerMs = 100;
 /// A connection over which the node has not answered for so long has ended.
 constexpr int kHeartbeatMs = 5'000;
@@ -241,13 +245,22 @@ Result<std::unique_ptr<NetworkLink>> NetworkLink::open(const NetworkAddress& add
   CHECK(!address.host.empty() && address.port != 0);
   CHECK(!address.server_key || !address.key_file.empty());
   ATOLL_ASSIGN(const ZmqLibrary* const zmq, ZmqLibrary::load());
-  std::unique_ptr<NetworkLink> link(new NetworkLink(*zmq));
   const auto until = LinkClock::now() + timeout;
-  ATOLL_TRY(link->connect(address, timeout));
-  const Handshake handshake = link->await_handshake(until);
-  if (handshake != Handshake::done) return link->handshake_error(handshake, address, timeout);
-  ATOLL_TRY(link->open_session(text_of(address), until));
-  return link;
+  for (int attempt = 1;; ++attempt) {
+    std::unique_ptr<NetworkLink> link(new NetworkLink(*zmq));
+    ATOLL_TRY(link->connect(address, timeout));
+    const Handshake handshake = link->await_handshake(until);
+    if (handshake == Handshake::done) {
+      ATOLL_TRY(link->open_session(text_of(address), until));
+      return link;
+    }
+    // A node that dies ends its handshakes, too. It does not listen any more soon afterwards.
+    const bool may_be_dying = handshake == Handshake::closed && attempt < kHandshakeAttempts;
+    if (!may_be_dying || LinkClock::now() + kHandshakePause >= until) {
+      return link->handshake_error(handshake, address, timeout);
+    }
+    std::this_thread::sleep_for(kHandshakePause);
+  }
 }
 
 bool NetworkLink::send(Frame frame) {

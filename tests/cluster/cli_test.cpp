@@ -46,18 +46,18 @@ TEST_F(CliTest, RefusesBadCommandLinesWithTheRightExitCodeAndMessage) {
   const BadInput inputs[] = {
       {{},
        2,
-       "atoll: no command given: choose one of up, status, down, logs, wal, snapshot, backup, "
-       "restore, export, import, data, storage, procedure, session, kv, shell, bench, config, "
-       "doctor, version: see `atoll --help`\n"},
+       "atoll: no command given: choose one of up, status, top, down, logs, wal, snapshot, "
+       "backup, restore, export, import, data, storage, procedure, session, keys, kv, shell, "
+       "bench, demo, config, doctor, version: see `atoll --help`\n"},
       {{"strat"},
        2,
        "atoll: \"strat\": no such command: did you mean \"status\"? see `atoll --help`\n"},
       {{"start"}, 2, "\"start\": no such command: did you mean \"up\"? see `atoll --help`\n"},
       {{"frobnicate"},
        2,
-       "\"frobnicate\": no such command: choose one of up, status, down, logs, wal, snapshot, "
-       "backup, restore, export, import, data, storage, procedure, session, kv, shell, bench, "
-       "config, doctor, version: see `atoll --help`\n"},
+       "\"frobnicate\": no such command: choose one of up, status, top, down, logs, wal, "
+       "snapshot, backup, restore, export, import, data, storage, procedure, session, keys, kv, "
+       "shell, bench, demo, config, doctor, version: see `atoll --help`\n"},
       {{"storage", "list"},
        2,
        "atoll: \"storage list\": no such command: did you mean \"storage ls\"? see `atoll "
@@ -131,6 +131,7 @@ TEST_F(CliTest, VersionIsTheProjectsAndTheTextsNameTheSame) {
   EXPECT_EQ(runner_.atoll({"--version"}).out, version.out);
   const std::regex lines(
       "atoll (\\d+\\.\\d+\\.\\d+)\n"
+      "  procedure ABI      \\d+\\.\\d+\n"
       "  procedure API      \\d+\n"
       "  memory layout      \\d+ \\([0-9a-f]{16}\\)\n"
       "  control messages   \\d+\n"

@@ -68,6 +68,9 @@ class ClientLibraryTest : public ::testing::Test {
       ASSERT_EQ(ran.code, 0) << ran.error;
     }
     create_storages();
+    // The procedures of a library look their storages up when it is loaded.
+    const Ran reloaded = runner_.atoll({"procedure", "reload"});
+    ASSERT_EQ(reloaded.code, 0) << reloaded.error;
   }
   /// Makes the keys of the nodes and of a client that may do everything.
   void make_keys() {

@@ -252,7 +252,7 @@ TEST_F(KvCommandTest, AScriptRunsItsLinesAndStopsAtTheFirstMistake) {
   // The addition is read before it is made. So one that fails leaves nothing.
   std::string full = "create sums --type array --payload-bytes 8 --records 1\nbegin\n";
   for (int i = 0; i < 255; ++i) full += "put tree full" + std::to_string(i) + " 1\n";
-  full += "add sums 0 5 --return\ncommit\nget sums 0 --value-format i64\n";
+  full += "add sums 0 5 --return\ncommit\nset value-format i64\nget sums 0\n";
   const Ran sum = script(full, "--keep-going");
   EXPECT_NE(sum.error.find("transaction_too_large"), std::string::npos) << sum.error;
   EXPECT_TRUE(sum.out.ends_with("ok\n0\n")) << sum.out;

@@ -304,7 +304,7 @@ TEST_F(ProcedureReloadTest, ABrokenVersionLeavesTheOldOneInUse) {
   expect_version_refused("fails", "its load function returned invalid_argument: it has no licence");
   expect_version_refused("lacks", "it has no wait, which the version in use has");
   expect_version_refused("twice", "version exists twice in it");
-  expect_version_refused("built_in", "kv.get exists already (built in)");
+  expect_version_refused("built_in", "names that begin with \"kv.\" are built in");
 
   const Ran unknown = reload({"other.so"});
   EXPECT_EQ(unknown.code, 2);

@@ -129,6 +129,7 @@ name = "counters"
 storage = "array"
 type = "array"
 payload_bytes = 8
+key = [ { name = "index", type = "u64" } ]
 column = [ { name = "count", type = "i64", offset = 0 } ]
 """
 FROM_CSV = {
@@ -184,7 +185,7 @@ class Tables(unittest.TestCase):
         table = atoll.table.Table(self.schema, "values")
         for key, value, message in (
             (b"row\0" + bytes(8), bytes(10), "the payload has 10 bytes, the schema says 56"),
-            (b"r", bytes(56), "the record is too short for the schema"),
+            (b"r", bytes(56), "the key has 1 bytes, the schema says 12 or more"),
             (b"row\0" + bytes(8), bytes(56) + b"r" * 31, "has 31 bytes, the limit is 30"),
             (b"row\0" + bytes(8), bytes(56) + b"\xff", "the text is not utf-8"),
             (b"r\0w\0" + bytes(8), bytes(56), "tag: the text has a zero byte"),

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from .errors import Unavailable
 
-TARGETS = "prometheus-targets.json"
+ENDPOINTS = "endpoints.json"
 """File in the run folder with the addresses of all processes that publish metrics."""
 
 
@@ -48,13 +48,13 @@ def read(where: str, timeout: float = 10) -> Iterator[Sample]:
     from prometheus_client import parser
 
     families_of: Any = parser.text_string_to_metric_families
-    path = run_folder(where) / TARGETS
+    path = run_folder(where) / ENDPOINTS
     try:
-        groups = json.loads(path.read_text(encoding="utf-8"))
+        targets = json.loads(path.read_text(encoding="utf-8"))["metrics"].values()
     except FileNotFoundError as error:
         raise Unavailable(f"{path}: is missing: the cluster is not running: start it with "
                           "`atoll up`") from error
-    for target in (target for group in groups for target in group["targets"]):
+    for target in targets:
         try:
             with urllib.request.urlopen(f"http://{target}/metrics", timeout=timeout) as answer:
                 text = answer.read().decode("utf-8")

@@ -118,6 +118,21 @@ def _reader(entry: dict[str, Any], is_key: bool, encoding: str) -> Callable[...,
     return _read_text(entry, word, size, encoding)
 
 
+def _key_bytes(entries: list[dict[str, Any]]) -> int:
+    """The number of bytes that the columns of a key need."""
+    ends = [0]
+    for entry in entries:
+        kind, offset = entry["type"], entry.get("offset", 0)
+        sized = _SIZED.fullmatch(kind)
+        if kind in _INTEGERS:
+            ends.append(offset + entry.get("size", int(kind[1:]) // 8))
+        elif sized is not None and (sized[1] != "varchar" or "length_offset" in entry):
+            ends.append(offset + int(sized[2]))
+        else:
+            ends.append(offset)
+    return max(ends)
+
+
 class Table:
     """The columns of the records of a Master-tree."""
 
@@ -143,19 +158,18 @@ class Table:
             for entry in entries]
         if not self.columns:
             raise ValueError(f"{os.fspath(schema)}: table {name!r}: has no columns")
-        self._payload_bytes = table.get("payload_bytes")
+        self._payload_bytes: int = table.get("payload_bytes", 0)
+        self._key_bytes = _key_bytes(table.get("key", []))
 
     def row(self, row: Row) -> tuple[Any, ...]:
         """The values of all columns of a record, in the order of `columns`."""
-        if self._payload_bytes is not None and len(row.value) < self._payload_bytes:
-            raise ValueError(f"table {self.name!r}: key {row.key.hex()}: the payload has "
-                             f"{len(row.value)} bytes, the schema says {self._payload_bytes}")
-        try:
-            return tuple(column.read(row.key if column.is_key else row.value)
-                         for column in self.columns)
-        except struct.error as error:
-            raise ValueError(f"table {self.name!r}: key {row.key.hex()}: the record is too short "
-                             "for the schema") from error
+        for part, data, least in (("key", row.key, self._key_bytes),
+                                  ("payload", row.value, self._payload_bytes)):
+            if len(data) < least:
+                raise ValueError(f"table {self.name!r}: key {row.key.hex()}: the {part} has "
+                                 f"{len(data)} bytes, the schema says {least} or more")
+        return tuple(column.read(row.key if column.is_key else row.value)
+                     for column in self.columns)
 
     def rows(self, scan: Iterable[Row]) -> Iterator[tuple[Any, ...]]:
         """The rows of a scan of the table's storage."""
