@@ -72,14 +72,16 @@ Names left_out() {
 
 class DashboardTest : public ::testing::Test {
  protected:
-  /// Configures an archive, so that the scrapes have its metrics, too.
+  /// Configures an archive and network sessions, so that the scrapes have their metrics, too.
   DashboardTest() {
     const std::string archive = folder_.path() + "/archive";
     std::filesystem::create_directory(archive);
     cluster_ = std::make_unique<CliCluster>(
         runner_,
         runner_.config("seen", "[durability]\nmode = \"durable\"\n[archive]\ndirectory = \"" +
-                                   archive + "\""));
+                                   archive +
+                                   "\"\n[network]\nenabled = true\nbase_port = 0\n"
+                                   "without_keys = true"));
   }
 
   void expect_runs(std::vector<std::string> arguments) const {
