@@ -97,7 +97,7 @@ class NetworkGatewayTest : public ::testing::Test {
     const ProcedureEntry entry{"any", [](ProcedureContext&) { return Status::ok; }};
     EXPECT_TRUE(registry_.add_library({kProcedureApiVersion, 1, &entry}, "test"));
     const ProcedureEntry kv{"kv.txn", [](ProcedureContext&) { return Status::ok; }};
-    EXPECT_TRUE(registry_.add_library({kProcedureApiVersion, 1, &kv}, "test"));
+    EXPECT_TRUE(registry_.add_library({kProcedureApiVersion, 1, &kv}, "built in"));
     services.procedures = &registry_;
     services.refusal = [](Isolation) { return Refusal{Status::recovering, "nothing runs here"}; };
     sink_ = std::make_unique<RequestSink>(std::move(services));

@@ -71,7 +71,7 @@ class KvTransactionTest : public ::testing::Test {
   void erase_all() {
     for (;;) {
       KvTransaction transaction(*client_);
-      const auto found = transaction.scan(kTree, {.limit = 50, .keys_only = true});
+      const auto found = transaction.scan(kTree, {.limit = 20, .keys_only = true});
       ASSERT_TRUE(found) << found.error().message;
       if (found->rows.empty()) return;
       for (const KvRecord& row : found->rows) ASSERT_TRUE(transaction.erase(kTree, row.key));
