@@ -45,7 +45,7 @@ class Command:
 
     def is_group(self):
         """Whether it does nothing without a subcommand."""
-        return bool(self.below) and "Positionals" not in self.sections
+        return bool(self.below) and "[SUBCOMMAND]" not in self.usage
 
 
 def entries(section):

@@ -350,8 +350,9 @@ TEST_F(KvCommandTest, ATerminalHasPromptsCompletionHistoryAndInterrupts) {
   ASSERT_TRUE(terminal.shows("atoll> "));
   terminal.type("\x1b[A\x1b[A\x1b[A\n");  // three lines up: get tree k
   ASSERT_TRUE(terminal.shows("v2\r\n"));
-  // Before the prompt the terminal reads lines, and takes Ctrl-D for the end of one.
+  // The terminal takes Ctrl-D for the end of a line until the shell reads single characters.
   ASSERT_TRUE(terminal.shows("atoll> "));
+  ASSERT_TRUE(eventually([&] { return !terminal.is_at_statement(); }));
   terminal.type("\x04");
   EXPECT_EQ(terminal.wait(), 0);
   const std::string history = folder_.path() + "/atoll/shell_history";
@@ -369,6 +370,7 @@ TEST_F(KvCommandTest, AnInterruptEndsAStatementThatWaits) {
   ASSERT_TRUE(terminal.shows("atoll> "));
   const Json status = Json::parse(runner_.atoll({"status", "--json", "-c", config()}).out);
   const auto node = status.at("nodes").at(0).at("pid").get<pid_t>();
+  ASSERT_TRUE(eventually([&] { return !terminal.is_at_statement(); }));
   ASSERT_EQ(kill(node, SIGSTOP), 0);
   terminal.type("get tree k\n");
   // At the prompt, Ctrl-C would discard the line.

@@ -133,7 +133,8 @@ key = [ { name = "index", type = "u64" } ]
 column = [ { name = "count", type = "i64", offset = 0 } ]
 """
 FROM_CSV = {
-    "i8": int, "u16": int, "u32": int, "i32": int, "u64": int, "f32": float, "f64": float,
+    "i8": int, "u16": int, "u32": int, "i32": int, "u64": int, "f64": float,
+    "f32": lambda text: struct.unpack("<f", struct.pack("<f", float(text)))[0],
     "timestamp": datetime.datetime.fromisoformat, "bytes(3)": bytes.fromhex,
     "decimal(9,3)": decimal.Decimal, "decimal(18,2)": decimal.Decimal,
 }
