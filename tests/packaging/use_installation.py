@@ -204,10 +204,13 @@ class Documents(Installation):
             text = gzip.decompress((pages / f"atoll-{verb}.1.gz").read_bytes()).decode()
             text = text.replace("\\-", "-")
             self.assertIn(f".SH NAME\natoll-{verb} - ", text)
-            for below in commands_of(verb):
-                names.add(f"atoll-{verb}-{below}")
-                for option in options_of(verb, below):
-                    self.assertIn(option, text, f"atoll {verb} {below}")
+            below = [[verb, name] for name in commands_of(verb)]
+            while below:
+                words = below.pop()
+                below += [[*words, name] for name in commands_of(*words)]
+                names.add("-".join(["atoll", *words]))
+                for option in options_of(*words):
+                    self.assertIn(option, text, f"atoll {' '.join(words)}")
             for option in options_of(verb):
                 self.assertIn(option, text, f"atoll {verb}")
             if shutil.which("groff") is not None:
