@@ -43,7 +43,7 @@ void RunGate::leave(Pass& pass) {
   pass.is_inside_ = false;
   const bool was_long = pass.entered_at_ != extensions_.load(std::memory_order_relaxed);
   if (was_long && remove_extra_place()) return;
-  if (waiting() != 0) {
+  if (waiting() != 0 && ++pass.leaves_ % kLeavesPerCheck == 0) {
     const uint64_t now = gate_time_ns();
     if (now >= turn_ends_ns_.load(std::memory_order_relaxed)) {
       // If two workers get here at the same time, both pass their places on, which does no harm.

@@ -62,6 +62,7 @@ class RunGate {
    private:
     friend class RunGate;
     RunGate* gate_ = nullptr;
+    uint32_t leaves_ = 0;               // used by the own thread only
     bool is_inside_ = false;            // used by the own thread only; also true in a wait
     uint32_t entered_at_ = 0;           // value of RunGate::extensions_ then
     std::atomic<uint32_t> is_granted_;  // 1: another worker has passed its place on to this one
@@ -111,12 +112,16 @@ class RunGate {
   void append(Pass& pass);
   Pass* remove_first();
 
-  const uint32_t places_;
+  /// While workers wait, one of so many transactions checks whether the turn has ended.
+  static constexpr uint32_t kLeavesPerCheck = 8;
+
   // The counters are relaxed: they only decide who waits. Data that transactions share has its own
-  // synchronisation.
+  // synchronisation. Each transaction changes running_ twice, so it has a line of its own; the next
+  // line changes about once in a turn.
+  alignas(64) std::atomic<uint32_t> running_{0};
+  alignas(64) const uint32_t places_;
   std::atomic<uint32_t> capacity_;       // places_, and one more for each long transaction
   std::atomic<uint32_t> extensions_{0};  // how often a place was added
-  std::atomic<uint32_t> running_{0};
   std::atomic<uint32_t> waiting_{0};
   std::atomic<uint64_t> turn_ends_ns_{0};  // before this time `leave` passes no place on
   FutexLock lock_;
