@@ -339,21 +339,28 @@ TEST(DataPath, EndsEverywhereWhenOneSideGivesUp) {
   ASSERT_TRUE(inbox.reducer.begin(stage.plan.snapshot, 4));
   const std::vector<ReducerInbox*> views(stage.plan.reducers.size(), &inbox.mappers);
   std::atomic<uint32_t> failed{0};
+  std::atomic<uint32_t> finished{0};
   {
     std::vector<std::jthread> threads;
     for (const PlannedMapper& task : stage.plan.mappers) {
       threads.emplace_back([&] {
         auto mapper = Mapper::create(stage.files, stage.plan, task, views);
         const auto done = (*mapper)->run();
-        if (!done && done.error().message.find("given up") != std::string::npos)
+        if (done) {
+          finished.fetch_add(1, std::memory_order_relaxed);
+        } else if (done.error().message.find("given up") != std::string::npos) {
           failed.fetch_add(1, std::memory_order_relaxed);
+        }
       });
     }
     auto* control = reinterpret_cast<InboxControl*>(inbox.memory.base(0));
     while (control->swaps_wanted.load(std::memory_order_relaxed) == 0) std::this_thread::yield();
     inbox.reducer.give_up(stage.plan.snapshot);
   }
-  EXPECT_EQ(failed.load(std::memory_order_relaxed), stage.plan.mappers.size());
+  // With some seeds a mapper has so few records that all of them fit into the inbox: it finishes.
+  EXPECT_EQ(failed.load(std::memory_order_relaxed) + finished.load(std::memory_order_relaxed),
+            stage.plan.mappers.size());
+  EXPECT_GE(failed.load(std::memory_order_relaxed), 1u);
 }
 
 }  // namespace
