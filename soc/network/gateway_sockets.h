@@ -49,7 +49,7 @@ class NetworkGateway::Sockets {
     bool key_file = false;
     bool woken = false;
   };
-  /// A question whether a key is authorised. `request_id` comes back with the answer.
+  /// A question whether a key is authorised. The answer repeats `request_id`.
   struct ZapRequest {
     std::string request_id;
     std::string address;

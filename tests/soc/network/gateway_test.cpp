@@ -197,13 +197,13 @@ TEST_F(NetworkGatewayTest, WrongAndMissingKeysAreRefusedWithTheWayOut) {
   NetworkAddress keyless = address();
   keyless.server_key.reset();
   expect_fails(keyless, ExitCode::failed, "accepts only clients with keys");
-  NetworkAddress missing = address("nobody");
-  expect_fails(missing, ExitCode::config, "nobody.key");
+  NetworkAddress missing = address("absent");
+  expect_fails(missing, ExitCode::config, "absent.key");
   const uint16_t used = port();
   gateway_.reset();
-  NetworkAddress nobody = wrong;
-  nobody.port = used;
-  expect_fails(nobody, ExitCode::not_running, "no node listens there");
+  NetworkAddress unused_port = wrong;
+  unused_port.port = used;
+  expect_fails(unused_port, ExitCode::not_running, "no node listens there");
   EXPECT_GE(get(metrics_.failed_handshakes), 1u);
 }
 
