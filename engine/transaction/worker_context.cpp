@@ -125,6 +125,7 @@ void WorkerContext::leave() {
   begin_epoch_ = kIdleEpoch;
   if (snapshots_ != nullptr) snapshots_->leave();
   forget_pages();
+  pass_.give_back();
 }
 
 /// Clears the memos, because the begin epoch that protects their pages ends (R9).

@@ -180,7 +180,8 @@ class WorkerContext {
   /// Publishes the begin epoch if the current epoch has changed since the last call (R9). Recycles
   /// retired pages if the oldest begin epoch has changed. Called before any pointer is loaded.
   void enter();
-  /// Declares that this thread holds no page reference. Called before the thread blocks.
+  /// Declares that this thread holds no page reference, and gives back a place that it keeps in the
+  /// gate between transactions. Called before the thread blocks.
   void leave();
 
   /// Marks the node as dirty in `epoch`, because a commit of that epoch wrote records (R27).

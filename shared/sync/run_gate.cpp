@@ -1,15 +1,22 @@
 #include "shared/sync/run_gate.h"
 
 #include <mutex>
+#include <utility>
 
 #include "shared/base/check.h"
 
 namespace atolldb {
 namespace {
 
-/// Pause of the first worker in line before it tries to enter by itself. A worker that has left the
-/// gate and sleeps between transactions passes no place on.
+/// Pause of the first worker in line before it looks for a place by itself. A worker that sleeps
+/// between transactions passes no place on.
 constexpr std::chrono::milliseconds kFirstPause{1};
+
+// Values of Pass::is_granted_. A new first worker in line must not go to sleep for a long time, so
+// its word changes, too.
+constexpr uint32_t kWaits = 0;
+constexpr uint32_t kGranted = 1;
+constexpr uint32_t kIsFirst = 2;
 
 constexpr uint64_t ns_of(std::chrono::nanoseconds time) {
   return static_cast<uint64_t>(time.count());
@@ -20,40 +27,63 @@ uint64_t gate_time_ns() { return ns_of(std::chrono::steady_clock::now().time_sin
 }  // namespace
 
 void RunGate::Pass::use(RunGate* gate) {
-  CHECK(!is_inside_);
+  CHECK(!is_inside());
+  give_back();
+  if (gate_ != nullptr) gate_->remove_user(*this);
   gate_ = gate;
+  if (gate_ != nullptr) gate_->add_user(*this);
 }
 
 RunGate::RunGate(uint32_t places) : places_(places), capacity_(places) { CHECK(places != 0); }
 
 RunGate::~RunGate() {
-  CHECK(first_ == nullptr && running() == 0);  // workers end before their gate
+  CHECK(users_ == nullptr && first_ == nullptr && running() == 0);  // workers end before their gate
+}
+
+void RunGate::add_user(Pass& pass) {
+  DCHECK(pass.place_.load(std::memory_order_relaxed) == Pass::Place::none);
+  const std::lock_guard guard(lock_);
+  pass.next_user_ = users_;
+  users_ = &pass;
+}
+
+void RunGate::remove_user(Pass& pass) {
+  DCHECK(pass.place_.load(std::memory_order_relaxed) == Pass::Place::none);
+  const std::lock_guard guard(lock_);
+  Pass** link = &users_;
+  while (*link != &pass) {
+    CHECK(*link != nullptr);  // it is one of the users
+    link = &(*link)->next_user_;
+  }
+  *link = pass.next_user_;
 }
 
 bool RunGate::try_enter(Pass& pass) {
-  CHECK(!pass.is_inside_);
   if (!take_place()) return false;
-  pass.is_inside_ = true;
+  pass.place_.store(Pass::Place::used, std::memory_order_relaxed);
   pass.entered_at_ = extensions_.load(std::memory_order_relaxed);
   return true;
 }
 
 void RunGate::leave(Pass& pass) {
-  CHECK(pass.is_inside_);
-  pass.is_inside_ = false;
+  DCHECK(pass.is_inside());
+  const uint32_t leaves = pass.leaves_.load(std::memory_order_relaxed) + 1;
+  pass.leaves_.store(leaves, std::memory_order_relaxed);
+  bool keeps_place = true;
   const bool was_long = pass.entered_at_ != extensions_.load(std::memory_order_relaxed);
-  if (was_long && remove_extra_place()) return;
-  if (waiting() != 0 && ++pass.leaves_ % kLeavesPerCheck == 0) {
+  if ((was_long && remove_extra_place()) || remove_excess()) {
+    keeps_place = false;
+  } else if (waiting() != 0 && leaves % kLeavesPerCheck == 0) {
     const uint64_t now = gate_time_ns();
     if (now >= turn_ends_ns_.load(std::memory_order_relaxed)) {
       // If two workers get here at the same time, both pass their places on, which does no harm.
       turn_ends_ns_.store(now + ns_of(kTurn), std::memory_order_relaxed);
+      keeps_place = false;
       pass_on();
-      return;
     }
   }
-  const uint32_t before = running_.fetch_sub(1, std::memory_order_relaxed);
-  DCHECK(before != 0);
+  using enum Pass::Place;
+  pass.place_.store(keeps_place ? kept : none, std::memory_order_relaxed);
 }
 
 /// Gives up the caller's place together with a place that was added. Returns false if there is no
@@ -68,11 +98,36 @@ bool RunGate::remove_extra_place() {
   return true;
 }
 
+/// Gives up the caller's place if more workers run than there are places, because some have ended
+/// waits for a device. Returns false if this is not so.
+bool RunGate::remove_excess() {
+  uint32_t running = running_.load(std::memory_order_relaxed);
+  while (running > capacity()) {
+    if (running_.compare_exchange_weak(running, running - 1, std::memory_order_relaxed))
+      return true;
+  }
+  return false;
+}
+
 /// Takes a free place. Returns false if there is none.
 bool RunGate::take_place() {
   uint32_t running = running_.load(std::memory_order_relaxed);
   while (running < capacity()) {
     if (running_.compare_exchange_weak(running, running + 1, std::memory_order_relaxed))
+      return true;
+  }
+  return false;
+}
+
+/// Takes the place of a worker that keeps it and has run nothing since the last call. Returns false
+/// if there is none. REQUIRES: the lock is held.
+bool RunGate::take_kept_place() {
+  DCHECK(first_ != nullptr);  // the caller
+  for (Pass* user = users_; user != nullptr; user = user->next_user_) {
+    const uint32_t leaves = user->leaves_.load(std::memory_order_relaxed);
+    if (std::exchange(user->seen_leaves_, leaves) != leaves) continue;
+    Pass::Place kept = Pass::Place::kept;
+    if (user->place_.compare_exchange_strong(kept, Pass::Place::none, std::memory_order_relaxed))
       return true;
   }
   return false;
@@ -91,7 +146,7 @@ void RunGate::pass_on() {
       running_.fetch_sub(1, std::memory_order_relaxed);
       return;
     }
-    next->is_granted_.store(1, std::memory_order_relaxed);
+    next->is_granted_.store(kGranted, std::memory_order_relaxed);
     new_first = first_;
   }
   // The passes may be gone. Then these calls wake no thread, or a thread that checks its own word.
@@ -101,7 +156,7 @@ void RunGate::pass_on() {
 }
 
 void RunGate::stand_in_line(Pass& pass) {
-  CHECK(!pass.is_inside_);
+  CHECK(pass.place_.load(std::memory_order_relaxed) == Pass::Place::none);
   append(pass);
   uint64_t first_since = 0;  // 0: it was not the first one yet
   for (;;) {
@@ -109,26 +164,31 @@ void RunGate::stand_in_line(Pass& pass) {
     {
       // Before the first sleep, too: a place may have become free before the worker was in line.
       const std::lock_guard guard(lock_);
-      if (pass.is_granted_.load(std::memory_order_relaxed) != 0) break;
+      if (pass.is_granted_.load(std::memory_order_relaxed) == kGranted) break;
       if (first_ == &pass) {
         const uint64_t now = gate_time_ns();
         if (first_since == 0) first_since = now;
         const bool is_patient = now - first_since < ns_of(kPatience);
-        if (take_place() || (!is_patient && add_place())) {
+        // The second call takes also the place of a worker that has run in between.
+        if (take_place() || take_kept_place() ||
+            (!is_patient && (take_kept_place() || add_place()))) {
           remove_first();
           next = first_;
-          pass.is_granted_.store(1, std::memory_order_relaxed);
+          pass.is_granted_.store(kGranted, std::memory_order_relaxed);
         }
       }
     }
-    if (pass.is_granted_.load(std::memory_order_relaxed) != 0) {
+    const uint32_t word = pass.is_granted_.load(std::memory_order_relaxed);
+    if (word == kGranted) {
       // The next worker is the first one now, and must sleep for shorter times.
       if (next != nullptr) wake(next->is_granted_, 1);
       break;
     }
-    wait_on(pass.is_granted_, 0, first_since == 0 ? kMaxSleep : kFirstPause);
+    // If the word has changed since the check under the lock, the call returns at once.
+    wait_on(pass.is_granted_, first_since == 0 ? kWaits : word,
+            first_since == 0 ? kMaxSleep : kFirstPause);
   }
-  pass.is_inside_ = true;
+  pass.place_.store(Pass::Place::used, std::memory_order_relaxed);
   pass.entered_at_ = extensions_.load(std::memory_order_relaxed);
 }
 
@@ -141,7 +201,7 @@ bool RunGate::add_place() {
 }
 
 void RunGate::append(Pass& pass) {
-  pass.is_granted_.store(0, std::memory_order_relaxed);
+  pass.is_granted_.store(kWaits, std::memory_order_relaxed);
   pass.next_ = nullptr;
   const std::lock_guard guard(lock_);
   (first_ == nullptr ? first_ : last_->next_) = &pass;
@@ -155,6 +215,7 @@ RunGate::Pass* RunGate::remove_first() {
   DCHECK((first == nullptr) == (waiting() == 0));
   if (first == nullptr) return nullptr;
   first_ = first->next_;
+  if (first_ != nullptr) first_->is_granted_.store(kIsFirst, std::memory_order_relaxed);
   waiting_.fetch_sub(1, std::memory_order_relaxed);
   return first;
 }

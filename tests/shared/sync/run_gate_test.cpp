@@ -48,10 +48,29 @@ TEST(RunGate, NoMoreWorkersEnterThanThereArePlaces) {
   EXPECT_TRUE(passes[1].try_enter());
   EXPECT_FALSE(passes[2].try_enter());
   passes[0].leave();
+  EXPECT_FALSE(passes[2].try_enter()) << "the first worker keeps its place";
+  passes[0].give_back();
   EXPECT_TRUE(passes[2].try_enter());
   EXPECT_FALSE(passes[0].try_enter());
   EXPECT_EQ(gate.running(), 2u);
   for (RunGate::Pass& pass : passes) pass.leave();
+  EXPECT_EQ(gate.running(), 2u);
+  for (RunGate::Pass& pass : passes) pass.use(nullptr);
+  EXPECT_EQ(gate.running(), 0u);
+}
+
+TEST(RunGate, AWorkerKeepsItsPlaceWhileNoneWaits) {
+  RunGate gate(1);
+  RunGate::Pass pass;
+  pass.use(&gate);
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(pass.try_enter());
+    pass.leave();
+    EXPECT_EQ(gate.running(), 1u);
+  }
+  pass.give_back();
+  EXPECT_EQ(gate.running(), 0u);
+  pass.give_back();  // it has none
   EXPECT_EQ(gate.running(), 0u);
 }
 
@@ -114,7 +133,7 @@ TEST(RunGate, AnotherWorkerRunsDuringAWaitForADevice) {
   first.leave();
 }
 
-TEST(RunGate, AWorkerThatLeavesAndSleepsKeepsNoPlace) {
+TEST(RunGate, AWorkerThatSleepsBetweenTransactionsLosesItsPlace) {
   RunGate gate(1);
   RunGate::Pass sleeper;
   sleeper.use(&gate);
@@ -132,6 +151,8 @@ TEST(RunGate, AWorkerThatLeavesAndSleepsKeepsNoPlace) {
   EXPECT_TRUE(await([&] { return has_entered.load(std::memory_order_relaxed); }));
   second.join();
   EXPECT_EQ(gate.running(), 0u);
+  EXPECT_TRUE(sleeper.try_enter()) << "the other worker has given the place back";
+  sleeper.leave();
 }
 
 TEST(RunGate, ALongTransactionDelaysOthersOnlyForTheGatesPatience) {
@@ -165,7 +186,7 @@ TEST(RunGateDeathTest, AWorkerEntersOnce) {
   RunGate::Pass pass;
   pass.use(&gate);
   ASSERT_TRUE(pass.try_enter());
-  EXPECT_DEATH(static_cast<void>(pass.try_enter()), "is_inside_");
+  EXPECT_DEATH(static_cast<void>(pass.try_enter()), "Place::none");
   pass.leave();
 }
 
