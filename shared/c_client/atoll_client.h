@@ -21,7 +21,8 @@
  *
  * Limits. Names of storages: 63 bytes. Keys: 1,024 bytes. Values: 2,048 bytes. A batch or a
  * transaction: 256 operations and 64 KiB. Input and output of a procedure: 64 KiB. A connection:
- * 256 requests in flight. A node: 64 connections, and 256 more over the network.
+ * 4,096 requests in flight, or 256 over the network. A node: 64 connections, and 256 more over the
+ * network.
  *
  * Compatibility. Functions and constants are only added. An option struct begins with its size, so
  * it may grow. All other structs are opaque, except atoll_bytes, which never changes.
@@ -141,8 +142,8 @@ typedef struct AtollOptions {
   size_t struct_size; /* sizeof(atoll_options) */
   /* Longest wait for the answer in milliseconds; 0: no limit. After it the call returns
      ATOLL_OUTCOME_UNKNOWN, and the request may still commit. Over the network, a request that did
-     not begin in time never runs. A call with a timeout does not wait
-     while 256 requests are in flight: it returns ATOLL_UNAVAILABLE. */
+     not begin in time never runs. A call with a timeout does not wait while the connection has as
+     many requests in flight as it may: it returns ATOLL_UNAVAILABLE. */
   int64_t timeout_ms;
   int32_t acknowledge; /* ATOLL_ACKNOWLEDGE_... */
   int32_t isolation;   /* ATOLL_ISOLATION_... */
@@ -394,8 +395,9 @@ typedef struct AtollPending atoll_pending;
 typedef void (*atoll_callback)(void* context, atoll_result* result);
 
 /* Submit a request without waiting for its answer. Give either `callback`, or `pending` for
-   atoll_pending_wait; the other is NULL. `timeout_ms` of the options must be 0. May wait while 256
-   requests are in flight. A result that was not fetched counts as in flight. */
+   atoll_pending_wait; the other is NULL. `timeout_ms` of the options must be 0. May wait while the
+   connection has as many requests in flight as it may. A result that was not fetched counts as in
+   flight. */
 ATOLL_API atoll_status atoll_submit(atoll_connection* connection, const atoll_batch* batch,
                                     const atoll_options* options, atoll_callback callback,
                                     void* context, atoll_pending** pending);

@@ -61,8 +61,8 @@ std::string why_not_sent(Status status, Session& session) {
   DCHECK(status != Status::ok);
   if (status != Status::unavailable) return "the request was not sent";
   return session.client().is_open()
-             ? "the request was not sent: " + std::to_string(kSessionSlots) +
-                   " requests are in flight: fetch results, or try again later"
+             ? "the request was not sent: the connection has as many requests in flight as it "
+               "may: fetch results, or try again later"
              : "the request was not sent: the session has ended: call atoll_reconnect";
 }
 

@@ -19,8 +19,8 @@ namespace atolldb {
 inline constexpr uint32_t kMaxWireFrameBytes = 1u << 20;
 /// Most requests, or answers, of one frame.
 inline constexpr uint32_t kMaxWireItems = 256;
-/// Most requests in flight of one network session, as of a local one.
-inline constexpr uint32_t kMaxNetworkInFlight = kSessionSlots;
+/// Most requests in flight of one network session.
+inline constexpr uint32_t kMaxNetworkInFlight = 256;
 /// Most bytes of the inputs of these requests together.
 inline constexpr uint32_t kMaxNetworkInFlightBytes = 4u << 20;
 /// A frame is sent when it has this many bytes. One more request or answer still fits.

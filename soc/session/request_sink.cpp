@@ -8,7 +8,7 @@
 namespace atolldb {
 
 RequestSink::RequestSink(SessionServices services)
-    : services_(std::move(services)), queued_(services_.workers.size()) {
+    : services_(std::move(services)), queues_(services_.workers.size()) {
   CHECK(services_.procedures != nullptr && services_.metrics != nullptr);
   CHECK(services_.refusal != nullptr);
 }
@@ -55,23 +55,63 @@ void RequestSink::refuse(SessionCall& call, Refusal refusal) const {
   call.outcome.message = std::move(refusal.why);
 }
 
-RequestSink::Submitted RequestSink::submit(SessionCall& call, CallOwner& owner) {
-  const uint32_t worker = call.worker;
-  DCHECK(worker < queued_.size() && call.registered.code.is_set());
-  // seq_cst: see SessionServer::signal_end.
-  if (queued_[worker].load(std::memory_order_seq_cst) >= kMaxQueuedPerWorker) {
-    return Submitted::full;
-  }
-  queued_[worker].fetch_add(1, std::memory_order_relaxed);
-  call.owner = &owner;
+Result<void> RequestSink::submit_task(uint32_t worker) {
   // The task is so small that std::function stores it without a heap allocation.
-  const auto submitted = services_.workers[worker]->submit(
-      [this, &call](WorkerEnvironment& environment) { execute(call, environment); });
-  if (submitted) return Submitted::yes;
-  queued_[worker].fetch_sub(1, std::memory_order_relaxed);
-  if (submitted.error().code == ExitCode::resources) return Submitted::full;
-  refuse(call, {Status::unavailable, submitted.error().message});
+  return services_.workers[worker]->submit(
+      [this, worker](WorkerEnvironment& environment) { run_calls(worker, environment); });
+}
+
+RequestSink::Submitted RequestSink::submit(SessionCall& call, CallOwner& owner) {
+  DCHECK(call.worker < queues_.size() && call.registered.code.is_set());
+  CallQueue& queue = queues_[call.worker];
+  // seq_cst: see SessionServer::signal_end.
+  if (queue.count.load(std::memory_order_seq_cst) >= kMaxQueuedPerWorker) return Submitted::full;
+  call.owner = &owner;
+  std::string why = "its worker has ended: the cluster stops";
+  {
+    const std::lock_guard guard(queue.mutex);
+    if (!queue.has_task && !queue.has_ended) {
+      const auto submitted = submit_task(call.worker);
+      if (!submitted && submitted.error().code == ExitCode::resources) return Submitted::full;
+      queue.has_task = submitted.has_value();
+      if (!submitted) why = submitted.error().message;
+    }
+    if (queue.has_task && !queue.has_ended) {
+      // The worker counts the call down after it has taken the mutex, so not before this.
+      queue.count.fetch_add(1, std::memory_order_relaxed);
+      queue.waiting.push_back(&call);
+      return Submitted::yes;
+    }
+  }
+  refuse(call, {Status::unavailable, std::move(why)});
   return Submitted::no;
+}
+
+bool RequestSink::take_calls(CallQueue& queue) {
+  if (queue.next_taken < queue.taken.size()) return true;
+  queue.taken.clear();
+  queue.next_taken = 0;
+  const std::lock_guard guard(queue.mutex);
+  DCHECK(queue.has_task);
+  queue.taken.swap(queue.waiting);
+  queue.has_task = !queue.taken.empty();
+  return queue.has_task;
+}
+
+void RequestSink::run_calls(uint32_t worker, WorkerEnvironment& environment) {
+  CallQueue& queue = queues_[worker];
+  for (uint32_t ran = 1; take_calls(queue); ++ran) {
+    SessionCall& call = *queue.taken[queue.next_taken++];
+    execute(call, environment);
+    if (ran % kCallsPerTask != 0) continue;
+    const std::lock_guard guard(queue.mutex);
+    DCHECK(queue.has_task);
+    const auto submitted = submit_task(worker);
+    if (submitted) return;
+    // The queue of the worker is full, or the worker ends. So this task runs the other calls. It
+    // ends, because a worker that ends gets no more calls.
+    if (submitted.error().code != ExitCode::resources) queue.has_ended = true;
+  }
 }
 
 void RequestSink::run(SessionCall& call, WorkerEnvironment& environment) const {
@@ -92,7 +132,8 @@ void RequestSink::execute(SessionCall& call, WorkerEnvironment& environment) {
   DCHECK(call.worker == environment.ordinal && call.registered.code.is_set());
   run(call, environment);
   // seq_cst: see SessionServer::signal_end.
-  const uint32_t queued = queued_[environment.ordinal].fetch_sub(1, std::memory_order_seq_cst);
+  const uint32_t queued =
+      queues_[environment.ordinal].count.fetch_sub(1, std::memory_order_seq_cst);
   DCHECK(queued > 0);
   call.owner->leave_queue();
   if (call.answer_at == AnswerAt::precommitted) return deliver(call, true);

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -76,8 +77,11 @@ struct SessionServices {
 /// Thread: any thread of a session server.
 class RequestSink {
  public:
-  /// Limit of session requests in one worker's queue; the rest of the queue is for other tasks.
-  static constexpr uint32_t kMaxQueuedPerWorker = Worker::kMaxQueuedTasks / 2;
+  /// Limit of the calls that wait for one worker. It is at least two full sessions.
+  static constexpr uint32_t kMaxQueuedPerWorker = 8192;
+  static_assert(kMaxQueuedPerWorker >= 2 * kSessionSlots);
+  /// Maximum number of calls that a worker runs before its other tasks get their turn.
+  static constexpr uint32_t kCallsPerTask = 256;
 
   enum class Submitted : uint8_t {
     yes,
@@ -101,7 +105,27 @@ class RequestSink {
   const SessionServices& services() const { return services_; }
 
  private:
+  /// The calls that wait for one worker. The worker has at most one task that runs them, so most
+  /// calls touch neither the queue of the worker nor its condition variable.
+  struct alignas(64) CallQueue {
+    std::mutex mutex;
+    std::vector<SessionCall*> waiting;  // guarded by mutex
+    bool has_task = false;              // guarded by mutex; the worker has a task for the calls
+    bool has_ended = false;             // guarded by mutex; the worker takes no more tasks
+    /// Calls that the task has taken out of `waiting`. Used by the worker only.
+    std::vector<SessionCall*> taken;
+    size_t next_taken = 0;
+    /// Calls that were submitted and have not run yet.
+    alignas(64) std::atomic<uint32_t> count{0};
+  };
+
   uint32_t worker_of(const SessionCall& call);
+  /// Gives the worker a task that runs its calls. REQUIRES: the queue's mutex is held.
+  Result<void> submit_task(uint32_t worker);
+  /// The task: runs the calls that wait for this worker.
+  void run_calls(uint32_t worker, WorkerEnvironment& environment);
+  /// Returns whether calls are left for the task. Takes them out of `waiting`.
+  static bool take_calls(CallQueue& queue);
   void execute(SessionCall& call, WorkerEnvironment& environment);
   void run(SessionCall& call, WorkerEnvironment& environment) const;
   void deliver(SessionCall& call, bool is_durable) const;
@@ -111,8 +135,7 @@ class RequestSink {
   const SessionServices services_;
   std::atomic<uint32_t> next_worker_{0};
   std::atomic<uint32_t> next_session_{0};
-  /// Calls of each worker that were submitted and have not run yet.
-  std::vector<std::atomic<uint32_t>> queued_;
+  std::vector<CallQueue> queues_;  // by worker
 };
 
 }  // namespace atolldb

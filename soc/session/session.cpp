@@ -197,7 +197,7 @@ void Session::answer(uint32_t slot) {
       static_cast<uint32_t>(std::min<size_t>(outcome.message.size(), kMaxSessionMessageBytes));
   copy_bytes(answer.message.data(), outcome.message.data(), answer.message_bytes);
   SessionSlot& shared = segment_->slots[slot];
-  racy_write(&shared.answer, &answer, sizeof(answer));
+  racy_write(&shared.answer, &answer, offsetof(SessionAnswer, message) + answer.message_bytes);
   if (answer.output_bytes != 0) {
     racy_write(shared.data.data(), outcome.output.data(), answer.output_bytes);
   }

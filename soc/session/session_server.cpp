@@ -117,7 +117,9 @@ void SessionServer::wake() const {
 void SessionServer::signal_end() {
   // seq_cst: this load follows the caller's change of a counter of calls. It pairs with the session
   // thread, which sets the flag and then loads the counters.
-  if (waits_for_end_.load(std::memory_order_seq_cst)) wake();
+  if (!waits_for_end_.load(std::memory_order_seq_cst)) return;
+  // One wake-up is enough: the session thread sets the flag again before its next sleep.
+  if (waits_for_end_.exchange(false, std::memory_order_seq_cst)) wake();
 }
 
 void SessionServer::run() {
@@ -186,6 +188,7 @@ bool SessionServer::serve(Session& session) {
     session.held.reset();
     did_something = true;
   }
+  uint64_t arrived_ns = 0;  // the requests of one turn have arrived at the same time
   for (int i = 0; i < kRequestsPerTurn && !session.held; ++i) {
     uint32_t slot = 0;
     const Session::Taken taken = session.take(slot);
@@ -199,7 +202,8 @@ bool SessionServer::serve(Session& session) {
                   "its client broke the rules of the ring");
       return true;
     }
-    session.record_arrival(slot, monotonic_time_ns());
+    if (arrived_ns == 0) arrived_ns = monotonic_time_ns();
+    session.record_arrival(slot, arrived_ns);
     services_.metrics->requests.fetch_add(1, std::memory_order_relaxed);
     if (taken == Session::Taken::invalid) {
       session.answer(slot);

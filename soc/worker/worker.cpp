@@ -39,13 +39,16 @@ void Worker::start() {
 
 Result<void> Worker::submit(WorkerTask task) {
   DCHECK(task != nullptr);
+  const auto name = [this] {
+    return "worker " + std::to_string(settings_.node) + "/" + std::to_string(settings_.ordinal);
+  };
   {
     const std::lock_guard guard(mutex_);
-    const std::string name =
-        "worker " + std::to_string(settings_.node) + "/" + std::to_string(settings_.ordinal);
-    if (closed_) return make_error(ExitCode::not_running, name + ": has ended: the cluster stops");
+    if (closed_) {
+      return make_error(ExitCode::not_running, name() + ": has ended: the cluster stops");
+    }
     if (tasks_.size() >= kMaxQueuedTasks) {
-      return make_error(ExitCode::resources, name + ": " + std::to_string(kMaxQueuedTasks) +
+      return make_error(ExitCode::resources, name() + ": " + std::to_string(kMaxQueuedTasks) +
                                                  " tasks wait already: try again later");
     }
     tasks_.push_back(std::move(task));

@@ -464,26 +464,28 @@ static void test_asynchronous_requests(atoll_connection* db) {
   }
   for (i = 0; i < 3; ++i) atoll_pending_free(pending[i]); /* the last one was not fetched */
 
-  for (i = 0; i < 500; ++i) {
+  for (i = 0; i < 5000; ++i) { /* more than may be in flight */
     EXPECT_STATUS(atoll_submit(db, batch, NULL, count_callback, &ok, NULL), ATOLL_OK);
   }
-  while (callbacks < 500) EXPECT_STATUS(atoll_dispatch(db, 1000, NULL), ATOLL_OK);
-  EXPECT(ok == 500);
+  while (callbacks < 5000) EXPECT_STATUS(atoll_dispatch(db, 1000, NULL), ATOLL_OK);
+  EXPECT(ok == 5000);
   EXPECT_STATUS(
       atoll_submit_call(db, "transfer", atoll_text("1 2 0"), NULL, count_callback, &ok, NULL),
       ATOLL_OK);
-  while (callbacks < 501) EXPECT_STATUS(atoll_dispatch(db, -1, NULL), ATOLL_OK);
-  EXPECT(ok == 501);
+  while (callbacks < 5001) EXPECT_STATUS(atoll_dispatch(db, -1, NULL), ATOLL_OK);
+  EXPECT(ok == 5001);
   EXPECT_STATUS(atoll_submit(db, batch, NULL, count_callback, &ok, &pending[0]),
                 ATOLL_INVALID_ARGUMENT);
   options.timeout_ms = 1;
   EXPECT_STATUS(atoll_submit(db, batch, &options, count_callback, &ok, NULL),
                 ATOLL_INVALID_ARGUMENT);
-  /* Requests that are given up free their places: there are only 256. */
-  for (i = 0; i < 1000; ++i) {
+  /* Requests that are given up free their places: there are only 4,096. */
+  for (i = 0; i < 4500; ++i) {
     const atoll_status status =
         atoll_put(db, "tree", atoll_text("async"), atoll_text("2"), &options, NULL);
-    EXPECT(status == ATOLL_OK || status == ATOLL_OUTCOME_UNKNOWN || status == ATOLL_UNAVAILABLE);
+    /* Over the network, a request that did not begin in time has no effect. */
+    EXPECT(status == ATOLL_OK || status == ATOLL_OUTCOME_UNKNOWN || status == ATOLL_UNAVAILABLE ||
+           status == ATOLL_DEADLINE_EXCEEDED);
   }
   EXPECT_STATUS(atoll_batch_run(db, batch, NULL, NULL), ATOLL_OK);
   atoll_batch_free(batch);

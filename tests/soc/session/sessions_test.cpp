@@ -371,7 +371,7 @@ TEST_F(SessionTest, IndexesOutOfBoundsEndTheSessionAndNothingElse) {
     EXPECT_EQ(well->call("session.echo", {}).status, Status::ok);
   };
   breaks("a tail far ahead", [](SessionSegment& segment) {
-    segment.requests.tail.fetch_add(1000, std::memory_order_release);
+    segment.requests.tail.fetch_add(kSessionSlots + 1, std::memory_order_release);
   });
   breaks("a tail after the end", [](SessionSegment& segment) {
     segment.requests.tail.fetch_sub(1, std::memory_order_release);

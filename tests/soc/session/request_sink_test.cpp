@@ -1,0 +1,193 @@
+// Tests of the queue between sessions and a worker: one task of the worker runs many calls.
+#include "soc/session/request_sink.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "shared/sync/wait_word.h"
+#include "tests/support/eventually.h"
+#include "tests/support/test_cluster.h"
+
+namespace atolldb {
+namespace {
+
+std::atomic<uint32_t> sink_gate_is_open{0};
+std::atomic<uint32_t> sink_gate_is_reached{0};
+
+Status pass(ProcedureContext&) { return Status::ok; }
+Status wait_at_gate(ProcedureContext&) {
+  sink_gate_is_reached.store(1, std::memory_order_release);
+  while (sink_gate_is_open.load(std::memory_order_acquire) == 0)
+    wait_on(sink_gate_is_open, 0, kMaxSleep);
+  return Status::ok;
+}
+
+/// Records the order in which calls end.
+class Owner final : public CallOwner {
+ public:
+  void leave_queue() override { left_.fetch_add(1, std::memory_order_relaxed); }
+  void finish(SessionCall& call) override {
+    order_.push_back(call.id);  // one worker runs all calls
+    finished_.fetch_add(1, std::memory_order_release);
+  }
+  uint32_t left() const { return left_.load(std::memory_order_relaxed); }
+  uint32_t finished() const { return finished_.load(std::memory_order_acquire); }
+  const std::vector<uint64_t>& order() const { return order_; }
+
+ private:
+  std::vector<uint64_t> order_;
+  std::atomic<uint32_t> left_{0};
+  std::atomic<uint32_t> finished_{0};
+};
+
+class RequestSinkTest : public ::testing::Test {
+ protected:
+  using Submitted = RequestSink::Submitted;
+
+  RequestSinkTest() : cluster_(1, 1), answers_(*cluster_.view().control) {
+    sink_gate_is_open.store(0, std::memory_order_release);
+    sink_gate_is_reached.store(0, std::memory_order_release);
+    const ProcedureEntry entries[] = {{"pass", pass}, {"gate", wait_at_gate}};
+    EXPECT_TRUE(registry_.add_library({kProcedureApiVersion, 2, entries}, "test"));
+    WorkerSettings settings;
+    settings.view = &cluster_.view();
+    settings.pool = &cluster_.pool(0);
+    settings.metrics = &worker_metrics_;
+    settings.limits = test::TestClusterOptions().limits;
+    local_.reset(static_cast<std::byte*>(std::aligned_alloc(4096, settings.limits.local_bytes())));
+    settings.local = local_.get();
+    worker_ = std::make_unique<Worker>(std::move(settings), make_silent_logger("test"));
+    worker_->start();
+    SessionServices services;
+    services.procedures = &registry_;
+    services.workers = {worker_.get()};
+    services.answers = &answers_;
+    services.metrics = &metrics_;
+    services.refusal = [](Isolation) { return std::optional<Refusal>(); };
+    services.deadline_epoch = [] { return kMaxEpoch; };
+    sink_ = std::make_unique<RequestSink>(std::move(services));
+  }
+  ~RequestSinkTest() override {
+    open_gate();
+    worker_->stop();
+  }
+
+  Submitted submit(const std::string& procedure) {
+    calls_.push_back(std::make_unique<SessionCall>());
+    SessionCall& call = *calls_.back();
+    call.id = calls_.size();
+    call.procedure = procedure;
+    call.answer_at = AnswerAt::precommitted;
+    EXPECT_FALSE(sink_->admit(call));
+    return sink_->submit(call, owner_);
+  }
+  /// Submits a call that keeps the worker busy until `open_gate`.
+  void hold_worker() {
+    ASSERT_EQ(submit("gate"), Submitted::yes);
+    ASSERT_TRUE(
+        test::eventually([] { return sink_gate_is_reached.load(std::memory_order_acquire) == 1; }));
+  }
+  static void open_gate() {
+    sink_gate_is_open.store(1, std::memory_order_release);
+    wake(sink_gate_is_open, kWakeAll);
+  }
+  bool all_finish() {
+    return test::eventually([this] { return owner_.finished() == accepted_; });
+  }
+  void submit_many(uint32_t count) {
+    for (uint32_t i = 0; i < count; ++i) ASSERT_EQ(submit("pass"), Submitted::yes) << i;
+  }
+
+  struct Free {
+    void operator()(std::byte* memory) const { std::free(memory); }
+  };
+  test::TestCluster cluster_;
+  WorkerMetrics worker_metrics_;
+  std::unique_ptr<std::byte, Free> local_;
+  SessionMetrics metrics_{};
+  ProcedureRegistry registry_;
+  DurableAnswers answers_;
+  std::unique_ptr<Worker> worker_;
+  std::unique_ptr<RequestSink> sink_;
+  std::vector<std::unique_ptr<SessionCall>> calls_;
+  Owner owner_;
+  uint32_t accepted_ = 0;
+};
+
+TEST_F(RequestSinkTest, CallsOfABusyWorkerRunInTheirOrder) {
+  hold_worker();
+  submit_many(1000);
+  EXPECT_EQ(owner_.finished(), 0u);
+  open_gate();
+  accepted_ = 1001;
+  ASSERT_TRUE(all_finish());
+  for (uint64_t i = 0; i < owner_.order().size(); ++i) ASSERT_EQ(owner_.order()[i], i + 1);
+  EXPECT_EQ(owner_.left(), 1001u) << "each call leaves the queue once";
+  submit_many(1);
+  accepted_ = 1002;
+  EXPECT_TRUE(all_finish()) << "the worker gets a new task after it has run all calls";
+}
+
+TEST_F(RequestSinkTest, OtherTasksOfTheWorkerRunAfterALimitedNumberOfCalls) {
+  hold_worker();
+  submit_many(3 * RequestSink::kCallsPerTask);
+  std::atomic<uint32_t> finished_before{0};
+  ASSERT_TRUE(worker_->submit([&](WorkerEnvironment&) {
+    finished_before.store(owner_.finished(), std::memory_order_release);
+  }));
+  open_gate();
+  accepted_ = 1 + 3 * RequestSink::kCallsPerTask;
+  ASSERT_TRUE(all_finish());
+  EXPECT_EQ(finished_before.load(std::memory_order_acquire), RequestSink::kCallsPerTask);
+}
+
+TEST_F(RequestSinkTest, AQueueIsFullAtItsLimitAndHasRoomAfterACall) {
+  hold_worker();
+  submit_many(RequestSink::kMaxQueuedPerWorker - 1);
+  EXPECT_EQ(submit("pass"), Submitted::full);
+  open_gate();
+  accepted_ = RequestSink::kMaxQueuedPerWorker;
+  ASSERT_TRUE(all_finish());
+  EXPECT_EQ(submit("pass"), Submitted::yes);
+  ++accepted_;
+  EXPECT_TRUE(all_finish());
+}
+
+TEST_F(RequestSinkTest, AWorkerThatEndsRunsTheCallsThatItHasAndGetsNoMore) {
+  hold_worker();
+  submit_many(2 * RequestSink::kCallsPerTask);
+  worker_->close();
+  submit_many(1);  // the worker still has a task for its calls
+  open_gate();
+  worker_->stop();
+  EXPECT_EQ(owner_.finished(), 2 + 2 * RequestSink::kCallsPerTask);
+  EXPECT_EQ(submit("pass"), Submitted::no);
+  EXPECT_EQ(calls_.back()->outcome.status, Status::unavailable);
+  EXPECT_NE(calls_.back()->outcome.message.find("has ended"), std::string::npos)
+      << calls_.back()->outcome.message;
+}
+
+TEST_F(RequestSinkTest, CallsRunAlthoughTheQueueOfTheWorkerIsFullOfOtherTasks) {
+  hold_worker();
+  submit_many(2 * RequestSink::kCallsPerTask);
+  std::atomic<uint32_t> others{0};
+  uint32_t queued = 0;
+  while (worker_->submit(
+      [&](WorkerEnvironment&) { others.fetch_add(1, std::memory_order_relaxed); })) {
+    ++queued;
+  }
+  EXPECT_EQ(queued, Worker::kMaxQueuedTasks);
+  open_gate();
+  accepted_ = 1 + 2 * RequestSink::kCallsPerTask;
+  EXPECT_TRUE(all_finish());
+  EXPECT_TRUE(test::eventually(
+      [&] { return others.load(std::memory_order_relaxed) == Worker::kMaxQueuedTasks; }));
+}
+
+}  // namespace
+}  // namespace atolldb
