@@ -28,6 +28,8 @@ class AwaitedByCallback final : public Awaited {
     CHECK(callback_ != nullptr);
   }
 
+  const Request& request() const { return request_; }
+
   void deliver(SessionReply reply) noexcept override {
     CHECK(result_ != nullptr);  // a callback runs once
     try {
@@ -81,10 +83,10 @@ atoll_status submit(atoll_connection* connection, Request request, const CallOpt
                          "atoll_reconnect if the session has ended");
   };
   if (callback != nullptr) {
-    const std::string procedure = request.procedure;
-    const std::vector<std::byte> input = request.input;
     const auto awaited = std::make_shared<AwaitedByCallback>(std::move(request), callback, context);
-    const auto sent = (*session)->submit(procedure, input, options.session, awaited);
+    const Request& sending = awaited->request();
+    const auto sent =
+        (*session)->submit(sending.procedure, sending.input, options.session, awaited);
     return sent ? ATOLL_OK : not_sent(sent.error());
   }
   auto handle = std::make_unique<AtollPending>(*session, std::move(request));

@@ -169,7 +169,7 @@ void atoll_batch_free(atoll_batch* batch) { delete batch; }
 void atoll_batch_clear(atoll_batch* batch) {
   if (batch == nullptr) return;
   guarded([&] {
-    batch->request = KvRequest();
+    batch->request.clear();
     return ATOLL_OK;
   });
 }

@@ -76,27 +76,28 @@ size_t Session::fetch_abandoned() {
   return fetched;
 }
 
-std::expected<SessionTicket, Status> Session::submit_now(
-    std::string_view procedure, std::span<const std::byte> input, const SessionOptions& options,
-    const ClientTransport::Callback& callback) {
+std::expected<SessionTicket, Status> Session::submit_now(std::string_view procedure,
+                                                         std::span<const std::byte> input,
+                                                         const SessionOptions& options,
+                                                         ClientTransport::Callback callback) {
   DCHECK(!procedure.empty() && input.size() <= kMaxSessionInputBytes);
   if (!is_own()) return std::unexpected(Status::unavailable);
   SessionOptions at_once = options;
   at_once.waits_for_room = false;
   for (;;) {
     fetch_abandoned();
-    const auto ticket = client_->submit(procedure, input, at_once, callback);
-    const bool is_full = !ticket && ticket.error() == Status::unavailable && client_->is_open();
-    if (!is_full || !options.waits_for_room) return ticket;
     {
       const std::lock_guard guard(mutex_);
       if (abandoned_.empty()) break;
     }
+    const auto ticket = client_->submit(procedure, input, at_once, callback);
+    const bool is_full = !ticket && ticket.error() == Status::unavailable && client_->is_open();
+    if (!is_full || !options.waits_for_room) return ticket;
     // The reply of an abandoned request frees a slot only when it is fetched, so this does not wait
     // for the other requests.
     client_->dispatch(kRoomCheck);
   }
-  return client_->submit(procedure, input, options, callback);
+  return client_->submit(procedure, input, options, std::move(callback));
 }
 
 std::expected<SessionTicket, Status> Session::submit(std::string_view procedure,
@@ -113,8 +114,9 @@ std::expected<void, Status> Session::submit(std::string_view procedure,
   {
     const std::lock_guard guard(mutex_);
     if (has_ended_) return std::unexpected(Status::unavailable);
-    [[maybe_unused]] const bool is_new = awaited_.insert(awaited).second;
-    DCHECK(is_new);
+    DCHECK(awaited->place == Awaited::kTaken);
+    awaited_.push_back(awaited);
+    awaited->place = awaited_.size() - 1;
   }
   const auto ticket =
       submit_now(procedure, input, options, [this, awaited](SessionTicket, SessionReply reply) {
@@ -135,18 +137,26 @@ void Session::abandon(SessionTicket ticket) {
 bool Session::take(const std::shared_ptr<Awaited>& awaited) {
   DCHECK(awaited != nullptr);
   const std::lock_guard guard(mutex_);
-  return awaited_.erase(awaited) == 1;
+  const size_t place = awaited->place;
+  if (place == Awaited::kTaken) return false;
+  DCHECK(place < awaited_.size() && awaited_[place] == awaited);
+  awaited_[place].swap(awaited_.back());
+  awaited_[place]->place = place;
+  awaited->place = Awaited::kTaken;
+  awaited_.pop_back();
+  return true;
 }
 
 void Session::end_callbacks() {
   if (!is_own()) return;  // they run in the parent
   // Delivers first what has arrived.
   client_->dispatch(std::chrono::nanoseconds(0));
-  std::set<std::shared_ptr<Awaited>> lost;
+  std::vector<std::shared_ptr<Awaited>> lost;
   {
     const std::lock_guard guard(mutex_);
     has_ended_ = true;
     lost.swap(awaited_);
+    for (const auto& awaited : lost) awaited->place = Awaited::kTaken;
   }
   for (const auto& awaited : lost) {
     DCHECK(awaited != nullptr);

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -22,9 +21,14 @@ namespace atolldb::c_client {
 /// A request whose reply goes to a callback of the user.
 class Awaited {
  public:
+  static constexpr size_t kTaken = ~size_t{0};
+
   virtual ~Awaited() = default;
   /// Runs the callback. Called once.
   virtual void deliver(SessionReply reply) noexcept = 0;
+
+  /// Place in Session::awaited_. Guarded by the mutex of the session. kTaken: it is not there.
+  size_t place = kTaken;
 };
 
 /// A session, its requests with callbacks, and the requests whose callers have stopped waiting.
@@ -59,7 +63,7 @@ class Session {
   std::expected<SessionTicket, Status> submit_now(std::string_view procedure,
                                                   std::span<const std::byte> input,
                                                   const SessionOptions& options,
-                                                  const ClientTransport::Callback& callback);
+                                                  ClientTransport::Callback callback);
   /// Fetches the replies of abandoned requests that have arrived. Returns their number.
   size_t fetch_abandoned();
   /// Returns whether the caller must deliver: the first call for a request returns true.
@@ -67,10 +71,10 @@ class Session {
 
   std::unique_ptr<ClientTransport> client_;
   const uint32_t forks_ = fork_count();
-  std::mutex mutex_;                            // not held while callbacks run
-  std::vector<SessionTicket> abandoned_;        // guarded by mutex_
-  std::set<std::shared_ptr<Awaited>> awaited_;  // guarded by mutex_
-  bool has_ended_ = false;                      // guarded by mutex_; callbacks are refused
+  std::mutex mutex_;                               // not held while callbacks run
+  std::vector<SessionTicket> abandoned_;           // guarded by mutex_
+  std::vector<std::shared_ptr<Awaited>> awaited_;  // guarded by mutex_; in no order
+  bool has_ended_ = false;                         // guarded by mutex_; callbacks are refused
 };
 
 /// A connection: the current session with one node, or none after `close`. Thread: any.

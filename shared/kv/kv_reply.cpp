@@ -40,13 +40,14 @@ bool read_rows(KvBytes bytes, uint32_t count, std::vector<KvRowView>& rows) {
 
 void KvReplyWriter::put(KvBytes bytes) {
   DCHECK(bytes.empty() || bytes.data() != nullptr);
-  const size_t at = bytes_.size();
-  bytes_.resize(at + bytes.size());
-  if (!bytes.empty()) std::memcpy(bytes_.data() + at, bytes.data(), bytes.size());
+  bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
 }
 
 KvReplyWriter::KvReplyWriter() {
+  // Most replies have one small value, and need no larger memory.
+  constexpr size_t kUsualBytes = 256;
   const KvReplyHeader header{kKvVersion, 0};
+  bytes_.reserve(kUsualBytes);
   put(std::as_bytes(std::span(&header, 1)));
 }
 
@@ -94,11 +95,10 @@ void KvReplyWriter::end_scan(uint64_t digest, bool has_more) {
 }
 
 std::optional<std::vector<KvResultView>> read_kv_reply(KvBytes bytes, KvBytes request) {
-  uint64_t incarnation = 0;
-  const auto operations = read_kv_request(request, incarnation);
+  KvRequestHeader asked{};
   KvReplyHeader header{};
-  if (!operations || !take(bytes, header) || header.version != kKvVersion ||
-      header.count != operations->size()) {
+  if (!take(request, asked) || !take(bytes, header) || header.version != kKvVersion ||
+      header.count != asked.count || header.count > kMaxKvOperations || header.count == 0) {
     return std::nullopt;
   }
   DCHECK(header.count >= 1 && header.count <= kMaxKvOperations);
@@ -106,15 +106,16 @@ std::optional<std::vector<KvResultView>> read_kv_reply(KvBytes bytes, KvBytes re
   for (uint32_t i = 0; i < header.count; ++i) {
     KvResult head{};
     KvBytes value;
-    if (!take(bytes, head) || !take_bytes(bytes, head.bytes, value) ||
-        head.status >= kStatusCount) {
+    KvCode code{};
+    if (!take_kv_code(request, code) || !take(bytes, head) ||
+        !take_bytes(bytes, head.bytes, value) || head.status >= kStatusCount) {
       return std::nullopt;
     }
     KvResultView& result = results[i];
     result.status = static_cast<Status>(head.status);
     result.has_more = (head.flags & kKvMore) != 0;
     result.version = head.version;
-    if ((*operations)[i].head.code != KvCode::scan) {
+    if (code != KvCode::scan) {
       result.value = value;
     } else if (!read_rows(value, head.rows, result.rows)) {
       return std::nullopt;

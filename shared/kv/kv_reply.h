@@ -46,7 +46,8 @@ struct KvResultView {
   std::vector<KvRowView> rows;
 };
 
-/// Returns one result per operation, or nothing if the bytes are no valid reply to `request`.
+/// Returns one result per operation, or nothing if the bytes are no valid reply to `request`. Of
+/// `request`, which the caller has built, it checks only the lengths.
 std::optional<std::vector<KvResultView>> read_kv_reply(KvBytes bytes, KvBytes request);
 
 }  // namespace atolldb

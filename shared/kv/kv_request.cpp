@@ -113,7 +113,10 @@ std::array<std::byte, 8> ordered_index_key(uint64_t index) {
 }
 
 KvRequest::KvRequest(uint64_t incarnation) {
+  // Most requests have one operation, and need no larger memory.
+  constexpr size_t kUsualBytes = 256;
   const KvRequestHeader header{kKvVersion, 0, incarnation};
+  bytes_.reserve(kUsualBytes);
   bytes_.resize(sizeof(header));
   std::memcpy(bytes_.data(), &header, sizeof(header));
 }
@@ -132,14 +135,30 @@ KvRequest& KvRequest::operation(KvOperation head, std::string_view storage, KvBy
   head.high_bytes = static_cast<uint16_t>(high.size());
   head.value_bytes = static_cast<uint32_t>(value.size());
   const KvBytes parts[] = {std::as_bytes(std::span(&head, 1)), kv_bytes(storage), key, high, value};
-  for (const KvBytes part : parts) {
-    const size_t at = bytes_.size();
-    bytes_.resize(at + part.size());
-    if (!part.empty()) std::memcpy(bytes_.data() + at, part.data(), part.size());
-  }
+  for (const KvBytes part : parts) bytes_.insert(bytes_.end(), part.begin(), part.end());
   ++count_;
   std::memcpy(bytes_.data() + offsetof(KvRequestHeader, count), &count_, sizeof(count_));
   return *this;
+}
+
+void KvRequest::clear() {
+  DCHECK(bytes_.size() >= sizeof(KvRequestHeader));
+  bytes_.resize(sizeof(KvRequestHeader));
+  count_ = 0;
+  is_broken_ = false;
+  std::memcpy(bytes_.data() + offsetof(KvRequestHeader, count), &count_, sizeof(count_));
+}
+
+bool take_kv_code(KvBytes& operations, KvCode& code) {
+  KvOperation head;
+  if (operations.size() < sizeof(head)) return false;
+  std::memcpy(&head, operations.data(), sizeof(head));
+  const size_t bytes = sizeof(head) + head.storage_bytes + head.key_bytes + head.high_bytes +
+                       size_t{head.value_bytes};
+  if (operations.size() < bytes) return false;
+  operations = operations.subspan(bytes);
+  code = head.code;
+  return true;
 }
 
 KvRequest& KvRequest::get(std::string_view storage, KvBytes key, bool require) {

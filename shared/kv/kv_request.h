@@ -54,6 +54,8 @@ class KvRequest {
   KvRequest& compare_version(std::string_view storage, KvBytes key, uint64_t version);
   KvRequest& compare_scan(std::string_view storage, const KvScan& range, uint64_t digest);
 
+  /// Removes all operations, and keeps the memory.
+  void clear();
   /// Valid until the next change.
   KvBytes bytes() const { return is_broken_ ? KvBytes() : KvBytes(bytes_); }
   uint32_t count() const { return count_; }
@@ -82,6 +84,10 @@ struct KvOperationView {
   KvBytes high;
   KvBytes value;
 };
+
+/// Reads the code of the first operation of `operations`, and removes the operation from it. Checks
+/// only the lengths. Returns false if they are wrong.
+bool take_kv_code(KvBytes& operations, KvCode& code);
 
 /// Parses a request, and sets `incarnation` to that of its header. Checks all properties that need
 /// no database: lengths, codes, flags, limits. The error names the operation and its fault.
