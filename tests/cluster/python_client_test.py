@@ -316,6 +316,58 @@ class Calls(unittest.TestCase):
         with self.assertRaises(atoll.InvalidArgument):
             db.batch().run()
 
+    def test_many_records_are_written_and_read_in_few_transactions(self):
+        db = self.db
+        keys = [b"py/m" + codec.U64_KEY.encode(number) for number in range(1000)]
+        records = {key: bytes([number % 251]) * (number % 90) for number, key in enumerate(keys)}
+        commits = db.put_many("tree", records.items())
+        self.assertEqual(len(commits), 4)  # 256 records each
+        self.assertTrue(all(commit.is_durable and commit.version for commit in commits))
+        self.assertEqual(db.get_many("tree", keys), list(records.values()))
+        self.assertEqual(db.get_many("tree", [b"py/none", keys[3], bytearray(keys[3])]),
+                         [None, records[keys[3]], records[keys[3]]])
+        for key in (keys[0], keys[255], keys[256], keys[999]):
+            self.assertEqual(db.get("tree", key), records[key])
+        visible = db.put_many("tree", [(keys[0], b"0")], acknowledge="visible")
+        self.assertEqual(len(visible), 1)
+        self.assertEqual((db.get_many("tree", []), db.put_many("tree", [])), ([], []))
+
+    def test_many_large_records_need_more_transactions(self):
+        db = self.db
+        records = [(b"py/w%03d" % number, bytes([number]) * 2000) for number in range(100)]
+        commits = db.put_many("tree", records)
+        self.assertEqual(len(commits), 4)  # 31 records have 64 KiB
+        # The keys fit into one request, but the values do not fit into one reply.
+        self.assertEqual(db.get_many("tree", (key for key, _ in records)),
+                         [value for _, value in records])
+        full = b"k" * 1024
+        self.assertEqual(len(db.put_many("tree", [(full, b"v" * 2048)])), 1)
+        self.assertEqual(db.get_many("tree", [full]), [b"v" * 2048])
+        self.assertTrue(db.delete("tree", full))
+
+    def test_failures_of_many_records_are_exceptions(self):
+        db = self.db
+        for keys, storage, wrong in (([b"k" * 1025], "tree", atoll.InvalidArgument),
+                                     ([b"k"], "none", atoll.StorageNotFound),
+                                     ([b"k"], "", atoll.InvalidArgument),
+                                     ([b"k"], "s" * 64, atoll.InvalidArgument),
+                                     (["k"], "tree", TypeError)):
+            with self.assertRaises(wrong):
+                db.get_many(storage, keys)
+            with self.assertRaises(wrong):
+                db.put_many(storage, [(key, b"v") for key in keys])
+        with self.assertRaises(atoll.InvalidArgument):
+            db.put_many("tree", [(b"py/x", b"v" * 2049)])
+        with self.assertRaises(atoll.Error):
+            db.put_many("tree", [(b"py/x%d" % i, b"v") for i in range(300)] + [(b"k" * 1025, b"")])
+        self.assertEqual(db.get("tree", b"py/x299"), None)  # its transaction was not sent
+        other = atoll.connect(WHERE)
+        other.close()
+        for call in (lambda: other.get_many("tree", [b"k"]),
+                     lambda: other.put_many("tree", [(b"k", b"v")])):
+            with self.assertRaises(atoll.Closed):
+                call()
+
     def test_a_transaction_commits_or_aborts(self):
         db = self.db
         with db.transaction() as t:
@@ -422,6 +474,10 @@ class Asyncio(unittest.IsolatedAsyncioTestCase):
                     await db.put("tree", b"aio/02", b"3")
                     await t.put("tree", b"aio/02", b"4")
             self.assertEqual(await db.call("transfer", b"3 4 0"), b"0")
+            records = [(b"aiom/%03d" % i, b"%d" % i) for i in range(300)]
+            self.assertEqual(len(await db.put_many("tree", records)), 2)
+            self.assertEqual(await db.get_many("tree", (key for key, _ in records)),
+                             [value for _, value in records])
             # A cancelled call of a transaction has ended before the next one begins.
             async with db.transaction() as t:
                 calls = [asyncio.create_task(t.get("tree", b"aio/%02d" % i)) for i in range(20)]

@@ -40,6 +40,8 @@ typedef struct AtollConnection atoll_connection;
 typedef struct AtollBatch atoll_batch;
 typedef struct AtollScan atoll_scan;
 typedef struct AtollTransaction atoll_transaction;
+typedef struct AtollPending atoll_pending;
+typedef void (*atoll_callback)(void* context, atoll_result* result);
 
 const char* atoll_status_name(int status);
 int atoll_status_is_conflict(int status);
@@ -138,6 +140,12 @@ atoll_status atoll_transaction_scan(atoll_transaction* transaction, const char* 
 atoll_status atoll_commit(atoll_transaction* transaction, atoll_result** result);
 void atoll_abort(atoll_transaction* transaction);
 void atoll_transaction_free(atoll_transaction* transaction);
+
+atoll_status atoll_submit_call(atoll_connection* connection, const char* procedure,
+                               atoll_bytes input, const atoll_options* options,
+                               atoll_callback callback, void* context, atoll_pending** pending);
+atoll_status atoll_pending_wait(atoll_pending* pending, int64_t timeout_ms, atoll_result** result);
+void atoll_pending_free(atoll_pending* pending);
 """)
 
 

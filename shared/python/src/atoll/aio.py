@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import functools
 import itertools
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, TypeVar
@@ -114,6 +114,16 @@ class Connection:
                   **options: Any) -> Commit:
         """Inserts or overwrites a record."""
         return await self._threads.run(self.blocking.put, storage, key, value, offset, **options)
+
+    async def get_many(self, storage: str, keys: Iterable[Bytes],
+                       **options: Any) -> list[bytes | None]:
+        """The values of records, or None: see `atoll.Connection.get_many`."""
+        return await self._threads.run(self.blocking.get_many, storage, keys, **options)
+
+    async def put_many(self, storage: str, records: Iterable[tuple[Bytes, Bytes]],
+                       **options: Any) -> list[Commit]:
+        """Inserts or overwrites records: see `atoll.Connection.put_many`."""
+        return await self._threads.run(self.blocking.put_many, storage, records, **options)
 
     async def insert(self, storage: str, key: Bytes, value: Bytes, **options: Any) -> Commit:
         """Inserts a record. Raises AlreadyExists if there is one."""

@@ -1,10 +1,11 @@
 """Connections, snapshots, batches and scans."""
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import TracebackType
 from typing import Any
 
+from . import many
 from ._library import as_bytes, bytes_from, check, data_of, ffi, lib, name_of
 from .options import (Acknowledge, Bytes, Commit, Isolation, Number, Range, Row, Rows,
                       delta_of, options_of)
@@ -271,6 +272,22 @@ class Connection:
             check(lib.atoll_put_at(self.handle, name_of(storage, "storage"), as_bytes(key), offset,
                                    as_bytes(value), options, outcome.place))
             return commit_of(outcome.result)
+
+    def get_many(self, storage: str, keys: Iterable[Bytes], *, isolation: Isolation | None = None,
+                 snapshot: int = 0) -> list[bytes | None]:
+        """The values of records, or None, in the order of the keys. Reads up to 256 records, and up
+        to 64 KiB, in one transaction. The records of different ones may be of different times."""
+        return many.get_many(self.handle, storage, keys,
+                             options_of(None, None, isolation, snapshot))
+
+    def put_many(self, storage: str, records: Iterable[tuple[Bytes, Bytes]], *,
+                 acknowledge: Acknowledge | None = None) -> list[Commit]:
+        """Inserts or overwrites the records of pairs (key, value). Writes up to 256 records, and up
+        to 64 KiB, in one transaction, and returns the commits of the transactions. They run at the
+        same time, so a key should occur once. If one fails, its exception is raised after the
+        others have ended; these may have committed."""
+        return many.put_many(self.handle, storage, records, options_of(None, acknowledge),
+                             commit_of)
 
     def insert(self, storage: str, key: Bytes, value: Bytes, *, timeout: float | None = None,
                acknowledge: Acknowledge | None = None) -> Commit:
