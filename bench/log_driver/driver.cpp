@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
+#include <chrono>
 #include <optional>
 #include <utility>
 
@@ -126,7 +127,10 @@ Result<void> prepare_next_file(EpochLogger& logger, LoggerWork& work) {
 Result<Report> replay(const Recording& recording, const Options& options,
                       const std::string& directory, const std::function<bool()>& is_interrupted) {
   PosixFileSystem coordinator;
-  TimedFileSystem files(make_file_system({.backend = options.backend, .latency = {}, .warn = {}}));
+  TimedFileSystem files(
+      make_file_system({.backend = options.backend,
+                        .latency = {.write = std::chrono::nanoseconds(options.nvm_write_ns)},
+                        .warn = {}}));
   ATOLL_ASSIGN(auto begun, Begun::begin(coordinator, files, options, directory, recording.ddl));
   ReplayWorkers workers(recording, options.workers, options.buffer_bytes);
   uint64_t epoch = begun.start_epoch();

@@ -41,6 +41,7 @@ Result<void> check_options(const Options& options) {
        options.workers * (options.buffer_bytes / 2)},
       {"--file-bytes", options.file_bytes, kMiB, kMostBytes},
       {"--most-bytes", options.most_bytes, options.epoch_bytes, kMostBytes},
+      {"--nvm-write-ns", options.nvm_write_ns, 0, Options::kMaxNvmNs},
   };
   ATOLL_TRY(bench::check_ranges(kCommand, ranges));
   const std::pair<const char*, uint64_t> whole[] = {{"--buffer-bytes", options.buffer_bytes},

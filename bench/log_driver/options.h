@@ -20,9 +20,11 @@ struct Options {
   uint64_t file_bytes = uint64_t{1} << 30;
   uint64_t most_bytes = uint64_t{4} << 30;  // limit for the bytes written
   FileBackend backend = FileBackend::posix;
+  uint32_t nvm_write_ns = 0;  // emulated NVRAM: time added to each write
 
   static constexpr uint32_t kMaxSeconds = 86'400;
   static constexpr uint32_t kMaxWorkers = 250;
+  static constexpr uint32_t kMaxNvmNs = 10'000'000;
 };
 
 /// Returns usage errors.

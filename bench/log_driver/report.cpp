@@ -87,6 +87,7 @@ nlohmann::json Report::json() const {
             {"bytes_per_record", recorded_bytes_per_record}}},
           {"config",
            {{"backend", name_of(options.backend)},
+            {"nvm_write_ns", options.nvm_write_ns},
             {"storage", storage},
             {"directory", directory},
             {"workers", options.workers},

@@ -101,6 +101,10 @@ void add_options(CLI::App& command, LogBenchOptions& options) {
       ->capture_default_str();
   command.add_option("--backend", options.backend, "posix, pmem, or null, which discards the data")
       ->capture_default_str();
+  command
+      .add_option("--nvm-write-ns", log.nvm_write_ns,
+                  "Emulated NVRAM: nanoseconds by which each write takes longer")
+      ->capture_default_str();
   command.add_option("--workers", log.workers, "Workers whose log buffers the logger writes")
       ->capture_default_str();
   command.add_option("--buffer-bytes", log.buffer_bytes, "Bytes of each worker's buffer")

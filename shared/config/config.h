@@ -95,6 +95,11 @@ struct Config {
     uint32_t ballast_files = 1;             ///< ballast per logger, as a number of log files
     /// Time added to each write and each sync of a log.
     std::chrono::microseconds emulated_latency{0};
+    /// Emulated NVRAM: time added for each page that is read, to each write, and for each block of
+    /// 4 KiB that is written.
+    uint32_t nvm_read_ns = 0;
+    uint32_t nvm_write_ns = 0;
+    uint32_t nvm_block_ns = 0;
     /// A device call that takes longer counts as hung.
     Live<std::chrono::milliseconds> device_hang_limit{10'000};
     Live<DeviceHang> on_device_hang = DeviceHang::report;

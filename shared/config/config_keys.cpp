@@ -25,6 +25,7 @@ constexpr std::array<std::string_view, 7> kLogLevelChoices{"trace", "debug",    
 constexpr int64_t kMaxPathBytes = 1'024;
 constexpr int64_t kMaxCommandBytes = 4'096;
 constexpr int64_t kMaxEndpointBytes = kMaxSocketPathBytes + 6;  // 6: the prefix "ipc://"
+constexpr int64_t kMaxNvmNs = 10'000'000;
 constexpr int64_t kMinSetEntries = 16;
 constexpr int64_t kMaxSetEntries = 1LL << 24;  // write sets have a lower limit: kMaxWriteSet
 constexpr int64_t kMaxPoolBytes = 8 * kTiB;    // page indexes have 31 bits, pages 4 KiB
@@ -213,6 +214,14 @@ constexpr ConfigKey kKeys[] = {
         "logger on it: a start on a disk that logs have filled gives it up to finish. 0: none."),
     row(KeyKind::duration, ATOLL_CONFIG(durability.emulated_latency), {0, 100 * kMillisecondUs},
         "Every write and sync of a log takes this much longer, to try slower devices."),
+    row(KeyKind::integer, ATOLL_CONFIG(durability.nvm_read_ns), {0, kMaxNvmNs},
+        "Emulated NVRAM: nanoseconds by which each page of 4 KiB that is read from a file takes\n"
+        "longer. The processor spins meanwhile; the metrics atoll_emulated_delay_* have the "
+        "error."),
+    row(KeyKind::integer, ATOLL_CONFIG(durability.nvm_write_ns), {0, kMaxNvmNs},
+        "The same for each write to a log or snapshot, however long it is."),
+    row(KeyKind::integer, ATOLL_CONFIG(durability.nvm_block_ns), {0, kMaxNvmNs},
+        "The same for each block of 4 KiB that is written, in addition to nvm_write_ns."),
     row(KeyKind::duration, ATOLL_CONFIG(durability.device_hang_limit),
         {100 * kMillisecondUs, 1 * kHourUs, kMillisecondUs},
         "A device that has not answered a read, write or sync for this long counts as hung:\n"

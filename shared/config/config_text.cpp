@@ -172,14 +172,24 @@ uint64_t config_digest(const Config& config) {
 }
 
 std::string durability_text(const Config& config) {
-  const std::chrono::microseconds latency = config.durability.emulated_latency;
+  const Config::Durability& durability = config.durability;
+  std::string emulation;
+  if (durability.emulated_latency.count() != 0) {
+    emulation = "emulated latency " + format_duration_us(durability.emulated_latency.count());
+  }
+  const std::pair<const char*, uint32_t> delays[] = {{"page read", durability.nvm_read_ns},
+                                                     {"write", durability.nvm_write_ns},
+                                                     {"block write", durability.nvm_block_ns}};
+  for (const auto& [what, ns] : delays) {
+    if (ns == 0) continue;
+    emulation += (emulation.empty() ? "" : ", ") + std::string("emulated NVRAM ") +
+                 std::to_string(ns) + " ns per " + what;
+  }
   switch (config.durability.mode) {
     case DurabilityMode::off:
       return "off";
     case DurabilityMode::durable:
-      return latency.count() == 0
-                 ? "durable"
-                 : "durable (emulated latency " + format_duration_us(latency.count()) + ")";
+      return emulation.empty() ? "durable" : "durable (" + emulation + ")";
     case DurabilityMode::measure:
       return "null log: nothing is durable";
   }

@@ -35,9 +35,13 @@ std::unique_ptr<FileSystem> make_backend(const FileSystemSettings& settings) {
 
 FileSystemSettings file_system_settings(const Config::Durability& durability, FileWarning warn,
                                         IoWatch* watch) {
+  using std::chrono::nanoseconds;
   CHECK(durability.emulated_latency.count() >= 0);
   return {durability.backend,
-          {.write = durability.emulated_latency, .sync = durability.emulated_latency},
+          {.write = durability.emulated_latency + nanoseconds(durability.nvm_write_ns),
+           .sync = durability.emulated_latency,
+           .page_read = nanoseconds(durability.nvm_read_ns),
+           .block_write = nanoseconds(durability.nvm_block_ns)},
           std::move(warn),
           watch};
 }
@@ -45,7 +49,9 @@ FileSystemSettings file_system_settings(const Config::Durability& durability, Fi
 std::unique_ptr<FileSystem> make_file_system(const FileSystemSettings& settings) {
   auto files = make_backend(settings);
   if (settings.latency != EmulatedLatency{}) {
-    files = std::make_unique<EmulatedNvm>(std::move(files), settings.latency);
+    files = std::make_unique<EmulatedNvm>(
+        std::move(files), settings.latency,
+        settings.watch != nullptr ? &settings.watch->delays() : nullptr);
   }
   if (settings.watch == nullptr) return files;
   return std::make_unique<WatchedFileSystem>(std::move(files), *settings.watch);

@@ -22,7 +22,8 @@ struct FileSystemSettings {
   IoWatch* watch = nullptr;  ///< records device calls in progress; null: no record
 };
 
-/// Returns the settings in `[durability]`. The emulated latency applies to writes and syncs.
+/// Returns the settings in `[durability]`. The emulated latency applies to writes and syncs,
+/// that of NVRAM to reads and writes.
 FileSystemSettings file_system_settings(const Config::Durability& durability, FileWarning warn = {},
                                         IoWatch* watch = nullptr);
 

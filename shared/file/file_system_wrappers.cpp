@@ -1,7 +1,6 @@
 #include "shared/file/file_system_wrappers.h"
 
 #include <fmt/format.h>
-#include <immintrin.h>
 #include <sys/statvfs.h>
 
 #include <cerrno>
@@ -14,43 +13,51 @@
 namespace atolldb {
 namespace {
 
-/// Spins on the steady clock, which is the scaled time-stamp counter. A read of the clock does not
-/// enter the kernel.
-void spin(std::chrono::nanoseconds time) {
+uint64_t nanoseconds_in(std::chrono::nanoseconds time) {
   CHECK(time.count() >= 0);
-  if (time.count() == 0) return;
-  const auto end = std::chrono::steady_clock::now() + time;
-  while (std::chrono::steady_clock::now() < end) _mm_pause();
+  return static_cast<uint64_t>(time.count());
+}
+
+/// Returns the number of blocks that a transfer touches.
+uint64_t blocks_of(uint64_t offset, uint64_t bytes) {
+  if (bytes == 0) return 0;
+  CHECK(offset <= ~bytes);
+  return (offset + bytes - 1) / kIoBlockBytes - offset / kIoBlockBytes + 1;
 }
 
 class SlowFile : public ForwardingFile {
  public:
-  SlowFile(std::unique_ptr<File> below, EmulatedLatency latency)
-      : ForwardingFile(std::move(below)), latency_(latency) {}
+  SlowFile(std::unique_ptr<File> below, const EmulatedLatency& latency, const SpinDelay& delay)
+      : ForwardingFile(std::move(below)), latency_(latency), delay_(delay) {}
 
   Result<void> write(uint64_t offset, std::span<const std::span<const std::byte>> slices) override {
     auto written = below().write(offset, slices);
-    spin(latency_.write);
+    const uint64_t blocks = written ? blocks_of(offset, total_bytes(slices)) : 0;
+    delay_.spin(nanoseconds_in(latency_.write) + blocks * nanoseconds_in(latency_.block_write));
     return written;
   }
   Result<void> sync() override {
     auto synced = below().sync();
-    spin(latency_.sync);
+    delay_.spin(nanoseconds_in(latency_.sync));
     return synced;
   }
   Result<uint64_t> read(uint64_t offset, std::span<std::byte> into) const override {
     auto got = below().read(offset, into);
-    spin(latency_.read);
+    CHECK(!got || *got <= into.size());
+    const uint64_t pages = got ? blocks_of(offset, *got) : 0;
+    delay_.spin(nanoseconds_in(latency_.read) + pages * nanoseconds_in(latency_.page_read));
     return got;
   }
 
  private:
-  EmulatedLatency latency_;
+  const EmulatedLatency& latency_;
+  const SpinDelay& delay_;
 };
 
-Result<std::unique_ptr<File>> slow(Result<std::unique_ptr<File>> file, EmulatedLatency latency) {
+Result<std::unique_ptr<File>> slow(Result<std::unique_ptr<File>> file,
+                                   const EmulatedLatency& latency, const SpinDelay& delay) {
   if (!file) return file;
-  return std::make_unique<SlowFile>(*std::move(file), latency);
+  return std::make_unique<SlowFile>(*std::move(file), latency, delay);
 }
 
 std::string directory_of(const std::string& path) {
@@ -120,27 +127,28 @@ class CountingFile final : public ForwardingFile {
 }  // namespace
 
 Result<std::unique_ptr<File>> EmulatedNvm::create(const std::string& path, uint64_t bytes) {
-  return slow(below().create(path, bytes), latency_);
+  return slow(below().create(path, bytes), latency_, delay_);
 }
 
 Result<std::unique_ptr<File>> EmulatedNvm::open(const std::string& path) {
-  return slow(below().open(path), latency_);
+  return slow(below().open(path), latency_, delay_);
 }
 
 Result<std::unique_ptr<File>> EmulatedNvm::open_for_reading(const std::string& path) {
-  return slow(below().open_for_reading(path), latency_);
+  return slow(below().open_for_reading(path), latency_, delay_);
 }
 
 Result<void> EmulatedNvm::sync_directory(const std::string& path) {
   auto synced = below().sync_directory(path);
-  spin(latency_.sync);
+  delay_.spin(nanoseconds_in(latency_.sync));
   return synced;
 }
 
 std::string EmulatedNvm::describe() const {
-  return below().describe() + "; emulated latency in ns: read " +
-         std::to_string(latency_.read.count()) + ", write " +
-         std::to_string(latency_.write.count()) + ", sync " + std::to_string(latency_.sync.count());
+  return fmt::format(
+      "{}; emulated latency in ns: read {}, write {}, sync {}, page read {}, block write {}",
+      below().describe(), latency_.read.count(), latency_.write.count(), latency_.sync.count(),
+      latency_.page_read.count(), latency_.block_write.count());
 }
 
 Result<FileSystemRoom> file_system_room(const std::string& directory) {

@@ -10,37 +10,46 @@
 #include <string>
 #include <utility>
 
+#include "shared/base/tick_clock.h"
 #include "shared/file/forwarding_file_system.h"
 
 namespace atolldb {
 
 struct EmulatedLatency {
+  // Of each call.
   std::chrono::nanoseconds read{0};
   std::chrono::nanoseconds write{0};
   std::chrono::nanoseconds sync{0};
+  // Of each block of kIoBlockBytes that a call reads or writes, also in part. A snapshot page is
+  // one block.
+  std::chrono::nanoseconds page_read{0};
+  std::chrono::nanoseconds block_write{0};
 
   bool operator==(const EmulatedLatency&) const = default;
 };
 
-/// Adds the latency to every read, write and sync. The delay spins on the clock, because a sleep of
-/// microseconds is neither precise nor short enough. It occupies a processor, as waiting for real
-/// NVRAM does. Source: [FOEDUS15] section 9.3.1 (emulated NVRAM: a spin loop on the time-stamp
-/// counter in each read and write of a tmpfs). REQUIRES: this file system outlives its files.
+/// Adds the latency to every read, write and sync, by SpinDelay. Source: [FOEDUS15] section 9.3.1
+/// (emulated NVRAM: a spin loop on the time-stamp counter in each read and write of a tmpfs).
+/// REQUIRES: this file system outlives its files.
 class EmulatedNvm : public ForwardingFileSystem {
  public:
-  EmulatedNvm(std::unique_ptr<FileSystem> below, EmulatedLatency latency)
-      : ForwardingFileSystem(*below), owned_(std::move(below)), latency_(latency) {}
+  /// `counts` of the delays: may be null, else they outlive this object.
+  EmulatedNvm(std::unique_ptr<FileSystem> below, EmulatedLatency latency,
+              DelayCounts* counts = nullptr)
+      : ForwardingFileSystem(*below), owned_(std::move(below)), latency_(latency), delay_(counts) {}
 
   Result<std::unique_ptr<File>> create(const std::string& path, uint64_t bytes) override;
   Result<std::unique_ptr<File>> open(const std::string& path) override;
   Result<std::unique_ptr<File>> open_for_reading(const std::string& path) override;
   Result<void> sync_directory(const std::string& path) override;
-  /// Returns text like "posix, direct I/O; emulated latency in ns: read 0, write 5000, sync 5000".
+  /// Returns text like "posix, direct I/O; emulated latency in ns: read 0, write 5000, sync 5000,
+  /// page read 0, block write 0".
   std::string describe() const override;
 
  private:
   std::unique_ptr<FileSystem> owned_;
   EmulatedLatency latency_;
+  SpinDelay delay_;
 };
 
 /// Room of a file system, in bytes.

@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 
+#include "shared/base/tick_clock.h"
 #include "shared/file/forwarding_file_system.h"
 
 namespace atolldb {
@@ -57,6 +58,10 @@ class IoWatch {
   std::atomic<int64_t>* begin(IoOperation operation, uint64_t path);
   static void end(std::atomic<int64_t>* entry);
 
+  /// Counts of the emulated delays of the process's device calls (EmulatedNvm).
+  DelayCounts& delays() { return delays_; }
+  const DelayCounts& delays() const { return delays_; }
+
   /// Records a call from construction to destruction.
   class Note {
    public:
@@ -84,6 +89,7 @@ class IoWatch {
   mutable std::mutex mutex_;
   std::map<uint64_t, std::string> paths_;  // guarded by mutex_
   uint64_t last_path_ = 0;                 // guarded by mutex_
+  DelayCounts delays_;
 };
 
 /// File system that records each call in an IoWatch. REQUIRES: it outlives its files.

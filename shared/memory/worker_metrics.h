@@ -69,6 +69,10 @@ struct alignas(64) DeviceMetrics {
   std::atomic<uint32_t> operation;   // IoOperation of a call past the limit; 0: no such call
   std::atomic<uint32_t> spare;
   SharedText path;  // path of the call past the limit
+  // Emulated delays (DelayCounts), and their time as asked for and as taken.
+  std::atomic<uint64_t> delays;
+  std::atomic<uint64_t> delay_asked_ns;
+  std::atomic<uint64_t> delay_taken_ns;
 };
 
 /// Counters of one worker or auxiliary thread. Writer: that thread.

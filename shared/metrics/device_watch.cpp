@@ -18,6 +18,13 @@ constexpr Metric<DeviceMetrics> kDeviceMetrics[] = {
     {"atoll_device_hangs_total",
      "Reads, writes and syncs that took longer than durability.device_hang_limit.",
      field<&DeviceMetrics::hangs>},
+    {"atoll_emulated_delays_total", "Delays that emulate NVRAM, of reads, writes and syncs.",
+     field<&DeviceMetrics::delays>},
+    {"atoll_emulated_delay_asked_seconds_total", "Length of these delays, as the config sets it.",
+     field<&DeviceMetrics::delay_asked_ns>, 1e-9},
+    {"atoll_emulated_delay_taken_seconds_total",
+     "Length of these delays, as measured; the difference is the error of the emulation.",
+     field<&DeviceMetrics::delay_taken_ns>, 1e-9},
 };
 
 std::string limit_text(std::chrono::milliseconds limit) {
@@ -38,6 +45,7 @@ std::optional<DeviceWatch::Change> DeviceWatch::check() {
   // All stores are relaxed, because the values are only displayed.
   const auto age = pending ? static_cast<uint64_t>(std::max<int64_t>(pending->age.count(), 0)) : 0;
   metrics_.pending_ns.store(age, std::memory_order_relaxed);
+  publish_delays();
   if (hangs && !hang_) {
     CHECK(metrics_.operation.load(std::memory_order_relaxed) == 0);
     CHECK(pending->operation != IoOperation::none);
@@ -60,6 +68,17 @@ std::optional<DeviceWatch::Change> DeviceWatch::check() {
                                     std::chrono::duration<double>(hang_->age).count())};
   hang_.reset();
   return over;
+}
+
+void DeviceWatch::publish_delays() {
+  const DelayCounts& delays = watch_.delays();
+  // Relaxed: for display. A scrape may see a delay in one of these counters and not in another.
+  const auto publish = [](std::atomic<uint64_t>& to, const std::atomic<uint64_t>& from) {
+    to.store(from.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  };
+  publish(metrics_.delays, delays.delays);
+  publish(metrics_.delay_asked_ns, delays.asked_ns);
+  publish(metrics_.delay_taken_ns, delays.taken_ns);
 }
 
 std::string device_hang_text(const DeviceMetrics& metrics, std::chrono::milliseconds limit) {

@@ -26,13 +26,15 @@ class DeviceWatch {
     bool hangs = false;  // false: the device answers again
     std::string text;
   };
-  /// Publishes the oldest call in progress. Returns a change when a hang begins and when it ends.
-  /// Thread: a single one.
+  /// Publishes the oldest call in progress, and the emulated delays. Returns a change when a hang
+  /// begins and when it ends. Thread: a single one.
   std::optional<Change> check();
   /// Changes the limit. Thread: that of `check`.
   void set_limit(std::chrono::milliseconds limit) { limit_ = limit; }
 
  private:
+  void publish_delays();
+
   const IoWatch& watch_;
   DeviceMetrics& metrics_;
   std::chrono::milliseconds limit_;

@@ -188,6 +188,9 @@ TEST_F(LogReplay, OptionsOutOfTheirRangesNameTheFlag) {
   EXPECT_EQ(flag_of([](Options& options) { make_smoke(options); }), "none");
   EXPECT_TRUE(flag_of([](Options& o) { o.seconds = 0; }).starts_with("bench log: --seconds: "));
   EXPECT_TRUE(flag_of([](Options& o) { o.workers = 0; }).starts_with("bench log: --workers: "));
+  EXPECT_TRUE(flag_of([](Options& o) {
+                o.nvm_write_ns = 10'000'001;
+              }).starts_with("bench log: --nvm-write-ns"));
   EXPECT_TRUE(
       flag_of([](Options& o) { o.epoch_bytes = 4'096; }).starts_with("bench log: --epoch-bytes"));
   EXPECT_TRUE(flag_of([](Options& o) {

@@ -408,6 +408,10 @@ TEST(Durability, IsOnByDefaultAndIsNamedAsWhatItIs) {
   EXPECT_EQ(
       durability_text(parsed("[durability]\nmode = \"durable\"\nemulated_latency = \"5us\"\n")),
       "durable (emulated latency 5us)");
+  EXPECT_EQ(durability_text(parsed("[durability]\nemulated_latency = \"5us\"\nnvm_read_ns = 100\n"
+                                   "nvm_write_ns = 200\nnvm_block_ns = 300\n")),
+            "durable (emulated latency 5us, emulated NVRAM 100 ns per page read, emulated NVRAM "
+            "200 ns per write, emulated NVRAM 300 ns per block write)");
   EXPECT_EQ(durability_text(parsed("[durability]\nmode = \"measure\"\nbackend = \"null\"\n")),
             "null log: nothing is durable");
 }
@@ -430,7 +434,7 @@ TEST(EffectiveConfig, SurvivesTheWayToAChildProcess) {
       "[\"/a \\\"b\\\\\"]\n"
       "[[node]]\n[memory]\nvolatile_pool = \"1026MiB\"\nhuge_pages = \"off\"\n"
       "[durability]\nmode = \"measure\"\nbackend = \"null\"\nlog_file_size = \"1028KiB\"\n"
-      "emulated_latency = \"7us\"\n"
+      "emulated_latency = \"7us\"\nnvm_read_ns = 250\nnvm_write_ns = 10000000\n"
       "[metrics]\nenabled = false\nbase_port = 9000\n[procedures]\nlibraries = [\"/l/a.so\"]\n");
   const Config child = parsed(to_toml(config));
   EXPECT_EQ(child.cluster, config.cluster);
