@@ -9,6 +9,7 @@
 #include "shared/base/check.h"
 #include "shared/base/try.h"
 #include "shared/file/file_errors.h"
+#include "shared/file/forwarding_file_system.h"
 
 namespace atolldb {
 namespace {
@@ -31,7 +32,9 @@ std::unexpected<Error> map_error(const std::string& path) {
                         ": check the file system, or set durability.backend = \"posix\"");
 }
 
-Result<Map> map_file(int descriptor, const std::string& path) {
+/// `protection`: PMEM2_PROT_READ, perhaps with PMEM2_PROT_WRITE.
+Result<Map> map_file(int descriptor, const std::string& path,
+                     unsigned protection = PMEM2_PROT_READ | PMEM2_PROT_WRITE) {
   pmem2_config* config = nullptr;
   if (pmem2_config_new(&config) != 0) return map_error(path);
   const std::unique_ptr<pmem2_config, ConfigDeleter> config_owner(config);
@@ -41,12 +44,63 @@ Result<Map> map_file(int descriptor, const std::string& path) {
   // Page granularity, the coarsest, is enough. libpmem2 grants the finest one that is safe.
   pmem2_map* map = nullptr;
   if (pmem2_config_set_required_store_granularity(config, PMEM2_GRANULARITY_PAGE) != 0 ||
+      pmem2_config_set_protection(config, protection) != 0 ||
       pmem2_map_new(&map, config, source) != 0) {
     return map_error(path);
   }
   CHECK(map != nullptr);
   return Map(map);
 }
+
+bool is_persistent(const Map& map) {
+  CHECK(map != nullptr);
+  return pmem2_map_get_store_granularity(map.get()) != PMEM2_GRANULARITY_PAGE;
+}
+
+/// Returns whether the file may have blocks that cannot be read: the kernel knows some, or its list
+/// cannot be read. Returns false on a device that is no NVDIMM, which has no such list.
+bool has_bad_blocks(int descriptor) {
+  pmem2_source* source = nullptr;
+  if (pmem2_source_from_fd(&source, descriptor) != 0) return true;
+  const std::unique_ptr<pmem2_source, SourceDeleter> source_owner(source);
+  pmem2_badblock_context* context = nullptr;
+  const int error = pmem2_badblock_context_new(&context, source);
+  if (error != 0) return error != PMEM2_E_NOSUPP;
+  pmem2_badblock block{};
+  const bool is_bad = pmem2_badblock_next(context, &block) == 0;
+  pmem2_badblock_context_delete(&context);
+  return is_bad;
+}
+
+/// A file that is opened for reading, on persistent memory. Reads copy from a mapping and do not
+/// enter the kernel. Reads past the size at the opening use the descriptor, because the file may
+/// have grown since.
+class PmemReader final : public ForwardingFile {
+ public:
+  /// `size`: of the file, at most that of the mapping.
+  PmemReader(std::unique_ptr<File> below, Map map, uint64_t size,
+             std::atomic<uint64_t>& mapped_reads)
+      : ForwardingFile(std::move(below)),
+        map_(std::move(map)),
+        size_(size),
+        mapped_reads_(mapped_reads) {
+    CHECK(is_persistent(map_) && size_ <= pmem2_map_get_size(map_.get()));
+  }
+
+  Result<uint64_t> read(uint64_t offset, std::span<std::byte> into) const override {
+    if (offset > size_ || into.size() > size_ - offset) return ForwardingFile::read(offset, into);
+    const auto* address = static_cast<const std::byte*>(pmem2_map_get_address(map_.get()));
+    CHECK(address != nullptr && offset + into.size() <= size_);
+    if (!into.empty()) std::memcpy(into.data(), address + offset, into.size());
+    mapped_reads_.fetch_add(1, std::memory_order_relaxed);
+    return into.size();
+  }
+
+ private:
+  Map map_;
+  const uint64_t size_;
+  std::atomic<uint64_t>& mapped_reads_;
+};
 
 }  // namespace
 
@@ -110,8 +164,8 @@ class PmemFile : public File {
     return {};
   }
 
-  /// Reads through the descriptor, where a bad block gives an error. A read of the mapping would
-  /// raise a signal instead.
+  /// Reads through the descriptor, where a bad block gives an error. The writer of a file reads
+  /// little, so it gains nothing from the mapping.
   Result<uint64_t> read(uint64_t offset, std::span<std::byte> into) const override {
     return read_all(owner_.calls_, descriptor_.get(), path_, offset, into);
   }
@@ -128,7 +182,7 @@ class PmemFile : public File {
     copy_ = pmem2_get_memcpy_fn(map_.get());
     drain_ = pmem2_get_drain_fn(map_.get());
     CHECK(copy_ != nullptr && drain_ != nullptr);
-    is_persistent_ = pmem2_map_get_store_granularity(map_.get()) != PMEM2_GRANULARITY_PAGE;
+    is_persistent_ = is_persistent(map_);
   }
 
   PmemFileSystem& owner_;
@@ -157,6 +211,19 @@ Result<std::unique_ptr<File>> PmemFileSystem::create(const std::string& path, ui
 Result<std::unique_ptr<File>> PmemFileSystem::open(const std::string& path) {
   ATOLL_ASSIGN(auto descriptor, open_descriptor(calls_, path, O_RDWR));
   return map(path, std::move(descriptor));
+}
+
+Result<std::unique_ptr<File>> PmemFileSystem::open_for_reading(const std::string& path) {
+  ATOLL_ASSIGN(auto file, posix_.open_for_reading(path));
+  ATOLL_ASSIGN(const uint64_t size, file->size());
+  if (size == 0) return file;
+  ATOLL_ASSIGN(const auto descriptor, open_descriptor(calls_, path, O_RDONLY));
+  auto map = map_file(descriptor.get(), path, PMEM2_PROT_READ);
+  // Without a mapping, reads take the way of `posix`, which is slower but never wrong.
+  if (!map || !is_persistent(*map) || has_bad_blocks(descriptor.get())) return file;
+  // Another process may have cut the file between the two openings.
+  if (pmem2_map_get_size(map->get()) < size) return file;
+  return std::make_unique<PmemReader>(std::move(file), *std::move(map), size, mapped_reads_);
 }
 
 Result<std::unique_ptr<File>> PmemFileSystem::map(const std::string& path, UniqueFd descriptor) {

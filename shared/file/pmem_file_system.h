@@ -1,9 +1,13 @@
 // File system on persistent memory, with libpmem2. A preallocated file is mapped. Writes bypass the
 // caches, and a sync waits until they have drained. On persistent memory neither enters the kernel.
 //
-//   granularity of the mapping    write                     sync
-//   cache line, byte              non-temporal copies       drain
-//   page (no persistent memory)   copies                    fdatasync
+//   granularity of the mapping    write                     sync         read (files for reading)
+//   cache line, byte              non-temporal copies       drain        copies
+//   page (no persistent memory)   copies                    fdatasync    pread
+//
+// Logs and snapshots use it alike. Files with known bad blocks are read by pread, which reports
+// them as errors. A block that becomes bad later ends the process with SIGBUS when it is read; the
+// kernel then knows it, so after the restart its reads are errors.
 //
 // libpmem2 persists pages by msync, and ends the process if that fails. fdatasync gives the same
 // guarantee, and its error can be handled. libpmem2 trusts PMEM2_FORCE_GRANULARITY=cache_line in
@@ -31,9 +35,7 @@ class PmemFileSystem : public FileSystem {
 
   Result<std::unique_ptr<File>> create(const std::string& path, uint64_t bytes) override;
   Result<std::unique_ptr<File>> open(const std::string& path) override;
-  Result<std::unique_ptr<File>> open_for_reading(const std::string& path) override {
-    return posix_.open_for_reading(path);
-  }
+  Result<std::unique_ptr<File>> open_for_reading(const std::string& path) override;
   Result<void> sync_directory(const std::string& path) override {
     return posix_.sync_directory(path);
   }
@@ -64,6 +66,8 @@ class PmemFileSystem : public FileSystem {
   /// Number of syncs that drained stores, and number of syncs through the kernel.
   uint64_t drains() const { return drains_.load(std::memory_order_relaxed); }
   uint64_t kernel_syncs() const { return kernel_syncs_.load(std::memory_order_relaxed); }
+  /// Number of reads that copied from a mapping.
+  uint64_t mapped_reads() const { return mapped_reads_.load(std::memory_order_relaxed); }
 
  private:
   friend class PmemFile;
@@ -79,6 +83,7 @@ class PmemFileSystem : public FileSystem {
   // Statistics. Accesses are relaxed, because nothing depends on them.
   std::atomic<uint64_t> drains_{0};
   std::atomic<uint64_t> kernel_syncs_{0};
+  std::atomic<uint64_t> mapped_reads_{0};
   mutable std::mutex mutex_;
   Granularity coarsest_ = Granularity::none_yet;  // coarsest granularity of all files so far
 };

@@ -67,6 +67,42 @@ TEST_F(PmemFiles, GoThroughTheKernelAtPageGranularityAndSaySoOnce) {
   EXPECT_NE(warnings_[0].find("is not on persistent memory"), std::string::npos);
 }
 
+TEST_F(PmemFiles, AreReadThroughAMappingOnPersistentMemoryOnly) {
+  for (const char* granularity : {"cache_line", "page"}) {
+    force(granularity);
+    PmemFileSystem files({}, calls_);
+    const std::string path = folder_.path() + "/" + granularity;
+    auto writer = files.create(path, 4 * kIoBlockBytes);
+    ASSERT_TRUE(writer) << writer.error().message;
+    ASSERT_TRUE(write(**writer, kIoBlockBytes, Blocks(1, 7).bytes()));
+    auto reader = files.open_for_reading(path);
+    ASSERT_TRUE(reader) << reader.error().message;
+    std::vector<std::byte> page(kIoBlockBytes);
+    ASSERT_EQ((*reader)->read(kIoBlockBytes, page).value(), kIoBlockBytes);
+    EXPECT_TRUE(std::ranges::equal(page, Blocks(1, 7).bytes()));
+    ASSERT_TRUE(write(**writer, 0, Blocks(1, 9).bytes()));
+    ASSERT_EQ((*reader)->read(0, page).value(), kIoBlockBytes);
+    EXPECT_TRUE(std::ranges::equal(page, Blocks(1, 9).bytes())) << "a later write is seen";
+    EXPECT_EQ(files.mapped_reads(), granularity == std::string("page") ? 0U : 2U);
+  }
+}
+
+TEST_F(PmemFiles, AreReadPastTheirMappingAfterTheyHaveGrown) {
+  force("cache_line");
+  auto writer = create(1);
+  auto reader = files_.open_for_reading(folder_.path() + "/f");
+  ASSERT_TRUE(reader) << reader.error().message;
+  ASSERT_TRUE(writer->grow(2 * kIoBlockBytes));
+  ASSERT_TRUE(write(*writer, kIoBlockBytes, Blocks(1, 7).bytes()));
+  std::vector<std::byte> both(2 * kIoBlockBytes);
+  ASSERT_EQ((*reader)->read(0, both).value(), 2 * kIoBlockBytes);
+  EXPECT_TRUE(std::ranges::equal(std::span(both).subspan(kIoBlockBytes), Blocks(1, 7).bytes()));
+  EXPECT_EQ((*reader)->read(kIoBlockBytes, both).value(), kIoBlockBytes) << "to the end only";
+  EXPECT_EQ(files_.mapped_reads(), 0U);
+  ASSERT_EQ((*reader)->read(0, std::span(both).first(kIoBlockBytes)).value(), kIoBlockBytes);
+  EXPECT_EQ(files_.mapped_reads(), 1U) << "up to the end of the mapping";
+}
+
 TEST_F(PmemFiles, AreDescribedByTheCoarsestOfThem) {
   force("cache_line");
   create(1);
