@@ -237,7 +237,9 @@ Outcome send(Session& session, const Request& request, const CallOptions& option
   DCHECK(!request.procedure.empty() && request.procedure.size() <= kMaxSessionProcedureName);
   DCHECK(request.input.size() <= kMaxSessionInputBytes);
   DCHECK(options.timeout.has_value() != options.session.waits_for_room);
-  const auto ticket = session.submit(request.procedure, request.input, options.session);
+  SessionOptions waiting = options.session;
+  waiting.waits_at_once = true;
+  const auto ticket = session.submit(request.procedure, request.input, waiting);
   if (!ticket) {
     return outcome_of({status_of(ticket.error()), why_not_sent(ticket.error(), session)});
   }

@@ -38,7 +38,9 @@ SessionReply ClientTransport::wait(SessionTicket ticket) {
 
 SessionReply ClientTransport::call(std::string_view procedure, std::span<const std::byte> input,
                                    const SessionOptions& options) {
-  const auto ticket = submit(procedure, input, options);
+  SessionOptions waiting = options;
+  waiting.waits_at_once = true;
+  const auto ticket = submit(procedure, input, waiting);
   if (ticket) return wait(*ticket);
   SessionReply reply;
   reply.status = ticket.error();

@@ -22,7 +22,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 /// Number of checks of the answer ring before the thread sleeps.
-constexpr int kRingChecks = 50;
+constexpr int kRingChecks = 150;
+/// Number of checks of the answer ring before a thread wakes the node for a request that it has
+/// submitted with waits_at_once. A worker that helps has taken the request by then.
+constexpr int kChecksBeforeWake = 50;
+static_assert(kChecksBeforeWake < kRingChecks);
 /// Number of expired waits (for example `poll`) per check whether the node is dead. The check is a
 /// system call.
 constexpr uint32_t kWaitsPerNodeCheck = 64;
@@ -188,7 +192,7 @@ std::expected<SessionTicket, Status> SessionClient::submit_checked(std::string_v
         can_wait = options.waits_for_room && in_flight_ != 0;
       }
     }
-    if (ticket != 0) wake_node();
+    if (ticket != 0 && !options.waits_at_once) wake_node();
     run(ready);
     if (ticket != 0) return ticket;
     if (!can_wait) return std::unexpected(Status::unavailable);
@@ -299,7 +303,9 @@ std::optional<SessionReply> SessionClient::wait_for(SessionTicket ticket,
     std::optional<SessionReply> reply = try_fetch(ticket, ready);
     run(ready);
     if (reply) return reply;
-    if (Clock::now() >= until) {
+    const bool is_late = Clock::now() >= until;
+    if (checks == kChecksBeforeWake || is_late) wake_node();
+    if (is_late) {
       // After the end of the session every request has a reply, which may be outcome_unknown.
       if (!notice_end(ready)) return std::nullopt;
       run(ready);

@@ -90,7 +90,8 @@ ProcedureOutcome execute_procedure(WorkerEnvironment& environment, const Procedu
   };
   const uint64_t began_ns = monotonic_time_ns();
   outcome.status = run(own, environment.backoff, deadline_epoch, body, mode);
-  outcome.execution_ns = ns_since(began_ns, monotonic_time_ns());
+  outcome.ended_ns = monotonic_time_ns();
+  outcome.execution_ns = ns_since(began_ns, outcome.ended_ns);
   outcome.retries = attempts == 0 ? 0 : attempts - 1;
   DCHECK(outcome.status < Status::count_ && !own.is_active());
   if (outcome.status == Status::snapshot_not_found) {

@@ -21,6 +21,7 @@ struct ProcedureOutcome {
   uint64_t commit_epoch = 0;
   uint64_t commit_version = 0;  // Vid::version() of the written records; 0: none was written
   uint32_t retries = 0;         // attempts after the first one
+  uint64_t ended_ns = 0;        // end of the last attempt, as monotonic_time_ns(); 0: none began
   uint64_t execution_ns = 0;    // from the begin of the first attempt to the end of the last one
 };
 

@@ -13,7 +13,7 @@ RequestSink::RequestSink(SessionServices services)
   CHECK(services_.refusal != nullptr);
 }
 
-std::optional<Refusal> RequestSink::admit(SessionCall& call) {
+std::optional<Refusal> RequestSink::admit(SessionCall& call, uint32_t idle_worker) {
   const Result<RegisteredProcedure> found = services_.procedures->procedure(call.procedure);
   if (!found) return Refusal{Status::procedure_not_found, found.error().message};
   call.mode.isolation =
@@ -23,7 +23,7 @@ std::optional<Refusal> RequestSink::admit(SessionCall& call) {
   }
   if (auto refusal = services_.refusal(call.mode.isolation)) return refusal;
   const auto workers = static_cast<uint32_t>(services_.workers.size());
-  call.worker = worker_of(call);
+  call.worker = worker_of(call, idle_worker);
   if (call.worker >= workers) {
     return Refusal{Status::invalid_argument, "worker " + std::to_string(call.worker) +
                                                  ": the node has workers 0 to " +
@@ -34,10 +34,11 @@ std::optional<Refusal> RequestSink::admit(SessionCall& call) {
   return std::nullopt;
 }
 
-/// Returns the worker that the call names. If it names none, its affinity decides, or round robin
-/// if it has none.
-uint32_t RequestSink::worker_of(const SessionCall& call) {
+/// Returns the worker that the call names. If it names none, its affinity decides. Without an
+/// affinity, an idle worker runs it, or round robin decides.
+uint32_t RequestSink::worker_of(const SessionCall& call, uint32_t idle_worker) {
   if (call.worker != kAnyWorker) return call.worker;
+  if (call.affinity == 0 && idle_worker != kAnyWorker) return idle_worker;
   const auto workers = static_cast<uint32_t>(services_.workers.size());
   DCHECK(workers > 0);
   // Relaxed: the counter only spreads the load.
@@ -158,10 +159,12 @@ void RequestSink::record_durable(const SessionCall& call) const {
   ProcedureMetrics* const metrics = services_.procedure_metrics;
   if (metrics == nullptr) return;
   // DurableAnswers calls on its own thread, or at once on the worker. Each has its own counters.
-  const uint32_t thread =
-      services_.answers->is_own_thread() ? metrics->answers_thread() : call.worker;
-  metrics->add_durable(thread, call.registered.ordinal,
-                       ns_since(call.arrived_ns, monotonic_time_ns()));
+  const bool has_waited = services_.answers->is_own_thread();
+  const uint32_t thread = has_waited ? metrics->answers_thread() : call.worker;
+  // The worker answers at the end of the last attempt, so it does not read the clock again.
+  const bool has_time = !has_waited && call.outcome.ended_ns != 0;
+  const uint64_t now_ns = has_time ? call.outcome.ended_ns : monotonic_time_ns();
+  metrics->add_durable(thread, call.registered.ordinal, ns_since(call.arrived_ns, now_ns));
 }
 
 }  // namespace atolldb

@@ -92,8 +92,9 @@ class RequestSink {
   explicit RequestSink(SessionServices services);
 
   /// Looks up the procedure, and chooses the isolation and the worker. Returns the reason why the
-  /// request must not run, or nothing if it may.
-  std::optional<Refusal> admit(SessionCall& call);
+  /// request must not run, or nothing if it may. `idle_worker`: runs the call unless the call names
+  /// another worker; kAnyWorker: none is known.
+  std::optional<Refusal> admit(SessionCall& call, uint32_t idle_worker = kAnyWorker);
   /// Gives an admitted call to its worker. `owner` gets the outcome, perhaps before this returns.
   Submitted submit(SessionCall& call, CallOwner& owner);
   /// Stores and counts the outcome of a request that does not run.
@@ -119,7 +120,7 @@ class RequestSink {
     alignas(64) std::atomic<uint32_t> count{0};
   };
 
-  uint32_t worker_of(const SessionCall& call);
+  uint32_t worker_of(const SessionCall& call, uint32_t idle_worker);
   /// Gives the worker a task that runs its calls. REQUIRES: the queue's mutex is held.
   Result<void> submit_task(uint32_t worker);
   /// The task: runs the calls that wait for this worker.

@@ -47,7 +47,7 @@ class Session final : public CallOwner {
   Session& operator=(const Session&) = delete;
   ~Session() override;
 
-  // -- Session thread ---------------------------------------------------------------------------
+  // -- The thread that serves: the session thread, or a worker that helps -----------------------
   Taken take(uint32_t& slot);
   /// Records the time at which `take` has returned this slot, as monotonic_time_ns().
   void record_arrival(uint32_t slot, uint64_t now_ns) {

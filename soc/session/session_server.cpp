@@ -31,6 +31,11 @@ constexpr int kRequestsPerTurn = 64;
 /// Number of idle passes over all rings before the thread sleeps. A client that got an answer often
 /// sends its next request soon.
 constexpr int kIdlePasses = 40;
+/// Number of passes over all rings in which an idle worker finds no request before it sleeps. A
+/// client that waits needs about one microsecond to send its next request.
+constexpr int kHelpPasses = 200;
+/// Maximum number of sessions with which workers help. A pass over more would take too long.
+constexpr size_t kMaxHelpedSessions = 16;
 /// Number of busy rounds between two checks of the sockets.
 constexpr int kBusyRounds = 64;
 /// Pause before a retry while a worker's queue is full. The end of a task that is no session
@@ -72,6 +77,7 @@ Result<void> SessionServer::start() {
     serves_control_ = true;
   }
   thread_ = std::thread([this] { run(); });
+  for (Worker* const worker : services_.workers) worker->help_with(*this);
   return {};
 }
 
@@ -122,14 +128,41 @@ void SessionServer::signal_end() {
   if (waits_for_end_.exchange(false, std::memory_order_seq_cst)) wake();
 }
 
+bool SessionServer::help(uint32_t ordinal, const std::function<bool()>& is_wanted) {
+  // The session thread checks the rings for a short time before it sleeps.
+  Lock serving(serving_, std::try_to_lock);
+  for (int i = 0; i < kHelpPasses && !serving.owns_lock(); ++i) {
+    if (is_wanted()) return false;
+    spin_pause();
+    serving.try_lock();
+  }
+  if (!serving.owns_lock()) return false;
+  if (sessions_.empty() || sessions_.size() > kMaxHelpedSessions) return false;
+  for (const auto& session : sessions_) session->end_sleep();
+  idle_worker_ = ordinal;
+  bool found = false;
+  for (int pass = 0; pass < kHelpPasses && !is_wanted(); ++pass) {
+    found = serve_all();
+    if (found) break;
+    spin_pause();
+  }
+  idle_worker_ = kAnyWorker;
+  // The session thread sleeps, or wants to. From now on, clients wake it.
+  const bool is_needed = !may_sleep() || holds_any();
+  serving.unlock();
+  if (is_needed) wake();
+  return found;
+}
+
 void SessionServer::run() {
+  Lock serving(serving_);
   int idle = 0;
   int busy = 0;
   // Acquire pairs with the release in stop.
   while (!ends_.load(std::memory_order_acquire)) {
     if (serve_all()) {
       idle = 0;
-      if (++busy % kBusyRounds == 0) handle_events(0);
+      if (++busy % kBusyRounds == 0) handle_events(serving, 0);
       continue;
     }
     if (++idle < kIdlePasses) {
@@ -137,7 +170,7 @@ void SessionServer::run() {
       continue;
     }
     idle = 0;
-    if (may_sleep()) handle_events(sleep_ms());
+    if (may_sleep()) handle_events(serving, sleep_ms());
     for (const auto& session : sessions_) session->end_sleep();
   }
   end_control();
@@ -220,9 +253,11 @@ void SessionServer::refuse(Session& session, uint32_t slot, Refusal refusal) {
 }
 
 void SessionServer::dispatch(Session& session, uint32_t slot) {
-  if (auto refusal = sink_.admit(session.call(slot))) {
+  if (auto refusal = sink_.admit(session.call(slot), idle_worker_)) {
     return refuse(session, slot, *std::move(refusal));
   }
+  // Further requests, which arrived at the same time, go to all workers.
+  if (session.call(slot).worker == idle_worker_) idle_worker_ = kAnyWorker;
   DCHECK(!session.held);
   if (!submit(session, slot)) session.held = slot;
 }
@@ -240,10 +275,13 @@ bool SessionServer::submit(Session& session, uint32_t slot) {
   CHECK(false);
 }
 
-void SessionServer::handle_events(int timeout_ms) {
+void SessionServer::handle_events(Lock& serving, int timeout_ms) {
+  DCHECK(serving.owns_lock());
   std::array<epoll_event, 64> events;
+  if (timeout_ms != 0) serving.unlock();
   const int count =
       epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout_ms);
+  if (timeout_ms != 0) serving.lock();
   for (int i = 0; i < count; ++i) {
     const uint64_t what = events[static_cast<size_t>(i)].data.u64;
     if (what == kOwnWake) {

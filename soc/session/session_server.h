@@ -28,7 +28,7 @@ namespace atolldb {
 
 /// Order of the calls: start -> (listen) -> stop. Thread: any thread may call `listen`, `connect`,
 /// `handle` and `signal_end`.
-class SessionServer {
+class SessionServer final : public IdleWork {
  public:
   /// Limit of control requests that wait for the session thread.
   static constexpr size_t kMaxWaitingControls = 64;
@@ -36,7 +36,7 @@ class SessionServer {
   SessionServer(SessionServices services, Logger logger);
   SessionServer(const SessionServer&) = delete;
   SessionServer& operator=(const SessionServer&) = delete;
-  ~SessionServer() { stop(); }
+  ~SessionServer() override { stop(); }
 
   Result<void> start();
   /// Accepts clients of other processes on this Unix socket.
@@ -52,6 +52,10 @@ class SessionServer {
   /// `stop` returns. Before `start` and after `stop`, the answer is not_running. Thread: any.
   void handle(const ControlRequest& request, const ControlReply& reply);
 
+  /// Takes requests out of the rings instead of the session thread, while that sleeps. So a request
+  /// of a client that waits needs no other thread than the worker.
+  bool help(uint32_t ordinal, const std::function<bool()>& is_wanted) override;
+
   /// Wakes the session thread if it waits for the end of a call. Thread: any.
   void signal_end();
 
@@ -65,6 +69,8 @@ class SessionServer {
     ControlReply reply;
   };
 
+  using Lock = std::unique_lock<std::mutex>;
+
   void run();
   bool serve_all();
   bool serve(Session& session);
@@ -74,7 +80,8 @@ class SessionServer {
   void refuse(Session& session, uint32_t slot, Refusal refusal);
   bool holds_any() const;
   bool may_sleep();
-  void handle_events(int timeout_ms);
+  /// Releases the lock while it waits.
+  void handle_events(Lock& serving, int timeout_ms);
   int sleep_ms() const;
   void accept_all();
   /// Stops accepting clients, because no descriptor or memory is left. New clients wait in the
@@ -115,8 +122,12 @@ class SessionServer {
   bool serves_control_ = false;    // guarded by mutex_
   std::vector<WaitingControl> waiting_controls_;  // guarded by mutex_
 
-  // Used by the session thread only.
+  /// Held by the thread that uses the sessions: the session thread, except while it sleeps, or a
+  /// worker that helps. Taken before mutex_.
+  std::mutex serving_;
+  // The next members are guarded by serving_.
   std::vector<std::unique_ptr<Session>> sessions_;
+  uint32_t idle_worker_ = kAnyWorker;  // the worker that helps, until it has got a call
   std::vector<std::unique_ptr<Session>>
       ending_;  // sessions without a client, freed when their calls have ended
   bool accept_paused_ = false;

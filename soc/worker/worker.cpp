@@ -18,6 +18,9 @@ constexpr std::chrono::milliseconds kGracePause{10};
 /// sleeps, although hints are left. Without the limit it might never sleep: a hint is queued again
 /// and again while an old transaction needs its tombstones.
 constexpr uint32_t kMaxIdleHintRounds = 100;
+/// Maximum number of times that an idle worker takes requests of other workers before it recycles
+/// its pages and sleeps.
+constexpr uint32_t kMaxHelpRounds = 256;
 
 /// Returns a number that grows with each page that a hint has reclaimed.
 uint64_t reclaim_count(WorkerContext& context) {
@@ -110,12 +113,24 @@ bool Worker::is_wanted() {
   return !tasks_.empty() || closed_;
 }
 
+void Worker::help() {
+  IdleWork* const work = idle_work_.load(std::memory_order_acquire);
+  // With a gate there are more workers than CPUs, so a worker that looks for work delays another.
+  if (work == nullptr || settings_.gate != nullptr) return;
+  for (uint32_t round = 0; round < kMaxHelpRounds && !is_wanted(); ++round) {
+    if (!work->help(settings_.ordinal, is_wanted_)) return;
+  }
+}
+
 void Worker::sleep_until_task(Transaction& transaction, std::unique_lock<std::mutex>& lock) {
   DCHECK(lock.owns_lock() && tasks_.empty());
   WorkerContext& context = transaction.worker();
   const auto is_woken = [this] { return !tasks_.empty() || closed_; };
   uint32_t hint_rounds = 0;
   context.leave();
+  lock.unlock();
+  help();
+  lock.lock();
   while (!is_woken()) {
     const bool has_hints = !context.hints().empty() && hint_rounds < kMaxIdleHintRounds;
     if (context.pages().retired_count() == 0 && !has_hints) {

@@ -1,8 +1,9 @@
 // A worker thread, which runs transactions. It takes tasks from its own bounded queue. While idle,
-// it holds no page reference (R9). Once its retired pages are recycled and it works off no more
-// hints, it sleeps without a time-out.
+// it holds no page reference (R9). First it looks for requests of sessions for a short time. Once
+// its retired pages are recycled and it works off no more hints, it sleeps without a time-out.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -27,6 +28,15 @@ struct WorkerEnvironment {
   uint32_t ordinal;
 };
 using WorkerTask = std::function<void(WorkerEnvironment&)>;
+
+/// What an idle worker does for a short time before it sleeps.
+class IdleWork {
+ public:
+  virtual ~IdleWork() = default;
+  /// Returns whether it has found work, for this worker or for others. Ends soon after `is_wanted`
+  /// returns true. Thread: the worker `ordinal`, which holds no page reference.
+  virtual bool help(uint32_t ordinal, const std::function<bool()>& is_wanted) = 0;
+};
 
 struct WorkerSettings {
   const ClusterView* view = nullptr;
@@ -53,6 +63,8 @@ class Worker {
   ~Worker() { stop(); }
 
   void start();
+  /// Lets the worker help while it is idle. REQUIRES: `work` exists until the worker has ended.
+  void help_with(IdleWork& work) { idle_work_.store(&work, std::memory_order_release); }
   /// Queues a task. An error names the limit, or says that the worker has ended.
   Result<void> submit(WorkerTask task);
   /// Refuses new tasks from now on. Does not wait.
@@ -66,14 +78,18 @@ class Worker {
   WorkerTask next(Transaction& transaction);
   /// Returns whether a task waits, or the worker must end. REQUIRES: the lock is not held.
   bool is_wanted();
+  /// Helps while there is work. Returns when no more work was found, or a task waits.
+  void help();
   void sleep_until_task(Transaction& transaction, std::unique_lock<std::mutex>& lock);
 
   WorkerSettings settings_;
   Logger logger_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<WorkerTask> tasks_;  // guarded by mutex_
-  bool closed_ = false;           // guarded by mutex_
+  std::deque<WorkerTask> tasks_;               // guarded by mutex_
+  bool closed_ = false;                        // guarded by mutex_
+  std::atomic<IdleWork*> idle_work_{nullptr};  // release and acquire: the object is complete
+  const std::function<bool()> is_wanted_{[this] { return is_wanted(); }};
   std::thread thread_;
 };
 

@@ -172,6 +172,48 @@ TEST_F(RequestSinkTest, AWorkerThatEndsRunsTheCallsThatItHasAndGetsNoMore) {
       << calls_.back()->outcome.message;
 }
 
+/// Finds work three times, and then no more.
+class ThreeTimes final : public IdleWork {
+ public:
+  bool help(uint32_t ordinal, const std::function<bool()>& is_wanted) override {
+    EXPECT_EQ(ordinal, 0u);
+    EXPECT_FALSE(is_wanted());
+    return calls_.fetch_add(1, std::memory_order_acq_rel) % 4 != 3;
+  }
+  uint32_t calls() const { return calls_.load(std::memory_order_acquire); }
+
+ private:
+  std::atomic<uint32_t> calls_{0};
+};
+
+TEST_F(RequestSinkTest, AnIdleWorkerHelpsBeforeItSleepsUntilItFindsNoMoreWork) {
+  ThreeTimes work;
+  hold_worker();
+  worker_->help_with(work);
+  open_gate();
+  ASSERT_TRUE(test::eventually([&] { return work.calls() == 4; }));
+  accepted_ = 1;
+  for (uint32_t round = 2; round <= 20; ++round) {
+    submit_many(1);
+    ++accepted_;
+    ASSERT_TRUE(all_finish());
+    ASSERT_TRUE(test::eventually([&] { return work.calls() == 4 * round; })) << round;
+  }
+  worker_->stop();
+  EXPECT_EQ(work.calls(), 80u) << "a worker that sleeps or ends does not help";
+}
+
+TEST_F(RequestSinkTest, AnIdleWorkerRunsTheCallsThatNameNoOtherWorker) {
+  SessionCall call;
+  call.procedure = "pass";
+  EXPECT_FALSE(sink_->admit(call, 0));
+  EXPECT_EQ(call.worker, 0u);
+  call.worker = 1;
+  const auto refusal = sink_->admit(call, 0);
+  ASSERT_TRUE(refusal) << "the named worker counts, and this node has only one";
+  EXPECT_EQ(refusal->status, Status::invalid_argument);
+}
+
 TEST_F(RequestSinkTest, CallsRunAlthoughTheQueueOfTheWorkerIsFullOfOtherTasks) {
   hold_worker();
   submit_many(2 * RequestSink::kCallsPerTask);
