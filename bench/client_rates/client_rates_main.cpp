@@ -32,23 +32,13 @@ class AtollClient final : public Client {
   }
 
   void step(uint64_t number) override {
-    switch (case_.way) {
-      case Way::single:
-        return single(number);
-      case Way::pipelined:
-        return submit(number);
-      case Way::batch:
-        return run_batch(number);
-    }
+    if (case_.in_flight > 1) return submit(number);
+    if (case_.is_batch) return run_batch(number);
+    single(number);
   }
 
   void finish() override {
     while (in_flight_ != 0) check(atoll_dispatch(connection_, -1, nullptr));
-  }
-
-  void put(uint64_t number) {
-    check(atoll_put(connection_, storage_, bytes_of(key_of(number)), bytes_of(value()), nullptr,
-                    nullptr));
   }
 
  private:
@@ -59,8 +49,11 @@ class AtollClient final : public Client {
   }
 
   void single(uint64_t number) {
-    if (case_.puts) return put(number);
     atoll_result* result = nullptr;
+    if (case_.puts) {
+      return check(atoll_put(connection_, storage_, bytes_of(key_of(number)), bytes_of(value()),
+                             nullptr, nullptr));
+    }
     check(atoll_get(connection_, storage_, bytes_of(key_of(number)), nullptr, &result));
     if (atoll_result_value(result).size != kValueBytes) fail("atoll: a record has a wrong size");
     atoll_result_free(result);
@@ -76,7 +69,7 @@ class AtollClient final : public Client {
 
   void submit(uint64_t number) {
     while (in_flight_ >= case_.in_flight) check(atoll_dispatch(connection_, -1, nullptr));
-    fill(number, 1);
+    fill(number * case_.records(), case_.records());
     ++in_flight_;
     check(atoll_submit(connection_, batch_, nullptr, take_result, this, nullptr));
   }
@@ -108,9 +101,6 @@ int main(int argc, char** argv) {
   const auto connect = [&](const Case& its_case) {
     return std::make_unique<AtollClient>(argv[1], argv[2], its_case);
   };
-  const auto prepare = [&] {
-    const auto client = connect({.puts = true, .way = Way::batch, .in_flight = 1});
-    for (uint64_t i = 0; i < kRecords / kBatch; ++i) client->step(i);
-  };
+  const auto prepare = [&] { write_all(*connect(kWriteAll)); };
   return measure(argc, argv, 2, "CONNECTION STORAGE", prepare, connect);
 }

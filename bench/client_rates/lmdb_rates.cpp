@@ -60,7 +60,7 @@ class LmdbClient final : public Client {
   ~LmdbClient() override { mdb_txn_abort(reader_); }
 
   void step(uint64_t number) override {
-    const uint64_t count = case_.way == Way::batch ? kBatch : 1;
+    const uint64_t count = case_.records();
     if (case_.puts) return put(number * count, count);
     check(mdb_txn_renew(reader_));
     for (uint64_t i = number * count; i < (number + 1) * count; ++i) get(i);
@@ -100,13 +100,12 @@ int main(int argc, char** argv) {
   using namespace atolldb::rates;
   std::unique_ptr<Environment> environment;
   const auto connect = [&](const Case& its_case) {
-    if (its_case.way == Way::pipelined) fail("lmdb: has no pipelined requests");
+    if (its_case.in_flight > 1) fail("lmdb: has no pipelined requests");
     return std::make_unique<LmdbClient>(*environment, its_case);
   };
   const auto prepare = [&] {
     environment = std::make_unique<Environment>(argv[1], std::string_view(argv[2]) == "sync");
-    const auto client = connect({.puts = true, .way = Way::batch, .in_flight = 1});
-    for (uint64_t i = 0; i < kRecords / kBatch; ++i) client->step(i);
+    write_all(*connect(kWriteAll));
   };
   return measure(argc, argv, 2, "FOLDER sync|nosync", prepare, connect);
 }

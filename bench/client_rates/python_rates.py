@@ -42,6 +42,8 @@ def atoll(where, case, seconds):
     import atoll as package
     db = package.connect(where)
     pairs = [[(key, VALUE) for key in keys] for keys in MANIES]
+    for records in pairs:
+        db.put_many("t", records)
 
     def batch_get(number):
         batch = db.batch()
@@ -84,6 +86,7 @@ async def atoll_async(where, case, seconds):
 def redis(where, case, seconds):
     import redis as package
     db = package.Redis(unix_socket_path=where)
+    db.mset(dict.fromkeys(KEYS, VALUE))
 
     def pipelined(number):
         with db.pipeline(transaction=False) as pipe:
@@ -108,6 +111,11 @@ def sqlite(file, case, seconds):
     db = sqlite3.connect(file, isolation_level=None)
     db.execute("PRAGMA synchronous=FULL")
     get, put = "SELECT v FROM t WHERE k = ?", "INSERT OR REPLACE INTO t VALUES (?, ?)"
+    db.execute("PRAGMA journal_mode=WAL")
+    db.execute("CREATE TABLE IF NOT EXISTS t (k BLOB PRIMARY KEY, v BLOB) WITHOUT ROWID")
+    db.execute("BEGIN")
+    db.executemany(put, [(key, VALUE) for key in KEYS])
+    db.execute("COMMIT")
 
     def batch(number):
         keys = BATCHES[number % len(BATCHES)]
@@ -145,6 +153,7 @@ def lmdb(folder, case, seconds):
     def many(number):
         return BATCHES[number % len(BATCHES)]
 
+    put(0, lambda _: KEYS)
     steps = {"get": (lambda n: get(n, one), 1), "get-batch": (lambda n: get(n, many), BATCH),
              "put": (lambda n: put(n, one), 1), "put-batch": (lambda n: put(n, many), BATCH)}
     return rate(seconds, *steps[case])

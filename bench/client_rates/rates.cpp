@@ -15,20 +15,20 @@ namespace {
 using RateClock = std::chrono::steady_clock;
 
 constexpr uint64_t kMaxClients = 64;
+constexpr uint32_t kUsualInFlight = 256;
 
 /// Parses a case. Returns false for an unknown one.
 bool parse(std::string_view text, Case& found) {
   if (!text.starts_with("get") && !text.starts_with("put")) return false;
   found.puts = text.starts_with("put");
   text.remove_prefix(3);
+  constexpr std::string_view kBatchName = "-batch";
+  found.is_batch = text.starts_with(kBatchName);
+  if (found.is_batch) text.remove_prefix(kBatchName.size());
   if (text.empty()) return true;
-  if (text == "-batch") {
-    found.way = Way::batch;
-    return true;
-  }
   constexpr std::string_view kPipelined = "-pipelined";
   if (!text.starts_with(kPipelined)) return false;
-  found.way = Way::pipelined;
+  found.in_flight = kUsualInFlight;
   text.remove_prefix(kPipelined.size());
   if (text.empty()) return true;
   if (!text.starts_with(':')) return false;
@@ -81,6 +81,11 @@ const std::string& value() {
   return bytes;
 }
 
+void write_all(Client& batch_client) {
+  for (uint64_t i = 0; i < kRecords / kBatch; ++i) batch_client.step(i);
+  batch_client.finish();
+}
+
 void fail(const std::string& message) {
   std::fprintf(stderr, "%s\n", message.c_str());
   std::exit(1);
@@ -99,8 +104,7 @@ int measure(int argc, char** argv, int arguments, const std::string& usage,
     return 2;
   }
   prepare();
-  const uint32_t records = found.way == Way::batch ? kBatch : 1;
-  std::printf("%.0f\n", run(clients, seconds, [&] { return connect(found); }, records));
+  std::printf("%.0f\n", run(clients, seconds, [&] { return connect(found); }, found.records()));
   return 0;
 }
 

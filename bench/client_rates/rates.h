@@ -13,16 +13,12 @@ inline constexpr uint64_t kRecords = 10'000;
 inline constexpr uint32_t kValueBytes = 100;
 inline constexpr uint32_t kBatch = 100;
 
-enum class Way : uint8_t {
-  single,     // one request, then its answer
-  pipelined,  // many requests of one record each in flight
-  batch,      // requests of kBatch records, each a transaction or a command
-};
-
 struct Case {
   bool puts = false;
-  Way way = Way::single;
-  uint32_t in_flight = 256;  // requests of a client, if pipelined
+  bool is_batch = false;   // requests of kBatch records, each a transaction or a command
+  uint32_t in_flight = 1;  // requests of a client; above 1: pipelined
+
+  uint32_t records() const { return is_batch ? kBatch : 1; }
 };
 
 /// One client. Each has a thread of its own.
@@ -42,12 +38,17 @@ class Client {
 const std::string& key_of(uint64_t number);
 const std::string& value();
 
+/// Writes all records with a client, in batches.
+void write_all(Client& batch_client);
+constexpr Case kWriteAll{.puts = true, .is_batch = true, .in_flight = 1};
+
 /// Ends the program with this message.
 [[noreturn]] void fail(const std::string& message);
 
 /// Parses `ARGUMENTS... CASE CLIENTS SECONDS`, measures, and prints records per second. CASE is
-/// get or put, perhaps with -pipelined, -pipelined:IN_FLIGHT or -batch. `prepare` writes all
-/// records, and is called first. `connect` makes a client; it runs in the thread of the client.
+/// get or put, with -batch or without, and perhaps with -pipelined or -pipelined:IN_FLIGHT at its
+/// end. `prepare` writes all records, and is called first. `connect` makes a client; it runs in the
+/// thread of the client.
 int measure(int argc, char** argv, int arguments, const std::string& usage,
             const std::function<void()>& prepare,
             const std::function<std::unique_ptr<Client>(const Case&)>& connect);

@@ -27,7 +27,7 @@ class RedisClient final : public Client {
 
   void step(uint64_t number) override {
     // Half of the requests in flight are sent at once, and then half of the answers are read.
-    const uint32_t most = case_.way == Way::pipelined ? case_.in_flight : 1;
+    const uint32_t most = case_.in_flight;
     while (in_flight_ >= most) take_answers(most / 2);
     append(number);
     ++in_flight_;
@@ -38,7 +38,7 @@ class RedisClient final : public Client {
  private:
   void append(uint64_t number) {
     arguments_.clear();
-    if (case_.way == Way::batch) {
+    if (case_.is_batch) {
       add(case_.puts ? "MSET" : "MGET");
       for (uint64_t i = number * kBatch; i < (number + 1) * kBatch; ++i) add_record(i);
     } else {
@@ -65,7 +65,7 @@ class RedisClient final : public Client {
       if (redisGetReply(context_, &answer) != REDIS_OK) fail("redis: no answer");
       const auto* reply = static_cast<redisReply*>(answer);
       if (reply->type == REDIS_REPLY_ERROR) fail(std::string("redis: ") + reply->str);
-      if (!case_.puts && case_.way != Way::batch && reply->len != kValueBytes) {
+      if (!case_.puts && !case_.is_batch && reply->len != kValueBytes) {
         fail("redis: a record has a wrong size");
       }
       freeReplyObject(answer);
@@ -87,9 +87,6 @@ int main(int argc, char** argv) {
   const auto connect = [&](const Case& its_case) {
     return std::make_unique<RedisClient>(argv[1], its_case);
   };
-  const auto prepare = [&] {
-    const auto client = connect({.puts = true, .way = Way::batch, .in_flight = 1});
-    for (uint64_t i = 0; i < kRecords / kBatch; ++i) client->step(i);
-  };
+  const auto prepare = [&] { write_all(*connect(kWriteAll)); };
   return measure(argc, argv, 1, "SOCKET|PORT", prepare, connect);
 }

@@ -37,7 +37,7 @@ class SqliteClient final : public Client {
   }
 
   void step(uint64_t number) override {
-    if (case_.way == Way::single) return one(number);
+    if (!case_.is_batch) return one(number);
     execute(begin_, SQLITE_DONE);
     for (uint64_t i = number * kBatch; i < (number + 1) * kBatch; ++i) one(i);
     execute(commit_, SQLITE_DONE);
@@ -88,12 +88,9 @@ class SqliteClient final : public Client {
 int main(int argc, char** argv) {
   using namespace atolldb::rates;
   const auto connect = [&](const Case& its_case) {
-    if (its_case.way == Way::pipelined) fail("sqlite: has no pipelined requests");
+    if (its_case.in_flight > 1) fail("sqlite: has no pipelined requests");
     return std::make_unique<SqliteClient>(argv[1], argv[2], its_case);
   };
-  const auto prepare = [&] {
-    const auto client = connect({.puts = true, .way = Way::batch, .in_flight = 1});
-    for (uint64_t i = 0; i < kRecords / kBatch; ++i) client->step(i);
-  };
+  const auto prepare = [&] { write_all(*connect(kWriteAll)); };
   return measure(argc, argv, 2, "FILE FULL|NORMAL", prepare, connect);
 }

@@ -145,7 +145,8 @@ class Atoll:
                 add(client, where, "get", clients)
             add(client, where, "get-pipelined", 2)
             add(client, where, "put-pipelined", 8)
-            add(client, where, "put-batch", 8)
+            add(client, where, "get-batch-pipelined:64")
+            add(client, where, "put-batch-pipelined:64")
         environment = dict(self.environment,
                            PYTHONPATH=str(ROOT / "shared/python/src"),
                            ATOLL_CLIENT_LIBRARY=str(libraries / "libatoll_client.so.0"))
@@ -216,12 +217,13 @@ class Redis:
         durability = {"always": "durable", "everysec": "loses 1 s"}[self.fsync]
 
         def add(client, where, case, clients=1):
-            rows.append(Row("Redis", client, case, [program, where, case, clients], clients,
+            rows.append(Row("Redis", client, case.split(":")[0], [program, where, case, clients], clients,
                             durability if case.startswith("put") else ""))
 
         puts = [case for case in ALL_CASES if case.startswith("put")]
         for case in ALL_CASES if self.fsync == "everysec" else puts:
             add("C, Unix socket", self.socket, case)
+        add("C, Unix socket", self.socket, "put-batch-pipelined:64")
         if self.fsync == "always":
             add("C, Unix socket", self.socket, "put-pipelined", 8)
             return rows
