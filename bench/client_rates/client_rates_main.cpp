@@ -101,6 +101,8 @@ int main(int argc, char** argv) {
   const auto connect = [&](const Case& its_case) {
     return std::make_unique<AtollClient>(argv[1], argv[2], its_case);
   };
-  const auto prepare = [&] { write_all(*connect(kWriteAll)); };
+  // Batches in flight share the wait for an epoch.
+  const Case writes{.puts = true, .is_batch = true, .in_flight = 64};
+  const auto prepare = [&] { write_all(*connect(writes)); };
   return measure(argc, argv, 2, "CONNECTION STORAGE", prepare, connect);
 }

@@ -94,7 +94,7 @@ class Session final : public CallOwner {
   const SessionPeer& peer() const { return peer_; }
   uint64_t opened_ns() const { return opened_ns_; }
 
-  /// Slot of a call that waits for room in its worker's queue. Used by the session thread only.
+  /// Slot of a call that waits for room in its worker's queue. Used by the thread that serves.
   std::optional<uint32_t> held;
 
  private:
@@ -116,8 +116,8 @@ class Session final : public CallOwner {
   const SessionPeer peer_;
   const uint64_t opened_ns_ = monotonic_time_ns();
   uint64_t incarnation_ = 0;
-  uint32_t requests_head_ = 0;    // used only by the session thread
-  uint64_t last_arrived_ns_ = 0;  // used only by the session thread
+  uint32_t requests_head_ = 0;    // used only by the thread that serves
+  uint64_t last_arrived_ns_ = 0;  // used only by the thread that serves
   mutable std::mutex answers_mutex_;
   /// Number of answers, and so the position in the ring. Guarded by answers_mutex_.
   uint64_t answered_ = 0;
