@@ -175,9 +175,9 @@ Result<SnapshotPlan> make_plan(const Config& config, FileSystem& file_system,
     SnapshotFiles base(file_system, plan.cluster_uuid);
     ATOLL_TRY(base.open_readable(plan.files));
     const auto more = sample_victims(base, plan, victim_pages);
-    sample.insert(sample.end(), more.begin(), more.end());
+    sample.keys.insert(sample.keys.end(), more.begin(), more.end());
   }
-  assign_partitions(plan.storages, std::move(sample), plan.reducers);
+  assign_partitions(plan.storages, std::move(sample), plan.reducers, task.reads);
   return plan;
 }
 

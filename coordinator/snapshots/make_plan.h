@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "coordinator/catalog/catalog.h"
+#include "engine/gleaner/assign_partitions.h"
 #include "engine/gleaner/snapshot_plan.h"
 #include "engine/snapshot/snapshot_metadata.h"
 #include "shared/base/error.h"
@@ -36,6 +37,7 @@ struct SnapshotTask {
   bool has_volatile_pages = false;
   /// The nodes capture volatile pages (R75). REQUIRES: has_volatile_pages.
   bool captures_pages = false;
+  std::vector<SampledReads> reads = {};  // by node, since the snapshot before
   std::vector<uint64_t> log_bytes = {};  // log bytes to read, by node; empty without `goal`
   /// Returns the part of the work that should be done now (SnapshotPace). Thread: any. Empty: the
   /// job never pauses.

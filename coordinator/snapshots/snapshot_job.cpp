@@ -124,7 +124,28 @@ Result<SnapshotPlan> SnapshotJob::plan(const SnapshotTask& task) {
   const ReservingFileSystem roomy(file_system_, reserve_in(task, config_.cluster.data_dir));
   const auto room = roomy.check_room(config_.cluster.data_dir, 0);
   if (!room) return fail(room.error());
-  return fail_on_error(make_plan(config_, file_system_, task));
+  ATOLL_ASSIGN(const SnapshotTask with_reads, fail_on_error(ask_for_reads(task)));
+  return fail_on_error(make_plan(config_, file_system_, with_reads));
+}
+
+/// Adds the pages that the nodes have read from snapshots. Without a base there are none.
+Result<SnapshotTask> SnapshotJob::ask_for_reads(SnapshotTask task) {
+  if (!task.has_volatile_pages || !task.base) return task;
+  task.reads.resize(config_.nodes.size());
+  const auto asked = on_all_nodes(config_, [&](uint32_t node) -> Result<void> {
+    ATOLL_ASSIGN(const Json answer,
+                 call_node_(node, ControlOperation::snapshot_reads, Json::object()));
+    SampledReads& reads = task.reads[node];
+    reads.node = static_cast<uint16_t>(node);
+    reads.count = answer.at("count").get<uint64_t>();
+    CHECK(answer.at("pages").size() <= reads.count);
+    for (const Json& page : answer.at("pages")) {
+      reads.keys.push_back({page.at(0).get<uint32_t>(), reads.node, page.at(1).get<uint64_t>()});
+    }
+    return {};
+  });
+  if (!asked) return std::unexpected(asked.error());
+  return task;
 }
 
 Result<void> SnapshotJob::align(const SnapshotTask& task, SnapshotPlan& plan) {

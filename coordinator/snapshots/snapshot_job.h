@@ -149,6 +149,7 @@ class SnapshotJob {
     if (!result) return fail(result.error());
     return result;
   }
+  Result<SnapshotTask> ask_for_reads(SnapshotTask task);
   void discard(uint32_t snapshot);
 
   Result<InstallReport> install_passes(const SnapshotMetadata& snapshot, uint32_t free_percent,

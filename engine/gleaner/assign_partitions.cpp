@@ -73,9 +73,9 @@ class Owners {
 
   void next_storage() { is_taken_.assign(reducers_.size(), false); }
 
-  /// Returns a reducer that has no partition of this storage yet. `records`: number of sampled
-  /// records of the partition, by node.
-  ReducerPlace take(const std::map<uint16_t, uint64_t>& records) {
+  /// Returns a reducer that has no partition of this storage yet. `records`: uses of the partition
+  /// by node, of which `written` are records for the reducer.
+  ReducerPlace take(const std::map<uint16_t, uint64_t>& records, uint64_t written) {
     std::optional<size_t> best;
     for (size_t i = 0; i < reducers_.size(); ++i) {
       if (is_taken_[i]) continue;
@@ -83,17 +83,17 @@ class Owners {
     }
     CHECK(best && !is_taken_[*best]);
     is_taken_[*best] = true;
-    for (const auto& [node, count] : records) load_[*best] += count;
+    load_[*best] += written;
     return reducers_[*best];
   }
 
  private:
   bool is_better(size_t one, size_t other, const std::map<uint16_t, uint64_t>& records) const {
-    const auto logged = [&](size_t i) {
+    const auto uses = [&](size_t i) {
       const auto found = records.find(reducers_[i].node);
       return found == records.end() ? 0 : found->second;
     };
-    if (logged(one) != logged(other)) return logged(one) > logged(other);
+    if (uses(one) != uses(other)) return uses(one) > uses(other);
     return load_[one] < load_[other];
   }
 
@@ -127,28 +127,60 @@ std::string low_of(uint64_t key) {
   return low;
 }
 
+/// Unit of votes. Samples of the log and of reads stand for different numbers of uses.
+constexpr uint64_t kVotesPerSampledRecord = 256;
+
+/// A sampled read, and its votes for its node.
+struct WeightedRead {
+  SampledKey key;
+  uint64_t votes = 0;
+};
+
+/// Returns the sampled reads. A read has the votes of the pages that it stands for: as many as a
+/// log record each.
+std::vector<WeightedRead> weighted(std::span<const SampledReads> reads, uint64_t log_stride) {
+  std::vector<WeightedRead> all;
+  for (const SampledReads& of_node : reads) {
+    CHECK(of_node.count >= of_node.keys.size() && log_stride != 0);
+    if (of_node.keys.empty()) continue;
+    const uint64_t votes =
+        kVotesPerSampledRecord * of_node.count / of_node.keys.size() / log_stride;
+    for (const SampledKey& key : of_node.keys) all.push_back({key, std::max<uint64_t>(1, votes)});
+  }
+  return all;
+}
+
 void assign(PlannedStorage& storage, std::span<const SampledKey> keys, uint64_t reducers,
-            Owners& owners) {
+            std::span<const WeightedRead> reads, Owners& owners) {
   storage.partitions.clear();
   if (storage.type == StorageType::sequential) return;
   const std::vector<uint64_t> boundaries = boundaries_of(storage, keys, reducers);
-  std::vector<std::map<uint16_t, uint64_t>> logged(boundaries.size() + 1);
-  CHECK(logged.size() <= std::max<uint64_t>(1, reducers));
-  storage.partitions.resize(logged.size());
+  std::vector<std::map<uint16_t, uint64_t>> used(boundaries.size() + 1);
+  std::vector<uint64_t> written(used.size());
+  CHECK(used.size() <= std::max<uint64_t>(1, reducers));
+  storage.partitions.resize(used.size());
   for (size_t i = 0; i < boundaries.size(); ++i) {
     storage.partitions[i + 1].low = low_of(boundaries[i]);
   }
+  const auto partition_of = [&](uint64_t key) {
+    return static_cast<size_t>(std::ranges::upper_bound(boundaries, key) - boundaries.begin());
+  };
   for (const SampledKey& key : keys) {
-    const auto above = std::ranges::upper_bound(boundaries, key.key);
-    ++logged[static_cast<size_t>(above - boundaries.begin())][key.node];
+    used[partition_of(key.key)][key.node] += kVotesPerSampledRecord;
+    ++written[partition_of(key.key)];
   }
-  // Orders partitions by their largest number of records from one node, in descending order. The
-  // first one would lose most locality on another node.
-  std::vector<size_t> order(logged.size());
+  for (const WeightedRead& read : reads) {
+    if (read.key.storage_id != storage.id) continue;
+    DCHECK(read.votes != 0 && partition_of(read.key.key) < used.size());
+    used[partition_of(read.key.key)][read.key.node] += read.votes;
+  }
+  // Orders partitions by their largest number of uses by one node, in descending order. The first
+  // one would lose most locality on another node.
+  std::vector<size_t> order(used.size());
   std::iota(order.begin(), order.end(), size_t{0});
   const auto most = [&](size_t partition) {
     uint64_t count = 0;
-    for (const auto& [node, records] : logged[partition]) count = std::max(count, records);
+    for (const auto& [node, uses] : used[partition]) count = std::max(count, uses);
     return count;
   };
   std::ranges::sort(order, {}, [&](size_t partition) {
@@ -156,7 +188,7 @@ void assign(PlannedStorage& storage, std::span<const SampledKey> keys, uint64_t 
   });
   owners.next_storage();
   for (const size_t partition : order) {
-    storage.partitions[partition].owner = owners.take(logged[partition]);
+    storage.partitions[partition].owner = owners.take(used[partition], written[partition]);
   }
   CHECK(storage.partitions.front().low.empty());
   for (size_t i = 1; i < storage.partitions.size(); ++i) {
@@ -166,10 +198,9 @@ void assign(PlannedStorage& storage, std::span<const SampledKey> keys, uint64_t 
 
 }  // namespace
 
-Result<std::vector<SampledKey>> sample_keys(FileSystem& file_system,
-                                            std::span<const PlannedStorage> storages,
-                                            std::span<const PlannedStream> streams,
-                                            uint64_t base_epoch, uint64_t blocks) {
+Result<SampledLog> sample_keys(FileSystem& file_system, std::span<const PlannedStorage> storages,
+                               std::span<const PlannedStream> streams, uint64_t base_epoch,
+                               uint64_t blocks) {
   CHECK(std::ranges::is_sorted(storages, {}, &PlannedStorage::id));
   std::vector<std::vector<std::unique_ptr<File>>> files;
   uint64_t log_blocks = 0;
@@ -182,7 +213,8 @@ Result<std::vector<SampledKey>> sample_keys(FileSystem& file_system,
     files.push_back(std::move(opened));
   }
   const uint64_t stride = std::max<uint64_t>(1, log_blocks / std::max<uint64_t>(1, blocks));
-  std::vector<SampledKey> sample;
+  SampledLog sample;
+  sample.stride = stride;
   const auto block = std::make_unique<LogBlock>();
   for (size_t i = 0; i < streams.size(); ++i) {
     for (const std::unique_ptr<File>& file : files[i]) {
@@ -194,7 +226,7 @@ Result<std::vector<SampledKey>> sample_keys(FileSystem& file_system,
         if (!counts(*block, streams[i], base_epoch)) continue;
         for_each_record(*block, [&](const LogRecord& record) {
           const auto key = key_of(record, streams[i].stream.node, storages);
-          if (key) sample.push_back(*key);
+          if (key) sample.keys.push_back(*key);
         });
       }
     }
@@ -202,16 +234,19 @@ Result<std::vector<SampledKey>> sample_keys(FileSystem& file_system,
   return sample;
 }
 
-void assign_partitions(std::vector<PlannedStorage>& storages, std::vector<SampledKey> sample,
-                       std::span<const ReducerPlace> reducers) {
+void assign_partitions(std::vector<PlannedStorage>& storages, SampledLog sample,
+                       std::span<const ReducerPlace> reducers,
+                       std::span<const SampledReads> reads) {
   CHECK(!reducers.empty());
-  std::ranges::sort(sample, {}, [](const SampledKey& key) {
+  const std::vector<WeightedRead> votes = weighted(reads, sample.stride);
+  std::ranges::sort(sample.keys, {}, [](const SampledKey& key) {
     return std::tuple(key.storage_id, key.key, key.node);
   });
   Owners owners(reducers);
   for (PlannedStorage& storage : storages) {
-    const auto keys = std::ranges::equal_range(sample, storage.id, {}, &SampledKey::storage_id);
-    assign(storage, {keys.begin(), keys.end()}, reducers.size(), owners);
+    const auto keys =
+        std::ranges::equal_range(sample.keys, storage.id, {}, &SampledKey::storage_id);
+    assign(storage, {keys.begin(), keys.end()}, reducers.size(), votes, owners);
   }
 }
 

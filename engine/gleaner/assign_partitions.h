@@ -1,6 +1,7 @@
 // Step one of a snapshot job: assigns key ranges of each storage to reducers. The job first samples
-// the log that it will read. The sample shows which keys exist and which node wrote them.
-// Source: [FOEDUS15] section 7.2.
+// the log that it will read. The sample shows which keys exist and which node wrote them. Reads
+// count where counting is cheap: when a snapshot cache misses a page. Source: [FOEDUS15] section
+// 7.2, and section 10 for pages that a node changes seldom and another one reads often.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +25,20 @@ struct SampledKey {
   auto operator<=>(const SampledKey&) const = default;
 };
 
+/// Pages of snapshots that a node has read from files: how many, and a sample of their keys. The
+/// sample has keys of Master-trees only (RecentReads).
+struct SampledReads {
+  uint16_t node = 0;
+  uint64_t count = 0;            // number of pages that were read, at least as many as `keys`
+  std::vector<SampledKey> keys;  // `SampledKey::node` is that of the reader
+};
+
+/// Sampled records of the log.
+struct SampledLog {
+  std::vector<SampledKey> keys;
+  uint64_t stride = 1;  // number of log blocks per block in the sample
+};
+
 /// Number of log blocks that a sample reads. They give a few thousand keys of each storage with
 /// many writes.
 inline constexpr uint64_t kSampledBlocks = 2048;
@@ -32,10 +47,9 @@ inline constexpr uint64_t kSampledBlocks = 2048;
 /// up to the stream's last epoch. n is chosen so that about `blocks` blocks are read. Damaged
 /// blocks are skipped; the mappers handle them.
 /// Errors: those of the file system.
-Result<std::vector<SampledKey>> sample_keys(FileSystem& file_system,
-                                            std::span<const PlannedStorage> storages,
-                                            std::span<const PlannedStream> streams,
-                                            uint64_t base_epoch, uint64_t blocks = kSampledBlocks);
+Result<SampledLog> sample_keys(FileSystem& file_system, std::span<const PlannedStorage> storages,
+                               std::span<const PlannedStream> streams, uint64_t base_epoch,
+                               uint64_t blocks = kSampledBlocks);
 
 /// Minimum of sampled records per partition. Smaller partitions are not worth a reducer.
 inline constexpr uint64_t kSampledPerPartition = 16;
@@ -45,10 +59,12 @@ inline constexpr uint64_t kSampledPerPartition = 16;
 ///
 /// Boundaries are quantiles of the sampled keys, so that all partitions get about the same number
 /// of records. Partitions of an array consist of whole children of the root. A reducer gets at most
-/// one partition of a storage. A partition is assigned to the node that logged most of its records,
-/// among the nodes that have a reducer left for this storage. A storage with few records is one
-/// partition, on the node that logged most of them. Sequential storages get no partitions.
-void assign_partitions(std::vector<PlannedStorage>& storages, std::vector<SampledKey> sample,
-                       std::span<const ReducerPlace> reducers);
+/// one partition of a storage. A partition is assigned to the node that used it most, among the
+/// nodes that have a reducer left for this storage: the records that it logged, and the pages that
+/// it read, count alike. A storage with few records is one partition. Sequential storages get no
+/// partitions.
+void assign_partitions(std::vector<PlannedStorage>& storages, SampledLog sample,
+                       std::span<const ReducerPlace> reducers,
+                       std::span<const SampledReads> reads = {});
 
 }  // namespace atolldb

@@ -68,6 +68,11 @@ SnapshotCache::Statistics SnapshotCache::statistics() const {
   return statistics;
 }
 
+ReadPages SnapshotCache::take_recent_reads() {
+  const std::lock_guard guard(lock_);
+  return recent_reads_.take();
+}
+
 StorageCounts SnapshotCache::storage_counts() const {
   const std::lock_guard guard(lock_);
   return storage_counts_;
@@ -395,6 +400,7 @@ Status SnapshotCache::list_read(const Frames& frames, SnapshotPointer pointer, u
   }
   if (good == 0) return Status::snapshot_unreadable;
   page = page_at(frames.numbers[0]);
+  recent_reads_.add(*page);
   return Status::ok;
 }
 
@@ -441,6 +447,7 @@ uint32_t SnapshotCache::list_together(const Frames& frames, std::span<const Snap
   for (uint32_t i = 0; i < frames.count; ++i) {
     if ((good >> i & 1) != 0 && !is_here(pages[i])) {
       list(frames.numbers[i], pages[i], kAhead);
+      recent_reads_.add(*page_at(frames.numbers[i]));
       ++listed;
     } else {
       give_back(frames.numbers[i]);

@@ -63,6 +63,7 @@
 #include <vector>
 
 #include "engine/hooks/mutants.h"
+#include "engine/snapshot/recent_reads.h"
 #include "engine/snapshot/snapshot_files.h"
 #include "engine/snapshot/storage_counts.h"
 #include "shared/base/check.h"
@@ -127,6 +128,9 @@ class SnapshotCache {
   Statistics statistics() const;
   /// Returns the counts of reads and evictions by storage.
   StorageCounts storage_counts() const;
+
+  /// Returns the pages that misses have read since the last call. Thread: any.
+  ReadPages take_recent_reads();
 
   /// Returns the names of at most `most` cached pages: first those that were used lately. Takes the
   /// lock for a few frames at a time. Thread: any; it may allocate.
@@ -284,6 +288,7 @@ class SnapshotCache {
   uint64_t misses_ = 0;
   uint64_t evictions_ = 0;
   StorageCounts storage_counts_;
+  RecentReads recent_reads_;
 };
 
 /// One thread's access to the cache of its node.

@@ -53,6 +53,7 @@ constexpr ControlOperationEntry kOperations[] = {
     {Op::snapshot_open, "snapshot.open", kNodes, kLarge},
     {Op::snapshot_publish, "snapshot.publish", kNodes, kLarge},
     {Op::snapshot_withdraw, "snapshot.withdraw", kNodes, kLarge},
+    {Op::snapshot_reads, "snapshot.reads", kNodes, kLarge},
 };
 constexpr ControlOperationEntry kUnknown = {Op::unknown, "", ControlServers::none, kSmall};
 

@@ -50,6 +50,7 @@ enum class ControlOperation : uint8_t {
   snapshot_open,
   snapshot_publish,
   snapshot_withdraw,
+  snapshot_reads,
   /// An operation that is not in the table. Its requests have the limits of small requests.
   unknown,
 };

@@ -169,6 +169,7 @@ class Node {
   Result<Json> open_snapshots(const ControlRequest& request);
   Result<Json> publish_snapshot(const ControlRequest& request);
   Result<Json> withdraw_snapshots(const ControlRequest& request);
+  Json take_recent_reads();
 
   Config config_;  // only values of type Live change (reload_config)
   const uint32_t node_;

@@ -206,6 +206,8 @@ Result<void> Node::serve_snapshots(const ControlRequest& request, const ControlR
       return give(reply, withdraw_snapshots(request));
     case ControlOperation::snapshot_damage:
       return give(reply, scrubber_->describe());
+    case ControlOperation::snapshot_reads:
+      return give(reply, take_recent_reads());
     default:
       return unknown_op(request);
   }

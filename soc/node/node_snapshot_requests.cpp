@@ -98,4 +98,12 @@ Result<Json> Node::withdraw_snapshots(const ControlRequest& request) {
   return Json::object();
 }
 
+/// Serves snapshot.reads: the pages that the cache has read since the last such request.
+Json Node::take_recent_reads() {
+  const ReadPages reads = snapshots_->cache().take_recent_reads();
+  Json pages = Json::array();
+  for (const ReadPage& page : reads.pages) pages.push_back({page.storage_id, page.key});
+  return {{"count", reads.count}, {"pages", std::move(pages)}};
+}
+
 }  // namespace atolldb

@@ -133,6 +133,34 @@ TEST_F(SnapshotJobTest, MappersOfAllNodesLearnWhatEachNodeHasCaptured) {
   }
 }
 
+TEST_F(SnapshotJobTest, APartitionIsOnTheNodeThatReadsItMost) {
+  SnapshotTask task = task_of(4);
+  task.has_volatile_pages = true;
+  task.base.emplace();
+  task.base->id = 3;
+  task.base->epoch = 80;
+  task.storages.resize(1);
+  task.storages[0].id = 7;
+  task.storages[0].type = StorageType::mastertree;
+  for (const uint32_t most : {0u, 1u}) {
+    const NodeCall call = [&](uint32_t node, ControlOperation operation,
+                              const Json&) -> Result<Json> {
+      EXPECT_EQ(operation, ControlOperation::snapshot_reads);
+      return Json{{"count", node == most ? 500u : 10u},
+                  {"pages", Json::array({Json::array({7u, 12u}), Json::array({6u, 12u})})}};
+    };
+    SnapshotJob job(config_, files_, call, make_silent_logger("snapshot"));
+    const auto plan = job.plan(task);
+    ASSERT_TRUE(plan) << plan.error().message;
+    ASSERT_EQ(plan->storages.at(0).partitions.size(), 1u);
+    EXPECT_EQ(plan->storages[0].partitions[0].owner.node, most);
+  }
+  failing_ = ControlOperation::snapshot_reads;
+  const auto failed = job_.plan(task);
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().message, "snapshot 4: node 0: no room");
+}
+
 TEST_F(SnapshotJobTest, NodesThatCaptureTheSamePagesFailTheJob) {
   captured_ = {{{3, 100, 200, false}}, {{3, 199, 300, false}}};
   SnapshotTask task = task_of(4);

@@ -71,7 +71,7 @@ TEST(AssignPartitions, GivesEachReducerItsShareOfUniformKeysWhicheverNodeLoggedT
   for (int i = 0; i < 6000; ++i) {
     sample.push_back({4, static_cast<uint16_t>(random() % 3), random()});
   }
-  assign_partitions(storages, sample, reducers);
+  assign_partitions(storages, {sample}, reducers);
   ASSERT_EQ(defect_of(storages[0], reducers), "");
   ASSERT_EQ(storages[0].partitions.size(), 6u);
   std::map<size_t, int> records;
@@ -80,7 +80,7 @@ TEST(AssignPartitions, GivesEachReducerItsShareOfUniformKeysWhicheverNodeLoggedT
   // The order of the sample does not matter.
   std::vector<PlannedStorage> again = {storage_of(4, StorageType::mastertree)};
   std::ranges::shuffle(sample, random);
-  assign_partitions(again, sample, reducers);
+  assign_partitions(again, {sample}, reducers);
   EXPECT_EQ(again, storages);
 }
 
@@ -94,7 +94,7 @@ TEST(AssignPartitions, GivesARangeToTheNodeThatLoggedItWhereNodesHaveRangesOfThe
     const auto node = static_cast<uint16_t>(i % 4);
     sample.push_back({4, node, (3 - node) * kRange + random() % kRange});
   }
-  assign_partitions(storages, sample, reducers);
+  assign_partitions(storages, {sample}, reducers);
   ASSERT_EQ(defect_of(storages[0], reducers), "");
   ASSERT_EQ(storages[0].partitions.size(), 8u);
   uint64_t at_home = 0;
@@ -103,6 +103,87 @@ TEST(AssignPartitions, GivesARangeToTheNodeThatLoggedItWhereNodesHaveRangesOfThe
     at_home += partition.owner.node == key.node ? 1 : 0;
   }
   EXPECT_EQ(at_home, sample.size());
+}
+
+TEST(AssignPartitions, GivesARangeThatOneNodeWritesSeldomToTheNodeThatReadsItOften) {
+  const auto reducers = reducers_of(2, 2);
+  std::mt19937_64 random(seed());
+  // Node 0 writes all keys. Node 1 reads the lower half of them.
+  constexpr uint64_t kHalf = uint64_t{1} << 40;
+  SampledLog log;
+  for (int i = 0; i < 40'000; ++i) log.keys.push_back({4, 0, random() % (2 * kHalf)});
+  SampledReads reads{1, 100'000, {}};
+  for (int i = 0; i < 1000; ++i) reads.keys.push_back({4, 1, random() % kHalf});
+  const auto owners_of_lower_half = [&](std::span<const SampledReads> counted) {
+    std::vector<PlannedStorage> storages = {storage_of(4, StorageType::mastertree)};
+    assign_partitions(storages, log, reducers, counted);
+    EXPECT_EQ(defect_of(storages[0], reducers), "");
+    uint64_t at_reader = 0;
+    for (const SampledKey& read : reads.keys) {
+      const auto& partition = storages[0].partitions[partition_of(storages[0], read.key)];
+      at_reader += partition.owner.node == 1 ? 1 : 0;
+    }
+    return at_reader;
+  };
+  // Half of the partitions are on each node either way. Only reads tell which half.
+  const uint64_t with_reads = owners_of_lower_half(std::array{reads});
+  const uint64_t without = owners_of_lower_half({});
+  std::printf("reads of pages on the reader's node: %lu of 1000, without counts of reads %lu\n",
+              with_reads, without);
+  EXPECT_GE(with_reads, 950U);
+  EXPECT_LE(without, 50U);
+}
+
+TEST(AssignPartitions, CountsAReadLikeALogRecord) {
+  const auto reducers = reducers_of(2, 1);
+  const auto owner_with = [&](uint64_t count_of_reads, uint64_t stride) {
+    std::vector<PlannedStorage> storages = {storage_of(4, StorageType::mastertree)};
+    const SampledLog log{std::vector<SampledKey>(10, {4, 0, 5}), stride};
+    const SampledReads reads{1, count_of_reads, {{4, 1, 5}}};
+    assign_partitions(storages, log, reducers, std::array{reads});
+    return storages[0].partitions[0].owner.node;
+  };
+  EXPECT_EQ(owner_with(9, 1), 0);
+  EXPECT_EQ(owner_with(11, 1), 1);
+  EXPECT_EQ(owner_with(99, 10), 0) << "each sampled record stands for ten";
+  EXPECT_EQ(owner_with(110, 10), 1);
+}
+
+TEST(AssignPartitions, IgnoresReadsOfOtherStorages) {
+  const auto reducers = reducers_of(2, 1);
+  std::vector<PlannedStorage> storages = {storage_of(4, StorageType::mastertree)};
+  const SampledLog log{std::vector<SampledKey>(10, {4, 0, 5}), 1};
+  const SampledReads reads{1, 1000, {{5, 1, 5}, {3, 1, 5}}};
+  assign_partitions(storages, log, reducers, std::array{reads, SampledReads{0, 7, {}}});
+  EXPECT_EQ(storages[0].partitions[0].owner.node, 0);
+}
+
+TEST(AssignPartitions, FollowsAHotSpotThatMoves) {
+  std::mt19937_64 random(seed());
+  const auto reducers = reducers_of(2, 2);
+  constexpr uint64_t kWidth = 1'000'000;
+  std::vector<PlannedStorage> storages = {storage_of(4, StorageType::mastertree)};
+  for (uint64_t begin : {uint64_t{0}, 10 * kWidth, 3 * kWidth, uint64_t{1} << 62}) {
+    // Nine of ten records are in the hot spot, whose halves belong to one node each.
+    std::vector<SampledKey> sample;
+    for (int i = 0; i < 4000; ++i) {
+      const uint64_t hot = begin + random() % kWidth;
+      const auto node = static_cast<uint16_t>(hot - begin < kWidth / 2 ? 1 : 0);
+      sample.push_back({4, node, i % 10 == 0 ? random() : hot});
+    }
+    assign_partitions(storages, {sample}, reducers);
+    ASSERT_EQ(defect_of(storages[0], reducers), "");
+    ASSERT_EQ(storages[0].partitions.size(), 4u);
+    std::map<size_t, int> records;
+    int at_home = 0;
+    for (const SampledKey& key : sample) {
+      const size_t partition = partition_of(storages[0], key.key);
+      ++records[partition];
+      at_home += storages[0].partitions[partition].owner.node == key.node ? 1 : 0;
+    }
+    for (const auto& [partition, count] : records) EXPECT_NEAR(count, 1000, 2) << partition;
+    EXPECT_GE(at_home, 3000) << begin;
+  }
 }
 
 TEST(AssignPartitions, CutsWhereTheKeysAreHoweverSkewedTheyAre) {
@@ -118,7 +199,7 @@ TEST(AssignPartitions, CutsWhereTheKeysAreHoweverSkewedTheyAre) {
       sample.push_back(
           {1 + static_cast<uint32_t>(random() % 2), static_cast<uint16_t>(random() % 2), hot});
     }
-    assign_partitions(storages, sample, reducers);
+    assign_partitions(storages, {sample}, reducers);
     for (const PlannedStorage& storage : storages) {
       ASSERT_EQ(defect_of(storage, reducers), "");
       std::set<size_t> with_records;
@@ -142,7 +223,7 @@ TEST(AssignPartitions, MakesOnePartitionOfASingleKeyOfFewRecordsAndOfNone) {
   for (int i = 0; i < 5000; ++i)
     sample.push_back({1, static_cast<uint16_t>(i % 5 == 0 ? 0 : 1), 9});
   for (uint64_t i = 0; i < kSampledPerPartition * 2 - 1; ++i) sample.push_back({2, 2, i});
-  assign_partitions(storages, sample, reducers);
+  assign_partitions(storages, {sample}, reducers);
   for (const size_t i : {0u, 1u, 2u, 4u}) {
     EXPECT_EQ(defect_of(storages[i], reducers), "");
     EXPECT_EQ(storages[i].partitions.size(), 1u);
@@ -157,12 +238,12 @@ TEST(AssignPartitions, HasNoMorePartitionsThanKeysAllow) {
   std::vector<PlannedStorage> storages = {storage_of(1, StorageType::mastertree)};
   std::vector<SampledKey> sample;
   for (uint64_t i = 0; i < 900; ++i) sample.push_back({1, static_cast<uint16_t>(i % 50), i % 3});
-  assign_partitions(storages, sample, reducers);
+  assign_partitions(storages, {sample}, reducers);
   EXPECT_EQ(defect_of(storages[0], reducers), "");
   EXPECT_EQ(storages[0].partitions.size(), 3u);
   // Node 49 has loggers and no reducer, so the only reducer owns the partition.
   storages = {storage_of(1, StorageType::mastertree)};
-  assign_partitions(storages, std::vector<SampledKey>(100, {1, 49, 5}), reducers_of(1, 1));
+  assign_partitions(storages, {std::vector<SampledKey>(100, {1, 49, 5})}, reducers_of(1, 1));
   EXPECT_EQ(storages[0].partitions.at(0).owner, (ReducerPlace{0, 0}));
 }
 
@@ -174,7 +255,7 @@ TEST(AssignPartitions, SpreadsSmallStoragesOfANodeOverItsReducers) {
     storages.push_back(storage_of(id, StorageType::mastertree));
     for (int i = 0; i < 10; ++i) sample.push_back({id, 1, id});
   }
-  assign_partitions(storages, sample, reducers);
+  assign_partitions(storages, {sample}, reducers);
   std::map<uint16_t, int> owned;
   for (const PlannedStorage& storage : storages) {
     EXPECT_EQ(storage.partitions.at(0).owner.node, 1u);
@@ -190,7 +271,7 @@ TEST(AssignPartitions, CutsArraysBetweenChildrenOfTheRoot) {
     std::vector<PlannedStorage> storages = {storage_of(6, StorageType::array, records)};
     std::vector<SampledKey> sample;
     for (int i = 0; i < 4000; ++i) sample.push_back({6, 0, random() % records});
-    assign_partitions(storages, sample, reducers);
+    assign_partitions(storages, {sample}, reducers);
     ASSERT_EQ(defect_of(storages[0], reducers), "");
     const uint64_t grain =
         ArrayShape(storages[0].record_count, storages[0].payload_bytes).records_below_root_child();
@@ -235,8 +316,8 @@ TEST(SampleKeys, FindsKeysOfTheEpochsToBeGleanedAndIsNotStoppedByDamage) {
   const auto keys = [&](uint64_t base_epoch, uint64_t blocks) {
     auto sample = sample_keys(data.files, storages, streams, base_epoch, blocks);
     EXPECT_TRUE(sample) << sample.error().message;
-    std::ranges::sort(*sample);
-    return *sample;
+    std::ranges::sort(sample->keys);
+    return sample->keys;
   };
   EXPECT_EQ(keys(0, 1000).size(), 20u);
   EXPECT_EQ(keys(3, 1000), (std::vector<SampledKey>{{1, 0, 40},

@@ -64,7 +64,7 @@ TEST_F(SampleVictimsTest, AreBoundedAndGiveEachReducerAPart) {
   plan_.victims = {1};
   auto sample = sample_victims(base_, plan_, {{7, kUnknownVictimPages}});
   EXPECT_EQ(sample.size(), kMaxVictimSamples);
-  assign_partitions(plan_.storages, sample, plan_.reducers);
+  assign_partitions(plan_.storages, {sample}, plan_.reducers);
   ASSERT_EQ(plan_.storages[0].partitions.size(), 2u);
   EXPECT_NE(plan_.storages[0].partitions[0].owner, plan_.storages[0].partitions[1].owner);
 }
@@ -72,7 +72,7 @@ TEST_F(SampleVictimsTest, AreBoundedAndGiveEachReducerAPart) {
 TEST_F(SampleVictimsTest, FewPagesAreOnePartition) {
   plan_.victims = {1};
   auto sample = sample_victims(base_, plan_, {{7, kSampledPerPartition}});
-  assign_partitions(plan_.storages, sample, plan_.reducers);
+  assign_partitions(plan_.storages, {sample}, plan_.reducers);
   EXPECT_EQ(plan_.storages[0].partitions.size(), 1u);
 }
 
