@@ -84,6 +84,7 @@ struct Config {
     HugePages huge_pages = HugePages::advise;
     ColdWrites cold_writes = ColdWrites::automatic;
     bool lend_pool = true;  ///< free pages of the pool hold snapshot pages
+    bool numa_bind = true;  ///< memory and workers of a node are on its NUMA node
 
     bool operator==(const Memory&) const = default;
   };

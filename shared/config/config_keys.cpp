@@ -198,6 +198,8 @@ constexpr ConfigKey kKeys[] = {
     row(KeyKind::boolean, ATOLL_CONFIG(memory.lend_pool),
         "Lend free pages of volatile_pool to the snapshot cache, until transactions need them. An\n"
         "eighth of the pool is not lent."),
+    row(KeyKind::boolean, ATOLL_CONFIG(memory.numa_bind),
+        "Keep each node's memory and workers on its NUMA node. false: the kernel places them."),
 
     row(KeyKind::choice, ATOLL_CONFIG(durability.mode), kDurabilityChoices,
         "off: in memory only. durable: a commit is on disk before it is acknowledged. measure:\n"

@@ -60,7 +60,7 @@ NodeSegmentSizes node_segment_sizes(const Config& config, uint32_t node) {
 }
 
 int32_t numa_node_of(const Config& config, uint32_t node, const Machine& machine) {
-  if (machine.numa_nodes.size() < 2) return -1;
+  if (!config.memory.numa_bind || machine.numa_nodes.size() < 2) return -1;
   const int32_t configured = config.nodes[node].numa_node;
   return configured >= 0 ? configured : machine.numa_nodes[node % machine.numa_nodes.size()];
 }

@@ -36,7 +36,8 @@ struct NodeSegmentSizes {
 NodeSegmentSizes node_segment_sizes(const Config& config, uint32_t node);
 
 /// Returns the NUMA node that provides the memory: the configured one, or one chosen round robin if
-/// none is configured. Returns -1 if the machine has only one NUMA node.
+/// none is configured. Returns -1 if the machine has only one NUMA node, or if memory.numa_bind is
+/// false.
 int32_t numa_node_of(const Config& config, uint32_t node, const Machine& machine);
 
 /// Returns the CPUs that this worker may run on; empty: any.

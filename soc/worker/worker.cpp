@@ -74,6 +74,7 @@ void Worker::stop() {
 }
 
 void Worker::run() {
+  name_thread("worker" + std::to_string(settings_.ordinal));
   if (const auto pinned = pin_thread(settings_.cpus, "cpus"); !pinned) {
     logger_->warn("{}", pinned.error().message);
   }
