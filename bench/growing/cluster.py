@@ -9,7 +9,8 @@ import signal
 import subprocess
 import threading
 import time
-import urllib.request
+
+from common.metrics import scrape
 
 PER_CALL = 4000      # records of one procedure call; below [memory] write_set
 CALLERS = 4          # calls at the same time
@@ -117,15 +118,10 @@ class Cluster:
     def metrics(self):
         """Returns the sum over processes of each metric, also for each phase of snapshots."""
         sums = {}
-        targets = json.loads((self.work / "logs" / "prometheus-targets.json").read_text())
-        for target in (address for group in targets for address in group["targets"]):
-            with urllib.request.urlopen(f"http://{target}/metrics", timeout=60) as answer:
-                for line in answer.read().decode().splitlines():
-                    if line.startswith("atoll_"):
-                        name, value = line.rsplit(" ", 1)
-                        phase = PHASE.search(name)
-                        name = name.split("{")[0] + (f" {phase[0]}" if phase else "")
-                        sums[name] = sums.get(name, 0) + float(value)
+        for labelled, value in scrape(self.work / "logs"):
+            phase = PHASE.search(labelled)
+            name = labelled.split("{")[0] + (f" {phase[0]}" if phase else "")
+            sums[name] = sums.get(name, 0) + value
         return sums
 
     @staticmethod

@@ -1,20 +1,10 @@
 """Draws the rates of bench/memory against the ratio of data to memory."""
-from larger_than_memory.cases import DISTRIBUTIONS, NEW_KEYS, MemoryBenchError
+from common.output import load_plots, save_plot
+from larger_than_memory.cases import DISTRIBUTIONS, NEW_KEYS
 
 STYLES = {"Atoll": ("C0", "o"), "RocksDB": ("C1", "s"), "LMDB": ("C2", "^")}
 INCHES = 2.9  # of one plot
 INCHES_OF_LEGEND = 0.4
-
-
-def load_library(file):
-    """Loads the library of plots. Called first, so that no measurement is lost without it."""
-    try:
-        import matplotlib
-    except ImportError as error:
-        raise MemoryBenchError(f"--plot {file}: needs the package python3-matplotlib") from error
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-    return pyplot
 
 
 def cells(rows):
@@ -33,7 +23,7 @@ def cells(rows):
 
 
 def draw(rows, file):
-    pyplot = load_library(file)
+    pyplot = load_plots()
     found = cells(rows)
     lines, columns = (1 + max(place[i] for place in found) for i in (0, 1))
     width, height = INCHES * columns + INCHES_OF_LEGEND, INCHES * lines + INCHES_OF_LEGEND
@@ -52,7 +42,7 @@ def draw(rows, file):
         handles.update(zip(*reversed(each.get_legend_handles_labels())))
     figure.legend(handles.values(), handles.keys(), loc="upper center", ncol=len(handles),
                   fontsize="small")
-    figure.savefig(file, dpi=150)
+    save_plot(figure, file)
     pyplot.close(figure)
 
 

@@ -24,6 +24,10 @@ RULES = [(phase, re.compile(file), re.compile(function)) for phase, file, functi
     ("access sets", r"engine/transaction/(access_sets|write_index)", r""),
     ("index: insert", r"engine/mastertree/(reserve|restructure|build|adopt|interior_copy)", r""),
     ("index: upkeep", r"engine/mastertree/(maintain|merge)", r""),
+    ("emulated NVRAM", r"shared/base/tick_clock", r"spin"),
+    ("files", r"shared/file/", r""),
+    ("snapshot jobs", r"engine/(gleaner|compose|install)/", r""),
+    ("snapshot cache", r"engine/snapshot/", r""),
     ("record access", r"engine/mastertree/cursor", r"::get(_slowly)?$"),
     ("index: search", r"engine/mastertree/(descent|prefetch|page|cursor|track)|"
      r"engine/format/(slot_search|tree_key|tree_page)", r""),
@@ -40,7 +44,8 @@ RULES = [(phase, re.compile(file), re.compile(function)) for phase, file, functi
     ("driver: procedures", r"bench/", r""),
 ]]
 ORDER = ["index: search", "index: insert", "index: upkeep", "record access", "access sets",
-         "commit: lock", "commit: verify", "commit: apply", "log", "memory", "driver: procedures",
+         "commit: lock", "commit: verify", "commit: apply", "log", "snapshot cache", "snapshot jobs", "files",
+         "emulated NVRAM", "memory", "driver: procedures",
          "driver: inputs", "driver: run", "copying (libc)", "clock", "kernel", "other"]
 
 
