@@ -8,6 +8,7 @@ from .cluster import WARM_UP_S, ProfileError
 
 COLUMNS = [("ns", "ns a transaction")]
 FREQUENCY = 4000  # a second and thread
+SLACK_S = 5  # the run lasts longer by this, because perf takes a while to begin and to end
 MMAP = re.compile(r"PERF_RECORD_MMAP2? (\d+)/\d+: \[(0x[0-9a-f]+)\((0x[0-9a-f]+)\) @ "
                   r"(0x[0-9a-f]+|0) .*?: r-xp (\S+)")
 SAMPLE = re.compile(r"^\s*(\d+)\s+([0-9a-f]+)\s+\((.*)\)\s*$")
@@ -15,7 +16,7 @@ SAMPLE = re.compile(r"^\s*(\d+)\s+([0-9a-f]+)\s+\((.*)\)\s*$")
 
 def measure(benchmark, window):
     """Returns ({(object, address): [ns]}, commits): time of all node processes."""
-    benchmark.start(window + WARM_UP_S)
+    benchmark.start(window + WARM_UP_S + SLACK_S)
     benchmark.wait_for_run()
     data = benchmark.work / "perf.data"
     time.sleep(WARM_UP_S)
