@@ -132,7 +132,7 @@ bool SessionServer::help(uint32_t ordinal, const std::function<bool()>& is_wante
   // The session thread checks the rings for a short time before it sleeps.
   Lock serving(serving_, std::try_to_lock);
   for (int i = 0; i < kHelpPasses && !serving.owns_lock(); ++i) {
-    if (is_wanted()) return false;
+    if (wants_to_serve_.load(std::memory_order_relaxed) || is_wanted()) return false;
     spin_pause();
     serving.try_lock();
   }
@@ -142,6 +142,7 @@ bool SessionServer::help(uint32_t ordinal, const std::function<bool()>& is_wante
   idle_worker_ = ordinal;
   bool found = false;
   for (int pass = 0; pass < kHelpPasses && !is_wanted(); ++pass) {
+    if (wants_to_serve_.load(std::memory_order_relaxed)) break;
     found = serve_all();
     if (found) break;
     spin_pause();
@@ -281,7 +282,13 @@ void SessionServer::handle_events(Lock& serving, int timeout_ms) {
   if (timeout_ms != 0) serving.unlock();
   const int count =
       epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout_ms);
-  if (timeout_ms != 0) serving.lock();
+  if (timeout_ms != 0) {
+    // Relaxed: the mutex orders all else. Without the flag, workers that take the mutex again and
+    // again could delay this thread.
+    wants_to_serve_.store(true, std::memory_order_relaxed);
+    serving.lock();
+    wants_to_serve_.store(false, std::memory_order_relaxed);
+  }
   for (int i = 0; i < count; ++i) {
     const uint64_t what = events[static_cast<size_t>(i)].data.u64;
     if (what == kOwnWake) {

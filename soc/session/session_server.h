@@ -125,6 +125,7 @@ class SessionServer final : public IdleWork {
   /// Held by the thread that uses the sessions: the session thread, except while it sleeps, or a
   /// worker that helps. Taken before mutex_.
   std::mutex serving_;
+  std::atomic<bool> wants_to_serve_{false};  // the session thread waits for serving_
   // The next members are guarded by serving_.
   std::vector<std::unique_ptr<Session>> sessions_;
   uint32_t idle_worker_ = kAnyWorker;  // the worker that helps, until it has got a call
