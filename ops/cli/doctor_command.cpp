@@ -33,23 +33,38 @@ struct DoctorFinding {
   std::string advice;
 };
 
-/// What `say` has found, for --json.
-std::vector<DoctorFinding>& doctor_findings() {
-  static std::vector<DoctorFinding> findings;
-  return findings;
-}
-bool& doctor_prints() {
-  static bool prints = true;
-  return prints;
-}
+/// Thread: one.
+class DoctorReport {
+ public:
+  /// `prints`: each finding is printed at once. Otherwise `print_json` prints all of them.
+  explicit DoctorReport(bool prints) : prints_(prints) {}
 
-void say(bool good, const std::string& what, const std::string& found, const std::string& advice) {
-  doctor_findings().push_back({good, what, found, good ? "" : advice});
-  if (!doctor_prints()) return;
-  const std::string mark = good ? paint(Colour::green, "ok    ") : paint(Colour::yellow, "advice");
-  std::printf("%s  %-24s %s\n", mark.c_str(), what.c_str(), found.c_str());
-  if (!good) std::printf("        %-24s -> %s\n", "", advice.c_str());
-}
+  void say(bool good, const std::string& what, const std::string& found,
+           const std::string& advice) {
+    findings_.push_back({good, what, found, good ? "" : advice});
+    if (!prints_) return;
+    const std::string mark =
+        good ? paint(Colour::green, "ok    ") : paint(Colour::yellow, "advice");
+    std::printf("%s  %-24s %s\n", mark.c_str(), what.c_str(), found.c_str());
+    if (!good) std::printf("        %-24s -> %s\n", "", advice.c_str());
+  }
+
+  void print_json() const {
+    Json list = Json::array();
+    for (const DoctorFinding& each : findings_) {
+      list.push_back({{"good", each.good},
+                      {"what", each.what},
+                      {"found", each.found},
+                      {"advice", each.advice}});
+    }
+    const Json whole = {{"schema_version", 1}, {"findings", list}};
+    std::printf("%s\n", whole.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+  }
+
+ private:
+  const bool prints_;
+  std::vector<DoctorFinding> findings_;
+};
 
 std::string first_line(const std::string& path) {
   std::ifstream file(path);
@@ -58,44 +73,46 @@ std::string first_line(const std::string& path) {
   return line;
 }
 
-void examine_memory() {
+void examine_memory(DoctorReport& report) {
   const MemoryAvailable memory = MemoryAvailable::detect();
   constexpr uint64_t kComfortable = uint64_t{2} << 30;
-  say(memory.bytes >= kComfortable, "memory available", format_bytes(memory.bytes),
-      "two nodes with the default pools need 2 GiB: lower memory.volatile_pool");
-  say(memory.huge_pages_total > 0, "huge pages (2 MiB)",
+  report.say(memory.bytes >= kComfortable, "memory available", format_bytes(memory.bytes),
+             "two nodes with the default pools need 2 GiB: lower memory.volatile_pool");
+  report.say(
+      memory.huge_pages_total > 0, "huge pages (2 MiB)",
       std::to_string(memory.huge_pages) + " of " + std::to_string(memory.huge_pages_total) +
           " free",
       "Atoll is faster with huge pages: for 2 GiB, run as root: sysctl vm.nr_hugepages=1024");
   const std::string shmem = first_line("/sys/kernel/mm/transparent_hugepage/shmem_enabled");
   const bool advised = shmem.find("[never]") == std::string::npos &&
                        shmem.find("[deny]") == std::string::npos && !shmem.empty();
-  say(advised || memory.huge_pages_total > 0, "transparent huge pages",
-      shmem.empty() ? "none" : shmem,
-      "to let shared memory use huge pages, run as root: echo advise > "
-      "/sys/kernel/mm/transparent_hugepage/shmem_enabled");
+  report.say(advised || memory.huge_pages_total > 0, "transparent huge pages",
+             shmem.empty() ? "none" : shmem,
+             "to let shared memory use huge pages, run as root: echo advise > "
+             "/sys/kernel/mm/transparent_hugepage/shmem_enabled");
 }
 
-void examine_limits() {
+void examine_limits(DoctorReport& report) {
   rlimit files{};
   getrlimit(RLIMIT_NOFILE, &files);
   constexpr rlim_t kEnoughFiles = 4096;
-  say(files.rlim_max >= kEnoughFiles, "open files (hard limit)", std::to_string(files.rlim_max),
-      "clusters of many nodes need more: raise `ulimit -Hn`");
+  report.say(files.rlim_max >= kEnoughFiles, "open files (hard limit)",
+             std::to_string(files.rlim_max),
+             "clusters of many nodes need more: raise `ulimit -Hn`");
   rlimit locked{};
   getrlimit(RLIMIT_MEMLOCK, &locked);
-  say(true, "memlock (soft limit)",
-      (locked.rlim_cur == RLIM_INFINITY ? "unlimited" : format_bytes(locked.rlim_cur)) +
-          ": any value works, because Atoll locks no memory",
-      "");
+  report.say(true, "memlock (soft limit)",
+             (locked.rlim_cur == RLIM_INFINITY ? "unlimited" : format_bytes(locked.rlim_cur)) +
+                 ": any value works, because Atoll locks no memory",
+             "");
   struct statvfs shm{};
   if (statvfs("/dev/shm", &shm) == 0) {
-    say(true, "/dev/shm",
-        format_bytes(uint64_t{shm.f_blocks} * shm.f_frsize) +
-            ": any size works, because Atoll's segments are not files there",
-        "");
+    report.say(true, "/dev/shm",
+               format_bytes(uint64_t{shm.f_blocks} * shm.f_frsize) +
+                   ": any size works, because Atoll's segments are not files there",
+               "");
   }
-  say(true, "page size", format_bytes(static_cast<uint64_t>(sysconf(_SC_PAGESIZE))), "");
+  report.say(true, "page size", format_bytes(static_cast<uint64_t>(sysconf(_SC_PAGESIZE))), "");
 }
 
 /// Returns the value of a systemd-logind setting; empty: not set. The settings decide about
@@ -119,48 +136,50 @@ std::string logind_setting(const std::string& key) {
   return value;
 }
 
-void examine_logind() {
+void examine_logind(DoctorReport& report) {
   const std::string remove = logind_setting("RemoveIPC");
-  say(true, "logind RemoveIPC",
+  report.say(
+      true, "logind RemoveIPC",
       (remove.empty() ? "yes by default" : remove) +
           ": it deletes named shared memory at log-out; Atoll's memory has no name and is kept",
       "");
   const std::string kill = logind_setting("KillUserProcesses");
   const bool kills = kill == "yes" || kill == "true" || kill == "1" || kill == "on";
-  say(!kills, "logind KillUserProcesses", kill.empty() ? "no by default" : kill,
-      "your log-out kills your clusters: to prevent this, run `loginctl enable-linger`");
+  report.say(!kills, "logind KillUserProcesses", kill.empty() ? "no by default" : kill,
+             "your log-out kills your clusters: to prevent this, run `loginctl enable-linger`");
   const std::string run_dir = default_config().cluster.run_dir;
   const bool is_volatile = run_dir.starts_with("/run/user/");
   std::error_code none;
   const char* user = std::getenv("USER");
   const bool lingers =
       user != nullptr && fs::exists(std::string("/var/lib/systemd/linger/") + user, none);
-  say(!is_volatile || lingers, "default run folder", run_dir,
-      "logind removes it at your last log-out: run `loginctl enable-linger`, or set "
-      "cluster.run_dir");
+  report.say(!is_volatile || lingers, "default run folder", run_dir,
+             "logind removes it at your last log-out: run `loginctl enable-linger`, or set "
+             "cluster.run_dir");
 }
 
-void examine_clock() {
+void examine_clock(DoctorReport& report) {
   const std::string source =
       first_line("/sys/devices/system/clocksource/clocksource0/current_clocksource");
   const bool fast =
       source == "tsc" || source == "kvm-clock" || source == "hyperv_clocksource_tsc_page";
-  say(fast, "clock source", source.empty() ? "unknown" : source,
-      "reading the time is slow and costs throughput: boot with clocksource=tsc");
+  report.say(fast, "clock source", source.empty() ? "unknown" : source,
+             "reading the time is slow and costs throughput: boot with clocksource=tsc");
 }
 
-void examine_kernel(size_t numa_nodes) {
+void examine_kernel(DoctorReport& report, size_t numa_nodes) {
   const std::vector<Finding> findings = kernel_findings("/", numa_nodes);
   for (const Finding& finding : findings) {
-    say(finding.is_good, finding.what, finding.found, finding.advice);
+    report.say(finding.is_good, finding.what, finding.found, finding.advice);
   }
   const std::string command = boot_command(findings);
-  say(command.empty(), "kernel settings at boot", command.empty() ? "none to change" : "to change",
-      "to set these values at each boot, run as root: " + command);
+  report.say(command.empty(), "kernel settings at boot",
+             command.empty() ? "none to change" : "to change",
+             "to set these values at each boot, run as root: " + command);
 }
 
 /// Lists folders of clusters whose processes have all ended.
-void examine_leftovers() {
+void examine_leftovers(DoctorReport& report) {
   const fs::path root = fs::path(default_config().cluster.run_dir).parent_path();
   std::error_code error;
   std::string dead;
@@ -177,37 +196,29 @@ void examine_leftovers() {
       dead += (dead.empty() ? "" : ", ") + entry.path().string();
     }
   }
-  say(true, "running clusters", std::to_string(running), "");
-  say(dead.empty(), "leftovers", dead.empty() ? "none" : dead,
+  report.say(true, "running clusters", std::to_string(running), "");
+  report.say(
+      dead.empty(), "leftovers", dead.empty() ? "none" : dead,
       "a cluster died there: its next `atoll up` removes the files (its memory is free already)");
 }
 
-void print_doctor_json() {
-  Json list = Json::array();
-  for (const DoctorFinding& each : doctor_findings()) {
-    list.push_back(
-        {{"good", each.good}, {"what", each.what}, {"found", each.found}, {"advice", each.advice}});
-  }
-  const Json whole = {{"schema_version", 1}, {"findings", list}};
-  std::printf("%s\n", whole.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
-}
-
 Result<void> doctor(bool json) {
-  doctor_prints() = !json;
+  DoctorReport report(!json);
   const Machine machine = Machine::detect();
   const Result<void> processor = check_processor();
-  say(processor.has_value(), "processor", processor ? "has x86-64-v3" : processor.error().message,
-      "no cluster can start on this machine: use a processor with x86-64-v3");
-  say(machine.cpus.size() > 1, "CPUs", std::to_string(machine.cpus.size()),
-      "the workers of all nodes share one CPU: more workers are not faster");
-  say(true, "NUMA nodes", std::to_string(machine.numa_nodes.size()), "");
-  examine_memory();
-  examine_limits();
-  examine_logind();
-  examine_clock();
-  examine_kernel(machine.numa_nodes.size());
-  examine_leftovers();
-  if (json) print_doctor_json();
+  report.say(processor.has_value(), "processor",
+             processor ? "has x86-64-v3" : processor.error().message,
+             "no cluster can start on this machine: use a processor with x86-64-v3");
+  report.say(machine.cpus.size() > 1, "CPUs", std::to_string(machine.cpus.size()),
+             "the workers of all nodes share one CPU: more workers are not faster");
+  report.say(true, "NUMA nodes", std::to_string(machine.numa_nodes.size()), "");
+  examine_memory(report);
+  examine_limits(report);
+  examine_logind(report);
+  examine_clock(report);
+  examine_kernel(report, machine.numa_nodes.size());
+  examine_leftovers(report);
+  if (json) report.print_json();
   if (!processor) return make_error(ExitCode::resources, processor.error().message);
   return {};
 }
