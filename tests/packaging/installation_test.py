@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 
-COMPONENTS = ("server", "client", "client_dev", "python3")
+COMPONENTS = ("server", "client", "client_dev", "dev", "python3")
 
 
 def main():
@@ -19,8 +19,10 @@ def main():
         for component in COMPONENTS:
             subprocess.run(["cmake", "--install", build, "--component", component, "--strip",
                             "--prefix", folder / "prefix"], check=True, stdout=subprocess.DEVNULL)
-        # A copy, so that Python imports nothing of the source tree.
-        script = shutil.copy(pathlib.Path(__file__).with_name("use_installation.py"), folder)
+        # Copies, so that Python imports nothing of the source tree.
+        tests = pathlib.Path(__file__).parent
+        shutil.copy(tests / "network_attacks.py", folder)
+        script = shutil.copy(tests / "use_installation.py", folder)
         return subprocess.run([sys.executable, "-B", script, folder / "prefix"], cwd="/",
                               check=False).returncode
     finally:

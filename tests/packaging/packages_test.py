@@ -15,10 +15,10 @@ import sys
 import tempfile
 
 SKIPPED = 77
-PACKAGES = ("atoll-server", "libatoll-client0", "libatoll-client-dev", "python3-atoll")
+PACKAGES = ("atoll-server", "libatoll-client0", "libatoll-client-dev", "atoll-dev", "python3-atoll")
 WITH_SYMBOLS = ("atoll-server", "libatoll-client0")
 # What the test needs beside the packages.
-TOOLS = "gcc,libc6-dev,pkg-config,groff-base,zsh,fish,procps,systemd-sysv,dbus"
+TOOLS = "g++,libc6-dev,cmake,make,pkg-config,groff-base,zsh,fish,procps,systemd-sysv,dbus"
 BOOT_TIMEOUT_S = 300
 SCRIPT = """#!/bin/sh
 /root/use_service.sh >/root/log 2>&1
@@ -89,7 +89,8 @@ def make_debian(root, files):
 
 def use(root, prefix, chrooted):
     script = pathlib.Path(__file__).with_name("use_installation.py")
-    shutil.copy(script, root / "tmp")
+    for each in (script, script.with_name("network_attacks.py")):
+        shutil.copy(each, root / "tmp")
     if not chrooted:
         return subprocess.run([sys.executable, "-B", root / "tmp" / script.name, prefix], cwd="/",
                               check=False).returncode
