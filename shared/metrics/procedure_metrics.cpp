@@ -10,12 +10,6 @@
 namespace atolldb {
 namespace {
 
-/// Returns the number of rows: those of procedures with statistics of their own, and the shared
-/// one.
-uint64_t count_rows(std::span<const std::string> names) {
-  return std::min<uint64_t>(names.size(), ProcedureMetrics::kMaxProcedures) + 1;
-}
-
 struct NamedTotals {
   std::string_view name;
   ProcedureTotals totals;
@@ -23,10 +17,13 @@ struct NamedTotals {
 
 std::vector<NamedTotals> called_procedures(const ProcedureMetrics& procedures) {
   std::vector<NamedTotals> called;
-  for (uint32_t row = 0; row < procedures.row_count(); ++row) {
+  const auto add = [&](uint32_t row) {
     const ProcedureTotals totals = procedures.totals(row);
     if (totals.calls() != 0) called.push_back({procedures.row_name(row), totals});
-  }
+  };
+  const uint32_t named = procedures.named_rows();
+  for (uint32_t row = 0; row < named; ++row) add(row);
+  add(ProcedureMetrics::kSharedRow);
   return called;
 }
 
@@ -61,28 +58,40 @@ uint64_t ProcedureTotals::calls() const {
 }
 
 ProcedureMetrics::ProcedureMetrics(std::span<const std::string> names, uint32_t workers)
-    : workers_(workers), counts_((uint64_t{workers} + 1) * count_rows(names)) {
-  CHECK(names.size() <= UINT32_MAX);
+    : workers_(workers), counts_((uint64_t{workers} + 1) * kRowsPerThread) {
+  for (auto& row : row_of_) row.store(kSharedRow, std::memory_order_relaxed);
+  add_names(names);
+}
+
+void ProcedureMetrics::add_names(std::span<const std::string> names) {
+  CHECK(names.size() >= known_names_ && names.size() <= UINT32_MAX);
   const auto has_own_row = [](const std::string& name) { return name != kOther && is_utf8(name); };
-  for (const std::string& name : names) {
+  uint32_t rows = named_rows_.load(std::memory_order_relaxed);
+  for (; known_names_ < names.size(); ++known_names_) {
+    const std::string& name = names[known_names_];
     CHECK(!name.empty());  // no label may be empty
-    if (row_names_.size() < kMaxProcedures && has_own_row(name)) {
-      row_of_.push_back(row_count());
-      row_names_.push_back(name);
-    } else {
-      row_of_.push_back(UINT32_MAX);
-    }
+    const bool has_room = rows < kMaxProcedures && known_names_ < row_of_.size();
+    if (!has_room || !has_own_row(name)) continue;
+    DCHECK(row_names_[rows].empty());  // no reader has seen it
+    row_names_[rows] = name;
+    row_of_[known_names_].store(rows, std::memory_order_relaxed);
+    ++rows;
   }
-  std::ranges::replace(row_of_, UINT32_MAX, row_count());
-  row_names_.emplace_back(kOther);
-  CHECK(row_names_.size() <= count_rows(names));
+  DCHECK(rows <= kMaxProcedures && known_names_ == names.size());
+  // Release pairs with the acquire of named_rows.
+  named_rows_.store(rows, std::memory_order_release);
+}
+
+std::string_view ProcedureMetrics::row_name(uint32_t row) const {
+  CHECK(row < named_rows() || row == kSharedRow);
+  return row == kSharedRow ? kOther : std::string_view(row_names_[row]);
 }
 
 ProcedureTotals ProcedureMetrics::totals(uint32_t row) const {
-  CHECK(row < row_count());
+  CHECK(row < named_rows() || row == kSharedRow);
   ProcedureTotals totals;
   for (uint32_t thread = 0; thread <= workers_; ++thread) {
-    const ProcedureCounts& counts = counts_[uint64_t{thread} * row_count() + row];
+    const ProcedureCounts& counts = counts_[uint64_t{thread} * kRowsPerThread + row];
     for (uint32_t i = 0; i < kStatusCount; ++i) totals.results[i] += counts.results[i].get();
     totals.retries += counts.retries.get();
     totals.execution.add(counts.execution);

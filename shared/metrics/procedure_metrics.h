@@ -13,6 +13,8 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <span>
@@ -94,14 +96,21 @@ class ProcedureMetrics {
   /// Number of procedures with statistics of their own, the first ones of the registry. All others
   /// share one row.
   static constexpr uint32_t kMaxProcedures = 256;
+  /// Index of the shared row, whatever the number of rows is.
+  static constexpr uint32_t kSharedRow = kMaxProcedures;
   /// Name of the shared row.
   static constexpr std::string_view kOther = "other";
 
   /// `names`: those of the procedures by their ordinals. A procedure with the name kOther uses the
   /// shared row, because two rows of one name would make the scrape invalid. A procedure whose name
-  /// is not UTF-8 does so, too, because Prometheus rejects such labels. So do procedures that a
-  /// reload adds, whose ordinals are past `names`.
+  /// is not UTF-8 does so, too, because Prometheus rejects such labels.
   ProcedureMetrics(std::span<const std::string> names, uint32_t workers);
+
+  /// Gives rows to procedures that a reload adds. `names`: those of all procedures by their
+  /// ordinals; the first ones are those of before. Calls of a procedure that was not named yet
+  /// count in the shared row. REQUIRES: one thread at a time. Thread: any; the others may count
+  /// meanwhile.
+  void add_names(std::span<const std::string> names);
 
   /// Records the end of a call, after its last attempt. Thread: that worker.
   void add_result(uint32_t worker, uint32_t procedure, Status result, uint32_t retries,
@@ -120,22 +129,32 @@ class ProcedureMetrics {
   /// Index of the thread of DurableAnswers. The workers have the indexes below it.
   uint32_t answers_thread() const { return workers_; }
 
-  /// Number of rows: one for each procedure with statistics of its own, then the shared one.
-  uint32_t row_count() const { return static_cast<uint32_t>(row_names_.size()); }
-  const std::string& row_name(uint32_t row) const { return row_names_.at(row); }
-  /// Thread: any.
+  /// Number of rows of procedures with statistics of their own. Acquire pairs with the release of
+  /// add_names: their names are complete. Thread: any, as for the next two.
+  uint32_t named_rows() const { return named_rows_.load(std::memory_order_acquire); }
+  /// `row`: less than named_rows(), or kSharedRow.
+  std::string_view row_name(uint32_t row) const;
   ProcedureTotals totals(uint32_t row) const;
 
  private:
   ProcedureCounts& counts_of(uint32_t thread, uint32_t procedure) {
     DCHECK(thread <= workers_);
-    const uint32_t row = procedure < row_of_.size() ? row_of_[procedure] : row_count() - 1;
-    return counts_[uint64_t{thread} * row_count() + row];
+    // Relaxed: a call that sees the shared row is counted there.
+    const uint32_t row = procedure < row_of_.size()
+                             ? row_of_[procedure].load(std::memory_order_relaxed)
+                             : kSharedRow;
+    return counts_[uint64_t{thread} * kRowsPerThread + row];
   }
 
+  static constexpr uint32_t kRowsPerThread = kMaxProcedures + 1;
+  /// Limit of the ordinals with a row. Names without one of their own have ordinals, too.
+  static constexpr uint32_t kMaxOrdinals = 2 * kMaxProcedures;
+
   const uint32_t workers_;
-  std::vector<uint32_t> row_of_;  // by ordinal of the procedure; constant after the constructor
-  std::vector<std::string> row_names_;
+  std::array<std::atomic<uint32_t>, kMaxOrdinals> row_of_;  // by ordinal of the procedure
+  std::array<std::string, kMaxProcedures> row_names_;       // the first named_rows_ are constant
+  std::atomic<uint32_t> named_rows_{0};
+  size_t known_names_ = 0;               // used by add_names only
   ZeroedArray<ProcedureCounts> counts_;  // the rows of worker 0, of worker 1, ..., of the answers
 };
 

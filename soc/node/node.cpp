@@ -103,7 +103,9 @@ Result<void> Node::start() {
   open_log_files();
   ATOLL_TRY(start_snapshots());
   ATOLL_TRY(registry_.prepare_libraries(*view_.control));
-  reloader_ = std::make_unique<LibraryReloader>(registry_, *view_.control, logger_);
+  reloader_ = std::make_unique<LibraryReloader>(
+      registry_, *view_.control, logger_,
+      [this](std::span<const std::string> names) { procedure_metrics_->add_names(names); });
   start_workers();
   ATOLL_TRY(start_sessions());
   housekeeper_ = std::thread([this] { housekeep(); });

@@ -66,6 +66,7 @@ Result<Json> LibraryReloader::finish(const ControlRequest& request) {
   if (request.operation == ControlOperation::library_publish) {
     logger_->info("procedures of {} come from a new version: checksum {:08x}",
                   prepared_->version->path(), prepared_->version->checksum());
+    if (on_names_) on_names_(prepared_->table->procedure_names);
     registry_.publish(std::move(prepared_->table), std::move(prepared_->version));
   }
   prepared_.reset();

@@ -4,9 +4,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 
@@ -19,9 +21,17 @@ namespace atolldb {
 
 class LibraryReloader {
  public:
+  /// Gets the names of all procedures by their ordinals, before calls of new ones may begin. One
+  /// call at a time.
+  using OnNames = std::function<void(std::span<const std::string>)>;
+
   /// REQUIRES: registry and control segment outlive this object.
-  LibraryReloader(ProcedureRegistry& registry, ControlSegment& control, Logger logger)
-      : registry_(registry), control_(control), logger_(std::move(logger)) {}
+  LibraryReloader(ProcedureRegistry& registry, ControlSegment& control, Logger logger,
+                  OnNames on_names = {})
+      : registry_(registry),
+        control_(control),
+        logger_(std::move(logger)),
+        on_names_(std::move(on_names)) {}
   LibraryReloader(const LibraryReloader&) = delete;
   LibraryReloader& operator=(const LibraryReloader&) = delete;
   ~LibraryReloader() { stop(); }
@@ -47,6 +57,7 @@ class LibraryReloader {
   ProcedureRegistry& registry_;
   ControlSegment& control_;
   Logger logger_;
+  const OnNames on_names_;
   std::mutex mutex_;
   std::thread thread_;                // guarded by mutex_
   bool is_preparing_ = false;         // guarded by mutex_

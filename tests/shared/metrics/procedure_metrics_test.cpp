@@ -96,13 +96,13 @@ TEST(ProcedureMetricsTest, AtTheLimitEachProcedureHasItsOwnRowAndPastItTheRestSh
   constexpr uint32_t kLimit = ProcedureMetrics::kMaxProcedures;
   ProcedureMetrics full(numbered_names(kLimit), 1);
   full.add_result(0, kLimit - 1, Status::ok, 0, kMs);
-  EXPECT_EQ(full.row_count(), kLimit + 1);
+  EXPECT_EQ(full.named_rows(), kLimit);
   const std::string last = "procedure=\"p" + std::to_string(kLimit - 1) + "\"";
   EXPECT_NE(procedures_scrape(full).find(last), std::string::npos);
   EXPECT_EQ(procedures_scrape(full).find("procedure=\"other\""), std::string::npos);
 
   ProcedureMetrics past(numbered_names(kLimit + 3), 1);
-  EXPECT_EQ(past.row_count(), kLimit + 1);
+  EXPECT_EQ(past.named_rows(), kLimit);
   past.add_result(0, 0, Status::ok, 0, kMs);
   past.add_result(0, kLimit - 1, Status::ok, 0, kMs);
   past.add_result(0, kLimit, Status::ok, 0, kMs);
@@ -119,20 +119,52 @@ TEST(ProcedureMetricsTest, AtTheLimitEachProcedureHasItsOwnRowAndPastItTheRestSh
   EXPECT_EQ(text.find("procedure=\"p" + std::to_string(kLimit)), std::string::npos) << text;
 }
 
-TEST(ProcedureMetricsTest, AProcedureThatAReloadAddsSharesTheRowOfTheRest) {
+TEST(ProcedureMetricsTest, AProcedureThatAReloadAddsGetsARowWhileThereAreAny) {
+  constexpr uint32_t kLimit = ProcedureMetrics::kMaxProcedures;
   ProcedureMetrics metrics(numbered_names(2), 1);
   metrics.add_result(0, 1, Status::ok, 0, kMs);
-  metrics.add_result(0, 2, Status::ok, 0, kMs);
+  metrics.add_result(0, 2, Status::ok, 0, kMs);  // it has no name yet
   metrics.add_result(0, 4000, Status::ok, 0, kMs);
-  const std::string text = procedures_scrape(metrics);
+  metrics.add_names(numbered_names(3));
+  metrics.add_result(0, 2, Status::ok, 0, kMs);
+  std::string text = procedures_scrape(metrics);
   EXPECT_NE(text.find("procedure=\"p1\"} 1\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("procedure=\"p2\"} 1\n"), std::string::npos) << text;
   EXPECT_NE(text.find("procedure=\"other\"} 2\n"), std::string::npos) << text;
+  metrics.add_names(numbered_names(kLimit + 1));
+  metrics.add_result(0, kLimit - 1, Status::ok, 0, kMs);
+  metrics.add_result(0, kLimit, Status::ok, 0, kMs);
+  text = procedures_scrape(metrics);
+  EXPECT_EQ(metrics.named_rows(), kLimit);
+  EXPECT_NE(text.find("procedure=\"p" + std::to_string(kLimit - 1) + "\"} 1\n"), std::string::npos);
+  EXPECT_NE(text.find("procedure=\"other\"} 3\n"), std::string::npos) << text;
+}
+
+TEST(ProcedureMetricsTest, ScrapesDuringAReloadCountEachCallOnce) {
+  constexpr uint32_t kNames = ProcedureMetrics::kMaxProcedures;
+  ProcedureMetrics metrics(numbered_names(1), 1);
+  metrics.add_result(0, 0, Status::ok, 0, kMs);
+  metrics.add_result(0, kNames - 1, Status::ok, 0, kMs);  // in the shared row
+  std::thread reload([&] {
+    for (uint32_t names = 2; names <= kNames; ++names) metrics.add_names(numbered_names(names));
+  });
+  uint32_t named = 0;
+  while (named < kNames) {
+    named = metrics.named_rows();
+    uint64_t calls = metrics.totals(ProcedureMetrics::kSharedRow).calls();
+    for (uint32_t row = 0; row < named; ++row) {
+      EXPECT_EQ(metrics.row_name(row), "p" + std::to_string(row));
+      calls += metrics.totals(row).calls();
+    }
+    ASSERT_EQ(calls, 2u) << named;
+  }
+  reload.join();
 }
 
 TEST(ProcedureMetricsTest, NamesOfUsersNeverMakeAScrapeInvalid) {
   const std::vector<std::string> names = {"say \"hi\"\n\\", "other", "\xff\xfe", "plain"};
   ProcedureMetrics procedures(names, 1);
-  EXPECT_EQ(procedures.row_count(), 3u);
+  EXPECT_EQ(procedures.named_rows(), 2u);
   for (uint32_t i = 0; i < names.size(); ++i) procedures.add_result(0, i, Status::ok, 0, kMs);
   const std::string text = procedures_scrape(procedures);
   for (const char* line :
