@@ -52,6 +52,8 @@ enum class [[nodiscard]] Status : uint8_t {
   /// A request was rejected before it ran, because the cluster is recovering. Until recovery ends,
   /// only snapshot_read_only transactions run. A later retry is safe.
   recovering,
+  /// A session's request was rejected before it ran, because the client's key lacks a right.
+  permission_denied,
   count_,
 };
 
@@ -99,7 +101,8 @@ constexpr std::string_view to_string(Status status) {
                                          "snapshot_not_found",
                                          "snapshot_conflict",
                                          "read_only_transaction",
-                                         "recovering"};
+                                         "recovering",
+                                         "permission_denied"};
   static_assert(sizeof(kNames) / sizeof(kNames[0]) == kStatusCount);
   const auto index = static_cast<uint32_t>(status);
   return index < kStatusCount ? kNames[index] : "unknown";

@@ -51,7 +51,7 @@ typedef enum AtollStatus {
   ATOLL_KEY_TOO_LONG = 5,
   ATOLL_PAYLOAD_TOO_LONG = 6,
   ATOLL_INVALID_ARGUMENT = 7,
-  ATOLL_OPERATION_NOT_SUPPORTED = 8, /* or, over the network: the client's key lacks a right */
+  ATOLL_OPERATION_NOT_SUPPORTED = 8,
   ATOLL_STORAGE_NOT_FOUND = 9,
   ATOLL_STORAGE_EXISTS = 10,
   ATOLL_PROCEDURE_NOT_FOUND = 11,
@@ -78,6 +78,7 @@ typedef enum AtollStatus {
   ATOLL_SNAPSHOT_CONFLICT = 27, /* a record has changed since the snapshot that was read */
   ATOLL_READ_ONLY_TRANSACTION = 28,
   ATOLL_RECOVERING = 29, /* only snapshot_read_only requests run until the cluster has recovered */
+  ATOLL_PERMISSION_DENIED = 30, /* the request was not run: the client's key lacks a right */
   /* Statuses of this library. */
   ATOLL_CONFLICT = 200, /* commit: nothing was committed; run the transaction again */
   ATOLL_PENDING = 201,  /* the result of the request has not arrived yet */

@@ -37,7 +37,8 @@ constexpr std::array kNodeStatuses = {ATOLL_OK,
                                       ATOLL_SNAPSHOT_NOT_FOUND,
                                       ATOLL_SNAPSHOT_CONFLICT,
                                       ATOLL_READ_ONLY_TRANSACTION,
-                                      ATOLL_RECOVERING};
+                                      ATOLL_RECOVERING,
+                                      ATOLL_PERMISSION_DENIED};
 static_assert(kNodeStatuses.size() == kStatusCount);
 static_assert([] {
   for (size_t value = 0; value < kNodeStatuses.size(); ++value) {
@@ -52,6 +53,7 @@ static_assert(ATOLL_DEADLINE_EXCEEDED == static_cast<int>(Status::deadline_excee
 static_assert(ATOLL_OUTCOME_UNKNOWN == static_cast<int>(Status::outcome_unknown));
 static_assert(ATOLL_SNAPSHOT_CONFLICT == static_cast<int>(Status::snapshot_conflict));
 static_assert(ATOLL_RECOVERING == static_cast<int>(Status::recovering));
+static_assert(ATOLL_PERMISSION_DENIED == static_cast<int>(Status::permission_denied));
 
 thread_local std::string last_message;
 

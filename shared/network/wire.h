@@ -38,6 +38,8 @@ enum NetworkRight : uint32_t {
   kMayAdminister = 8,
 };
 inline constexpr uint32_t kAllNetworkRights = 15;
+/// Begin of the names of requests that are control requests (PROTOCOL.md).
+inline constexpr std::string_view kAdministrationPrefix = "atoll.";
 
 enum class RefusalCode : uint8_t {
   malformed = 1,   // the frame breaks the rules of PROTOCOL.md

@@ -13,6 +13,7 @@
 
 #include "shared/base/unique_fd.h"
 #include "shared/kv/kv_request.h"
+#include "soc/network/administration.h"
 
 namespace atolldb {
 namespace {
@@ -159,6 +160,9 @@ std::string rights_text(uint32_t rights) {
 }
 
 uint32_t needed_rights(std::string_view procedure, std::span<const std::byte> input) {
+  if (procedure.starts_with(kAdministrationPrefix)) {
+    return NetworkAdministration::needed_right(procedure).value_or(kMayAdminister);
+  }
   if (!procedure.starts_with("kv.")) return kMayCallProcedures;
   uint64_t incarnation = 0;
   const auto operations = read_kv_request(input, incarnation);

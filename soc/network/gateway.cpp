@@ -29,6 +29,8 @@ constexpr int kBusyNetworkRounds = 64;
 /// Pause before a retry while a worker's queue is full. The end of a task that is no session
 /// request makes room, but does not wake this thread.
 constexpr int kFullQueueMs = 1;
+/// Interval at which a gateway without other work looks at the connections of revoked keys.
+constexpr int kRevokedCheckMs = 100;
 /// A routing id that ZeroMQ has chosen: a zero byte and four more. Clients must not choose theirs,
 /// because another client could then choose the same.
 constexpr size_t kRoutingIdBytes = 5;
@@ -79,7 +81,12 @@ void count(std::atomic<uint64_t>& counter, uint64_t by = 1) {
 
 NetworkGateway::NetworkGateway(NetworkSettings settings, RequestSink& sink, NetworkMetrics& metrics,
                                Logger logger)
-    : settings_(std::move(settings)), sink_(sink), metrics_(metrics), logger_(std::move(logger)) {}
+    : settings_(std::move(settings)),
+      sink_(sink),
+      metrics_(metrics),
+      logger_(std::move(logger)),
+      controls_("node " + std::to_string(sink.services().node) + ": its network port"),
+      administration_(settings_.endpoints, [this](NetworkCall& call) { take_finished(call); }) {}
 
 Result<std::unique_ptr<NetworkGateway>> NetworkGateway::start(NetworkSettings settings,
                                                               RequestSink& sink,
@@ -88,7 +95,7 @@ Result<std::unique_ptr<NetworkGateway>> NetworkGateway::start(NetworkSettings se
   std::unique_ptr<NetworkGateway> gateway(
       new NetworkGateway(std::move(settings), sink, metrics, std::move(logger)));
   ATOLL_TRY(gateway->open());
-  gateway->serves_control_ = true;
+  gateway->controls_.open();
   gateway->thread_ = std::thread([raw = gateway.get()] { raw->run(); });
   return gateway;
 }
@@ -125,6 +132,7 @@ Result<void> NetworkGateway::open() {
 NetworkGateway::~NetworkGateway() { stop(); }
 
 void NetworkGateway::stop() {
+  administration_.stop();
   if (!thread_.joinable()) return;
   // Release pairs with the thread's acquire.
   ends_.store(true, std::memory_order_release);
@@ -172,11 +180,12 @@ void NetworkGateway::run() {
     did_something |= submit_held();
     did_something |= send_answers();
     if (has_ended_sessions_ || !ending_.empty()) collect_ended();
+    if (!revoked_.empty()) drop_revoked();
     int timeout_ms = 0;
     if (did_something) {
       if (++busy % kBusyNetworkRounds != 0) continue;
     } else if (may_sleep()) {
-      timeout_ms = held_.empty() ? -1 : kFullQueueMs;
+      timeout_ms = !held_.empty() ? kFullQueueMs : revoked_.empty() ? -1 : kRevokedCheckMs;
     }
     const Sockets::Ready ready = sockets_->wait(wake_.get(), timeout_ms);
     if (ready.woken) {
@@ -300,12 +309,16 @@ std::optional<Refusal> NetworkGateway::missing_right(const NetworkSession& sessi
                                                      const WireRequest& request) {
   constexpr uint32_t kUsual = kMayRead | kMayWrite | kMayCallProcedures;
   const uint32_t rights = session.peer.rights;
-  if ((rights & kUsual) == kUsual) return std::nullopt;  // it may send every request
+  // The usual client needs no look into its requests.
+  const bool may_do_all =
+      rights == kAllNetworkRights ||
+      ((rights & kUsual) == kUsual && !request.procedure.starts_with(kAdministrationPrefix));
+  if (may_do_all) return std::nullopt;
   const uint32_t missing = needed_rights(request.procedure, request.input) & ~rights;
   if (missing == 0) return std::nullopt;
-  return Refusal{Status::operation_not_supported, "the key \"" + session.peer.key_name +
-                                                      "\" lacks the right " + rights_text(missing) +
-                                                      ": change network.authorised_keys"};
+  return Refusal{Status::permission_denied, "the key \"" + session.peer.key_name +
+                                                "\" lacks the right " + rights_text(missing) +
+                                                ": change network.authorised_keys"};
 }
 
 void NetworkGateway::take_request(NetworkSession& session, const WireRequest& request) {
@@ -335,7 +348,9 @@ void NetworkGateway::take_request(NetworkSession& session, const WireRequest& re
       request.start_within_ms == 0 ? 0 : call.arrived_ns + request.start_within_ms * kNsPerMs;
   auto refusal = missing_right(session, request);
   if (refusal) count(metrics_.denied);
-  if (!refusal) refusal = sink_.admit(call);
+  const bool is_control = NetworkAdministration::needed_right(call.procedure).has_value();
+  if (!refusal) refusal = is_control ? administration_.submit(call) : sink_.admit(call);
+  if (!refusal && is_control) return;
   if (refusal) {
     sink_.refuse(call, *std::move(refusal));
     return take_finished(call);
@@ -428,7 +443,7 @@ void NetworkGateway::send(NetworkSession& session, std::span<const std::byte> fr
     case Sockets::Sent::full:
       count(metrics_.dropped);
       end(session, "its client does not read its answers");
-      return drop_connection(session);
+      return drop_connection(session.peer.fd, session.peer.address);
   }
 }
 
@@ -446,11 +461,20 @@ void NetworkGateway::refuse_session(NetworkSession& session, RefusalCode code,
   end(session, why.c_str());
 }
 
-void NetworkGateway::drop_connection(const NetworkSession& session) {
+void NetworkGateway::drop_connection(int fd, const std::string& address) {
   // ZeroMQ cannot close the connection of one client. The comparison makes sure that the descriptor
   // is still that of the client.
-  if (session.peer.address.empty() || peer_address(session.peer.fd) != session.peer.address) return;
-  shutdown(session.peer.fd, SHUT_RDWR);
+  if (address.empty() || peer_address(fd) != address) return;
+  shutdown(fd, SHUT_RDWR);
+}
+
+void NetworkGateway::drop_revoked() {
+  const auto now = std::chrono::steady_clock::now();
+  std::erase_if(revoked_, [&](const RevokedConnection& each) {
+    if (each.close_at > now) return false;
+    drop_connection(each.fd, each.address);
+    return true;
+  });
 }
 
 void NetworkGateway::collect_ended() {
@@ -470,7 +494,7 @@ void NetworkGateway::collect_ended() {
 }
 
 void NetworkGateway::end_all() {
-  end_control();
+  controls_.close();
   submit_held();
   for (NetworkCall* call : std::exchange(held_, {})) {
     sink_.refuse(*call, {Status::unavailable, "the node stops"});
@@ -521,6 +545,7 @@ void NetworkGateway::end_client_of(int fd) {
   for (const auto& [id, session] : sessions_) {
     if (session->peer.fd == fd) end(*session, "its client has gone");
   }
+  std::erase_if(revoked_, [fd](const RevokedConnection& each) { return each.fd == fd; });
 }
 
 void NetworkGateway::serve_key_file() {
@@ -540,6 +565,9 @@ void NetworkGateway::serve_key_file() {
       session->peer.rights = client->rights;
     } else {
       refuse_session(*session, RefusalCode::revoked, "the key is no longer authorised");
+      // The refusal needs time on its way, and a correct client then closes the connection.
+      revoked_.push_back({session->peer.fd, session->peer.address,
+                          std::chrono::steady_clock::now() + kRevokedPatience});
     }
   }
 }

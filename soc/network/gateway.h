@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -19,8 +20,10 @@
 #include "shared/message/control_message.h"
 #include "shared/metrics/network_metrics.h"
 #include "shared/network/wire.h"
+#include "soc/network/administration.h"
 #include "soc/network/authorisation.h"
 #include "soc/network/network_session.h"
+#include "soc/session/control_queue.h"
 #include "soc/session/request_sink.h"
 
 namespace atolldb {
@@ -30,6 +33,7 @@ struct NetworkSettings {
   uint16_t port = 0;            // 0: a free port
   std::string key_file;         // keys of the node; empty: clients have no keys
   std::string authorised_keys;  // file of authorised clients; not empty with `key_file`
+  NetworkAdministration::Endpoints endpoints;  // of the processes that serve control requests
 };
 
 /// Order of the calls: start -> stop. One thread owns all sockets and sessions. It sleeps without a
@@ -48,8 +52,8 @@ class NetworkGateway {
   /// more wait is dropped.
   static constexpr size_t kMaxUnsentBytes = 16u << 20;
   static constexpr size_t kMaxUnsentBytesOfAll = 256u << 20;
-  /// Limit of control requests that wait for the gateway's thread.
-  static constexpr size_t kMaxWaitingControls = 64;
+  /// How long a client may take to close the connection whose key was revoked.
+  static constexpr std::chrono::milliseconds kRevokedPatience{1'000};
 
   /// REQUIRES: `sink` and `metrics` outlive the gateway. Errors: config if a file cannot be used;
   /// resources if the port is not free, or no descriptor is left.
@@ -77,9 +81,11 @@ class NetworkGateway {
  private:
   class Sockets;
   struct Received;
-  struct WaitingControl {
-    ControlRequest request;
-    ControlReply reply;
+  /// The connection of a session that has ended, because its key was revoked.
+  struct RevokedConnection {
+    int fd = -1;
+    std::string address;
+    std::chrono::steady_clock::time_point close_at;
   };
   using Sessions = std::unordered_map<std::string, std::unique_ptr<NetworkSession>>;
 
@@ -111,7 +117,9 @@ class NetworkGateway {
   void end(NetworkSession& session, const char* why);
   /// Tells the client why its session ends, and ends it.
   void refuse_session(NetworkSession& session, RefusalCode code, const std::string& why);
-  static void drop_connection(const NetworkSession& session);
+  static void drop_connection(int fd, const std::string& address);
+  /// Closes the connections of revoked keys whose clients have not done so in time.
+  void drop_revoked();
   void collect_ended();
   void end_all();
   // Connections and keys.
@@ -122,9 +130,7 @@ class NetworkGateway {
   /// Asks all clients nothing. The sessions of those that have gone end.
   void probe_all();
   // Control requests: gateway_requests.cpp.
-  Result<void> queue_control(const ControlRequest& request, const ControlReply& reply);
   void serve_control();
-  void end_control();
   Result<Json> answer_to(const ControlRequest& request);
   Json list_sessions() const;
   Result<Json> kill_sessions(const ControlRequest& request);
@@ -140,12 +146,13 @@ class NetworkGateway {
   std::atomic<bool> ends_{false};
   std::atomic<bool> holds_any_{false};  // a request waits for room in a worker's queue
   std::thread thread_;
+  ControlQueue controls_;
 
   std::mutex mutex_;
-  bool sleeps_ = false;                           // guarded by mutex_
-  bool serves_control_ = false;                   // guarded by mutex_
-  std::vector<NetworkCall*> finished_;            // guarded by mutex_
-  std::vector<WaitingControl> waiting_controls_;  // guarded by mutex_
+  bool sleeps_ = false;                 // guarded by mutex_
+  std::vector<NetworkCall*> finished_;  // guarded by mutex_
+
+  NetworkAdministration administration_;
 
   // Used by the gateway's thread only.
   std::unique_ptr<Sockets> sockets_;
@@ -154,6 +161,7 @@ class NetworkGateway {
   Sessions sessions_;  // by routing id
   /// Sessions without a client, which are freed when their calls have ended.
   std::vector<std::unique_ptr<NetworkSession>> ending_;
+  std::vector<RevokedConnection> revoked_;
   std::vector<NetworkCall*> held_;        // calls that wait for room in a worker's queue
   std::vector<NetworkSession*> pending_;  // sessions with answers to send
   std::vector<NetworkCall*> taken_;       // buffer of send_answers

@@ -10,76 +10,33 @@
 namespace atolldb {
 namespace {
 
-double network_seconds(uint64_t begin_ns, uint64_t end_ns) {
-  return static_cast<double>(ns_since(begin_ns, end_ns)) * 1e-9;
-}
-
 Json describe_network_session(const NetworkSession& session, uint64_t now_ns) {
-  Json entry = {{"session", session.number},
-                {"state", session.has_ended ? "ending" : "open"},
-                {"age_s", network_seconds(session.opened_ns, now_ns)},
-                {"answered", session.answered},
-                {"in_flight", session.in_flight()},
-                {"address", session.peer.address},
-                {"rights", rights_text(session.peer.rights)}};
+  Json entry = describe({.number = session.number,
+                         .has_ended = session.has_ended,
+                         .opened_ns = session.opened_ns,
+                         .answered = session.answered,
+                         .in_flight = session.in_flight(),
+                         .oldest = session.oldest(),
+                         .last_arrived_ns = session.last_arrived_ns,
+                         .program = session.peer.program},
+                        now_ns);
+  entry["address"] = session.peer.address;
+  entry["rights"] = rights_text(session.peer.rights);
   if (!session.peer.key_name.empty()) entry["key"] = session.peer.key_name;
-  if (!session.peer.program.empty()) entry["program"] = session.peer.program;
-  if (const NetworkCall* const oldest = session.oldest()) {
-    entry["oldest_procedure"] = oldest->procedure;
-    entry["oldest_s"] = network_seconds(oldest->arrived_ns, now_ns);
-  }
-  if (session.last_arrived_ns != 0) {
-    entry["last_request_s"] = network_seconds(session.last_arrived_ns, now_ns);
-  }
   return entry;
 }
 
 }  // namespace
 
 void NetworkGateway::handle(const ControlRequest& request, const ControlReply& reply) {
-  const Result<void> queued = queue_control(request, reply);
-  if (!queued) return reply(std::unexpected(queued.error()));
-  wake();
-}
-
-Result<void> NetworkGateway::queue_control(const ControlRequest& request,
-                                           const ControlReply& reply) {
-  const std::string name = request.op + ": node " + std::to_string(sink_.services().node) + ": ";
-  const std::lock_guard guard(mutex_);
-  if (!serves_control_) {
-    return make_error(ExitCode::not_running, name + "its network port starts or stops");
-  }
-  if (waiting_controls_.size() >= kMaxWaitingControls) {
-    return make_error(ExitCode::resources, name + std::to_string(kMaxWaitingControls) +
-                                               " requests wait already: try again later");
-  }
-  waiting_controls_.push_back({request, reply});
-  return {};
+  if (controls_.add(request, reply)) wake();
 }
 
 void NetworkGateway::serve_control() {
-  std::vector<WaitingControl> waiting;
-  {
-    const std::lock_guard guard(mutex_);
-    waiting.swap(waiting_controls_);
-  }
-  for (const WaitingControl& each : waiting) {
+  for (const ControlQueue::Waiting& each : controls_.take()) {
     probe_all();
     collect_ended();  // a list shows no session whose last call has ended
     each.reply(answer_to(each.request));
-  }
-}
-
-void NetworkGateway::end_control() {
-  std::vector<WaitingControl> waiting;
-  {
-    const std::lock_guard guard(mutex_);
-    serves_control_ = false;
-    waiting.swap(waiting_controls_);
-  }
-  for (const WaitingControl& each : waiting) {
-    each.reply(make_error(ExitCode::not_running,
-                          each.request.op + ": the node stops, so all of its sessions end"));
   }
 }
 

@@ -1,6 +1,5 @@
 #include "soc/network/gateway_sockets.h"
 
-#include <sys/inotify.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -133,28 +132,12 @@ Result<std::string> NetworkGateway::Sockets::bind(const NetworkSettings& setting
   }
 }
 
-Result<void> NetworkGateway::Sockets::watch(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  CHECK(slash != std::string::npos);
-  watched_name_ = path.substr(slash + 1);
-  const std::string folder = slash == 0 ? "/" : path.substr(0, slash);
-  file_watch_ = UniqueFd(inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
-  // Watches the folder, because editors replace a file instead of writing it.
-  if (file_watch_.is_open() &&
-      inotify_add_watch(file_watch_.get(), folder.c_str(), IN_CLOSE_WRITE | IN_MOVED_TO) >= 0) {
-    return {};
-  }
-  return make_error(ExitCode::resources, "network: " + folder +
-                                             ": cannot be watched: " + std::strerror(errno) +
-                                             ": raise fs.inotify.max_user_instances");
-}
-
 NetworkGateway::Sockets::Ready NetworkGateway::Sockets::wait(int wake_fd, int timeout_ms) {
   std::array<zmq_pollitem_t, 5> items{{{router_.handle(), 0, ZMQ_POLLIN, 0},
                                        {zap_.handle(), 0, ZMQ_POLLIN, 0},
                                        {monitor_.handle(), 0, ZMQ_POLLIN, 0},
                                        {nullptr, wake_fd, ZMQ_POLLIN, 0},
-                                       {nullptr, file_watch_.get(), ZMQ_POLLIN, 0}}};
+                                       {nullptr, file_watch_.fd(), ZMQ_POLLIN, 0}}};
   const int count = file_watch_.is_open() ? 5 : 4;
   if (zmq_poll(items.data(), count, timeout_ms) <= 0) return {};
   return {.zap = items[1].revents != 0,
@@ -243,22 +226,6 @@ void NetworkGateway::Sockets::answer_zap(const ZapRequest& request, bool is_auth
   for (size_t i = 0; i < parts.size(); ++i) {
     const int more = i + 1 < parts.size() ? ZMQ_SNDMORE : 0;
     if (zmq_send(zap_.handle(), parts[i].data(), parts[i].size(), more) < 0) return;
-  }
-}
-
-bool NetworkGateway::Sockets::has_file_changed() {
-  alignas(inotify_event) std::array<char, 4096> buffer;
-  bool has_changed = false;
-  for (;;) {
-    const ssize_t got = read(file_watch_.get(), buffer.data(), buffer.size());
-    if (got <= 0) return has_changed;
-    for (ssize_t at = 0; at < got;) {
-      inotify_event event;
-      std::memcpy(&event, buffer.data() + at, sizeof(event));
-      const char* const name = buffer.data() + at + sizeof(event);
-      has_changed |= event.len != 0 && watched_name_ == name;
-      at += static_cast<ssize_t>(sizeof(event) + event.len);
-    }
   }
 }
 

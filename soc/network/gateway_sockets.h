@@ -12,7 +12,7 @@
 #include <zmq.hpp>
 
 #include "shared/base/error.h"
-#include "shared/base/unique_fd.h"
+#include "soc/network/file_watch.h"
 #include "soc/network/gateway.h"
 
 namespace atolldb {
@@ -60,7 +60,7 @@ class NetworkGateway::Sockets {
   /// Binds the port. `keys`: null without keys.
   Result<std::string> bind(const NetworkSettings& settings, const CurveKeyPair* keys);
   /// Watches the file of authorised keys. Error: resources.
-  Result<void> watch(const std::string& path);
+  Result<void> watch(const std::string& path) { return file_watch_.open(path); }
 
   /// Waits for a message, an event or the eventfd, at most `timeout_ms`; -1: without limit.
   Ready wait(int wake_fd, int timeout_ms);
@@ -74,8 +74,7 @@ class NetworkGateway::Sockets {
   /// Returns false if there is no question. A wrong question is answered with a refusal.
   bool next_zap(ZapRequest& request);
   void answer_zap(const ZapRequest& request, bool is_authorised, const std::string& connection);
-  /// Reads the events of the watched folder. Returns whether one of them is of the watched file.
-  bool has_file_changed();
+  bool has_file_changed() { return file_watch_.has_changed(); }
 
  private:
   /// Shared, because ZeroMQ's own thread subtracts a frame after the gateway has forgotten it.
@@ -84,8 +83,7 @@ class NetworkGateway::Sockets {
   zmq::socket_t router_;
   zmq::socket_t zap_;
   zmq::socket_t monitor_;
-  UniqueFd file_watch_;
-  std::string watched_name_;
+  FileWatch file_watch_;
 };
 
 }  // namespace atolldb

@@ -10,6 +10,7 @@
 #include "shared/config/job_threads.h"
 #include "shared/memory/node_layout.h"
 #include "shared/memory/segment_file.h"
+#include "shared/process/run_paths.h"
 #include "soc/node/node_segments.h"
 
 namespace atolldb {
@@ -190,7 +191,9 @@ Result<void> Node::start_network() {
   ATOLL_ASSIGN(network_, NetworkGateway::start({.address = network.listen,
                                                 .port = static_cast<uint16_t>(port),
                                                 .key_file = network.key_file,
-                                                .authorised_keys = network.authorised_keys},
+                                                .authorised_keys = network.authorised_keys,
+                                                .endpoints = {config_.control.endpoint,
+                                                              node_endpoint(config_, node_)}},
                                                sessions_->sink(), network_metrics_, logger_));
   return {};
 }

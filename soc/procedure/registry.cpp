@@ -3,6 +3,7 @@
 #include <atoll/procedure.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <set>
 #include <utility>
@@ -31,7 +32,7 @@ struct Listed {
   Entry entry;
 };
 
-constexpr std::string_view kBuiltInPrefix = "kv.";
+constexpr std::array<std::string_view, 2> kBuiltInPrefixes = {"kv.", "atoll."};
 constexpr std::string_view kBuiltInOrigin = "built in";
 
 /// Returns the name, or an error if its length is invalid, or if it is reserved.
@@ -43,10 +44,10 @@ Result<std::string> checked_name(const char* name, const std::string& origin) {
   }
   std::string checked(name, length);
   // Clients of the network may call these procedures without the right to call procedures.
-  if (checked.starts_with(kBuiltInPrefix) && origin != kBuiltInOrigin) {
-    return library_error(origin, checked +
-                                     ": names that begin with \"kv.\" are built in: choose "
-                                     "another name");
+  for (const std::string_view prefix : kBuiltInPrefixes) {
+    if (!checked.starts_with(prefix) || origin == kBuiltInOrigin) continue;
+    return library_error(origin, checked + ": names that begin with \"" + std::string(prefix) +
+                                     "\" are built in: choose another name");
   }
   return checked;
 }

@@ -1,9 +1,7 @@
 // The control requests that sessions serve: `session.list` and `session.kill`.
 #include <algorithm>
-#include <mutex>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "shared/base/check.h"
 #include "shared/base/try.h"
@@ -13,28 +11,21 @@
 namespace atolldb {
 namespace {
 
-double seconds_from(uint64_t begin_ns, uint64_t end_ns) {
-  return static_cast<double>(ns_since(begin_ns, end_ns)) * 1e-9;
-}
-
-Json describe_session(const Session& session, const char* state, uint64_t now_ns) {
-  Json entry = {{"session", session.number()},
-                {"state", state},
-                {"age_s", seconds_from(session.opened_ns(), now_ns)},
-                {"answered", session.answered()}};
-  if (const SessionPeer& peer = session.peer(); peer.pid != 0) {
+Json describe_session(const Session& session, bool has_ended, uint64_t now_ns) {
+  const Session::InFlight in_flight = session.find_in_flight();
+  const SessionPeer& peer = session.peer();
+  Json entry = describe({.number = session.number(),
+                         .has_ended = has_ended,
+                         .opened_ns = session.opened_ns(),
+                         .answered = session.answered(),
+                         .in_flight = in_flight.count,
+                         .oldest = in_flight.oldest,
+                         .last_arrived_ns = session.last_arrived_ns(),
+                         .program = peer.program},
+                        now_ns);
+  if (peer.pid != 0) {
     entry["pid"] = peer.pid;
     entry["uid"] = peer.user;
-    if (!peer.program.empty()) entry["program"] = peer.program;
-  }
-  const Session::InFlight in_flight = session.find_in_flight();
-  entry["in_flight"] = in_flight.count;
-  if (in_flight.oldest != nullptr) {
-    entry["oldest_procedure"] = in_flight.oldest->procedure;
-    entry["oldest_s"] = seconds_from(in_flight.oldest->arrived_ns, now_ns);
-  }
-  if (session.last_arrived_ns() != 0) {
-    entry["last_request_s"] = seconds_from(session.last_arrived_ns(), now_ns);
   }
   return entry;
 }
@@ -42,55 +33,17 @@ Json describe_session(const Session& session, const char* state, uint64_t now_ns
 }  // namespace
 
 void SessionServer::handle(const ControlRequest& request, const ControlReply& reply) {
-  const Result<void> queued = queue_control(request, reply);
-  // The reply is called without the lock, because it may call this server again.
-  if (!queued) return reply(std::unexpected(queued.error()));
-  wake();
-}
-
-Result<void> SessionServer::queue_control(const ControlRequest& request,
-                                          const ControlReply& reply) {
-  const std::lock_guard guard(mutex_);
-  if (!serves_control_) {
-    return make_error(ExitCode::not_running, request.op + ": node " +
-                                                 std::to_string(services_.node) +
-                                                 ": does not serve sessions: it starts or stops");
-  }
-  if (waiting_controls_.size() >= kMaxWaitingControls) {
-    return make_error(ExitCode::resources, request.op + ": node " + std::to_string(services_.node) +
-                                               ": " + std::to_string(kMaxWaitingControls) +
-                                               " requests wait already: try again later");
-  }
-  waiting_controls_.push_back({request, reply});
-  return {};
+  if (controls_.add(request, reply)) wake();
 }
 
 void SessionServer::serve_control() {
-  std::vector<WaitingControl> waiting;
-  {
-    const std::lock_guard guard(mutex_);
-    waiting.swap(waiting_controls_);
-  }
+  const std::vector<ControlQueue::Waiting> waiting = controls_.take();
   if (waiting.empty()) return;
-  for (const WaitingControl& each : waiting) {
+  for (const ControlQueue::Waiting& each : waiting) {
     free_ended();  // a list shows no session whose last call has ended
     each.reply(answer_to(each.request));
   }
   free_ended();
-}
-
-void SessionServer::end_control() {
-  std::vector<WaitingControl> waiting;
-  {
-    const std::lock_guard guard(mutex_);
-    serves_control_ = false;
-    waiting.swap(waiting_controls_);
-  }
-  for (const WaitingControl& each : waiting) {
-    each.reply(make_error(ExitCode::not_running, each.request.op + ": node " +
-                                                     std::to_string(services_.node) +
-                                                     ": stops, so all of its sessions end"));
-  }
 }
 
 Result<Json> SessionServer::answer_to(const ControlRequest& request) {
@@ -107,10 +60,10 @@ Result<Json> SessionServer::answer_to(const ControlRequest& request) {
 Json SessionServer::list_sessions() const {
   const uint64_t now_ns = monotonic_time_ns();
   Json sessions = Json::array();
-  for (const auto& session : sessions_)
-    sessions.push_back(describe_session(*session, "open", now_ns));
-  for (const auto& session : ending_)
-    sessions.push_back(describe_session(*session, "ending", now_ns));
+  for (const auto& session : sessions_) {
+    sessions.push_back(describe_session(*session, false, now_ns));
+  }
+  for (const auto& session : ending_) sessions.push_back(describe_session(*session, true, now_ns));
   DCHECK(sessions.size() <= kMaxSessionsPerNode);
   return {{"sessions", std::move(sessions)}};
 }

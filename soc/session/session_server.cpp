@@ -62,7 +62,10 @@ void send_refusal(int socket, const std::string& why) {
 }  // namespace
 
 SessionServer::SessionServer(SessionServices services, Logger logger)
-    : sink_(std::move(services)), services_(sink_.services()), logger_(std::move(logger)) {}
+    : sink_(std::move(services)),
+      services_(sink_.services()),
+      logger_(std::move(logger)),
+      controls_("node " + std::to_string(services_.node)) {}
 
 Result<void> SessionServer::start() {
   CHECK(!thread_.joinable());
@@ -72,10 +75,7 @@ Result<void> SessionServer::start() {
     return make_error(ExitCode::resources,
                       std::string("sessions: ") + std::strerror(errno) + ": raise `ulimit -n`");
   }
-  {
-    const std::lock_guard guard(mutex_);
-    serves_control_ = true;
-  }
+  controls_.open();
   thread_ = std::thread([this] { run(); });
   for (Worker* const worker : services_.workers) worker->help_with(*this);
   return {};
@@ -174,7 +174,7 @@ void SessionServer::run() {
     if (may_sleep()) handle_events(serving, sleep_ms());
     for (const auto& session : sessions_) session->end_sleep();
   }
-  end_control();
+  controls_.close();
   for (const auto& session : sessions_) session->close();
   free_ended();
   CHECK(ending_.empty());  // no call is in flight: see `stop`

@@ -20,6 +20,7 @@
 #include "shared/message/control_message.h"
 #include "shared/metrics/procedure_metrics.h"
 #include "soc/procedure/registry.h"
+#include "soc/session/control_queue.h"
 #include "soc/session/request_sink.h"
 #include "soc/session/session.h"
 #include "soc/worker/worker.h"
@@ -30,9 +31,6 @@ namespace atolldb {
 /// `handle` and `signal_end`.
 class SessionServer final : public IdleWork {
  public:
-  /// Limit of control requests that wait for the session thread.
-  static constexpr size_t kMaxWaitingControls = 64;
-
   SessionServer(SessionServices services, Logger logger);
   SessionServer(const SessionServer&) = delete;
   SessionServer& operator=(const SessionServer&) = delete;
@@ -63,12 +61,6 @@ class SessionServer final : public IdleWork {
   RequestSink& sink() { return sink_; }
 
  private:
-  /// A control request that waits for the session thread.
-  struct WaitingControl {
-    ControlRequest request;
-    ControlReply reply;
-  };
-
   using Lock = std::unique_lock<std::mutex>;
 
   void run();
@@ -94,11 +86,8 @@ class SessionServer final : public IdleWork {
   bool watch(int fd, uint64_t what, uint32_t events) const;
 
   // The next functions are defined in session_requests.cpp.
-  Result<void> queue_control(const ControlRequest& request, const ControlReply& reply);
   /// Answers the waiting control requests.
   void serve_control();
-  /// Answers the waiting control requests, and all later ones, with an error.
-  void end_control();
   Result<Json> answer_to(const ControlRequest& request);
   Json list_sessions() const;
   Result<Json> kill_sessions(const ControlRequest& request);
@@ -115,12 +104,11 @@ class SessionServer final : public IdleWork {
   UniqueFd wake_;
   std::thread thread_;
   std::atomic<bool> ends_{false};
+  ControlQueue controls_;
 
   std::mutex mutex_;
   UniqueFd listener_;              // guarded by mutex_
   std::vector<UniqueFd> arrived_;  // sockets without a session yet; guarded by mutex_
-  bool serves_control_ = false;    // guarded by mutex_
-  std::vector<WaitingControl> waiting_controls_;  // guarded by mutex_
 
   /// Held by the thread that uses the sessions: the session thread, except while it sleeps, or a
   /// worker that helps. Taken before mutex_.

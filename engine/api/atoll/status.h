@@ -46,6 +46,7 @@ enum class [[nodiscard]] Status : uint8_t {
   /// The transaction may only read, and a call tried to write.
   read_only_transaction,
   recovering,
+  permission_denied,
   count_,
 };
 
@@ -85,7 +86,8 @@ constexpr std::string_view to_string(Status status) {
                                          "snapshot_not_found",
                                          "snapshot_conflict",
                                          "read_only_transaction",
-                                         "recovering"};
+                                         "recovering",
+                                         "permission_denied"};
   static_assert(sizeof(kNames) / sizeof(kNames[0]) == kStatusCount);
   const auto index = static_cast<uint32_t>(status);
   return index < kStatusCount ? kNames[index] : "unknown";

@@ -14,7 +14,10 @@
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <random>
 #include <sstream>
 #include <string>
@@ -24,6 +27,7 @@
 #include "shared/base/hex.h"
 #include "shared/client/network_client.h"
 #include "shared/kv/kv_request.h"
+#include "shared/message/control_server.h"
 #include "tests/support/eventually.h"
 #include "tests/support/seed.h"
 
@@ -119,6 +123,7 @@ class NetworkGatewayTest : public ::testing::Test {
   }
   Result<void> start(bool with_keys = true) {
     NetworkSettings settings;
+    settings.endpoints = endpoints_;
     settings.address = "127.0.0.1";
     if (with_keys) {
       settings.key_file = folder_ + "/server.key";
@@ -155,6 +160,7 @@ class NetworkGatewayTest : public ::testing::Test {
   std::ostringstream log_;
   Logger logger_;
   std::string folder_;
+  NetworkAdministration::Endpoints endpoints_;
   CurveKeyPair server_keys_;
   CurveKey alice_{};
   CurveKey bob_{};
@@ -230,14 +236,14 @@ TEST_F(NetworkGatewayTest, AClientMayOnlySendWhatItsKeyAllows) {
   put_one.put("t", kv_bytes("k"), kv_bytes("v"));
   EXPECT_EQ((*reader)->call("kv.txn", get_one.bytes()).status, Status::recovering) << "allowed";
   const SessionReply denied = (*reader)->call("kv.txn", put_one.bytes());
-  EXPECT_EQ(denied.status, Status::operation_not_supported);
+  EXPECT_EQ(denied.status, Status::permission_denied);
   EXPECT_NE(denied.message.find("lacks the right write"), std::string::npos) << denied.message;
   EXPECT_EQ((*writer)->call("kv.txn", put_one.bytes()).status, Status::recovering);
-  EXPECT_EQ((*writer)->call("kv.txn", get_one.bytes()).status, Status::operation_not_supported);
+  EXPECT_EQ((*writer)->call("kv.txn", get_one.bytes()).status, Status::permission_denied);
   KvRequest add_one;
   add_one.add_i64("t", kv_bytes("k"), 1, 0, true);
-  EXPECT_EQ((*writer)->call("kv.txn", add_one.bytes()).status, Status::operation_not_supported);
-  EXPECT_EQ((*reader)->call("any", {}).status, Status::operation_not_supported);
+  EXPECT_EQ((*writer)->call("kv.txn", add_one.bytes()).status, Status::permission_denied);
+  EXPECT_EQ((*reader)->call("any", {}).status, Status::permission_denied);
   EXPECT_EQ(get(metrics_.denied), 4u);
 }
 
@@ -249,13 +255,186 @@ TEST_F(NetworkGatewayTest, AChangedFileOfKeysHoldsAtOnce) {
   allow("this is no line\n");  // the keys of before remain
   allow(to_hex(alice_) + " alice read\n");
   EXPECT_TRUE(test::eventually(
-      [&] { return (*client)->call("any", {}).status == Status::operation_not_supported; }));
+      [&] { return (*client)->call("any", {}).status == Status::permission_denied; }));
   allow(to_hex(bob_) + " bob read,procedures\n");
   EXPECT_TRUE(test::eventually([&] { return !(*client)->is_open(); }));
   auto other = NetworkClient::connect(address("bob"));
   ASSERT_TRUE(other) << other.error().message;
   EXPECT_TRUE(is_answered(**other));
   expect_fails(address(), ExitCode::failed, "refuses the key");
+}
+
+/// Returns the number of connections that this process has accepted on a port.
+size_t accepted_connections(uint16_t port) {
+  size_t count = 0;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", error)) {
+    const int fd = std::stoi(entry.path().filename().string());
+    sockaddr_in own{};
+    sockaddr_in peer{};
+    socklen_t own_bytes = sizeof(own);
+    socklen_t peer_bytes = sizeof(peer);
+    const bool is_accepted = getsockname(fd, reinterpret_cast<sockaddr*>(&own), &own_bytes) == 0 &&
+                             own.sin_family == AF_INET && ntohs(own.sin_port) == port &&
+                             getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &peer_bytes) == 0;
+    if (is_accepted) ++count;
+  }
+  return count;
+}
+
+TEST_F(NetworkGatewayTest, ARevokedClientThatStaysLosesItsConnection) {
+  allow(to_hex(alice_) + " alice read,procedures\n" + to_hex(bob_) + " bob read,procedures\n");
+  ASSERT_TRUE(start());
+  auto stays = NetworkLink::open(address(), NetworkClient::kHandshakeTimeout);
+  auto other = NetworkClient::connect(address("bob"));
+  ASSERT_TRUE(stays && other);
+  EXPECT_EQ(accepted_connections(port()), 2u);
+  allow(to_hex(bob_) + " bob read,procedures\n");
+  EXPECT_TRUE(test::eventually([&] { return get(metrics_.open) == 1; }));
+  // The link closes nothing by itself. It gets the reason first.
+  std::optional<RefusalCode> refusal;
+  EXPECT_TRUE(test::eventually([&] {
+    const auto bytes = (*stays)->receive();
+    WireFrame frame;
+    if (bytes && read_wire_frame(*bytes, frame)) refusal = frame.refusal.code;
+    return refusal.has_value();
+  }));
+  EXPECT_EQ(refusal, RefusalCode::revoked);
+  EXPECT_TRUE(test::eventually([&] { return accepted_connections(port()) == 1; }));
+  EXPECT_TRUE(is_answered(**other));
+}
+
+TEST_F(NetworkGatewayTest, AFileOfKeysBehindLinksHoldsAtOnce) {
+  namespace fs = std::filesystem;
+  const auto write = [&](const std::string& name, const std::string& lines) {
+    std::ofstream(folder_ + "/" + name) << lines;
+  };
+  const auto link = [&](const std::string& target, const std::string& name) {
+    fs::create_symlink(target, folder_ + "/new");
+    fs::rename(folder_ + "/new", folder_ + "/" + name);
+  };
+  const auto may_call = [&](const std::string& client) {
+    return test::eventually([&] {
+      auto connected = NetworkClient::connect(address(client));
+      return connected && is_answered(**connected);
+    });
+  };
+  for (const char* folder : {"one", "two"}) fs::create_directory(folder_ + "/" + folder);
+  write("one/keys", to_hex(alice_) + " alice read,procedures\n");
+  write("two/keys", to_hex(bob_) + " bob read,procedures\n");
+  link("one", "current");
+  link("current/keys", "authorised");
+  ASSERT_TRUE(start());
+  EXPECT_TRUE(may_call("alice"));
+  link("two", "current");  // a folder on the way
+  EXPECT_TRUE(may_call("bob"));
+  expect_fails(address("alice"), ExitCode::failed, "refuses the key");
+  write("two/new", to_hex(alice_) + " alice read,procedures\n");
+  fs::rename(folder_ + "/two/new", folder_ + "/two/keys");  // the file itself
+  EXPECT_TRUE(may_call("alice"));
+  fs::remove(folder_ + "/authorised");  // while there is no file, the keys of before remain
+  EXPECT_TRUE(may_call("alice"));
+  fs::create_symlink(folder_ + "/one/../three", folder_ + "/authorised");
+  write("three", to_hex(bob_) + " bob read,procedures\n");
+  EXPECT_TRUE(may_call("bob"));
+}
+
+TEST_F(NetworkGatewayTest, ControlRequestsNeedTheirRightAndAreAnsweredByTheirProcess) {
+  allow(to_hex(alice_) + " alice read,write,procedures\n" + to_hex(bob_) + " bob administration\n");
+  endpoints_ = {"ipc://" + folder_ + "/coordinator", "ipc://" + folder_ + "/node"};
+  const auto answer_as = [](const char* process) {
+    return [process](const ControlRequest& request, const ControlReply& reply) {
+      if (request.body.value("name", "") == "bad") {
+        return reply(make_error(ExitCode::usage, std::string(500, 'x')));
+      }
+      reply(Json{{"process", process}, {"op", request.op}});
+    };
+  };
+  auto coordinator = ControlServer::start(endpoints_.coordinator, answer_as("coordinator"));
+  auto node = ControlServer::start(endpoints_.node, answer_as("node"));
+  ASSERT_TRUE(coordinator && node && start());
+  auto reader = NetworkClient::connect(address());
+  auto administrator = NetworkClient::connect(address("bob"));
+  ASSERT_TRUE(reader && administrator);
+  const auto ask = [](NetworkClient& client, const std::string& op, const std::string& input) {
+    return client.call("atoll." + op, std::as_bytes(std::span(input)));
+  };
+  const auto json_of = [](const SessionReply& reply) {
+    const auto* const begin = reinterpret_cast<const char*>(reply.output.data());
+    return Json::parse(begin, begin + reply.output.size(), nullptr, false);
+  };
+  for (const char* op : {"storage.create", "storage.drop", "session.list", "session.kill"}) {
+    const SessionReply denied = ask(**reader, op, "{}");
+    EXPECT_EQ(denied.status, Status::permission_denied) << op;
+    EXPECT_NE(denied.message.find("lacks the right administration"), std::string::npos)
+        << denied.message;
+    const SessionReply done = ask(**administrator, op, "{}");
+    EXPECT_EQ(done.status, Status::ok) << op << done.message;
+    const bool is_of_node = std::string(op).starts_with("session");
+    EXPECT_EQ(json_of(done)["process"], is_of_node ? "node" : "coordinator") << op;
+  }
+  EXPECT_EQ(ask(**administrator, "storage.describe", "{}").status, Status::permission_denied);
+  EXPECT_EQ(ask(**reader, "storage.describe", "{}").status, Status::ok);
+  EXPECT_EQ(json_of(ask(**reader, "storage.list", ""))["more"], false);
+  // No other control request is served, for any client.
+  EXPECT_EQ(ask(**reader, "down", "{}").status, Status::permission_denied);
+  EXPECT_EQ(ask(**administrator, "down", "{}").status, Status::procedure_not_found);
+  for (const char* wrong : {"[]", "{", "1", R"({"after": 1})", "\xff"}) {
+    EXPECT_EQ(ask(**reader, "storage.list", wrong).status, Status::invalid_argument) << wrong;
+  }
+  // Members that control messages use, and members that nest deeply, do not reach the process.
+  const std::string deep =
+      "{\"name\": " + std::string(30'000, '[') + std::string(30'000, ']') + "}";
+  for (const std::string& hostile :
+       {std::string(R"({"binary": "name", "op": "down", "v": 9, "name": "t"})"), deep}) {
+    const SessionReply reply = ask(**reader, "storage.describe", hostile);
+    EXPECT_EQ(reply.status, Status::ok) << reply.message;
+    EXPECT_EQ(json_of(reply)["op"], "storage.describe");
+  }
+  const SessionReply failed = ask(**administrator, "storage.create", R"({"name": "bad"})");
+  EXPECT_EQ(failed.status, Status::invalid_argument);
+  EXPECT_EQ(json_of(failed)["code"], static_cast<int>(ExitCode::usage));
+  EXPECT_EQ(json_of(failed)["message"], std::string(500, 'x'));
+}
+
+TEST_F(NetworkGatewayTest, ControlRequestsPastTheirLimitAreRefusedAndTheOthersEndWithTheNode) {
+  allow(to_hex(alice_) + " alice read\n");
+  endpoints_.coordinator = "ipc://" + folder_ + "/coordinator";
+  std::promise<void> arrived;
+  std::mutex mutex;
+  std::vector<ControlReply> held;
+  auto coordinator = ControlServer::start(endpoints_.coordinator,
+                                          [&](const ControlRequest&, const ControlReply& reply) {
+                                            const std::lock_guard guard(mutex);
+                                            held.push_back(reply);
+                                            if (held.size() == 1) arrived.set_value();
+                                          });
+  ASSERT_TRUE(coordinator && start());
+  auto client = NetworkClient::connect(address());
+  ASSERT_TRUE(client);
+  std::map<Status, size_t> statuses;
+  const auto submit = [&] {
+    EXPECT_TRUE((*client)->submit(
+        "atoll.status", {}, {},
+        [&](SessionTicket, const SessionReply& reply) { ++statuses[reply.status]; }));
+  };
+  submit();
+  arrived.get_future().wait();  // this one runs, so it does not wait
+  for (size_t i = 0; i < NetworkAdministration::kMaxWaiting; ++i) submit();
+  submit();
+  EXPECT_TRUE(test::eventually([&] {
+    (*client)->dispatch(std::chrono::milliseconds(10));
+    return statuses[Status::unavailable] == 1;
+  })) << "the one past the limit";
+  EXPECT_EQ((*client)->in_flight(), NetworkAdministration::kMaxWaiting + 1);
+  gateway_->stop();
+  EXPECT_TRUE(test::eventually([&] {
+    (*client)->dispatch(std::chrono::milliseconds(10));
+    return (*client)->in_flight() == 0;
+  }));
+  EXPECT_EQ(statuses[Status::outcome_unknown], 1u);
+  EXPECT_EQ(statuses[Status::unavailable], NetworkAdministration::kMaxWaiting + 1);
+  EXPECT_EQ(get(metrics_.open), 0u);
 }
 
 TEST_F(NetworkGatewayTest, AFileOfKeysWithAWrongLineIsNotUsed) {

@@ -16,8 +16,9 @@ from ._library import lib as _lib
 from ._library import text_of as _text_of
 from .client import Batch, Connection, Scan, Snapshot, Transaction
 from .errors import (Aborted, AlreadyExists, Closed, Conflict, ConnectFailed, Error,
-                     InvalidArgument, NotFound, NotSupported, OutcomeUnknown, ProcedureNotFound,
-                     ReadOnly, Recovering, SnapshotNotFound, StorageNotFound, Unavailable)
+                     InvalidArgument, NotFound, NotSupported, OutcomeUnknown, PermissionDenied,
+                     ProcedureNotFound, ReadOnly, Recovering, SnapshotNotFound, StorageNotFound,
+                     Unavailable)
 from .options import Commit, Row, Rows
 from .retry import retry
 
@@ -27,9 +28,9 @@ __version__: str = _text_of(_lib.atoll_client_version())
 __all__ = [
     "Aborted", "AlreadyExists", "Batch", "Closed", "Commit", "Conflict", "ConnectFailed",
     "Connection", "Error", "InvalidArgument", "NotFound", "NotSupported", "OutcomeUnknown",
-    "ProcedureNotFound", "ReadOnly", "Recovering", "Row", "Rows", "Scan", "Snapshot",
-    "SnapshotNotFound", "StorageNotFound", "Transaction", "Unavailable", "codec", "connect",
-    "retry",
+    "PermissionDenied", "ProcedureNotFound", "ReadOnly", "Recovering", "Row", "Rows", "Scan",
+    "Snapshot", "SnapshotNotFound", "StorageNotFound", "Transaction", "Unavailable", "codec",
+    "connect", "retry",
 ]
 
 

@@ -53,6 +53,10 @@ class Recovering(Unavailable):
     """The cluster recovers. Until then it runs only reads of snapshots."""
 
 
+class PermissionDenied(Error):
+    """The request was not run: the client's key lacks a right. The message names the right."""
+
+
 class OutcomeUnknown(Error):
     """The session ended, or the timeout passed, during the request. It may have committed: read the
     data to find out."""
@@ -88,6 +92,7 @@ _CLASSES: dict[str, type[Error]] = {
     "user_abort": Aborted,
     "unavailable": Unavailable,
     "recovering": Recovering,
+    "permission_denied": PermissionDenied,
     "outcome_unknown": OutcomeUnknown,
     "snapshot_not_found": SnapshotNotFound,
     "read_only_transaction": ReadOnly,
