@@ -1,6 +1,10 @@
 #include "ops/cli/kv_options.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
+#include <cctype>
+#include <utility>
 
 #include "ops/cli/cluster_call.h"
 #include "ops/cli/command.h"
@@ -15,6 +19,32 @@ Result<shell::ValueFormat> format_of(const char* option, const std::string& text
   auto format = shell::ValueFormat::parse(text, part);
   if (format) return *std::move(format);
   return make_error(ExitCode::usage, std::string(option) + ": " + format.error());
+}
+
+/// Returns the text with all bytes escaped that may have a meaning in a connection string.
+std::string escape_percent(const std::string& text) {
+  std::string escaped;
+  for (const char c : text) {
+    const bool is_plain = std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+                          std::string_view("/._-").find(c) != std::string_view::npos;
+    escaped += is_plain ? std::string(1, c)
+                        : fmt::format("%{:02x}", static_cast<unsigned>(static_cast<uint8_t>(c)));
+  }
+  return escaped;
+}
+
+Result<std::unique_ptr<shell::Connection>> connect_over_network(const KvOptions& options,
+                                                                Isolation isolation) {
+  std::string where = options.connect;
+  if (!options.key_file.empty()) {
+    where += where.contains('?') ? "&" : "?";
+    where += "key_file=" + escape_percent(options.key_file);
+  }
+  ATOLL_ASSIGN(ConnectionTarget target, parse_connection_string(where));
+  if (target.network) return shell::Connection::open_network(std::move(target), isolation);
+  return make_error(ExitCode::usage, "--connect \"" + options.connect +
+                                         "\": names a cluster of this machine: use --cluster or -c "
+                                         "instead");
 }
 
 }  // namespace
@@ -40,8 +70,23 @@ void add_kv_options(CLI::App& command, KvOptions& options) {
                   "End when the commit is durable, or when it is visible to other transactions")
       ->check(CLI::IsMember({"durable", "visible"}))
       ->capture_default_str();
-  command.add_option("--node", options.node, "Node that runs the transactions")
-      ->capture_default_str();
+  CLI::Option* const node =
+      command.add_option("--node", options.node, "Node that runs the transactions")
+          ->capture_default_str();
+  CLI::Option* const connect =
+      command
+          .add_option("--connect", options.connect,
+                      "Node in the network: atoll+tcp://HOST:PORT?server_key=KEY&key_file=FILE")
+          ->type_name("WHERE")
+          ->excludes(node);
+  for (CLI::Option* const choice : command.get_options([](const CLI::Option* option) {
+         return option->check_name("--cluster") || option->check_name("--config");
+       })) {
+    connect->excludes(choice);
+  }
+  command.add_option("--key-file", options.key_file, "File of the client's keys, for --connect")
+      ->type_name("FILE")
+      ->needs(connect);
   add_json_option(command, options.json);
 }
 
@@ -69,8 +114,9 @@ Result<shell::RunOptions> run_options_of(const KvOptions& options) {
 
 Result<std::unique_ptr<shell::Connection>> connect_to_records(const ClusterChoice& choice,
                                                               const KvOptions& options) {
-  ATOLL_ASSIGN(const Config config, find_running(choice));
   ATOLL_ASSIGN(const shell::RunOptions run, run_options_of(options));
+  if (!options.connect.empty()) return connect_over_network(options, run.isolation);
+  ATOLL_ASSIGN(const Config config, find_running(choice));
   return shell::Connection::open(config, options.node, run.isolation,
                                  [config](ControlOperation operation, const Json& body) {
                                    return call_coordinator(config, operation, body, kDdlTimeout);

@@ -20,6 +20,8 @@ struct KvOptions {
   std::string acknowledge = "durable";
   uint32_t snapshot = 0;
   uint32_t node = 0;
+  std::string connect;   // connection string of a node in the network; empty: a local cluster
+  std::string key_file;  // of the client; only with `connect`
   bool json = false;
 };
 

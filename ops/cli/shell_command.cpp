@@ -47,8 +47,8 @@ std::string history_path() {
 }
 
 Result<void> run_interactively(shell::Connection& connection, ShellInterpreter& interpreter) {
-  std::printf("Cluster \"%s\". `help` lists the statements, `quit` or Ctrl-D ends the shell.\n",
-              connection.config().cluster.name.c_str());
+  std::printf("%s. `help` lists the statements, `quit` or Ctrl-D ends the shell.\n",
+              connection.name().c_str());
   std::fflush(stdout);
   shell::LineEditor editor(history_path(),
                            [&](std::string_view line) { return interpreter.complete(line); });

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "ops/cli/new_storage.h"
 #include "ops/cli/terminal.h"
 #include "ops/cli/usage_text.h"
 #include "ops/shell/print_result.h"
@@ -58,12 +59,10 @@ struct ShellInterpreter::Parsed {
   };
   Verb verb = Verb::none;
   std::shared_ptr<shell::Statement> statement = std::make_shared<shell::Statement>();
-  std::string kind = "serializable";  // begin
-  std::string name;                   // set, create, drop, call, help
-  std::string value;                  // set, call
-  std::string type = "mastertree";    // create
-  uint64_t payload_bytes = 0;
-  uint64_t records = 0;
+  std::string kind = "serializable";           // begin
+  std::string name;                            // set, drop, call, help
+  std::string value;                           // set, call
+  NewStorage storage{"", "mastertree", 0, 0};  // create
 };
 
 ShellInterpreter::ShellInterpreter(shell::Connection& connection, KvOptions options)
@@ -93,15 +92,7 @@ void ShellInterpreter::add_all(CLI::App& parser, Parsed& parsed) const {
   set->add_option("VALUE", parsed.value, "Its new value");
   add("storages", "List the storages", Verb::storages);
   CLI::App* create = add("create", "Create a storage", Verb::create);
-  create->add_option("NAME", parsed.name, "Name of the storage")->required();
-  const std::span<const std::string_view> types = storage_type_names();
-  create->add_option("--type", parsed.type, "array, mastertree or sequential")
-      ->check(CLI::IsMember(std::vector<std::string>(types.begin(), types.end())))
-      ->capture_default_str();
-  create->add_option("--payload-bytes", parsed.payload_bytes, "array: size of a record")
-      ->check(CLI::NonNegativeNumber);
-  create->add_option("--records", parsed.records, "array: number of records")
-      ->check(CLI::NonNegativeNumber);
+  add_new_storage_options(*create, parsed.storage);
   add("drop", "Drop a storage with all its records", Verb::drop)
       ->add_option("NAME", parsed.name, "Name of the storage")
       ->required();
@@ -162,7 +153,7 @@ Result<void> ShellInterpreter::run_parsed(const Parsed& parsed) {
     case Parsed::Verb::storages:
       return list_storages();
     case Parsed::Verb::create:
-      return create_storage(parsed);
+      return create_storage(parsed.storage);
     case Parsed::Verb::drop:
       return drop_storage(parsed.name);
     case Parsed::Verb::call:
@@ -234,7 +225,7 @@ Result<void> ShellInterpreter::begin(const std::string& kind) {
       ATOLL_ASSIGN(snapshot_, connection_.newest_snapshot());
     }
   }
-  ATOLL_ASSIGN(SessionClient * session, connection_.session());
+  ATOLL_ASSIGN(ClientTransport * session, connection_.session());
   transaction_ = std::make_unique<KvTransaction>(*session, snapshot_);
   is_transaction_lost_ = false;
   if (options_.json) {
@@ -361,22 +352,17 @@ Result<void> ShellInterpreter::list_storages() {
   std::vector<std::vector<std::string>> rows = {{"NAME", "TYPE", "PAYLOAD BYTES", "RECORDS"}};
   for (const shell::StorageEntry& storage : storages) {
     rows.push_back({storage.name, std::string(to_string(storage.type)),
-                    storage.payload_bytes == 0 ? "-" : std::to_string(storage.payload_bytes),
-                    storage.record_count == 0 ? "-" : format_count(storage.record_count)});
+                    payload_cell(storage.payload_bytes), records_cell(storage.record_count)});
   }
   std::printf("%s", format_table(rows).c_str());
   return {};
 }
 
-Result<void> ShellInterpreter::create_storage(const Parsed& parsed) {
+Result<void> ShellInterpreter::create_storage(const NewStorage& storage) {
   ATOLL_TRY(check_no_transaction("create"));
-  ATOLL_TRY(
-      connection_.call(ControlOperation::storage_create, {{"name", parsed.name},
-                                                          {"type", parsed.type},
-                                                          {"payload_bytes", parsed.payload_bytes},
-                                                          {"record_count", parsed.records}}));
-  connection_.forget(parsed.name);
-  print_done({{"storage", parsed.name}, {"state", "created"}});
+  ATOLL_TRY(connection_.call(ControlOperation::storage_create, creation_of(storage)));
+  connection_.forget(storage.name);
+  print_done({{"storage", storage.name}, {"state", "created"}});
   return {};
 }
 
@@ -391,7 +377,7 @@ Result<void> ShellInterpreter::drop_storage(const std::string& name) {
 Result<void> ShellInterpreter::call(const std::string& procedure, const std::string& input) {
   ATOLL_TRY(check_no_transaction("call"));
   ATOLL_ASSIGN(const shell::RunOptions run, run_options_of(options_));
-  ATOLL_ASSIGN(SessionClient * session, connection_.session());
+  ATOLL_ASSIGN(ClientTransport * session, connection_.session());
   SessionOptions session_options{.answer_at = run.answer_at};
   // The library of the procedure decides its isolation, unless the user has chosen another one.
   if (run.isolation != Isolation::serializable) session_options.isolation = run.isolation;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ops/cli/kv_options.h"
+#include "ops/cli/new_storage.h"
 #include "ops/shell/connection.h"
 #include "shared/base/error.h"
 #include "shared/client/kv_transaction.h"
@@ -44,7 +45,7 @@ class ShellInterpreter {
   void print_done(Json document) const;
   Result<void> set(const std::string& name, const std::string& value);
   Result<void> list_storages();
-  Result<void> create_storage(const Parsed& parsed);
+  Result<void> create_storage(const NewStorage& storage);
   Result<void> drop_storage(const std::string& name);
   Result<void> call(const std::string& procedure, const std::string& input);
   Result<void> help(const std::string& topic) const;

@@ -5,18 +5,15 @@
 
 #include "ops/cli/cluster_call.h"
 #include "ops/cli/command.h"
+#include "ops/cli/new_storage.h"
 #include "ops/cli/terminal.h"
 #include "shared/base/try.h"
-#include "shared/memory/state_names.h"
 
 namespace atolldb::cli {
 namespace {
 
 struct StorageOptions {
-  std::string name;
-  std::string type;
-  uint64_t payload_bytes = 0;
-  uint64_t record_count = 0;
+  NewStorage storage;  // only its name is set, except by `create`
   bool json = false;
 };
 
@@ -26,15 +23,13 @@ Result<Json> ask(const ClusterChoice& choice, ControlOperation operation, const 
 }
 
 std::vector<std::string> row(const Json& storage) {
-  const auto records = storage.value("record_count", uint64_t{0});
-  const auto payload = storage.value("payload_bytes", uint64_t{0});
   const Json cache = storage.value("snapshot_cache", Json::object());
   return {storage.value("name", ""),
           storage.value("type", ""),
           std::to_string(storage.value("id", uint64_t{0})),
           storage.value("state", ""),
-          payload == 0 ? "-" : std::to_string(payload),
-          records == 0 ? "-" : format_count(records),
+          payload_cell(storage.value("payload_bytes", uint64_t{0})),
+          records_cell(storage.value("record_count", uint64_t{0})),
           format_bytes(cache.value("used_bytes", uint64_t{0})),
           format_count(cache.value("pages_read", uint64_t{0})),
           format_count(cache.value("evictions", uint64_t{0}))};
@@ -53,20 +48,18 @@ void print(const Json& storages) {
 }
 
 Result<void> create(const ClusterChoice& choice, const StorageOptions& options) {
-  ATOLL_ASSIGN(const Json answer, ask(choice, ControlOperation::storage_create,
-                                      {{"name", options.name},
-                                       {"type", options.type},
-                                       {"payload_bytes", options.payload_bytes},
-                                       {"record_count", options.record_count}}));
+  ATOLL_ASSIGN(const Json answer,
+               ask(choice, ControlOperation::storage_create, creation_of(options.storage)));
   if (options.json) {
     const Json whole = {{"schema_version", 1},
-                        {"name", options.name},
-                        {"type", options.type},
+                        {"name", options.storage.name},
+                        {"type", options.storage.type},
                         {"id", answer.value("id", uint64_t{0})}};
     std::printf("%s\n", whole.dump(2).c_str());
     return {};
   }
-  std::printf("storage \"%s\" created: %s, id %s\n", options.name.c_str(), options.type.c_str(),
+  std::printf("storage \"%s\" created: %s, id %s\n", options.storage.name.c_str(),
+              options.storage.type.c_str(),
               std::to_string(answer.value("id", uint64_t{0})).c_str());
   return {};
 }
@@ -85,7 +78,7 @@ Result<void> list(const ClusterChoice& choice, const StorageOptions& options) {
 
 Result<void> describe(const ClusterChoice& choice, const StorageOptions& options) {
   ATOLL_ASSIGN(const Json answer,
-               ask(choice, ControlOperation::storage_describe, {{"name", options.name}}));
+               ask(choice, ControlOperation::storage_describe, {{"name", options.storage.name}}));
   Json storage = {{"schema_version", 1}};
   for (const char* member :
        {"id", "name", "type", "state", "payload_bytes", "record_count", "snapshot_cache"}) {
@@ -101,15 +94,15 @@ Result<void> describe(const ClusterChoice& choice, const StorageOptions& options
 
 Result<void> drop(const ClusterChoice& choice, const StorageOptions& options) {
   ATOLL_ASSIGN(const Json answer,
-               ask(choice, ControlOperation::storage_drop, {{"name", options.name}}));
+               ask(choice, ControlOperation::storage_drop, {{"name", options.storage.name}}));
   if (options.json) {
     const Json whole = {{"schema_version", 1},
-                        {"name", options.name},
+                        {"name", options.storage.name},
                         {"pages_freed", answer.value("pages", uint64_t{0})}};
     std::printf("%s\n", whole.dump(2).c_str());
     return {};
   }
-  std::printf("storage \"%s\" dropped: %s pages freed\n", options.name.c_str(),
+  std::printf("storage \"%s\" dropped: %s pages freed\n", options.storage.name.c_str(),
               format_count(answer.value("pages", uint64_t{0})).c_str());
   return {};
 }
@@ -124,23 +117,12 @@ void add_storage_command(CLI::App& app, Invocation& invocation) {
     return add_cluster_command(*group, invocation, name, help, options, run);
   };
   const auto add_name = [&](CLI::App* command) {
-    command->add_option("NAME", options->name, "Name of the storage")->required();
+    command->add_option("NAME", options->storage.name, "Name of the storage")->required();
   };
 
-  const std::span<const std::string_view> types = storage_type_names();
   CLI::App* creating = add("create", "Create a storage", create);
-  add_name(creating);
+  add_new_storage_options(*creating, options->storage);
   add_json_option(*creating, options->json);
-  creating->add_option("--type", options->type, "array, mastertree or sequential")
-      ->required()
-      ->check(CLI::IsMember(std::vector<std::string>(types.begin(), types.end())));
-  // Checks the numbers, because the parser would read -1 as the largest number.
-  creating
-      ->add_option("--payload-bytes", options->payload_bytes,
-                   "array: size of a record; mastertree: typical size")
-      ->check(CLI::NonNegativeNumber);
-  creating->add_option("--records", options->record_count, "array: number of records")
-      ->check(CLI::NonNegativeNumber);
   add_json_option(*add("ls", "List the storages", list), options->json);
   CLI::App* describing = add("describe", "Show one storage", describe);
   add_name(describing);

@@ -1,9 +1,13 @@
 #include "ops/shell/connection.h"
 
+#include <span>
 #include <utility>
 
+#include "ops/shell/execute.h"
+#include "shared/base/check.h"
 #include "shared/base/try.h"
 #include "shared/memory/state_names.h"
+#include "shared/network/wire.h"
 
 namespace atolldb::shell {
 namespace {
@@ -13,11 +17,27 @@ StorageEntry entry_of_json(const Json& storage) {
           storage.value("payload_bytes", uint64_t{0}), storage.value("record_count", uint64_t{0})};
 }
 
+/// Returns the error of a control request over the network. The output has the code and the whole
+/// text, if the request was run.
+Error error_of_reply(const std::string& procedure, const SessionReply& reply) {
+  const Json body = Json::parse(
+      reinterpret_cast<const char*>(reply.output.data()),
+      reinterpret_cast<const char*>(reply.output.data()) + reply.output.size(), nullptr, false);
+  if (body.is_object() && body.contains("code")) {
+    return {static_cast<ExitCode>(body.value("code", static_cast<int>(ExitCode::failed))),
+            body.value("message", "")};
+  }
+  return error_of(procedure, reply.status, reply.message);
+}
+
 }  // namespace
 
-Connection::Connection(const Config& config, uint32_t node, Isolation isolation,
+Connection::Connection(ConnectionTarget target, std::string cluster, Isolation isolation,
                        CallCoordinator call)
-    : config_(config), node_(node), isolation_(isolation), call_(std::move(call)) {}
+    : target_(std::move(target)),
+      cluster_(std::move(cluster)),
+      isolation_(isolation),
+      call_(std::move(call)) {}
 
 Result<std::unique_ptr<Connection>> Connection::open(const Config& config, uint32_t node,
                                                      Isolation isolation, CallCoordinator call) {
@@ -26,18 +46,56 @@ Result<std::unique_ptr<Connection>> Connection::open(const Config& config, uint3
                                            config.cluster.name + "\" has nodes 0 to " +
                                            std::to_string(config.nodes.size() - 1));
   }
-  std::unique_ptr<Connection> connection(new Connection(config, node, isolation, std::move(call)));
+  ConnectionTarget target;
+  target.run_dir = config.cluster.run_dir;
+  target.node = node;
+  target.connect_timeout = kPatience;
+  std::unique_ptr<Connection> connection(
+      new Connection(std::move(target), config.cluster.name, isolation, std::move(call)));
   ATOLL_TRY(connection->session());
   return connection;
 }
 
-Result<SessionClient*> Connection::session() {
+Result<std::unique_ptr<Connection>> Connection::open_network(ConnectionTarget target,
+                                                             Isolation isolation) {
+  CHECK(target.network.has_value());
+  std::unique_ptr<Connection> connection(new Connection(std::move(target), "", isolation, {}));
+  ATOLL_TRY(connection->session());
+  return connection;
+}
+
+std::string Connection::name() const {
+  if (!target_.network) return "Cluster \"" + cluster_ + "\"";
+  return "Node " + target_.network->host + ":" + std::to_string(target_.network->port);
+}
+
+Result<ClientTransport*> Connection::session() {
   if (session_ != nullptr && session_->is_open()) return session_.get();
   session_.reset();
   catalog_.clear();
-  ATOLL_ASSIGN(session_, SessionClient::connect_within(config_.cluster.run_dir, node_, kPatience,
-                                                       {}, isolation_));
+  ATOLL_ASSIGN(session_, connect_to(target_, target_.connect_timeout, isolation_));
   return session_.get();
+}
+
+Result<Json> Connection::call(ControlOperation operation, const Json& body) {
+  return call_ == nullptr ? call_over_session(operation, body) : call_(operation, body);
+}
+
+Result<Json> Connection::call_over_session(ControlOperation operation, const Json& body) {
+  ATOLL_ASSIGN(ClientTransport * open_session, session());
+  const std::string procedure =
+      std::string(kAdministrationPrefix) + std::string(to_string(operation));
+  const std::string input = body.dump();
+  const SessionReply reply = open_session->call(procedure, std::as_bytes(std::span(input)));
+  if (reply.status != Status::ok) {
+    return std::unexpected(error_of_reply(std::string(to_string(operation)), reply));
+  }
+  const auto* const begin = reinterpret_cast<const char*>(reply.output.data());
+  Json answer = Json::parse(begin, begin + reply.output.size(), nullptr, false);
+  if (answer.is_object()) return answer;
+  return make_error(ExitCode::failed, procedure +
+                                          ": the answer is no JSON: use programs of one "
+                                          "version");
 }
 
 Result<StorageEntry> Connection::storage(const std::string& name) {
@@ -46,25 +104,30 @@ Result<StorageEntry> Connection::storage(const std::string& name) {
   if (now - catalog_read_at_ > kCatalogAge) catalog_.clear();
   const auto known = catalog_.find(name);
   if (known != catalog_.end()) return known->second;
-  ATOLL_ASSIGN(const Json answer, call_(ControlOperation::storage_describe, {{"name", name}}));
+  ATOLL_ASSIGN(const Json answer, call(ControlOperation::storage_describe, {{"name", name}}));
   if (catalog_.empty()) catalog_read_at_ = now;
   return catalog_.emplace(name, entry_of_json(answer)).first->second;
 }
 
 Result<std::vector<StorageEntry>> Connection::storages() {
-  ATOLL_ASSIGN(const Json answer, call_(ControlOperation::storage_list, Json::object()));
   std::vector<StorageEntry> entries;
   catalog_.clear();
   catalog_read_at_ = std::chrono::steady_clock::now();
-  for (const Json& storage : answer.value("storages", Json::array())) {
-    entries.push_back(entry_of_json(storage));
-    catalog_.emplace(entries.back().name, entries.back());
+  Json body = Json::object();
+  for (;;) {
+    ATOLL_ASSIGN(const Json answer, call(ControlOperation::storage_list, body));
+    for (const Json& storage : answer.value("storages", Json::array())) {
+      entries.push_back(entry_of_json(storage));
+      catalog_.emplace(entries.back().name, entries.back());
+    }
+    // Over the network, a long list has several parts.
+    if (!answer.value("more", false) || entries.empty()) return entries;
+    body["after"] = entries.back().name;
   }
-  return entries;
 }
 
 Result<uint32_t> Connection::newest_snapshot() {
-  ATOLL_ASSIGN(const Json status, call_(ControlOperation::status, Json::object()));
+  ATOLL_ASSIGN(const Json status, call(ControlOperation::status, Json::object()));
   const auto newest = status.value("snapshots", Json::object()).value("newest", uint32_t{0});
   if (newest != 0) return newest;
   return make_error(ExitCode::failed,

@@ -13,7 +13,8 @@
 #include "ops/shell/statement.h"
 #include "shared/base/error.h"
 #include "shared/base/isolation.h"
-#include "shared/client/session_client.h"
+#include "shared/client/client_transport.h"
+#include "shared/client/connection_string.h"
 #include "shared/config/config.h"
 #include "shared/message/control_message.h"
 
@@ -29,13 +30,17 @@ class Connection {
   static constexpr std::chrono::milliseconds kPatience{10'000};
   static constexpr std::chrono::milliseconds kCatalogAge{1'000};
 
-  /// `isolation`: level of the requests that the node must run. Errors: those of
-  /// SessionClient::connect_within; usage if there is no such node.
+  /// Connects to a node of a cluster on this machine. `isolation`: level of the requests that the
+  /// node must run. Errors: those of connect_to; usage if there is no such node.
   static Result<std::unique_ptr<Connection>> open(const Config& config, uint32_t node,
                                                   Isolation isolation, CallCoordinator call);
+  /// Connects to the network port of a node. Control requests use the session, too, if the client's
+  /// key has the right. REQUIRES: the target is one of the network. Errors: those of connect_to.
+  static Result<std::unique_ptr<Connection>> open_network(ConnectionTarget target,
+                                                          Isolation isolation);
 
   /// Returns the session. Connects again if the last one has ended.
-  Result<SessionClient*> session();
+  Result<ClientTransport*> session();
   /// Returns an entry of the catalog, at most kCatalogAge old. Error: failed if there is no such
   /// storage.
   Result<StorageEntry> storage(const std::string& name);
@@ -45,24 +50,29 @@ class Connection {
   void forget(const std::string& name) { catalog_.erase(name); }
   /// Returns the id of the newest snapshot. Error: failed if there is none.
   Result<uint32_t> newest_snapshot();
-  Result<Json> call(ControlOperation operation, const Json& body) { return call_(operation, body); }
+  /// Sends a control request on the catalog, or for the status. Error: usage if the client's key
+  /// lacks the right; otherwise that of the answer.
+  Result<Json> call(ControlOperation operation, const Json& body);
   /// Sets a function that tells whether the user has interrupted the statement. It is called
   /// between replies and while a reply is missing. Without it, nothing interrupts a statement.
   void interrupt_by(std::function<bool()> is_interrupted) {
     is_interrupted_ = std::move(is_interrupted);
   }
   bool is_interrupted() const { return is_interrupted_ != nullptr && is_interrupted_(); }
-  const Config& config() const { return config_; }
+  /// Returns the cluster, or the address of its node, for the greeting of the shell.
+  std::string name() const;
 
  private:
-  Connection(const Config& config, uint32_t node, Isolation isolation, CallCoordinator call);
+  Connection(ConnectionTarget target, std::string cluster, Isolation isolation,
+             CallCoordinator call);
+  Result<Json> call_over_session(ControlOperation operation, const Json& body);
 
-  const Config config_;
-  const uint32_t node_;
+  const ConnectionTarget target_;
+  const std::string cluster_;  // its name; empty over the network
   const Isolation isolation_;
-  const CallCoordinator call_;
+  const CallCoordinator call_;  // not set over the network
   std::function<bool()> is_interrupted_;
-  std::unique_ptr<SessionClient> session_;
+  std::unique_ptr<ClientTransport> session_;
   std::map<std::string, StorageEntry> catalog_;              // copies of entries
   std::chrono::steady_clock::time_point catalog_read_at_{};  // age of the oldest copy
 };

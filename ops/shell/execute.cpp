@@ -83,7 +83,7 @@ struct Answered {
 };
 
 /// Sends a request of kv.txn and waits for the reply, or for an interrupt by the user.
-Result<SessionReply> call_until_interrupt(const Connection& connection, SessionClient& session,
+Result<SessionReply> call_until_interrupt(const Connection& connection, ClientTransport& session,
                                           const KvRequest& request, const RunOptions& options,
                                           const std::string& what) {
   constexpr std::chrono::milliseconds kInterruptCheck{100};
@@ -101,7 +101,7 @@ Result<SessionReply> call_until_interrupt(const Connection& connection, SessionC
 
 Result<Answered> send(Connection& connection, const KvRequest& request, const RunOptions& options,
                       const std::string& what) {
-  ATOLL_ASSIGN(SessionClient * session, connection.session());
+  ATOLL_ASSIGN(ClientTransport * session, connection.session());
   Answered answered;
   ATOLL_ASSIGN(answered.reply, call_until_interrupt(connection, *session, request, options, what));
   if (answered.reply.status != Status::ok) {

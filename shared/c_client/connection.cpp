@@ -10,31 +10,9 @@
 namespace atolldb::c_client {
 namespace {
 
-using ConnectClock = std::chrono::steady_clock;
-
-/// Shortest time that a node in the network has for its answer.
-constexpr std::chrono::milliseconds kShortestHandshake{100};
-
-/// Makes a session once, over the transport of the target.
-Result<std::unique_ptr<ClientTransport>> connect_transport(const Target& target,
-                                                           ConnectClock::time_point until) {
-  if (target.network) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - ConnectClock::now());
-    return NetworkClient::connect(
-        *target.network, std::clamp(left, kShortestHandshake, NetworkClient::kHandshakeTimeout));
-  }
-  return SessionClient::connect(target.run_dir, target.node);
-}
-
-Checked<std::shared_ptr<Session>> open_session(const Target& target,
+Checked<std::shared_ptr<Session>> open_session(const ConnectionTarget& target,
                                                std::chrono::milliseconds patience) {
-  CHECK(patience.count() >= 0);
-  const std::string what = target.network ? "session: " + target.network->host + ":" +
-                                                std::to_string(target.network->port)
-                                          : "session: node " + std::to_string(target.node);
-  const auto until = ConnectClock::now() + patience;
-  auto client = connect_until_running([&] { return connect_transport(target, until); }, patience,
-                                      {}, Isolation::serializable, what);
+  auto client = connect_to(target, patience);
   if (!client) return std::unexpected(connect_failure(client.error()));
   return std::make_shared<Session>(*std::move(client));
 }
@@ -168,7 +146,7 @@ void Session::end_callbacks() {
   }
 }
 
-Connection::Connection(Target target, std::shared_ptr<Session> session)
+Connection::Connection(ConnectionTarget target, std::shared_ptr<Session> session)
     : target_(std::move(target)),
       incarnation_(session->client().incarnation()),
       node_(session->client().node()),
@@ -176,7 +154,7 @@ Connection::Connection(Target target, std::shared_ptr<Session> session)
   CHECK(session_ != nullptr);
 }
 
-Checked<std::shared_ptr<Connection>> Connection::open(Target target) {
+Checked<std::shared_ptr<Connection>> Connection::open(ConnectionTarget target) {
   CHECK(target.network.has_value() != target.run_dir.starts_with('/'));
   auto session = open_session(target, target.connect_timeout);
   if (!session) return std::unexpected(std::move(session).error());
@@ -243,7 +221,7 @@ atoll_status atoll_connect(const char* where, atoll_connection** connection) {
     *connection = nullptr;
     if (where == nullptr) return record_status(null_argument("where").error());
     auto target = parse_connection_string(where);
-    ATOLL_C_TRY(target);
+    if (!target) return record_status(ATOLL_INVALID_ARGUMENT, target.error().message);
     auto opened = Connection::open(*std::move(target));
     ATOLL_C_TRY(opened);
     *connection = new AtollConnection{*std::move(opened)};

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "shared/base/fork_count.h"
-#include "shared/c_client/connection_string.h"
 #include "shared/c_client/failure.h"
 #include "shared/client/client_transport.h"
+#include "shared/client/connection_string.h"
 
 namespace atolldb::c_client {
 
@@ -80,23 +80,23 @@ class Session {
 /// A connection: the current session with one node, or none after `close`. Thread: any.
 class Connection {
  public:
-  static Checked<std::shared_ptr<Connection>> open(Target target);
+  static Checked<std::shared_ptr<Connection>> open(ConnectionTarget target);
 
   /// Returns the current session, or ATOLL_CLOSED.
   Checked<std::shared_ptr<Session>> session() const;
   void close();
   /// Replaces a session that has ended. Returns whether the new one has another incarnation.
   Checked<bool> reconnect(std::chrono::milliseconds patience);
-  const Target& target() const { return target_; }
+  const ConnectionTarget& target() const { return target_; }
   /// Incarnation of the latest session, also after `close`.
   uint64_t incarnation() const { return incarnation_.load(std::memory_order_relaxed); }
   /// Node of the latest session, also after `close`.
   uint32_t node() const { return node_.load(std::memory_order_relaxed); }
 
  private:
-  Connection(Target target, std::shared_ptr<Session> session);
+  Connection(ConnectionTarget target, std::shared_ptr<Session> session);
 
-  const Target target_;
+  const ConnectionTarget target_;
   std::atomic<uint64_t> incarnation_;
   std::atomic<uint32_t> node_;
   std::timed_mutex reconnect_mutex_;  // held during an attempt to connect, taken before mutex_

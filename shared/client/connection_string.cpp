@@ -1,4 +1,4 @@
-#include "shared/c_client/connection_string.h"
+#include "shared/client/connection_string.h"
 
 #include <algorithm>
 #include <charconv>
@@ -6,10 +6,17 @@
 
 #include "shared/base/check.h"
 #include "shared/base/limits.h"
+#include "shared/client/network_client.h"
+#include "shared/client/session_client.h"
 #include "shared/config/default_run_dir.h"
 
-namespace atolldb::c_client {
+namespace atolldb {
 namespace {
+
+using ConnectClock = std::chrono::steady_clock;
+
+/// Shortest time that a node in the network has for its answer.
+constexpr std::chrono::milliseconds kShortestHandshake{100};
 
 constexpr std::string_view kScheme = "atoll:";
 constexpr std::string_view kNetworkScheme = "atoll+tcp:";
@@ -19,9 +26,9 @@ constexpr std::string_view kForms =
 /// Longest host name of the DNS.
 constexpr size_t kMaxHostBytes = 255;
 
-std::unexpected<Failure> wrong(std::string_view text, const std::string& why) {
+std::unexpected<Error> wrong_string(std::string_view text, const std::string& why) {
   DCHECK(!why.empty());
-  return fail(ATOLL_INVALID_ARGUMENT, "connection string \"" + std::string(text) + "\": " + why);
+  return make_error(ExitCode::usage, "connection string \"" + std::string(text) + "\": " + why);
 }
 
 /// Returns the value of a hexadecimal digit, or -1.
@@ -58,7 +65,8 @@ bool parse_number(std::string_view text, uint64_t most, uint64_t& number) {
 
 /// Sets a parameter that only one kind of targets has. Returns what is wrong with it, or an empty
 /// text.
-std::string set_own_parameter(Target& target, std::string_view name, std::string_view value) {
+std::string set_own_parameter(ConnectionTarget& target, std::string_view name,
+                              std::string_view value) {
   if (!target.network && name == "node") {
     uint64_t number = 0;
     if (!parse_number(value, kMaxNodes - 1, number)) {
@@ -86,7 +94,7 @@ std::string set_own_parameter(Target& target, std::string_view name, std::string
 }
 
 /// Sets one parameter of the target. Returns what is wrong with it, or an empty text.
-std::string set_parameter(Target& target, std::string_view name, std::string_view value) {
+std::string set_parameter(ConnectionTarget& target, std::string_view name, std::string_view value) {
   uint64_t number = 0;
   if (name == "connect_timeout_ms") {
     const auto most = static_cast<uint64_t>(kMaxConnectTimeout.count());
@@ -106,7 +114,7 @@ std::string set_parameter(Target& target, std::string_view name, std::string_vie
 }
 
 /// Sets the parameters after the question mark. Returns what is wrong, or an empty text.
-std::string set_parameters(Target& target, std::string_view query) {
+std::string set_parameters(ConnectionTarget& target, std::string_view query) {
   std::set<std::string_view> seen;
   while (!query.empty()) {
     const size_t end = std::min(query.find('&'), query.size());
@@ -158,43 +166,70 @@ std::optional<NetworkAddress> address_of(std::string_view text) {
   NetworkAddress address;
   address.host = host;
   address.port = static_cast<uint16_t>(port);
+  DCHECK(address.port != 0);
   return address;
 }
 
-Checked<Target> parse_network_target(std::string_view text) {
+Result<ConnectionTarget> parse_network_target(std::string_view text) {
   const std::string_view rest = text.substr(kNetworkScheme.size());
   const size_t mark = std::min(rest.find('?'), rest.size());
-  Target target;
+  ConnectionTarget target;
   const std::string_view place = rest.substr(0, mark);
   if (place.starts_with("//")) target.network = address_of(place.substr(2));
-  if (!target.network) return wrong(text, "names no host and port: " + std::string(kForms));
+  if (!target.network) return wrong_string(text, "names no host and port: " + std::string(kForms));
   const std::string why = set_parameters(target, rest.substr(std::min(mark + 1, rest.size())));
-  if (!why.empty()) return wrong(text, why);
+  if (!why.empty()) return wrong_string(text, why);
   if (target.network->server_key.has_value() == target.network->key_file.empty()) {
-    return wrong(text,
-                 "server_key and key_file belong together: `atoll status` shows the key of a node, "
-                 "and `atoll keys generate` makes a file");
+    return wrong_string(
+        text,
+        "server_key and key_file belong together: `atoll status` shows the key of a node, "
+        "and `atoll keys generate` makes a file");
   }
   return target;
 }
 
+/// Makes a session once, over the transport of the target.
+Result<std::unique_ptr<ClientTransport>> connect_transport(const ConnectionTarget& target,
+                                                           ConnectClock::time_point until) {
+  if (target.network) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - ConnectClock::now());
+    return NetworkClient::connect(
+        *target.network, std::clamp(left, kShortestHandshake, NetworkClient::kHandshakeTimeout));
+  }
+  return SessionClient::connect(target.run_dir, target.node);
+}
+
 }  // namespace
 
-Checked<Target> parse_connection_string(std::string_view text) {
+Result<std::unique_ptr<ClientTransport>> connect_to(const ConnectionTarget& target,
+                                                    std::chrono::milliseconds patience,
+                                                    Isolation isolation) {
+  CHECK(patience.count() >= 0);
+  CHECK(target.network.has_value() == target.run_dir.empty());
+  const std::string what = target.network ? "session: " + target.network->host + ":" +
+                                                std::to_string(target.network->port)
+                                          : "session: node " + std::to_string(target.node);
+  const auto until = ConnectClock::now() + patience;
+  return connect_until_running([&] { return connect_transport(target, until); }, patience, {},
+                               isolation, what);
+}
+
+Result<ConnectionTarget> parse_connection_string(std::string_view text) {
   if (text.starts_with(kNetworkScheme)) return parse_network_target(text);
-  if (!text.starts_with(kScheme)) return wrong(text, "has another scheme: " + std::string(kForms));
+  if (!text.starts_with(kScheme))
+    return wrong_string(text, "has another scheme: " + std::string(kForms));
   const std::string_view rest = text.substr(kScheme.size());
   const size_t mark = std::min(rest.find('?'), rest.size());
-  Target target;
+  ConnectionTarget target;
   target.run_dir = run_dir_of(rest.substr(0, mark));
   if (target.run_dir.empty()) {
-    return wrong(text, "names no cluster: " + std::string(kForms));
+    return wrong_string(text, "names no cluster: " + std::string(kForms));
   }
   const std::string why = set_parameters(target, rest.substr(std::min(mark + 1, rest.size())));
-  if (!why.empty()) return wrong(text, why);
+  if (!why.empty()) return wrong_string(text, why);
   CHECK(target.run_dir.starts_with('/'));
   CHECK(target.connect_timeout.count() >= 0);
   return target;
 }
 
-}  // namespace atolldb::c_client
+}  // namespace atolldb

@@ -3,18 +3,21 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
-#include "shared/c_client/failure.h"
+#include "shared/base/error.h"
+#include "shared/base/isolation.h"
+#include "shared/client/client_transport.h"
 #include "shared/client/network_link.h"
 #include "shared/session/session_layout.h"
 
-namespace atolldb::c_client {
+namespace atolldb {
 
 /// Target of a connection: a run folder, or an address on the network.
-struct Target {
+struct ConnectionTarget {
   std::string run_dir;                    // absolute; empty with `network`
   std::optional<NetworkAddress> network;  // of a node's network port
   uint32_t node = 0;                      // only with `run_dir`
@@ -26,7 +29,14 @@ struct Target {
 inline constexpr std::chrono::milliseconds kMaxConnectTimeout{86'400'000};
 
 /// Parses `atoll:NAME?...`, `atoll:///run/folder?...` or `atoll+tcp://HOST:PORT?...`
-/// (atoll_client.h). The message names the part that is wrong, and what is expected.
-Checked<Target> parse_connection_string(std::string_view text);
+/// (atoll_client.h). Error: usage. It names the part that is wrong, and what is
+/// expected.
+Result<ConnectionTarget> parse_connection_string(std::string_view text);
 
-}  // namespace atolldb::c_client
+/// Connects, at most for `patience`. Errors: those of connect_until_running. `isolation`: level of
+/// the requests that the node must run.
+Result<std::unique_ptr<ClientTransport>> connect_to(const ConnectionTarget& target,
+                                                    std::chrono::milliseconds patience,
+                                                    Isolation isolation = Isolation::serializable);
+
+}  // namespace atolldb

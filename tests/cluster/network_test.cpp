@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <fstream>
@@ -107,7 +108,7 @@ TEST_F(NetworkTest, ClientsDoWhatTheirKeysAllowAndAreListedAndKilled) {
   ASSERT_TRUE(read && *read);
   EXPECT_EQ((*read)->size(), 1u);
   EXPECT_EQ(reader->call("kv.txn", put_request("k", "w").bytes()).status,
-            Status::operation_not_supported);
+            Status::permission_denied);
   const auto stranger = NetworkClient::connect(address("stranger"));
   ASSERT_FALSE(stranger);
   EXPECT_NE(stranger.error().message.find("refuses the key of"), std::string::npos);
@@ -125,6 +126,91 @@ TEST_F(NetworkTest, ClientsDoWhatTheirKeysAllowAndAreListedAndKilled) {
   EXPECT_EQ(runner_.atoll({"session", "kill", name}).code, 1) << "it has ended";
   EXPECT_EQ(runner_.atoll({"session", "kill", "--all"}).code, 0);
   EXPECT_TRUE(eventually([&] { return !reader->is_open(); }));
+}
+
+TEST_F(NetworkTest, RecordsStoragesAndTheShellAreUsedFromAnotherMachine) {
+  const std::string admin = generate("admin");
+  std::ofstream(path("clients"), std::ios::app)
+      << admin << " admin read,write,procedures,administration\n";
+  start("[durability]\nmode = \"durable\"\n");
+  const nlohmann::json network = node_process()["network"];
+  const std::string node =
+      "atoll+tcp://" + network.value("endpoint", "") + "?server_key=" + network.value("key", "");
+  // Without the cluster's run folder, nothing is found on this machine.
+  const auto remote = [&](const std::string& client, std::vector<std::string> words) {
+    words.insert(words.end(), {"--connect", node, "--key-file", path(client + ".key")});
+    return runner_.atoll(words);
+  };
+  const auto expect = [&](const Ran& ran, int code, const std::string& part) {
+    EXPECT_EQ(ran.code, code) << ran.out << ran.error;
+    EXPECT_NE((code == 0 ? ran.out : ran.error).find(part), std::string::npos)
+        << part << " is missing in: " << ran.out << ran.error;
+  };
+  expect(remote("alice", {"kv", "put", "t", "k", "v"}), 0, "ok");
+  expect(remote("reader", {"kv", "get", "t", "k"}), 0, "v\n");
+  expect(remote("reader", {"kv", "scan", "t", "--json"}), 0, "\"key\":\"k\"");
+  // The same exit codes and messages as on the machine of the cluster.
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"kv", "get", "t", "none"},
+                                                {"kv", "insert", "t", "k", "w"},
+                                                {"kv", "get", "none", "k"},
+                                                {"kv", "get", "t", std::string(1025, 'k')},
+                                                {"shell", "-e", "create t"},
+                                                {"shell", "-e", "drop none"},
+                                                {"shell", "-e", "commit"},
+                                                {"shell", "-e", "create x --type array"}}) {
+    const Ran local = runner_.atoll(words);
+    const Ran far = remote("admin", words);
+    EXPECT_NE(local.code, 0);
+    EXPECT_EQ(far.code, local.code) << far.error << local.error;
+    EXPECT_EQ(far.error, local.error);
+  }
+  expect(remote("reader", {"kv", "put", "t", "k", "w"}), 1, "permission_denied");
+  expect(remote("reader", {"kv", "put", "t", "k", "w"}), 1, "lacks the right write");
+  expect(remote("alice", {"shell", "-e", "create u"}), 1, "lacks the right administration");
+  expect(remote("stranger", {"kv", "get", "t", "k"}), 1, "refuses the key of");
+  expect(remote("none", {"kv", "get", "t", "k"}), 78, "none.key: No such file");
+  expect(runner_.atoll({"kv", "get", "t", "k", "--connect", node}), 2, "belong together");
+  expect(runner_.atoll({"kv", "get", "t", "k", "--connect", "atoll:net"}), 2, "use --cluster");
+  expect(runner_.atoll({"kv", "get", "t", "k", "--connect", node, "--node", "0"}), 2, "--node");
+  expect(runner_.atoll({"kv", "get", "t", "k", "--key-file", "x"}), 2, "--connect");
+
+  expect(remote("admin", {"shell", "-e", "create u", "-e", "begin", "-e", "put u k 7", "-e",
+                          "commit", "-e", "get u k", "-e", "storages"}),
+         0, "\n7\n");
+  const Ran listed = runner_.atoll({"storage", "ls"});
+  EXPECT_NE(listed.out.find("u "), std::string::npos) << listed.out;
+  const Ran taken = runner_.atoll({"snapshot", "take"});
+  EXPECT_EQ(taken.code, 0) << taken.out << taken.error;
+  expect(remote("reader", {"shell", "-e", "begin snapshot", "-e", "get u k", "-e", "commit"}), 0,
+         "\n7\n");
+  expect(remote("admin", {"shell", "-e", "drop u", "-e", "get u k"}), 1, "u");
+}
+
+TEST_F(NetworkTest, AListOfStoragesOfAnyLengthArrivesInParts) {
+  const std::string admin = generate("admin");
+  std::ofstream(path("clients"), std::ios::app) << admin << " admin read,administration\n";
+  start();
+  const auto client = connect("admin");
+  ASSERT_NE(client, nullptr);
+  const std::string long_name(50, 'n');
+  constexpr int kStorages = 300;  // more than one answer has room for
+  for (int i = 0; i < kStorages; ++i) {
+    const std::string body =
+        nlohmann::json{{"name", long_name + std::to_string(i)}, {"type", "sequential"}}.dump();
+    const SessionReply made = client->call("atoll.storage.create", std::as_bytes(std::span(body)));
+    ASSERT_EQ(made.status, Status::ok) << made.message;
+  }
+  const SessionReply first = client->call("atoll.storage.list", {});
+  ASSERT_EQ(first.status, Status::ok) << first.message;
+  const auto* const begin = reinterpret_cast<const char*>(first.output.data());
+  EXPECT_EQ(nlohmann::json::parse(begin, begin + first.output.size())["more"], true);
+  const nlohmann::json network = node_process()["network"];
+  const Ran listed = runner_.atoll({"shell", "-e", "storages", "--connect",
+                                    "atoll+tcp://" + network.value("endpoint", "") +
+                                        "?server_key=" + network.value("key", "") +
+                                        "&key_file=" + path("admin.key")});
+  EXPECT_EQ(listed.code, 0) << listed.error;
+  EXPECT_EQ(std::ranges::count(listed.out, '\n'), kStorages + 2);  // the header, and "t"
 }
 
 TEST_F(NetworkTest, AKilledNodeLosesNoPutThatItHasAcknowledged) {

@@ -348,10 +348,12 @@ class Network(Installation):
 
     def setUp(self):
         super().setUp()
-        self.keys = {name: self.make_key(name) for name in ("node", "alice", "reader", "stranger")}
+        names = ("node", "alice", "reader", "admin", "stranger")
+        self.keys = {name: self.make_key(name) for name in names}
         (self.folder / "clients").write_text(
             f"{self.keys['alice']} alice read,write,procedures\n"
-            f"{self.keys['reader']} reader read\n", encoding="utf-8")
+            f"{self.keys['reader']} reader read\n"
+            f"{self.keys['admin']} admin read,write,administration\n", encoding="utf-8")
         self.start_cluster(self.write_config("net", NETWORK))
         self.atoll("storage", "create", "people", "--type", "mastertree")
         self.atoll("kv", "put", "people", "alice", "100")
@@ -386,6 +388,32 @@ class Network(Installation):
                     (f"atoll+tcp://{self.endpoint}", "keys")):
                 self.assertIn(reason, self.refusal(*words, address, **variables))
         network_attacks.wait_until(self.no_session_is_open, "sessions of ended clients end")
+
+    def test_records_and_the_shell_are_used_from_another_machine(self):
+        def remote(client, *words, **options):
+            return self.finish(PROGRAM, *words, "--connect", self.address(client), **options)
+
+        def expect(ran, code, part):
+            self.assertEqual(ran.returncode, code, ran.stdout + ran.stderr)
+            self.assertIn(part, ran.stdout + ran.stderr)
+
+        expect(remote("alice", "kv", "put", "people", "bob", "7"), 0, "ok")
+        expect(remote("reader", "kv", "get", "people", "bob"), 0, "7\n")
+        expect(remote("reader", "kv", "put", "people", "bob", "8"), 1, "lacks the right write")
+        expect(remote("alice", "shell", "-e", "create t"), 1, "lacks the right administration")
+        expect(remote("stranger", "kv", "get", "people", "bob"), 1, "refuses the key of")
+        expect(remote("none", "kv", "get", "people", "bob"), 78, "none.key: No such file")
+        # Exit codes and messages are those of commands on the machine of the cluster.
+        for words in (("kv", "get", "people", "none"), ("kv", "insert", "people", "alice", "1"),
+                      ("kv", "get", "none", "k"), ("kv", "get", "people", "k" * 1025),
+                      ("shell", "-e", "create people"), ("shell", "-e", "drop none"),
+                      ("shell", "-e", "create x --type array")):
+            local = self.finish(PROGRAM, *words)
+            self.assertNotEqual(local.returncode, 0)
+            expect(remote("admin", *words), local.returncode, local.stderr)
+        script = "create t\nbegin\nput t k v\ncommit\nget t k\nstorages\ndrop t\n"
+        expect(remote("admin", "shell", given=script), 0, "\nv\n")
+        self.assertNotIn("\nt ", self.atoll("storage", "ls"))
 
     def malformed_frames(self):
         """What the node counts."""
