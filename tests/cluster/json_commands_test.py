@@ -15,7 +15,7 @@ import unittest
 import jsonschema
 
 sys.dont_write_bytecode = True
-from cli_cluster import ROOT, Cluster, Folder  # noqa: E402
+from cli_cluster import BIN, ROOT, Cluster, Folder  # noqa: E402
 
 SCHEMAS = ROOT / "ops" / "schemas"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -141,6 +141,36 @@ class JsonCommandsTest(unittest.TestCase):
         for document in documents:
             self.validate("shell", document)
 
+    def make_keys(self):
+        """The config of network sessions, with the keys of the nodes and of a client."""
+        for name in ("node", "client"):
+            key = self.folder.atoll("keys", "generate", self.folder.path / f"{name}.key").stdout
+        self.folder.write("clients", f"{key.strip()} alice read,write\n")
+        return {"enabled": "true", "key_file": '"node.key"', "authorised_keys": '"clients"'}
+
+    def run_network(self):
+        """Lists a session over the network while it is open, and ends it."""
+        status = self.expect("status")
+        node = next(each for each in status["processes"] if each["role"] == "node0")
+        where = (f"atoll+tcp://{node['network']['endpoint']}?server_key={node['network']['key']}"
+                 f"&key_file={self.folder.path}/client.key")
+        with subprocess.Popen([BIN / "atoll", "shell", "--connect", where], text=True,
+                              env=self.folder.environment, stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as shell:
+            shell.stdin.write("get t k\n")
+            shell.stdin.flush()
+            self.assertEqual(shell.stdout.readline(), "v\n")
+            listed = self.expect("session ls")["sessions"]
+            remote = [each for each in listed if "address" in each]
+            self.assertEqual([each["key"] for each in remote], ["alice"], listed)
+            self.assertEqual(remote[0]["rights"], "read,write")
+            self.expect("top", "--once")
+            killed = self.expect("session kill", f"0/{remote[0]['session']}")
+            self.assertEqual(len(killed["killed"]), 1)
+            shell.stdin.close()
+        request = ("kv", "get", "t", "k", "--connect", where)
+        self.validate("kv get", json.loads(self.folder.atoll(*request, "--json").stdout))
+
     def run_snapshots(self):
         self.expect("snapshot take")
         self.expect("snapshot ls")
@@ -183,7 +213,7 @@ class JsonCommandsTest(unittest.TestCase):
         return library
 
     def test_every_output_is_as_its_schema_says(self):
-        more = {"snapshot": {"keep": 1},
+        more = {"snapshot": {"keep": 1}, "network": self.make_keys(),
                 "procedures": {"libraries": f'["{self.build_procedures()}"]'}}
         with Cluster(self.folder, more=more) as cluster:
             self.expect("status")
@@ -192,6 +222,7 @@ class JsonCommandsTest(unittest.TestCase):
             self.pin_old_snapshot()
             self.run_storages()
             self.run_records()
+            self.run_network()
             schema = self.folder.write("t_schema.toml", TABLE)
             rows = self.folder.write("t.csv", "k,v\nab,cd\nef,gh\n")
             self.expect("storage create", "rows", "--type", "mastertree", "--payload-bytes", 2)
