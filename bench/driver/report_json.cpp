@@ -44,6 +44,8 @@ nlohmann::json run_json(const RunSummary& run, TypeNames names, bool with_idle) 
   json["throughput_tps"] = run.tps;
   json["seconds"] = run.seconds;
   json["per_second_tps"] = run.per_second;
+  const uint64_t longest_pause_ns = longest_pause(run.pauses.value_or(Pauses()));
+  json["longest_pause_ms"] = static_cast<double>(longest_pause_ns) * 1e-6;
   json["aborts"] = aborts_json(run.engine);
   json["latency_us"] = latency_json(run, run.latency, names, with_idle);
   if (run.log_wait.count() != 0) {

@@ -23,6 +23,7 @@ Result<void> RunSummary::merge(const WorkerResult& result, const std::string& co
   log_wait.merge(result.log_wait);
   engine.add(result.engine);
   node.engine.add(result.engine);
+  pauses = pauses ? common_pauses(*pauses, result.pauses) : result.pauses;
   // Prefers the reason of the worker that stopped first. The others report "another worker had to
   // stop".
   if (!result.ended_early.empty() && (ended_early.empty() || ended_early.starts_with("another"))) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,8 @@ struct RunSummary {
   EpochStages stages;  // stages of the epochs of the run; empty without a log
   /// Commits per second of the whole cluster, in each whole second of the measured time.
   std::vector<double> per_second;
+  /// Times in which no worker counted a commit, in monotonic_ns(). No value: no worker is merged.
+  std::optional<Pauses> pauses;
   std::string ended_early;
 
   /// Returns an error if the result names a node that does not exist.

@@ -31,10 +31,13 @@ void CommitCounter::release(WorkerResult& result, uint64_t now) {
   const uint64_t durable = epochs_.durable.load(std::memory_order_acquire);
   if (durable == durable_ && (count_ == 0 || waiting_[first_].epoch > durable)) return;
   durable_ = durable;
+  bool has_credited = false;
   for (; count_ != 0 && waiting_[first_].epoch <= durable; --count_) {
     if (now < end_) credit(result, waiting_[first_], now);
     first_ = (first_ + 1) % kCapacity;
+    has_credited = now < end_;
   }
+  if (has_credited) pauses_.commit(now);
 }
 
 void CommitCounter::credit(WorkerResult& result, const Commit& commit, uint64_t now) {

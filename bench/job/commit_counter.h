@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "bench/common/clock.h"
+#include "bench/job/pauses.h"
 #include "bench/job/worker_result.h"
 #include "engine/transaction/worker_context.h"
 
@@ -22,6 +23,7 @@ class CommitCounter {
     result.latency[type].add(clock_.to_ns(end - begin));
     if (!is_logged_) {
       ++result.commits[type];
+      pauses_.commit(end);
       return;
     }
     push(result, {begin, end, epoch, type});
@@ -33,6 +35,10 @@ class CommitCounter {
   }
   /// Commits that become durable after this time (ticks) do not count.
   void set_end(uint64_t end) { end_ = end; }
+  /// Begins to record pauses: times in which no commit counts.
+  void start_pauses(uint64_t now) { pauses_.start(now, clock_.from_ns(kShortestPauseNs)); }
+  /// Ends the recording. Returns the pauses (ticks).
+  Pauses finish_pauses(uint64_t end) { return pauses_.finish(end); }
   /// Waits until all commits are durable, and does not count them, because the run is over. The
   /// worker holds no page reference meanwhile. Returns early if the cluster has failed.
   void await_all();
@@ -68,6 +74,7 @@ class CommitCounter {
   uint64_t durable_ = 0;  // last value seen of `durable`
   uint64_t current_ = 0;  // last value seen of `current`
   uint64_t end_ = ~uint64_t{0};
+  PauseRecorder pauses_;
   EpochEnd ends_[kEpochs] = {};
   // A ring in commit order. Epochs ascend, except those of read-only transactions.
   std::unique_ptr<Commit[]> waiting_;

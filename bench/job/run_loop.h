@@ -50,6 +50,7 @@ class RunLoop {
   template <typename Counts, typename Transact, typename Between>
   Result<void> go(Counts& result, Transact&& transact, Between&& between) {
     wait_until_ns(times_.start_ns);
+    const uint64_t start_ns = monotonic_ns();
     const uint64_t start = clock_.ticks();
     const uint64_t warm = start + clock_.from_ns(times_.warmup_ms * 1'000'000);
     const uint64_t end = warm + clock_.from_ns(times_.run_ms * 1'000'000);
@@ -58,12 +59,18 @@ class RunLoop {
     const EngineCounts before = EngineCounts::read(context_.worker().metrics());
     result = Counts();
     const uint64_t measured_from = now;
+    counter_.start_pauses(now);
     if (!is_stopped()) now = run_until(now, end, transact, between);
     result.node = context_.node();
     result.worker = context_.worker_ordinal();
     result.seconds = static_cast<double>(clock_.to_ns(now - measured_from)) * 1e-9;
     result.engine = EngineCounts::read(context_.worker().metrics()).since(before);
     result.ended_early = ended_early_;
+    result.pauses = counter_.finish_pauses(is_stopped() ? now : end);
+    for (Pause& pause : result.pauses) {
+      pause.begin = start_ns + clock_.to_ns(pause.begin - start);
+      pause.end = start_ns + clock_.to_ns(pause.end - start);
+    }
     counter_.await_all();
     if (!error_.message.empty()) return std::unexpected(error_);
     return {};

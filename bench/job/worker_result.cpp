@@ -35,6 +35,8 @@ void WorkerResult::put(nlohmann::json& json) const {
   }
   json["epoch_wait"] = json_of(epoch_wait);
   json["log_wait"] = json_of(log_wait);
+  json["pauses"] = nlohmann::json::array();
+  for (const Pause& pause : pauses) json["pauses"].push_back({pause.begin, pause.end});
 }
 
 void WorkerResult::take(const nlohmann::json& json) {
@@ -51,6 +53,10 @@ void WorkerResult::take(const nlohmann::json& json) {
   }
   bench::take(epoch_wait, json.at("epoch_wait"));
   bench::take(log_wait, json.at("log_wait"));
+  pauses.clear();
+  for (const nlohmann::json& pause : json.at("pauses")) {
+    pauses.push_back({pause.at(0).get<uint64_t>(), pause.at(1).get<uint64_t>()});
+  }
 }
 
 }  // namespace atolldb::bench

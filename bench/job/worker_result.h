@@ -9,6 +9,7 @@
 
 #include "bench/common/latency_histogram.h"
 #include "bench/job/engine_counts.h"
+#include "bench/job/pauses.h"
 #include "shared/base/error.h"
 
 namespace atolldb::bench {
@@ -30,6 +31,7 @@ struct WorkerResult {
   LatencyHistogram epoch_wait;  // from the commit to the end of its epoch
   LatencyHistogram log_wait;    // from the end of the epoch until the commit is durable
   EngineCounts engine;
+  Pauses pauses;  // of the measured time, in monotonic_ns()
 
   uint64_t total_commits() const;
   /// `put` adds all members to an object; `take` reads them (throws nlohmann's exceptions).

@@ -41,9 +41,10 @@ class Atoll:
         seconds = programs.measured(done, self.options.seconds)
         rates = found["throughput_tps"], min(rate for _, rate in seconds[1:])
         end = seconds[-1][0]  # the commits that count are durable by then
-        return programs.result(case, done, (seconds[0][0], end, end), rates,
-                               list((found["durable_latency_us"] or found["latency_us"]).values()),
-                               self.changed_bytes_per_s(case, found))
+        latencies = list((found["durable_latency_us"] or found["latency_us"]).values())
+        return {**programs.result(case, done, (seconds[0][0], end, end), rates, latencies,
+                                  self.changed_bytes_per_s(case, found)),
+                "longest_pause_ms": found.get("longest_pause_ms")}
 
     def config(self, data):
         memory = self.options.memory_mib * MIB

@@ -143,7 +143,9 @@ def result(case, done, times, rates, latencies_us, changed_bytes_per_s):
     def per_s(count, unit=1):
         return None if count is None or unit == 0 else count / (end - begin) / unit
 
-    return {"ratio": case.ratio, "rate": rates[0], "worst": rates[1], "p99_ms": ms("p99"),
-            "p999_ms": ms("p99.9"), "longest_ms": ms("max"), "reads_per_s": per_s(reads),
+    return {"ratio": case.ratio, "rate": rates[0], "worst": rates[1],
+            "worst_below_mean_percent": 100 * (1 - rates[1] / rates[0]) if rates[0] else 100,
+            "p99_ms": ms("p99"), "p999_ms": ms("p99.9"), "longest_ms": ms("max"),
+            "longest_pause_ms": None, "reads_per_s": per_s(reads),
             "written_per_s": per_s(written),
             "write_amplification": per_s(written_later, changed_bytes_per_s)}

@@ -1,5 +1,5 @@
-// RocksDB as a store, with the options that bench/memory gives to db_bench, and the defaults of
-// db_bench where they differ from those of the library.
+// RocksDB as a store, with direct I/O, and the defaults of its program db_bench where they differ
+// from those of the library.
 #include <rocksdb/cache.h>
 #include <rocksdb/db.h>
 #include <rocksdb/options.h>

@@ -47,6 +47,7 @@ class Client {
     const uint64_t started = bench::monotonic_ns();
     measured_from_ = started + times.warmup_ms * 1'000'000;
     end_ = measured_from_ + times.run_ms * 1'000'000;
+    pauses_.start(measured_from_, bench::kShortestPauseNs);
     while (!must_stop_.load(std::memory_order_relaxed) && bench::monotonic_ns() < end_) {
       while (in_flight_ < most_in_flight_ && error_.message.empty()) submit();
       transport_.dispatch(kClientWait);
@@ -57,6 +58,7 @@ class Client {
     // its session.
     while (in_flight_ != 0) transport_.dispatch(kClientWait);
     if (!error_.message.empty()) return std::unexpected(error_);
+    result_->pauses = pauses_.finish(std::min(ended, end_));
     result_->seconds = static_cast<double>(std::min(ended, end_) - measured_from_) * 1e-9;
     return result_->to_json();
   }
@@ -102,6 +104,7 @@ class Client {
     if (now < measured_from_ || now >= end_) return;
     const auto type = static_cast<uint32_t>(planned.operation);
     ++result_->commits[type];
+    pauses_.commit(now);
     result_->latency[type].add(now - begin);
   }
 
@@ -132,6 +135,7 @@ class Client {
   std::atomic<bool>& must_stop_;
   std::vector<std::byte> record_;
   std::unique_ptr<RunResult> result_;
+  bench::PauseRecorder pauses_;
   uint64_t measured_from_ = 0;  // monotonic_ns, as is end_
   uint64_t end_ = 0;
   uint32_t in_flight_ = 0;

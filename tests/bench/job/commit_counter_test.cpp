@@ -72,6 +72,31 @@ TEST_F(CommitCounterTest, WithoutALogACommitCountsAtOnce) {
   EXPECT_EQ(result_.durable_latency[0].count(), 0U);
 }
 
+TEST_F(CommitCounterTest, ATimeWithoutADurableCommitIsAPause) {
+  const uint64_t start = clock_.ticks();
+  const uint64_t step = clock_.from_ns(2 * kShortestPauseNs);
+  counter_->start_pauses(start);
+  const auto commit_at = [&](uint64_t at, uint64_t epoch) {
+    counter_->count(result_, 0, at, at, epoch);
+  };
+  commit_at(start + step, 10);  // durable only at the next commit
+  make_durable(10);
+  commit_at(start + 2 * step, 11);
+  commit_at(start + 4 * step, 11);
+  EXPECT_EQ(counter_->finish_pauses(start + 5 * step),
+            (Pauses{{start, start + 2 * step}, {start + 2 * step, start + 5 * step}}));
+}
+
+TEST_F(CommitCounterTest, WithoutALogAPauseEndsAtTheCommit) {
+  cluster_.view().shared[0]->logger_count = 0;
+  CommitCounter counter(*cluster_.worker(0).context, clock_);
+  const uint64_t start = clock_.ticks();
+  const uint64_t step = clock_.from_ns(2 * kShortestPauseNs);
+  counter.start_pauses(start);
+  counter.count(result_, 0, start, start + step, 1'000);
+  EXPECT_EQ(counter.finish_pauses(start + step), (Pauses{{start, start + step}}));
+}
+
 TEST_F(CommitCounterTest, AFullQueueWaitsForTheDevice) {
   for (uint32_t i = 0; i < CommitCounter::kCapacity; ++i) count(0, 10);
   std::thread device([this] { make_durable(10); });

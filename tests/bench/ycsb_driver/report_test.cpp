@@ -21,6 +21,8 @@ std::string output_of(uint32_t node, uint32_t type, uint64_t commits) {
   result.engine.remote_accesses = 11;
   result.updates = 5;
   result.inserted = 9;
+  result.pauses = {{1'000'000, 161'000'000 - 100'000'000 * node},
+                   {900'000'000, 950'000'000 + node}};
   return result.to_json();
 }
 
@@ -57,6 +59,7 @@ TEST(Report, JsonHasTheKeysThatProgramsRelyOn) {
   EXPECT_GT(json["latency_us"]["read"]["p99.9"], 0.0);
   EXPECT_FALSE(json["latency_us"].contains("scan")) << "there was none";
   EXPECT_EQ(json["runs"][0]["types"]["read"]["committed"], 400);
+  EXPECT_EQ(json["runs"][0]["longest_pause_ms"], 60.0) << "the other worker paused for longer";
 }
 
 TEST(Report, OperationsAreCountedBesideTransactions) {
