@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 
+#include "engine/format/increment.h"
 #include "engine/format/log_record.h"
 #include "engine/format/vid.h"
 #include "shared/base/check.h"
@@ -55,6 +56,20 @@ class RecordFold {
         }
         copy_bytes(payload_.data() + log.payload_offset, log.payload(), log.payload_bytes);
         break;
+      case LogType::add: {
+        const auto type = static_cast<IncrementType>(log.number);
+        const uint32_t bytes = increment_bytes(type);
+        if (bytes == 0 || bytes != log.payload_bytes ||
+            log.payload_offset + bytes > kMaxPayloadBytes) {
+          return mark_unbacked();
+        }
+        if (!exists_) payload_bytes_ = 0;
+        payload_bytes_ = add_to_payload(payload_.data(), payload_bytes_, log.payload_offset, type,
+                                        log.payload());
+        exists_ = true;
+        DCHECK(payload_bytes_ <= kMaxPayloadBytes);
+        break;
+      }
       case LogType::erase:
         exists_ = false;
         is_unbacked_ = false;

@@ -17,6 +17,7 @@ enum class LogType : uint8_t {
   update = 2,  // payload range [payload_offset, + payload_bytes) of an existing record
   erase = 3,
   append = 4,  // no key; payload_offset: number of the append in its transaction
+  add = 5,     // adds to the number at payload_offset; bytes that the record lacks are zeros (R83)
 };
 
 constexpr uint32_t align8(uint32_t bytes) {
@@ -28,11 +29,11 @@ constexpr uint32_t align8(uint32_t bytes) {
 inline constexpr uint32_t kMinLogRecordBytes = 8;
 
 ///   0        1      2          4         8           12              14             16     24
-///   [ type ][spare][key bytes][ length  ][storage id][payload offset][payload bytes][ VID ]
+///   [ type ][number][key bytes][ length  ][storage id][payload offset][payload bytes][ VID ]
 ///   then the key and the payload, each padded to 8 bytes.
 struct LogRecord {
   LogType type;
-  uint8_t spare;
+  uint8_t number;  // add: IncrementType of the number; else 0
   uint16_t key_bytes;
   uint32_t length;  // bytes of the whole record, a multiple of 8; at least bytes(key, payload)
   uint32_t storage_id;

@@ -9,6 +9,7 @@
 #include <span>
 #include <string_view>
 
+#include "engine/format/increment.h"
 #include "engine/format/log_block.h"
 #include "engine/format/log_record.h"
 #include "engine/format/vid.h"
@@ -167,6 +168,9 @@ inline bool covers(const LogRecord& later, const LogRecord& earlier) {
   DCHECK(later.storage_id == earlier.storage_id && key_of(later) == key_of(earlier));
   if (later.type == LogType::insert || later.type == LogType::erase) return true;
   if (fault::elide_uncovered) return later.type == LogType::update;
+  // An addition between the two depends on the earlier one. The distance rules that out (R83).
+  const uint64_t distance = Vid(later.vid).epoch() - Vid(earlier.vid).epoch();
+  if (distance >= kAddDistanceEpochs && !fault::elide_across_adds) return false;
   // An update neither creates nor erases a record. So it covers only updates within its own bytes.
   return later.type == LogType::update && earlier.type == LogType::update &&
          later.payload_offset <= earlier.payload_offset &&

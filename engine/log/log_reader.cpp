@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "engine/format/increment.h"
 #include "engine/format/log_block.h"
 #include "engine/format/vid.h"
 #include "engine/hooks/mutants.h"
@@ -21,7 +22,7 @@ bool is_zero(const LogBlock& block) {
 }
 
 const char* defect_of(const LogRecord& record, uint32_t room, uint64_t epoch) {
-  if (record.type > LogType::append) return "has an unknown type";
+  if (record.type > LogType::add) return "has an unknown type";
   if (record.length % 8 != 0) return "has a length that is no multiple of 8";
   if (record.length < kMinLogRecordBytes || record.length > room) {
     return "has a length beyond its block's";
@@ -30,6 +31,10 @@ const char* defect_of(const LogRecord& record, uint32_t room, uint64_t epoch) {
   if (record.length < sizeof(LogRecord) ||
       record.length < LogRecord::bytes(record.key_bytes, record.payload_bytes)) {
     return "has a length that is too short for its key and payload";
+  }
+  if (record.type == LogType::add) {
+    const uint32_t bytes = increment_bytes(static_cast<IncrementType>(record.number));
+    if (bytes == 0 || bytes != record.payload_bytes) return "adds a number of an unknown type";
   }
   if (Vid(record.vid).epoch() != epoch) return "is of another epoch than its block";
   return nullptr;

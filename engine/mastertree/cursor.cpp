@@ -329,6 +329,10 @@ Status MasterTreeCursor::next() {
   Status status = txn_->check_volatile();
   if (status != Status::ok) [[unlikely]]
     return txn_->snapshot() == nullptr ? status : next_in_snapshot();
+  if (txn_->plans_adds()) [[unlikely]] {
+    status = settle_adds(*txn_, tree_.storage());
+    if (status != Status::ok) return end_without_record(status);
+  }
   if (merge_ != nullptr) [[unlikely]]
     return next_in_both();
   if (ended_) return end_;
@@ -402,6 +406,12 @@ Status MasterTreeCursor::visit(bool& found) {
     // version of the page decides whether this attempt can commit.
     const Status moved = await_move(txn_->worker(), &current.page->header);
     return moved == Status::ok ? seek() : moved;
+  }
+  if (is_over_delta_ && has_pending_add(seen_)) [[unlikely]] {
+    bool is_closed = false;
+    const Status closed = close_pending(record, slice, is_closed);
+    // Visits the closed record again.
+    if (closed != Status::ok || is_closed) return closed;
   }
   advance();
   if (seen_.is_next_layer()) return enter_layer(record, slice);

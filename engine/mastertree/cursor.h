@@ -242,6 +242,7 @@ class MasterTreeCursor {
   void keep_main();
   void place_after(const DeltaMerge& merge);
   Status visit_delta_tombstone(TreeRecord* record, uint64_t slice, bool& found);
+  Status close_pending(TreeRecord* record, uint64_t slice, bool& is_closed);
   // The functions below are for transactions that read a snapshot.
   Status next_in_snapshot();
   Status open_snapshot();

@@ -74,6 +74,15 @@ enum class Absent : uint8_t {
 Status reserve_in_delta(Transaction& txn, StorageControl& storage, const Location& cold, Bytes key,
                         uint32_t payload_bytes, Absent absent, Location& location);
 
+/// Returns whether the record is open, and has an addition that a commit has left there (R83).
+inline bool has_pending_add(Vid vid) { return vid.is_open() && vid.ordinal() != 0; }
+
+/// Turns this transaction's addition to an open record into a write of the whole record, before an
+/// operation that depends on the record (R83). REQUIRES: the transaction plans such an addition.
+Status settle_add(Transaction& txn, StorageControl& storage, Bytes key);
+/// Does so for all keys of the storage, before a scan.
+Status settle_adds(Transaction& txn, StorageControl& storage);
+
 /// Registers that the delta tree has no record at `location`, where a search for a key has ended
 /// (R79).
 Status register_absent_from_delta(Transaction& txn, const Location& location);

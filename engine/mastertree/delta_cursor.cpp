@@ -1,6 +1,7 @@
 // Scans that merge the records of the delta tree into those of the tree (R79).
 #include "engine/hooks/mutants.h"
 #include "engine/mastertree/cursor.h"
+#include "engine/mastertree/delta.h"
 #include "shared/base/check.h"
 #include "shared/base/copy_bytes.h"
 
@@ -146,7 +147,11 @@ Status MasterTreeCursor::next_in_both() {
       payload_bytes_ = delta.payload_bytes();
       // An own write does not change the version of the record (R82).
       const Vid below = order == 0 ? merge.main.seen : Vid();
-      seen_ = delta.vid().is_open() ? below : delta.vid();
+      // A commit may have added to the record, and this transaction overwrites the sum (R83).
+      seen_ = !delta.vid().is_open() ? delta.vid()
+              : delta.vid().version() > below.version() && has_pending_add(delta.vid())
+                  ? Vid(delta.vid().version())
+                  : below;
     }
     DCHECK(order < 0 || ref_.record != nullptr);  // a record of the delta tree is volatile
     ref_is_complete_ = true;
@@ -156,6 +161,33 @@ Status MasterTreeCursor::next_in_both() {
     visited_ = true;
     return Status::ok;
   }
+}
+
+/// Closes a record to which a commit has added, because the scan needs the sum (R83). Leaves the
+/// last visited key as it is, because the page of the record may be replaced. `is_closed`: false if
+/// the scan does not need the record, or returns an own write instead.
+Status MasterTreeCursor::close_pending(TreeRecord* record, uint64_t slice, bool& is_closed) {
+  DCHECK(is_over_delta_ && record != nullptr && txn_->snapshot() == nullptr);
+  if (fault::scans_pass_pending_adds) return Status::ok;
+  ScannedRecord pending;
+  const auto visited_key = key_;
+  const uint32_t visited_bytes = key_bytes_;
+  put_key(record, slice);
+  set_key(pending, key());
+  key_ = visited_key;
+  key_bytes_ = visited_bytes;
+  const Bytes key = pending.key();
+  if (may_be_outside(slice) && (before_start(key) || past_far_bound(key))) return Status::ok;
+  StorageControl& storage = tree_.storage();
+  if (txn_->own_write(storage.id, key) != nullptr) return Status::ok;
+  const Location cold = locate(txn_->worker(), storage, key);
+  if (txn_->worker().cluster_failed()) return Status::cluster_failed;
+  // The mark of the pointer stays while there are records (R76). So they were drained meanwhile.
+  if (cold.record != nullptr || !cold.missing.view.page.has_delta()) return Status::read_conflict;
+  Location location;
+  const Status status = reserve_in_delta(*txn_, storage, cold, key, 0, Absent::stays, location);
+  is_closed = true;
+  return status == Status::not_found ? Status::ok : status;
 }
 
 /// The registered page word stands for a stable tombstone (R12).

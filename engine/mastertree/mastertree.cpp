@@ -71,8 +71,27 @@ Status find_version_below(Transaction& txn, const Location& cold, Bytes key, Tre
   TreeRead below{};
   status =
       read_snapshot_record(txn.worker(), view.snapshot, LayerKey(key.subspan(cold.key_at)), below);
-  request.seen = below.seen;
+  // A commit may have added to the record (R83).
+  const Vid pending = has_pending_add(request.seen) ? Vid(request.seen.version()) : Vid();
+  request.seen = pending.version() > below.seen.version() ? pending : below.seen;
   return status == Status::not_found ? Status::ok : status;
+}
+
+/// Returns whether the record of the delta tree has an addition of another transaction. A read then
+/// closes the record first, because it needs the sum (R83).
+bool must_close(Transaction& txn, const StorageControl& storage, const Location& location,
+                Bytes key) {
+  return has_pending_add(location.record->head.load_acquire()) &&
+         txn.own_write(storage.id, key) == nullptr;
+}
+
+/// Checks the key of an operation that depends on the record. Settles an addition that this
+/// transaction has planned to it (R83).
+Status check_key(Transaction& txn, StorageControl& storage, Bytes key) {
+  const Status status = check_lengths(key, 0);
+  if (status != Status::ok || txn.own_add(storage.id, key) == nullptr) [[likely]]
+    return status;
+  return settle_add(txn, storage, key);
 }
 
 /// Finds an existing record and reads the bytes that `request` asks for. With Intent::write, `ref`
@@ -87,7 +106,7 @@ Status find_and_read(Transaction& txn, const StorageHandle& handle, Bytes key, I
     SnapshotTreeAccess access(txn, handle);
     return intent == Intent::read ? access.read(key, request) : access.read_for_write(key, request);
   }
-  status = check_lengths(key, 0);
+  status = check_key(txn, storage, key);
   if (status != Status::ok) return status;
   for (;;) {
     Location location = locate(txn.worker(), storage, key);
@@ -108,6 +127,11 @@ Status find_and_read(Transaction& txn, const StorageHandle& handle, Bytes key, I
           status = register_absent_from_delta(txn, location);
           return status == Status::ok ? read_below(txn, storage, *cold, key, request) : status;
         }
+        if (must_close(txn, storage, location, key)) [[unlikely]] {
+          status = reserve_in_delta(txn, storage, *cold, key, 0, Absent::stays, location);
+          if (status != Status::ok) return status;
+          continue;
+        }
       } else {
         if (!wants_page(txn, location.missing, uses_delta, intent)) {
           return location.missing ? read_below(txn, storage, location, key, request)
@@ -124,6 +148,8 @@ Status find_and_read(Transaction& txn, const StorageHandle& handle, Bytes key, I
     if (request.seen.is_open() && cold && !fault::open_records_hide) [[unlikely]] {
       // The registered VID stands for "not changed since the snapshot" (R82).
       const bool is_own = txn.own_write(ref, key) != nullptr;
+      // Since the check above, a commit has added to the record.
+      if (status == Status::not_found && has_pending_add(request.seen) && !is_own) continue;
       if (status == Status::not_found && intent == Intent::read && !is_own) {
         request.seen = {};
         return read_below(txn, storage, *cold, key, request);
@@ -355,7 +381,7 @@ Status MasterTree::increment(Transaction& txn, Bytes key, uint32_t offset, Incre
                ? status
                : SnapshotTreeAccess(txn, storage_).increment(key, offset, type, delta);
   }
-  status = check_lengths(key, 0);
+  status = check_key(txn, storage_.control(), key);
   if (status != Status::ok) return status;
   for (;;) {
     Location location = locate(txn.worker(), storage_.control(), key);

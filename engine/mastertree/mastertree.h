@@ -68,6 +68,11 @@ class MasterTree {
   /// there is no record, or out_of_range if the number would end after the payload.
   Status increment(Transaction& txn, Bytes key, uint32_t offset, IncrementType type,
                    const void* delta) const;
+  /// Adds `*delta` to the number at `offset`. If there is no record, or if it is too short, the
+  /// missing bytes count as zeros, and the record gets them. So the outcome does not depend on the
+  /// record, and a record that is in a snapshot only need not be read (R83).
+  Status add(Transaction& txn, Bytes key, uint32_t offset, IncrementType type,
+             const void* delta) const;
   Status erase(Transaction& txn, Bytes key) const;  // may return not_found
   Status erase(Transaction& txn, const RecordRef& ref, Bytes key) const;
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include "engine/format/increment.h"
 #include "engine/hooks/mutants.h"
 #include "engine/hooks/sync_points.h"
 #include "engine/mastertree/build.h"
@@ -182,9 +183,20 @@ Status make_pending(Transaction& txn, BorderPage* page, TreeRecord* record, Scop
   return status == Status::ok ? cover_absence(txn, &record->head, pending) : status;
 }
 
-/// Gives an open record what the snapshot has for its key, so that a write can rely on it (R82).
-/// Transactions that have read the record as open will not commit, because its VID changes.
-/// REQUIRES: `page_lock` holds the page, `cold` is current, and the record has room for it.
+/// Adds the committed addition of an open record to `payload`, which has `payload_bytes` of the
+/// snapshot's record. Returns the new length. REQUIRES: the record is locked.
+uint32_t add_pending(TreeRecord* record, std::byte* payload, uint32_t payload_bytes) {
+  PendingAdd add;
+  CHECK(record->payload_bytes.load(std::memory_order_relaxed) == sizeof add);
+  std::memcpy(&add, record->payload(), sizeof add);
+  CHECK(add.end() <= record->capacity && payload_bytes <= record->capacity);
+  return add_to_payload(payload, payload_bytes, add.offset, add.type, add.delta);
+}
+
+/// Gives an open record what the snapshot has for its key, so that a write can rely on it (R82). A
+/// committed addition is added to that, unless the snapshot has it already (R83). Transactions that
+/// have read the record as open will not commit, because its VID changes. REQUIRES: `page_lock`
+/// holds the page, `cold` is current, and the record has room for it.
 Status close_record(Transaction& txn, BorderPage* page, TreeRecord* record, const ColdRecord& cold,
                     ScopedLock& page_lock) {
   WorkerContext& worker = txn.worker();
@@ -196,14 +208,22 @@ Status close_record(Transaction& txn, BorderPage* page, TreeRecord* record, cons
   DCHECK(cold.is_read && page->header.is_delta != 0 && cold.payload_bytes <= record->capacity);
   const Vid open(record->head.vid.load(std::memory_order_relaxed));
   if (!open.is_open()) return Status::ok;  // another transaction has written the record
-  DCHECK(open.ordinal() == 0 && open.is_in_place());
-  const Vid closed = cold.exists ? cold.vid : reserved_vid(worker);
-  if (cold.exists) {
+  DCHECK(open.is_in_place());
+  const bool is_in_snapshot = cold.exists && cold.vid.version() >= open.version();
+  const bool adds = open.ordinal() != 0 && !fault::forget_pending_adds &&
+                    (!is_in_snapshot || fault::repeat_pending_adds);
+  DCHECK(!is_in_snapshot || open.ordinal() == 0 || cold.vid.epoch() >= open.epoch());
+  const Vid closed = adds ? Vid(open.version()) : cold.exists ? cold.vid : reserved_vid(worker);
+  if (cold.exists || adds) {
+    std::array<std::byte, MasterTree::kMaxPayloadBytes> payload;
+    std::memcpy(payload.data(), cold.payload.data(), cold.payload_bytes);
+    const uint32_t bytes =
+        adds ? add_pending(record, payload.data(), cold.payload_bytes) : cold.payload_bytes;
     record->head.vid.store(open.with(Vid::kBeingWritten).word(), std::memory_order_relaxed);
-    record->payload_bytes.store(static_cast<uint16_t>(cold.payload_bytes),
-                                std::memory_order_release);
-    racy_write(record->payload(), cold.payload.data(), cold.payload_bytes);
-  } else {
+    record->payload_bytes.store(static_cast<uint16_t>(bytes), std::memory_order_release);
+    racy_write(record->payload(), payload.data(), bytes);
+  }
+  if (!cold.exists) {
     raise_max_removed_vid(page, cold);
   }
   record->head.vid.store(closed.word(), std::memory_order_release);

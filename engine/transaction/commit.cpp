@@ -3,11 +3,13 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "engine/format/tree_record.h"
 #include "engine/transaction/sort_writes.h"
 #include "engine/transaction/storage_ops.h"
 #include "shared/base/check.h"
+#include "shared/base/copy_bytes.h"
 #include "shared/sync/racy_copy.h"
 
 namespace atolldb {
@@ -254,6 +256,10 @@ bool CommitProtocol::write_still_fits(const WriteEntry& entry, const RecordHead&
     // of a stable tombstone, so an insert must change that word first (R12).
     return log.payload_bytes <= tree_record.capacity && !vid.is_stable_tombstone();
   }
+  if (log.type == LogType::add) {
+    // The registered VID stands for the open record. Here it may have been replaced by another one.
+    return vid.is_open() && vid.ordinal() == 0 && tree_record.capacity >= sizeof(PendingAdd);
+  }
   if (log.type != LogType::update) return true;
   // Checks this for increments, which have no read-set entry that detects a deletion (R33).
   return !vid.is_deleted() && log.payload_offset + log.payload_bytes <=
@@ -395,7 +401,7 @@ void CommitProtocol::apply() {
 }
 
 void CommitProtocol::apply_record(const WriteEntry& entry, LogRecord& log, RecordHead& record) {
-  DCHECK(log.type == LogType::erase || log.type == LogType::update || log.type == LogType::insert);
+  DCHECK(log.type != LogType::filler && log.type != LogType::append);
   const uint64_t before = record.vid.load(std::memory_order_relaxed);
   // VIDs grow (R15). The record has not moved, because a worker that moves a record locks it first
   // (R7).
@@ -408,6 +414,7 @@ void CommitProtocol::apply_record(const WriteEntry& entry, LogRecord& log, Recor
     return;
   }
   record.vid.store(before | Vid::kBeingWritten, std::memory_order_relaxed);
+  if (log.type == LogType::add) return apply_add(entry, log, record);
   // The flag kBeingWritten is stored before the first byte of the payload (set_payload_bytes,
   // racy_write). So a reader that sees a new byte also sees the flag.
   std::byte* target = reinterpret_cast<std::byte*>(&record) + entry.payload_at + log.payload_offset;
@@ -420,6 +427,20 @@ void CommitProtocol::apply_record(const WriteEntry& entry, LogRecord& log, Recor
   racy_write(target, log.payload(), log.payload_bytes);
   // Release: a reader that sees the new VID sees the new payload.
   record.vid.store(vid_.word(), std::memory_order_release);
+}
+
+/// Stores what to add to the record of the snapshot. The record stays open, so that readers look
+/// there (R83).
+void CommitProtocol::apply_add(const WriteEntry& entry, const LogRecord& log, RecordHead& record) {
+  PendingAdd add;
+  DCHECK(!is_array_write(entry) && log.payload_offset <= UINT16_MAX - sizeof add.delta);
+  DCHECK(log.payload_bytes <= sizeof add.delta && log.vid == vid_.word());
+  add.offset = log.payload_offset;
+  add.type = static_cast<IncrementType>(log.number);
+  std::memcpy(add.delta, log.payload(), std::min<size_t>(log.payload_bytes, sizeof add.delta));
+  set_payload_bytes(record, sizeof add);
+  racy_write(reinterpret_cast<std::byte*>(&record) + entry.payload_at, &add, sizeof add);
+  record.vid.store(vid_.with(Vid::kDeleted | Vid::kOpen).word(), std::memory_order_release);
 }
 
 }  // namespace atolldb

@@ -102,6 +102,7 @@ class CommitProtocol {
   ATOLL_STEP void write_and_publish();
   void apply();
   void apply_record(const WriteEntry& entry, LogRecord& log, RecordHead& record);
+  void apply_add(const WriteEntry& entry, const LogRecord& log, RecordHead& record);
   /// Hands the log records to the logger. REQUIRES: the in-commit epoch is not cleared (R26, R27).
   ATOLL_STEP void publish_log();
   ATOLL_STEP void raise_dirty_epoch() { worker_.record_dirty(commit_epoch_); }

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "engine/format/increment.h"
 #include "engine/format/vid.h"
 #include "shared/base/check.h"
 #include "shared/memory/page_header.h"
@@ -111,6 +112,32 @@ class TombstoneRunMemo {
  private:
   static constexpr uint32_t kEntries = 64;
   std::array<Run, kEntries> runs_{};
+};
+
+/// Remembers when this worker first saw snapshots. A snapshot was taken before it was seen, so all
+/// changes in it are older than that. Snapshot numbers ascend with the epochs of the snapshots.
+/// Thread: the worker.
+class AddWindow {
+ public:
+  /// Returns whether all changes in the snapshot are at least kAddDistanceEpochs older than
+  /// `epoch`, the current one, as far as this worker knows.
+  bool is_open(uint32_t snapshot, uint64_t epoch) {
+    if (snapshot > newest_.snapshot) {
+      before_ = newest_;
+      newest_ = {snapshot, epoch};
+    }
+    const Seen& seen = snapshot <= before_.snapshot ? before_ : newest_;
+    DCHECK(snapshot <= seen.snapshot && seen.epoch <= epoch);
+    return epoch >= seen.epoch + kAddDistanceEpochs;
+  }
+
+ private:
+  struct Seen {
+    uint32_t snapshot = 0;
+    uint64_t epoch = 0;
+  };
+  Seen newest_;
+  Seen before_;
 };
 
 }  // namespace atolldb

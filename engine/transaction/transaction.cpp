@@ -111,6 +111,7 @@ void Transaction::clear() {
   filter_.fill(0);
   if (writes_size_ != 0) write_index_.clear();
   writes_size_ = 0;
+  add_count_ = 0;
   erases_ = false;
   writes_blindly_ = false;
   reservations_ = 0;

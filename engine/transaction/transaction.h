@@ -19,6 +19,7 @@
 #include <memory>
 #include <span>
 
+#include "engine/format/increment.h"
 #include "engine/format/vid.h"
 #include "engine/hooks/mutants.h"
 #include "engine/log/worker_log.h"
@@ -32,13 +33,6 @@
 #include "shared/sync/racy_copy.h"
 
 namespace atolldb {
-
-enum class IncrementType : uint8_t { none = 0, i32, i64, u32, u64, f64 };
-/// Returns the bytes of a number of this type, or 0 if there is no such type.
-uint32_t increment_bytes(IncrementType type);
-/// *out = *value + *delta (R33). Integers wrap around. Each operand has `increment_bytes(type)`
-/// bytes and needs no alignment. The pointers may be equal.
-void add_increment(IncrementType type, const void* value, const void* delta, void* out);
 
 /// A record that an operation has found. It saves a second look-up when the record is then written.
 /// Valid until the end of the transaction. Process-local.
@@ -275,6 +269,22 @@ class Transaction {
   /// no read-set entry, so increments do not conflict with each other.
   Status write_increment(const RecordRef& ref, std::span<const std::byte> key, uint32_t offset,
                          IncrementType type, const void* delta);
+  /// Plans an addition to an open record, for which the snapshot has the number (R83). Bytes that
+  /// the payload lacks count as zeros. REQUIRES: this transaction has registered the VID of the
+  /// record, and plans no write of the key.
+  Status write_add(const RecordRef& ref, std::span<const std::byte> key, uint32_t offset,
+                   IncrementType type, const void* delta);
+  /// Returns the planned addition to this key, or null.
+  WriteEntry* own_add(uint32_t storage_id, std::span<const std::byte> key) {
+    if (add_count_ == 0) [[likely]]
+      return nullptr;
+    WriteEntry* own = find_write(storage_id, key);
+    return own != nullptr && log_of(*own).type == LogType::add ? own : nullptr;
+  }
+  /// Returns true if this transaction plans additions to open records.
+  bool plans_adds() const { return add_count_ != 0; }
+  /// Adds to a planned addition, if offset and type are the same. Otherwise returns false.
+  bool add_to_own(WriteEntry& own, uint32_t offset, IncrementType type, const void* delta);
   /// Plans an append to a sequential storage. The commit applies it after verification.
   Status write_append(StorageControl* storage, std::span<const std::byte> payload);
 
@@ -380,6 +390,7 @@ class Transaction {
   WriteIndex write_index_;
   WriteEntry* writes_;  // array in the `local` segment
   uint32_t writes_size_ = 0;
+  uint32_t add_count_ = 0;       // writes that are additions to open records
   bool erases_ = false;          // some write erases a record
   bool writes_blindly_ = false;  // a write was planned without a read (record_blind_write)
   // Addresses of the records of `writes_` in this process. They are valid from the locking of the

@@ -67,6 +67,7 @@ class WorkerContext {
   HintQueue& hints() { return hints_; }
   PageMemo& memo() { return memo_; }
   TombstoneRunMemo& tombstone_runs() { return tombstone_runs_; }
+  AddWindow& add_window() { return add_window_; }
   /// Sets the reader for the node's cache of snapshot pages. REQUIRES: no transaction has begun;
   /// `snapshots` outlives the context.
   void use_snapshots(SnapshotReader& snapshots) {
@@ -249,6 +250,7 @@ class WorkerContext {
   HintQueue hints_;
   PageMemo memo_;
   TombstoneRunMemo tombstone_runs_;
+  AddWindow add_window_;
   SnapshotReader* snapshots_ = nullptr;            // null: this thread reads no snapshot pages
   const PublishedSnapshots* published_ = nullptr;  // null: transactions here read no snapshots
   const std::atomic<uint64_t>* epoch_;             // the cluster's current epoch

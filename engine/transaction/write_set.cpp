@@ -14,49 +14,6 @@
 namespace atolldb {
 
 namespace {
-template <typename T>
-void add(const void* value, const void* delta, void* out) {
-  T left;
-  T right;
-  std::memcpy(&left, value, sizeof(T));
-  std::memcpy(&right, delta, sizeof(T));
-  left = static_cast<T>(left + right);
-  std::memcpy(out, &left, sizeof(T));
-}
-}  // namespace
-
-uint32_t increment_bytes(IncrementType type) {
-  switch (type) {
-    case IncrementType::i32:
-    case IncrementType::u32:
-      return 4;
-    case IncrementType::i64:
-    case IncrementType::u64:
-    case IncrementType::f64:
-      return 8;
-    case IncrementType::none:
-      break;
-  }
-  return 0;
-}
-
-void add_increment(IncrementType type, const void* value, const void* delta, void* out) {
-  switch (type) {
-    // Signed integers are added as unsigned: same bits, and the overflow is defined.
-    case IncrementType::i32:
-    case IncrementType::u32:
-      return add<uint32_t>(value, delta, out);
-    case IncrementType::i64:
-    case IncrementType::u64:
-      return add<uint64_t>(value, delta, out);
-    case IncrementType::f64:
-      return add<double>(value, delta, out);
-    case IncrementType::none:
-      return;
-  }
-}
-
-namespace {
 
 /// Returns true if the payload of a tree record has at least `payload_end` bytes. The caller must
 /// compare the VID afterwards, because a write changes VID and length together.
@@ -146,7 +103,7 @@ LogRecord* Transaction::allocate_log(uint32_t storage_id, std::span<const std::b
   LogRecord* log = log_.allocate(length);
   if (log == nullptr) return nullptr;
   log->type = LogType::filler;
-  log->spare = 0;
+  log->number = 0;
   log->key_bytes = static_cast<uint16_t>(key.size());
   log->length = length;
   log->storage_id = storage_id;
@@ -187,6 +144,7 @@ Status Transaction::write_insert(const RecordRef& ref, std::span<const std::byte
   // still pending, the caller did not find it: the record was elided and created again.
   if (own->increment != 0 && !fault::forget_own_increment) return Status::write_conflict;
   DCHECK(!is_array_write(*own));
+  if (log_of(*own).type == LogType::add) --add_count_;
   log_of(*own).type = LogType::filler;
   log->type = LogType::insert;
   own->log_offset = log_.offset_of(log);
@@ -294,6 +252,31 @@ Status Transaction::write_increment(const RecordRef& ref, std::span<const std::b
   log->payload_offset = static_cast<uint16_t>(offset);
   copy_bytes(log->payload(), delta, bytes);
   return add_write(ref, log, LogType::update, type);
+}
+
+Status Transaction::write_add(const RecordRef& ref, std::span<const std::byte> key, uint32_t offset,
+                              IncrementType type, const void* delta) {
+  ++plan_changes_;
+  const uint32_t bytes = increment_bytes(type);
+  if (bytes == 0) return Status::invalid_argument;
+  if (find_write(ref, key) != nullptr) return miss_own_write();
+  LogRecord* log = allocate_log(ref.storage_id, key, bytes);
+  if (log == nullptr) return no_log_room();
+  log->payload_offset = static_cast<uint16_t>(offset);
+  log->number = static_cast<uint8_t>(type);
+  copy_bytes(log->payload(), delta, bytes);
+  ++add_count_;
+  return add_write(ref, log, LogType::add, IncrementType::none);
+}
+
+bool Transaction::add_to_own(WriteEntry& own, uint32_t offset, IncrementType type,
+                             const void* delta) {
+  LogRecord& log = log_of(own);
+  DCHECK(log.type == LogType::add && own.increment == 0);
+  if (log.payload_offset != offset || log.number != static_cast<uint8_t>(type)) return false;
+  ++plan_changes_;
+  add_increment(type, log.payload(), delta, log.payload());
+  return true;
 }
 
 Status Transaction::materialize_increment(RecordRef ref, WriteEntry& entry, const Vid* expected) {

@@ -27,6 +27,8 @@ const char* name_of(LogType type) {
       return "erase";
     case LogType::append:
       return "append";
+    case LogType::add:
+      return "add";
     default:
       return "filler";
   }

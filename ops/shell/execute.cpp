@@ -349,6 +349,10 @@ Result<StatementResult> run_within(KvTransaction& transaction, const BoundStatem
       done = transaction.erase(storage, statement.key);
       break;
     case KvCode::add: {
+      if (statement.is_blind) {
+        return std::unexpected(error_of(name_of(statement), Status::invalid_argument,
+                                        "use --blind outside of begin and commit"));
+      }
       if (statement.returns_value) {
         // Reads before it adds: if the read fails, nothing is added.
         const auto before = transaction.get(storage, statement.key);

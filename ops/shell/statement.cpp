@@ -171,6 +171,9 @@ void add_statements(CLI::App& parent, const std::shared_ptr<Statement>& statemen
       ->capture_default_str();
   adder.offset(sum);
   sum.add_flag("--return", statement->returns_value, "Print the sum");
+  sum.add_flag("--blind", statement->is_blind,
+               "Count bytes that the record of a tree lacks as zeros, and create a missing record, "
+               "so that a record on the device need not be read");
   finish(sum);
 
   CLI::App& append = adder.add("append", "Append a record to a sequential storage", KvCode::append);
@@ -260,7 +263,7 @@ void BoundStatement::add_to(KvRequest& request, uint32_t rows) const {
       request.erase(name, key);
       break;
     case KvCode::add:
-      request.add(name, key, number, value, offset, returns_value);
+      request.add(name, key, number, value, offset, returns_value, is_blind);
       break;
     case KvCode::append:
       request.append(name, value);
@@ -281,6 +284,7 @@ std::expected<BoundStatement, std::string> bind(const Statement& statement,
   bound.storage = storage;
   bound.offset = statement.offset;
   bound.returns_value = statement.returns_value;
+  bound.is_blind = statement.is_blind;
   bound.is_absent = statement.is_absent;
   bound.limit = statement.limit;
   bound.reverse = statement.reverse;

@@ -31,6 +31,7 @@ struct Statement {
   uint32_t offset = 0;
   std::string number = "i64";      // add: type of the number
   bool returns_value = false;      // add: print the sum
+  bool is_blind = false;           // add: missing bytes of the record count as zeros
   bool is_absent = false;          // check: the key must not exist
   std::optional<std::string> low;  // scan
   std::optional<std::string> high;
@@ -93,6 +94,7 @@ struct BoundStatement {
   uint32_t offset = 0;
   KvNumber number = KvNumber::none;
   bool returns_value = false;
+  bool is_blind = false;
   bool is_absent = false;
   // scan
   std::vector<std::byte> low;

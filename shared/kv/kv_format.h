@@ -43,9 +43,12 @@ enum KvFlag : uint8_t {
   kKvReverse = 4,       // scan: from high to low
   kKvKeysOnly = 8,      // scan: rows without values
   kKvAbsent = 16,       // compare: the key must not exist
-  kKvHasLow = 32,       // scan: starts at `key`, inclusive
-  kKvHasHigh = 64,      // scan: ends at `high`, exclusive
-  kKvMore = 128,        // in a result: the scan ended early at a limit
+  // add: bytes that a tree's record lacks count as zeros, so the record need not be read. The bit
+  // is that of kKvAbsent, which has no meaning for `add`.
+  kKvBlind = 16,
+  kKvHasLow = 32,   // scan: starts at `key`, inclusive
+  kKvHasHigh = 64,  // scan: ends at `high`, exclusive
+  kKvMore = 128,    // in a result: the scan ended early at a limit
 };
 
 /// Type of the number that `add` changes. Values equal those of the engine's IncrementType.

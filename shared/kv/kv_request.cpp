@@ -32,7 +32,7 @@ uint8_t allowed_flags(KvCode code) {
     case KvCode::erase:
       return kKvRequire;
     case KvCode::add:
-      return kKvRequire | kKvReturnsValue;
+      return kKvRequire | kKvReturnsValue | kKvBlind;
     case KvCode::compare:
       return kKvAbsent;
     case KvCode::scan:
@@ -183,9 +183,10 @@ KvRequest& KvRequest::erase(std::string_view storage, KvBytes key, bool require)
 }
 
 KvRequest& KvRequest::add(std::string_view storage, KvBytes key, KvNumber number, KvBytes delta,
-                          uint32_t offset, bool returns_value) {
+                          uint32_t offset, bool returns_value, bool is_blind) {
   KvOperation head{.code = KvCode::add};
-  head.flags = static_cast<uint8_t>(kKvRequire | (returns_value ? kKvReturnsValue : 0));
+  head.flags = static_cast<uint8_t>(kKvRequire | (returns_value ? kKvReturnsValue : 0) |
+                                    (is_blind ? kKvBlind : 0));
   head.number = number;
   head.offset = offset;
   return operation(head, storage, key, {}, delta);

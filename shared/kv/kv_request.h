@@ -42,9 +42,10 @@ class KvRequest {
   KvRequest& put(std::string_view storage, KvBytes key, KvBytes value, uint32_t offset = 0);
   KvRequest& insert(std::string_view storage, KvBytes key, KvBytes value, bool require = true);
   KvRequest& erase(std::string_view storage, KvBytes key, bool require = true);
-  /// `delta`: has as many bytes as the number type.
+  /// `delta`: has as many bytes as the number type. `is_blind`: bytes that a tree's record lacks
+  /// count as zeros, and the record gets them; otherwise such an addition fails.
   KvRequest& add(std::string_view storage, KvBytes key, KvNumber number, KvBytes delta,
-                 uint32_t offset = 0, bool returns_value = false);
+                 uint32_t offset = 0, bool returns_value = false, bool is_blind = false);
   KvRequest& add_i64(std::string_view storage, KvBytes key, int64_t delta, uint32_t offset = 0,
                      bool returns_value = false);
   KvRequest& append(std::string_view storage, KvBytes value);

@@ -98,8 +98,11 @@ Status KvExecutor::compare(const KvOperationView& operation, Status found, KvByt
 Status KvExecutor::add_on_tree(const KvOperationView& operation, const MasterTree& tree) {
   const KvOperation& head = operation.head;
   DCHECK(operation.value.size() == head.value_bytes);
-  Status status = tree.increment(txn_, operation.key, head.offset,
-                                 static_cast<IncrementType>(head.number), operation.value.data());
+  const auto type = static_cast<IncrementType>(head.number);
+  const std::byte* delta = operation.value.data();
+  Status status = has(operation, kKvBlind)
+                      ? tree.add(txn_, operation.key, head.offset, type, delta)
+                      : tree.increment(txn_, operation.key, head.offset, type, delta);
   if (status != Status::ok || !has(operation, kKvReturnsValue)) return finish(operation, status);
   status = tree.get_range(txn_, operation.key, head.offset, head.value_bytes, buffer_.data());
   return finish(operation, status, KvBytes(buffer_).first(head.value_bytes));

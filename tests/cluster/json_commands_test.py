@@ -128,6 +128,8 @@ class JsonCommandsTest(unittest.TestCase):
         self.expect("kv scan", "t", "--limit", 1)
         self.expect("kv txn", "get t k", "scan t", "put t m v", "add a 3 1")
         self.expect("kv del", "t", "l")
+        self.expect("kv add", "t", "number", 5, "--blind", "--return")
+        self.expect("kv del", "t", "number")
         request = self.folder.path / "request"
         request.write_bytes(kv_get_request(b"t", b"k"))
         self.expect("procedure call", "kv.get", "--input-file", request)

@@ -544,7 +544,17 @@ const Rule kRules[] = {
        }
        return open_records_are_closed();
      }},
+    {"AdditionsNeedAMark", Mutant::add_unmarked_open_records,
+     [] { return additions_need_a_mark(); }},
+    {"PendingAdditionsAreSummed", Mutant::forget_pending_adds,
+     [] { return pending_adds_are_summed(); }},
+    {"AdditionsOfTheSnapshotCountOnce", Mutant::repeat_pending_adds,
+     [] { return adds_of_the_snapshot_count_once(); }},
+    {"ScansFindPendingAdditions", Mutant::scans_pass_pending_adds,
+     [] { return scans_find_pending_adds(); }},
     // The gleaner.
+    {"UpdatesAreNotElidedAcrossAdditions", Mutant::elide_across_adds,
+     [] { return compaction::keeps_what_additions_need(); }},
     {"OnlyCoveredRecordsAreElided", Mutant::elide_uncovered,
      [] { return compaction::leaves_records_as_their_changes_do(200); }},
     {"ReservationsAreAnnouncedOrVoid", Mutant::keep_void_reservations,

@@ -22,6 +22,7 @@ struct GleanedLog {
   uint16_t offset = 0;
   std::string payload;
   Vid vid;
+  uint8_t number = 0;  // add: IncrementType
 };
 
 inline void sort_gleaned(std::vector<GleanedLog>& logs) {
@@ -43,6 +44,7 @@ class VectorLogSource : public LogSource {
       words_.resize(words_.size() + LogRecord::bytes(key_bytes, payload_bytes) / 8);
       auto* record = reinterpret_cast<LogRecord*>(words_.data() + places.back());
       record->type = log.type;
+      record->number = log.number;
       record->key_bytes = static_cast<uint16_t>(key_bytes);
       record->length = LogRecord::bytes(key_bytes, payload_bytes);
       record->storage_id = storage_id;

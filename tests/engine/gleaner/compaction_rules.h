@@ -121,4 +121,28 @@ inline std::string leaves_records_as_their_changes_do(uint64_t count) {
   return {};
 }
 
+/// R83: an update before an addition and one after it, of which the second covers only a part of
+/// the number. The sum depends on the first one, so it must be kept.
+inline std::string keeps_what_additions_need() {
+  const uint64_t far = kAddDistanceEpochs;
+  for (const bool is_near : {false, true}) {
+    BlockBuffer memory(1);
+    LogBlock& block = memory.all()[0];
+    begin_block(block, 1, 0);
+    const std::string key(8, 'k');
+    const std::string half(4, 'p');
+    std::vector<uint64_t> epochs = {1, is_near ? far : 1 + far};
+    for (const uint64_t epoch : epochs) {
+      CHECK(add_record(block, LogType::update, 4, Vid::make(epoch, 1).word(),
+                       std::as_bytes(std::span(key)), std::as_bytes(std::span(half)), 0));
+    }
+    std::vector<SortKey> keys;
+    for_each_record(block, [&](const LogRecord& record) { keys.push_back(SortKey::of(record)); });
+    const size_t kept_count = compact(keys).size();
+    if (is_near && kept_count != 1) return "updates without room for an addition are both kept";
+    if (!is_near && kept_count != 2) return "an update was elided that an addition may depend on";
+  }
+  return {};
+}
+
 }  // namespace atolldb::test::compaction

@@ -78,6 +78,8 @@ TEST(Compaction, AppendsAllStay) {
   expect_kept({append, append, append}, {0, 1, 2});
 }
 
+TEST(Compaction, KeepsWhatAdditionsNeed) { EXPECT_EQ(keeps_what_additions_need(), ""); }
+
 TEST(Compaction, LeavesEveryRecordAsAllItsChangesDo) {
   EXPECT_EQ(leaves_records_as_their_changes_do(rounds(2000, 200'000)), "");
 }

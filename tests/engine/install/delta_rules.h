@@ -1,5 +1,5 @@
-// Bodies of tests of delta trees (R76 to R80, R82). The interleavings are fixed. A body returns an
-// error text, or an empty text if all is right.
+// Bodies of tests of delta trees (R76 to R80, R82, R83). The interleavings are fixed. A body
+// returns an error text, or an empty text if all is right.
 #pragma once
 
 #include <functional>
@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "tests/engine/hooks/at_sync_point.h"
-#include "tests/engine/install/open_record_rules.h"
+#include "tests/engine/install/add_rules.h"
 
 namespace atolldb::test {
 
@@ -167,6 +167,21 @@ inline std::string open_records_need_a_mark() {
   problem.expect(status == Status::ok || is_abort(status), "commit");
   const std::string expected = status == Status::ok ? "mine" : "new";
   problem.expect(test.value_of(5) == expected, "a committed write is lost");
+  return problem.text();
+}
+
+/// R82, R83: does the same for the open record of an addition.
+inline std::string additions_need_a_mark() {
+  AddTree test;
+  Problem problem;
+  write_after_a_drain(test, problem, [&](Transaction& late) {
+    test.open_window();
+    return test.add_in(late, 5, 7);
+  });
+  const Status status = test.warm.cluster.worker(0).transaction->commit();
+  problem.expect(status == Status::ok || is_abort(status), "commit");
+  const std::string expected = status == Status::ok ? with_sum("new", 7) : "new";
+  problem.expect(test.value_of(5) == expected, "a committed addition is lost");
   return problem.text();
 }
 

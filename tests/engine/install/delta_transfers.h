@@ -100,6 +100,7 @@ class TreeTransfers {
 
   Status add_to(Transaction& txn, const std::string& key, int64_t amount, uint64_t how) const {
     Status status = Status::not_found;
+    if (how == 3) return tree_.add(txn, bytes_of(key), 0, IncrementType::i64, &amount);
     if (how == 0) status = tree_.increment(txn, bytes_of(key), 0, IncrementType::i64, &amount);
     if (status != Status::not_found) return status;
     int64_t value = 0;
@@ -138,9 +139,9 @@ class TreeTransfers {
       if (status == Status::ok) status = tree_.erase(txn, bytes_of(key(group, from)));
       if (status == Status::not_found) status = Status::ok;
     } else {
-      status = add_to(txn, key(group, from), -amount, choose() % 3);
+      status = add_to(txn, key(group, from), -amount, choose() % 4);
     }
-    return status == Status::ok ? add_to(txn, key(group, to), amount, choose() % 3) : status;
+    return status == Status::ok ? add_to(txn, key(group, to), amount, choose() % 4) : status;
   }
 
   MasterTree tree_;

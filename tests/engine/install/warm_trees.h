@@ -83,7 +83,7 @@ class WarmTree : public FenceMapSource {
                               ? install_snapshot(*installers_[0], storage, task, report)
                               : install_parts(task);
     if (status != Status::ok) return "install ended with " + std::string(to_string(status));
-    if (is_complete(report)) {
+    if (is_complete(report) && !skips_drain) {
       const Status drained = drain_delta(*installers_[0], storage, task, report);
       if (drained != Status::ok) return "drain ended with " + std::string(to_string(drained));
     }
@@ -178,6 +178,7 @@ class WarmTree : public FenceMapSource {
   std::function<bool()> cancelled;
   std::vector<uint64_t> bounds;  // begins of the parts except the first
   bool skips_seams = false;
+  bool skips_drain = false;  // leaves the records of the delta tree that the snapshot has
 
  private:
   const bool has_clock_;

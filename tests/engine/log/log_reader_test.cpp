@@ -7,6 +7,7 @@
 #include <array>
 #include <utility>
 
+#include "engine/format/increment.h"
 #include "shared/file/forwarding_file_system.h"
 #include "tests/engine/log/log_rules.h"
 #include "tests/support/seed.h"
@@ -323,6 +324,11 @@ TEST(LogReader, NoticesRecordsThatCannotBeAlthoughTheChecksumFits) {
            [](LogRecord& record) { record.length = 4088; },
            [](LogRecord& record) { record.key_bytes = 9; },
            [](LogRecord& record) { record.type = static_cast<LogType>(9); },
+           [](LogRecord& record) { record.type = LogType::add; },  // of a number without a type
+           [](LogRecord& record) {
+             record.type = LogType::add;
+             record.number = static_cast<uint8_t>(IncrementType::i32);  // has 4 bytes, not 8
+           },
            [](LogRecord& record) { record.vid += uint64_t{1} << 28; }}) {
     MemoryFileSystem files;
     LogWriter writer = make_writer(files, kFirst, 5, kReaderStart);

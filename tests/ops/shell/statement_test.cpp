@@ -106,6 +106,9 @@ TEST(Statement, WrongArgumentsAreNamed) {
             "VALUE: \"1.5\": is not a number of type i64");
   statement.number = "f64";
   EXPECT_TRUE(bind(statement, kTree, formats("text")));
+  EXPECT_FALSE(bind(statement, kTree, formats("text"))->is_blind);
+  statement.is_blind = true;
+  EXPECT_TRUE(bind(statement, kTree, formats("text"))->is_blind);
   statement.number = "i8";
   EXPECT_EQ(bind(statement, kTree, formats("text")).error(),
             "--type: \"i8\": use i32, i64, u32, u64 or f64");

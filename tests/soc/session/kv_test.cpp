@@ -146,6 +146,29 @@ TEST_F(KvTest, NumbersAreAddedToAndReturnedOnRequest) {
   EXPECT_EQ(call(KvRequest().get("none", key)).status, Status::storage_not_found);
 }
 
+TEST_F(KvTest, BlindAdditionsCreateWhatIsMissing) {
+  const KvBytes key = kv_bytes("number");
+  const int64_t seven = 7;
+  const KvBytes delta = std::as_bytes(std::span(&seven, 1));
+  const auto add = [&](std::string_view storage, KvBytes to, uint32_t offset) {
+    KvRequest request;
+    request.add(storage, to, KvNumber::i64, delta, offset, true, true);
+    const Status status = call(request, "kv.add").status;
+    int64_t value = 0;
+    if (status == Status::ok) {
+      EXPECT_EQ(results_.at(0).value.size(), sizeof value);
+      std::memcpy(&value, results_.at(0).value.data(), sizeof value);
+    }
+    return status == Status::ok ? value : -1;
+  };
+  EXPECT_EQ(add("tree", key, 0), 7) << "there was no record";
+  EXPECT_EQ(add("tree", key, 0), 14);
+  EXPECT_EQ(add("tree", key, 12), 7) << "the record was too short";
+  EXPECT_EQ(call(KvRequest().get("tree", key)).status, Status::ok);
+  EXPECT_EQ(results_.at(0).value.size(), 20u);
+  EXPECT_EQ(add("array", ordered_index_key(98), 8), 7) << "a record of an array always exists";
+}
+
 TEST_F(KvTest, ScansHaveBoundsDirectionsAndLimits) {
   KvRequest fill;
   for (char c = 'a'; c <= 'j'; ++c) {
