@@ -35,8 +35,9 @@ void JobThrottle::set_goal(double goal) {
   CHECK(goal >= 0 && goal <= 1);
   {
     const std::lock_guard guard(mutex_);
-    goal_ = goal;
-    goal_ends_ = Clock::now() + times_.goal_life;
+    goal_.store(goal, std::memory_order_relaxed);
+    // Release pairs with the acquire in must_pause.
+    goal_ends_.store(Clock::now() + times_.goal_life, std::memory_order_release);
   }
   changed_.notify_all();
 }
@@ -76,15 +77,16 @@ double JobThrottle::done() const {
 }
 
 bool JobThrottle::must_pause(Clock::time_point now) const {
-  return now < goal_ends_ && goal_ < 1 && done() > goal_ && !is_over_();
+  // Acquire pairs with the release in set_goal.
+  if (now >= goal_ends_.load(std::memory_order_acquire)) return false;
+  const double goal = goal_.load(std::memory_order_relaxed);
+  return goal < 1 && done() > goal && !is_over_();
 }
 
-bool JobThrottle::must_pause() const {
-  const std::lock_guard guard(mutex_);
-  return must_pause(Clock::now());
-}
+bool JobThrottle::must_pause() const { return must_pause(Clock::now()); }
 
 void JobThrottle::pause() {
+  if (!must_pause()) return;
   std::unique_lock lock(mutex_);
   auto now = Clock::now();
   if (!must_pause(now)) return;
@@ -92,7 +94,9 @@ void JobThrottle::pause() {
   pausing_changed_ = now;
   ++pausing_;
   for (; must_pause(now); now = Clock::now()) {
-    changed_.wait_until(lock, std::min(goal_ends_, now + times_.max_sleep));
+    // Relaxed: mutex_ is held.
+    const auto goal_ends = goal_ends_.load(std::memory_order_relaxed);
+    changed_.wait_until(lock, std::min(goal_ends, now + times_.max_sleep));
   }
   paused_before_ = paused_until(now);
   pausing_changed_ = now;

@@ -59,8 +59,9 @@ class JobThrottle {
   double done() const;
 
  private:
-  // REQUIRES, for both functions: mutex_ is held.
+  /// Takes no lock, because the threads of the job call it often.
   bool must_pause(Clock::time_point now) const;
+  /// REQUIRES: mutex_ is held.
   Clock::duration paused_until(Clock::time_point now) const;
 
   const std::function<bool()> is_over_;
@@ -75,9 +76,11 @@ class JobThrottle {
   std::atomic<uint64_t> composed_{0};
   mutable std::mutex mutex_;
   std::condition_variable changed_;
+  // Written under mutex_, so that a thread that has checked them there gets the notification. The
+  // store of the end is a release: a thread that sees it also sees its goal.
+  std::atomic<double> goal_{1};
+  std::atomic<Clock::time_point> goal_ends_{Clock::time_point()};
   // The next members are guarded by mutex_.
-  double goal_ = 1;
-  Clock::time_point goal_ends_;
   uint32_t pausing_ = 0;               // number of threads that pause
   Clock::time_point pausing_changed_;  // time of the last change of pausing_
   Clock::duration paused_before_{0};   // sum of all pauses until that change

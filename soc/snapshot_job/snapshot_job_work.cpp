@@ -36,7 +36,7 @@ class SnapshotJobWork::ReducerPace {
   /// `before_pause`: called before each pause.
   void add(uint64_t applied, const std::function<void()>& before_pause) {
     applied_ += applied;
-    // Calls the throttle only after kCountedRecords records, because the throttle takes a lock.
+    // Calls the throttle only after kCountedRecords records, because it reads the clock.
     if (applied_ + (reducer_.elided() - elided_) < kCountedRecords) return;
     throttle_.composed(take_count());
     if (!throttle_.must_pause()) return;
