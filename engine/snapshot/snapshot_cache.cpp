@@ -27,11 +27,19 @@ uint32_t run_from(std::span<const SnapshotPointer> pages, uint32_t first) {
 }
 
 /// Returns the number of buckets: twice as many entries as frames, so that buckets are seldom full.
-uint64_t bucket_count(uint32_t frames, uint32_t ways) {
-  return std::bit_ceil(std::max<uint64_t>(1, 2 * uint64_t{frames} / ways));
+uint64_t bucket_count(uint64_t frames, uint32_t ways) {
+  return std::bit_ceil(std::max<uint64_t>(1, 2 * frames / ways));
 }
 
 }  // namespace
+
+uint64_t SnapshotCache::table_bytes(uint64_t own_frames, uint64_t lent_frames) {
+  const uint64_t frames = own_frames + lent_frames;
+  DCHECK(frames < kMaxFrames);
+  constexpr uint64_t kOfFrame = sizeof(Frame) + sizeof(state_bits_[0]) + sizeof(evicted_[0]);
+  return frames * kOfFrame + lent_frames * sizeof(lent_[0]) +
+         bucket_count(frames, kWays) * sizeof(Bucket);
+}
 
 SnapshotCache::SnapshotCache(std::byte* frames, uint64_t bytes, uint32_t reader_count,
                              const SnapshotFiles& files, OnError on_error, PagePool* lender)
@@ -71,6 +79,11 @@ SnapshotCache::Statistics SnapshotCache::statistics() const {
 ReadPages SnapshotCache::take_recent_reads() {
   const std::lock_guard guard(lock_);
   return recent_reads_.take();
+}
+
+std::vector<StorageCount> SnapshotCache::take_changed_counts() {
+  const std::lock_guard guard(lock_);
+  return storage_counts_.take_changed();
 }
 
 StorageCounts SnapshotCache::storage_counts() const {

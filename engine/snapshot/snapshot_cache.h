@@ -107,6 +107,10 @@ class SnapshotCache {
   /// cannot serve all readers.
   static uint64_t min_bytes(uint32_t reader_count) { return (reader_count + 2) * kPageBytes; }
 
+  /// Returns the most bytes that the tables of a cache take: of its own frames and of those that a
+  /// pool may lend.
+  static uint64_t table_bytes(uint64_t own_frames, uint64_t lent_frames);
+
   /// Receives the error of each page that could not be read. Thread: any.
   using OnError = std::function<void(const Error&)>;
 
@@ -128,6 +132,9 @@ class SnapshotCache {
   Statistics statistics() const;
   /// Returns the counts of reads and evictions by storage.
   StorageCounts storage_counts() const;
+  /// Returns the counts of storages that have changed since the last call. Copies no others,
+  /// because readers that miss a page wait meanwhile.
+  std::vector<StorageCount> take_changed_counts();
 
   /// Returns the pages that misses have read since the last call. Thread: any.
   ReadPages take_recent_reads();

@@ -14,7 +14,9 @@
 #pragma once
 
 #include <array>
+#include <bitset>
 #include <cstdint>
+#include <vector>
 
 #include "shared/base/check.h"
 #include "shared/memory/control_layout.h"
@@ -34,8 +36,8 @@ struct StorageCount {
   }
 };
 
-/// Accepts every number as an id, because a page may be damaged. Allocates nothing. Thread: one at
-/// a time.
+/// Accepts every number as an id, because a page may be damaged. Only take_changed allocates.
+/// Thread: one at a time.
 class StorageCounts {
  public:
   /// Counts a page of the storage that enters the cache.
@@ -46,14 +48,29 @@ class StorageCounts {
       others_.evictions += slot.evictions;
       slot = {storage_id, 0, 0};
     }
+    changed_.set(storage_id % kMaxStorages);
     ++place_of(storage_id).pages_read;
   }
   /// Counts a page of the storage that leaves the cache.
   /// REQUIRES: add_read was called for the page.
   void add_eviction(uint32_t storage_id) {
     StorageCount& place = place_of(storage_id);
+    changed_.set(storage_id % kMaxStorages);
     ++place.evictions;
     DCHECK(place.evictions <= place.pages_read);
+  }
+
+  /// Returns the slots that have changed since the last call, or since the start.
+  std::vector<StorageCount> take_changed() {
+    std::vector<StorageCount> changed;
+    for (size_t slot = 0; changed_.any() && slot < kMaxStorages; ++slot) {
+      if (!changed_.test(slot)) continue;
+      changed_.reset(slot);
+      if (slots_[slot].storage_id == 0) continue;  // only pages of dropped storages were evicted
+      DCHECK(slots_[slot].storage_id % kMaxStorages == slot);
+      changed.push_back(slots_[slot]);
+    }
+    return changed;
   }
 
   /// The counts by slot. A slot that was never used has the id 0.
@@ -69,6 +86,7 @@ class StorageCounts {
 
   std::array<StorageCount, kMaxStorages> slots_{};
   StorageCount others_;
+  std::bitset<kMaxStorages> changed_;  // by slot
 };
 
 }  // namespace atolldb

@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdlib>
 #include <filesystem>
 #include <numeric>
 
 #include "shared/base/check.h"
 #include "shared/base/limits.h"
+#include "shared/base/pointer.h"
 #include "shared/config/config_values.h"
 #include "shared/config/default_run_dir.h"
 #include "shared/config/job_threads.h"
@@ -153,8 +155,11 @@ void check_memory(const Config& config, const Machine& machine, const ConfigRepo
   const uint64_t caches = config.memory.snapshot_cache * config.nodes.size();
   const uint64_t buffers = config.memory.log_buffer * workers;
   const uint64_t exchange = config.memory.exchange * reducers;
-  const uint64_t total = pools + caches + buffers + exchange;
-  CHECK(total >= pools && total >= caches && total >= buffers && total >= exchange);
+  constexpr uint64_t kMib = uint64_t{1} << 20;  // the text of other sizes would be in bytes
+  const uint64_t tables =
+      (snapshot_table_bytes(config.memory) + kMib - 1) / kMib * kMib * config.nodes.size();
+  const uint64_t total = pools + caches + tables + buffers + exchange;
+  CHECK(total >= pools && total >= caches + tables && total >= buffers && total >= exchange);
   if (total <= machine.memory_bytes) return;
   const auto text = [](uint64_t bytes) { return format_size(static_cast<int64_t>(bytes)); };
   const std::string nodes = std::to_string(config.nodes.size()) + " nodes";
@@ -167,9 +172,10 @@ void check_memory(const Config& config, const Machine& machine, const ConfigRepo
              text(machine.memory_bytes >> 20 << 20) + " in all",
          text(total),
          text(pools) + " are volatile pools (" + nodes + "), " + text(caches) +
-             " snapshot caches, " + text(buffers) + " log buffers (" + std::to_string(workers) +
-             " workers), " + text(exchange) + " exchange (" + std::to_string(reducers) +
-             " reducers)");
+             " snapshot caches, " + text(tables) + " tables of their frames" +
+             (config.memory.lend_pool ? " and of pages that pools lend" : "") + ", " +
+             text(buffers) + " log buffers (" + std::to_string(workers) + " workers), " +
+             text(exchange) + " exchange (" + std::to_string(reducers) + " reducers)");
 }
 
 void check_relations(const Config& config, const ConfigReport& report) {
@@ -322,6 +328,17 @@ void check_archive(const Config& config, const ConfigReport& report) {
 }
 
 }  // namespace
+
+uint64_t snapshot_table_bytes(const Config::Memory& memory) {
+  constexpr uint64_t kBytesOfFrame = 37;
+  constexpr uint64_t kBytesOfLentFrame = 4;
+  constexpr uint64_t kFramesPerBucket = 4;
+  constexpr uint64_t kBytesOfBucket = 64;
+  const uint64_t own = memory.snapshot_cache / kPageBytes;
+  const uint64_t lent = memory.lend_pool ? memory.volatile_pool / kPageBytes : 0;
+  const uint64_t buckets = std::bit_ceil(std::max<uint64_t>(1, (own + lent) / kFramesPerBucket));
+  return (own + lent) * kBytesOfFrame + lent * kBytesOfLentFrame + buckets * kBytesOfBucket;
+}
 
 void check_config(const Config& config, const Machine& machine, const ConfigReport& report) {
   CHECK(!config.nodes.empty() && config.nodes.size() <= kMaxNodes);

@@ -89,6 +89,10 @@ using ConfigReport =
 /// value is in the range of its key.
 void check_config(const Config& config, const Machine& machine, const ConfigReport& report);
 
+/// Returns the most bytes that the tables of a node's snapshot cache take: of its own frames, and
+/// of the pages that the pool may lend (SnapshotCache::table_bytes).
+uint64_t snapshot_table_bytes(const Config::Memory& memory);
+
 /// Returns an absolute path without "." and "..". "~/" is the user's home; relative paths start at
 /// `base`.
 std::string absolute_path(const std::string& path, const std::string& base);

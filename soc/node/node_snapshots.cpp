@@ -14,13 +14,12 @@
 namespace atolldb {
 namespace {
 
-/// Publishes the counts of the cache by storage. Dropped storages without a slot are omitted.
-void publish_storage_counts(const StorageCounts& counts, MetricsSegment& metrics) {
-  for (uint32_t slot = 0; slot < kMaxStorages; ++slot) {
-    const StorageCount& count = counts.slots()[slot];
-    if (count.storage_id == 0) continue;
-    CHECK(count.storage_id % kMaxStorages == slot);
-    StorageCacheMetrics& published = metrics.storage_caches[slot];
+/// Publishes the counts of the cache by storage that have changed. Dropped storages without a slot
+/// are omitted.
+void publish_storage_counts(std::span<const StorageCount> changed, MetricsSegment& metrics) {
+  for (const StorageCount& count : changed) {
+    CHECK(count.storage_id != 0);
+    StorageCacheMetrics& published = metrics.storage_caches[count.storage_id % kMaxStorages];
     published.pages.store(count.cached(), std::memory_order_relaxed);
     published.pages_read.store(count.pages_read, std::memory_order_relaxed);
     published.evictions.store(count.evictions, std::memory_order_relaxed);
@@ -155,7 +154,7 @@ void Node::publish_snapshot_metrics() {
   put(cache.lent_frames, statistics.lent_frames);
   put(cache.misses, statistics.misses);
   put(cache.evictions, statistics.evictions);
-  publish_storage_counts(snapshots_->cache().storage_counts(), *metrics_);
+  publish_storage_counts(snapshots_->cache().take_changed_counts(), *metrics_);
   const WarmProgress warm = warmer_ == nullptr ? WarmProgress{} : warmer_->progress();
   put(cache.pages_to_warm, warm.to_warm);
   put(cache.pages_warmed, warm.warmed);

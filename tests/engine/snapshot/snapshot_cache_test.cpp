@@ -8,6 +8,7 @@
 #include <map>
 #include <random>
 
+#include "shared/config/config_keys.h"
 #include "tests/engine/snapshot/cache_rules.h"
 #include "tests/engine/snapshot/round_rules.h"
 #include "tests/support/seed.h"
@@ -417,6 +418,45 @@ TEST(CountsByStorage, AgreeWithAModel) {
   const StorageCount sum = sum_of_counts(counts);
   EXPECT_EQ(sum.pages_read, whole.pages_read) << "seed " << start;
   EXPECT_EQ(sum.evictions, whole.evictions) << "seed " << start;
+}
+
+/// The check of the config counts the tables of the caches (snapshot_table_bytes).
+TEST(SnapshotCache, TheConfigKnowsTheSizeOfTheTables) {
+  std::mt19937_64 random(seed());
+  for (int round = 0; round < 1'000; ++round) {
+    const uint64_t own = 1 + random() % (uint64_t{1} << (random() % 30));
+    const uint64_t lent = random() % (uint64_t{1} << (random() % 30));
+    Config::Memory memory;
+    memory.snapshot_cache = own * kPageBytes;
+    memory.volatile_pool = lent * kPageBytes;
+    for (const bool lends : {false, true}) {
+      memory.lend_pool = lends;
+      EXPECT_EQ(snapshot_table_bytes(memory), SnapshotCache::table_bytes(own, lends ? lent : 0));
+    }
+  }
+}
+
+/// A heartbeat copies the counts of storages that have changed, and no others.
+TEST(CountsByStorage, OnlyChangedSlotsAreTaken) {
+  StorageCounts counts;
+  EXPECT_TRUE(counts.take_changed().empty());
+  counts.add_read(3);
+  counts.add_read(kMaxStorages + 5);
+  counts.add_read(0);  // a damaged page: counts among the others
+  std::vector<StorageCount> taken = counts.take_changed();
+  ASSERT_EQ(taken.size(), 2u);
+  EXPECT_EQ(taken[0].storage_id, 3u);
+  EXPECT_EQ(taken[1].storage_id, kMaxStorages + 5);
+  EXPECT_TRUE(counts.take_changed().empty());
+  counts.add_eviction(3);
+  taken = counts.take_changed();
+  ASSERT_EQ(taken.size(), 1u);
+  EXPECT_EQ(taken[0].pages_read, 1u);
+  EXPECT_EQ(taken[0].evictions, 1u);
+  counts.add_read(kMaxStorages + 3);  // takes the slot over
+  taken = counts.take_changed();
+  ASSERT_EQ(taken.size(), 1u);
+  EXPECT_EQ(taken[0].storage_id, kMaxStorages + 3);
 }
 
 }  // namespace

@@ -101,20 +101,31 @@ const BadInput kBadInputs[] = {
      "2\n"},
     {"PoolsLargerThanMemory", "[memory]\nvolatile_pool = \"4GiB\"\n",
      "/x/t.toml:2:17: memory.volatile_pool: expected pools, caches and buffers of at most this "
-     "machine's 8GiB in all, got 8384MiB; 8GiB are volatile pools (2 nodes), 128MiB snapshot "
-     "caches, 32MiB log buffers (2 workers), 32MiB exchange (4 reducers)\n"},
+     "machine's 8GiB in all, got 8532MiB; 8GiB are volatile pools (2 nodes), 128MiB snapshot "
+     "caches, 148MiB tables of their frames and of pages that pools lend, 32MiB log buffers (2 "
+     "workers), 32MiB exchange (4 reducers)\n"},
     {"BuffersLargerThanMemory", "[memory]\nlog_buffer = \"1GiB\"\n[[node]]\nworkers = 8\n",
      "/x/t.toml:2:14: memory.log_buffer: expected pools, caches and buffers of at most this "
-     "machine's 8GiB in all, got 8808MiB; 512MiB are volatile pools (1 nodes), 64MiB snapshot "
-     "caches, 8GiB log buffers (8 workers), 40MiB exchange (5 reducers)\n"},
+     "machine's 8GiB in all, got 8818MiB; 512MiB are volatile pools (1 nodes), 64MiB snapshot "
+     "caches, 10MiB tables of their frames and of pages that pools lend, 8GiB log buffers (8 "
+     "workers), 40MiB exchange (5 reducers)\n"},
     {"ExchangeLargerThanMemory", "[memory]\nexchange = \"1GiB\"\n[[node]]\nreducers = 8\n",
      "/x/t.toml:2:12: memory.exchange: expected pools, caches and buffers of at most this "
-     "machine's 8GiB in all, got 8784MiB; 512MiB are volatile pools (1 nodes), 64MiB snapshot "
-     "caches, 16MiB log buffers (1 workers), 8GiB exchange (8 reducers)\n"},
+     "machine's 8GiB in all, got 8794MiB; 512MiB are volatile pools (1 nodes), 64MiB snapshot "
+     "caches, 10MiB tables of their frames and of pages that pools lend, 16MiB log buffers (1 "
+     "workers), 8GiB exchange (8 reducers)\n"},
     {"CachesLargerThanMemory", "[memory]\nsnapshot_cache = \"8TiB\"\n",
      "/x/t.toml:2:18: memory.snapshot_cache: expected pools, caches and buffers of at most this "
-     "machine's 8GiB in all, got 16778304MiB; 1GiB are volatile pools (2 nodes), 16TiB snapshot "
-     "caches, 32MiB log buffers (2 workers), 32MiB exchange (4 reducers)\n"},
+     "machine's 8GiB in all, got 17060940MiB; 1GiB are volatile pools (2 nodes), 16TiB snapshot "
+     "caches, 282636MiB tables of their frames and of pages that pools lend, 32MiB log buffers (2 "
+     "workers), 32MiB exchange (4 reducers)\n"},
+    // Pools and caches alone fit exactly. The tables of the frames do not.
+    {"TablesOfFramesDoNotFit",
+     "[memory]\nvolatile_pool = \"4000MiB\"\nsnapshot_cache = \"64MiB\"\nlend_pool = false\n",
+     "/x/t.toml:2:17: memory.volatile_pool: expected pools, caches and buffers of at most this "
+     "machine's 8GiB in all, got 8194MiB; 8000MiB are volatile pools (2 nodes), 128MiB snapshot "
+     "caches, 2MiB tables of their frames, 32MiB log buffers (2 workers), 32MiB exchange (4 "
+     "reducers)\n"},
     {"HangLimitBelowHeartbeats", "[cluster]\nheartbeat = \"1s\"\nhang_limit = \"2999ms\"\n",
      "/x/t.toml:3:14: cluster.hang_limit: expected at least 3 times cluster.heartbeat (\"1s\"), "
      "got \"2999ms\"\n"},
