@@ -249,14 +249,36 @@ class ScatteredArray {
   static constexpr uint64_t kRecords = 3'000;
   static constexpr uint32_t kPayload = 200;
 
-  ScatteredArray() {
+  explicit ScatteredArray(uint64_t records = kRecords)
+      : records_(records),
+        shape_{records, kPayload},
+        stage_{StorageType::array, records, kPayload} {
     constexpr uint64_t kFiles = 4;
     take(0, 1);
     for (uint64_t file = 0; file < kFiles; ++file) take(file, kFiles);
   }
 
   uint64_t per_leaf() const { return shape_.records_per_leaf; }
-  uint64_t leaves() const { return (kRecords + per_leaf() - 1) / per_leaf(); }
+  uint64_t leaves() const { return (records_ + per_leaf() - 1) / per_leaf(); }
+
+  /// Damages the interior page of this number in the level above the leaves. REQUIRES: the root is
+  /// one level higher.
+  bool damage_interior(uint64_t number) {
+    ColdCluster cold(stage_, 1);
+    WorkerContext& worker = *cold.cluster.worker(0).context;
+    worker.enter();
+    const PageHeader* root = nullptr;
+    const SnapshotPointer at(cold.storage.root.snapshot_word.load(std::memory_order_relaxed));
+    CHECK(worker.snapshot_page(at, root) == Status::ok && root->level == 2);
+    const auto* above = reinterpret_cast<const ArrayInterior*>(root);
+    const SnapshotPointer page(
+        above->children[number].snapshot_word.load(std::memory_order_relaxed));
+    worker.leave_snapshots();
+    worker.leave();
+    return stage_.power_cut()
+        .corrupt(stage_.path(page.node(), page.snapshot()), page.page() * kPageBytes + 1000, 1)
+        .has_value();
+  }
 
   /// Scans at most `most` of the records [first, last] with a cache of this size, which has only
   /// the pages of record `warm`. The first record of each leaf is its number plus one; the other
@@ -286,7 +308,11 @@ class ScatteredArray {
       EXPECT_EQ(payload[0], index % per_leaf() == 0 ? index + 1 : 0);
       ++trace.records;
     }
-    EXPECT_EQ(txn.commit(), Status::ok);
+    if (trace.end == Status::ok || trace.end == Status::end_of_scan) {
+      EXPECT_EQ(txn.commit(), Status::ok);
+    } else {
+      txn.rollback(trace.end);
+    }
     trace.ahead = ahead.get();
     trace.waits = cold.cache().statistics().misses - trace.ahead;
     return trace;
@@ -306,8 +332,9 @@ class ScatteredArray {
     CHECK(cold.take(std::move(logs)).empty());
   }
 
-  ArrayShape shape_{kRecords, kPayload};
-  SnapshotStage stage_{StorageType::array, kRecords, kPayload};
+  uint64_t records_;
+  ArrayShape shape_;
+  SnapshotStage stage_;
 };
 
 TEST(ScanAheadTest, LeavesOfAnArrayAreReadInFewBatches) {
@@ -320,6 +347,35 @@ TEST(ScanAheadTest, LeavesOfAnArrayAreReadInFewBatches) {
         EXPECT_EQ(trace.records, ScatteredArray::kRecords);
         EXPECT_LT(6 * trace.waits, array.leaves()) << (forward ? "forward" : "backward");
       }
+    }
+  }
+}
+
+/// All leaves below the page are lost. The scan returns the records before them, and then the error
+/// of the page.
+TEST(ScanAheadTest, ADamagedInteriorPageOfAnArrayEndsTheScanWhenItIsReached) {
+  constexpr uint64_t kInteriors = 3;
+  const uint64_t per_leaf = ArrayShape(1, ScatteredArray::kPayload).records_per_leaf;
+  const uint64_t per_interior = kArrayFanout * per_leaf;
+  const uint64_t last = kInteriors * per_interior - 1;
+  ScatteredArray array(last + 1);
+  ASSERT_TRUE(array.damage_interior(1));
+  for (const Isolation isolation : {Isolation::serializable, Isolation::snapshot_read_only}) {
+    for (const bool forward : {true, false}) {
+      SCOPED_TRACE(forward ? "forward" : "backward");
+      // Only the scan that reaches the page gets the error.
+      const ScanTrace all = array.scan(1'000, 0, last, forward, kNoLimit, isolation);
+      EXPECT_EQ(all.end, Status::snapshot_unreadable);
+      EXPECT_EQ(all.records, per_interior);
+      const uint64_t first = forward ? 0 : 2 * per_interior;
+      const ScanTrace one =
+          array.scan(1'000, first, first + per_interior - 1, forward, kNoLimit, isolation);
+      EXPECT_EQ(one.end, Status::end_of_scan);
+      EXPECT_EQ(one.records, per_interior);
+      const ScanTrace lost =
+          array.scan(1'000, per_interior, per_interior + 5, forward, kNoLimit, isolation);
+      EXPECT_EQ(lost.end, Status::snapshot_unreadable);
+      EXPECT_EQ(lost.records, 0u);
     }
   }
 }
