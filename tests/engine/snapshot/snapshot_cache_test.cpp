@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <map>
 #include <random>
@@ -112,6 +113,39 @@ TEST(SnapshotCache, PagesReadAheadAreKeptWhenTheyAreUsedAgain) {
     ASSERT_TRUE(reads(reader, number));
   }
   EXPECT_EQ(test.cache.statistics().misses, 2 + (pages.count() - 32) / 8) << "page 2 was evicted";
+}
+
+/// Half of the cache has pages that are in use. A scan of many times the cache's size evicts none
+/// of them, because its pages are accessed once. Nor do pages stay that were accessed once before
+/// it.
+TEST(SnapshotCache, AScanEvictsNoPagesThatAreInUse) {
+  constexpr uint32_t kFrames = 64;
+  constexpr uint32_t kHot = kFrames / 2;
+  NumberedPages pages(2'000);
+  TestCache test(pages.files(), kFrames, 1);
+  SnapshotReader reader(test.cache, 0);
+  const auto misses = [&] { return test.cache.statistics().misses; };
+  const auto read_hot = [&] {
+    for (uint32_t number = 1; number <= kHot; ++number) ASSERT_TRUE(reads(reader, number));
+  };
+  read_hot();
+  read_hot();
+  for (uint32_t number = kHot + 1; number <= kFrames; ++number) ASSERT_TRUE(reads(reader, number));
+  uint64_t of_hot = 0;
+  for (uint32_t number = 100; number <= pages.count(); ++number) {
+    ASSERT_TRUE(reads(reader, number));
+    if (number % 8 != 0) continue;
+    const uint64_t before = misses();
+    read_hot();
+    of_hot += misses() - before;
+  }
+  EXPECT_EQ(of_hot, 0u);
+  EXPECT_GT(test.cache.statistics().evictions, 20 * kFrames);
+  for (uint32_t number = kHot + 1; number <= kFrames; ++number) {
+    const std::vector<uint64_t> cached = test.cache.cached_pages(kFrames);
+    const uint64_t name = NumberedPages::pointer(number).word();
+    EXPECT_EQ(std::ranges::count(cached, name), 0) << number;
+  }
 }
 
 TEST(SnapshotCache, ADamagedPageIsItsReadersAlone) {
