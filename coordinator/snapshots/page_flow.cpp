@@ -1,6 +1,7 @@
 #include "coordinator/snapshots/page_flow.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "shared/base/check.h"
 #include "shared/memory/page_pool.h"
@@ -51,6 +52,9 @@ void PageFlow::begin_job(const PoolReadings& now) {
   CHECK(phase_ == Phase::idle);
   phase_ = Phase::making;
   phase_began_ = now;
+  // The time that the job has worked already counts. What the install before it has freed does not.
+  if (next_began_) phase_began_.now = *std::exchange(next_began_, std::nullopt);
+  CHECK(phase_began_.now <= now.now);
   used_ = used_pages(now);
   work_ = work_of(now);
 }
@@ -65,11 +69,18 @@ void PageFlow::begin_install(const PoolReadings& now, bool has_paused) {
   phase_began_ = now;
 }
 
+void PageFlow::begin_next(const PoolReadings& now) {
+  CHECK(phase_ == Phase::making && !next_began_);
+  next_began_ = now.now;
+}
+
 void PageFlow::end_job(const PoolReadings& now) {
   CHECK(phase_ != Phase::idle);
   if (phase_ == Phase::installing) {
+    const double part =
+        std::min(1.0, static_cast<double>(freed_by_install(now)) / std::max(used_, 1.0));
+    freed_part_ = install_s_ == 0 ? part : (freed_part_ + part) / 2;
     install_s_ = seconds(now.now - phase_began_.now);
-    freed_part_ = std::min(1.0, static_cast<double>(freed_by_install(now)) / std::max(used_, 1.0));
   }
   phase_ = Phase::idle;
   phase_began_ = now;
@@ -82,13 +93,25 @@ std::optional<double> PageFlow::limit(const PoolReadings& now) {
     case Phase::idle:
       if (!is_short()) return std::nullopt;
       return usable_pages() / expected_make_s(work_of(last_));
-    case Phase::making:
-      return usable_pages() / rest_of(expected_make_s(work_), elapsed);
+    case Phase::making: {
+      // The pages must last until the install begins. Together with those that it frees, they must
+      // also last until the install of the next job begins. Otherwise all pages are taken in a
+      // burst if the latest install has freed many. Then all pages are new, and the next install
+      // frees almost none.
+      const double make_s = expected_make_s(work_);
+      const double rest_s = rest_of(make_s, elapsed);
+      const double lasting =
+          (usable_pages() + freed_part_ * used_) / (rest_s + install_s_ + make_s);
+      const double until_install = usable_pages() / rest_s;
+      return install_s_ == 0 ? until_install : std::min(until_install, lasting);
+    }
     case Phase::installing: {
       // The pages must last until the install of the next job. A high rate now means a low one
       // later, and the reverse. So half of the limit is the present rate, which damps that.
       const double install_s = rest_of(install_s_, elapsed);
-      const double rest_s = install_s + expected_make_s(work_);
+      const double make_s = expected_make_s(work_);
+      const double rest_s =
+          install_s + (next_began_ ? rest_of(make_s, elapsed + install_s) : make_s);
       const double lasting = (usable_pages() + expected_pages(now, elapsed, install_s)) / rest_s;
       return std::min((lasting + demand_) / 2, usable_pages() / kInstallDelayS);
     }
@@ -109,6 +132,12 @@ double PageFlow::expected_pages(const PoolReadings& now, double elapsed, double 
 
 bool PageFlow::is_short() const {
   return make_s_per_page_ != 0 && usable_pages() < demand_ * expected_make_s(work_of(last_));
+}
+
+bool PageFlow::will_be_short() const {
+  if (make_s_per_page_ == 0) return false;
+  const double left = usable_pages() + freed_part_ * used_ - demand_ * install_s_;
+  return left < demand_ * expected_make_s(work_);
 }
 
 void PageFlow::measure(const PoolReadings& now) {

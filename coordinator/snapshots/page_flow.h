@@ -26,9 +26,12 @@ struct PoolReadings {
 class PageFlow {
  public:
   /// A job begins; its install begins; it ends, with or without an install. `has_paused`: the job
-  /// was paced, so its duration says nothing about that of an urgent job.
+  /// was paced, so its duration says nothing about that of an urgent job. `begin_next`, before
+  /// `begin_install`: the next job begins, and overlaps the install. Its `begin_job` follows the
+  /// `end_job` of this one.
   void begin_job(const PoolReadings& now);
   void begin_install(const PoolReadings& now, bool has_paused);
+  void begin_next(const PoolReadings& now);
   void end_job(const PoolReadings& now);
 
   /// Returns how many pages the transactions of the node may take per second; nothing: no limit.
@@ -38,6 +41,10 @@ class PageFlow {
   /// Returns whether a job must begin now, because the pool would be empty before a later job could
   /// free pages. Always false before the end of the first job.
   bool is_short() const;
+  /// Returns whether the next job must begin before the install of the current one, because the
+  /// pages that are free at its end would not last for a job. Always false before the end of the
+  /// first job.
+  bool will_be_short() const;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -50,18 +57,20 @@ class PageFlow {
   double expected_make_s(double work) const;
 
   Phase phase_ = Phase::idle;
-  PoolReadings phase_began_;  // readings at the begin of the phase
-  PoolReadings last_;         // the latest readings
-  double used_ = 0;           // pages in use when the job began; its install can free only these
-  double work_ = 0;           // of the job, in pages (work_of)
-  double demand_ = 0;         // pages taken per second, averaged over about a second
+  PoolReadings phase_began_;                     // readings at the begin of the phase
+  PoolReadings last_;                            // the latest readings
+  std::optional<Clock::time_point> next_began_;  // begin of a job that overlaps the install
+  double used_ = 0;    // pages in use when the job began; its install can free only these
+  double work_ = 0;    // of the job, in pages (work_of)
+  double demand_ = 0;  // pages taken per second, averaged over about a second
   // Expected time from the begin of a job to the begin of its install, for each page of its work:
   // the maximum over the latest jobs, which decays with each job. 0: no job without pauses has come
   // so far.
   double make_s_per_page_ = 0;
-  // Results of the latest install.
-  double install_s_ = 0;   // duration of the install
-  double freed_part_ = 0;  // part that it freed of the pages in use when its job began
+  double install_s_ = 0;  // duration of the latest install
+  // Part that an install frees of the pages in use when its job began: an average, in which each
+  // install counts twice as much as the one before.
+  double freed_part_ = 0;
 };
 
 }  // namespace atolldb

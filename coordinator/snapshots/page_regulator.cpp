@@ -99,6 +99,10 @@ void PageRegulator::begin_job() {
   tell_all([](PageFlow& flow, const PoolReadings& now) { flow.begin_job(now); });
 }
 
+void PageRegulator::begin_next() {
+  tell_all([](PageFlow& flow, const PoolReadings& now) { flow.begin_next(now); });
+}
+
 void PageRegulator::begin_install(bool has_paused) {
   tell_all([&](PageFlow& flow, const PoolReadings& now) { flow.begin_install(now, has_paused); });
 }
@@ -117,6 +121,11 @@ void PageRegulator::tell_all(const std::function<void(PageFlow&, const PoolReadi
 bool PageRegulator::is_short() const {
   const std::lock_guard guard(mutex_);
   return std::ranges::any_of(pools_, [](const Pool& pool) { return pool.flow.is_short(); });
+}
+
+bool PageRegulator::will_be_short() const {
+  const std::lock_guard guard(mutex_);
+  return std::ranges::any_of(pools_, [](const Pool& pool) { return pool.flow.will_be_short(); });
 }
 
 void PageRegulator::run() {

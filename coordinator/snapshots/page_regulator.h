@@ -47,12 +47,15 @@ class PageRegulator {
 
   // As for PageFlow.
   void begin_job();
+  void begin_next();
   void begin_install(bool has_paused);
   void end_job();
 
   /// Returns whether a job must begin now, because a pool would be empty before a later job could
   /// free pages.
   bool is_short() const;
+  /// Returns whether the next job must begin before the install of the current one.
+  bool will_be_short() const;
 
  private:
   struct Pool {
