@@ -58,11 +58,53 @@ uint32_t next_installers(uint32_t now, double idle_cpus, uint32_t most) {
 
 Result<InstallReport> SnapshotJob::install(const SnapshotMetadata& snapshot, uint32_t free_percent,
                                            const PoolStillLow& pool_still_low,
-                                           const std::function<double()>& idle_cpus) {
+                                           const std::function<double()>& idle_cpus,
+                                           const SnapshotPlan* next) {
+  CHECK(next == nullptr || (next->base == snapshot.id && next->base_epoch == snapshot.epoch));
+  set_next(next);
+  {
+    const std::lock_guard guard(mutex_);
+    is_overlapped_ = snapshot_ > snapshot.id;
+    CHECK(is_overlapped_ || next == nullptr);
+    installing_ = is_overlapped_ ? snapshot.id : 0;
+  }
+  if (is_overlapped_) {
+    auto report = install_passes(snapshot, free_percent, pool_still_low, idle_cpus);
+    const std::lock_guard guard(mutex_);
+    installing_ = 0;
+    return report;
+  }
   enter(SnapshotPhase::installing, snapshot.id);
   auto report = install_passes(snapshot, free_percent, pool_still_low, idle_cpus);
   enter(report ? SnapshotPhase::done : SnapshotPhase::not_installed, snapshot.id);
   return report;
+}
+
+/// Sets the plan of a later job that has begun, for the passes of an install.
+void SnapshotJob::set_next(const SnapshotPlan* next) {
+  next_bounds_.clear();
+  if (next == nullptr) return;
+  for (const PlannedStorage& storage : next->storages) {
+    if (storage.type != StorageType::mastertree || storage.partitions.size() < 2) continue;
+    std::vector<uint64_t>& bounds = next_bounds_[storage.id];
+    for (size_t i = 1; i < storage.partitions.size(); ++i) {
+      bounds.push_back(first_slice_of(storage.partitions[i]));
+    }
+    CHECK(std::ranges::is_sorted(bounds));
+  }
+}
+
+/// Lists the storages for a request to install them.
+Json SnapshotJob::roots_of(const std::vector<SnapshotStorage>& storages) const {
+  Json roots = Json::array();
+  for (const SnapshotStorage& storage : storages) {
+    Json& root = roots.emplace_back(Json::object());
+    root["id"] = storage.id;
+    root["root"] = storage.root.is_null() ? 0 : storage.root.word();
+    const auto bounds = next_bounds_.find(storage.id);
+    if (bounds != next_bounds_.end()) root["next_bounds"] = bounds->second;
+  }
+  return roots;
 }
 
 /// The passes of an install, in their order.
@@ -158,15 +200,10 @@ Result<InstallReport> SnapshotJob::ask_to_install(
   CHECK(shares.size() == config_.nodes.size());
   std::vector<NodeInstall> installs(shares.size());
   ATOLL_TRY(on_all_nodes(config_, [&](uint32_t node) -> Result<void> {
-    Json roots = Json::array();
-    for (const SnapshotStorage& storage : shares[node]) {
-      roots.push_back(
-          {{"id", storage.id}, {"root", storage.root.is_null() ? 0 : storage.root.word()}});
-    }
     const Json body = {{"snapshot", snapshot.id},
                        {"epoch", snapshot.epoch},
                        {"base_epoch", snapshot.base_epoch},
-                       {"storages", std::move(roots)},
+                       {"storages", roots_of(shares[node])},
                        {"free_percent", limits.free_percent},
                        {"spares_hot", limits.spares_hot},
                        {"drains", drains},
@@ -192,6 +229,19 @@ void SnapshotJob::record_drainable(const NodeInstall& install) {
   for (const uint32_t storage : install.incomplete) ++incomplete_[storage];
 }
 
+/// Adds an answer of the node to the progress that `status` shows.
+void SnapshotJob::record_progress(uint32_t node, Json answer) {
+  // Removes the values that have no sum over the nodes.
+  for (const char* name :
+       {"oldest_left", "longest_hold_ns", "drainable", "incomplete", "changed", "changed_bytes"}) {
+    answer.erase(name);
+  }
+  const std::lock_guard guard(mutex_);
+  CHECK(node < progress_.size());
+  if (!progress_[node].is_object()) progress_[node] = Json::object();
+  progress_[node].update(answer);
+}
+
 /// Installs the share of one node. Repeats the same request until the share is done: the first
 /// request begins the pass, and the later ones ask for its progress.
 Result<SnapshotJob::NodeInstall> SnapshotJob::install_on(uint32_t node, Json body,
@@ -206,20 +256,7 @@ Result<SnapshotJob::NodeInstall> SnapshotJob::install_on(uint32_t node, Json bod
       return make_error(ExitCode::failed, "the installation was cancelled");
     }
     ATOLL_ASSIGN(const auto answer, call_node_(node, ControlOperation::snapshot_install, body));
-    {
-      const std::lock_guard guard(mutex_);
-      CHECK(node < progress_.size());
-      Json progress = answer;
-      // Removes the two values that have no sum over the nodes.
-      progress.erase("oldest_left");
-      progress.erase("longest_hold_ns");
-      progress.erase("drainable");
-      progress.erase("incomplete");
-      progress.erase("changed");
-      progress.erase("changed_bytes");
-      if (!progress_[node].is_object()) progress_[node] = Json::object();
-      progress_[node].update(progress);
-    }
+    if (!is_overlapped_) record_progress(node, answer);
     if (answer.value("done", false)) {
       return NodeInstall{report_of(answer), answer.value("drainable", std::vector<uint32_t>()),
                          answer.value("incomplete", std::vector<uint32_t>()),

@@ -37,11 +37,6 @@ std::vector<PlannedStorage> storages_of(const SnapshotTask& task) {
   return storages;
 }
 
-/// Returns the first slice of the partition. It is 0 if `low` is empty.
-uint64_t low_of(const PlannedPartition& partition) {
-  return slice_of(std::as_bytes(std::span(partition.low)));
-}
-
 std::string low_text(uint64_t slice) {
   if (slice == 0) return {};
   std::string text(sizeof slice, '\0');
@@ -181,12 +176,16 @@ Result<SnapshotPlan> make_plan(const Config& config, FileSystem& file_system,
   return plan;
 }
 
+uint64_t first_slice_of(const PlannedPartition& partition) {
+  return slice_of(std::as_bytes(std::span(partition.low)));
+}
+
 Result<void> align_partitions(std::vector<PlannedStorage>& storages, const CutsOf& cuts_of) {
   for (PlannedStorage& storage : storages) {
     if (storage.type != StorageType::mastertree || storage.partitions.size() < 2) continue;
     std::vector<uint64_t> slices;
     for (size_t i = 1; i < storage.partitions.size(); ++i) {
-      slices.push_back(low_of(storage.partitions[i]));
+      slices.push_back(first_slice_of(storage.partitions[i]));
     }
     ATOLL_ASSIGN(auto cuts, cuts_of(storage.id, slices));
     if (cuts.size() != slices.size()) {
@@ -201,7 +200,7 @@ Result<void> align_partitions(std::vector<PlannedStorage>& storages, const CutsO
       // the request.
       if (i != 0) low = std::max(low, cuts[i - 1]);
       // Removes the previous partition if it begins at the same slice, because it is empty then.
-      if (!kept.empty() && low == low_of(kept.back())) kept.pop_back();
+      if (!kept.empty() && low == first_slice_of(kept.back())) kept.pop_back();
       kept.push_back({low_text(low), storage.partitions[i].owner});
     }
     CHECK(!kept.empty() && kept.size() <= storage.partitions.size());

@@ -38,6 +38,8 @@ struct SnapshotTask {
   /// The nodes capture volatile pages (R75). REQUIRES: has_volatile_pages.
   bool captures_pages = false;
   std::vector<SampledReads> reads = {};  // by node, since the snapshot before
+  /// The job begins before the install of its base ends (R84, R85). REQUIRES: has_volatile_pages.
+  bool overlaps_install = false;
   std::vector<uint64_t> log_bytes = {};  // log bytes to read, by node; empty without `goal`
   /// Returns the part of the work that should be done now (SnapshotPace). Thread: any. Empty: the
   /// job never pauses.
@@ -69,6 +71,9 @@ std::vector<ReducerPlace> reducers_of(const std::vector<JobThreads>& threads);
 /// Returns an error if a read of the log fails.
 Result<SnapshotPlan> make_plan(const Config& config, FileSystem& file_system,
                                const SnapshotTask& task);
+
+/// Returns the first slice of a partition of a Master-tree. It is 0 for the first partition.
+uint64_t first_slice_of(const PlannedPartition& partition);
 
 /// Returns possible boundaries between partitions of a Master-tree. `slices` ascend. The result has
 /// for each of them the nearest possible boundary that is not larger.

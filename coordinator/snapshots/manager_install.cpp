@@ -27,10 +27,10 @@ bool SnapshotManager::open_for_install(const SnapshotMetadata& snapshot) {
   return opened.has_value();
 }
 
-/// Installs the snapshot and releases older ones. A failure only costs memory and disk space until
-/// the next snapshot, because all pages that a pointer may refer to stay readable. REQUIRES: the
-/// files of the snapshot are open on all nodes.
-void SnapshotManager::install(const SnapshotMetadata& snapshot) {
+/// Installs the snapshot of the job and releases older ones. A failure only costs memory and disk
+/// space until the next snapshot, because all pages that a pointer may refer to stay readable.
+/// REQUIRES: the files of the snapshot are open on all nodes.
+void SnapshotManager::install(const Job& job, const SnapshotMetadata& snapshot) {
   CHECK(is_own_thread());
   CHECK(snapshot.id == newest_.load(std::memory_order_relaxed));
   // From here on pointers may refer to the snapshot, even if the install fails.
@@ -42,8 +42,10 @@ void SnapshotManager::install(const SnapshotMetadata& snapshot) {
   }
   const auto begun = std::chrono::steady_clock::now();
   const auto report = job_->install(
-      snapshot, percent_to_free(config_.gleaner.pool_high_water, spare_at_begin_ - spare_pages()),
-      [this](uint32_t percent) { return pool_still_low(percent); }, [this] { return idle_cpus(); });
+      snapshot,
+      percent_to_free(config_.gleaner.pool_high_water, job.spare_at_begin - spare_pages()),
+      [this](uint32_t percent) { return pool_still_low(percent); }, [this] { return idle_cpus(); },
+      next_ != nullptr ? &next_->plan : nullptr);
   const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(
       std::chrono::steady_clock::now() - begun);
   if (report) has_freed_pages_ = frees_enough(*report);

@@ -137,6 +137,7 @@ Result<void> SnapshotManager::open_readable(const std::vector<SnapshotFilePlace>
 /// Lets all nodes close the files that nothing needs, then deletes them. REQUIRES: no job is under
 /// way.
 Result<void> SnapshotManager::delete_obsolete_files() {
+  CHECK(next_ == nullptr);
   ATOLL_TRY(open_readable());
   ATOLL_ASSIGN(const size_t deleted, durable_->delete_unneeded(ids_in_use()));
   if (deleted != 0) logger_->info("{} files of logs and snapshots deleted", deleted);
@@ -145,7 +146,8 @@ Result<void> SnapshotManager::delete_obsolete_files() {
 
 Result<void> SnapshotManager::publish_and_delete() {
   const Result<void> published = publish_to_transactions();
-  const Result<void> deleted = published ? delete_obsolete_files() : published;
+  // While the next job is under way, the files remain until its savepoint (begin_next).
+  const Result<void> deleted = published && next_ == nullptr ? delete_obsolete_files() : published;
   if (deleted) return {};
   const uint32_t newest = durable_->snapshot() ? durable_->snapshot()->id : 0;
   // Relaxed: only this thread stores the word.

@@ -241,11 +241,13 @@ Result<void> SnapshotManager::take_recovery_snapshot(uint64_t epoch) {
   if (durable_->salvages() && durable_->snapshot()) {
     victims = snapshots_of(durable_->snapshot()->files);
   }
-  return make_snapshot({.epoch = epoch,
-                        .streams = std::move(streams),
-                        .storages = catalog_.entries(),
-                        .victims = std::move(victims),
-                        .salvages = durable_->salvages()});
+  Job job;
+  job.task = {.epoch = epoch,
+              .streams = std::move(streams),
+              .storages = catalog_.entries(),
+              .victims = std::move(victims),
+              .salvages = durable_->salvages()};
+  return make_snapshot(job);
 }
 
 uint64_t SnapshotManager::recovered_epoch() const {

@@ -148,6 +148,7 @@ Json SnapshotManager::status() const {
   // Relaxed: for display.
   return {{"newest", newest_.load(std::memory_order_relaxed)},
           {"epoch", newest_epoch_.load(std::memory_order_relaxed)},
+          {"overlapped", overlapped_.load(std::memory_order_relaxed)},
           {"install", install_status()},
           {"unreadable_pins", unreadable_pins()},
           {"backup_pins", backup_pins()},

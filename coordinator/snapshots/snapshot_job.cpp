@@ -210,6 +210,7 @@ Result<void> SnapshotJob::map(const SnapshotTask& task, const SnapshotPlan& plan
     Json body = {{"run", plan.snapshot}};
     if (!captured.empty()) body[kCaptured] = to_binary(encoded);
     if (task.goal) body["log_bytes"] = task.log_bytes[node];
+    if (task.overlaps_install) body["holds"] = true;
     ATOLL_TRY(call_node_(node, ControlOperation::glean_map, body));
     return {};
   }));
@@ -402,6 +403,7 @@ Json SnapshotJob::status() const {
                  {"unreadable", unreadable_},
                  {"progress", sum_of(progress_)}};
   if (phase_ == SnapshotPhase::failed) status["failure"] = failure_;
+  if (installing_ != 0) status["installing"] = installing_;
   return status;
 }
 

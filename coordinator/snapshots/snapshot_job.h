@@ -74,10 +74,12 @@ class SnapshotJob {
   /// Returns the captured ranges of all nodes, or none if the task captures no pages.
   Result<std::vector<CapturedRange>> capture(const SnapshotTask& task, const SnapshotPlan& plan);
   /// Starts the mappers, which leave the log records of captured ranges out. The reducers collect,
-  /// merge and compose what the mappers send.
+  /// merge and compose what the mappers send. If the task overlaps an install, they compose only
+  /// after the first request of `reduce_and_compose` (R84).
   Result<void> map(const SnapshotTask& task, const SnapshotPlan& plan,
                    const std::vector<CapturedRange>& captured);
   /// Waits until the reducers of all nodes have composed their pages into durable files.
+  /// REQUIRES: no install is under way.
   Result<std::vector<NodePart>> reduce_and_compose(const SnapshotTask& task,
                                                    const SnapshotPlan& plan);
   /// Combines the roots of the partitions into the coordinator's own file of the snapshot.
@@ -90,6 +92,9 @@ class SnapshotJob {
   /// tried to store the savepoint. If that failed, the files are kept as well, because the
   /// savepoint may name the snapshot.
   void keep(uint32_t snapshot);
+  /// Ends the job on all nodes and removes its files. REQUIRES: its mappers were started, no thread
+  /// is in one of its steps, and its metadata are not written. Thread: any.
+  void give_up() { static_cast<void>(fail({ExitCode::failed, "its job was given up"})); }
 
   /// Returns whether some node still has less than this percentage of its pages free after the
   /// dropped pages became free. May block for up to a second.
@@ -97,18 +102,22 @@ class SnapshotJob {
   /// Sets pointers of the running cluster to the snapshot. Drops volatile pages that the snapshot
   /// makes unnecessary, until `free_percent` of each pool are free. If too few pages are free then,
   /// a second pass also drops hot pages. After an error, a pointer may refer to this snapshot or to
-  /// an older one. REQUIRES: the snapshot's files can be read on all nodes, and no later job has
-  /// begun. `idle_cpus`: returns how many processors are idle now. Thread: any.
+  /// an older one. `idle_cpus`: returns how many processors are idle now. `next`: the plan of a
+  /// later job that has begun, or null. It keeps the pages across the bounds of its partitions
+  /// (R85). REQUIRES: the snapshot's files can be read on all nodes, and no job composes (R84).
+  /// Thread: any.
   Result<InstallReport> install(const SnapshotMetadata& snapshot, uint32_t free_percent,
                                 const PoolStillLow& pool_still_low,
-                                const std::function<double()>& idle_cpus);
+                                const std::function<double()>& idle_cpus,
+                                const SnapshotPlan* next = nullptr);
   /// Makes the current job and all later jobs fail soon. Thread: any.
   void cancel() { is_cancelled_.store(true, std::memory_order_relaxed); }
 
   /// Returns {} if no job was begun, else an object of:
   ///  * "snapshot", "phase", and "failure" for a job that failed;
   ///  * "unreadable": ranges of the base that the last complete job could not read;
-  ///  * "progress": the sums of the nodes' progress.
+  ///  * "progress": the sums of the nodes' progress;
+  ///  * "installing": the snapshot whose install this job overlaps (R84), as long as it lasts.
   /// Thread: any.
   Json status() const;
   /// Returns the ranges of the base that the last complete job could not read. Thread: any.
@@ -152,6 +161,8 @@ class SnapshotJob {
   Result<SnapshotTask> ask_for_reads(SnapshotTask task);
   void discard(uint32_t snapshot);
 
+  void set_next(const SnapshotPlan* next);
+  Json roots_of(const std::vector<SnapshotStorage>& storages) const;
   Result<InstallReport> install_passes(const SnapshotMetadata& snapshot, uint32_t free_percent,
                                        const PoolStillLow& pool_still_low,
                                        const std::function<double()>& idle_cpus);
@@ -173,6 +184,7 @@ class SnapshotJob {
     std::vector<std::pair<uint32_t, uint64_t>> changed;  // storage, InstallReport::changed_bytes
   };
   void record_drainable(const NodeInstall& install);
+  void record_progress(uint32_t node, Json answer);
   Result<NodeInstall> install_on(uint32_t node, Json body,
                                  const std::function<double()>& idle_cpus);
 
@@ -196,12 +208,16 @@ class SnapshotJob {
   /// By storage: the number of successive installs that could not set all pointers.
   std::map<uint32_t, uint32_t> incomplete_;
   std::map<uint32_t, uint64_t> changed_bytes_;  // by storage, see InstallReport
+  // Of the current or latest install:
+  bool is_overlapped_ = false;  // a later job has begun, which has phase and progress
+  std::map<uint32_t, std::vector<uint64_t>> next_bounds_;  // by storage (R85)
   mutable std::mutex mutex_;
   // The next members are guarded by mutex_. Only the thread of the steps changes them, except
   // unreadable_ and progress_.
   SnapshotPhase phase_ = SnapshotPhase::none;
   uint32_t snapshot_ = 0;
-  std::string failure_;  // reason of the phase `failed`; empty in other phases
+  uint32_t installing_ = 0;  // snapshot of an install that a later job overlaps; 0: none
+  std::string failure_;      // reason of the phase `failed`; empty in other phases
   Json unreadable_ = Json::array();
   std::vector<Json> progress_;  // progress of the current job, by node
 };

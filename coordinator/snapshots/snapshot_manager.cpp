@@ -12,6 +12,7 @@
 #include "shared/base/try.h"
 #include "shared/config/machine.h"
 #include "shared/memory/node_layout.h"
+#include "shared/process/start_up.h"
 #include "shared/sync/wait_word.h"
 
 namespace atolldb {
@@ -21,7 +22,9 @@ namespace {
 /// `succeed` was not called.
 class Attempt {
  public:
-  explicit Attempt(SnapshotMetrics& metrics) : metrics_(metrics) {
+  /// `begun`: begin of the job.
+  Attempt(SnapshotMetrics& metrics, std::chrono::steady_clock::time_point begun)
+      : metrics_(metrics), begun_(begun) {
     // Relaxed, here and below, because these words are metrics.
     metrics_.is_taking.store(true, std::memory_order_relaxed);
   }
@@ -50,7 +53,7 @@ class Attempt {
   using Clock = std::chrono::steady_clock;
 
   SnapshotMetrics& metrics_;
-  const Clock::time_point begun_ = Clock::now();
+  const Clock::time_point begun_;
   bool is_open_ = true;
 };
 
@@ -75,35 +78,55 @@ SnapshotManager::SnapshotManager(const SnapshotContext& context, Logger logger)
   CHECK(nodes_.size() == config_.nodes.size() && metrics_.size() == nodes_.size());
 }
 
-/// Makes a snapshot. README.md explains the order of the steps. An error before the savepoint ends
-/// the snapshot and removes its files, and the previous snapshot remains the newest.
-/// All steps after the savepoint change volatile memory or delete obsolete files. Their errors are
-/// only logged, because everything stays readable, and the next snapshot tries again. REQUIRES: no
-/// other snapshot is under way.
-Result<void> SnapshotManager::make_snapshot(SnapshotTask task) {
+/// Makes a snapshot, up to its savepoint. README.md explains the order of the steps. An error ends
+/// the job and removes its files, and the previous snapshot remains the newest. REQUIRES: no
+/// install is under way, and no other job than this one.
+Result<void> SnapshotManager::make_snapshot(Job& job) {
   CHECK(is_own_thread());
-  Attempt attempt(snapshot_metrics_);
-  ATOLL_TRY(take_id(task));
-  ATOLL_ASSIGN(SnapshotPlan plan, job_->plan(task));
-  ATOLL_TRY(job_->align(task, plan));
-  ATOLL_TRY(job_->prepare(task, plan));
-  ATOLL_ASSIGN(const std::vector<CapturedRange> captured, job_->capture(task, plan));
-  ATOLL_TRY(job_->map(task, plan, captured));  // from here on the nodes also compose
-  ATOLL_ASSIGN(std::vector<NodePart> parts, job_->reduce_and_compose(task, plan));
-  ATOLL_ASSIGN(const SnapshotMetadata snapshot, job_->combine(task, plan, std::move(parts)));
+  Attempt attempt(snapshot_metrics_, job.begun);
+  if (job.task.overlaps_install) {
+    job.starter.join();
+    ATOLL_TRY(job.started);
+  } else {
+    ATOLL_TRY(plan_job(job));
+    ATOLL_TRY(start_mappers(job));
+  }
+  ATOLL_ASSIGN(std::vector<NodePart> parts, job_->reduce_and_compose(job.task, job.plan));
+  ATOLL_ASSIGN(const SnapshotMetadata snapshot,
+               job_->combine(job.task, job.plan, std::move(parts)));
   ATOLL_TRY(job_->write_metadata(snapshot));
-  ATOLL_TRY(store_savepoint(task, snapshot));  // from here on the snapshot exists
+  ATOLL_TRY(store_savepoint(job.task, snapshot));  // from here on the snapshot exists
   attempt.succeed();
-  // A recovery has no volatile pages, so it installs nothing. It publishes only its last snapshot,
-  // at its end.
-  if (!task.has_volatile_pages) return {};
+  return {};
+}
+
+/// The steps before anything of the job runs on a node.
+Result<void> SnapshotManager::plan_job(Job& job) {
+  CHECK(is_own_thread());
+  ATOLL_TRY(take_id(job.task));
+  ATOLL_ASSIGN(job.plan, job_->plan(job.task));
+  return job_->align(job.task, job.plan);
+}
+
+/// The steps up to the start of the mappers. From then on the nodes work by themselves.
+Result<void> SnapshotManager::start_mappers(const Job& job) {
+  ATOLL_TRY(job_->prepare(job.task, job.plan));
+  ATOLL_ASSIGN(const std::vector<CapturedRange> captured, job_->capture(job.task, job.plan));
+  return job_->map(job.task, job.plan, captured);
+}
+
+/// The steps after the savepoint. They change volatile memory or delete obsolete files. Their
+/// errors are only logged, because everything stays readable, and the next snapshot tries again.
+/// Begins the next job if its snapshot is needed soon after the install (R84).
+void SnapshotManager::install_and_publish(const Job& job, const SnapshotMetadata& snapshot) {
+  CHECK(is_own_thread() && snapshot.id == job.task.snapshot);
+  if (must_begin_next()) begin_next(snapshot.id);
   if (open_for_install(snapshot)) {
-    page_regulator_.begin_install(paused_us() != paused_before_);
-    install(snapshot);
+    page_regulator_.begin_install(paused_us() != job.paused_before);
+    install(job, snapshot);
   }
   if (!has_freed_pages_ && pool_is_low()) record_unproductive_snapshot();
   [[maybe_unused]] const Result<void> published = publish_and_delete();  // it logs its error
-  return {};
 }
 
 /// Takes the id durably (R37), and fills in the members that all tasks have in common.
@@ -180,6 +203,7 @@ void SnapshotManager::stop() {
     job_->cancel();
     taker_->stop();
   }
+  give_up_next();
   page_regulator_.stop();
   damage_thread_.stop();
 }
@@ -189,6 +213,8 @@ std::unique_ptr<SnapshotTaker> SnapshotManager::make_taker() {
   hooks.on_start = [this] { thread_ = std::this_thread::get_id(); };
   hooks.take = [this] { return take_snapshot(false); };
   hooks.take_again = [this] { return take_snapshot(true); };
+  hooks.has_begun_next = [this] { return next_ != nullptr; };
+  hooks.take_next = [this] { return take_next(); };
   hooks.has_new_commits = [this] { return has_new_commits(); };
   hooks.log_bytes = [this] { return log_bytes(); };
   hooks.lacks_log_files = [this] { return lacks_log_files(); };
@@ -272,25 +298,97 @@ bool SnapshotManager::is_running() const {
          static_cast<uint32_t>(ClusterState::running);
 }
 
+/// Takes the snapshot whose job has begun during the last install. Returns its id.
+Result<uint32_t> SnapshotManager::take_next() {
+  CHECK(is_own_thread() && next_ != nullptr);
+  has_freed_pages_ = false;
+  ATOLL_TRY(take_new_snapshot());
+  return newest_.load(std::memory_order_relaxed);
+}
+
+/// Takes a snapshot with the job that has begun already, or with a new one.
 Result<void> SnapshotManager::take_new_snapshot() {
-  SnapshotTask task = next_task();
-  spare_at_begin_ = spare_pages();
-  const std::vector<uint64_t> written = log_bytes_by_node();
-  if (is_paced()) set_pace(task, written);
-  // R36: epochs of snapshots do not decrease. If nothing was committed since the newest snapshot,
-  // only the key ranges of pages differ (R71).
-  CHECK(task.epoch >= newest_epoch_.load(std::memory_order_relaxed));
-  paused_before_ = paused_us();
+  const std::unique_ptr<Job> job = next_ != nullptr ? std::move(next_) : new_job();
   page_regulator_.begin_job();
-  const Result<void> made = make_snapshot(task);
+  const Result<void> made = make_snapshot(*job);
+  record_job(*job, made.has_value());
+  if (made) install_and_publish(*job, *durable_->snapshot());
   page_regulator_.end_job();
-  rewrites_.record(task.victims, made ? &*durable_->snapshot() : nullptr);
   if (!made && pool_is_low()) record_unproductive_snapshot();
-  has_failed_ = !made;
-  record_capture(task.captures_pages, made.has_value());
-  if (made) snapshot_log_bytes_ = written;
   if (made && !lacks_log_files()) rebuild_ballast();
   return made;
+}
+
+std::unique_ptr<SnapshotManager::Job> SnapshotManager::new_job() {
+  auto job = std::make_unique<Job>();
+  job->task = next_task();
+  job->spare_at_begin = spare_pages();
+  job->written = log_bytes_by_node();
+  if (is_paced()) set_pace(job->task, job->written);
+  // R36: epochs of snapshots do not decrease. If nothing was committed since the newest snapshot,
+  // only the key ranges of pages differ (R71).
+  CHECK(job->task.epoch >= newest_epoch_.load(std::memory_order_relaxed));
+  job->paused_before = paused_us();
+  return job;
+}
+
+/// Records the end of a job, for later decisions.
+void SnapshotManager::record_job(const Job& job, bool is_made) {
+  rewrites_.record(job.task.victims, is_made ? &*durable_->snapshot() : nullptr);
+  has_failed_ = !is_made;
+  record_capture(job.task.captures_pages, is_made);
+  if (is_made) snapshot_log_bytes_ = job.written;
+}
+
+/// Returns whether the next job begins before the newest snapshot is installed (R84). No job begins
+/// early while a request or a task waits, because both need the time between two jobs.
+bool SnapshotManager::must_begin_next() {
+  /// With fewer idle processors, the job would only take time from the workers, and from the
+  /// install, which frees pages.
+  constexpr double kOverlapCpus = 0.5;
+  if (!page_regulator_.will_be_short() || !is_running() || !has_new_commits()) return false;
+  if (taker_->is_awaited() || lacks_log_files() || !job_->unreadable().empty()) return false;
+  return has_dedicated_gleaner_cpus(config_) || idle_cpus() >= kOverlapCpus;
+}
+
+/// Begins the job of the next snapshot: plans it, and starts a thread that lets the nodes capture
+/// and map. They compose only when `make_snapshot` asks them to (R84). `installed`: the snapshot
+/// that will be installed meanwhile. After an error the next job begins later, as usual.
+void SnapshotManager::begin_next(uint32_t installed) {
+  CHECK(is_own_thread() && next_ == nullptr);
+  // Obsolete files are deleted now, while no job is under way (R38).
+  const Result<void> deleted = delete_obsolete_files();
+  if (!deleted) {
+    logger_->warn("obsolete files remain until the next snapshot: {}", deleted.error().message);
+    return;
+  }
+  auto job = new_job();
+  job->task.overlaps_install = true;
+  const Result<void> planned = plan_job(*job);
+  if (!planned) {
+    logger_->error("the next snapshot does not begin during the install of snapshot {}: {}",
+                   installed, planned.error().message);
+    snapshot_metrics_.failed.add();
+    record_job(*job, false);
+    return;
+  }
+  page_regulator_.begin_next();
+  overlapped_.fetch_add(1, std::memory_order_relaxed);  // for display
+  logger_->info("snapshot {}: begins before the install of snapshot {}", job->task.snapshot,
+                installed);
+  next_ = std::move(job);
+  next_->starter = std::thread([this, &next = *next_] {
+    name_thread("glean-next");
+    next.started = start_mappers(next);
+  });
+}
+
+/// Ends a job that nothing will complete. REQUIRES: the taker has ended.
+void SnapshotManager::give_up_next() {
+  if (next_ == nullptr) return;
+  next_->starter.join();
+  if (next_->started) job_->give_up();
+  next_.reset();
 }
 
 /// Decides for how many jobs no pages are captured. The number doubles with each failed job that

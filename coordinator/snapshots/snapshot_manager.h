@@ -1,5 +1,6 @@
 // The snapshots of a cluster: takes them, recovers from them, publishes, installs, pins and deletes
-// them (R32, R36, R37, R38, R54, R61, R62). `make_snapshot` holds the sequence of a snapshot.
+// them (R32, R36, R37, R38, R54, R61, R62, R84). `make_snapshot` and `install_and_publish` hold the
+// sequence of a snapshot.
 #pragma once
 
 #include <atomic>
@@ -93,8 +94,25 @@ class SnapshotManager {
  private:
   bool is_own_thread() const { return std::this_thread::get_id() == thread_; }
 
+  /// A snapshot job, from its task to its savepoint.
+  struct Job {
+    SnapshotTask task;
+    SnapshotPlan plan;
+    std::chrono::steady_clock::time_point begun = std::chrono::steady_clock::now();
+    std::vector<uint64_t> written;  // result of log_bytes_by_node() when the job began
+    uint64_t paused_before = 0;     // result of paused_us() when the job began
+    double spare_at_begin = 0;      // result of spare_pages() when the job began
+    // Only for a job that overlaps an install:
+    std::thread starter;   // runs start_mappers
+    Result<void> started;  // result of start_mappers; REQUIRES: `starter` was joined
+  };
+
   // The steps of a snapshot, in snapshot_manager.cpp.
-  Result<void> make_snapshot(SnapshotTask task);
+  Result<void> make_snapshot(Job& job);
+  Result<void> plan_job(Job& job);
+  /// Thread: any.
+  Result<void> start_mappers(const Job& job);
+  void install_and_publish(const Job& job, const SnapshotMetadata& snapshot);
   Result<void> take_id(SnapshotTask& task);
   Result<void> store_savepoint(const SnapshotTask& task, const SnapshotMetadata& snapshot);
   /// Records `snapshot` as the newest one, for later decisions, the metrics and the status.
@@ -105,7 +123,13 @@ class SnapshotManager {
   Result<uint32_t> take_snapshot(bool even_if_idle);
   Result<void> close_current_epoch();
   bool is_running() const;
+  Result<uint32_t> take_next();
   Result<void> take_new_snapshot();
+  std::unique_ptr<Job> new_job();
+  void record_job(const Job& job, bool is_made);
+  bool must_begin_next();
+  void begin_next(uint32_t installed);
+  void give_up_next();
   void record_capture(bool captures, bool is_made);
   SnapshotTask next_task();
   bool has_new_commits() const;
@@ -185,7 +209,7 @@ class SnapshotManager {
 
   // Installation, in manager_install.cpp.
   bool open_for_install(const SnapshotMetadata& snapshot);
-  void install(const SnapshotMetadata& snapshot);
+  void install(const Job& job, const SnapshotMetadata& snapshot);
   void release_kept(uint32_t oldest_left, uint32_t installed);
   bool frees_enough(const InstallReport& report) const;
   void record_install(const SnapshotMetadata& snapshot, const Result<InstallReport>& report,
@@ -234,8 +258,8 @@ class SnapshotManager {
   bool lacks_ballast_ = false;          // the latest rebuild of the ballast has failed
   /// Log bytes by node that the newest snapshot covers, counted since the cluster began.
   std::vector<uint64_t> snapshot_log_bytes_;
-  uint64_t paused_before_ = 0;  // result of paused_us() when the current job began
-  double spare_at_begin_ = 0;   // result of spare_pages() when the current job began
+  /// The job that has begun before the install of the newest snapshot has ended (R84), or null.
+  std::unique_ptr<Job> next_;
 
   // The next members are used by any thread.
   std::atomic<uint64_t> bytes_to_recover_{0};
@@ -243,6 +267,7 @@ class SnapshotManager {
   std::atomic<int64_t> recovery_began_ns_{0};
   std::atomic<uint32_t> newest_{0};  // id of the newest snapshot; 0: none
   std::atomic<uint64_t> newest_epoch_{0};
+  std::atomic<uint64_t> overlapped_{0};  // jobs that began before the install of their base (R84)
   SnapshotMetrics snapshot_metrics_;
   Rewrites rewrites_;  // any thread may call `status`
   mutable std::mutex pace_mutex_;

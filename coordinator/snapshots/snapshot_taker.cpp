@@ -27,6 +27,7 @@ constexpr const char* kPoolIsLow = "volatile pool";
 constexpr const char* kPagesRunShort = "the free pages last no longer than a snapshot takes";
 /// Shortest pause between snapshots that are due because a logger has no room for its next file.
 constexpr std::chrono::seconds kFilePause{1};
+constexpr const char* kNextHasBegun = "it began before the end of the last install";
 constexpr const char* kLacksFiles = "a logger has no room for its next file";
 
 }  // namespace
@@ -34,6 +35,7 @@ constexpr const char* kLacksFiles = "a logger has no room for its next file";
 void SnapshotTaker::start() {
   CHECK(!thread_.joinable());
   CHECK(hooks_.take && hooks_.has_new_commits && hooks_.log_bytes);
+  CHECK(!hooks_.has_begun_next || hooks_.take_next);
   last_at_ = last_begun_ = Clock::now();
   last_log_bytes_ = hooks_.log_bytes();
   thread_ = std::thread([this] { run(); });
@@ -136,9 +138,26 @@ void SnapshotTaker::set_pauses(const std::string& why) {
   file_pause_ = why == kLacksFiles ? kFilePause : Clock::duration{};
   if (hooks_.has_freed_pages && hooks_.has_freed_pages()) {
     page_pause_ = {};
-  } else if (why == kPoolIsLow || why == kPagesRunShort) {
+  } else if (why == kPoolIsLow || why == kPagesRunShort || why == kNextHasBegun) {
     page_pause_ = std::clamp<Clock::duration>(2 * page_pause_, kMinPagePause, kMaxPagePause);
   }
+}
+
+Result<uint32_t> SnapshotTaker::take(const std::string& why,
+                                     const std::function<Result<uint32_t>()>& how) {
+  const auto begun = last_begun_ = Clock::now();
+  last_log_bytes_ = hooks_.log_bytes();
+  Result<uint32_t> taken = how();
+  last_at_ = Clock::now();
+  const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(last_at_ - begun);
+  if (taken) {
+    logger_->info("snapshot {}: {}; it took {} ms", *taken, why, took.count());
+  } else {
+    logger_->error("no snapshot was taken (reason: {}): {}; the previous one remains the newest",
+                   why, taken.error().message);
+  }
+  set_pauses(why);
+  return taken;
 }
 
 void SnapshotTaker::run() {
@@ -146,6 +165,15 @@ void SnapshotTaker::run() {
   if (hooks_.on_start) hooks_.on_start();
   std::unique_lock lock(mutex_);
   while (!ends_) {
+    // A job that has begun is completed first. Tasks wait because it is under way. Requests wait
+    // because they need commits after its epoch.
+    if (has_begun_next()) {
+      is_requested_ = false;
+      lock.unlock();
+      static_cast<void>(take(kNextHasBegun, hooks_.take_next));
+      lock.lock();
+      continue;
+    }
     changed_.wait_for(lock, std::min<Clock::duration>(kCheckPause, config_.interval.get()),
                       [this] { return ends_ || !requests_.empty() || !tasks_.empty(); });
     if (ends_) return;
@@ -159,19 +187,7 @@ void SnapshotTaker::run() {
     const std::string why = !replies.empty() ? "requested" : is_idle ? idle_reason() : reason();
     const bool is_again = is_idle && why == kPoolIsLow;
     if (!why.empty()) {
-      const auto begun = last_begun_ = Clock::now();
-      last_log_bytes_ = hooks_.log_bytes();
-      const Result<uint32_t> taken = is_again ? hooks_.take_again() : hooks_.take();
-      last_at_ = Clock::now();
-      const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(last_at_ - begun);
-      if (taken) {
-        logger_->info("snapshot {}: {}; it took {} ms", *taken, why, took.count());
-      } else {
-        logger_->error(
-            "no snapshot was taken (reason: {}): {}; the previous one remains the newest", why,
-            taken.error().message);
-      }
-      set_pauses(why);
+      const Result<uint32_t> taken = take(why, is_again ? hooks_.take_again : hooks_.take);
       if (is_again && (!hooks_.has_freed_pages || !hooks_.has_freed_pages())) ++idle_failures_;
       for (const Reply& reply : replies) reply(taken);
     }

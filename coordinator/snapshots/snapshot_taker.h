@@ -32,6 +32,10 @@ struct SnapshotTakerHooks {
   /// Does the same as `take`, but takes a snapshot even if nothing has been committed since the
   /// newest one (R71). Empty: an idle cluster takes no snapshots.
   std::function<Result<uint32_t>()> take_again = {};
+  /// Returns whether the latest call has begun the job of the next snapshot (R84). Then the taker
+  /// calls `take_next` at once, which returns what `take` returns.
+  std::function<bool()> has_begun_next = {};
+  std::function<Result<uint32_t>()> take_next = {};
   /// Returns whether anything has been committed since the last snapshot.
   std::function<bool()> has_new_commits;
   /// Returns the bytes of log that the busiest node has written since the cluster began.
@@ -69,8 +73,8 @@ class SnapshotTaker {
   /// waiting requests with an error.
   void stop();
 
-  /// A task that changes the savepoint. It runs on the taker's thread between two snapshots, with
-  /// `runs` true. If the taker ends before that, the task is called with `runs` false.
+  /// A task that changes the savepoint. It runs on the taker's thread while no job is under way,
+  /// with `runs` true. If the taker ends before that, the task is called with `runs` false.
   using Task = std::function<void(bool runs)>;
   void between_runs(Task task);
 
@@ -91,6 +95,9 @@ class SnapshotTaker {
   /// Returns the reason why another snapshot of an idle cluster is due, or "" if none is due.
   std::string idle_reason() const;
   bool pool_is_starved() const;
+  bool has_begun_next() const { return hooks_.has_begun_next && hooks_.has_begun_next(); }
+  /// Takes a snapshot for the reason `why`, and sets the pauses after it.
+  Result<uint32_t> take(const std::string& why, const std::function<Result<uint32_t>()>& how);
   /// Returns whether the pool is low and the pause after the last snapshot for it is over.
   bool needs_pages() const;
   /// Sets the pauses before the next snapshot, after one for this reason.

@@ -53,6 +53,9 @@ struct InstallTask {
   /// part that begins at 0. The parts of a storage may be installed at the same time by several
   /// threads (R44).
   SliceRange part;
+  /// Ascending slices of the first layer of a Master-tree where partitions of the next snapshot
+  /// begin. A page with such a slice inside its range is not dropped (R85).
+  std::span<const uint64_t> next_bounds;
   /// Time for which drains of the pass had waited for pages when this part began (R78).
   uint64_t waited_ms = 0;
   /// Polled every few pages. If it returns true, the remaining pages are left to the next snapshot.
@@ -141,7 +144,7 @@ class HoldTimer {
 /// `cancelled` returned true. `report.oldest_left` is 0 if the walk did not end, or skipped a path
 /// that other threads were changing.
 /// REQUIRES: all nodes can read the files of the snapshot. No page was dropped since the composers
-/// read the fence maps, because snapshot jobs do not overlap.
+/// read the fence maps, because no job composes during an install (R84).
 /// Thread: any thread of any node with its own page slot (R9). Threads may install disjoint parts
 /// of a storage at the same time, in the same snapshot. The page slot is idle on return. Blocks
 /// while it reads snapshot pages; it holds no lock then.

@@ -508,6 +508,10 @@ class TreeInstaller {
             ? walk.root
             : page_of_range(walk.levels[page->header.level].snapshot.pages, range_of(*page));
     if (snapshot.is_null()) return;
+    if (has_next_bound_inside(*page)) {
+      ++report_.kept;
+      return;
+    }
     // R56: only the volatile page has the records of a page that cannot be read.
     const bool is_lost = is_stand_in(snapshot) || unreadable_.contains(snapshot.word());
     if (is_lost && !fault::drop_onto_stand_ins) return;
@@ -532,6 +536,15 @@ class TreeInstaller {
     const Dropped dropped = drop_tree_page(worker_, storage_, drop, pages);
     report_.dropped += dropped == Dropped::yes ? pages : 0;
     report_.busy += dropped == Dropped::busy ? 1 : 0;
+  }
+
+  /// Returns whether a partition of the next snapshot begins inside the range of the page (R85).
+  bool has_next_bound_inside(const TreePage& page) const {
+    if (page.header.layer != 0) return false;
+    DCHECK(std::ranges::is_sorted(task_.next_bounds));
+    const SliceRange range = range_of(page);
+    const auto bound = std::ranges::upper_bound(task_.next_bounds, range.low);
+    return bound != task_.next_bounds.end() && range.contains(*bound);
   }
 
   static Bytes bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }

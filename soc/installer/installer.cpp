@@ -84,6 +84,7 @@ void Installer::work() {
       lock.unlock();
       is_clean = true;
       for (PageVisitor* visitor : visitors_) is_clean = visitor->recycle() && is_clean;
+      if (settings_.composers != nullptr) is_clean = settings_.composers->recycle() && is_clean;
       lock.lock();
     }
   }
@@ -257,6 +258,7 @@ InstallTask Installer::task_of(const Pass& pass, const Root& root) const {
   task.snapshot = pass.snapshot;
   task.epoch = pass.epoch;
   task.base_epoch = pass.base_epoch;
+  task.next_bounds = root.next_bounds;
   return task;
 }
 

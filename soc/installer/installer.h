@@ -47,6 +47,8 @@ struct InstallerActions {
 struct InstallerSettings {
   const ClusterView* view = nullptr;
   std::vector<PageVisitor*> visitors;  // one for each of its threads, 1 to kMaxInstallers
+  /// The visitor of the composers, or null. The installer frees the pages that it has retired.
+  PageVisitor* composers = nullptr;
   std::vector<int32_t> cpus;           // CPUs of the threads that a pass starts; empty: any
   SnapshotWorkTimes* times = nullptr;  // counts the processor time of all its threads; may be null
 };
@@ -71,8 +73,9 @@ class Installer {
   struct Root {
     uint32_t storage = 0;
     SnapshotPointer page;
-    std::vector<uint64_t> bounds;  // begins of the parts, apart from the first one
-    InstallReport report;          // sum over the parts that are installed; guarded by mutex_
+    std::vector<uint64_t> bounds;       // begins of the parts, apart from the first one
+    std::vector<uint64_t> next_bounds;  // InstallTask::next_bounds
+    InstallReport report;               // sum over the parts that are installed; guarded by mutex_
   };
   /// A part of a storage.
   struct Part {

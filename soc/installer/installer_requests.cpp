@@ -31,6 +31,19 @@ Result<DropLimits> limits_of(const ControlRequest& request) {
   return limits;
 }
 
+/// Returns the member "next_bounds" of a storage. `member`: the storage's entry.
+Result<std::vector<uint64_t>> next_bounds_of(const ControlRequest& member) {
+  const Json list = member.body.value("next_bounds", Json::array());
+  const bool is_good = list.is_array() && std::ranges::all_of(list, [](const Json& slice) {
+                         return slice.is_number_unsigned();
+                       });
+  std::vector<uint64_t> bounds;
+  if (is_good) bounds = list.get<std::vector<uint64_t>>();
+  if (is_good && std::ranges::is_sorted(bounds)) return bounds;
+  return make_error(ExitCode::usage,
+                    member.op + ": member \"next_bounds\" must be ascending unsigned numbers");
+}
+
 }  // namespace
 
 void Installer::handle(const ControlRequest& request, const ControlReply& reply) {
@@ -69,6 +82,7 @@ Result<Installer::Pass> Installer::pass_of(const ControlRequest& request) {
     const ControlRequest member{request.operation, entry};
     ATOLL_ASSIGN(const uint64_t id, get_number(member, "id"));
     ATOLL_ASSIGN(const uint64_t root, get_number(member, "root"));
+    ATOLL_ASSIGN(auto next_bounds, next_bounds_of(member));
     const SnapshotPointer page(root);
     if (!page.is_null() && page.snapshot() > pass.snapshot) {
       return make_error(ExitCode::usage,
@@ -79,6 +93,7 @@ Result<Installer::Pass> Installer::pass_of(const ControlRequest& request) {
     Root& added = pass.roots.emplace_back();
     added.storage = static_cast<uint32_t>(id);
     added.page = page;
+    added.next_bounds = std::move(next_bounds);
   }
   return pass;
 }

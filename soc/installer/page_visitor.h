@@ -28,7 +28,8 @@ struct PageVisitorSettings {
 /// Keeps a small reserve of pages, because a visit may replace the parents of split pages. Without
 /// the reserve, a visit could not do this when the pool is exhausted, and then no snapshot could
 /// free pages. Pools of 16 MiB or more also have a reserve for all installers together
-/// (PagePool::reserved_of). Of several visitors of a node, one keeps its reserve all the time.
+/// (PagePool::reserved_of). Of the visitors of a node, the first and the last one keep their
+/// reserves all the time.
 ///
 /// Thread: any, for all functions. The calls run one at a time.
 class PageVisitor : public FenceMapSource {

@@ -192,7 +192,7 @@ class Node {
   // The next six members are null without a log. Each of them uses the members before it.
   std::unique_ptr<SnapshotStore> snapshots_;
   std::unique_ptr<LentPageReturner> lent_pages_;        // null if memory.lend_pool is off
-  std::vector<std::unique_ptr<PageVisitor>> visitors_;  // composers use the first one, too
+  std::vector<std::unique_ptr<PageVisitor>> visitors_;  // composers use the last one
   std::unique_ptr<Installer> installer_;
   std::unique_ptr<Scrubber> scrubber_;
   std::unique_ptr<SnapshotJobService> snapshot_jobs_;

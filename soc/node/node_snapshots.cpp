@@ -65,15 +65,20 @@ void Node::start_installer() {
   settings.view = &view_;
   settings.cpus = config_.nodes[node_].gleaner_cpus;
   settings.times = &metrics_->gleaner.times;
-  CHECK(config_.nodes[node_].installers <= kMaxInstallers);
-  for (uint32_t i = 0; i < config_.nodes[node_].installers; ++i) {
+  const uint32_t installers = config_.nodes[node_].installers;
+  CHECK(installers >= 1 && installers <= kMaxInstallers);
+  // Composers have the last visitor, so that a capture does not wait for the thread `install`. If
+  // there are kMaxInstallers installers, it is the one of the last installer.
+  const uint32_t visitors = std::min(installers + 1, kMaxInstallers);
+  for (uint32_t i = 0; i < visitors; ++i) {
     visitor.slot =
         config_.nodes[node_].workers + 1 + i;  // the housekeeper has the slot before these
     visitor.metrics = &metrics_->worker(visitor.slot);
-    visitor.keeps_reserve = i == 0;
+    visitor.keeps_reserve = i == 0 || i + 1 == visitors;
     visitors_.push_back(std::make_unique<PageVisitor>(visitor));
-    settings.visitors.push_back(visitors_.back().get());
+    if (i < installers) settings.visitors.push_back(visitors_.back().get());
   }
+  settings.composers = visitors_.back().get();
   static_assert(kAuxiliarySlots == 1 + kMaxInstallers);
   installer_ = std::make_unique<Installer>(std::move(settings), logger_);
   installer_->start();
@@ -127,7 +132,7 @@ Result<void> Node::start_snapshot_jobs() {
   // with the coordinator's release of the state.
   resources.fence_maps = [this]() -> FenceMapSource* {
     const auto state = view_.control->state.load(std::memory_order_acquire);
-    return state < static_cast<uint32_t>(ClusterState::running) ? nullptr : visitors_[0].get();
+    return state < static_cast<uint32_t>(ClusterState::running) ? nullptr : visitors_.back().get();
   };
   resources.has_failed = [this] {
     return view_.control->state.load(std::memory_order_relaxed) >= kClusterFailedFrom;

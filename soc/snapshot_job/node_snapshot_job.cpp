@@ -50,15 +50,17 @@ void NodeSnapshotJob::capture(ControlReply reply) {
   changed_.notify_all();
 }
 
-void NodeSnapshotJob::map(uint64_t log_bytes, std::vector<CapturedRange> captured) {
+void NodeSnapshotJob::map(uint64_t log_bytes, std::vector<CapturedRange> captured, bool holds) {
   const std::lock_guard guard(mutex_);
   if (std::exchange(map_wanted_, true)) return;  // a repeated request
+  if (holds) work_.hold_composing();
   log_bytes_ = log_bytes;
   captured_ = std::move(captured);
   changed_.notify_all();
 }
 
 void NodeSnapshotJob::wait(Clock::time_point deadline, ControlReply reply) {
+  work_.permit_composing();
   std::unique_lock lock(mutex_);
   waiting_.add(std::move(reply), deadline);
   if (has_ended_) return answer_due(lock);

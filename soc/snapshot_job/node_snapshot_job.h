@@ -43,12 +43,14 @@ class NodeSnapshotJob {
   /// with an error. REQUIRES: this node is prepared, and `map` was not called.
   void capture(ControlReply reply);
   /// Starts the mappers, which read `log_bytes` together. `captured`: ranges of all nodes, which
-  /// the mappers leave out. REQUIRES: all nodes are prepared, and their captures have ended.
-  void map(uint64_t log_bytes, std::vector<CapturedRange> captured);
+  /// the mappers leave out. `holds`: the reducers compose only after the first call of `wait`
+  /// (R84). REQUIRES: all nodes are prepared, and their captures have ended.
+  void map(uint64_t log_bytes, std::vector<CapturedRange> captured, bool holds = false);
   /// Sets the part of the job's work that should be done now (JobThrottle).
   void set_goal(double goal) { work_.set_goal(goal); }
   /// Answers with "done": true and the result when the job has succeeded, or with "done": false at
-  /// the deadline; both with the progress. Answers with an error if the job has failed.
+  /// the deadline; both with the progress. Answers with an error if the job has failed. Permits the
+  /// reducers to compose.
   void wait(Clock::time_point deadline, ControlReply reply);
   /// Gives the job up and removes its file, even if the job has succeeded. Answers {} when the file
   /// is removed.

@@ -123,7 +123,11 @@ Result<void> SnapshotJobService::map(const ControlRequest& request, const Contro
     ATOLL_ASSIGN(const auto bytes, get_binary(request, "captured"));
     ATOLL_ASSIGN(captured, decode_captured(bytes));
   }
-  job->map(log_bytes, std::move(captured));
+  const Json holds = request.body.value("holds", Json(false));
+  if (!holds.is_boolean()) {
+    return make_error(ExitCode::usage, request.op + ": member \"holds\" must be a boolean");
+  }
+  job->map(log_bytes, std::move(captured), holds.get<bool>());
   reply(Json::object());
   return {};
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -240,11 +241,38 @@ Result<void> SnapshotJobWork::reduce(uint32_t ordinal) {
   const auto collected = reducer.collect();
   clock.charge(SnapshotWork::merge);
   ATOLL_TRY(collected);
+  ATOLL_TRY(await_permission());
   ReducerPace pace(reducer, *this);
   Composing composing{reducer, pace, clock, PageAhead(*resources_.snapshots)};
   auto composed = compose_all(composing, places_of_reducers_[ordinal]);
   clock.charge(SnapshotWork::compose);
   return composed;
+}
+
+void SnapshotJobWork::hold_composing() {
+  const std::lock_guard guard(hold_mutex_);
+  CHECK(inboxes_.size() == plan_.reducers.size());  // this node is prepared
+  may_compose_ = false;
+}
+
+void SnapshotJobWork::permit_composing() {
+  {
+    const std::lock_guard guard(hold_mutex_);
+    may_compose_ = true;
+  }
+  permitted_.notify_all();
+}
+
+/// Waits until the reducers may compose (R84). Returns an error if the job is given up before.
+Result<void> SnapshotJobWork::await_permission() {
+  /// Limits the delay until the thread notices that the cluster has failed.
+  constexpr std::chrono::milliseconds kCheckPause{50};
+  std::unique_lock lock(hold_mutex_);
+  while (!may_compose_ && !is_over()) permitted_.wait_for(lock, kCheckPause);
+  if (may_compose_) return {};
+  return make_error(
+      ExitCode::failed,
+      fmt::format("snapshot {}: the job ended before its reducers could compose", plan_.snapshot));
 }
 
 /// Composes all partitions of the reducer, in the order in which it returns its records.
@@ -347,6 +375,7 @@ void SnapshotJobWork::discard() {
 void SnapshotJobWork::give_up() {
   gives_up_.store(true, std::memory_order_relaxed);
   throttle_.wake();
+  permitted_.notify_all();
   const std::lock_guard guard(mutex_);
   for (const auto& inbox : inboxes_) inbox->give_up(plan_.snapshot);
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -76,6 +77,11 @@ class SnapshotJobWork {
   /// Collects the records of the node's reducer `ordinal`, then composes all its partitions.
   /// REQUIRES: prepare has succeeded. Thread: one for each reducer.
   Result<void> reduce(uint32_t ordinal);
+  /// Lets the reducers wait for `permit_composing` before they compose (R84). REQUIRES: no mapper
+  /// runs yet, so all reducers still collect records.
+  void hold_composing();
+  /// Thread: any.
+  void permit_composing();
 
   /// Captures volatile pages of the partitions that the node composes (R75). Returns the ranges
   /// whose log records all mappers leave out, in the order of do_ascend. Thread: one, before `map`
@@ -111,6 +117,7 @@ class SnapshotJobWork {
   /// Objects that a reducer's thread uses for all its composers.
   struct Composing;
 
+  Result<void> await_permission();
   Result<void> compose_all(Composing& composing, const ReducerPlace& place);
   Result<void> compose_one(Composing& composing, size_t storage, uint32_t partition);
   Result<void> capture_partition(FenceMapSource& source, size_t storage, uint32_t partition,
@@ -132,6 +139,9 @@ class SnapshotJobWork {
   std::mutex writer_mutex_;
   std::atomic<bool> gives_up_{false};
   JobThrottle throttle_;
+  std::mutex hold_mutex_;
+  std::condition_variable permitted_;
+  bool may_compose_ = true;  // guarded by hold_mutex_
   // Records that composers have applied, and records that merges have elided.
   std::atomic<uint64_t> records_composed_{0};
   std::atomic<uint64_t> records_elided_{0};

@@ -19,6 +19,7 @@
 
 #include "ops/cli/running_cluster.h"
 #include "shared/client/session_client.h"
+#include "shared/config/machine.h"
 #include "shared/kv/kv_reply.h"
 #include "shared/kv/kv_request.h"
 #include "tests/cluster/launcher_process.h"
@@ -53,8 +54,13 @@ Value value_of(uint64_t key, uint64_t counter) {
 /// A client that owns every n-th key, so that it knows the value of each.
 class Client {
  public:
-  Client(const std::string& run_dir, uint32_t node, uint64_t keys, uint64_t seed)
-      : run_dir_(run_dir), node_(node), random_(seed), counters_(keys / kLargeNodes, 0) {}
+  /// `node`: node of its session. `number`: number of the client.
+  Client(const std::string& run_dir, uint32_t node, uint32_t number, uint64_t keys, uint64_t seed)
+      : run_dir_(run_dir),
+        node_(node),
+        number_(number),
+        random_(seed),
+        counters_(keys / kLargeNodes, 0) {}
 
   void connect() {
     auto session = SessionClient::connect(run_dir_, node_);
@@ -81,6 +87,25 @@ class Client {
     may_be_lost_ = false;
   }
 
+  /// Writes many random keys at once, so that pages are taken faster than a snapshot job frees
+  /// some. Ends as `work` does.
+  void rewrite(Clock::time_point end) {
+    constexpr size_t kAtOnce = 64;
+    may_be_lost_ = true;
+    while (Clock::now() < end && is_well()) {
+      std::set<uint64_t> indexes;
+      while (indexes.size() < kAtOnce) indexes.insert(random_() % counters_.size());
+      KvRequest request;
+      for (const uint64_t index : indexes) {
+        request.put(kLarge, ordered_bytes(key(index)), value_of(key(index), counters_[index] + 1));
+      }
+      transact(request);
+      if (is_lost_) unknown_.insert(indexes.begin(), indexes.end());
+      for (const uint64_t index : indexes) counters_[index] += is_lost_ ? 0 : 1;
+    }
+    may_be_lost_ = false;
+  }
+
   /// Reads every key once. This also resolves the writes that were in flight when the cluster
   /// ended.
   void verify() {
@@ -104,7 +129,7 @@ class Client {
  private:
   static constexpr size_t kKeysAtOnce = 4;
 
-  uint64_t key(uint64_t index) const { return index * kLargeNodes + node_; }
+  uint64_t key(uint64_t index) const { return index * kLargeNodes + number_; }
   bool is_well() const { return session_ != nullptr && !is_lost_ && !testing::Test::HasFailure(); }
 
   void work_once() {
@@ -168,6 +193,7 @@ class Client {
 
   std::string run_dir_;
   uint32_t node_;
+  uint32_t number_;
   std::mt19937_64 random_;
   std::unique_ptr<SessionClient> session_;
   std::vector<uint64_t> counters_;  // the oracle: number of writes per key
@@ -235,9 +261,10 @@ class LargerThanMemoryTest : public testing::Test {
     const auto created = cli::RunningCluster(config_).create_storage(
         kLarge, StorageType::mastertree, static_cast<uint32_t>(kLargeValueBytes));
     ASSERT_TRUE(created) << created.error().message;
-    for (uint32_t node = 0; node < kLargeNodes; ++node) {
-      clients_.push_back(
-          std::make_unique<Client>(config_.cluster.run_dir, node, keys, seed() + node));
+    const auto nodes = static_cast<uint32_t>(config_.nodes.size());
+    for (uint32_t number = 0; number < kLargeNodes; ++number) {
+      clients_.push_back(std::make_unique<Client>(config_.cluster.run_dir, number % nodes, number,
+                                                  keys, seed() + number));
     }
     ASSERT_NO_FATAL_FAILURE(connect_all());
     on_all([](Client& client) { client.fill(); });
@@ -277,6 +304,45 @@ TEST_F(LargerThanMemoryTest, AllOfItIsReadAndWrittenWhileMemoryStaysAsItIs) {
               kTenTimes, stalls, last.at("snapshots").dump().c_str());
   kill(launcher.pid(), SIGTERM);
   EXPECT_EQ(launcher.wait(), 0);
+}
+
+/// R84. Kills a random process at a random instant after the job of a snapshot has begun during the
+/// install of the one before.
+TEST_F(LargerThanMemoryTest, WhatWasPromisedIsThereThoughProcessesDieWhileTwoSnapshotsOverlap) {
+  // With processors of its own, a job overlaps an install although the machine is busy.
+  const std::vector<int32_t> cpus = Machine::detect().cpus;
+  if (cpus.size() < 2) GTEST_SKIP() << "a job needs a processor of its own";
+  config_.nodes.resize(1);
+  config_.nodes[0].cpus = {cpus[0]};
+  config_.nodes[0].gleaner_cpus = {cpus[1]};
+  std::mt19937_64 random(seed());
+  const uint64_t count = rounds(4, 60);
+  for (uint64_t round = 0; round <= count; ++round) {
+    SCOPED_TRACE("round " + std::to_string(round));
+    LauncherProcess launcher(config_);
+    ASSERT_EQ(launcher.next_line(), "running");
+    if (round == 0) {
+      ASSERT_NO_FATAL_FAILURE(fill(kTwice));
+    }
+    ASSERT_NO_FATAL_FAILURE(connect_all());
+    on_all([](Client& client) { client.verify(); });
+    ASSERT_FALSE(HasFailure()) << status().dump(1);
+    if (round == count) break;
+    std::jthread killer([&] {
+      EXPECT_TRUE(eventually([&] {
+        return status().at("snapshots").at("overlapped").get<uint64_t>() > 0;
+      })) << "no job overlaps the install before";
+      // this sleep does not synchronise: the instant is the test's input
+      std::this_thread::sleep_for(std::chrono::microseconds(random() % 500'000));
+      const std::vector<pid_t> processes = processes_of(config_.cluster.name);
+      kill(processes.at(random() % processes.size()), SIGKILL);
+    });
+    const auto never = Clock::now() + std::chrono::hours(1);
+    on_all([&](Client& client) { client.rewrite(never); });
+    killer.join();
+    launcher.wait();
+    ASSERT_FALSE(HasFailure());
+  }
 }
 
 TEST_F(LargerThanMemoryTest, WhatWasPromisedIsThereThoughProcessesDieWhilePagesAreDropped) {

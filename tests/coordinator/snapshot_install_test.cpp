@@ -3,6 +3,7 @@
 
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -97,6 +98,62 @@ TEST_F(SnapshotInstallTest, AsksUntilAllAreDoneAndSumsUp) {
   EXPECT_EQ(job.status().at("phase"), "done");
   EXPECT_EQ(job.status().at("progress").at("installed"), 60);
   EXPECT_FALSE(job.status().at("progress").contains("oldest_left"));
+}
+
+/// R85.
+TEST_F(SnapshotInstallTest, TellsTheNodesWherePartitionsOfTheNextJobBegin) {
+  SnapshotPlan next;
+  next.base = snapshot_.id;
+  next.base_epoch = snapshot_.epoch;
+  PlannedStorage tree;
+  tree.id = 2;
+  tree.type = StorageType::mastertree;
+  tree.partitions = {{"", {0, 0}}, {std::string("\0\0\0\0\0\0\1\2", 8), {1, 0}}};
+  next.storages.push_back(tree);
+  std::map<uint32_t, Json> bounds;
+  std::optional<SnapshotJob> job;
+  const NodeCall call = [&](uint32_t, ControlOperation operation, const Json& body) {
+    if (operation != ControlOperation::snapshot_install) return Result<Json>(Json::object());
+    const std::lock_guard guard(mutex_);
+    for (const Json& storage : body.at("storages")) {
+      bounds[storage.at("id").get<uint32_t>()] = storage.value("next_bounds", Json());
+    }
+    const Json status = job->status();
+    EXPECT_EQ(status.at("phase"), "planning") << "the phase of the next job";
+    EXPECT_EQ(status.at("snapshot"), 10);
+    EXPECT_EQ(status.at("installing"), 9);
+    return Result<Json>(Json{{"done", true}, {"installed", 1}});
+  };
+  config_.cluster.data_dir = "/data";
+  job.emplace(config_, files_, call, make_silent_logger("install"));
+  SnapshotTask task;
+  task.snapshot = 10;
+  ASSERT_TRUE(job->plan(task));
+  ASSERT_TRUE(job->install(snapshot_, kFreePercent, never_low, none_idle, &next));
+  EXPECT_EQ(bounds, (std::map<uint32_t, Json>{{1, Json()}, {2, Json{0x102}}, {3, Json()}}));
+  EXPECT_EQ(job->status().at("phase"), "planning");
+  EXPECT_FALSE(job->status().contains("installing"));
+  EXPECT_FALSE(job->status().at("progress").contains("installed"));
+}
+
+TEST_F(SnapshotInstallTest, GoesOnAfterALaterJobHasFailed) {
+  const NodeCall call = [&](uint32_t, ControlOperation operation, const Json&) {
+    if (operation == ControlOperation::glean_prepare) {
+      return Result<Json>(make_error(ExitCode::failed, "planted"));
+    }
+    return Result<Json>(Json{{"done", true}, {"installed", 1}});
+  };
+  config_.cluster.data_dir = "/data";
+  SnapshotJob job(config_, files_, call, make_silent_logger("install"));
+  SnapshotTask task;
+  task.snapshot = 10;
+  const auto plan = job.plan(task);
+  ASSERT_TRUE(plan);
+  ASSERT_FALSE(job.prepare(task, *plan));
+  const auto report = job.install(snapshot_, kFreePercent, never_low, none_idle);
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ(report->installed, 2u);
+  EXPECT_EQ(job.status().at("phase"), "failed");
 }
 
 /// Each node reports 10 dropped pages for each pass, and keeps hot pages if the pass spares them.

@@ -161,6 +161,22 @@ TEST_F(SnapshotJobTest, APartitionIsOnTheNodeThatReadsItMost) {
   EXPECT_EQ(failed.error().message, "snapshot 4: node 0: no room");
 }
 
+TEST_F(SnapshotJobTest, OnlyAJobThatOverlapsAnInstallLetsTheNodesHold) {
+  for (const bool overlaps : {false, true}) {
+    mapped_.clear();
+    SnapshotTask task = task_of(overlaps ? 8 : 7);
+    task.overlaps_install = overlaps;
+    const auto plan = job_.plan(task);
+    ASSERT_TRUE(plan && job_.prepare(task, *plan) && job_.map(task, *plan, {}));
+    ASSERT_EQ(mapped_.size(), 2u);
+    for (const Json& body : mapped_) EXPECT_EQ(body.value("holds", false), overlaps);
+    keeps_.clear();
+    job_.give_up();
+    EXPECT_EQ(keeps_, (std::vector<bool>{false, false}));
+    EXPECT_EQ(job_.status().at("phase"), "failed");
+  }
+}
+
 TEST_F(SnapshotJobTest, NodesThatCaptureTheSamePagesFailTheJob) {
   captured_ = {{{3, 100, 200, false}}, {{3, 199, 300, false}}};
   SnapshotTask task = task_of(4);

@@ -345,6 +345,35 @@ TEST_F(SnapshotTakerTest, TasksWaitForTheRunUnderWayAndTheLastOnesLearnOfTheEnd)
   EXPECT_FALSE(runs);
 }
 
+/// R84. Tasks and requests come while the first snapshot is taken, which begins the next one.
+TEST_F(SnapshotTakerTest, AJobThatHasBegunIsCompletedBeforeTasksAndRequests) {
+  std::atomic<uint32_t> next{0};
+  std::vector<std::string> order;  // used only by the taker's thread
+  hooks_.take = [&] {
+    auto taken = take();
+    order.push_back("take");
+    next.store(order.size() == 1 ? 2 : 0, std::memory_order_relaxed);
+    return taken;
+  };
+  hooks_.has_begun_next = [&] { return next.load(std::memory_order_relaxed) != 0; };
+  hooks_.take_next = [&] {
+    order.push_back("take_next");
+    next.fetch_sub(1, std::memory_order_relaxed);
+    return Result<uint32_t>(100u);
+  };
+  SnapshotTaker taker(config_, hooks_, logger_);
+  log_bytes_.store(1'000'000, std::memory_order_relaxed);
+  taker.start();
+  log_bytes_.store(2'000'000, std::memory_order_relaxed);
+  await_begun(1);
+  taker.between_runs([&](bool runs) { order.push_back(runs ? "task" : "no task"); });
+  auto requested = request(taker);
+  let_through(2);
+  EXPECT_EQ(requested.get().value(), 2u) << "a snapshot that began after the request";
+  taker.stop();
+  EXPECT_EQ(order, (std::vector<std::string>{"take", "take_next", "take_next", "task", "take"}));
+}
+
 TEST_F(SnapshotTakerTest, RequestsThatWaitWhenItEndsAreAnswered) {
   SnapshotTaker taker(config_, hooks_, logger_);
   taker.start();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <random>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -141,6 +142,40 @@ TEST(InstallParts, ThePagesInSeveralPartsAreLeftToTheSeams) {
   const auto without = outcomes_of(order, false, 4, random_bounds(order, false), true);
   EXPECT_LT(without[1].dropped + without[2].dropped, alone[1].dropped + alone[2].dropped);
   EXPECT_GT(without[2].pages_left, alone[2].pages_left);
+}
+
+TEST(InstallParts, PagesAcrossTheBoundsOfTheNextSnapshotAreKept) {
+#ifdef ATOLL_STRESS
+  constexpr uint64_t kManyKeys = kKeys;  // pages are tiny
+#else
+  constexpr uint64_t kManyKeys = 5 * kKeys;  // so many that there are interior pages below the root
+#endif
+  std::mt19937_64 random(seed());
+  std::vector<uint64_t> all(kManyKeys);
+  for (uint64_t i = 0; i < kManyKeys; ++i) all[i] = i;
+  std::ranges::shuffle(all, random);
+  for (const uint32_t installers : {1u, 4u}) {
+    SameTree same(false, installers);
+    ASSERT_EQ(same.write(all, true), Status::ok);
+    ASSERT_EQ(same.take(all, LogType::insert), "");
+    // As in a job, bounds lie where no cold pointer leads to both sides.
+    std::set<uint64_t> bounds;
+    for (int i = 0; i < 20; ++i) bounds.insert(same.warm.cut(1 + random() % kManyKeys));
+    bounds.erase(0);
+    const auto count_of_cuts = [&] {
+      return static_cast<size_t>(std::ranges::count_if(
+          bounds, [&](uint64_t bound) { return same.warm.cut(bound) == bound; }));
+    };
+    same.warm.next_bounds.assign(bounds.begin(), bounds.end());
+    const Outcome with = same.install(drop_all);
+    EXPECT_EQ(count_of_cuts(), bounds.size()) << "a cold pointer leads to both sides of a bound";
+    EXPECT_GT(with.dropped, 0u);
+    EXPECT_GE(with.kept, 1u);
+    same.warm.next_bounds.clear();
+    ASSERT_EQ(same.take({}, LogType::insert), "");
+    EXPECT_GT(same.install(drop_all).dropped, 0u) << "later installs drop the pages";
+    EXPECT_LT(count_of_cuts(), bounds.size());
+  }
 }
 
 TEST(InstallParts, AStorageIsDividedIntoPartsOfAboutTheSameSize) {

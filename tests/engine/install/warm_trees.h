@@ -78,6 +78,7 @@ class WarmTree : public FenceMapSource {
     task.epoch = stage.epoch;
     task.drop_policy = policy;
     task.cancelled = cancelled;
+    task.next_bounds = next_bounds;
     report = {};
     const Status status = installers_.size() == 1
                               ? install_snapshot(*installers_[0], storage, task, report)
@@ -90,6 +91,9 @@ class WarmTree : public FenceMapSource {
     totals.add(report);
     return {};
   }
+
+  /// Returns a slice, at or before `slice`, where partitions of a snapshot may begin.
+  uint64_t cut(uint64_t slice) { return cut_at_or_before(*installers_[0], storage, slice); }
 
   /// Installs the parts between `bounds` with all installers at the same time, then the seams.
   /// Without `bounds` the parts are those of `divide_storage`.
@@ -176,7 +180,8 @@ class WarmTree : public FenceMapSource {
   bool captures = false;  // snapshots capture volatile pages
   /// Returns true if the installer shall stop. Null: the installer never stops.
   std::function<bool()> cancelled;
-  std::vector<uint64_t> bounds;  // begins of the parts except the first
+  std::vector<uint64_t> bounds;       // begins of the parts except the first
+  std::vector<uint64_t> next_bounds;  // InstallTask::next_bounds
   bool skips_seams = false;
   bool skips_drain = false;  // leaves the records of the delta tree that the snapshot has
 

@@ -191,6 +191,25 @@ TEST_F(InstallerTest, HotPagesAreSparedOrDroppedAsTheRequestSaysInAPassOfItsOwn)
       << "a page of a later snapshot";
 }
 
+TEST_F(InstallerTest, LearnsWherePartitionsOfTheNextSnapshotBegin) {
+  std::map<uint32_t, std::vector<uint64_t>> bounds;
+  actions_.install = [&](WorkerContext&, StorageControl& storage, const InstallTask& task,
+                         InstallReport&) {
+    bounds[storage.id] = {task.next_bounds.begin(), task.next_bounds.end()};
+    return Status::ok;
+  };
+  const auto installer = start();
+  Json body = request(60'000);
+  body["storages"][1]["next_bounds"] = {7u, 1ULL << 63};
+  const auto done = ask(*installer, ControlOperation::snapshot_install, body);
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_EQ(bounds, (decltype(bounds){{1, {}}, {2, {7, 1ULL << 63}}, {3, {}}}));
+  body["storages"][1]["next_bounds"] = {7u, 6u};
+  EXPECT_FALSE(ask(*installer, ControlOperation::snapshot_install, body)) << "not ascending";
+  body["storages"][1]["next_bounds"] = {"7"};
+  EXPECT_FALSE(ask(*installer, ControlOperation::snapshot_install, body)) << "a text";
+}
+
 TEST_F(InstallerTest, ADrainIsAPassOfItsOwnThatInstallsNothing) {
   std::set<uint32_t> drained;
   actions_.drain = [&](WorkerContext&, StorageControl& storage, const InstallTask& task,

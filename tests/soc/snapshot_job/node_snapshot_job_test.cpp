@@ -345,6 +345,42 @@ TEST_F(PacedNodeSnapshotJobTest, ADiscardedJobEndsItsPauses) {
   }
 }
 
+/// R84. The second node composes what the mapper of the first one sends.
+TEST_F(NodeSnapshotJobTest, AJobThatHoldsComposesOnlyAfterTheFirstWait) {
+  constexpr size_t kBlocks = 64;
+  ASSERT_NO_FATAL_FAILURE(write_log(kBlocks));
+  const auto first = start(0, true);
+  const auto second = start(1, true);
+  first->map(0, {}, true);
+  second->map(0, {}, true);
+  const auto limit = Clock::now() + std::chrono::seconds(30);
+  while (second->progress().records_received != kBlocks) {
+    ASSERT_LT(Clock::now(), limit) << "the records do not arrive";
+    std::this_thread::yield();
+  }
+  const auto first_done = outcome(*first);
+  ASSERT_TRUE(first_done) << first_done.error().message;
+  // The mapper of the first node has ended, so the reducer of the second one has all records.
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_FALSE(second->has_ended());
+  EXPECT_EQ(second->progress().records_composed, 0u);
+  const auto second_done = outcome(*second);
+  ASSERT_TRUE(second_done) << second_done.error().message;
+  EXPECT_GT(second_done->at("records_composed").get<uint64_t>(), 0u);
+}
+
+TEST_F(NodeSnapshotJobTest, AJobThatHoldsCanBeDiscarded) {
+  ASSERT_NO_FATAL_FAILURE(write_log(1));
+  for (const uint32_t node : {0u, 1u}) {
+    const auto job = start(node, true);
+    job->map(0, {}, true);
+    Answer discarded;
+    job->discard(discarded.reply());
+    ASSERT_TRUE(discarded.is_there_soon());
+    EXPECT_FALSE(has_file(node));
+  }
+}
+
 TEST_F(NodeSnapshotJobTest, AMapperThatFailsEndsTheRunOnAllNodesAndLeavesNoFile) {
   const auto first = start(0, true);
   const auto second = start(1, true);
