@@ -69,6 +69,8 @@ Result<void> Catalog::check(const StorageDefinition& definition) {
                                      std::to_string(max_payload) + ": give --payload-bytes");
       }
       break;
+    case StorageType::hash:
+      return wrong(definition, "its type hash is not ready: use mastertree");
     case StorageType::mastertree:
       max_payload = MasterTree::kMaxPayloadBytes;
       break;

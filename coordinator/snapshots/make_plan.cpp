@@ -182,7 +182,7 @@ uint64_t first_slice_of(const PlannedPartition& partition) {
 
 Result<void> align_partitions(std::vector<PlannedStorage>& storages, const CutsOf& cuts_of) {
   for (PlannedStorage& storage : storages) {
-    if (storage.type != StorageType::mastertree || storage.partitions.size() < 2) continue;
+    if (!is_tree(storage.type) || storage.partitions.size() < 2) continue;
     std::vector<uint64_t> slices;
     for (size_t i = 1; i < storage.partitions.size(); ++i) {
       slices.push_back(first_slice_of(storage.partitions[i]));

@@ -78,7 +78,7 @@ void SnapshotManager::choose_cold_writes(const SnapshotMetadata& snapshot) {
   for (const SnapshotStorage& stored : snapshot.storages) {
     StorageControl& storage = control_.storage(stored.id);
     // The slot may belong to another storage now. Then the choice is made at the next snapshot.
-    if (stored.type != StorageType::mastertree || storage.id != stored.id) continue;
+    if (!is_tree(stored.type) || storage.id != stored.id) continue;
     const auto changed = job_->changed_bytes().find(stored.id);
     // Relaxed: the word orders no other access.
     const bool before = storage.uses_delta.load(std::memory_order_relaxed) != 0;

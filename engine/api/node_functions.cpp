@@ -5,12 +5,14 @@
 #include <exception>
 #include <limits>
 #include <new>
+#include <optional>
 #include <span>
 
 #include "engine/api/current_attempt.h"
 #include "engine/api/procedure_attempt.h"
 #include "engine/api/storage_cast.h"
 #include "engine/api/storage_lookup.h"
+#include "engine/hash/hash_key.h"
 #include "shared/base/check.h"
 
 namespace atolldb {
@@ -41,8 +43,11 @@ static_assert(static_cast<uint32_t>(StorageType::array) ==
               static_cast<uint32_t>(ApiStorageType::array));
 static_assert(static_cast<uint32_t>(StorageType::mastertree) ==
               static_cast<uint32_t>(ApiStorageType::mastertree));
-static_assert(static_cast<uint32_t>(kLastStorageType) ==
+static_assert(static_cast<uint32_t>(StorageType::sequential) ==
               static_cast<uint32_t>(ApiStorageType::sequential));
+static_assert(static_cast<uint32_t>(kLastStorageType) ==
+              static_cast<uint32_t>(ApiStorageType::hash));
+static_assert(HashKey::kMaxKeyBytes == atoll_api::kMaxHashKeyBytes);
 static_assert(static_cast<uint8_t>(IncrementType::i32) == static_cast<uint8_t>(ApiNumber::i32));
 static_assert(static_cast<uint8_t>(IncrementType::f64) == static_cast<uint8_t>(ApiNumber::f64));
 
@@ -66,6 +71,36 @@ inline ApiStatus with(uint64_t attempt, const ApiHandle* handle, Use&& use) {
   DCHECK(current.transaction != nullptr);
   return to_api(use(*current.transaction, storage_in<Storage>(*handle)));
 }
+
+/// Calls `use(transaction, tree)` if this thread runs the attempt, and the handle is of a
+/// Master-tree or a hash storage.
+template <typename Use>
+inline ApiStatus with_tree(uint64_t attempt, const ApiHandle* handle, Use&& use) {
+  DCHECK(handle != nullptr);
+  const CurrentAttempt& current = current_attempt;
+  if (!current.runs(attempt)) [[unlikely]]
+    return ApiStatus::invalid_argument;
+  if (handle->type != ApiStorageType::mastertree && handle->type != ApiStorageType::hash)
+      [[unlikely]]
+    return ApiStatus::storage_not_found;
+  DCHECK(current.transaction != nullptr);
+  return to_api(use(*current.transaction, storage_in<MasterTree>(*handle)));
+}
+
+/// The key of a call as the tree stores it.
+class StoredKey {
+ public:
+  StoredKey(const ApiHandle* handle, ApiBytes key) : key_(to_engine(key)) {
+    if (handle->type == ApiStorageType::hash) key_ = hashed_.emplace(key_).stored();
+  }
+  StoredKey(const StoredKey&) = delete;
+  StoredKey& operator=(const StoredKey&) = delete;
+  operator Bytes() const { return key_; }
+
+ private:
+  std::optional<HashKey> hashed_;
+  Bytes key_;
+};
 
 /// Calls a function that may allocate. User code has its own frames above, perhaps compiled without
 /// exceptions, so none may pass it.
@@ -151,7 +186,7 @@ bool fill_handle(StorageControl& control, ApiStorageType type, ApiHandle& found)
   uint32_t id = 0;
   if (type == ApiStorageType::array) {
     id = put_storage<Array>(control, handle);
-  } else if (type == ApiStorageType::mastertree) {
+  } else if (type == ApiStorageType::mastertree || type == ApiStorageType::hash) {
     id = put_storage<MasterTree>(control, handle);
   } else {
     id = put_storage<Sequential>(control, handle);
@@ -167,14 +202,14 @@ ApiStatus find_storage_of(uint64_t attempt, ApiBytes name, ApiStorageType type, 
   const CurrentAttempt& current = current_attempt;
   if (!current.runs_or_loads(attempt)) return ApiStatus::invalid_argument;
   CHECK(current.control != nullptr && found != nullptr);
-  if (type == ApiStorageType::none || type > ApiStorageType::sequential) {
+  if (type == ApiStorageType::none || type > ApiStorageType::hash) {
     return ApiStatus::invalid_argument;
   }
   StorageControl* const control =
       find_storage(*current.control, name.text(), static_cast<StorageType>(type));
   if (control != nullptr && fill_handle(*control, type, *found)) return ApiStatus::ok;
   return guarded([&] {
-    constexpr std::string_view kTypes[] = {"", "array", "mastertree", "sequential"};
+    constexpr std::string_view kTypes[] = {"", "array", "mastertree", "sequential", "hash"};
     if (current.message->empty()) {
       current.message->append("storage \"").append(name.text()).append("\" of type ");
       current.message->append(kTypes[static_cast<size_t>(type)]).append(": there is none");
@@ -247,48 +282,59 @@ ApiStatus array_increment(uint64_t attempt, const ApiHandle* array, uint64_t ind
 ApiStatus tree_get(uint64_t attempt, const ApiHandle* tree, ApiBytes key, void* out,
                    uint32_t capacity, uint32_t* payload_bytes) {
   *payload_bytes = 0;
-  return with<MasterTree>(attempt, tree, [&](Transaction& txn, const MasterTree& own) {
-    return own.get(txn, to_engine(key), out, capacity, *payload_bytes);
+  return with_tree(attempt, tree, [&](Transaction& txn, const MasterTree& own) {
+    return own.get(txn, StoredKey(tree, key), out, capacity, *payload_bytes);
   });
 }
 
 ApiStatus tree_get_range(uint64_t attempt, const ApiHandle* tree, ApiBytes key, uint32_t offset,
                          uint32_t count, void* out) {
-  return with<MasterTree>(attempt, tree, [&](Transaction& txn, const MasterTree& own) {
-    return own.get_range(txn, to_engine(key), offset, count, out);
+  return with_tree(attempt, tree, [&](Transaction& txn, const MasterTree& own) {
+    return own.get_range(txn, StoredKey(tree, key), offset, count, out);
   });
 }
 
 ApiStatus tree_get_for_update(uint64_t attempt, const ApiHandle* tree, ApiBytes key, void* out,
                               uint32_t capacity, uint32_t* payload_bytes, ApiPlace* place) {
   *payload_bytes = 0;
-  return with<MasterTree>(attempt, tree, [&](Transaction& txn, const MasterTree& own) {
+  return with_tree(attempt, tree, [&](Transaction& txn, const MasterTree& own) {
     RecordRef& ref = begin_place(*place);
     const Status status =
-        own.get_for_update(txn, to_engine(key), out, capacity, *payload_bytes, ref);
+        own.get_for_update(txn, StoredKey(tree, key), out, capacity, *payload_bytes, ref);
     const uint32_t id = own.handle().id();
     if (status == Status::ok) end_place(*place, ref, id, identity_of(id, to_engine(key)));
     return status;
   });
 }
 
-/// Copies keys in batches, because the engine has its own type for them.
-constexpr size_t kKeyBatch = 64;
+constexpr size_t kKeyBatch = 16;  // as many as MasterTree::prefetch handles at once
 
-std::span<const Bytes> batch_of(const ApiBytes* keys, size_t first, size_t count,
-                                std::array<Bytes, kKeyBatch>& batch) {
-  const size_t size = std::min(kKeyBatch, count - first);
-  for (size_t i = 0; i < size; ++i) batch[i] = to_engine(keys[first + i]);
-  return std::span(batch).first(size);
-}
+/// Copies keys in batches, because the engine has its own type for them.
+class KeyBatch {
+ public:
+  std::span<const Bytes> fill(const ApiHandle* handle, const ApiBytes* keys, size_t count) {
+    const size_t size = std::min(kKeyBatch, count);
+    for (size_t i = 0; i < size; ++i) {
+      keys_[i] = to_engine(keys[i]);
+      if (handle->type != ApiStorageType::hash) continue;
+      hashed_[i].set(keys_[i]);
+      keys_[i] = hashed_[i].stored();
+    }
+    return std::span<const Bytes>(keys_).first(size);
+  }
+
+ private:
+  std::array<Bytes, kKeyBatch> keys_;
+  std::array<HashKey, kKeyBatch> hashed_;
+};
 
 ApiStatus tree_get_many(uint64_t attempt, const ApiHandle* tree, const ApiBytes* keys, size_t count,
                         void* out, uint32_t stride, ApiStatus* results) {
-  return with<MasterTree>(attempt, tree, [&](Transaction& txn, const MasterTree& own) {
-    std::array<Bytes, kKeyBatch> batch;
+  return with_tree(attempt, tree, [&](Transaction& txn, const MasterTree& own) {
+    KeyBatch batch;
     std::array<Status, kKeyBatch> found{};
     for (size_t first = 0; first < count; first += kKeyBatch) {
-      const auto some = batch_of(keys, first, count, batch);
+      const auto some = batch.fill(tree, keys + first, count - first);
       std::byte* const to = static_cast<std::byte*>(out) + first * stride;
       const Status status = own.get_many(txn, some, to, stride, found);
       for (size_t i = 0; i < some.size(); ++i) results[first + i] = to_api(found[i]);
@@ -300,37 +346,37 @@ ApiStatus tree_get_many(uint64_t attempt, const ApiHandle* tree, const ApiBytes*
 
 ApiStatus tree_prefetch(uint64_t attempt, const ApiHandle* tree, const ApiBytes* keys, size_t count,
                         uint32_t records) {
-  return with<MasterTree>(attempt, tree, [&](Transaction& txn, const MasterTree& own) {
-    std::array<Bytes, kKeyBatch> batch;
+  return with_tree(attempt, tree, [&](Transaction& txn, const MasterTree& own) {
+    KeyBatch batch;
     for (size_t first = 0; first < count; first += kKeyBatch) {
-      own.prefetch(txn, batch_of(keys, first, count, batch), records);
+      own.prefetch(txn, batch.fill(tree, keys + first, count - first), records);
     }
     return Status::ok;
   });
 }
 
 ApiStatus tree_insert(uint64_t attempt, const ApiHandle* tree, ApiBytes key, ApiBytes payload) {
-  return with<MasterTree>(attempt, tree, [&](Transaction& txn, const MasterTree& own) {
-    return own.insert(txn, to_engine(key), to_engine(payload));
+  return with_tree(attempt, tree, [&](Transaction& txn, const MasterTree& own) {
+    return own.insert(txn, StoredKey(tree, key), to_engine(payload));
   });
 }
 
 ApiStatus tree_upsert(uint64_t attempt, const ApiHandle* tree, ApiBytes key, ApiBytes payload) {
-  return with<MasterTree>(attempt, tree, [&](Transaction& txn, const MasterTree& own) {
-    return own.upsert(txn, to_engine(key), to_engine(payload));
+  return with_tree(attempt, tree, [&](Transaction& txn, const MasterTree& own) {
+    return own.upsert(txn, StoredKey(tree, key), to_engine(payload));
   });
 }
 
 ApiStatus tree_update(uint64_t attempt, const ApiHandle* tree, ApiBytes key, ApiBytes payload) {
-  return with<MasterTree>(attempt, tree, [&](Transaction& txn, const MasterTree& own) {
-    return own.update(txn, to_engine(key), to_engine(payload));
+  return with_tree(attempt, tree, [&](Transaction& txn, const MasterTree& own) {
+    return own.update(txn, StoredKey(tree, key), to_engine(payload));
   });
 }
 
 ApiStatus tree_update_range(uint64_t attempt, const ApiHandle* tree, ApiBytes key, uint32_t offset,
                             ApiBytes bytes) {
-  return with<MasterTree>(attempt, tree, [&](Transaction& txn, const MasterTree& own) {
-    return own.update_range(txn, to_engine(key), offset, to_engine(bytes));
+  return with_tree(attempt, tree, [&](Transaction& txn, const MasterTree& own) {
+    return own.update_range(txn, StoredKey(tree, key), offset, to_engine(bytes));
   });
 }
 
@@ -342,31 +388,33 @@ const RecordRef* tree_ref(const ApiPlace& place, uint64_t attempt, const MasterT
 
 ApiStatus tree_update_at(uint64_t attempt, const ApiHandle* tree, const ApiPlace* place,
                          ApiBytes key, uint32_t offset, ApiBytes bytes) {
-  return with<MasterTree>(attempt, tree, [&](Transaction& txn, const MasterTree& own) {
+  return with_tree(attempt, tree, [&](Transaction& txn, const MasterTree& own) {
     const RecordRef* const ref = tree_ref(*place, attempt, own, key);
-    return ref == nullptr ? Status::invalid_argument
-                          : own.update_range(txn, *ref, to_engine(key), offset, to_engine(bytes));
+    return ref == nullptr
+               ? Status::invalid_argument
+               : own.update_range(txn, *ref, StoredKey(tree, key), offset, to_engine(bytes));
   });
 }
 
 ApiStatus tree_increment(uint64_t attempt, const ApiHandle* tree, ApiBytes key, uint32_t offset,
                          ApiNumber type, const void* delta) {
-  return with<MasterTree>(attempt, tree, [&](Transaction& txn, const MasterTree& own) {
-    return own.increment(txn, to_engine(key), offset, static_cast<IncrementType>(type), delta);
+  return with_tree(attempt, tree, [&](Transaction& txn, const MasterTree& own) {
+    return own.increment(txn, StoredKey(tree, key), offset, static_cast<IncrementType>(type),
+                         delta);
   });
 }
 
 ApiStatus tree_remove(uint64_t attempt, const ApiHandle* tree, ApiBytes key) {
-  return with<MasterTree>(attempt, tree, [&](Transaction& txn, const MasterTree& own) {
-    return own.erase(txn, to_engine(key));
+  return with_tree(attempt, tree, [&](Transaction& txn, const MasterTree& own) {
+    return own.erase(txn, StoredKey(tree, key));
   });
 }
 
 ApiStatus tree_remove_at(uint64_t attempt, const ApiHandle* tree, const ApiPlace* place,
                          ApiBytes key) {
-  return with<MasterTree>(attempt, tree, [&](Transaction& txn, const MasterTree& own) {
+  return with_tree(attempt, tree, [&](Transaction& txn, const MasterTree& own) {
     const RecordRef* const ref = tree_ref(*place, attempt, own, key);
-    return ref == nullptr ? Status::invalid_argument : own.erase(txn, *ref, to_engine(key));
+    return ref == nullptr ? Status::invalid_argument : own.erase(txn, *ref, StoredKey(tree, key));
   });
 }
 

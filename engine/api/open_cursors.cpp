@@ -1,9 +1,11 @@
 #include "engine/api/open_cursors.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "engine/api/storage_cast.h"
+#include "engine/hash/hash_key.h"
 #include "shared/base/check.h"
 #include "shared/base/copy_bytes.h"
 
@@ -28,6 +30,10 @@ Status OpenCursors::open(Transaction& txn, const ApiHandle& storage, const ApiRa
   if (range.low.size() > atoll_api::kMaxKeyBytes || range.high.size() > atoll_api::kMaxKeyBytes) {
     return Status::key_too_long;
   }
+  const bool is_hash = storage.type == ApiStorageType::hash;
+  if (is_hash && (range.has_low || range.has_high || !range.forward)) {
+    return Status::operation_not_supported;
+  }
   const auto is_free = [](const auto& slot) { return slot == nullptr || slot->number == 0; };
   const auto place = std::ranges::find_if(cursors_, is_free);
   if (place == cursors_.end()) return Status::transaction_too_large;
@@ -44,6 +50,7 @@ void OpenCursors::OpenCursor::start(Transaction& txn, const ApiHandle& storage,
                                     const ApiRange& range) {
   CHECK(number == 0 && std::holds_alternative<std::monostate>(cursor));
   keys_only = range.keys_only;
+  is_hash = storage.type == ApiStorageType::hash;
   array_payload_bytes = storage.payload_bytes;
   if (storage.type == ApiStorageType::array) {
     cursor.emplace<ArrayCursor>(storage_in<Array>(storage), txn, range.first, range.last,
@@ -94,9 +101,12 @@ Status OpenCursors::OpenCursor::next(MasterTreeCursor& tree, ApiRow& row) const 
     if (status != Status::ok) return status;
     row.value_bytes = tree.payload_bytes();
   }
-  DCHECK(tree.key().size() <= atoll_api::kMaxKeyBytes);
-  row.key_bytes = static_cast<uint32_t>(tree.key().size());
-  copy_bytes(row.key, tree.key().data(), row.key_bytes);
+  std::optional<OriginalKey> original;
+  if (is_hash) original.emplace(tree.key());
+  const Bytes key = original ? original->bytes() : tree.key();
+  DCHECK(key.size() <= atoll_api::kMaxKeyBytes);
+  row.key_bytes = static_cast<uint32_t>(key.size());
+  copy_bytes(row.key, key.data(), row.key_bytes);
   return Status::ok;
 }
 

@@ -22,7 +22,8 @@ class OpenCursors {
  public:
   /// Opens a cursor, and copies the bounds of the range. `cursor` gets its number, which is not 0.
   /// Errors: transaction_too_large for more than kMaxOpenCursors cursors; key_too_long for a bound
-  /// of more than kMaxKeyBytes bytes. REQUIRES: the handle is of a storage.
+  /// of more than kMaxKeyBytes bytes; operation_not_supported for a bound or a backward scan of a
+  /// hash storage. REQUIRES: the handle is of a storage.
   Status open(Transaction& txn, const atoll_api::abi::StorageHandle& storage,
               const atoll_api::abi::ScanRange& range, uint64_t& cursor);
   /// Copies the next row. Returns invalid_argument if there is no such cursor.
@@ -35,6 +36,7 @@ class OpenCursors {
   struct OpenCursor {
     uint64_t number = 0;  // 0: not open
     bool keys_only = false;
+    bool is_hash = false;
     uint32_t array_payload_bytes = 0;
     std::vector<std::byte> low;  // bounds, which the cursor refers to
     std::vector<std::byte> high;

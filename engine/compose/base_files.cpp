@@ -53,11 +53,11 @@ std::map<uint32_t, uint64_t> mark_victims(const SnapshotMetadata& base, Snapshot
   for (PlannedStorage& storage : plan.storages) {
     if (storage.base_root.is_null() || !is_unknown) continue;
     storage.has_victims = true;
-    storage.has_victims_below = storage.type == StorageType::mastertree;
+    storage.has_victims_below = is_tree(storage.type);
     pages[storage.id] = kUnknownVictimPages;
   }
   for (PlannedStorage& storage : plan.storages) {
-    storage.has_next_layers = storage.type == StorageType::mastertree && !base.uncounted.empty();
+    storage.has_next_layers = is_tree(storage.type) && !base.uncounted.empty();
   }
   for (const LivePages& live : base.live) {
     const auto found =

@@ -249,7 +249,7 @@ bool are_runs(Partitions partitions) {
 /// Returns whether the pages, which come from another process, are those of the plan's partitions.
 bool fit_the_plan(const PlannedStorage& storage, Partitions partitions) {
   if (storage.type == StorageType::array) return are_array_pages(storage, partitions);
-  if (storage.type == StorageType::mastertree) return are_tree_pages(storage, partitions);
+  if (is_tree(storage.type)) return are_tree_pages(storage, partitions);
   return are_runs(partitions);
 }
 

@@ -19,6 +19,7 @@ Result<ComposedPartition> compose(const ComposeTask& task) {
     case StorageType::array:
       return compose_array(task);
     case StorageType::mastertree:
+    case StorageType::hash:
       return compose_mastertree(task);
     case StorageType::sequential:
       return compose_sequential(task);

@@ -10,7 +10,7 @@
 namespace atolldb {
 
 SliceRange range_of_partition(const PlannedStorage& storage, uint32_t at) {
-  CHECK(storage.type == StorageType::mastertree && at < storage.partitions.size());
+  CHECK(is_tree(storage.type) && at < storage.partitions.size());
   SliceRange range;
   range.low = at == 0 ? 0 : low_slice(storage.partitions[at]);
   range.high_is_end = at + 1 == storage.partitions.size();

@@ -54,7 +54,7 @@ std::optional<SampledKey> key_of(const LogRecord& record, uint16_t node,
   const auto found = std::ranges::lower_bound(storages, record.storage_id, {}, &PlannedStorage::id);
   if (found == storages.end() || found->id != record.storage_id) return std::nullopt;
   SampledKey sampled = {record.storage_id, node, 0};
-  if (found->type == StorageType::mastertree) {
+  if (is_tree(found->type)) {
     sampled.key = slice_of(record.key_span());
   } else if (found->type == StorageType::array && record.key_bytes == sizeof sampled.key) {
     std::memcpy(&sampled.key, record.key(), sizeof sampled.key);

@@ -54,6 +54,7 @@ const char* defect_in_storage(const LogRecord& record, const PlannedStorage& sto
     case StorageType::array:
       return defect_in_array(record, storage);
     case StorageType::mastertree:
+    case StorageType::hash:
       return record.type == LogType::append ? "is an append, but belongs to a Master-tree"
                                             : nullptr;
     case StorageType::sequential:

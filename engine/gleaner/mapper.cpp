@@ -66,7 +66,7 @@ const char* contradiction_in(const SnapshotPlan& plan, const PlannedMapper& task
     }
     const auto ranges =
         std::ranges::equal_range(captured, storage.id, {}, &CapturedRange::storage_id);
-    if (!ranges.empty() && storage.type != StorageType::mastertree) {
+    if (!ranges.empty() && !is_tree(storage.type)) {
       return "has captured ranges of a storage that is not a Master-tree";
     }
   }

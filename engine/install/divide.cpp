@@ -88,7 +88,7 @@ std::vector<uint64_t> divide_storage(WorkerContext& worker, StorageControl& stor
   CHECK(parts != 0 && min_pages != 0);
   std::vector<Piece> pieces;
   const size_t enough = size_t{parts} * std::max(min_pages, kPiecesPerPart);
-  if (storage.type == StorageType::mastertree) pieces = pieces_of_tree(worker, storage, enough);
+  if (is_tree(storage.type)) pieces = pieces_of_tree(worker, storage, enough);
   if (storage.type == StorageType::array) pieces = pieces_of_array(worker, storage);
   // Each piece has at least one page, so each part gets at least `min_pages` pages.
   const size_t count = std::min<size_t>(parts, pieces.size() / min_pages);

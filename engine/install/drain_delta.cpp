@@ -293,7 +293,7 @@ bool is_complete(const InstallReport& parts) {
 
 Status drain_delta(WorkerContext& worker, StorageControl& storage, const InstallTask& task,
                    InstallReport& report) {
-  if (storage.type != StorageType::mastertree || task.root.is_null()) return Status::ok;
+  if (!is_tree(storage.type) || task.root.is_null()) return Status::ok;
   if (storage.delta_root.load_acquire().is_null()) return Status::ok;
   reach(SyncPoint::draining_delta);
   WorkerMetrics& metrics = worker.metrics();

@@ -64,6 +64,7 @@ Status install_snapshot(WorkerContext& worker, StorageControl& storage, const In
       status = install_array(worker, storage, task, report);
       break;
     case StorageType::mastertree:
+    case StorageType::hash:
       status = install_mastertree(worker, storage, task, report);
       break;
     case StorageType::sequential:
@@ -85,6 +86,7 @@ uint64_t release_storage(WorkerContext& worker, StorageControl& storage) {
       release_array(worker, storage);
       break;
     case StorageType::mastertree:
+    case StorageType::hash:
       release_tree(worker, storage);
       break;
     case StorageType::sequential:

@@ -579,7 +579,7 @@ Status install_seams(WorkerContext& worker, StorageControl& storage, const Insta
                      InstallReport& report) {
   DCHECK(std::ranges::is_sorted(bounds));
   Status status = Status::ok;
-  if (storage.type == StorageType::mastertree) {
+  if (is_tree(storage.type)) {
     status = TreeInstaller(worker, storage, task, report).run_seams(bounds, parts.is_damaged);
   }
   worker.leave();

@@ -41,6 +41,34 @@ bool recall_border(WorkerContext& worker, const Link& link, uint64_t slice, Bord
   return true;
 }
 
+/// Returns the node's directory if it has the border pages below `root`, or null.
+PageDirectory* directory_of(const WorkerContext& worker, const StorageControl& storage,
+                            const void* root) {
+  return storage.type == StorageType::hash && root == &storage.root ? worker.directory() : nullptr;
+}
+
+/// Finds the border page in the node's directory (R86).
+bool find_in_directory(WorkerContext& worker, const PageDirectory& directory, uint32_t storage_id,
+                       uint64_t slice, BorderView& view) {
+  view.page = directory.find(worker.view(), storage_id, slice, view.version);
+  if (view.page == nullptr) return false;
+  DCHECK(view.page->header.layer == 0 && is_sound(view.page, view.version));
+  worker.count_access(view.page->self().node());
+  worker.count_use(&view.page->header);
+  return true;
+}
+
+/// Keeps the border page for the next look-ups. `root`: root of the first layer.
+void keep_border(WorkerContext& worker, const StorageControl& storage, const void* root,
+                 uint64_t slice, TreePage* page) {
+  PageDirectory* const directory = directory_of(worker, storage, root);
+  if (directory != nullptr) {
+    directory->remember(worker.view(), storage.id, slice, page);
+  } else {
+    worker.memo().remember(root, slice, &page->header, range_in_memo(page));
+  }
+}
+
 /// Returns whether the child in `slot` is in a snapshot only. `version`: version of the page when
 /// `find` returned the slot. Returns false if the caller must retry:
 /// - the child has a volatile page now, or
@@ -103,9 +131,7 @@ inline BorderView descend(WorkerContext& worker, StorageControl& storage, Link l
       worker.count_use(&page->header);
       view.page = border_page(page);
       view.version = version;
-      if (first_layer != nullptr) {
-        worker.memo().remember(first_layer, slice, &page->header, range_in_memo(page));
-      }
+      if (first_layer != nullptr) keep_border(worker, storage, first_layer, slice, page);
       return view;
     }
     InteriorPage* interior = interior_page(page);
@@ -159,7 +185,11 @@ BorderView find_border(WorkerContext& worker, StorageControl& storage, Link link
   if (first_layer != nullptr && adoption != Adoption::whole_way &&
       !link.pointer->load_acquire().is_null()) {
     BorderView view;
-    if (recall_border(worker, link, slice, view)) return view;
+    const PageDirectory* const directory = directory_of(worker, storage, first_layer);
+    const bool is_found = directory != nullptr
+                              ? find_in_directory(worker, *directory, storage.id, slice, view)
+                              : recall_border(worker, link, slice, view);
+    if (is_found) return view;
   }
   for (uint32_t turns = 0;;) {
     bool again = false;

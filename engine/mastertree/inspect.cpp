@@ -176,7 +176,7 @@ std::string check_tree(const ClusterView& view, StorageControl& storage,
 }
 
 void release_tree(WorkerContext& worker, StorageControl& storage) {
-  CHECK(storage.type == StorageType::mastertree);
+  CHECK(is_tree(storage.type));
   for (DualPointer* root : {&storage.root, &storage.delta_root}) {
     const VolatilePointer page = root->load_acquire();
     if (page.is_null()) continue;

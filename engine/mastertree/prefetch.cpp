@@ -16,6 +16,22 @@ namespace {
 /// Number of keys in progress at once: enough for all cache misses that a core can have at once.
 constexpr size_t kBatch = 16;
 
+/// Returns the node's directory if the storage uses it, or null.
+const PageDirectory* directory_of(const WorkerContext& worker, const StorageControl& storage) {
+  return storage.type == StorageType::hash ? worker.directory() : nullptr;
+}
+
+/// Loads the entries of the directory, and then the pages that they name, of all keys at once.
+void prefetch_through(const PageDirectory& directory, const WorkerContext& worker,
+                      const StorageControl& storage, std::span<const Bytes> keys) {
+  DCHECK(keys.size() <= kBatch);
+  for (const Bytes key : keys) directory.prefetch_entry(storage.id, slice_of(key));
+  for (const Bytes key : keys) {
+    TreePage* page = directory.guess(worker.view(), storage.id, slice_of(key));
+    if (page != nullptr) prefetch_page_start(page, true);
+  }
+}
+
 /// Returns the child for the slice, or null if the child is in a snapshot only or the page has
 /// moved. A moved page's words are out of date and may lead to recycled pages (R9).
 TreePage* child_for(const WorkerContext& worker, TreePage* page, uint64_t slice) {
@@ -38,6 +54,11 @@ struct Way {
 /// Descends to the interior page above the border page. The pages on this path are near the root
 /// and therefore in the caches. Returns the border page itself if the worker's memo has it.
 Way start_way(WorkerContext& worker, StorageControl& storage, uint64_t slice) {
+  if (const PageDirectory* directory = directory_of(worker, storage)) {
+    PageVersion version;
+    BorderPage* page = directory->find(worker.view(), storage.id, slice, version);
+    if (page != nullptr) return {slice, page, true};
+  }
   const PageMemo::Entry* known = worker.memo().find(&storage.root, slice);
   if (known != nullptr && known->range.is_known()) return {slice, tree_page(known->page), true};
   const VolatilePointer root = storage.root.load_acquire();
@@ -113,6 +134,9 @@ void prefetch_records(WorkerContext& worker, StorageControl& storage, std::span<
   std::array<Way, kBatch> ways;
   for (; !keys.empty(); keys = keys.subspan(std::min(kBatch, keys.size()))) {
     const size_t count = std::min(kBatch, keys.size());
+    if (const PageDirectory* directory = directory_of(worker, storage)) {
+      prefetch_through(*directory, worker, storage, keys.first(count));
+    }
     for (size_t i = 0; i < count; ++i) {
       ways[i] = start_way(worker, storage, slice_of(keys[i]));
       if (ways[i].page != nullptr) prefetch_page_start(ways[i].page, ways[i].is_border);

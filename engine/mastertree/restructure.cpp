@@ -353,6 +353,7 @@ class Restructuring {
   /// Returns false if there are no items, or if all items and the new key have one slice.
   bool choose_fence(uint32_t& middle, uint64_t& fence) const {
     if (size_ == 0) return false;
+    if (choose_middle_of_range(middle, fence)) return true;
     if (request_.new_record_bytes != 0 && choose_at_insert(middle, fence)) return true;
     uint32_t best = 0;
     uint32_t best_distance = ~0u;
@@ -372,6 +373,20 @@ class Restructuring {
       return true;
     }
     return choose_beside_single_slice(middle, fence);
+  }
+
+  /// Divides a page of hashes in the middle of its range. So the ranges of most pages are prefixes
+  /// of hashes, and an entry of the directory leads to one page.
+  bool choose_middle_of_range(uint32_t& middle, uint64_t& fence) const {
+    const PageHeader& header = page_->header;
+    const StorageControl& storage = worker_.view().control->storage(header.storage_id);
+    if (storage.type != StorageType::hash || header.layer != 0) return false;
+    const uint64_t last = page_->high_is_end != 0 ? ~uint64_t{0} : page_->high - 1;
+    DCHECK(page_->low <= last);
+    fence = page_->low + (last - page_->low) / 2 + 1;
+    middle = 0;
+    while (middle < size_ && items_[middle].slice < fence) ++middle;
+    return middle != 0 && middle != size_;
   }
 
   /// Handles ascending inserts, where the new key follows the record inserted last. If no other key

@@ -1,6 +1,7 @@
 // Frames of the snapshot cache that the volatile pool lends (R81).
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <mutex>
 #include <thread>
@@ -10,6 +11,22 @@
 #include "shared/base/check.h"
 
 namespace atolldb {
+
+namespace {
+
+/// Gives a page that is being lent the name of a new use, and returns it. So a thread that still
+/// has the former name finds that it is outdated, whatever the frame holds now (R86).
+uint64_t rename_lent(PageHeader* page) {
+  const VolatilePointer before(page->self);
+  if (before.word() == 0) return 0;  // the page was never used
+  const uint64_t name =
+      VolatilePointer::make(before.node(), before.generation() + 1u, before.index()).word();
+  DCHECK(VolatilePointer(name).index() == before.index());
+  std::atomic_ref(page->self).store(name, std::memory_order_seq_cst);
+  return name;
+}
+
+}  // namespace
 
 /// Borrows pages from the pool and adds them to the evicted frames, free at once. Returns false if
 /// the pool lends none. REQUIRES: sweep_lock_ is held.
@@ -21,7 +38,7 @@ bool SnapshotCache::borrow() {
   for (uint32_t i = 0; i < count; ++i) {
     const uint32_t frame = own_count_ + pages[i];
     DCHECK(frame < frame_end_ && page_at(frame) == lender_->page(pages[i]));
-    frame_states_[frame].lent_name = page_at(frame)->self;
+    frame_states_[frame].lent_name = rename_lent(page_at(frame));
   }
   const std::lock_guard guard(lock_);
   for (uint32_t i = 0; i < count; ++i) {
@@ -60,7 +77,8 @@ uint32_t SnapshotCache::return_lent(uint64_t wanted) {
   std::array<uint32_t, kReturnAtOnce> pages;
   for (uint32_t i = 0; i < victims.count; ++i) {
     const uint32_t frame = victims.frames[i];
-    page_at(frame)->self = frame_states_[frame].lent_name;
+    std::atomic_ref(page_at(frame)->self)
+        .store(frame_states_[frame].lent_name, std::memory_order_relaxed);
     pages[i] = frame - own_count_;
   }
   lender_->take_back(pages.data(), victims.count);

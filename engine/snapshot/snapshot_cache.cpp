@@ -15,6 +15,18 @@
 namespace atolldb {
 namespace {
 
+/// Copies a page of a snapshot into a frame. The frame may be a lent page, and a thread with an old
+/// hint to that page may load its version and its name meanwhile (R86). The name is stored last:
+/// a thread that takes it for the name in its hint sees that the page is one of a snapshot.
+void store_in_frame(PageHeader* frame, const std::byte* from) {
+  const auto* const page = reinterpret_cast<const PageHeader*>(from);
+  constexpr size_t kRest = offsetof(PageHeader, lock);
+  std::memcpy(reinterpret_cast<std::byte*>(frame) + kRest, from + kRest, kPageBytes - kRest);
+  frame->version_word.store(page->version_word.load(std::memory_order_relaxed),
+                            std::memory_order_relaxed);
+  std::atomic_ref(frame->self).store(page->self, std::memory_order_release);
+}
+
 /// Returns the number of pages from number `first` on that are adjacent in their file.
 uint32_t run_from(std::span<const SnapshotPointer> pages, uint32_t first) {
   DCHECK(first < pages.size());
@@ -180,8 +192,7 @@ std::optional<uint32_t> SnapshotCache::warm(SnapshotPointer first, uint32_t coun
   const uint32_t good = files_.read_ahead(first, frames.count, buffer).value_or(0);
   DCHECK(good <= frames.count);
   for (uint32_t i = 0; i < good; ++i) {
-    std::memcpy(static_cast<void*>(page_at(frames.numbers[i])), buffer + i * kPageBytes,
-                kPageBytes);
+    store_in_frame(page_at(frames.numbers[i]), buffer + i * kPageBytes);
   }
   uint32_t added = 0;
   const std::lock_guard guard(lock_);
@@ -378,15 +389,12 @@ bool SnapshotCache::take_unused_frames(uint32_t wanted, Frames& frames) {
 /// evicted when no longer used. A second copy of a page that was read ahead is dropped at once.
 uint32_t SnapshotCache::read(const Frames& frames, SnapshotPointer pointer, std::byte* buffer) {
   reach(SyncPoint::reading_frames);
-  PageHeader* const wanted = page_at(frames.numbers[0]);
-  auto* const into = frames.count == 1 ? reinterpret_cast<std::byte*>(wanted) : buffer;
-  const auto read = files_.read_ahead(pointer, frames.count, into);
+  const auto read = files_.read_ahead(pointer, frames.count, buffer);
   if (!read) on_error_(read.error());
   const uint32_t good = read.value_or(0);
   DCHECK(good <= frames.count);
-  for (uint32_t i = 0; i < good && frames.count != 1; ++i) {
-    auto* const frame = reinterpret_cast<std::byte*>(page_at(frames.numbers[i]));
-    std::memcpy(frame, buffer + i * kPageBytes, kPageBytes);
+  for (uint32_t i = 0; i < good; ++i) {
+    store_in_frame(page_at(frames.numbers[i]), buffer + i * kPageBytes);
   }
   return good;
 }
@@ -428,9 +436,7 @@ uint32_t SnapshotCache::read_at_once(BatchReader& reader, const Frames& frames,
     run = run_from(pages, i);
     const SnapshotFiles::Place place = files_.place_of(pages[i], run);
     if (place.file == nullptr) continue;
-    auto* const frame = reinterpret_cast<std::byte*>(page_at(frames.numbers[i]));
-    std::byte* const into = run == 1 ? frame : buffer + i * kPageBytes;
-    CHECK(reader.submit(*place.file, place.offset, {into, run * kPageBytes}, i));
+    CHECK(reader.submit(*place.file, place.offset, {buffer + i * kPageBytes, run * kPageBytes}, i));
   }
   reader.start();
   uint32_t good = 0;
@@ -442,7 +448,7 @@ uint32_t SnapshotCache::read_at_once(BatchReader& reader, const Frames& frames,
     DCHECK(read <= run && first + run <= frames.count);
     for (uint32_t i = first; i < first + read; ++i) {
       PageHeader* const page = page_at(frames.numbers[i]);
-      if (run != 1) std::memcpy(static_cast<void*>(page), buffer + i * kPageBytes, kPageBytes);
+      store_in_frame(page, buffer + i * kPageBytes);
       if (SnapshotFiles::is_intact(*page, pages[i])) good |= 1u << i;
     }
   }

@@ -11,8 +11,9 @@ namespace atolldb {
 
 namespace {
 
-/// Copies a page of the cache, but makes its volatile words null: in the cache they hold hints,
-/// which other readers write.
+/// Copies a page of the cache, except its name. Makes its volatile words null: in the cache they
+/// hold hints, which other readers write. A thread with an old hint to the page may load its
+/// version and its name meanwhile (R86).
 void copy_page(PageHeader* to, const PageHeader* from) {
   const DualPointer* links = nullptr;
   if (from->type == PageType::array_interior) {
@@ -24,7 +25,11 @@ void copy_page(PageHeader* to, const PageHeader* from) {
                               ? kPageBytes
                               : static_cast<size_t>(reinterpret_cast<const std::byte*>(links) -
                                                     reinterpret_cast<const std::byte*>(from));
-  std::memcpy(static_cast<void*>(to), from, links_at);
+  to->version_word.store(from->version_word.load(std::memory_order_relaxed),
+                         std::memory_order_relaxed);
+  constexpr size_t kRest = offsetof(PageHeader, lock);
+  std::memcpy(reinterpret_cast<std::byte*>(to) + kRest,
+              reinterpret_cast<const std::byte*>(from) + kRest, links_at - kRest);
   auto* to_links = reinterpret_cast<DualPointer*>(reinterpret_cast<std::byte*>(to) + links_at);
   for (size_t i = 0; i < (kPageBytes - links_at) / sizeof(DualPointer); ++i) {
     to_links[i].volatile_word.store(0, std::memory_order_relaxed);
@@ -50,18 +55,16 @@ Status copy_up(Transaction& txn, DualPointer& pointer, const DualPointer::View& 
   }
   // Also copies the newest removed version of the snapshot page: records that the snapshot elided
   // have VIDs of its epoch or earlier (R43).
-  const uint64_t self = page->self;
   copy_page(page, from);
   DCHECK(from->type != PageType::sequential);
   worker.leave_snapshots();
-  page->self = self;
   page->is_snapshot = 0;
   page->check = 0;
   page->last_modifier.store(static_cast<uint16_t>(worker.node()), std::memory_order_relaxed);
   // If install_page fails, another thread has changed the word. The caller loads the word again.
   uint64_t word = view.page.word();
   const uint32_t storage_id = page->storage_id;
-  if (install_page(pointer.volatile_word, word, self)) {
+  if (install_page(pointer.volatile_word, word, page->self)) {
     worker.count_copied_page(storage_id);
   } else {
     worker.pages().give_back(page);

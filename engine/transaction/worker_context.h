@@ -12,6 +12,7 @@
 #include "engine/snapshot/published_snapshots.h"
 #include "engine/snapshot/snapshot_cache.h"
 #include "engine/transaction/hint_queue.h"
+#include "engine/transaction/page_directory.h"
 #include "engine/transaction/page_memo.h"
 #include "shared/base/check.h"
 #include "shared/base/limits.h"
@@ -75,6 +76,10 @@ class WorkerContext {
     frame_wait_.pass = &pass_;
     snapshots.use_limits(frame_wait_);
   }
+  /// Sets the node's directory of border pages of hash storages. REQUIRES: no transaction has
+  /// begun; `directory` outlives the context; null: hash storages use the memo, as Master-trees do.
+  void use_directory(PageDirectory* directory) { directory_ = directory; }
+  PageDirectory* directory() const { return directory_; }
   /// Sets the gate that limits how many workers run at the same time. REQUIRES: no transaction has
   /// begun; `gate` outlives the context; null: none.
   void use_gate(RunGate* gate) { pass_.use(gate); }
@@ -252,6 +257,7 @@ class WorkerContext {
   TombstoneRunMemo tombstone_runs_;
   AddWindow add_window_;
   SnapshotReader* snapshots_ = nullptr;            // null: this thread reads no snapshot pages
+  PageDirectory* directory_ = nullptr;             // null: none
   const PublishedSnapshots* published_ = nullptr;  // null: transactions here read no snapshots
   const std::atomic<uint64_t>* epoch_;             // the cluster's current epoch
   RunGate::Pass pass_;

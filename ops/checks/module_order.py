@@ -14,7 +14,7 @@ ORDER = {
         "process", "session", "network", "client", "c_client",
     ],
     "engine": [
-        "hooks", "format", "log", "snapshot", "transaction", "array", "mastertree", "sequential",
+        "hooks", "format", "log", "snapshot", "transaction", "array", "mastertree", "hash", "sequential",
         "gleaner", "compose", "install", "recovery", "archive", "api",
     ],
 }

@@ -116,7 +116,7 @@ Result<void> import_files(const ClusterChoice& choice, const ImportOptions& opti
                       fmt::format("import: \"{}\": the schema {} has no such table", options.table,
                                   options.schema));
   }
-  if (!options.mode.empty() && table->type != StorageType::mastertree) {
+  if (!options.mode.empty() && !is_tree(table->type)) {
     return make_error(ExitCode::usage,
                       fmt::format("--mode: table \"{}\" is no mastertree: an array is overwritten, "
                                   "a sequential storage appended to: remove the option",

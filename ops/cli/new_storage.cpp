@@ -14,7 +14,7 @@ void add_new_storage_options(CLI::App& command, NewStorage& storage) {
   command.add_option("NAME", storage.name, "Name of the storage")->required();
   const std::span<const std::string_view> types = storage_type_names();
   CLI::Option* const type =
-      command.add_option("--type", storage.type, "array, mastertree or sequential")
+      command.add_option("--type", storage.type, "array, mastertree, sequential or hash")
           ->check(CLI::IsMember(std::vector<std::string>(types.begin(), types.end())));
   if (storage.type.empty()) {
     type->required();
@@ -24,7 +24,7 @@ void add_new_storage_options(CLI::App& command, NewStorage& storage) {
   // Checks the numbers, because the parser would read -1 as the largest number.
   command
       .add_option("--payload-bytes", storage.payload_bytes,
-                  "array: size of a record; mastertree: typical size")
+                  "array: size of a record; mastertree, hash: typical size")
       ->check(CLI::NonNegativeNumber);
   command.add_option("--records", storage.record_count, "array: number of records")
       ->check(CLI::NonNegativeNumber);

@@ -116,6 +116,7 @@ class TableImport {
         request.append(table_.storage, record.payload);
         break;
       case StorageType::mastertree:
+      case StorageType::hash:
         if (request_.is_upsert) {
           request.put(table_.storage, kv_bytes(record.key), record.payload);
         } else {

@@ -531,7 +531,7 @@ std::expected<TableRecord, std::string> parse_row(const TableSchema& schema,
   }
   std::vector<const CsvField*> of_column(order.size());
   for (size_t i = 0; i < order.size(); ++i) of_column[order[i]] = &fields[i];
-  std::vector<std::byte> key(schema.type == StorageType::mastertree ? schema.key_bytes : 0);
+  std::vector<std::byte> key(is_tree(schema.type) ? schema.key_bytes : 0);
   std::vector<std::byte> payload(schema.payload_bytes);
   uint64_t index = 0;
   uint64_t room = 0;

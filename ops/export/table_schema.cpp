@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "engine/array/array.h"
+#include "engine/hash/hash_key.h"
 #include "engine/mastertree/mastertree.h"
 #include "engine/sequential/sequential.h"
 #include "shared/base/check.h"
@@ -212,8 +213,9 @@ class SchemaParser {
     ATOLL_ASSIGN(const auto type, text(table, "type"));
     schema.type = storage_type(type);
     if (schema.type == StorageType::none) {
-      return fault(*table.get("type"),
-                   fmt::format("type: expected array, mastertree or sequential, got \"{}\"", type));
+      return fault(
+          *table.get("type"),
+          fmt::format("type: expected array, mastertree, sequential or hash, got \"{}\"", type));
     }
     ATOLL_ASSIGN(const auto payload, number(table, "payload_bytes", 0, kMaxColumnBytes));
     schema.payload_bytes = static_cast<uint32_t>(payload);
@@ -255,11 +257,12 @@ class SchemaParser {
     } else {
       for (size_t i = 0; i < keys.size(); ++i) {
         const TableColumn& column = schema.columns[i];
-        if (column.offset + column.size > MasterTree::kMaxKeyBytes) {
+        const uint32_t most =
+            schema.type == StorageType::hash ? HashKey::kMaxKeyBytes : MasterTree::kMaxKeyBytes;
+        if (column.offset + column.size > most) {
           return fault(*sources[i], fmt::format("offset: a key has at most {} bytes, column \"{}\" "
                                                 "ends at {}",
-                                                MasterTree::kMaxKeyBytes, column.name,
-                                                column.offset + column.size));
+                                                most, column.name, column.offset + column.size));
         }
         const bool is_rest = column.length == TextLength::rest;
         schema.key_bytes = std::max(schema.key_bytes, column.offset + (is_rest ? 0 : column.size));

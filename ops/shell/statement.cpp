@@ -86,6 +86,12 @@ std::expected<void, std::string> bind_range(const Statement& statement, const Re
     is_set = true;
     return {};
   };
+  if (bound.storage.type == StorageType::hash &&
+      (statement.low || statement.high || statement.prefix || statement.reverse)) {
+    return wrong_argument("scan", "storage \"" + bound.storage.name +
+                                      "\" is a hash storage, whose keys have no order: leave out "
+                                      "--low, --high, --prefix and --reverse");
+  }
   if (statement.prefix && bound.storage.is_array()) {
     return wrong_argument(
         "--prefix", "storage \"" + bound.storage.name + "\" is an array: use --low and --high");
@@ -244,7 +250,8 @@ KvScan BoundStatement::range(uint32_t rows) const {
           .has_high = has_high,
           .limit = rows,
           .reverse = reverse,
-          .keys_only = keys_only};
+          .keys_only = keys_only,
+          .unordered = storage.type == StorageType::hash};
 }
 
 void BoundStatement::add_to(KvRequest& request, uint32_t rows) const {

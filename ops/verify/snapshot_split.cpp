@@ -123,6 +123,7 @@ std::vector<WalkRange> split_storage(const SnapshotFiles& files, const SnapshotW
     case StorageType::array:
       return split_array(storage, count);
     case StorageType::mastertree:
+    case StorageType::hash:
       return split_tree(files, storage, count);
     case StorageType::sequential:
       return split_sequential(files, storage, count);

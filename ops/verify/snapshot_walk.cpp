@@ -10,6 +10,7 @@
 
 #include "engine/format/array_page.h"
 #include "engine/format/sequential_page.h"
+#include "engine/hash/hash_key.h"
 #include "ops/verify/page_walk.h"
 #include "shared/base/try.h"
 
@@ -239,12 +240,31 @@ Result<void> walk_sequential(PageWalk& walk) {
   return {};
 }
 
+/// Returns a visitor of stored records that checks their hashes (R87), and calls `visit`.
+static RecordVisitor hash_visitor(const SnapshotWalkStorage& storage, const RecordVisitor& visit) {
+  return [&storage, &visit](const WalkedRecord& record) -> Result<void> {
+    const auto stored = std::as_bytes(std::span(record.key.data(), record.key.size()));
+    if (!is_stored_form(stored)) {
+      return make_error(ExitCode::corruption,
+                        fmt::format("storage {}: a stored key of {} bytes is not that of its hash: "
+                                    "restore a backup",
+                                    storage.id, stored.size()));
+    }
+    const OriginalKey original(stored);
+    const Bytes key = original;
+    return visit(
+        {{reinterpret_cast<const char*>(key.data()), key.size()}, record.payload, record.vid});
+  };
+}
+
 Result<SnapshotWalkTotals> walk_snapshot(const SnapshotFiles& files,
                                          const SnapshotWalkStorage& storage, uint64_t epoch,
                                          const RecordVisitor& visit,
                                          const UnreadableVisitor& on_unreadable,
                                          const WalkRange& range) {
-  PageWalk walk(files, storage, epoch, visit, on_unreadable, range);
+  const bool is_hash = storage.type == StorageType::hash;
+  const RecordVisitor of_hash = is_hash ? hash_visitor(storage, visit) : RecordVisitor();
+  PageWalk walk(files, storage, epoch, is_hash ? of_hash : visit, on_unreadable, range);
   if (storage.root.is_null()) return walk.totals;
   Result<void> done;
   switch (storage.type) {
@@ -252,6 +272,7 @@ Result<SnapshotWalkTotals> walk_snapshot(const SnapshotFiles& files,
       done = walk_array(walk);
       break;
     case StorageType::mastertree:
+    case StorageType::hash:
       done = walk_mastertree(walk);
       break;
     case StorageType::sequential:

@@ -40,7 +40,8 @@ struct WalkRange {
 };
 
 struct WalkedRecord {
-  std::string_view key;  // in gleaned form (gleaned_record.h); sequential: empty
+  /// In gleaned form (gleaned_record.h). Hash storage: without the hash. Sequential: empty.
+  std::string_view key;
   std::span<const std::byte> payload;
   Vid vid;
 };
@@ -61,10 +62,10 @@ struct SnapshotWalkTotals {
 };
 
 /// Visits each record in key order. Array: only records that were ever written. Sequential storage:
-/// in the order of its runs. `epoch`: epoch of the snapshot. With `on_unreadable` the walk
-/// continues after a range that cannot be read.
-/// Reads page by page. Memory: one page per level.
-/// Errors: code corruption, which names file or storage, page and defect; errors of the visitor.
+/// in the order of its runs. Hash storage: in the order of the hashes, which are checked (R87).
+/// `epoch`: epoch of the snapshot. With `on_unreadable` the walk continues after a range that
+/// cannot be read. Reads page by page. Memory: one page per level. Errors: code corruption, which
+/// names file or storage, page and defect; errors of the visitor.
 Result<SnapshotWalkTotals> walk_snapshot(const SnapshotFiles& files,
                                          const SnapshotWalkStorage& storage, uint64_t epoch,
                                          const RecordVisitor& visit,

@@ -24,6 +24,8 @@ Scan::Scan(std::shared_ptr<Connection> connection, std::string storage, const Kv
   CHECK(connection != nullptr);
   connection_ = std::move(connection);
   options_ = options;
+  // Without bounds, the only bound is the one of continue_after.
+  range_.unordered = !range.has_low && !range.has_high && !range.reverse;
 }
 
 Scan::Scan(std::shared_ptr<Transaction> transaction, std::string storage, const KvScan& range,

@@ -233,6 +233,7 @@ KvOutcome<KvRows> KvTransaction::scan(KvStorage storage, const KvScan& range) {
   Bytes low = copy_of(range.low);
   Bytes high = copy_of(range.high);
   KvScan rest = range;
+  rest.unordered = false;  // own writes are merged in key order
   // Rows that this transaction has erased must not use up the limit. Otherwise each scan of a loop
   // that erases the first row would need more requests than the scan before.
   rest.limit = std::min(limit + erased_within(storage, range), kMost);

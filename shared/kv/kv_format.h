@@ -49,6 +49,10 @@ enum KvFlag : uint8_t {
   kKvHasLow = 32,   // scan: starts at `key`, inclusive
   kKvHasHigh = 64,  // scan: ends at `high`, exclusive
   kKvMore = 128,    // in a result: the scan ended early at a limit
+  // scan: the client accepts rows of a hash storage, in any order. A low bound is then key_after of
+  // the last row of the reply before, and there is no other bound. Storages with an order ignore
+  // the flag. The bit is that of kKvMore, which only results have.
+  kKvUnordered = 128,
 };
 
 /// Type of the number that `add` changes. Values equal those of the engine's IncrementType.

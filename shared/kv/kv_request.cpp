@@ -19,13 +19,14 @@ uint8_t required(bool require) { return require ? uint8_t{kKvRequire} : uint8_t{
 uint8_t scan_flags(const KvScan& range) {
   return static_cast<uint8_t>((range.reverse ? kKvReverse : 0) |
                               (range.keys_only ? kKvKeysOnly : 0) |
-                              (range.has_low ? kKvHasLow : 0) | (range.has_high ? kKvHasHigh : 0));
+                              (range.has_low ? kKvHasLow : 0) | (range.has_high ? kKvHasHigh : 0) |
+                              (range.unordered ? kKvUnordered : 0));
 }
 
 /// Returns the flags that an operation may have.
 uint8_t allowed_flags(KvCode code) {
   DCHECK(code >= KvCode::get && code < KvCode::count_);
-  constexpr uint8_t kScan = kKvReverse | kKvKeysOnly | kKvHasLow | kKvHasHigh;
+  constexpr uint8_t kScan = kKvReverse | kKvKeysOnly | kKvHasLow | kKvHasHigh | kKvUnordered;
   switch (code) {
     case KvCode::get:
     case KvCode::insert:

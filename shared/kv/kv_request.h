@@ -28,6 +28,7 @@ struct KvScan {
   uint32_t limit = 0;  // maximum number of rows; 0: kMaxKvScanRows
   bool reverse = false;
   bool keys_only = false;
+  bool unordered = false;  // kKvUnordered
 };
 
 /// Builder of a list of operations. The node checks the limits. If an argument is too long for its

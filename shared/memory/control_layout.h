@@ -75,8 +75,13 @@ inline uint64_t epoch_end_ns(const EpochBlock& epochs, uint64_t epoch) {
 inline constexpr uint32_t kMaxStorages = 1024;
 inline constexpr uint32_t kMaxStorageName = 63;
 
-enum class StorageType : uint8_t { none = 0, array, mastertree, sequential };
-inline constexpr StorageType kLastStorageType = StorageType::sequential;  // of StorageType
+enum class StorageType : uint8_t { none = 0, array, mastertree, sequential, hash };
+inline constexpr StorageType kLastStorageType = StorageType::hash;  // of StorageType
+/// Returns whether the pages of this type are those of a Master-tree. A hash storage is a
+/// Master-tree whose keys begin with their hash (engine/hash/README.md).
+constexpr bool is_tree(StorageType type) {
+  return type == StorageType::mastertree || type == StorageType::hash;
+}
 enum class StorageState : uint32_t { free = 0, creating, ready, dropping };
 
 /// One storage. Its slot is id % kMaxStorages; ids are never reused. Writer: the coordinator.
@@ -86,9 +91,8 @@ struct alignas(64) StorageControl {
   uint32_t id;
   StorageType type;
   uint8_t spare[3];
-  uint32_t
-      payload_bytes;      // array: fixed record size. mastertree: typical size, a hint (0: unknown)
-  uint64_t record_count;  // array: number of records
+  uint32_t payload_bytes;  // array: fixed record size. Trees: typical size, a hint (0: unknown)
+  uint64_t record_count;   // array: number of records
   char name[kMaxStorageName + 1];
 
   alignas(64) DualPointer root;

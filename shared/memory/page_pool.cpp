@@ -218,8 +218,13 @@ PageHeader* PageAllocator::take() {
   const VolatilePointer before(page->self);
   DCHECK(page->self == 0 || (before.index() == index && before.node() == pool_->node()));
   const uint64_t generation = before.generation() + 1u;
-  std::memset(static_cast<void*>(page), 0, sizeof(PageHeader));
-  page->self = VolatilePointer::make(pool_->node(), generation, index).word();
+  // The new name is stored before the version: a thread that finds the page by an earlier name
+  // loads the version first, and then the name (R86).
+  const uint64_t name = VolatilePointer::make(pool_->node(), generation, index).word();
+  std::atomic_ref(page->self).store(name, std::memory_order_relaxed);
+  page->version_word.store(0, std::memory_order_release);
+  constexpr size_t kRest = offsetof(PageHeader, lock);
+  std::memset(reinterpret_cast<std::byte*>(page) + kRest, 0, sizeof(PageHeader) - kRest);
   metrics_->pages_allocated.add();
   return page;
 }

@@ -12,7 +12,7 @@ constexpr std::string_view kClusterStates[] = {"starting", "recovering", "runnin
 constexpr std::string_view kNodeStates[] = {"starting", "attached", "recovering",
                                             "running",  "draining", "stopped"};
 constexpr std::string_view kStorageStates[] = {"free", "creating", "ready", "dropping"};
-constexpr std::string_view kStorageTypes[] = {"none", "array", "mastertree", "sequential"};
+constexpr std::string_view kStorageTypes[] = {"none", "array", "mastertree", "sequential", "hash"};
 static_assert(std::size(kClusterStates) == static_cast<size_t>(ClusterState::stopped) + 1);
 static_assert(std::size(kNodeStates) == static_cast<size_t>(NodeState::stopped) + 1);
 static_assert(std::size(kStorageStates) == static_cast<size_t>(StorageState::dropping) + 1);

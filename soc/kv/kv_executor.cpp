@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <utility>
 
+#include "engine/hash/hash_key.h"
 #include "shared/base/check.h"
 
 namespace atolldb {
@@ -64,7 +66,9 @@ Status KvExecutor::run(const KvOperationView& operation) {
   }
   switch (storage->type) {
     case StorageType::mastertree:
-      return run_on_tree(operation, MasterTree(*storage));
+      return run_on_tree(operation, MasterTree(*storage), operation.key);
+    case StorageType::hash:
+      return run_on_hash(operation, MasterTree(*storage));
     case StorageType::array:
       return run_on_array(operation, Array(*storage));
     case StorageType::sequential:
@@ -95,21 +99,21 @@ Status KvExecutor::compare(const KvOperationView& operation, Status found, KvByt
   return Status::ok;
 }
 
-Status KvExecutor::add_on_tree(const KvOperationView& operation, const MasterTree& tree) {
+Status KvExecutor::add_on_tree(const KvOperationView& operation, const MasterTree& tree,
+                               KvBytes key) {
   const KvOperation& head = operation.head;
   DCHECK(operation.value.size() == head.value_bytes);
   const auto type = static_cast<IncrementType>(head.number);
   const std::byte* delta = operation.value.data();
   Status status = has(operation, kKvBlind)
-                      ? tree.add(txn_, operation.key, head.offset, type, delta)
-                      : tree.increment(txn_, operation.key, head.offset, type, delta);
+                      ? tree.add(txn_, key, head.offset, type, delta)
+                      : tree.increment(txn_, key, head.offset, type, delta);
   if (status != Status::ok || !has(operation, kKvReturnsValue)) return finish(operation, status);
-  status = tree.get_range(txn_, operation.key, head.offset, head.value_bytes, buffer_.data());
+  status = tree.get_range(txn_, key, head.offset, head.value_bytes, buffer_.data());
   return finish(operation, status, KvBytes(buffer_).first(head.value_bytes));
 }
 
-Status KvExecutor::run_on_tree(const KvOperationView& operation, MasterTree tree) {
-  const KvBytes key = operation.key;
+Status KvExecutor::run_on_tree(const KvOperationView& operation, MasterTree tree, KvBytes key) {
   switch (operation.head.code) {
     case KvCode::get:
     case KvCode::compare:
@@ -134,7 +138,7 @@ Status KvExecutor::run_on_tree(const KvOperationView& operation, MasterTree tree
     case KvCode::erase:
       return finish(operation, tree.erase(txn_, key));
     case KvCode::add:
-      return add_on_tree(operation, tree);
+      return add_on_tree(operation, tree, key);
     case KvCode::scan:
     case KvCode::compare_scan:
       return scan(operation, tree);
@@ -143,13 +147,53 @@ Status KvExecutor::run_on_tree(const KvOperationView& operation, MasterTree tree
   }
 }
 
+Status KvExecutor::run_on_hash(const KvOperationView& operation, MasterTree tree) {
+  switch (operation.head.code) {
+    case KvCode::scan:
+      return scan_hash(operation, tree);
+    case KvCode::compare_scan:
+      return unsupported(operation, "a hash storage: a transaction of a client cannot scan it");
+    case KvCode::append:
+      return unsupported(operation, "a hash storage: put or insert there");
+    default:
+      return run_on_tree(operation, tree, HashKey(operation.key).stored());
+  }
+}
+
+Status KvExecutor::scan_hash(const KvOperationView& operation, const MasterTree& tree) {
+  DCHECK(operation.head.code == KvCode::scan);
+  const bool is_plain = !has(operation, kKvHasHigh) && !has(operation, kKvReverse);
+  if (!has(operation, kKvUnordered) || !is_plain) {
+    return unsupported(operation,
+                       "a hash storage, whose keys have no order: scan all of it, forward, without "
+                       "bounds, and outside of transactions and batches");
+  }
+  ScanRange range;
+  if (!has(operation, kKvHasLow)) return scan_range(operation, tree, range, true);
+  // The rows follow the record before the bound. key_after has appended a zero byte to its key.
+  const bool is_next = !operation.key.empty() && operation.key.back() == std::byte{0};
+  if (!is_next) {
+    return fail(Status::invalid_argument, "the low bound is not the key after a row's key");
+  }
+  const HashKey last(operation.key.first(operation.key.size() - 1));
+  range.low = last.stored();
+  range.has_low = true;
+  range.low_inclusive = false;
+  return scan_range(operation, tree, range, true);
+}
+
 Status KvExecutor::scan(const KvOperationView& operation, const MasterTree& tree) {
-  const bool is_compared = operation.head.code == KvCode::compare_scan;
   ScanRange range;
   range.low = operation.key;
   range.has_low = has(operation, kKvHasLow);
   range.high = operation.high;
   range.has_high = has(operation, kKvHasHigh);
+  return scan_range(operation, tree, range, false);
+}
+
+Status KvExecutor::scan_range(const KvOperationView& operation, const MasterTree& tree,
+                              const ScanRange& range, bool is_hash) {
+  const bool is_compared = operation.head.code == KvCode::compare_scan;
   MasterTreeCursor cursor(tree, txn_, range, !has(operation, kKvReverse));
   const uint32_t limit = operation.head.offset == 0 ? kMaxKvScanRows : operation.head.offset;
   KvScanDigest digest;
@@ -171,10 +215,13 @@ Status KvExecutor::scan(const KvOperationView& operation, const MasterTree& tree
       if (copied != Status::ok) return copied;
     }
     const uint64_t version = cursor.vid().version();
-    digest.add(cursor.key(), version);
+    std::optional<OriginalKey> original;
+    if (is_hash) original.emplace(cursor.key());
+    const KvBytes key = original ? original->bytes() : cursor.key();
+    digest.add(key, version);
     if (is_compared) continue;
-    scanned_bytes_ += sizeof(KvRow) + cursor.key().size() + bytes;
-    reply_.row(cursor.key(), KvBytes(buffer_).first(bytes), version);
+    scanned_bytes_ += sizeof(KvRow) + key.size() + bytes;
+    reply_.row(key, KvBytes(buffer_).first(bytes), version);
   }
   if (status != Status::ok && status != Status::end_of_scan) return status;
   if (!is_compared) {

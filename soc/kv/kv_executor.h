@@ -26,12 +26,17 @@ class KvExecutor {
  private:
   using Buffer = std::array<std::byte, kMaxKvValueBytes>;
 
-  Status run_on_tree(const KvOperationView& operation, MasterTree tree);
+  /// `key`: the operation's key as the tree stores it.
+  Status run_on_tree(const KvOperationView& operation, MasterTree tree, KvBytes key);
+  Status run_on_hash(const KvOperationView& operation, MasterTree tree);
   Status run_on_array(const KvOperationView& operation, const Array& array);
   Status run_on_heap(const KvOperationView& operation, const Sequential& heap);
-  Status add_on_tree(const KvOperationView& operation, const MasterTree& tree);
+  Status add_on_tree(const KvOperationView& operation, const MasterTree& tree, KvBytes key);
   Status compare(const KvOperationView& operation, Status found, KvBytes value, uint64_t version);
   Status scan(const KvOperationView& operation, const MasterTree& tree);
+  Status scan_hash(const KvOperationView& operation, const MasterTree& tree);
+  Status scan_range(const KvOperationView& operation, const MasterTree& tree,
+                    const ScanRange& range, bool is_hash);
   Status unsupported(const KvOperationView& operation, const char* type);
   /// If `status` lets the transaction continue, adds the result to the reply and returns ok.
   /// Otherwise returns `status`.

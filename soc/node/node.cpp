@@ -149,6 +149,7 @@ void Node::start_workers() {
     settings.limits = limits;
     settings.local = local_ + local_offset(limits, ordinal);
     settings.gate = gate_.get();
+    settings.directory = &directory_;
     settings.node = node_;
     settings.ordinal = ordinal;
     if (snapshots_ != nullptr) settings.snapshots = &snapshots_->cache();

@@ -201,6 +201,7 @@ class Node {
   std::mutex loggers_mutex_;
   std::vector<std::unique_ptr<LoggerThread>> loggers_;   // guarded by loggers_mutex_
   std::unique_ptr<ProcedureMetrics> procedure_metrics_;  // used by workers and answers
+  PageDirectory directory_;
   std::unique_ptr<RunGate> gate_;  // null: all workers may run at the same time
   std::vector<std::unique_ptr<Worker>> workers_;
   std::atomic<uint32_t> next_worker_{0};

@@ -160,7 +160,7 @@ Result<std::vector<CapturedRange>> SnapshotJobWork::capture() {
   if (source == nullptr) return ranges;
   for (size_t index = 0; index < plan_.storages.size(); ++index) {
     const PlannedStorage& storage = plan_.storages[index];
-    if (storage.type != StorageType::mastertree) continue;
+    if (!is_tree(storage.type)) continue;
     for (uint32_t i = 0; i < storage.partitions.size(); ++i) {
       if (storage.partitions[i].owner.node != resources_.node) continue;
       ATOLL_TRY(capture_partition(*source, index, i, ranges));

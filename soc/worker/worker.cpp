@@ -87,6 +87,7 @@ void Worker::run() {
                                             &settings_.view->control->state));
   }
   context.use_gate(settings_.gate);
+  context.use_directory(settings_.directory);
   if (settings_.published != nullptr) context.use_published(*settings_.published);
   Transaction transaction(context, settings_.limits, settings_.local);
   Backoff backoff(uint64_t{context.id()} + 1);

@@ -46,6 +46,7 @@ struct WorkerSettings {
   std::byte* local = nullptr;                     // memory of limits.local_bytes() bytes
   SnapshotCache* snapshots = nullptr;             // null: the node reads no snapshots
   const PublishedSnapshots* published = nullptr;  // snapshots for new transactions; null: none
+  PageDirectory* directory = nullptr;             // null: none
   RunGate* gate = nullptr;                        // null: all workers may run at the same time
   uint32_t node = 0;
   uint32_t ordinal = 0;

@@ -75,6 +75,7 @@ TEST_F(CatalogTest, BadDefinitionsAreRefusedWithTheReason) {
       {{"a", StorageType::mastertree, 2049, 0}, "2048"},
       {{"a", StorageType::sequential, 2049, 0}, "2048"},
       {{"a", StorageType::mastertree, 0, 5}, "--records"},
+      {{"a", StorageType::hash, 8, 0}, "use mastertree"},
   };
   for (const Case& wrong : cases) {
     const auto id = create(wrong.definition);

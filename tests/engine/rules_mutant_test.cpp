@@ -7,6 +7,7 @@
 #include "tests/engine/compose/victim_rules.h"
 #include "tests/engine/gleaner/compaction_rules.h"
 #include "tests/engine/gleaner/exchange_rules.h"
+#include "tests/engine/hash/directory_rules.h"
 #include "tests/engine/hooks/rule_table.h"
 #include "tests/engine/install/delta_rules.h"
 #include "tests/engine/install/drop_races.h"
@@ -271,6 +272,10 @@ const Rule kRules[] = {
      [] { return adoption_forgets_the_snapshot_page(); }},
     {"MergesForgetSnapshots", Mutant::keep_snapshot_words,
      [] { return a_merge_forgets_the_snapshot_pages(); }},
+    {"HintsToReplacedPagesAreNotFollowed", Mutant::use_moved_hints,
+     [] { return a_hint_to_a_replaced_page_is_not_followed(); }},
+    {"HintsToPagesOfAnotherUseAreNotFollowed", Mutant::use_renamed_hints,
+     [] { return a_hint_to_a_page_of_another_use_is_not_followed(); }},
     {"PagesAreForgottenInTime", Mutant::keep_memo,
      [] { return what_a_worker_remembers_ends_with_its_epoch(); }},
 

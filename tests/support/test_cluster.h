@@ -112,6 +112,8 @@ class TestCluster {
     }
   }
 
+  PageDirectory& directory() { return directory_; }
+
   /// Lets transactions of all workers begin with these snapshots.
   void use_published(const PublishedSnapshots& published) {
     for (uint32_t i = 0; i < worker_count(); ++i) worker(i).context->use_published(published);
@@ -236,6 +238,7 @@ class TestCluster {
         worker->context = std::make_unique<WorkerContext>(view, *pools_[node], node, ordinal,
                                                           metrics_[node]->worker(ordinal),
                                                           options_.limits.write_set);
+        worker->context->use_directory(&directory_);
         worker->transaction =
             std::make_unique<Transaction>(*worker->context, options_.limits, worker->local.get());
         worker->backoff = Backoff(node * 1000 + ordinal + 1);
@@ -289,6 +292,7 @@ class TestCluster {
   std::vector<std::pair<void*, uint64_t>> mappings_;
   ClusterView view_;
   std::vector<MetricsSegment*> metrics_;
+  PageDirectory directory_;
   std::vector<std::unique_ptr<PagePool>> pools_;
   std::vector<std::unique_ptr<TestWorker>> workers_;
   uint32_t next_storage_ = 1;

@@ -67,7 +67,7 @@ inline constexpr uint32_t kMagic = 0x4c4f5441;  // "ATOL"
 inline constexpr uint32_t kAbiMajor = 1;
 inline constexpr uint32_t kAbiMinor = 0;
 
-enum class StorageType : uint32_t { none = 0, array, mastertree, sequential };
+enum class StorageType : uint32_t { none = 0, array, mastertree, sequential, hash };
 
 /// Names a storage. The node fills it, and checks it at each call. It holds no address that a
 /// library uses, and is valid in all transactions of this process.
@@ -86,7 +86,8 @@ struct Place {
 };
 
 /// Range of a scan. Arrays: records first .. last. Sequential storages: commit epochs first ..
-/// last. Master-trees: keys from `low`, inclusive, to `high`, exclusive.
+/// last. Master-trees: keys from `low`, inclusive, to `high`, exclusive. Hash storages: all keys,
+/// forward.
 struct ScanRange {
   uint64_t first = 0;
   uint64_t last = ~uint64_t{0};

@@ -31,6 +31,7 @@ namespace atoll_api {
 
 inline constexpr uint32_t kMaxArrayPayloadBytes = 2000;
 inline constexpr uint32_t kMaxKeyBytes = 1024;
+inline constexpr uint32_t kMaxHashKeyBytes = 1016;  // keys of hash storages
 inline constexpr uint32_t kMaxPayloadBytes = 2048;
 /// Number of cursors that a transaction may have open at a time.
 inline constexpr uint32_t kMaxOpenCursors = 64;
@@ -261,6 +262,15 @@ class Mastertree {
   friend class Library;
   friend class Cursor;
   abi::StorageHandle handle_;
+};
+
+/// A hash storage: a map from byte strings to byte strings, without an order of keys. It has the
+/// operations of a Master-tree, and faster look-ups of single keys. Longer keys than
+/// kMaxHashKeyBytes give key_too_long. A Cursor visits all records, each once, in no order that has
+/// a meaning. Its `next` returns operation_not_supported if it has a bound, or goes backward.
+class Hash : public Mastertree {
+ public:
+  static constexpr abi::StorageType kType = abi::StorageType::hash;
 };
 
 /// A sequential storage: append-only.

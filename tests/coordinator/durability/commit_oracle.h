@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/format/vid.h"
+#include "engine/hash/hash_key.h"
 #include "engine/log/ddl_log.h"
 #include "ops/verify/snapshot_walk.h"
 #include "shared/base/check.h"
@@ -76,6 +77,12 @@ class CommitOracle {
     return latest;
   }
 
+  /// Returns the key of a hash storage as the log has it.
+  static std::string stored_key(const std::string& key) {
+    const HashKey hashed(std::as_bytes(std::span(key)));
+    return {reinterpret_cast<const char*>(hashed.stored().data()), hashed.stored().size()};
+  }
+
  private:
   struct Write {
     uint32_t storage = 0;
@@ -121,6 +128,7 @@ class CommitOracle {
     const uint64_t number = random_() % 3000;
     write.key = number % 3 == 0 ? std::string(31, 'p') + std::to_string(number)
                                 : big_endian(number << 40).substr(0, 3 + number % 6);
+    if (write.storage_type == StorageType::hash) write.key = stored_key(write.key);
     auto found = content.find(write.key);
     if (random_() % 2 == 0 && found == content.end() && !content.empty()) {
       found = content.lower_bound(write.key);

@@ -386,7 +386,9 @@ class CutCluster {
         const auto* bytes = reinterpret_cast<const char*>(record.payload.data());
         const std::string payload(bytes, record.payload.size());
         const bool has_key = stored.type != StorageType::sequential;
-        found[has_key ? std::string(record.key) : payload] = {payload, record.vid.version()};
+        std::string key = has_key ? std::string(record.key) : payload;
+        if (stored.type == StorageType::hash) key = CommitOracle::stored_key(key);
+        found[key] = {payload, record.vid.version()};
         return {};
       };
       auto walked =

@@ -159,8 +159,8 @@ class CutHistory {
   }
 
   Result<void> create_storages(CutCluster& cluster) {
-    for (const StorageType type :
-         {StorageType::array, StorageType::mastertree, StorageType::sequential}) {
+    for (const StorageType type : {StorageType::array, StorageType::mastertree,
+                                   StorageType::sequential, StorageType::hash}) {
       if (auto created = cluster.create_storage(oracle_, type); !created) return created;
     }
     return {};

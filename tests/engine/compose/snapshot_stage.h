@@ -156,7 +156,7 @@ class SnapshotStage {
       writers.push_back(std::move(*writer));
     }
     std::vector<std::vector<CapturedPage>> captured(lows.size());
-    if (captures && fence_maps != nullptr && storage.type == StorageType::mastertree) {
+    if (captures && fence_maps != nullptr && is_tree(storage.type)) {
       ATOLL_TRY(capture(plan, writers, *fence_maps, captured));
     }
     composed.clear();

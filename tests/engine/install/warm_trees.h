@@ -30,10 +30,11 @@ class WarmTree : public FenceMapSource {
   /// epoch, so that the pages of one worker do not depend on its speed. `lends`: the pool lends
   /// pages to the cache, and a thread returns them all the time.
   explicit WarmTree(uint32_t workers, uint32_t frames = 32, uint32_t installers = 1,
-                    bool has_clock = true, bool lends = false)
-      : stage(StorageType::mastertree),
+                    bool has_clock = true, bool lends = false,
+                    StorageType type = StorageType::mastertree)
+      : stage(type),
         cluster(1, workers, {.clock = has_clock}),
-        storage(cluster.create("warm", StorageType::mastertree)),
+        storage(cluster.create("warm", type)),
         has_clock_(has_clock),
         cache_(stage.reader, frames, workers + installers, lends ? &cluster.pool(0) : nullptr) {
     if (lends) returner_.emplace(cluster.pool(0), cache_.cache, true);
@@ -207,7 +208,7 @@ inline std::string warm_tree_oracle(KeyShape shape, uint32_t workers, uint64_t r
   std::vector<OracleWorker> oracles;
   for (uint32_t i = 0; i < workers; ++i) oracles.emplace_back(options, i);
   std::mt19937_64 random(seed());
-  WarmTree warm(workers, 32, installers, true, lends);
+  WarmTree warm(workers, 32, installers, true, lends, storage_type_of(shape));
   OracleWorker::Model before;
   std::vector<GleanedLog> logs;
   uint64_t epoch = 0;
@@ -263,7 +264,7 @@ inline std::string all_pages_are_dropped(KeyShape shape, bool captures = false,
   OracleOptions options{.shape = shape, .transactions = 3000, .seed = seed()};
   options.keys_per_worker = 3000;
   OracleWorker oracle(options, 0);
-  WarmTree warm(1, 32, installers);
+  WarmTree warm(1, 32, installers, true, false, storage_type_of(shape));
   warm.captures = captures;
   for (int round = 0; round < 3; ++round) {
     const OracleWorker::Model before = oracle.model();

@@ -36,9 +36,16 @@ TEST(WarmTrees, AnswerLikeAMapWhileLentPagesComeAndGo) {
   EXPECT_EQ(warm_tree_oracle(KeyShape::layered, 2, rounds(8, 400), 300, 3, true, true), "");
 }
 
+TEST(WarmTrees, AnswerLikeAMapAsHashStorages) {
+  EXPECT_EQ(warm_tree_oracle(KeyShape::hashed, 3, rounds(8, 400), 300), "");
+  EXPECT_EQ(warm_tree_oracle(KeyShape::hashed, 2, rounds(8, 400), 300, 3, true), "");
+  EXPECT_EQ(warm_tree_oracle(KeyShape::hashed, 3, rounds(8, 400), 300, 1, true, true), "");
+}
+
 TEST(WarmTrees, AtRestHaveNoVolatilePageButTheRoot) {
   EXPECT_EQ(all_pages_are_dropped(KeyShape::integers), "");
   EXPECT_EQ(all_pages_are_dropped(KeyShape::layered), "");
+  EXPECT_EQ(all_pages_are_dropped(KeyShape::hashed), "");
   EXPECT_EQ(all_pages_are_dropped(KeyShape::integers, /*captures=*/true), "");
   EXPECT_EQ(all_pages_are_dropped(KeyShape::layered, /*captures=*/true), "");
 }

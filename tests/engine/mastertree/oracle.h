@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/hash/hash_key.h"
 #include "engine/mastertree/cursor.h"
 #include "engine/mastertree/mastertree.h"
 #include "tests/support/test_cluster.h"
@@ -23,7 +24,12 @@ namespace atolldb::test {
 
 inline Bytes bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 
-enum class KeyShape { integers, layered };
+/// `hashed`: stored keys of a hash storage. One key in four has a hash of three bits only, so that
+/// many keys have equal hashes.
+enum class KeyShape { integers, layered, hashed };
+inline StorageType storage_type_of(KeyShape shape) {
+  return shape == KeyShape::hashed ? StorageType::hash : StorageType::mastertree;
+}
 enum class OracleMix { reads_and_writes, reads };  // reads: get and scan
 
 struct OracleOptions {
@@ -75,10 +81,11 @@ class OracleWorker {
 
  private:
   std::string make_key(std::mt19937_64& random) const {
-    if (options_.shape == KeyShape::integers) {
+    if (options_.shape != KeyShape::layered) {
       const uint64_t value = random() % options_.keys_per_worker * options_.workers + self_;
       const auto key = ordered_key(value);
-      return {reinterpret_cast<const char*>(key.data()), key.size()};
+      std::string text(reinterpret_cast<const char*>(key.data()), key.size());
+      return options_.shape == KeyShape::integers ? text : stored_key(text, value);
     }
     // Makes keys with long common prefixes, zero bytes and remainders of every length, to test
     // layers and their boundaries.
@@ -92,10 +99,29 @@ class OracleWorker {
     return key + static_cast<char>('A' + self_);
   }
 
+  /// Keys have 8 or 9 bytes, because these two have different stored forms.
+  static std::string stored_key(std::string key, uint64_t value) {
+    const bool is_coarse = value % 4 == 0;
+    if (is_coarse || value % 4 == 1) key += '.';
+    const HashKey hashed(bytes_of(key));
+    std::string stored(reinterpret_cast<const char*>(hashed.stored().data()),
+                       hashed.stored().size());
+    if (is_coarse) {
+      stored[0] = static_cast<char>(static_cast<unsigned char>(stored[0]) & 0xe0);
+      std::memset(stored.data() + 1, 0, kHashBytes - 1);
+    }
+    return stored;
+  }
+
   bool is_mine(const std::string& key) const {
     if (options_.shape == KeyShape::layered) return key.back() == static_cast<char>('A' + self_);
     uint64_t value = 0;
-    std::memcpy(&value, key.data(), 8);
+    if (options_.shape == KeyShape::hashed) {
+      const OriginalKey original(bytes_of(key));
+      std::memcpy(&value, original.bytes().data(), 8);
+    } else {
+      std::memcpy(&value, key.data(), 8);
+    }
     return __builtin_bswap64(value) % options_.workers == self_;
   }
 

@@ -23,7 +23,7 @@ inline void oracle_with_threads(KeyShape shape, uint32_t nodes, uint32_t workers
   OracleOptions options{.shape = shape, .transactions = transactions, .seed = seed()};
   options.workers = nodes * workers_per_node;
   TestCluster cluster(nodes, workers_per_node);
-  StorageControl& storage = cluster.create("tree", StorageType::mastertree);
+  StorageControl& storage = cluster.create("tree", storage_type_of(shape));
   std::vector<std::string> problems(options.workers);
   std::vector<size_t> sizes(options.workers);
   cluster.run_threads([&](uint32_t index, TestWorker& worker) {
@@ -43,7 +43,7 @@ inline void oracle_with_processes(KeyShape shape, uint32_t nodes, uint64_t trans
   OracleOptions options{.shape = shape, .transactions = transactions, .seed = seed()};
   options.workers = nodes;
   TestCluster cluster(nodes, 1);
-  StorageControl& storage = cluster.create("tree", StorageType::mastertree);
+  StorageControl& storage = cluster.create("tree", storage_type_of(shape));
   const uint32_t id = storage.id;
   const int failed = cluster.run_processes([&](uint32_t index, TestWorker& worker) {
     StorageControl& here = worker.context->view().control->storage(id);

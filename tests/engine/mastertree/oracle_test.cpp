@@ -20,6 +20,14 @@ TEST(MasterTreeOracle, ThreadsOfTwoNodesAgreeWithTheirMapsOverManyLayers) {
   oracle_with_threads(KeyShape::layered, 2, 2, rounds(3000, 100'000));
 }
 
+TEST(MasterTreeOracle, ThreadsOfTwoNodesAgreeWithTheirMapsOverHashes) {
+  oracle_with_threads(KeyShape::hashed, 2, 2, rounds(3000, 100'000));
+}
+
+TEST(MasterTreeOracle, ProcessesAgreeWithTheirMapsOverHashes) {
+  oracle_with_processes(KeyShape::hashed, 3, rounds(3000, 100'000));
+}
+
 TEST(MasterTreeOracle, ProcessesThatMapAtDifferentAddressesAgreeWithTheirMaps) {
   oracle_with_processes(KeyShape::integers, 3, rounds(3000, 100'000));
 }

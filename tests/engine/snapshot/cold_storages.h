@@ -121,7 +121,7 @@ inline std::string cold_tree_oracle(KeyShape shape, uint32_t workers, uint64_t r
   options.keys_per_worker = 600;
   std::vector<OracleWorker> oracles;
   for (uint32_t i = 0; i < workers; ++i) oracles.emplace_back(options, i);
-  SnapshotStage stage(StorageType::mastertree);
+  SnapshotStage stage(storage_type_of(shape));
   OracleWorker::Model before;
   for (uint64_t round = 0; round < rounds; ++round) {
     ColdCluster cold(stage, workers);

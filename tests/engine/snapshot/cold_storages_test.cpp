@@ -24,6 +24,11 @@ TEST(ColdStorages, TreesAnswerLikeAMapWithADeltaTree) {
   EXPECT_EQ(cold_tree_oracle(KeyShape::layered, 3, rounds(6, 100), 300, true), "");
 }
 
+TEST(ColdStorages, HashStoragesAnswerLikeAMap) {
+  EXPECT_EQ(cold_tree_oracle(KeyShape::hashed, 1, rounds(6, 100), 300), "");
+  EXPECT_EQ(cold_tree_oracle(KeyShape::hashed, 3, rounds(6, 100), 300, true), "");
+}
+
 TEST(ColdStorages, ArraysAnswerLikeAMap) {
   EXPECT_EQ(cold_array_oracle(20, rounds(5, 50), 100), "") << "one page";
   EXPECT_EQ(cold_array_oracle(5'000, rounds(8, 100), 300), "") << "two levels";

@@ -78,10 +78,15 @@ TEST(LentPages, ReturnWithTheirNames) {
   EXPECT_EQ(counts_by_storage_add_up(test.cache.cache), "");
   taken = test.take_all();
   ASSERT_EQ(taken.size(), generations.size());
+  uint64_t lent = 0;
   for (const PageHeader* page : taken) {
     const VolatilePointer name = page->volatile_self();
-    EXPECT_EQ(name.generation(), generations.at(name.index()) + 1) << name.index();
+    // A page gets a new name when it is lent, and one when it is taken (R86).
+    const uint64_t uses = name.generation() - generations.at(name.index());
+    EXPECT_TRUE(uses == 1 || uses == 2) << name.index();
+    lent += uses == 2 ? 1 : 0;
   }
+  EXPECT_GT(lent, SnapshotCache::kReturnAtOnce / 2);
   test.give_back(taken);
   EXPECT_TRUE(reads_page(reader, 1)) << "the cache works as before";
 }

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -26,11 +27,13 @@ class PublicApiTest : public ::testing::Test {
     array_control_ = &cluster_.create("numbers", StorageType::array, 16, 10);
     cluster_.create("words", StorageType::mastertree, 0, 0);
     cluster_.create("heap", StorageType::sequential, 0, 0);
+    cluster_.create("names", StorageType::hash, 0, 0);
     LibraryLoad load(*cluster_.view().control, message_);
     api::Library library(node_functions(), load.number());
     EXPECT_EQ(library.find("numbers", array_), Got::ok);
     EXPECT_EQ(library.find("words", tree_), Got::ok);
     EXPECT_EQ(library.find("heap", heap_), Got::ok);
+    EXPECT_EQ(library.find("names", hash_), Got::ok);
   }
 
   /// Runs the body as one transaction with this input.
@@ -50,6 +53,7 @@ class PublicApiTest : public ::testing::Test {
   api::Array array_;
   api::Mastertree tree_;
   api::Sequential heap_;
+  api::Hash hash_;
 };
 
 TEST_F(PublicApiTest, AnArrayReadsWritesAndIncrements) {
@@ -127,6 +131,59 @@ TEST_F(PublicApiTest, ATreeReadsWritesAndIncrements) {
               EXPECT_EQ(tree_.remove(txn, "alice"), Got::not_found);
               EXPECT_EQ(tree_.get(txn, std::string(1025, 'k'), payload), Got::key_too_long);
               EXPECT_EQ(tree_.insert(txn, "long", std::string(2049, 'v')), Got::payload_too_long);
+              return Got::ok;
+            }),
+            Status::ok);
+}
+
+TEST_F(PublicApiTest, AHashStorageHasPointOperationsAndScansOfAllRecords) {
+  const std::string longest(api::kMaxHashKeyBytes, 'k');
+  EXPECT_EQ(run([&](api::Context& context) {
+              const api::Transaction txn = context.transaction();
+              EXPECT_EQ(hash_.insert(txn, "alice", "100"), Got::ok);
+              EXPECT_EQ(hash_.insert(txn, "alice", "100"), Got::already_exists);
+              EXPECT_EQ(hash_.insert(txn, "", "empty"), Got::ok);
+              EXPECT_EQ(hash_.insert(txn, longest, "long"), Got::ok);
+              EXPECT_EQ(hash_.insert(txn, longest + "k", "long"), Got::key_too_long);
+              EXPECT_EQ(hash_.upsert(txn, api::ordered_key(7), std::string(8, '\0')), Got::ok);
+              EXPECT_EQ(hash_.increment(txn, api::ordered_key(7), uint64_t{41}), Got::ok);
+              EXPECT_EQ(hash_.update(txn, "bob", "1"), Got::not_found);
+              return Got::ok;
+            }),
+            Status::ok);
+  EXPECT_EQ(run([&](api::Context& context) {
+              const api::Transaction txn = context.transaction();
+              api::Payload payload;
+              api::Place place;
+              EXPECT_EQ(hash_.get_for_update(txn, "alice", payload, place), Got::ok);
+              EXPECT_EQ(hash_.update_range(txn, place, "alice", 0, "2"), Got::ok);
+              EXPECT_EQ(hash_.update_range(txn, place, "bob", 0, "2"), Got::invalid_argument);
+              const std::array<api::Bytes, 3> keys = {api::Bytes("alice"), api::Bytes("bob"),
+                                                      api::Bytes("")};
+              std::array<char, 30> values{};
+              std::array<api::Status, 3> found;
+              EXPECT_EQ(hash_.get_many(txn, keys.data(), 3, values.data(), 10, found.data()),
+                        Got::ok);
+              EXPECT_EQ(found[1], Got::not_found);
+              EXPECT_EQ(std::string(values.data(), 3), "200");
+              EXPECT_EQ(std::string(values.data() + 20, 5), "empty");
+              std::multiset<std::string> seen;
+              api::Cursor cursor(hash_, txn);
+              while (cursor.next() == Got::ok) seen.insert(std::string(cursor.key().text()));
+              const auto seven = api::ordered_key(7);
+              const std::string number(reinterpret_cast<const char*>(seven.data()), 8);
+              EXPECT_EQ(seen, (std::multiset<std::string>{"", "alice", longest, number}));
+              EXPECT_EQ(hash_.remove(txn, "alice"), Got::ok);
+              EXPECT_EQ(hash_.get(txn, "alice", payload), Got::not_found);
+              return Got::ok;
+            }),
+            Status::ok);
+  EXPECT_EQ(run([&](api::Context& context) {
+              const api::Transaction txn = context.transaction();
+              EXPECT_EQ(api::Cursor(hash_, txn).from("a").next(), Got::operation_not_supported);
+              EXPECT_EQ(api::Cursor(hash_, txn).until("b").next(), Got::operation_not_supported);
+              EXPECT_EQ(api::Cursor(hash_, txn, api::Direction::backward).next(),
+                        Got::operation_not_supported);
               return Got::ok;
             }),
             Status::ok);

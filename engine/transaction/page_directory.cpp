@@ -1,0 +1,99 @@
+#include "engine/transaction/page_directory.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+
+namespace atolldb {
+
+namespace {
+
+/// True after the process has had no address space for a table. Then it makes no more tables: they
+/// are hints, and a look-up without one descends.
+std::atomic<bool> address_space_is_short{false};
+
+bool can_reserve(size_t bytes) {
+  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return false;
+  munmap(memory, bytes);
+  return true;
+}
+
+constexpr uint64_t kAllSlices = ~uint64_t{0};
+
+/// Returns the last slice of the page's range.
+uint64_t last_of(const TreePage& page) {
+  return page.high_is_end != 0 ? kAllSlices : page.high - 1;
+}
+
+/// Returns how many slices of [first, last] the page has, minus 1. REQUIRES: it has at least one.
+uint64_t overlap(const TreePage& page, uint64_t first, uint64_t last) {
+  DCHECK(page.low <= last && last_of(page) >= first);
+  return std::min(last_of(page), last) - std::max(page.low, first);
+}
+
+}  // namespace
+
+/// Returns the table of the storage. The slot may have the table of a dropped storage, which no
+/// thread uses any more (R34). Without address space for a table, returns one without words.
+PageDirectory::Table& PageDirectory::open(uint32_t storage_id) {
+  Table& table = (*tables_)[storage_id % kMaxStorages];
+  if (table.storage_id.load(std::memory_order_acquire) == storage_id) return table;
+  const std::lock_guard guard(opening_);
+  if (table.storage_id.load(std::memory_order_relaxed) == storage_id) return table;
+  if (table.words == nullptr) {
+    constexpr uint64_t kWords = uint64_t{1} << kMaxDepth;
+    if (address_space_is_short.load(std::memory_order_relaxed)) return table;
+    if (!can_reserve(kWords * sizeof(uint64_t))) {
+      address_space_is_short.store(true, std::memory_order_relaxed);
+      return table;
+    }
+    table.words = std::make_unique<ZeroedArray<std::atomic<uint64_t>>>(kWords);
+  } else {
+    table.storage_id.store(0, std::memory_order_relaxed);
+    table.words->clear();
+  }
+  DCHECK((*table.words)[0].load(std::memory_order_relaxed) == 0);
+  table.shift.store(64 - kMinDepth, std::memory_order_relaxed);
+  table.narrow.store(0, std::memory_order_relaxed);
+  table.storage_id.store(storage_id, std::memory_order_release);
+  return table;
+}
+
+/// Doubles the number of entries, unless another thread has done so. The entries keep the names of
+/// other pages, until later descents overwrite them. So growth stops no thread and copies nothing.
+void PageDirectory::grow(Table& table, uint32_t shift) {
+  if (shift <= 64 - kMaxDepth) return;
+  if (table.shift.compare_exchange_strong(shift, shift - 1, std::memory_order_relaxed)) {
+    table.narrow.store(0, std::memory_order_relaxed);
+  }
+}
+
+void PageDirectory::remember(const ClusterView& view, uint32_t storage_id, uint64_t slice,
+                             TreePage* page) {
+  DCHECK(page->is_border() && page->contains(slice) && page->header.storage_id == storage_id);
+  DCHECK(page->header.layer == 0 && page->header.is_delta == 0);
+  if (address_space_is_short.load(std::memory_order_relaxed)) return;
+  Table& table = open(storage_id);
+  if (table.words == nullptr) return;
+  const uint32_t shift = table.shift.load(std::memory_order_relaxed);
+  CHECK(shift >= 64 - kMaxDepth && shift <= 64 - kMinDepth);
+  std::atomic<uint64_t>& word = (*table.words)[slice >> shift];
+  const uint64_t first = slice >> shift << shift;
+  const uint64_t last = first | (kAllSlices >> (64 - shift));
+  PageVersion version;
+  const uint64_t before = word.load(std::memory_order_acquire);
+  const TreePage* const known = live_page(view, VolatilePointer(before), storage_id, version);
+  // The page with more of the entry's slices has the entry. So two pages do not take turns in it.
+  const bool is_better = known == nullptr || known->low > last || last_of(*known) < first ||
+                         overlap(*known, first, last) < overlap(*page, first, last);
+  if (is_better) word.store(page->header.self, std::memory_order_release);
+  const bool is_narrow = last_of(*page) - page->low < last - first;
+  if (!is_better || !is_narrow) return;
+  // Relaxed: the counter only decides when the table grows.
+  const uint32_t narrow = table.narrow.fetch_add(1, std::memory_order_relaxed) + 1;
+  if (narrow >= (uint64_t{1} << (64 - shift)) / kNarrowPart) grow(table, shift);
+}
+
+}  // namespace atolldb

@@ -1,0 +1,127 @@
+// A node's directory of border pages of hash storages, by the high bits of the hash. A hit leads to
+// the page of a key with one load, instead of a descent through the interior pages.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+#include "engine/format/tree_page.h"
+#include "engine/hooks/mutants.h"
+#include "shared/base/check.h"
+#include "shared/memory/cluster_view.h"
+#include "shared/memory/zeroed_array.h"
+
+namespace atolldb {
+
+/// Hints only: a missing or outdated entry costs a descent, and no result depends on the directory
+/// (R86). It is memory of this process, so each node has its own. Thread: any.
+///
+/// Entry i of a storage is the name of a border page whose range holds slices of
+/// [i << shift, (i + 1) << shift). A page has several entries if its range is wider than that.
+class PageDirectory {
+ public:
+  static constexpr uint32_t kMinDepth = 9;  // of the hash's bits: one page of memory
+  static constexpr uint32_t kMaxDepth = 26;
+  /// A page is narrow if its range is less than an entry. If 1 / kNarrowPart of the entries get
+  /// narrow pages, the table grows.
+  static constexpr uint64_t kNarrowPart = 8;
+
+  PageDirectory() : tables_(std::make_unique<std::array<Table, kMaxStorages>>()) {}
+
+  /// Returns the border page that holds the slice, and its version, or null. REQUIRES: the caller
+  /// has published a begin epoch, and the storage is ready (R34).
+  BorderPage* find(const ClusterView& view, uint32_t storage_id, uint64_t slice,
+                   PageVersion& version) const {
+    const Table& table = table_of(storage_id);
+    // Acquire pairs with the release in `open`: the table of this storage is visible.
+    if (table.storage_id.load(std::memory_order_acquire) != storage_id) return nullptr;
+    const uint32_t shift = table.shift.load(std::memory_order_relaxed);
+    DCHECK(shift >= 64 - kMaxDepth && shift <= 64 - kMinDepth);
+    // Acquire pairs with the release in `remember`, so that the page is seen as it was published.
+    const VolatilePointer name((*table.words)[slice >> shift].load(std::memory_order_acquire));
+    if (name.is_null()) return nullptr;
+    // The lines of range and slices are needed next, and do not wait for the header this way.
+    const auto* start = reinterpret_cast<const std::byte*>(page_at(view, name));
+#pragma GCC unroll 8
+    for (uint32_t line = 1; line < kPrefetchedLines; ++line) __builtin_prefetch(start + line * 64);
+    TreePage* page = live_page(view, name, storage_id, version);
+    return page != nullptr && page->contains(slice) ? border_page(page) : nullptr;
+  }
+
+  /// Prefetches the entry of the slice. A hint.
+  void prefetch_entry(uint32_t storage_id, uint64_t slice) const {
+    const Table& table = table_of(storage_id);
+    if (table.storage_id.load(std::memory_order_acquire) != storage_id) return;
+    __builtin_prefetch(&(*table.words)[slice >> table.shift.load(std::memory_order_relaxed)]);
+  }
+  /// Returns the page that the entry names, or null. It may hold anything: for prefetches only.
+  TreePage* guess(const ClusterView& view, uint32_t storage_id, uint64_t slice) const {
+    const Table& table = table_of(storage_id);
+    if (table.storage_id.load(std::memory_order_acquire) != storage_id) return nullptr;
+    const uint32_t shift = table.shift.load(std::memory_order_relaxed);
+    const VolatilePointer name((*table.words)[slice >> shift].load(std::memory_order_relaxed));
+    return name.is_null() ? nullptr : page_at(view, name);
+  }
+
+  /// Stores that this page of the first layer holds the slice. REQUIRES: a descent has found the
+  /// page under the begin epoch of this thread.
+  void remember(const ClusterView& view, uint32_t storage_id, uint64_t slice, TreePage* page);
+
+  /// Returns the number of hash bits that index the table of this storage; 0: it has no table.
+  uint32_t depth_of(uint32_t storage_id) const {
+    const Table& table = table_of(storage_id);
+    if (table.storage_id.load(std::memory_order_acquire) != storage_id) return 0;
+    return 64 - table.shift.load(std::memory_order_relaxed);
+  }
+
+ private:
+  static constexpr uint32_t kPrefetchedLines = 7;  // header, range, and 40 slices
+
+  static TreePage* page_at(const ClusterView& view, VolatilePointer name) {
+    DCHECK(!name.is_null() && !name.is_frozen() && name.node() < view.node_count);
+    return reinterpret_cast<TreePage*>(view.pool[name.node()] +
+                                       uint64_t{name.index()} * kPageBytes);
+  }
+
+  struct Table {
+    std::atomic<uint32_t> storage_id{0};  // stored last, with release; 0: no storage
+    std::atomic<uint32_t> shift{0};
+    std::atomic<uint32_t> narrow{0};  // remembered pages that are narrow for this shift
+    std::unique_ptr<ZeroedArray<std::atomic<uint64_t>>> words;
+  };
+
+  /// Returns the page if it has had this name when its version was loaded, and was not moved then.
+  /// The page can only be retired later, and the caller's begin epoch keeps it from being reused
+  /// (R9, R86). Otherwise returns null.
+  static TreePage* live_page(const ClusterView& view, VolatilePointer name, uint32_t storage_id,
+                             PageVersion& version) {
+    if (name.is_null()) return nullptr;
+    TreePage* page = page_at(view, name);
+    // Acquire pairs with the release in PageAllocator::take: a page that was taken for another use
+    // has another name from before its version is set. So the name is loaded after the version.
+    version = page->header.version();
+    if (version.is_moved() && !fault::use_moved_hints) return nullptr;
+    const uint64_t self = std::atomic_ref(page->header.self).load(std::memory_order_acquire);
+    if (self != name.word() && !fault::use_renamed_hints) return nullptr;
+    // Only now: the thread that takes a page for another use writes these members meanwhile.
+    const PageHeader& header = page->header;
+    const bool is_border = header.type == PageType::mastertree_border &&
+                           header.storage_id == storage_id && header.is_snapshot == 0;
+    return is_border ? page : nullptr;
+  }
+
+  const Table& table_of(uint32_t storage_id) const {
+    DCHECK(storage_id != 0);
+    return (*tables_)[storage_id % kMaxStorages];
+  }
+  Table& open(uint32_t storage_id);
+  static void grow(Table& table, uint32_t shift);
+
+  std::unique_ptr<std::array<Table, kMaxStorages>> tables_;
+  std::mutex opening_;
+};
+
+}  // namespace atolldb
