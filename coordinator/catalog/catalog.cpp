@@ -56,7 +56,7 @@ Result<void> Catalog::check(const StorageDefinition& definition) {
   uint32_t max_payload = 0;
   switch (definition.type) {
     case StorageType::none:
-      return wrong(definition, "its type must be array, mastertree or sequential");
+      return wrong(definition, "its type must be array, mastertree, sequential or hash");
     case StorageType::array:
       max_payload = Array::kMaxPayloadBytes;
       if (definition.record_count == 0 || definition.record_count > Array::kMaxRecords) {
@@ -69,9 +69,8 @@ Result<void> Catalog::check(const StorageDefinition& definition) {
                                      std::to_string(max_payload) + ": give --payload-bytes");
       }
       break;
-    case StorageType::hash:
-      return wrong(definition, "its type hash is not ready: use mastertree");
     case StorageType::mastertree:
+    case StorageType::hash:
       max_payload = MasterTree::kMaxPayloadBytes;
       break;
     case StorageType::sequential:

@@ -74,7 +74,8 @@ TEST_F(CliLimitsTest, StorageNamesAndSizesAreTakenUpToTheirLimitsAndRefusedPastT
       {create("\xc3\xa4", "mastertree"), 2, name_rule},
       {create("\xff", "mastertree"), 2, name_rule},
       {create("-x", "sequential"), 0, ""},
-      {create("t", "hash"), 2, "hash"},
+      {create("h", "hash"), 0, ""},
+      {create("t", "hashed"), 2, "hashed"},
       {create("t", "Array"), 2, "Array"},
       {create("t", ""), 2, "--type"},
 
@@ -119,7 +120,7 @@ TEST_F(CliLimitsTest, StorageNamesAndSizesAreTakenUpToTheirLimitsAndRefusedPastT
   };
   for (const Case& wanted : cases) expect(wanted);
   EXPECT_EQ(cluster.status()["healthy"], true);
-  EXPECT_EQ(cluster.status()["storages"].size(), 5u);
+  EXPECT_EQ(cluster.status()["storages"].size(), 6u);
 }
 
 TEST_F(CliLimitsTest, AFullCatalogSaysSoAndTakesANewOneAfterADrop) {

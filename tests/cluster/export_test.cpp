@@ -22,10 +22,10 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 constexpr const char* kPython = "/usr/bin/python3";
-constexpr const char* kTables[] = {"tree", "list", "heap"};
+constexpr const char* kTables[] = {"tree", "list", "heap", "map"};
 constexpr uint64_t kListRecords = 20'000;
 
-/// A Master-tree, an array and a sequential storage.
+/// A Master-tree, an array, a sequential storage and a hash storage.
 constexpr const char* kSchema = R"toml(
 [[table]]
 name = "tree"
@@ -55,6 +55,15 @@ column = [
   { name = "n", type = "u64", offset = 0 },
   { name = "text", type = "varchar(200)", offset = 8 },
 ]
+[[table]]
+name = "map"
+type = "hash"
+payload_bytes = 8
+key = [
+  { name = "id", type = "u64", offset = 0 },
+  { name = "name", type = "varchar(20)", offset = 8 },
+]
+column = [ { name = "n", type = "u64", offset = 0 } ]
 )toml";
 
 class ExportTest : public testing::Test {
@@ -90,6 +99,7 @@ class ExportTest : public testing::Test {
                   .code,
               0);
     ASSERT_EQ(atoll({"storage", "create", "heap", "--type", "sequential"}).code, 0);
+    ASSERT_EQ(atoll({"storage", "create", "map", "--type", "hash"}).code, 0);
   }
 
   std::vector<std::string> of_cluster(std::vector<std::string> words) const {
@@ -129,10 +139,13 @@ class ExportTest : public testing::Test {
         const uint64_t bits = random_();
         return std::string(reinterpret_cast<const char*>(&bits), 8);
       };
-      if (table.name == "tree") {
+      if (table.name == "tree" || table.name == "map") {
         // The first digits of the number depend on `i`, so no key occurs twice.
         const uint64_t id = __builtin_bswap64(i * (UINT64_MAX / rows) + random_() % 1'000);
         key = std::string(reinterpret_cast<const char*>(&id), 8) + word(20);
+        payload = number();
+      }
+      if (table.name == "tree") {
         const auto amount = static_cast<int64_t>(random_() % 1'999'999'999'999) - 999'999'999'999;
         const uint64_t at = random_() % 3 == 0 ? 0 : random_() % 253'402'300'800'000'000;
         payload = std::string(60, '\0');
@@ -146,7 +159,7 @@ class ExportTest : public testing::Test {
         key = std::string(reinterpret_cast<const char*>(&index), 8);
         const double real = static_cast<double>(random_()) / 3.0;
         payload = number() + std::string(reinterpret_cast<const char*>(&real), 8);
-      } else {
+      } else if (table.name == "heap") {
         payload = number() + word(200);
       }
       const auto done =
@@ -235,11 +248,12 @@ TEST_F(ExportTest, WhatWasImportedIsExportedByARunningAndAStoppedCluster) {
   ASSERT_EQ(running.code, 0) << running.error;
   EXPECT_TRUE(pins().empty());
   stop();
-  const Ran stopped = export_to(path("stopped"), {"--table", "list", "--table", "tree"});
+  const Ran stopped =
+      export_to(path("stopped"), {"--table", "list", "--table", "tree", "--table", "map"});
   ASSERT_EQ(stopped.code, 0) << stopped.error;
   EXPECT_TRUE(pins().empty());
   const Json done = Json::parse(running.out);
-  EXPECT_EQ(done["tables"].size(), 3u);
+  EXPECT_EQ(done["tables"].size(), 4u);
   for (const auto& [table, csv] : files) {
     SCOPED_TRACE(table);
     const auto rows = rows_of({csv});

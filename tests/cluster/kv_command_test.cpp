@@ -28,6 +28,7 @@ class KvCommandTest : public ::testing::Test {
     create({"tree", "--type", "mastertree"});
     create({"array", "--type", "array", "--payload-bytes", "8", "--records", "1000"});
     create({"heap", "--type", "sequential"});
+    create({"hash", "--type", "hash"});
   }
 
   std::string config() const {
@@ -92,6 +93,28 @@ TEST_F(KvCommandTest, EachVerbDoesWhatItsNameSays) {
                  "insert tree \"alice\": already_exists");
   expect_refused({"check", "tree", "alice", "x"}, kConditionNotMet, "the value differs");
   expect_refused({"check", "tree", "alice", "--absent"}, kConditionNotMet, "the key exists");
+}
+
+TEST_F(KvCommandTest, AHashStorageHasPointOperationsAndScansOfAllRecords) {
+  EXPECT_EQ(out({"put", "hash", "alice", "100"}), "ok\n");
+  EXPECT_EQ(out({"insert", "hash", "bob", "200"}), "ok\n");
+  EXPECT_EQ(out({"get", "hash", "alice"}), "100\n");
+  const std::string rows = out({"scan", "hash"});
+  EXPECT_EQ(rows.size(), std::string("alice\t100\nbob\t200\n").size()) << rows;
+  EXPECT_NE(rows.find("alice\t100\n"), std::string::npos) << rows;
+  EXPECT_NE(rows.find("bob\t200\n"), std::string::npos) << rows;
+  const std::string first = rows.substr(0, rows.find('\t'));
+  EXPECT_EQ(out({"scan", "hash", "--limit", "1"}) + out({"scan", "hash", "--after", first}), rows);
+  expect_refused({"insert", "hash", "bob", "x"}, kConditionNotMet, "already_exists");
+  expect_refused({"append", "hash", "x"}, 2, "operation_not_supported");
+  for (const Words& range :
+       {Words{"--low", "a"}, Words{"--high", "b"}, Words{"--prefix", "a"}, Words{"--reverse"}}) {
+    Words words = {"scan", "hash"};
+    words.insert(words.end(), range.begin(), range.end());
+    expect_refused(words, 2, "keys have no order");
+  }
+  EXPECT_EQ(out({"del", "hash", "bob"}), "ok\n");
+  EXPECT_EQ(out({"scan", "hash"}), "alice\t100\n");
 }
 
 TEST_F(KvCommandTest, BadInputIsNamedAndChangesNothing) {

@@ -75,7 +75,8 @@ TEST_F(CatalogTest, BadDefinitionsAreRefusedWithTheReason) {
       {{"a", StorageType::mastertree, 2049, 0}, "2048"},
       {{"a", StorageType::sequential, 2049, 0}, "2048"},
       {{"a", StorageType::mastertree, 0, 5}, "--records"},
-      {{"a", StorageType::hash, 8, 0}, "use mastertree"},
+      {{"a", StorageType::hash, 2049, 0}, "2048"},
+      {{"a", StorageType::hash, 0, 5}, "--records"},
   };
   for (const Case& wrong : cases) {
     const auto id = create(wrong.definition);

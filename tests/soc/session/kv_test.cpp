@@ -3,7 +3,9 @@
 
 #include <cstring>
 #include <random>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "ops/cluster/cluster.h"
 #include "shared/kv/kv_reply.h"
@@ -22,6 +24,7 @@ class KvTest : public ::testing::Test {
     ASSERT_TRUE(cluster()->create_storage("tree", StorageType::mastertree, 100));
     ASSERT_TRUE(cluster()->create_storage("array", StorageType::array, 16, 100));
     ASSERT_TRUE(cluster()->create_storage("heap", StorageType::sequential));
+    ASSERT_TRUE(cluster()->create_storage("hash", StorageType::hash, 100));
   }
   static void TearDownTestSuite() { cluster().reset(); }
   void SetUp() override {
@@ -205,6 +208,65 @@ TEST_F(KvTest, ScansHaveBoundsDirectionsAndLimits) {
   keys({.low = kv_bytes("x"), .has_low = true});
   EXPECT_TRUE(results_.at(0).has_more);
   EXPECT_EQ(results_.at(0).rows.size(), 16u);
+}
+
+TEST_F(KvTest, AHashStorageHasPointOperationsAndScansOfAllRecords) {
+  const KvBytes key = kv_bytes("key");
+  EXPECT_EQ(call(KvRequest().get("hash", key, true), "kv.get").status, Status::not_found);
+  EXPECT_EQ(call(KvRequest().put("hash", key, kv_bytes("one")), "kv.put").status, Status::ok);
+  EXPECT_EQ(call(KvRequest().insert("hash", key, kv_bytes("two")), "kv.insert").status,
+            Status::already_exists);
+  EXPECT_EQ(call(KvRequest().get("hash", key), "kv.get").status, Status::ok);
+  EXPECT_EQ(text(results_.at(0).value), "one");
+  EXPECT_EQ(call(KvRequest().compare("hash", key, kv_bytes("one"))).status, Status::ok);
+  EXPECT_EQ(call(KvRequest().append("hash", key)).status, Status::operation_not_supported);
+  EXPECT_EQ(call(KvRequest().put("hash", kv_bytes(std::string(1016, 'k')), key)).status,
+            Status::ok);
+  EXPECT_EQ(call(KvRequest().put("hash", kv_bytes(std::string(1017, 'k')), key)).status,
+            Status::key_too_long);
+  EXPECT_EQ(call(KvRequest().add_i64("hash", kv_bytes("sum"), 1)).status, Status::not_found);
+  std::multiset<std::string> wanted = {"key", std::string(1016, 'k')};
+  for (uint64_t number = 0; number < 900; ++number) {
+    const auto counted = ordered_index_key(number);
+    ASSERT_EQ(call(KvRequest().put("hash", counted, kv_bytes(std::string(80, 'v')))).status,
+              Status::ok);
+    wanted.insert(text(counted));
+  }
+  // A reply is bounded, so the scan takes several.
+  std::multiset<std::string> found;
+  KvScan rest{.unordered = true};
+  std::vector<std::byte> low;
+  int replies = 0;
+  do {
+    ASSERT_EQ(call(KvRequest().scan("hash", rest), "kv.scan").status, Status::ok);
+    for (const KvRowView& row : results_[0].rows) found.insert(text(row.key));
+    low = key_after(results_[0].rows.back().key);
+    rest.low = low;
+    rest.has_low = true;
+    ++replies;
+  } while (results_[0].has_more);
+  EXPECT_GT(replies, 2);
+  EXPECT_EQ(found, wanted);
+  EXPECT_EQ(call(KvRequest().erase("hash", key)).status, Status::ok);
+  EXPECT_EQ(call(KvRequest().get("hash", key, true)).status, Status::not_found);
+}
+
+TEST_F(KvTest, RangesOfAHashStorageAreRefused) {
+  const KvBytes a = kv_bytes("a");
+  const KvScan refused[] = {{.low = a, .has_low = true},
+                            {.high = a, .has_high = true},
+                            {.reverse = true},
+                            {},
+                            {.high = a, .has_high = true, .unordered = true},
+                            {.reverse = true, .unordered = true}};
+  for (const KvScan& scan : refused) {
+    EXPECT_EQ(call(KvRequest().scan("hash", scan)).status, Status::operation_not_supported);
+    EXPECT_NE(reply_.message.find("have no order"), std::string::npos) << reply_.message;
+  }
+  const KvScan no_row{.low = a, .has_low = true, .unordered = true};
+  EXPECT_EQ(call(KvRequest().scan("hash", no_row)).status, Status::invalid_argument);
+  EXPECT_EQ(call(KvRequest().compare_scan("hash", {.unordered = true}, 0)).status,
+            Status::operation_not_supported);
 }
 
 TEST_F(KvTest, LimitsHoldAtTheirValueAndFailPastIt) {
