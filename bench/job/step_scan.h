@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "bench/job/try.h"
@@ -49,20 +50,22 @@ struct ScannedRecord {
   std::array<std::byte, kPayload> payload;
 };
 
-/// Calls visit(const ScannedRecord<kPayload>&) once for each record of [low, high], in key order.
-template <size_t kPayload, typename Visit>
-Status scan_in_steps(Transaction& transaction, Backoff& backoff, const MasterTree& tree,
-                     uint64_t low, uint64_t high, Visit&& visit) {
+/// Calls visit(const ScannedRecord<kPayload>&) once for each record of the range, in the order of
+/// the tree. `number_of`: returns the 64-bit key of a stored key.
+template <size_t kPayload, typename NumberOf, typename Visit>
+Status scan_range_in_steps(Transaction& transaction, Backoff& backoff, const MasterTree& tree,
+                           ScanRange range, NumberOf&& number_of, Visit&& visit) {
   // Each record takes one entry of the read set, whose capacity is a config key of at least 16. If
   // fewer records fit, the step shrinks.
   uint32_t step = 8'192;
   std::vector<ScannedRecord<kPayload>> seen;
+  std::vector<std::byte> last;
+  std::vector<std::byte> low;
   for (bool ended = false; !ended;) {
     const Status status = run(transaction, backoff, kMaxEpoch, [&](Transaction& txn) {
       seen.clear();
       ended = false;
-      const KeyRange keys(low, high);
-      MasterTreeCursor cursor(tree, txn, keys.range(), true);
+      MasterTreeCursor cursor(tree, txn, range, true);
       while (seen.size() < step) {
         const Status next = cursor.next();
         if (next == Status::end_of_scan) {
@@ -71,8 +74,9 @@ Status scan_in_steps(Transaction& transaction, Backoff& backoff, const MasterTre
         }
         if (next != Status::ok) return next;
         ScannedRecord<kPayload>& record = seen.emplace_back();
-        record.key = key_value(cursor.key());
+        record.key = number_of(cursor.key());
         record.payload_bytes = cursor.payload_bytes();
+        last.assign(cursor.key().begin(), cursor.key().end());
         BENCH_TRY(cursor.get(record.payload.data(), kPayload));
       }
       return Status::ok;
@@ -84,12 +88,22 @@ Status scan_in_steps(Transaction& transaction, Backoff& backoff, const MasterTre
     }
     if (status != Status::ok) return status;
     for (const ScannedRecord<kPayload>& record : seen) visit(record);
-    if (!seen.empty()) {
-      if (seen.back().key == high) break;
-      low = seen.back().key + 1;
-    }
+    if (seen.empty()) continue;
+    low = last;
+    range.low = low;
+    range.has_low = true;
+    range.low_inclusive = false;
   }
   return Status::ok;
+}
+
+/// Does the same for the keys [low, high] of a tree with 64-bit keys, in key order.
+template <size_t kPayload, typename Visit>
+Status scan_in_steps(Transaction& transaction, Backoff& backoff, const MasterTree& tree,
+                     uint64_t low, uint64_t high, Visit&& visit) {
+  const KeyRange keys(low, high);
+  return scan_range_in_steps<kPayload>(transaction, backoff, tree, keys.range(), key_value,
+                                       std::forward<Visit>(visit));
 }
 
 }  // namespace atolldb::bench

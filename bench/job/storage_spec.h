@@ -1,12 +1,15 @@
 // The storages of a benchmark: parameters for their creation, and the look-up by jobs.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "engine/api/storage_lookup.h"
 #include "engine/array/array.h"
+#include "engine/hash/hash_key.h"
 #include "engine/mastertree/mastertree.h"
 #include "engine/sequential/sequential.h"
 
@@ -32,6 +35,23 @@ constexpr uint64_t whole_leaves(uint32_t payload_bytes, uint64_t rows) {
   return (rows + per_leaf - 1) / per_leaf * per_leaf;
 }
 
+/// The 64-bit key of a record as a tree stores it. In a hash storage it is the hash.
+class StoredId {
+ public:
+  StoredId() = default;
+  StoredId(uint64_t id, bool is_hash) { set(id, is_hash); }
+
+  Bytes set(uint64_t id, bool is_hash) {
+    bytes_ = ordered_key(id);
+    if (is_hash) put_slice(hash_of_key(bytes_), bytes_.data());
+    return bytes_;
+  }
+  operator Bytes() const { return bytes_; }
+
+ private:
+  std::array<std::byte, sizeof(uint64_t)> bytes_;
+};
+
 /// Finds storages and remembers the first missing one.
 class StorageOpener {
  public:
@@ -48,6 +68,8 @@ class StorageOpener {
   }
   Array array(std::string_view name) { return Array(find(name, StorageType::array)); }
   MasterTree tree(std::string_view name) { return MasterTree(find(name, StorageType::mastertree)); }
+  /// Returns the tree of a hash storage, whose keys are StoredIds.
+  MasterTree hash(std::string_view name) { return MasterTree(find(name, StorageType::hash)); }
   Sequential sequential(std::string_view name) {
     return Sequential(find(name, StorageType::sequential));
   }

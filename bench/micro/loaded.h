@@ -28,6 +28,23 @@ struct Loaded {
   Array array;
 };
 
+/// Records 0..records-1 of one worker in a Master-tree or a hash storage. The records of the tree
+/// are loaded in a random order, as those of the hash storage are by their hashes.
+struct LoadedPoints {
+  LoadedPoints(StorageType type, uint64_t record_count);
+
+  /// Returns the database of this type and size. Makes it at the first call and keeps it, but drops
+  /// those of the other type.
+  static LoadedPoints& of(StorageType type, uint64_t record_count);
+  bool is_hash() const { return storage->type == StorageType::hash; }
+  /// Bytes of pages for each record, without those of the directory.
+  double bytes_per_record();
+
+  LocalCluster cluster;
+  uint64_t records;
+  StorageControl* storage;
+};
+
 /// Aborts the program unless `status` is ok. A benchmark of failed transactions would measure
 /// nothing.
 void expect_ok(Status status);

@@ -37,6 +37,7 @@ LocalCluster::LocalCluster(uint32_t nodes, uint32_t workers_per_node, uint64_t p
     for (uint32_t ordinal = 0; ordinal < workers_per_node; ++ordinal) {
       workers_.push_back(std::make_unique<Worker>(view_, *pools_.back(), node, ordinal, limits,
                                                   map(limits.local_bytes())));
+      workers_.back()->context.use_directory(&directory_);
     }
   }
   clock_ = std::jthread([this](const std::stop_token& stop) {
@@ -91,11 +92,11 @@ void LocalCluster::tick() {
   wake(epochs.durable_signal, kWakeAll);
 }
 
-StorageControl& LocalCluster::create(std::string_view name, uint32_t payload_bytes,
-                                     uint64_t record_count) {
+StorageControl& LocalCluster::create(std::string_view name, StorageType type,
+                                     uint32_t payload_bytes, uint64_t record_count) {
   StorageControl& storage = view_.control->storage(next_storage_);
   storage.id = next_storage_++;
-  storage.type = record_count != 0 ? StorageType::array : StorageType::mastertree;
+  storage.type = type;
   storage.payload_bytes = payload_bytes;
   storage.record_count = record_count;
   std::memcpy(storage.name, name.data(), name.size());

@@ -49,7 +49,12 @@ class LocalCluster {
   /// `index`: by node, then ordinal.
   Worker& worker(uint32_t index) { return *workers_[index]; }
   /// Creates an array with `record_count` records, or a Master-tree if `record_count` is 0.
-  StorageControl& create(std::string_view name, uint32_t payload_bytes, uint64_t record_count);
+  StorageControl& create(std::string_view name, uint32_t payload_bytes, uint64_t record_count) {
+    return create(name, record_count != 0 ? StorageType::array : StorageType::mastertree,
+                  payload_bytes, record_count);
+  }
+  StorageControl& create(std::string_view name, StorageType type, uint32_t payload_bytes,
+                         uint64_t record_count);
 
  private:
   std::byte* map(uint64_t bytes);
@@ -58,6 +63,7 @@ class LocalCluster {
   uint32_t nodes_;
   std::vector<std::pair<void*, uint64_t>> mappings_;
   ClusterView view_;
+  PageDirectory directory_;
   std::vector<std::unique_ptr<PagePool>> pools_;
   std::vector<std::unique_ptr<Worker>> workers_;
   uint32_t next_storage_ = 1;

@@ -4,6 +4,7 @@
 #include "bench/common/random.h"
 #include "bench/job/step_scan.h"
 #include "bench/micro/loaded.h"
+#include "engine/hash/hash.h"
 
 namespace atolldb::bench {
 
@@ -14,6 +15,7 @@ constexpr uint32_t kLocal = 0;
 constexpr uint32_t kRemote = 1;
 constexpr uint64_t kFewRecords = 10'000;  // these records fit the cache
 constexpr uint64_t kManyRecords = 1'000'000;
+constexpr uint64_t kMostRecords = 10'000'000;
 
 /// Generates numbers of [0, count), in order or at random.
 class Numbers {
@@ -46,6 +48,27 @@ void tree_get(benchmark::State& state, Order order, uint32_t worker) {
   }
   self.context.leave();
   state.SetItemsProcessed(state.iterations());
+}
+
+/// Reads random records of a database of its own. Counter: bytes of pages for each record.
+void point_get(benchmark::State& state, StorageType type) {
+  LoadedPoints& loaded = LoadedPoints::of(type, static_cast<uint64_t>(state.range(0)));
+  LocalCluster::Worker& self = loaded.cluster.worker(0);
+  Numbers numbers(Order::random, loaded.records);
+  const Hash hash(*loaded.storage);
+  Payload payload;
+  for ([[maybe_unused]] auto _ : state) {
+    const auto key = ordered_key(numbers.next());
+    expect_ok(self.run([&](Transaction& txn) {
+      uint32_t bytes = 0;
+      return loaded.is_hash() ? hash.get(txn, key, payload.data(), kPayloadBytes, bytes)
+                              : hash.tree().get(txn, key, payload.data(), kPayloadBytes, bytes);
+    }));
+    benchmark::DoNotOptimize(payload);
+  }
+  self.context.leave();
+  state.SetItemsProcessed(state.iterations());
+  state.counters["bytes_per_record"] = loaded.bytes_per_record();
 }
 
 void tree_scan(benchmark::State& state, Order order) {
@@ -122,6 +145,14 @@ void array_update(benchmark::State& state, Order order, uint32_t worker) {
 BENCHMARK_CAPTURE(tree_get, ascending, Order::ascending, kLocal)->Arg(kManyRecords);
 BENCHMARK_CAPTURE(tree_get, random, Order::random, kLocal)->Arg(kFewRecords)->Arg(kManyRecords);
 BENCHMARK_CAPTURE(tree_get, random_remote, Order::random, kRemote)->Arg(kManyRecords);
+BENCHMARK_CAPTURE(point_get, tree, StorageType::mastertree)
+    ->Arg(kFewRecords)
+    ->Arg(kManyRecords)
+    ->Arg(kMostRecords);
+BENCHMARK_CAPTURE(point_get, hash, StorageType::hash)
+    ->Arg(kFewRecords)
+    ->Arg(kManyRecords)
+    ->Arg(kMostRecords);
 BENCHMARK_CAPTURE(tree_scan, ascending, Order::ascending)->Arg(kManyRecords);
 BENCHMARK_CAPTURE(tree_scan, random, Order::random)->Arg(kManyRecords);
 BENCHMARK_CAPTURE(tree_insert, ascending, Order::ascending)->Iterations(500'000);

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
+#include <unordered_map>
 #include <utility>
 
 #include "bench/job/step_scan.h"
 #include "bench/job/try.h"
 #include "bench/tpcc/keys.h"
+#include "engine/hash/hash_key.h"
 
 namespace atolldb::tpcc {
 
@@ -28,6 +31,16 @@ void forget_history(WarehouseFacts& warehouse) {
 constexpr size_t kSeenPayload = 64;
 using Seen = bench::ScannedRecord<kSeenPayload>;
 
+void add_order(const Seen& seen, DistrictFacts& facts) {
+  OrderRow row;
+  std::memcpy(&row, seen.payload.data(), sizeof(row));
+  OrderFacts& order = facts.orders.emplace_back();
+  order.o_id = order_of_order_key(seen.key);
+  order.c_id = row.c_id;
+  order.carrier_id = row.carrier_id;
+  order.ol_cnt = row.ol_cnt;
+}
+
 }  // namespace
 
 template <typename Visit>
@@ -39,6 +52,7 @@ Status FactCollector::scan(const MasterTree& tree, uint64_t low, uint64_t high, 
 Status FactCollector::collect(std::span<const uint32_t> warehouses,
                               std::vector<WarehouseFacts>& facts) {
   facts.resize(warehouses.size());
+  if (tables_.scale.hash_orders) BENCH_TRY(collect_hash_orders(warehouses, facts));
   for (size_t i = 0; i < warehouses.size(); ++i) {
     facts[i].w_id = warehouses[i];
     BENCH_TRY(collect_warehouse(facts[i]));
@@ -65,7 +79,7 @@ Status FactCollector::collect_warehouse(WarehouseFacts& facts) {
   for (uint32_t d = 1; d <= kDistricts; ++d) {
     DistrictFacts& district = facts.districts[d - 1];
     BENCH_TRY(collect_customers(w, d, district));
-    BENCH_TRY(collect_orders(w, d, district));
+    if (!tables_.scale.hash_orders) BENCH_TRY(collect_orders(w, d, district));
     BENCH_TRY(collect_new_orders(w, d, district));
     BENCH_TRY(collect_lines(w, d, district));
   }
@@ -101,15 +115,27 @@ Status FactCollector::collect_customers(uint32_t w, uint32_t d, DistrictFacts& f
 
 Status FactCollector::collect_orders(uint32_t w, uint32_t d, DistrictFacts& facts) {
   return scan(tables_.order, order_key(w, d, 0), order_key(w, d, ~uint32_t{0}),
-              [&](const Seen& seen) {
-                OrderRow row;
-                std::memcpy(&row, seen.payload.data(), sizeof(row));
-                OrderFacts& order = facts.orders.emplace_back();
-                order.o_id = order_of_order_key(seen.key);
-                order.c_id = row.c_id;
-                order.carrier_id = row.carrier_id;
-                order.ol_cnt = row.ol_cnt;
-              });
+              [&](const Seen& seen) { add_order(seen, facts); });
+}
+
+Status FactCollector::collect_hash_orders(std::span<const uint32_t> warehouses,
+                                          std::vector<WarehouseFacts>& facts) {
+  std::unordered_map<uint32_t, WarehouseFacts*> facts_of;
+  for (size_t i = 0; i < warehouses.size(); ++i) facts_of[warehouses[i]] = &facts[i];
+  const auto number_of = [](Bytes stored) { return bench::key_value(OriginalKey(stored)); };
+  BENCH_TRY(bench::scan_range_in_steps<kSeenPayload>(
+      *txn_, *backoff_, tables_.order, ScanRange{}, number_of, [&](const Seen& seen) {
+        const auto found = facts_of.find(warehouse_of_order_key(seen.key));
+        const uint32_t district = district_of_order_key(seen.key);
+        if (found == facts_of.end() || district < 1 || district > kDistricts) return;
+        add_order(seen, found->second->districts[district - 1]);
+      }));
+  for (WarehouseFacts& warehouse : facts) {
+    for (DistrictFacts& district : warehouse.districts) {
+      std::ranges::sort(district.orders, {}, &OrderFacts::o_id);
+    }
+  }
+  return Status::ok;
 }
 
 Status FactCollector::collect_new_orders(uint32_t w, uint32_t d, DistrictFacts& facts) {

@@ -24,6 +24,9 @@ class FactCollector {
  private:
   Status collect_warehouse(WarehouseFacts& facts);
   Status collect_customers(uint32_t w, uint32_t d, DistrictFacts& facts);
+  /// Reads all orders of a hash storage, in any order of their keys.
+  Status collect_hash_orders(std::span<const uint32_t> warehouses,
+                             std::vector<WarehouseFacts>& facts);
   Status collect_orders(uint32_t w, uint32_t d, DistrictFacts& facts);
   Status collect_new_orders(uint32_t w, uint32_t d, DistrictFacts& facts);
   Status collect_lines(uint32_t w, uint32_t d, DistrictFacts& facts);

@@ -75,12 +75,12 @@ Status take_orders(Transaction& txn, const Tables& tables, const DeliveryInput& 
 /// are old, so the processor's caches do not have them.
 void prefetch_orders(Transaction& txn, const Tables& tables, uint32_t w,
                      std::span<const Waiting> waiting) {
-  std::array<Key, kDistricts> orders;
+  std::array<bench::StoredId, kDistricts> orders;
   std::array<Key, kDistricts> lines;
   std::array<Bytes, kDistricts> order_keys;
   std::array<Bytes, kDistricts> line_keys;
   for (size_t i = 0; i < waiting.size(); ++i) {
-    orders[i] = ordered_key(order_key(w, waiting[i].d, waiting[i].o_id));
+    orders[i] = tables.stored_order(order_key(w, waiting[i].d, waiting[i].o_id));
     lines[i] = ordered_key(order_line_key(w, waiting[i].d, waiting[i].o_id, 1));
     order_keys[i] = orders[i];
     line_keys[i] = lines[i];
@@ -95,7 +95,7 @@ Status dispatch_orders(Transaction& txn, const Tables& tables, const DeliveryInp
   std::array<uint64_t, kDistricts> places;
   std::array<RecordRef, kDistricts> customers;
   for (size_t i = 0; i < waiting.size(); ++i) {
-    const Key key = ordered_key(order_key(input.w_id, waiting[i].d, waiting[i].o_id));
+    const auto key = tables.stored_order(order_key(input.w_id, waiting[i].d, waiting[i].o_id));
     OrderRow order;
     RecordRef ref;
     uint32_t bytes = 0;

@@ -15,7 +15,8 @@ std::string JobInput::to_json() const {
         {"customers", scale.customers},
         {"new_orders", scale.new_orders},
         {"last_names", scale.last_names},
-        {"max_lines", scale.max_lines}}},
+        {"max_lines", scale.max_lines},
+        {"hash_orders", scale.hash_orders}}},
       {"seed", seed},
       {"remote_line_percent", remote_line_percent},
       {"remote_payment_percent", remote_payment_percent},
@@ -38,6 +39,7 @@ Result<JobInput> JobInput::parse(std::string_view text) {
     scale.at("new_orders").get_to(input.scale.new_orders);
     scale.at("last_names").get_to(input.scale.last_names);
     scale.at("max_lines").get_to(input.scale.max_lines);
+    scale.at("hash_orders").get_to(input.scale.hash_orders);
     json.at("seed").get_to(input.seed);
     json.at("remote_line_percent").get_to(input.remote_line_percent);
     json.at("remote_payment_percent").get_to(input.remote_payment_percent);

@@ -29,6 +29,11 @@ constexpr uint64_t order_key(uint32_t warehouse, uint32_t district, uint32_t ord
 }
 constexpr uint32_t order_of_order_key(uint64_t key) { return static_cast<uint32_t>(key); }
 
+constexpr uint32_t warehouse_of_order_key(uint64_t key) { return static_cast<uint32_t>(key >> 48); }
+constexpr uint32_t district_of_order_key(uint64_t key) {
+  return static_cast<uint32_t>(key >> 44 & 0xf);
+}
+
 /// Greatest line number that fits a key. It is the upper bound of scans over the lines of an order.
 inline constexpr uint32_t kLastLine = 0xfff;
 

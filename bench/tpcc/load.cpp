@@ -135,7 +135,8 @@ Status Loader::load_orders(uint32_t w, uint32_t d) {
 
 Status Loader::write_order(uint32_t w, uint32_t d, const NewOrderRows& order) {
   const Key key = ordered_key(order_key(w, d, order.o_id));
-  BENCH_TRY(tables_.order.insert(*txn_, key, std::as_bytes(std::span(&order.row, 1))));
+  BENCH_TRY(tables_.order.insert(*txn_, tables_.stored_order(order_key(w, d, order.o_id)),
+                                 std::as_bytes(std::span(&order.row, 1))));
   const Key by_customer = ordered_key(customer_order_key(w, d, order.row.c_id, order.o_id));
   BENCH_TRY(tables_.order_by_customer.insert(*txn_, by_customer, {}));
   if (!order.delivered) BENCH_TRY(tables_.new_order.insert(*txn_, key, {}));

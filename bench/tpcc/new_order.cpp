@@ -78,7 +78,8 @@ Status insert_order(Transaction& txn, const Tables& tables, const NewOrderInput&
   order.ol_cnt = static_cast<uint16_t>(input.ol_cnt);
   order.all_local = input.all_local ? 1 : 0;
   const Key key = ordered_key(order_key(input.w_id, input.d_id, o_id));
-  BENCH_TRY(tables.order.insert(txn, key, std::as_bytes(std::span(&order, 1))));
+  BENCH_TRY(tables.order.insert(txn, tables.stored_order(order_key(input.w_id, input.d_id, o_id)),
+                                std::as_bytes(std::span(&order, 1))));
   BENCH_TRY(tables.new_order.insert(txn, key, {}));
   const Key by_customer = ordered_key(customer_order_key(input.w_id, input.d_id, input.c_id, o_id));
   return tables.order_by_customer.insert(txn, by_customer, {});

@@ -26,7 +26,7 @@ Status order_status(Transaction& txn, const Tables& tables, const OrderStatusInp
   BENCH_TRY(latest.next());
   output.o_id = order_of_customer_order_key(key_value(latest.key()));
   uint32_t bytes = 0;
-  const Key key = ordered_key(order_key(w, d, output.o_id));
+  const auto key = tables.stored_order(order_key(w, d, output.o_id));
   BENCH_TRY(tables.order.get(txn, key, &output.order, sizeof(output.order), bytes));
 
   KeyRange lines(order_line_key(w, d, output.o_id, 0),

@@ -18,6 +18,7 @@ struct Scale {
   uint32_t last_names =
       1'000;  // customers with the names 0, 1, ...; the other names come from NURand
   uint32_t max_lines = kMaxLines;  // maximum number of lines of a loaded order
+  bool hash_orders = false;        // the orders are in a hash storage, not in a Master-tree
 
   uint32_t delivered_orders() const { return customers - new_orders; }
   bool operator==(const Scale&) const = default;

@@ -35,7 +35,8 @@ std::vector<StorageSpec> storage_specs(uint32_t warehouses, const Scale& scale) 
       // The array has exactly the items that exist. So the look-up of an unused item is out of
       // range.
       {"tpcc_item", StorageType::array, sizeof(ItemRow), scale.items},
-      tree_of("tpcc_order", sizeof(OrderRow)),
+      {"tpcc_order", scale.hash_orders ? StorageType::hash : StorageType::mastertree,
+       sizeof(OrderRow), 0},
       tree_of("tpcc_order_by_customer", 0),
       tree_of("tpcc_new_order", 0),
       tree_of("tpcc_order_line", sizeof(OrderLineRow)),
@@ -59,7 +60,7 @@ Result<Tables> Tables::open(ControlSegment& control, const Scale& scale) {
       .stock = opener.array("tpcc_stock"),
       .stock_static = opener.array("tpcc_stock_static"),
       .item = opener.array("tpcc_item"),
-      .order = opener.tree("tpcc_order"),
+      .order = scale.hash_orders ? opener.hash("tpcc_order") : opener.tree("tpcc_order"),
       .order_by_customer = opener.tree("tpcc_order_by_customer"),
       .new_order = opener.tree("tpcc_new_order"),
       .order_line = opener.tree("tpcc_order_line"),

@@ -37,7 +37,7 @@ struct Tables {
   Array stock;
   Array stock_static;
   Array item;
-  MasterTree order;
+  MasterTree order;  // its keys are those of `stored_order`
   MasterTree order_by_customer;
   MasterTree new_order;
   MasterTree order_line;
@@ -47,6 +47,9 @@ struct Tables {
 
   /// Finds all storages in the catalog. The error names the first missing one.
   static Result<Tables> open(ControlSegment& control, const Scale& scale);
+
+  /// Returns the key of an order in `order`, for a key of order_key.
+  bench::StoredId stored_order(uint64_t key) const { return {key, scale.hash_orders}; }
 
   uint64_t warehouse_at(uint32_t w) const {
     return (w - 1) * warehouse_stride(sizeof(PlaceRow), 1);

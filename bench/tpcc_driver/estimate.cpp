@@ -46,7 +46,7 @@ Estimate estimate_memory(const Options& options, uint32_t warehouses, uint32_t n
     uint64_t bytes = 0;
     if (spec.type == StorageType::array) {
       bytes = array_bytes(spec);
-    } else if (spec.type == StorageType::mastertree) {
+    } else if (is_tree(spec.type)) {
       bytes = static_cast<uint64_t>(tree_bytes(records, spec.payload_bytes));
     } else {
       bytes = static_cast<uint64_t>(history_bytes(records));

@@ -24,7 +24,7 @@ struct Options : bench::CommonOptions {
   bool cold = false;
   double think_scale = 0;  // factor of the specification's keying and think times; 0: none
   std::optional<uint64_t> load_seed;  // of a database that was loaded before; nothing: `seed`
-  Scale scale;                        // only tests change it, except max_lines
+  Scale scale;                        // only tests change it, except max_lines and hash_orders
 };
 
 inline constexpr const char* kCommand = "bench tpcc";

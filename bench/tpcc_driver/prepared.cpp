@@ -19,7 +19,8 @@ nlohmann::json load_options(const Options& options, uint32_t warehouses) {
           {"customers", options.scale.customers},
           {"new_orders", options.scale.new_orders},
           {"last_names", options.scale.last_names},
-          {"max_lines", options.scale.max_lines}};
+          {"max_lines", options.scale.max_lines},
+          {"hash_orders", options.scale.hash_orders}};
 }
 
 /// Replaces the options of the load by those that the database has.
@@ -33,6 +34,7 @@ Result<void> take_load_options(const bench::Prepared& prepared, Options& options
     json.at("new_orders").get_to(options.scale.new_orders);
     json.at("last_names").get_to(options.scale.last_names);
     json.at("max_lines").get_to(options.scale.max_lines);
+    json.at("hash_orders").get_to(options.scale.hash_orders);
   } catch (const nlohmann::json::exception& error) {
     return make_error(ExitCode::failed, fmt::format("bench tpcc: the options of the load cannot be "
                                                     "read: {}: run `atoll bench tpcc cleanup`",

@@ -59,6 +59,7 @@ nlohmann::json Report::json() const {
                           {"remote_payment_percent", options.remote_payment_percent},
                           {"mix", format_mix(options.mix)},
                           {"loaded_lines", options.scale.max_lines},
+                          {"hash_orders", options.scale.hash_orders},
                           {"cold", options.cold},
                           {"think_time", options.think_scale}});
   json["benchmark"] = "tpcc";

@@ -16,7 +16,8 @@ bool is_valid(const JobInput& input) {
          input.distribution <= Distribution::latest && input.theta > 0 && input.theta < 1 &&
          input.remote_percent <= kAllNodesAlike && input.operations >= 1 &&
          input.operations <= kMaxOperations && input.scan_length >= 1 &&
-         input.scan_length <= kMaxScanLength &&
+         input.scan_length <= kMaxScanLength && !(input.is_array && input.is_hash) &&
+         !(input.is_hash && percent_of(input.mix, Operation::scan) != 0) &&
          !(input.is_array && percent_of(input.mix, Operation::insert) != 0);
 }
 
@@ -27,6 +28,7 @@ std::string JobInput::to_json() const {
                       {"record_bytes", shape.record_bytes},
                       {"fields", shape.fields},
                       {"is_array", is_array},
+                      {"is_hash", is_hash},
                       {"is_ordered", is_ordered},
                       {"seed", seed},
                       {"mix", mix},
@@ -49,6 +51,7 @@ Result<JobInput> JobInput::parse(std::string_view text) {
     json.at("record_bytes").get_to(input.shape.record_bytes);
     json.at("fields").get_to(input.shape.fields);
     json.at("is_array").get_to(input.is_array);
+    json.at("is_hash").get_to(input.is_hash);
     json.at("is_ordered").get_to(input.is_ordered);
     json.at("seed").get_to(input.seed);
     json.at("mix").get_to(input.mix);

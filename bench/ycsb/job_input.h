@@ -29,7 +29,8 @@ inline constexpr uint32_t kAllNodesAlike = 101;
 struct JobInput {
   uint64_t records = 1'000'000;  // loaded, on all nodes together
   RecordShape shape;
-  bool is_array = false;    // false: a Master-tree
+  bool is_array = false;    // false: a Master-tree, or is_hash
+  bool is_hash = false;     // a hash storage; not with is_array
   bool is_ordered = false;  // keys in record order; false: scrambled
 
   // The members below are for ycsb.run.

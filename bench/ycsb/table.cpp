@@ -10,7 +10,8 @@ namespace atolldb::ycsb {
 namespace {
 
 StorageType type_of(const JobInput& input) {
-  return input.is_array ? StorageType::array : StorageType::mastertree;
+  if (input.is_array) return StorageType::array;
+  return input.is_hash ? StorageType::hash : StorageType::mastertree;
 }
 
 }  // namespace
@@ -46,7 +47,7 @@ Status Table::read(Transaction& txn, uint64_t id, Observed& observed) {
   if (keyspace_.is_array()) {
     BENCH_TRY(array_.get(txn, id, record_.data()));
   } else {
-    BENCH_TRY(tree_.get(txn, ordered_key(id), record_.data(), shape_.record_bytes, bytes));
+    BENCH_TRY(tree_.get(txn, StoredId(id, is_hash_), record_.data(), shape_.record_bytes, bytes));
   }
   check(id, bytes, observed);
   return Status::ok;
@@ -55,7 +56,7 @@ Status Table::read(Transaction& txn, uint64_t id, Observed& observed) {
 Status Table::read_for_update(Transaction& txn, uint64_t id, uint32_t bytes, RecordRef& ref) {
   if (keyspace_.is_array()) return array_.get_for_update(txn, id, 0, bytes, record_.data(), ref);
   uint32_t whole = 0;
-  return tree_.get_for_update(txn, ordered_key(id), record_.data(), bytes, whole, ref);
+  return tree_.get_for_update(txn, StoredId(id, is_hash_), record_.data(), bytes, whole, ref);
 }
 
 Status Table::write_field(Transaction& txn, uint64_t id, uint32_t field, const RecordRef& ref) {
@@ -64,7 +65,7 @@ Status Table::write_field(Transaction& txn, uint64_t id, uint32_t field, const R
   std::byte* const at = record_.data() + offset;
   fill_field(at, bytes, id, field, updates_of(at) + 1);
   if (keyspace_.is_array()) return array_.update(txn, ref, id, offset, bytes, at);
-  return tree_.update_range(txn, ref, ordered_key(id), offset, {at, bytes});
+  return tree_.update_range(txn, ref, StoredId(id, is_hash_), offset, {at, bytes});
 }
 
 Status Table::update(Transaction& txn, uint64_t id, uint32_t field) {
@@ -85,12 +86,12 @@ Status Table::read_modify_write(Transaction& txn, uint64_t id, uint32_t field, O
 Status Table::overwrite(Transaction& txn, uint64_t id) {
   DCHECK(!keyspace_.is_array());
   fill_record(record_.data(), shape_, id);
-  return tree_.upsert(txn, ordered_key(id), {record_.data(), shape_.record_bytes});
+  return tree_.upsert(txn, StoredId(id, is_hash_), {record_.data(), shape_.record_bytes});
 }
 
 Status Table::insert(Transaction& txn, uint64_t id) {
   fill_record(record_.data(), shape_, id);
-  return tree_.insert(txn, ordered_key(id), {record_.data(), shape_.record_bytes});
+  return tree_.insert(txn, StoredId(id, is_hash_), {record_.data(), shape_.record_bytes});
 }
 
 Status Table::write_loaded(Transaction& txn, uint64_t id) {
@@ -100,6 +101,7 @@ Status Table::write_loaded(Transaction& txn, uint64_t id) {
 }
 
 Status Table::scan(Transaction& txn, uint64_t id, uint32_t length, Observed& observed) {
+  DCHECK(!is_hash_);
   const uint64_t last = keyspace_.last_of_partition(id);
   if (keyspace_.is_array()) {
     for (const uint64_t end = std::min(last, id + length - 1); id <= end; ++id) {
@@ -126,9 +128,9 @@ void Table::prefetch(Transaction& txn, std::span<const uint64_t> ids) {
   constexpr size_t kPrefetched = 32;
   for (; !ids.empty(); ids = ids.subspan(std::min(kPrefetched, ids.size()))) {
     const size_t count = std::min(kPrefetched, ids.size());
-    std::array<std::array<std::byte, 8>, kPrefetched> keys;
+    std::array<StoredId, kPrefetched> keys;
     std::array<Bytes, kPrefetched> bytes;
-    for (size_t i = 0; i < count; ++i) bytes[i] = keys[i] = ordered_key(ids[i]);
+    for (size_t i = 0; i < count; ++i) bytes[i] = keys[i].set(ids[i], is_hash_);
     tree_.prefetch(txn, std::span(bytes).first(count));
   }
 }

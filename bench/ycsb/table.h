@@ -14,6 +14,8 @@
 
 namespace atolldb::ycsb {
 
+using bench::StoredId;
+
 inline constexpr const char* kRecordsStorage = "ycsb_records";
 inline constexpr const char* kControlStorage = "ycsb_control";
 
@@ -45,6 +47,7 @@ class Table {
 
   const Keyspace& keyspace() const { return keyspace_; }
   const MasterTree& tree() const { return tree_; }
+  bool is_hash() const { return is_hash_; }
   const Array& array() const { return array_; }
   const Array& control() const { return control_; }
 
@@ -74,6 +77,7 @@ class Table {
         shape_(input.shape),
         array_(array),
         tree_(tree),
+        is_hash_(input.is_hash),
         control_(control) {}
 
   Status read_for_update(Transaction& txn, uint64_t id, uint32_t bytes, RecordRef& ref);
@@ -83,7 +87,8 @@ class Table {
   Keyspace keyspace_;
   RecordShape shape_;
   Array array_;
-  MasterTree tree_;
+  MasterTree tree_;  // hash storage: with stored keys
+  bool is_hash_;
   Array control_;
   std::array<std::byte, kMaxRecordBytes> record_;
 };

@@ -8,6 +8,7 @@
 #include "bench/job/try.h"
 #include "bench/ycsb/table.h"
 #include "bench/ycsb/verify_result.h"
+#include "engine/hash/hash_key.h"
 #include "shared/base/try.h"
 #include "soc/procedure/procedure.h"
 
@@ -26,6 +27,7 @@ class Verifier {
   Status go() {
     BENCH_TRY(read_lane());
     if (keyspace_.is_array()) return read_array();
+    if (table_.is_hash()) return read_hash();
     // The ranges of all workers together cover every possible key of the partition, including keys
     // that should not exist.
     const uint64_t workers = context_.workers_on_node();
@@ -80,6 +82,31 @@ class Verifier {
           previous = record.key;
           check(record.key, record.payload.data(), record.payload_bytes);
         });
+  }
+
+  /// The records of the partition are anywhere in a hash storage. So the workers of each node
+  /// together read all of it, and skip the records of other nodes.
+  Status read_hash() {
+    const uint64_t share = ~uint64_t{0} / context_.workers_on_node();
+    const uint64_t first = share * context_.worker_ordinal();
+    const bool is_last = context_.worker_ordinal() + 1 == context_.workers_on_node();
+    const bench::KeyRange hashes(first, first + share);
+    ScanRange range = hashes.range();
+    range.high_inclusive = false;
+    range.has_high = !is_last;
+    bool is_stored = true;
+    const Status status = bench::scan_range_in_steps<kMaxRecordBytes>(
+        context_.transaction(), context_.backoff(), table_.tree(), range,
+        [&](Bytes stored) {
+          is_stored = is_stored && is_stored_form(stored);
+          return bench::key_value(OriginalKey(stored));
+        },
+        [&](const bench::ScannedRecord<kMaxRecordBytes>& record) {
+          if (record.key >> kNumberBits != context_.node()) return;
+          check(record.key, record.payload.data(), record.payload_bytes);
+        });
+    if (!is_stored) result_.violate("a key does not begin with its hash");
+    return status;
   }
 
   Status read_array() {

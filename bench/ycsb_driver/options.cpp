@@ -54,24 +54,28 @@ Result<void> choose_distribution(const Options& options, JobInput& input) {
 }
 
 Result<void> choose_storage(const Options& options, JobInput& input) {
-  if (options.storage == "hash") {
-    return usage("--storage", "'hash' does not exist in this version", "use mastertree or array");
-  }
-  if (options.storage != "mastertree" && options.storage != "array") {
+  if (options.storage != "mastertree" && options.storage != "array" && options.storage != "hash") {
     return usage("--storage", fmt::format("'{}' is not a storage", options.storage),
-                 "use mastertree or array");
+                 "use mastertree, array or hash");
   }
   if (options.insert_order != "hashed" && options.insert_order != "ordered") {
     return usage("--insert-order", fmt::format("'{}' is not an order", options.insert_order),
                  "use hashed or ordered");
   }
   input.is_array = options.storage == "array";
+  input.is_hash = options.storage == "hash";
   input.is_ordered = options.insert_order == "ordered";
   if (input.is_array && percent_of(input.mix, Operation::insert) != 0) {
     return usage("--storage",
                  fmt::format("'array' has a fixed number of records, and {} % are inserts",
                              percent_of(input.mix, Operation::insert)),
-                 "use mastertree, or a workload without inserts");
+                 "use mastertree or hash, or a workload without inserts");
+  }
+  if (input.is_hash && percent_of(input.mix, Operation::scan) != 0) {
+    return usage("--storage",
+                 fmt::format("'hash' has no order of keys, and {} % are scans",
+                             percent_of(input.mix, Operation::scan)),
+                 "use mastertree, or a workload without scans");
   }
   return {};
 }
@@ -136,7 +140,7 @@ Result<JobInput> job_input(const Options& options) {
   }
   if (checked && options.blind_updates && input.is_array) {
     checked = usage("--blind-updates", "an update of an array reads the page of its record",
-                    "use --storage mastertree");
+                    "use --storage mastertree or hash");
   }
   if (checked) checked = check_clients(options, input);
   ATOLL_TRY(checked);

@@ -99,6 +99,8 @@ void add_tpcc_load_options(CLI::App& command, tpcc::Options& tpcc) {
                   "Largest number of lines of a loaded order; more than 15 is not TPC-C, but makes "
                   "order-status scan more")
       ->capture_default_str();
+  command.add_flag("--hash-orders", tpcc.scale.hash_orders,
+                   "Keep the orders, which are only looked up by whole keys, in a hash storage");
 }
 
 void add_tpcc_run_options(CLI::App& command, TpccOptions& options) {

@@ -76,7 +76,8 @@ void add_ycsb_load_options(CLI::App& command, ycsb::Options& options) {
       .add_option("--fields", options.fields,
                   "Equal parts of a record; an update writes one of them")
       ->capture_default_str();
-  command.add_option("--storage", options.storage, "Type of the storage: mastertree or array")
+  command
+      .add_option("--storage", options.storage, "Type of the storage: mastertree, array or hash")
       ->capture_default_str();
   command
       .add_option("--insert-order", options.insert_order,
@@ -118,7 +119,7 @@ void add_ycsb_run_options(CLI::App& command, ycsb::Options& options) {
                    "Prefetch the records of the next transactions, 16 operations at a time, before "
                    "they run [on]");
   command.add_flag("--blind-updates", options.blind_updates,
-                   "Updates overwrite whole records without reading them (mastertree only). The "
+                   "Updates overwrite whole records without reading them (mastertree, hash). The "
                    "check after the runs then cannot detect lost updates");
   add_client_options(command, options.clients);
 }

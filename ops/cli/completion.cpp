@@ -52,7 +52,7 @@ constexpr ListedValue kListedValues[] = {
     {"--durability", "durable,off,measure"},
     {"--workload", "A,B,C,D,E,F,silor"},
     {"--distribution", "uniform,zipfian,latest"},
-    {"--storage", "mastertree,array"},
+    {"--storage", "mastertree,array,hash"},
     {"--insert-order", "hashed,ordered"},
     {"--backend", "posix,pmem,null"},
     {"--client", "node,local"},

@@ -81,6 +81,19 @@ TEST(RunInASmallPool, EndsEarlyForAllWorkersAndSaysWhy) {
   EXPECT_EQ(database.verify(), std::vector<std::string>{});
 }
 
+TEST(RunWithHashOrders, KeepsAllConditions) {
+  Scale scale = test::kSmallScale;
+  scale.hash_orders = true;
+  Database database({.nodes = 2, .workers = 2}, 4, scale);
+  EXPECT_EQ(database.tables->order.storage().type, StorageType::hash);
+  uint64_t committed = 0;
+  for (int round = 0; round < 2; ++round) {
+    for (const RunResult& result : database.run(300)) committed += result.total_commits();
+    EXPECT_EQ(database.verify(), std::vector<std::string>{});
+  }
+  EXPECT_GT(committed, 0u);
+}
+
 TEST(RunWithoutItsDatabase, IsAnError) {
   test::MiniCluster cluster({});
   JobInput input;
