@@ -8,12 +8,14 @@ namespace atolldb {
 
 /// Writer: the thread of the network port. All are 0 without one.
 struct NetworkMetrics {
-  std::atomic<uint64_t> open{0};               // sessions open now
-  std::atomic<uint64_t> opened{0};             // sessions opened since the node began
-  std::atomic<uint64_t> refused_limit{0};      // sessions refused because of the session limit
-  std::atomic<uint64_t> refused_key{0};        // connections whose key is not authorised
-  std::atomic<uint64_t> failed_handshakes{0};  // connections that ended during their handshake
-  std::atomic<uint64_t> malformed{0};          // frames that broke the protocol
+  std::atomic<uint64_t> open{0};                 // sessions open now
+  std::atomic<uint64_t> opened{0};               // sessions opened since the node began
+  std::atomic<uint64_t> refused_limit{0};        // sessions refused because of the session limit
+  std::atomic<uint64_t> refused_key{0};          // connections whose key is not authorised
+  std::atomic<uint64_t> failed_handshakes{0};    // connections that ended during their handshake
+  std::atomic<uint64_t> connections{0};          // connections open now, with or without a session
+  std::atomic<uint64_t> connections_refused{0};  // connections closed because of a limit
+  std::atomic<uint64_t> malformed{0};            // frames that broke the protocol
   std::atomic<uint64_t> dropped{0};   // sessions ended because the client did not read answers
   std::atomic<uint64_t> requests{0};  // requests received
   std::atomic<uint64_t> denied{0};    // requests that their client may not send

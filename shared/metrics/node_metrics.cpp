@@ -121,6 +121,13 @@ constexpr Metric<NetworkMetrics> kNetworkMetrics[] = {
     {"atoll_network_failed_handshakes_total",
      "Connections that ended during their handshake: other protocols, wrong server keys.",
      field<&NetworkMetrics::failed_handshakes>},
+    {"atoll_network_connections", "Connections over the network, with or without a session.",
+     field<&NetworkMetrics::connections>},
+    {"atoll_network_connections_refused_total",
+     "Connections closed because of a limit: their number, time without a session, bytes without "
+     "the "
+     "end of a message.",
+     field<&NetworkMetrics::connections_refused>},
     {"atoll_network_malformed_frames_total", "Frames that violated the protocol.",
      field<&NetworkMetrics::malformed>},
     {"atoll_network_dropped_total", "Sessions ended because the client did not read its answers.",

@@ -105,9 +105,8 @@ Status KvExecutor::add_on_tree(const KvOperationView& operation, const MasterTre
   DCHECK(operation.value.size() == head.value_bytes);
   const auto type = static_cast<IncrementType>(head.number);
   const std::byte* delta = operation.value.data();
-  Status status = has(operation, kKvBlind)
-                      ? tree.add(txn_, key, head.offset, type, delta)
-                      : tree.increment(txn_, key, head.offset, type, delta);
+  Status status = has(operation, kKvBlind) ? tree.add(txn_, key, head.offset, type, delta)
+                                           : tree.increment(txn_, key, head.offset, type, delta);
   if (status != Status::ok || !has(operation, kKvReturnsValue)) return finish(operation, status);
   status = tree.get_range(txn_, key, head.offset, head.value_bytes, buffer_.data());
   return finish(operation, status, KvBytes(buffer_).first(head.value_bytes));

@@ -29,8 +29,9 @@ constexpr int kBusyNetworkRounds = 64;
 /// Pause before a retry while a worker's queue is full. The end of a task that is no session
 /// request makes room, but does not wake this thread.
 constexpr int kFullQueueMs = 1;
-/// Interval at which a gateway without other work looks at the connections of revoked keys.
-constexpr int kRevokedCheckMs = 100;
+/// Pause of a gateway that has connections and nothing else to do. ZeroMQ does not report what a
+/// connection has received before a message is whole, so the gateway must look.
+constexpr auto kGuardPauseMs = static_cast<int>(ConnectionGuard::kPause.count());
 /// A routing id that ZeroMQ has chosen: a zero byte and four more. Clients must not choose theirs,
 /// because another client could then choose the same.
 constexpr size_t kRoutingIdBytes = 5;
@@ -50,6 +51,10 @@ std::string peer_address(int fd) {
   const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
   if (inet_ntop(AF_INET6, &v6.sin6_addr, text.data(), text.size()) == nullptr) return "";
   return "[" + std::string(text.data()) + "]:" + std::to_string(ntohs(v6.sin6_port));
+}
+
+uint16_t port_of(const std::string& endpoint) {
+  return static_cast<uint16_t>(std::stoi(endpoint.substr(endpoint.rfind(':') + 1)));
 }
 
 /// Returns the key in the name of a connection: "17 KEY". Nothing without a key.
@@ -116,6 +121,7 @@ Result<void> NetworkGateway::open() {
   if (settings_.key_file.empty()) {
     authorisation_ = Authorisation::without_keys();
     ATOLL_ASSIGN(endpoint_, sockets_->bind(settings_, nullptr));
+    guard_ = std::make_unique<ConnectionGuard>(port_of(endpoint_));
     logger_->warn("network: {}: clients need no key, and may do everything", endpoint_);
     return {};
   }
@@ -125,6 +131,7 @@ Result<void> NetworkGateway::open() {
   ATOLL_ASSIGN(authorisation_, Authorisation::read(settings_.authorised_keys));
   public_key_ = to_hex(keys.public_key);
   ATOLL_ASSIGN(endpoint_, sockets_->bind(settings_, &keys));
+  guard_ = std::make_unique<ConnectionGuard>(port_of(endpoint_));
   logger_->info("network: {} accepts {} keys", endpoint_, authorisation_.size());
   return {};
 }
@@ -139,6 +146,7 @@ void NetworkGateway::stop() {
   wake();
   thread_.join();
   sockets_.reset();  // waits until the last answers are sent
+  guard_.reset();    // its duplicates keep the connections open until then
 }
 
 void NetworkGateway::wake() const {
@@ -180,13 +188,13 @@ void NetworkGateway::run() {
     did_something |= submit_held();
     did_something |= send_answers();
     if (has_ended_sessions_ || !ending_.empty()) collect_ended();
-    if (!revoked_.empty()) drop_revoked();
     int timeout_ms = 0;
     if (did_something) {
       if (++busy % kBusyNetworkRounds != 0) continue;
     } else if (may_sleep()) {
-      timeout_ms = !held_.empty() ? kFullQueueMs : revoked_.empty() ? -1 : kRevokedCheckMs;
+      timeout_ms = !held_.empty() ? kFullQueueMs : guard_->is_empty() ? -1 : kGuardPauseMs;
     }
+    if (!guard_->is_empty()) guard_connections();
     const Sockets::Ready ready = sockets_->wait(wake_.get(), timeout_ms);
     if (ready.woken) {
       uint64_t drained = 0;
@@ -214,6 +222,7 @@ bool NetworkGateway::receive_frames() {
 }
 
 void NetworkGateway::take_frame(const Received& received) {
+  guard_->note_message(received.fd());
   const auto refuse_malformed = [&](const std::string& why) {
     count(metrics_.malformed);
     refuse_frame(received, RefusalCode::malformed, why);
@@ -293,6 +302,7 @@ void NetworkGateway::open_session(const Received& received) {
   count(metrics_.open);
   count(metrics_.opened);
   logger_->debug("network session {} of {} is open", number, session->peer.address);
+  guard_->note_session(received.fd());
   NetworkSession& opened = *sessions_.emplace(id, std::move(session)).first->second;
   const SessionServices& services = sink_.services();
   send(opened, writer_.welcome({number, services.node, services.incarnation, kMaxNetworkInFlight,
@@ -443,7 +453,7 @@ void NetworkGateway::send(NetworkSession& session, std::span<const std::byte> fr
     case Sockets::Sent::full:
       count(metrics_.dropped);
       end(session, "its client does not read its answers");
-      return drop_connection(session.peer.fd, session.peer.address);
+      return guard_->shut_down(session.peer.fd);
   }
 }
 
@@ -452,6 +462,7 @@ void NetworkGateway::send(NetworkSession& session, std::span<const std::byte> fr
 void NetworkGateway::end(NetworkSession& session, const char* why) {
   if (std::exchange(session.has_ended, true)) return;
   has_ended_sessions_ = true;
+  guard_->note_no_session(session.peer.fd, monotonic_time_ns());
   logger_->debug("network session {} of {} ends: {}", session.number, session.peer.address, why);
 }
 
@@ -459,22 +470,6 @@ void NetworkGateway::refuse_session(NetworkSession& session, RefusalCode code,
                                     const std::string& why) {
   send(session, writer_.refusal(code, why));
   end(session, why.c_str());
-}
-
-void NetworkGateway::drop_connection(int fd, const std::string& address) {
-  // ZeroMQ cannot close the connection of one client. The comparison makes sure that the descriptor
-  // is still that of the client.
-  if (address.empty() || peer_address(fd) != address) return;
-  shutdown(fd, SHUT_RDWR);
-}
-
-void NetworkGateway::drop_revoked() {
-  const auto now = std::chrono::steady_clock::now();
-  std::erase_if(revoked_, [&](const RevokedConnection& each) {
-    if (each.close_at > now) return false;
-    drop_connection(each.fd, each.address);
-    return true;
-  });
 }
 
 void NetworkGateway::collect_ended() {
@@ -527,11 +522,32 @@ void NetworkGateway::serve_zap() {
 void NetworkGateway::serve_monitor() {
   Sockets::Event event;
   while (sockets_->next_event(event)) {
-    if (event.kind == ZMQ_EVENT_DISCONNECTED) {
-      end_client_of(static_cast<int>(event.value));
-    } else {
-      count(metrics_.failed_handshakes);
+    switch (event.kind) {
+      case ZMQ_EVENT_ACCEPTED:
+        guard_->note_accepted(static_cast<int>(event.value), monotonic_time_ns());
+        break;
+      case ZMQ_EVENT_DISCONNECTED:
+        end_client_of(static_cast<int>(event.value));
+        break;
+      default:
+        count(metrics_.failed_handshakes);
     }
+  }
+  note_connections();
+}
+
+void NetworkGateway::guard_connections() {
+  const uint64_t now = monotonic_time_ns();
+  if (!guard_->is_due(now)) return;
+  guard_->check(now);
+  note_connections();
+}
+
+void NetworkGateway::note_connections() {
+  metrics_.connections.store(guard_->size(), std::memory_order_relaxed);
+  const uint64_t refused = guard_->refused();
+  if (metrics_.connections_refused.exchange(refused, std::memory_order_relaxed) != refused) {
+    logger_->warn("network: {} connections past a limit were closed so far", refused);
   }
 }
 
@@ -545,7 +561,7 @@ void NetworkGateway::end_client_of(int fd) {
   for (const auto& [id, session] : sessions_) {
     if (session->peer.fd == fd) end(*session, "its client has gone");
   }
-  std::erase_if(revoked_, [fd](const RevokedConnection& each) { return each.fd == fd; });
+  guard_->note_ended(fd);
 }
 
 void NetworkGateway::serve_key_file() {
@@ -565,9 +581,6 @@ void NetworkGateway::serve_key_file() {
       session->peer.rights = client->rights;
     } else {
       refuse_session(*session, RefusalCode::revoked, "the key is no longer authorised");
-      // The refusal needs time on its way, and a correct client then closes the connection.
-      revoked_.push_back({session->peer.fd, session->peer.address,
-                          std::chrono::steady_clock::now() + kRevokedPatience});
     }
   }
 }

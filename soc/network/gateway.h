@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -22,6 +21,7 @@
 #include "shared/network/wire.h"
 #include "soc/network/administration.h"
 #include "soc/network/authorisation.h"
+#include "soc/network/connection_guard.h"
 #include "soc/network/network_session.h"
 #include "soc/session/control_queue.h"
 #include "soc/session/request_sink.h"
@@ -52,8 +52,6 @@ class NetworkGateway {
   /// more wait is dropped.
   static constexpr size_t kMaxUnsentBytes = 16u << 20;
   static constexpr size_t kMaxUnsentBytesOfAll = 256u << 20;
-  /// How long a client may take to close the connection whose key was revoked.
-  static constexpr std::chrono::milliseconds kRevokedPatience{1'000};
 
   /// REQUIRES: `sink` and `metrics` outlive the gateway. Errors: config if a file cannot be used;
   /// resources if the port is not free, or no descriptor is left.
@@ -81,12 +79,6 @@ class NetworkGateway {
  private:
   class Sockets;
   struct Received;
-  /// The connection of a session that has ended, because its key was revoked.
-  struct RevokedConnection {
-    int fd = -1;
-    std::string address;
-    std::chrono::steady_clock::time_point close_at;
-  };
   using Sessions = std::unordered_map<std::string, std::unique_ptr<NetworkSession>>;
 
   NetworkGateway(NetworkSettings settings, RequestSink& sink, NetworkMetrics& metrics,
@@ -117,15 +109,15 @@ class NetworkGateway {
   void end(NetworkSession& session, const char* why);
   /// Tells the client why its session ends, and ends it.
   void refuse_session(NetworkSession& session, RefusalCode code, const std::string& why);
-  static void drop_connection(int fd, const std::string& address);
-  /// Closes the connections of revoked keys whose clients have not done so in time.
-  void drop_revoked();
   void collect_ended();
   void end_all();
   // Connections and keys.
   void serve_zap();
   void serve_monitor();
   void serve_key_file();
+  /// Shuts down connections that are past a limit.
+  void guard_connections();
+  void note_connections();
   void end_client_of(int fd);
   /// Asks all clients nothing. The sessions of those that have gone end.
   void probe_all();
@@ -156,12 +148,12 @@ class NetworkGateway {
 
   // Used by the gateway's thread only.
   std::unique_ptr<Sockets> sockets_;
+  std::unique_ptr<ConnectionGuard> guard_;
   std::shared_ptr<UnsentBytes> refusals_;  // frames to clients without a session
   Authorisation authorisation_;
   Sessions sessions_;  // by routing id
   /// Sessions without a client, which are freed when their calls have ended.
   std::vector<std::unique_ptr<NetworkSession>> ending_;
-  std::vector<RevokedConnection> revoked_;
   std::vector<NetworkCall*> held_;        // calls that wait for room in a worker's queue
   std::vector<NetworkSession*> pending_;  // sessions with answers to send
   std::vector<NetworkCall*> taken_;       // buffer of send_answers

@@ -95,7 +95,8 @@ NetworkGateway::Sockets::Sockets()
   zap_.set(zmq::sockopt::linger, 0);
   zap_.bind(kZapEndpoint);
   CHECK(zmq_socket_monitor(router_.handle(), kMonitorEndpoint,
-                           ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
+                           ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED |
+                               ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
                                ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL) == 0);
   monitor_.set(zmq::sockopt::linger, 0);
   monitor_.connect(kMonitorEndpoint);

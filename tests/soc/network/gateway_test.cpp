@@ -24,7 +24,9 @@
 #include <thread>
 #include <vector>
 
+#include "shared/base/check.h"
 #include "shared/base/hex.h"
+#include "shared/base/unique_fd.h"
 #include "shared/client/network_client.h"
 #include "shared/kv/kv_request.h"
 #include "shared/message/control_server.h"
@@ -264,31 +266,13 @@ TEST_F(NetworkGatewayTest, AChangedFileOfKeysHoldsAtOnce) {
   expect_fails(address(), ExitCode::failed, "refuses the key");
 }
 
-/// Returns the number of connections that this process has accepted on a port.
-size_t accepted_connections(uint16_t port) {
-  size_t count = 0;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", error)) {
-    const int fd = std::stoi(entry.path().filename().string());
-    sockaddr_in own{};
-    sockaddr_in peer{};
-    socklen_t own_bytes = sizeof(own);
-    socklen_t peer_bytes = sizeof(peer);
-    const bool is_accepted = getsockname(fd, reinterpret_cast<sockaddr*>(&own), &own_bytes) == 0 &&
-                             own.sin_family == AF_INET && ntohs(own.sin_port) == port &&
-                             getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &peer_bytes) == 0;
-    if (is_accepted) ++count;
-  }
-  return count;
-}
-
 TEST_F(NetworkGatewayTest, ARevokedClientThatStaysLosesItsConnection) {
   allow(to_hex(alice_) + " alice read,procedures\n" + to_hex(bob_) + " bob read,procedures\n");
   ASSERT_TRUE(start());
   auto stays = NetworkLink::open(address(), NetworkClient::kHandshakeTimeout);
   auto other = NetworkClient::connect(address("bob"));
   ASSERT_TRUE(stays && other);
-  EXPECT_EQ(accepted_connections(port()), 2u);
+  EXPECT_EQ(get(metrics_.connections), 2u);
   allow(to_hex(bob_) + " bob read,procedures\n");
   EXPECT_TRUE(test::eventually([&] { return get(metrics_.open) == 1; }));
   // The link closes nothing by itself. It gets the reason first.
@@ -300,7 +284,7 @@ TEST_F(NetworkGatewayTest, ARevokedClientThatStaysLosesItsConnection) {
     return refusal.has_value();
   }));
   EXPECT_EQ(refusal, RefusalCode::revoked);
-  EXPECT_TRUE(test::eventually([&] { return accepted_connections(port()) == 1; }));
+  EXPECT_TRUE(test::eventually([&] { return get(metrics_.connections) == 1; }));
   EXPECT_TRUE(is_answered(**other));
 }
 
@@ -541,6 +525,79 @@ TEST_F(NetworkGatewayTest, ConnectionsThatSpeakAnotherProtocolOrVanishLeaveNothi
   }
   EXPECT_TRUE(test::eventually([&] { return get(metrics_.open) == 1; })) << get(metrics_.open);
   EXPECT_TRUE(is_answered(**bystander));
+}
+
+/// A client of ZeroMQ's protocol without ZeroMQ, which sends parts of a message that does not end.
+/// ZeroMQ sends whole messages only.
+class EndlessClient {
+ public:
+  explicit EndlessClient(uint16_t port)
+      : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(connect(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    std::string greeting("\xff\0\0\0\0\0\0\0\0\x7f\3\1NULL", 16);
+    greeting.resize(64);
+    // A command: its type of frame, its length, its name, and one property.
+    const std::string ready("\4\x1c\5READY\x0bSocket-Type\0\0\0\6DEALER", 30);
+    EXPECT_TRUE(send(greeting + ready));
+    // A message before the node's own command would be taken for a command.
+    receive(greeting.size());
+    receive(static_cast<uint8_t>(receive(2)[1]));
+  }
+
+  std::string receive(size_t count) const {
+    std::string bytes(count, '\0');
+    EXPECT_EQ(recv(socket_.get(), bytes.data(), count, MSG_WAITALL), static_cast<ssize_t>(count));
+    return bytes;
+  }
+  bool send(std::string_view bytes) const {
+    while (!bytes.empty()) {
+      const auto sent = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      if (sent <= 0) return false;
+      bytes.remove_prefix(static_cast<size_t>(sent));
+    }
+    return true;
+  }
+  /// A whole message of one part with up to 255 bytes.
+  bool send_message(std::span<const std::byte> bytes) const {
+    CHECK(bytes.size() < 256);
+    const auto* const begin = reinterpret_cast<const char*>(bytes.data());
+    return send(std::string{'\0', static_cast<char>(bytes.size())} +
+                std::string(begin, begin + bytes.size()));
+  }
+  /// A part of 64 KiB, after which more follow.
+  bool send_part() const {
+    return send(std::string("\3\0\0\0\0\0\1\0\0", 9)) && send(std::string(1u << 16, 'x'));
+  }
+
+ private:
+  UniqueFd socket_;
+};
+
+TEST_F(NetworkGatewayTest, AMessageThatDoesNotEndClosesItsConnection) {
+  ASSERT_TRUE(start(false));
+  NetworkAddress keyless = address();
+  keyless.server_key.reset();
+  keyless.key_file.clear();
+  auto other = NetworkClient::connect(keyless);
+  ASSERT_TRUE(other) << other.error().message;
+  const EndlessClient client(port());
+  WireWriter writer;
+  ASSERT_TRUE(client.send_message(writer.hello("x")));
+  EXPECT_TRUE(test::eventually([&] { return get(metrics_.open) == 2; }));
+  uint64_t sent = 0;
+  while (client.send_part()) {
+    sent += 1u << 16;
+    ASSERT_LT(sent, uint64_t{16} << 30);
+  }
+  EXPECT_GT(sent, ConnectionGuard::kMaxUnfinishedBytes);
+  EXPECT_TRUE(test::eventually([&] { return get(metrics_.open) == 1; }));
+  EXPECT_EQ(get(metrics_.connections_refused), 1u);
+  EXPECT_EQ(get(metrics_.connections), 1u);
+  EXPECT_TRUE(is_answered(**other));
 }
 
 TEST_F(NetworkGatewayTest, AClientThatReadsNoAnswersIsDropped) {
