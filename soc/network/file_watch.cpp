@@ -26,6 +26,15 @@ void prepend(const fs::path& path, std::deque<fs::path>& rest) {
   rest.insert(rest.begin(), path.begin(), path.end());
 }
 
+/// Returns whether a new name is a link, or a file with content. A file that was opened to be
+/// written is empty until then, and IN_CLOSE_WRITE follows. A hard link has all content at once.
+bool has_content(const fs::path& path) {
+  std::error_code error;
+  if (fs::is_symlink(path, error)) return true;
+  const uintmax_t size = fs::file_size(path, error);
+  return !error && size != 0;
+}
+
 }  // namespace
 
 Result<void> FileWatch::open(const std::string& path) {
@@ -36,9 +45,10 @@ Result<void> FileWatch::open(const std::string& path) {
 
 Result<void> FileWatch::watch(const fs::path& folder, const fs::path& name) {
   // Watches the folder, because editors replace a file instead of writing it. `ln` makes a link
-  // without a rename.
-  const int added =
-      inotify_add_watch(events_.get(), folder.c_str(), IN_CLOSE_WRITE | IN_MOVED_TO | IN_CREATE);
+  // without a rename. `chmod` may make a file usable that could not be used before.
+  constexpr uint32_t kEvents =
+      IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_DELETE | IN_ATTRIB;
+  const int added = inotify_add_watch(events_.get(), folder.c_str(), kEvents);
   if (added < 0) {
     return make_error(ExitCode::resources, "network: " + folder.string() +
                                                ": cannot be watched: " + std::strerror(errno) +
@@ -68,10 +78,13 @@ Result<void> FileWatch::watch_way() {
       continue;
     }
     std::error_code error;
-    const fs::path target = fs::read_symlink(folder / name, error);
-    const bool is_link = !error;
-    if (is_link || rest.empty()) ATOLL_TRY(watch(folder, name));
-    if (!is_link) {
+    fs::path target = fs::read_symlink(folder / name, error);
+    if (!error || rest.empty()) {
+      ATOLL_TRY(watch(folder, name));
+      // Reads the link again, because it may have been replaced before the watch began.
+      target = fs::read_symlink(folder / name, error);
+    }
+    if (error) {
       folder /= name;
       continue;
     }
@@ -98,9 +111,7 @@ bool FileWatch::has_changed() {
       const auto [first, last] = names_.equal_range(event.wd);
       for (auto each = first; each != last; ++each) {
         if (each->second.filename() != name) continue;
-        // A new file is empty until its writer closes it.
-        std::error_code error;
-        has_changed |= (event.mask & IN_CREATE) == 0 || fs::is_symlink(each->second, error);
+        has_changed |= (event.mask & IN_CREATE) == 0 || has_content(each->second);
       }
     }
   }

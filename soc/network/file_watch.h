@@ -1,4 +1,5 @@
-// Notices that a file was replaced, also if its name leads to it over symbolic links.
+// Notices that a file was replaced or removed, or has other permissions, also if its name leads to
+// it over symbolic links.
 #pragma once
 
 #include <filesystem>
@@ -20,8 +21,8 @@ class FileWatch {
   /// Returns a descriptor that is readable if `has_changed` has something to read. Changes with
   /// each call of `has_changed`.
   int fd() const { return events_.get(); }
-  /// Reads the events. Returns whether the file was written or replaced, or one of the links. The
-  /// caller then reads the file: no later change is lost.
+  /// Reads the events. Returns whether the file or one of the links was written, replaced or
+  /// removed, or has other permissions. The caller then reads the file: no later change is lost.
   bool has_changed();
 
  private:
