@@ -155,6 +155,11 @@ Result<Json> parse_answer(std::string_view frame, ControlPart binary) {
                     message.is_string() ? message.get<std::string>() : dump(message));
 }
 
+Json parse_json(std::span<const std::byte> bytes) {
+  const auto* const begin = reinterpret_cast<const char*>(bytes.data());
+  return Json::parse(begin, begin + bytes.size(), nullptr, false);
+}
+
 Json to_binary(std::span<const std::byte> bytes) {
   const auto* begin = reinterpret_cast<const uint8_t*>(bytes.data());
   return Json::binary(std::vector<uint8_t>(begin, begin + bytes.size()));

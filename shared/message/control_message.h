@@ -84,6 +84,10 @@ ControlFrames encode_request(std::string_view op, const Json& body);
 ControlFrames encode_answer(const Result<Json>& answer);
 Result<Json> parse_answer(std::string_view frame, ControlPart binary = std::nullopt);
 
+/// Parses JSON that a client or a node has sent in a session. Never throws: if the bytes are no
+/// JSON, the result is a discarded value, which is no object.
+Json parse_json(std::span<const std::byte> bytes);
+
 /// Returns `bytes` as the value of a binary member. A message has at most one such member.
 Json to_binary(std::span<const std::byte> bytes);
 /// Returns the bytes of a binary member of a request or answer, or nullopt if there is no such

@@ -14,14 +14,14 @@ namespace atolldb {
 namespace {
 
 /// A node and the coordinator answer these requests within milliseconds, unless all processors are
-/// busy. Requests that change the catalog have kDdlTimeout.
+/// busy. Requests that change the catalog have kDdlTimeout, and their own queue.
 constexpr std::chrono::milliseconds kShortTimeout{10'000};
-/// Most bytes of the storages of one answer.
+/// Most bytes of the entries of a list in one answer.
 constexpr size_t kListBytes = 32u << 10;
 
 struct Served {
   ControlOperation operation;
-  uint32_t right;
+  uint32_t rights;  // one of these suffices
   bool is_of_node;  // this node serves it, not the coordinator
   std::chrono::milliseconds timeout;
 };
@@ -29,7 +29,7 @@ struct Served {
 constexpr std::array kServed = {
     Served{ControlOperation::status, kMayRead, false, kShortTimeout},
     Served{ControlOperation::storage_list, kMayRead, false, kShortTimeout},
-    Served{ControlOperation::storage_describe, kMayRead, false, kShortTimeout},
+    Served{ControlOperation::storage_describe, kMayRead | kMayWrite, false, kShortTimeout},
     Served{ControlOperation::storage_create, kMayAdminister, false, kDdlTimeout},
     Served{ControlOperation::storage_drop, kMayAdminister, false, kDdlTimeout},
     Served{ControlOperation::session_list, kMayAdminister, true, kShortTimeout},
@@ -73,9 +73,24 @@ Json members_of_request(const Json& request) {
   return copy_members(request, {"name", "type", "payload_bytes", "record_count", "session", "all"});
 }
 
-/// Returns the storages after the name "after", as many as an answer holds. "more": there are
-/// further ones.
-Json page_of_storages(const Json& answer, const std::string& after) {
+/// Returns as many entries of a sorted list as an answer holds. "more": there are further ones.
+Json page_of(const char* list, std::vector<Json> entries) {
+  Json page = {{list, Json::array()}, {"more", false}};
+  size_t bytes = 0;
+  for (Json& each : entries) {
+    bytes += each.dump(-1, ' ', false, Json::error_handler_t::replace).size();
+    if (bytes > kListBytes && !page[list].empty()) {
+      page["more"] = true;
+      break;
+    }
+    page[list].push_back(std::move(each));
+  }
+  return page;
+}
+
+/// Returns the storages after the name "after".
+Json page_of_storages(const Json& request, const Json& answer) {
+  const std::string after = request.value("after", "");
   std::vector<Json> storages;
   for (const Json& each : answer.value("storages", Json::array())) {
     if (each.value("name", "") <= after) continue;
@@ -83,24 +98,39 @@ Json page_of_storages(const Json& answer, const std::string& after) {
         copy_members(each, {"id", "name", "type", "state", "payload_bytes", "record_count"}));
   }
   std::ranges::sort(storages, {}, [](const Json& each) { return each.value("name", ""); });
-  Json page = {{"storages", Json::array()}, {"more", false}};
-  size_t bytes = 0;
-  for (Json& each : storages) {
-    bytes += each.dump().size();
-    if (bytes > kListBytes) {
-      page["more"] = true;
-      break;
-    }
-    page["storages"].push_back(std::move(each));
-  }
-  return page;
+  return page_of("storages", std::move(storages));
 }
 
-/// Removes what is not for clients, and what no answer has room for.
-Json shortened(ControlOperation operation, const Json& request, const Json& answer) {
+/// Returns the sessions after the number "after". Without "after", the list begins with session 0.
+Json page_of_sessions(const Json& request, const Json& answer) {
+  const auto number = [](const Json& each) { return each.value("session", uint64_t{0}); };
+  const auto after = request.find("after");
+  std::vector<Json> sessions;
+  for (const Json& each : answer.value("sessions", Json::array())) {
+    if (after != request.end() && number(each) <= after->get<uint64_t>()) continue;
+    sessions.push_back(each);
+  }
+  std::ranges::sort(sessions, {}, number);
+  return page_of("sessions", std::move(sessions));
+}
+
+/// Returns why the member "after" of a request is wrong, or an empty text.
+std::string fault_of_after(ControlOperation operation, const Json& request) {
+  const auto after = request.find("after");
+  if (after == request.end()) return "";
+  if (operation == ControlOperation::session_list) {
+    return after->is_number_unsigned() ? "" : "its member \"after\" is no number of a session";
+  }
+  return after->is_string() ? "" : "its member \"after\" is no text";
+}
+
+/// Returns the part of the answer that clients may see and that fits into one answer.
+Json answer_for_client(ControlOperation operation, const Json& request, const Json& answer) {
   switch (operation) {
     case ControlOperation::storage_list:
-      return page_of_storages(answer, request.value("after", ""));
+      return page_of_storages(request, answer);
+    case ControlOperation::session_list:
+      return page_of_sessions(request, answer);
     case ControlOperation::status: {
       Json status = copy_members(answer, {"name", "state"});
       const Json snapshots = answer.value("snapshots", Json::object());
@@ -122,60 +152,101 @@ std::vector<std::byte> bytes_of(const std::string& text) {
 NetworkAdministration::NetworkAdministration(Endpoints endpoints, OnDone on_done)
     : endpoints_(std::move(endpoints)), on_done_(std::move(on_done)) {
   CHECK(on_done_ != nullptr);
-  thread_ = std::thread([this] { run(); });
+  short_.thread = std::thread([this] { run(short_, "net-admin"); });
+  catalog_.thread = std::thread([this] { run(catalog_, "net-catalog"); });
 }
 
-std::optional<uint32_t> NetworkAdministration::needed_right(std::string_view procedure) {
+std::optional<uint32_t> NetworkAdministration::sufficient_rights(std::string_view procedure) {
   const Served* const served = find_served(procedure);
   if (served == nullptr) return std::nullopt;
-  DCHECK(served->right != 0);
-  return served->right;
+  DCHECK(served->rights != 0);
+  return served->rights;
+}
+
+NetworkAdministration::Lane& NetworkAdministration::lane_of(const NetworkCall& call) {
+  const Served* const served = find_served(call.procedure);
+  CHECK(served != nullptr);
+  return served->timeout == kDdlTimeout ? catalog_ : short_;
+}
+
+size_t NetworkAdministration::waiting_of(const NetworkSession& session) const {
+  size_t count = 0;
+  for (const Lane* const lane : lanes_) {
+    count +=
+        static_cast<size_t>(std::ranges::count(lane->waiting, &session, &NetworkCall::session));
+  }
+  return count;
 }
 
 std::optional<Refusal> NetworkAdministration::submit(NetworkCall& call) {
-  DCHECK(find_served(call.procedure) != nullptr);
+  DCHECK(call.session != nullptr);
+  Lane& lane = lane_of(call);
   {
     const std::lock_guard guard(mutex_);
     if (is_stopped_) return Refusal{Status::unavailable, "the node stops"};
-    if (waiting_.size() >= kMaxWaiting) {
+    if (lane.waiting.size() >= kMaxWaiting) {
       return Refusal{Status::unavailable,
                      std::to_string(kMaxWaiting) + " requests of this kind wait: try again later"};
     }
-    waiting_.push_back(&call);
+    if (waiting_of(*call.session) >= kMaxWaitingOfSession) {
+      return Refusal{Status::unavailable, std::to_string(kMaxWaitingOfSession) +
+                                              " control requests of the session wait: wait for "
+                                              "their answers"};
+    }
+    lane.waiting.push_back(&call);
   }
-  changed_.notify_one();
+  lane.changed.notify_one();
   return std::nullopt;
 }
 
+void NetworkAdministration::cancel(const NetworkSession& session) {
+  std::vector<NetworkCall*> cancelled;
+  {
+    const std::lock_guard guard(mutex_);
+    for (Lane* const lane : lanes_) {
+      std::erase_if(lane->waiting, [&](NetworkCall* call) {
+        if (call->session != &session) return false;
+        cancelled.push_back(call);
+        return true;
+      });
+    }
+  }
+  for (NetworkCall* const call : cancelled) {
+    call->outcome.status = Status::unavailable;
+    call->outcome.message = "the session has ended";
+    on_done_(*call);
+  }
+}
+
 void NetworkAdministration::stop() {
-  if (!thread_.joinable()) return;
+  if (!short_.thread.joinable()) return;
   {
     const std::lock_guard guard(mutex_);
     is_stopped_ = true;
   }
   // Relaxed: the flag only shortens a wait.
   ends_.store(true, std::memory_order_relaxed);
-  changed_.notify_one();
-  thread_.join();
+  for (Lane* const lane : lanes_) lane->changed.notify_one();
+  for (Lane* const lane : lanes_) lane->thread.join();
 }
 
-void NetworkAdministration::run() {
-  name_thread("net-admin");
+void NetworkAdministration::run(Lane& lane, const char* name) {
+  name_thread(name);
   for (;;) {
     NetworkCall* call = nullptr;
     bool ends = false;
     {
       std::unique_lock lock(mutex_);
-      changed_.wait(lock, [this] { return is_stopped_ || !waiting_.empty(); });
-      if (waiting_.empty()) return;
-      call = waiting_.front();
-      waiting_.pop_front();
+      lane.changed.wait(lock, [&] { return is_stopped_ || !lane.waiting.empty(); });
+      if (lane.waiting.empty()) return;
+      call = lane.waiting.front();
+      lane.waiting.pop_front();
       ends = is_stopped_;
     }
     if (ends) {
       call->outcome.status = Status::unavailable;
       call->outcome.message = "the node stops";
-    } else {
+    } else if (!refuse_if_late(*call)) {
       answer(*call);
     }
     on_done_(*call);
@@ -202,20 +273,18 @@ void NetworkAdministration::answer(NetworkCall& call) const {
 Result<Json> NetworkAdministration::ask(const NetworkCall& call) const {
   const Served* const served = find_served(call.procedure);
   CHECK(served != nullptr);
-  const auto* const begin = reinterpret_cast<const char*>(call.input.data());
-  const Json body = call.input.empty()
-                        ? Json::object()
-                        : Json::parse(begin, begin + call.input.size(), nullptr, false);
-  const Json after = body.is_object() ? body.value("after", Json("")) : Json();
-  if (!body.is_object() || !after.is_string()) {
-    return make_error(ExitCode::usage, call.procedure + ": its input is no JSON object, or its " +
-                                           "member \"after\" is no text");
+  const Json body = call.input.empty() ? Json::object() : parse_json(call.input);
+  if (!body.is_object()) {
+    return make_error(ExitCode::usage, call.procedure + ": its input is no JSON object");
+  }
+  if (const std::string fault = fault_of_after(served->operation, body); !fault.empty()) {
+    return make_error(ExitCode::usage, call.procedure + ": " + fault);
   }
   const ControlClient client(served->is_of_node ? endpoints_.node : endpoints_.coordinator);
   ATOLL_ASSIGN(const Json answer,
                client.call(served->operation, members_of_request(body), served->timeout,
                            [this] { return ends_.load(std::memory_order_relaxed); }));
-  return shortened(served->operation, body, answer);
+  return answer_for_client(served->operation, body, answer);
 }
 
 }  // namespace atolldb

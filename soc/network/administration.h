@@ -2,6 +2,7 @@
 // procedure is "atoll." and the name of the operation; input and output are JSON.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
@@ -19,12 +20,16 @@
 
 namespace atolldb {
 
-/// Sends the requests to the process that serves them. One thread runs them one after another, so a
-/// long drop delays the others. Thread: any.
+/// Sends the requests to the process that serves them. Requests that change the catalog have a
+/// queue and a thread of their own, because a drop may take minutes. Each thread runs its requests
+/// one after another. Thread: any.
 class NetworkAdministration {
  public:
-  /// Limit of requests that wait.
+  /// Limit of requests that wait in one queue.
   static constexpr size_t kMaxWaiting = 64;
+  /// Limit of requests of one session that wait, in both queues together. One client cannot fill a
+  /// queue.
+  static constexpr size_t kMaxWaitingOfSession = 8;
 
   struct Endpoints {
     std::string coordinator;
@@ -38,29 +43,41 @@ class NetworkAdministration {
   NetworkAdministration& operator=(const NetworkAdministration&) = delete;
   ~NetworkAdministration() { stop(); }
 
-  /// Returns the right that a request needs: a bit of NetworkRight, or nothing if it is no request
-  /// of this class.
-  static std::optional<uint32_t> needed_right(std::string_view procedure);
+  /// Returns the rights of which a request needs one: bits of NetworkRight. Returns nothing if it
+  /// is no request of this class.
+  static std::optional<uint32_t> sufficient_rights(std::string_view procedure);
 
   /// Takes over a call, and gives it to `on_done` later. Returns a reason if it does not.
   std::optional<Refusal> submit(NetworkCall& call);
+  /// Gives the requests of a session that wait to `on_done`, as `unavailable`. A request that runs
+  /// continues.
+  void cancel(const NetworkSession& session);
   /// Ends the requests that run and those that wait. Later ones are refused.
   void stop();
 
  private:
-  void run();
+  /// A queue and its thread.
+  struct Lane {
+    std::condition_variable changed;
+    std::deque<NetworkCall*> waiting;  // guarded by mutex_
+    std::thread thread;
+  };
+
+  Lane& lane_of(const NetworkCall& call);
+  size_t waiting_of(const NetworkSession& session) const;  // REQUIRES: mutex_ is held
+  void run(Lane& lane, const char* name);
   void answer(NetworkCall& call) const;
   Result<Json> ask(const NetworkCall& call) const;
 
   const Endpoints endpoints_;
   const OnDone on_done_;
-  std::thread thread_;
   std::atomic<bool> ends_{false};
 
   std::mutex mutex_;
-  std::condition_variable changed_;
-  bool is_stopped_ = false;           // guarded by mutex_
-  std::deque<NetworkCall*> waiting_;  // guarded by mutex_
+  bool is_stopped_ = false;  // guarded by mutex_
+  Lane short_;               // requests that are answered soon
+  Lane catalog_;             // requests that change the catalog
+  const std::array<Lane*, 2> lanes_ = {&short_, &catalog_};
 };
 
 }  // namespace atolldb

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <sstream>
@@ -159,17 +160,21 @@ std::string rights_text(uint32_t rights) {
   return text.empty() ? "none" : text;
 }
 
-uint32_t needed_rights(std::string_view procedure, std::span<const std::byte> input) {
+uint32_t missing_rights(std::string_view procedure, std::span<const std::byte> input,
+                        uint32_t rights) {
   if (procedure.starts_with(kAdministrationPrefix)) {
-    return NetworkAdministration::needed_right(procedure).value_or(kMayAdminister);
+    const uint32_t sufficient =
+        NetworkAdministration::sufficient_rights(procedure).value_or(kMayAdminister);
+    if ((sufficient & rights) != 0) return 0;
+    return uint32_t{1} << std::countr_zero(sufficient);
   }
-  if (!procedure.starts_with("kv.")) return kMayCallProcedures;
+  if (!procedure.starts_with("kv.")) return kMayCallProcedures & ~rights;
   uint64_t incarnation = 0;
   const auto operations = read_kv_request(input, incarnation);
-  if (!operations) return kMayRead;  // the procedure refuses it
-  uint32_t rights = 0;
-  for (const KvOperationView& each : *operations) rights |= rights_of_operation(each.head);
-  return rights;
+  if (!operations) return kMayRead & ~rights;
+  uint32_t needed = 0;
+  for (const KvOperationView& each : *operations) needed |= rights_of_operation(each.head);
+  return needed & ~rights;
 }
 
 }  // namespace atolldb

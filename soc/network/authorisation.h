@@ -53,8 +53,9 @@ class Authorisation {
 /// Returns the names of the rights: "read,write".
 std::string rights_text(uint32_t rights);
 
-/// Returns the rights that a request needs: bits of NetworkRight. A `kv.*` request that cannot be
-/// parsed needs none, because it fails.
-uint32_t needed_rights(std::string_view procedure, std::span<const std::byte> input);
+/// Returns the rights that a request needs and `rights` lacks: bits of NetworkRight. A `kv.*`
+/// request that cannot be parsed needs read. The procedure refuses it.
+uint32_t missing_rights(std::string_view procedure, std::span<const std::byte> input,
+                        uint32_t rights);
 
 }  // namespace atolldb

@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -16,6 +17,12 @@ namespace {
 
 constexpr uint64_t guard_ns(std::chrono::nanoseconds time) {
   return static_cast<uint64_t>(time.count());
+}
+
+/// Returns the bytes that count as heartbeats of a time.
+constexpr uint64_t heartbeat_bytes(uint64_t ns) {
+  constexpr uint64_t kNsPerMs = 1'000'000;
+  return ns / kNsPerMs * ConnectionGuard::kHeartbeatBytesPerSecond / 1'000;
 }
 
 /// Returns whether `fd` is a TCP socket of the local port. ZeroMQ reports a connection some time
@@ -62,19 +69,23 @@ ConnectionGuard::Connection* ConnectionGuard::oldest_without_session() {
   return oldest;
 }
 
-void ConnectionGuard::note_accepted(int fd, uint64_t now_ns) {
+void ConnectionGuard::record_accepted(int fd, uint64_t now_ns) {
   CHECK(now_ns != 0);
   if (!is_connection_of_port(fd, port_)) return;  // it has ended
   UniqueFd socket(fcntl(fd, F_DUPFD_CLOEXEC, 0));
   if (!socket.is_open()) {
     // No descriptor is left. A connection that the guard cannot limit must not stay.
-    if (errno == EMFILE) ::shutdown(fd, SHUT_RDWR);
+    if (errno != EMFILE) return;
+    ::shutdown(fd, SHUT_RDWR);
+    ++refused_;
+    ++without_descriptor_;
     return;
   }
   if (!is_connection_of_port(socket.get(), port_)) return;  // it has ended since
   Connection added;
   added.socket = std::move(socket);
   added.without_session_since_ns = now_ns;
+  added.counted_ns = now_ns;
   size_t open = 0;
   for (const auto& [other, connection] : connections_) open += connection.is_shut_down ? 0 : 1;
   if (open >= kMaxConnections) {
@@ -84,31 +95,35 @@ void ConnectionGuard::note_accepted(int fd, uint64_t now_ns) {
   connections_.insert_or_assign(fd, std::move(added));
 }
 
-void ConnectionGuard::note_ended(int fd) { connections_.erase(fd); }
+void ConnectionGuard::record_ended(int fd) { connections_.erase(fd); }
 
-void ConnectionGuard::note_message(int fd) {
+void ConnectionGuard::record_message(int fd) {
   if (Connection* const connection = find(fd)) connection->had_message = true;
 }
 
-void ConnectionGuard::note_session(int fd) {
+void ConnectionGuard::record_session(int fd) {
   if (Connection* const connection = find(fd)) connection->without_session_since_ns = 0;
 }
 
-void ConnectionGuard::note_no_session(int fd, uint64_t now_ns) {
+void ConnectionGuard::record_no_session(int fd, uint64_t now_ns) {
   CHECK(now_ns != 0);
   if (Connection* const connection = find(fd)) connection->without_session_since_ns = now_ns;
 }
 
 void ConnectionGuard::shut_down(int fd) {
-  Connection* const connection = find(fd);
-  if (connection == nullptr || std::exchange(connection->is_shut_down, true)) return;
-  ::shutdown(connection->socket.get(), SHUT_RDWR);
+  if (Connection* const connection = find(fd)) close(*connection);
+}
+
+void ConnectionGuard::close(Connection& connection) {
+  DCHECK(connection.socket.is_open());
+  if (!std::exchange(connection.is_shut_down, true)) {
+    ::shutdown(connection.socket.get(), SHUT_RDWR);
+  }
 }
 
 void ConnectionGuard::refuse(Connection& connection) {
-  DCHECK(!connection.is_shut_down && connection.socket.is_open());
-  connection.is_shut_down = true;
-  ::shutdown(connection.socket.get(), SHUT_RDWR);
+  DCHECK(!connection.is_shut_down);
+  close(connection);
   ++refused_;
 }
 
@@ -124,8 +139,11 @@ void ConnectionGuard::check(uint64_t now_ns) {
   for (auto& [fd, connection] : connections_) {
     if (connection.is_shut_down) continue;
     const uint64_t received = bytes_received(connection.socket.get());
-    if (std::exchange(connection.had_message, false)) connection.bytes_at_message = received;
-    const uint64_t unfinished = received - connection.bytes_at_message;
+    uint64_t& unfinished = connection.unfinished;
+    unfinished += received - std::exchange(connection.received, received);
+    const uint64_t passed_ns = now_ns - std::exchange(connection.counted_ns, now_ns);
+    unfinished -= std::min(unfinished, heartbeat_bytes(passed_ns));
+    if (std::exchange(connection.had_message, false)) unfinished = 0;
     const uint64_t since = connection.without_session_since_ns;
     const bool is_idle = since != 0 && now_ns - since > guard_ns(kMaxWithoutSession);
     if (is_idle || unfinished > kMaxUnfinishedBytes) {

@@ -30,8 +30,10 @@ constexpr int kBusyNetworkRounds = 64;
 /// request makes room, but does not wake this thread.
 constexpr int kFullQueueMs = 1;
 /// Pause of a gateway that has connections and nothing else to do. ZeroMQ does not report what a
-/// connection has received before a message is whole, so the gateway must look.
+/// connection has received before a message is whole, so the gateway must check.
 constexpr auto kGuardPauseMs = static_cast<int>(ConnectionGuard::kPause.count());
+/// Time between two warnings about closed connections. Any client can cause them.
+constexpr uint64_t kWarningPauseNs = 60'000'000'000;
 /// A routing id that ZeroMQ has chosen: a zero byte and four more. Clients must not choose theirs,
 /// because another client could then choose the same.
 constexpr size_t kRoutingIdBytes = 5;
@@ -51,6 +53,15 @@ std::string peer_address(int fd) {
   const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
   if (inet_ntop(AF_INET6, &v6.sin6_addr, text.data(), text.size()) == nullptr) return "";
   return "[" + std::string(text.data()) + "]:" + std::to_string(ntohs(v6.sin6_port));
+}
+
+/// Returns the name with "?" for each control character. Terminals must not run what a client
+/// sends.
+std::string without_control_characters(std::string_view name) {
+  std::string text(name);
+  std::ranges::replace_if(
+      text, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, '?');
+  return text;
 }
 
 uint16_t port_of(const std::string& endpoint) {
@@ -222,15 +233,10 @@ bool NetworkGateway::receive_frames() {
 }
 
 void NetworkGateway::take_frame(const Received& received) {
-  guard_->note_message(received.fd());
-  const auto refuse_malformed = [&](const std::string& why) {
-    count(metrics_.malformed);
-    refuse_frame(received, RefusalCode::malformed, why);
-  };
-  if (!received.is_whole) return refuse_malformed("a message has exactly one part");
+  guard_->record_message(received.fd());
+  if (!received.is_whole) return refuse_malformed(received, "a message has exactly one part");
   if (const auto read = read_wire_frame(received.bytes(), frame_); !read) {
-    count(metrics_.malformed);
-    return refuse_frame(received, read.error().code, read.error().message);
+    return refuse_malformed(received, read.error().message, read.error().code);
   }
   if (frame_.kind == WireFrame::Kind::hello) return open_session(received);
   const auto place = sessions_.find(std::string(received.peer()));
@@ -246,7 +252,7 @@ void NetworkGateway::take_frame(const Received& received) {
     case WireFrame::Kind::goodbye:
       return end(*place->second, "its client has closed it");
     default:
-      return refuse_malformed("only a node sends this frame");
+      return refuse_malformed(received, "only a node sends this frame");
   }
 }
 
@@ -259,18 +265,22 @@ void NetworkGateway::refuse_frame(const Received& received, RefusalCode code,
   count(metrics_.bytes_out, frame.size());
 }
 
+void NetworkGateway::refuse_malformed(const Received& received, const std::string& why,
+                                      RefusalCode code) {
+  count(metrics_.malformed);
+  refuse_frame(received, code, why);
+}
+
 void NetworkGateway::open_session(const Received& received) {
   // A connection that has ended must not be found by its descriptor, which may be used again now.
   serve_monitor();
   collect_ended();
   const std::string id(received.peer());
   if (id.size() != kRoutingIdBytes || id[0] != '\0') {
-    count(metrics_.malformed);
-    return refuse_frame(received, RefusalCode::malformed, "clients must not set a routing id");
+    return refuse_malformed(received, "clients must not set a routing id");
   }
   if (sessions_.contains(id)) {
-    count(metrics_.malformed);
-    return refuse_frame(received, RefusalCode::malformed, "the connection has a session already");
+    return refuse_malformed(received, "the connection has a session already");
   }
   if (sessions_.size() + ending_.size() >= kMaxSessions) {
     probe_all();
@@ -291,7 +301,7 @@ void NetworkGateway::open_session(const Received& received) {
   NetworkPeer peer{.routing_id = id,
                    .connection = std::string(received.connection()),
                    .address = peer_address(received.fd()),
-                   .program = std::string(frame_.hello.client),
+                   .program = without_control_characters(frame_.hello.client),
                    .key_name = client->name,
                    .rights = client->rights,
                    .fd = received.fd()};
@@ -302,7 +312,7 @@ void NetworkGateway::open_session(const Received& received) {
   count(metrics_.open);
   count(metrics_.opened);
   logger_->debug("network session {} of {} is open", number, session->peer.address);
-  guard_->note_session(received.fd());
+  guard_->record_session(received.fd());
   NetworkSession& opened = *sessions_.emplace(id, std::move(session)).first->second;
   const SessionServices& services = sink_.services();
   send(opened, writer_.welcome({number, services.node, services.incarnation, kMaxNetworkInFlight,
@@ -319,12 +329,12 @@ std::optional<Refusal> NetworkGateway::missing_right(const NetworkSession& sessi
                                                      const WireRequest& request) {
   constexpr uint32_t kUsual = kMayRead | kMayWrite | kMayCallProcedures;
   const uint32_t rights = session.peer.rights;
-  // The usual client needs no look into its requests.
+  // Most clients have all three usual rights, so their requests need no check.
   const bool may_do_all =
       rights == kAllNetworkRights ||
       ((rights & kUsual) == kUsual && !request.procedure.starts_with(kAdministrationPrefix));
   if (may_do_all) return std::nullopt;
-  const uint32_t missing = needed_rights(request.procedure, request.input) & ~rights;
+  const uint32_t missing = missing_rights(request.procedure, request.input, rights);
   if (missing == 0) return std::nullopt;
   return Refusal{Status::permission_denied, "the key \"" + session.peer.key_name +
                                                 "\" lacks the right " + rights_text(missing) +
@@ -358,7 +368,7 @@ void NetworkGateway::take_request(NetworkSession& session, const WireRequest& re
       request.start_within_ms == 0 ? 0 : call.arrived_ns + request.start_within_ms * kNsPerMs;
   auto refusal = missing_right(session, request);
   if (refusal) count(metrics_.denied);
-  const bool is_control = NetworkAdministration::needed_right(call.procedure).has_value();
+  const bool is_control = NetworkAdministration::sufficient_rights(call.procedure).has_value();
   if (!refusal) refusal = is_control ? administration_.submit(call) : sink_.admit(call);
   if (!refusal && is_control) return;
   if (refusal) {
@@ -449,7 +459,7 @@ void NetworkGateway::send(NetworkSession& session, std::span<const std::byte> fr
       count(metrics_.bytes_out, frame.size());
       return;
     case Sockets::Sent::gone:
-      return end(session, "its client has gone");
+      return end(session, "its client has disconnected");
     case Sockets::Sent::full:
       count(metrics_.dropped);
       end(session, "its client does not read its answers");
@@ -462,7 +472,8 @@ void NetworkGateway::send(NetworkSession& session, std::span<const std::byte> fr
 void NetworkGateway::end(NetworkSession& session, const char* why) {
   if (std::exchange(session.has_ended, true)) return;
   has_ended_sessions_ = true;
-  guard_->note_no_session(session.peer.fd, monotonic_time_ns());
+  administration_.cancel(session);
+  guard_->record_no_session(session.peer.fd, monotonic_time_ns());
   logger_->debug("network session {} of {} ends: {}", session.number, session.peer.address, why);
 }
 
@@ -524,7 +535,7 @@ void NetworkGateway::serve_monitor() {
   while (sockets_->next_event(event)) {
     switch (event.kind) {
       case ZMQ_EVENT_ACCEPTED:
-        guard_->note_accepted(static_cast<int>(event.value), monotonic_time_ns());
+        guard_->record_accepted(static_cast<int>(event.value), monotonic_time_ns());
         break;
       case ZMQ_EVENT_DISCONNECTED:
         end_client_of(static_cast<int>(event.value));
@@ -533,22 +544,33 @@ void NetworkGateway::serve_monitor() {
         count(metrics_.failed_handshakes);
     }
   }
-  note_connections();
+  publish_connections(monotonic_time_ns());
 }
 
 void NetworkGateway::guard_connections() {
   const uint64_t now = monotonic_time_ns();
   if (!guard_->is_due(now)) return;
   guard_->check(now);
-  note_connections();
+  publish_connections(now);
 }
 
-void NetworkGateway::note_connections() {
+void NetworkGateway::publish_connections(uint64_t now_ns) {
   metrics_.connections.store(guard_->size(), std::memory_order_relaxed);
   const uint64_t refused = guard_->refused();
-  if (metrics_.connections_refused.exchange(refused, std::memory_order_relaxed) != refused) {
-    logger_->warn("network: {} connections past a limit were closed so far", refused);
-  }
+  metrics_.connections_refused.store(refused, std::memory_order_relaxed);
+  const bool is_early = warned_ns_ != 0 && now_ns - warned_ns_ < kWarningPauseNs;
+  if (refused == warned_refused_ || is_early) return;
+  warned_ns_ = now_ns;
+  warned_refused_ = refused;
+  const uint64_t no_descriptor = guard_->without_descriptor();
+  const std::string advice = no_descriptor == 0
+                                 ? ""
+                                 : "; " + std::to_string(no_descriptor) +
+                                       " of them for lack of a descriptor: raise `ulimit -n`";
+  logger_->warn(
+      "network: {} connections closed so far because of a limit: see "
+      "atoll_network_connections_refused_total{}",
+      refused, advice);
 }
 
 void NetworkGateway::probe_all() {
@@ -559,16 +581,16 @@ void NetworkGateway::probe_all() {
 /// Ends the session of a connection that has ended.
 void NetworkGateway::end_client_of(int fd) {
   for (const auto& [id, session] : sessions_) {
-    if (session->peer.fd == fd) end(*session, "its client has gone");
+    if (session->peer.fd == fd) end(*session, "its client has disconnected");
   }
-  guard_->note_ended(fd);
+  guard_->record_ended(fd);
 }
 
 void NetworkGateway::serve_key_file() {
   if (!sockets_->has_file_changed()) return;
   auto changed = Authorisation::read(settings_.authorised_keys);
   if (!changed) {
-    logger_->error("{}: the keys of before remain", changed.error().message);
+    logger_->error("{}: the previous keys remain in use", changed.error().message);
     return;
   }
   authorisation_ = *std::move(changed);

@@ -37,8 +37,8 @@ struct NetworkSettings {
 };
 
 /// Order of the calls: start -> stop. One thread owns all sockets and sessions. It sleeps without a
-/// time-out while nothing arrives. Thread: any thread may call `handle`, `note_room` and
-/// `take_finished`.
+/// time-out while nothing arrives and no client is connected. Thread: any thread may call `handle`,
+/// `note_room` and `take_finished`.
 class NetworkGateway {
  public:
   static constexpr size_t kMaxSessions = 256;
@@ -104,6 +104,9 @@ class NetworkGateway {
   void send_done(NetworkSession& session);
   void send(NetworkSession& session, std::span<const std::byte> frame);
   void refuse_frame(const Received& received, RefusalCode code, const std::string& why);
+  /// Counts the frame, and refuses it.
+  void refuse_malformed(const Received& received, const std::string& why,
+                        RefusalCode code = RefusalCode::malformed);
   // Ends of sessions.
   /// Marks a session as ended. `collect_ended` removes it, when no caller uses it.
   void end(NetworkSession& session, const char* why);
@@ -117,9 +120,10 @@ class NetworkGateway {
   void serve_key_file();
   /// Shuts down connections that are past a limit.
   void guard_connections();
-  void note_connections();
+  /// Writes the metrics of the guard, and warns about closed connections once per minute.
+  void publish_connections(uint64_t now_ns);
   void end_client_of(int fd);
-  /// Asks all clients nothing. The sessions of those that have gone end.
+  /// Sends a Probe to all clients. If a client has disconnected, its session ends.
   void probe_all();
   // Control requests: gateway_requests.cpp.
   void serve_control();
@@ -162,6 +166,8 @@ class NetworkGateway {
   size_t calls_ = 0;       // in flight, of all sessions
   size_t call_bytes_ = 0;  // inputs of these
   uint64_t next_connection_ = 1;
+  uint64_t warned_ns_ = 0;           // time of the last warning about closed connections; 0: none
+  uint64_t warned_refused_ = 0;      // number of closed connections in that warning
   bool has_ended_sessions_ = false;  // sessions_ has sessions that were marked
 };
 

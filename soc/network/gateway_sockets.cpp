@@ -19,8 +19,9 @@ constexpr const char* kMonitorEndpoint = "inproc://monitor";
 constexpr const char* kZapVersion = "1.0";
 /// With a domain, ZeroMQ asks for clients without keys, too.
 constexpr const char* kZapDomain = "atoll";
-/// A client that has not finished its handshake after so long is disconnected.
-constexpr int kGatewayHandshakeMs = 10'000;
+/// A client that has not finished its handshake after this time is disconnected. The guard then
+/// ends a connection without a session, too.
+constexpr int kGatewayHandshakeMs = 5'000;
 /// A connection over which the client has not answered for so long has ended.
 constexpr int kGatewayHeartbeatMs = 5'000;
 constexpr int kGatewayHeartbeatTimeoutMs = 15'000;

@@ -55,7 +55,6 @@ class NetworkSession final : public CallOwner {
   NetworkCall* take(size_t input_bytes);
   void release(NetworkCall& call);
   uint32_t in_flight() const { return in_flight_; }
-  size_t in_flight_bytes() const { return in_flight_bytes_; }
   /// Returns the oldest call in flight, or null.
   const NetworkCall* oldest() const;
 

@@ -10,6 +10,7 @@
 
 #include "shared/base/check.h"
 #include "shared/base/try.h"
+#include "shared/network/wire.h"
 #include "soc/kv/kv_procedures.h"
 
 namespace atolldb {
@@ -32,7 +33,7 @@ struct Listed {
   Entry entry;
 };
 
-constexpr std::array<std::string_view, 2> kBuiltInPrefixes = {"kv.", "atoll."};
+constexpr std::array<std::string_view, 2> kBuiltInPrefixes = {"kv.", kAdministrationPrefix};
 constexpr std::string_view kBuiltInOrigin = "built in";
 
 /// Returns the name, or an error if its length is invalid, or if it is reserved.

@@ -1,5 +1,4 @@
-// What the local and the network sessions of a node share to serve `session.list` and
-// `session.kill`: the queue of the requests, and the description of a session.
+// Queue of control requests, and description of a session. Local and network sessions share both.
 #pragma once
 
 #include <cstddef>

@@ -7,6 +7,14 @@
 
 namespace atolldb {
 
+bool refuse_if_late(SessionCall& call) {
+  if (call.start_before_ns == 0 || monotonic_time_ns() <= call.start_before_ns) return false;
+  call.outcome = {};
+  call.outcome.status = Status::deadline_exceeded;
+  call.outcome.message = "its deadline has passed before it began: it had no effect";
+  return true;
+}
+
 RequestSink::RequestSink(SessionServices services)
     : services_(std::move(services)), queues_(services_.workers.size()) {
   CHECK(services_.procedures != nullptr && services_.metrics != nullptr);
@@ -116,12 +124,7 @@ void RequestSink::run_calls(uint32_t worker, WorkerEnvironment& environment) {
 }
 
 void RequestSink::run(SessionCall& call, WorkerEnvironment& environment) const {
-  if (call.start_before_ns != 0 && monotonic_time_ns() > call.start_before_ns) {
-    call.outcome = {};
-    call.outcome.status = Status::deadline_exceeded;
-    call.outcome.message = "its deadline has passed before it began: it had no effect";
-    return;
-  }
+  if (refuse_if_late(call)) return;
   call.outcome = execute_procedure(environment, call.registered.code, call.input,
                                    call.deadline_epoch, kMaxSessionOutputBytes, call.mode);
   if (services_.procedure_metrics == nullptr) return;

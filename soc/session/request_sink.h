@@ -59,6 +59,10 @@ struct Refusal {
   std::string why;
 };
 
+/// Checks `start_before_ns`. If that time has passed, stores deadline_exceeded as the outcome of
+/// the call, and returns true: the call must not begin.
+bool refuse_if_late(SessionCall& call);
+
 /// Parts of the node that its sessions use. REQUIRES: they outlive the sessions.
 struct SessionServices {
   uint32_t node = 0;

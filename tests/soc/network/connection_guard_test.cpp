@@ -2,13 +2,16 @@
 #include "soc/network/connection_guard.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <thread>
 #include <vector>
 
@@ -85,9 +88,9 @@ TEST(ConnectionGuard, AConnectionWithoutASessionIsShutDownAfterTheLimit) {
   ConnectionGuard guard(port.number());
   const auto with = port.connect();
   const auto without = port.connect();
-  guard.note_accepted(with.node.get(), kBegin);
-  guard.note_accepted(without.node.get(), kBegin);
-  guard.note_session(with.node.get());
+  guard.record_accepted(with.node.get(), kBegin);
+  guard.record_accepted(without.node.get(), kBegin);
+  guard.record_session(with.node.get());
   guard.check(kBegin + kPatience);
   EXPECT_FALSE(is_shut_down(without.client)) << "it is within the limit";
   guard.check(kBegin + kPatience + 1);
@@ -96,13 +99,13 @@ TEST(ConnectionGuard, AConnectionWithoutASessionIsShutDownAfterTheLimit) {
   EXPECT_EQ(guard.refused(), 1u);
   // When its session ends, the connection has as long for the next one.
   const uint64_t later = kBegin + 100 * kSecond;
-  guard.note_no_session(with.node.get(), later);
+  guard.record_no_session(with.node.get(), later);
   guard.check(later + kPatience);
   EXPECT_FALSE(is_shut_down(with.client));
   guard.check(later + kPatience + 1);
   EXPECT_TRUE(is_shut_down(with.client));
-  guard.note_ended(with.node.get());
-  guard.note_ended(without.node.get());
+  guard.record_ended(with.node.get());
+  guard.record_ended(without.node.get());
   EXPECT_TRUE(guard.is_empty());
 }
 
@@ -111,12 +114,12 @@ TEST(ConnectionGuard, BytesWithoutAWholeMessageAreLimited) {
   ConnectionGuard guard(port.number());
   const auto pair = port.connect();
   const int fd = pair.node.get();
-  guard.note_accepted(fd, kBegin);
-  guard.note_session(fd);
+  guard.record_accepted(fd, kBegin);
+  guard.record_session(fd);
   transfer(pair, ConnectionGuard::kMaxUnfinishedBytes);
   guard.check(kBegin);
   EXPECT_FALSE(is_shut_down(pair.client)) << "it is within the limit";
-  guard.note_message(fd);
+  guard.record_message(fd);
   guard.check(kBegin);
   transfer(pair, ConnectionGuard::kMaxUnfinishedBytes);
   guard.check(kBegin);
@@ -127,6 +130,59 @@ TEST(ConnectionGuard, BytesWithoutAWholeMessageAreLimited) {
   EXPECT_EQ(guard.refused(), 1u);
 }
 
+TEST(ConnectionGuard, HeartbeatsOfAMonthCloseNothingAndGiveNoCredit) {
+  const Port port;
+  ConnectionGuard guard(port.number());
+  const auto pair = port.connect();
+  const int fd = pair.node.get();
+  guard.record_accepted(fd, kBegin);
+  guard.record_session(fd);
+  constexpr uint64_t kHour = 3'600;
+  uint64_t now = kBegin;
+  uint64_t sent = 0;
+  for (uint64_t hour = 0; hour < 30 * 24; ++hour) {
+    now += kHour * kSecond;
+    transfer(pair, kHour * ConnectionGuard::kHeartbeatBytesPerSecond);
+    sent += kHour * ConnectionGuard::kHeartbeatBytesPerSecond;
+    guard.check(now);
+  }
+  EXPECT_GT(sent, 4 * ConnectionGuard::kMaxUnfinishedBytes);
+  EXPECT_FALSE(is_shut_down(pair.client));
+  // A month without bytes adds nothing to the limit.
+  now += 30 * 24 * kHour * kSecond;
+  guard.check(now);
+  transfer(pair, ConnectionGuard::kMaxUnfinishedBytes);
+  guard.check(now);
+  EXPECT_FALSE(is_shut_down(pair.client)) << "it is within the limit";
+  transfer(pair, 1);
+  guard.check(now);
+  EXPECT_TRUE(is_shut_down(pair.client));
+}
+
+TEST(ConnectionGuard, WithoutADescriptorANewConnectionIsShutDownAndCounted) {
+  const Port port;
+  ConnectionGuard guard(port.number());
+  const auto pair = port.connect();
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit few = before;
+  few.rlim_cur = 64;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  std::vector<UniqueFd> all;
+  for (;;) {
+    UniqueFd fd(::dup(port.listener()));
+    if (!fd.is_open()) break;
+    all.push_back(std::move(fd));
+  }
+  EXPECT_EQ(errno, EMFILE);
+  guard.record_accepted(pair.node.get(), kBegin);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_TRUE(is_shut_down(pair.client));
+  EXPECT_EQ(guard.refused(), 1u);
+  EXPECT_EQ(guard.without_descriptor(), 1u);
+  EXPECT_TRUE(guard.is_empty());
+}
+
 TEST(ConnectionGuard, BytesOfAllConnectionsAreLimited) {
   const Port port;
   ConnectionGuard guard(port.number());
@@ -135,8 +191,8 @@ TEST(ConnectionGuard, BytesOfAllConnectionsAreLimited) {
   std::vector<Port::Pair> pairs;
   for (uint64_t i = 0; i <= kAtLimit; ++i) {
     pairs.push_back(port.connect());
-    guard.note_accepted(pairs.back().node.get(), kBegin);
-    guard.note_session(pairs.back().node.get());
+    guard.record_accepted(pairs.back().node.get(), kBegin);
+    guard.record_session(pairs.back().node.get());
     if (i < kAtLimit) transfer(pairs.back(), kEach);
   }
   guard.check(kBegin);
@@ -153,18 +209,18 @@ TEST(ConnectionGuard, PastTheLimitOfConnectionsTheOldestWithoutASessionIsShutDow
   std::vector<Port::Pair> pairs;
   for (size_t i = 0; i < ConnectionGuard::kMaxConnections; ++i) {
     pairs.push_back(port.connect());
-    guard.note_accepted(pairs.back().node.get(), kBegin + i);
-    if (i != 3) guard.note_session(pairs.back().node.get());
+    guard.record_accepted(pairs.back().node.get(), kBegin + i);
+    if (i != 3) guard.record_session(pairs.back().node.get());
   }
   EXPECT_EQ(guard.refused(), 0u);
   pairs.push_back(port.connect());
-  guard.note_accepted(pairs.back().node.get(), kBegin + kSecond);
+  guard.record_accepted(pairs.back().node.get(), kBegin + kSecond);
   EXPECT_TRUE(is_shut_down(pairs[3].client));
   EXPECT_FALSE(is_shut_down(pairs.back().client));
-  guard.note_session(pairs.back().node.get());
+  guard.record_session(pairs.back().node.get());
   // All have sessions now, so the next one finds no place.
   pairs.push_back(port.connect());
-  guard.note_accepted(pairs.back().node.get(), kBegin + kSecond);
+  guard.record_accepted(pairs.back().node.get(), kBegin + kSecond);
   EXPECT_TRUE(is_shut_down(pairs.back().client));
   EXPECT_EQ(guard.refused(), 2u);
 }
@@ -178,21 +234,22 @@ TEST(ConnectionGuard, ADescriptorOfAnotherFileIsLeftAlone) {
   const UniqueFd reader(pipes[0]);
   const UniqueFd writer(pipes[1]);
   const auto pair = other.connect();
-  guard.note_accepted(reader.get(), kBegin);
-  guard.note_accepted(pair.node.get(), kBegin);
-  guard.note_accepted(1'000'000, kBegin);
+  guard.record_accepted(reader.get(), kBegin);
+  guard.record_accepted(pair.node.get(), kBegin);
+  guard.record_accepted(1'000'000, kBegin);
   EXPECT_TRUE(guard.is_empty());
 }
 
 TEST(ConnectionGuard, AClosedConnectionIsNotMistakenForTheNextOne) {
   const Port port;
   ConnectionGuard guard(port.number());
-  const auto first = port.connect();
+  auto first = port.connect();
   const auto second = port.connect();
   const int fd = first.node.get();
-  guard.note_accepted(fd, kBegin);
-  // Closes the first connection. Its number is that of the second one now.
-  ASSERT_EQ(::dup2(second.node.get(), fd), fd);
+  guard.record_accepted(fd, kBegin);
+  first.node.reset();
+  ASSERT_EQ(::fcntl(second.node.get(), F_DUPFD, fd), fd) << "the number is free now";
+  const UniqueFd reused(fd);
   guard.shut_down(fd);
   EXPECT_TRUE(is_shut_down(first.client));
   EXPECT_FALSE(is_shut_down(second.client));

@@ -1,0 +1,286 @@
+// Tests of control requests of network clients: rights, limits, deadlines, and hostile input.
+#include "soc/network/administration.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "shared/base/check.h"
+#include "shared/message/control_server.h"
+#include "tests/soc/network/gateway_fixture.h"
+#include "tests/support/eventually.h"
+
+namespace atolldb {
+namespace {
+
+class NetworkAdministrationTest : public NetworkGatewayTest {};
+
+TEST_F(NetworkAdministrationTest, ControlRequestsNeedTheirRightAndAreAnsweredByTheirProcess) {
+  allow(to_hex(alice_) + " alice read,write,procedures\n" + to_hex(bob_) + " bob administration\n");
+  endpoints_ = {"ipc://" + folder_ + "/coordinator", "ipc://" + folder_ + "/node"};
+  const auto answer_as = [](const char* process) {
+    return [process](const ControlRequest& request, const ControlReply& reply) {
+      if (request.body.value("name", "") == "bad") {
+        return reply(make_error(ExitCode::usage, std::string(500, 'x')));
+      }
+      reply(Json{{"process", process}, {"op", request.op}});
+    };
+  };
+  auto coordinator = ControlServer::start(endpoints_.coordinator, answer_as("coordinator"));
+  auto node = ControlServer::start(endpoints_.node, answer_as("node"));
+  ASSERT_TRUE(coordinator && node && start());
+  auto reader = NetworkClient::connect(address());
+  auto administrator = NetworkClient::connect(address("bob"));
+  ASSERT_TRUE(reader && administrator);
+  const auto ask = [](NetworkClient& client, const std::string& op, const std::string& input) {
+    return client.call("atoll." + op, std::as_bytes(std::span(input)));
+  };
+  const auto json_of = [](const SessionReply& reply) { return parse_json(reply.output); };
+  for (const char* op : {"storage.create", "storage.drop", "session.list", "session.kill"}) {
+    const SessionReply denied = ask(**reader, op, "{}");
+    EXPECT_EQ(denied.status, Status::permission_denied) << op;
+    EXPECT_NE(denied.message.find("lacks the right administration"), std::string::npos)
+        << denied.message;
+    const SessionReply done = ask(**administrator, op, "{}");
+    EXPECT_EQ(done.status, Status::ok) << op << done.message;
+    if (std::string(op) == "session.list") {
+      EXPECT_EQ(json_of(done), Json({{"sessions", Json::array()}, {"more", false}}));
+      continue;
+    }
+    const bool is_of_node = std::string(op).starts_with("session");
+    EXPECT_EQ(json_of(done)["process"], is_of_node ? "node" : "coordinator") << op;
+  }
+  const SessionReply undescribed = ask(**administrator, "storage.describe", "{}");
+  EXPECT_EQ(undescribed.status, Status::permission_denied);
+  EXPECT_NE(undescribed.message.find("lacks the right read"), std::string::npos);
+  EXPECT_EQ(ask(**reader, "storage.describe", "{}").status, Status::ok);
+  EXPECT_EQ(json_of(ask(**reader, "storage.list", ""))["more"], false);
+  // No other control request is served, for any client.
+  EXPECT_EQ(ask(**reader, "down", "{}").status, Status::permission_denied);
+  EXPECT_EQ(ask(**administrator, "down", "{}").status, Status::procedure_not_found);
+  for (const char* wrong : {"[]", "{", "1", R"({"after": 1})", "\xff"}) {
+    EXPECT_EQ(ask(**reader, "storage.list", wrong).status, Status::invalid_argument) << wrong;
+  }
+  // Members that control messages use, and members that nest deeply, do not reach the process.
+  const std::string deep =
+      "{\"name\": " + std::string(30'000, '[') + std::string(30'000, ']') + "}";
+  const std::string deep_after =
+      "{\"after\": " + std::string(30'000, '[') + std::string(30'000, ']') + "}";
+  EXPECT_EQ(ask(**reader, "storage.list", deep_after).status, Status::invalid_argument);
+  EXPECT_EQ(ask(**administrator, "session.list", deep_after).status, Status::invalid_argument);
+  EXPECT_EQ(ask(**administrator, "session.list", R"({"after": "1"})").status,
+            Status::invalid_argument);
+  for (const std::string& hostile :
+       {std::string(R"({"binary": "name", "op": "down", "v": 9, "name": "t"})"), deep}) {
+    const SessionReply reply = ask(**reader, "storage.describe", hostile);
+    EXPECT_EQ(reply.status, Status::ok) << reply.message;
+    EXPECT_EQ(json_of(reply)["op"], "storage.describe");
+  }
+  const SessionReply failed = ask(**administrator, "storage.create", R"({"name": "bad"})");
+  EXPECT_EQ(failed.status, Status::invalid_argument);
+  EXPECT_EQ(json_of(failed)["code"], static_cast<int>(ExitCode::usage));
+  EXPECT_EQ(json_of(failed)["message"], std::string(500, 'x'));
+}
+
+/// Control requests of one client, and how many have each status.
+class ControlCalls {
+ public:
+  explicit ControlCalls(const NetworkAddress& address) {
+    auto client = NetworkClient::connect(address);
+    CHECK(client);
+    client_ = *std::move(client);
+  }
+  void submit(const std::string& procedure, uint32_t start_within_ms = 0) {
+    SessionOptions options;
+    options.start_within_ms = start_within_ms;
+    EXPECT_TRUE(client_->submit(
+        procedure, {}, options,
+        [this](SessionTicket, const SessionReply& reply) { ++statuses_[reply.status]; }));
+  }
+  /// Waits until the number of answers with this status is at least `count`.
+  bool has(Status status, size_t count) {
+    return test::eventually([&] {
+      client_->dispatch(std::chrono::milliseconds(10));
+      return statuses_[status] >= count;
+    });
+  }
+  size_t answered(Status status) { return statuses_[status]; }
+  NetworkClient& client() { return *client_; }
+
+ private:
+  std::unique_ptr<NetworkClient> client_;
+  std::map<Status, size_t> statuses_;
+};
+
+/// A process that answers control requests only when the test says so.
+class HeldProcess {
+ public:
+  explicit HeldProcess(const std::string& endpoint) {
+    auto server = ControlServer::start(
+        endpoint, [this](const ControlRequest& request, const ControlReply& reply) {
+          const std::lock_guard guard(mutex_);
+          held_.emplace_back(request.op, reply);
+          if (!holds_) reply(Json::object());
+        });
+    CHECK(server);
+    server_ = *std::move(server);
+  }
+  /// Returns how many requests of this name have arrived.
+  size_t arrived(const std::string& op) {
+    const std::lock_guard guard(mutex_);
+    return static_cast<size_t>(
+        std::ranges::count(held_, op, [](const auto& each) { return each.first; }));
+  }
+  /// Answers those that have arrived, and all later ones.
+  void answer_all() {
+    const std::lock_guard guard(mutex_);
+    holds_ = false;
+    for (const auto& [op, reply] : held_) reply(Json::object());
+  }
+
+ private:
+  std::mutex mutex_;
+  bool holds_ = true;                                       // guarded by mutex_
+  std::vector<std::pair<std::string, ControlReply>> held_;  // guarded by mutex_
+  std::unique_ptr<ControlServer> server_;
+};
+
+TEST_F(NetworkAdministrationTest,
+       ControlRequestsPastTheirLimitAreRefusedAndTheOthersEndWithTheNode) {
+  allow(to_hex(alice_) + " alice read\n");
+  endpoints_.coordinator = "ipc://" + folder_ + "/coordinator";
+  HeldProcess coordinator(endpoints_.coordinator);
+  ASSERT_TRUE(start());
+  constexpr size_t kEach = NetworkAdministration::kMaxWaitingOfSession;
+  constexpr size_t kClients = NetworkAdministration::kMaxWaiting / kEach;
+  static_assert(kClients * kEach == NetworkAdministration::kMaxWaiting);
+  ControlCalls first(address());
+  first.submit("atoll.status");
+  // This one runs, so it does not wait.
+  ASSERT_TRUE(test::eventually([&] { return coordinator.arrived("status") == 1; }));
+  for (size_t i = 0; i < kEach; ++i) first.submit("atoll.status");
+  first.submit("atoll.status");
+  EXPECT_TRUE(first.has(Status::unavailable, 1)) << "past the limit of a session";
+  EXPECT_EQ(first.client().in_flight(), kEach + 1);
+  std::vector<std::unique_ptr<ControlCalls>> others;
+  for (size_t i = 1; i < kClients; ++i) {
+    others.push_back(std::make_unique<ControlCalls>(address()));
+    for (size_t j = 0; j < kEach; ++j) others.back()->submit("atoll.status");
+    // An answer of a worker's request shows that the node has the requests before it.
+    EXPECT_EQ(others.back()->client().call("any", {}).status, Status::permission_denied);
+    EXPECT_EQ(others.back()->client().in_flight(), kEach);
+  }
+  ControlCalls last(address());
+  last.submit("atoll.status");
+  EXPECT_TRUE(last.has(Status::unavailable, 1)) << "past the limit of the queue";
+  gateway_->stop();
+  EXPECT_TRUE(first.has(Status::outcome_unknown, 1));
+  EXPECT_TRUE(first.has(Status::unavailable, kEach + 1));
+  for (const auto& other : others) EXPECT_TRUE(other->has(Status::unavailable, kEach));
+  EXPECT_EQ(get(metrics_.open), 0u);
+}
+
+TEST_F(NetworkAdministrationTest, ALongDropDelaysNoShortControlRequest) {
+  allow(to_hex(alice_) + " alice read,administration\n");
+  endpoints_ = {"ipc://" + folder_ + "/coordinator", "ipc://" + folder_ + "/node"};
+  HeldProcess coordinator(endpoints_.coordinator);
+  HeldProcess node(endpoints_.node);
+  node.answer_all();
+  ASSERT_TRUE(start());
+  ControlCalls calls(address());
+  calls.submit("atoll.storage.drop");
+  ASSERT_TRUE(test::eventually([&] { return coordinator.arrived("storage.drop") == 1; }));
+  calls.submit("atoll.storage.create");  // waits for the drop
+  calls.submit("atoll.session.list");
+  EXPECT_TRUE(calls.has(Status::ok, 1));
+  calls.submit("atoll.storage.describe");
+  EXPECT_TRUE(test::eventually([&] { return coordinator.arrived("storage.describe") == 1; }));
+  EXPECT_EQ(coordinator.arrived("storage.create"), 0u);
+  EXPECT_EQ(calls.client().in_flight(), 3u);
+  coordinator.answer_all();
+  EXPECT_TRUE(calls.has(Status::ok, 4));
+}
+
+TEST_F(NetworkAdministrationTest, AControlRequestThatWaitsTooLongDoesNotBegin) {
+  allow(to_hex(alice_) + " alice administration\n");
+  endpoints_.coordinator = "ipc://" + folder_ + "/coordinator";
+  HeldProcess coordinator(endpoints_.coordinator);
+  ASSERT_TRUE(start());
+  ControlCalls calls(address());
+  calls.submit("atoll.storage.drop", 60'000);
+  ASSERT_TRUE(test::eventually([&] { return coordinator.arrived("storage.drop") == 1; }));
+  calls.submit("atoll.storage.create", 1);
+  calls.submit("atoll.storage.create", 60'000);
+  EXPECT_EQ(calls.client().call("any", {}).status, Status::permission_denied) << "all have arrived";
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  coordinator.answer_all();
+  EXPECT_TRUE(calls.has(Status::deadline_exceeded, 1));
+  EXPECT_TRUE(calls.has(Status::ok, 2));
+  EXPECT_EQ(coordinator.arrived("storage.create"), 1u);
+}
+
+TEST_F(NetworkAdministrationTest, WaitingControlRequestsOfARevokedKeyDoNotRun) {
+  allow(to_hex(alice_) + " alice administration\n" + to_hex(bob_) + " bob administration\n");
+  endpoints_.coordinator = "ipc://" + folder_ + "/coordinator";
+  HeldProcess coordinator(endpoints_.coordinator);
+  ASSERT_TRUE(start());
+  ControlCalls revoked(address());
+  ControlCalls other(address("bob"));
+  other.submit("atoll.storage.create");
+  ASSERT_TRUE(test::eventually([&] { return coordinator.arrived("storage.create") == 1; }));
+  for (size_t i = 0; i < NetworkAdministration::kMaxWaitingOfSession; ++i) {
+    revoked.submit("atoll.storage.drop");
+  }
+  EXPECT_EQ(revoked.client().call("any", {}).status, Status::permission_denied);
+  other.submit("atoll.storage.create");
+  allow(to_hex(bob_) + " bob administration\n");
+  // The session is freed while the first request still runs, so its calls have ended.
+  EXPECT_TRUE(test::eventually([&] { return get(metrics_.open) == 1; }));
+  coordinator.answer_all();
+  EXPECT_TRUE(other.has(Status::ok, 2));
+  EXPECT_EQ(coordinator.arrived("storage.drop"), 0u);
+}
+
+TEST_F(NetworkAdministrationTest, ALongListOfSessionsHasSeveralParts) {
+  allow(to_hex(alice_) + " alice administration\n");
+  endpoints_.node = "ipc://" + folder_ + "/node";
+  constexpr uint64_t kSessions = NetworkGateway::kMaxSessions + kMaxSessionsPerNode;
+  auto node = ControlServer::start(
+      endpoints_.node, [](const ControlRequest& request, const ControlReply& reply) {
+        EXPECT_FALSE(request.body.contains("after"));
+        Json sessions = Json::array();
+        for (uint64_t i = kSessions; i-- > 0;) {
+          sessions.push_back({{"session", i}, {"program", std::string(300, 'p')}});
+        }
+        reply(Json{{"sessions", sessions}});
+      });
+  ASSERT_TRUE(node && start());
+  auto client = NetworkClient::connect(address());
+  ASSERT_TRUE(client);
+  std::vector<uint64_t> numbers;
+  size_t parts = 0;
+  Json input = Json::object();
+  for (bool more = true; more; ++parts) {
+    const std::string text = input.dump();
+    const SessionReply reply =
+        (*client)->call("atoll.session.list", std::as_bytes(std::span(text)));
+    ASSERT_EQ(reply.status, Status::ok) << reply.message;
+    const Json answer = parse_json(reply.output);
+    ASSERT_FALSE(answer["sessions"].empty());
+    for (const Json& each : answer["sessions"]) numbers.push_back(each["session"]);
+    input["after"] = numbers.back();
+    more = answer["more"];
+  }
+  EXPECT_GT(parts, 2u);
+  ASSERT_EQ(numbers.size(), kSessions);
+  for (uint64_t i = 0; i < kSessions; ++i) EXPECT_EQ(numbers[i], i);
+}
+
+}  // namespace
+}  // namespace atolldb
