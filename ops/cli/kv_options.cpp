@@ -41,6 +41,11 @@ Result<std::unique_ptr<shell::Connection>> connect_over_network(const KvOptions&
     where += "key_file=" + escape_percent(options.key_file);
   }
   ATOLL_ASSIGN(ConnectionTarget target, parse_connection_string(where));
+  if (target.answer_at != AnswerAt::durable) {
+    return make_error(ExitCode::usage, "--connect \"" + options.connect +
+                                           "\": acknowledge=visible has no effect here: use "
+                                           "--acknowledge visible instead");
+  }
   if (target.network) return shell::Connection::open_network(std::move(target), isolation);
   return make_error(ExitCode::usage, "--connect \"" + options.connect +
                                          "\": names a cluster of this machine: use --cluster or -c "

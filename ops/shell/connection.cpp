@@ -17,20 +17,26 @@ StorageEntry entry_of_json(const Json& storage) {
           storage.value("payload_bytes", uint64_t{0}), storage.value("record_count", uint64_t{0})};
 }
 
-/// Returns the error of a control request over the network. The output has the code and the whole
-/// text, if the request was run.
-Error error_of_reply(const std::string& procedure, const SessionReply& reply) {
-  const Json body = Json::parse(
-      reinterpret_cast<const char*>(reply.output.data()),
-      reinterpret_cast<const char*>(reply.output.data()) + reply.output.size(), nullptr, false);
-  if (body.is_object() && body.contains("code")) {
-    return {static_cast<ExitCode>(body.value("code", static_cast<int>(ExitCode::failed))),
-            body.value("message", "")};
-  }
-  return error_of(procedure, reply.status, reply.message);
+/// Returns an exit code of `atoll`, or `failed` if the number is none.
+ExitCode exit_code_of(const Json& code) {
+  if (!code.is_number_integer()) return ExitCode::failed;
+  const auto number = code.get<int64_t>();
+  const bool is_known = (number > 0 && number <= static_cast<int64_t>(ExitCode::condition)) ||
+                        number == static_cast<int64_t>(ExitCode::config);
+  return is_known ? static_cast<ExitCode>(number) : ExitCode::failed;
 }
 
 }  // namespace
+
+Error error_of_reply(const std::string& operation, const SessionReply& reply) {
+  const Json body = parse_json(reply.output);
+  const auto code = body.is_object() ? body.find("code") : body.end();
+  if (code == body.end()) return error_of(operation, reply.status, reply.message);
+  const auto message = body.find("message");
+  const bool has_text = message != body.end() && message->is_string();
+  return {exit_code_of(*code),
+          has_text ? message->get<std::string>() : operation + ": the node gives no reason"};
+}
 
 Connection::Connection(ConnectionTarget target, std::string cluster, Isolation isolation,
                        CallCoordinator call)
@@ -90,8 +96,7 @@ Result<Json> Connection::call_over_session(ControlOperation operation, const Jso
   if (reply.status != Status::ok) {
     return std::unexpected(error_of_reply(std::string(to_string(operation)), reply));
   }
-  const auto* const begin = reinterpret_cast<const char*>(reply.output.data());
-  Json answer = Json::parse(begin, begin + reply.output.size(), nullptr, false);
+  Json answer = parse_json(reply.output);
   if (answer.is_object()) return answer;
   return make_error(ExitCode::failed, procedure +
                                           ": the answer is no JSON: use programs of one "

@@ -23,6 +23,10 @@ namespace atolldb::shell {
 /// Sends a control request to the coordinator (ops/cli/cluster_call.h).
 using CallCoordinator = std::function<Result<Json>(ControlOperation operation, const Json& body)>;
 
+/// Returns the error of a control request over the network. The output has the code and the whole
+/// text if the request was run. A node of another version may send other members.
+Error error_of_reply(const std::string& operation, const SessionReply& reply);
+
 /// Thread: one.
 class Connection {
  public:
@@ -50,7 +54,7 @@ class Connection {
   void forget(const std::string& name) { catalog_.erase(name); }
   /// Returns the id of the newest snapshot. Error: failed if there is none.
   Result<uint32_t> newest_snapshot();
-  /// Sends a control request on the catalog, or for the status. Error: usage if the client's key
+  /// Sends a control request on the catalog, or for the status. Error: failed if the client's key
   /// lacks the right; otherwise that of the answer.
   Result<Json> call(ControlOperation operation, const Json& body);
   /// Sets a function that tells whether the user has interrupted the statement. It is called

@@ -44,7 +44,7 @@ ExitCode exit_code_of(Status status) {
 std::string_view advice_for(Status status) {
   switch (status) {
     case Status::storage_not_found:
-      return "`atoll storage ls` lists the storages";
+      return "`atoll storage ls`, or `storages` in the shell, lists them";
     case Status::unavailable:
     case Status::recovering:
       return "it had no effect: try again later, `atoll status` shows the state of the cluster";

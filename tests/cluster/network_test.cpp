@@ -172,6 +172,9 @@ TEST_F(NetworkTest, RecordsStoragesAndTheShellAreUsedFromAnotherMachine) {
   expect(runner_.atoll({"kv", "get", "t", "k", "--connect", node}), 2, "belong together");
   expect(runner_.atoll({"kv", "get", "t", "k", "--connect", "atoll:net"}), 2, "use --cluster");
   expect(runner_.atoll({"kv", "get", "t", "k", "--connect", node, "--node", "0"}), 2, "--node");
+  expect(runner_.atoll({"kv", "get", "t", "k", "--connect", node + "&acknowledge=visible",
+                        "--key-file", path("alice.key")}),
+         2, "use --acknowledge visible");
   expect(runner_.atoll({"kv", "get", "t", "k", "--key-file", "x"}), 2, "--connect");
 
   expect(remote("admin", {"shell", "-e", "create u", "-e", "begin", "-e", "put u k 7", "-e",
