@@ -18,7 +18,8 @@ from .options import Bytes, Commit
 MAX_OPERATIONS = 256
 """Operations of one request, which is one transaction."""
 MAX_REQUEST_BYTES = 64 << 10
-_IN_FLIGHT = 64  # requests of one call; a session has more slots
+_IN_FLIGHT = 16
+"""Requests of one call. 16 calls at the same time fit into the 256 requests of a network session."""
 _VERSION = 1
 _GET, _PUT = 1, 2
 _MAX_NAME, _MAX_KEY, _MAX_VALUE = 63, 1024, 2048
