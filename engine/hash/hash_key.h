@@ -65,8 +65,8 @@ inline uint64_t hash_of_key(Bytes key) {
 ///   empty key          hash, 8 zero bytes  no other key has a stored form of 16 bytes
 ///   any other key      hash, key
 ///
-/// A key of more than kMaxKeyBytes bytes gets a stored form that is too long for a Master-tree, so
-/// that every operation on it returns key_too_long.
+/// A key of more than kMaxKeyBytes bytes gets a stored form that is too long. Every operation on it
+/// returns key_too_long.
 class HashKey {
  public:
   static constexpr uint32_t kMaxKeyBytes = kMaxTreeKeyBytes - kHashBytes;

@@ -70,9 +70,8 @@ struct SessionOptions {
   /// True: a submission without a free slot waits until a request in flight ends. False: it fails
   /// with `unavailable`.
   bool waits_for_room = true;
-  /// The caller waits for the reply at once. The node may then be woken by that wait, and only if
-  /// no thread of the node has seen the request soon. REQUIRES: the caller calls `wait` or
-  /// `wait_for` next.
+  /// The submission does not wake the node. The wait wakes it if no reply has arrived after 50
+  /// checks. REQUIRES: the caller calls `wait` or `wait_for` next.
   bool waits_at_once = false;
 };
 

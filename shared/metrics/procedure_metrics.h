@@ -98,7 +98,7 @@ class ProcedureMetrics {
   static constexpr uint32_t kMaxProcedures = 256;
   /// Index of the shared row, whatever the number of rows is.
   static constexpr uint32_t kSharedRow = kMaxProcedures;
-  /// Name of the shared row.
+  /// Row of all procedures without a row of their own.
   static constexpr std::string_view kOther = "other";
 
   /// `names`: those of the procedures by their ordinals. A procedure with the name kOther uses the

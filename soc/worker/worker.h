@@ -1,6 +1,6 @@
 // A worker thread, which runs transactions. It takes tasks from its own bounded queue. While idle,
-// it holds no page reference (R9). First it looks for requests of sessions for a short time. Once
-// its retired pages are recycled and it works off no more hints, it sleeps without a time-out.
+// it holds no page reference (R9). Before it sleeps, it checks the sessions for requests for a
+// short time. It then sleeps without a time-out, unless it has retired pages or hints.
 #pragma once
 
 #include <atomic>
@@ -29,7 +29,7 @@ struct WorkerEnvironment {
 };
 using WorkerTask = std::function<void(WorkerEnvironment&)>;
 
-/// What an idle worker does for a short time before it sleeps.
+/// Work that an idle worker does for a short time before it sleeps.
 class IdleWork {
  public:
   virtual ~IdleWork() = default;
