@@ -162,8 +162,8 @@ inline bool is_same_key(const SortKey& a, const SortKey& b) {
          (!a.is_longer() || compare_rest(a, b) == 0);
 }
 
-/// Returns whether `later` makes `earlier`, a record of the same key, redundant (R35). Then `later`
-/// also covers all records that `earlier` covers.
+/// Returns whether `later` makes `earlier`, a record of the same key, redundant (R35). An update is
+/// redundant only if the later one is near, because an addition may lie between them (R83).
 inline bool covers(const LogRecord& later, const LogRecord& earlier) {
   DCHECK(later.storage_id == earlier.storage_id && key_of(later) == key_of(earlier));
   if (later.type == LogType::insert || later.type == LogType::erase) return true;

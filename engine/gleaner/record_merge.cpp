@@ -226,8 +226,8 @@ std::span<SortKey> RecordMerge::next_round() {
 /// Removes each record that the next record of its key covers. `after`: the record after the last
 /// one, or null if it belongs to another storage.
 ///
-/// The next record may be elided as well. The record that covers the next record also covers this
-/// one, and the last such record is kept.
+/// The next record may be elided as well. The last record of such a chain is kept, and has the
+/// bytes of all. No addition fits between two neighbours of the chain (R83).
 std::span<SortKey> RecordMerge::elide(std::span<SortKey> sorted, const SortKey* after) {
   size_t kept = 0;
   for (size_t i = 0; i < sorted.size(); ++i) {

@@ -8,7 +8,7 @@
 namespace atolldb {
 namespace {
 
-/// Pause of the first worker in line before it looks for a place by itself. A worker that sleeps
+/// Pause of the first worker in line between two checks for a place. A worker that sleeps
 /// between transactions passes no place on.
 constexpr std::chrono::milliseconds kFirstPause{1};
 

@@ -99,12 +99,13 @@ class RunGate {
 
     RunGate* gate_ = nullptr;
     std::atomic<Place> place_{Place::none};
-    std::atomic<uint32_t> leaves_{0};      // written by the own thread only
-    uint32_t entered_at_ = 0;              // value of RunGate::extensions_ then; own thread only
-    std::atomic<uint32_t> is_granted_{0};  // 1: another worker has passed its place on to this one
-    uint32_t seen_leaves_ = 0;             // this and the pointers are guarded by the gate's lock
-    Pass* next_ = nullptr;                 // the next one in line
-    Pass* next_user_ = nullptr;            // the next one that uses the gate
+    std::atomic<uint32_t> leaves_{0};  // written by the own thread only
+    uint32_t entered_at_ = 0;          // value of RunGate::extensions_ then; own thread only
+    /// 1: another worker has passed its place on to this one; 2: this one is the first in line.
+    std::atomic<uint32_t> is_granted_{0};
+    uint32_t seen_leaves_ = 0;   // this and the pointers are guarded by the gate's lock
+    Pass* next_ = nullptr;       // the next one in line
+    Pass* next_user_ = nullptr;  // the next one that uses the gate
   };
 
   /// A wait for a device: begins and ends with this object.

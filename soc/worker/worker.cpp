@@ -117,7 +117,7 @@ bool Worker::is_wanted() {
 
 void Worker::help() {
   IdleWork* const work = idle_work_.load(std::memory_order_acquire);
-  // With a gate there are more workers than CPUs, so a worker that looks for work delays another.
+  // With a gate there are more workers than CPUs, so a worker that spins delays another.
   if (work == nullptr || settings_.gate != nullptr) return;
   for (uint32_t round = 0; round < kMaxHelpRounds && !is_wanted(); ++round) {
     if (!work->help(settings_.ordinal, is_wanted_)) return;
