@@ -11,7 +11,8 @@ from larger_than_memory.memory_group import memory_group
 FOLDER = "bench/larger_than_memory"
 SHARED_SOURCES = [f"{FOLDER}/peer_main.cpp", f"{FOLDER}/load.cpp", f"{FOLDER}/run.cpp",
                   "bench/ycsb/generator.cpp", "bench/ycsb/keyspace.cpp", "bench/ycsb/zipfian.cpp",
-                  "bench/common/clock.cpp", "shared/memory/histogram.cpp"]
+                  "bench/common/clock.cpp", "shared/base/tick_clock.cpp",
+                  "shared/memory/histogram.cpp"]
 
 
 def skip(system, reason):

@@ -96,9 +96,9 @@ void SnapshotManager::choose_cold_writes(const SnapshotMetadata& snapshot) {
     if (now == before) continue;
     storage.uses_delta.store(now ? 1 : 0, std::memory_order_relaxed);
     logger_->info(
-        "storage {}: writes to records that are in a snapshot only bring {} into memory: "
-        "the last snapshot wrote {} pages for changed records of {} bytes",
-        stored.name, now ? "the records" : "their pages", input.rewritten_pages,
+        "storage {}: writes to cold records now bring {} into memory: the last snapshot wrote {} "
+        "pages for changed records of {} bytes",
+        stored.name, now ? "single records" : "their pages", input.rewritten_pages,
         input.changed_bytes);
   }
 }
@@ -134,8 +134,8 @@ void SnapshotManager::revise_cold_writes() {
     if (!is_gone) {
       storage.uses_delta.store(1, std::memory_order_relaxed);
       logger_->info(
-          "storage {}: writes to cold records now bring single records into memory, not pages: {} "
-          "pages were copied in {:.1f} s, while all storages logged {} bytes",
+          "storage {}: writes to cold records now bring single records into memory: {} pages were "
+          "copied in {:.1f} s, while all storages logged {} bytes",
           storage.name, counts.pages, counts.seconds, counts.log_bytes);
     }
     it = copied_pages_.erase(it);

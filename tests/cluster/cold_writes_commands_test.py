@@ -2,8 +2,9 @@
 """The choice of `memory.cold_writes = "automatic"`, from a dense load to sparse updates.
 
 A load in the order of the keys leaves the storage with pages: its changes are dense. Uniform
-updates then copy a page for each record. The coordinator notices that between two snapshots, and
-changes the storage to single records. In a database that fits in the pools it never does.
+updates then copy a page for each record. The coordinator notices that between two snapshots or at
+the next one, and changes the storage to single records. The speed of the machine decides which is
+first. In a database that fits in the pools the coordinator never changes the storage.
 """
 import sys
 import unittest
