@@ -10,7 +10,9 @@ VALUE_BYTES = 100  # as kRecordBytes in record.h
 STORED_RECORD_BYTES = 140  # of a record with its key and slot in a page of a snapshot
 STORED_WAREHOUSE_BYTES = 95_000_000  # of a loaded warehouse of TPC-C in such pages, roughly
 NODES = 2  # as kNodes in record.h
-WARMUP_S = 2
+# Seconds before the measured ones. A load leaves cold caches, and changed pages that a snapshot
+# or a compaction still writes.
+WARMUP_S = 5
 MIB = 1 << 20
 # What `bench/memory --must-hold` measures. Mixes that only read change no page, so nothing stalls
 # them. One run of all rows takes about 25 minutes.

@@ -100,18 +100,20 @@ class Bench:
         for name in ("data", "logs", ".local"):
             shutil.rmtree(self.work / name, ignore_errors=True)
 
-    def tpcc(self, what, *arguments, settings=None, nodes=None, workers=None):
-        return self.run(*self.tpcc_arguments(settings, nodes, workers), *arguments, what=what)
+    def tpcc(self, what, *arguments, settings=None, nodes=None, workers=None, warmup=None):
+        return self.run(*self.tpcc_arguments(settings, nodes, workers, warmup=warmup), *arguments,
+                        what=what)
 
-    def tpcc_arguments(self, settings=None, nodes=None, workers=None, seconds=True):
-        """Returns arguments for TPC-C with a warehouse per worker. Without `seconds` the caller
-        adds the times."""
+    def tpcc_arguments(self, settings=None, nodes=None, workers=None, seconds=True, warmup=None):
+        """Returns arguments for TPC-C with a warehouse per worker. `warmup`: instead of --warmup.
+        Without `seconds` the caller adds the times."""
         values = {"cluster.data_dir": self.work / "data", "cluster.log_dir": self.work / "logs",
                   **(settings or {})}
         found = ["tpcc", "--nodes", nodes or self.options.nodes,
                  "--workers-per-node", workers or self.options.workers]
         if seconds:
-            found += ["--seconds", self.options.seconds, "--warmup", self.options.warmup,
+            found += ["--seconds", self.options.seconds,
+                      "--warmup", self.options.warmup if warmup is None else warmup,
                       "--repeat", self.options.repeat, "--no-verify"]
         for key, value in values.items():
             found += ["--set", f"{key}={value}"]
