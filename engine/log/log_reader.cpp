@@ -90,6 +90,18 @@ Result<LogReader> LogReader::open(FileSystem& file_system, LogStream stream,
   return reader;
 }
 
+Result<LogReader> LogReader::open_one_file(FileSystem& file_system, LogStream stream,
+                                           uint32_t ordinal) {
+  // The header of the file then needs no earlier file (chain_first_header).
+  stream.covered_epoch = kMaxEpoch;
+  LogReader reader(file_system, std::move(stream));
+  CHECK(!reader.may_skip_);
+  reader.ordinals_ = {ordinal};
+  reader.first_ordinal_ = ordinal;
+  ATOLL_TRY(reader.open_file(ordinal));
+  return reader;
+}
+
 Result<void> LogReader::open_file(uint32_t ordinal) {
   const LogFileName name = {stream_.incarnation, stream_.logger, ordinal};
   file_.reset();

@@ -72,6 +72,11 @@ class LogReader {
   static Result<LogReader> open(FileSystem& file_system, LogStream stream,
                                 CoveredBlocks covered = CoveredBlocks::read);
 
+  /// Opens one file of the stream. The reader takes what the file's header says about the earlier
+  /// files as given, and ends where the file ends. REQUIRES: as for `open`; the file exists.
+  static Result<LogReader> open_one_file(FileSystem& file_system, LogStream stream,
+                                         uint32_t ordinal);
+
   /// Returns the next block of the chain, file headers and markers included, or null if the stream
   /// has ended (see end()). The block is fully verified and valid until the next call. Errors:
   /// those of the file system.
