@@ -1,6 +1,7 @@
 // Table of rules: every rule that can be switched off has a body that fails without it.
 #include <gtest/gtest.h>
 
+#include "tests/engine/checkpoint/replay_rules.h"
 #include "tests/engine/compose/capture_rules.h"
 #include "tests/engine/compose/damage_rules.h"
 #include "tests/engine/compose/fence_map_rules.h"
@@ -564,6 +565,24 @@ const Rule kRules[] = {
      [] { return compaction::leaves_records_as_their_changes_do(200); }},
     {"ReservationsAreAnnouncedOrVoid", Mutant::keep_void_reservations,
      [] { return a_reservation_that_is_not_announced_is_void(); }},
+    // Checkpoints.
+    {"CheckpointsBeginAfterCommits", Mutant::checkpoint_begins_late,
+     [] { return checkpoints_begin_after_commits(); }},
+    {"CheckpointsWaitForTheirEndEpoch", Mutant::install_checkpoint_early,
+     [] { return checkpoints_wait_for_their_end_epoch(); }},
+    {"CheckpointsCopyWhatTheLogHasInPart", Mutant::checkpoint_skips_all_new,
+     [] { return checkpoints_copy_what_the_log_has_in_part(); }},
+    {"FilesAreDurableBeforeTheMetadata", Mutant::checkpoint_without_sync,
+     [] { return files_are_durable_before_the_metadata(); }},
+    {"TheNewestVersionWins", Mutant::replay_last_wins, [] { return the_newest_version_wins(); }},
+    {"TombstonesBeatOlderVersions", Mutant::replay_drops_tombstones,
+     [] { return tombstones_beat_older_versions(); }},
+    {"UpdatesWaitForTheirRecord", Mutant::replay_updates_at_once,
+     [] { return updates_wait_for_their_record(); }},
+    {"EpochsAfterTheCutDoNotCount", Mutant::replay_beyond_cut,
+     [] { return epochs_after_the_cut_do_not_count(); }},
+    {"CoveredEpochsDoNotCount", Mutant::replay_covered_epochs,
+     [] { return covered_epochs_do_not_count(); }},
 };
 
 /// The mutants of nodes and of the coordinator come last in the enum:

@@ -1,0 +1,109 @@
+#include "engine/checkpoint/pending_updates.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "shared/base/check.h"
+#include "shared/base/copy_bytes.h"
+#include "shared/base/try.h"
+
+namespace atolldb {
+namespace {
+
+std::unexpected<Error> unbacked_update(uint32_t storage_id, Vid version, const char* reason) {
+  return make_error(ExitCode::corruption,
+                    fmt::format("replay failed: an update of storage {} in epoch {} {}: restore a "
+                                "backup, or start empty with `atoll up --discard-data`",
+                                storage_id, version.epoch(), reason));
+}
+
+}  // namespace
+
+Replayed PendingUpdates::add(uint32_t storage_id, Bytes key, Vid vid, uint32_t offset,
+                             Bytes bytes) {
+  std::string name = record_name(storage_id, key);
+  Shard& shard = shards_[std::hash<std::string>{}(name) % kShards];
+  const uint64_t version = vid.version();
+  const uint64_t end = offset + bytes.size();
+  DCHECK(vid.ordinal() != 0 && end <= UINT32_MAX);
+  const std::lock_guard lock(shard.mutex);
+  std::vector<Update>& updates = shard.records[std::move(name)];
+  for (const Update& update : updates) {
+    const bool covers = update.offset <= offset && update.end() >= end;
+    if (update.version >= version && covers) return Replayed::older;
+  }
+  const auto is_covered = [&](const Update& update) {
+    return update.version < version && update.offset >= offset && update.end() <= end;
+  };
+  const size_t covered = std::erase_if(updates, is_covered);
+  std::string copy(bytes.size(), '\0');
+  copy_bytes(copy.data(), bytes.data(), bytes.size());
+  updates.push_back({version, offset, std::move(copy)});
+  return covered != 0 ? Replayed::overwritten : Replayed::inserted;
+}
+
+Result<uint64_t> PendingUpdates::apply(size_t shard, RecordWriter& writer,
+                                       const StorageOf& storage_of, const BlockedRecords& blocked) {
+  CHECK(shard < kShards);
+  uint64_t applied = 0;
+  auto& records = shards_[shard].records;
+  for (auto at = records.begin(); at != records.end();) {
+    if (blocked.contains(at->first)) {
+      ++at;
+      continue;
+    }
+    ATOLL_ASSIGN(const uint64_t count, apply_to(at->first, at->second, writer, storage_of));
+    applied += count;
+    at = records.erase(at);
+  }
+  return applied;
+}
+
+Result<uint64_t> PendingUpdates::apply_to(const std::string& name, std::vector<Update>& updates,
+                                          RecordWriter& writer, const StorageOf& storage_of) {
+  const uint32_t id = storage_id_in_name(name);
+  StorageControl* storage = storage_of(id);
+  if (storage == nullptr) return 0;
+  std::ranges::sort(updates, {}, &Update::version);
+  CHECK(!updates.empty());
+  const Vid newest(updates.back().version);
+  DCHECK(newest.ordinal() != 0 && storage->id == id);
+  uint64_t applied = 0;
+  bool is_too_short = false;
+  const auto change = [&](Vid version, std::span<std::byte> payload) {
+    applied = 0;
+    for (const Update& update : updates) {
+      if (update.version <= version.version()) continue;
+      is_too_short = is_too_short || update.end() > payload.size();
+      if (is_too_short) return version;
+      copy_bytes(payload.data() + update.offset, update.bytes.data(), update.bytes.size());
+      ++applied;
+    }
+    return applied == 0 ? version : newest;
+  };
+  bool exists = false;
+  Vid vid;
+  const Status status = writer.change(*storage, key_in_name(name), change, exists, vid);
+  if (status != Status::ok) {
+    return make_error(ExitCode::failed,
+                      fmt::format("replay of storage {} failed: {}", id, to_string(status)));
+  }
+  if (is_too_short) return unbacked_update(id, newest, "ends after its record");
+  // A newer deletion of the record is no defect.
+  if (!exists && newest.version() > vid.version())
+    return unbacked_update(id, newest, "has no record");
+  return applied;
+}
+
+uint64_t PendingUpdates::size() const {
+  uint64_t count = 0;
+  for (const Shard& shard : shards_) {
+    const std::lock_guard lock(shard.mutex);
+    for (const auto& [name, updates] : shard.records) count += updates.size();
+  }
+  return count;
+}
+
+}  // namespace atolldb

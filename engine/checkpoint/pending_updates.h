@@ -1,0 +1,64 @@
+// Updates of a part of a record, which wait for the end of a replay (R94).
+//
+// The log has the changed bytes of an update only. They can be applied once the newest whole
+// version of the record is known, and then in the order of VIDs. Until then this table keeps them.
+// An update is dropped if a newer one covers its bytes. So the table has about one entry per
+// changed record, even if the log has many.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/checkpoint/blocked_records.h"
+#include "engine/checkpoint/replayed_record.h"
+#include "engine/format/tree_key.h"
+#include "engine/format/vid.h"
+#include "shared/base/error.h"
+
+namespace atolldb {
+
+class PendingUpdates {
+ public:
+  static constexpr size_t kShards = 256;
+
+  /// Adds the bytes that a commit wrote at `offset`. Returns the effect: `older` if a newer update
+  /// covers the bytes, `overwritten` if the bytes cover an older update, else `inserted`. Thread:
+  /// any.
+  Replayed add(uint32_t storage_id, Bytes key, Vid vid, uint32_t offset, Bytes bytes);
+
+  /// Applies the updates of one shard that are newer than the records, and clears the shard.
+  /// `storage_of`: returns the storage, or null for one that was dropped. Returns the number of
+  /// updates that were applied. Error: code corruption if an update has no record, or ends after
+  /// the record. REQUIRES: all whole versions are in place. Thread: one per shard.
+  /// `blocked`: the updates of these records are kept in the shard.
+  using StorageOf = std::function<StorageControl*(uint32_t storage_id)>;
+  Result<uint64_t> apply(size_t shard, RecordWriter& writer, const StorageOf& storage_of,
+                         const BlockedRecords& blocked);
+
+  uint64_t size() const;
+
+ private:
+  struct Update {
+    uint64_t version;
+    uint32_t offset;
+    std::string bytes;
+
+    uint64_t end() const { return offset + bytes.size(); }
+  };
+  struct Shard {
+    mutable std::mutex mutex;
+    /// The key is the storage id, in 4 bytes, then the key of the record.
+    std::unordered_map<std::string, std::vector<Update>> records;
+  };
+
+  static Result<uint64_t> apply_to(const std::string& name, std::vector<Update>& updates,
+                                   RecordWriter& writer, const StorageOf& storage_of);
+
+  std::array<Shard, kShards> shards_;
+};
+
+}  // namespace atolldb

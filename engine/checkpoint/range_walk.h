@@ -1,0 +1,95 @@
+// Walks over the volatile records of a range, page by page, and copies them to a checkpoint.
+// Source: [SILOR14] section 4.
+//
+// A walk reads each record optimistically, and writes nothing to shared data but the begin epoch of
+// its own thread. Transactions change, move and remove records meanwhile. So each record is as of
+// another instant, and recovery always needs the log as well.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "engine/checkpoint/checkpoint_writer.h"
+#include "engine/checkpoint/key_range.h"
+#include "engine/transaction/worker_context.h"
+#include "shared/base/status.h"
+#include "shared/memory/control_layout.h"
+
+namespace atolldb {
+
+/// The rules of what a checkpoint may leave out (R90).
+struct CheckpointRules {
+  uint64_t replay_epoch = 0;
+  /// The log since the replay epoch has every changed record as a whole. Then records with a VID of
+  /// these epochs are left out, too.
+  bool log_has_whole_records = false;
+
+  /// Returns whether a record of an array or tree may be left out.
+  bool skips(Vid vid) const;
+};
+
+/// Returns the replay epoch of a checkpoint whose walks begin now: no commit of an earlier epoch is
+/// still in progress (R88).
+uint64_t replay_epoch_of_checkpoint(const EpochBlock& epochs);
+/// Returns the end epoch of a checkpoint whose walks have ended: no copied record is newer (R89).
+uint64_t end_epoch_of_checkpoint(const EpochBlock& epochs);
+
+struct WalkCounters {
+  uint64_t pages = 0;
+  uint64_t records = 0;  // copied
+  uint64_t skipped = 0;  // left out, because the log has them
+
+  void add(const WalkCounters& other) {
+    pages += other.pages;
+    records += other.records;
+    skipped += other.skipped;
+  }
+};
+
+/// A walk over one range. Thread: that of the worker context.
+class RangeWalk {
+ public:
+  virtual ~RangeWalk() = default;
+  RangeWalk(const RangeWalk&) = delete;
+  RangeWalk& operator=(const RangeWalk&) = delete;
+
+  /// Copies the records of the next page to the writer. Sets `is_at_end` if there is no further
+  /// page. Returns ok or cluster_failed. A storage that was dropped meanwhile has no further page.
+  /// REQUIRES: the worker has published its begin epoch, and holds no page from an earlier call.
+  virtual Status copy_page(CheckpointWriter& writer, bool& is_at_end) = 0;
+  const WalkCounters& counters() const { return counters_; }
+
+ protected:
+  RangeWalk(WorkerContext& worker, StorageControl& storage, const CheckpointRules& rules)
+      : worker_(worker), storage_(storage), id_(storage.id), rules_(rules) {}
+
+  bool is_ready() const;
+
+  WorkerContext& worker_;
+  StorageControl& storage_;
+  uint32_t id_;
+  CheckpointRules rules_;
+  WalkCounters counters_;
+};
+
+// Walks of the storage types. REQUIRES: the storage has that type (CHECK).
+std::unique_ptr<RangeWalk> make_array_walk(WorkerContext& worker, StorageControl& storage,
+                                           const CheckpointRules& rules, const KeyRange& range);
+std::unique_ptr<RangeWalk> make_heap_walk(WorkerContext& worker, StorageControl& storage,
+                                          const CheckpointRules& rules, const KeyRange& range);
+std::unique_ptr<RangeWalk> make_tree_walk(WorkerContext& worker, StorageControl& storage,
+                                          const CheckpointRules& rules, const KeyRange& range);
+
+/// Returns a walk over the range of the storage. REQUIRES: no page of the storage is in a snapshot
+/// only (CHECK in the walk).
+std::unique_ptr<RangeWalk> walk_range(WorkerContext& worker, StorageControl& storage,
+                                      const CheckpointRules& rules, const KeyRange& range);
+
+/// Copies the whole range to the writer, and lets it write between pages. The worker has no begin
+/// epoch during I/O and on return. Errors: those of the file system; code failed if the cluster has
+/// failed.
+Result<WalkCounters> copy_range(WorkerContext& worker, StorageControl& storage,
+                                const CheckpointRules& rules, const KeyRange& range,
+                                CheckpointWriter& writer);
+
+}  // namespace atolldb

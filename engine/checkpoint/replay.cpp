@@ -1,0 +1,331 @@
+#include "engine/checkpoint/replay.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <functional>
+#include <iterator>
+
+#include "engine/array/array.h"
+#include "engine/checkpoint/checkpoint_reader.h"
+#include "engine/hooks/mutants.h"
+#include "engine/mastertree/mastertree.h"
+#include "engine/sequential/sequential.h"
+#include "shared/base/check.h"
+#include "shared/base/copy_bytes.h"
+#include "shared/base/try.h"
+
+namespace atolldb {
+namespace {
+
+std::unexpected<Error> misfit_record(const LogRecord& record, const std::string& origin,
+                                     const char* reason) {
+  return make_error(ExitCode::corruption,
+                    fmt::format("{}: a record of storage {} in epoch {} {}: restore a backup, or "
+                                "start empty with `atoll up --discard-data`",
+                                origin, record.storage_id, Vid(record.vid).epoch(), reason));
+}
+
+/// Runs `work` for each replayer. A replayer calls `take` for the number of its next task, until it
+/// has got them all.
+Result<void> share_tasks(Replayers replayers, const RunTasks& run, size_t count,
+                         const std::function<Result<void>(Replayer&, size_t)>& work) {
+  CHECK(!replayers.empty());
+  std::atomic<size_t> next{0};
+  return try_tasks(run, replayers.size(), [&](size_t thread) -> Result<void> {
+    Replayer& replayer = *replayers[thread];
+    // Relaxed: each number is taken once. The end of `run` orders the tasks.
+    for (size_t task = next.fetch_add(1, std::memory_order_relaxed); task < count;
+         task = next.fetch_add(1, std::memory_order_relaxed)) {
+      Result<void> done = work(replayer, task);
+      replayer.writer().end();
+      if (!done) {
+        replayer.transaction().worker().leave();
+        return done;
+      }
+    }
+    // The thread holds no page until the next phase.
+    replayer.transaction().worker().leave();
+    return {};
+  });
+}
+
+}  // namespace
+
+void ReplayCounters::add(const ReplayCounters& other) {
+  bytes += other.bytes;
+  records += other.records;
+  inserted += other.inserted;
+  overwritten += other.overwritten;
+  older += other.older;
+  outside += other.outside;
+  dropped += other.dropped;
+  updates += other.updates;
+}
+
+Result<void> Replayer::replay_checkpoint_file(FileSystem& file_system,
+                                              const CheckpointMetadata& metadata, size_t file) {
+  ATOLL_ASSIGN(CheckpointReader reader, CheckpointReader::open(file_system, metadata, file));
+  for (;;) {
+    ATOLL_ASSIGN(const CheckpointBlockHeader* block, reader.next());
+    if (block == nullptr) break;
+    Result<void> done;
+    CheckpointReader::for_each_record(*block, [&](const LogRecord& record) {
+      if (done) done = replay(record, reader.path());
+    });
+    if (!done) return done;
+  }
+  counters_.bytes += reader.bytes();
+  return {};
+}
+
+Result<void> Replayer::replay_log_file(FileSystem& file_system, const LogReplayFile& file) {
+  const std::string origin =
+      path_of(LogFilePlace{file.stream.directory,
+                           file.stream.node,
+                           {file.stream.incarnation, file.stream.logger, file.ordinal}});
+  const auto visit = [&](const LogBlock& block) -> Result<void> {
+    Result<void> done;
+    for_each_record(block, [&](const LogRecord& record) {
+      if (done && record.type != LogType::filler) done = replay(record, origin);
+    });
+    return done;
+  };
+  return read_log_file(file_system, file, visit, counters_.bytes, counters_.outside);
+}
+
+Result<void> Replayer::replay(const LogRecord& record, const std::string& origin) {
+  DCHECK(record.type != LogType::filler && record.length >= sizeof(LogRecord));
+  ++counters_.records;
+  const auto found = state_->storages.find(record.storage_id);
+  if (found == state_->storages.end()) {
+    return misfit_record(record, origin, "belongs to no storage that was ever created");
+  }
+  if (found->second == nullptr) {
+    ++counters_.dropped;
+    return {};
+  }
+  StorageControl& storage = *found->second;
+  switch (storage.type) {
+    case StorageType::array:
+      return replay_in_array(storage, record, origin);
+    case StorageType::mastertree:
+    case StorageType::hash:
+      return replay_in_tree(storage, record, origin);
+    case StorageType::sequential:
+      if (record.type != LogType::append || record.key_bytes != 0) {
+        return misfit_record(record, origin, "is no append");
+      }
+      appends_.add(record);
+      ++counters_.inserted;
+      return {};
+    case StorageType::none:
+      break;
+  }
+  return misfit_record(record, origin, "belongs to a storage without a type");
+}
+
+Result<void> Replayer::replay_in_tree(StorageControl& storage, const LogRecord& record,
+                                      const std::string& origin) {
+  if (record.key_bytes > MasterTree::kMaxKeyBytes)
+    return misfit_record(record, origin, "is too long");
+  if (record.payload_bytes > MasterTree::kMaxPayloadBytes) {
+    return misfit_record(record, origin, "is too long");
+  }
+  Replayed result = Replayed::older;
+  switch (record.type) {
+    case LogType::insert:
+      return replay_insert(storage, record);
+    case LogType::erase:
+      return count(writer_.put_tombstone(storage, record.key_span(), Vid(record.vid), result),
+                   result, storage);
+    case LogType::update:
+      return replay_update(storage, record);
+    case LogType::filler:
+    case LogType::append:
+    case LogType::add:  // a pending addition needs a snapshot (R83)
+      break;
+  }
+  return misfit_record(record, origin, "has a type that its storage does not have");
+}
+
+Result<void> Replayer::replay_in_array(StorageControl& storage, const LogRecord& record,
+                                       const std::string& origin) {
+  uint64_t index = 0;
+  if (record.key_bytes != sizeof index)
+    return misfit_record(record, origin, "has no number as its key");
+  std::memcpy(&index, record.key(), sizeof index);
+  const uint64_t end = record.payload_offset + uint64_t{record.payload_bytes};
+  const bool has_type = record.type == LogType::insert || record.type == LogType::update;
+  if (!has_type || index >= storage.record_count || end > storage.payload_bytes) {
+    return misfit_record(record, origin, "does not fit its array");
+  }
+  if (record.payload_bytes != storage.payload_bytes) {
+    return record.type == LogType::update ? replay_update(storage, record)
+                                          : misfit_record(record, origin, "does not fit its array");
+  }
+  Replayed result = Replayed::older;
+  const Bytes payload{record.payload(), record.payload_bytes};
+  return count(writer_.put(storage, index, Vid(record.vid), payload, result), result, storage);
+}
+
+Result<void> Replayer::replay_insert(StorageControl& storage, const LogRecord& record) {
+  const Vid vid(record.vid);
+  const Bytes payload{record.payload(), record.payload_bytes};
+  Replayed result = Replayed::older;
+  Status status = writer_.put(storage, record.key_span(), vid, payload, result);
+  if (is_blocked(status)) {
+    result = state_->blocked.add(storage.id, record.key_span(), vid, payload);
+    status = Status::ok;
+  }
+  return count(status, result, storage);
+}
+
+Result<void> Replayer::replay_update(StorageControl& storage, const LogRecord& record) {
+  const Vid vid(record.vid);
+  DCHECK(vid.ordinal() != 0 && storage.id == record.storage_id);
+  const Bytes bytes{record.payload(), record.payload_bytes};
+  if (writer_.version_of(storage, record.key_span()) >= vid.version()) {
+    return count(Status::ok, Replayed::older, storage);
+  }
+  if (!fault::replay_updates_at_once) {
+    const Replayed result =
+        state_->updates.add(storage.id, record.key_span(), vid, record.payload_offset, bytes);
+    return count(Status::ok, result, storage);
+  }
+  bool exists = false;
+  Vid found;
+  const auto change = [&](Vid, std::span<std::byte> payload) {
+    copy_bytes(payload.data() + record.payload_offset, bytes.data(), bytes.size());
+    return vid;
+  };
+  const Status status = writer_.change(storage, record.key_span(), change, exists, found);
+  return count(status, Replayed::overwritten, storage);
+}
+
+Result<void> Replayer::count(Status status, Replayed result, const StorageControl& storage) {
+  if (status != Status::ok) {
+    return make_error(ExitCode::failed, fmt::format("replay of storage {} failed: {}", storage.id,
+                                                    to_string(status)));
+  }
+  switch (result) {
+    case Replayed::inserted:
+      ++counters_.inserted;
+      break;
+    case Replayed::overwritten:
+      ++counters_.overwritten;
+      break;
+    case Replayed::older:
+      ++counters_.older;
+      break;
+  }
+  return {};
+}
+
+Result<void> replay_checkpoint(FileSystem& file_system, const CheckpointMetadata& metadata,
+                               uint64_t cut_epoch, Replayers replayers, const RunTasks& run) {
+  if (!is_end_durable(metadata, cut_epoch)) {
+    return make_error(
+        ExitCode::corruption,
+        fmt::format(
+            "checkpoint {} has records up to epoch {}, but the log ends at epoch {}: restore "
+            "a backup, or start empty with `atoll up --discard-data`",
+            metadata.id, metadata.end_epoch, cut_epoch));
+  }
+  return share_tasks(replayers, run, metadata.files.size(), [&](Replayer& replayer, size_t file) {
+    return replayer.replay_checkpoint_file(file_system, metadata, file);
+  });
+}
+
+Result<void> replay_log(FileSystem& file_system, const std::vector<LogReplayFile>& files,
+                        Replayers replayers, const RunTasks& run) {
+  return share_tasks(replayers, run, files.size(), [&](Replayer& replayer, size_t file) {
+    return replayer.replay_log_file(file_system, files[file]);
+  });
+}
+
+namespace {
+
+/// Stores the blocked records for which there is room now, and drops those of which a newer version
+/// or a tombstone was found.
+Result<void> retry_blocked(Replayer& replayer) {
+  ReplayState& state = replayer.state();
+  auto& records = state.blocked.records();
+  for (auto at = records.begin(); at != records.end();) {
+    StorageControl& storage = *state.storages.at(storage_id_in_name(at->first));
+    const BlockedRecords::Record& record = at->second;
+    Replayed result = Replayed::older;
+    const Status status = replayer.writer().put(storage, key_in_name(at->first), record.vid,
+                                                std::as_bytes(std::span(record.payload)), result);
+    replayer.writer().end();
+    if (status != Status::ok && !is_blocked(status)) {
+      return make_error(ExitCode::failed, fmt::format("replay of storage {} failed: {}", storage.id,
+                                                      to_string(status)));
+    }
+    at = status == Status::ok ? records.erase(at) : std::next(at);
+  }
+  return {};
+}
+
+/// Applies the updates of parts of records.
+Result<void> finish_updates(Replayers replayers, const RunTasks& run) {
+  ReplayState& state = replayers.front()->state();
+  const auto storage_of = [&](uint32_t id) { return state.storages.at(id); };
+  return share_tasks(
+      replayers, run, PendingUpdates::kShards,
+      [&](Replayer& replayer, size_t shard) -> Result<void> {
+        ATOLL_ASSIGN(const uint64_t count,
+                     state.updates.apply(shard, replayer.writer(), storage_of, state.blocked));
+        replayer.counters().updates += count;
+        return {};
+      });
+}
+
+/// Appends the records of one heap: each replayer appends one part, to its own list.
+Result<void> finish_heap(StorageControl& storage, Replayers replayers, const RunTasks& run) {
+  std::vector<const CollectedAppends*> collected;
+  for (const auto& replayer : replayers) collected.push_back(&replayer->appends());
+  const SortedAppends sorted(storage.id, collected);
+  return try_tasks(run, replayers.size(), [&](size_t part) {
+    return append_replayed(replayers[part]->transaction().worker(), storage,
+                           sorted.part(part, replayers.size()));
+  });
+}
+
+}  // namespace
+
+Result<void> finish_replay(Replayers replayers, const RunTasks& run) {
+  CHECK(!replayers.empty());
+  ATOLL_TRY(retry_blocked(*replayers.front()));
+  ATOLL_TRY(finish_updates(replayers, run));
+  for (const auto& [id, storage] : replayers.front()->state().storages) {
+    if (storage == nullptr || storage->type != StorageType::sequential) continue;
+    ATOLL_TRY(finish_heap(*storage, replayers, run));
+  }
+  return {};
+}
+
+Result<void> finish_blocked(Replayers replayers) {
+  CHECK(!replayers.empty());
+  Replayer& replayer = *replayers.front();
+  BlockedRecords& blocked = replayer.state().blocked;
+  if (blocked.records().empty()) return {};
+  ATOLL_TRY(retry_blocked(replayer));
+  if (!blocked.records().empty()) {
+    return make_error(ExitCode::failed,
+                      fmt::format("replay of storage {} failed: {} records have no room",
+                                  storage_id_in_name(blocked.records().begin()->first),
+                                  blocked.records().size()));
+  }
+  return finish_updates(replayers, run_in_turn);
+}
+
+ReplayCounters counters_of(Replayers replayers) {
+  ReplayCounters sum;
+  for (const auto& replayer : replayers) sum.add(replayer->counters());
+  return sum;
+}
+
+}  // namespace atolldb

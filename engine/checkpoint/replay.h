@@ -1,0 +1,115 @@
+// Replays a checkpoint and the log after it into the volatile pages of empty storages. Source:
+// [SILOR14] section 5.
+//
+//   replay_files        checkpoint files or log files, by all threads, in any order of files
+//   finish_replay       applies the updates of parts of records, and appends the records of heaps
+//   (caller)            raises the settled epoch to the cut
+//   remove_tombstones   removes the tombstones, which are not needed any more
+//   finish_blocked      stores the records that had no room beside tombstones
+//
+// No transaction runs, and nothing is logged. REQUIRES: until remove_tombstones, the settled epoch
+// is before the first replayed epoch, so that no split elides a tombstone (R93).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/checkpoint/blocked_records.h"
+#include "engine/checkpoint/checkpoint_metadata.h"
+#include "engine/checkpoint/log_replay_files.h"
+#include "engine/checkpoint/pending_updates.h"
+#include "engine/checkpoint/replayed_appends.h"
+#include "engine/checkpoint/replayed_record.h"
+#include "engine/transaction/transaction.h"
+#include "shared/base/error.h"
+#include "shared/base/run_tasks.h"
+
+namespace atolldb {
+
+struct ReplayCounters {
+  uint64_t bytes = 0;        // of the files
+  uint64_t records = 0;      // read and within the epochs, fillers excluded
+  uint64_t inserted = 0;     // versions that were new
+  uint64_t overwritten = 0;  // versions that replaced older ones
+  uint64_t older = 0;        // versions that were skipped, because newer ones were there
+  uint64_t outside = 0;      // records of epochs that do not count (R95)
+  uint64_t dropped = 0;      // records of storages that were dropped
+  uint64_t updates = 0;      // updates that were applied at the end
+
+  void add(const ReplayCounters& other);
+};
+
+/// What the threads of a replay share.
+struct ReplayState {
+  /// All storages by their ids. A storage that was dropped is null. The caller has made them from
+  /// the DDL log.
+  std::map<uint32_t, StorageControl*> storages;
+  PendingUpdates updates;
+  BlockedRecords blocked;
+};
+
+/// One thread of a replay.
+class Replayer {
+ public:
+  /// REQUIRES: `state` and `txn` outlive the replayer; no other replayer has the worker of `txn`.
+  Replayer(ReplayState& state, Transaction& txn) : state_(&state), txn_(&txn), writer_(txn) {}
+
+  /// Replays one file. Errors: those of the file system; code corruption for a damaged file, or for
+  /// a record that does not fit its storage; code failed if the memory does not suffice.
+  Result<void> replay_checkpoint_file(FileSystem& file_system, const CheckpointMetadata& metadata,
+                                      size_t file);
+  Result<void> replay_log_file(FileSystem& file_system, const LogReplayFile& file);
+
+  /// Replays one record. `origin`: its file, for errors.
+  Result<void> replay(const LogRecord& record, const std::string& origin);
+
+  ReplayState& state() { return *state_; }
+  Transaction& transaction() { return *txn_; }
+  RecordWriter& writer() { return writer_; }
+  const CollectedAppends& appends() const { return appends_; }
+  ReplayCounters& counters() { return counters_; }
+
+ private:
+  Result<void> replay_in_tree(StorageControl& storage, const LogRecord& record,
+                              const std::string& origin);
+  Result<void> replay_in_array(StorageControl& storage, const LogRecord& record,
+                               const std::string& origin);
+  Result<void> replay_insert(StorageControl& storage, const LogRecord& record);
+  Result<void> replay_update(StorageControl& storage, const LogRecord& record);
+  Result<void> count(Status status, Replayed result, const StorageControl& storage);
+
+  ReplayState* state_;
+  Transaction* txn_;
+  RecordWriter writer_;
+  CollectedAppends appends_;
+  ReplayCounters counters_;
+};
+
+using Replayers = std::span<const std::unique_ptr<Replayer>>;
+
+/// Replays all files of the checkpoint. Error: also code corruption if the log does not reach the
+/// end epoch of the checkpoint (R89).
+Result<void> replay_checkpoint(FileSystem& file_system, const CheckpointMetadata& metadata,
+                               uint64_t cut_epoch, Replayers replayers, const RunTasks& run);
+/// Replays the log files in the given order. Each thread takes the next file.
+Result<void> replay_log(FileSystem& file_system, const std::vector<LogReplayFile>& files,
+                        Replayers replayers, const RunTasks& run);
+/// Ends the replay of files. All records but the blocked ones are in place then, beside tombstones.
+Result<void> finish_replay(Replayers replayers, const RunTasks& run);
+/// Stores the blocked records, and applies their updates. REQUIRES: remove_tombstones has returned
+/// for all storages. Thread: one, which may use all replayers.
+Result<void> finish_blocked(Replayers replayers);
+
+/// Returns the sum over all replayers.
+ReplayCounters counters_of(Replayers replayers);
+
+/// Removes the tombstones of the storage, and pages that are empty without them. Returns the number
+/// of replaced pages. REQUIRES: the settled epoch is at least that of the newest tombstone; the
+/// worker is between transactions.
+uint64_t remove_tombstones(WorkerContext& worker, StorageControl& storage);
+
+}  // namespace atolldb

@@ -1,0 +1,298 @@
+// Files of checkpoints: what a writer writes, a reader returns, and damage is found.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "engine/checkpoint/checkpoint_metadata.h"
+#include "engine/checkpoint/checkpoint_reader.h"
+#include "engine/checkpoint/checkpoint_writer.h"
+#include "tests/engine/log/memory_file_system.h"
+#include "tests/support/power_cut_file_system.h"
+#include "tests/support/seed.h"
+
+namespace atolldb::test {
+namespace {
+
+struct Written {
+  std::string key;
+  std::string payload;
+  Vid vid;
+
+  bool operator==(const Written&) const = default;
+};
+
+CheckpointWriterSettings settings_for(uint32_t files) {
+  CheckpointWriterSettings settings;
+  settings.directory = "/data";
+  settings.node = 1;
+  settings.writer = 2;
+  settings.files = files;
+  settings.checkpoint = 7;
+  settings.replay_epoch = 20;
+  settings.cluster_uuid = {1, 2, 3};
+  return settings;
+}
+
+/// Writes `count` random records. Returns them and the metadata.
+std::vector<Written> write_records(FileSystem& files, const CheckpointWriterSettings& settings,
+                                   uint64_t count, uint64_t seed_value,
+                                   CheckpointMetadata& metadata,
+                                   CheckpointWriterCounters* counters = nullptr) {
+  std::mt19937_64 random(seed_value);
+  auto writer = CheckpointWriter::create(files, settings);
+  EXPECT_TRUE(writer.has_value());
+  std::vector<Written> all;
+  for (uint64_t i = 0; i < count; ++i) {
+    Written record{std::string(random() % 40, 'k') + std::to_string(i),
+                   std::string(random() % 3000 % 2049, static_cast<char>('a' + i % 26)),
+                   Vid::make(1 + random() % 19, 1 + random() % 9)};
+    LogRecord& place =
+        writer->begin_record(LogType::insert, 5, std::as_bytes(std::span(record.key)), 2048);
+    std::ranges::copy(std::as_bytes(std::span(record.payload)), place.payload());
+    // A record that is begun and not ended does not count.
+    if (random() % 5 == 0) continue;
+    writer->end_record(record.vid, static_cast<uint32_t>(record.payload.size()));
+    all.push_back(std::move(record));
+    EXPECT_TRUE(writer->write_if_full().has_value());
+  }
+  auto infos = writer->finish();
+  EXPECT_TRUE(infos.has_value());
+  metadata.id = settings.checkpoint;
+  metadata.replay_epoch = settings.replay_epoch;
+  metadata.end_epoch = settings.replay_epoch + 3;
+  metadata.cluster_uuid = settings.cluster_uuid;
+  metadata.storages = {{5, StorageType::mastertree, "tree"}};
+  metadata.files = *infos;
+  if (counters != nullptr) *counters = writer->counters();
+  return all;
+}
+
+/// Reads all files of the checkpoint. Returns an empty text or the error.
+std::string read_records(FileSystem& files, const CheckpointMetadata& metadata,
+                         std::vector<Written>& all) {
+  for (size_t file = 0; file < metadata.files.size(); ++file) {
+    auto reader = CheckpointReader::open(files, metadata, file);
+    if (!reader) return reader.error().message;
+    for (;;) {
+      auto block = reader->next();
+      if (!block) return block.error().message;
+      if (*block == nullptr) break;
+      CheckpointReader::for_each_record(**block, [&](const LogRecord& record) {
+        all.push_back({{reinterpret_cast<const char*>(record.key()), record.key_bytes},
+                       {reinterpret_cast<const char*>(record.payload()), record.payload_bytes},
+                       Vid(record.vid)});
+      });
+    }
+  }
+  return {};
+}
+
+void sort_by_key(std::vector<Written>& records) { std::ranges::sort(records, {}, &Written::key); }
+
+TEST(CheckpointFiles, ReturnWhatWasWritten) {
+  for (const uint32_t count : {0u, 1u, 1000u}) {
+    MemoryFileSystem files;
+    CheckpointMetadata metadata;
+    std::vector<Written> written = write_records(files, settings_for(3), count, seed(), metadata);
+    std::vector<Written> read;
+    EXPECT_EQ(read_records(files, metadata, read), "");
+    sort_by_key(written);
+    sort_by_key(read);
+    EXPECT_EQ(read.size(), written.size());
+    EXPECT_TRUE(read == written);
+  }
+}
+
+TEST(CheckpointFiles, GetBlocksInTurn) {
+  MemoryFileSystem files;
+  CheckpointMetadata metadata;
+  CheckpointWriterCounters counters;
+  write_records(files, settings_for(3), 2000, seed(), metadata, &counters);
+  ASSERT_GE(counters.blocks, 12u);
+  const auto [least, most] = std::ranges::minmax(metadata.files, {}, &CheckpointFileInfo::bytes);
+  EXPECT_LE(most.bytes - least.bytes, 2 * uint64_t{kMaxCheckpointBlockBytes});
+  for (const CheckpointFileInfo& file : metadata.files) EXPECT_NE(file.records, 0u);
+}
+
+TEST(CheckpointFiles, AreSyncedWheneverManyBytesAreWritten) {
+  MemoryFileSystem files;
+  CheckpointMetadata metadata;
+  CheckpointWriterSettings settings = settings_for(2);
+  settings.sync_bytes = uint64_t{256} << 10;
+  CheckpointWriterCounters counters;
+  write_records(files, settings, 3000, seed(), metadata, &counters);
+  // At least one file is synced for each 256 KiB and a block that may go beyond.
+  EXPECT_GE(counters.syncs, counters.bytes / (settings.sync_bytes + kMaxCheckpointBlockBytes));
+  EXPECT_LE(counters.syncs, 2 * (counters.bytes / settings.sync_bytes + 1));
+  CheckpointWriterCounters few;
+  settings.sync_bytes = kCheckpointSyncBytes;
+  write_records(files, settings, 3000, seed(), metadata, &few);
+  EXPECT_EQ(few.syncs, 2u);
+}
+
+TEST(CheckpointFiles, SurviveAPowerCutOnceTheyAreFinished) {
+  PowerCutFileSystem files;
+  CheckpointMetadata metadata;
+  std::vector<Written> written = write_records(files, settings_for(4), 500, seed(), metadata);
+  ASSERT_TRUE(install_checkpoint(files, "/data", metadata, metadata.end_epoch).has_value());
+  const auto image = files.cut_losing_all();
+  const auto installed = newest_checkpoint(*image, "/data");
+  ASSERT_TRUE(installed.has_value() && installed->has_value());
+  EXPECT_TRUE(**installed == metadata);
+  std::vector<Written> read;
+  EXPECT_EQ(read_records(*image, **installed, read), "");
+  sort_by_key(written);
+  sort_by_key(read);
+  EXPECT_TRUE(read == written);
+}
+
+TEST(CheckpointFiles, OfACheckpointThatIsNotInstalledReplaceNoOther) {
+  const uint64_t first = seed();
+  for (uint64_t round = 0; round < rounds(20, 400); ++round) {
+    PowerCutFileSystem files;
+    CheckpointMetadata metadata;
+    write_records(files, settings_for(2), 50, first, metadata);
+    ASSERT_TRUE(install_checkpoint(files, "/data", metadata, metadata.end_epoch).has_value());
+    CheckpointWriterSettings next = settings_for(2);
+    next.checkpoint = 8;
+    CheckpointMetadata newer;
+    write_records(files, next, 50, first + round, newer);
+    const auto image = files.cut(first + round);
+    const auto found = newest_checkpoint(*image, "/data");
+    ASSERT_TRUE(found.has_value() && found->has_value()) << "round " << round;
+    EXPECT_EQ((*found)->id, 7u);
+    std::vector<Written> read;
+    EXPECT_EQ(read_records(*image, **found, read), "") << "round " << round;
+  }
+}
+
+TEST(CheckpointFiles, FlippedBitsAreFoundAndTheErrorNamesTheFile) {
+  MemoryFileSystem files;
+  CheckpointMetadata metadata;
+  const uint64_t seed_value = seed();
+  write_records(files, settings_for(2), 400, seed_value, metadata);
+  std::mt19937_64 random(seed_value);
+  for (uint64_t round = 0; round < rounds(200, 5000); ++round) {
+    const CheckpointFileInfo& file = metadata.files[random() % metadata.files.size()];
+    const std::string path =
+        checkpoint_file_path(file.directory, file.node, {metadata.id, file.writer, file.number});
+    const uint64_t at = random() % file.bytes;
+    const auto mask = static_cast<std::byte>(1u << random() % 8);
+    files.bytes(path)[at] ^= mask;
+    std::vector<Written> read;
+    const std::string problem = read_records(files, metadata, read);
+    files.bytes(path)[at] ^= mask;
+    EXPECT_NE(problem, "") << path << " at " << at;
+    EXPECT_TRUE(problem.starts_with(path)) << problem;
+  }
+}
+
+TEST(CheckpointFiles, ShortenedAndMissingFilesAreFoundAndTheErrorNamesTheFile) {
+  MemoryFileSystem files;
+  CheckpointMetadata metadata;
+  write_records(files, settings_for(2), 400, seed(), metadata);
+  const CheckpointFileInfo& file = metadata.files[1];
+  const std::string path =
+      checkpoint_file_path(file.directory, file.node, {metadata.id, file.writer, file.number});
+  const MemoryFileSystem::Bytes all = files.bytes(path);
+  for (const uint64_t bytes : {uint64_t{0}, uint64_t{kIoBlockBytes}, file.bytes - 1}) {
+    files.bytes(path).resize(bytes);
+    std::vector<Written> read;
+    const std::string problem = read_records(files, metadata, read);
+    EXPECT_TRUE(problem.starts_with(path)) << problem;
+    files.bytes(path) = all;
+  }
+  // Exactly the written bytes suffice.
+  files.bytes(path).resize(file.bytes);
+  std::vector<Written> read;
+  EXPECT_EQ(read_records(files, metadata, read), "");
+  ASSERT_TRUE(files.remove(path).has_value());
+  EXPECT_TRUE(read_records(files, metadata, read).starts_with(path));
+}
+
+TEST(CheckpointFiles, ExchangedFilesAreFound) {
+  MemoryFileSystem files;
+  CheckpointMetadata metadata;
+  write_records(files, settings_for(2), 100, seed(), metadata);
+  std::vector<std::string> paths;
+  for (const CheckpointFileInfo& file : metadata.files) {
+    paths.push_back(
+        checkpoint_file_path(file.directory, file.node, {metadata.id, file.writer, file.number}));
+  }
+  std::swap(files.bytes(paths[0]), files.bytes(paths[1]));
+  std::vector<Written> read;
+  EXPECT_NE(read_records(files, metadata, read), "");
+}
+
+TEST(CheckpointFiles, HaveNamesThatAreParsedExactly) {
+  const CheckpointFileName name{12, 3, 4};
+  EXPECT_EQ(to_string(name), "checkpoint_12_3_4.atcp");
+  EXPECT_EQ(parse_checkpoint_file_name(to_string(name)), name);
+  for (const char* other : {"checkpoint_12_3.atcp", "checkpoint_012_3_4.atcp",
+                            "checkpoint_12_3_4.atcp2", "log_1_0_000000.atlog", ""}) {
+    EXPECT_FALSE(parse_checkpoint_file_name(other).has_value()) << other;
+  }
+}
+
+TEST(CheckpointMetadataFile, FlippedBitsAreFoundAndTheErrorNamesTheFile) {
+  MemoryFileSystem files;
+  CheckpointMetadata metadata;
+  write_records(files, settings_for(2), 10, seed(), metadata);
+  ASSERT_TRUE(install_checkpoint(files, "/data", metadata, metadata.end_epoch).has_value());
+  const std::string path = checkpoint_metadata_path("/data", metadata.id);
+  for (size_t at = 0; at < files.bytes(path).size(); at += 7) {
+    files.bytes(path)[at] ^= std::byte{16};
+    const auto read = read_checkpoint_metadata(files, "/data", metadata.id);
+    ASSERT_FALSE(read.has_value()) << "at " << at;
+    EXPECT_EQ(read.error().code, ExitCode::corruption);
+    EXPECT_TRUE(read.error().message.starts_with(path)) << read.error().message;
+    files.bytes(path)[at] ^= std::byte{16};
+  }
+  EXPECT_TRUE(read_checkpoint_metadata(files, "/data", metadata.id).has_value());
+  EXPECT_FALSE(read_checkpoint_metadata(files, "/data", metadata.id + 1).has_value());
+}
+
+TEST(CheckpointMetadataFile, TheNewestCheckpointReplacesTheOthers) {
+  MemoryFileSystem files;
+  for (const uint64_t id : {7u, 9u, 10u}) {
+    CheckpointMetadata metadata;
+    CheckpointWriterSettings settings = settings_for(2);
+    settings.checkpoint = id;
+    write_records(files, settings, 10, seed(), metadata);
+    ASSERT_TRUE(install_checkpoint(files, "/data", metadata, metadata.end_epoch).has_value());
+  }
+  // Checkpoint 11 was not installed.
+  CheckpointWriterSettings settings = settings_for(1);
+  settings.checkpoint = 11;
+  CheckpointMetadata unused;
+  write_records(files, settings, 10, seed(), unused);
+  EXPECT_EQ(*installed_checkpoints(files, "/data"), (std::vector<uint64_t>{7, 9, 10}));
+  const auto deleted = delete_other_checkpoints(files, "/data", {"/data"}, 10);
+  ASSERT_TRUE(deleted.has_value());
+  EXPECT_EQ(*deleted, 2u + 4u + 1u);  // metadata, files of 7 and 9, file of 11
+  EXPECT_EQ(*installed_checkpoints(files, "/data"), (std::vector<uint64_t>{10}));
+  const auto newest = newest_checkpoint(files, "/data");
+  ASSERT_TRUE(newest.has_value() && newest->has_value());
+  std::vector<Written> read;
+  EXPECT_EQ(read_records(files, **newest, read), "");
+  EXPECT_EQ(*delete_other_checkpoints(files, "/data", {"/data"}, 10), 0u);
+}
+
+TEST(CheckpointFiles, OfAFailedAttemptAreRemovedOrReplaced) {
+  MemoryFileSystem files;
+  ASSERT_TRUE(files.make_directory("/data/node1").has_value());
+  files.changes_left = 3;  // the first file and its header, then no more
+  EXPECT_FALSE(CheckpointWriter::create(files, settings_for(4)).has_value());
+  files.changes_left = UINT64_MAX;
+  CheckpointMetadata metadata;
+  std::vector<Written> written = write_records(files, settings_for(4), 50, seed(), metadata);
+  std::vector<Written> read;
+  EXPECT_EQ(read_records(files, metadata, read), "");
+  EXPECT_EQ(read.size(), written.size());
+}
+
+}  // namespace
+}  // namespace atolldb::test

@@ -1,0 +1,332 @@
+// Recovery from checkpoints and logs, compared with the content that the transactions left at the
+// cut.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/engine/checkpoint/checkpoint_stage.h"
+#include "tests/engine/gleaner/locked_file_system.h"
+#include "tests/support/seed.h"
+
+namespace atolldb::test {
+namespace {
+
+/// Runs transactions of all workers in turn, and takes checkpoints meanwhile: the parts of a
+/// checkpoint are copied at different instants.
+class InTurn {
+ public:
+  InTurn(uint64_t seed_value, uint32_t nodes, uint32_t workers, bool whole_records)
+      : random_(seed_value), stage(nodes, workers) {
+    for (uint32_t i = 0; i < stage.worker_count(); ++i) {
+      works.emplace_back(seed_value, i, stage.worker_count());
+      works.back().whole_records = whole_records;
+    }
+    options_.log_has_whole_records = whole_records;
+  }
+
+  std::string run(uint64_t steps) {
+    for (uint64_t i = 0; i < steps; ++i) {
+      const auto who = static_cast<uint32_t>(random_() % works.size());
+      std::string problem = works[who].step(stage.worker(who), stage.storages);
+      if (problem.empty() && random_() % 40 == 0) stage.next_epoch();
+      if (problem.empty() && random_() % 100 == 0) problem = advance_checkpoint();
+      if (!problem.empty()) return problem;
+    }
+    return {};
+  }
+
+ private:
+  /// Copies the next part of a checkpoint, or installs it, or begins one.
+  std::string advance_checkpoint() {
+    if (!checkpoint_) {
+      ++options_.id;
+      options_.writers = 1 + static_cast<uint32_t>(random_() % 4);
+      next_part_ = 0;
+      checkpoint_ = std::make_unique<StagedCheckpoint>(stage.checkpoints(), stage.worker(0),
+                                                       stage.storages, options_);
+      return {};
+    }
+    if (next_part_ < options_.writers) {
+      const uint32_t part = next_part_++;
+      return checkpoint_->copy(stage.worker(part % stage.worker_count()), part);
+    }
+    std::string problem = stage.install(checkpoint_->finish());
+    checkpoint_.reset();
+    return problem;
+  }
+
+  std::mt19937_64 random_;
+  CheckpointOptions options_{.id = 0};
+  std::unique_ptr<StagedCheckpoint> checkpoint_;
+  uint32_t next_part_ = 0;
+
+ public:
+  CheckpointStage stage;
+  std::vector<RandomWork> works;
+};
+
+void expect_recovery_of_random_work(bool whole_records) {
+  const uint64_t first = seed();
+  for (uint64_t round = 0; round < rounds(6, 60); ++round) {
+    const auto nodes = static_cast<uint32_t>(1 + round % 2);
+    const auto workers = static_cast<uint32_t>(1 + round % 3);
+    InTurn work(first + round, nodes, workers, whole_records);
+    // Power may fail before the first checkpoint, too.
+    for (const uint64_t steps : {100u, 700u, 900u}) {
+      ASSERT_EQ(work.run(steps), "") << "seed " << first + round;
+      const CrashImage image = work.stage.crash();
+      const Content expected = content_at(work.works, image.cut_epoch);
+      EXPECT_EQ(
+          recover_and_compare(image, {.threads = 1 + static_cast<uint32_t>(round % 3)}, expected),
+          "")
+          << "seed " << first + round;
+    }
+  }
+}
+
+TEST(Replay, RestoresTheContentOfTheCut) { expect_recovery_of_random_work(false); }
+
+TEST(Replay, RestoresTheContentIfTheLogHasWholeRecords) { expect_recovery_of_random_work(true); }
+
+TEST(Replay, HasTheSameResultInAnyOrderAndOverwritesLessInReverse) {
+  const uint64_t first = seed();
+  for (uint64_t round = 0; round < rounds(3, 20); ++round) {
+    InTurn work(first + round, 2, 2, round % 2 == 1);
+    ASSERT_EQ(work.run(3000), "") << "seed " << first + round;
+    const CrashImage image = work.stage.crash();
+    const Content expected = content_at(work.works, image.cut_epoch);
+    ReplayCounters reverse;
+    ReplayCounters forward;
+    EXPECT_EQ(recover_and_compare(image, {.order = ReplayOrder::newest_first}, expected, &reverse),
+              "");
+    EXPECT_EQ(recover_and_compare(image, {.order = ReplayOrder::oldest_first}, expected, &forward),
+              "");
+    EXPECT_EQ(reverse.records, forward.records);
+    EXPECT_LT(reverse.overwritten, forward.overwritten) << "seed " << first + round;
+    EXPECT_GT(reverse.older, forward.older) << "seed " << first + round;
+  }
+}
+
+/// Transactions, epochs and checkpoints at the same time, each in its own threads.
+TEST(Replay, RestoresTheContentWithCheckpointsAmidTransactions) {
+  const uint64_t seed_value = seed();
+  constexpr uint32_t kWriters = 2;
+  constexpr uint32_t kWorkers = 2;
+  CheckpointStage stage(1, kWorkers + kWriters);
+  std::vector<RandomWork> works;
+  for (uint32_t i = 0; i < kWorkers; ++i) works.emplace_back(seed_value, i, kWorkers);
+  std::vector<std::string> problems(kWorkers + kWriters);
+  std::atomic<uint32_t> running{kWorkers};
+  std::vector<std::jthread> threads;
+  for (uint32_t i = 0; i < kWorkers; ++i) {
+    threads.emplace_back([&, i] {
+      for (uint64_t step = 0; step < rounds(3000, 40000) && problems[i].empty(); ++step) {
+        problems[i] = works[i].step(stage.worker(i), stage.storages);
+      }
+      stage.worker(i).context->leave();
+      running.fetch_sub(1, std::memory_order_release);
+    });
+  }
+  LockedFileSystem locked(stage.checkpoints());
+  uint64_t checkpoints = 0;
+  while (running.load(std::memory_order_acquire) != 0) {
+    CheckpointOptions options;
+    options.id = ++checkpoints;
+    options.writers = kWriters;
+    StagedCheckpoint checkpoint(locked, stage.worker(kWorkers), stage.storages, options);
+    std::atomic<uint32_t> copying{kWriters};
+    std::vector<std::jthread> writers;
+    for (uint32_t part = 0; part < kWriters; ++part) {
+      writers.emplace_back([&, part] {
+        const std::string problem = checkpoint.copy(stage.worker(kWorkers + part), part);
+        if (!problem.empty()) problems[kWorkers + part] = problem;
+        copying.fetch_sub(1, std::memory_order_release);
+      });
+    }
+    while (copying.load(std::memory_order_acquire) != 0) stage.next_epoch();
+    writers.clear();
+    ASSERT_EQ(stage.install(checkpoint.finish()), "");
+    for (int i = 0; i < 20; ++i) stage.next_epoch();
+  }
+  threads.clear();
+  for (const std::string& problem : problems) EXPECT_EQ(problem, "");
+  EXPECT_GE(checkpoints, 1u);
+  const CrashImage image = stage.crash();
+  const Content expected = content_at(works, image.cut_epoch);
+  EXPECT_EQ(recover_and_compare(image, {.threads = 3}, expected), "");
+}
+
+TEST(Replay, NeedsOnlyTheLogFromTheBeginEpochOn) {
+  const uint64_t seed_value = seed();
+  CheckpointStage stage(1, 1, 3 * kLogBlockBytes);
+  std::vector<RandomWork> works;
+  works.emplace_back(seed_value, 0, 1);
+  const auto run = [&](int steps) {
+    for (int i = 0; i < steps; ++i) {
+      ASSERT_EQ(works[0].step(stage.worker(0), stage.storages), "");
+      if (i % 10 == 9) stage.next_epoch();
+    }
+  };
+  run(200);
+  ASSERT_EQ(stage.take_checkpoint({}), "");
+  run(100);
+  CrashImage image = stage.crash();
+  const auto checkpoint = newest_checkpoint(*image.checkpoints, "/data");
+  ASSERT_TRUE(checkpoint.has_value() && checkpoint->has_value());
+  const auto needed =
+      log_files_to_replay(*image.logs, image.streams(), (*checkpoint)->replay_epoch);
+  ASSERT_TRUE(needed.has_value());
+  uint64_t deleted = 0;
+  for (uint32_t ordinal = 0; ordinal < needed->back().ordinal; ++ordinal, ++deleted) {
+    ASSERT_TRUE(image.logs->remove(path_of(LogFilePlace{"/data", 0, {1, 0, ordinal}})).has_value());
+  }
+  EXPECT_GT(deleted, 3u);
+  EXPECT_LT(needed->size(), needed->front().ordinal);
+  const Content expected = content_at(works, image.cut_epoch);
+  EXPECT_EQ(recover_and_compare(image, {}, expected), "");
+  // Any needed file that is missing is an error that names it.
+  for (const LogReplayFile& file : *needed) {
+    const std::string path = path_of(LogFilePlace{"/data", 0, {1, 0, file.ordinal}});
+    const MemoryFileSystem::Bytes bytes = image.logs->bytes(path);
+    ASSERT_TRUE(image.logs->remove(path).has_value());
+    const std::string problem = RecoveredCluster(image, {}).problem();
+    EXPECT_NE(problem, "") << path;
+    ASSERT_TRUE(image.logs->create(path, bytes.size()).has_value());
+    image.logs->bytes(path) = bytes;
+  }
+  EXPECT_EQ(recover_and_compare(image, {}, expected), "");
+}
+
+TEST(Replay, RefusesDamagedLogsAndNamesTheFile) {
+  const uint64_t seed_value = seed();
+  std::mt19937_64 random(seed_value);
+  InTurn work(seed_value, 1, 2, false);
+  ASSERT_EQ(work.run(1500), "");
+  work.stage.next_epoch();
+  const CrashImage image = work.stage.crash();
+  const auto checkpoint = newest_checkpoint(*image.checkpoints, "/data");
+  ASSERT_TRUE(checkpoint.has_value());
+  const uint64_t first = *checkpoint ? (*checkpoint)->replay_epoch : image.start_epoch;
+  const auto files = log_files_to_replay(*image.logs, image.streams(), first);
+  ASSERT_TRUE(files.has_value() && !files->empty());
+  for (uint64_t round = 0; round < rounds(20, 200); ++round) {
+    const LogReplayFile& file = (*files)[random() % files->size()];
+    const std::string path =
+        path_of(LogFilePlace{"/data", file.stream.node, {1, file.stream.logger, file.ordinal}});
+    MemoryFileSystem::Bytes& bytes = image.logs->bytes(path);
+    // The header of a block is never unused.
+    uint64_t blocks = 0;
+    while (blocks * kLogBlockBytes < bytes.size() &&
+           bytes[blocks * kLogBlockBytes] != std::byte{}) {
+      ++blocks;
+    }
+    const uint64_t at = random() % blocks * kLogBlockBytes + random() % sizeof(LogBlockHeader);
+    bytes[at] ^= std::byte{4};
+    const std::string problem = RecoveredCluster(image, {}).problem();
+    bytes[at] ^= std::byte{4};
+    EXPECT_TRUE(problem.starts_with(path)) << path << " at " << at << ": " << problem;
+  }
+}
+
+TEST(Replay, IgnoresTheTornTailAfterTheCut) {
+  const uint64_t seed_value = seed();
+  CheckpointStage stage(1, 1);
+  std::vector<RandomWork> works;
+  works.emplace_back(seed_value, 0, 1);
+  for (int i = 0; i < 100; ++i) ASSERT_EQ(works[0].step(stage.worker(0), stage.storages), "");
+  stage.next_epoch();
+  const uint64_t cut = stage.durable_epoch();
+  for (int i = 0; i < 100; ++i) ASSERT_EQ(works[0].step(stage.worker(0), stage.storages), "");
+  stage.next_epoch();
+  CrashImage image = stage.crash();
+  image.cut_epoch = cut;
+  const Content expected = content_at(works, cut);
+  ASSERT_FALSE(expected == content_at(works, UINT64_MAX));
+  EXPECT_EQ(recover_and_compare(image, {}, expected), "");  // complete, but after the cut
+  const std::string path = path_of(LogFilePlace{"/data", 0, {1, 0, 0}});
+  MemoryFileSystem::Bytes& bytes = image.logs->bytes(path);
+  for (size_t at = 0; at < bytes.size(); at += kLogBlockBytes) {
+    const auto* block = reinterpret_cast<const LogBlock*>(bytes.data() + at);
+    if (block->header.type != LogBlockType::records || block->header.epoch <= cut) continue;
+    bytes[at + 100] ^= std::byte{1};
+    break;
+  }
+  EXPECT_EQ(recover_and_compare(image, {}, expected), "");
+}
+
+TEST(Replay, FindsRoomForRecordsWhoseRoomDeletedOnesTake) {
+  // The two keys have the same slice, so they need the same page, and it has room for one record.
+  CheckpointStage stage(1, 1);
+  const MasterTree tree(*stage.storages.tree);
+  TestWorker& worker = stage.worker(0);
+  const std::string deleted = "a";
+  const std::string left = std::string("a\0", 2);
+  const std::string large(MasterTree::kMaxPayloadBytes, 'x');
+  const auto insert = [&](const std::string& key) {
+    return worker.run(
+        [&](Transaction& txn) { return tree.insert(txn, as_key(key), as_key(large)); });
+  };
+  ASSERT_EQ(insert(deleted), Status::ok);
+  stage.next_epoch();
+  ASSERT_EQ(stage.take_checkpoint({}), "");
+  const auto erase = [&](Transaction& txn) { return tree.erase(txn, as_key(deleted)); };
+  ASSERT_EQ(worker.run(erase), Status::ok);
+  for (int i = 0; i < 3; ++i) stage.next_epoch();
+  // The tombstone may be elided from now on.
+  stage.logged().cluster().view().control->epochs.oldest_begin.store(stage.logged().epoch(),
+                                                                     std::memory_order_release);
+  ASSERT_EQ(insert(left), Status::ok);
+  stage.next_epoch();
+  const std::string part = "yyy";
+  const auto update = [&](Transaction& txn) {
+    return tree.update_range(txn, as_key(left), 7, as_key(part));
+  };
+  ASSERT_EQ(worker.run(update), Status::ok);
+  stage.next_epoch();
+  Content expected;
+  expected.tree[left] = large;
+  expected.tree[left].replace(7, part.size(), part);
+  const CrashImage image = stage.crash();
+  for (const auto order : {ReplayOrder::newest_first, ReplayOrder::oldest_first}) {
+    EXPECT_EQ(recover_and_compare(image, {.order = order}, expected), "");
+  }
+}
+
+TEST(Replay, TakesPartInALaterCheckpoint) {
+  // The recovered content is the base of a second checkpoint, which has other lists and pages.
+  const uint64_t seed_value = seed();
+  InTurn work(seed_value, 2, 2, false);
+  ASSERT_EQ(work.run(2000), "");
+  const CrashImage image = work.stage.crash();
+  RecoveredCluster recovered(image, {.threads = 2});
+  ASSERT_EQ(recovered.problem(), "");
+  MemoryFileSystem files;
+  CheckpointOptions options;
+  options.id = 100;
+  options.writers = 2;
+  EpochBlock& epochs = recovered.cluster().view().control->epochs;
+  epochs.durable.store(image.cut_epoch, std::memory_order_release);
+  StagedCheckpoint checkpoint(files, recovered.cluster().worker(0), recovered.storages, options);
+  for (uint32_t part = 0; part < options.writers; ++part) {
+    ASSERT_EQ(checkpoint.copy(recovered.cluster().worker(part), part), "");
+  }
+  const CheckpointMetadata& metadata = checkpoint.finish();
+  ASSERT_TRUE(install_checkpoint(files, "/data", metadata, metadata.end_epoch).has_value());
+  CrashImage second;
+  second.logs = std::make_unique<MemoryFileSystem>();
+  second.checkpoints = files.copy();
+  second.nodes = image.nodes;
+  second.start_epoch = metadata.end_epoch + 1;  // no log is needed
+  second.cut_epoch = metadata.end_epoch;
+  const Content expected = content_at(work.works, image.cut_epoch);
+  EXPECT_EQ(recover_and_compare(second, {.threads = 3}, expected), "");
+  // A log that ends before the checkpoint has lost epochs.
+  --second.cut_epoch;
+  EXPECT_NE(RecoveredCluster(second, {}).problem(), "");
+}
+
+}  // namespace
+}  // namespace atolldb::test
