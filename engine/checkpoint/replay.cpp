@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <functional>
@@ -87,13 +88,47 @@ Result<void> Replayer::replay_log_file(FileSystem& file_system, const LogReplayF
                            file.stream.node,
                            {file.stream.incarnation, file.stream.logger, file.ordinal}});
   const auto visit = [&](const LogBlock& block) -> Result<void> {
+    std::array<const LogRecord*, kBatch> batch;
+    size_t count = 0;
     Result<void> done;
     for_each_record(block, [&](const LogRecord& record) {
-      if (done && record.type != LogType::filler) done = replay(record, origin);
+      if (!done || record.type == LogType::filler) return;
+      batch[count++] = &record;
+      if (count < kBatch) return;
+      done = replay_batch(batch, origin);
+      count = 0;
     });
-    return done;
+    return done ? replay_batch(std::span(batch).first(count), origin) : done;
   };
   return read_log_file(file_system, file, visit, counters_.bytes, counters_.outside);
+}
+
+Result<void> Replayer::replay_batch(std::span<const LogRecord* const> records,
+                                    const std::string& origin) {
+  prefetch(records);
+  for (const LogRecord* record : records) {
+    ATOLL_TRY(replay(*record, origin));
+  }
+  return {};
+}
+
+void Replayer::prefetch(std::span<const LogRecord* const> records) {
+  DCHECK(records.size() <= kBatch);
+  std::array<bool, kBatch> is_done{};
+  for (size_t first = 0; first < records.size(); ++first) {
+    const auto found = state_->storages.find(records[first]->storage_id);
+    const bool is_known = found != state_->storages.end() && found->second != nullptr;
+    if (is_done[first] || !is_known || !is_tree(found->second->type)) continue;
+    std::array<Bytes, kBatch> keys;
+    size_t count = 0;
+    for (size_t i = first; i < records.size(); ++i) {
+      if (records[i]->storage_id != records[first]->storage_id) continue;
+      is_done[i] = true;
+      const bool has_key = records[i]->key_bytes <= MasterTree::kMaxKeyBytes;
+      if (has_key) keys[count++] = records[i]->key_span();
+    }
+    if (count != 0) writer_.prefetch(*found->second, std::span(keys).first(count));
+  }
 }
 
 Result<void> Replayer::replay(const LogRecord& record, const std::string& origin) {

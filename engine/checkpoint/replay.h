@@ -74,6 +74,12 @@ class Replayer {
   ReplayCounters& counters() { return counters_; }
 
  private:
+  /// Number of records whose cache misses overlap.
+  static constexpr size_t kBatch = 16;
+
+  /// Replays up to kBatch records.
+  Result<void> replay_batch(std::span<const LogRecord* const> records, const std::string& origin);
+  void prefetch(std::span<const LogRecord* const> records);
   Result<void> replay_in_tree(StorageControl& storage, const LogRecord& record,
                               const std::string& origin);
   Result<void> replay_in_array(StorageControl& storage, const LogRecord& record,

@@ -161,6 +161,11 @@ Status RecordWriter::store_at(const Place& place, Vid vid, Bytes payload, Replay
   return Status::ok;
 }
 
+void RecordWriter::prefetch(StorageControl& storage, std::span<const Bytes> keys) {
+  DCHECK(is_tree(storage.type) && !keys.empty());
+  if (begin() == Status::ok) MasterTree(storage).prefetch(*txn_, keys);
+}
+
 uint64_t RecordWriter::version_of(StorageControl& storage, Bytes key) {
   if (begin() != Status::ok) return 0;
   Place place;

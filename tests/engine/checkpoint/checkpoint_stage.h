@@ -197,6 +197,8 @@ class RecoveredCluster {
 
   const std::string& problem() const { return problem_; }
   const ReplayCounters& counters() const { return counters_; }
+  /// Returns the number of records that had no room beside tombstones.
+  size_t blocked() const { return blocked_; }
   TestCluster& cluster() { return cluster_; }
 
   Content content() {
@@ -235,6 +237,7 @@ class RecoveredCluster {
     }
     ATOLL_TRY(finish_replay(replayers, run));
     counters_ = counters_of(replayers);
+    blocked_ = state.blocked.records().size();
     cluster_.view().control->epochs.settled.store(image.cut_epoch, std::memory_order_release);
     for (StorageControl* storage : storages.all()) {
       remove_tombstones(*cluster_.worker(0).context, *storage);
@@ -261,6 +264,7 @@ class RecoveredCluster {
 
  private:
   ReplayCounters counters_;
+  size_t blocked_ = 0;
   std::string problem_;
 };
 
