@@ -1,4 +1,4 @@
-"""Instructions and cache misses, by callgrind."""
+"""Instructions, cache misses and mispredicted branches, by callgrind."""
 import collections
 import os
 import subprocess
@@ -6,7 +6,8 @@ import time
 
 from .cluster import WARM_UP_S, ProfileError
 
-COLUMNS = [("Ir", "instructions"), ("D1", "D1 misses"), ("LL", "LL misses")]
+COLUMNS = [("Ir", "instructions"), ("D1", "D1 misses"), ("LL", "LL misses"),
+           ("Bm", "mispredicts")]
 # Valgrind slows a node by two orders of magnitude. The hang limit is therefore high, and epochs are
 # long, so that an epoch has as many transactions as usual. Few transactions run in total, so one
 # pool size suffices for all benchmarks.
@@ -20,7 +21,7 @@ log_dir = "log"
 volatile_pool = "2GiB"
 """
 WRAPPER = """#!/bin/sh
-exec valgrind --tool=callgrind --instr-atstart=no --cache-sim=yes --dump-instr=yes \\
+exec valgrind --tool=callgrind --instr-atstart=no --cache-sim=yes --branch-sim=yes --dump-instr=yes \\
   --compress-pos=no --compress-strings=no --vgdb-prefix={work}/vgdb \\
   --callgrind-out-file={work}/out.%p {binary} "$@" 2>>{work}/valgrind.log
 """
@@ -50,7 +51,7 @@ def control(benchmark, pids, *arguments):
 
 
 def measure(benchmark, window):
-    """Returns ({(object, address): [Ir, D1, LL]}, commits) of all node processes."""
+    """Returns ({(object, address): [Ir, D1, LL, Bm]}, commits) of all node processes."""
     benchmark.binaries = wrap(benchmark)
     config = benchmark.work / "profile.toml"
     config.write_text(CONFIG)
@@ -68,7 +69,7 @@ def measure(benchmark, window):
     control(benchmark, pids, "--dump")
     control(benchmark, pids, "--instr=off")
     benchmark.stop()
-    costs = collections.defaultdict(lambda: [0, 0, 0])
+    costs = collections.defaultdict(lambda: [0] * len(COLUMNS))
     for file in sorted(os.listdir(benchmark.work)):
         if file.startswith("out.") and file.count(".") == 2:
             with open(benchmark.work / file, encoding="utf-8") as text:
@@ -84,7 +85,8 @@ def read(text, costs):
             events = line.split()[1:]
             columns = [(events.index("Ir"),),
                        tuple(events.index(name) for name in ("D1mr", "D1mw")),
-                       tuple(events.index(name) for name in ("DLmr", "DLmw"))]
+                       tuple(events.index(name) for name in ("DLmr", "DLmw")),
+                       tuple(events.index(name) for name in ("Bcm", "Bim"))]
         elif line.startswith("ob="):
             where = line[3:].strip()
         elif line.startswith("calls="):

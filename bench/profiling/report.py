@@ -6,7 +6,7 @@ from .phases import ORDER
 
 TITLES = {
     "time": "time of the node processes by phase (perf, cpu-clock)",
-    "cache": "instructions and cache misses by phase (callgrind's model of the caches)",
+    "cache": "instructions, cache misses and mispredicts by phase (callgrind's models)",
 }
 
 
