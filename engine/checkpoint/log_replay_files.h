@@ -30,7 +30,7 @@ enum class ReplayOrder : uint8_t {
 
 /// Returns the files with records of the epochs from `first_epoch` on, up to the cut of each
 /// stream. `streams`: all streams whose cut is at least `first_epoch`. Files of earlier epochs
-/// alone are left out, and may be missing. Error: code corruption, with the file, if a file is
+/// alone are skipped, and may be missing. Error: code corruption, with the file, if a file is
 /// missing or has a damaged header, and the log before it does not reach the cut.
 Result<std::vector<LogReplayFile>> log_files_to_replay(
     FileSystem& file_system, const std::vector<PlannedStream>& streams, uint64_t first_epoch,

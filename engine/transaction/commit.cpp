@@ -429,8 +429,8 @@ void CommitProtocol::apply_record(const WriteEntry& entry, LogRecord& log, Recor
   record.vid.store(vid_.word(), std::memory_order_release);
 }
 
-/// Stores what to add to the record of the snapshot. The record stays open, so that readers look
-/// there (R83).
+/// Stores what to add to the record of the snapshot. The record stays open, so that readers also
+/// read the snapshot (R83).
 void CommitProtocol::apply_add(const WriteEntry& entry, const LogRecord& log, RecordHead& record) {
   PendingAdd add;
   DCHECK(!is_array_write(entry) && log.payload_offset <= UINT16_MAX - sizeof add.delta);

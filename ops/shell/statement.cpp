@@ -89,7 +89,7 @@ std::expected<void, std::string> bind_range(const Statement& statement, const Re
   if (bound.storage.type == StorageType::hash &&
       (statement.low || statement.high || statement.prefix || statement.reverse)) {
     return wrong_argument("scan", "storage \"" + bound.storage.name +
-                                      "\" is a hash storage, whose keys have no order: leave out "
+                                      "\" is a hash storage, whose keys have no order: omit "
                                       "--low, --high, --prefix and --reverse");
   }
   if (statement.prefix && bound.storage.is_array()) {

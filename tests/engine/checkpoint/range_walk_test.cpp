@@ -1,5 +1,5 @@
 // Walks over ranges: each record is copied once, whatever the division, and the rules decide what
-// is left out.
+// is skipped.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -74,7 +74,7 @@ TEST(RangeWalks, CopyEachRecordOnceWhateverTheDivision) {
   }
 }
 
-TEST(RangeWalks, LeaveOutOnlyWhatTheLogHasAsAWhole) {
+TEST(RangeWalks, SkipOnlyWhatTheLogHasAsAWhole) {
   const uint64_t seed_value = seed();
   for (const bool is_whole : {false, true}) {
     CheckpointStage stage(1, 1);
