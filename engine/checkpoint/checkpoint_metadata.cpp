@@ -3,24 +3,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <charconv>
-#include <cstring>
 #include <functional>
 #include <set>
 #include <tuple>
 #include <utility>
 
 #include "engine/format/byte_stream.h"
-#include "engine/format/crc32c.h"
 #include "engine/hooks/mutants.h"
 #include "engine/log/log_files.h"
+#include "engine/log/metadata_file.h"
 #include "engine/log/savepoint.h"
 #include "shared/base/check.h"
 #include "shared/base/limits.h"
+#include "shared/base/take_text.h"
 #include "shared/base/try.h"
 #include "shared/file/directory_table.h"
-#include "shared/file/io_buffer.h"
 
 namespace atolldb {
 
@@ -45,21 +42,8 @@ void fields(Archive& archive, Described<Archive, CheckpointMetadata>& metadata) 
 
 namespace {
 
-constexpr uint32_t kCheckpointMetaMagic = 0x4d434c41;  // "ALCM"
-constexpr uint32_t kCheckpointMetaVersion = 1;
-constexpr std::string_view kNamePrefix = "checkpoint_";
-constexpr std::string_view kNameSuffix = ".meta";
-
-/// Header of the file. The body follows, then zeros up to a multiple of kIoBlockBytes.
-struct MetadataFileHeader {
-  uint32_t magic;
-  uint32_t crc;  // CRC32C of the bytes after this field, up to the end of the file
-  uint32_t version;
-  uint32_t spare;
-  uint64_t length;  // bytes of the body
-};
-static_assert(sizeof(MetadataFileHeader) == 24);
-constexpr size_t kCheckpointMetaChecked = offsetof(MetadataFileHeader, version);
+constexpr MetadataFormat kCheckpointMetaFormat = {
+    .magic = 0x4d434c41, .version = 1, .oldest_version = 1, .owner = "a checkpoint"};  // "ALCM"
 
 bool files_ascend(const CheckpointMetadata& metadata) {
   const auto order = [](const CheckpointFileInfo& file) {
@@ -86,23 +70,10 @@ bool is_plausible(const CheckpointMetadata& metadata) {
          });
 }
 
-/// Decodes a file. Returns an empty text, or the reason why it is not metadata.
-std::string decode_checkpoint(std::span<const std::byte> bytes, const DirectoryTable& table,
-                              CheckpointMetadata& metadata) {
-  MetadataFileHeader header = {};
-  if (bytes.size() < sizeof header) return "it ends within its header";
-  std::memcpy(&header, bytes.data(), sizeof header);
-  if (header.magic != kCheckpointMetaMagic) {
-    return fmt::format("its magic number is 0x{:08x}, not 0x{:08x}", header.magic,
-                       kCheckpointMetaMagic);
-  }
-  if (header.crc != crc32c(bytes.subspan(kCheckpointMetaChecked))) return "its checksum is wrong";
-  if (header.version != kCheckpointMetaVersion) {
-    return fmt::format("its format has version {}, this program reads version {}", header.version,
-                       kCheckpointMetaVersion);
-  }
-  if (header.length > bytes.size() - sizeof header) return "its length is beyond its end";
-  ByteReader body(bytes.subspan(sizeof header, header.length));
+/// Decodes the body of a file. Returns an empty text, or the reason why it is not metadata.
+std::string decode(std::span<const std::byte> bytes, const DirectoryTable& table,
+                   CheckpointMetadata& metadata) {
+  ByteReader body(bytes);
   body(metadata);
   if (!body.is_at_end() || !is_plausible(metadata)) return "its content is invalid";
   for (CheckpointFileInfo& file : metadata.files) {
@@ -116,34 +87,14 @@ std::string decode_checkpoint(std::span<const std::byte> bytes, const DirectoryT
   return {};
 }
 
-std::unexpected<Error> damaged_checkpoint(const std::string& path, const std::string& reason) {
-  return make_error(ExitCode::corruption,
-                    path + ": metadata of a checkpoint: " + reason +
-                        ": restore a backup, or start empty with `atoll up --discard-data`");
-}
-
-/// Creates a file with these bytes and syncs it. Replaces what a crash in an earlier call has left.
-Result<void> write_new_file(FileSystem& file_system, const std::string& path,
-                            std::span<const std::byte> bytes) {
-  CHECK(bytes.size() % kIoBlockBytes == 0);
-  ATOLL_ASSIGN(const bool exists, file_system.exists(path));
-  if (exists) {
-    ATOLL_TRY(file_system.remove(path));
-  }
-  ATOLL_ASSIGN(auto file, file_system.create(path, bytes.size()));
-  const std::array<std::span<const std::byte>, 1> slices = {bytes};
-  ATOLL_TRY(file->write(0, slices));
-  return file->sync();
-}
+std::string metadata_name(uint64_t id) { return fmt::format("checkpoint_{}.meta", id); }
 
 /// Returns the id in the name of a metadata file, or nothing for other names.
 std::optional<uint64_t> parse_metadata_name(std::string_view name) {
-  if (!name.starts_with(kNamePrefix) || !name.ends_with(kNameSuffix)) return std::nullopt;
+  std::string_view rest = name;
   uint64_t id = 0;
-  const auto [end, error] =
-      std::from_chars(name.data() + kNamePrefix.size(), name.data() + name.size(), id);
-  if (error != std::errc() || id == 0) return std::nullopt;
-  if (fmt::format("{}{}{}", kNamePrefix, id, kNameSuffix) != name) return std::nullopt;
+  if (!take_text(rest, "checkpoint_") || !take_number(rest, id) || id == 0) return std::nullopt;
+  if (metadata_name(id) != name) return std::nullopt;
   return id;
 }
 
@@ -165,8 +116,7 @@ Result<uint64_t> delete_in_folder(FileSystem& file_system, const std::string& fo
 }  // namespace
 
 std::string checkpoint_metadata_path(const std::string& data_dir, uint64_t id) {
-  return path_in(coordinator_directory(data_dir),
-                 fmt::format("{}{}{}", kNamePrefix, id, kNameSuffix));
+  return path_in(coordinator_directory(data_dir), metadata_name(id));
 }
 
 bool is_end_durable(const CheckpointMetadata& metadata, uint64_t durable_epoch) {
@@ -186,45 +136,29 @@ Result<void> install_checkpoint(FileSystem& file_system, const std::string& data
   }
   ByteWriter body;
   body(named);
-  MetadataFileHeader header = {kCheckpointMetaMagic, 0, kCheckpointMetaVersion, 0,
-                               body.bytes().size()};
-  IoBuffer buffer(sizeof header + body.bytes().size());
-  const std::span<std::byte> bytes = buffer.bytes();
-  std::memcpy(bytes.data(), &header, sizeof header);
-  std::ranges::copy(body.bytes(), bytes.begin() + sizeof header);
-  header.crc = crc32c(bytes.subspan(kCheckpointMetaChecked));
-  std::memcpy(bytes.data(), &header, sizeof header);
   CheckpointMetadata decoded;
-  CHECK(decode_checkpoint(bytes, table, decoded).empty() &&
-        decoded.files.size() == metadata.files.size());
-
-  const std::string directory = coordinator_directory(data_dir);
-  const std::string path = checkpoint_metadata_path(data_dir, metadata.id);
-  ATOLL_TRY(file_system.make_directory(directory));
-  // The table is durable before the file that names its roles.
-  ATOLL_TRY(table.write(file_system));
-  ATOLL_TRY(write_new_file(file_system, path + ".new", bytes));
-  ATOLL_TRY(file_system.rename(path + ".new", path));
-  return file_system.sync_directory(directory);
+  const auto decode_again = [&](std::span<const std::byte> bytes, uint32_t,
+                                const DirectoryTable& roles) {
+    return decode(bytes, roles, decoded);
+  };
+  ATOLL_TRY(write_metadata_file(file_system, data_dir,
+                                checkpoint_metadata_path(data_dir, metadata.id),
+                                kCheckpointMetaFormat, body.bytes(), table, decode_again));
+  CHECK(decoded.files.size() == metadata.files.size());
+  return {};
 }
 
 Result<CheckpointMetadata> read_checkpoint_metadata(FileSystem& file_system,
                                                     const std::string& data_dir, uint64_t id) {
-  const std::string path = checkpoint_metadata_path(data_dir, id);
-  ATOLL_ASSIGN(const bool exists, file_system.exists(path));
-  if (!exists) return damaged_checkpoint(path, "the file is missing");
-  ATOLL_ASSIGN(const auto file, file_system.open_for_reading(path));
-  ATOLL_ASSIGN(const uint64_t size, file->size());
-  IoBuffer buffer(size);
-  ATOLL_ASSIGN(const uint64_t count, file->read(0, buffer.bytes()));
-  // The table is read after the file, so that it has every role that the file names.
-  ATOLL_ASSIGN(auto table, DirectoryTable::read(file_system, data_dir));
   CheckpointMetadata metadata;
-  const std::string reason = decode_checkpoint(buffer.bytes().first(count), table, metadata);
-  if (!reason.empty()) return damaged_checkpoint(path, reason);
-  if (metadata.id != id) {
-    return damaged_checkpoint(path, fmt::format("it is of checkpoint {}", metadata.id));
-  }
+  const auto decode_and_compare = [&](std::span<const std::byte> bytes, uint32_t,
+                                      const DirectoryTable& table) {
+    const std::string reason = decode(bytes, table, metadata);
+    if (!reason.empty() || metadata.id == id) return reason;
+    return fmt::format("it is of checkpoint {}", metadata.id);
+  };
+  ATOLL_TRY(read_metadata_file(file_system, data_dir, checkpoint_metadata_path(data_dir, id),
+                               kCheckpointMetaFormat, decode_and_compare));
   return metadata;
 }
 

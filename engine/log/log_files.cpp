@@ -3,34 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <tuple>
 
+#include "shared/base/take_text.h"
 #include "shared/base/try.h"
 #include "shared/file/io_buffer.h"
 
 namespace atolldb {
-namespace {
-
-/// Removes a number from the front of `text`. Returns false if there is no number, or if it does
-/// not fit in the type.
-template <typename Number>
-bool take_number(std::string_view& text, Number& number) {
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (problem != std::errc{}) return false;
-  text.remove_prefix(static_cast<size_t>(end - text.data()));
-  return true;
-}
-
-bool take(std::string_view& text, std::string_view expected) {
-  if (!text.starts_with(expected)) return false;
-  text.remove_prefix(expected.size());
-  return true;
-}
-
-}  // namespace
-
 std::string to_string(const LogFileName& name) {
   return fmt::format("log_{}_{}_{:06}.atlog", name.incarnation, name.logger, name.ordinal);
 }
@@ -38,8 +18,9 @@ std::string to_string(const LogFileName& name) {
 std::optional<LogFileName> parse_log_file_name(std::string_view name) {
   std::string_view rest = name;
   LogFileName parsed;
-  if (!take(rest, "log_") || !take_number(rest, parsed.incarnation) || !take(rest, "_") ||
-      !take_number(rest, parsed.logger) || !take(rest, "_") || !take_number(rest, parsed.ordinal)) {
+  if (!take_text(rest, "log_") || !take_number(rest, parsed.incarnation) || !take_text(rest, "_") ||
+      !take_number(rest, parsed.logger) || !take_text(rest, "_") ||
+      !take_number(rest, parsed.ordinal)) {
     return std::nullopt;
   }
   // Rejects a suffix, and other leading zeros than those that to_string writes.
@@ -52,7 +33,7 @@ std::string node_directory_name(uint32_t node) { return fmt::format("node{}", no
 std::optional<uint32_t> parse_node_directory_name(std::string_view name) {
   std::string_view rest = name;
   uint32_t node = 0;
-  if (!take(rest, "node") || !take_number(rest, node)) return std::nullopt;
+  if (!take_text(rest, "node") || !take_number(rest, node)) return std::nullopt;
   if (node_directory_name(node) != name) return std::nullopt;
   return node;
 }
@@ -74,7 +55,7 @@ std::string ddl_file_name(uint32_t ordinal) { return fmt::format("ddl_{:06}.atlo
 std::optional<uint32_t> parse_ddl_file_name(std::string_view name) {
   std::string_view rest = name;
   uint32_t ordinal = 0;
-  if (!take(rest, "ddl_") || !take_number(rest, ordinal)) return std::nullopt;
+  if (!take_text(rest, "ddl_") || !take_number(rest, ordinal)) return std::nullopt;
   if (ddl_file_name(ordinal) != name) return std::nullopt;
   return ordinal;
 }

@@ -3,22 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 #include <functional>
 #include <set>
 #include <utility>
 
 #include "engine/format/byte_stream.h"
-#include "engine/format/crc32c.h"
 #include "engine/format/stand_in.h"
 #include "engine/log/log_files.h"
+#include "engine/log/metadata_file.h"
 #include "engine/log/savepoint.h"
 #include "shared/base/check.h"
 #include "shared/base/limits.h"
 #include "shared/base/try.h"
 #include "shared/file/directory_table.h"
-#include "shared/file/io_buffer.h"
 
 namespace atolldb {
 
@@ -37,21 +34,12 @@ void fields(Archive& archive, Described<Archive, SnapshotMetadata>& metadata) {
 
 namespace {
 
-constexpr uint32_t kMetadataMagic = 0x4d534c41;  // "ALSM"
-constexpr uint32_t kMetadataVersion = 3;
 constexpr uint32_t kMetadataOfPaths = 1;  // names directories by their paths instead of their roles
 constexpr uint32_t kMetadataWithCounts = 3;  // the first version with the counts of live pages
-
-/// Header of the file. The body follows, then zeros up to a multiple of kIoBlockBytes.
-struct FileHeader {
-  uint32_t magic;
-  uint32_t crc;  // CRC32C of the bytes after this field, up to the end of the file
-  uint32_t version;
-  uint32_t spare;
-  uint64_t length;  // bytes of the body
-};
-static_assert(sizeof(FileHeader) == 24);
-constexpr size_t kMetadataChecked = offsetof(FileHeader, version);
+constexpr MetadataFormat kSnapshotMetaFormat = {.magic = 0x4d534c41,  // "ALSM"
+                                                .version = 3,
+                                                .oldest_version = kMetadataOfPaths,
+                                                .owner = "a snapshot"};
 
 /// Encodes metadata. Gives roles to directories that have none.
 ByteWriter encode(SnapshotMetadata metadata, DirectoryTable& table) {
@@ -139,43 +127,11 @@ std::string decode(std::span<const std::byte> bytes, uint32_t version, const Dir
   return is_sensible(metadata) ? "" : "its content is invalid";
 }
 
-/// Decodes a file. Returns an empty text, or the reason why it is not metadata.
-std::string decode_file(std::span<const std::byte> bytes, const DirectoryTable& table,
-                        SnapshotMetadata& metadata) {
-  FileHeader header = {};
-  if (bytes.size() < sizeof header) return "it ends within its header";
-  std::memcpy(&header, bytes.data(), sizeof header);
-  if (header.magic != kMetadataMagic) {
-    return fmt::format("its magic number is 0x{:08x}, not 0x{:08x}", header.magic, kMetadataMagic);
-  }
-  if (header.crc != crc32c(bytes.subspan(kMetadataChecked))) return "its checksum is wrong";
-  if (header.version > kMetadataVersion || header.version < kMetadataOfPaths) {
-    return fmt::format("its format has version {}, this program reads up to {}", header.version,
-                       kMetadataVersion);
-  }
-  if (header.length > bytes.size() - sizeof header) return "its length is beyond its end";
-  return decode(bytes.subspan(sizeof header, header.length), header.version, table, metadata);
-}
-
-std::unexpected<Error> damaged_metadata(const std::string& path, const std::string& reason) {
-  return make_error(ExitCode::corruption,
-                    path + ": metadata of a snapshot: " + reason +
-                        ": restore a backup, or start empty with `atoll up --discard-data`");
-}
-
-/// Creates a file with these bytes and syncs it.
-Result<void> write_file(FileSystem& file_system, const std::string& path,
-                        std::span<const std::byte> bytes) {
-  CHECK(bytes.size() % kIoBlockBytes == 0);
-  // Removes a file that a crash during an earlier call has left.
-  ATOLL_ASSIGN(const bool exists, file_system.exists(path));
-  if (exists) {
-    ATOLL_TRY(file_system.remove(path));
-  }
-  ATOLL_ASSIGN(auto file, file_system.create(path, bytes.size()));
-  const std::array<std::span<const std::byte>, 1> slices = {bytes};
-  ATOLL_TRY(file->write(0, slices));
-  return file->sync();
+DecodeMetadata decoder_of(SnapshotMetadata& metadata) {
+  return
+      [&metadata](std::span<const std::byte> body, uint32_t version, const DirectoryTable& table) {
+        return decode(body, version, table, metadata);
+      };
 }
 
 }  // namespace
@@ -198,44 +154,26 @@ Result<void> write_snapshot_metadata(FileSystem& file_system, const std::string&
   CHECK(is_sensible(metadata));
   ATOLL_ASSIGN(DirectoryTable table, DirectoryTable::read(file_system, data_dir));
   const ByteWriter body = encode(metadata, table);
-  FileHeader header = {kMetadataMagic, 0, kMetadataVersion, 0, body.bytes().size()};
-  IoBuffer buffer(sizeof header + body.bytes().size());
-  const std::span<std::byte> bytes = buffer.bytes();
-  std::memcpy(bytes.data(), &header, sizeof header);
-  std::ranges::copy(body.bytes(), bytes.begin() + sizeof header);
-  header.crc = crc32c(bytes.subspan(kMetadataChecked));
-  std::memcpy(bytes.data(), &header, sizeof header);
   SnapshotMetadata decoded;
-  CHECK(decode_file(bytes, table, decoded).empty());
+  ATOLL_TRY(write_metadata_file(file_system, data_dir,
+                                snapshot_metadata_path(data_dir, metadata.id), kSnapshotMetaFormat,
+                                body.bytes(), table, decoder_of(decoded)));
   CHECK(decoded.id == metadata.id && decoded.storages == metadata.storages);
   CHECK(decoded.live == metadata.live && decoded.uncounted == metadata.uncounted);
-
-  const std::string directory = coordinator_directory(data_dir);
-  const std::string path = snapshot_metadata_path(data_dir, metadata.id);
-  ATOLL_TRY(file_system.make_directory(directory));
-  // The table is durable before the file that names its roles.
-  ATOLL_TRY(table.write(file_system));
-  ATOLL_TRY(write_file(file_system, path + ".new", bytes));
-  ATOLL_TRY(file_system.rename(path + ".new", path));
-  return file_system.sync_directory(directory);
+  return {};
 }
 
 Result<SnapshotMetadata> read_snapshot_metadata(FileSystem& file_system,
                                                 const std::string& data_dir, uint32_t id) {
-  const std::string path = snapshot_metadata_path(data_dir, id);
-  ATOLL_ASSIGN(const bool exists, file_system.exists(path));
-  if (!exists) return damaged_metadata(path, "the file is missing");
-  ATOLL_ASSIGN(const auto file, file_system.open_for_reading(path));
-  ATOLL_ASSIGN(const uint64_t size, file->size());
-  IoBuffer buffer(size);
-  ATOLL_ASSIGN(const uint64_t count, file->read(0, buffer.bytes()));
-  // The table is read after the file, so that it has every role that the file names.
-  ATOLL_ASSIGN(auto table, DirectoryTable::read(file_system, data_dir));
   SnapshotMetadata metadata;
-  const std::string reason = decode_file(buffer.bytes().first(count), table, metadata);
-  if (!reason.empty()) return damaged_metadata(path, reason);
-  if (metadata.id != id)
-    return damaged_metadata(path, fmt::format("it is of snapshot {}", metadata.id));
+  const auto decode = [&](std::span<const std::byte> body, uint32_t version,
+                          const DirectoryTable& table) {
+    const std::string reason = decoder_of(metadata)(body, version, table);
+    if (!reason.empty() || metadata.id == id) return reason;
+    return fmt::format("it is of snapshot {}", metadata.id);
+  };
+  ATOLL_TRY(read_metadata_file(file_system, data_dir, snapshot_metadata_path(data_dir, id),
+                               kSnapshotMetaFormat, decode));
   return metadata;
 }
 

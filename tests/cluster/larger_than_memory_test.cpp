@@ -270,6 +270,42 @@ class LargerThanMemoryTest : public testing::Test {
     on_all([](Client& client) { client.fill(); });
     ASSERT_FALSE(HasFailure()) << status().dump(1);
   }
+  struct Kills {
+    uint64_t rounds = 1;
+    uint64_t longest_delay_us = 1;
+    std::function<void()> await{};  // called before the delay; null: nothing
+  };
+  /// In each round all clients do `work`, until a random process is killed at a random instant.
+  /// Afterwards the clients check everything that was promised to them.
+  void kill_processes(const Kills& kills,
+                      const std::function<void(Client&, Clock::time_point never)>& work) {
+    std::mt19937_64 random(seed());
+    for (uint64_t round = 0; round <= kills.rounds; ++round) {
+      SCOPED_TRACE("round " + std::to_string(round));
+      LauncherProcess launcher(config_);
+      ASSERT_EQ(launcher.next_line(), "running");
+      if (round == 0) {
+        ASSERT_NO_FATAL_FAILURE(fill(kTwice));
+      }
+      ASSERT_NO_FATAL_FAILURE(connect_all());
+      on_all([](Client& client) { client.verify(); });
+      ASSERT_FALSE(HasFailure()) << status().dump(1);
+      if (round == kills.rounds) break;
+      std::jthread killer([&] {
+        if (kills.await) kills.await();
+        const std::chrono::microseconds delay(random() % kills.longest_delay_us);
+        // this sleep does not synchronise: the instant is the test's input
+        std::this_thread::sleep_for(delay);
+        const std::vector<pid_t> processes = processes_of(config_.cluster.name);
+        kill(processes.at(random() % processes.size()), SIGKILL);
+      });
+      const auto never = Clock::now() + std::chrono::hours(1);
+      on_all([&](Client& client) { work(client, never); });
+      killer.join();
+      launcher.wait();
+      ASSERT_FALSE(HasFailure());
+    }
+  }
 
   TestFolder folder_;
   Config config_ = folder_.config("large", kLargeNodes);
@@ -315,63 +351,18 @@ TEST_F(LargerThanMemoryTest, WhatWasPromisedIsThereThoughProcessesDieWhileTwoSna
   config_.nodes.resize(1);
   config_.nodes[0].cpus = {cpus[0]};
   config_.nodes[0].gleaner_cpus = {cpus[1]};
-  std::mt19937_64 random(seed());
-  const uint64_t count = rounds(4, 60);
-  for (uint64_t round = 0; round <= count; ++round) {
-    SCOPED_TRACE("round " + std::to_string(round));
-    LauncherProcess launcher(config_);
-    ASSERT_EQ(launcher.next_line(), "running");
-    if (round == 0) {
-      ASSERT_NO_FATAL_FAILURE(fill(kTwice));
-    }
-    ASSERT_NO_FATAL_FAILURE(connect_all());
-    on_all([](Client& client) { client.verify(); });
-    ASSERT_FALSE(HasFailure()) << status().dump(1);
-    if (round == count) break;
-    std::jthread killer([&] {
-      EXPECT_TRUE(eventually([&] {
-        return status().at("snapshots").at("overlapped").get<uint64_t>() > 0;
-      })) << "no job overlaps the install before";
-      // this sleep does not synchronise: the instant is the test's input
-      std::this_thread::sleep_for(std::chrono::microseconds(random() % 500'000));
-      const std::vector<pid_t> processes = processes_of(config_.cluster.name);
-      kill(processes.at(random() % processes.size()), SIGKILL);
-    });
-    const auto never = Clock::now() + std::chrono::hours(1);
-    on_all([&](Client& client) { client.rewrite(never); });
-    killer.join();
-    launcher.wait();
-    ASSERT_FALSE(HasFailure());
-  }
+  const auto await_overlap = [&] {
+    EXPECT_TRUE(eventually([&] {
+      return status().at("snapshots").at("overlapped").get<uint64_t>() > 0;
+    })) << "no job overlaps the install before";
+  };
+  kill_processes({.rounds = rounds(4, 60), .longest_delay_us = 500'000, .await = await_overlap},
+                 [](Client& client, Clock::time_point never) { client.rewrite(never); });
 }
 
 TEST_F(LargerThanMemoryTest, WhatWasPromisedIsThereThoughProcessesDieWhilePagesAreDropped) {
-  std::mt19937_64 random(seed());
-  const uint64_t count = rounds(3, 60);
-  for (uint64_t round = 0; round <= count; ++round) {
-    SCOPED_TRACE("round " + std::to_string(round));
-    LauncherProcess launcher(config_);
-    ASSERT_EQ(launcher.next_line(), "running");
-    if (round == 0) {
-      ASSERT_NO_FATAL_FAILURE(fill(kTwice));
-    }
-    ASSERT_NO_FATAL_FAILURE(connect_all());
-    on_all([](Client& client) { client.verify(); });
-    ASSERT_FALSE(HasFailure()) << status().dump(1);
-    if (round == count) break;
-    std::jthread killer([&] {
-      const std::chrono::microseconds delay(random() % 2'000'000);
-      // this sleep does not synchronise: the instant is the test's input
-      std::this_thread::sleep_for(delay);
-      const std::vector<pid_t> processes = processes_of(config_.cluster.name);
-      kill(processes.at(random() % processes.size()), SIGKILL);
-    });
-    const auto never = Clock::now() + std::chrono::hours(1);
-    on_all([&](Client& client) { client.work(never, true); });
-    killer.join();
-    launcher.wait();
-    ASSERT_FALSE(HasFailure());
-  }
+  kill_processes({.rounds = rounds(3, 60), .longest_delay_us = 2'000'000},
+                 [](Client& client, Clock::time_point never) { client.work(never, true); });
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "engine/checkpoint/checkpoint_metadata.h"
 #include "engine/checkpoint/checkpoint_reader.h"
 #include "engine/checkpoint/checkpoint_writer.h"
+#include "tests/engine/checkpoint/read_checkpoint.h"
 #include "tests/engine/log/memory_file_system.h"
 #include "tests/support/power_cut_file_system.h"
 #include "tests/support/seed.h"
@@ -73,21 +74,10 @@ std::vector<Written> write_records(FileSystem& files, const CheckpointWriterSett
 /// Reads all files of the checkpoint. Returns an empty text or the error.
 std::string read_records(FileSystem& files, const CheckpointMetadata& metadata,
                          std::vector<Written>& all) {
-  for (size_t file = 0; file < metadata.files.size(); ++file) {
-    auto reader = CheckpointReader::open(files, metadata, file);
-    if (!reader) return reader.error().message;
-    for (;;) {
-      auto block = reader->next();
-      if (!block) return block.error().message;
-      if (*block == nullptr) break;
-      CheckpointReader::for_each_record(**block, [&](const LogRecord& record) {
-        all.push_back({{reinterpret_cast<const char*>(record.key()), record.key_bytes},
-                       {reinterpret_cast<const char*>(record.payload()), record.payload_bytes},
-                       Vid(record.vid)});
-      });
-    }
-  }
-  return {};
+  return read_checkpoint_files(files, metadata, [&](const LogRecord& record) {
+    all.push_back({text_of(record.key(), record.key_bytes),
+                   text_of(record.payload(), record.payload_bytes), Vid(record.vid)});
+  });
 }
 
 void sort_by_key(std::vector<Written>& records) { std::ranges::sort(records, {}, &Written::key); }

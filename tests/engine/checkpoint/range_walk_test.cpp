@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/checkpoint/checkpoint_reader.h"
 #include "tests/engine/checkpoint/checkpoint_stage.h"
+#include "tests/engine/checkpoint/read_checkpoint.h"
 #include "tests/support/seed.h"
 
 namespace atolldb::test {
@@ -17,34 +17,23 @@ namespace {
 /// Reads a checkpoint. Adds 1 to `copies` for each record, by storage and key.
 std::string read_checkpoint(FileSystem& files, const CheckpointMetadata& metadata, Content& content,
                             std::map<std::string, uint32_t>& copies) {
-  for (size_t file = 0; file < metadata.files.size(); ++file) {
-    auto reader = CheckpointReader::open(files, metadata, file);
-    if (!reader) return reader.error().message;
-    for (;;) {
-      auto block = reader->next();
-      if (!block) return block.error().message;
-      if (*block == nullptr) break;
-      CheckpointReader::for_each_record(**block, [&](const LogRecord& record) {
-        const std::string key(reinterpret_cast<const char*>(record.key()), record.key_bytes);
-        const std::string payload(reinterpret_cast<const char*>(record.payload()),
-                                  record.payload_bytes);
-        if (record.type == LogType::append) {
-          content.heap.insert(payload);
-          return;
-        }
-        ++copies[std::to_string(record.storage_id) + "/" + key];
-        const StorageType type = metadata.storages[record.storage_id - 1].type;
-        if (type != StorageType::hash) {
-          content.map(type)[key] = payload;
-          return;
-        }
-        const OriginalKey original(as_key(key));
-        const Bytes bytes = original.bytes();
-        content.hash[{reinterpret_cast<const char*>(bytes.data()), bytes.size()}] = payload;
-      });
+  return read_checkpoint_files(files, metadata, [&](const LogRecord& record) {
+    const std::string key = text_of(record.key(), record.key_bytes);
+    const std::string payload = text_of(record.payload(), record.payload_bytes);
+    if (record.type == LogType::append) {
+      content.heap.insert(payload);
+      return;
     }
-  }
-  return {};
+    ++copies[std::to_string(record.storage_id) + "/" + key];
+    const StorageType type = metadata.storages[record.storage_id - 1].type;
+    if (type != StorageType::hash) {
+      content.map(type)[key] = payload;
+      return;
+    }
+    const OriginalKey original(as_key(key));
+    const Bytes bytes = original.bytes();
+    content.hash[text_of(bytes.data(), bytes.size())] = payload;
+  });
 }
 
 TEST(RangeWalks, CopyEachRecordOnceWhateverTheDivision) {

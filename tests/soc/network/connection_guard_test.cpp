@@ -58,6 +58,18 @@ class Port {
   sockaddr_in address_{};
 };
 
+/// A guard, and a connection that has a session.
+struct GuardedSession {
+  Port port;
+  ConnectionGuard guard{port.number()};
+  Port::Pair pair = port.connect();
+
+  GuardedSession() {
+    guard.record_accepted(pair.node.get(), kBegin);
+    guard.record_session(pair.node.get());
+  }
+};
+
 /// Returns whether the other end has shut the connection down.
 bool is_shut_down(const UniqueFd& socket) {
   pollfd item{socket.get(), POLLRDHUP, 0};
@@ -110,16 +122,12 @@ TEST(ConnectionGuard, AConnectionWithoutASessionIsShutDownAfterTheLimit) {
 }
 
 TEST(ConnectionGuard, BytesWithoutAWholeMessageAreLimited) {
-  const Port port;
-  ConnectionGuard guard(port.number());
-  const auto pair = port.connect();
-  const int fd = pair.node.get();
-  guard.record_accepted(fd, kBegin);
-  guard.record_session(fd);
+  GuardedSession session;
+  auto& [port, guard, pair] = session;
   transfer(pair, ConnectionGuard::kMaxUnfinishedBytes);
   guard.check(kBegin);
   EXPECT_FALSE(is_shut_down(pair.client)) << "it is within the limit";
-  guard.record_message(fd);
+  guard.record_message(pair.node.get());
   guard.check(kBegin);
   transfer(pair, ConnectionGuard::kMaxUnfinishedBytes);
   guard.check(kBegin);
@@ -131,12 +139,8 @@ TEST(ConnectionGuard, BytesWithoutAWholeMessageAreLimited) {
 }
 
 TEST(ConnectionGuard, HeartbeatsOfAMonthCloseNothingAndGiveNoCredit) {
-  const Port port;
-  ConnectionGuard guard(port.number());
-  const auto pair = port.connect();
-  const int fd = pair.node.get();
-  guard.record_accepted(fd, kBegin);
-  guard.record_session(fd);
+  GuardedSession session;
+  auto& [port, guard, pair] = session;
   constexpr uint64_t kHour = 3'600;
   uint64_t now = kBegin;
   uint64_t sent = 0;
