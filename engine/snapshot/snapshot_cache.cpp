@@ -176,16 +176,18 @@ std::optional<uint32_t> SnapshotCache::warm(SnapshotPointer first, uint32_t coun
                                             std::byte* buffer) {
   DCHECK(buffer != nullptr);
   if (!has_room()) return std::nullopt;
+  uint32_t cached = 0;
   {
     const std::lock_guard guard(lock_);
     while (count != 0 && is_here(first)) {
       first = SnapshotPointer(first.word() + 1);
       --count;
+      ++cached;
     }
   }
   const uint64_t in_file = count == 0 ? 0 : files_.pages_from(first);  // 0: the file is not open
   const auto wanted = static_cast<uint32_t>(std::min<uint64_t>({count, in_file, kPagesPerRead}));
-  if (wanted == 0) return 0;
+  if (wanted == 0) return cached;
   Frames frames;
   if (!take_room(wanted, frames)) return std::nullopt;
   DCHECK(first.page() + frames.count <= first.page() + in_file);
@@ -194,19 +196,19 @@ std::optional<uint32_t> SnapshotCache::warm(SnapshotPointer first, uint32_t coun
   for (uint32_t i = 0; i < good; ++i) {
     store_in_frame(page_at(frames.numbers[i]), buffer + i * kPageBytes);
   }
-  uint32_t added = 0;
   const std::lock_guard guard(lock_);
   DCHECK(frames.count != 0 && frames.count <= wanted);
   for (uint32_t i = 0; i < frames.count; ++i) {
     const auto name = SnapshotPointer(first.word() + i);
-    if (i < good && !is_here(name)) {
+    const bool is_cached = is_here(name);
+    if (i < good && !is_cached) {
       list(frames.numbers[i], name, kAhead);
-      ++added;
     } else {
       give_back(frames.numbers[i]);  // not read, or read by a reader meanwhile
     }
+    if (i < good || is_cached) ++cached;
   }
-  return added;
+  return cached;
 }
 
 void SnapshotReader::enter_round(uint64_t round) {

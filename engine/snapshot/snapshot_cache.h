@@ -144,8 +144,8 @@ class SnapshotCache {
   std::vector<uint64_t> cached_pages(uint64_t most) const;
 
   /// Reads up to `count` pages from `first` on into frames that were never used, or are lent now,
-  /// unless they are cached. Evicts nothing. Returns the number of pages that it has added, or
-  /// nothing if there are no such frames. Pages that cannot be read are omitted, and not reported.
+  /// unless they are cached. Evicts nothing. Returns how many of them are cached now, or nothing if
+  /// there are no such frames. Pages that cannot be read are omitted, and not reported.
   /// `buffer`: room for kPagesPerRead pages. Thread: any, even without a SnapshotReader. REQUIRES:
   /// no file is closed meanwhile.
   std::optional<uint32_t> warm(SnapshotPointer first, uint32_t count, std::byte* buffer);

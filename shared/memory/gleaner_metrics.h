@@ -49,7 +49,7 @@ struct SnapshotCacheMetrics {
   std::atomic<uint64_t> misses;
   std::atomic<uint64_t> evictions;
   std::atomic<uint64_t> pages_to_warm;  // pages in the cache when the node last noted them
-  std::atomic<uint64_t> pages_warmed;   // those of pages_to_warm that it has read again
+  std::atomic<uint64_t> pages_warmed;   // those of pages_to_warm that the cache has again
   std::atomic<uint64_t> lent_frames;    // part of `frames` that the pool has lent
   std::atomic<uint64_t> spare;
 };

@@ -91,7 +91,7 @@ void add_snapshot_cache(MetricFamilies& families, const MetricsSegment& metrics)
       .sample(value(cache.pages_to_warm));
   families
       .counter("atoll_snapshot_cache_warmed_pages_total",
-               "Remembered pages that the node has read into the cache since its start.")
+               "Remembered pages that have come into the cache since the node's start.")
       .sample(value(cache.pages_warmed));
   families
       .counter("atoll_snapshot_cache_waits_total",

@@ -131,14 +131,14 @@ bool CacheWarmer::warm_batch(const std::vector<uint64_t>& sorted, std::byte* buf
       ++end;
     }
     const auto began = Clock::now();
-    std::optional<uint32_t> added;
+    std::optional<uint32_t> cached;
     {
       const std::lock_guard guard(reading_);
-      added = settings_.cache->warm(SnapshotPointer(sorted[at]), static_cast<uint32_t>(end - at),
-                                    buffer);
+      cached = settings_.cache->warm(SnapshotPointer(sorted[at]), static_cast<uint32_t>(end - at),
+                                     buffer);
     }
-    if (!added) return false;
-    warmed_.fetch_add(*added, std::memory_order_relaxed);
+    if (!cached) return false;
+    warmed_.fetch_add(*cached, std::memory_order_relaxed);
     if (!give_way(began)) return false;
     at = end;
   }

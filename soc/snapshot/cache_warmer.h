@@ -30,7 +30,7 @@ struct CacheWarmerSettings {
   uint32_t node = 0;
 };
 
-/// Pages that the warmer has noted before the start, and pages that it has read again.
+/// Pages that the warmer has noted before the start, and those that the cache has again.
 struct WarmProgress {
   uint64_t to_warm = 0;
   uint64_t warmed = 0;

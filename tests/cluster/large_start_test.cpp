@@ -209,7 +209,8 @@ TEST_F(LargeStartTest, TheCacheHasThePagesThatWereReadBeforeTheStart) {
     ASSERT_TRUE(eventually([&] {
       const uint64_t to_warm = cache_of_node0("to_warm_bytes");
       return to_warm != 0 && cache_of_node0("warmed_bytes") == to_warm;
-    }));
+    })) << cache_of_node0("warmed_bytes")
+        << " of " << cache_of_node0("to_warm_bytes");
     EXPECT_EQ(misses_of_reads(keys), 0u);
     ASSERT_NO_FATAL_FAILURE(end(launcher));
   }

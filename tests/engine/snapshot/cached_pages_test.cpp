@@ -116,9 +116,12 @@ TEST(WarmedCache, HasThePagesBeforeTheyAreRequested) {
   TestCache test(pages.files(), 64, 1);
   IoBuffer buffer(kPagesPerRead * kPageBytes);
   EXPECT_EQ(test.cache.warm(NumberedPages::pointer(3), 5, buffer.bytes().data()), 5u);
-  EXPECT_EQ(test.cache.warm(NumberedPages::pointer(3), 5, buffer.bytes().data()), 0u)
+  EXPECT_EQ(test.cache.warm(NumberedPages::pointer(3), 5, buffer.bytes().data()), 5u)
       << "they are there already";
-  EXPECT_EQ(test.cache.warm(NumberedPages::pointer(6), 4, buffer.bytes().data()), 2u);
+  EXPECT_EQ(test.cache.statistics().frames_in_use, 5u);
+  EXPECT_EQ(test.cache.warm(NumberedPages::pointer(6), 4, buffer.bytes().data()), 4u)
+      << "two are there already";
+  EXPECT_EQ(test.cache.statistics().frames_in_use, 7u);
   EXPECT_EQ(test.cache.warm(NumberedPages::pointer(39), 9, buffer.bytes().data()), 2u)
       << "the file ends there";
   SnapshotReader reader(test.cache, 0);
