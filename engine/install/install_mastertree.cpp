@@ -540,7 +540,7 @@ class TreeInstaller {
 
   /// Returns whether a partition of the next snapshot begins inside the range of the page (R85).
   bool has_next_bound_inside(const TreePage& page) const {
-    if (page.header.layer != 0) return false;
+    if (page.header.layer != 0 || fault::drop_across_next_bounds) return false;
     DCHECK(std::ranges::is_sorted(task_.next_bounds));
     const SliceRange range = range_of(page);
     const auto bound = std::ranges::upper_bound(task_.next_bounds, range.low);

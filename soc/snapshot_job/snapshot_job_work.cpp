@@ -10,6 +10,7 @@
 
 #include "engine/compose/capture.h"
 #include "engine/compose/compose.h"
+#include "engine/hooks/mutants.h"
 #include "engine/snapshot/page_ahead.h"
 #include "shared/base/check.h"
 #include "shared/base/try.h"
@@ -268,8 +269,10 @@ Result<void> SnapshotJobWork::await_permission() {
   /// Limits the delay until the thread notices that the cluster has failed.
   constexpr std::chrono::milliseconds kCheckPause{50};
   std::unique_lock lock(hold_mutex_);
-  while (!may_compose_ && !is_over()) permitted_.wait_for(lock, kCheckPause);
-  if (may_compose_) return {};
+  while (!may_compose_ && !is_over() && !fault::compose_amid_install) {
+    permitted_.wait_for(lock, kCheckPause);
+  }
+  if (may_compose_ || fault::compose_amid_install) return {};
   return make_error(
       ExitCode::failed,
       fmt::format("snapshot {}: the job ended before its reducers could compose", plan_.snapshot));

@@ -12,6 +12,7 @@
 #include "tests/engine/hooks/rule_table.h"
 #include "tests/soc/node/job_rules.h"
 #include "tests/soc/session/answer_rules.h"
+#include "tests/soc/snapshot_job/snapshot_job_rules.h"
 
 namespace atolldb::test {
 namespace {
@@ -59,6 +60,8 @@ const Rule kRules[] = {
      the_first_snapshot_is_taken_when_it_is_asked_for},
     {"OnlyClosedFilesAreArchived", Mutant::archive_open_log, only_closed_files_are_archived},
     {"UnstoredArchiveStateKeepsTheLog", Mutant::forget_unstored_log, unstored_states_keep_the_log},
+    {"ComposersWaitForTheInstall", Mutant::compose_amid_install,
+     a_job_that_holds_composes_after_the_first_wait},
 };
 
 /// The earlier mutants belong to the engine: tests/engine/rules_mutant_test.cpp has their bodies.

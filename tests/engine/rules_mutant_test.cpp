@@ -14,6 +14,7 @@
 #include "tests/engine/install/drop_races.h"
 #include "tests/engine/install/install_races.h"
 #include "tests/engine/install/lost_write_rules.h"
+#include "tests/engine/install/next_bounds_rules.h"
 #include "tests/engine/install/pointer_rules.h"
 #include "tests/engine/install/reclaim_walk_rules.h"
 #include "tests/engine/install/tree_drop_rules.h"
@@ -583,6 +584,8 @@ const Rule kRules[] = {
      [] { return epochs_after_the_cut_do_not_count(); }},
     {"CoveredEpochsDoNotCount", Mutant::replay_covered_epochs,
      [] { return covered_epochs_do_not_count(); }},
+    {"PagesAcrossNextBoundsAreKept", Mutant::drop_across_next_bounds,
+     [] { return pages_across_next_bounds_are_kept(1, 1); }},
 };
 
 /// The mutants of nodes and of the coordinator come last in the enum:

@@ -3,93 +3,23 @@
 
 #include <algorithm>
 #include <random>
-#include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "tests/engine/install/warm_trees.h"
+#include "tests/engine/install/next_bounds_rules.h"
+#include "tests/engine/install/same_tree.h"
 
 namespace atolldb::test {
 namespace {
 
-/// What an install has done, without `reclaimed`: the pages that a thread takes and retires cannot
-/// be told apart from those of the other threads.
-struct Outcome {
-  uint64_t installed = 0;
-  uint64_t unmatched = 0;
-  uint64_t dropped = 0;
-  uint64_t kept = 0;
-  uint64_t busy = 0;
-  uint32_t oldest_left = 0;
-  uint64_t pages_left = 0;
-  bool operator==(const Outcome&) const = default;
-};
-
-std::ostream& operator<<(std::ostream& out, const Outcome& outcome) {
-  return out << outcome.installed << " installed, " << outcome.unmatched << " unmatched, "
-             << outcome.dropped << " dropped, " << outcome.kept << " kept, " << outcome.busy
-             << " busy, oldest " << outcome.oldest_left << ", " << outcome.pages_left << " left";
-}
-
-Outcome outcome_of(const InstallReport& report, uint64_t pages_left) {
-  return {report.installed, report.unmatched,   report.dropped, report.kept,
-          report.busy,      report.oldest_left, pages_left};
-}
-
 constexpr uint64_t kKeys = 4000;
-
-/// A tree of `kKeys` records that is built the same way each time.
-class SameTree {
- public:
-  SameTree(bool is_layered, uint32_t installers)
-      : is_layered_(is_layered), warm(1, 64, installers, false), tree(warm.storage) {}
-
-  std::string key(uint64_t number) const {
-    // Several layers below one border page, and several border pages in some layers.
-    return is_layered_ ? big_endian(number * number % 37) + big_endian(number) : big_endian(number);
-  }
-  Status write(const std::vector<uint64_t>& numbers, bool is_insert) {
-    for (const uint64_t number : numbers) {
-      const std::string name = key(number);
-      const Status status = warm.cluster.worker(0).run([&](Transaction& txn) {
-        return is_insert ? tree.insert(txn, bytes_of(name), bytes_of(kPayload))
-                         : tree.update(txn, bytes_of(name), bytes_of(kPayload));
-      });
-      if (status != Status::ok) return status;
-    }
-    warm.cluster.worker(0).context->leave();
-    return Status::ok;
-  }
-  std::string take(const std::vector<uint64_t>& numbers, LogType type) {
-    const uint64_t epoch = warm.settle();
-    std::vector<GleanedLog> logs;
-    for (const uint64_t number : numbers) {
-      logs.push_back({type, key(number), 0, kPayload, Vid::make(epoch, 1)});
-    }
-    return warm.take(std::move(logs), epoch, 0);
-  }
-  Outcome install(const std::function<DropVerdict(PageHeader&)>& policy) {
-    EXPECT_EQ(warm.install(policy), "");
-    TreeStatistics statistics;
-    EXPECT_EQ(warm.check(statistics), "");
-    return outcome_of(warm.report, statistics.pages());
-  }
-
-  static inline const std::string kPayload = std::string(40, 'x');
-
- private:
-  const bool is_layered_;
-
- public:
-  WarmTree warm;
-  MasterTree tree;
-};
 
 /// Returns the outcomes of three installs: they keep all pages, drop unchanged pages, and drop all
 /// pages.
-std::vector<Outcome> outcomes_of(uint64_t order, bool is_layered, uint32_t installers,
-                                 const std::vector<uint64_t>& bounds, bool skips_seams = false) {
+std::vector<InstallOutcome> outcomes_of(uint64_t order, bool is_layered, uint32_t installers,
+                                        const std::vector<uint64_t>& bounds,
+                                        bool skips_seams = false) {
   std::mt19937_64 random(order);
   SameTree same(is_layered, installers);
   std::vector<uint64_t> all(kKeys);
@@ -102,7 +32,7 @@ std::vector<Outcome> outcomes_of(uint64_t order, bool is_layered, uint32_t insta
   EXPECT_EQ(same.warm.install(keep_all), "");
   same.warm.bounds = bounds;
   same.warm.skips_seams = skips_seams;
-  std::vector<Outcome> outcomes;
+  std::vector<InstallOutcome> outcomes;
   EXPECT_EQ(same.take({}, LogType::insert), "");
   outcomes.push_back(same.install(keep_all));
   const std::vector<uint64_t> few(all.begin(), all.begin() + kKeys / 100);
@@ -145,36 +75,8 @@ TEST(InstallParts, ThePagesInSeveralPartsAreLeftToTheSeams) {
 }
 
 TEST(InstallParts, PagesAcrossTheBoundsOfTheNextSnapshotAreKept) {
-#ifdef ATOLL_STRESS
-  constexpr uint64_t kManyKeys = kKeys;  // pages are tiny
-#else
-  constexpr uint64_t kManyKeys = 5 * kKeys;  // so many that there are interior pages below the root
-#endif
-  std::mt19937_64 random(seed());
-  std::vector<uint64_t> all(kManyKeys);
-  for (uint64_t i = 0; i < kManyKeys; ++i) all[i] = i;
-  std::ranges::shuffle(all, random);
   for (const uint32_t installers : {1u, 4u}) {
-    SameTree same(false, installers);
-    ASSERT_EQ(same.write(all, true), Status::ok);
-    ASSERT_EQ(same.take(all, LogType::insert), "");
-    // As in a job, bounds lie where no cold pointer leads to both sides.
-    std::set<uint64_t> bounds;
-    for (int i = 0; i < 20; ++i) bounds.insert(same.warm.cut(1 + random() % kManyKeys));
-    bounds.erase(0);
-    const auto count_of_cuts = [&] {
-      return static_cast<size_t>(std::ranges::count_if(
-          bounds, [&](uint64_t bound) { return same.warm.cut(bound) == bound; }));
-    };
-    same.warm.next_bounds.assign(bounds.begin(), bounds.end());
-    const Outcome with = same.install(drop_all);
-    EXPECT_EQ(count_of_cuts(), bounds.size()) << "a cold pointer leads to both sides of a bound";
-    EXPECT_GT(with.dropped, 0u);
-    EXPECT_GE(with.kept, 1u);
-    same.warm.next_bounds.clear();
-    ASSERT_EQ(same.take({}, LogType::insert), "");
-    EXPECT_GT(same.install(drop_all).dropped, 0u) << "later installs drop the pages";
-    EXPECT_LT(count_of_cuts(), bounds.size());
+    EXPECT_EQ(pages_across_next_bounds_are_kept(installers, seed()), "");
   }
 }
 
@@ -230,7 +132,7 @@ InstallReport install_array_parts(WarmArray& warm, const std::vector<uint64_t>& 
 TEST(InstallParts, OfAnArrayAreInstalledAndDroppedAsByOneThread) {
   const uint64_t record_count =
       kArrayFanout > 100 ? 60'000 : 3'000;  // tests may have tiny fan-outs
-  std::vector<Outcome> outcomes;
+  std::vector<InstallOutcome> outcomes;
   for (const bool is_divided : {false, true}) {
     WarmArray warm(3, false, record_count, 64);
     for (uint64_t index = 0; index < warm.shape.record_count; index += 40) {

@@ -23,42 +23,18 @@
 #include "engine/compose/capture.h"
 #include "engine/compose/tree_builder.h"
 #include "engine/gleaner/snapshot_plan.h"
-#include "engine/log/log_writer.h"
 #include "shared/file/forwarding_file_system.h"
 #include "soc/snapshot_job/snapshot_job_service.h"
 #include "tests/engine/compose/gleaned_log.h"
-#include "tests/engine/gleaner/locked_file_system.h"
-#include "tests/engine/log/log_blocks.h"
-#include "tests/engine/log/memory_file_system.h"
+#include "tests/soc/snapshot_job/snapshot_job_rules.h"
+#include "tests/soc/snapshot_job/two_node_job.h"
 
 namespace atolldb {
 namespace {
 
 using Clock = NodeSnapshotJob::Clock;
 
-constexpr uint32_t kSnapshot = 7;
-constexpr uint64_t kInboxBytes = 64 * 1024;
-
-/// Receives an answer, and waits for it.
-class Answer {
- public:
-  ControlReply reply() const {
-    return [promise = promise_](Result<Json> result) { promise->set_value(std::move(result)); };
-  }
-  Result<Json> get() { return future_.get(); }
-  bool is_there_soon() const {
-    return future_.wait_for(std::chrono::seconds(30)) == std::future_status::ready;
-  }
-
- private:
-  std::shared_ptr<std::promise<Result<Json>>> promise_ =
-      std::make_shared<std::promise<Result<Json>>>();
-  std::future<Result<Json>> future_ = promise_->get_future();
-};
-
-struct FreeMemory {
-  void operator()(std::byte* bytes) const { std::free(bytes); }
-};
+using test::Answer;
 
 /// A file system whose syncs of snapshot files wait until the test allows them (`allow_sync`).
 class SlowFileSystem : public ForwardingFileSystem {
@@ -98,96 +74,7 @@ class SlowFileSystem : public ForwardingFileSystem {
   std::shared_future<void> allowed_ = may_go_on_.get_future().share();
 };
 
-/// Two nodes with a reducer each, over one file system.
-class NodeSnapshotJobTest : public testing::Test {
- protected:
-  NodeSnapshotJobTest() {
-    for (uint32_t node = 0; node < 2; ++node) {
-      inboxes_.emplace_back(static_cast<std::byte*>(std::aligned_alloc(4096, kInboxBytes)));
-      ReducerInbox::format(inboxes_.back().get(), kInboxBytes);
-      snapshots_.push_back(std::make_unique<SnapshotFiles>(files_, ClusterUuid{}));
-      SnapshotJobResources& resources = resources_[node];
-      resources.node = node;
-      resources.file_system = &files_;
-      resources.snapshots = snapshots_.back().get();
-      resources.directory = [](uint32_t) { return std::string("/data"); };
-      resources.inbox = [this](const ReducerPlace& place) {
-        return place.node < 2 && place.reducer == 0 ? inboxes_[place.node].get() : nullptr;
-      };
-      resources.has_failed = [] { return false; };
-    }
-  }
-
-  /// Plans an array, and a mapper on node 0. `has_stream`: the mapper reads a log that does not
-  /// exist.
-  static SnapshotPlan plan(bool has_stream) {
-    SnapshotPlan plan;
-    plan.snapshot = kSnapshot;
-    plan.epoch = 10;
-    PlannedStorage storage;
-    storage.id = 1;
-    storage.type = StorageType::array;
-    storage.payload_bytes = 8;
-    storage.record_count = 100;
-    storage.partitions = {{"", {1, 0}}};
-    plan.storages.push_back(storage);
-    plan.reducers = {{0, 0}, {1, 0}};
-    PlannedMapper mapper;
-    if (has_stream) {
-      LogStream stream;
-      stream.directory = "/data";
-      stream.incarnation = 3;
-      stream.start_epoch = 5;
-      stream.cluster_uuid = ClusterUuid{};
-      mapper.streams.push_back({stream, 10});
-    }
-    plan.mappers.push_back(mapper);
-    return plan;
-  }
-
-  /// Writes the log of `plan(true)`: blocks with one update of the array each.
-  void write_log(size_t blocks) {
-    auto writer =
-        LogWriter::create(files_, {"/data", 0, 0, 3, 5, {}, (blocks + 8) * kLogBlockBytes});
-    ASSERT_TRUE(writer) << writer.error().message;
-    test::BlockBuffer buffer(blocks);
-    for (size_t i = 0; i < blocks; ++i) {
-      LogBlock& block = buffer.all()[i];
-      test::begin_block(block, 5, 0);
-      // The key of a record of an array is its index, in the byte order of this machine.
-      const std::array<uint64_t, 1> index = {i % 100};
-      const uint64_t version = Vid::make(5, static_cast<uint32_t>(i + 1)).version();
-      ASSERT_TRUE(test::add_record(block, LogType::update, 1, version,
-                                   std::as_bytes(std::span(index)),
-                                   std::as_bytes(std::span(index))));
-    }
-    ASSERT_TRUE(writer->append(std::array{buffer.all()}, 4));
-    ASSERT_TRUE(writer->close_epoch(10, 4));
-  }
-
-  std::unique_ptr<NodeSnapshotJob> start(uint32_t node, bool has_stream) {
-    Answer prepared;
-    auto job = std::make_unique<NodeSnapshotJob>(plan(has_stream), resources_[node], 0,
-                                                 prepared.reply(), make_silent_logger("test"));
-    const auto answer = prepared.get();
-    EXPECT_TRUE(answer) << answer.error().message;
-    return job;
-  }
-  static Result<Json> outcome(NodeSnapshotJob& job) {
-    Answer answer;
-    job.wait(Clock::time_point::max(), answer.reply());
-    return answer.get();
-  }
-  bool has_file(uint32_t node) {
-    return *files_.exists(snapshot_file_path("/data", node, kSnapshot));
-  }
-
-  test::MemoryFileSystem memory_;
-  test::LockedFileSystem files_{memory_};
-  std::vector<std::unique_ptr<std::byte, FreeMemory>> inboxes_;
-  std::vector<std::unique_ptr<SnapshotFiles>> snapshots_;
-  SnapshotJobResources resources_[2];
-};
+class NodeSnapshotJobTest : public testing::Test, protected test::TwoNodeJob {};
 
 TEST_F(NodeSnapshotJobTest, ARunWithoutRecordsEndsOnAllNodesAndMakesNoFile) {
   const auto first = start(0, false);
@@ -285,7 +172,7 @@ class PacedNodeSnapshotJobTest : public NodeSnapshotJobTest {
  protected:
   void SetUp() override {
     constexpr size_t kBlocks = (size_t{3} << 20) / kLogBlockBytes;
-    ASSERT_NO_FATAL_FAILURE(write_log(kBlocks));
+    ASSERT_TRUE(write_log(kBlocks));
     for (SnapshotJobResources& resources : resources_) {
       resources.throttle = {.goal_life = std::chrono::hours(24),
                             .max_sleep = std::chrono::hours(24)};
@@ -345,32 +232,12 @@ TEST_F(PacedNodeSnapshotJobTest, ADiscardedJobEndsItsPauses) {
   }
 }
 
-/// R84. The second node composes what the mapper of the first one sends.
-TEST_F(NodeSnapshotJobTest, AJobThatHoldsComposesOnlyAfterTheFirstWait) {
-  constexpr size_t kBlocks = 64;
-  ASSERT_NO_FATAL_FAILURE(write_log(kBlocks));
-  const auto first = start(0, true);
-  const auto second = start(1, true);
-  first->map(0, {}, true);
-  second->map(0, {}, true);
-  const auto limit = Clock::now() + std::chrono::seconds(30);
-  while (second->progress().records_received != kBlocks) {
-    ASSERT_LT(Clock::now(), limit) << "the records do not arrive";
-    std::this_thread::yield();
-  }
-  const auto first_done = outcome(*first);
-  ASSERT_TRUE(first_done) << first_done.error().message;
-  // The mapper of the first node has ended, so the reducer of the second one has all records.
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  EXPECT_FALSE(second->has_ended());
-  EXPECT_EQ(second->progress().records_composed, 0u);
-  const auto second_done = outcome(*second);
-  ASSERT_TRUE(second_done) << second_done.error().message;
-  EXPECT_GT(second_done->at("records_composed").get<uint64_t>(), 0u);
+TEST(SnapshotJobRules, AJobThatHoldsComposesOnlyAfterTheFirstWait) {
+  EXPECT_EQ(test::a_job_that_holds_composes_after_the_first_wait(), "");
 }
 
 TEST_F(NodeSnapshotJobTest, AJobThatHoldsCanBeDiscarded) {
-  ASSERT_NO_FATAL_FAILURE(write_log(1));
+  ASSERT_TRUE(write_log(1));
   for (const uint32_t node : {0u, 1u}) {
     const auto job = start(node, true);
     job->map(0, {}, true);
@@ -524,7 +391,7 @@ TEST_F(CapturingJobTest, CapturesAreRefusedOnceTheMappersHaveStartedOrTheJobHasE
 }
 
 TEST_F(NodeSnapshotJobTest, WaitersAreAnsweredInTimeWhileTheFileIsSynced) {
-  ASSERT_NO_FATAL_FAILURE(write_log(1));
+  ASSERT_TRUE(write_log(1));
   SlowFileSystem slow(files_);
   resources_[1].file_system = &slow;
   const auto first = start(0, true);
