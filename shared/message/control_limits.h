@@ -14,7 +14,8 @@ namespace atolldb {
 inline constexpr size_t kMaxControlBytes = size_t{16} << 20;
 /// Limit for requests with the input of a procedure or job: at most 1 MiB, perhaps in base64.
 inline constexpr size_t kMaxCallBytes = size_t{2} << 20;
-/// Limit for all other requests, except the coordinator's requests to nodes about snapshots.
+/// Limit for all other requests, except the coordinator's requests to nodes about snapshots and
+/// checkpoints.
 inline constexpr size_t kMaxSmallRequestBytes = size_t{64} << 10;
 /// Maximum number of parts of a message: JSON, and its binary member.
 inline constexpr size_t kMaxControlParts = 2;

@@ -13,7 +13,7 @@ constexpr ControlServers kNodes = ControlServers::nodes;
 constexpr ControlLimits kSmall = {kMaxSmallRequestBytes, kMaxSmallRequestValues};
 /// Limits of requests with the input of a procedure or job.
 constexpr ControlLimits kCall = {kMaxCallBytes, kMaxSmallRequestValues};
-/// Limits of the coordinator's requests to nodes about snapshots.
+/// Limits of the coordinator's requests to nodes about snapshots and checkpoints.
 constexpr ControlLimits kLarge = {kMaxControlBytes, kMaxControlValues};
 
 using Op = ControlOperation;
@@ -54,6 +54,14 @@ constexpr ControlOperationEntry kOperations[] = {
     {Op::snapshot_publish, "snapshot.publish", kNodes, kLarge},
     {Op::snapshot_withdraw, "snapshot.withdraw", kNodes, kLarge},
     {Op::snapshot_reads, "snapshot.reads", kNodes, kLarge},
+    {Op::checkpoint_divide, "checkpoint.divide", kNodes, kLarge},
+    {Op::checkpoint_begin, "checkpoint.begin", kNodes, kLarge, true},
+    {Op::checkpoint_wait, "checkpoint.wait", kNodes, kSmall},
+    {Op::checkpoint_end, "checkpoint.end", kNodes, kSmall},
+    {Op::replay_begin, "replay.begin", kNodes, kLarge, true},
+    {Op::replay_wait, "replay.wait", kNodes, kSmall},
+    {Op::replay_clean, "replay.clean", kNodes, kLarge},
+    {Op::replay_end, "replay.end", kNodes, kSmall},
 };
 constexpr ControlOperationEntry kUnknown = {Op::unknown, "", ControlServers::none, kSmall};
 

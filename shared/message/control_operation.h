@@ -51,6 +51,14 @@ enum class ControlOperation : uint8_t {
   snapshot_publish,
   snapshot_withdraw,
   snapshot_reads,
+  checkpoint_divide,
+  checkpoint_begin,
+  checkpoint_wait,
+  checkpoint_end,
+  replay_begin,
+  replay_wait,
+  replay_clean,
+  replay_end,
   /// An operation that is not in the table. Its requests have the limits of small requests.
   unknown,
 };
