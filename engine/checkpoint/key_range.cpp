@@ -99,10 +99,7 @@ std::vector<uint64_t> bounds_of(WorkerContext& worker, const StorageControl& sto
 
 std::vector<KeyRange> divide_tree(WorkerContext& worker, const StorageControl& storage,
                                   uint32_t parts) {
-  worker.enter();
-  std::vector<uint64_t> bounds;
-  if (is_storage_ready(storage, storage.id)) bounds = bounds_of(worker, storage, parts);
-  worker.leave();
+  const std::vector<uint64_t> bounds = bounds_of(worker, storage, parts);
   CHECK(bounds.size() < parts);
   std::vector<KeyRange> ranges(parts);
   for (size_t i = 0; i < bounds.size(); ++i) {
@@ -114,20 +111,8 @@ std::vector<KeyRange> divide_tree(WorkerContext& worker, const StorageControl& s
   return ranges;
 }
 
-}  // namespace
-
-std::string smallest_key_of(uint64_t slice) {
-  std::string key(sizeof slice, '\0');
-  put_slice(slice, reinterpret_cast<std::byte*>(key.data()));
-  // A key that ends earlier has zeros in the rest of its slice, and comes before longer ones.
-  while (!key.empty() && key.back() == '\0') key.pop_back();
-  DCHECK(slice_of(std::as_bytes(std::span(key))) == slice);
-  return key;
-}
-
-std::vector<KeyRange> divide_storage(WorkerContext& worker, StorageControl& storage,
-                                     uint32_t parts) {
-  CHECK(parts != 0);
+std::vector<KeyRange> divide(WorkerContext& worker, const StorageControl& storage, uint32_t parts) {
+  DCHECK(worker.slot().begin_epoch.load(std::memory_order_relaxed) != kIdleEpoch);
   switch (storage.type) {
     case StorageType::array:
       return divide_array(storage, parts);
@@ -141,6 +126,29 @@ std::vector<KeyRange> divide_storage(WorkerContext& worker, StorageControl& stor
   }
   CHECK(false);
   return {};
+}
+
+}  // namespace
+
+std::string smallest_key_of(uint64_t slice) {
+  std::string key(sizeof slice, '\0');
+  put_slice(slice, reinterpret_cast<std::byte*>(key.data()));
+  // A key that ends earlier has zeros in the rest of its slice, and comes before longer ones.
+  while (!key.empty() && key.back() == '\0') key.pop_back();
+  DCHECK(slice_of(std::as_bytes(std::span(key))) == slice);
+  return key;
+}
+
+std::vector<KeyRange> divide_storage(WorkerContext& worker, uint32_t storage_id, uint32_t parts) {
+  CHECK(parts != 0 && storage_id != 0);
+  const StorageControl& storage = worker.view().control->storage(storage_id);
+  // While the worker has a begin epoch, the storage keeps its pages and its slot (R34).
+  worker.enter();
+  std::vector<KeyRange> ranges;
+  if (is_storage_ready(storage, storage_id)) ranges = divide(worker, storage, parts);
+  worker.leave();
+  CHECK(ranges.empty() || ranges.size() == parts);
+  return ranges;
 }
 
 }  // namespace atolldb

@@ -36,10 +36,9 @@ inline uint64_t list_number(uint32_t node, uint32_t ordinal, uint32_t node_count
 
 /// Divides the storage into `parts` ranges of about equal size. A tree is divided at the fences of
 /// its upper pages, so the ranges of a small tree may be empty. Writes nothing to shared data.
-/// REQUIRES: the storage is ready; the worker holds no page. Publishes and clears the begin epoch
-/// of the worker.
-std::vector<KeyRange> divide_storage(WorkerContext& worker, StorageControl& storage,
-                                     uint32_t parts);
+/// Returns no range if there is no such storage, for example because it was dropped. REQUIRES: the
+/// worker holds no page. Publishes and clears the begin epoch of the worker.
+std::vector<KeyRange> divide_storage(WorkerContext& worker, uint32_t storage_id, uint32_t parts);
 
 /// Returns the smallest key whose slice is at least `slice`.
 std::string smallest_key_of(uint64_t slice);

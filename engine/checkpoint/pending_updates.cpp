@@ -58,6 +58,7 @@ Result<uint64_t> PendingUpdates::apply(size_t shard, RecordWriter& writer,
     applied += count;
     at = records.erase(at);
   }
+  if (records.empty()) records = {};  // frees the table, too
   return applied;
 }
 
@@ -86,10 +87,7 @@ Result<uint64_t> PendingUpdates::apply_to(const std::string& name, std::vector<U
   bool exists = false;
   Vid vid;
   const Status status = writer.change(*storage, key_in_name(name), change, exists, vid);
-  if (status != Status::ok) {
-    return make_error(ExitCode::failed,
-                      fmt::format("replay of storage {} failed: {}", id, to_string(status)));
-  }
+  if (status != Status::ok) return replay_failed(id, status);
   if (is_too_short) return unbacked_update(id, newest, "ends after its record");
   // A newer deletion of the record is no defect.
   if (!exists && newest.version() > vid.version())

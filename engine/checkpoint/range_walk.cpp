@@ -51,20 +51,31 @@ std::unique_ptr<RangeWalk> walk_range(WorkerContext& worker, StorageControl& sto
   return nullptr;
 }
 
-Result<WalkCounters> copy_range(WorkerContext& worker, StorageControl& storage,
+Result<WalkCounters> copy_range(WorkerContext& worker, uint32_t storage_id,
                                 const CheckpointRules& rules, const KeyRange& range,
-                                CheckpointWriter& writer) {
+                                CheckpointWriter& writer, const ContinueCopy& continues) {
+  CHECK(storage_id != 0 && rules.replay_epoch != 0);
+  StorageControl& storage = worker.view().control->storage(storage_id);
+  // While the worker has a begin epoch, the slot keeps its storage (R34). The walk checks it again
+  // for each page.
+  worker.enter();
+  if (!is_storage_ready(storage, storage_id)) {
+    worker.leave();
+    return WalkCounters{};
+  }
   const auto walk = walk_range(worker, storage, rules, range);
   for (bool is_at_end = false; !is_at_end;) {
     worker.enter();
     const Status status = walk->copy_page(writer, is_at_end);
-    if (status == Status::ok && !is_at_end && !writer.is_full()) continue;
+    const bool is_wanted = continues == nullptr || continues(walk->counters());
+    if (status == Status::ok && is_wanted && !is_at_end && !writer.is_full()) continue;
     // The thread must not delay the reuse of pages while it waits for the device (R9).
     worker.leave();
     if (status != Status::ok) {
       return make_error(ExitCode::failed, fmt::format("checkpoint of storage {} failed: {}",
-                                                      storage.id, to_string(status)));
+                                                      storage_id, to_string(status)));
     }
+    if (!is_wanted) return make_error(ExitCode::failed, "the checkpoint was given up");
     ATOLL_TRY(writer.write_if_full());
   }
   return walk->counters();

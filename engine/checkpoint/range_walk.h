@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "engine/checkpoint/checkpoint_writer.h"
@@ -85,11 +86,16 @@ std::unique_ptr<RangeWalk> make_tree_walk(WorkerContext& worker, StorageControl&
 std::unique_ptr<RangeWalk> walk_range(WorkerContext& worker, StorageControl& storage,
                                       const CheckpointRules& rules, const KeyRange& range);
 
-/// Copies the whole range to the writer, and lets it write between pages. The worker has no begin
-/// epoch during I/O and on return. Errors: those of the file system; code failed if the cluster has
-/// failed.
-Result<WalkCounters> copy_range(WorkerContext& worker, StorageControl& storage,
+/// Called after each page with the counters of the range so far. Returns false to give the
+/// checkpoint up.
+using ContinueCopy = std::function<bool(const WalkCounters&)>;
+
+/// Copies the whole range of the storage to the writer, and lets it write between pages. Copies
+/// nothing if there is no such storage. The worker has no begin epoch during I/O and on return.
+/// Errors: those of the file system; code failed if the cluster has failed, or if `continues` has
+/// returned false.
+Result<WalkCounters> copy_range(WorkerContext& worker, uint32_t storage_id,
                                 const CheckpointRules& rules, const KeyRange& range,
-                                CheckpointWriter& writer);
+                                CheckpointWriter& writer, const ContinueCopy& continues = {});
 
 }  // namespace atolldb

@@ -16,6 +16,7 @@
 #include "engine/sequential/sequential.h"
 #include "shared/base/check.h"
 #include "shared/base/copy_bytes.h"
+#include "shared/base/limits.h"
 #include "shared/base/try.h"
 
 namespace atolldb {
@@ -40,7 +41,8 @@ Result<void> share_tasks(Replayers replayers, const RunTasks& run, size_t count,
     // Relaxed: each number is taken once. The end of `run` orders the tasks.
     for (size_t task = next.fetch_add(1, std::memory_order_relaxed); task < count;
          task = next.fetch_add(1, std::memory_order_relaxed)) {
-      Result<void> done = work(replayer, task);
+      Result<void> done = replayer.check_wanted();
+      if (done) done = work(replayer, task);
       replayer.writer().end();
       if (!done) {
         replayer.transaction().worker().leave();
@@ -55,30 +57,37 @@ Result<void> share_tasks(Replayers replayers, const RunTasks& run, size_t count,
 
 }  // namespace
 
-void ReplayCounters::add(const ReplayCounters& other) {
-  bytes += other.bytes;
-  records += other.records;
-  inserted += other.inserted;
-  overwritten += other.overwritten;
-  older += other.older;
-  outside += other.outside;
-  dropped += other.dropped;
-  updates += other.updates;
+bool ReplayShare::has(const LogRecord& record) const {
+  CHECK(number < count);
+  if (count == 1) return true;
+  if (record.type == LogType::append) {
+    DCHECK(record.key_bytes == 0 && last_epoch <= kMaxEpoch);
+    const uint64_t epoch = std::min(Vid(record.vid).epoch(), last_epoch);
+    return epoch * count / (last_epoch + 1) == number;
+  }
+  // The middle bits, because the upper ones select entries of other tables.
+  uint64_t hash = identity_of(record.storage_id, record.key_span());
+  if (fault::replay_shares_by_version) hash ^= record.vid << 16;
+  return (hash >> 16) % count == number;
 }
 
 Result<void> Replayer::replay_checkpoint_file(FileSystem& file_system,
                                               const CheckpointMetadata& metadata, size_t file) {
   ATOLL_ASSIGN(CheckpointReader reader, CheckpointReader::open(file_system, metadata, file));
+  const uint64_t before = counters_.bytes;
   for (;;) {
     ATOLL_ASSIGN(const CheckpointBlockHeader* block, reader.next());
     if (block == nullptr) break;
     Result<void> done;
     CheckpointReader::for_each_record(*block, [&](const LogRecord& record) {
-      if (done) done = replay(record, reader.path());
+      if (done && state_->share.has(record)) done = replay(record, reader.path());
     });
     if (!done) return done;
+    counters_.bytes = before + reader.bytes();
+    ATOLL_TRY(check_wanted());
   }
-  counters_.bytes += reader.bytes();
+  counters_.bytes = before + reader.bytes();
+  publish();
   return {};
 }
 
@@ -92,15 +101,42 @@ Result<void> Replayer::replay_log_file(FileSystem& file_system, const LogReplayF
     size_t count = 0;
     Result<void> done;
     for_each_record(block, [&](const LogRecord& record) {
-      if (!done || record.type == LogType::filler) return;
+      if (!done || record.type == LogType::filler || !state_->share.has(record)) return;
       batch[count++] = &record;
       if (count < kBatch) return;
       done = replay_batch(batch, origin);
       count = 0;
     });
-    return done ? replay_batch(std::span(batch).first(count), origin) : done;
+    if (!done) return done;
+    ATOLL_TRY(replay_batch(std::span(batch).first(count), origin));
+    return check_wanted();
   };
-  return read_log_file(file_system, file, visit, counters_.bytes, counters_.outside);
+  ATOLL_TRY(read_log_file(file_system, file, visit, counters_.bytes, counters_.outside));
+  publish();
+  return {};
+}
+
+Result<void> Replayer::check_wanted() {
+  if (counters_.bytes >= published_at_ + kPublishBytes) publish();
+  if (!state_->is_cancelled.load(std::memory_order_relaxed)) return {};
+  return make_error(ExitCode::failed, "the replay was cancelled");
+}
+
+void Replayer::publish() {
+  DCHECK(published_at_ <= counters_.bytes);
+  published_at_ = counters_.bytes;
+  for (size_t i = 0; i < published_.size(); ++i) {
+    // Relaxed: for display; each figure is valid on its own.
+    published_[i].store(counters_.*kReplayCounters[i].counter, std::memory_order_relaxed);
+  }
+}
+
+ReplayCounters Replayer::published() const {
+  ReplayCounters counters;
+  for (size_t i = 0; i < published_.size(); ++i) {
+    counters.*kReplayCounters[i].counter = published_[i].load(std::memory_order_relaxed);
+  }
+  return counters;
 }
 
 Result<void> Replayer::replay_batch(std::span<const LogRecord* const> records,
@@ -135,10 +171,11 @@ Result<void> Replayer::replay(const LogRecord& record, const std::string& origin
   DCHECK(record.type != LogType::filler && record.length >= sizeof(LogRecord));
   ++counters_.records;
   const auto found = state_->storages.find(record.storage_id);
-  if (found == state_->storages.end()) {
+  const bool is_listed = found != state_->storages.end();
+  if (!is_listed && (record.storage_id == 0 || record.storage_id > state_->last_storage)) {
     return misfit_record(record, origin, "belongs to no storage that was ever created");
   }
-  if (found->second == nullptr) {
+  if (!is_listed || found->second == nullptr) {
     ++counters_.dropped;
     return {};
   }
@@ -169,13 +206,11 @@ Result<void> Replayer::replay_in_tree(StorageControl& storage, const LogRecord& 
   if (record.payload_bytes > MasterTree::kMaxPayloadBytes) {
     return misfit_record(record, origin, "is too long");
   }
-  Replayed result = Replayed::older;
   switch (record.type) {
     case LogType::insert:
       return replay_insert(storage, record);
     case LogType::erase:
-      return count(writer_.put_tombstone(storage, record.key_span(), Vid(record.vid), result),
-                   result, storage);
+      return replay_erase(storage, record);
     case LogType::update:
       return replay_update(storage, record);
     case LogType::filler:
@@ -218,6 +253,17 @@ Result<void> Replayer::replay_insert(StorageControl& storage, const LogRecord& r
   return count(status, result, storage);
 }
 
+Result<void> Replayer::replay_erase(StorageControl& storage, const LogRecord& record) {
+  DCHECK(is_tree(storage.type) && storage.id == record.storage_id);
+  Replayed result = Replayed::older;
+  const Status status = writer_.put_tombstone(storage, record.key_span(), Vid(record.vid), result);
+  if (result != Replayed::older && latest_tombstone_ != storage.id) {
+    latest_tombstone_ = storage.id;
+    tombstones_.insert(storage.id);
+  }
+  return count(status, result, storage);
+}
+
 Result<void> Replayer::replay_update(StorageControl& storage, const LogRecord& record) {
   const Vid vid(record.vid);
   DCHECK(vid.ordinal() != 0 && storage.id == record.storage_id);
@@ -241,10 +287,7 @@ Result<void> Replayer::replay_update(StorageControl& storage, const LogRecord& r
 }
 
 Result<void> Replayer::count(Status status, Replayed result, const StorageControl& storage) {
-  if (status != Status::ok) {
-    return make_error(ExitCode::failed, fmt::format("replay of storage {} failed: {}", storage.id,
-                                                    to_string(status)));
-  }
+  if (status != Status::ok) return replay_failed(storage.id, status);
   switch (result) {
     case Replayed::inserted:
       ++counters_.inserted;
@@ -288,6 +331,7 @@ namespace {
 Result<void> retry_blocked(Replayer& replayer) {
   ReplayState& state = replayer.state();
   auto& records = state.blocked.records();
+  WorkerContext& worker = replayer.transaction().worker();
   for (auto at = records.begin(); at != records.end();) {
     StorageControl& storage = *state.storages.at(storage_id_in_name(at->first));
     const BlockedRecords::Record& record = at->second;
@@ -296,11 +340,12 @@ Result<void> retry_blocked(Replayer& replayer) {
                                                 std::as_bytes(std::span(record.payload)), result);
     replayer.writer().end();
     if (status != Status::ok && !is_blocked(status)) {
-      return make_error(ExitCode::failed, fmt::format("replay of storage {} failed: {}", storage.id,
-                                                      to_string(status)));
+      worker.leave();
+      return replay_failed(storage.id, status);
     }
     at = status == Status::ok ? records.erase(at) : std::next(at);
   }
+  worker.leave();
   return {};
 }
 
@@ -314,6 +359,7 @@ Result<void> finish_updates(Replayers replayers, const RunTasks& run) {
         ATOLL_ASSIGN(const uint64_t count,
                      state.updates.apply(shard, replayer.writer(), storage_of, state.blocked));
         replayer.counters().updates += count;
+        replayer.publish();
         return {};
       });
 }
@@ -333,7 +379,8 @@ Result<void> finish_heap(StorageControl& storage, Replayers replayers, const Run
 
 Result<void> finish_replay(Replayers replayers, const RunTasks& run) {
   CHECK(!replayers.empty());
-  ATOLL_TRY(retry_blocked(*replayers.front()));
+  // Each replayer is used by its own thread only.
+  ATOLL_TRY(try_tasks(run, 1, [&](size_t first) { return retry_blocked(*replayers[first]); }));
   ATOLL_TRY(finish_updates(replayers, run));
   for (const auto& [id, storage] : replayers.front()->state().storages) {
     if (storage == nullptr || storage->type != StorageType::sequential) continue;
@@ -354,12 +401,12 @@ Result<void> finish_blocked(Replayers replayers) {
                                   storage_id_in_name(blocked.records().begin()->first),
                                   blocked.records().size()));
   }
-  return finish_updates(replayers, run_in_turn);
+  return finish_updates(replayers.first(1), run_in_turn);
 }
 
 ReplayCounters counters_of(Replayers replayers) {
   ReplayCounters sum;
-  for (const auto& replayer : replayers) sum.add(replayer->counters());
+  for (const auto& replayer : replayers) sum += replayer->counters();
   return sum;
 }
 

@@ -11,9 +11,13 @@
 // is before the first replayed epoch, so that no split elides a tombstone (R93).
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,27 +31,31 @@
 #include "engine/transaction/transaction.h"
 #include "shared/base/error.h"
 #include "shared/base/run_tasks.h"
+#include "shared/memory/checkpoint_metrics.h"
 
 namespace atolldb {
 
-struct ReplayCounters {
-  uint64_t bytes = 0;        // of the files
-  uint64_t records = 0;      // read and within the epochs, fillers excluded
-  uint64_t inserted = 0;     // versions that were new
-  uint64_t overwritten = 0;  // versions that replaced older ones
-  uint64_t older = 0;        // versions that were skipped, because newer ones were there
-  uint64_t outside = 0;      // records of epochs that do not count (R95)
-  uint64_t dropped = 0;      // records of storages that were dropped
-  uint64_t updates = 0;      // updates that were applied at the end
+/// The part of the records that one process replays. All versions of a record are in the same
+/// part, so processes depend on each other only before tombstones are removed.
+struct ReplayShare {
+  uint32_t number = 0;
+  uint32_t count = 1;
+  uint64_t last_epoch = 0;  // of all records; counts only if there are several parts
 
-  void add(const ReplayCounters& other);
+  /// Returns whether the part has the record. The records of a heap are divided by epochs, so that
+  /// each part is a range in the order of VIDs.
+  bool has(const LogRecord& record) const;
 };
 
 /// What the threads of a replay share.
 struct ReplayState {
-  /// All storages by their ids. A storage that was dropped is null. The caller has made them from
-  /// the DDL log.
+  /// All storages by their ids. A storage that was dropped is null, or missing if its id is at most
+  /// `last_storage`. The caller has made them from the DDL log.
   std::map<uint32_t, StorageControl*> storages;
+  uint32_t last_storage = 0;  // largest id that was ever used, if dropped storages are missing
+  ReplayShare share;
+  /// The replay ends soon, with an error. Relaxed: nothing else depends on it.
+  std::atomic<bool> is_cancelled{false};
   PendingUpdates updates;
   BlockedRecords blocked;
 };
@@ -58,13 +66,14 @@ class Replayer {
   /// REQUIRES: `state` and `txn` outlive the replayer; no other replayer has the worker of `txn`.
   Replayer(ReplayState& state, Transaction& txn) : state_(&state), txn_(&txn), writer_(txn) {}
 
-  /// Replays one file. Errors: those of the file system; code corruption for a damaged file, or for
-  /// a record that does not fit its storage; code failed if the memory does not suffice.
+  /// Replays the records of one file that belong to the share. Errors: those of the file system;
+  /// code corruption for a damaged file, or for a record that does not fit its storage; code failed
+  /// if the memory does not suffice, or if the replay was cancelled.
   Result<void> replay_checkpoint_file(FileSystem& file_system, const CheckpointMetadata& metadata,
                                       size_t file);
   Result<void> replay_log_file(FileSystem& file_system, const LogReplayFile& file);
 
-  /// Replays one record. `origin`: its file, for errors.
+  /// Replays one record, whatever its share. `origin`: its file, for errors.
   Result<void> replay(const LogRecord& record, const std::string& origin);
 
   ReplayState& state() { return *state_; }
@@ -72,10 +81,22 @@ class Replayer {
   RecordWriter& writer() { return writer_; }
   const CollectedAppends& appends() const { return appends_; }
   ReplayCounters& counters() { return counters_; }
+  /// Returns the ids of storages in which this thread has stored tombstones.
+  const std::set<uint32_t>& tombstones() const { return tombstones_; }
+
+  /// Called often, at least after each block: publishes the counters now and then. Error: code
+  /// failed if the replay was cancelled.
+  Result<void> check_wanted();
+  /// Lets other threads see the counters. The caller is this thread.
+  void publish();
+  /// Returns the counters as last published. Thread: any.
+  ReplayCounters published() const;
 
  private:
   /// Number of records whose cache misses overlap.
   static constexpr size_t kBatch = 16;
+  /// Bytes of files after which the counters are published.
+  static constexpr uint64_t kPublishBytes = uint64_t{1} << 20;
 
   /// Replays up to kBatch records.
   Result<void> replay_batch(std::span<const LogRecord* const> records, const std::string& origin);
@@ -85,6 +106,7 @@ class Replayer {
   Result<void> replay_in_array(StorageControl& storage, const LogRecord& record,
                                const std::string& origin);
   Result<void> replay_insert(StorageControl& storage, const LogRecord& record);
+  Result<void> replay_erase(StorageControl& storage, const LogRecord& record);
   Result<void> replay_update(StorageControl& storage, const LogRecord& record);
   Result<void> count(Status status, Replayed result, const StorageControl& storage);
 
@@ -93,6 +115,10 @@ class Replayer {
   RecordWriter writer_;
   CollectedAppends appends_;
   ReplayCounters counters_;
+  uint64_t published_at_ = 0;      // value of counters_.bytes
+  std::set<uint32_t> tombstones_;  // ids of storages
+  uint32_t latest_tombstone_ = 0;  // the storage that was last added to tombstones_
+  std::array<std::atomic<uint64_t>, std::size(kReplayCounters)> published_{};
 };
 
 using Replayers = std::span<const std::unique_ptr<Replayer>>;
@@ -106,8 +132,8 @@ Result<void> replay_log(FileSystem& file_system, const std::vector<LogReplayFile
                         Replayers replayers, const RunTasks& run);
 /// Ends the replay of files. All records but the blocked ones are in place then, beside tombstones.
 Result<void> finish_replay(Replayers replayers, const RunTasks& run);
-/// Stores the blocked records, and applies their updates. REQUIRES: remove_tombstones has returned
-/// for all storages. Thread: one, which may use all replayers.
+/// Stores the blocked records, and applies their updates. Uses only the first replayer. REQUIRES:
+/// remove_tombstones has returned for all storages. Thread: that of the first replayer.
 Result<void> finish_blocked(Replayers replayers);
 
 /// Returns the sum over all replayers.

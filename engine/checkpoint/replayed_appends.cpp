@@ -1,12 +1,11 @@
 #include "engine/checkpoint/replayed_appends.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 #include <span>
 #include <utility>
 
+#include "engine/checkpoint/replayed_record.h"
 #include "engine/format/vid.h"
 #include "engine/transaction/storage_ops.h"
 #include "shared/base/check.h"
@@ -80,8 +79,7 @@ Result<void> append_replayed(WorkerContext& worker, StorageControl& storage,
   CHECK(storage.type == StorageType::sequential);
   const auto failed = [&](Status status) {
     worker.leave();
-    return make_error(ExitCode::failed, fmt::format("replay of storage {} failed: {}", storage.id,
-                                                    to_string(status)));
+    return replay_failed(storage.id, status);
   };
   while (!records.empty()) {
     const auto some = records.first(std::min(records.size(), kRecordsPerEntry));

@@ -1,5 +1,7 @@
 #include "engine/checkpoint/replayed_record.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <cstring>
 
@@ -31,6 +33,16 @@ uint64_t array_index_of(Bytes key) {
 
 }  // namespace
 
+std::unexpected<Error> replay_failed(uint32_t storage_id, Status status) {
+  CHECK(status != Status::ok && storage_id != 0);
+  const char* advice =
+      status == Status::volatile_pool_exhausted
+          ? ": all data must fit into the memory of the nodes: raise memory.volatile_pool"
+          : "";
+  return make_error(ExitCode::failed, fmt::format("replay of storage {} failed: {}{}", storage_id,
+                                                  to_string(status), advice));
+}
+
 Status RecordWriter::begin() {
   if (uses_ != 0 && uses_ < kRecordsPerTransaction) {
     ++uses_;
@@ -43,7 +55,7 @@ Status RecordWriter::begin() {
 
 void RecordWriter::end() {
   if (uses_ == 0) return;
-  txn_->rollback(Status::user_abort);
+  txn_->discard();
   uses_ = 0;
 }
 

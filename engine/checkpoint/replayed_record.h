@@ -11,6 +11,7 @@
 #include "engine/format/tree_key.h"
 #include "engine/format/vid.h"
 #include "engine/transaction/transaction.h"
+#include "shared/base/error.h"
 #include "shared/base/status.h"
 #include "shared/memory/control_layout.h"
 
@@ -22,6 +23,9 @@ enum class Replayed : uint8_t {
   overwritten,  // an older version of the record was there
   older,        // skipped: the record is at least as new
 };
+
+/// Returns the error of a replay that cannot write a record of the storage.
+std::unexpected<Error> replay_failed(uint32_t storage_id, Status status);
 
 /// Finds and writes records for one thread of a replay. Its transaction only finds and reserves
 /// records: it never commits.

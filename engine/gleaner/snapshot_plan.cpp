@@ -1,10 +1,8 @@
 #include "engine/gleaner/snapshot_plan.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
-#include "engine/format/byte_stream.h"
+#include "engine/format/message_bytes.h"
 
 namespace atolldb {
 
@@ -22,12 +20,6 @@ void fields(Archive& archive, Described<Archive, PlannedStorage>& storage) {
   archive.enumerator(storage.type, StorageType::none, kLastStorageType);
   archive(storage.payload_bytes, storage.record_count, storage.base_root, storage.has_victims,
           storage.has_victims_below, storage.has_next_layers, storage.partitions);
-}
-template <typename Archive>
-void fields(Archive& archive, Described<Archive, PlannedStream>& gleaned) {
-  auto& stream = gleaned.stream;
-  archive(stream.directory, stream.node, stream.logger, stream.incarnation, stream.start_epoch,
-          stream.cluster_uuid, stream.covered_epoch, gleaned.last_epoch);
 }
 template <typename Archive>
 void fields(Archive& archive, Described<Archive, PlannedMapper>& mapper) {
@@ -64,32 +56,6 @@ constexpr const char* kPlan = "plan of a snapshot";
 constexpr const char* kComposed = "composed partitions of a snapshot";
 constexpr const char* kCaptured = "captured ranges of a snapshot";
 
-template <typename Value>
-std::vector<std::byte> encode(uint32_t magic, const Value& value) {
-  ByteWriter to;
-  to(magic, value);
-  return {to.bytes().begin(), to.bytes().end()};
-}
-
-std::unexpected<Error> not_written_here(const char* what, size_t bytes) {
-  return make_error(ExitCode::failed,
-                    fmt::format("{}: this version did not write these {} bytes: coordinator and "
-                                "nodes must have the same version: restart the cluster",
-                                what, bytes));
-}
-
-template <typename Value>
-Result<Value> decode(uint32_t magic, const char* what, std::span<const std::byte> bytes) {
-  ByteReader from(bytes);
-  uint32_t found = 0;
-  Value value;
-  from(found, value);
-  if (found == magic && from.is_at_end() && std::ranges::equal(encode(magic, value), bytes)) {
-    return value;
-  }
-  return not_written_here(what, bytes.size());
-}
-
 }  // namespace
 
 bool are_all_victims(const SnapshotPlan& plan) {
@@ -98,26 +64,28 @@ bool are_all_victims(const SnapshotPlan& plan) {
   });
 }
 
-std::vector<std::byte> encode_plan(const SnapshotPlan& plan) { return encode(kPlanMagic, plan); }
+std::vector<std::byte> encode_plan(const SnapshotPlan& plan) {
+  return encode_message(kPlanMagic, plan);
+}
 
 std::vector<std::byte> encode_composed(const std::vector<ComposedPartition>& partitions) {
-  return encode(kComposedMagic, partitions);
+  return encode_message(kComposedMagic, partitions);
 }
 
 Result<SnapshotPlan> decode_plan(std::span<const std::byte> bytes) {
-  return decode<SnapshotPlan>(kPlanMagic, kPlan, bytes);
+  return decode_message<SnapshotPlan>(kPlanMagic, kPlan, bytes);
 }
 
 Result<std::vector<ComposedPartition>> decode_composed(std::span<const std::byte> bytes) {
-  return decode<std::vector<ComposedPartition>>(kComposedMagic, kComposed, bytes);
+  return decode_message<std::vector<ComposedPartition>>(kComposedMagic, kComposed, bytes);
 }
 
 std::vector<std::byte> encode_captured(const std::vector<CapturedRange>& ranges) {
-  return encode(kCapturedMagic, ranges);
+  return encode_message(kCapturedMagic, ranges);
 }
 
 Result<std::vector<CapturedRange>> decode_captured(std::span<const std::byte> bytes) {
-  return decode<std::vector<CapturedRange>>(kCapturedMagic, kCaptured, bytes);
+  return decode_message<std::vector<CapturedRange>>(kCapturedMagic, kCaptured, bytes);
 }
 
 bool do_ascend(std::span<const CapturedRange> ranges) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/format/byte_stream.h"
 #include "engine/log/log_reader.h"
 #include "engine/snapshot/live_pages.h"
 #include "engine/snapshot/snapshot_files.h"
@@ -62,6 +63,13 @@ struct PlannedStream {
   LogStream stream;
   uint64_t last_epoch = 0;
 };
+
+template <typename Archive>
+void fields(Archive& archive, Described<Archive, PlannedStream>& planned) {
+  auto& stream = planned.stream;
+  archive(stream.directory, stream.node, stream.logger, stream.incarnation, stream.start_epoch,
+          stream.cluster_uuid, stream.covered_epoch, planned.last_epoch);
+}
 
 /// The input of one mapper.
 struct PlannedMapper {

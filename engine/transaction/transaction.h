@@ -101,6 +101,12 @@ class Transaction {
   /// The attempt may end with pointer_installed because it wanted to install a page whose absence
   /// it had read. Then the next attempt installs missing pages even when it only reads (R5).
   void rollback(Status reason);
+  /// Ends an attempt that has planned no writes, without counting it. For a replay, which only
+  /// finds and reserves records.
+  void discard() {
+    DCHECK(is_read_only());
+    if (is_active()) end();
+  }
 
   bool is_active() const { return state_ != State::idle; }
   bool is_read_only() const { return writes_size_ == 0 && appends_.empty(); }

@@ -11,6 +11,7 @@
 
 #include "shared/base/check.h"
 #include "shared/base/status.h"
+#include "shared/memory/checkpoint_metrics.h"
 #include "shared/memory/gleaner_metrics.h"
 #include "shared/memory/histogram.h"
 #include "shared/memory/node_layout.h"
@@ -113,8 +114,11 @@ struct MetricsSegment {
   uint32_t spare[15];
   LoggerMetrics loggers[kMaxLoggersPerNode];
   SessionMetrics sessions;
-  SnapshotCacheMetrics snapshot_cache;  // this and the next 3 members: 0 without a log
+  // Without a log this and the next 4 members are 0. A scheme of durability uses either the
+  // counters of snapshots or those of checkpoints.
+  SnapshotCacheMetrics snapshot_cache;
   GleanerMetrics gleaner;
+  NodeCheckpointMetrics checkpoint;
   DeviceMetrics device;
   StorageCacheMetrics storage_caches[kMaxStorages];
 

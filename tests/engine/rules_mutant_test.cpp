@@ -29,6 +29,7 @@
 #include "tests/engine/recovery/kept_rules.h"
 #include "tests/engine/recovery/leftover_rules.h"
 #include "tests/engine/recovery/power_cut_logs.h"
+#include "tests/engine/recovery/scheme_rules.h"
 #include "tests/engine/sequential/append_rules.h"
 #include "tests/engine/snapshot/cache_rules.h"
 #include "tests/engine/snapshot/cold_storages.h"
@@ -586,6 +587,10 @@ const Rule kRules[] = {
      [] { return covered_epochs_do_not_count(); }},
     {"PagesAcrossNextBoundsAreKept", Mutant::drop_across_next_bounds,
      [] { return pages_across_next_bounds_are_kept(1, 1); }},
+    {"VersionsOfARecordHaveOneShare", Mutant::replay_shares_by_version,
+     [] { return versions_of_a_record_have_one_share(); }},
+    {"DataDirectoriesKeepTheirScheme", Mutant::mix_schemes,
+     [] { return data_directories_keep_their_scheme(); }},
 };
 
 /// The mutants of nodes and of the coordinator come last in the enum:

@@ -9,6 +9,7 @@
 #include "engine/checkpoint/checkpoint_metadata.h"
 #include "engine/checkpoint/checkpoint_reader.h"
 #include "engine/checkpoint/checkpoint_writer.h"
+#include "engine/checkpoint/stored_checkpoints.h"
 #include "tests/engine/checkpoint/read_checkpoint.h"
 #include "tests/engine/log/memory_file_system.h"
 #include "tests/support/power_cut_file_system.h"
@@ -245,12 +246,13 @@ TEST(CheckpointMetadataFile, FlippedBitsAreFoundAndTheErrorNamesTheFile) {
   EXPECT_FALSE(read_checkpoint_metadata(files, "/data", metadata.id + 1).has_value());
 }
 
-TEST(CheckpointMetadataFile, TheNewestCheckpointReplacesTheOthers) {
+TEST(StoredCheckpoints, AreListedWithTheirMetadataFirstWhereverTheyAre) {
   MemoryFileSystem files;
   for (const uint64_t id : {7u, 9u, 10u}) {
     CheckpointMetadata metadata;
     CheckpointWriterSettings settings = settings_for(2);
     settings.checkpoint = id;
+    if (id == 9) settings.directory = "/elsewhere";
     write_records(files, settings, 10, seed(), metadata);
     ASSERT_TRUE(install_checkpoint(files, "/data", metadata, metadata.end_epoch).has_value());
   }
@@ -260,15 +262,43 @@ TEST(CheckpointMetadataFile, TheNewestCheckpointReplacesTheOthers) {
   CheckpointMetadata unused;
   write_records(files, settings, 10, seed(), unused);
   EXPECT_EQ(*installed_checkpoints(files, "/data"), (std::vector<uint64_t>{7, 9, 10}));
-  const auto deleted = delete_other_checkpoints(files, "/data", {"/data"}, 10);
-  ASSERT_TRUE(deleted.has_value());
-  EXPECT_EQ(*deleted, 2u + 4u + 1u);  // metadata, files of 7 and 9, file of 11
-  EXPECT_EQ(*installed_checkpoints(files, "/data"), (std::vector<uint64_t>{10}));
   const auto newest = newest_checkpoint(files, "/data");
   ASSERT_TRUE(newest.has_value() && newest->has_value());
-  std::vector<Written> read;
-  EXPECT_EQ(read_records(files, **newest, read), "");
-  EXPECT_EQ(*delete_other_checkpoints(files, "/data", {"/data"}, 10), 0u);
+  EXPECT_EQ((*newest)->id, 10u);
+  ASSERT_TRUE(files.create("/data/coordinator/checkpoint_11.meta.new", 0).has_value());
+  const auto found = checkpoint_files_in(files, "/data", {});
+  ASSERT_TRUE(found.has_value());
+  std::vector<std::string> paths;
+  for (const StoredCheckpointFile& file : *found) paths.push_back(file.path);
+  EXPECT_EQ(paths, (std::vector<std::string>{
+                       "/data/coordinator/checkpoint_7.meta", "/data/node1/checkpoint_7_2_0.atcp",
+                       "/data/node1/checkpoint_7_2_1.atcp", "/data/coordinator/checkpoint_9.meta",
+                       "/elsewhere/node1/checkpoint_9_2_0.atcp",
+                       "/elsewhere/node1/checkpoint_9_2_1.atcp",
+                       "/data/coordinator/checkpoint_10.meta", "/data/node1/checkpoint_10_2_0.atcp",
+                       "/data/node1/checkpoint_10_2_1.atcp",
+                       "/data/coordinator/checkpoint_11.meta.new",
+                       "/data/node1/checkpoint_11_2_0.atcp"}));
+  const auto is_of_other = [&](const ClusterUuid& uuid) {
+    return is_foreign(files, found->back(), uuid).value_or(false);
+  };
+  EXPECT_FALSE(is_of_other(settings.cluster_uuid));
+  EXPECT_TRUE(is_of_other({4}));
+}
+
+TEST(StoredCheckpoints, HaveNamesThatAreTakenApartExactly) {
+  using enum StoredCheckpointKind;
+  const auto kind_of = [](const char* name) { return parse_stored_checkpoint_name(name)->kind; };
+  EXPECT_EQ(parse_stored_checkpoint_name("checkpoint_12_0_3.atcp")->checkpoint, 12u);
+  EXPECT_EQ(kind_of("checkpoint_12_0_3.atcp"), records);
+  EXPECT_EQ(kind_of("checkpoint_7.meta"), metadata);
+  EXPECT_EQ(kind_of("checkpoint_7.meta.new"), unfinished);
+  for (const char* other :
+       {"checkpoint_.meta", "checkpoint_07.meta", "checkpoint_7.metas", "checkpoint_7",
+        "checkpoint_0.meta", "checkpoint_7_0.atcp", "checkpoint_7_0_1.atcp.new",
+        "checkpoint_0_0_0.atcp", "snapshot_7.meta", ".new", ""}) {
+    EXPECT_FALSE(parse_stored_checkpoint_name(other)) << other;
+  }
 }
 
 TEST(CheckpointFiles, OfAFailedAttemptAreRemovedOrReplaced) {

@@ -59,7 +59,7 @@ class StagedCheckpoint {
     epochs_ = &epochs;
     for (StorageControl* storage : storages_) {
       metadata_.storages.push_back({storage->id, storage->type, storage->name});
-      ranges_.push_back(divide_storage(*worker.context, *storage, options.writers));
+      ranges_.push_back(divide_storage(*worker.context, storage->id, options.writers));
     }
     outputs_.resize(options.writers);
   }
@@ -79,7 +79,7 @@ class StagedCheckpoint {
     const CheckpointRules rules{metadata_.replay_epoch, options_.log_has_whole_records};
     for (size_t i = 0; i < storages_.size(); ++i) {
       const auto counters =
-          copy_range(*worker.context, *storages_[i], rules, ranges_[i][part], *writer);
+          copy_range(*worker.context, storages_[i]->id, rules, ranges_[i][part], *writer);
       if (!counters) return counters.error().message;
       output.counters.add(*counters);
     }
@@ -184,6 +184,7 @@ class CheckpointStage {
 struct RecoveryOptions {
   ReplayOrder order = ReplayOrder::newest_first;
   uint32_t threads = 1;
+  uint32_t shares = 1;  // as if so many processes replayed together
 };
 
 /// A cluster that recovers from the files of another one.
@@ -216,13 +217,38 @@ class RecoveredCluster {
     return options;
   }
 
-  Result<void> recover(const CrashImage& image, const RecoveryOptions& options) {
+  /// The part of one process. The processes use the same workers, one after the other.
+  struct Part {
     ReplayState state;
-    for (StorageControl* storage : storages.all()) state.storages[storage->id] = storage;
     std::vector<std::unique_ptr<Replayer>> replayers;
-    for (uint32_t i = 0; i < cluster_.worker_count(); ++i) {
-      replayers.push_back(std::make_unique<Replayer>(state, *cluster_.worker(i).transaction));
+  };
+
+  Result<void> recover(const CrashImage& image, const RecoveryOptions& options) {
+    std::vector<std::unique_ptr<Part>> parts;
+    for (uint32_t share = 0; share < options.shares; ++share) {
+      Part& part = *parts.emplace_back(std::make_unique<Part>());
+      part.state.share = {share, options.shares, image.cut_epoch};
+      for (StorageControl* storage : storages.all()) part.state.storages[storage->id] = storage;
+      for (uint32_t i = 0; i < cluster_.worker_count(); ++i) {
+        part.replayers.push_back(
+            std::make_unique<Replayer>(part.state, *cluster_.worker(i).transaction));
+      }
     }
+    for (const auto& part : parts) {
+      ATOLL_TRY(replay_files(image, options, part->replayers));
+    }
+    cluster_.view().control->epochs.settled.store(image.cut_epoch, std::memory_order_release);
+    for (StorageControl* storage : storages.all()) {
+      remove_tombstones(*cluster_.worker(0).context, *storage);
+    }
+    for (const auto& part : parts) {
+      ATOLL_TRY(finish_blocked(part->replayers));
+    }
+    return check();
+  }
+
+  Result<void> replay_files(const CrashImage& image, const RecoveryOptions& options,
+                            Replayers replayers) {
     const RunTasks run = on_threads(cluster_.worker_count());
     ATOLL_ASSIGN(const auto checkpoint, newest_checkpoint(*image.checkpoints, "/data"));
     const uint64_t first = checkpoint ? checkpoint->replay_epoch : image.start_epoch;
@@ -236,14 +262,9 @@ class RecoveredCluster {
       ATOLL_TRY(replay_log(*image.logs, files, replayers, run));
     }
     ATOLL_TRY(finish_replay(replayers, run));
-    counters_ = counters_of(replayers);
-    blocked_ = state.blocked.records().size();
-    cluster_.view().control->epochs.settled.store(image.cut_epoch, std::memory_order_release);
-    for (StorageControl* storage : storages.all()) {
-      remove_tombstones(*cluster_.worker(0).context, *storage);
-    }
-    ATOLL_TRY(finish_blocked(replayers));
-    return check();
+    counters_ += counters_of(replayers);
+    blocked_ += replayers.front()->state().blocked.records().size();
+    return {};
   }
 
   /// Checks that the trees are sound and have no tombstones.

@@ -150,7 +150,7 @@ TEST(KeyRanges, OfTreesMeetAtTheFences) {
     if (i % 1000 == 999) stage.next_epoch();
   }
   for (const uint32_t parts : {1u, 2u, 5u}) {
-    const auto ranges = divide_storage(*stage.worker(0).context, *stage.storages.tree, parts);
+    const auto ranges = divide_storage(*stage.worker(0).context, stage.storages.tree->id, parts);
     ASSERT_EQ(ranges.size(), parts);
     EXPECT_EQ(ranges.front().low, "");
     EXPECT_FALSE(ranges.back().high.has_value());

@@ -1,5 +1,5 @@
-// Bodies for the rules of checkpoints and their replay (R88 to R95). Each returns an empty text, or
-// what went wrong.
+// Bodies for the rules of checkpoints and their replay (R88 to R95, R100). Each returns an empty
+// text, or what went wrong.
 #pragma once
 
 #include <memory>
@@ -47,13 +47,13 @@ class ReplayScenario {
   }
   /// Power fails. Compares what a recovery finds with the commits up to the cut.
   std::string recover() { return recover(stage.crash()); }
-  std::string recover(const CrashImage& image) {
+  std::string recover(const CrashImage& image, const RecoveryOptions& options = {}) {
     Content expected;
     for (const Committed& one : committed_) {
       if (one.epoch > image.cut_epoch) continue;
       for (const Change& change : one.changes) change.apply_to(expected);
     }
-    return recover_and_compare(image, {}, expected);
+    return recover_and_compare(image, options, expected);
   }
 
   CheckpointStage stage;
@@ -175,6 +175,19 @@ inline std::string updates_wait_for_their_record() {
       scenario.commit_in_epochs({put("a", "0123456789"), put_range("a", 0, "xx"),
                                  put_range("a", 1, "yy"), put("b", "1"), put_range("a", 5, "z")});
   return problem.empty() ? scenario.recover() : problem;
+}
+
+/// Several processes replay records that have updates of several epochs (R100).
+inline std::string versions_of_a_record_have_one_share() {
+  ReplayScenario scenario;
+  std::string problem;
+  for (const char* key : {"a", "b", "c", "d"}) {
+    if (!problem.empty()) return problem;
+    problem = scenario.commit_in_epochs({put(key, "0123456789"), put_range(key, 0, "x"),
+                                         put_range(key, 3, "y"), put_range(key, 5, "z"),
+                                         put_range(key, 8, "w")});
+  }
+  return problem.empty() ? scenario.recover(scenario.stage.crash(), {.shares = 3}) : problem;
 }
 
 /// The log has epochs after the cut (R95).
