@@ -108,6 +108,7 @@ Result<void> Node::start() {
       registry_, *view_.control, logger_,
       [this](std::span<const std::string> names) { procedure_metrics_->add_names(names); });
   start_workers();
+  start_checkpoints();
   ATOLL_TRY(start_sessions());
   housekeeper_ = std::thread([this] { housekeep(); });
   set_state(NodeState::running);
@@ -154,7 +155,7 @@ void Node::start_workers() {
     settings.ordinal = ordinal;
     if (snapshots_ != nullptr) settings.snapshots = &snapshots_->cache();
     // Without a savepoint there are no snapshots.
-    if (config_.durability.mode == DurabilityMode::durable) {
+    if (snapshots_ != nullptr && config_.durability.mode == DurabilityMode::durable) {
       settings.published = &snapshots_->published();
     }
     settings.cpus = worker_cpus(config_, node_, ordinal, machine_);
@@ -204,6 +205,7 @@ void Node::drain() {
   if (state() >= NodeState::draining) return;
   set_state(NodeState::draining);
   if (snapshot_jobs_ != nullptr) snapshot_jobs_->stop();
+  if (checkpoints_ != nullptr) checkpoints_->stop();  // a replay needs the workers until its end
   if (installer_ != nullptr) installer_->stop();
   if (scrubber_ != nullptr) scrubber_->stop();
   jobs_.stop_all();
@@ -263,6 +265,7 @@ void Node::beat() {
   if (state() >= NodeState::running) {
     publish_unallocated();
     publish_snapshot_metrics();
+    if (checkpoints_ != nullptr) checkpoints_->publish(metrics_->checkpoint);
     if (warmer_ != nullptr) tell_warmer();
   }
   shared.heartbeat.fetch_add(1, std::memory_order_relaxed);

@@ -26,6 +26,7 @@
 #include "shared/message/control_message.h"
 #include "shared/metrics/device_watch.h"
 #include "shared/metrics/procedure_metrics.h"
+#include "soc/checkpoint/checkpoint_service.h"
 #include "soc/installer/installer.h"
 #include "soc/installer/page_visitor.h"
 #include "soc/logger/logger_thread.h"
@@ -142,11 +143,14 @@ class Node {
   void start_warming(const ClusterUuid& cluster_uuid);
   void publish_snapshot_metrics();
 
-  // The next functions are defined in node_control.cpp, node_snapshot_requests.cpp and
-  // node_loggers.cpp. Those without `reply` return the answer. The others answer now or later, or
-  // return an error instead.
+  void start_checkpoints();  // in node_checkpoints.cpp
+
+  // The next functions are defined in node_control.cpp, node_snapshot_requests.cpp,
+  // node_checkpoints.cpp and node_loggers.cpp. Those without `reply` return the answer. The others
+  // answer now or later, or return an error instead.
   Result<void> serve(const ControlRequest& request, const ControlReply& reply);
   Result<void> serve_snapshots(const ControlRequest& request, const ControlReply& reply);
+  Result<void> serve_checkpoints(const ControlRequest& request, const ControlReply& reply);
   /// Serves requests that need a running node, also during a recovery: sessions and libraries.
   Result<void> serve_running(const ControlRequest& request, const ControlReply& reply);
   /// Returns the reason why a request of this isolation cannot run now, or nothing if it can. A job
@@ -180,7 +184,8 @@ class Node {
   ClusterView view_;
   MetricsSegment* metrics_ = nullptr;
   std::byte* local_ = nullptr;
-  std::vector<std::byte*> exchange_;  // exchange segments of all nodes; empty without a log
+  /// Exchange segments of all nodes. Empty without a log, and with scheme `silor`.
+  std::vector<std::byte*> exchange_;
   std::unique_ptr<PoolMemory> pool_memory_;
   std::unique_ptr<PagePool> pool_;
   std::atomic<bool> attached_{false};  // true once pool_ and view_ are complete
@@ -189,7 +194,8 @@ class Node {
   IoWatch io_watch_;                           // watches the files of files_
   std::optional<DeviceWatch> device_watch_;    // used by the heartbeat's thread, once attached
   std::unique_ptr<FileSystem> files_;
-  // The next six members are null without a log. Each of them uses the members before it.
+  // The next members up to warmer_ are null without a log. Each of them uses the members before it.
+  // With scheme `silor` only scrubber_ is not null.
   std::unique_ptr<SnapshotStore> snapshots_;
   std::unique_ptr<LentPageReturner> lent_pages_;        // null if memory.lend_pool is off
   std::vector<std::unique_ptr<PageVisitor>> visitors_;  // composers use the last one
@@ -204,6 +210,7 @@ class Node {
   PageDirectory directory_;
   std::unique_ptr<RunGate> gate_;  // null: all workers may run at the same time
   std::vector<std::unique_ptr<Worker>> workers_;
+  std::unique_ptr<CheckpointService> checkpoints_;  // null unless the scheme is `silor`
   std::atomic<uint32_t> next_worker_{0};
   JobTable jobs_{[this](uint64_t epoch, DurableAnswers::Deliver deliver) {
     answers_->add(epoch, std::move(deliver));

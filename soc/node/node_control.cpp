@@ -150,6 +150,15 @@ Result<void> Node::serve(const ControlRequest& request, const ControlReply& repl
       return give(reply, reload_config(request));
     case ControlOperation::log_begin:
       return give(reply, begin_logs(request));
+    case ControlOperation::checkpoint_divide:
+    case ControlOperation::checkpoint_begin:
+    case ControlOperation::checkpoint_wait:
+    case ControlOperation::checkpoint_end:
+    case ControlOperation::replay_begin:
+    case ControlOperation::replay_wait:
+    case ControlOperation::replay_clean:
+    case ControlOperation::replay_end:
+      return serve_checkpoints(request, reply);
     case ControlOperation::pages_release:
       ATOLL_TRY(admit(request, Isolation::serializable));
       return release_pages(request, reply);
@@ -180,11 +189,19 @@ Result<Json> Node::reload_config(const ControlRequest& request) {
 Result<void> Node::serve_snapshots(const ControlRequest& request, const ControlReply& reply) {
   // Acquire pairs with the release of `start`: the objects that serve these requests exist.
   const bool is_ready = attached_.load(std::memory_order_acquire) &&
-                        state() == NodeState::running && snapshot_jobs_ != nullptr;
+                        state() == NodeState::running && scrubber_ != nullptr;
   if (!is_ready) {
     return make_error(ExitCode::not_running,
                       request.op + ": node " + std::to_string(node_) +
                           ": is not running, or keeps no log: durability.mode is \"off\"");
+  }
+  if (request.operation == ControlOperation::snapshot_damage) {
+    return give(reply, scrubber_->describe());
+  }
+  if (snapshot_jobs_ == nullptr) {
+    return make_error(ExitCode::failed,
+                      request.op + ": node " + std::to_string(node_) +
+                          ": there are no snapshots, because durability.scheme is \"silor\"");
   }
   switch (request.operation) {
     case ControlOperation::glean_prepare:
@@ -204,8 +221,6 @@ Result<void> Node::serve_snapshots(const ControlRequest& request, const ControlR
       return give(reply, publish_snapshot(request));
     case ControlOperation::snapshot_withdraw:
       return give(reply, withdraw_snapshots(request));
-    case ControlOperation::snapshot_damage:
-      return give(reply, scrubber_->describe());
     case ControlOperation::snapshot_reads:
       return give(reply, take_recent_reads());
     default:

@@ -53,7 +53,9 @@ NodeSegmentSizes node_segment_sizes(const Config& config, uint32_t node) {
   sizes.pool = round_to_segment(config.memory.volatile_pool);
   sizes.local = round_to_segment(local_offset(transaction_limits(config), layout.worker_count));
   sizes.metrics = round_to_segment(MetricsSegment::bytes(layout.slot_count()));
-  if (config.durability.mode != DurabilityMode::off) {
+  const bool has_snapshots = config.durability.mode != DurabilityMode::off &&
+                             config.durability.scheme == DurabilityScheme::gleaned;
+  if (has_snapshots) {
     sizes.exchange = round_to_segment(config.memory.exchange * inbox_count(config.nodes[node]));
   }
   return sizes;

@@ -34,11 +34,15 @@ void publish_storage_counts(std::span<const StorageCount> changed, MetricsSegmen
 Result<void> Node::start_snapshots() {
   CHECK(snapshots_ == nullptr);
   if (files_ == nullptr) return {};
+  ClusterUuid cluster_uuid = {};
+  std::ranges::copy(view_.control->data_uuid, cluster_uuid.begin());
+  start_scrub(cluster_uuid);
+  if (config_.durability.scheme == DurabilityScheme::silor) return {};
   SnapshotStoreSettings settings;
   settings.file_system = files_.get();
   settings.shared = view_.shared[node_];
   settings.newest = &view_.control->readable_snapshot;
-  std::ranges::copy(view_.control->data_uuid, settings.cluster_uuid.begin());
+  settings.cluster_uuid = cluster_uuid;
   settings.cache_bytes = config_.memory.snapshot_cache;
   settings.reader_count = view_.shared[node_]->slot_count;
   settings.transparent_huge = config_.memory.huge_pages != HugePages::off;
@@ -49,8 +53,7 @@ Result<void> Node::start_snapshots() {
     lent_pages_ = std::make_unique<LentPageReturner>(*settings.lender, snapshots_->cache());
   }
   start_installer();
-  start_scrub(settings.cluster_uuid);
-  start_warming(settings.cluster_uuid);
+  start_warming(cluster_uuid);
   return start_snapshot_jobs();
 }
 
@@ -93,6 +96,9 @@ void Node::start_scrub(const ClusterUuid& cluster_uuid) {
   settings.pause = config_.snapshot.scrub_interval;
   settings.log_directories = node_directories(config_);
   settings.log_directories.push_back(config_.cluster.data_dir);
+  if (config_.durability.scheme == DurabilityScheme::silor) {
+    settings.checkpoint_data_dir = config_.cluster.data_dir;
+  }
   scrubber_ = std::make_unique<Scrubber>(std::move(settings), logger_);
   scrubber_->start();
 }
@@ -146,12 +152,18 @@ Result<void> Node::start_snapshot_jobs() {
 /// Publishes the gauges of the cache, of snapshot jobs and of the scrub. REQUIRES: the state of the
 /// node is `running` or later.
 void Node::publish_snapshot_metrics() {
-  if (snapshot_jobs_ == nullptr) return;
+  if (scrubber_ == nullptr) return;
   // Relaxed: for display; each figure is valid on its own.
   const auto put = [](std::atomic<uint64_t>& word, uint64_t value) {
     word.store(value, std::memory_order_relaxed);
   };
-  CHECK(scrubber_ != nullptr);
+  GleanerMetrics& gleaner = metrics_->gleaner;
+  const ScrubProgress scrub = scrubber_->progress();
+  put(gleaner.scrubbed_bytes, scrub.bytes_read);
+  put(gleaner.scrub_damaged, scrub.damaged);
+  put(gleaner.scrub_percent, scrub.percent);
+  put(gleaner.scrub_finished_s, scrub.finished_at_s);
+  if (snapshot_jobs_ == nullptr) return;
   SnapshotCacheMetrics& cache = metrics_->snapshot_cache;
   const SnapshotCache::Statistics statistics = snapshots_->cache().statistics();
   put(cache.frames, statistics.frames);
@@ -163,17 +175,11 @@ void Node::publish_snapshot_metrics() {
   const WarmProgress warm = warmer_ == nullptr ? WarmProgress{} : warmer_->progress();
   put(cache.pages_to_warm, warm.to_warm);
   put(cache.pages_warmed, warm.warmed);
-  GleanerMetrics& gleaner = metrics_->gleaner;
   const SnapshotJobProgress total = snapshot_jobs_->total();
   put(gleaner.phase, static_cast<uint64_t>(snapshot_jobs_->phase()));
   for (const SnapshotJobCounter& each : kSnapshotJobCounters) {
     put(gleaner.*each.total, total.*each.progress);
   }
-  const ScrubProgress scrub = scrubber_->progress();
-  put(gleaner.scrubbed_bytes, scrub.bytes_read);
-  put(gleaner.scrub_damaged, scrub.damaged);
-  put(gleaner.scrub_percent, scrub.percent);
-  put(gleaner.scrub_finished_s, scrub.finished_at_s);
 }
 
 }  // namespace atolldb

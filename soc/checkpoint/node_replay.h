@@ -1,0 +1,103 @@
+// One node's part of a replay, on the threads of its workers. Source: [SILOR14] section 5.
+//
+//   files        checkpoint and log, then finish_replay (engine/checkpoint/replay.h)
+//   clean        removes the tombstones of some storages, when all nodes have replayed their files
+//   end          stores the blocked records, when all nodes have cleaned their storages
+//
+// Each node reads all files, and replays the records whose hash belongs to it. So no node needs the
+// updates or the tombstones of another one before `clean`.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "engine/checkpoint/checkpoint_plan.h"
+#include "engine/checkpoint/replay.h"
+#include "shared/logging/logger.h"
+#include "soc/checkpoint/awaited_task.h"
+#include "soc/checkpoint/node_checkpoint.h"
+
+namespace atolldb {
+
+/// Thread: any, for all functions. The workers run no transactions from the begin to the end of a
+/// replay.
+class NodeReplay {
+ public:
+  /// Begins to replay the files at once. REQUIRES: `resources` outlives the replay.
+  NodeReplay(ReplayPlan plan, const CheckpointResources& resources, Logger logger);
+  NodeReplay(const NodeReplay&) = delete;
+  NodeReplay& operator=(const NodeReplay&) = delete;
+  /// Cancels the replay, and waits for its threads. REQUIRES: the workers run the tasks that they
+  /// have, or have ended.
+  ~NodeReplay();
+
+  /// Answers when the current step has ended, like AwaitedTask::wait. The answer after the files
+  /// has the ids of storages with tombstones of this node.
+  void wait(AwaitedTask::Clock::time_point deadline, ControlReply reply);
+  /// Begins to remove the tombstones of these storages. Error: code failed if the files are not
+  /// replayed, or a later step has begun. REQUIRES: R93.
+  Result<void> clean(std::vector<uint32_t> storages);
+  /// Begins the last step, and answers {} when it has ended and the memory is free. Error: code
+  /// failed if `clean` has not ended.
+  Result<void> end(ControlReply reply);
+  void cancel() { state_.is_cancelled.store(true, std::memory_order_relaxed); }
+
+  ReplayCounters counters() const;
+  /// Returns how many bytes this node reads, or 0 while that is unknown.
+  uint64_t bytes_total() const { return bytes_total_.load(std::memory_order_relaxed); }
+  CheckpointPhase phase() const;
+
+ private:
+  enum class Step : uint8_t { files, clean, end };
+  using WorkerPart = std::function<void(size_t worker, WorkerEnvironment&)>;
+
+  // The steps. Thread: that of the step.
+  Result<Json> replay_files();
+  Result<Json> remove_all_tombstones(const std::vector<uint32_t>& storages);
+  Result<Json> store_blocked();
+
+  Result<void> make_replayers();
+  Result<void> find_storages();
+  Result<std::optional<CheckpointMetadata>> read_metadata() const;
+  Result<std::vector<LogReplayFile>> log_files() const;
+  Result<void> count_bytes(const CheckpointMetadata* checkpoint,
+                           const std::vector<LogReplayFile>& files);
+  Json tombstones_json() const;
+  Json progress_json() const;
+
+  /// Runs parts 0 to count - 1, each on the worker with that number, and returns when all have
+  /// ended. A worker that has ended runs no part: `is_refused_` is then set.
+  void run_on_workers(size_t count, const WorkerPart& part);
+  RunTasks on_workers();
+  Result<void> check_not_refused() const;
+  /// Begins a step when the one before it has succeeded.
+  Result<void> begin_step(Step step, AwaitedTask::Work work);
+  /// Returns the thread of the current step.
+  std::shared_ptr<AwaitedTask> current() const;
+
+  const ReplayPlan plan_;
+  const CheckpointResources& resources_;
+  Logger logger_;
+  ReplayState state_;
+  std::atomic<bool> is_refused_{false};  // relaxed: read after the end of the parts
+  std::atomic<uint64_t> bytes_total_{0};
+
+  mutable std::mutex replayers_mutex_;                // for readers of counters
+  std::vector<std::unique_ptr<Replayer>> replayers_;  // one per worker; changed under the mutex
+  ReplayCounters finished_;  // counters of the replayers at the end; guarded by the mutex
+
+  mutable std::mutex step_mutex_;
+  Step step_ = Step::files;            // guarded by step_mutex_
+  std::shared_ptr<AwaitedTask> task_;  // guarded by step_mutex_; uses all members before it
+};
+
+/// Converts counters to members of an answer.
+Json to_json(const ReplayCounters& counters);
+
+}  // namespace atolldb

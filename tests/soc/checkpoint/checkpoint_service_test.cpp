@@ -1,0 +1,462 @@
+// Checkpoints of several nodes, and their replay by several nodes, as a coordinator asks for them.
+#include "soc/checkpoint/checkpoint_service.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "engine/mastertree/inspect.h"
+#include "shared/base/try.h"
+#include "shared/file/forwarding_file_system.h"
+#include "tests/engine/checkpoint/random_work.h"
+#include "tests/engine/gleaner/locked_file_system.h"
+#include "tests/engine/log/logged_cluster.h"
+#include "tests/soc/checkpoint/service_nodes.h"
+#include "tests/support/seed.h"
+
+namespace atolldb::test {
+namespace {
+
+using Op = ControlOperation;
+
+std::vector<uint32_t> ids_of(const StagedStorages& storages) {
+  std::vector<uint32_t> ids;
+  for (const StorageControl* storage : storages.all()) ids.push_back(storage->id);
+  std::ranges::sort(ids);
+  return ids;
+}
+
+/// A running cluster with logs, whose nodes take checkpoints.
+class SiloCluster {
+ public:
+  static constexpr uint32_t kThreads = 2;  // of each node's checkpoint
+  static constexpr uint32_t kFiles = 3;    // of each thread
+
+  SiloCluster(uint64_t seed_value, uint32_t node_count, uint32_t workers)
+      : random_(seed_value),
+        logged(node_count, workers, logged_options(), uint64_t{64} << 10),
+        storages(logged.cluster()),
+        files(logged.files()),
+        nodes(logged.cluster(), files),
+        start_epoch(logged.epoch()) {
+    CHECK(logged.files().make_directory("/data/coordinator").has_value());
+    for (uint32_t i = 0; i < logged.cluster().worker_count(); ++i) {
+      works.emplace_back(seed_value, i, logged.cluster().worker_count());
+    }
+  }
+
+  std::string work(uint64_t steps) {
+    for (uint64_t i = 0; i < steps; ++i) {
+      const auto who = static_cast<uint32_t>(random_() % works.size());
+      std::string problem = works[who].step(logged.worker(who), storages);
+      if (!problem.empty()) return problem;
+      if (random_() % 40 == 0) next_epoch();
+    }
+    return {};
+  }
+  void next_epoch() {
+    const uint64_t epoch = logged.epoch();
+    logged.tick();
+    logged.close(epoch);
+  }
+  uint64_t durable_epoch() {
+    return logged.cluster().view().control->epochs.durable.load(std::memory_order_acquire);
+  }
+
+  /// Divides the storages and begins checkpoint `id` on all nodes.
+  Result<void> begin(uint64_t id) {
+    metadata = {};
+    metadata.id = id;
+    metadata.replay_epoch = replay_epoch_of_checkpoint(logged.cluster().view().control->epochs);
+    for (const StorageControl* storage : storages.all()) {
+      metadata.storages.push_back({storage->id, storage->type, storage->name});
+    }
+    ATOLL_ASSIGN(const Json divided,
+                 nodes.ask(0, Op::checkpoint_divide,
+                           {{"parts", nodes.count() * kThreads}, {"storages", ids_of(storages)}}));
+    const auto ranges = find_binary(divided, "ranges");
+    CHECK(ranges);
+    for (uint32_t node = 0; node < nodes.count(); ++node) {
+      ATOLL_TRY(nodes.ask(node, Op::checkpoint_begin,
+                          {{"checkpoint", id},
+                           {"replay_epoch", metadata.replay_epoch},
+                           {"threads", kThreads},
+                           {"files", kFiles},
+                           {"first_part", node * kThreads},
+                           {"ranges", to_binary(*ranges)}}));
+    }
+    return {};
+  }
+  /// Waits for the files of all nodes, and installs the checkpoint.
+  Result<void> finish() {
+    for (uint32_t node = 0; node < nodes.count(); ++node) {
+      ATOLL_ASSIGN(const Json ended,
+                   nodes.ask(node, Op::checkpoint_wait,
+                             {{"checkpoint", metadata.id}, {"timeout_ms", 60'000}}));
+      CHECK(ended.at("done") == true);
+      for (const Json& file : ended.at("files")) {
+        metadata.files.push_back({file.at("directory"), static_cast<uint16_t>(node),
+                                  file.at("writer"), file.at("number"), file.at("bytes"),
+                                  file.at("records"), file.at("checksum")});
+      }
+    }
+    metadata.end_epoch = end_epoch_of_checkpoint(logged.cluster().view().control->epochs);
+    while (!is_end_durable(metadata, durable_epoch())) next_epoch();
+    ATOLL_TRY(install_checkpoint(files, "/data", metadata, durable_epoch()));
+    ATOLL_TRY(nodes.ask_all(Op::checkpoint_end, {{"checkpoint", metadata.id}, {"keep", true}}));
+    return {};
+  }
+  Result<void> take_checkpoint(uint64_t id) {
+    ATOLL_TRY(begin(id));
+    return finish();
+  }
+
+  ReplayPlan plan() {
+    ReplayPlan plan;
+    plan.checkpoint = metadata.id;
+    plan.first_epoch = metadata.id != 0 ? metadata.replay_epoch : start_epoch;
+    plan.cut_epoch = durable_epoch();
+    plan.last_storage = ids_of(storages).back();
+    for (uint32_t node = 0; node < nodes.count(); ++node) {
+      LogStream stream;
+      stream.directory = "/data";
+      stream.node = static_cast<uint16_t>(node);
+      stream.incarnation = 1;
+      stream.start_epoch = start_epoch;
+      plan.streams.push_back({stream, plan.cut_epoch});
+    }
+    return plan;
+  }
+  std::vector<std::string> checkpoint_files() {
+    std::vector<std::string> found;
+    for (const std::string& path : logged.files().paths()) {
+      if (path.ends_with(".atcp")) found.push_back(path);
+    }
+    return found;
+  }
+
+ private:
+  std::mt19937_64 random_;
+
+ public:
+  LoggedCluster logged;
+  StagedStorages storages;
+  LockedFileSystem files;
+  ServiceNodes nodes;
+  uint64_t start_epoch;
+  CheckpointMetadata metadata;  // of the latest checkpoint
+  std::vector<RandomWork> works;
+};
+
+/// A cluster that replays the files of another one.
+class ReplayedCluster {
+ public:
+  ReplayedCluster(FileSystem& image, const ReplayPlan& plan, uint32_t node_count, uint32_t workers)
+      : cluster(node_count, workers, options(plan)),
+        storages(cluster),
+        files(image),
+        nodes(cluster, files),
+        plan_(plan) {}
+
+  Result<void> replay() {
+    const Json plan = {{"plan", to_binary(encode_replay_plan(plan_))}};
+    ATOLL_TRY(nodes.ask_all(Op::replay_begin, plan));
+    ATOLL_ASSIGN(ended, nodes.ask_all(Op::replay_wait, {{"timeout_ms", 60'000}}));
+    cluster.view().control->epochs.settled.store(plan_.cut_epoch, std::memory_order_release);
+    std::set<uint32_t> tombstones;
+    for (const Json& each : ended)
+      tombstones.merge(each.at("tombstones").get<std::set<uint32_t>>());
+    std::vector<Json> shares(nodes.count(), Json::array());
+    for (const uint32_t id : tombstones) shares[id % nodes.count()].push_back(id);
+    for (uint32_t node = 0; node < nodes.count(); ++node) {
+      ATOLL_TRY(nodes.ask(node, Op::replay_clean, {{"storages", shares[node]}}));
+    }
+    ATOLL_TRY(nodes.ask_all(Op::replay_wait, {{"timeout_ms", 60'000}}));
+    ATOLL_TRY(nodes.ask_all(Op::replay_end, Json::object()));
+    nodes.join_workers();
+    return check();
+  }
+
+  TestCluster cluster;
+  StagedStorages storages;
+  LockedFileSystem files;
+  ServiceNodes nodes;
+  std::vector<Json> ended;  // answers of the nodes after the files
+
+ private:
+  static TestClusterOptions options(const ReplayPlan& plan) {
+    TestClusterOptions options;
+    options.clock = false;
+    options.start_epoch = plan.cut_epoch + 10;
+    return options;
+  }
+  /// Checks that the trees are sound and have no tombstones.
+  Result<void> check() {
+    for (StorageControl* storage : {storages.tree, storages.hash}) {
+      TreeStatistics statistics;
+      const std::string problem = check_tree(cluster.view(), *storage, statistics);
+      if (!problem.empty()) return make_error(ExitCode::failed, problem);
+      if (statistics.tombstones != 0) return make_error(ExitCode::failed, "tombstones are left");
+    }
+    return {};
+  }
+
+  ReplayPlan plan_;
+};
+
+std::string message_of(const Result<void>& result) { return result ? "" : result.error().message; }
+
+TEST(CheckpointServiceTest, NodesReplayTogetherWhatNodesHaveWritten) {
+  const uint64_t first = seed();
+  for (uint64_t round = 0; round < rounds(6, 40); ++round) {
+    const auto nodes = static_cast<uint32_t>(1 + round % 3);
+    SiloCluster silo(first + round, nodes, 2);
+    // Without a checkpoint, then with one, then with a later one.
+    for (uint64_t id = 0; id < 3; ++id) {
+      if (id != 0) {
+        ASSERT_EQ(message_of(silo.take_checkpoint(id)), "") << "seed " << first + round;
+      }
+      ASSERT_EQ(silo.work(600), "") << "seed " << first + round;
+      const auto image = silo.logged.files().copy();
+      const ReplayPlan plan = silo.plan();
+      ReplayedCluster replayed(*image, plan, nodes, 1 + static_cast<uint32_t>(round % 2));
+      ASSERT_EQ(message_of(replayed.replay()), "") << "seed " << first + round;
+      std::string problem;
+      const Content content = read_content(replayed.cluster.worker(0), replayed.storages, problem);
+      EXPECT_EQ(problem, "");
+      const Content expected = content_at(silo.works, plan.cut_epoch);
+      EXPECT_TRUE(content == expected)
+          << content.sizes() << ", expected " << expected.sizes() << ", seed " << first + round;
+      // Every node has replayed a share.
+      for (const Json& each : replayed.ended) EXPECT_GT(each.at("records").get<uint64_t>(), 0u);
+    }
+  }
+}
+
+TEST(CheckpointServiceTest, NodesReplayAllRecordsAndEachOnce) {
+  const uint64_t seed_value = seed();
+  SiloCluster silo(seed_value, 2, 2);
+  ASSERT_EQ(silo.work(800), "");
+  ASSERT_EQ(message_of(silo.take_checkpoint(1)), "");
+  ASSERT_EQ(silo.work(800), "");
+  uint64_t together = 0;
+  const auto image = silo.logged.files().copy();
+  ReplayedCluster two(*image, silo.plan(), 2, 1);
+  ASSERT_EQ(message_of(two.replay()), "") << "seed " << seed_value;
+  for (const Json& each : two.ended) together += each.at("records").get<uint64_t>();
+  ReplayedCluster one(*image, silo.plan(), 1, 2);
+  ASSERT_EQ(message_of(one.replay()), "") << "seed " << seed_value;
+  EXPECT_EQ(one.ended.front().at("records").get<uint64_t>(), together) << "seed " << seed_value;
+  // Each node reads all files.
+  EXPECT_EQ(one.ended.front().at("bytes"), two.ended.front().at("bytes"));
+  EXPECT_LE(one.ended.front().at("bytes"), one.ended.front().at("bytes_total"));
+}
+
+TEST(CheckpointServiceTest, CountsCheckpointsAndReplaysForTheMetrics) {
+  SiloCluster silo(seed(), 1, 1);
+  ASSERT_EQ(silo.work(300), "");
+  NodeCheckpointMetrics metrics{};
+  uint64_t records = 0;
+  uint64_t bytes = 0;
+  for (uint64_t id = 1; id <= 2; ++id) {
+    ASSERT_EQ(message_of(silo.take_checkpoint(id)), "");
+    silo.nodes.service(0).publish(metrics);
+    for (const CheckpointFileInfo& file : silo.metadata.files) {
+      records += file.records;
+      bytes += file.bytes;
+    }
+    EXPECT_EQ(metrics.records.load(std::memory_order_relaxed), records);
+    EXPECT_EQ(metrics.bytes.load(std::memory_order_relaxed), bytes);
+    EXPECT_GT(metrics.syncs.load(std::memory_order_relaxed), 0u);
+  }
+  EXPECT_EQ(metrics.phase.load(std::memory_order_relaxed),
+            static_cast<uint64_t>(CheckpointPhase::idle));
+  const auto image = silo.logged.files().copy();
+  ReplayedCluster replayed(*image, silo.plan(), 1, 1);
+  ASSERT_EQ(message_of(replayed.replay()), "");
+  replayed.nodes.service(0).publish(metrics);
+  EXPECT_EQ(metrics.replayed_records.load(std::memory_order_relaxed),
+            replayed.ended.front().at("records").get<uint64_t>());
+  EXPECT_EQ(metrics.replayed_bytes.load(std::memory_order_relaxed),
+            replayed.ended.front().at("bytes").get<uint64_t>());
+}
+
+TEST(CheckpointServiceTest, ADiscardedCheckpointLeavesNoFiles) {
+  SiloCluster silo(seed(), 2, 1);
+  ASSERT_EQ(silo.work(500), "");
+  ASSERT_EQ(message_of(silo.begin(1)), "");
+  // One node has ended, the other perhaps not.
+  ASSERT_TRUE(silo.nodes.ask(0, Op::checkpoint_wait, {{"checkpoint", 1}, {"timeout_ms", 60'000}}));
+  ASSERT_TRUE(silo.nodes.ask_all(Op::checkpoint_end, {{"checkpoint", 1}, {"keep", false}}));
+  EXPECT_TRUE(silo.checkpoint_files().empty());
+  // A repeated request, and one for a checkpoint that never began.
+  EXPECT_TRUE(silo.nodes.ask_all(Op::checkpoint_end, {{"checkpoint", 1}, {"keep", false}}));
+  EXPECT_TRUE(silo.nodes.ask_all(Op::checkpoint_end, {{"checkpoint", 9}, {"keep", false}}));
+  EXPECT_EQ(message_of(silo.take_checkpoint(2)), "");
+  EXPECT_EQ(silo.checkpoint_files().size(), 2 * SiloCluster::kThreads * SiloCluster::kFiles);
+}
+
+TEST(CheckpointServiceTest, AFailedWriteFailsTheCheckpointAndLaterOnesSucceed) {
+  SiloCluster silo(seed(), 1, 2);
+  ASSERT_EQ(silo.work(500), "");
+  silo.logged.files().changes_left = 7;
+  ASSERT_EQ(message_of(silo.begin(1)), "");
+  const auto failed =
+      silo.nodes.ask(0, Op::checkpoint_wait, {{"checkpoint", 1}, {"timeout_ms", 60'000}});
+  ASSERT_FALSE(failed);
+  silo.logged.files().changes_left = UINT64_MAX;
+  EXPECT_TRUE(silo.nodes.ask(0, Op::checkpoint_end, {{"checkpoint", 1}, {"keep", false}}));
+  EXPECT_EQ(message_of(silo.take_checkpoint(2)), "");
+}
+
+TEST(CheckpointServiceTest, RefusesWhatItCannotCopy) {
+  SiloCluster silo(seed(), 1, 1);
+  ASSERT_EQ(silo.work(100), "");
+  ASSERT_EQ(message_of(silo.take_checkpoint(5)), "");
+  const auto divided =
+      silo.nodes.ask(0, Op::checkpoint_divide, {{"parts", 4}, {"storages", ids_of(silo.storages)}});
+  ASSERT_TRUE(divided) << divided.error().message;
+  const Json good = {{"checkpoint", 6}, {"replay_epoch", 3}, {"threads", 2},
+                     {"files", 1},      {"first_part", 2},   {"ranges", divided->at("ranges")}};
+  const auto refused = [&](const char* member, const Json& value) {
+    Json body = good;
+    body[member] = value;
+    const auto answer = silo.nodes.ask(0, Op::checkpoint_begin, body);
+    return answer ? std::string() : answer.error().message;
+  };
+  EXPECT_NE(refused("checkpoint", 5).find("take a new id"), std::string::npos);
+  EXPECT_NE(refused("checkpoint", 0).find("out of range"), std::string::npos);
+  EXPECT_NE(refused("replay_epoch", 0).find("out of range"), std::string::npos);
+  EXPECT_NE(refused("threads", 0).find("from 1 to"), std::string::npos);
+  EXPECT_NE(refused("threads", kMaxInstallers + 1).find("from 1 to"), std::string::npos);
+  EXPECT_NE(refused("files", kMaxCheckpointFiles + 1).find("from 1 to"), std::string::npos);
+  EXPECT_NE(refused("first_part", 3).find("out of range"), std::string::npos);
+  EXPECT_NE(refused("first_part", UINT64_MAX).find("out of range"), std::string::npos);
+  EXPECT_NE(refused("ranges", to_binary({})).find("did not write"), std::string::npos);
+  ASSERT_TRUE(silo.nodes.ask(0, Op::checkpoint_begin, good));
+  ASSERT_TRUE(silo.nodes.ask(0, Op::checkpoint_end, {{"checkpoint", 6}, {"keep", false}}));
+  EXPECT_FALSE(silo.nodes.ask(0, Op::checkpoint_wait, {{"checkpoint", 7}}));
+  EXPECT_FALSE(silo.nodes.ask(0, Op::checkpoint_divide, {{"parts", 1}, {"storages", {-1}}}));
+  silo.nodes.service(0).stop();
+  EXPECT_NE(refused("checkpoint", 7).find("stops"), std::string::npos);
+}
+
+TEST(CheckpointServiceTest, SkipsStoragesThatAreDroppedMeanwhile) {
+  SiloCluster silo(seed(), 1, 1);
+  ASSERT_EQ(silo.work(200), "");
+  silo.storages.hash->state.store(static_cast<uint32_t>(StorageState::dropping),
+                                  std::memory_order_seq_cst);
+  const auto divided =
+      silo.nodes.ask(0, Op::checkpoint_divide, {{"parts", 2}, {"storages", ids_of(silo.storages)}});
+  ASSERT_TRUE(divided);
+  const auto storages = decode_divided(*find_binary(*divided, "ranges"));
+  ASSERT_TRUE(storages) << storages.error().message;
+  EXPECT_EQ(storages->size(), 3u);
+  for (const DividedStorage& storage : *storages) EXPECT_NE(storage.id, silo.storages.hash->id);
+}
+
+TEST(CheckpointServiceTest, TheStepsOfAReplayHaveTheirOrder) {
+  SiloCluster silo(seed(), 1, 1);
+  ASSERT_EQ(silo.work(200), "");
+  const auto image = silo.logged.files().copy();
+  ReplayedCluster replayed(*image, silo.plan(), 1, 1);
+  ServiceNodes& nodes = replayed.nodes;
+  EXPECT_FALSE(nodes.ask(0, Op::replay_wait, Json::object()));
+  EXPECT_FALSE(nodes.ask(0, Op::replay_clean, {{"storages", Json::array()}}));
+  EXPECT_FALSE(nodes.ask(0, Op::replay_end, Json::object()));
+  const Json plan = {{"plan", to_binary(encode_replay_plan(silo.plan()))}};
+  ASSERT_TRUE(nodes.ask(0, Op::replay_begin, plan));
+  EXPECT_FALSE(nodes.ask(0, Op::replay_begin, plan)) << "a second replay";
+  ASSERT_TRUE(nodes.ask(0, Op::replay_wait, {{"timeout_ms", 60'000}}));
+  EXPECT_FALSE(nodes.ask(0, Op::replay_end, Json::object())) << "tombstones are not removed";
+  ASSERT_TRUE(nodes.ask(0, Op::replay_clean, {{"storages", Json::array()}}));
+  ASSERT_TRUE(nodes.ask(0, Op::replay_wait, {{"timeout_ms", 60'000}}));
+  EXPECT_FALSE(nodes.ask(0, Op::replay_clean, {{"storages", Json::array()}}));
+  EXPECT_TRUE(nodes.ask(0, Op::replay_end, Json::object()));
+  EXPECT_FALSE(nodes.ask(0, Op::replay_end, Json::object()));
+}
+
+TEST(CheckpointServiceTest, ADamagedFileFailsTheReplay) {
+  SiloCluster silo(seed(), 1, 2);
+  ASSERT_EQ(silo.work(500), "");
+  ASSERT_EQ(message_of(silo.take_checkpoint(1)), "");
+  const auto image = silo.logged.files().copy();
+  const CheckpointFileInfo& file = silo.metadata.files.back();
+  image->bytes(checkpoint_file_path(file.directory, file.node,
+                                    {silo.metadata.id, file.writer, file.number}))[100] ^=
+      std::byte{1};
+  ReplayedCluster replayed(*image, silo.plan(), 1, 2);
+  const auto failed = replayed.replay();
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().code, ExitCode::corruption) << failed.error().message;
+}
+
+TEST(CheckpointServiceTest, AReplayFailsIfAStorageIsNewerThanThePlan) {
+  SiloCluster silo(seed(), 1, 1);
+  ASSERT_EQ(silo.work(100), "");
+  const auto image = silo.logged.files().copy();
+  ReplayPlan plan = silo.plan();
+  --plan.last_storage;
+  ReplayedCluster replayed(*image, plan, 1, 1);
+  const auto failed = replayed.replay();
+  ASSERT_FALSE(failed);
+  EXPECT_NE(failed.error().message.find("internal error"), std::string::npos);
+}
+
+TEST(CheckpointServiceTest, AReplayEndsWithItsWorkers) {
+  SiloCluster silo(seed(), 1, 2);
+  ASSERT_EQ(silo.work(500), "");
+  const auto image = silo.logged.files().copy();
+  ReplayedCluster replayed(*image, silo.plan(), 1, 2);
+  replayed.nodes.close_workers();
+  const auto failed = replayed.replay();
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().code, ExitCode::not_running) << failed.error().message;
+}
+
+/// A file system whose files can be opened once the test allows it.
+class ClosedFileSystem : public ForwardingFileSystem {
+ public:
+  using ForwardingFileSystem::ForwardingFileSystem;
+
+  void allow() { may_open_.set_value(); }
+  Result<std::unique_ptr<File>> open_for_reading(const std::string& path) override {
+    allowed_.wait();
+    return below().open_for_reading(path);
+  }
+
+ private:
+  std::promise<void> may_open_;
+  std::shared_future<void> allowed_ = may_open_.get_future().share();
+};
+
+TEST(CheckpointServiceTest, AStoppedReplayAnswersWithAnError) {
+  SiloCluster silo(seed(), 1, 2);
+  ASSERT_EQ(silo.work(500), "");
+  const auto image = silo.logged.files().copy();
+  ClosedFileSystem closed(*image);
+  ReplayedCluster replayed(closed, silo.plan(), 1, 2);
+  CheckpointService& service = replayed.nodes.service(0);
+  const Json plan = {{"plan", to_binary(encode_replay_plan(silo.plan()))}};
+  ASSERT_TRUE(replayed.nodes.ask(0, Op::replay_begin, plan));
+  CheckpointAnswer waiting;
+  service.handle(ControlRequest(Op::replay_wait, {{"timeout_ms", 60'000}}), waiting.reply());
+  {
+    const std::jthread stop([&] { service.stop(); });
+    while (!replayed.nodes.ask(0, Op::replay_begin, plan).error().message.ends_with("stops")) {
+      std::this_thread::yield();
+    }
+    closed.allow();
+  }
+  const auto answer = waiting.get();
+  ASSERT_FALSE(answer);
+  EXPECT_NE(answer.error().message.find("cancelled"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace atolldb::test
