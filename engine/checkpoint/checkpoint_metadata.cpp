@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <set>
 #include <tuple>
 #include <utility>
 
@@ -89,34 +88,18 @@ std::string decode(std::span<const std::byte> bytes, const DirectoryTable& table
 
 std::string metadata_name(uint64_t id) { return fmt::format("checkpoint_{}.meta", id); }
 
-/// Returns the id in the name of a metadata file, or nothing for other names.
-std::optional<uint64_t> parse_metadata_name(std::string_view name) {
+}  // namespace
+
+std::string checkpoint_metadata_path(const std::string& data_dir, uint64_t id) {
+  return path_in(coordinator_directory(data_dir), metadata_name(id));
+}
+
+std::optional<uint64_t> parse_checkpoint_metadata_name(std::string_view name) {
   std::string_view rest = name;
   uint64_t id = 0;
   if (!take_text(rest, "checkpoint_") || !take_number(rest, id) || id == 0) return std::nullopt;
   if (metadata_name(id) != name) return std::nullopt;
   return id;
-}
-
-/// Deletes the checkpoint files of one folder node<k>/, except those of the checkpoint `kept`.
-Result<uint64_t> delete_in_folder(FileSystem& file_system, const std::string& folder,
-                                  uint64_t kept) {
-  CHECK(kept != 0);
-  uint64_t deleted = 0;
-  ATOLL_ASSIGN(const auto names, file_system.list(folder));
-  for (const std::string& name : names) {
-    const auto parsed = parse_checkpoint_file_name(name);
-    if (!parsed || parsed->checkpoint == kept) continue;
-    ATOLL_TRY(file_system.remove(path_in(folder, name)));
-    ++deleted;
-  }
-  return deleted;
-}
-
-}  // namespace
-
-std::string checkpoint_metadata_path(const std::string& data_dir, uint64_t id) {
-  return path_in(coordinator_directory(data_dir), metadata_name(id));
 }
 
 bool is_end_durable(const CheckpointMetadata& metadata, uint64_t durable_epoch) {
@@ -170,7 +153,7 @@ Result<std::vector<uint64_t>> installed_checkpoints(FileSystem& file_system,
   if (!exists) return ids;
   ATOLL_ASSIGN(const auto names, file_system.list(directory));
   for (const std::string& name : names) {
-    if (const auto id = parse_metadata_name(name)) ids.push_back(*id);
+    if (const auto id = parse_checkpoint_metadata_name(name)) ids.push_back(*id);
   }
   std::ranges::sort(ids);
   return ids;
@@ -182,35 +165,6 @@ Result<std::optional<CheckpointMetadata>> newest_checkpoint(FileSystem& file_sys
   if (ids.empty()) return std::nullopt;
   ATOLL_ASSIGN(auto metadata, read_checkpoint_metadata(file_system, data_dir, ids.back()));
   return metadata;
-}
-
-Result<uint64_t> delete_other_checkpoints(FileSystem& file_system, const std::string& data_dir,
-                                          const std::vector<std::string>& directories,
-                                          uint64_t kept) {
-  const std::string coordinator = coordinator_directory(data_dir);
-  ATOLL_ASSIGN(const auto ids, installed_checkpoints(file_system, data_dir));
-  CHECK(std::ranges::binary_search(ids, kept));
-  uint64_t deleted = 0;
-  for (const uint64_t id : ids) {
-    if (id == kept) continue;
-    ATOLL_TRY(file_system.remove(checkpoint_metadata_path(data_dir, id)));
-    ++deleted;
-  }
-  // The names are gone durably before the first file, so no metadata names a deleted file.
-  if (deleted != 0) {
-    ATOLL_TRY(file_system.sync_directory(coordinator));
-  }
-  std::set<std::string> all(directories.begin(), directories.end());
-  all.insert(data_dir);
-  for (const std::string& directory : all) {
-    const auto clean = [&](uint32_t, const std::string& folder) -> Result<void> {
-      ATOLL_ASSIGN(const uint64_t count, delete_in_folder(file_system, folder, kept));
-      deleted += count;
-      return {};
-    };
-    ATOLL_TRY(for_each_node_folder(file_system, directory, clean));
-  }
-  return deleted;
 }
 
 }  // namespace atolldb

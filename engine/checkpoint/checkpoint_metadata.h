@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/checkpoint/checkpoint_file.h"
@@ -52,6 +53,8 @@ struct CheckpointMetadata {
 
 /// Returns data_dir/coordinator/checkpoint_<id>.meta.
 std::string checkpoint_metadata_path(const std::string& data_dir, uint64_t id);
+/// Returns the id in the name of a metadata file, or nothing for other names.
+std::optional<uint64_t> parse_checkpoint_metadata_name(std::string_view name);
 
 /// Returns whether the checkpoint may be installed or replayed, given the durable epoch, or the
 /// cut: every
@@ -76,13 +79,5 @@ Result<std::vector<uint64_t>> installed_checkpoints(FileSystem& file_system,
 /// takes its place.
 Result<std::optional<CheckpointMetadata>> newest_checkpoint(FileSystem& file_system,
                                                             const std::string& data_dir);
-
-/// Deletes what `kept` supersedes: the metadata and then the files of all other checkpoints. Their
-/// files are those in `directories` and data_dir. A crash in between leaves files that the next
-/// call deletes. Returns the number of deleted files. REQUIRES: `kept` is installed; no other
-/// checkpoint is being written.
-Result<uint64_t> delete_other_checkpoints(FileSystem& file_system, const std::string& data_dir,
-                                          const std::vector<std::string>& directories,
-                                          uint64_t kept);
 
 }  // namespace atolldb

@@ -162,7 +162,7 @@ Result<std::vector<CheckpointFileInfo>> CheckpointWriter::finish() {
 void CheckpointWriter::discard() {
   for (OpenFile& file : files_) {
     file.file.reset();
-    // The caller has an error already. delete_other_checkpoints removes what is left.
+    // The caller has an error already. delete_unneeded removes what is left.
     static_cast<void>(file_system_->remove(path_of(file.info.number)));
   }
   files_.clear();

@@ -23,11 +23,12 @@ namespace atolldb {
 namespace {
 
 constexpr uint32_t kSavepointMagic = 0x50534c41;  // "ALSP"
-constexpr uint32_t kSavepointVersion = 4;
-constexpr uint32_t kSavepointOfPaths = 3;        // names directories by path, not by role
-constexpr uint32_t kVersionBeforeKept = 2;       // has no list of kept snapshots
-constexpr uint32_t kVersionBeforeSnapshots = 1;  // has no snapshot fields
-constexpr uint32_t kSameLoggers = UINT32_MAX;    // the same loggers as the previous incarnation
+constexpr uint32_t kSavepointVersion = 5;         // names the scheme of durability
+constexpr uint32_t kVersionOfGleaned = 4;         // of the scheme `gleaned`, which it does not name
+constexpr uint32_t kSavepointOfPaths = 3;         // names directories by path, not by role
+constexpr uint32_t kVersionBeforeKept = 2;        // has no list of kept snapshots
+constexpr uint32_t kVersionBeforeSnapshots = 1;   // has no snapshot fields
+constexpr uint32_t kSameLoggers = UINT32_MAX;     // the same loggers as the previous incarnation
 constexpr uint64_t kNoCut = UINT64_MAX;
 
 struct SlotHeader {
@@ -82,7 +83,11 @@ void incarnation_fields(Archive& archive, Described<Archive, Incarnation>& incar
   }
 }
 
-/// Reads or writes the body of a slot. Writers pass kSavepointVersion.
+uint32_t version_of(const Savepoint& savepoint) {
+  return savepoint.scheme == DurabilityScheme::gleaned ? kVersionOfGleaned : kSavepointVersion;
+}
+
+/// Reads or writes the body of a slot. Writers pass version_of(savepoint).
 template <typename Archive>
 void body_fields(Archive& archive, Described<Archive, Savepoint>& savepoint, uint32_t version) {
   CHECK(version >= kVersionBeforeSnapshots && version <= kSavepointVersion);
@@ -97,6 +102,9 @@ void body_fields(Archive& archive, Described<Archive, Savepoint>& savepoint, uin
     const bool is_first = &incarnation == &savepoint.incarnations.front();
     incarnation_fields(archive, incarnation, is_first ? nullptr : &incarnation - 1);
   });
+  if (version > kVersionOfGleaned) {
+    archive.enumerator(savepoint.scheme, DurabilityScheme::gleaned, kLastDurabilityScheme);
+  }
 }
 
 /// Applies `change` to each directory of the savepoint. Stops and returns false if `change` returns
@@ -117,7 +125,7 @@ ByteWriter encode(Savepoint savepoint, DirectoryTable& table) {
     return true;
   });
   ByteWriter body;
-  body_fields(body, savepoint, kSavepointVersion);
+  body_fields(body, savepoint, version_of(savepoint));
   return body;
 }
 
@@ -128,6 +136,7 @@ bool has_sensible_snapshots(const Savepoint& savepoint) {
   if (savepoint.snapshot > savepoint.largest_snapshot) return false;
   if (savepoint.snapshot_epoch > kMaxEpoch) return false;
   if (savepoint.snapshot == 0 && savepoint.snapshot_epoch != 0) return false;
+  if (savepoint.scheme == DurabilityScheme::silor && !savepoint.kept.empty()) return false;
   if (savepoint.covered_incarnation > savepoint.largest_incarnation) return false;
   if (savepoint.pinned.size() > kMaxPinnedSnapshots) return false;
   KeptSnapshot before;
@@ -304,7 +313,7 @@ Result<void> write_savepoint(FileSystem& file_system, const std::string& data_di
                     kSavepointSlotBytes));
   }
   SlotHeader header = {kSavepointMagic,          0,
-                       kSavepointVersion,        static_cast<uint32_t>(body.bytes().size()),
+                       version_of(savepoint),    static_cast<uint32_t>(body.bytes().size()),
                        savepoint.generation + 1, savepoint.ddl_records};
   IoBuffer buffer(sizeof header + body.bytes().size());
   const std::span<std::byte> bytes = buffer.bytes();

@@ -6,7 +6,9 @@
 // before that write is still there. A rename creates the file with its first slot already written.
 //
 // The savepoint names directories by their roles (R48), which data_dir/directories resolves
-// (directory_table.h). Versions 1 to 3 name paths; they are read but no longer written.
+// (directory_table.h). Versions 1 to 3 name paths; they are read but no longer written. Version 5
+// names the scheme of durability. A savepoint of the scheme `gleaned` has version 4, so that older
+// programs can read it.
 //
 //   slot: [magic 4][crc 4][version 4][length 4][generation 8][ddl records 8] body of `length` bytes
 //   crc: CRC32C of bytes [8, 32 + length). All numbers are little-endian.
@@ -23,6 +25,7 @@
 #include "engine/hooks/mutants.h"
 #include "engine/log/log_writer.h"
 #include "shared/base/check.h"
+#include "shared/base/durability_scheme.h"
 #include "shared/base/error.h"
 #include "shared/file/file.h"
 
@@ -81,6 +84,10 @@ struct KeptSnapshot {
 struct Savepoint {
   uint64_t generation = 0;  // counts the writes of the savepoint; 0: never written
   ClusterUuid cluster_uuid = {};
+  /// The scheme of the data directory. With `silor`, all snapshots of this structure are
+  /// checkpoints (R98): `snapshot` is the id of the newest one, and `snapshot_epoch` the epoch
+  /// before its replay epoch. Then `kept` is empty.
+  DurabilityScheme scheme = DurabilityScheme::gleaned;
   /// The largest epoch seen in any log, except for epochs of the last incarnation if it has no cut.
   uint64_t largest_epoch = 0;
   /// The largest number given to an incarnation, even if that incarnation never ran.

@@ -45,26 +45,9 @@ std::optional<uint64_t> epoch_of(const Savepoint& savepoint, uint32_t id) {
   return pin->epoch;
 }
 
-}  // namespace
-
-Result<uint32_t> take_snapshot_id(FileSystem& file_system, const std::string& data_dir,
-                                  Savepoint& savepoint) {
-  if (savepoint.largest_snapshot == SnapshotPointer::kMaxSnapshot) {
-    return make_error(ExitCode::resources,
-                      fmt::format("{}: all {} ids of snapshots are used up: export the data and "
-                                  "load it into a new cluster",
-                                  data_dir, SnapshotPointer::kMaxSnapshot));
-  }
-  Savepoint next = savepoint;
-  ++next.largest_snapshot;
-  ATOLL_TRY(replace(file_system, data_dir, savepoint, std::move(next)));
-  CHECK(savepoint.largest_snapshot > savepoint.snapshot);
-  return savepoint.largest_snapshot;
-}
-
-Result<void> store_snapshot(FileSystem& file_system, const std::string& data_dir,
-                            Savepoint& savepoint, uint32_t id, uint64_t epoch, uint32_t keep,
-                            bool may_forget) {
+/// Returns the savepoint with another newest snapshot. See store_snapshot.
+Savepoint with_snapshot(const Savepoint& savepoint, uint32_t id, uint64_t epoch, uint32_t keep,
+                        bool may_forget) {
   CHECK(id > savepoint.snapshot && id <= savepoint.largest_snapshot);
   CHECK(epoch >= savepoint.snapshot_epoch && epoch <= kMaxEpoch);
   CHECK(keep > 0);
@@ -93,6 +76,43 @@ Result<void> store_snapshot(FileSystem& file_system, const std::string& data_dir
   next.incarnations.erase(next.incarnations.begin(), kept);
   CHECK(next.kept.size() < keep && next.oldest_epoch() >= savepoint.oldest_epoch());
   CHECK(next.covered_incarnation >= savepoint.covered_incarnation);
+  return next;
+}
+
+}  // namespace
+
+Result<uint32_t> take_snapshot_id(FileSystem& file_system, const std::string& data_dir,
+                                  Savepoint& savepoint) {
+  if (savepoint.largest_snapshot == SnapshotPointer::kMaxSnapshot) {
+    return make_error(ExitCode::resources,
+                      fmt::format("{}: all {} ids of snapshots are used up: export the data and "
+                                  "load it into a new cluster",
+                                  data_dir, SnapshotPointer::kMaxSnapshot));
+  }
+  Savepoint next = savepoint;
+  ++next.largest_snapshot;
+  ATOLL_TRY(replace(file_system, data_dir, savepoint, std::move(next)));
+  CHECK(savepoint.largest_snapshot > savepoint.snapshot);
+  return savepoint.largest_snapshot;
+}
+
+Result<void> store_snapshot(FileSystem& file_system, const std::string& data_dir,
+                            Savepoint& savepoint, uint32_t id, uint64_t epoch, uint32_t keep,
+                            bool may_forget) {
+  CHECK(savepoint.scheme == DurabilityScheme::gleaned);
+  return replace(file_system, data_dir, savepoint,
+                 with_snapshot(savepoint, id, epoch, keep, may_forget));
+}
+
+Result<void> store_checkpoint(FileSystem& file_system, const std::string& data_dir,
+                              Savepoint& savepoint, uint32_t id, uint64_t replay_epoch,
+                              uint64_t end_epoch, bool may_forget) {
+  CHECK(savepoint.scheme == DurabilityScheme::silor);
+  CHECK(replay_epoch != 0 && replay_epoch <= end_epoch && end_epoch <= kMaxEpoch);
+  Savepoint next = with_snapshot(savepoint, id, replay_epoch - 1, 1, may_forget);
+  if (next.uncut() != nullptr && end_epoch >= next.uncut()->start_epoch) {
+    next.durable_epoch = std::max(next.durable_epoch, end_epoch);
+  }
   return replace(file_system, data_dir, savepoint, std::move(next));
 }
 

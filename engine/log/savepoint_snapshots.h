@@ -1,5 +1,5 @@
-// Snapshot changes of the savepoint: ids, the newest snapshot, pins (R37, R38). Thread: the
-// coordinator thread that writes the savepoint.
+// Changes of the savepoint for snapshots and checkpoints: ids, the newest one, pins (R37, R38).
+// Thread: the coordinator thread that writes the savepoint.
 //
 // The functions with a FileSystem write the changed savepoint durably, and change the caller's copy
 // only after that. They also have the requirements and errors of write_savepoint.
@@ -30,6 +30,15 @@ Result<uint32_t> take_snapshot_id(FileSystem& file_system, const std::string& da
 Result<void> store_snapshot(FileSystem& file_system, const std::string& data_dir,
                             Savepoint& savepoint, uint32_t id, uint64_t epoch, uint32_t keep = 1,
                             bool may_forget = true);
+
+/// Makes checkpoint `id` the newest one, instead of the one before. Incarnations whose log no
+/// recovery from it needs leave the list, as store_snapshot has it. If an incarnation is running,
+/// the end epoch becomes its durable epoch, so that a log that ends before it is damaged, and not
+/// torn (R30, R89). REQUIRES: the scheme is `silor`; the id was taken; the checkpoint is installed
+/// (R98); the epochs are not before those of the checkpoint before (CHECK).
+Result<void> store_checkpoint(FileSystem& file_system, const std::string& data_dir,
+                              Savepoint& savepoint, uint32_t id, uint64_t replay_epoch,
+                              uint64_t end_epoch, bool may_forget = true);
 
 /// Removes the pins of backups from `savepoint`; the caller writes the savepoint afterwards. The
 /// log after the pinned snapshots may then be deleted, so a backup in progress fails (R65).

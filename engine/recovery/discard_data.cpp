@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "engine/checkpoint/stored_checkpoints.h"
 #include "engine/log/log_files.h"
 #include "engine/log/savepoint.h"
 #include "engine/recovery/salvage.h"
@@ -83,7 +84,23 @@ Result<std::optional<Savepoint>> find_savepoint(FileSystem& file_system,
 struct OwnFiles {
   std::vector<LogFilePlace> logs;
   std::vector<StoredSnapshotFile> snapshots;
+  std::vector<StoredCheckpointFile> checkpoints;
+
+  bool is_empty() const { return logs.empty() && snapshots.empty() && checkpoints.empty(); }
 };
+
+/// Removes the files of other clusters.
+template <typename Place>
+Result<void> keep_own(FileSystem& file_system, const ClusterUuid& own, std::vector<Place>& files) {
+  std::vector<Place> kept;
+  for (const Place& file : files) {
+    ATOLL_ASSIGN(const bool foreign, is_foreign(file_system, file, own));
+    if (!foreign) kept.push_back(file);
+  }
+  CHECK(kept.size() <= files.size());
+  files = std::move(kept);
+  return {};
+}
 
 /// Returns the files to move: all but those of other clusters. Without a savepoint the owner is
 /// unknown and all files are returned. So the caller must be sure that the directories are its own.
@@ -97,18 +114,14 @@ Result<OwnFiles> own_files(FileSystem& file_system, const std::string& data_dir,
       for (const LoggerPlace& place : incarnation.loggers) directories.insert(place.directory);
     }
   }
-  ATOLL_ASSIGN(auto logs, log_files_in(file_system, directories));
-  ATOLL_ASSIGN(auto snapshots, snapshot_files_in(file_system, data_dir, directories));
-  if (!savepoint) return OwnFiles{std::move(logs), std::move(snapshots)};
   OwnFiles own;
-  for (const LogFilePlace& place : logs) {
-    ATOLL_ASSIGN(const bool foreign, is_foreign(file_system, place, savepoint->cluster_uuid));
-    if (!foreign) own.logs.push_back(place);
-  }
-  for (const StoredSnapshotFile& file : snapshots) {
-    ATOLL_ASSIGN(const bool foreign, is_foreign(file_system, file, savepoint->cluster_uuid));
-    if (!foreign) own.snapshots.push_back(file);
-  }
+  ATOLL_ASSIGN(own.logs, log_files_in(file_system, directories));
+  ATOLL_ASSIGN(own.snapshots, snapshot_files_in(file_system, data_dir, directories));
+  ATOLL_ASSIGN(own.checkpoints, checkpoint_files_in(file_system, data_dir, directories));
+  if (!savepoint) return own;
+  ATOLL_TRY(keep_own(file_system, savepoint->cluster_uuid, own.logs));
+  ATOLL_TRY(keep_own(file_system, savepoint->cluster_uuid, own.snapshots));
+  ATOLL_TRY(keep_own(file_system, savepoint->cluster_uuid, own.checkpoints));
   return own;
 }
 
@@ -143,7 +156,8 @@ Result<void> write_discarded_table(FileSystem& file_system, const std::string& d
 
 /// Returns true for the files of the coordinator's directory that are moved before the savepoint.
 bool moves_before_savepoint(const std::string& name) {
-  return parse_ddl_file_name(name) || parse_snapshot_file_name(name) || parse_salvage_mark(name);
+  return parse_ddl_file_name(name) || parse_snapshot_file_name(name) ||
+         parse_stored_checkpoint_name(name) || parse_salvage_mark(name);
 }
 
 /// Returns true if there is anything to move. A `savepoint.new` of an interrupted start-up does not
@@ -157,7 +171,7 @@ Result<bool> holds_files(FileSystem& file_system, const std::string& data_dir,
     if (is_savepoint || moves_before_savepoint(name)) return true;
   }
   ATOLL_ASSIGN(auto files, own_files(file_system, data_dir, configured));
-  return !files.logs.empty() || !files.snapshots.empty();
+  return !files.is_empty();
 }
 
 }  // namespace
@@ -187,6 +201,10 @@ Result<std::vector<std::string>> discard_data(FileSystem& file_system, const std
     if (file.node == kCoordinator) continue;  // moved below, with the coordinator's other files
     // Some of these files are metadata: a copy of another data directory may have left them here.
     by_directory[{file.directory, file.node}].push_back(file.path.substr(file.path.rfind('/') + 1));
+  }
+  for (const StoredCheckpointFile& file : files.checkpoints) {
+    if (file.node == kCoordinator) continue;
+    by_directory[{file.directory, file.node}].push_back(file.name());
   }
   for (const auto& [place, names] : by_directory) {
     const auto& [directory, node] = place;

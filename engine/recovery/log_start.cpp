@@ -11,6 +11,7 @@
 #include "engine/hooks/mutants.h"
 #include "engine/log/log_files.h"
 #include "engine/log/savepoint_snapshots.h"
+#include "engine/recovery/checkpoint_start.h"
 #include "engine/recovery/discard_data.h"
 #include "shared/base/check.h"
 #include "shared/base/limits.h"
@@ -137,15 +138,15 @@ Result<void> cut_last(FileSystem& file_system, LogStart& start, const RunTasks& 
   return {};
 }
 
-/// Removes from the list the incarnations that have no commits after the snapshot. A start-up that
-/// has no log to read makes no snapshot, so store_snapshot does not remove them. Without this
-/// function they would fill the list, and their files the disk. The numbers of failed start-ups,
-/// whose files have only headers, become covered, too.
+/// Removes from the list the first incarnations that no recovery needs: they have no commits after
+/// the snapshot. Without this function they would fill the list, and their files the disk. The
+/// numbers of failed start-ups, whose files have only headers, become covered, too.
 void remove_covered_incarnations(LogStart& start) {
-  // If there are streams to read, recovery makes a snapshot of them, and store_snapshot removes the
-  // incarnations.
-  if (!start.streams_to_read.empty()) return;
   Savepoint& savepoint = start.savepoint;
+  // If there are streams to read, recovery makes a snapshot of them, and store_snapshot removes the
+  // incarnations. With checkpoints a recovery stores nothing.
+  const bool makes_snapshot = savepoint.scheme == DurabilityScheme::gleaned;
+  if (makes_snapshot && !start.streams_to_read.empty()) return;
   const uint64_t covered_before = savepoint.covered_incarnation;
   std::vector<Incarnation>& listed = savepoint.incarnations;
   if (listed.size() >= kMaxListedIncarnations) {
@@ -153,11 +154,15 @@ void remove_covered_incarnations(LogStart& start) {
     remove_backup_pins(savepoint);
   }
   const bool keeps_log = !savepoint.kept.empty() || savepoint.has_backup_pins();
-  // Keeps the incarnations that an older snapshot needs, and all later ones (R55, R65).
+  // Keeps the incarnations that the recovery or an older snapshot needs, and all later ones (R55,
+  // R65).
   const auto first = std::ranges::find_if(listed, [&](const Incarnation& incarnation) {
-    return *incarnation.cut_epoch > savepoint.oldest_epoch();
+    if (keeps_log && *incarnation.cut_epoch > savepoint.oldest_epoch()) return true;
+    return std::ranges::any_of(start.streams_to_read, [&](const PlannedStream& planned) {
+      return planned.stream.incarnation == incarnation.number;
+    });
   });
-  if (!keeps_log || first == listed.end()) {
+  if (first == listed.end()) {
     listed.clear();
     savepoint.covered_incarnation = start.incarnation - 1;
   } else if (first != listed.begin()) {
@@ -237,6 +242,9 @@ Result<void> refuse_uncreated_in_snapshot(FileSystem& file_system, const std::st
 Result<void> examine_snapshot(FileSystem& file_system, const std::string& data_dir, LogStart& start,
                               Damage damage, const RunTasks& run) {
   if (start.savepoint.snapshot == 0) return {};
+  if (start.savepoint.scheme == DurabilityScheme::silor) {
+    return examine_checkpoint(file_system, data_dir, start, run);
+  }
   ATOLL_TRY(refuse_uncreated_in_snapshot(file_system, data_dir, start));
   auto newest = examine_newest(file_system, data_dir, start, Damage::refused);
   if (newest || newest.error().code != ExitCode::corruption) return newest;
@@ -276,6 +284,8 @@ Result<void> collect_streams(FileSystem& file_system, LogStart& start, const Run
   CHECK(savepoint.uncut() == nullptr);
   start.streams_to_read.clear();
   start.recovery_epoch = savepoint.snapshot_epoch;
+  // The log of the epochs up to the end epoch was durable when the checkpoint was installed (R89).
+  if (start.checkpoint) start.recovery_epoch = start.checkpoint->end_epoch;
   std::vector<PlannedStream> candidates;
   for (const Incarnation& incarnation : savepoint.incarnations) {
     const uint64_t cut = *incarnation.cut_epoch;
@@ -382,6 +392,7 @@ Result<LogStart> examine(FileSystem& file_system, const std::string& data_dir,
     ATOLL_TRY(omit_damaged(file_system, start, run));
   }
   ATOLL_TRY(cut_last(file_system, start, run));
+  ATOLL_TRY(refuse_cut_before_end(start, data_dir));
   ATOLL_TRY(collect_streams(file_system, start, run));
   for (const DdlRecord& record : start.ddl) {
     savepoint.largest_epoch = std::max(savepoint.largest_epoch, record.epoch);

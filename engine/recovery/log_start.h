@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/checkpoint/checkpoint_metadata.h"
 #include "engine/gleaner/snapshot_plan.h"
 #include "engine/log/ddl_log.h"
 #include "engine/log/log_scan.h"
@@ -43,8 +44,10 @@ struct LogStart {
   bool is_new = false;       // the directory has held no data of a cluster yet
   std::string damaged_slot;  // why one slot of the savepoint is damaged, to be logged; or empty
   std::optional<SnapshotMetadata> snapshot;  // the newest complete snapshot
+  /// Scheme `silor`: the newest checkpoint, if there is one. `snapshot` is empty then.
+  std::optional<CheckpointMetadata> checkpoint;
   /// The streams that recovery must read, ascending by incarnation. Each has records after the
-  /// snapshot's epoch and up to the cut of its incarnation.
+  /// snapshot's epoch (from the checkpoint's replay epoch on), up to the cut of its incarnation.
   std::vector<PlannedStream> streams_to_read;
   /// The epoch D of R32: all committed epochs are at most this one. 0: no incarnation ever ran.
   uint64_t recovery_epoch = 0;
@@ -70,7 +73,8 @@ struct LogStart {
 ///
 /// With Damage::left_out, the first damaged log is cut at the last epoch that all logs of its
 /// incarnation have intact. All later incarnations are omitted. So the result is a prefix of what
-/// was committed. Damaged savepoints and DDL logs are refused even then.
+/// was committed. Damaged savepoints and DDL logs are refused even then. So is damage to a
+/// checkpoint, or to the log up to its end epoch.
 ///
 /// If the newest snapshot's metadata or files are damaged, the start-up uses a kept snapshot (R55).
 /// That snapshot, and all log after it, must be intact. `fallback` has the reason.
@@ -97,8 +101,9 @@ Result<void> collect_streams(FileSystem& file_system, LogStart& start,
                              const RunTasks& run = run_in_turn);
 
 /// Syncs the logs of the last incarnation, because a killed process may have left blocks unsynced.
-/// Then stores the cut and takes the number `start.incarnation`. If `streams_to_read` is empty,
-/// removes from the savepoint's list the incarnations that no kept snapshot needs. Before that,
+/// Then stores the cut and takes the number `start.incarnation`. Removes from the savepoint's list
+/// the first incarnations that neither a kept snapshot nor the recovery needs. With the scheme
+/// `gleaned` it does so only if `streams_to_read` is empty. Before that,
 /// when the savepoint durably lists every incarnation with its cut, calls `on_cut`. `on_cut`
 /// returns whether incarnations may leave the list: an archive must know them durably before (R72).
 Result<void> store_cut(FileSystem& file_system, const std::string& data_dir, LogStart& start,

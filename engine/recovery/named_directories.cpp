@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/checkpoint/checkpoint_metadata.h"
 #include "engine/log/log_files.h"
 #include "engine/log/savepoint.h"
 #include "engine/snapshot/snapshot_metadata.h"
@@ -76,6 +77,39 @@ Result<void> rename_in_savepoint(FileSystem& file_system, const std::string& dat
   return {};
 }
 
+/// Adds the directories that the metadata of checkpoints names.
+Result<void> add_of_checkpoints(FileSystem& file_system, const std::string& data_dir,
+                                NamedDirectories& named) {
+  ATOLL_ASSIGN(const auto ids, installed_checkpoints(file_system, data_dir));
+  for (const uint64_t id : ids) {
+    const auto metadata = read_checkpoint_metadata(file_system, data_dir, id);
+    if (!metadata && !is_damage(metadata.error())) return std::unexpected(metadata.error());
+    if (!metadata) {
+      named.is_partial = true;
+      continue;
+    }
+    CHECK(metadata->id == id);
+    for (const CheckpointFileInfo& file : metadata->files) named.directories.insert(file.directory);
+  }
+  return {};
+}
+
+Result<void> rename_in_checkpoints(FileSystem& file_system, const std::string& data_dir,
+                                   const RenameDirectory& rename) {
+  ATOLL_ASSIGN(const auto ids, installed_checkpoints(file_system, data_dir));
+  for (const uint64_t id : ids) {
+    auto metadata = read_checkpoint_metadata(file_system, data_dir, id);
+    if (!metadata && !is_damage(metadata.error())) return std::unexpected(metadata.error());
+    if (!metadata) continue;
+    for (CheckpointFileInfo& file : metadata->files) {
+      ATOLL_TRY(rename_in(file.directory, rename));
+    }
+    // The checkpoint is installed already, so its end epoch is durable.
+    ATOLL_TRY(install_checkpoint(file_system, data_dir, *metadata, metadata->end_epoch));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<NamedDirectories> named_directories(FileSystem& file_system, const std::string& data_dir) {
@@ -94,6 +128,7 @@ Result<NamedDirectories> named_directories(FileSystem& file_system, const std::s
     }
     for (const SnapshotFilePlace& file : metadata->files) named.directories.insert(file.directory);
   }
+  ATOLL_TRY(add_of_checkpoints(file_system, data_dir, named));
   return named;
 }
 
@@ -109,6 +144,7 @@ Result<void> rename_directories(FileSystem& file_system, const std::string& data
     }
     ATOLL_TRY(write_snapshot_metadata(file_system, data_dir, *metadata));
   }
+  ATOLL_TRY(rename_in_checkpoints(file_system, data_dir, rename));
   return rename_in_savepoint(file_system, data_dir, rename);
 }
 

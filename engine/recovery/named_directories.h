@@ -17,7 +17,8 @@ struct NamedDirectories {
   bool is_partial = false;
 };
 
-/// Returns the directories that a slot of the savepoint or the metadata of any snapshot names. This
+/// Returns the directories that a slot of the savepoint, or the metadata of any snapshot or
+/// checkpoint, names. This
 /// includes the savepoint of an interrupted discard. Damaged files are skipped.
 /// REQUIRES: the lock of data_dir is held.
 Result<NamedDirectories> named_directories(FileSystem& file_system, const std::string& data_dir);

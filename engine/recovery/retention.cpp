@@ -7,6 +7,8 @@
 #include <tuple>
 #include <utility>
 
+#include "engine/checkpoint/checkpoint_metadata.h"
+#include "engine/checkpoint/stored_checkpoints.h"
 #include "engine/hooks/mutants.h"
 #include "engine/log/log_files.h"
 #include "engine/recovery/salvage.h"
@@ -125,6 +127,24 @@ Result<Kept> find_kept(FileSystem& file_system, const RetentionView& view) {
   return kept;
 }
 
+/// Returns the checkpoints that a slot names as newest, or that a pin keeps.
+std::set<uint64_t> needed_checkpoints(const std::array<SavepointSlot, 2>& slots) {
+  CHECK(are_intact(slots));
+  std::set<uint64_t> ids;
+  for (const SavepointSlot& slot : slots) {
+    ids.insert(slot.savepoint->snapshot);
+    for (const PinnedSnapshot& pin : slot.savepoint->pinned) ids.insert(pin.id);
+  }
+  return ids;
+}
+
+/// Returns whether a file of a checkpoint is not needed, judged by its name.
+bool is_unneeded_checkpoint(const Savepoint& savepoint, uint64_t id) {
+  if (savepoint.scheme != DurabilityScheme::silor) return false;
+  if (id == savepoint.snapshot || id > savepoint.largest_snapshot) return false;
+  return std::ranges::find(savepoint.pinned, id, &PinnedSnapshot::id) == savepoint.pinned.end();
+}
+
 /// Stops the process if the savepoint needs one of the files, judged by the name alone.
 void check_unneeded(const std::string& data_dir, const Savepoint& savepoint,
                     const std::set<uint32_t>& in_use, const std::vector<std::string>& paths) {
@@ -136,6 +156,10 @@ void check_unneeded(const std::string& data_dir, const Savepoint& savepoint,
           std::ranges::find(savepoint.incarnations, log->incarnation, &Incarnation::number);
       CHECK(log->incarnation <= savepoint.covered_incarnation ||
             listed != savepoint.incarnations.end());
+      continue;
+    }
+    if (const auto checkpoint = parse_stored_checkpoint_name(name)) {
+      CHECK(is_unneeded_checkpoint(savepoint, checkpoint->checkpoint));
       continue;
     }
     const std::optional<SnapshotFileName> file = parse_snapshot_file_name(name);
@@ -158,17 +182,25 @@ Result<void> remove_in_order(FileSystem& file_system, const std::vector<std::str
   return {};
 }
 
-/// Returns an error if the metadata of the newest snapshot cannot be read. The logs that the
-/// snapshot covers may then be the only copy of their records.
+/// Returns an error if the metadata of the newest snapshot or checkpoint cannot be read. The logs
+/// that it covers may then be the only copy of their records.
 Result<void> refuse_unreadable_newest(FileSystem& file_system, const std::string& data_dir,
                                       const Savepoint& savepoint) {
   if (savepoint.snapshot == 0) return {};
+  const auto refuse = [](const Error& error, std::string_view what) {
+    return make_error(
+        error.code, fmt::format("{}: the newest {} cannot be read, so no log and no {} is deleted "
+                                "until a newer one is complete",
+                                error.message, what, what));
+  };
+  if (savepoint.scheme == DurabilityScheme::silor) {
+    const auto checkpoint = read_checkpoint_metadata(file_system, data_dir, savepoint.snapshot);
+    if (!checkpoint) return refuse(checkpoint.error(), "checkpoint");
+    return {};
+  }
   const auto metadata = read_snapshot_metadata(file_system, data_dir, savepoint.snapshot);
-  if (metadata) return {};
-  return make_error(metadata.error().code,
-                    fmt::format("{}: the newest snapshot cannot be read, so no log and no snapshot "
-                                "is deleted until a newer one is complete",
-                                metadata.error().message));
+  if (!metadata) return refuse(metadata.error(), "snapshot");
+  return {};
 }
 
 /// Writes the savepoint, at most twice, until both slots agree with `savepoint` on the needed
@@ -286,6 +318,23 @@ Result<std::vector<std::string>> deletable_snapshots(FileSystem& file_system,
   return paths;
 }
 
+Result<std::vector<std::string>> deletable_checkpoints(FileSystem& file_system,
+                                                       const RetentionView& view) {
+  std::vector<std::string> paths;
+  if (!are_intact(view.slots)) return paths;
+  const std::set<uint64_t> needed = needed_checkpoints(view.slots);
+  const uint64_t largest = std::min(view.slots[0].savepoint->largest_snapshot,
+                                    view.slots[1].savepoint->largest_snapshot);
+  ATOLL_ASSIGN(const auto files, checkpoint_files_in(file_system, view.data_dir, view.directories));
+  for (const StoredCheckpointFile& file : files) {
+    if (needed.contains(file.checkpoint) || file.checkpoint > largest) continue;
+    ATOLL_ASSIGN(const bool foreign,
+                 is_foreign(file_system, file, view.slots[0].savepoint->cluster_uuid));
+    if (!foreign) paths.push_back(file.path);
+  }
+  return paths;
+}
+
 Result<std::vector<std::string>> delete_unneeded(FileSystem& file_system,
                                                  const std::string& data_dir, Savepoint& savepoint,
                                                  const std::set<std::string>& directories,
@@ -298,7 +347,9 @@ Result<std::vector<std::string>> delete_unneeded(FileSystem& file_system,
   ATOLL_ASSIGN(auto slots, equal_slots(file_system, data_dir, savepoint));
   const RetentionView view = {data_dir, directories, std::move(slots), in_use,
                               aside ? KeepLog() : keep_log};
-  auto snapshots = deletable_snapshots(file_system, view);
+  auto snapshots = savepoint.scheme == DurabilityScheme::silor
+                       ? deletable_checkpoints(file_system, view)
+                       : deletable_snapshots(file_system, view);
   ATOLL_ASSIGN(auto paths, deletable_logs(file_system, view));
   if (snapshots) paths.insert(paths.begin(), snapshots->begin(), snapshots->end());
   check_unneeded(data_dir, savepoint, in_use, paths);

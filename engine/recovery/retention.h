@@ -1,12 +1,12 @@
-// Finds and removes files of logs and snapshots that nothing needs any more (R38).
+// Finds and removes files of logs, snapshots and checkpoints that nothing needs any more (R38).
 //
 // After a crash either slot of the savepoint may be the valid one. So a file is deletable only if
 // neither slot needs it. All functions check both slots. delete_unneeded first rewrites the
 // savepoint if one slot is out of date. A damaged slot may have named any file, so nothing is
 // deletable until that slot has been rewritten.
 //
-// REQUIRES for all functions: no snapshot job is under way, and no other thread writes the
-// savepoint.
+// REQUIRES for all functions: no snapshot job and no checkpoint is under way, and no other thread
+// writes the savepoint.
 #pragma once
 
 #include <array>
@@ -55,6 +55,12 @@ Result<std::vector<std::string>> deletable_logs(FileSystem& file_system, const R
 /// Error: code corruption if the metadata of a kept snapshot cannot be read.
 Result<std::vector<std::string>> deletable_snapshots(FileSystem& file_system,
                                                      const RetentionView& view);
+
+/// Returns the paths of deletable files of checkpoints, the metadata of each checkpoint before its
+/// other files (R91). Needed are the checkpoints that a slot names as newest or pinned. Leftovers
+/// of failed checkpoints are deletable, too. REQUIRES: the savepoint has the scheme `silor`.
+Result<std::vector<std::string>> deletable_checkpoints(FileSystem& file_system,
+                                                       const RetentionView& view);
 
 /// Deletes all deletable files and returns their paths. With `aside` it moves them to
 /// discarded-<aside> instead, and ignores `keep_log`, because these files still exist there. The

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "engine/checkpoint/checkpoint_reader.h"
 #include "engine/compose/page_output.h"
 #include "engine/format/stand_in.h"
 #include "engine/format/tree_page.h"
@@ -91,6 +92,28 @@ Result<void> scrub_snapshot_file(FileSystem& file_system, const SnapshotFilePlac
     }
     page += count;
     CHECK(page <= place.page_count);
+  }
+  return {};
+}
+
+Result<void> scrub_checkpoint_file(FileSystem& file_system, const CheckpointMetadata& metadata,
+                                   size_t file, const ScrubHooks& hooks) {
+  CHECK(hooks.reads && hooks.found && file < metadata.files.size());
+  const CheckpointFileInfo& info = metadata.files[file];
+  const std::string path =
+      checkpoint_file_path(info.directory, info.node, {metadata.id, info.writer, info.number});
+  const auto report = [&](const Error& error, uint64_t offset) -> Result<void> {
+    if (error.code != ExitCode::corruption) return std::unexpected(error);
+    hooks.found({path, offset, 0, "all of its records from there on", error.message});
+    return {};
+  };
+  auto reader = CheckpointReader::open(file_system, metadata, file);
+  if (!reader) return report(reader.error(), 0);
+  while (hooks.reads(kCheckpointBlockBytes)) {
+    const auto block = reader->next();
+    if (!block) return report(block.error(), reader->bytes());
+    if (*block == nullptr) break;
+    CHECK(reader->bytes() <= info.bytes);
   }
   return {};
 }

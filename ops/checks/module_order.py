@@ -15,7 +15,7 @@ ORDER = {
     ],
     "engine": [
         "hooks", "format", "log", "snapshot", "transaction", "array", "mastertree", "hash", "sequential",
-        "gleaner", "compose", "install", "recovery", "checkpoint", "archive", "api",
+        "gleaner", "compose", "install", "checkpoint", "recovery", "archive", "api",
     ],
 }
 INCLUDE = re.compile(r'\s*#\s*include\s+"([^"]+)"')

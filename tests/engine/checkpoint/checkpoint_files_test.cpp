@@ -270,15 +270,14 @@ TEST(StoredCheckpoints, AreListedWithTheirMetadataFirstWhereverTheyAre) {
   ASSERT_TRUE(found.has_value());
   std::vector<std::string> paths;
   for (const StoredCheckpointFile& file : *found) paths.push_back(file.path);
-  EXPECT_EQ(paths, (std::vector<std::string>{
-                       "/data/coordinator/checkpoint_7.meta", "/data/node1/checkpoint_7_2_0.atcp",
-                       "/data/node1/checkpoint_7_2_1.atcp", "/data/coordinator/checkpoint_9.meta",
-                       "/elsewhere/node1/checkpoint_9_2_0.atcp",
-                       "/elsewhere/node1/checkpoint_9_2_1.atcp",
-                       "/data/coordinator/checkpoint_10.meta", "/data/node1/checkpoint_10_2_0.atcp",
-                       "/data/node1/checkpoint_10_2_1.atcp",
-                       "/data/coordinator/checkpoint_11.meta.new",
-                       "/data/node1/checkpoint_11_2_0.atcp"}));
+  EXPECT_EQ(paths,
+            (std::vector<std::string>{
+                "/data/coordinator/checkpoint_7.meta", "/data/node1/checkpoint_7_2_0.atcp",
+                "/data/node1/checkpoint_7_2_1.atcp", "/data/coordinator/checkpoint_9.meta",
+                "/elsewhere/node1/checkpoint_9_2_0.atcp", "/elsewhere/node1/checkpoint_9_2_1.atcp",
+                "/data/coordinator/checkpoint_10.meta", "/data/node1/checkpoint_10_2_0.atcp",
+                "/data/node1/checkpoint_10_2_1.atcp", "/data/coordinator/checkpoint_11.meta.new",
+                "/data/node1/checkpoint_11_2_0.atcp"}));
   const auto is_of_other = [&](const ClusterUuid& uuid) {
     return is_foreign(files, found->back(), uuid).value_or(false);
   };

@@ -47,6 +47,26 @@ TEST(SavepointSnapshots, NeverGivesAnIdTwiceWhateverChangeACrashInterrupts) {
   }
 }
 
+TEST(SavepointSnapshots, NamesTheNewestCheckpointAndTheEpochThatItNeedsDurable) {
+  MemoryFileSystem files;
+  Savepoint savepoint = with_incarnations(files);
+  savepoint.scheme = DurabilityScheme::silor;
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(take_snapshot_id(files, "/data", savepoint));
+  // A checkpoint of the start-up's own: all its epochs are before the running incarnation.
+  ASSERT_TRUE(store_checkpoint(files, "/data", savepoint, 1, 12, 20));
+  EXPECT_EQ(savepoint.snapshot, 1u);
+  EXPECT_EQ(savepoint.snapshot_epoch, 11u);
+  EXPECT_EQ(savepoint.durable_epoch, 0u);
+  EXPECT_EQ(savepoint.incarnations.front().number, 2u);
+  EXPECT_EQ(savepoint.covered_incarnation, 1u);
+  ASSERT_TRUE(store_checkpoint(files, "/data", savepoint, 2, 33, 35));
+  EXPECT_EQ(savepoint.snapshot_epoch, 32u);
+  EXPECT_EQ(savepoint.durable_epoch, 35u);
+  EXPECT_TRUE(savepoint.kept.empty());
+  EXPECT_EQ(savepoint.incarnations.size(), 1u);
+  EXPECT_EQ(stored_savepoint(files), savepoint);
+}
+
 TEST(SavepointSnapshots, HasNoIdsLeftAtTheEnd) {
   MemoryFileSystem files;
   Savepoint savepoint = with_incarnations(files);

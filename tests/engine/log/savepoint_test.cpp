@@ -186,6 +186,21 @@ TEST(Savepoint, HasTheseBytes) {
             "ffffffff");
 }
 
+TEST(Savepoint, NamesTheSchemeInVersionFiveAndIsVersionFourWithoutIt) {
+  MemoryFileSystem files;
+  Savepoint savepoint;
+  const auto version = [&] {
+    const auto slot = savepoint.generation % 2 * kSavepointSlotBytes;
+    return hex_of(std::span(files.bytes("/data/coordinator/savepoint")).subspan(slot + 8, 4));
+  };
+  ASSERT_TRUE(write_savepoint(files, "/data", savepoint));
+  EXPECT_EQ(version(), "04000000");
+  savepoint.scheme = DurabilityScheme::silor;
+  ASSERT_TRUE(write_savepoint(files, "/data", savepoint));
+  EXPECT_EQ(version(), "05000000");
+  EXPECT_EQ(stored_savepoint(files), savepoint);
+}
+
 TEST(Savepoint, IsReadAsEarlierProgramsWroteIt) {
   std::mt19937_64 random(seed());
   for (uint64_t round = 0; round < 50; ++round) {

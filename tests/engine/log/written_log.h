@@ -9,6 +9,7 @@
 
 #include "engine/log/log_scan.h"
 #include "engine/log/log_writer.h"
+#include "engine/recovery/checkpoint_start.h"
 #include "engine/recovery/log_start.h"
 #include "tests/engine/log/log_blocks.h"
 #include "tests/engine/log/memory_file_system.h"
@@ -55,6 +56,7 @@ struct DataDirectory {
   LogStart start;
   std::vector<LogWriter> writers;
   std::mt19937_64 random{1};
+  DurabilityScheme scheme = DurabilityScheme::gleaned;
 
   /// Runs a start-up. Returns its error, or an empty text.
   std::string begin(std::vector<LoggerPlace> places, uint64_t blocks_per_file = 8) {
@@ -62,6 +64,7 @@ struct DataDirectory {
     auto examined = examine(files, "/data");
     if (!examined) return examined.error().message;
     start = *std::move(examined);
+    if (auto chosen = choose_scheme(start, "/data", scheme); !chosen) return chosen.error().message;
     if (auto stored = store_cut(files, "/data", start); !stored) return stored.error().message;
     if (start.is_new) create_storages(files, start.savepoint.cluster_uuid);
     for (const LoggerPlace& place : places) {
