@@ -61,6 +61,32 @@ constexpr Metric<SnapshotMetrics> kSnapshotMetrics[] = {
      field<&SnapshotMetrics::pages_rewritten>, kPageBytes},
 };
 
+constexpr Metric<CheckpointMetrics> kCheckpointMetrics[] = {
+    {"atoll_checkpoints_taken_total", "Checkpoints taken.", field<&CheckpointMetrics::taken>},
+    {"atoll_checkpoints_failed_total", "Failed attempts to take a checkpoint.",
+     field<&CheckpointMetrics::failed>},
+    {"atoll_checkpoint_running", "1 while a checkpoint is being taken.",
+     field<&CheckpointMetrics::is_taking>},
+    {"atoll_checkpoint_duration_seconds", "Duration of the latest checkpoint that was taken.",
+     field<&CheckpointMetrics::duration_us>, 1e-6},
+    {"atoll_checkpoint_id", "Id of the newest checkpoint, or 0 without a checkpoint.",
+     field<&CheckpointMetrics::id>},
+    {"atoll_checkpoint_replay_epoch",
+     "Epoch from which on a recovery from the newest checkpoint replays the log.",
+     field<&CheckpointMetrics::replay_epoch>},
+    {"atoll_checkpoint_timestamp_seconds",
+     "Time at which this run of the cluster took the newest checkpoint, or 0 if an earlier run "
+     "did.",
+     field<&CheckpointMetrics::taken_at_s>},
+    {"atoll_checkpoint_bytes", "Size of the files of the newest checkpoint.",
+     field<&CheckpointMetrics::bytes>},
+    {"atoll_checkpoint_records", "Records in the newest checkpoint.",
+     field<&CheckpointMetrics::records>},
+    {"atoll_checkpoint_files", "Files of the newest checkpoint.", field<&CheckpointMetrics::files>},
+    {"atoll_replay_duration_seconds", "Duration of the replay of this start of the cluster.",
+     field<&CheckpointMetrics::replay_us>, 1e-6},
+};
+
 template <auto kSince>
 double age(const ArchiveMetrics& archive) {
   return static_cast<double>(seconds_since(archive.*kSince));
@@ -166,6 +192,7 @@ std::vector<prometheus::MetricFamily> ClusterMetrics::Collect() const {
       .counter("atoll_restarts_total", "Restarts of the cluster by its launcher after a failure.")
       .sample(restarts_);
   if (snapshots_ != nullptr) families.add(kSnapshotMetrics, *snapshots_);
+  if (checkpoints_ != nullptr) families.add(kCheckpointMetrics, *checkpoints_);
   add_storages(families, control_, snapshots_ == nullptr ? nullptr : &snapshots_->storages);
   if (device_ != nullptr) add_device(families, *device_);
   if (archive_ != nullptr) families.add(kArchiveMetrics, *archive_);

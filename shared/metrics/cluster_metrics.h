@@ -1,5 +1,5 @@
-// Prometheus metrics of the coordinator: state, epochs, storages, snapshots and disks of the
-// cluster.
+// Prometheus metrics of the coordinator: state, epochs, storages, snapshots or checkpoints, and
+// disks of the cluster.
 #pragma once
 
 #include <prometheus/collectable.h>
@@ -39,6 +39,27 @@ struct SnapshotMetrics {
   Counter pages_rewritten;  // live pages that rewrites copied to make old files deletable
 };
 
+/// Checkpoint metrics of the coordinator, local to its process. Writer: the thread that takes
+/// checkpoints, or the one that opens the cluster.
+struct CheckpointMetrics {
+  Counter taken;   // checkpoints taken by this incarnation
+  Counter failed;  // failed attempts
+  std::atomic<bool> is_taking{false};
+  std::atomic<uint64_t> duration_us{0};  // duration of the latest checkpoint taken
+  // The next words describe the newest checkpoint. They are 0 if there is none.
+  std::atomic<uint64_t> id{0};
+  std::atomic<uint64_t> replay_epoch{0};
+  std::atomic<uint64_t> end_epoch{0};
+  std::atomic<uint64_t> taken_at_s{0};  // seconds since 1970; 0: taken by an earlier incarnation
+  std::atomic<uint64_t> bytes{0};       // size of its files
+  std::atomic<uint64_t> records{0};
+  std::atomic<uint64_t> files{0};
+  // The next words describe the recovery of this incarnation. They are 0 if there was none.
+  std::atomic<uint64_t> replayed_bytes{0};    // of checkpoint files and log files, over all nodes
+  std::atomic<uint64_t> replayed_records{0};  // records that were stored, over all nodes
+  std::atomic<uint64_t> replay_us{0};
+};
+
 /// Metrics of the archive, local to the coordinator's process. Writer: the thread that archives.
 struct ArchiveMetrics {
   Counter files;     // files stored by this incarnation
@@ -67,21 +88,24 @@ uint64_t seconds_since(const std::atomic<uint64_t>& unix_s);
 /// Thread: any of the HTTP server. Reads memory only.
 class ClusterMetrics : public prometheus::Collectable {
  public:
-  /// `snapshots`, `device`, `acknowledgement`, `disks`: null without a log. `archive`: null without
-  /// an archive. `restarts`: restarts of the cluster by its launcher before this process. REQUIRES:
-  /// the segment stays mapped, and all other arguments live, as long as this object.
+  /// `device`, `acknowledgement`, `disks`: null without a log. `snapshots`, `checkpoints`: null
+  /// without a log, or if the cluster takes none. `archive`: null without an archive.
+  /// `restarts`: restarts of the cluster by its launcher before this process. REQUIRES: the segment
+  /// stays mapped, and all other arguments live, as long as this object.
   explicit ClusterMetrics(const ControlSegment& control, const SnapshotMetrics* snapshots = nullptr,
                           uint64_t restarts = 0, const DeviceMetrics* device = nullptr,
                           const ArchiveMetrics* archive = nullptr,
                           const AcknowledgementMetrics* acknowledgement = nullptr,
-                          const DiskWatch* disks = nullptr)
+                          const DiskWatch* disks = nullptr,
+                          const CheckpointMetrics* checkpoints = nullptr)
       : control_(control),
         snapshots_(snapshots),
         restarts_(restarts),
         device_(device),
         archive_(archive),
         acknowledgement_(acknowledgement),
-        disks_(disks) {}
+        disks_(disks),
+        checkpoints_(checkpoints) {}
 
   std::vector<prometheus::MetricFamily> Collect() const override;
 
@@ -93,6 +117,7 @@ class ClusterMetrics : public prometheus::Collectable {
   const ArchiveMetrics* const archive_;
   const AcknowledgementMetrics* const acknowledgement_;
   const DiskWatch* const disks_;
+  const CheckpointMetrics* const checkpoints_;
 };
 
 }  // namespace atolldb

@@ -20,6 +20,31 @@ struct GleanerCounter {
   std::atomic<uint64_t> GleanerMetrics::* counter;
   double unit;  // converts the counter to the unit in the metric's name
 };
+constexpr Metric<NodeCheckpointMetrics> kNodeCheckpointMetrics[] = {
+    {"atoll_checkpoint_read_pages_total", "Pages read for checkpoints.",
+     field<&NodeCheckpointMetrics::pages>},
+    {"atoll_checkpoint_copied_records_total", "Records copied to files of checkpoints.",
+     field<&NodeCheckpointMetrics::records>},
+    {"atoll_checkpoint_skipped_records_total",
+     "Records that checkpoints skipped, because the log has them.",
+     field<&NodeCheckpointMetrics::skipped>},
+    {"atoll_checkpoint_written_bytes_total", "Bytes written to files of checkpoints.",
+     field<&NodeCheckpointMetrics::bytes>},
+    {"atoll_checkpoint_syncs_total", "Syncs of files of checkpoints.",
+     field<&NodeCheckpointMetrics::syncs>},
+    {"atoll_replay_read_bytes_total", "Bytes of checkpoint and log read by replays.",
+     field<&NodeCheckpointMetrics::replayed_bytes>},
+    {"atoll_replay_inserted_records_total", "Replayed records that were new.",
+     field<&NodeCheckpointMetrics::replayed_inserted>},
+    {"atoll_replay_overwritten_records_total", "Replayed records that replaced older versions.",
+     field<&NodeCheckpointMetrics::replayed_overwritten>},
+    {"atoll_replay_older_records_total",
+     "Replayed records that were skipped, because newer versions were there.",
+     field<&NodeCheckpointMetrics::replayed_older>},
+    {"atoll_replay_updates_total", "Updates of parts of records that replays applied at their end.",
+     field<&NodeCheckpointMetrics::replayed_updates>},
+};
+
 constexpr GleanerCounter kGleanerCounters[] = {
     {"atoll_mapper_read_bytes_total", "Bytes of log files read by mappers.",
      &GleanerMetrics::bytes_read, 1},
@@ -158,9 +183,14 @@ void add_gleaner(MetricFamilies& families, const GleanerMetrics& gleaner) {
     add(gleaner.times.user_us[work], "user");
     add(gleaner.times.system_us[work], "system");
   }
+}
+
+void add_scrub(MetricFamilies& families, const GleanerMetrics& gleaner) {
   families
       .gauge("atoll_scrub_damaged_pages",
-             "Pages of snapshots, blocks of logs and whole files that the scrub found damaged.")
+             "Pages of snapshots, blocks of logs and checkpoints, and whole files that the scrub "
+             "found "
+             "damaged.")
       .sample(value(gleaner.scrub_damaged));
   families.gauge("atoll_scrub_progress_ratio", "Part of the scrub's cycle that is done.")
       .sample(static_cast<double>(value(gleaner.scrub_percent)) / 100);
@@ -168,6 +198,16 @@ void add_gleaner(MetricFamilies& families, const GleanerMetrics& gleaner) {
       .gauge("atoll_scrub_finished_seconds",
              "When the scrub's last cycle ended, in seconds since 1970; 0: no cycle yet.")
       .sample(value(gleaner.scrub_finished_s));
+}
+
+void add_checkpoints(MetricFamilies& families, const NodeCheckpointMetrics& checkpoints) {
+  families.gauge("atoll_checkpoint_phase",
+                 "1 for what the node does for a checkpoint or a replay, 0 for the other phases.");
+  for (uint32_t phase = 0; phase < kCheckpointPhaseCount; ++phase) {
+    families.sample(value(checkpoints.phase) == phase ? 1.0 : 0.0,
+                    {{"phase", kCheckpointPhaseNames[phase]}});
+  }
+  families.add(kNodeCheckpointMetrics, checkpoints);
 }
 
 }  // namespace atolldb

@@ -1,4 +1,5 @@
-// A node's metric families for its snapshot cache and its part of the gleaner.
+// A node's metric families for its snapshot cache and its part of the gleaner, or for its part of
+// checkpoints.
 #pragma once
 
 #include "shared/memory/control_layout.h"
@@ -14,5 +15,7 @@ void add_snapshot_cache(MetricFamilies& families, const MetricsSegment& metrics)
 void add_storage_caches(MetricFamilies& families, const MetricsSegment& metrics,
                         const ControlSegment& control);
 void add_gleaner(MetricFamilies& families, const GleanerMetrics& gleaner);
+void add_scrub(MetricFamilies& families, const GleanerMetrics& gleaner);
+void add_checkpoints(MetricFamilies& families, const NodeCheckpointMetrics& checkpoints);
 
 }  // namespace atolldb

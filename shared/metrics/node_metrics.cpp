@@ -219,9 +219,14 @@ std::vector<prometheus::MetricFamily> NodeMetrics::Collect() const {
   CHECK(shared_.logger_count <= kMaxLoggersPerNode);
   add_loggers(families, {metrics_.loggers, shared_.logger_count});
   if (shared_.logger_count != 0) {
-    add_snapshot_cache(families, metrics_);
-    add_storage_caches(families, metrics_, control_);
-    add_gleaner(families, metrics_.gleaner);
+    if (takes_checkpoints_) {
+      add_checkpoints(families, metrics_.checkpoint);
+    } else {
+      add_snapshot_cache(families, metrics_);
+      add_storage_caches(families, metrics_, control_);
+      add_gleaner(families, metrics_.gleaner);
+    }
+    add_scrub(families, metrics_.gleaner);
     add_device(families, metrics_.device);
   }
   families.add(kSessionMetrics, metrics_.sessions);

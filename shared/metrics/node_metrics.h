@@ -19,17 +19,19 @@ namespace atolldb {
 class NodeMetrics : public prometheus::Collectable {
  public:
   /// `control` has the names of the storages. `procedures`: null if the node counts no calls.
-  /// `network`: null if the node has no network port. REQUIRES: the segments stay mapped, and the
-  /// other objects live, as long as this object.
+  /// `network`: null if the node has no network port. `takes_checkpoints`: the cluster takes
+  /// checkpoints, and no snapshots. REQUIRES: the segments stay mapped, and the other objects live,
+  /// as long as this object.
   NodeMetrics(uint32_t node, const NodeShared& shared, const MetricsSegment& metrics,
               const ControlSegment& control, const ProcedureMetrics* procedures = nullptr,
-              const NetworkMetrics* network = nullptr)
+              const NetworkMetrics* network = nullptr, bool takes_checkpoints = false)
       : node_(node),
         shared_(shared),
         metrics_(metrics),
         control_(control),
         procedures_(procedures),
-        network_(network) {}
+        network_(network),
+        takes_checkpoints_(takes_checkpoints) {}
 
   std::vector<prometheus::MetricFamily> Collect() const override;
 
@@ -40,6 +42,7 @@ class NodeMetrics : public prometheus::Collectable {
   const ControlSegment& control_;
   const ProcedureMetrics* const procedures_;
   const NetworkMetrics* const network_;
+  const bool takes_checkpoints_;
 };
 
 }  // namespace atolldb

@@ -69,6 +69,15 @@ uint64_t log_bytes(const ScrubberSettings& settings) {
   return bytes;
 }
 
+/// Returns the bytes of the node's files of a checkpoint.
+uint64_t own_bytes(const CheckpointMetadata& metadata, uint32_t node) {
+  uint64_t bytes = 0;
+  for (const CheckpointFileInfo& file : metadata.files) {
+    if (file.node == node) bytes += file.bytes;
+  }
+  return bytes;
+}
+
 }  // namespace
 
 uint64_t FoundDamage::count() const {
@@ -146,7 +155,10 @@ void Scrubber::work() {
   yield_to_others();
   std::unique_lock lock(mutex_);
   while (!ends_) {
-    changed_.wait(lock, [this] { return ends_ || (!places_.empty() && bytes_per_s_ != 0); });
+    changed_.wait(lock, [this] {
+      const bool has_files = !places_.empty() || !settings_.checkpoint_data_dir.empty();
+      return ends_ || (has_files && bytes_per_s_ != 0);
+    });
     // Pauses before the first cycle, too. A starting node has other work, and deletes files.
     pause(lock);
     if (ends_) break;
@@ -165,18 +177,21 @@ void Scrubber::pause(std::unique_lock<std::mutex>& lock) {
 void Scrubber::run_cycle() {
   std::vector<SnapshotFilePlace> places;
   const uint64_t bytes_of_logs = log_bytes(settings_);
+  const std::optional<CheckpointMetadata> checkpoint = find_checkpoint();
   {
     const std::lock_guard guard(mutex_);
     places = places_;
     cycle_bytes_ = bytes_of_logs;
     cycle_done_ = 0;
     for (const SnapshotFilePlace& place : places) cycle_bytes_ += place.page_count * kPageBytes;
+    if (checkpoint) cycle_bytes_ += own_bytes(*checkpoint, settings_.node);
     progress_.percent = 0;
   }
   next_read_ = Clock::now();
   ScrubHooks hooks;
   hooks.reads = [this](uint64_t bytes) { return pace(bytes); };
   scrub_snapshots(places, hooks);
+  if (checkpoint) scrub_checkpoint(*checkpoint, hooks);
   hooks.found = [this](const ScrubDamage& damage) { record(damage); };
   scrub_logs(hooks);
   const auto now = std::chrono::system_clock::now().time_since_epoch();
@@ -201,6 +216,35 @@ void Scrubber::scrub_snapshots(const std::vector<SnapshotFilePlace>& places,
     };
     const auto scrubbed =
         scrub_snapshot_file(*settings_.file_system, place, settings_.cluster_uuid, of_file);
+    if (!scrubbed) logger_->warn("scrub: {}", scrubbed.error().message);
+  }
+}
+
+/// Returns the newest installed checkpoint, or nothing if there is none or its metadata cannot be
+/// read.
+std::optional<CheckpointMetadata> Scrubber::find_checkpoint() const {
+  if (settings_.checkpoint_data_dir.empty()) return std::nullopt;
+  auto newest = newest_checkpoint(*settings_.file_system, settings_.checkpoint_data_dir);
+  if (newest) return *std::move(newest);
+  // A newer checkpoint may have replaced this one after the list of names was read.
+  newest = newest_checkpoint(*settings_.file_system, settings_.checkpoint_data_dir);
+  if (newest) return *std::move(newest);
+  logger_->error("scrub: {}", newest.error().message);
+  return std::nullopt;
+}
+
+void Scrubber::scrub_checkpoint(const CheckpointMetadata& metadata, const ScrubHooks& hooks) {
+  CHECK(!settings_.checkpoint_data_dir.empty());
+  const std::string path = checkpoint_metadata_path(settings_.checkpoint_data_dir, metadata.id);
+  for (size_t file = 0; file < metadata.files.size(); ++file) {
+    if (metadata.files[file].node != settings_.node) continue;
+    ScrubHooks of_file = hooks;
+    of_file.found = [&](const ScrubDamage& damage) {
+      // The metadata of a checkpoint are deleted before its files. So a file that is missing
+      // because a newer checkpoint has replaced this one is not damage.
+      if (settings_.file_system->exists(path).value_or(true)) record(damage);
+    };
+    const auto scrubbed = scrub_checkpoint_file(*settings_.file_system, metadata, file, of_file);
     if (!scrubbed) logger_->warn("scrub: {}", scrubbed.error().message);
   }
 }

@@ -1,5 +1,6 @@
-// The background scrub of a node (R56). It reads this node's snapshot files and logs repeatedly, at
-// a bounded rate. It only finds and reports damage; it stops nothing.
+// The background scrub of a node (R56). It reads this node's snapshot files, or its files of the
+// newest checkpoint, and its logs repeatedly, at a bounded rate. It only finds and reports damage;
+// it stops nothing.
 #pragma once
 
 #include <atomic>
@@ -8,10 +9,12 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "engine/checkpoint/checkpoint_metadata.h"
 #include "engine/recovery/scrub.h"
 #include "shared/logging/logger.h"
 #include "shared/message/control_message.h"
@@ -28,6 +31,8 @@ struct ScrubberSettings {
   uint64_t bytes_per_s = 0;  // rate of the scrub; 0: no scrub
   /// Directories whose node<k>/ may hold logs of this node.
   std::vector<std::string> log_directories;
+  /// The data directory whose newest checkpoint is read. Empty: the cluster takes no checkpoints.
+  std::string checkpoint_data_dir;
   /// Time between the end of a cycle and the start of the next one.
   std::chrono::milliseconds pause{60'000};
 };
@@ -56,7 +61,8 @@ class Scrubber {
   Scrubber& operator=(const Scrubber&) = delete;
   ~Scrubber() { stop(); }
 
-  /// Starts the thread, which begins when there are snapshot files and the rate is not 0.
+  /// Starts the thread, which begins when the rate is not 0, and there are snapshot files or
+  /// checkpoints are taken.
   void start();
   void stop();
   /// Changes bytes_per_s and pause of the settings, also within a cycle or a pause.
@@ -76,7 +82,9 @@ class Scrubber {
   void work();
   void run_cycle();
   void scrub_snapshots(const std::vector<SnapshotFilePlace>& places, const ScrubHooks& hooks);
+  void scrub_checkpoint(const CheckpointMetadata& metadata, const ScrubHooks& hooks);
   void scrub_logs(const ScrubHooks& hooks);
+  std::optional<CheckpointMetadata> find_checkpoint() const;
   bool pace(uint64_t bytes);
   void pause(std::unique_lock<std::mutex>& lock);
   void record(const ScrubDamage& damage);

@@ -248,6 +248,29 @@ TEST_F(NodeOfTwoWorkers, ShowsSnapshotsOnlyWithALog) {
   }
 }
 
+TEST_F(NodeOfTwoWorkers, ShowsCheckpointsInsteadOfSnapshotsIfItTakesThem) {
+  shared_->logger_count = 1;
+  metrics_->checkpoint.phase.store(static_cast<uint64_t>(CheckpointPhase::copying),
+                                   std::memory_order_relaxed);
+  metrics_->checkpoint.records.store(40, std::memory_order_relaxed);
+  metrics_->checkpoint.replayed_overwritten.store(3, std::memory_order_relaxed);
+  auto exposer = MetricsExposer::start(
+      "127.0.0.1", 0,
+      std::make_shared<NodeMetrics>(0, *shared_, *metrics_, *control_, nullptr, nullptr, true));
+  ASSERT_TRUE(exposer) << exposer.error().message;
+  const std::string text = scrape((*exposer)->endpoint());
+  for (const char* line : {"atoll_checkpoint_copied_records_total{node=\"0\"} 40\n",
+                           "atoll_checkpoint_phase{node=\"0\",phase=\"copying\"} 1\n",
+                           "atoll_checkpoint_phase{node=\"0\",phase=\"idle\"} 0\n",
+                           "atoll_replay_overwritten_records_total{node=\"0\"} 3\n",
+                           "atoll_scrub_damaged_pages{node=\"0\"} 0\n"}) {
+    EXPECT_NE(text.find(line), std::string::npos) << line << "is missing in\n" << text;
+  }
+  for (const char* other : {"atoll_gleaner", "atoll_snapshot_cache", "atoll_mapper"}) {
+    EXPECT_EQ(text.find(other), std::string::npos) << other << " in\n" << text;
+  }
+}
+
 TEST_F(NodeOfTwoWorkers, ShowsTheCacheByStorageForReadyStoragesThatUsedIt) {
   shared_->logger_count = 1;
   auto exposer = MetricsExposer::start("127.0.0.1", 0, node_metrics(2));
@@ -302,6 +325,28 @@ TEST(ClusterMetricsTest, ServesSnapshotsWhereThereAreSome) {
         "atoll_snapshot_rewritten_bytes_total 12288\n"}) {
     EXPECT_NE(text.find(line), std::string::npos) << line << "is missing in\n" << text;
   }
+}
+
+TEST(ClusterMetricsTest, ServesCheckpointsWhereTheyAreTaken) {
+  const auto control = make_segment<ControlSegment>(sizeof(ControlSegment));
+  CheckpointMetrics checkpoints;
+  checkpoints.taken.add(3);
+  checkpoints.duration_us.store(1'500'000, std::memory_order_relaxed);
+  checkpoints.bytes.store(65536, std::memory_order_relaxed);
+  checkpoints.replay_us.store(250'000, std::memory_order_relaxed);
+  auto exposer =
+      MetricsExposer::start("127.0.0.1", 0,
+                            std::make_shared<ClusterMetrics>(*control, nullptr, 0, nullptr, nullptr,
+                                                             nullptr, nullptr, &checkpoints));
+  ASSERT_TRUE(exposer) << exposer.error().message;
+  const std::string text = scrape((*exposer)->endpoint());
+  for (const char* line :
+       {"atoll_checkpoints_taken_total 3\n", "atoll_checkpoints_failed_total 0\n",
+        "atoll_checkpoint_duration_seconds 1.5\n", "atoll_checkpoint_bytes 65536\n",
+        "atoll_replay_duration_seconds 0.25\n"}) {
+    EXPECT_NE(text.find(line), std::string::npos) << line << "is missing in\n" << text;
+  }
+  EXPECT_EQ(text.find("atoll_snapshot_id"), std::string::npos) << text;
 }
 
 TEST(ClusterMetricsTest, ServesTheStagesOfEpochsWithALog) {
