@@ -13,6 +13,8 @@ inline constexpr uint32_t kCoordinator = kMaxNodes;
 inline constexpr uint32_t kMaxWorkersPerNode = 250;
 /// Threads of a node that install a snapshot at the same time. Each has a page slot.
 inline constexpr uint32_t kMaxInstallers = 5;
+/// Files that one thread writes for a checkpoint.
+inline constexpr uint32_t kMaxCheckpointFiles = 64;
 
 /// Epochs start at 1 or later, and fit in 36 bits (two decades at 10 ms).
 inline constexpr uint64_t kMaxEpoch = (uint64_t{1} << 36) - 1;

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "shared/base/durability_scheme.h"
 #include "shared/config/live_value.h"
 #include "shared/config/machine.h"
 
@@ -91,6 +92,7 @@ struct Config {
 
   struct Durability {
     DurabilityMode mode = DurabilityMode::durable;
+    DurabilityScheme scheme = DurabilityScheme::gleaned;
     FileBackend backend = FileBackend::posix;
     uint64_t log_file_size = 256ULL << 20;  ///< bytes, a multiple of 4 KiB
     uint32_t ballast_files = 1;             ///< ballast per logger, as a number of log files
@@ -104,6 +106,12 @@ struct Config {
     /// A device call that takes longer counts as hung.
     Live<std::chrono::milliseconds> device_hang_limit{10'000};
     Live<DeviceHang> on_device_hang = DeviceHang::report;
+    // Only with scheme `silor`. A checkpoint begins this long after the previous one has ended, or
+    // after this many bytes of log of a node. 0: never for that reason.
+    Live<std::chrono::milliseconds> checkpoint_interval{10'000};
+    Live<uint64_t> checkpoint_volume = 0;
+    uint32_t checkpoint_threads = 1;  ///< per node
+    uint32_t checkpoint_files = 4;    ///< per thread and checkpoint
 
     bool operator==(const Durability&) const = default;
   };

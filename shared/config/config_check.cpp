@@ -142,22 +142,26 @@ void check_placement(const Config& config, const Machine& machine, const ConfigR
 
 void check_memory(const Config& config, const Machine& machine, const ConfigReport& report) {
   // No overflow: there are at most 255 nodes, and each needs less than 17 TiB.
+  const bool has_snapshots = config.durability.scheme == DurabilityScheme::gleaned;
   uint64_t workers = 0;
   uint64_t reducers = 0;
   for (const NodeConfig& node : config.nodes) {
     workers += node.workers;
-    if (config.durability.mode != DurabilityMode::off) reducers += inbox_count(node);
+    if (config.durability.mode != DurabilityMode::off && has_snapshots) {
+      reducers += inbox_count(node);
+    }
   }
   CHECK(workers <= uint64_t{kMaxNodes} * kMaxWorkersPerNode);
   CHECK(config.memory.volatile_pool % kSegmentStepBytes == 0);
   CHECK(config.memory.log_buffer % kSegmentStepBytes == 0);
   const uint64_t pools = config.memory.volatile_pool * config.nodes.size();
-  const uint64_t caches = config.memory.snapshot_cache * config.nodes.size();
+  const uint64_t caches = has_snapshots ? config.memory.snapshot_cache * config.nodes.size() : 0;
   const uint64_t buffers = config.memory.log_buffer * workers;
   const uint64_t exchange = config.memory.exchange * reducers;
   constexpr uint64_t kMib = uint64_t{1} << 20;  // the text of other sizes would be in bytes
-  const uint64_t tables =
-      (snapshot_table_bytes(config.memory) + kMib - 1) / kMib * kMib * config.nodes.size();
+  const uint64_t tables = has_snapshots ? (snapshot_table_bytes(config.memory) + kMib - 1) / kMib *
+                                              kMib * config.nodes.size()
+                                        : 0;
   const uint64_t total = pools + caches + tables + buffers + exchange;
   CHECK(total >= pools && total >= caches + tables && total >= buffers && total >= exchange);
   if (total <= machine.memory_bytes) return;
@@ -318,6 +322,10 @@ void check_archive(const Config& config, const ConfigReport& report) {
     report("archive.directory", "a folder outside of " + other + " (" + quote_toml(path) + ")",
            quote_toml(archive.directory), "an archive outlives the data: use another device");
   };
+  if (config.durability.scheme == DurabilityScheme::silor) {
+    report(key, "durability.scheme = \"gleaned\" with an archive", "\"silor\"",
+           "no restore reads checkpoints and archived logs: take backups instead");
+  }
   check_apart("cluster.data_dir", config.cluster.data_dir);
   check_apart("cluster.run_dir", config.cluster.run_dir);
   for (size_t index = 0; index < config.nodes.size(); ++index) {

@@ -18,6 +18,7 @@ constexpr std::array<std::string_view, 2> kRestartChoices{"never", "recover"};
 constexpr std::array<std::string_view, 2> kDeviceHangChoices{"report", "stop"};
 constexpr std::array<std::string_view, 2> kTakenPortChoices{"move", "stop"};
 constexpr std::array<std::string_view, 3> kDurabilityChoices{"off", "durable", "measure"};
+constexpr std::array<std::string_view, 2> kSchemeChoices{"gleaned", "silor"};
 constexpr std::array<std::string_view, 3> kBackendChoices{"posix", "pmem", "null"};
 constexpr std::array<std::string_view, 7> kLogLevelChoices{"trace", "debug",    "info", "warn",
                                                            "error", "critical", "off"};
@@ -159,8 +160,8 @@ constexpr ConfigKey kKeys[] = {
         "Most threads that install a snapshot beside the data in memory. There is one, and one\n"
         "more for each idle CPU."),
     row(KeyKind::integers, ATOLL_NODE(gleaner_cpus), {0, kMaxCpus - 1},
-        "CPUs of the mappers and reducers; empty: any. Workers stay off them if `cpus` names "
-        "others."),
+        "CPUs of the mappers and reducers, or of the threads of checkpoints; empty: any. Workers\n"
+        "stay off them if `cpus` names others."),
     row(KeyKind::paths, ATOLL_NODE(directories), {1, kMaxPathBytes},
         "Folders of this node's log and snapshots, its loggers take turns in them; empty:\n"
         "cluster.data_dir."),
@@ -204,6 +205,11 @@ constexpr ConfigKey kKeys[] = {
     row(KeyKind::choice, ATOLL_CONFIG(durability.mode), kDurabilityChoices,
         "off: in memory only. durable: a commit is on disk before it is acknowledged. measure:\n"
         "the work of durable with backend = \"null\", which keeps nothing (for benchmarks)."),
+    row(KeyKind::choice, ATOLL_CONFIG(durability.scheme), kSchemeChoices,
+        "What a start reads besides the log. gleaned: snapshots, whose pages may leave memory.\n"
+        "silor: checkpoints, which have copies of all records. The start loads them all, so all\n"
+        "data must fit in volatile_pool, and transactions read no snapshots. A data directory\n"
+        "keeps its scheme."),
     row(KeyKind::choice, ATOLL_CONFIG(durability.backend), kBackendChoices,
         "How logs reach the device: by system calls with direct I/O; mapped persistent memory;\n"
         "not at all, which needs mode = \"measure\"."),
@@ -231,6 +237,19 @@ constexpr ConfigKey kKeys[] = {
     row(KeyKind::choice, ATOLL_CONFIG(durability.on_device_hang), kDeviceHangChoices,
         "What follows when a device hangs. report: nothing more; commits wait for the device.\n"
         "stop: the cluster stops with exit code 8."),
+    row(KeyKind::duration, ATOLL_CONFIG(durability.checkpoint_interval),
+        {0, 24 * kHourUs, kMillisecondUs},
+        "With scheme = \"silor\": time from the end of a checkpoint to the begin of the next one,\n"
+        "if anything is committed meanwhile. 0: no checkpoint is due by time."),
+    row(KeyKind::size, ATOLL_CONFIG(durability.checkpoint_volume), {0, 1 * kTiB},
+        "With scheme = \"silor\": a checkpoint is taken after this much log of a node, too. 0:\n"
+        "none is due by volume. If both keys are 0, only `atoll checkpoint` takes checkpoints."),
+    row(KeyKind::integer, ATOLL_CONFIG(durability.checkpoint_threads), {1, kMaxInstallers},
+        "With scheme = \"silor\": threads of each node that write a checkpoint. They take turns\n"
+        "in the node's directories."),
+    row(KeyKind::integer, ATOLL_CONFIG(durability.checkpoint_files), {1, kMaxCheckpointFiles},
+        "With scheme = \"silor\": files that each of these threads writes. A start can read them\n"
+        "at the same time."),
 
     row(KeyKind::duration, ATOLL_CONFIG(gleaner.interval),
         {100 * kMillisecondUs, 24 * kHourUs, kMillisecondUs},

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "shared/base/limits.h"
 #include "shared/base/path_errors.h"
 #include "shared/config/config.h"
 #include "shared/config/config_keys.h"
@@ -425,6 +426,28 @@ TEST(Durability, IsOnByDefaultAndIsNamedAsWhatItIs) {
             "200 ns per write, emulated NVRAM 300 ns per block write)");
   EXPECT_EQ(durability_text(parsed("[durability]\nmode = \"measure\"\nbackend = \"null\"\n")),
             "null log: nothing is durable");
+}
+
+TEST(Durability, HasASchemeWhoseCheckpointsMayBeOff) {
+  EXPECT_EQ(parsed("").durability.scheme, DurabilityScheme::gleaned);
+  const Config config = parsed(
+      "[durability]\nscheme = \"silor\"\ncheckpoint_interval = \"0ms\"\n"
+      "checkpoint_volume = \"0B\"\ncheckpoint_threads = 5\ncheckpoint_files = 64\n");
+  EXPECT_EQ(config.durability.scheme, DurabilityScheme::silor);
+  EXPECT_EQ(config.durability.checkpoint_interval.get().count(), 0);
+  EXPECT_EQ(config.durability.checkpoint_volume.get(), 0u);
+  EXPECT_EQ(config.durability.checkpoint_threads, kMaxInstallers);
+  EXPECT_EQ(config.durability.checkpoint_files, kMaxCheckpointFiles);
+  EXPECT_NE(errors_of("[durability]\ncheckpoint_threads = 6\n"), "");
+  EXPECT_NE(errors_of("[durability]\ncheckpoint_files = 65\n"), "");
+  EXPECT_NE(errors_of("[durability]\ncheckpoint_threads = 0\n"), "");
+}
+
+TEST(Durability, HasNoArchiveWithCheckpoints) {
+  const std::string archive = "[archive]\ndirectory = \"/mnt/archive\"\n";
+  EXPECT_EQ(errors_of(archive), "");
+  EXPECT_NE(errors_of(archive + "[durability]\nscheme = \"silor\"\n").find("durability.scheme"),
+            std::string::npos);
 }
 
 TEST(Durability, HasFilesInTheNodesDirectoriesInTurnOrElseInTheDataDirectory) {
