@@ -86,9 +86,8 @@ Result<void> Coordinator::start() {
         control_->epochs, nodes_, [this](const Error& error) { fail_durability(error); });
     durable_epoch_->start();
   }
-  snapshots_ = std::make_unique<SnapshotManager>(
-      SnapshotContext{config_, *control_, nodes_, metrics_, *clock_, *catalog_, durable_.get(),
-                      call_node_},
+  scheme_ = make_scheme_manager(
+      {config_, *control_, nodes_, metrics_, *clock_, *catalog_, durable_.get(), call_node_},
       logger_);
   if (durable_ != nullptr) {
     times_ = std::make_unique<EpochTimeRecorder>(durable_->files(), config_.cluster.data_dir,
@@ -117,7 +116,7 @@ void Coordinator::start_archiver() {
 }
 
 Result<void> Coordinator::open(const Json& metrics) {
-  CHECK(snapshots_ != nullptr && state() != ClusterState::running);
+  CHECK(scheme_ != nullptr && state() != ClusterState::running);
   status_->set_metrics_endpoints(metrics);
   // The start fails only if the archive is of other data. It continues if the archive cannot be
   // reached.
@@ -125,11 +124,12 @@ Result<void> Coordinator::open(const Json& metrics) {
     ATOLL_TRY(archiver_->await_examined(kArchivePatience));
   }
   if (durable_ != nullptr) {
-    const auto recovered = snapshots_->recover([this](const std::string& readable) {
+    const auto recovered = scheme_->recover([this](const std::string& readable) {
       set_state(ClusterState::recovering);
       if (launcher_.report_recovering) launcher_.report_recovering(readable);
     });
     if (!recovered) return std::unexpected(with_reason(recovered.error()));
+    warn_of_left_directories();
   }
   if (is_logged()) {
     ATOLL_TRY(begin_logs());
@@ -137,13 +137,30 @@ Result<void> Coordinator::open(const Json& metrics) {
   if (durable_ != nullptr) {
     ATOLL_TRY(durable_->begin());
     for (const std::string& warning : low_disk_reserves(config_)) logger_->warn("{}", warning);
-    snapshots_->start();
+    scheme_->start();
   }
   set_state(ClusterState::running);
   logger_->info("cluster {} runs: {} nodes, incarnation {}, epoch {} us, durability: {}",
                 config_.cluster.name, nodes_.size(), control_->incarnation,
                 config_.cluster.epoch.count(), durability_text(config_));
   return {};
+}
+
+void Coordinator::warn_of_left_directories() {
+  const auto left = durable_->left_directories();
+  if (!left) return logger_->warn("{}", left.error().message);
+  for (const auto& [directory, files] : *left) {
+    if (files == 0) {
+      logger_->info("{}: is not in the config any more, and holds nothing of this cluster",
+                    directory);
+    } else {
+      logger_->warn(
+          "{}: is not in the config any more, but holds {} files of snapshots, checkpoints or logs "
+          "that are "
+          "needed: keep it; they are deleted when nothing needs them",
+          directory, files);
+    }
+  }
 }
 
 /// Makes the first log files. This comes after the recovery for two reasons (R54). A recovery that
@@ -180,7 +197,7 @@ void Coordinator::fail_durability(const Error& cause) {
 void Coordinator::drain() {
   if (control_ == nullptr || state() >= ClusterState::draining) return;
   set_state(ClusterState::draining);
-  if (snapshots_ != nullptr) snapshots_->end_page_supply();
+  if (scheme_ != nullptr) scheme_->end_page_supply();
   logger_->info("cluster {} drains", config_.cluster.name);
   // Ends the drops now, while the nodes still answer.
   if (catalog_ != nullptr) catalog_->stop_drops();
@@ -191,7 +208,7 @@ void Coordinator::stop() {
   has_ended_ = true;
   drain();
   watched_clock_.store(nullptr, std::memory_order_release);
-  if (snapshots_ != nullptr) snapshots_->stop();
+  if (scheme_ != nullptr) scheme_->stop();
   if (archiver_ != nullptr) archiver_->stop();
   // After a failure `drain` returns before it stops the drops. They must stop before the clock and
   // the DDL thread, because they use both.
@@ -230,7 +247,7 @@ bool Coordinator::beat() {
   // Acquire pairs with the release in start: the clock and the control segment exist.
   const EpochClock* clock = watched_clock_.load(std::memory_order_acquire);
   if (clock == nullptr) return true;
-  if (state() == ClusterState::recovering) snapshots_->record_recovery_progress();
+  if (state() == ClusterState::recovering) scheme_->record_recovery_progress();
   if (state() == ClusterState::running && durable_ != nullptr) {
     record_idleness();
     times_->beat(control_->epochs, nodes_);
@@ -284,7 +301,7 @@ void Coordinator::record_idleness() {
 }
 
 std::string Coordinator::progress() const {
-  // Acquire pairs with the release in start: the control segment and the snapshot manager exist.
+  // Acquire pairs with the release in start: the control segment and the scheme manager exist.
   if (watched_clock_.load(std::memory_order_acquire) == nullptr) {
     // Relaxed: for display.
     const uint64_t bytes = bytes_to_check_.load(std::memory_order_relaxed);
@@ -292,7 +309,7 @@ std::string Coordinator::progress() const {
     const uint64_t checked = bytes_checked_.load(std::memory_order_relaxed);
     return fmt::format("starting {} {} checking the logs", std::min(checked, bytes), bytes);
   }
-  return state() == ClusterState::recovering ? snapshots_->recovery_progress() : "";
+  return state() == ClusterState::recovering ? scheme_->recovery_progress() : "";
 }
 
 }  // namespace atolldb

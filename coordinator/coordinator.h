@@ -1,6 +1,7 @@
 // The coordinator of a cluster: its life cycle and its control requests. It owns the epoch clock,
-// the catalog (`CatalogManager`), the snapshots (`SnapshotManager`) and the status report. The
-// coordinator runs in its own process, or beside the nodes in one process (thread mode).
+// the catalog (`CatalogManager`), the snapshots or checkpoints (`SchemeManager`) and the status
+// report. The coordinator runs in its own process, or beside the nodes in one process (thread
+// mode).
 #pragma once
 
 #include <atomic>
@@ -16,11 +17,11 @@
 #include "coordinator/archive/log_archiver.h"
 #include "coordinator/catalog/catalog_manager.h"
 #include "coordinator/durability/durable_state.h"
+#include "coordinator/durability/scheme_manager.h"
 #include "coordinator/epoch/durable_epoch.h"
 #include "coordinator/epoch/epoch_clock.h"
 #include "coordinator/epoch/epoch_time_recorder.h"
 #include "coordinator/node_calls.h"
-#include "coordinator/snapshots/snapshot_manager.h"
 #include "coordinator/status.h"
 #include "shared/base/error.h"
 #include "shared/config/config.h"
@@ -65,7 +66,7 @@ class Coordinator {
   /// Starts the clock and the threads that serve requests.
   Result<void> start();
   /// Lets the cluster accept transactions. `metrics`: endpoints by role. If durability.mode is
-  /// "durable", two steps come first. A snapshot takes up the commits of earlier incarnations
+  /// "durable", two steps come first. The scheme restores the commits of earlier incarnations
   /// (R32), and the savepoint lists the loggers (R28). REQUIRES: the nodes run.
   Result<void> open(const Json& metrics);
   /// Drains the cluster: from now on it admits no new work.
@@ -95,9 +96,12 @@ class Coordinator {
 
   ClusterState state() const;
   ControlSegment* control() { return control_; }
-  /// Returns null without a log. REQUIRES: `start` has returned.
+  /// Returns null without a log, or with another scheme. REQUIRES: `start` has returned.
   const SnapshotMetrics* snapshot_metrics() const {
-    return is_logged() ? &snapshots_->metrics() : nullptr;
+    return is_logged() ? scheme_->snapshot_metrics() : nullptr;
+  }
+  const CheckpointMetrics* checkpoint_metrics() const {
+    return is_logged() ? scheme_->checkpoint_metrics() : nullptr;
   }
   /// Returns null without an archive. REQUIRES: `start` has returned.
   const ArchiveMetrics* archive_metrics() const {
@@ -113,6 +117,7 @@ class Coordinator {
   bool is_logged() const { return config_.durability.mode != DurabilityMode::off; }
   void set_state(ClusterState state);
   Result<std::unique_ptr<DurableState>> open_durable_state();
+  void warn_of_left_directories();
   /// Starts the archive, if the config has one.
   void start_archiver();
   /// Lets every logger of every node make its first log file durable and start.
@@ -158,7 +163,7 @@ class Coordinator {
   std::unique_ptr<DurableEpoch> durable_epoch_;  // null without a log
   std::unique_ptr<EpochTimeRecorder> times_;     // made by start; null if nothing is durable
   std::unique_ptr<CatalogManager> catalog_;      // made by prepare
-  std::unique_ptr<SnapshotManager> snapshots_;   // made by start
+  std::unique_ptr<SchemeManager> scheme_;        // made by start
   std::unique_ptr<StatusReport> status_;         // made by attach
   bool has_ended_ = false;
   std::atomic<const EpochClock*> watched_clock_{nullptr};  // null before start and after stop

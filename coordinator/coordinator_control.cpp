@@ -11,7 +11,7 @@
 namespace atolldb {
 
 void Coordinator::handle(const ControlRequest& request, const ControlReply& reply) {
-  CHECK(snapshots_ != nullptr);
+  CHECK(scheme_ != nullptr);
   const auto runs = [&] {
     const auto checked = check_runs(request.op);
     if (!checked) reply(std::unexpected(checked.error()));
@@ -39,7 +39,8 @@ void Coordinator::handle(const ControlRequest& request, const ControlReply& repl
     case ControlOperation::snapshot_unpin:
     case ControlOperation::snapshot_remove:
     case ControlOperation::snapshot_damage:
-      if (runs()) snapshots_->handle(request, reply);
+    case ControlOperation::checkpoint_take:
+      if (runs()) scheme_->handle(request, reply);
       return;
     default:
       return reply(unknown_op(request));
@@ -74,7 +75,7 @@ Result<void> Coordinator::check_runs(const std::string& op) const {
 }
 
 Json Coordinator::status_for_page() {
-  CHECK(snapshots_ != nullptr);
+  CHECK(scheme_ != nullptr);
   Json status = this->status(StatusReader::status_page, 0, false);
   Json problems = Json::array();
   // The progress is part of the status of a recovering cluster.
@@ -88,8 +89,8 @@ Json Coordinator::status_for_page() {
 
 Json Coordinator::status(StatusReader reader, uint64_t slowest_since, bool has_buckets) {
   Json status = status_->write(list_storages(), reader);
-  status["snapshots"] = snapshots_->status();
-  status["recovery"] = state() == ClusterState::recovering ? snapshots_->recovery_status() : Json();
+  scheme_->add_status(status);
+  status["recovery"] = state() == ClusterState::recovering ? scheme_->recovery_status() : Json();
   status["device_hangs"] = device_status();
   if (durable_epoch_ != nullptr) {
     status["acknowledgement"] =

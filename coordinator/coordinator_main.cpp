@@ -109,10 +109,10 @@ ExitCode run_coordinator(const ChildContext& context) {
           coordinator.handle(request, reply);
         },
         kMaxSmallRequestBytes, 0,
-        std::make_shared<ClusterMetrics>(*coordinator.control(), coordinator.snapshot_metrics(),
-                                         context.handover.restarts, coordinator.device_metrics(),
-                                         coordinator.archive_metrics(),
-                                         coordinator.acknowledgement_metrics(), disks.get())));
+        std::make_shared<ClusterMetrics>(
+            *coordinator.control(), coordinator.snapshot_metrics(), context.handover.restarts,
+            coordinator.device_metrics(), coordinator.archive_metrics(),
+            coordinator.acknowledgement_metrics(), disks.get(), coordinator.checkpoint_metrics())));
     ATOLL_ASSIGN(page, start_status_page(config, coordinator));
     Json endpoints = services.endpoints();
     if (page != nullptr) endpoints["status_page"] = page->url();

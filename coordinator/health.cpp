@@ -24,6 +24,12 @@ std::string recovered_text(const Json& status) {
   const Json run = object_of(object_of(status, "snapshots"), "run");
   const auto eta = recovery.find("eta_seconds");
   const bool is_known = eta != recovery.end() && eta->is_number_unsigned();
+  if (status.contains("checkpoints")) {
+    return fmt::format("{} % of {} of checkpoint and log replayed{}",
+                       number(recovery, "percent_read"),
+                       format_rounded_size(number(recovery, "log_bytes")),
+                       is_known ? fmt::format(", about {} s left", eta->get<uint64_t>()) : "");
+  }
   return fmt::format(
       "{} % of {} of log read, phase {} of the new snapshot{}", number(recovery, "percent_read"),
       format_rounded_size(number(recovery, "log_bytes")), run.value("phase", "planning"),
@@ -51,12 +57,13 @@ std::string age_text(uint64_t seconds) {
   return fmt::format("{} days", seconds / kDay);
 }
 
-Problem left_pin_problem(const Json& pin) {
+/// `kind`: "snapshot" or "checkpoint".
+Problem left_pin_problem(const Json& pin, const char* kind) {
   const std::string name = pin.value("name", "");
   const bool has_age = pin.contains("age_s") && pin["age_s"].is_number_unsigned();
-  return {fmt::format("pin {} of snapshot {} is left by a backup that has ended{}: the cluster "
+  return {fmt::format("pin {} of {} {} is left by a backup that has ended{}: the cluster "
                       "keeps the log and the files since then",
-                      name, number(pin, "id"),
+                      name, kind, number(pin, "id"),
                       has_age ? ", begun " + age_text(number(pin, "age_s")) + " ago" : ""),
           fmt::format("run `atoll backup`, which removes it, or `atoll snapshot unpin {}`", name)};
 }
@@ -83,6 +90,19 @@ void add_archive_problems(const Json& status, std::vector<Problem>& problems) {
   }
 }
 
+void add_checkpoint_problems(const Json& status, std::vector<Problem>& problems) {
+  const Json checkpoints = object_of(status, "checkpoints");
+  const std::string error = checkpoints.value("error", "");
+  if (!error.empty()) {
+    problems.push_back({"the last checkpoint failed: " + error,
+                        "the previous checkpoint stays in use, and logs grow: remove the cause, "
+                        "then run `atoll checkpoint take`"});
+  }
+  for (const Json& pin : checkpoints.value("left_pins", Json::array())) {
+    problems.push_back(left_pin_problem(pin, "checkpoint"));
+  }
+}
+
 void add_data_problems(const Json& status, std::vector<Problem>& problems) {
   const Json snapshots = status.value("snapshots", Json::object());
   const Json snapshot = snapshots.value("run", Json::object());
@@ -101,7 +121,7 @@ void add_data_problems(const Json& status, std::vector<Problem>& problems) {
                                     number(pin, "id"))});
   }
   for (const Json& pin : snapshots.value("left_pins", Json::array())) {
-    problems.push_back(left_pin_problem(pin));
+    problems.push_back(left_pin_problem(pin, "snapshot"));
   }
   const Json space = snapshots.value("space", Json::object());
   if (space.value("lacks_room", false)) {
@@ -114,6 +134,7 @@ void add_data_problems(const Json& status, std::vector<Problem>& problems) {
     problems.push_back({hang.value("process", "") + ": " + hang.value("text", ""),
                         "check the device and its kernel messages; commits wait for it"});
   }
+  add_checkpoint_problems(status, problems);
   add_archive_problems(status, problems);
   const std::string fallback = snapshots.value("fallback", std::string());
   if (!fallback.empty()) {

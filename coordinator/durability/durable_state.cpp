@@ -5,9 +5,11 @@
 #include <utility>
 #include <vector>
 
+#include "engine/checkpoint/stored_checkpoints.h"
 #include "engine/hooks/mutants.h"
 #include "engine/log/log_files.h"
 #include "engine/log/savepoint_snapshots.h"
+#include "engine/recovery/checkpoint_start.h"
 #include "engine/recovery/leftovers.h"
 #include "engine/recovery/salvage.h"
 #include "engine/snapshot/snapshot_metadata.h"
@@ -72,6 +74,7 @@ Result<std::unique_ptr<DurableState>> DurableState::open(const Config& config, u
     }
     return std::unexpected(start.error());
   }
+  ATOLL_TRY(choose_scheme(*start, data_dir, config.durability.scheme));
   if (!start->damaged_slot.empty()) {
     logger->warn("one of the two copies of the savepoint is not used: {}", start->damaged_slot);
   }
@@ -147,9 +150,9 @@ Result<bool> DurableState::release_ballast() {
   return released != 0;
 }
 
-/// Returns the directories with files of logs, and of the newest, pinned and kept snapshots.
-/// Ignores pinned snapshots whose metadata cannot be read. While there is such a snapshot, no
-/// snapshot file is deleted.
+/// Returns the directories with files of logs, of the newest checkpoint, and of the newest, pinned
+/// and kept snapshots. Ignores pinned snapshots whose metadata cannot be read. While there is such
+/// a snapshot, no snapshot file is deleted.
 std::set<std::string> DurableState::all_directories() const {
   const Savepoint& savepoint = start_.savepoint;
   std::set<std::string> all =
@@ -158,6 +161,9 @@ std::set<std::string> DurableState::all_directories() const {
     for (const SnapshotFilePlace& file : metadata.files) all.insert(file.directory);
   };
   if (start_.snapshot) add(*start_.snapshot);
+  if (start_.checkpoint) {
+    for (const CheckpointFileInfo& file : start_.checkpoint->files) all.insert(file.directory);
+  }
   for (const PinnedSnapshot& pin : savepoint.pinned) {
     const auto metadata = read_snapshot_metadata(*files_, config_.cluster.data_dir, pin.id);
     if (metadata) add(*metadata);
@@ -192,6 +198,14 @@ Result<std::map<std::string, size_t>> DurableState::left_directories() {
   }
   ATOLL_ASSIGN(auto snapshots, snapshot_files_in(*files_, config_.cluster.data_dir, directories_));
   for (const StoredSnapshotFile& file : snapshots) {
+    const auto found = left.find(file.directory);
+    if (found == left.end()) continue;
+    ATOLL_ASSIGN(const auto foreign, is_foreign(*files_, file, own));
+    if (!foreign) ++found->second;
+  }
+  ATOLL_ASSIGN(auto checkpoints,
+               checkpoint_files_in(*files_, config_.cluster.data_dir, directories_));
+  for (const StoredCheckpointFile& file : checkpoints) {
     const auto found = left.find(file.directory);
     if (found == left.end()) continue;
     ATOLL_ASSIGN(const auto foreign, is_foreign(*files_, file, own));
@@ -252,6 +266,22 @@ Result<void> DurableState::store_snapshot(const SnapshotMetadata& metadata) {
   }
   start_.snapshot = metadata;
   return has_begun_ ? Result<void>() : collect_streams(*files_, start_, run_);
+}
+
+Result<void> DurableState::store_checkpoint(const CheckpointMetadata& metadata) {
+  CHECK(has_begun_ && metadata.replay_epoch <= metadata.end_epoch);
+  const std::lock_guard guard(savepoint_mutex_);
+  record_ddl_count();
+  ATOLL_TRY(atolldb::store_checkpoint(*files_, config_.cluster.data_dir, start_.savepoint,
+                                      static_cast<uint32_t>(metadata.id), metadata.replay_epoch,
+                                      metadata.end_epoch, may_forget_log()));
+  start_.checkpoint = metadata;
+  return {};
+}
+
+size_t DurableState::listed_incarnations() {
+  const std::lock_guard guard(savepoint_mutex_);
+  return start_.savepoint.incarnations.size();
 }
 
 std::vector<PlannedStream> DurableState::live_streams(uint64_t epoch) const {
@@ -327,7 +357,9 @@ Result<size_t> DurableState::remove(uint32_t id, const std::set<uint32_t>& in_us
 
 Result<void> DurableState::begin() {
   const std::lock_guard guard(savepoint_mutex_);
-  CHECK(!has_begun_ && start_.streams_to_read.empty());
+  // With checkpoints, the logs that were replayed are needed until the next checkpoint.
+  CHECK(!has_begun_);
+  CHECK(start_.streams_to_read.empty() || start_.savepoint.scheme == DurabilityScheme::silor);
   record_ddl_count();
   const Result<void> begun =
       begin_incarnation(*files_, config_.cluster.data_dir, start_, loggers_of(config_));

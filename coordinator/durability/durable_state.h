@@ -47,28 +47,36 @@ class DurableState {
   /// Returns the creations and drops of all earlier incarnations, in order.
   const std::vector<DdlRecord>& ddl() const { return ddl_->records(); }
 
-  /// The newest snapshot, if there is one, and the logs after it. Recovery must read all their
-  /// records up to recovery_epoch().
+  /// The newest snapshot or checkpoint, if there is one, and the logs after it. Recovery must read
+  /// all their records up to recovery_epoch().
   const std::optional<SnapshotMetadata>& snapshot() const { return start_.snapshot; }
+  const std::optional<CheckpointMetadata>& checkpoint() const { return start_.checkpoint; }
   const std::vector<PlannedStream>& streams_to_read() const { return start_.streams_to_read; }
   uint64_t recovery_epoch() const { return start_.recovery_epoch; }
 
   /// Snapshots that users have pinned.
   const std::vector<PinnedSnapshot>& pinned() const { return start_.savepoint.pinned; }
 
-  /// Takes an id for the next snapshot durably. No other snapshot gets this id (R37).
+  /// Takes an id for the next snapshot or checkpoint durably. No other one gets this id (R37).
   Result<uint32_t> take_snapshot_id();
   /// Makes the snapshot the newest one. From then on, recovery needs no log up to its epoch. After
   /// an error it is unknown whether the savepoint names the snapshot. REQUIRES: its files and
   /// metadata are durable.
   Result<void> store_snapshot(const SnapshotMetadata& metadata);
 
+  /// Makes the checkpoint the newest one (R98). From then on, recovery needs no log before its
+  /// replay epoch. After an error it is unknown whether the savepoint names the checkpoint.
+  /// REQUIRES: the checkpoint is installed; begin was called.
+  Result<void> store_checkpoint(const CheckpointMetadata& metadata);
+  /// Returns the number of incarnations that the savepoint lists.
+  size_t listed_incarnations();
+
   /// Returns the log streams of the running incarnation, up to `epoch`. REQUIRES: begin was called,
   /// and the epoch is durable.
   std::vector<PlannedStream> live_streams(uint64_t epoch) const;
-  /// Deletes files of logs and snapshots that nothing needs (R38). Returns the number of deleted
-  /// files. `in_use`: snapshots that pages or transactions refer to, whose files are kept.
-  /// REQUIRES: no snapshot job is under way.
+  /// Deletes files of logs, snapshots and checkpoints that nothing needs (R38). Returns the number
+  /// of deleted files. `in_use`: snapshots that pages or transactions refer to, whose files are
+  /// kept. REQUIRES: no snapshot job and no checkpoint is under way.
   Result<size_t> delete_unneeded(const std::set<uint32_t>& in_use);
 
   /// Calls choose_pin and pin_snapshot. Returns the new pin.
@@ -85,7 +93,7 @@ class DurableState {
   Result<void> rebuild_ballast() { return ballast_.rebuild(directories_); }
 
   /// Returns the directories that may hold files of earlier incarnations and are not configured
-  /// now. The number counts this cluster's files of logs and snapshots in each directory.
+  /// now, each with the number of this cluster's files of logs, snapshots and checkpoints.
   /// delete_unneeded deletes files there, too.
   Result<std::map<std::string, size_t>> left_directories();
 
@@ -117,7 +125,8 @@ class DurableState {
   Result<std::string> end_salvage();
 
   /// Stores the savepoint after which commits may be accepted. REQUIRES: all loggers have begun
-  /// their first files, and no stream is left to read (R32).
+  /// their first files. A snapshot has the records of all streams to read, or they were replayed
+  /// (R32).
   Result<void> begin();
   /// Logs the record durably (R34), and counts the record in the savepoint. Later damage to the
   /// record is then not taken for a torn append (R52). If the append fails, all later calls fail.

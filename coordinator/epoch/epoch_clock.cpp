@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/hooks/mutants.h"
 #include "shared/base/check.h"
 #include "shared/memory/node_layout.h"
 #include "shared/process/start_up.h"
@@ -101,7 +102,7 @@ void start_epochs(EpochBlock& epochs, uint64_t start_epoch) {
 }
 
 bool tick_epochs(EpochBlock& epochs, const std::vector<NodeShared*>& nodes, bool is_logged,
-                 uint64_t epochs_until_closing, uint64_t close_up_to) {
+                 uint64_t epochs_until_closing, uint64_t close_up_to, bool holds_settled) {
   const uint64_t current = epochs.current.load(std::memory_order_relaxed);
   const uint64_t closed = epochs.closed.load(std::memory_order_relaxed);
   CHECK(closed < current);
@@ -125,7 +126,9 @@ bool tick_epochs(EpochBlock& epochs, const std::vector<NodeShared*>& nodes, bool
       want_closing_marker(epochs, dirty, last_closed, durable);
     }
     want_requested_marker(epochs, close_up_to, dirty, last_closed, durable);
-    raise_to(epochs.settled, durable >= std::min(dirty, last_closed) ? last_closed : durable);
+    if (!holds_settled || fault::settled_during_replay) {
+      raise_to(epochs.settled, durable >= std::min(dirty, last_closed) ? last_closed : durable);
+    }
   } else {
     raise_to(epochs.settled, epochs.closed.load(std::memory_order_relaxed));
     raise_durable(epochs, epochs.closed.load(std::memory_order_relaxed));
@@ -172,6 +175,24 @@ void EpochClock::close_up_to(uint64_t epoch) {
   }
 }
 
+void EpochClock::hold_settled(uint64_t epoch) {
+  CHECK(is_logged_ && epoch < epochs_.current.load(std::memory_order_relaxed));
+  const std::lock_guard guard(mutex_);  // no tick is in progress
+  holds_settled_ = true;
+  // Relaxed: the requests that begin the replay make the word visible to the nodes.
+  epochs_.settled.store(epoch, std::memory_order_relaxed);
+}
+
+void EpochClock::release_settled(uint64_t epoch) {
+  std::unique_lock lock(mutex_);
+  CHECK(holds_settled_ && epoch < epochs_.current.load(std::memory_order_relaxed));
+  holds_settled_ = false;
+  ticked_.wait(lock, [&] {
+    return stop_.load(std::memory_order_relaxed) ||
+           epochs_.settled.load(std::memory_order_relaxed) >= epoch;
+  });
+}
+
 bool EpochClock::wait_until_begun_after(uint64_t epoch, std::chrono::milliseconds patience) {
   CHECK(epoch <= epochs_.current.load(std::memory_order_relaxed));
   std::unique_lock lock(mutex_);
@@ -204,7 +225,7 @@ void EpochClock::run() {
       // drops and snapshots wait here, so the lock is rarely contended.
       const std::lock_guard guard(mutex_);
       is_held = !tick_epochs(epochs_, nodes_, is_logged_, epochs_until_closing_,
-                             close_up_to_.load(std::memory_order_relaxed));
+                             close_up_to_.load(std::memory_order_relaxed), holds_settled_);
     }
     ticked_.notify_all();
     if (is_held && !was_held) {

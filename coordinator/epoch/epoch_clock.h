@@ -35,10 +35,12 @@ void start_epochs(EpochBlock& epochs, uint64_t start_epoch);
 /// Does one tick. If `is_logged`, loggers make epochs durable, and the tick tells them the epoch of
 /// the next marker (R27) and of the closing marker (R51). Without a log, a closed epoch counts as
 /// durable. `close_up_to`: the loggers make this epoch durable even if no node commits any more; 0:
-/// none. Returns false if the current epoch did not advance. The reason is that an epoch was open
+/// none. `holds_settled`: the settled epoch does not rise (R96). Returns false if the current epoch
+/// did not advance. The reason is that an epoch was open
 /// for kMaxOpenEpochs, or that the last epoch is reached.
 bool tick_epochs(EpochBlock& epochs, const std::vector<NodeShared*>& nodes, bool is_logged,
-                 uint64_t epochs_until_closing = kEpochsUntilClosing, uint64_t close_up_to = 0);
+                 uint64_t epochs_until_closing = kEpochsUntilClosing, uint64_t close_up_to = 0,
+                 bool holds_settled = false);
 
 /// Raises the global durable epoch and wakes its waiters. Thread: the thread of DurableEpoch, or
 /// the clock's if there is no log.
@@ -58,6 +60,12 @@ class EpochClock {
   /// Lets every logger close `epoch` once it is over, although nothing is committed in it. Thread:
   /// any.
   void close_up_to(uint64_t epoch);
+  /// Sets the settled epoch to `epoch`, and holds it there until release_settled (R96). REQUIRES:
+  /// no transaction has run in this incarnation; `start` has returned.
+  void hold_settled(uint64_t epoch);
+  /// Lets the settled epoch rise again. Waits until it is at least `epoch`, or the clock stops.
+  /// REQUIRES: `epoch` was before the first epoch of this incarnation.
+  void release_settled(uint64_t epoch);
   /// Waits up to `patience` until all begin epochs are later than `epoch`. The wait also ends when
   /// the clock stops. Returns whether all begin epochs are later at the end of the wait.
   bool wait_until_begun_after(uint64_t epoch, std::chrono::milliseconds patience);
@@ -74,6 +82,7 @@ class EpochClock {
   std::atomic<bool> stop_{false};
   std::atomic<uint64_t> ticks_{0};
   std::atomic<uint64_t> close_up_to_{0};  // the argument of tick_epochs
+  bool holds_settled_ = false;            // guarded by mutex_
   std::mutex mutex_;
   std::condition_variable ticked_;  // used with mutex_; notified after every tick and at the end
   std::thread thread_;

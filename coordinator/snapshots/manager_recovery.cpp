@@ -40,7 +40,6 @@ Result<void> SnapshotManager::recover(const OnRecovering& on_recovering) {
     if (!published && published.error().code != ExitCode::corruption) return published;
     ATOLL_TRY(report_salvage());
   }
-  warn_of_left_directories();
   return {};
 }
 
@@ -163,22 +162,6 @@ Json SnapshotManager::recovery_status() const {
           {"percent", static_cast<uint32_t>(100 * recovered_share(counts))},
           {"eta_seconds", eta ? Json(*eta) : Json()},
           {"reads", readable_}};
-}
-
-void SnapshotManager::warn_of_left_directories() {
-  const auto left = durable_->left_directories();
-  if (!left) return logger_->warn("{}", left.error().message);
-  for (const auto& [directory, files] : *left) {
-    if (files == 0) {
-      logger_->info("{}: is not in the config any more, and holds nothing of this cluster",
-                    directory);
-    } else {
-      logger_->warn(
-          "{}: is not in the config any more, but holds {} files of snapshots or logs that are "
-          "needed: keep it; they are deleted when nothing needs them",
-          directory, files);
-    }
-  }
 }
 
 /// Makes one snapshot of all the log that no snapshot covers, if there is room for it. Without

@@ -19,10 +19,6 @@ Result<uint32_t> id_of(const ControlRequest& request) {
   return static_cast<uint32_t>(id);
 }
 
-Json describe_pin(const PinnedSnapshot& pin) {
-  return {{"id", pin.id}, {"epoch", pin.epoch}, {"name", pin.name}};
-}
-
 }  // namespace
 
 void SnapshotManager::handle(const ControlRequest& request, const ControlReply& reply) {
@@ -32,6 +28,12 @@ void SnapshotManager::handle(const ControlRequest& request, const ControlReply& 
         make_error(ExitCode::failed, request.op + ": nothing is durable here: " +
                                          (asks_damage ? "a scrub needs" : "snapshots need") +
                                          " durability.mode \"durable\""));
+  }
+  if (request.operation == ControlOperation::checkpoint_take) {
+    return reply(make_error(ExitCode::failed,
+                            request.op + ": this cluster has durability.scheme \"gleaned\": it "
+                                         "takes snapshots, and no checkpoints: run `atoll snapshot "
+                                         "take`"));
   }
   if (asks_damage) return list_damage(reply);
   if (request.operation == ControlOperation::snapshot_take) return request_snapshot(reply);
@@ -144,17 +146,18 @@ Json SnapshotManager::install_status() const {
   return install_status_;
 }
 
-Json SnapshotManager::status() const {
+void SnapshotManager::add_status(Json& status) const {
+  CHECK(status.is_object());
   // Relaxed: for display.
-  return {{"newest", newest_.load(std::memory_order_relaxed)},
-          {"epoch", newest_epoch_.load(std::memory_order_relaxed)},
-          {"overlapped", overlapped_.load(std::memory_order_relaxed)},
-          {"install", install_status()},
-          {"unreadable_pins", unreadable_pins()},
-          {"backup_pins", backup_pins()},
-          {"fallback", durable_ != nullptr ? durable_->fallback() : std::string()},
-          {"space", rewrites_.status()},
-          {"run", job_ != nullptr ? job_->status() : Json::object()}};
+  status["snapshots"] = {{"newest", newest_.load(std::memory_order_relaxed)},
+                         {"epoch", newest_epoch_.load(std::memory_order_relaxed)},
+                         {"overlapped", overlapped_.load(std::memory_order_relaxed)},
+                         {"install", install_status()},
+                         {"unreadable_pins", unreadable_pins()},
+                         {"backup_pins", backup_pins()},
+                         {"fallback", durable_ != nullptr ? durable_->fallback() : std::string()},
+                         {"space", rewrites_.status()},
+                         {"run", job_ != nullptr ? job_->status() : Json::object()}};
 }
 
 }  // namespace atolldb

@@ -18,8 +18,6 @@ struct RecoveryCounts {
 
 /// Least time before the first estimate. A rate over a shorter time is not meaningful.
 inline constexpr std::chrono::seconds kLeastEstimateTime{1};
-/// Pause between two reports of the progress in the process log.
-inline constexpr std::chrono::seconds kRecoveryReportPause{10};
 
 /// Returns the part of the recovery that is done, from 0 to 1. Composing the records of a log
 /// counts as much as reading it.

@@ -59,7 +59,7 @@ class Attempt {
 
 }  // namespace
 
-SnapshotManager::SnapshotManager(const SnapshotContext& context, Logger logger)
+SnapshotManager::SnapshotManager(const SchemeContext& context, Logger logger)
     : config_(context.config),
       control_(context.control),
       nodes_(context.nodes),
@@ -198,7 +198,7 @@ void SnapshotManager::end_page_supply() {
   control_.snapshots_free_pages.store(0, std::memory_order_relaxed);
 }
 
-void SnapshotManager::stop() {
+void SnapshotManager::end() {
   if (taker_ != nullptr) {
     job_->cancel();
     taker_->stop();

@@ -18,6 +18,7 @@
 
 #include "coordinator/catalog/catalog_manager.h"
 #include "coordinator/durability/durable_state.h"
+#include "coordinator/durability/scheme_manager.h"
 #include "coordinator/epoch/epoch_clock.h"
 #include "coordinator/node_calls.h"
 #include "coordinator/snapshots/kept_snapshots.h"
@@ -40,58 +41,30 @@
 
 namespace atolldb {
 
-/// The parts of the coordinator that its snapshots use. All of them outlive the snapshot manager.
-struct SnapshotContext {
-  const Config& config;
-  ControlSegment& control;
-  const std::vector<NodeShared*>& nodes;
-  const std::vector<const MetricsSegment*>& metrics;
-  EpochClock& clock;
-  CatalogManager& catalog;
-  DurableState* durable;  // null: nothing is durable, and there are no snapshots
-  const NodeCall& call_node;
-};
-
 /// Two threads work on snapshots, one after the other. Until `start` it is the thread that opens
 /// the cluster, afterwards the taker's thread. Functions without a `Thread:` line are called only
 /// by the thread that works on snapshots at the time.
-class SnapshotManager {
+class SnapshotManager : public SchemeManager {
  public:
-  SnapshotManager(const SnapshotContext& context, Logger logger);
-  SnapshotManager(const SnapshotManager&) = delete;
-  SnapshotManager& operator=(const SnapshotManager&) = delete;
-  ~SnapshotManager() { stop(); }
+  SnapshotManager(const SchemeContext& context, Logger logger);
+  ~SnapshotManager() override { end(); }
 
-  /// Called when the recovery begins to make a snapshot. `readable` names what transactions can
-  /// read meanwhile, for example "snapshot 3 of epoch 120"; it is empty if they can read nothing.
-  using OnRecovering = std::function<void(const std::string& readable)>;
   /// Makes a snapshot of the commits that no snapshot holds yet, and lets all nodes read it.
-  /// REQUIRES: SnapshotContext::durable is not null, and the nodes run. Thread: the one that opens
-  /// the cluster.
-  Result<void> recover(const OnRecovering& on_recovering);
-  /// Begins to take snapshots of the running cluster. REQUIRES: DurableState::begin was called.
-  /// Thread: the one that opens the cluster.
-  void start();
-  /// Tells workers that no snapshot will free pages any more. Thread: any.
-  void end_page_supply();
-  /// Cancels the current snapshot and ends the threads. Thread: the one that stops the cluster.
-  void stop();
+  Result<void> recover(const OnRecovering& on_recovering) override;
+  void start() override;
+  void end_page_supply() override;
+  void stop() override { end(); }
 
-  /// Serves snapshot.take, .pin, .unpin, .remove and .damage. REQUIRES: the cluster runs.
-  /// Thread: any.
-  void handle(const ControlRequest& request, const ControlReply& reply);
-  /// Returns the member "snapshots" of the cluster's status. Thread: any.
-  Json status() const;
-  /// Returns the member "recovery" of the status of a recovering cluster. Thread: any.
-  Json recovery_status() const;
-  /// Returns the progress of the recovery, in the form of Coordinator::progress. Thread: any.
-  std::string recovery_progress() const;
-  /// Stores the progress of the recovery in the control segment, for display, and reports it in the
-  /// process log every kRecoveryReportPause. Thread: any.
-  void record_recovery_progress();
-  const SnapshotMetrics& metrics() const { return snapshot_metrics_; }
+  void handle(const ControlRequest& request, const ControlReply& reply) override;
+  /// Adds the member "snapshots".
+  void add_status(Json& status) const override;
+  Json recovery_status() const override;
+  std::string recovery_progress() const override;
+  void record_recovery_progress() override;
+  const SnapshotMetrics* snapshot_metrics() const override { return &snapshot_metrics_; }
 
  private:
+  void end();
   bool is_own_thread() const { return std::this_thread::get_id() == thread_; }
 
   /// A snapshot job, from its task to its savepoint.
@@ -175,7 +148,6 @@ class SnapshotManager {
   Result<void> set_storage_roots(const SnapshotMetadata& snapshot);
   Json salvaged() const;
   Result<void> report_salvage();
-  void warn_of_left_directories();
 
   // Publication and deletion, in manager_publish.cpp.
   Result<void> publish_to_transactions();

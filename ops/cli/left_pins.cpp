@@ -30,8 +30,9 @@ bool may_back_up(const Config& config) {
 
 void add_left_pins(Json& status, bool backup_runs, uint64_t unix_ms) {
   CHECK(status.is_object());
-  if (!status.contains("snapshots") || !status["snapshots"].is_object()) return;
-  Json& snapshots = status["snapshots"];
+  const char* member = status.contains("checkpoints") ? "checkpoints" : "snapshots";
+  if (!status.contains(member) || !status[member].is_object()) return;
+  Json& snapshots = status[member];
   Json left = Json::array();
   const Json pins = backup_runs ? Json::array() : snapshots.value("backup_pins", Json::array());
   for (const Json& pin : pins) {

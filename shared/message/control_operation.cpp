@@ -30,6 +30,7 @@ constexpr ControlOperationEntry kOperations[] = {
     {Op::snapshot_unpin, "snapshot.unpin", kCluster, kSmall},
     {Op::snapshot_remove, "snapshot.remove", kCluster, kSmall},
     {Op::snapshot_damage, "snapshot.damage", ControlServers::both, kSmall},
+    {Op::checkpoint_take, "checkpoint.take", kCluster, kSmall},
     {Op::describe, "describe", kNodes, kSmall},
     {Op::procedure_list, "procedure.list", kNodes, kSmall},
     {Op::procedure_call, "procedure.call", kNodes, kCall, true},

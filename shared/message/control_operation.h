@@ -19,12 +19,13 @@ enum class ControlOperation : uint8_t {
   storage_drop,
   storage_list,
   storage_describe,
-  // Served by the coordinator: snapshots.
+  // Served by the coordinator: snapshots and checkpoints.
   snapshot_take,
   snapshot_pin,
   snapshot_unpin,
   snapshot_remove,
   snapshot_damage,
+  checkpoint_take,
   // Served by nodes, for clients.
   describe,
   procedure_list,

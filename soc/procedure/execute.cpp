@@ -62,8 +62,8 @@ Status attempt(Transaction& transaction, const ProcedureCode& procedure,
 
 std::string why_no_snapshot(const WorkerContext& worker, uint32_t id) {
   if (worker.published() == nullptr) {
-    return "snapshots: this cluster takes no snapshots, because durability.mode is not "
-           "\"durable\": use isolation serializable";
+    return "snapshots: this cluster takes no snapshots: they need durability.mode \"durable\" and "
+           "durability.scheme \"gleaned\": use isolation serializable";
   }
   if (id != 0) {
     return "snapshot " + std::to_string(id) +

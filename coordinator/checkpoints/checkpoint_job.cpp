@@ -1,0 +1,150 @@
+#include "coordinator/checkpoints/checkpoint_job.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "shared/base/check.h"
+#include "shared/base/try.h"
+
+namespace atolldb {
+namespace {
+
+/// Longest time that a node waits in one request for the end of its part, in ms. It bounds the
+/// delay of progress reports and of a cancellation.
+constexpr uint64_t kCopyAwaitMs = 200;
+
+/// Name of the binary member with the ranges of all storages.
+constexpr const char* kRanges = "ranges";
+
+std::vector<uint32_t> ids_of(const std::vector<StorageEntry>& storages) {
+  std::vector<uint32_t> ids;
+  for (const StorageEntry& storage : storages) ids.push_back(storage.id);
+  return ids;
+}
+
+/// Returns the files that a node has written.
+Result<std::vector<CheckpointFileInfo>> files_of(const Json& answer, uint32_t node) {
+  std::vector<CheckpointFileInfo> files;
+  for (const Json& file : answer.value("files", Json::array())) {
+    CheckpointFileInfo info;
+    info.directory = file.value("directory", std::string());
+    info.node = static_cast<uint16_t>(node);
+    info.writer = file.value("writer", uint16_t{0});
+    info.number = file.value("number", uint32_t{0});
+    info.bytes = file.value("bytes", uint64_t{0});
+    info.records = file.value("records", uint64_t{0});
+    info.checksum = file.value("checksum", uint32_t{0});
+    if (info.directory.empty() || info.bytes == 0) {
+      return make_error(ExitCode::failed, "node " + std::to_string(node) +
+                                              ": describes a file of its checkpoint badly: "
+                                              "internal error");
+    }
+    files.push_back(std::move(info));
+  }
+  return files;
+}
+
+}  // namespace
+
+Json sum_of_progress(const std::vector<Json>& answers) {
+  std::map<std::string, uint64_t> sums;
+  for (const Json& answer : answers) {
+    if (!answer.is_object()) continue;
+    for (const auto& [name, value] : answer.items()) {
+      if (name != "v" && value.is_number_unsigned()) sums[name] += value.get<uint64_t>();
+    }
+  }
+  return sums;
+}
+
+Result<CheckpointMetadata> CheckpointJob::copy(const CheckpointInput& task) {
+  CHECK(task.id != 0 && task.replay_epoch != 0);
+  {
+    const std::lock_guard guard(mutex_);
+    progress_.assign(config_.nodes.size(), Json::object());
+  }
+  ATOLL_TRY(begin(task));
+  std::vector<std::vector<CheckpointFileInfo>> files(config_.nodes.size());
+  std::atomic<bool> has_failed{false};
+  ATOLL_TRY(on_all_nodes(config_, [&](uint32_t node) -> Result<void> {
+    auto written = await_files(task.id, node, has_failed);
+    if (!written) {
+      has_failed.store(true, std::memory_order_relaxed);
+      return std::unexpected(written.error());
+    }
+    files[node] = *std::move(written);
+    return {};
+  }));
+  CheckpointMetadata metadata;
+  metadata.id = task.id;
+  metadata.replay_epoch = task.replay_epoch;
+  metadata.cluster_uuid = task.cluster_uuid;
+  for (const StorageEntry& storage : task.storages) {
+    metadata.storages.push_back({storage.id, storage.type, storage.name});
+  }
+  std::ranges::sort(metadata.storages, {}, &CheckpointStorage::id);
+  for (const auto& of_node : files) {
+    metadata.files.insert(metadata.files.end(), of_node.begin(), of_node.end());
+  }
+  std::ranges::sort(metadata.files, {}, [](const CheckpointFileInfo& file) {
+    return std::tuple(file.node, file.writer, file.number);
+  });
+  return metadata;
+}
+
+/// Divides the storages and starts the threads of all nodes. Any node can divide all storages.
+Result<void> CheckpointJob::begin(const CheckpointInput& task) {
+  const uint32_t threads = config_.durability.checkpoint_threads;
+  const auto nodes = static_cast<uint32_t>(config_.nodes.size());
+  CHECK(threads != 0 && nodes != 0);
+  ATOLL_ASSIGN(const Json divided,
+               call_node_(0, ControlOperation::checkpoint_divide,
+                          Json{{"parts", nodes * threads}, {"storages", ids_of(task.storages)}}));
+  const auto ranges = find_binary(divided, kRanges);
+  if (!ranges) {
+    return make_error(ExitCode::failed, "node 0: has divided no storages: internal error");
+  }
+  return on_all_nodes(config_, [&](uint32_t node) -> Result<void> {
+    const Json body = {
+        {"checkpoint", task.id},        {"replay_epoch", task.replay_epoch},
+        {"threads", threads},           {"files", config_.durability.checkpoint_files},
+        {"first_part", node * threads}, {kRanges, to_binary(*ranges)}};
+    ATOLL_TRY(call_node_(node, ControlOperation::checkpoint_begin, body));
+    return {};
+  });
+}
+
+Result<std::vector<CheckpointFileInfo>> CheckpointJob::await_files(
+    uint32_t id, uint32_t node, const std::atomic<bool>& has_failed) {
+  const Json body = {{"checkpoint", id}, {"timeout_ms", kCopyAwaitMs}};
+  for (;;) {
+    if (is_cancelled()) return make_error(ExitCode::not_running, "the checkpoint was cancelled");
+    if (has_failed.load(std::memory_order_relaxed)) {
+      return make_error(ExitCode::failed, "another node has failed");
+    }
+    ATOLL_ASSIGN(Json answer, call_node_(node, ControlOperation::checkpoint_wait, body));
+    const bool is_done = answer.value("done", false);
+    Result<std::vector<CheckpointFileInfo>> files;
+    if (is_done) files = files_of(answer, node);
+    {
+      const std::lock_guard guard(mutex_);
+      CHECK(node < progress_.size());
+      progress_[node] = std::move(answer);
+    }
+    if (is_done) return files;
+  }
+}
+
+Result<void> CheckpointJob::end(uint32_t id, bool keep) {
+  return ask_all_nodes(config_, call_node_, ControlOperation::checkpoint_end,
+                       Json{{"checkpoint", id}, {"keep", keep}});
+}
+
+Json CheckpointJob::progress() const {
+  const std::lock_guard guard(mutex_);
+  return sum_of_progress(progress_);
+}
+
+}  // namespace atolldb

@@ -1,0 +1,271 @@
+#include "coordinator/checkpoints/checkpoint_manager.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "coordinator/durability/disk_room.h"
+#include "coordinator/epoch/durable_epoch.h"
+#include "engine/checkpoint/range_walk.h"
+#include "engine/hooks/mutants.h"
+#include "engine/hooks/sync_points.h"
+#include "engine/log/savepoint.h"
+#include "shared/base/check.h"
+#include "shared/base/try.h"
+#include "shared/file/file_system_wrappers.h"
+
+namespace atolldb {
+
+CheckpointManager::CheckpointManager(const SchemeContext& context, Logger logger)
+    : context_(context),
+      config_(context.config),
+      control_(context.control),
+      durable_(context.durable),
+      logger_(std::move(logger)),
+      job_(config_, context.call_node),
+      recovery_(config_, context.call_node, context.clock) {
+  CHECK(config_.durability.scheme == DurabilityScheme::silor);
+  CHECK(context_.nodes.size() == config_.nodes.size());
+}
+
+void CheckpointManager::start() {
+  CHECK(is_own_thread() && taker_ == nullptr);
+  rebuild_ballast();
+  record_backup_pins();
+  damage_thread_.start();
+  taker_ = make_taker();
+  taker_->start();
+}
+
+void CheckpointManager::end() {
+  if (taker_ != nullptr) {
+    job_.cancel();
+    taker_->stop();
+  }
+  damage_thread_.stop();
+}
+
+std::unique_ptr<CheckpointTaker> CheckpointManager::make_taker() {
+  CheckpointTakerHooks hooks;
+  hooks.on_start = [this] { thread_ = std::this_thread::get_id(); };
+  hooks.take = [this] { return take(); };
+  hooks.newest = [this] {
+    // Relaxed: the taker's thread is the only writer.
+    return static_cast<uint32_t>(checkpoint_metrics_.id.load(std::memory_order_relaxed));
+  };
+  hooks.has_new_commits = [this] { return has_new_commits(); };
+  hooks.log_bytes = [this] { return log_bytes(); };
+  hooks.why_log_is_long = [this] { return why_log_is_long(); };
+  return std::make_unique<CheckpointTaker>(config_.durability, std::move(hooks), logger_);
+}
+
+bool CheckpointManager::is_running() const {
+  // Acquire pairs with the release of the coordinator, which changes the state.
+  return control_.state.load(std::memory_order_acquire) ==
+         static_cast<uint32_t>(ClusterState::running);
+}
+
+Result<uint32_t> CheckpointManager::take() {
+  CHECK(is_own_thread());
+  if (!is_running()) return make_error(ExitCode::not_running, "the cluster stops");
+  const auto begun = std::chrono::steady_clock::now();
+  // Relaxed, here and below, because these words are metrics.
+  checkpoint_metrics_.is_taking.store(true, std::memory_order_relaxed);
+  const Result<CheckpointMetadata> made = make_checkpoint();
+  checkpoint_metrics_.is_taking.store(false, std::memory_order_relaxed);
+  record_attempt(made, std::chrono::steady_clock::now() - begun);
+  if (!made) return std::unexpected(made.error());
+  has_replayed_ = false;
+  delete_unneeded();
+  if (!lacks_log_files()) rebuild_ballast();
+  return static_cast<uint32_t>(made->id);
+}
+
+/// Makes a checkpoint, up to its savepoint. README.md explains the order of the steps. An error
+/// removes the files of the checkpoint, and the previous one remains the newest.
+Result<CheckpointMetadata> CheckpointManager::make_checkpoint() {
+  if (!lacks_log_files()) {
+    ATOLL_TRY(check_room());
+  }
+  ATOLL_ASSIGN(const uint32_t id, durable_->take_snapshot_id());
+  const CheckpointInput task = next_task(id);
+  bool may_be_named = false;
+  auto made = copy_and_install(task, may_be_named);
+  // Even after an error the savepoint on the disk may name the checkpoint. Then its files stay.
+  const auto ended = job_.end(id, may_be_named);
+  if (made && !ended) {
+    logger_->warn("checkpoint {}: exists, but a node does not end it: {}", id,
+                  ended.error().message);
+  }
+  return made;
+}
+
+CheckpointInput CheckpointManager::next_task(uint32_t id) {
+  // The replay epoch comes before the list of storages. So a storage that the list lacks has
+  // commits of the replay epoch or later only, and the log has them all (R97).
+  CheckpointInput task;
+  task.id = id;
+  task.cluster_uuid = durable_->data_uuid();
+  if (fault::storages_before_replay_epoch) task.storages = context_.catalog.entries();
+  if (fault::storages_before_replay_epoch) reach(SyncPoint::listing_storages);
+  task.replay_epoch = replay_epoch_of_checkpoint(control_.epochs);
+  if (fault::storages_before_replay_epoch) return task;
+  reach(SyncPoint::listing_storages);
+  task.storages = context_.catalog.entries();
+  CHECK(task.replay_epoch >= control_.start_epoch);
+  return task;
+}
+
+/// Sets `may_be_named` before the savepoint is written.
+Result<CheckpointMetadata> CheckpointManager::copy_and_install(const CheckpointInput& task,
+                                                               bool& may_be_named) {
+  ATOLL_ASSIGN(CheckpointMetadata metadata, job_.copy(task));
+  metadata.end_epoch = end_epoch_of_checkpoint(control_.epochs);
+  ATOLL_ASSIGN(const uint64_t durable_epoch, await_durable(metadata.end_epoch));
+  ATOLL_TRY(
+      install_checkpoint(durable_->files(), config_.cluster.data_dir, metadata, durable_epoch));
+  may_be_named = true;
+  ATOLL_TRY(durable_->store_checkpoint(metadata));
+  return metadata;
+}
+
+/// An idle cluster closes no further epoch after its closing marker (R51), so this function asks
+/// for it (R71).
+Result<uint64_t> CheckpointManager::await_durable(uint64_t epoch) {
+  constexpr std::chrono::milliseconds kStateCheckPause{100};
+  context_.clock.close_up_to(epoch);
+  for (;;) {
+    if (wait_until_durable(control_, epoch, kStateCheckPause)) break;
+    // In a cluster that stops, a logger may have ended before it has closed the epoch.
+    if (!is_running() || job_.is_cancelled()) {
+      return make_error(ExitCode::not_running, "the cluster stops");
+    }
+  }
+  // Acquire pairs with the release in raise_durable: the epoch is durable on the devices.
+  const uint64_t durable = control_.epochs.durable.load(std::memory_order_acquire);
+  CHECK(durable >= epoch);
+  return durable;
+}
+
+Result<void> CheckpointManager::check_room() const {
+  std::map<std::string, uint64_t> needed = {{config_.cluster.data_dir, 0}};
+  if (durable_->checkpoint()) {
+    for (const CheckpointFileInfo& file : durable_->checkpoint()->files) {
+      needed[file.directory] += file.bytes;
+    }
+  }
+  for (const auto& [directory, bytes] : needed) {
+    ATOLL_ASSIGN(const uint64_t free, free_bytes_at(directory));
+    const uint64_t reserve = disk_reserve(config_, directory);
+    if (free >= reserve + bytes) continue;
+    return make_error(
+        ExitCode::disk_full,
+        fmt::format("{}: {} bytes are free, but a checkpoint needs about {} beside the reserve of "
+                    "{} bytes: free disk space, or lower gleaner.disk_reserve",
+                    directory, free, bytes, reserve));
+  }
+  return {};
+}
+
+/// Deletes files of older checkpoints, and of the log before the newest one. After an error they
+/// only take room until the next checkpoint or start.
+void CheckpointManager::delete_unneeded() {
+  CHECK(is_own_thread());
+  const auto deleted = durable_->delete_unneeded({});
+  if (!deleted) {
+    logger_->warn("obsolete files remain until the next checkpoint: {}", deleted.error().message);
+  }
+}
+
+/// Makes the ballast again. After an error it only warns, because it tries again after each
+/// checkpoint. Without ballast, a start-up on a full disk has no room to release.
+void CheckpointManager::rebuild_ballast() {
+  const auto built = durable_->rebuild_ballast();
+  if (!built && !lacks_ballast_) {
+    logger_->warn("there is no ballast for a start on a full disk: {}", built.error().message);
+  }
+  if (built && lacks_ballast_) logger_->info("the ballast exists again");
+  lacks_ballast_ = !built;
+}
+
+/// Returns whether a recovery from the newest checkpoint would replay anything.
+bool CheckpointManager::has_new_commits() const {
+  // Relaxed: the taker's thread is the only writer.
+  const uint64_t replay_epoch = checkpoint_metrics_.replay_epoch.load(std::memory_order_relaxed);
+  return has_replayed_ || dirty_epoch(context_.nodes) >= std::max<uint64_t>(replay_epoch, 1);
+}
+
+std::string CheckpointManager::why_log_is_long() const {
+  if (lacks_log_files()) return "a logger has no room for its next file";
+  return durable_->listed_incarnations() > kMaxListedIncarnations
+             ? "the savepoint lists too many incarnations"
+             : "";
+}
+
+bool CheckpointManager::lacks_log_files() const {
+  for (size_t node = 0; node < context_.metrics.size(); ++node) {
+    for (uint32_t logger = 0; logger < context_.nodes[node]->logger_count; ++logger) {
+      const LoggerMetrics& metrics = context_.metrics[node]->loggers[logger];
+      // Relaxed: the taker calls this function again and then sees a missed change.
+      if (metrics.lacks_next_file.load(std::memory_order_relaxed) != 0) return true;
+    }
+  }
+  return false;
+}
+
+uint64_t CheckpointManager::log_bytes() const {
+  uint64_t most = 0;
+  for (size_t node = 0; node < context_.metrics.size(); ++node) {
+    uint64_t written = 0;
+    for (uint32_t logger = 0; logger < context_.nodes[node]->logger_count; ++logger) {
+      written += context_.metrics[node]->loggers[logger].written_bytes.get();
+    }
+    most = std::max(most, written);
+  }
+  return most;
+}
+
+/// Records the checkpoint as the newest one, for later decisions, the metrics and the status.
+void CheckpointManager::record_newest(const CheckpointMetadata& checkpoint) {
+  uint64_t bytes = 0;
+  uint64_t records = 0;
+  for (const CheckpointFileInfo& file : checkpoint.files) {
+    bytes += file.bytes;
+    records += file.records;
+  }
+  CheckpointMetrics& metrics = checkpoint_metrics_;
+  CHECK(checkpoint.id > metrics.id.load(std::memory_order_relaxed));
+  CHECK(checkpoint.replay_epoch > metrics.replay_epoch.load(std::memory_order_relaxed));
+  metrics.replay_epoch.store(checkpoint.replay_epoch, std::memory_order_relaxed);
+  metrics.end_epoch.store(checkpoint.end_epoch, std::memory_order_relaxed);
+  metrics.bytes.store(bytes, std::memory_order_relaxed);
+  metrics.records.store(records, std::memory_order_relaxed);
+  metrics.files.store(checkpoint.files.size(), std::memory_order_relaxed);
+  metrics.id.store(checkpoint.id, std::memory_order_relaxed);
+}
+
+void CheckpointManager::record_attempt(const Result<CheckpointMetadata>& made,
+                                       std::chrono::nanoseconds took) {
+  using std::chrono::duration_cast;
+  {
+    const std::lock_guard guard(mutex_);
+    const bool has_failed = !made && made.error().code != ExitCode::not_running;
+    error_ = has_failed ? made.error().message : "";
+  }
+  CheckpointMetrics& metrics = checkpoint_metrics_;
+  if (!made) {
+    if (made.error().code != ExitCode::not_running) metrics.failed.add();
+    return;
+  }
+  metrics.taken.add();
+  const auto us = duration_cast<std::chrono::microseconds>(took).count();
+  metrics.duration_us.store(static_cast<uint64_t>(us), std::memory_order_relaxed);
+  const auto now =
+      duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch());
+  metrics.taken_at_s.store(static_cast<uint64_t>(now.count()), std::memory_order_relaxed);
+  record_newest(*made);
+}
+
+}  // namespace atolldb

@@ -1,0 +1,107 @@
+#include "coordinator/checkpoints/checkpoint_recovery.h"
+
+#include <utility>
+
+#include "coordinator/checkpoints/checkpoint_job.h"
+#include "shared/base/check.h"
+#include "shared/base/try.h"
+
+namespace atolldb {
+namespace {
+
+/// Longest time that a node waits in one request for the end of its work, in ms.
+constexpr uint64_t kReplayAwaitMs = 200;
+
+int64_t now_ns() {
+  return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// Returns the storages in which the node has stored tombstones.
+std::set<uint32_t> tombstones_of(const Json& answer) {
+  std::set<uint32_t> ids;
+  for (const Json& id : answer.value("tombstones", Json::array())) ids.insert(id.get<uint32_t>());
+  return ids;
+}
+
+}  // namespace
+
+Result<void> CheckpointRecovery::run(const ReplayPlan& plan) {
+  CHECK(plan.first_epoch != 0 && plan.cut_epoch + 1 >= plan.first_epoch);
+  began_ns_.store(now_ns(), std::memory_order_relaxed);
+  {
+    const std::lock_guard guard(mutex_);
+    progress_.assign(config_.nodes.size(), Json::object());
+  }
+  clock_.hold_settled(plan.first_epoch - 1);  // R96
+  const std::vector<std::byte> encoded = encode_replay_plan(plan);
+  ATOLL_TRY(ask_all_nodes(config_, call_node_, ControlOperation::replay_begin,
+                          Json{{"plan", to_binary(encoded)}}));
+  ATOLL_ASSIGN(const std::set<uint32_t> with_tombstones, await_nodes());
+  // From here on, every record has its newest version, so no deletion need be remembered (R93).
+  clock_.release_settled(plan.cut_epoch);
+  ATOLL_TRY(clean(with_tombstones));
+  ATOLL_TRY(ask_all_nodes(config_, call_node_, ControlOperation::replay_end, Json::object()));
+  ended_ns_.store(now_ns(), std::memory_order_relaxed);
+  return {};
+}
+
+/// Removes the tombstones of these storages. Each storage has one node, because only one worker
+/// may clean it.
+Result<void> CheckpointRecovery::clean(const std::set<uint32_t>& storages) {
+  const size_t nodes = config_.nodes.size();
+  std::vector<std::vector<uint32_t>> by_node(nodes);
+  for (const uint32_t id : storages) by_node[id % nodes].push_back(id);
+  const auto asked = on_all_nodes(config_, [&](uint32_t node) -> Result<void> {
+    ATOLL_TRY(call_node_(node, ControlOperation::replay_clean, Json{{"storages", by_node[node]}}));
+    return {};
+  });
+  if (!asked) return asked;
+  ATOLL_TRY(await_nodes());
+  return {};
+}
+
+Result<std::set<uint32_t>> CheckpointRecovery::await_nodes() {
+  std::vector<std::set<uint32_t>> tombstones(config_.nodes.size());
+  const Json body = {{"timeout_ms", kReplayAwaitMs}};
+  ATOLL_TRY(on_all_nodes(config_, [&](uint32_t node) -> Result<void> {
+    for (bool is_done = false; !is_done;) {
+      ATOLL_ASSIGN(Json answer, call_node_(node, ControlOperation::replay_wait, body));
+      is_done = answer.value("done", false);
+      if (is_done) tombstones[node] = tombstones_of(answer);
+      const std::lock_guard guard(mutex_);
+      CHECK(node < progress_.size());
+      progress_[node] = std::move(answer);
+    }
+    return {};
+  }));
+  std::set<uint32_t> all;
+  for (const auto& of_node : tombstones) all.insert(of_node.begin(), of_node.end());
+  return all;
+}
+
+Json CheckpointRecovery::progress() const {
+  const std::lock_guard guard(mutex_);
+  return sum_of_progress(progress_);
+}
+
+std::chrono::nanoseconds CheckpointRecovery::time() const {
+  const int64_t began = began_ns_.load(std::memory_order_relaxed);
+  const int64_t ended = ended_ns_.load(std::memory_order_relaxed);
+  if (began == 0) return std::chrono::nanoseconds(0);
+  return std::chrono::nanoseconds((ended == 0 ? now_ns() : ended) - began);
+}
+
+ReplayProgress replay_progress_of(const Json& counts) {
+  return {counts.value("bytes", uint64_t{0}), counts.value("bytes_total", uint64_t{0})};
+}
+
+int64_t replay_seconds_left(const ReplayProgress& progress, std::chrono::nanoseconds elapsed) {
+  constexpr std::chrono::seconds kLeast{1};  // a rate over a shorter time is not meaningful
+  if (elapsed < kLeast || progress.bytes == 0) return -1;
+  if (progress.bytes >= progress.bytes_total) return 0;
+  const double seconds = std::chrono::duration<double>(elapsed).count();
+  const auto left = static_cast<double>(progress.bytes_total - progress.bytes);
+  return static_cast<int64_t>(seconds * left / static_cast<double>(progress.bytes) + 0.5);
+}
+
+}  // namespace atolldb
