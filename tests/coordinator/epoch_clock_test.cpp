@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstring>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "shared/memory/control_layout.h"
@@ -244,6 +246,22 @@ TEST_F(EpochClockTest, TheSettledEpochAdvancesWhileNothingCommitsButNeverPastWha
   epochs_.durable.store(dirty, std::memory_order_relaxed);
   tick_logged();
   EXPECT_EQ(settled(), current() - 1);
+}
+
+TEST_F(EpochClockTest, TheSettledEpochStaysWhereAReplayNeedsItUntilItIsReleased) {
+  constexpr uint64_t kHeld = 4;
+  EpochClock clock(epochs_, {&node()}, std::chrono::milliseconds(1), true,
+                   make_silent_logger("epochs"));
+  clock.start();
+  clock.hold_settled(kHeld);
+  const uint64_t ticks = clock.tick_count();
+  while (clock.tick_count() < ticks + 5) std::this_thread::yield();
+  EXPECT_EQ(settled(), kHeld);
+  clock.release_settled(9);
+  EXPECT_GE(settled(), 9u) << "the last epoch before this incarnation";
+  const uint64_t released = settled();
+  while (settled() == released) std::this_thread::yield();
+  clock.stop();
 }
 
 TEST_F(EpochClockTest, AnIdleClusterHasNoLagAndOneWhoseLoggersHangHasMoreAndMore) {

@@ -48,46 +48,24 @@ class StagedCluster {
       : StagedCluster(staged_config(nodes, epoch)) {}
   /// `logger` gets the messages of the coordinator.
   explicit StagedCluster(Config config, Logger logger = make_silent_logger("coordinator"))
-      : config_(std::move(config)) {
+      : config_(std::move(config)), logger_(std::move(logger)) {
     std::string folder = "/tmp/atoll-staged-XXXXXX";
     CHECK(mkdtemp(folder.data()) != nullptr);
     config_.cluster.data_dir = folder;
-    auto segments = SegmentSet::create(config_);
-    CHECK(segments.has_value());
-    segments_ = std::make_unique<SegmentSet>(*std::move(segments));
-    SegmentIdentity identity;
-    identity.cluster_uuid[0] = 1;
-    identity.config_digest = config_digest(config_);
-    space_ = std::make_unique<SegmentSpace>(segments_->all(), identity, SegmentSpace::kAnyAddress);
-    coordinator_ = std::make_unique<Coordinator>(
-        config_, 1, *space_,
-        [this](uint32_t node, ControlOperation operation, const Json& body) {
-          if (before_call) before_call(node, operation, body);
-          if (fails_call && fails_call(operation)) {
-            return Result<Json>(make_error(ExitCode::failed, "planted"));
-          }
-          auto answer = call(node, operation, body);
-          if (after_call) after_call(node, operation, body);
-          return answer;
-        },
-        LauncherCalls{[](bool) {}, [](const Error&) {}}, std::move(logger));
-    for (uint32_t node = 0; node < config_.nodes.size(); ++node) {
-      nodes_.push_back(std::make_unique<Node>(
-          config_, node, *space_, [](const Error&) {}, make_silent_logger("node")));
-    }
+    make();
   }
   ~StagedCluster() {
-    coordinator_->drain();
-    for (const auto& node : nodes_) node->drain();
-    for (const auto& node : nodes_) node->stop();
-    coordinator_->stop();
-    coordinator_.reset();
-    nodes_.clear();
-    space_.reset();
+    end();
     std::filesystem::remove_all(config_.cluster.data_dir);
   }
   StagedCluster(const StagedCluster&) = delete;
   StagedCluster& operator=(const StagedCluster&) = delete;
+
+  /// Ends the cluster in order. Afterwards the stages of another incarnation can follow.
+  void restart() {
+    end();
+    make();
+  }
 
   /// Called before and after every request of the coordinator to a node. Thread: that of the
   /// request. REQUIRES: the test sets them before the cluster is open, or while no snapshot and no
@@ -134,6 +112,41 @@ class StagedCluster {
   uint64_t durable_epoch() { return control().epochs.durable.load(std::memory_order_acquire); }
 
  private:
+  void make() {
+    auto segments = SegmentSet::create(config_);
+    CHECK(segments.has_value());
+    segments_ = std::make_unique<SegmentSet>(*std::move(segments));
+    SegmentIdentity identity;
+    identity.cluster_uuid[0] = 1;
+    identity.config_digest = config_digest(config_);
+    space_ = std::make_unique<SegmentSpace>(segments_->all(), identity, SegmentSpace::kAnyAddress);
+    coordinator_ = std::make_unique<Coordinator>(
+        config_, 1, *space_,
+        [this](uint32_t node, ControlOperation operation, const Json& body) {
+          if (before_call) before_call(node, operation, body);
+          if (fails_call && fails_call(operation)) {
+            return Result<Json>(make_error(ExitCode::failed, "planted"));
+          }
+          auto answer = call(node, operation, body);
+          if (after_call) after_call(node, operation, body);
+          return answer;
+        },
+        LauncherCalls{[](bool) {}, [](const Error&) {}}, logger_);
+    for (uint32_t node = 0; node < config_.nodes.size(); ++node) {
+      nodes_.push_back(std::make_unique<Node>(
+          config_, node, *space_, [](const Error&) {}, make_silent_logger("node")));
+    }
+  }
+  void end() {
+    coordinator_->drain();
+    for (const auto& node : nodes_) node->drain();
+    for (const auto& node : nodes_) node->stop();
+    coordinator_->stop();
+    coordinator_.reset();
+    nodes_.clear();
+    space_.reset();
+    segments_.reset();
+  }
   template <typename Target>
   static std::future<Result<Json>> ask(Target& target, ControlOperation operation,
                                        const Json& body) {
@@ -145,6 +158,7 @@ class StagedCluster {
   }
 
   Config config_;
+  Logger logger_;
   std::unique_ptr<SegmentSet> segments_;
   std::unique_ptr<SegmentSpace> space_;
   std::unique_ptr<Coordinator> coordinator_;

@@ -1,0 +1,205 @@
+// Checkpoints of a cluster in this process: requests, refusals, failures and restarts.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <set>
+#include <string>
+
+#include "coordinator/health.h"
+#include "engine/log/savepoint.h"
+#include "tests/coordinator/checkpoint_rules.h"
+#include "tests/coordinator/one_record_cluster.h"
+#include "tests/support/eventually.h"
+
+namespace atolldb::test {
+namespace {
+
+class CheckpointClusterTest : public testing::Test {
+ protected:
+  explicit CheckpointClusterTest(Config config = checkpoint_config(2))
+      : cluster_(std::move(config)) {
+    cluster_.start();
+    const auto created = create_records(cluster_);
+    EXPECT_TRUE(created) << created.error().message;
+  }
+
+  std::string call(const char* name, const std::string& input = "",
+                   const char* isolation = "serializable") {
+    const auto answer =
+        cluster_.call(0, ControlOperation::procedure_call,
+                      {{"name", name}, {"input", input}, {"isolation", isolation}, {"worker", 0}});
+    if (!answer) return answer.error().message;
+    const std::string status = answer->at("status");
+    return status == "ok" ? answer->value("output", "") : status;
+  }
+  void put(uint64_t number) { EXPECT_EQ(call(kPutNumber, std::to_string(number)), ""); }
+  std::string get() { return call("test.get_number"); }
+  Json take() {
+    const auto taken = cluster_.coordinator(ControlOperation::checkpoint_take);
+    EXPECT_TRUE(taken) << taken.error().message;
+    return taken ? *taken : Json::object();
+  }
+  Json status() {
+    const auto status = cluster_.coordinator(ControlOperation::status);
+    EXPECT_TRUE(status) << status.error().message;
+    return status ? *status : Json::object();
+  }
+  Json checkpoints() { return status().value("checkpoints", Json::object()); }
+  /// Returns the names of the checkpoint files of all nodes.
+  std::set<std::string> files() const {
+    std::set<std::string> names;
+    for (const auto& entry :
+         std::filesystem::recursive_directory_iterator(cluster_.config().cluster.data_dir)) {
+      const std::string name = entry.path().filename();
+      if (name.ends_with(".atcp") || name.ends_with(".meta")) names.insert(name);
+    }
+    return names;
+  }
+  void expect_refused(ControlOperation operation, const Json& body, const std::string& reason) {
+    const auto answer = cluster_.coordinator(operation, body);
+    ASSERT_FALSE(answer) << to_string(operation);
+    EXPECT_EQ(answer.error().code, ExitCode::failed);
+    EXPECT_NE(answer.error().message.find(reason), std::string::npos) << answer.error().message;
+  }
+
+  StagedCluster cluster_;
+};
+
+TEST_F(CheckpointClusterTest, ARequestTakesOneOnlyIfSomethingWasCommittedSinceTheLastOne) {
+  put(1);
+  const Json first = take();
+  EXPECT_EQ(first.at("id"), 1);
+  EXPECT_EQ(first.at("records"), 1);
+  EXPECT_GE(first.at("end_epoch"), first.at("replay_epoch"));
+  EXPECT_EQ(take().at("id"), 1);
+  put(2);
+  const Json second = take();
+  EXPECT_EQ(second.at("id"), 2);
+  EXPECT_GT(second.at("replay_epoch"), first.at("end_epoch"));
+  const Json shown = checkpoints();
+  EXPECT_EQ(shown.at("newest"), 2);
+  EXPECT_EQ(shown.at("taken"), 2);
+  EXPECT_EQ(shown.at("failed"), 0);
+  EXPECT_GT(shown.at("bytes"), 0);
+  for (const std::string& file : files()) EXPECT_TRUE(file.starts_with("checkpoint_2")) << file;
+}
+
+TEST_F(CheckpointClusterTest, ARestartHasWhatTheCheckpointAndTheLogAfterItHave) {
+  put(1);
+  take();
+  cluster_.restart();
+  cluster_.start();
+  EXPECT_EQ(get(), "1");
+  put(2);
+  cluster_.restart();
+  cluster_.start();
+  EXPECT_EQ(get(), "2");
+  EXPECT_EQ(checkpoints().at("newest"), 1);
+  EXPECT_GT(checkpoints().at("replay").at("records"), 0);
+  // Nothing was committed since, but a recovery from the newest checkpoint would replay the log.
+  EXPECT_EQ(take().at("id"), 2);
+  cluster_.restart();
+  cluster_.start();
+  EXPECT_EQ(get(), "2");
+}
+
+TEST_F(CheckpointClusterTest, IdleRestartsKeepTheCheckpoint) {
+  put(1);
+  take();
+  for (int start = 0; start < 4; ++start) {
+    cluster_.restart();
+    cluster_.start();
+    EXPECT_EQ(get(), "1") << "start " << start;
+    EXPECT_EQ(checkpoints().at("newest"), 1);
+  }
+}
+
+TEST_F(CheckpointClusterTest, AClusterWithoutAnyCommitCanTakeOneAndRestart) {
+  EXPECT_EQ(take().at("records"), 0);
+  cluster_.restart();
+  cluster_.start();
+  EXPECT_EQ(get(), "0");
+}
+
+TEST_F(CheckpointClusterTest, SnapshotsAreRefusedWithTheReason) {
+  const std::string reason = "durability.scheme \"silor\"";
+  expect_refused(ControlOperation::snapshot_take, Json::object(), reason);
+  expect_refused(ControlOperation::snapshot_pin, {{"name", "mine"}}, reason);
+  expect_refused(ControlOperation::snapshot_unpin, {{"pin", "mine"}}, reason);
+  expect_refused(ControlOperation::snapshot_remove, {{"id", 1}}, reason);
+  put(1);
+  EXPECT_EQ(call("test.get_number", "", "snapshot_read_only"), "snapshot_not_found");
+  EXPECT_EQ(call("test.get_number", "", "snapshot"), "snapshot_not_found");
+  EXPECT_FALSE(status().contains("snapshots"));
+}
+
+TEST_F(CheckpointClusterTest, ABackupPinsACheckpointAndItsFilesStay) {
+  put(1);
+  take();
+  const std::string name = std::string(kBackupPinPrefix) + "test";
+  const auto pinned = cluster_.coordinator(ControlOperation::snapshot_pin, {{"name", name}});
+  ASSERT_TRUE(pinned) << pinned.error().message;
+  EXPECT_EQ(pinned->at("id"), 1);
+  EXPECT_EQ(checkpoints().at("backup_pins").size(), 1u);
+  put(2);
+  take();
+  EXPECT_TRUE(files().contains("checkpoint_1.meta"));
+  ASSERT_TRUE(cluster_.coordinator(ControlOperation::snapshot_unpin, {{"pin", name}}));
+  EXPECT_FALSE(files().contains("checkpoint_1.meta"));
+  EXPECT_TRUE(files().contains("checkpoint_2.meta"));
+}
+
+TEST_F(CheckpointClusterTest, AfterAFailureThePreviousOneStaysAndTheStatusSaysWhy) {
+  put(1);
+  take();
+  put(2);
+  for (const ControlOperation fails :
+       {ControlOperation::checkpoint_divide, ControlOperation::checkpoint_begin,
+        ControlOperation::checkpoint_wait}) {
+    cluster_.fails_call = [fails](ControlOperation operation) { return operation == fails; };
+    const auto taken = cluster_.coordinator(ControlOperation::checkpoint_take);
+    ASSERT_FALSE(taken) << to_string(fails);
+    EXPECT_NE(taken.error().message.find("planted"), std::string::npos) << taken.error().message;
+    EXPECT_EQ(checkpoints().at("newest"), 1);
+    for (const std::string& file : files()) EXPECT_TRUE(file.starts_with("checkpoint_1")) << file;
+    const auto problems = find_problems(status(), "");
+    ASSERT_EQ(problems.size(), 1u);
+    EXPECT_NE(problems[0].what.find("planted"), std::string::npos) << problems[0].what;
+  }
+  cluster_.fails_call = {};
+  EXPECT_EQ(take().at("id"), 5) << "no id is used twice";
+  EXPECT_EQ(checkpoints().at("failed"), 3);
+  EXPECT_EQ(find_problems(status(), "").size(), 0u);
+  cluster_.restart();
+  cluster_.start();
+  EXPECT_EQ(get(), "2");
+}
+
+TEST_F(CheckpointClusterTest, ALongListOfIncarnationsMakesACheckpointDue) {
+  for (uint64_t start = 1; start <= kMaxListedIncarnations; ++start) {
+    put(start);
+    EXPECT_EQ(checkpoints().at("newest"), 0) << "start " << start;
+    cluster_.restart();
+    cluster_.start();
+    ASSERT_EQ(get(), std::to_string(start));
+  }
+  EXPECT_TRUE(eventually([&] { return checkpoints().at("newest") == 1; }));
+  EXPECT_EQ(get(), std::to_string(kMaxListedIncarnations));
+}
+
+TEST(CheckpointCluster, TheSettledEpochIsHeldUntilAllNodesHaveReplayed) {
+  EXPECT_EQ(the_settled_epoch_is_held_until_all_nodes_have_replayed(), "");
+}
+
+TEST(CheckpointCluster, WithSnapshotsARequestForACheckpointIsRefused) {
+  StagedCluster cluster(1);
+  cluster.start();
+  const auto taken = cluster.coordinator(ControlOperation::checkpoint_take);
+  ASSERT_FALSE(taken);
+  EXPECT_EQ(taken.error().code, ExitCode::failed);
+  EXPECT_NE(taken.error().message.find("durability.scheme \"gleaned\""), std::string::npos)
+      << taken.error().message;
+}
+
+}  // namespace
+}  // namespace atolldb::test

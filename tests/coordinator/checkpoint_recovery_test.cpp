@@ -1,0 +1,39 @@
+// The progress of a recovery from a checkpoint.
+#include "coordinator/checkpoints/checkpoint_recovery.h"
+
+#include <gtest/gtest.h>
+
+#include "coordinator/checkpoints/checkpoint_job.h"
+
+namespace atolldb::test {
+namespace {
+
+using std::chrono::milliseconds;
+
+TEST(ReplayProgressTest, IsTheShareOfTheBytesThatWereRead) {
+  EXPECT_EQ((ReplayProgress{0, 0}.percent()), 100u) << "there is nothing to read";
+  EXPECT_EQ((ReplayProgress{0, 10}.percent()), 0u);
+  EXPECT_EQ((ReplayProgress{999, 1000}.percent()), 99u);
+  EXPECT_EQ((ReplayProgress{1000, 1000}.percent()), 100u);
+  EXPECT_EQ((ReplayProgress{1001, 1000}.percent()), 100u);
+}
+
+TEST(ReplayProgressTest, TheTimeLeftFollowsFromTheRateSoFar) {
+  EXPECT_EQ(replay_seconds_left({500, 1000}, milliseconds(999)), -1) << "too early for a rate";
+  EXPECT_EQ(replay_seconds_left({0, 1000}, milliseconds(5000)), -1);
+  EXPECT_EQ(replay_seconds_left({250, 1000}, milliseconds(2000)), 6);
+  EXPECT_EQ(replay_seconds_left({1000, 1000}, milliseconds(2000)), 0);
+}
+
+TEST(ReplayProgressTest, IsTheSumOverAllNodes) {
+  const Json sum = sum_of_progress(
+      {{{"v", 1}, {"done", false}, {"bytes", 10u}, {"bytes_total", 30u}, {"records", 1u}},
+       {{"v", 1}, {"done", true}, {"bytes", 20u}, {"bytes_total", 30u}, {"tombstones", {1u}}},
+       Json()});
+  EXPECT_EQ(sum, (Json{{"bytes", 30u}, {"bytes_total", 60u}, {"records", 1u}}));
+  EXPECT_EQ(replay_progress_of(sum).percent(), 50u);
+  EXPECT_EQ(replay_progress_of(Json::object()).percent(), 100u);
+}
+
+}  // namespace
+}  // namespace atolldb::test

@@ -1,0 +1,104 @@
+#include "tests/coordinator/checkpoint_rules.h"
+
+#include <atomic>
+#include <mutex>
+#include <thread>
+
+#include "engine/hooks/sync_points.h"
+#include "tests/coordinator/one_record_cluster.h"
+
+namespace atolldb::test {
+namespace {
+
+/// Calls a procedure on the first worker of node 0. Returns its output, or the status if it is not
+/// ok.
+std::string call(StagedCluster& cluster, const char* name, const char* input) {
+  const auto answer = cluster.call(0, ControlOperation::procedure_call,
+                                   {{"name", name}, {"input", input}, {"worker", 0}});
+  if (!answer) return answer.error().message;
+  const std::string status = answer->at("status");
+  return status == "ok" ? answer->value("output", "") : status;
+}
+
+/// Waits until the clock has ticked a few times.
+void await_ticks(const EpochBlock& epochs) {
+  const uint64_t last = epochs.current.load(std::memory_order_relaxed) + 3;
+  while (epochs.current.load(std::memory_order_relaxed) < last) std::this_thread::yield();
+}
+
+}  // namespace
+
+Config checkpoint_config(uint32_t nodes) {
+  Config config = staged_config(nodes, std::chrono::milliseconds(2));
+  config.durability.scheme = DurabilityScheme::silor;
+  config.durability.checkpoint_interval = std::chrono::milliseconds(0);
+  return config;
+}
+
+std::string the_settled_epoch_is_held_until_all_nodes_have_replayed() {
+  StagedCluster cluster(checkpoint_config(2));
+  cluster.start();
+  if (const auto created = create_records(cluster); !created) return created.error().message;
+  if (const std::string put = call(cluster, kPutNumber, "7"); !put.empty()) return "put: " + put;
+  cluster.restart();
+  std::mutex mutex;
+  std::string problem;
+  uint32_t waits = 0;
+  uint32_t cleans = 0;
+  const auto check = [&](bool is_right, const char* text) {
+    if (!is_right && problem.empty()) problem = text;
+  };
+  cluster.before_call = [&](uint32_t, ControlOperation operation, const Json&) {
+    const std::lock_guard guard(mutex);
+    const EpochBlock& epochs = cluster.control().epochs;
+    const auto settled = [&] { return epochs.settled.load(std::memory_order_relaxed); };
+    if (operation == ControlOperation::replay_wait && cleans == 0) {
+      await_ticks(epochs);
+      check(settled() == 0, "the settled epoch has risen before the end of the replay");
+      ++waits;
+    } else if (operation == ControlOperation::replay_clean) {
+      check(settled() + 1 >= cluster.control().start_epoch,
+            "tombstones are removed before the settled epoch has reached the cut");
+      ++cleans;
+    }
+  };
+  cluster.start();
+  check(waits >= 2 && cleans == 2, "a node was not asked to replay");
+  const std::string number = call(cluster, "test.get_number", "");
+  if (problem.empty() && number != "7") problem = "the record has the value " + number;
+  cluster.before_call = {};
+  return problem;
+}
+
+std::string a_storage_that_is_created_during_a_checkpoint_loses_nothing() {
+#ifdef ATOLL_MUTANTS
+  StagedCluster* target = nullptr;
+  std::string problem;
+  std::atomic<bool> has_created{false};
+  at_sync_point = [&](SyncPoint point) {
+    if (point != SyncPoint::listing_storages ||
+        has_created.exchange(true, std::memory_order_relaxed))
+      return;
+    const auto created = create_records(*target);
+    const std::string put = created ? call(*target, kPutNumber, "7") : created.error().message;
+    if (!put.empty()) problem = "put: " + put;
+  };
+  {
+    StagedCluster cluster(checkpoint_config(1));
+    target = &cluster;
+    cluster.start();
+    const auto taken = cluster.coordinator(ControlOperation::checkpoint_take);
+    if (!taken) problem = taken.error().message;
+    cluster.restart();
+    cluster.start();
+    const std::string number = call(cluster, "test.get_number", "");
+    if (problem.empty() && number != "7") problem = "the record has the value " + number;
+  }
+  at_sync_point = {};
+  return problem;
+#else
+  return "the build has no sync points";
+#endif
+}
+
+}  // namespace atolldb::test

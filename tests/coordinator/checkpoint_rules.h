@@ -1,0 +1,20 @@
+// Bodies of tests of checkpoints and their recovery, with and without a mutant. Each returns an
+// empty text, or what is wrong.
+#pragma once
+
+#include <string>
+
+#include "tests/coordinator/staged_cluster.h"
+
+namespace atolldb::test {
+
+/// A cluster that takes checkpoints on request only.
+Config checkpoint_config(uint32_t nodes);
+
+/// R96. The cluster restarts with a log that has no checkpoint.
+std::string the_settled_epoch_is_held_until_all_nodes_have_replayed();
+
+/// R97. Needs the sync points of mutant builds.
+std::string a_storage_that_is_created_during_a_checkpoint_loses_nothing();
+
+}  // namespace atolldb::test
