@@ -1,5 +1,5 @@
 // Recovery in thread mode: before the cluster runs again, everything committed is in a snapshot,
-// and reads use it.
+// and reads use it. With the scheme `silor`, everything is in memory again.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -90,10 +90,13 @@ Result<std::string> check_rounds(JobContext& context) {
 ATOLL_REGISTER_JOB(write_round_entry, "test.write_round", write_round);
 ATOLL_REGISTER_JOB(check_rounds_entry, "test.check_rounds", check_rounds);
 
-class RecoveryTest : public testing::Test {
+class RecoveryTest : public testing::TestWithParam<DurabilityScheme> {
  protected:
+  bool has_checkpoints() const { return GetParam() == DurabilityScheme::silor; }
   std::unique_ptr<Cluster> launch() {
     Config config = folder_.config("recovery");
+    config.durability.scheme = GetParam();
+    config.durability.checkpoint_interval = std::chrono::milliseconds(0);  // only on request
     config.memory.volatile_pool = uint64_t{16} << 20;
     config.durability.log_file_size = uint64_t{1} << 20;  // so that mappers share streams
     for (NodeConfig& node : config.nodes) {
@@ -111,24 +114,33 @@ class RecoveryTest : public testing::Test {
       EXPECT_TRUE(output.output) << name << " " << rounds << ": " << output.output.error().message;
     }
   }
-  static Json snapshots(Cluster& cluster) {
+  /// Returns the id of the newest snapshot or checkpoint.
+  uint64_t newest(Cluster& cluster) const {
     const auto status = cluster.coordinator(ControlOperation::status, Json::object());
-    return status ? status->at("snapshots") : Json(status.error().message);
+    if (!status) ADD_FAILURE() << status.error().message;
+    const char* const member = has_checkpoints() ? "checkpoints" : "snapshots";
+    return status ? status->at(member).at("newest").get<uint64_t>() : UINT64_MAX;
   }
 
   test::TestFolder folder_;
 };
 
-TEST_F(RecoveryTest, EveryStartHasWhatAllEarlierOnesHaveCommitted) {
+/// With checkpoints, the second start reads only the log, the third one a checkpoint and the log
+/// after it, and the fourth one has the log of two incarnations.
+TEST_P(RecoveryTest, EveryStartHasWhatAllEarlierOnesHaveCommitted) {
   for (uint64_t start = 1; start <= 4; ++start) {
     const auto cluster = launch();
     ASSERT_NE(cluster, nullptr) << "start " << start;
-    EXPECT_EQ(snapshots(*cluster).at("newest"), start - 1);
+    EXPECT_EQ(newest(*cluster), has_checkpoints() ? (start > 2 ? 1 : 0) : start - 1);
     if (start == 1) {
       ASSERT_TRUE(cluster->create_storage("array", StorageType::array, 8, kRecords));
       ASSERT_TRUE(cluster->create_storage("tree", StorageType::mastertree, 8));
     } else {
       run_job(*cluster, "test.check_rounds", start - 1);
+    }
+    if (has_checkpoints() && start == 2) {
+      const auto taken = cluster->coordinator(ControlOperation::checkpoint_take, Json::object());
+      ASSERT_TRUE(taken) << taken.error().message;
     }
     run_job(*cluster, "test.write_round", start);
     run_job(*cluster, "test.check_rounds", start);
@@ -137,11 +149,11 @@ TEST_F(RecoveryTest, EveryStartHasWhatAllEarlierOnesHaveCommitted) {
   }
 }
 
-TEST_F(RecoveryTest, AStartAfterWhichNothingWasCommittedNeedsNoFurtherSnapshot) {
+TEST_P(RecoveryTest, AStartAfterWhichNothingWasCommittedNeedsNoFurtherSnapshot) {
   for (uint64_t start = 0; start < 3; ++start) {
     const auto cluster = launch();
     ASSERT_NE(cluster, nullptr);
-    EXPECT_EQ(snapshots(*cluster).at("newest"), start == 0 ? 0 : 1);
+    EXPECT_EQ(newest(*cluster), start == 0 || has_checkpoints() ? 0 : 1);
     if (start == 0) {
       ASSERT_TRUE(cluster->create_storage("array", StorageType::array, 8, kRecords));
       ASSERT_TRUE(cluster->create_storage("tree", StorageType::mastertree, 8));
@@ -153,7 +165,7 @@ TEST_F(RecoveryTest, AStartAfterWhichNothingWasCommittedNeedsNoFurtherSnapshot) 
   }
 }
 
-TEST_F(RecoveryTest, AStorageThatWasDroppedIsInNoSnapshot) {
+TEST_P(RecoveryTest, AStorageThatWasDroppedIsInNoSnapshot) {
   {
     const auto cluster = launch();
     ASSERT_NE(cluster, nullptr);
@@ -174,6 +186,10 @@ TEST_F(RecoveryTest, AStorageThatWasDroppedIsInNoSnapshot) {
         << output.output.error().message;
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Schemes, RecoveryTest,
+                         testing::Values(DurabilityScheme::gleaned, DurabilityScheme::silor),
+                         [](const auto& scheme) { return std::string(to_string(scheme.param)); });
 
 }  // namespace
 }  // namespace atolldb
