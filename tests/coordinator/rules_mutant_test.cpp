@@ -6,6 +6,7 @@
 
 #include "tests/coordinator/archive/made_archive.h"
 #include "tests/coordinator/archive/unstored_state.h"
+#include "tests/coordinator/checkpoint_rules.h"
 #include "tests/coordinator/cluster_rules.h"
 #include "tests/coordinator/drop_rules.h"
 #include "tests/coordinator/durability/cut_history.h"
@@ -62,6 +63,10 @@ const Rule kRules[] = {
     {"UnstoredArchiveStateKeepsTheLog", Mutant::forget_unstored_log, unstored_states_keep_the_log},
     {"ComposersWaitForTheInstall", Mutant::compose_amid_install,
      a_job_that_holds_composes_after_the_first_wait},
+    {"TheSettledEpochIsHeldDuringAReplay", Mutant::settled_during_replay,
+     the_settled_epoch_is_held_until_all_nodes_have_replayed},
+    {"StoragesAreListedAfterTheReplayEpoch", Mutant::storages_before_replay_epoch,
+     a_storage_that_is_created_during_a_checkpoint_loses_nothing},
 };
 
 /// The earlier mutants belong to the engine: tests/engine/rules_mutant_test.cpp has their bodies.
