@@ -127,7 +127,7 @@ void print_recovering(const Config& config, const std::string& readable) {
   std::printf("cluster \"%s\" %s: %s\n", config.cluster.name.c_str(),
               paint(Colour::yellow, "recovers").c_str(),
               readable.empty()
-                  ? "no snapshot can be read meanwhile"
+                  ? "no transactions run meanwhile"
                   : ("snapshot_read_only transactions already run, on " + readable).c_str());
   std::fflush(stdout);
 }
