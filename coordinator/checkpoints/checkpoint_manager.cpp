@@ -73,8 +73,12 @@ Result<uint32_t> CheckpointManager::take() {
   const auto begun = std::chrono::steady_clock::now();
   // Relaxed, here and below, because these words are metrics.
   checkpoint_metrics_.is_taking.store(true, std::memory_order_relaxed);
-  const Result<CheckpointMetadata> made = make_checkpoint();
+  Result<CheckpointMetadata> made = make_checkpoint();
   checkpoint_metrics_.is_taking.store(false, std::memory_order_relaxed);
+  if (!made && !is_running()) {
+    // A node that has ended before the coordinator is no failure of the checkpoint.
+    made = make_error(ExitCode::not_running, "the cluster stops: " + made.error().message);
+  }
   record_attempt(made, std::chrono::steady_clock::now() - begun);
   if (!made) return std::unexpected(made.error());
   has_replayed_ = false;
