@@ -37,7 +37,8 @@ ExitCode run_node(const ChildContext& context) {
     ATOLL_TRY(services.start(config, node_endpoint(config, id), handle, kMaxControlBytes, 1 + id,
                              std::make_shared<NodeMetrics>(
                                  id, *node.view().shared[id], node.metrics(), *node.view().control,
-                                 &node.procedure_metrics(), node.network_metrics())));
+                                 &node.procedure_metrics(), node.network_metrics(),
+                                 config.durability.scheme == DurabilityScheme::silor)));
     ATOLL_TRY(node.listen_for_sessions(session_socket_path(config.cluster.run_dir, id)));
     Json endpoints = services.endpoints();
     if (Json network = node.network_endpoint(); !network.is_null()) {

@@ -22,8 +22,9 @@ namespace atolldb {
 namespace {
 
 constexpr std::string_view kFormatName = "atoll-backup";
-constexpr std::array<std::string_view, 6> kKindNames = {
-    "savepoint", "ddl_log", "epoch_times", "snapshot_metadata", "snapshot_pages", "log"};
+constexpr std::array<std::string_view, 8> kKindNames = {
+    "savepoint",      "ddl_log", "epoch_times",         "snapshot_metadata",
+    "snapshot_pages", "log",     "checkpoint_metadata", "checkpoint_records"};
 
 std::string hex_text(std::span<const uint8_t> bytes) {
   std::string text;

@@ -27,6 +27,8 @@ enum class BackupFileKind : uint8_t {
   snapshot_metadata,
   snapshot_pages,
   log,
+  checkpoint_metadata,
+  checkpoint_records,
 };
 
 struct BackupFile {
@@ -40,6 +42,7 @@ struct BackupFile {
   bool operator==(const BackupFile&) const = default;
 };
 
+/// A snapshot, or a checkpoint. The epoch of a checkpoint is the one before its replay epoch.
 struct BackupSnapshot {
   uint32_t id = 0;
   uint64_t epoch = 0;

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "engine/checkpoint/checkpoint_metadata.h"
 #include "engine/log/ddl_log.h"
 #include "engine/log/log_files.h"
 #include "engine/log/savepoint.h"
@@ -76,21 +77,49 @@ class RestoreJob {
       ddl_ = ddl_at(ddl, request_.epoch, nullptr);
       return {};
     }
+    ATOLL_ASSIGN(const RestoreBase base, state_.scheme == DurabilityScheme::silor
+                                             ? find_checkpoint_files()
+                                             : find_snapshot_files());
+    ddl_ = ddl_at(ddl, request_.epoch, &base);
+    return {};
+  }
+
+  /// Adds the files of the snapshot to `wanted_`.
+  Result<RestoreBase> find_snapshot_files() {
+    const std::string path = snapshot_metadata_path(request_.folder, state_.snapshot);
     ATOLL_ASSIGN(const auto metadata,
                  read_snapshot_metadata(files_, request_.folder, state_.snapshot));
-    if (metadata.epoch != state_.snapshot_epoch) {
-      return make_error(ExitCode::corruption,
-                        fmt::format("{}: is of epoch {}, the savepoint says {}: the backup is "
-                                    "damaged: use another one",
-                                    snapshot_metadata_path(request_.folder, state_.snapshot),
-                                    metadata.epoch, state_.snapshot_epoch));
-    }
-    ddl_ = ddl_at(ddl, request_.epoch, &metadata);
+    if (metadata.epoch != state_.snapshot_epoch) return is_of_other_epoch(path, metadata.epoch);
     for (const SnapshotFilePlace& place : metadata.files) {
       wanted_.insert(snapshot_file_path(request_.folder, place.node, place.snapshot));
     }
-    wanted_.insert(snapshot_metadata_path(request_.folder, state_.snapshot));
-    return {};
+    wanted_.insert(path);
+    RestoreBase base = {metadata.epoch, {}};
+    for (const SnapshotStorage& storage : metadata.storages) base.storages.insert(storage.id);
+    return base;
+  }
+
+  /// Adds the files of the checkpoint to `wanted_`.
+  Result<RestoreBase> find_checkpoint_files() {
+    const std::string path = checkpoint_metadata_path(request_.folder, state_.snapshot);
+    ATOLL_ASSIGN(const auto metadata,
+                 read_checkpoint_metadata(files_, request_.folder, state_.snapshot));
+    RestoreBase base = {metadata.replay_epoch - 1, {}};
+    if (base.epoch != state_.snapshot_epoch) return is_of_other_epoch(path, base.epoch);
+    for (const CheckpointFileInfo& info : metadata.files) {
+      const CheckpointFileName name = {metadata.id, info.writer, info.number};
+      wanted_.insert(checkpoint_file_path(request_.folder, info.node, name));
+    }
+    wanted_.insert(path);
+    for (const CheckpointStorage& storage : metadata.storages) base.storages.insert(storage.id);
+    return base;
+  }
+
+  std::unexpected<Error> is_of_other_epoch(const std::string& path, uint64_t epoch) const {
+    return make_error(ExitCode::corruption,
+                      fmt::format("{}: is of epoch {}, the savepoint says {}: the backup is "
+                                  "damaged: use another one",
+                                  path, epoch, state_.snapshot_epoch));
   }
 
   Result<std::vector<DdlRecord>> read_ddl(const Savepoint& backup) {

@@ -24,15 +24,13 @@ void choose_snapshot(Savepoint& savepoint, uint64_t epoch) {
   savepoint.kept.clear();
 }
 
-/// Returns whether the snapshot lacks a storage that was created in its epoch or before.
-bool lacks_storage(const SnapshotMetadata& base, const std::vector<DdlRecord>& records,
-                   uint32_t id) {
+/// Returns whether the base lacks a storage that was created in its epoch or before.
+bool lacks_storage(const RestoreBase& base, const std::vector<DdlRecord>& records, uint32_t id) {
   const auto creates = [&](const DdlRecord& record) {
     return record.operation == DdlOperation::create_storage && record.storage_id == id &&
            record.epoch <= base.epoch;
   };
-  return std::ranges::any_of(records, creates) &&
-         std::ranges::find(base.storages, id, &SnapshotStorage::id) == base.storages.end();
+  return std::ranges::any_of(records, creates) && !base.storages.contains(id);
 }
 
 }  // namespace
@@ -73,7 +71,7 @@ Savepoint savepoint_at(const Savepoint& backup, uint64_t epoch, const std::strin
 }
 
 std::vector<DdlRecord> ddl_at(const std::vector<DdlRecord>& records, uint64_t epoch,
-                              const SnapshotMetadata* base) {
+                              const RestoreBase* base) {
   CHECK(base == nullptr || base->epoch <= epoch);
   std::vector<DdlRecord> restored;
   for (const DdlRecord& record : records) {

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "engine/checkpoint/checkpoint_metadata.h"
+#include "engine/checkpoint/checkpoint_reader.h"
 #include "engine/format/snapshot_page.h"
 #include "engine/log/ddl_log.h"
 #include "engine/log/epoch_times.h"
@@ -164,7 +166,9 @@ class BackupJob {
     state_.snapshot = 0;
     state_.snapshot_epoch = 0;
     if (request_.newest != 0) {
-      ATOLL_ASSIGN(const uint64_t epoch, copy_snapshot(request_.newest));
+      ATOLL_ASSIGN(const uint64_t epoch, state_.scheme == DurabilityScheme::silor
+                                             ? copy_checkpoint(request_.newest)
+                                             : copy_snapshot(request_.newest));
       state_.snapshot = request_.newest;
       state_.snapshot_epoch = epoch;
     }
@@ -225,6 +229,49 @@ class BackupJob {
     return metadata.epoch;
   }
 
+  /// Returns the epoch before the replay epoch of the checkpoint.
+  Result<uint64_t> copy_checkpoint(uint32_t id) {
+    ATOLL_TRY(report_.begin_step(fmt::format("copying checkpoint {}", id)));
+    ATOLL_ASSIGN(auto metadata, read_checkpoint_metadata(files_, request_.data_dir, id));
+    if (metadata.cluster_uuid != state_.cluster_uuid) {
+      return make_error(ExitCode::corruption,
+                        fmt::format("{}: is of another cluster: restore the file",
+                                    checkpoint_metadata_path(request_.data_dir, id)));
+    }
+    for (CheckpointFileInfo& info : metadata.files) {
+      const CheckpointFileName name = {metadata.id, info.writer, info.number};
+      const std::string from = checkpoint_file_path(info.directory, info.node, name);
+      info.directory = folder_;
+      const std::string to = checkpoint_file_path(folder_, info.node, name);
+      ATOLL_TRY(make_folder(to.substr(0, to.rfind('/'))));
+      ATOLL_TRY(add_file(from, to, BackupFileKind::checkpoint_records, true, report_.counted()));
+      ATOLL_TRY(check_records(metadata, static_cast<size_t>(&info - metadata.files.data()), from));
+    }
+    // The commits up to the end epoch were durable when the checkpoint was installed (R89).
+    first_state_ = metadata.end_epoch;
+    known_durable_ = std::max(known_durable_, metadata.end_epoch);
+    ATOLL_TRY(install_checkpoint(files_, folder_, metadata, metadata.end_epoch));
+    ATOLL_TRY(
+        add_written(checkpoint_metadata_path(folder_, id), BackupFileKind::checkpoint_metadata));
+    return metadata.replay_epoch - 1;
+  }
+
+  /// Checks all blocks of the copy of a file.
+  Result<void> check_records(const CheckpointMetadata& metadata, size_t file,
+                             const std::string& from) {
+    const auto damaged = [&](const Error& error) {
+      return make_error(error.code,
+                        fmt::format("{}: its copy is damaged: {}", from, error.message));
+    };
+    auto reader = CheckpointReader::open(files_, metadata, file);
+    if (!reader) return damaged(reader.error());
+    for (;;) {
+      const auto block = reader->next();
+      if (!block) return damaged(block.error());
+      if (*block == nullptr) return {};
+    }
+  }
+
   /// Copies the log after the oldest snapshot, and gives the last incarnation its cut.
   Result<void> copy_logs() {
     std::vector<Incarnation> needed;
@@ -238,11 +285,11 @@ class BackupJob {
     }
     state_.incarnations = std::move(needed);
     CHECK(state_.uncut() == nullptr);
-    manifest_.durable_epoch = state_.snapshot_epoch;
+    manifest_.durable_epoch = std::max(state_.snapshot_epoch, first_state_);
     for (const Incarnation& incarnation : state_.incarnations) {
       manifest_.durable_epoch = std::max(manifest_.durable_epoch, *incarnation.cut_epoch);
     }
-    manifest_.oldest_epoch = oldest_epoch_;
+    manifest_.oldest_epoch = std::max(oldest_epoch_, first_state_);
     CHECK(manifest_.oldest_epoch <= manifest_.durable_epoch);
     state_.durable_epoch = 0;
     return {};
@@ -492,6 +539,7 @@ class BackupJob {
   BackupManifest manifest_;
   Savepoint state_;                // that of the cluster; the steps turn it into that of the backup
   uint64_t oldest_epoch_ = 0;      // epoch of the oldest snapshot that the backup has
+  uint64_t first_state_ = 0;       // end epoch of the checkpoint: no earlier state can be restored
   uint64_t known_durable_ = 0;     // largest epoch that any file read so far names as durable
   std::set<std::string> folders_;  // folders that were made in folder_
   std::set<std::string> paths_;    // paths of the added files, in folder_

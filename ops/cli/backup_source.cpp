@@ -167,7 +167,10 @@ Result<void> BackupSource::choose_snapshots(const std::string& backup_id) {
     return {};
   }
   if (state.snapshot == 0) {
-    ATOLL_TRY(call(ControlOperation::snapshot_take, Json::object()));
+    const bool has_checkpoints = state.scheme == DurabilityScheme::silor;
+    ATOLL_TRY(
+        call(has_checkpoints ? ControlOperation::checkpoint_take : ControlOperation::snapshot_take,
+             Json::object()));
   }
   const std::string name = std::string(kBackupPinPrefix) + backup_id;
   ATOLL_ASSIGN(newest_, pin(0, name));

@@ -78,12 +78,12 @@ int run_command_line(int argc, char** argv) {
   app.set_version_flag("--version", version_text, "Print versions, as `atoll version`");
   Invocation invocation;
   for (const auto add :
-       {add_up_command,      add_status_command,    add_top_command,      add_down_command,
-        add_logs_command,    add_wal_command,       add_snapshot_command, add_backup_command,
-        add_restore_command, add_export_command,    add_import_command,   add_data_command,
-        add_storage_command, add_procedure_command, add_session_command,  add_keys_command,
-        add_kv_command,      add_shell_command,     add_bench_command,    add_demo_command,
-        add_config_command,  add_doctor_command,    add_version_command}) {
+       {add_up_command,     add_status_command,  add_top_command,       add_down_command,
+        add_logs_command,   add_wal_command,     add_snapshot_command,  add_checkpoint_command,
+        add_backup_command, add_restore_command, add_export_command,    add_import_command,
+        add_data_command,   add_storage_command, add_procedure_command, add_session_command,
+        add_keys_command,   add_kv_command,      add_shell_command,     add_bench_command,
+        add_demo_command,   add_config_command,  add_doctor_command,    add_version_command}) {
     add(app, invocation);
   }
   if (argc > 1 && argv[1] == kCompletionCommand) {

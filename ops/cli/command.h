@@ -50,6 +50,7 @@ void add_restore_command(CLI::App& app, Invocation& invocation);
 void add_export_command(CLI::App& app, Invocation& invocation);
 void add_import_command(CLI::App& app, Invocation& invocation);
 void add_snapshot_command(CLI::App& app, Invocation& invocation);
+void add_checkpoint_command(CLI::App& app, Invocation& invocation);
 void add_storage_command(CLI::App& app, Invocation& invocation);
 void add_procedure_command(CLI::App& app, Invocation& invocation);
 void add_session_command(CLI::App& app, Invocation& invocation);

@@ -133,6 +133,7 @@ Result<OwnExport> begin_export(FileSystem& files, const ClusterChoice& choice,
   ATOLL_ASSIGN(auto tables, chosen_tables(schema.schema, options));
   ATOLL_TRY(refuse_used(files, directory));
   ATOLL_ASSIGN(const LogData data, find_log_data(files, choice, options));
+  ATOLL_TRY(refuse_checkpoints(data));
   ATOLL_TRY(refuse_nested("export", directory, data.data_dir));
   ATOLL_TRY(files.make_directory(directory));
   ATOLL_ASSIGN(auto lock, lock_export(directory));

@@ -128,6 +128,7 @@ std::string state_of(const Savepoint& savepoint, uint32_t id, const ListedSnapsh
 Result<void> list_snapshots(const ClusterChoice& choice, const SnapshotOptions& options) {
   PosixFileSystem files;
   ATOLL_ASSIGN(const LogData data, find_log_data(files, choice, options));
+  ATOLL_TRY(refuse_checkpoints(data));
   ATOLL_ASSIGN(const auto snapshots, find_snapshots(files, data));
   options.json ? print_json(data, snapshots) : print_text(data, snapshots);
   return {};

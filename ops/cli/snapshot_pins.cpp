@@ -115,6 +115,7 @@ Result<PinnedSnapshot> make_pin(const ClusterChoice& choice, const SnapshotOptio
   ATOLL_ASSIGN(const Json pinned,
                change_any(choice, options, ControlOperation::snapshot_pin, body,
                           [&](FileSystem& files, LogData& data) -> Result<Json> {
+                            ATOLL_TRY(refuse_checkpoints(data));
                             ATOLL_ASSIGN(
                                 const auto chosen,
                                 choose_pin(data.savepoint, options.id.value_or(0), options.name));

@@ -218,6 +218,7 @@ bool is_gone(FileSystem& file_system, const ClusterChoice& choice, const Snapsho
 Result<void> verify_snapshots(const ClusterChoice& choice, const SnapshotOptions& options) {
   PosixFileSystem files;
   ATOLL_ASSIGN(const LogData data, find_log_data(files, choice, options));
+  ATOLL_TRY(refuse_checkpoints(data));
   ATOLL_ASSIGN(const auto ids, chosen(files, data, options));
   Json whole = {{"schema_version", 1}, {"data_dir", data.data_dir}, {"snapshots", Json::array()}};
   Result<void> verdict;

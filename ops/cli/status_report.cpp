@@ -141,6 +141,26 @@ std::string snapshot_text(const Json& status) {
   return text + "\n";
 }
 
+/// Returns the line about checkpoints, or "" if the cluster takes none.
+std::string checkpoint_text(const Json& status) {
+  const Json checkpoints = status.value("checkpoints", Json());
+  if (!checkpoints.is_object()) return "";
+  std::string text = "  checkpoint     none yet";
+  if (number(checkpoints, "newest") != 0) {
+    text = fmt::format("  checkpoint     {}: {} records, {}, replay epoch {}",
+                       number(checkpoints, "newest"), format_count(number(checkpoints, "records")),
+                       format_bytes(number(checkpoints, "bytes")),
+                       format_count(number(checkpoints, "replay_epoch")));
+  }
+  if (number(checkpoints, "taken") != 0) {
+    text += fmt::format("; the last one took {} ms", format_count(number(checkpoints, "last_ms")));
+  }
+  if (checkpoints.value("is_running", false)) text += "; the next one is being taken";
+  const std::string error = checkpoints.value("error", "");
+  if (!error.empty()) text += "; the last attempt failed: " + printable(error);
+  return text + "\n";
+}
+
 /// Returns how many pages transactions may take, and how long they have waited for them, or "" if
 /// there was never a limit.
 std::string page_limit_text(const Json& nodes) {
@@ -325,7 +345,8 @@ std::string status_text(const Json& status) {
   }
   text += fmt::format("  aborts         {}\n", aborts_text(nodes));
   text += stalls_text(nodes) + page_limit_text(nodes) + cold_writes_text(status, nodes) +
-          snapshot_cache_text(nodes) + snapshot_text(status) + archive_text(status);
+          snapshot_cache_text(nodes) + snapshot_text(status) + checkpoint_text(status) +
+          archive_text(status);
   text += restarts_text(status) + "\n";
   return text + node_table(status) + "\n" + logger_table(status) + stage_table(status) +
          process_table(status);

@@ -134,6 +134,14 @@ Result<LogData> find_log_data(FileSystem& file_system, const ClusterChoice& choi
   return data;
 }
 
+Result<void> refuse_checkpoints(const LogData& data) {
+  if (data.savepoint.scheme == DurabilityScheme::gleaned) return {};
+  return make_error(ExitCode::failed,
+                    data.data_dir + ": its data has the durability scheme " +
+                        std::string(to_string(data.savepoint.scheme)) +
+                        ", which takes checkpoints, and no snapshots: see `atoll checkpoint`");
+}
+
 Result<void> list_logs(const ClusterChoice& choice, const LogOptions& options) {
   PosixFileSystem files;
   ATOLL_ASSIGN(const LogData data, find_log_data(files, choice, options));

@@ -38,6 +38,9 @@ struct LogData {
 Result<LogData> find_log_data(FileSystem& file_system, const ClusterChoice& choice,
                               const DataOptions& options);
 
+/// Returns code failed if the data have checkpoints, and so no snapshots.
+Result<void> refuse_checkpoints(const LogData& data);
+
 void add_data_options(CLI::App& command, DataOptions& options);
 
 /// Returns "finished" if the incarnation has a cut. Returns "running" without a cut: the cluster

@@ -47,8 +47,8 @@ TEST_F(CliTest, RefusesBadCommandLinesWithTheRightExitCodeAndMessage) {
       {{},
        2,
        "atoll: no command given: choose one of up, status, top, down, logs, wal, snapshot, "
-       "backup, restore, export, import, data, storage, procedure, session, keys, kv, shell, "
-       "bench, demo, config, doctor, version: see `atoll --help`\n"},
+       "checkpoint, backup, restore, export, import, data, storage, procedure, session, keys, kv, "
+       "shell, bench, demo, config, doctor, version: see `atoll --help`\n"},
       {{"strat"},
        2,
        "atoll: \"strat\": no such command: did you mean \"status\"? see `atoll --help`\n"},
@@ -56,8 +56,8 @@ TEST_F(CliTest, RefusesBadCommandLinesWithTheRightExitCodeAndMessage) {
       {{"frobnicate"},
        2,
        "\"frobnicate\": no such command: choose one of up, status, top, down, logs, wal, "
-       "snapshot, backup, restore, export, import, data, storage, procedure, session, keys, kv, "
-       "shell, bench, demo, config, doctor, version: see `atoll --help`\n"},
+       "snapshot, checkpoint, backup, restore, export, import, data, storage, procedure, session, "
+       "keys, kv, shell, bench, demo, config, doctor, version: see `atoll --help`\n"},
       {{"storage", "list"},
        2,
        "atoll: \"storage list\": no such command: did you mean \"storage ls\"? see `atoll "

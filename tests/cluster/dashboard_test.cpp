@@ -37,7 +37,8 @@ Names names_in(const std::string& text, const Names& known) {
   return names;
 }
 
-/// Returns the expressions of all panels, with the cluster's name.
+/// Returns the expressions of all panels, with the name of the cluster that takes snapshots, or of
+/// the one that takes checkpoints.
 std::vector<std::string> panel_expressions() {
   const auto dashboard = nlohmann::json::parse(shipped("grafana/atoll.json"), nullptr, false);
   std::vector<std::string> expressions;
@@ -45,8 +46,10 @@ std::vector<std::string> panel_expressions() {
   for (const auto& panel : dashboard["panels"]) {
     for (const auto& target : panel.value("targets", nlohmann::json::array())) {
       std::string expression = target["expr"];
+      const bool is_of_checkpoints =
+          expression.contains("atoll_checkpoint") || expression.contains("atoll_replay");
       for (size_t at = 0; (at = expression.find("$cluster", at)) != std::string::npos;) {
-        expression.replace(at, 8, "seen");
+        expression.replace(at, 8, is_of_checkpoints ? "seen_too" : "seen");
       }
       expressions.push_back(expression);
     }
@@ -82,6 +85,9 @@ class DashboardTest : public ::testing::Test {
                                    archive +
                                    "\"\n[network]\nenabled = true\nbase_port = 0\n"
                                    "without_keys = true"));
+    checkpointed_ = std::make_unique<CliCluster>(
+        runner_,
+        runner_.config("seen_too", "[durability]\nmode = \"durable\"\nscheme = \"silor\""));
   }
 
   void expect_runs(std::vector<std::string> arguments) const {
@@ -91,21 +97,25 @@ class DashboardTest : public ::testing::Test {
   }
 
   /// Makes samples of all families: commits, reads of a snapshot, and a backup.
-  void load(int count) const {
+  void load(const std::string& cluster, int count) const {
     for (int i = 0; i < count; ++i) {
-      expect_runs({"kv", "put", "people", "k" + std::to_string(i), "v", "--node", "0"});
-      expect_runs({"kv", "put", "people", "n" + std::to_string(i), "v", "--node", "1"});
+      for (const char* node : {"0", "1"}) {
+        expect_runs({"kv", "put", "people", node + std::to_string(i), "v", "--node", node,
+                     "--cluster", cluster});
+      }
     }
   }
 
   Names families() const {
     Names known;
     const std::regex family("# HELP ([a-z_]+) ");
-    const nlohmann::json status = cluster_->status();
-    for (const auto& process : status["processes"]) {
-      const std::string text = http_get(port_of(process["metrics"]), "/metrics");
-      for (std::sregex_iterator at(text.begin(), text.end(), family), end; at != end; ++at) {
-        known.insert((*at)[1]);
+    for (const auto* cluster : {cluster_.get(), checkpointed_.get()}) {
+      const nlohmann::json status = cluster->status();
+      for (const auto& process : status["processes"]) {
+        const std::string text = http_get(port_of(process["metrics"]), "/metrics");
+        for (std::sregex_iterator at(text.begin(), text.end(), family), end; at != end; ++at) {
+          known.insert((*at)[1]);
+        }
       }
     }
     return known;
@@ -124,13 +134,15 @@ class DashboardTest : public ::testing::Test {
   TestFolder folder_;
   CliRunner runner_{folder_};
   std::unique_ptr<CliCluster> cluster_;
+  std::unique_ptr<CliCluster> checkpointed_;  // takes checkpoints, and no snapshots
 };
 
 TEST_F(DashboardTest, EveryFamilyIsOnAPanelOrLeftOutAndEveryExpressionHasValuesUnderLoad) {
   ASSERT_FALSE(find_program("prometheus").empty()) << "ops/setup --test brings it";
-  const PrometheusServer prometheus(runner_,
-                                    folder_.path() + "/state/atoll/seen/prometheus-targets.json");
-  const auto all_up = [&] { return prometheus.query("up == 1").size() == 3; };
+  const std::string state = folder_.path() + "/state/atoll/";
+  const PrometheusServer prometheus(runner_, {state + "seen/prometheus-targets.json",
+                                              state + "seen_too/prometheus-targets.json"});
+  const auto all_up = [&] { return prometheus.evaluate("up == 1").size() == 6; };
   ASSERT_TRUE(eventually(all_up)) << prometheus.log();
   const std::vector<std::string> expressions = panel_expressions();
   EXPECT_GE(expressions.size(), 100u);
@@ -138,14 +150,19 @@ TEST_F(DashboardTest, EveryFamilyIsOnAPanelOrLeftOutAndEveryExpressionHasValuesU
     EXPECT_TRUE(prometheus.evaluate(expression).is_array()) << "without load: " << expression;
   }
 
-  expect_runs({"storage", "create", "people", "--type", "mastertree"});
+  for (const char* cluster : {"seen", "seen_too"}) {
+    expect_runs({"storage", "create", "people", "--type", "mastertree", "--cluster", cluster});
+    load(cluster, 2);
+  }
   expect_runs({"storage", "create", "accounts", "--type", "array", "--payload-bytes", "8",
-               "--records", "100"});
-  load(2);
-  expect_runs({"snapshot", "take"});
-  expect_runs({"kv", "get", "people", "k0", "--isolation", "snapshot_read_only", "--node", "0"});
-  expect_runs({"kv", "get", "people", "k0", "--isolation", "snapshot_read_only", "--node", "1"});
-  expect_runs({"backup", folder_.path() + "/backups"});
+               "--records", "100", "--cluster", "seen"});
+  expect_runs({"snapshot", "take", "--cluster", "seen"});
+  expect_runs({"checkpoint", "take", "--cluster", "seen_too"});
+  for (const char* node : {"0", "1"}) {
+    expect_runs({"kv", "get", "people", "00", "--isolation", "snapshot_read_only", "--node", node,
+                 "--cluster", "seen"});
+  }
+  expect_runs({"backup", folder_.path() + "/backups", "--cluster", "seen"});
   for (const std::string& expression : expressions) {
     // These show failures and waits that this load does not have.
     if (expression.ends_with("> 0")) continue;

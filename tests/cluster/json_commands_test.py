@@ -183,6 +183,23 @@ class JsonCommandsTest(unittest.TestCase):
         self.expect("kv put", "t", "n", "v")
         self.expect("snapshot take")
 
+    def run_checkpoints(self):
+        more = {"durability": {"scheme": '"silor"', "checkpoint_interval": '"0s"'}}
+        with Cluster(self.folder, name="silor", more=more) as cluster:
+            self.expect("storage create", "t", "--type", "mastertree")
+            self.expect("kv put", "t", "k", "v")
+            taken = self.expect("checkpoint take")
+            self.assertGreaterEqual(taken["records"], 1)
+            self.expect("checkpoint ls")
+            self.expect("checkpoint verify")
+            self.expect("snapshot damage")
+            self.expect("status")
+            self.expect("top", "--once")
+            self.expect("backup", self.folder.path / "checkpoints")
+            cluster.atoll("down")
+            verified = self.expect("checkpoint verify", "-c", cluster.file)
+            self.assertTrue(verified["intact"])
+
     def run_backups(self, cluster):
         backups = self.folder.path / "backups"
         taken = self.expect("backup", backups)
@@ -241,6 +258,7 @@ class JsonCommandsTest(unittest.TestCase):
             self.adopt_moved(cluster)
             self.expect("config check", cluster.file)
             self.expect("config show", cluster.file)
+        self.run_checkpoints()
         bad = self.folder.write("bad.toml", "[memory]\nvolatile_pool = 3\n")
         self.expect("config check", bad, code=78)
         self.expect("doctor")

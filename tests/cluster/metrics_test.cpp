@@ -73,7 +73,7 @@ TEST_F(MetricsTest, ARealPrometheusSeesEveryProcessAndTheSameCountersAsStatus) {
                 .code,
             0);
   const std::string run_dir = folder_.path() + "/atoll/watched";
-  const PrometheusServer prometheus(runner_, targets_file());
+  const PrometheusServer prometheus(runner_, {targets_file()});
   load(run_dir, 100);
   ASSERT_TRUE(eventually([&] {
     const auto up = prometheus.query("up");

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "tests/cluster/cli_run.h"
 #include "tests/cluster/metrics_http.h"
@@ -17,10 +18,15 @@ namespace atolldb::test {
 /// Runs Prometheus with a copy of ops/prometheus.yml that scrapes more often.
 class PrometheusServer {
  public:
-  PrometheusServer(const CliRunner& runner, const std::string& targets) : port_(free_port()) {
+  /// `targets`: the files with the targets of the clusters.
+  PrometheusServer(const CliRunner& runner, const std::vector<std::string>& targets)
+      : port_(free_port()) {
     const std::string folder = runner.folder() + "/prometheus";
     std::filesystem::create_directories(folder + "/targets");
-    std::filesystem::create_symlink(targets, folder + "/targets/cluster.json");
+    for (size_t i = 0; i < targets.size(); ++i) {
+      std::filesystem::create_symlink(targets[i],
+                                      folder + "/targets/cluster" + std::to_string(i) + ".json");
+    }
     std::string config = read_text(std::string(ATOLL_SOURCE_DIR) + "/ops/prometheus.yml");
     for (size_t at = 0; (at = config.find("interval: 5s", at)) != std::string::npos; ++at) {
       config.replace(at, 12, "interval: 1s");

@@ -355,7 +355,7 @@ TEST(LogReader, NoticesDamageAndGaps) {
 TEST(LogFiles, HaveNamesThatAreReadBackExactly) {
   const LogFileName name = {uint64_t{1} << 40, 3, 1'000'001};
   EXPECT_EQ(parse_log_file_name(to_string(name)), name);
-  EXPECT_EQ(to_string({3, 0, 12}), "log_3_0_000012.atlog");
+  EXPECT_EQ(to_string(LogFileName{3, 0, 12}), "log_3_0_000012.atlog");
   for (const char* other : {"log_3_0_12.atlog", "log_03_0_000012.atlog", "log_3_0_000012.atlog~",
                             "log_3_0_.atlog", "log_-3_0_000012.atlog", ""}) {
     EXPECT_FALSE(parse_log_file_name(other)) << other;

@@ -80,6 +80,22 @@ TEST(StatusReportTest, AClusterThatRecoversSaysHowFarItIsAndWhatItReads) {
   EXPECT_EQ(find_problems(status)[0].what_to_do, "wait until it runs");
 }
 
+TEST(StatusReportTest, ShowsTheNewestCheckpointAndWhyTheLastAttemptFailed) {
+  Json status = healthy_status();
+  EXPECT_FALSE(has(status_text(status), "  checkpoint ")) << status_text(status);
+  status["checkpoints"] = {{"newest", 0}, {"taken", 0}, {"is_running", true}, {"error", ""}};
+  EXPECT_TRUE(has(status_text(status), "  checkpoint     none yet; the next one is being taken\n"))
+      << status_text(status);
+  status["checkpoints"] = {
+      {"newest", 7}, {"replay_epoch", 1500}, {"records", 12'000},   {"bytes", 2 << 20},
+      {"taken", 3},  {"last_ms", 250},       {"is_running", false}, {"error", "the disk is full"}};
+  EXPECT_TRUE(has(status_text(status),
+                  "  checkpoint     7: 12,000 records, 2.0 MiB, replay epoch "
+                  "1,500; the last one took 250 ms; the last attempt failed: "
+                  "the disk is full\n"))
+      << status_text(status);
+}
+
 TEST(StatusReportTest, PinsOfABackupThatHasEndedAreAProblem) {
   Json status = healthy_status();
   status["snapshots"] = {
