@@ -13,11 +13,14 @@
 namespace atolldb::test {
 namespace {
 
-class CrashTest : public testing::Test {
+class CrashTest : public testing::TestWithParam<DurabilityScheme> {
  protected:
   Config durable(const std::string& name) const {
     Config config = folder_.config(name);
     config.durability.mode = DurabilityMode::durable;
+    config.durability.scheme = GetParam();
+    // Checkpoints would delete log that the test reads.
+    config.durability.checkpoint_interval = std::chrono::milliseconds(0);
     return config;
   }
 
@@ -73,7 +76,11 @@ class CrashTest : public testing::Test {
   int ledgers_ = 0;
 };
 
-TEST_F(CrashTest, WhicheverProcessIsKilledAtAnyInstantEveryPromiseIsInTheLog) {
+INSTANTIATE_TEST_SUITE_P(Schemes, CrashTest,
+                         testing::Values(DurabilityScheme::gleaned, DurabilityScheme::silor),
+                         [](const auto& tested) { return std::string(to_string(tested.param)); });
+
+TEST_P(CrashTest, WhicheverProcessIsKilledAtAnyInstantEveryPromiseIsInTheLog) {
   const Config config = durable("crash");
   const std::vector<std::string> roles = {"node0", "node1", "coordinator", "launcher"};
   const uint64_t count = rounds(20, 200);
@@ -110,7 +117,7 @@ TEST_F(CrashTest, WhicheverProcessIsKilledAtAnyInstantEveryPromiseIsInTheLog) {
   EXPECT_GT(promised, count * 10) << "next to nothing was promised: this has shown nothing";
 }
 
-TEST_F(CrashTest, ADiscardThatIsKilledIsFinishedByTheNextAndKeepsTheOldDataTogether) {
+TEST_P(CrashTest, ADiscardThatIsKilledIsFinishedByTheNextAndKeepsTheOldDataTogether) {
   const Config config = durable("discard");
   const auto count = rounds(5, 50);
   for (uint64_t round = 0; round < count; ++round) {
@@ -134,7 +141,7 @@ TEST_F(CrashTest, ADiscardThatIsKilledIsFinishedByTheNextAndKeepsTheOldDataToget
   }
 }
 
-TEST_F(CrashTest, ANodeThatWasStoppedIsDeadAtTheNextStartAndWritesNothing) {
+TEST_P(CrashTest, ANodeThatWasStoppedIsDeadAtTheNextStartAndWritesNothing) {
   const Config config = durable("stopped");
   LauncherProcess launcher(config);
   start(launcher, config);
@@ -168,7 +175,7 @@ TEST_F(CrashTest, ANodeThatWasStoppedIsDeadAtTheNextStartAndWritesNothing) {
   EXPECT_GT(expect_log_keeps(config, others.ledger()), 0u);
 }
 
-TEST_F(CrashTest, LoggersMayChangeBetweenIncarnations) {
+TEST_P(CrashTest, LoggersMayChangeBetweenIncarnations) {
   Config config = durable("loggers");
   const auto shape = [&](uint32_t loggers, std::vector<std::string> directories) {
     for (NodeConfig& node : config.nodes) {
@@ -199,7 +206,7 @@ TEST_F(CrashTest, LoggersMayChangeBetweenIncarnations) {
   EXPECT_NE(verified.out.find(fast + "3/node1/"), std::string::npos) << verified.out;
 }
 
-TEST_F(CrashTest, AMissingLogDirectoryIsRefusedAndNamedUntilItIsGivenUp) {
+TEST_P(CrashTest, AMissingLogDirectoryIsRefusedAndNamedUntilItIsGivenUp) {
   Config config = durable("missing");
   config.nodes[1].directories = {folder_.path() + "/fast"};
   live_and_crash(config);
@@ -218,7 +225,7 @@ TEST_F(CrashTest, AMissingLogDirectoryIsRefusedAndNamedUntilItIsGivenUp) {
   EXPECT_EQ(next.next_line(), "running");
 }
 
-TEST_F(CrashTest, EpochsBeyond32BitsSurvive) {
+TEST_P(CrashTest, EpochsBeyond32BitsSurvive) {
   Config config = durable("late");
   config.cluster.start_epoch = (uint64_t{1} << 32) + 5;
   const Ledger ledger = live_and_crash(config);
@@ -228,7 +235,7 @@ TEST_F(CrashTest, EpochsBeyond32BitsSurvive) {
   EXPECT_GE(log->scan.cut_epoch, config.cluster.start_epoch);
 }
 
-TEST_F(CrashTest, StoragesThatWereCreatedAreThereAfterAKillAndTheirIdsStayTheirs) {
+TEST_P(CrashTest, StoragesThatWereCreatedAreThereAfterAKillAndTheirIdsStayTheirs) {
   const Config config = durable("ddl");
   uint32_t last_id = 0;
   for (int life = 0; life < 3; ++life) {
@@ -252,7 +259,7 @@ TEST_F(CrashTest, StoragesThatWereCreatedAreThereAfterAKillAndTheirIdsStayTheirs
   }
 }
 
-TEST_F(CrashTest, TheLogOfALiveClusterVerifiesAndAFlippedBitIsNamed) {
+TEST_P(CrashTest, TheLogOfALiveClusterVerifiesAndAFlippedBitIsNamed) {
   const Config config = durable("verify");
   LauncherProcess launcher(config);
   start(launcher, config);

@@ -55,10 +55,12 @@ std::string kind_of(const fs::path& file) {
   return kind;
 }
 
-class DamageTest : public testing::Test {
+class DamageTest : public testing::TestWithParam<DurabilityScheme> {
  protected:
   DamageTest() {
     config_.gleaner.interval = std::chrono::hours(1);
+    config_.durability.scheme = GetParam();
+    config_.durability.checkpoint_interval = std::chrono::milliseconds(0);
     config_.nodes[1].directories = {folder_.path() + "/second"};
     fs::create_directories(ledgers_);
   }
@@ -129,17 +131,24 @@ class DamageTest : public testing::Test {
     return content;
   }
 
+  static ControlOperation take() {
+    return GetParam() == DurabilityScheme::silor ? ControlOperation::checkpoint_take
+                                                 : ControlOperation::snapshot_take;
+  }
+
   /// Makes data with every kind of file content. There are logs with and without a snapshot before
-  /// them, two snapshots and a pin. There are DDL records before and after the last write of the
-  /// savepoint.
+  /// them, two snapshots and a pin, or two checkpoints. There are DDL records before and after the
+  /// last write of the savepoint.
   void make_data() {
     {
       LauncherProcess launcher(config_);
       ASSERT_EQ(launcher.next_line(), "running");
       ASSERT_TRUE(create_ledger(config_));
       write_ledger(60'000);
-      ASSERT_TRUE(coordinator(ControlOperation::snapshot_take));
-      ASSERT_TRUE(coordinator(ControlOperation::snapshot_pin, {{"name", kPinName}}));
+      ASSERT_TRUE(coordinator(take()));
+      if (GetParam() == DurabilityScheme::gleaned) {
+        ASSERT_TRUE(coordinator(ControlOperation::snapshot_pin, {{"name", kPinName}}));
+      }
       write_ledger(30'000);
       kill(launcher.pid(), SIGTERM);
       ASSERT_EQ(launcher.wait(), 0);
@@ -150,7 +159,7 @@ class DamageTest : public testing::Test {
       LauncherProcess launcher(config_);
       ASSERT_EQ(launcher.next_line(), "running");
       write_ledger(30'000);
-      ASSERT_TRUE(coordinator(ControlOperation::snapshot_take));
+      ASSERT_TRUE(coordinator(take()));
       write_ledger(60'000);
       cli::RunningCluster cluster(config_);
       ASSERT_TRUE(cluster.create_storage(kLastStorage, StorageType::mastertree, 8));
@@ -298,7 +307,11 @@ class DamageTest : public testing::Test {
   Content expected_[2];
 };
 
-TEST_F(DamageTest, NoDamageIsSilent) {
+INSTANTIATE_TEST_SUITE_P(Schemes, DamageTest,
+                         testing::Values(DurabilityScheme::gleaned, DurabilityScheme::silor),
+                         [](const auto& tested) { return std::string(to_string(tested.param)); });
+
+TEST_P(DamageTest, NoDamageIsSilent) {
   ASSERT_NO_FATAL_FAILURE(make_data());
   for (const bool is_killed : {true, false}) {
     restore(is_killed ? "killed" : "stopped");

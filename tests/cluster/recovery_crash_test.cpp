@@ -10,8 +10,13 @@
 namespace atolldb::test {
 namespace {
 
-class RecoveryCrashTest : public testing::Test {
+class RecoveryCrashTest : public testing::TestWithParam<DurabilityScheme> {
  protected:
+  RecoveryCrashTest() {
+    config_.durability.scheme = GetParam();
+    config_.durability.checkpoint_interval = std::chrono::milliseconds(50);
+  }
+
   /// Kills the launcher, and so all other processes.
   void kill_all(LauncherProcess& launcher) {
     kill(launcher.pid(), SIGKILL);
@@ -39,7 +44,11 @@ class RecoveryCrashTest : public testing::Test {
   std::mt19937_64 random_{seed()};
 };
 
-TEST_F(RecoveryCrashTest, WhatWasPromisedIsThereAgainHoweverOftenStartsAreKilled) {
+INSTANTIATE_TEST_SUITE_P(Schemes, RecoveryCrashTest,
+                         testing::Values(DurabilityScheme::gleaned, DurabilityScheme::silor),
+                         [](const auto& tested) { return std::string(to_string(tested.param)); });
+
+TEST_P(RecoveryCrashTest, WhatWasPromisedIsThereAgainHoweverOftenStartsAreKilled) {
   const Ledger ledger = live_and_crash();
   const uint64_t count = rounds(5, 100);
   for (uint64_t round = 0; round < count; ++round) {
@@ -58,7 +67,8 @@ TEST_F(RecoveryCrashTest, WhatWasPromisedIsThereAgainHoweverOftenStartsAreKilled
     const auto status = cli::RunningCluster(config_).coordinator(ControlOperation::status, {},
                                                                  Cluster::kDefaultTimeout);
     ASSERT_TRUE(status) << status.error().message;
-    EXPECT_GE(status->at("snapshots").at("newest"), 1);
+    const bool is_silor = GetParam() == DurabilityScheme::silor;
+    EXPECT_GE(status->at(is_silor ? "checkpoints" : "snapshots").at("newest"), 1);
     kill(launcher.pid(), SIGTERM);
     EXPECT_EQ(launcher.wait(), 0);
   }

@@ -1,6 +1,6 @@
-// Snapshots of a running cluster, taken as often as possible. Each kind of process is killed in
-// each phase of a snapshot job. After the next start-up, from snapshot and log, everything promised
-// is there.
+// Snapshots or checkpoints of a running cluster, taken as often as possible. Each kind of process
+// is killed in each phase of a snapshot job, or during a checkpoint. After the next start-up
+// everything promised is there.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -17,14 +17,19 @@ class SnapshotCrashTest : public testing::Test {
  protected:
   SnapshotCrashTest() {
     config_.gleaner.interval = std::chrono::milliseconds(100);
+    config_.durability.checkpoint_interval = std::chrono::milliseconds(20);
     std::filesystem::create_directories(ledgers_);
   }
 
-  Json snapshots() const {
+  void use_checkpoints() { config_.durability.scheme = DurabilityScheme::silor; }
+  Json checkpoints() const { return part_of_status("checkpoints"); }
+
+  Json snapshots() const { return part_of_status("snapshots"); }
+  Json part_of_status(const char* part) const {
     const auto status = cli::RunningCluster(config_).coordinator(ControlOperation::status, {},
                                                                  Cluster::kDefaultTimeout);
     EXPECT_TRUE(status) << status.error().message;
-    return status ? status->at("snapshots") : Json{{"newest", 0}};
+    return status ? status->at(part) : Json{{"newest", 0}};
   }
 
   static constexpr std::array<const char*, 4> kVictims = {"launcher", "coordinator", "node0",
@@ -48,6 +53,23 @@ class SnapshotCrashTest : public testing::Test {
       const Json run = snapshots().value("run", Json::object());
       return run.value("phase", std::string()) == phase;
     })) << phase;
+    kill_and_wait(launcher, pid);
+  }
+  /// Kills each victim, in turn, at any instant of a checkpoint or soon after it.
+  void kill_amid_checkpoint(LauncherProcess& launcher, uint64_t round) {
+    const pid_t pid = pid_of(launcher, kVictims[round % kVictims.size()]);
+    const std::chrono::microseconds delay(random_() % 30'000);
+    SCOPED_TRACE(fmt::format("killed {} us after the checkpoint was seen", delay.count()));
+    const uint64_t before = checkpoints().value("taken", uint64_t{0});
+    EXPECT_TRUE(eventually([&] {
+      const Json now = checkpoints();
+      return now.value("is_running", false) || now.value("taken", uint64_t{0}) > before;
+    }));
+    // this sleep does not synchronise: the instant is the test's input
+    std::this_thread::sleep_for(delay);
+    kill_and_wait(launcher, pid);
+  }
+  void kill_and_wait(LauncherProcess& launcher, pid_t pid) const {
     kill(pid, SIGKILL);
     launcher.wait();
     EXPECT_TRUE(eventually([&] { return processes_of(config_.cluster.name).empty(); }));
@@ -81,6 +103,31 @@ TEST_F(SnapshotCrashTest, WhatWasPromisedIsThereWhicheverProcessDiesInAnyPhaseOf
     }
     LedgerClients clients(config_, ledgers_, random_());
     kill_in_phase(launcher, round);
+    clients.join();
+    ledger_ = clients.ledger();
+  }
+}
+
+TEST_F(SnapshotCrashTest, WhatWasPromisedIsThereWhicheverProcessDiesDuringACheckpoint) {
+  use_checkpoints();
+  const uint64_t count = rounds(3 * kVictims.size(), 200);
+  for (uint64_t round = 0; round <= count; ++round) {
+    SCOPED_TRACE("round " + std::to_string(round));
+    LauncherProcess launcher(config_);
+    ASSERT_EQ(launcher.next_line(), "running");
+    if (round == 0) {
+      const auto created = create_ledger(config_);
+      ASSERT_TRUE(created) << created.error().message;
+    }
+    ASSERT_NO_FATAL_FAILURE(expect_promises_kept(config_, ledger_));
+    if (round == count) {
+      EXPECT_GT(checkpoints().at("newest"), count / 2);
+      kill(launcher.pid(), SIGTERM);
+      EXPECT_EQ(launcher.wait(), 0);
+      break;
+    }
+    LedgerClients clients(config_, ledgers_, random_());
+    kill_amid_checkpoint(launcher, round);
     clients.join();
     ledger_ = clients.ledger();
   }

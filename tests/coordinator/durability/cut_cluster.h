@@ -1,7 +1,7 @@
-// The complete durable side of a cluster: loggers, snapshot jobs on all nodes, metadata, savepoint,
-// pins and deletion. It uses the coordinator's own code, on files whose power a test cuts.
-// In-memory parts (workers, pages, installation) are missing: commits are log records made by an
-// oracle.
+// The complete durable side of a cluster: loggers, snapshot jobs on all nodes or checkpoints,
+// metadata, savepoint, pins and deletion. It uses the coordinator's own code, on files whose power
+// a test cuts. In-memory parts (workers, pages, installation, replay) are missing: commits are log
+// records made by an oracle, and so are the records of checkpoints.
 #pragma once
 
 #include <algorithm>
@@ -26,13 +26,15 @@
 #include "shared/base/try.h"
 #include "shared/file/forwarding_file_system.h"
 #include "soc/snapshot_job/snapshot_job_service.h"
+#include "tests/coordinator/durability/checkpoint_content.h"
 #include "tests/coordinator/durability/commit_oracle.h"
 #include "tests/engine/log/log_blocks.h"
 
 namespace atolldb::test {
 
-inline Config cut_cluster_config() {
+inline Config cut_cluster_config(DurabilityScheme scheme = DurabilityScheme::gleaned) {
   Config config;
+  config.durability.scheme = scheme;
   config.cluster.data_dir = "/data";
   config.nodes.assign(2, NodeConfig{});
   config.nodes[0].loggers = 2;
@@ -71,7 +73,7 @@ class CutCluster {
     if (auto ddl = check_ddl(oracle); !ddl) return ddl;
     if (auto begun = begin_nodes(); !begun) return begun;
     oracle.forget_after(durable_->recovery_epoch());
-    if (!durable_->streams_to_read().empty()) {
+    if (!has_checkpoints() && !durable_->streams_to_read().empty()) {
       if (auto recovered = recover(oracle); !recovered) return recovered;
     }
     if (auto deleted = delete_unneeded(); !deleted) return deleted;
@@ -160,6 +162,37 @@ class CutCluster {
                               oracle);
     return made ? delete_unneeded() : made;
   }
+  /// Writes the files of a checkpoint, which end_checkpoint installs. The end epoch is not durable
+  /// yet.
+  Result<void> begin_checkpoint(CommitOracle& oracle, std::mt19937_64& random) {
+    checkpoint_.reset();
+    const auto id = durable_->take_snapshot_id();
+    if (!id) return std::unexpected(id.error());
+    CheckpointMetadata metadata;
+    metadata.id = *id;
+    metadata.cluster_uuid = durable_->data_uuid();
+    metadata.replay_epoch = durable_epoch() + 1;
+    for (uint64_t commits = 1 + random() % 2; commits > 0; --commits) commit(oracle, random);
+    metadata.end_epoch = epoch_ - 1;
+    if (auto done = write_fuzzy_files(files_, config_, oracle, random, metadata); !done) {
+      return done;
+    }
+    checkpoint_ = std::move(metadata);
+    return {};
+  }
+  /// Installs the checkpoint and deletes what it supersedes, as CheckpointManager does. REQUIRES:
+  /// its end epoch is durable.
+  Result<void> end_checkpoint() {
+    if (!checkpoint_) return {};
+    auto installed =
+        install_checkpoint(files_, config_.cluster.data_dir, *checkpoint_, durable_epoch());
+    if (installed) installed = durable_->store_checkpoint(*checkpoint_);
+    return installed ? delete_unneeded() : installed;
+  }
+  bool has_checkpoints() const { return config_.durability.scheme == DurabilityScheme::silor; }
+  const std::optional<CheckpointMetadata>& newest_checkpoint() const {
+    return durable_->checkpoint();
+  }
   Result<PinnedSnapshot> pin(const std::string& name) { return durable_->pin(0, name); }
   Result<PinnedSnapshot> unpin(const std::string& name) { return durable_->unpin(name); }
   Result<void> end() { return durable_->end(durable_epoch()); }
@@ -175,6 +208,7 @@ class CutCluster {
     if (durable_->snapshot()) {
       if (auto read = check_snapshot(*durable_->snapshot(), oracle); !read) return read;
     }
+    if (has_checkpoints()) return check_checkpoints(oracle);
     for (const PinnedSnapshot& pin : durable_->pinned()) {
       auto metadata = read_snapshot_metadata(files_, config_.cluster.data_dir, pin.id);
       if (!metadata) return std::unexpected(metadata.error());
@@ -374,6 +408,37 @@ class CutCluster {
     return "none";
   }
 
+  /// Checks that checkpoint and log have all commits, and that pinned checkpoints are intact.
+  Result<void> check_checkpoints(const CommitOracle& oracle) {
+    RestoredContent restored(oracle.storages());
+    const auto& checkpoint = durable_->checkpoint();
+    if (checkpoint) {
+      if (checkpoint->end_epoch > durable_->recovery_epoch()) {
+        return wrong("the log does not reach the end epoch of the checkpoint");
+      }
+      ATOLL_TRY(restored.add_checkpoint(files_, *checkpoint));
+    }
+    ATOLL_TRY(restored.add_log(files_, durable_->streams_to_read(),
+                               checkpoint ? checkpoint->replay_epoch : 1));
+    ATOLL_ASSIGN(CommitOracle::Contents found, restored.take());
+    CommitOracle::Contents expected = oracle.contents(durable_->recovery_epoch());
+    for (const DdlRecord& storage : oracle.storages()) {
+      const uint32_t id = storage.storage_id;
+      if (found[id] == expected[id]) continue;
+      return wrong(
+          fmt::format("storage {} has {} records up to epoch {}, other ones than the {} "
+                      "that were committed: {}",
+                      id, found[id].size(), durable_->recovery_epoch(), expected[id].size(),
+                      first_difference(found[id], expected[id])));
+    }
+    for (const PinnedSnapshot& pin : durable_->pinned()) {
+      ATOLL_ASSIGN(const auto metadata,
+                   read_checkpoint_metadata(files_, config_.cluster.data_dir, pin.id));
+      ATOLL_TRY(RestoredContent(oracle.storages()).add_checkpoint(files_, metadata));
+    }
+    return {};
+  }
+
   Result<void> check_snapshot(const SnapshotMetadata& snapshot, const CommitOracle& oracle) {
     const CommitOracle::Contents expected = oracle.contents(snapshot.epoch);
     SnapshotFiles files(files_, durable_->data_uuid());
@@ -428,6 +493,7 @@ class CutCluster {
   std::vector<Stream> streams_;
   uint64_t epoch_ = 0;  // the current epoch
   std::vector<Node> nodes_;
+  std::optional<CheckpointMetadata> checkpoint_;  // whose files are written
 };
 
 }  // namespace atolldb::test

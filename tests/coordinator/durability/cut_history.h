@@ -2,6 +2,9 @@
 // failing device. Every start-up is checked.
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include "engine/checkpoint/stored_checkpoints.h"
 #include "engine/log/log_files.h"
 #include "engine/snapshot/stored_snapshots.h"
 #include "tests/coordinator/durability/cut_cluster.h"
@@ -27,8 +30,10 @@ inline std::vector<std::string> files_of(FileSystem& files) {
 
 class CutHistory {
  public:
-  explicit CutHistory(uint64_t seed, FileFaults faults = {})
+  explicit CutHistory(uint64_t seed, FileFaults faults = {},
+                      DurabilityScheme scheme = DurabilityScheme::gleaned)
       : random_(seed),
+        config_(cut_cluster_config(scheme)),
         faults_(faults),
         disk_(std::make_unique<PowerCutFileSystem>()),
         oracle_(seed + 1) {}
@@ -125,10 +130,11 @@ class CutHistory {
   }
 
   PowerCutFileSystem& disk() { return *disk_; }
-  uint64_t snapshots = 0;   // number of stored snapshots
-  uint64_t references = 0;  // number of stored snapshots that refer to pages of older ones
-  uint64_t parts = 0;       // number of partial recovery snapshots
-  uint64_t failures = 0;    // number of failed calls of the device
+  uint64_t snapshots = 0;  // number of stored snapshots
+  /// Number of stored snapshots that refer to pages of older ones, or of checkpoints.
+  uint64_t references = 0;
+  uint64_t parts = 0;     // number of partial recovery snapshots
+  uint64_t failures = 0;  // number of failed calls of the device
   uint64_t acknowledged() const { return promises_.epoch; }
 
  private:
@@ -178,7 +184,17 @@ class CutHistory {
     const uint64_t more = random_() % 40;
     if (more == 0) return cluster.create_storage(oracle_, StorageType::mastertree);
     Result<void> done;
-    if (more < 5) done = take_snapshot(cluster);
+    if (more < 5 && cluster.has_checkpoints()) {
+      done = cluster.begin_checkpoint(oracle_, random_);
+      if (!done && !may_fail()) return done;
+      // An error of a logger ends the cluster.
+      if (auto closed = cluster.close_all(); !closed) return closed;
+      promises_.epoch = oracle_.latest(cluster.durable_epoch());
+      if (done) done = cluster.end_checkpoint();
+      if (done) ++references;
+    } else if (more < 5) {
+      done = take_snapshot(cluster);
+    }
     if (more == 5 || more == 6) done = pin(cluster);
     if (more == 7) done = unpin(cluster);
     if (!done && may_fail() && !done.error().message.contains("WRONG")) return {};
@@ -195,8 +211,12 @@ class CutHistory {
     return taken;
   }
   Result<void> pin(CutCluster& cluster) {
-    if (!cluster.newest() || promises_.pins.size() > 3) return {};
-    auto pinned = cluster.pin(std::to_string(random_()));
+    const bool is_any = cluster.newest() || cluster.newest_checkpoint();
+    if (!is_any || promises_.pins.size() > 3) return {};
+    // Only backups pin checkpoints.
+    const std::string name = std::to_string(random_());
+    auto pinned =
+        cluster.pin(cluster.has_checkpoints() ? std::string(kBackupPinPrefix) + name : name);
     if (!pinned) return std::unexpected(pinned.error());
     promises_.pins.push_back(*pinned);
     return {};
@@ -215,6 +235,8 @@ class CutHistory {
     CutCluster cluster(config_, *disk_, [] { return false; });
     auto started = cluster.start(oracle_, promises_);
     if (!started) return started.error().message;
+    const std::set<std::string> directories = {"/data", "/fast/one", "/fast/two"};
+    if (cluster.has_checkpoints()) return find_left_checkpoints(cluster, directories);
     std::set<std::string> needed;
     const auto need = [&](const SnapshotMetadata& metadata) {
       needed.insert(snapshot_metadata_path("/data", metadata.id));
@@ -226,7 +248,6 @@ class CutHistory {
     for (const PinnedSnapshot& pin : cluster.pins()) {
       need(*read_snapshot_metadata(*disk_, "/data", pin.id));
     }
-    const std::set<std::string> directories = {"/data", "/fast/one", "/fast/two"};
     const auto stored = snapshot_files_in(*disk_, "/data", directories);
     if (!stored) return stored.error().message;
     for (const StoredSnapshotFile& file : *stored) {
@@ -239,6 +260,30 @@ class CutHistory {
       }
     }
     return find_unlisted_logs(directories);
+  }
+
+  /// Returns an error if files of other checkpoints than the newest and the pinned ones are left,
+  /// or log files of incarnations that the savepoint does not list.
+  std::string find_left_checkpoints(const CutCluster& cluster,
+                                    const std::set<std::string>& directories) {
+    std::set<uint64_t> needed;
+    if (cluster.newest_checkpoint()) needed.insert(cluster.newest_checkpoint()->id);
+    for (const PinnedSnapshot& pin : cluster.pins()) needed.insert(pin.id);
+    const auto stored = checkpoint_files_in(*disk_, "/data", directories);
+    if (!stored) return stored.error().message;
+    for (const StoredCheckpointFile& file : *stored) {
+      if (!needed.contains(file.checkpoint)) return file.path + ": nothing needs it";
+    }
+    const auto savepoint = read_savepoint(*disk_, "/data");
+    if (!savepoint || !*savepoint) return "the savepoint cannot be read";
+    const auto logs = log_files_in(*disk_, directories);
+    if (!logs) return logs.error().message;
+    const auto& listed = (*savepoint)->savepoint.incarnations;
+    for (const LogFilePlace& log : *logs) {
+      const auto found = std::ranges::find(listed, log.name.incarnation, &Incarnation::number);
+      if (found == listed.end()) return path_of(log) + ": no savepoint lists it";
+    }
+    return "";
   }
 
   /// Returns an error for a log file of an earlier incarnation, because the snapshot covers all of
@@ -259,7 +304,7 @@ class CutHistory {
   enum class Idle : uint8_t { never, closed, noted };
 
   std::mt19937_64 random_;
-  const Config config_ = cut_cluster_config();
+  const Config config_;
   const FileFaults faults_;
   std::unique_ptr<PowerCutFileSystem> disk_;
   CommitOracle oracle_;
@@ -268,14 +313,23 @@ class CutHistory {
   std::unique_ptr<PowerCutFileSystem> before_;
 };
 
+/// Parameters of tests that run with each scheme of durability.
+inline std::string name_of_scheme(const testing::TestParamInfo<DurabilityScheme>& tested) {
+  return std::string(to_string(tested.param));
+}
+inline auto all_schemes() {
+  return testing::Values(DurabilityScheme::gleaned, DurabilityScheme::silor);
+}
+
 /// Runs `rounds` rounds with seeds from `seed` on. Returns the first error with its seed, or an
 /// empty text.
-inline std::string cut_clusters(uint64_t seed, uint64_t rounds, FileFaults faults = {}) {
+inline std::string cut_clusters(uint64_t seed, uint64_t rounds, FileFaults faults = {},
+                                DurabilityScheme scheme = DurabilityScheme::gleaned) {
   uint64_t acknowledged = 0;
   uint64_t references = 0;
   uint64_t parts = 0;
   for (uint64_t round = 0; round < rounds; ++round) {
-    CutHistory history(seed + round, faults);
+    CutHistory history(seed + round, faults, scheme);
     const std::string problem = history.run(7);
     if (!problem.empty()) return fmt::format("ATOLL_SEED={}: {}", seed + round, problem);
     acknowledged += history.acknowledged();
@@ -284,7 +338,8 @@ inline std::string cut_clusters(uint64_t seed, uint64_t rounds, FileFaults fault
   }
   if (acknowledged < 10 * rounds) return "next to nothing was acknowledged";
   if (references < rounds / 2) return "next to no snapshot refers to an older one";
-  if (parts < rounds / 2) return "next to no recovery went on in parts";
+  const bool has_parts = scheme == DurabilityScheme::gleaned;
+  if (has_parts && parts < rounds / 2) return "next to no recovery went on in parts";
   return "";
 }
 

@@ -142,8 +142,8 @@ class Damages {
   std::map<std::string, std::vector<Block>> files_;
 };
 
-std::string damage_everything(uint64_t seed, bool notes) {
-  CutHistory history(seed);
+std::string damage_everything(uint64_t seed, bool notes, DurabilityScheme scheme) {
+  CutHistory history(seed, {}, scheme);
   std::string problem = history.run_killed_when_idle(notes);
   if (!problem.empty()) return problem;
   Damages damages(history, seed);
@@ -160,8 +160,8 @@ std::string damage_everything(uint64_t seed, bool notes) {
 
 /// The counter-example of R51: flips a bit in each written block of each log file, one block per
 /// copy. Returns the number of damages that lost commits silently.
-uint64_t silent_losses_of_the_last_epoch(uint64_t seed, bool is_idle) {
-  CutHistory history(seed);
+uint64_t silent_losses_of_the_last_epoch(uint64_t seed, bool is_idle, DurabilityScheme scheme) {
+  CutHistory history(seed, {}, scheme);
   CHECK(is_idle ? history.run_killed_when_idle(false).empty()
                 : history.run_killed_at_once().empty());
   uint64_t silent = 0;
@@ -177,14 +177,17 @@ uint64_t silent_losses_of_the_last_epoch(uint64_t seed, bool is_idle) {
   return silent;
 }
 
-TEST(DamageOracle, WithoutClosingMarkersDamageToTheLastEpochIsSilent) {
-  EXPECT_EQ(silent_losses_of_the_last_epoch(1, true), 0u);
-  EXPECT_GT(silent_losses_of_the_last_epoch(1, false), 0u)
+class DamageOracle : public testing::TestWithParam<DurabilityScheme> {};
+INSTANTIATE_TEST_SUITE_P(Schemes, DamageOracle, all_schemes(), name_of_scheme);
+
+TEST_P(DamageOracle, WithoutClosingMarkersDamageToTheLastEpochIsSilent) {
+  EXPECT_EQ(silent_losses_of_the_last_epoch(1, true, GetParam()), 0u);
+  EXPECT_GT(silent_losses_of_the_last_epoch(1, false, GetParam()), 0u)
       << "closing markers change nothing: the test above has shown nothing";
 }
 
-TEST(DamageOracle, ADamagedCreationIsNoticedAsSoonAsItWasAcknowledged) {
-  CutHistory history(seed());
+TEST_P(DamageOracle, ADamagedCreationIsNoticedAsSoonAsItWasAcknowledged) {
+  CutHistory history(seed(), {}, GetParam());
   ASSERT_EQ(history.run_undisturbed(), "");
   ASSERT_EQ(history.run_killed_after_creation(), "");
   const std::string path = "/data/coordinator/ddl_000000.atlog";
@@ -197,9 +200,11 @@ TEST(DamageOracle, ADamagedCreationIsNoticedAsSoonAsItWasAcknowledged) {
   EXPECT_TRUE(started.error().message.contains("records were durable")) << started.error().message;
 }
 
-TEST(DamageOracle, NoDamageOfAnyBlockOfAnIdleClusterIsSilent) {
+TEST_P(DamageOracle, NoDamageOfAnyBlockOfAnIdleClusterIsSilent) {
   const uint64_t first = seed();
-  for (uint64_t i = 0; i < rounds(1, 40); ++i) EXPECT_EQ(damage_everything(first + i, true), "");
+  for (uint64_t i = 0; i < rounds(1, 40); ++i) {
+    EXPECT_EQ(damage_everything(first + i, true, GetParam()), "");
+  }
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
-// Power cuts and kills at any change of any file, while a cluster logs, takes snapshots, pins them,
-// deletes unneeded files, or starts. Also flipped bits in the remaining files. A seed repeats
-// commits and steps. It does not determine which of the gleaner's threads makes the last change.
+// Power cuts and kills at any change of any file, while a cluster logs, takes snapshots or
+// checkpoints, pins them, deletes unneeded files, or starts. Also flipped bits in the remaining
+// files. A seed repeats commits and steps. It does not determine which of the gleaner's threads
+// makes the last change.
 #include <gtest/gtest.h>
 
 #include "tests/coordinator/durability/cut_history.h"
@@ -9,38 +10,51 @@
 namespace atolldb::test {
 namespace {
 
-TEST(SnapshotPowerCut, LosesNothingThatWasAcknowledgedAndNoPageThatIsNeeded) {
-  EXPECT_EQ(cut_clusters(seed(), rounds(10, 3000)), "");
+class SnapshotPowerCut : public testing::TestWithParam<DurabilityScheme> {
+ protected:
+  /// Expects that clusters with the faults lose something.
+  static void expect_loss(uint64_t count, const FileFaults& faults) {
+    const std::string problem = cut_clusters(1, count, faults, GetParam());
+    EXPECT_TRUE(problem.starts_with("ATOLL_SEED="))
+        << faults.skips_directory_sync_after << ": nothing was lost: " << problem;
+  }
+};
+class FailingDevice : public testing::TestWithParam<DurabilityScheme> {};
+class FlippedBits : public testing::TestWithParam<DurabilityScheme> {};
+INSTANTIATE_TEST_SUITE_P(Schemes, SnapshotPowerCut, all_schemes(), name_of_scheme);
+INSTANTIATE_TEST_SUITE_P(Schemes, FailingDevice, all_schemes(), name_of_scheme);
+INSTANTIATE_TEST_SUITE_P(Schemes, FlippedBits, all_schemes(), name_of_scheme);
+
+TEST_P(SnapshotPowerCut, LosesNothingThatWasAcknowledgedAndNoPageThatIsNeeded) {
+  EXPECT_EQ(cut_clusters(seed(), rounds(10, 3000), {}, GetParam()), "");
 }
 
-TEST(FailingDevice, EndsWhatWasToBeAcknowledgedAndTheNextStartHasAllThatWas) {
+TEST_P(FailingDevice, EndsWhatWasToBeAcknowledgedAndTheNextStartHasAllThatWas) {
   const uint64_t first = seed();
   uint64_t failures = 0;
   for (uint64_t round = 0; round < rounds(6, 1000); ++round) {
-    CutHistory history(first + round);
+    CutHistory history(first + round, {}, GetParam());
     ASSERT_EQ(history.run_on_failing_device(6), "") << "ATOLL_SEED=" << first + round;
     failures += history.failures;
   }
   EXPECT_GT(failures, 10u) << "the device hardly failed: this has not shown much";
 }
 
-TEST(SnapshotPowerCut, IsSeenToLoseDataWhenSyncsDoNothing) {
-  const std::string problem = cut_clusters(1, 30, {.skips_sync = true});
-  EXPECT_TRUE(problem.starts_with("ATOLL_SEED=")) << "nothing was lost: " << problem;
+TEST_P(SnapshotPowerCut, IsSeenToLoseDataWhenSyncsDoNothing) {
+  expect_loss(30, {.skips_sync = true});
 }
 
-TEST(SnapshotPowerCut, IsSeenToLoseFilesWhenSyncsOfDirectoriesDoNothing) {
-  const std::string problem = cut_clusters(1, 30, {.skips_directory_sync = true});
-  EXPECT_TRUE(problem.starts_with("ATOLL_SEED=")) << "nothing was lost: " << problem;
+TEST_P(SnapshotPowerCut, IsSeenToLoseFilesWhenSyncsOfDirectoriesDoNothing) {
+  expect_loss(30, {.skips_directory_sync = true});
 }
 
 /// Omits the syncs of directories after one kind of file at a time. Without these syncs data is
 /// lost. The savepoint is not among the kinds: the sync after the DDL log, in the same directory,
 /// makes its name durable before anything is acknowledged.
-TEST(SnapshotPowerCut, IsSeenToLoseFilesWhenTheSyncAfterOneKindOfFileDoesNothing) {
-  for (const char* kind : {".atlog", ".atsnap", ".meta", "ddl_"}) {
-    const std::string problem = cut_clusters(1, 40, {.skips_directory_sync_after = kind});
-    EXPECT_TRUE(problem.starts_with("ATOLL_SEED=")) << kind << ": nothing was lost: " << problem;
+TEST_P(SnapshotPowerCut, IsSeenToLoseFilesWhenTheSyncAfterOneKindOfFileDoesNothing) {
+  const char* content = GetParam() == DurabilityScheme::silor ? ".atcp" : ".atsnap";
+  for (const char* kind : {".atlog", content, ".meta", "ddl_"}) {
+    expect_loss(40, {.skips_directory_sync_after = kind});
   }
 }
 
@@ -67,6 +81,7 @@ bool is_named(const std::string& message, const std::string& path, uint64_t offs
     static_assert(kLogBlockBytes == kIoBlockBytes, "one block has one record of DDL");
     return message.contains(fmt::format("offset {}:", offset / kLogBlockBytes * kLogBlockBytes));
   }
+  // A block of a checkpoint is larger than a page. The message has the offset of its begin.
   if (!path.ends_with(".atsnap") || offset < kPageBytes) return true;
   return message.contains(fmt::format("page {}:", offset / kPageBytes));
 }
@@ -77,13 +92,13 @@ std::string kind_of(const std::string& path) {
   return dot == std::string::npos ? "savepoint" : path.substr(dot + 1);
 }
 
-TEST(FlippedBits, AreNamedOrChangeNothingInEveryFileOfADirectory) {
+TEST_P(FlippedBits, AreNamedOrChangeNothingInEveryFileOfADirectory) {
   std::mt19937_64 random(seed());
   std::map<std::string, uint64_t> named;  // number of damages that were named, by kind of file
   const uint64_t directories = rounds(2, 200);
   for (uint64_t i = 0; i < directories; ++i) {
     const uint64_t number = random();
-    CutHistory history(number);
+    CutHistory history(number, {}, GetParam());
     ASSERT_EQ(history.run_undisturbed(), "");
     std::map<std::string, std::vector<std::string>> kinds;
     for (const std::string& path : files_of(history.disk())) kinds[kind_of(path)].push_back(path);
@@ -104,7 +119,8 @@ TEST(FlippedBits, AreNamedOrChangeNothingInEveryFileOfADirectory) {
       ++named[kind->first];
     }
   }
-  for (const char* kind : {"atlog", "atsnap", "meta", "ddl"}) {
+  const char* content = GetParam() == DurabilityScheme::silor ? "atcp" : "atsnap";
+  for (const char* kind : {"atlog", content, "meta", "ddl"}) {
     EXPECT_GT(named[kind], 0u) << kind << ": no damage was found: this has not shown much";
   }
 }
