@@ -71,6 +71,7 @@ Result<std::vector<StoredCheckpointFile>> checkpoint_files_in(
 
 Result<bool> is_foreign(FileSystem& file_system, const StoredCheckpointFile& stored,
                         const ClusterUuid& own) {
+  CHECK(stored.checkpoint != 0 && !stored.path.empty());
   if (stored.kind != StoredCheckpointKind::records) return false;
   ATOLL_ASSIGN(auto file, file_system.open_for_reading(stored.path));
   IoBuffer buffer(kIoBlockBytes);

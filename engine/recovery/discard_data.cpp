@@ -204,6 +204,7 @@ Result<std::vector<std::string>> discard_data(FileSystem& file_system, const std
   }
   for (const StoredCheckpointFile& file : files.checkpoints) {
     if (file.node == kCoordinator) continue;
+    CHECK(file.kind == StoredCheckpointKind::records || file.node < kMaxNodes);
     by_directory[{file.directory, file.node}].push_back(file.name());
   }
   for (const auto& [place, names] : by_directory) {

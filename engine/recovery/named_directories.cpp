@@ -101,6 +101,7 @@ Result<void> rename_in_checkpoints(FileSystem& file_system, const std::string& d
     auto metadata = read_checkpoint_metadata(file_system, data_dir, id);
     if (!metadata && !is_damage(metadata.error())) return std::unexpected(metadata.error());
     if (!metadata) continue;
+    CHECK(metadata->id == id);
     for (CheckpointFileInfo& file : metadata->files) {
       ATOLL_TRY(rename_in(file.directory, rename));
     }

@@ -203,6 +203,7 @@ void add_scrub(MetricFamilies& families, const GleanerMetrics& gleaner) {
 void add_checkpoints(MetricFamilies& families, const NodeCheckpointMetrics& checkpoints) {
   families.gauge("atoll_checkpoint_phase",
                  "1 for what the node does for a checkpoint or a replay, 0 for the other phases.");
+  DCHECK(value(checkpoints.phase) < kCheckpointPhaseCount);
   for (uint32_t phase = 0; phase < kCheckpointPhaseCount; ++phase) {
     families.sample(value(checkpoints.phase) == phase ? 1.0 : 0.0,
                     {{"phase", kCheckpointPhaseNames[phase]}});
