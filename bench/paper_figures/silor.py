@@ -14,7 +14,7 @@ from paper_figures.benches import PATIENCE_S, PaperError, thousands
 from paper_figures.experiments import Outcome
 
 WATCH_PERIOD_S = 0.2
-NO_CHECKPOINTS = {"durability.checkpoint_interval": "0s", "durability.checkpoint_volume": "0"}
+NO_CHECKPOINTS = {"durability.checkpoint_interval": "0s", "durability.checkpoint_volume": "0B"}
 LATENCIES = ("p50", "p99")
 
 
@@ -141,7 +141,7 @@ class KilledCluster:
         self.bench, self.options, self.checkpoint = bench, options, checkpoint
         pool = options.pool_mib // options.nodes * 1024 * 1024
         self.config = bench.config(
-            f'[nodes]\ncount = {options.nodes}\n[node]\nworkers = {options.workers}\n'
+            f"[[node]]\nworkers = {options.workers}\n" * options.nodes +
             f'[memory]\nvolatile_pool = "{pool}B"\n'
             '[durability]\nmode = "durable"\nscheme = "silor"\ncheckpoint_interval = "0s"\n')
 
