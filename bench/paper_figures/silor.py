@@ -32,8 +32,11 @@ def systems(options):
 class CheckpointWatch:
     """Records when checkpoints run, and how many were taken, while a benchmark runs."""
 
-    def __init__(self, log_dir):
-        self.log_dir, self.end = log_dir, threading.Event()
+    def __init__(self, bench):
+        # A benchmark makes the folder of its logs below TMPDIR.
+        self.folder, self.end = bench.work / "tmp", threading.Event()
+        self.folder.mkdir(exist_ok=True)
+        bench.environment["TMPDIR"] = str(self.folder)
         self.samples = []  # (seconds since the begin of the watch, whether one is running)
         self.taken = 0
         self.last_s = self.bytes = 0.0
@@ -52,7 +55,8 @@ class CheckpointWatch:
         while not self.end.wait(WATCH_PERIOD_S):
             # There are no metrics before the cluster has started, and after it has ended.
             with contextlib.suppress(OSError, ValueError, http.client.HTTPException):
-                found = dict(scrape(self.log_dir))
+                log_dir, = self.folder.iterdir()
+                found = dict(scrape(log_dir))
                 if "atoll_checkpoint_running" not in found:
                     continue
                 self.samples.append((time.monotonic() - begin, found["atoll_checkpoint_running"]))
@@ -78,7 +82,7 @@ def throughputs(bench, options, figure, run):
     rates, latencies, taken, series, durations = {}, {}, {}, {}, {}
     for _ in range(options.repeat):
         for name, (settings, arguments) in systems(options).items():
-            with CheckpointWatch(bench.work / "logs") as watch:
+            with CheckpointWatch(bench) as watch:
                 report = run(f"{figure}: {name}", settings, arguments)
             rates.setdefault(name, []).append(thousands(report))
             latencies[name] = latency_text(report)
@@ -112,8 +116,7 @@ def ycsb_arguments(options):
 
 
 def common_arguments(bench, options, settings):
-    values = {"cluster.data_dir": bench.work / "data", "cluster.log_dir": bench.work / "logs",
-              **settings}
+    values = {"cluster.data_dir": bench.work / "data", **settings}
     found = ["--nodes", options.nodes, "--workers-per-node", options.workers, "--seconds",
              options.seconds, "--warmup", options.warmup, "--no-verify"]
     for key, value in values.items():
