@@ -1,5 +1,6 @@
 #include "coordinator/checkpoints/checkpoint_recovery.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "coordinator/checkpoints/checkpoint_job.h"
@@ -9,8 +10,9 @@
 namespace atolldb {
 namespace {
 
-/// Longest time that a node waits in one request for the end of its work, in ms.
-constexpr uint64_t kReplayAwaitMs = 200;
+/// Longest time that a node waits in one request for the end of its work, in ms. It bounds how long
+/// a node pauses after the others have caught up.
+constexpr uint64_t kReplayAwaitMs = 20;
 
 int64_t now_ns() {
   return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -62,15 +64,24 @@ Result<void> CheckpointRecovery::clean(const std::set<uint32_t>& storages) {
 
 Result<std::set<uint32_t>> CheckpointRecovery::await_nodes() {
   std::vector<std::set<uint32_t>> tombstones(config_.nodes.size());
-  const Json body = {{"timeout_ms", kReplayAwaitMs}};
+  std::vector<bool> has_ended(config_.nodes.size());  // guarded by mutex_
   ATOLL_TRY(on_all_nodes(config_, [&](uint32_t node) -> Result<void> {
     for (bool is_done = false; !is_done;) {
-      ATOLL_ASSIGN(Json answer, call_node_(node, ControlOperation::replay_wait, body));
-      is_done = answer.value("done", false);
-      if (is_done) tombstones[node] = tombstones_of(answer);
+      uint64_t limit = 0;
+      {
+        const std::lock_guard guard(mutex_);
+        limit = replay_limit(progress_, has_ended, node);
+      }
+      Result<Json> answer =
+          call_node_(node, ControlOperation::replay_wait,
+                     Json{{"timeout_ms", kReplayAwaitMs}, {"limit_bytes", limit}});
       const std::lock_guard guard(mutex_);
+      is_done = !answer || answer->value("done", false);
+      has_ended[node] = is_done;  // the other nodes do not wait for a node that has failed
+      if (!answer) return std::unexpected(answer.error());
+      if (is_done) tombstones[node] = tombstones_of(*answer);
       CHECK(node < progress_.size());
-      progress_[node] = std::move(answer);
+      progress_[node] = *std::move(answer);
     }
     return {};
   }));
@@ -89,6 +100,20 @@ std::chrono::nanoseconds CheckpointRecovery::time() const {
   const int64_t ended = ended_ns_.load(std::memory_order_relaxed);
   if (began == 0) return std::chrono::nanoseconds(0);
   return std::chrono::nanoseconds((ended == 0 ? now_ns() : ended) - began);
+}
+
+uint64_t replay_limit(const std::vector<Json>& progress, const std::vector<bool>& has_ended,
+                      uint32_t node) {
+  constexpr uint64_t kWindowParts = 32;
+  uint64_t slowest = UINT64_MAX;
+  CHECK(node < progress.size() && has_ended.size() == progress.size());
+  for (uint32_t other = 0; other < progress.size(); ++other) {
+    if (other == node || has_ended[other]) continue;
+    slowest = std::min(slowest, progress[other].value("bytes", uint64_t{0}));
+  }
+  if (slowest == UINT64_MAX) return slowest;
+  const uint64_t total = progress[node].value("bytes_total", uint64_t{0});
+  return slowest + std::max(kReplayWindowBytes, total / kWindowParts);
 }
 
 ReplayProgress replay_progress_of(const Json& counts) {

@@ -52,6 +52,16 @@ class CheckpointRecovery {
   std::vector<Json> progress_;  // latest counts of each node; guarded by mutex_
 };
 
+/// A node may be ahead of the slowest one by this many bytes, or by 1/32 of all bytes if that is
+/// more.
+inline constexpr uint64_t kReplayWindowBytes = uint64_t{64} << 20;
+
+/// Returns how many bytes of files the node may read now, so that the nodes replay in step and make
+/// equal numbers of pages. `progress`: latest counts of each node. `has_ended`: nodes that have
+/// replayed all files, or have failed.
+uint64_t replay_limit(const std::vector<Json>& progress, const std::vector<bool>& has_ended,
+                      uint32_t node);
+
 /// The progress of a recovery.
 struct ReplayProgress {
   uint64_t bytes = 0;  // of checkpoint files and log files

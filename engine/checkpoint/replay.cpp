@@ -118,12 +118,19 @@ Result<void> Replayer::replay_log_file(FileSystem& file_system, const LogReplayF
 
 Result<void> Replayer::check_wanted() {
   if (counters_.bytes >= published_at_ + kPublishBytes) publish();
+  if (state_->pace.is_ahead()) {
+    // A waiting thread must not delay the reuse of pages (R9).
+    writer_.end();
+    txn_->worker().leave();
+    state_->pace.wait();
+  }
   if (!state_->is_cancelled.load(std::memory_order_relaxed)) return {};
   return make_error(ExitCode::failed, "the replay was cancelled");
 }
 
 void Replayer::publish() {
   DCHECK(published_at_ <= counters_.bytes);
+  state_->pace.add(counters_.bytes - published_at_);
   published_at_ = counters_.bytes;
   for (size_t i = 0; i < published_.size(); ++i) {
     // Relaxed: for display; each figure is valid on its own.

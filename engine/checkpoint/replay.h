@@ -26,6 +26,7 @@
 #include "engine/checkpoint/checkpoint_metadata.h"
 #include "engine/checkpoint/log_replay_files.h"
 #include "engine/checkpoint/pending_updates.h"
+#include "engine/checkpoint/replay_pace.h"
 #include "engine/checkpoint/replayed_appends.h"
 #include "engine/checkpoint/replayed_record.h"
 #include "engine/transaction/transaction.h"
@@ -56,6 +57,7 @@ struct ReplayState {
   ReplayShare share;
   /// The replay ends soon, with an error. Relaxed: nothing else depends on it.
   std::atomic<bool> is_cancelled{false};
+  ReplayPace pace;
   PendingUpdates updates;
   BlockedRecords blocked;
 };
@@ -84,8 +86,8 @@ class Replayer {
   /// Returns the ids of storages in which this thread has stored tombstones.
   const std::set<uint32_t>& tombstones() const { return tombstones_; }
 
-  /// Called often, at least after each block: publishes the counters now and then. Error: code
-  /// failed if the replay was cancelled.
+  /// Called often, at least after each block: publishes the counters now and then, and waits while
+  /// the process is ahead of the others. Error: code failed if the replay was cancelled.
   Result<void> check_wanted();
   /// Lets other threads see the counters. The caller is this thread.
   void publish();

@@ -80,6 +80,8 @@ Result<void> CheckpointService::serve(const ControlRequest& request, const Contr
     case ControlOperation::replay_wait: {
       ATOLL_ASSIGN(const auto replay, replay_of(request));
       ATOLL_ASSIGN(const auto deadline, get_deadline(request));
+      ATOLL_ASSIGN(const uint64_t limit, get_number_or(request, "limit_bytes", UINT64_MAX));
+      replay->set_limit(limit);
       replay->wait(deadline, reply);
       return {};
     }

@@ -46,7 +46,12 @@ class NodeReplay {
   /// Begins the last step, and answers {} when it has ended and the memory is free. Error: code
   /// failed if `clean` has not ended.
   Result<void> end(ControlReply reply);
-  void cancel() { state_.is_cancelled.store(true, std::memory_order_relaxed); }
+  /// Lets the workers pause while this node has read more bytes of files than the others.
+  void set_limit(uint64_t bytes) { state_.pace.set_limit(bytes); }
+  void cancel() {
+    state_.is_cancelled.store(true, std::memory_order_relaxed);
+    set_limit(UINT64_MAX);  // wakes workers that pause
+  }
 
   ReplayCounters counters() const;
   /// Returns how many bytes this node reads, or 0 while that is unknown.

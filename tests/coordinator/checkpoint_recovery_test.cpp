@@ -1,4 +1,4 @@
-// The progress of a recovery from a checkpoint.
+// The progress of a recovery from a checkpoint, and the pace of its nodes.
 #include "coordinator/checkpoints/checkpoint_recovery.h"
 
 #include <gtest/gtest.h>
@@ -33,6 +33,26 @@ TEST(ReplayProgressTest, IsTheSumOverAllNodes) {
   EXPECT_EQ(sum, (Json{{"bytes", 30u}, {"bytes_total", 60u}, {"records", 1u}}));
   EXPECT_EQ(replay_progress_of(sum).percent(), 50u);
   EXPECT_EQ(replay_progress_of(Json::object()).percent(), 100u);
+}
+
+TEST(ReplayLimitTest, NoNodeIsFarAheadOfTheSlowestOneThatReplays) {
+  const auto at = [](uint64_t bytes) {
+    return Json{{"bytes", bytes}, {"bytes_total", kReplayWindowBytes}};
+  };
+  const std::vector<Json> progress = {at(700), at(300), at(500)};
+  EXPECT_EQ(replay_limit(progress, {false, false, false}, 0), 300 + kReplayWindowBytes);
+  EXPECT_EQ(replay_limit(progress, {false, false, false}, 1), 500 + kReplayWindowBytes);
+  EXPECT_EQ(replay_limit(progress, {false, true, false}, 0), 500 + kReplayWindowBytes)
+      << "node 1 has ended";
+  EXPECT_EQ(replay_limit(progress, {false, true, true}, 0), UINT64_MAX) << "no other node replays";
+  EXPECT_EQ(replay_limit({at(700)}, {false}, 0), UINT64_MAX);
+  // Nothing is known before the first answers.
+  EXPECT_EQ(replay_limit({Json::object(), Json::object()}, {false, false}, 0), kReplayWindowBytes);
+}
+
+TEST(ReplayLimitTest, TheDistanceGrowsWithTheBytes) {
+  const Json node = {{"bytes", 0u}, {"bytes_total", 64 * kReplayWindowBytes}};
+  EXPECT_EQ(replay_limit({node, node}, {false, false}, 0), 2 * kReplayWindowBytes);
 }
 
 }  // namespace
