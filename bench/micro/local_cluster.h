@@ -46,6 +46,7 @@ class LocalCluster {
 
   const ClusterView& view() const { return view_; }
   PagePool& pool(uint32_t node) { return *pools_[node]; }
+  const PageDirectory& directory() const { return directory_; }
   /// `index`: by node, then ordinal.
   Worker& worker(uint32_t index) { return *workers_[index]; }
   /// Creates an array with `record_count` records, or a Master-tree if `record_count` is 0.

@@ -1,10 +1,15 @@
 // Measures one storage operation per transaction, on a tree and an array of `records` records.
 #include <benchmark/benchmark.h>
 
+#include <cstddef>
+#include <cstring>
+#include <vector>
+
 #include "bench/common/random.h"
 #include "bench/job/step_scan.h"
 #include "bench/micro/loaded.h"
 #include "engine/hash/hash.h"
+#include "engine/mastertree/inspect.h"
 
 namespace atolldb::bench {
 
@@ -112,6 +117,38 @@ void tree_insert(benchmark::State& state, Order order) {
   state.SetItemsProcessed(state.iterations());
 }
 
+/// Inserts keys of `range(0)` bytes with payloads of `range(1)` bytes into a new hash storage. The
+/// number of inserts is fixed. Counters: bytes of pages and directory for each record, and for each
+/// byte of keys and payloads.
+void hash_insert(benchmark::State& state) {
+  const auto inserts = static_cast<uint64_t>(state.max_iterations);
+  const auto key_bytes = static_cast<uint64_t>(state.range(0));
+  const auto payload_bytes = static_cast<uint64_t>(state.range(1));
+  LocalCluster cluster(1, 1, (uint64_t{64} << 20) + inserts * 2 * (128 + payload_bytes));
+  StorageControl& storage =
+      cluster.create("hash", StorageType::hash, static_cast<uint32_t>(payload_bytes), 0);
+  const Hash hash(storage);
+  std::vector<std::byte> key(key_bytes);
+  const std::vector<std::byte> payload(payload_bytes);
+  uint64_t number = 0;
+  for ([[maybe_unused]] auto _ : state) {
+    ++number;
+    std::memcpy(key.data(), &number, sizeof(number));
+    expect_ok(
+        cluster.worker(0).run([&](Transaction& txn) { return hash.insert(txn, key, payload); }));
+  }
+  state.SetItemsProcessed(state.iterations());
+  TreeStatistics statistics;
+  CHECK(check_tree(cluster.view(), storage, statistics).empty());
+  CHECK(statistics.records == inserts && number == inserts);
+  const uint64_t entries = uint64_t{1} << cluster.directory().depth_of(storage.id);
+  const auto bytes =
+      static_cast<double>(statistics.pages() * kPageBytes + entries * sizeof(uint64_t));
+  const double per_record = bytes / static_cast<double>(inserts);
+  state.counters["bytes_per_record"] = per_record;
+  state.counters["times_the_data"] = per_record / static_cast<double>(key_bytes + payload_bytes);
+}
+
 void array_get(benchmark::State& state, Order order, uint32_t worker) {
   Loaded& loaded = Loaded::of(static_cast<uint64_t>(state.range(0)));
   LocalCluster::Worker& self = loaded.cluster.worker(worker);
@@ -157,6 +194,9 @@ BENCHMARK_CAPTURE(tree_scan, ascending, Order::ascending)->Arg(kManyRecords);
 BENCHMARK_CAPTURE(tree_scan, random, Order::random)->Arg(kManyRecords);
 BENCHMARK_CAPTURE(tree_insert, ascending, Order::ascending)->Iterations(500'000);
 BENCHMARK_CAPTURE(tree_insert, random, Order::random)->Iterations(500'000);
+BENCHMARK(hash_insert)->Args({8, 100})->Iterations(10'000'000);
+BENCHMARK(hash_insert)->Args({16, 32})->Iterations(10'000'000);
+BENCHMARK(hash_insert)->Args({8, 100})->Iterations(500'000);
 BENCHMARK_CAPTURE(array_get, random, Order::random, kLocal)->Arg(kFewRecords)->Arg(kManyRecords);
 BENCHMARK_CAPTURE(array_get, random_remote, Order::random, kRemote)->Arg(kManyRecords);
 BENCHMARK_CAPTURE(array_update, random, Order::random, kLocal)->Arg(kFewRecords)->Arg(kManyRecords);

@@ -12,6 +12,7 @@
 #include "engine/mastertree/page_lock.h"
 #include "engine/mastertree/tree_access.h"
 #include "engine/transaction/optimistic_read.h"
+#include "engine/transaction/run.h"
 #include "shared/base/check.h"
 #include "shared/sync/racy_copy.h"
 
@@ -57,6 +58,9 @@ void RecordWriter::end() {
   if (uses_ == 0) return;
   txn_->discard();
   uses_ = 0;
+  // Packs the pages of hash storages that were divided (R101).
+  WorkerContext& worker = txn_->worker();
+  if (worker.hints().is_due(worker.current_epoch())) run_hints(worker);
 }
 
 Status RecordWriter::put(StorageControl& storage, Bytes key, Vid vid, Bytes payload,

@@ -130,7 +130,7 @@ class TreeRangeWalk final : public RangeWalk {
     const uint64_t slice = slice_of(rest);
     const uint32_t length = length_class(static_cast<uint32_t>(rest.size()));
     const auto key_of = [page](uint16_t slot) {
-      return std::pair(page->slices()[slot], length_class(page->record(slot)->remainder));
+      return std::pair(page->slices()[slot], length_class(page->record(slot)->head.remainder));
     };
     uint32_t count = 0;
     DCHECK(version.count() <= kBorderSlotBound);
@@ -146,7 +146,7 @@ class TreeRangeWalk final : public RangeWalk {
 
   /// Copies the record, or descends to its layer.
   Step visit_record(CheckpointWriter& writer, uint64_t slice, TreeRecord* record, size_t at) {
-    const bool is_long = length_class(record->remainder) == 9;
+    const bool is_long = length_class(record->head.remainder) == 9;
     if (is_long && record->head.load_acquire().is_next_layer()) return enter_layer(slice, at);
     build_key(slice, record, at);
     const Bytes key = std::as_bytes(std::span(key_));
@@ -192,8 +192,8 @@ class TreeRangeWalk final : public RangeWalk {
     key_.assign(position_, 0, at);
     key_.resize(at + 8);
     put_slice(slice, reinterpret_cast<std::byte*>(key_.data() + at));
-    if (record->remainder <= 8) {
-      key_.resize(at + record->remainder);
+    if (record->head.remainder <= 8) {
+      key_.resize(at + record->head.remainder);
     } else {
       // Suffixes never change, even if the record becomes a next layer.
       key_.append(reinterpret_cast<const char*>(record->suffix()), record->suffix_bytes());

@@ -81,9 +81,9 @@ class BorderImage {
       if (vid.is_deleted()) continue;
       const uint16_t payload_bytes = record->payload_bytes.load(std::memory_order_relaxed);
       if (payload_bytes > record->capacity) return false;  // a torn read
-      slots_[count_++] = {page_->slices()[at], record, vid, record->remainder, payload_bytes};
-      bytes_ +=
-          kSlotBytes + TreeRecord::bytes_for(record->remainder, capacity_of(slots_[count_ - 1]));
+      slots_[count_++] = {page_->slices()[at], record, vid, record->head.remainder, payload_bytes};
+      bytes_ += kSlotBytes +
+                TreeRecord::bytes_for(record->head.remainder, capacity_of(slots_[count_ - 1]));
     }
     return Vid(newest).epoch() > task_.base_epoch;
   }

@@ -352,7 +352,7 @@ void LayerComposer::take_items(const BorderPage& page) {
     TreeItem item;
     item.slice = page.slices()[slot];
     item.vid = Vid(record->head.vid.load(std::memory_order_relaxed));
-    item.remainder = record->remainder;
+    item.remainder = record->head.remainder;
     if (item.vid.is_next_layer()) {
       item.remainder = kRemainderNextLayer;
       item.next_layer =

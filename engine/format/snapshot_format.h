@@ -14,7 +14,7 @@
 namespace atolldb {
 
 inline constexpr uint32_t kSnapshotFileMagic = 0x4e534c41;  // "ALSN"
-inline constexpr uint32_t kSnapshotFormatVersion = 1;
+inline constexpr uint32_t kSnapshotFormatVersion = 2;
 
 /// Page 0 of a snapshot file begins with this header. The rest of the page is zeros. The header is
 /// written last, so a file without it is incomplete: it is a leftover.
@@ -42,7 +42,7 @@ inline uint32_t snapshot_layout_hash() {
       kArrayFanout,
       kMaxRecordsPerArrayLeaf,
       sizeof(TreePage),
-      sizeof(TreeRecord),
+      TreeRecord::kHeadBytes,
       kMaxBorderSlots,
       kMaxSlotsOfOneSlice,
       kInteriorCapacity,

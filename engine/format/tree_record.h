@@ -17,40 +17,52 @@ namespace atolldb {
 /// become a next layer keeps its remainder and its suffix.
 inline constexpr uint16_t kRemainderNextLayer = 0xffff;
 
-///   0     8    16    18         20        22             24
-///   [lock][VID][slot][remainder][capacity][payload bytes][suffix, padded][payload, capacity]
+///   0     4     6          8    16        18             20
+///   [lock][slot][remainder][VID][capacity][payload bytes][suffix, padded][payload, capacity]
+///
+/// Records begin at multiples of 8. The payload follows the head directly if there is no suffix.
+/// If a dual pointer may replace the payload, it begins at a multiple of 8.
 struct TreeRecord {
-  RecordHead head;
-  uint16_t slot;  // slot number in its page, which leads to the slice
-  uint16_t remainder;
-  uint16_t capacity;                    // payload bytes allocated, a multiple of 8
+  RecordHead head;                      // its slot leads to the slice of the key
+  uint16_t capacity;                    // payload bytes allocated: up to the end of the record
   std::atomic<uint16_t> payload_bytes;  // changes together with the VID
 
-  static constexpr uint32_t kHeadBytes = 24;
+  static constexpr uint32_t kHeadBytes = 20;
 
   static constexpr uint32_t suffix_bytes_for(uint32_t remainder) {
     return remainder > 8 && remainder != kRemainderNextLayer ? remainder - 8 : 0;
   }
+  static constexpr uint32_t payload_at_for(uint32_t remainder) {
+    return remainder > 8 ? align8(kHeadBytes + suffix_bytes_for(remainder)) : kHeadBytes;
+  }
+  /// Returns the bytes of a record. REQUIRES: capacity_for returned the capacity for `remainder`.
   static constexpr uint32_t bytes_for(uint32_t remainder, uint32_t capacity) {
-    return kHeadBytes + align8(suffix_bytes_for(remainder)) + capacity;
+    return payload_at_for(remainder) + capacity;
   }
   /// Returns the capacity for `payload_bytes`, and for a dual pointer if a next layer may replace
   /// the payload.
   static constexpr uint32_t capacity_for(uint32_t remainder, uint32_t payload_bytes) {
-    const uint32_t capacity = align8(payload_bytes);
-    return remainder > 8 && capacity < sizeof(DualPointer) ? sizeof(DualPointer) : capacity;
+    const bool may_lead_on = remainder > 8 && payload_bytes < sizeof(DualPointer);
+    const uint32_t at = payload_at_for(remainder);
+    return align8(at + (may_lead_on ? uint32_t{sizeof(DualPointer)} : payload_bytes)) - at;
+  }
+  /// Returns the bytes of a record with room for `payload_bytes`.
+  static constexpr uint32_t bytes_with(uint32_t remainder, uint32_t payload_bytes) {
+    return bytes_for(remainder, capacity_for(remainder, payload_bytes));
   }
 
-  uint32_t suffix_bytes() const { return suffix_bytes_for(remainder); }
-  std::byte* suffix() { return reinterpret_cast<std::byte*>(this + 1); }
-  const std::byte* suffix() const { return reinterpret_cast<const std::byte*>(this + 1); }
-  std::byte* payload() { return suffix() + align8(suffix_bytes()); }
-  uint16_t payload_at() const { return static_cast<uint16_t>(kHeadBytes + align8(suffix_bytes())); }
-  uint32_t bytes() const { return bytes_for(remainder, capacity); }
+  uint32_t suffix_bytes() const { return suffix_bytes_for(head.remainder); }
+  std::byte* suffix() { return reinterpret_cast<std::byte*>(this) + kHeadBytes; }
+  const std::byte* suffix() const { return reinterpret_cast<const std::byte*>(this) + kHeadBytes; }
+  std::byte* payload() { return reinterpret_cast<std::byte*>(this) + payload_at(); }
+  uint16_t payload_at() const { return static_cast<uint16_t>(payload_at_for(head.remainder)); }
+  uint32_t bytes() const { return bytes_for(head.remainder, capacity); }
   /// REQUIRES: the VID has the flag next_layer.
   DualPointer* next_layer() { return reinterpret_cast<DualPointer*>(payload()); }
 };
-static_assert(sizeof(TreeRecord) == TreeRecord::kHeadBytes);
+static_assert(offsetof(TreeRecord, payload_bytes) + sizeof(uint16_t) == TreeRecord::kHeadBytes);
+static_assert(TreeRecord::bytes_with(8, 100) == 120 && TreeRecord::bytes_with(8, 0) == 24);
+static_assert(TreeRecord::payload_at_for(kRemainderNextLayer) % alignof(DualPointer) == 0);
 
 /// Thread: the committing worker, while the VID has the flag kBeingWritten. Release: orders the
 /// store after that flag.

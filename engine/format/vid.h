@@ -77,6 +77,8 @@ static_assert(kMaxEpoch == (uint64_t{1} << 36) - 1);
 /// Header of every record in a page.
 struct RecordHead {
   McsWord lock;
+  uint16_t slot;       // Master-tree: slot number in the page, which leads to the slice; else 0
+  uint16_t remainder;  // Master-tree: see TreeRecord; else 0
   std::atomic<uint64_t> vid;
 
   Vid load_acquire() const {

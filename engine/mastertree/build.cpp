@@ -56,7 +56,7 @@ TreeRecord* write_slot(BorderPage* page, uint32_t count, uint64_t slice, uint16_
                        const std::byte* suffix, uint32_t capacity, Vid vid) {
   const uint32_t bytes = TreeRecord::bytes_for(remainder, capacity);
   CHECK(page->has_room(count, bytes));
-  DCHECK(page->contains(slice) && capacity % 8 == 0);
+  DCHECK(page->contains(slice) && bytes % 8 == 0);
   DCHECK(!vid.is_moved() && !vid.is_being_written());
   page->heap_begin = static_cast<uint16_t>(page->heap_begin - bytes);
   page->slices()[count] = slice;
@@ -64,8 +64,8 @@ TreeRecord* write_slot(BorderPage* page, uint32_t count, uint64_t slice, uint16_
   TreeRecord* record = page->record(count);
   record->head.lock.tail.store(0, std::memory_order_relaxed);
   record->head.vid.store(vid.word(), std::memory_order_relaxed);
-  record->slot = static_cast<uint16_t>(count);
-  record->remainder = remainder;
+  record->head.slot = static_cast<uint16_t>(count);
+  record->head.remainder = remainder;
   record->capacity = static_cast<uint16_t>(capacity);
   record->payload_bytes.store(0, std::memory_order_relaxed);
   const uint32_t suffix_bytes = record->suffix_bytes();
@@ -78,7 +78,7 @@ uint32_t copied_bytes(const TreeRecord* record, uint32_t min_capacity) {
   if (vid.is_next_layer()) {
     return TreeRecord::bytes_for(kRemainderNextLayer, sizeof(DualPointer));
   }
-  return TreeRecord::bytes_for(record->remainder,
+  return TreeRecord::bytes_for(record->head.remainder,
                                std::max<uint32_t>(record->capacity, min_capacity));
 }
 
@@ -98,7 +98,8 @@ TreeRecord* copy_record(BorderPage* to, uint32_t count, uint64_t slice, TreeReco
     return record;
   }
   const uint32_t capacity = std::max<uint32_t>(from->capacity, min_capacity);
-  TreeRecord* record = write_slot(to, count, slice, from->remainder, from->suffix(), capacity, vid);
+  TreeRecord* record =
+      write_slot(to, count, slice, from->head.remainder, from->suffix(), capacity, vid);
   const uint16_t payload_bytes = from->payload_bytes.load(std::memory_order_relaxed);
   DCHECK(payload_bytes <= capacity);
   record->payload_bytes.store(payload_bytes, std::memory_order_relaxed);
@@ -106,8 +107,33 @@ TreeRecord* copy_record(BorderPage* to, uint32_t count, uint64_t slice, TreeReco
   return record;
 }
 
+bool precedes(const SlotSource& a, const SlotSource& b) {
+  if (a.slice != b.slice) return a.slice < b.slice;
+  return length_class(a.record->head.remainder) < length_class(b.record->head.remainder);
+}
+
+BorderPage* new_border_with(WorkerContext& worker, const BorderName& name,
+                            std::span<const SlotSource> records, uint64_t max_removed_vid) {
+  const auto count = static_cast<uint32_t>(records.size());
+  uint32_t bytes = 0;
+  for (const SlotSource& source : records) bytes += copied_bytes(source.record, 0);
+  CHECK(bytes + count * kSlotBytes <= kBorderUsableBytes);
+  const uint32_t typical = count == 0 ? TreeRecord::bytes_with(8, 8) : bytes / count;
+  const uint32_t fitting = (kBorderUsableBytes - bytes) / kSlotBytes;
+  const uint32_t capacity = std::min(BorderPage::capacity_for(typical), fitting);
+  BorderPage* page = new_border(worker, name.tree, name.layer, name.range,
+                                std::max(capacity, count), max_removed_vid);
+  for (uint32_t i = 0; i < count; ++i) {
+    DCHECK(i == 0 || precedes(records[i - 1], records[i]));
+    DCHECK(!Vid(records[i].record->head.vid.load(std::memory_order_relaxed)).is_next_layer());
+    copy_record(page, i, records[i].slice, records[i].record, 0);
+  }
+  page->header.set_version(PageVersion::make(0, count, PageVersion::kAscending));
+  return page;
+}
+
 uint32_t raised_bytes(const TreeRecord* record) {
-  const uint32_t remainder = 8u + record->remainder;
+  const uint32_t remainder = 8u + record->head.remainder;
   return TreeRecord::bytes_for(remainder, TreeRecord::capacity_for(remainder, record->capacity));
 }
 
@@ -117,11 +143,11 @@ TreeRecord* raise_record(BorderPage* to, uint32_t count, uint64_t slice, BorderP
   DCHECK(!vid.is_next_layer() && !vid.is_deleted());
   DCHECK(to->header.layer + 1 == layer->header.layer);
   // A next layer has no record with remainder 0, because such a key ends in the page above.
-  DCHECK(from->remainder != 0 && from->remainder + 8u <= kMaxTreeKeyBytes);
+  DCHECK(from->head.remainder != 0 && from->head.remainder + 8u <= kMaxTreeKeyBytes);
   std::array<std::byte, kMaxTreeKeyBytes> suffix;
   put_slice(layer->slices()[0], suffix.data());
   std::memcpy(suffix.data() + 8, from->suffix(), from->suffix_bytes());
-  const auto remainder = static_cast<uint16_t>(8 + from->remainder);
+  const auto remainder = static_cast<uint16_t>(8 + from->head.remainder);
   const uint32_t capacity = TreeRecord::capacity_for(remainder, from->capacity);
   TreeRecord* record = write_slot(to, count, slice, remainder, suffix.data(), capacity, vid);
   const uint16_t payload_bytes = from->payload_bytes.load(std::memory_order_relaxed);
@@ -155,7 +181,7 @@ bool extends_order(const BorderPage* page, PageVersion version, uint64_t slice,
   const uint64_t last = page->slices()[count - 1];
   if (last != slice) return last < slice;
   const TreeRecord* record = const_cast<BorderPage*>(page)->record(count - 1);
-  return length_class(record->remainder) < length_class(remainder);
+  return length_class(record->head.remainder) < length_class(remainder);
 }
 
 }  // namespace atolldb

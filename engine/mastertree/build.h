@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "engine/format/tree_page.h"
 #include "engine/transaction/worker_context.h"
@@ -37,6 +38,26 @@ BorderPage* new_border(WorkerContext& worker, TreeName tree, uint8_t layer, cons
                        uint32_t slot_capacity, uint64_t max_removed_vid);
 InteriorPage* new_interior(WorkerContext& worker, TreeName tree, uint8_t layer, uint8_t level,
                            const SliceRange& range, uint64_t max_removed_vid);
+
+/// A record that is to be copied to a new page, and its slice.
+struct SlotSource {
+  uint64_t slice;
+  TreeRecord* record;
+};
+/// Returns whether slot `a` comes before slot `b` in key order.
+bool precedes(const SlotSource& a, const SlotSource& b);
+
+/// What a new border page is for.
+struct BorderName {
+  TreeName tree;
+  uint8_t layer;
+  SliceRange range;
+};
+/// Returns a new page with copies of these records, as copy_record makes them. Its slots are
+/// balanced for records of their average size. REQUIRES: the records are locked, lead to no next
+/// layer, are in key order, and fit in one page; the caller has reserved the page (R23).
+BorderPage* new_border_with(WorkerContext& worker, const BorderName& name,
+                            std::span<const SlotSource> records, uint64_t max_removed_vid);
 
 /// Writes slot `count` of `page`. Readers do not see the slot until the caller changes the page
 /// word. `suffix`: the key bytes after the slice.

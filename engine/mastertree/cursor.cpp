@@ -294,8 +294,8 @@ void MasterTreeCursor::order_slots(uint64_t slice) {
     }
     std::sort(frame.order.begin(), frame.order.begin() + frame.ordered, [&](uint8_t a, uint8_t b) {
       if (slices[a] != slices[b]) return slices[a] < slices[b];
-      return length_class(frame.page->record(a)->remainder) <
-             length_class(frame.page->record(b)->remainder);
+      return length_class(frame.page->record(a)->head.remainder) <
+             length_class(frame.page->record(b)->head.remainder);
     });
   }
   DCHECK(frame.ordered <= count);
@@ -557,8 +557,8 @@ void MasterTreeCursor::put_key(const TreeRecord* record, uint64_t slice) {
   const size_t above = prefix().size();
   copy_bytes(key_.data(), prefix_.data(), above);
   put_slice(slice, key_.data() + above);
-  if (record->remainder <= 8) {
-    key_bytes_ = static_cast<uint32_t>(above) + record->remainder;
+  if (record->head.remainder <= 8) {
+    key_bytes_ = static_cast<uint32_t>(above) + record->head.remainder;
     return;
   }
   std::memcpy(key_.data() + above + 8, record->suffix(), record->suffix_bytes());

@@ -27,7 +27,7 @@ bool may_have_mark(const StorageControl& storage, const DualPointer* pointer) {
 Status install_root(WorkerContext& worker, StorageControl& storage) {
   if (!storage.delta_root.load_acquire().is_null()) return Status::ok;
   if (!worker.reserve_pages(1)) return Status::volatile_pool_exhausted;
-  const uint32_t record_bytes = TreeRecord::bytes_for(8, align8(storage.payload_bytes));
+  const uint32_t record_bytes = TreeRecord::bytes_with(8, storage.payload_bytes);
   BorderPage* page = new_border(worker, {storage.id, true}, 0, SliceRange{},
                                 BorderPage::capacity_for(record_bytes), 0);
   uint64_t word = 0;

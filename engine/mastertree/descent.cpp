@@ -234,10 +234,10 @@ SlotView find_slot(WorkerContext& worker, BorderPage* page, PageVersion version,
     if (slices[slot] != key.slice) break;
     TreeRecord* record = page->record(slot);
     if (key.remainder <= 8) {
-      if (record->remainder != key.remainder) continue;
+      if (record->head.remainder != key.remainder) continue;
       return {Match::record, slot, record};
     }
-    if (record->remainder <= 8) continue;
+    if (record->head.remainder <= 8) continue;
     // Only one record with this slice can have a key that is longer than the slice.
     view.slot = slot;
     view.record = record;
@@ -248,7 +248,7 @@ SlotView find_slot(WorkerContext& worker, BorderPage* page, PageVersion version,
     }
     if (vid.is_next_layer()) {
       view.match = Match::next_layer;
-    } else if (record->remainder == key.remainder &&
+    } else if (record->head.remainder == key.remainder &&
                std::memcmp(record->suffix(), key.suffix().data(), key.suffix().size()) == 0) {
       view.match = Match::record;
     } else {

@@ -105,10 +105,10 @@ class Inspector {
       TreeRecord* record = tree->record(slot);
       const Vid vid = record->head.load_acquire();
       if (!tree->contains(slice)) return wrong(tree, "slot outside the page's range");
-      if (record->slot != slot) return wrong(tree, "record does not know its slot");
+      if (record->head.slot != slot) return wrong(tree, "record does not know its slot");
       if (record->head.lock.is_locked()) return wrong(tree, "locked record");
       if (vid.is_moved() || vid.is_being_written()) return wrong(tree, "record in motion");
-      seen.emplace_back(slice, length_class(record->remainder));
+      seen.emplace_back(slice, length_class(record->head.remainder));
       if (vid.is_next_layer()) {
         const std::string problem = layer(*record->next_layer());
         if (!problem.empty()) return problem;

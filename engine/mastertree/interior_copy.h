@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <span>
 
 #include "engine/format/tree_page.h"
 #include "shared/base/check.h"
@@ -73,14 +74,22 @@ class InteriorCopy {
     to->header.set_version(PageVersion::make(0, last - first, PageVersion::kAscending));
   }
 
-  /// Replaces children [first, last) by `page`, whose range starts at the separator of `first`
-  /// (R46).
-  void collapse(uint32_t first, uint32_t last, VolatilePointer page) {
-    DCHECK(first < last && last <= size_);
-    children_[first].page = page;
-    if (!fault::keep_snapshot_words) children_[first].snapshot_word = 0;
-    std::copy(children_.begin() + last, children_.begin() + size_, children_.begin() + first + 1);
-    size_ -= last - first - 1;
+  /// Replaces children [first, last) by `pages`, in the order of their ranges (R46, R101). The
+  /// range of the first page starts at the separator of `first`. REQUIRES: there are not more pages
+  /// than replaced children.
+  void replace(uint32_t first, uint32_t last, std::span<TreePage* const> pages) {
+    DCHECK(first < last && last <= size_ && !pages.empty() && pages.size() <= last - first);
+    const auto count = static_cast<uint32_t>(pages.size());
+    for (uint32_t i = 0; i < count; ++i) {
+      Child& child = children_[first + i];
+      if (i != 0) child.separator = pages[i]->low;
+      child.page = pages[i]->self();
+      child.appended = false;
+      if (!fault::keep_snapshot_words) child.snapshot_word = 0;
+    }
+    std::copy(children_.begin() + last, children_.begin() + size_,
+              children_.begin() + first + count);
+    size_ -= last - first - count;
   }
 
  private:

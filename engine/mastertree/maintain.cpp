@@ -2,6 +2,7 @@
 #include <array>
 
 #include "engine/hooks/mutants.h"
+#include "engine/mastertree/pack.h"
 #include "engine/mastertree/reclaim.h"
 #include "engine/mastertree/restructure.h"
 #include "engine/mastertree/tree_path.h"
@@ -46,11 +47,11 @@ void record_erased(WorkerContext& worker, const RecordHead* head, std::span<cons
                       slice_of(key.subspan(std::min(consumed, key.size()))));
 }
 
-void maintain(WorkerContext& worker, const Hint& hint, std::span<const std::byte> prefix) {
-  DCHECK(prefix.size() == hint.prefix_bytes);
-  StorageControl& storage = worker.view().control->storage(hint.storage_id);
-  // The hint may have outlived its storage, whose slot may belong to another storage now (R34).
-  if (!is_storage_ready(storage, hint.storage_id)) return;
+namespace {
+
+/// Removes the tombstones of the page that the hint names. See `maintain`.
+void remove_tombstones(WorkerContext& worker, StorageControl& storage, const Hint& hint,
+                       std::span<const std::byte> prefix) {
   Link root;
   if (!find_layer(worker, storage, prefix, root)) return;
   BorderView view = find_border(worker, storage, root, hint.slice);
@@ -97,6 +98,19 @@ void maintain(WorkerContext& worker, const Hint& hint, std::span<const std::byte
     }
     push_tombstone_hint(worker, root.holder, prefix.first(prefix.size() - 8),
                         slice_of(prefix.subspan(prefix.size() - 8)));
+  }
+}
+
+}  // namespace
+
+void maintain(WorkerContext& worker, const Hint& hint, std::span<const std::byte> prefix) {
+  DCHECK(prefix.size() == hint.prefix_bytes);
+  StorageControl& storage = worker.view().control->storage(hint.storage_id);
+  // The hint may have outlived its storage, whose slot may belong to another storage now (R34).
+  if (!is_storage_ready(storage, hint.storage_id)) return;
+  remove_tombstones(worker, storage, hint, prefix);
+  if (storage.type == StorageType::hash && prefix.empty()) {
+    pack_around(worker, storage, hint.slice);
   }
 }
 

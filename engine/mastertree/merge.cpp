@@ -126,7 +126,8 @@ class Merge {
     // merged_[level] replaces the run's pages of that level.
     build_merged(range, max_removed_vid);
     RunReplacement replacement(worker_, link_, parent_, first_, last_,
-                               merged_[parent_->header.level - 1], max_removed_vid);
+                               std::span(merged_).subspan(parent_->header.level - 1u, 1),
+                               max_removed_vid);
     if (fault::merge_parent_first) replacement.publish_parent();
     reach(SyncPoint::publishing_merge);
     replacement.publish(std::span(pages_).first(page_count_),
@@ -135,8 +136,9 @@ class Merge {
 
   void build_merged(const SliceRange& range, uint64_t max_removed_vid) {
     const PageHeader& header = parent_->header;
-    merged_[0] = new_border(worker_, tree_of(*parent_), header.layer, range,
-                            BorderPage::capacity_for(TreeRecord::bytes_for(8, 8)), max_removed_vid);
+    merged_[0] =
+        new_border(worker_, tree_of(*parent_), header.layer, range,
+                   BorderPage::capacity_for(TreeRecord::bytes_with(8, 8)), max_removed_vid);
     for (uint8_t level = 1; level < header.level; ++level) {
       InteriorPage* page =
           new_interior(worker_, tree_of(*parent_), header.layer, level, range, max_removed_vid);

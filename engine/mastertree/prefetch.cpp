@@ -130,7 +130,7 @@ void read_cold_pages(WorkerContext& worker, StorageControl& storage, std::span<c
 
 void prefetch_records(WorkerContext& worker, StorageControl& storage, std::span<const Bytes> keys,
                       uint32_t records) {
-  const uint32_t record_bytes = TreeRecord::bytes_for(8, align8(storage.payload_bytes));
+  const uint32_t record_bytes = TreeRecord::bytes_with(8, storage.payload_bytes);
   std::array<Way, kBatch> ways;
   for (; !keys.empty(); keys = keys.subspan(std::min(kBatch, keys.size()))) {
     const size_t count = std::min(kBatch, keys.size());

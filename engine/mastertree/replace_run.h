@@ -1,4 +1,5 @@
-// Replaces neighbouring children of an interior page by one page, in merges (R46) and folds (R78).
+// Replaces neighbouring children of an interior page by fewer pages, in merges (R46), folds (R78)
+// and packs (R101).
 #pragma once
 
 #include <algorithm>
@@ -17,15 +18,15 @@ namespace atolldb {
 /// a page is reserved for the successor.
 class RunReplacement {
  public:
-  /// Builds the successor: children [first, last), in the order of their ranges, become `child`.
+  /// Builds the successor: children [first, last), in the order of their ranges, become `pages`.
   /// Freezes the words of `parent` (R3). `max_removed_vid`: newest removed version of the replaced
   /// pages (R43).
   RunReplacement(WorkerContext& worker, const Link& link, InteriorPage* parent, uint32_t first,
-                 uint32_t last, const TreePage* child, uint64_t max_removed_vid)
+                 uint32_t last, std::span<TreePage* const> pages, uint64_t max_removed_vid)
       : worker_(worker), link_(link), parent_(parent) {
     InteriorCopy copy(parent);
-    copy.collapse(first, last, child->self());
-    CHECK(copy.size() == parent->header.version().count() - (last - first) + 1);
+    copy.replace(first, last, pages);
+    CHECK(copy.size() == parent->header.version().count() - (last - first) + pages.size());
     successor_ =
         new_interior(worker, tree_of(*parent), parent->header.layer, parent->header.level,
                      range_of(*parent), std::max(max_removed_vid, max_removed_vid_of(*parent)));
@@ -49,6 +50,9 @@ class RunReplacement {
     for (TreePage* page : pages) worker_.pages().retire(&page->header);
     worker_.pages().retire(&parent_->header);
   }
+
+  /// The successor of the parent. A descent may start at it for any slice of the parent's range.
+  InteriorPage* successor() const { return successor_; }
 
   /// A step of `publish`, which mutants call too early.
   void publish_parent() {

@@ -46,7 +46,7 @@ Status add_layer(Transaction& txn, BorderPage* page, TreeRecord* record, ScopedL
     return Status::cluster_failed;
   }
   const Vid vid(record->head.vid.load(std::memory_order_relaxed));
-  DCHECK(holds_page(worker, page, kPageBlock) && record->remainder > 8);
+  DCHECK(holds_page(worker, page, kPageBlock) && record->head.remainder > 8);
   DCHECK(!vid.is_relocated() && !vid.is_being_written());
   DCHECK(record->capacity >= sizeof(DualPointer));
   const Bytes suffix{record->suffix(), record->suffix_bytes()};
@@ -244,7 +244,7 @@ Status make_room(Transaction& txn, BorderPage* page, const RestructureRequest& r
   const uint32_t count = page->header.version().count();
   for (uint32_t slot = 0; slot < count; ++slot) {
     TreeRecord* record = page->record(slot);
-    if (page->slices()[slot] != slice || record->remainder <= 8) continue;
+    if (page->slices()[slot] != slice || record->head.remainder <= 8) continue;
     // Skips the record if it is a next layer already. The page lock keeps this state unchanged.
     if (record->head.load_acquire().is_next_layer()) continue;
     return add_layer(txn, page, record, page_lock);
@@ -270,10 +270,10 @@ bool fit_in_one_page(BorderPage* page, const LayerKey& rest, Bytes key, uint32_t
   const size_t above = key.size() - rest.remainder;  // bytes of the slices of the layers above
   for (uint32_t slot = 0; rest.remainder <= 8 && slot < page->header.version().count(); ++slot) {
     const TreeRecord* record = page->record(slot);
-    if (page->slices()[slot] != rest.slice || record->remainder > 8) continue;
-    is_in_delta[record->remainder] = true;
+    if (page->slices()[slot] != rest.slice || record->head.remainder > 8) continue;
+    is_in_delta[record->head.remainder] = true;
     const Vid vid = record->head.load_acquire();
-    const bool counts = record->remainder != rest.remainder && !vid.is_stable_tombstone();
+    const bool counts = record->head.remainder != rest.remainder && !vid.is_stable_tombstone();
     if (counts) bytes += page_bytes_of(record->capacity);
   }
   for (uint32_t i = 0; i < cold.neighbour_count; ++i) {
@@ -355,7 +355,7 @@ Status install_missing(Transaction& txn, StorageControl& storage, const MissingP
   WorkerContext& worker = txn.worker();
   if (!worker.reserve_pages(1)) return Status::volatile_pool_exhausted;
   const uint32_t record_bytes =
-      TreeRecord::bytes_for(8, std::max(align8(payload_bytes), align8(storage.payload_bytes)));
+      TreeRecord::bytes_with(8, std::max(payload_bytes, storage.payload_bytes));
   BorderPage* page = new_border(worker, {storage.id, false}, 0, SliceRange{},
                                 BorderPage::capacity_for(record_bytes),
                                 storage.root_max_removed_vid.load(std::memory_order_relaxed));

@@ -5,6 +5,7 @@
 
 #include "engine/hooks/mutants.h"
 #include "engine/hooks/sync_points.h"
+#include "engine/mastertree/pack.h"
 #include "engine/mastertree/page_lock.h"
 #include "engine/transaction/covered.h"
 #include "shared/base/check.h"
@@ -117,12 +118,13 @@ class Restructuring {
            !is_own_write(record);
   }
   static uint32_t emptied_capacity(const TreeRecord* record) {
-    return TreeRecord::capacity_for(record->remainder, 0);
+    return TreeRecord::capacity_for(record->head.remainder, 0);
   }
   /// Returns the bytes that the copy of the record takes in the record heap.
   uint32_t bytes_of_copy(const TreeRecord* record) const {
-    return is_emptied(record) ? TreeRecord::bytes_for(record->remainder, emptied_capacity(record))
-                              : copied_bytes(record, min_capacity(record));
+    return is_emptied(record)
+               ? TreeRecord::bytes_for(record->head.remainder, emptied_capacity(record))
+               : copied_bytes(record, min_capacity(record));
   }
 
   uint32_t min_capacity(const TreeRecord* record) const {
@@ -199,7 +201,7 @@ class Restructuring {
     if (version_.is_ascending()) return;
     std::sort(items_.begin(), items_.begin() + size_, [](const Item& a, const Item& b) {
       if (a.slice != b.slice) return a.slice < b.slice;
-      return length_class(a.record->remainder) < length_class(b.record->remainder);
+      return length_class(a.record->head.remainder) < length_class(b.record->head.remainder);
     });
   }
 
@@ -375,12 +377,15 @@ class Restructuring {
     return choose_beside_single_slice(middle, fence);
   }
 
-  /// Divides a page of hashes in the middle of its range. So the ranges of most pages are prefixes
-  /// of hashes, and an entry of the directory leads to one page.
-  bool choose_middle_of_range(uint32_t& middle, uint64_t& fence) const {
+  bool is_page_of_hashes() const {
     const PageHeader& header = page_->header;
     const StorageControl& storage = worker_.view().control->storage(header.storage_id);
-    if (storage.type != StorageType::hash || header.layer != 0) return false;
+    return storage.type == StorageType::hash && header.layer == 0;
+  }
+
+  /// Divides a page of hashes in the middle of its range. Entries of the directory begin there.
+  bool choose_middle_of_range(uint32_t& middle, uint64_t& fence) const {
+    if (!is_page_of_hashes()) return false;
     const uint64_t last = page_->high_is_end != 0 ? ~uint64_t{0} : page_->high - 1;
     DCHECK(page_->low <= last);
     fence = page_->low + (last - page_->low) / 2 + 1;
@@ -436,7 +441,7 @@ class Restructuring {
     // `typical` is the average size of these records and the new one.
     const uint32_t likely = request_.new_record_bytes != 0 ? 1 : 0;
     const uint32_t typical = count + likely == 0
-                                 ? TreeRecord::bytes_for(8, 8)
+                                 ? TreeRecord::bytes_with(8, 8)
                                  : (bytes + likely * request_.new_record_bytes) / (count + likely);
     const bool comes_here = likely != 0 && range.contains(request_.new_slice);
     const uint32_t wanted =
@@ -453,7 +458,7 @@ class Restructuring {
       if (item.collapsed != nullptr) {
         raise_record(to, i - first, item.slice, item.collapsed);
       } else if (is_emptied(item.record)) {
-        write_slot(to, i - first, item.slice, item.record->remainder, item.record->suffix(),
+        write_slot(to, i - first, item.slice, item.record->head.remainder, item.record->suffix(),
                    emptied_capacity(item.record),
                    Vid(item.record->head.vid.load(std::memory_order_relaxed)));
       } else {
@@ -500,6 +505,8 @@ class Restructuring {
     successors[1] = {&right->header, right->header.version()};
     publish(left, right, fence);
     worker_.metrics().splits.add();
+    const bool is_packed = txn_ != nullptr && page_->header.is_delta == 0 && is_page_of_hashes();
+    if (is_packed) push_pack_hint(worker_, *right, fence);
     return 2;
   }
 

@@ -10,15 +10,35 @@ namespace atolldb {
 
 namespace {
 
+/// Returns the child for the slice, or the successor of a page that is being replaced (R3). Returns
+/// null if the child is in a snapshot only, or is not known at this moment.
+TreePage* child_of(WorkerContext& worker, InteriorPage* page, PageVersion version, uint64_t slice) {
+  const VolatilePointer word = page->children[page->find(slice, version.count())].load_acquire();
+  if (word.is_frozen()) {
+    // The word is loaded first, then the twins. A frozen word may be followed while there are none.
+    const VolatilePointer twin = page->twin_for(slice);
+    if (!twin.is_null()) return tree_page(worker.resolve(twin));
+  }
+  if (word.is_null()) return nullptr;
+  TreePage* child = tree_page(worker.resolve(word.thawed()));
+  return child->contains(slice) ? child : nullptr;
+}
+
 /// Returns the border page that holds `slice` now and has not moved. Follows twins from `page` on.
-/// Returns null if the page was dropped, or if its mover has not set the twins yet. Commits call
-/// this with locks held, and do not wait for a mover that may have been descheduled (R23).
+/// The twins of a packed page lead to its parent (R101). Returns null if the page was dropped, or if
+/// its mover has not set the twins yet. Commits call this with locks held, and do not wait for a
+/// mover that may have been descheduled (R23).
 BorderPage* current_page(WorkerContext& worker, TreePage* page, uint64_t slice,
                          PageVersion& version) {
   for (;;) {
     version = page->header.version();
-    DCHECK(page->is_border() && is_sound(page, version));
-    if (!version.is_moved()) return border_page(page);
+    DCHECK(is_sound(page, version));
+    if (!version.is_moved()) {
+      if (page->is_border()) return border_page(page);
+      page = child_of(worker, interior_page(page), version, slice);
+      if (page == nullptr) return nullptr;
+      continue;
+    }
     if (version.is_dropped()) return nullptr;
     const VolatilePointer twin = page->twin_for(slice);
     if (!twin.is_null()) {
@@ -38,13 +58,13 @@ bool track_moved(WorkerContext& worker, RecordHead*& head, uint16_t& payload_at)
   auto* record = reinterpret_cast<TreeRecord*>(head);
   TreePage* page = tree_page(page_of(record));
   StorageControl& storage = worker.view().control->storage(page->header.storage_id);
-  DCHECK(record->slot < page->slot_capacity && record->remainder != kRemainderNextLayer);
+  DCHECK(record->head.slot < page->slot_capacity && record->head.remainder != kRemainderNextLayer);
   // Rebuilds the key from slice, remainder and suffix, which a move never changes.
   std::byte key_bytes[8 + kMaxTreeKeyBytes];
-  put_slice(border_page(page)->slices()[record->slot], key_bytes);
+  put_slice(border_page(page)->slices()[record->head.slot], key_bytes);
   const uint32_t suffix_bytes = record->suffix_bytes();
   std::memcpy(key_bytes + 8, record->suffix(), suffix_bytes);
-  const uint32_t length = record->remainder > 8 ? 8 + suffix_bytes : record->remainder;
+  const uint32_t length = record->head.remainder > 8 ? 8 + suffix_bytes : record->head.remainder;
   LayerKey key(Bytes(key_bytes, length));
 
   const bool may_wait = fault::wait_in_verification;
@@ -54,7 +74,7 @@ bool track_moved(WorkerContext& worker, RecordHead*& head, uint16_t& payload_at)
   while (border != nullptr) {
     const SlotView slot = find_slot(worker, border, version, key, may_wait);
     if (slot.match == Match::record) {
-      DCHECK(slot.record->remainder == key.remainder);
+      DCHECK(slot.record->head.remainder == key.remainder);
       head = &slot.record->head;
       payload_at = slot.record->payload_at();
       return true;

@@ -74,7 +74,7 @@ struct ColdRecord;
 /// Returns the bytes that a record with a key of at most one slice takes in a border page, its slot
 /// included.
 inline uint32_t page_bytes_of(uint32_t payload_bytes) {
-  return TreeRecord::bytes_for(8, TreeRecord::capacity_for(8, payload_bytes)) + kSlotBytes;
+  return TreeRecord::bytes_with(8, payload_bytes) + kSlotBytes;
 }
 
 /// Makes one of the changes that lead to a record with enough room, under the lock of the page at

@@ -337,7 +337,7 @@ Status CommitProtocol::verify_pages() {
 /// before it unlocked. If the VID were loaded first, the writer could store its VID and unlock
 /// between the two loads.
 CommitProtocol::Probe CommitProtocol::probe(const RecordHead& record) const {
-  const uint64_t tail = record.lock.tail.load(std::memory_order_seq_cst);
+  const uint32_t tail = record.lock.tail.load(std::memory_order_seq_cst);
   return {tail, Vid(record.vid.load(std::memory_order_seq_cst))};
 }
 
@@ -373,7 +373,7 @@ bool CommitProtocol::follow(RecordHead*& record) {
 bool CommitProtocol::in_write_set(const RecordHead* record) const {
   // If the tail of the queue names this worker, it holds the lock and no other worker waits for it.
   // If another worker waits, the tail names that worker, and the search decides.
-  const uint64_t tail = record->lock.tail.load(std::memory_order_relaxed);
+  const uint32_t tail = record->lock.tail.load(std::memory_order_relaxed);
   if (tail != 0 && is_ours(tail)) return true;
   WriteEntry wanted{};
   wanted.record = worker_.name_of(record);

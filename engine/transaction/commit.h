@@ -83,7 +83,7 @@ class CommitProtocol {
   ATOLL_STEP Status verify_pointers();
   ATOLL_STEP Status verify_pages();
   struct Probe {
-    uint64_t tail;  // tail of the lock; 0: free
+    uint32_t tail;  // tail of the lock; 0: free
     Vid vid;
   };
   ATOLL_STEP Probe probe(const RecordHead& record) const;
@@ -120,7 +120,7 @@ class CommitProtocol {
   }
 
   /// Returns true if this worker is the last one in the lock's queue. REQUIRES: `tail` is not 0.
-  bool is_ours(uint64_t tail) const { return (tail >> 16) == worker_.id(); }
+  bool is_ours(uint32_t tail) const { return (tail >> 16) == worker_.id(); }
   /// Entry i of the sorted write set locks with block i + 1 (R22, R25).
   ATOLL_STEP uint32_t block_of(uint32_t i) const { return i + 1; }
   /// Returns true if this worker holds the lock of entry i.

@@ -88,12 +88,34 @@ void PageDirectory::remember(const ClusterView& view, uint32_t storage_id, uint6
   // The page with more of the entry's slices has the entry. So two pages do not take turns in it.
   const bool is_better = known == nullptr || known->low > last || last_of(*known) < first ||
                          overlap(*known, first, last) < overlap(*page, first, last);
-  if (is_better) word.store(page->header.self, std::memory_order_release);
-  const bool is_narrow = last_of(*page) - page->low < last - first;
-  if (!is_better || !is_narrow) return;
-  // Relaxed: the counter only decides when the table grows.
-  const uint32_t narrow = table.narrow.fetch_add(1, std::memory_order_relaxed) + 1;
-  if (narrow >= (uint64_t{1} << (64 - shift)) / kNarrowPart) grow(table, shift);
+  if (!is_better) return;
+  word.store(page->header.self, std::memory_order_release);
+  count_width(table, shift, *page);
+}
+
+/// Relaxed, and not atomic as a whole: the sum only decides when the table grows.
+void PageDirectory::count_width(Table& table, uint32_t shift, const TreePage& page) {
+  const uint64_t sum = table.narrow.load(std::memory_order_relaxed);
+  const bool is_narrow = (last_of(page) - page.low) >> shift < kEntriesOfPage;
+  if (!is_narrow) {
+    if (sum != 0) table.narrow.store(sum - 1, std::memory_order_relaxed);
+    return;
+  }
+  table.narrow.store(sum + kNarrowPart - 1, std::memory_order_relaxed);
+  if (sum >= (uint64_t{1} << (64 - shift)) / kNarrowPart) grow(table, shift);
+}
+
+void PageDirectory::remember_all(const ClusterView& view, uint32_t storage_id, TreePage* page) {
+  constexpr uint64_t kMaxEntries = 64;
+  const Table& table = table_of(storage_id);
+  if (table.storage_id.load(std::memory_order_acquire) != storage_id) return;
+  const uint32_t shift = table.shift.load(std::memory_order_relaxed);
+  const uint64_t first = page->low >> shift;
+  const uint64_t entries = (last_of(*page) >> shift) - first + 1;
+  DCHECK(shift >= 64 - kMaxDepth && shift <= 64 - kMinDepth);
+  for (uint64_t i = 0; i < std::min(entries, kMaxEntries); ++i) {
+    remember(view, storage_id, std::max(page->low, (first + i) << shift), page);
+  }
 }
 
 }  // namespace atolldb

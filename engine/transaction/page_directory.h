@@ -25,9 +25,13 @@ class PageDirectory {
  public:
   static constexpr uint32_t kMinDepth = 9;  // of the hash's bits: one page of memory
   static constexpr uint32_t kMaxDepth = 26;
-  /// A page is narrow if its range is less than an entry. If 1 / kNarrowPart of the entries get
-  /// narrow pages, the table grows.
-  static constexpr uint64_t kNarrowPart = 8;
+  /// A page is narrow if its range has fewer entries than this. Then many of its look-ups would
+  /// meet an entry that leads to a neighbour.
+  static constexpr uint64_t kEntriesOfPage = 4;
+  /// The table grows if more than 1 / kNarrowPart of the pages are narrow: each counts
+  /// kNarrowPart - 1, and each other page counts -1. The sum that lets the table grow is the number
+  /// of entries, divided by kNarrowPart.
+  static constexpr uint64_t kNarrowPart = 4;
 
   PageDirectory() : tables_(std::make_unique<std::array<Table, kMaxStorages>>()) {}
 
@@ -69,6 +73,9 @@ class PageDirectory {
   /// Stores that this page of the first layer holds the slice. REQUIRES: a descent has found the
   /// page under the begin epoch of this thread.
   void remember(const ClusterView& view, uint32_t storage_id, uint64_t slice, TreePage* page);
+  /// Does the same for all slices of the page. REQUIRES: this thread has published the page under
+  /// its begin epoch.
+  void remember_all(const ClusterView& view, uint32_t storage_id, TreePage* page);
 
   /// Returns the number of hash bits that index the table of this storage; 0: it has no table.
   uint32_t depth_of(uint32_t storage_id) const {
@@ -89,7 +96,7 @@ class PageDirectory {
   struct Table {
     std::atomic<uint32_t> storage_id{0};  // stored last, with release; 0: no storage
     std::atomic<uint32_t> shift{0};
-    std::atomic<uint32_t> narrow{0};  // remembered pages that are narrow for this shift
+    std::atomic<uint64_t> narrow{0};  // sum over remembered pages, see kNarrowPart
     std::unique_ptr<ZeroedArray<std::atomic<uint64_t>>> words;
   };
 
@@ -119,6 +126,7 @@ class PageDirectory {
   }
   Table& open(uint32_t storage_id);
   static void grow(Table& table, uint32_t shift);
+  static void count_width(Table& table, uint32_t shift, const TreePage& page);
 
   std::unique_ptr<std::array<Table, kMaxStorages>> tables_;
   std::mutex opening_;

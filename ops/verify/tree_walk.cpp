@@ -125,16 +125,16 @@ class TreeWalk {
     const TreeRecord* record = tree.record(slot);
     const uint64_t slice = tree.slices()[slot];
     const bool is_layer = Vid(record->head.vid.load(std::memory_order_relaxed)).is_next_layer();
-    if (record->slot != slot || record->head.lock.is_locked() ||
+    if (record->head.slot != slot || record->head.lock.is_locked() ||
         record->payload_bytes.load(std::memory_order_relaxed) > record->capacity ||
-        is_layer != (record->remainder == kRemainderNextLayer)) {
+        is_layer != (record->head.remainder == kRemainderNextLayer)) {
       return walk_.wrong(tree.header, fmt::format("the record of slot {} is inconsistent", slot));
     }
     if (!tree.contains(slice)) {
       return walk_.wrong(tree.header,
                          fmt::format("the key of slot {} is outside of its range", slot));
     }
-    const uint32_t length = length_class(record->remainder);
+    const uint32_t length = length_class(record->head.remainder);
     if (length < 8 && length * 8 < 64 && (slice << (length * 8)) != 0) {
       return walk_.wrong(tree.header,
                          fmt::format("the key of slot {} has bytes after its end", slot));
@@ -142,7 +142,7 @@ class TreeWalk {
     if (slot == 0) return {};
     const uint64_t before = tree.slices()[slot - 1];
     if (before > slice ||
-        (before == slice && length_class(tree.record(slot - 1)->remainder) >= length)) {
+        (before == slice && length_class(tree.record(slot - 1)->head.remainder) >= length)) {
       return walk_.wrong(tree.header,
                          fmt::format("the key of slot {} is not after the previous one", slot));
     }
@@ -155,7 +155,8 @@ class TreeWalk {
     const size_t above = prefix_.size();
     std::byte slice[8];
     put_slice(tree.slices()[slot], slice);
-    prefix_.append(reinterpret_cast<const char*>(slice), std::min<uint32_t>(8, record->remainder));
+    prefix_.append(reinterpret_cast<const char*>(slice),
+                   std::min<uint32_t>(8, record->head.remainder));
     Result<void> done;
     if (vid.is_next_layer()) {
       const DualPointer* pointer = record->next_layer();

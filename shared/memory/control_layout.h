@@ -97,6 +97,7 @@ struct alignas(64) StorageControl {
 
   alignas(64) DualPointer root;
   McsWord root_lock;  // guards replacements of the page that `root` leads to
+  uint32_t spare_beside_lock;
   /// Array and Master-tree: newest removed version (VID word) below the root pointer (R43).
   std::atomic<uint64_t> root_max_removed_vid;
   /// Number of dropped pages, modulo 2^32. Makes every null word differ from earlier ones (R1).

@@ -73,6 +73,7 @@ struct alignas(64) PageHeader {
   uint64_t self;                       // VolatilePointer or SnapshotPointer word
   std::atomic<uint64_t> version_word;  // PageVersion; stored under the page lock
   McsWord lock;
+  uint32_t spare_beside_lock;
   std::atomic<uint64_t> max_removed_vid;  // VID word: newest removed version of the range (R43)
   uint32_t storage_id;
   PageType type;

@@ -21,15 +21,14 @@ Status McsLocker::lock_contended(McsWord& word, McsBlock& block, uint32_t block_
   block.state.store(McsBlock::kWaiting, std::memory_order_relaxed);
   // seq_cst (R21) pairs with the load in CommitProtocol::probe. If the exchange takes the lock, it
   // also pairs with the compare-and-swap in `unlock`.
-  const uint64_t predecessor = word.tail.exchange(tail_of(block_index), std::memory_order_seq_cst);
+  const uint32_t predecessor = word.tail.exchange(tail_of(block_index), std::memory_order_seq_cst);
   if (predecessor == 0) return Status::ok;
   // The predecessor is another block: a block that is used for two locks would wait for itself. In
   // a failed cluster `tail` may name a wait that this thread gave up.
   DCHECK(predecessor != tail_of(block_index) || has_failed());
 
   // Release: a predecessor that reads this name also sees the state kWaiting of this block.
-  space_->block(static_cast<uint32_t>(predecessor))
-      .successor.store(tail_of(block_index), std::memory_order_release);
+  space_->block(predecessor).successor.store(tail_of(block_index), std::memory_order_release);
 
   for (int spin = 0;; ++spin) {
     // Acquire pairs with the exchange in hand_over: writes of the predecessor are visible.

@@ -19,15 +19,15 @@
 
 namespace atolldb {
 
-/// The 8-byte lock word of records and pages: tail of the queue of waiters, worker id 16 | block
-/// index 16, in the low 32 bits. 0: unlocked (block indexes start at 1, R25). Changed by
-/// compare-and-swap and exchange, by many writers.
+/// The lock word of records and pages: tail of the queue of waiters, worker id 16 | block index 16.
+/// 0: unlocked (block indexes start at 1, R25). Changed by compare-and-swap and exchange, by many
+/// writers.
 struct McsWord {
-  std::atomic<uint64_t> tail{0};
+  std::atomic<uint32_t> tail{0};
 
   bool is_locked() const { return tail.load(std::memory_order_seq_cst) != 0; }
 };
-static_assert(sizeof(McsWord) == 8);
+static_assert(sizeof(McsWord) == 4);
 
 /// Worker id: node << 8 | ordinal.
 using WorkerId = uint16_t;
@@ -106,7 +106,7 @@ class McsLocker {
 
   void unlock(McsWord& word, uint32_t block_index) {
     McsBlock& block = own_block(block_index);
-    uint64_t expected = tail_of(block_index);
+    uint32_t expected = tail_of(block_index);
     // Acquire pairs with the release with which the successor stores its name. seq_cst (R21) pairs
     // with the thread that loads or takes the word next: writes under the lock are visible.
     if (block.successor.load(std::memory_order_acquire) != 0 ||
@@ -130,7 +130,7 @@ class McsLocker {
   uint32_t tail_of(uint32_t block_index) const { return (uint32_t{self_} << 16) | block_index; }
 
   bool try_acquire(McsWord& word, McsBlock& block, uint32_t block_index) {
-    uint64_t expected = 0;
+    uint32_t expected = 0;
     if (word.tail.load(std::memory_order_relaxed) != 0) return false;
     block.successor.store(0, std::memory_order_relaxed);
     // seq_cst (R21) pairs with the load in CommitProtocol::probe, which verifies reads.

@@ -9,6 +9,7 @@
 #include "tests/engine/gleaner/compaction_rules.h"
 #include "tests/engine/gleaner/exchange_rules.h"
 #include "tests/engine/hash/directory_rules.h"
+#include "tests/engine/hash/pack_rules.h"
 #include "tests/engine/hooks/rule_table.h"
 #include "tests/engine/install/delta_rules.h"
 #include "tests/engine/install/drop_races.h"
@@ -279,6 +280,10 @@ const Rule kRules[] = {
      [] { return a_hint_to_a_replaced_page_is_not_followed(); }},
     {"HintsToPagesOfAnotherUseAreNotFollowed", Mutant::use_renamed_hints,
      [] { return a_hint_to_a_page_of_another_use_is_not_followed(); }},
+    {"PacksLeaveLockedRecords", Mutant::pack_without_record_locks,
+     [] { return a_pack_leaves_locked_records(); }},
+    {"PackedPagesLeadToTheirParent", Mutant::packed_pages_lead_to_first,
+     [] { return a_commit_finds_packed_records(); }},
     {"PagesAreForgottenInTime", Mutant::keep_memo,
      [] { return what_a_worker_remembers_ends_with_its_epoch(); }},
 

@@ -361,7 +361,7 @@ inline std::string a_split_takes_its_pages_first() {
   const BorderPage* page = page_with(stage, table.tree().storage(), 0);
   uint64_t next = 1;
   const auto is_full = [&] {
-    return !page->has_room(page->header.version().count(), TreeRecord::bytes_for(8, 8));
+    return !page->has_room(page->header.version().count(), TreeRecord::bytes_with(8, 8));
   };
   for (; !is_full(); ++next) {
     stage.commit_alone([&](Transaction& txn) { return insert_keys(txn, table, next, 1); });

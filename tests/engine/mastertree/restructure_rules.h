@@ -40,7 +40,7 @@ inline std::string a_split_locks_its_records_in_order() {
   BorderPage* page = page_with(stage, table.tree().storage(), 0);
   const auto count = [&] { return page->header.version().count(); };
   uint64_t next = 1;
-  for (; page->has_room(count(), TreeRecord::bytes_for(8, 8)); ++next) {
+  for (; page->has_room(count(), TreeRecord::bytes_with(8, 8)); ++next) {
     stage.commit_alone([&](Transaction& txn) { return insert_keys(txn, table, next, 1); });
   }
   // Records are placed from the end of the page downwards, so the last record has the lowest
@@ -56,7 +56,7 @@ inline std::string a_split_locks_its_records_in_order() {
   splitter.wait_until([&] { return lowest.tail.load(std::memory_order_acquire) >> 16 == id; });
   problem.expect(!splitter.is_done(), "the page was split under a foreign lock");
   for (uint32_t slot = 0; slot + 1 < records; ++slot) {
-    const uint64_t tail = page->record(slot)->head.lock.tail.load(std::memory_order_acquire);
+    const uint32_t tail = page->record(slot)->head.lock.tail.load(std::memory_order_acquire);
     problem.expect(tail == 0, "holds a later record's lock while it waits for an earlier one's");
   }
   holder.locker().unlock(lowest, 1);

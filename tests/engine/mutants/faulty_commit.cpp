@@ -132,7 +132,7 @@ class FaultyCommit final : public CommitProtocol {
       reach(SyncPoint::verifying_read);
       return {record.lock.tail.load(std::memory_order_seq_cst), vid};
     }
-    const uint64_t tail = record.lock.tail.load(std::memory_order_seq_cst);
+    const uint32_t tail = record.lock.tail.load(std::memory_order_seq_cst);
     reach(SyncPoint::verifying_read);
     return {tail, Vid(record.vid.load(std::memory_order_seq_cst))};
   }

@@ -98,11 +98,11 @@ inline std::string a_hand_over_ends_with_the_cluster() {
   Problem problem;
   const ClusterView& view = stage.cluster().view();
   WorkerContext& holder = stage.a().worker();
-  const uint64_t dead = uint64_t{stage.b().worker().id()} << 16 | 1;
-  const uint64_t other = uint64_t{stage.b().worker().id()} << 16 | 2;
+  const uint32_t dead = uint32_t{stage.b().worker().id()} << 16 | 1;
+  const uint32_t other = uint32_t{stage.b().worker().id()} << 16 | 2;
   McsWord lock{};
   CHECK(holder.locker().lock(lock, 1, UniversalName()) == Status::ok);
-  const uint64_t tail = lock.tail.exchange(dead, std::memory_order_seq_cst);
+  const uint32_t tail = lock.tail.exchange(dead, std::memory_order_seq_cst);
   std::atomic<uint32_t>& state = view.control->state;
   const uint32_t alive = state.exchange(kClusterFailedFrom, std::memory_order_seq_cst);
   const bool has_rule = active_mutant.load(std::memory_order_relaxed) == Mutant::none;
@@ -112,8 +112,7 @@ inline std::string a_hand_over_ends_with_the_cluster() {
   unlocks.wait_until([&] { return std::chrono::steady_clock::now() > give_up; });
   problem.expect(unlocks.is_done(), "waits for a dead worker though the cluster has failed");
   // Lets the thread end: it hands the lock to a block that no worker waits with.
-  view.lock_space.block(static_cast<uint32_t>(tail))
-      .successor.store(static_cast<uint32_t>(other), std::memory_order_release);
+  view.lock_space.block(tail).successor.store(other, std::memory_order_release);
   unlocks.join();
   state.store(alive, std::memory_order_seq_cst);
   return problem.text();
