@@ -76,7 +76,27 @@ void point_get(benchmark::State& state, StorageType type) {
   state.counters["bytes_per_record"] = loaded.bytes_per_record();
 }
 
-void tree_scan(benchmark::State& state, Order order) {
+/// Whether a scan takes records one by one, or in batches.
+enum class Take : uint8_t { one, many };
+
+Status scan_to_end(MasterTreeCursor& cursor, Take take) {
+  constexpr size_t kRows = 32;
+  std::array<ScanRow, kRows> rows;
+  std::array<Payload, kRows> payloads;
+  const ScanBatch batch{.rows = rows,
+                        .payloads = std::as_writable_bytes(std::span(payloads)),
+                        .stride = kPayloadBytes};
+  for (;;) {
+    uint32_t count = 0;
+    const Status status = take == Take::one ? cursor.next() : cursor.next_many(batch, count);
+    if (status == Status::end_of_scan) return Status::ok;
+    if (status != Status::ok) return status;
+    if (take == Take::one) BENCH_TRY(cursor.get(payloads[0].data(), kPayloadBytes));
+    benchmark::DoNotOptimize(payloads);
+  }
+}
+
+void tree_scan(benchmark::State& state, Order order, Take take) {
   constexpr uint64_t kLength = 100;
   Loaded& loaded = Loaded::of(static_cast<uint64_t>(state.range(0)));
   LocalCluster::Worker& self = loaded.cluster.worker(kLocal);
@@ -87,14 +107,8 @@ void tree_scan(benchmark::State& state, Order order) {
     expect_ok(self.run([&](Transaction& txn) {
       const KeyRange keys(first, first + kLength - 1);
       MasterTreeCursor cursor(loaded.tree, txn, keys.range(), true);
-      for (;;) {
-        const Status status = cursor.next();
-        if (status == Status::end_of_scan) return Status::ok;
-        if (status != Status::ok) return status;
-        BENCH_TRY(cursor.get(payload.data(), kPayloadBytes));
-      }
+      return scan_to_end(cursor, take);
     }));
-    benchmark::DoNotOptimize(payload);
   }
   self.context.leave();
   state.SetItemsProcessed(state.iterations() * static_cast<int64_t>(kLength));
@@ -190,8 +204,10 @@ BENCHMARK_CAPTURE(point_get, hash, StorageType::hash)
     ->Arg(kFewRecords)
     ->Arg(kManyRecords)
     ->Arg(kMostRecords);
-BENCHMARK_CAPTURE(tree_scan, ascending, Order::ascending)->Arg(kManyRecords);
-BENCHMARK_CAPTURE(tree_scan, random, Order::random)->Arg(kManyRecords);
+BENCHMARK_CAPTURE(tree_scan, ascending, Order::ascending, Take::one)->Arg(kManyRecords);
+BENCHMARK_CAPTURE(tree_scan, ascending_in_batches, Order::ascending, Take::many)->Arg(kManyRecords);
+BENCHMARK_CAPTURE(tree_scan, random, Order::random, Take::one)->Arg(kManyRecords);
+BENCHMARK_CAPTURE(tree_scan, random_in_batches, Order::random, Take::many)->Arg(kManyRecords);
 BENCHMARK_CAPTURE(tree_insert, ascending, Order::ascending)->Iterations(500'000);
 BENCHMARK_CAPTURE(tree_insert, random, Order::random)->Iterations(500'000);
 BENCHMARK(hash_insert)->Args({8, 100})->Iterations(10'000'000);

@@ -1,6 +1,7 @@
 // The Stock-Level transaction (clause 2.8).
 #include <array>
 #include <cstddef>
+#include <span>
 
 #include "bench/job/try.h"
 #include "bench/tpcc/keys.h"
@@ -43,15 +44,21 @@ Status distinct_items(Transaction& txn, const Tables& tables, const StockLevelIn
   KeyRange lines(order_line_key(input.w_id, input.d_id, first, 0),
                  order_line_key(input.w_id, input.d_id, last, kLastLine));
   MasterTreeCursor cursor(tables.order_line, txn, lines.range(), true);
-  for (uint32_t lines_read = 0;; ++lines_read) {
-    const Status status = cursor.next();
+  static_assert(offsetof(OrderLineRow, i_id) == 0);
+  constexpr size_t kRows = 32;
+  std::array<ScanRow, kRows> rows;
+  std::array<uint32_t, kRows> found;
+  const ScanBatch batch{.rows = rows,
+                        .payloads = std::as_writable_bytes(std::span(found)),
+                        .stride = sizeof(found[0])};
+  for (uint32_t lines_read = 0;;) {
+    uint32_t count = 0;
+    const Status status = cursor.next_many(batch, count);
     if (status == Status::end_of_scan) return Status::ok;
     BENCH_TRY(status);
-    if (lines_read == kItemLimit) return Status::transaction_too_large;
-    static_assert(offsetof(OrderLineRow, i_id) == 0);
-    uint32_t item = 0;
-    BENCH_TRY(cursor.get(&item, sizeof(item)));
-    items.add(item);
+    lines_read += count;
+    if (lines_read > kItemLimit) return Status::transaction_too_large;
+    for (uint32_t i = 0; i < count; ++i) items.add(found[i]);
   }
 }
 

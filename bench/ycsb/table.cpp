@@ -36,8 +36,8 @@ Result<Table> Table::open(ControlSegment& control, const JobInput& input, uint32
                control_array);
 }
 
-void Table::check(uint64_t id, uint32_t bytes, Observed& observed) const {
-  if (bytes != shape_.record_bytes || !looks_whole(record_.data(), shape_.field_bytes(), id, 0)) {
+void Table::check(uint64_t id, const std::byte* record, uint32_t bytes, Observed& observed) const {
+  if (bytes != shape_.record_bytes || !looks_whole(record, shape_.field_bytes(), id, 0)) {
     ++observed.torn;
   }
 }
@@ -49,7 +49,7 @@ Status Table::read(Transaction& txn, uint64_t id, Observed& observed) {
   } else {
     BENCH_TRY(tree_.get(txn, StoredId(id, is_hash_), record_.data(), shape_.record_bytes, bytes));
   }
-  check(id, bytes, observed);
+  check(id, record_.data(), bytes, observed);
   return Status::ok;
 }
 
@@ -79,7 +79,7 @@ Status Table::update(Transaction& txn, uint64_t id, uint32_t field) {
 Status Table::read_modify_write(Transaction& txn, uint64_t id, uint32_t field, Observed& observed) {
   RecordRef ref;
   BENCH_TRY(read_for_update(txn, id, shape_.record_bytes, ref));
-  check(id, ref.payload_bytes, observed);
+  check(id, record_.data(), ref.payload_bytes, observed);
   return write_field(txn, id, field, ref);
 }
 
@@ -112,13 +112,23 @@ Status Table::scan(Transaction& txn, uint64_t id, uint32_t length, Observed& obs
   }
   const bench::KeyRange keys(id, last);
   MasterTreeCursor cursor(tree_, txn, keys.range(), true);
-  for (uint32_t i = 0; i < length; ++i) {
-    const Status status = cursor.next();
+  std::array<ScanRow, kScanRows> rows;
+  std::array<std::byte, kMaxTreeKeyBytes> key_bytes;
+  for (uint32_t left = length; left > 0;) {
+    const ScanBatch batch{.rows = std::span(rows).first(std::min<size_t>(left, kScanRows)),
+                          .payloads = scanned_,
+                          .stride = shape_.record_bytes,
+                          .keys = key_bytes};
+    uint32_t count = 0;
+    const Status status = cursor.next_many(batch, count);
     if (status == Status::end_of_scan) return Status::ok;
     if (status != Status::ok) return status;
-    BENCH_TRY(cursor.get(record_.data(), shape_.record_bytes));
-    check(bench::key_value(cursor.key()), cursor.payload_bytes(), observed);
-    ++observed.scanned;
+    for (uint32_t i = 0; i < count; ++i) {
+      check(bench::key_value(rows[i].key), scanned_.data() + size_t{i} * batch.stride,
+            rows[i].payload_bytes, observed);
+    }
+    observed.scanned += count;
+    left -= count;
   }
   return Status::ok;
 }

@@ -82,7 +82,8 @@ class Table {
 
   Status read_for_update(Transaction& txn, uint64_t id, uint32_t bytes, RecordRef& ref);
   Status write_field(Transaction& txn, uint64_t id, uint32_t field, const RecordRef& ref);
-  void check(uint64_t id, uint32_t bytes, Observed& observed) const;
+  /// Checks a record of `bytes` bytes that was copied to `record`.
+  void check(uint64_t id, const std::byte* record, uint32_t bytes, Observed& observed) const;
 
   Keyspace keyspace_;
   RecordShape shape_;
@@ -90,7 +91,9 @@ class Table {
   MasterTree tree_;  // hash storage: with stored keys
   bool is_hash_;
   Array control_;
+  static constexpr size_t kScanRows = 8;  // records that a scan copies at once
   std::array<std::byte, kMaxRecordBytes> record_;
+  std::array<std::byte, kScanRows * kMaxRecordBytes> scanned_;
 };
 
 }  // namespace atolldb::ycsb

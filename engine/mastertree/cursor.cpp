@@ -16,13 +16,6 @@
 
 namespace atolldb {
 
-namespace {
-
-/// Number of records that a scan prefetches.
-constexpr int64_t kRecordsAhead = 8;
-
-}  // namespace
-
 MasterTreeCursor::MasterTreeCursor(const MasterTree& tree, Transaction& txn, const ScanRange& range,
                                    bool forward)
     : tree_(tree), txn_(&txn), range_(range), forward_(forward) {}
@@ -261,13 +254,6 @@ inline Status MasterTreeCursor::hold_page() {
   return Status::ok;
 }
 
-/// Prefetches the record that is `ahead` steps after the next one.
-inline void MasterTreeCursor::prefetch_record(int64_t ahead) {
-  const Frame& current = frame();
-  const int64_t at = current.position + (forward_ ? ahead : -ahead);
-  if (current.is_within(at)) __builtin_prefetch(current.page->record(current.slot_at(at)));
-}
-
 /// Finds the slots that can lie within the bounds, and orders them by key.
 void MasterTreeCursor::order_slots(uint64_t slice) {
   Frame& frame = this->frame();
@@ -361,11 +347,16 @@ Status MasterTreeCursor::walk() {
   return end_without_record(status == Status::ok ? Status::end_of_scan : status);
 }
 
-/// Makes next() return this status. The cursor then has no current record.
-Status MasterTreeCursor::end_without_record(Status status) {
+/// Makes the cursor have no current record.
+void MasterTreeCursor::leave_record() {
   ref_ = RecordRef{};
   ref_is_complete_ = true;
   if (scan_ != nullptr) scan_->has_record = false;
+}
+
+/// Makes next() return this status. The cursor then has no current record.
+Status MasterTreeCursor::end_without_record(Status status) {
+  leave_record();
   // The route may be incomplete, so later calls of next() return the same status.
   if (status != Status::end_of_scan) {
     ended_ = true;
@@ -553,16 +544,20 @@ void MasterTreeCursor::pass_stable_tombstones() {
   if (is_run) txn_->worker().tombstone_runs().at(run.page) = run;
 }
 
-void MasterTreeCursor::put_key(const TreeRecord* record, uint64_t slice) {
+/// Writes the key of a record of the current page to `to`, and returns its length. REQUIRES: `to`
+/// has room for kMaxTreeKeyBytes + 8 bytes, or for the bytes above the layer, 8 bytes and the
+/// suffix.
+uint32_t MasterTreeCursor::copy_key(const TreeRecord* record, uint64_t slice, std::byte* to) const {
   const size_t above = prefix().size();
-  copy_bytes(key_.data(), prefix_.data(), above);
-  put_slice(slice, key_.data() + above);
-  if (record->head.remainder <= 8) {
-    key_bytes_ = static_cast<uint32_t>(above) + record->head.remainder;
-    return;
-  }
-  std::memcpy(key_.data() + above + 8, record->suffix(), record->suffix_bytes());
-  key_bytes_ = static_cast<uint32_t>(above) + 8 + record->suffix_bytes();
+  copy_bytes(to, prefix_.data(), above);
+  put_slice(slice, to + above);
+  if (record->head.remainder <= 8) return static_cast<uint32_t>(above) + record->head.remainder;
+  std::memcpy(to + above + 8, record->suffix(), record->suffix_bytes());
+  return static_cast<uint32_t>(above) + 8 + record->suffix_bytes();
+}
+
+void MasterTreeCursor::put_key(const TreeRecord* record, uint64_t slice) {
+  key_bytes_ = copy_key(record, slice, key_.data());
   DCHECK(key_bytes_ <= key_.size());
 }
 

@@ -22,6 +22,7 @@
 #include "tests/engine/install/unmatched_rules.h"
 #include "tests/engine/log/log_rules.h"
 #include "tests/engine/log/logger_rules.h"
+#include "tests/engine/mastertree/batch_rules.h"
 #include "tests/engine/mastertree/move_rules.h"
 #include "tests/engine/mastertree/reclaim_rules.h"
 #include "tests/engine/mastertree/reservation_window.h"
@@ -109,6 +110,12 @@ const Rule kRules[] = {
      [] { return operations_on_dropped_storages(true); }},
     {"ScansDoNotMissOwnBlindWrites", Mutant::skip_own_blind_writes,
      [] { return scan_of_an_own_blind_write_that_died(true); }},
+    {"BatchesRegisterEachRecord", Mutant::batches_register_nothing,
+     [] { return batch_then_foreign_write(50); }},
+    {"BatchesSeeOwnWrites", Mutant::batches_hide_own_writes,
+     [] { return batches_see_own_writes(true); }},
+    {"BatchesSeeOwnInserts", Mutant::batches_miss_own_inserts,
+     [] { return batches_see_own_inserts(true); }},
     {"UserAbortsDoNotRestOnScansThatMissOwnWrites", Mutant::skip_own_blind_writes,
      [] { return user_abort_after_a_scan_of_an_own_blind_write_that_died(); }},
     {"WritesDoNotForgetIncrements", Mutant::forget_own_increment,

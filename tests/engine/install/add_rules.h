@@ -13,6 +13,7 @@
 
 #include "engine/mastertree/cursor.h"
 #include "tests/engine/install/open_record_rules.h"
+#include "tests/engine/mastertree/cursor_reader.h"
 #include "tests/support/seed.h"
 
 namespace atolldb::test {
@@ -359,16 +360,15 @@ class AddOracle {
     MasterTreeCursor cursor(
         test_.tree, txn,
         {.low = bytes_of(low), .has_low = true, .high = bytes_of(high), .has_high = true}, forward);
+    CursorReader reader(cursor, (first + last) % 5);
     size_t at = 0;
-    Status status = cursor.next();
-    for (; status == Status::ok; status = cursor.next()) {
-      std::string value(cursor.payload_bytes(), '\0');
-      status = cursor.get(value.data(), static_cast<uint32_t>(value.size()));
-      if (status != Status::ok) return status;
-      const std::string key(reinterpret_cast<const char*>(cursor.key().data()),
-                            cursor.key().size());
-      if (at == expected.size() || key != big_endian(expected[at].first) ||
-          value != expected[at].second) {
+    Status status = reader.next();
+    for (; status == Status::ok; status = reader.next()) {
+      const bool is_expected =
+          at < expected.size() &&
+          std::ranges::equal(reader.key(), bytes_of(big_endian(expected[at].first))) &&
+          std::ranges::equal(reader.payload(), bytes_of(expected[at].second));
+      if (!is_expected) {
         problem = "a scan from " + std::to_string(first) + " is wrong";
         return Status::ok;
       }

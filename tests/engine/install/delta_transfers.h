@@ -2,6 +2,7 @@
 // delta tree is drained (R76 to R80).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <map>
@@ -12,6 +13,7 @@
 
 #include "engine/mastertree/cursor.h"
 #include "tests/engine/install/cold_tree.h"
+#include "tests/engine/mastertree/cursor_reader.h"
 #include "tests/support/seed.h"
 
 namespace atolldb::test {
@@ -88,11 +90,11 @@ class TreeTransfers {
     MasterTreeCursor cursor(
         tree_, txn,
         {.low = bytes_of(low), .has_low = true, .high = bytes_of(high), .has_high = true}, forward);
-    Status status = cursor.next();
-    for (; status == Status::ok; status = cursor.next()) {
+    CursorReader reader(cursor, group % 5);
+    Status status = reader.next();
+    for (; status == Status::ok; status = reader.next()) {
       int64_t value = 0;
-      status = cursor.get(&value, sizeof value);
-      if (status != Status::ok) return status;
+      std::memcpy(&value, reader.payload().data(), std::min(sizeof value, reader.payload().size()));
       sum += value;
     }
     return status == Status::end_of_scan ? Status::ok : status;

@@ -18,6 +18,7 @@
 #include "engine/hash/hash_key.h"
 #include "engine/mastertree/cursor.h"
 #include "engine/mastertree/mastertree.h"
+#include "tests/engine/mastertree/cursor_reader.h"
 #include "tests/support/test_cluster.h"
 
 namespace atolldb::test {
@@ -113,6 +114,10 @@ class OracleWorker {
     return stored;
   }
 
+  static std::string text_of(Bytes bytes) {
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  }
+
   bool is_mine(const std::string& key) const {
     if (options_.shape == KeyShape::layered) return key.back() == static_cast<char>('A' + self_);
     uint64_t value = 0;
@@ -193,23 +198,19 @@ class OracleWorker {
     if (!forward) std::reverse(wanted.begin(), wanted.end());
 
     MasterTreeCursor cursor(tree, txn, range, forward);
+    CursorReader reader(cursor, random() % 2 == 0 ? 0 : 1 + random() % 12);
     std::vector<std::pair<std::string, std::string>> found;
     std::string last;
     bool ended = false;
     for (int left = 40; left > 0 && !ended; --left) {
-      Status status = cursor.next();
+      const Status status = reader.next();
       if (is_abort(status)) return status;
       ended = status == Status::end_of_scan;
       if (ended) break;
-      const std::string key(reinterpret_cast<const char*>(cursor.key().data()),
-                            cursor.key().size());
+      const std::string key = text_of(reader.key());
       if (!last.empty() && (forward ? key <= last : key >= last)) mismatch = "scan out of order";
       last = key;
-      if (!is_mine(key)) continue;
-      char buffer[MasterTree::kMaxPayloadBytes];
-      status = cursor.get(buffer, sizeof(buffer));
-      if (is_abort(status)) return status;
-      found.emplace_back(key, std::string(buffer, cursor.payload_bytes()));
+      if (is_mine(key)) found.emplace_back(key, text_of(reader.payload()));
     }
     if (!ended) {
       std::erase_if(wanted, [&](const auto& entry) {

@@ -1,6 +1,9 @@
 // Operations of the random workload. Each operation records what it read and wrote.
 #include <algorithm>
 
+#include "shared/base/check.h"
+#include "shared/base/copy_bytes.h"
+#include "tests/engine/mastertree/cursor_reader.h"
 #include "tests/engine/serializability/workload.h"
 
 namespace atolldb::test {
@@ -226,15 +229,17 @@ Status WorkloadWorker::scan(Store store, uint32_t low, uint32_t high, bool forwa
                         .has_high = high < options_.keys};
   const bool disturbs = !reads_only_ && below(3) == 0;
   MasterTreeCursor cursor(tree_of(store), engine_, range, forward);
+  // A batch of several rows would not show the writes of disturb_scan.
+  CursorReader reader(cursor, disturbs ? below(2) : below(8));
   // Number of keys that the cursor has passed: [low, low + passed), or the same number from the
   // high end.
   uint32_t passed = 0;
   const uint32_t all = high - low;
   for (; most > 0; --most) {
-    const Status status = cursor.next();
+    const Status status = reader.next();
     if (is_abort(status)) return status;
     const bool ended = status == Status::end_of_scan;
-    const uint32_t index = ended ? 0 : index_of(store, cursor.key());
+    const uint32_t index = ended ? 0 : index_of(store, reader.key());
     if (!ended && (index < low || index >= high)) {
       complain("scanned a key out of range");
       return Status::ok;
@@ -249,21 +254,20 @@ Status WorkloadWorker::scan(Store store, uint32_t low, uint32_t high, bool forwa
     }
     if (ended) return Status::ok;
     passed = position + 1;
-    Status visited = visit(store, cursor, index);
-    if (visited == Status::ok && disturbs) {
-      visited = disturb_scan(store, cursor.ref(), index, low, high);
-    }
+    visit(store, reader.payload(), index);
+    if (!disturbs) continue;
+    const Status visited = disturb_scan(store, reader.ref(), index, low, high);
     if (visited != Status::ok) return visited;
   }
   return Status::ok;
 }
 
-Status WorkloadWorker::visit(Store store, MasterTreeCursor& cursor, uint32_t index) {
+void WorkloadWorker::visit(Store store, Bytes payload, uint32_t index) {
   uint64_t words[kMostWords];
-  const Status status = cursor.get(words, sizeof(words));
-  if (status == Status::ok)
-    saw(key_of(store, index), whole(key_of(store, index), words, cursor.payload_bytes()), true);
-  return status;
+  CHECK(payload.size() <= sizeof(words));
+  copy_bytes(words, payload.data(), payload.size());
+  const auto bytes = static_cast<uint32_t>(payload.size());
+  saw(key_of(store, index), whole(key_of(store, index), words, bytes), true);
 }
 
 /// Makes at most one write during a scan: through the cursor, or to a key before or after its

@@ -80,7 +80,7 @@ class WorkloadWorker {
   Status tree_update_in_place(Store store, uint32_t index);
   Status tree_erase(Store store, uint32_t index);
   Status scan(Store store, uint32_t low, uint32_t high, bool forward, uint32_t most);
-  Status visit(Store store, MasterTreeCursor& cursor, uint32_t index);
+  void visit(Store store, Bytes payload, uint32_t index);
   Status disturb_scan(Store store, const RecordRef& ref, uint32_t index, uint32_t low,
                       uint32_t high);
   Status transfer();
