@@ -46,6 +46,42 @@ StorageControl& no_storage() {
   return storage;
 }
 
+/// Resolves pointers of a batch of look-ups. Counts the accesses together at the end of the batch,
+/// so that the counters in memory change once.
+class PageCounter {
+ public:
+  explicit PageCounter(WorkerContext& worker) : worker_(worker), node_(worker.node()) {}
+  PageCounter(const PageCounter&) = delete;
+  PageCounter& operator=(const PageCounter&) = delete;
+  ~PageCounter() {
+    DCHECK(remote_ <= all_);
+    worker_.metrics().local_accesses.add(all_ - remote_);
+    worker_.metrics().remote_accesses.add(remote_);
+  }
+
+  PageHeader* resolve(VolatilePointer pointer) {
+    ++all_;
+    remote_ += pointer.node() != node_ ? 1 : 0;
+    return worker_.view().resolve(pointer);
+  }
+
+ private:
+  WorkerContext& worker_;
+  const uint32_t node_;
+  uint64_t all_ = 0;
+  uint64_t remote_ = 0;
+};
+
+/// Resolves pointers for prefetches, which are no accesses.
+class UncountedPages {
+ public:
+  explicit UncountedPages(const WorkerContext& worker) : view_(worker.view()) {}
+  PageHeader* resolve(VolatilePointer pointer) const { return view_.resolve(pointer); }
+
+ private:
+  const ClusterView& view_;
+};
+
 Bytes8 key_of(uint64_t index) {
   Bytes8 key;
   std::memcpy(key.data(), &index, sizeof(index));
@@ -88,18 +124,19 @@ inline uint64_t Array::leaf_of(uint64_t index) const {
 }
 
 /// Returns the volatile root page, or null if there is none or if the root is a leaf.
-inline ArrayInterior* Array::top_page(WorkerContext& worker) const {
+template <typename Pages>
+inline ArrayInterior* Array::top_page(Pages& pages) const {
   const VolatilePointer word = storage_.control().root.load_acquire();
   if (levels_ == 1 || word.is_null()) return nullptr;
-  PageHeader* page = worker.resolve(word);
+  PageHeader* page = pages.resolve(word);
   DCHECK(page->type == PageType::array_interior && page->level == levels_ - 1);
   return reinterpret_cast<ArrayInterior*>(page);
 }
 
 /// Fast path of nearly all look-ups. It finds the place if all pages above the leaf are volatile
 /// pages and there are at most three levels.
-inline Array::Place Array::place_of(WorkerContext& worker, const ArrayInterior* top,
-                                    uint64_t index) const {
+template <typename Pages>
+inline Array::Place Array::place_of(Pages& pages, const ArrayInterior* top, uint64_t index) const {
   const uint64_t leaf = leaf_of(index);
   const auto slot = static_cast<uint32_t>(index - leaf * records_per_leaf_);
   if (index >= record_count_) [[unlikely]]
@@ -117,7 +154,7 @@ inline Array::Place Array::place_of(WorkerContext& worker, const ArrayInterior* 
   const VolatilePointer word = top->children[upper].load_acquire();
   if (word.is_null()) [[unlikely]]
     return {nullptr, slot};
-  const auto* page = reinterpret_cast<const ArrayInterior*>(worker.resolve(word));
+  const auto* page = reinterpret_cast<const ArrayInterior*>(pages.resolve(word));
   DCHECK(page->header.type == PageType::array_interior && page->header.level == 1);
   return {&page->children[leaf - upper * kArrayFanout], slot};
 }
@@ -367,15 +404,15 @@ Status Array::get_for_update(Transaction& txn, uint64_t index, uint32_t offset, 
 /// Calls `use(i, leaf, slot)` for each index. `leaf`: the word that leads to the record's leaf, or
 /// null if the fast path does not find it. `slot`: the record's slot in that leaf. Stops at a
 /// status other than ok, and returns it. The cache misses of a batch overlap.
-template <typename Use>
-inline Status Array::for_each_place(WorkerContext& worker, std::span<const uint64_t> indexes,
+template <typename Pages, typename Use>
+inline Status Array::for_each_place(Pages& pages, std::span<const uint64_t> indexes,
                                     Use&& use) const {
-  const ArrayInterior* top = top_page(worker);
+  const ArrayInterior* top = top_page(pages);
   std::array<Place, kBatch> places;
   for (size_t first = 0; first < indexes.size(); first += kBatch) {
     const size_t count = std::min(kBatch, indexes.size() - first);
     for (size_t i = 0; i < count; ++i) {
-      places[i] = place_of(worker, top, indexes[first + i]);
+      places[i] = place_of(pages, top, indexes[first + i]);
       __builtin_prefetch(places[i].leaf);
     }
     for (size_t i = 0; i < count; ++i) {
@@ -403,10 +440,13 @@ Status Array::find_many(Transaction& txn, std::span<const uint64_t> indexes,
     return usable;
   }
   WorkerContext& worker = txn.worker();
-  return for_each_place(worker, indexes, [&](size_t i, VolatilePointer leaf, uint32_t slot) {
+  PageCounter pages(worker);
+  return for_each_place(pages, indexes, [&](size_t i, VolatilePointer leaf, uint32_t slot) {
     const uint64_t index = indexes[i];
     if (!leaf.is_null()) [[likely]] {
-      refs[i] = resolve_and_count(worker, leaf, slot, index);
+      PageHeader* page = pages.resolve(leaf);
+      worker.count_use(page);
+      refs[i] = ref_of(leaf, page, slot, index);
     } else if (index >= record_count_) {
       refs[i] = RecordRef{};
     } else {
@@ -449,13 +489,15 @@ SnapshotPointer Array::cold_leaf(Transaction& txn, uint64_t leaf) const {
   return page;
 }
 
-void Array::prefetch(Transaction& txn, std::span<const uint64_t> indexes) const {
+void Array::prefetch(Transaction& txn, std::span<const uint64_t> indexes, uint32_t offset,
+                     uint32_t count) const {
   if (storage_.check_volatile(txn) != Status::ok) return;
-  WorkerContext& worker = txn.worker();
+  DCHECK(offset + uint64_t{count} <= payload_bytes_);
+  UncountedPages pages(txn.worker());
   static_cast<void>(
-      for_each_place(worker, indexes, [&](size_t i, VolatilePointer leaf, uint32_t slot) {
+      for_each_place(pages, indexes, [&](size_t i, VolatilePointer leaf, uint32_t slot) {
         if (!leaf.is_null()) {
-          prefetch(ref_of(leaf, worker.resolve(leaf), slot, indexes[i]), 0, payload_bytes_);
+          prefetch(ref_of(leaf, pages.resolve(leaf), slot, indexes[i]), offset, count);
         }
         return Status::ok;
       }));

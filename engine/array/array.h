@@ -66,7 +66,13 @@ class Array {
   }
   /// Prefetches the cache lines that `get` of these records will touch. This is a hint: it
   /// registers nothing, and ignores records whose page is missing.
-  void prefetch(Transaction& txn, std::span<const uint64_t> indexes) const;
+  void prefetch(Transaction& txn, std::span<const uint64_t> indexes) const {
+    prefetch(txn, indexes, 0, payload_bytes_);
+  }
+  /// Does the same for `get` of bytes [offset, offset+count) of these records. May be called for
+  /// the records of the worker's next transaction, while `txn` is active.
+  void prefetch(Transaction& txn, std::span<const uint64_t> indexes, uint32_t offset,
+                uint32_t count) const;
   /// Prefetches bytes [offset, offset+count) of the record that `ref` names.
   static void prefetch(const RecordRef& ref, uint32_t offset, uint32_t count);
   /// Reads a record that a call with a RecordRef has found. A record that was never written reads
@@ -147,10 +153,13 @@ class Array {
     const DualPointer* leaf;
     uint32_t slot;
   };
-  template <typename Use>
-  Status for_each_place(WorkerContext& worker, std::span<const uint64_t> indexes, Use&& use) const;
-  Place place_of(WorkerContext& worker, const ArrayInterior* top, uint64_t index) const;
-  ArrayInterior* top_page(WorkerContext& worker) const;
+  // `pages` resolves pointers to pages: a WorkerContext, or a PageCounter for a batch.
+  template <typename Pages, typename Use>
+  Status for_each_place(Pages& pages, std::span<const uint64_t> indexes, Use&& use) const;
+  template <typename Pages>
+  Place place_of(Pages& pages, const ArrayInterior* top, uint64_t index) const;
+  template <typename Pages>
+  ArrayInterior* top_page(Pages& pages) const;
   uint64_t leaf_of(uint64_t index) const;
   /// Returns the ref of a record in the leaf page that `leaf` leads to. Counts a use of that page.
   RecordRef resolve_and_count(WorkerContext& worker, VolatilePointer leaf, uint32_t slot,
