@@ -11,14 +11,22 @@ static Array accounts;  // valid until the storage is dropped
 
 static Status on_load(Library& library) { return library.find("accounts", accounts); }
 
-/// Input: "from to amount". Output: the new balance of `from`.
-static Status transfer(Context& context) {
+struct Order {
   unsigned long from = 0, to = 0;
   long amount = 0;
-  const std::string input(context.input().text());
-  if (std::sscanf(input.c_str(), "%lu %lu %ld", &from, &to, &amount) != 3) {
-    return Status::invalid_argument;
-  }
+};
+
+/// Returns whether the input is "from to amount".
+static bool parse(Bytes input, Order& order) {
+  const std::string text(input.text());
+  return std::sscanf(text.c_str(), "%lu %lu %ld", &order.from, &order.to, &order.amount) == 3;
+}
+
+/// Input: "from to amount". Output: the new balance of `from`.
+static Status transfer(Context& context) {
+  Order order;
+  if (!parse(context.input().bytes(), order)) return Status::invalid_argument;
+  const auto [from, to, amount] = order;
   const Transaction txn = context.transaction();
   int64_t balance = 0;
   Place place;
@@ -33,4 +41,12 @@ static Status transfer(Context& context) {
   return accounts.increment(txn, to, int64_t{amount});
 }
 
-ATOLL_LIBRARY(on_load, {"transfer", transfer});
+/// Names the accounts of the next transfer, while the worker commits the present one.
+static void prefetch_transfer(Prefetch& prefetch) {
+  Order order;
+  if (!parse(prefetch.input(), order)) return;
+  const uint64_t indexes[] = {order.from, order.to};
+  prefetch.records(accounts, indexes, 2);
+}
+
+ATOLL_LIBRARY(on_load, {"transfer", transfer, Isolation::serializable, prefetch_transfer});

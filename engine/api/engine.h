@@ -29,6 +29,7 @@
 #include "engine/array/array.h"
 #include "engine/mastertree/cursor.h"
 #include "engine/mastertree/mastertree.h"
+#include "engine/mastertree/prefetch.h"
 #include "engine/sequential/sequential.h"
 #include "engine/transaction/run.h"
 #include "engine/transaction/transaction.h"

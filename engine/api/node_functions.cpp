@@ -13,6 +13,7 @@
 #include "engine/api/storage_cast.h"
 #include "engine/api/storage_lookup.h"
 #include "engine/hash/hash_key.h"
+#include "engine/mastertree/prefetch.h"
 #include "shared/base/check.h"
 
 namespace atolldb {
@@ -447,9 +448,39 @@ ApiStatus scan_next(uint64_t attempt, uint64_t cursor, atoll_api::abi::ScanRow* 
   return guarded([&] { return to_api(current.cursors->next(cursor, *row)); });
 }
 
+ApiStatus scan_next_many(uint64_t attempt, uint64_t cursor, atoll_api::abi::ScanRows* rows) {
+  const CurrentAttempt& current = current_attempt;
+  rows->count = 0;
+  if (!current.runs(attempt) || current.cursors == nullptr) return ApiStatus::invalid_argument;
+  return guarded([&] { return to_api(current.cursors->next_many(cursor, *rows)); });
+}
+
 void scan_close(uint64_t attempt, uint64_t cursor) {
   const CurrentAttempt& current = current_attempt;
   if (current.runs(attempt) && current.cursors != nullptr) current.cursors->close(cursor);
+}
+
+// -- Prefetch functions ------------------------------------------------------------------------
+
+void prefetch_array(uint64_t run, const ApiHandle* array, const uint64_t* indexes, size_t count) {
+  const CurrentAttempt& current = current_attempt;
+  if (!current.prefetches(run) || array->type != ApiStorageType::array) return;
+  DCHECK(current.transaction != nullptr);
+  storage_in<Array>(*array).prefetch(*current.transaction, std::span(indexes, count));
+}
+
+void prefetch_tree(uint64_t run, const ApiHandle* tree, const ApiBytes* keys, size_t count,
+                   uint32_t records) {
+  const CurrentAttempt& current = current_attempt;
+  const bool is_tree =
+      tree->type == ApiStorageType::mastertree || tree->type == ApiStorageType::hash;
+  if (!current.prefetches(run) || !is_tree) return;
+  DCHECK(current.transaction != nullptr);
+  KeyBatch batch;
+  for (size_t first = 0; first < count; first += kKeyBatch) {
+    prefetch_ahead(*current.transaction, storage_in<MasterTree>(*tree),
+                   batch.fill(tree, keys + first, count - first), records);
+  }
 }
 
 constexpr atoll_api::abi::NodeFunctions kNodeFunctions = {
@@ -483,6 +514,9 @@ constexpr atoll_api::abi::NodeFunctions kNodeFunctions = {
     .scan_open = scan_open,
     .scan_next = scan_next,
     .scan_close = scan_close,
+    .prefetch_array = prefetch_array,
+    .prefetch_tree = prefetch_tree,
+    .scan_next_many = scan_next_many,
 };
 
 }  // namespace

@@ -1,7 +1,9 @@
 #include "engine/api/open_cursors.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "engine/api/storage_cast.h"
@@ -15,6 +17,7 @@ namespace {
 using ApiHandle = atoll_api::abi::StorageHandle;
 using ApiRange = atoll_api::abi::ScanRange;
 using ApiRow = atoll_api::abi::ScanRow;
+using ApiRows = atoll_api::abi::ScanRows;
 using ApiStorageType = atoll_api::abi::StorageType;
 
 /// The low bits of a cursor's number are its slot.
@@ -78,12 +81,74 @@ Status OpenCursors::next(uint64_t cursor, ApiRow& row) {
   row.value_bytes = 0;
   row.number = 0;
   OpenCursor* const open = find(cursor);
-  if (open == nullptr) return Status::invalid_argument;
-  if (auto* tree = std::get_if<MasterTreeCursor>(&open->cursor)) return open->next(*tree, row);
-  if (auto* array = std::get_if<ArrayCursor>(&open->cursor)) return open->next(*array, row);
-  auto* const sequential = std::get_if<SequentialCursor>(&open->cursor);
+  return open == nullptr ? Status::invalid_argument : open->next(row);
+}
+
+Status OpenCursors::next_many(uint64_t cursor, ApiRows& rows) {
+  rows.count = 0;
+  OpenCursor* const open = find(cursor);
+  const bool fits_key = rows.keys == nullptr || rows.key_capacity >= atoll_api::kMaxKeyBytes;
+  if (open == nullptr || rows.capacity == 0 || !fits_key) return Status::invalid_argument;
+  auto* const tree = std::get_if<MasterTreeCursor>(&open->cursor);
+  return tree != nullptr && !open->is_hash ? open->next_batch(*tree, rows) : open->next_each(rows);
+}
+
+Status OpenCursors::OpenCursor::next(ApiRow& row) {
+  if (auto* tree = std::get_if<MasterTreeCursor>(&cursor)) return next(*tree, row);
+  if (auto* array = std::get_if<ArrayCursor>(&cursor)) return next(*array, row);
+  auto* const sequential = std::get_if<SequentialCursor>(&cursor);
   CHECK(sequential != nullptr);
-  return open->next(*sequential, row);
+  return next(*sequential, row);
+}
+
+Status OpenCursors::OpenCursor::next_batch(MasterTreeCursor& tree, ApiRows& rows) const {
+  std::array<ScanRow, 32> found;
+  const size_t wanted = std::min<size_t>(rows.capacity, found.size());
+  const uint32_t stride = keys_only ? 0 : rows.value_stride;
+  const std::span<std::byte> keys(rows.keys, rows.keys == nullptr ? 0 : rows.key_capacity);
+  const ScanBatch batch{.rows = std::span(found).first(wanted),
+                        .payloads = {rows.values, wanted * stride},
+                        .stride = stride,
+                        .keys = keys};
+  const Status status = tree.next_many(batch, rows.count);
+  for (uint32_t i = 0; i < rows.count; ++i) {
+    atoll_api::abi::ScannedRow& row = rows.rows[i];
+    row = {};
+    row.key_at = keys.empty() ? 0 : static_cast<uint32_t>(found[i].key.data() - keys.data());
+    row.key_bytes = static_cast<uint32_t>(found[i].key.size());
+    row.value_bytes = keys_only ? 0 : found[i].payload_bytes;
+  }
+  return status;
+}
+
+/// Takes the rows one by one. Arrays and sequential storages have no batches, and the keys of hash
+/// storages are not those that the tree stores.
+Status OpenCursors::OpenCursor::next_each(ApiRows& rows) {
+  std::array<std::byte, kMaxTreeKeyBytes> unwanted_key;
+  uint32_t key_at = 0;
+  while (rows.count < rows.capacity) {
+    const bool wants_key = rows.keys != nullptr;
+    // The next key may be one of the longest.
+    if (wants_key && rows.key_capacity - key_at < atoll_api::kMaxKeyBytes) break;
+    ApiRow row;
+    row.key = wants_key ? rows.keys + key_at : unwanted_key.data();
+    row.value = rows.values + size_t{rows.count} * rows.value_stride;
+    row.value_capacity = rows.value_stride;
+    const Status status = next(row);
+    if (status == Status::end_of_scan && rows.count != 0) break;
+    if (status != Status::ok) {
+      rows.count = 0;
+      return status;
+    }
+    atoll_api::abi::ScannedRow& filled = rows.rows[rows.count++];
+    filled = {};
+    filled.number = row.number;
+    filled.key_at = key_at;
+    filled.key_bytes = wants_key ? row.key_bytes : 0;
+    filled.value_bytes = row.value_bytes;
+    key_at += filled.key_bytes;
+  }
+  return Status::ok;
 }
 
 Status OpenCursors::OpenCursor::next(ArrayCursor& array, ApiRow& row) const {

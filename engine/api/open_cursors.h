@@ -28,6 +28,9 @@ class OpenCursors {
               const atoll_api::abi::ScanRange& range, uint64_t& cursor);
   /// Copies the next row. Returns invalid_argument if there is no such cursor.
   Status next(uint64_t cursor, atoll_api::abi::ScanRow& row);
+  /// Copies the next rows, at least one. Returns invalid_argument if there is no such cursor, or a
+  /// buffer is too small.
+  Status next_many(uint64_t cursor, atoll_api::abi::ScanRows& rows);
   /// Does nothing if there is no such cursor.
   void close(uint64_t cursor);
   void close_all();
@@ -45,6 +48,9 @@ class OpenCursors {
     Status next(ArrayCursor& cursor, atoll_api::abi::ScanRow& row) const;
     Status next(MasterTreeCursor& cursor, atoll_api::abi::ScanRow& row) const;
     Status next(SequentialCursor& cursor, atoll_api::abi::ScanRow& row) const;
+    Status next(atoll_api::abi::ScanRow& row);
+    Status next_batch(MasterTreeCursor& cursor, atoll_api::abi::ScanRows& rows) const;
+    Status next_each(atoll_api::abi::ScanRows& rows);
     void start(Transaction& txn, const atoll_api::abi::StorageHandle& storage,
                const atoll_api::abi::ScanRange& range);
     void close();

@@ -56,6 +56,20 @@ ProcedureAttempt::~ProcedureAttempt() {
 
 uint64_t ProcedureAttempt::number() const { return current_attempt.number; }
 
+PrefetchRun::PrefetchRun(Transaction& transaction) {
+  DCHECK(current_attempt.number == CurrentAttempt::kNone);
+  DCHECK(current_attempt.prefetch_number == CurrentAttempt::kNone && transaction.is_active());
+  current_attempt.prefetch_number = next_number();
+  current_attempt.transaction = &transaction;
+}
+
+PrefetchRun::~PrefetchRun() {
+  DCHECK(current_attempt.prefetch_number != CurrentAttempt::kNone);
+  current_attempt = {};
+}
+
+uint64_t PrefetchRun::number() const { return current_attempt.prefetch_number; }
+
 LibraryLoad::LibraryLoad(ControlSegment& control, std::string& message) {
   CHECK(current_attempt.number == CurrentAttempt::kNone);
   CHECK(current_attempt.load_number == CurrentAttempt::kNone);

@@ -31,6 +31,20 @@ class ProcedureAttempt {
   uint64_t number() const;
 };
 
+/// Lets this thread run a prefetch function while a transaction is active, until the scope ends.
+/// The function can only name records to load (R9): it has no attempt, so calls with effects are
+/// refused.
+class PrefetchRun {
+ public:
+  /// REQUIRES: the transaction is active, and this thread runs no attempt.
+  explicit PrefetchRun(Transaction& transaction);
+  PrefetchRun(const PrefetchRun&) = delete;
+  PrefetchRun& operator=(const PrefetchRun&) = delete;
+  ~PrefetchRun();
+
+  uint64_t number() const;
+};
+
 /// Lets this thread run a library's load function, which may look storages up, until the scope
 /// ends.
 class LibraryLoad {

@@ -129,7 +129,7 @@ void read_cold_pages(WorkerContext& worker, StorageControl& storage, std::span<c
 }  // namespace
 
 void prefetch_records(WorkerContext& worker, StorageControl& storage, std::span<const Bytes> keys,
-                      uint32_t records) {
+                      uint32_t records, ColdPages cold_pages) {
   const uint32_t record_bytes = TreeRecord::bytes_with(8, storage.payload_bytes);
   std::array<Way, kBatch> ways;
   for (; !keys.empty(); keys = keys.subspan(std::min(kBatch, keys.size()))) {
@@ -160,8 +160,15 @@ void prefetch_records(WorkerContext& worker, StorageControl& storage, std::span<
       if (way.page == nullptr || records == 0) continue;
       prefetch_slots(worker, storage.root, border_page(way.page), way.slice, records, record_bytes);
     }
+    if (cold_pages == ColdPages::skip) continue;
     read_cold_pages(worker, storage, keys.first(count), std::span(ways).first(count));
   }
+}
+
+void prefetch_ahead(Transaction& txn, const MasterTree& tree, std::span<const Bytes> keys,
+                    uint32_t records) {
+  if (tree.handle().check_volatile(txn) != Status::ok) return;
+  prefetch_records(txn.worker(), tree.storage(), keys, records, ColdPages::skip);
 }
 
 }  // namespace atolldb

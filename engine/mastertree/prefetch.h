@@ -9,6 +9,7 @@
 
 #include "engine/format/tree_key.h"
 #include "engine/format/tree_page.h"
+#include "engine/mastertree/mastertree.h"
 #include "engine/transaction/worker_context.h"
 #include "shared/memory/control_layout.h"
 
@@ -66,10 +67,24 @@ void prefetch_walk(Next&& next) {
   }
 }
 
+/// Whether a prefetch reads missing snapshot pages of cold keys, and waits for them.
+enum class ColdPages : uint8_t { read, skip };
+
 /// Prefetches the border page of the first layer for each key, and the next `records` records in
 /// that page. If `records` is 0, prefetches only the start of the page, and does not wait for it.
 /// Stores the pages in the worker's memo, so the look-ups that follow need not descend.
 void prefetch_records(WorkerContext& worker, StorageControl& storage, std::span<const Bytes> keys,
-                      uint32_t records);
+                      uint32_t records, ColdPages cold_pages = ColdPages::read);
+
+/// Does the same as `MasterTree::prefetch` for the worker's next transaction, while `txn` is
+/// active. Never waits for a device, because that would delay the commit of `txn`.
+///
+/// Safe because it is a hint. It registers nothing in `txn`, so it has no part in what the commit
+/// of `txn` verifies. The begin epoch of `txn` protects the pages that it follows (R9). The pages
+/// in the memo are valid as long as that epoch, and every look-up checks their version and range.
+/// If the next transaction begins in a later epoch, the memo is empty, and only the lines in the
+/// processor's caches remain.
+void prefetch_ahead(Transaction& txn, const MasterTree& tree, std::span<const Bytes> keys,
+                    uint32_t records = 1);
 
 }  // namespace atolldb

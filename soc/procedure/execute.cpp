@@ -60,6 +60,26 @@ Status attempt(Transaction& transaction, const ProcedureCode& procedure,
   return status;
 }
 
+/// Runs the prefetch function of the next call, after the body of the active transaction. It is a
+/// hint, so the outcome of either call does not depend on it, nor on what it throws.
+void prefetch_for(const NextCall& next, Transaction& running) {
+  if (next.code == nullptr || !next.code->has_prefetch()) return;
+  const ProcedureCode& code = *next.code;
+  try {
+    if (code.prefetch != nullptr) {
+      PrefetchContext context(running, next.input);
+      code.prefetch(context);
+    } else if (code.library->is_prepared()) {
+      const PrefetchRun run(running);
+      atoll_api::Prefetch prefetch(node_functions(), run.number(),
+                                   {next.input.data(), next.input.size()});
+      code.external_prefetch(prefetch);
+    }
+  } catch (...) {
+    DCHECK(running.is_active());
+  }
+}
+
 std::string why_no_snapshot(const WorkerContext& worker, uint32_t id) {
   if (worker.published() == nullptr) {
     return "snapshots: this cluster takes no snapshots: they need durability.mode \"durable\" and "
@@ -77,16 +97,23 @@ std::string why_no_snapshot(const WorkerContext& worker, uint32_t id) {
 
 ProcedureOutcome execute_procedure(WorkerEnvironment& environment, const ProcedureCode& procedure,
                                    std::span<const std::byte> input, uint64_t deadline_epoch,
-                                   uint32_t max_output_bytes, TransactionMode mode) {
+                                   uint32_t max_output_bytes, TransactionMode mode,
+                                   const NextCall& next) {
   ProcedureOutcome outcome;
   Transaction& own = environment.transaction;
   DCHECK(procedure.is_set() && fault_of(mode).empty());
   DCHECK(!own.is_active());
   const Vid last = own.last_vid();
   uint32_t attempts = 0;
+  bool has_prefetched = false;
   const auto body = [&](Transaction& transaction) {
     ++attempts;
-    return attempt(transaction, procedure, input, max_output_bytes, outcome);
+    const Status status = attempt(transaction, procedure, input, max_output_bytes, outcome);
+    // Retries find the records in the caches already.
+    if (status == Status::ok && !std::exchange(has_prefetched, true)) {
+      prefetch_for(next, transaction);
+    }
+    return status;
   };
   const uint64_t began_ns = monotonic_time_ns();
   outcome.status = run(own, environment.backoff, deadline_epoch, body, mode);

@@ -25,13 +25,20 @@ struct ProcedureOutcome {
   uint64_t execution_ns = 0;    // from the begin of the first attempt to the end of the last one
 };
 
+/// The call that a worker runs after the present one, if it is known. Its prefetch function runs
+/// before the commit of the present call.
+struct NextCall {
+  const ProcedureCode* code = nullptr;  // null: not known
+  std::span<const std::byte> input{};
+};
+
 /// Runs one transaction, with retries until `deadline_epoch`. Its status is procedure_failed if the
 /// output exceeds `max_output_bytes`. Never throws. Reads the clock twice, for statistics: see
 /// procedure_metrics.h.
 ProcedureOutcome execute_procedure(WorkerEnvironment& environment, const ProcedureCode& procedure,
                                    std::span<const std::byte> input, uint64_t deadline_epoch,
                                    uint32_t max_output_bytes = kMaxProcedureOutputBytes,
-                                   TransactionMode mode = {});
+                                   TransactionMode mode = {}, const NextCall& next = {});
 
 /// Returns why this mode is invalid, or "" if it is valid.
 std::string fault_of(TransactionMode mode);

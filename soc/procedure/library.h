@@ -43,10 +43,14 @@ class LoadedLibrary {
   /// procedure_failed if it returned any other status or threw. Sets `message` to the reason.
   /// Thread: any, outside of procedures; only one at a time runs the function.
   Status prepare(ControlSegment& control, std::string& message) {
-    // Acquire pairs with the release after the function: its storages are visible.
-    if (is_prepared_.load(std::memory_order_acquire)) [[likely]]
+    if (is_prepared()) [[likely]]
       return Status::ok;
     return run_load_function(control, message);
+  }
+  /// Returns whether the load function has succeeded, or there is none. Thread: any.
+  bool is_prepared() const {
+    // Acquire pairs with the release after the function: its storages are visible.
+    return is_prepared_.load(std::memory_order_acquire);
   }
 
  private:

@@ -26,7 +26,7 @@
 
 namespace atolldb {
 
-inline constexpr uint32_t kProcedureApiVersion = 4;
+inline constexpr uint32_t kProcedureApiVersion = 5;
 inline constexpr uint32_t kMaxProcedureName = 60;
 inline constexpr uint32_t kMaxProcedureInputBytes = 1u << 20;
 inline constexpr uint32_t kMaxProcedureOutputBytes = 1u << 20;
@@ -61,6 +61,34 @@ class ProcedureContext {
   std::span<const std::byte> input_;
   std::vector<std::byte>* output_;
   std::string* message_;
+};
+
+/// What a prefetch function gets. It names records that the next call will use, while another
+/// transaction of the worker is about to commit. See atoll_api::Prefetch for what is guaranteed.
+class PrefetchContext {
+ public:
+  /// REQUIRES: the transaction is active.
+  PrefetchContext(Transaction& running, std::span<const std::byte> input)
+      : running_(&running), input_(input) {}
+
+  /// Input of the next call.
+  std::span<const std::byte> input() const { return input_; }
+  void records(const Array& array, std::span<const uint64_t> indexes) const {
+    array.prefetch(*running_, indexes);
+  }
+  /// Prefetches `records` records from each key on. 0: only the start of their page, for keys to
+  /// insert.
+  void records(const MasterTree& tree, std::span<const Bytes> keys, uint32_t records = 1) const {
+    prefetch_ahead(*running_, tree, keys, records);
+  }
+  /// Returns the storage of this name and type, or null if there is none.
+  StorageControl* storage(std::string_view name, StorageType type) const {
+    return find_storage(*running_->worker().view().control, name, type);
+  }
+
+ private:
+  Transaction* running_;
+  std::span<const std::byte> input_;
 };
 
 class JobContext {
@@ -104,6 +132,7 @@ class JobContext {
 };
 
 using ProcedureFunction = Status (*)(ProcedureContext&);
+using PrefetchFunction = void (*)(PrefetchContext&);
 using JobFunction = Result<std::string> (*)(JobContext&);
 
 struct ProcedureEntry {
@@ -112,6 +141,7 @@ struct ProcedureEntry {
   JobFunction job = nullptr;
   /// Isolation of a procedure, unless the call names another one.
   Isolation isolation = Isolation::serializable;
+  PrefetchFunction prefetch = nullptr;  // of a procedure; null: none
 };
 
 /// The list that a shared library exports as `atoll_procedure_library`.

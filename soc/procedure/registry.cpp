@@ -100,7 +100,19 @@ Result<void> replace_entry(Table& table, Listed listed) {
 }
 
 Listed listed(const ProcedureEntry& entry, const std::string& origin) {
-  return {entry.name, {{entry.procedure, entry.isolation}, entry.job, origin}};
+  ProcedureCode code(entry.procedure);
+  code.prefetch = entry.prefetch;
+  return {entry.name, {{code, entry.isolation}, entry.job, origin}};
+}
+
+/// Copies an entry of a library. A library of an older version lacks the last members.
+atoll_api::Procedure copy_procedure(const atoll_api::abi::LibraryDescription& list, uint32_t i) {
+  CHECK(i < list.procedure_count);
+  atoll_api::Procedure copy;
+  const size_t bytes = atoll_api::abi::procedure_bytes(list.abi_minor);
+  const auto* from = reinterpret_cast<const std::byte*>(list.procedures) + i * bytes;
+  std::memcpy(static_cast<void*>(&copy), from, bytes);
+  return copy;
 }
 
 std::unexpected<Error> bad_list(const std::string& origin, uint32_t count) {
@@ -134,9 +146,10 @@ Result<std::vector<Listed>> entries_of(LoadedLibrary& library) {
   if (!is_valid) return bad_list(library.path(), list.procedure_count);
   std::vector<Listed> all;
   for (uint32_t i = 0; i < list.procedure_count; ++i) {
-    const atoll_api::Procedure& one = list.procedures[i];
+    const atoll_api::Procedure one = copy_procedure(list, i);
     ProcedureCode code;
     if (one.function != nullptr) code = ProcedureCode(one.function, library);
+    code.external_prefetch = one.prefetch;
     all.push_back(
         {one.name, {{code, static_cast<Isolation>(one.isolation)}, nullptr, library.path()}});
   }

@@ -23,10 +23,13 @@ struct ProcedureCode {
       : external(procedure), library(&its_library) {}
 
   bool is_set() const { return function != nullptr || external != nullptr; }
+  bool has_prefetch() const { return prefetch != nullptr || external_prefetch != nullptr; }
 
   ProcedureFunction function = nullptr;
-  atoll_api::ProcedureFunction external = nullptr;  // set if `function` is null
-  LoadedLibrary* library = nullptr;                 // that of `external`
+  atoll_api::ProcedureFunction external = nullptr;          // set if `function` is null
+  LoadedLibrary* library = nullptr;                         // that of `external`
+  PrefetchFunction prefetch = nullptr;                      // with `function`; null: none
+  atoll_api::PrefetchFunction external_prefetch = nullptr;  // with `external`; null: none
 };
 
 /// A procedure of the registry, with all that a call of it needs.

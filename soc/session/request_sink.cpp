@@ -111,7 +111,8 @@ void RequestSink::run_calls(uint32_t worker, WorkerEnvironment& environment) {
   CallQueue& queue = queues_[worker];
   for (uint32_t ran = 1; take_calls(queue); ++ran) {
     SessionCall& call = *queue.taken[queue.next_taken++];
-    execute(call, environment);
+    const bool has_next = queue.next_taken < queue.taken.size();
+    execute(call, has_next ? queue.taken[queue.next_taken] : nullptr, environment);
     if (ran % kCallsPerTask != 0) continue;
     const std::lock_guard guard(queue.mutex);
     DCHECK(queue.has_task);
@@ -123,18 +124,23 @@ void RequestSink::run_calls(uint32_t worker, WorkerEnvironment& environment) {
   }
 }
 
-void RequestSink::run(SessionCall& call, WorkerEnvironment& environment) const {
+void RequestSink::run(SessionCall& call, const SessionCall* next,
+                      WorkerEnvironment& environment) const {
   if (refuse_if_late(call)) return;
-  call.outcome = execute_procedure(environment, call.registered.code, call.input,
-                                   call.deadline_epoch, kMaxSessionOutputBytes, call.mode);
+  NextCall next_call;
+  if (next != nullptr) next_call = {&next->registered.code, next->input};
+  call.outcome =
+      execute_procedure(environment, call.registered.code, call.input, call.deadline_epoch,
+                        kMaxSessionOutputBytes, call.mode, next_call);
   if (services_.procedure_metrics == nullptr) return;
   services_.procedure_metrics->add_result(call.worker, call.registered.ordinal, call.outcome.status,
                                           call.outcome.retries, call.outcome.execution_ns);
 }
 
-void RequestSink::execute(SessionCall& call, WorkerEnvironment& environment) {
+void RequestSink::execute(SessionCall& call, const SessionCall* next,
+                          WorkerEnvironment& environment) {
   DCHECK(call.worker == environment.ordinal && call.registered.code.is_set());
-  run(call, environment);
+  run(call, next, environment);
   // seq_cst: see SessionServer::signal_end.
   const uint32_t queued =
       queues_[environment.ordinal].count.fetch_sub(1, std::memory_order_seq_cst);

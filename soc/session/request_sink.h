@@ -131,8 +131,9 @@ class RequestSink {
   void run_calls(uint32_t worker, WorkerEnvironment& environment);
   /// Returns whether calls are left for the task. Takes them out of `waiting`.
   static bool take_calls(CallQueue& queue);
-  void execute(SessionCall& call, WorkerEnvironment& environment);
-  void run(SessionCall& call, WorkerEnvironment& environment) const;
+  /// `next`: the call that the worker runs afterwards; null: not known.
+  void execute(SessionCall& call, const SessionCall* next, WorkerEnvironment& environment);
+  void run(SessionCall& call, const SessionCall* next, WorkerEnvironment& environment) const;
   void deliver(SessionCall& call, bool is_durable) const;
   /// Thread: the call's worker, or that of the answers.
   void record_durable(const SessionCall& call) const;

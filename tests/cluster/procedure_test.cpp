@@ -65,6 +65,24 @@ constexpr const char* kFutureSource = R"cpp(
   const LibraryDescription atoll_library = {kMagic, kAbiMajor, MINOR, 0, nullptr, nullptr};
 )cpp";
 
+/// A library of minor version 0, whose procedures have no prefetch functions.
+constexpr const char* kOldSource = R"cpp(
+#include <atoll/procedure.h>
+  using namespace atoll_api;
+  struct OldProcedure {
+    const char* name;
+    ProcedureFunction function;
+    Isolation isolation;
+  };
+  static Status first(Context& context) { return context.set_output("1"); }
+  static Status second(Context& context) { return context.set_output("2"); }
+  static const OldProcedure procedures[] = {{"first", first, Isolation::serializable},
+                                            {"second", second, Isolation::snapshot}};
+  extern "C" const abi::LibraryDescription atoll_library;
+  const abi::LibraryDescription atoll_library = {
+      abi::kMagic, abi::kAbiMajor, 0, 2, reinterpret_cast<const Procedure*>(procedures), nullptr};
+)cpp";
+
 class ProcedureLibraryTest : public ::testing::Test {
  protected:
   ProcedureLibraryTest() : runner_(folder_) { std::printf("seed: none, nothing here is random\n"); }
@@ -157,9 +175,17 @@ TEST_F(ProcedureLibraryTest, ALibraryThatIsNoneOrOfAnotherVersionStopsTheStartAn
   expect_refused("text.so", "cannot be loaded: ");
   expect_refused("absent.so", "No such file or directory");
   expect_refused("newer.so",
-                 "it was built for version 1.1 of the procedure ABI, this node has version 1.0: "
+                 "it was built for version 1.2 of the procedure ABI, this node has version 1.1: "
                  "build it again with the headers of this Atoll");
   expect_refused("refused.so", "its load function returned invalid_argument: it has no licence");
+}
+
+TEST_F(ProcedureLibraryTest, ALibraryOfAnOlderMinorVersionRuns) {
+  ASSERT_FALSE(compile(kOldSource, "old", {}).empty());
+  const CliCluster cluster(runner_,
+                           runner_.config("bank", "[procedures]\nlibraries = [\"old.so\"]"));
+  EXPECT_EQ(call("first", "").out, "1\n");
+  EXPECT_EQ(call("second", "").out, "2\n");
 }
 
 /// A cluster of two nodes with the library bank.so, which returns "1".

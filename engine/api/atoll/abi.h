@@ -1,9 +1,9 @@
 // The binary interface between a node and a procedure library: a table of the node's functions, and
 // the list that a library exports. Applications include <atoll/procedure.h> instead.
 //
-// A change that breaks built libraries increments kAbiMajor. A function added at the end of
-// NodeFunctions increments kAbiMinor. A node loads a library of its own major version, and of its
-// own minor version or an older one. Needs C++17.
+// A change that breaks built libraries increments kAbiMajor. A member added at the end of
+// NodeFunctions or Procedure increments kAbiMinor. A node loads a library of its own major version,
+// and of its own minor version or an older one. Needs C++17.
 #pragma once
 
 #include <atoll/status.h>
@@ -18,6 +18,7 @@ namespace atoll_api {
 
 class Context;
 class Library;
+class Prefetch;
 
 /// A view of bytes that a call reads. Made from any contiguous container of one-byte elements, so
 /// `get(txn, "alice", ...)` and `get(txn, ordered_key(7), ...)` work. A call copies what it keeps.
@@ -65,7 +66,7 @@ namespace abi {
 
 inline constexpr uint32_t kMagic = 0x4c4f5441;  // "ATOL"
 inline constexpr uint32_t kAbiMajor = 1;
-inline constexpr uint32_t kAbiMinor = 0;
+inline constexpr uint32_t kAbiMinor = 1;
 
 enum class StorageType : uint32_t { none = 0, array, mastertree, sequential, hash };
 
@@ -107,6 +108,27 @@ struct ScanRow {
   uint32_t key_bytes = 0;
   uint32_t value_bytes = 0;  // whole length of the payload
   uint64_t number = 0;       // array: index; sequential: commit epoch
+};
+
+/// Lengths of one row of ScanRows.
+struct ScannedRow {
+  uint64_t number = 0;       // array: index; sequential: commit epoch
+  uint32_t key_at = 0;       // offset of the key in ScanRows::keys
+  uint32_t key_bytes = 0;    // 0 if no keys are wanted
+  uint32_t value_bytes = 0;  // whole length of the payload
+  uint32_t spare = 0;
+};
+
+/// Receives several rows of a scan. The library owns the buffers.
+struct ScanRows {
+  ScannedRow* rows = nullptr;
+  uint32_t capacity = 0;        // rows; at least 1
+  uint32_t count = 0;           // result: number of rows
+  std::byte* values = nullptr;  // first bytes of value i: at i * value_stride
+  uint32_t value_stride = 0;    // bytes of each value to copy
+  uint32_t spare = 0;
+  std::byte* keys = nullptr;  // one key after the other; null: no keys are wanted
+  size_t key_capacity = 0;    // at least kMaxKeyBytes, unless no keys are wanted
 };
 
 /// The functions of the node. `attempt`: number of an attempt of a transaction, unique in the
@@ -168,12 +190,25 @@ struct NodeFunctions {
   Status (*scan_next)(uint64_t attempt, uint64_t cursor, ScanRow* row);
   /// Does nothing if the cursor or the attempt has ended.
   void (*scan_close)(uint64_t attempt, uint64_t cursor);
+
+  // Since minor version 1. `run`: number of a run of a prefetch function. If the calling thread
+  // does not run it, the call does nothing.
+  void (*prefetch_array)(uint64_t run, const StorageHandle* array, const uint64_t* indexes,
+                         size_t count);
+  void (*prefetch_tree)(uint64_t run, const StorageHandle* tree, const Bytes* keys, size_t count,
+                        uint32_t records);
+
+  // Since minor version 1.
+  /// Copies the next rows, at least one. Returns end_of_scan after the last one, and
+  /// invalid_argument if a buffer is too small.
+  Status (*scan_next_many)(uint64_t attempt, uint64_t cursor, ScanRows* rows);
 };
 
 }  // namespace abi
 
 using ProcedureFunction = Status (*)(Context&);
 using LoadFunction = Status (*)(Library&);
+using PrefetchFunction = void (*)(Prefetch&);
 
 /// A procedure of a library.
 struct Procedure {
@@ -181,9 +216,18 @@ struct Procedure {
   ProcedureFunction function = nullptr;
   /// Isolation, unless the call names another one.
   Isolation isolation = Isolation::serializable;
+  /// Since minor version 1. Called before the procedure, while another transaction runs: see
+  /// Prefetch. Null: none.
+  PrefetchFunction prefetch = nullptr;
 };
 
 namespace abi {
+
+/// Size of Procedure in libraries of a minor version.
+constexpr size_t procedure_bytes(uint32_t abi_minor) {
+  return abi_minor == 0 ? offsetof(Procedure, prefetch) : sizeof(Procedure);
+}
+static_assert(procedure_bytes(0) == 24 && procedure_bytes(1) == 32);
 
 /// What a library exports as `atoll_library`. The first three members never change.
 struct LibraryDescription {

@@ -126,10 +126,48 @@ class Library {
   uint64_t attempt_;
 };
 
+/// What the node passes to a prefetch function. It lives until that function returns.
+///
+/// If a call of a procedure waits for a worker, the worker calls the procedure's prefetch function
+/// shortly before the commit of the transaction that it runs now. The function names records that
+/// the procedure will use, so that the processor loads them during the commit. This is a hint:
+/// * the function may run once, several times or never, and the procedure must not depend on it;
+/// * it sees no data, and its calls have no result and no effect on any transaction;
+/// * it delays the running transaction, so it should name few records and compute little;
+/// * an exception ends only the function.
+/// Records that are in no page of memory, and storages that the load function has not found, are
+/// ignored.
+class Prefetch {
+ public:
+  /// Called by the node.
+  Prefetch(const abi::NodeFunctions& node, uint64_t run, Bytes input)
+      : node_(&node), run_(run), input_(input) {}
+  Prefetch(const Prefetch&) = delete;
+  Prefetch& operator=(const Prefetch&) = delete;
+
+  /// The input of the call. The view ends with the function.
+  Bytes input() const { return input_; }
+  void records(const Array& array, const uint64_t* indexes, size_t count) const {
+    node_->prefetch_array(run_, &array.handle_, indexes, count);
+  }
+  /// Prefetches `records` records from each key on. 0: only the start of their page, for keys to
+  /// insert.
+  void records(const Mastertree& tree, const Bytes* keys, size_t count,
+               uint32_t records = 1) const {
+    node_->prefetch_tree(run_, &tree.handle_, keys, count, records);
+  }
+
+ private:
+  const abi::NodeFunctions* node_;
+  uint64_t run_;
+  Bytes input_;
+};
+
 }  // namespace atoll_api
 
 /// Use once in a library. `on_load`: a LoadFunction, or nullptr. The procedures follow as
-/// {"name", function} or {"name", function, atoll_api::Isolation::snapshot_read_only}.
+/// {"name", function} or {"name", function, atoll_api::Isolation::snapshot_read_only}. A prefetch
+/// function may come last.
 #define ATOLL_LIBRARY(on_load, ...)                                               \
   static const ::atoll_api::Procedure atoll_library_procedures[] = {__VA_ARGS__}; \
   extern "C" __attribute__((visibility("default")))                               \

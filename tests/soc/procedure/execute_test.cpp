@@ -4,7 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <span>
 #include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "engine/array/array.h"
 #include "tests/support/test_cluster.h"
@@ -20,8 +24,19 @@ struct Scene {
   std::function<void()> between;  // runs between the procedure's two reads
   bool always_throws = false;
   int attempts = 0;
+  std::vector<std::string> prefetches;  // inputs of the prefetch function
+  bool prefetch_throws = false;
 };
 Scene scene;
+
+void prefetch_pair(PrefetchContext& context) {
+  scene.prefetches.emplace_back(reinterpret_cast<const char*>(context.input().data()),
+                                context.input().size());
+  const uint64_t indexes[] = {0, 1, 2};  // the last one does not exist
+  StorageControl* const storage = context.storage("pair", StorageType::array);
+  if (storage != nullptr) context.records(Array(*storage), indexes);
+  if (scene.prefetch_throws) throw std::runtime_error("no hint");
+}
 
 Status check_sum(ProcedureContext& context) {
   ++scene.attempts;
@@ -68,10 +83,11 @@ class ExecuteTest : public ::testing::Test {
     }),
               Status::ok);
   }
-  ProcedureOutcome execute() {
+  ProcedureOutcome execute(const NextCall& next = {}) {
     TestWorker& worker = cluster_.worker(0);
     WorkerEnvironment environment{*worker.transaction, worker.backoff, 0};
-    return execute_procedure(environment, check_sum, {}, kMaxEpoch);
+    return execute_procedure(environment, check_sum, {}, kMaxEpoch, kMaxProcedureOutputBytes, {},
+                             next);
   }
 
   TestCluster cluster_;
@@ -102,6 +118,41 @@ TEST_F(ExecuteTest, AFailureThatIsTrueIsToldWhenWhatItReadIsDurable) {
   EXPECT_EQ(outcome.retries, 0u);
   EXPECT_EQ(outcome.commit_epoch, written_in);
   EXPECT_EQ(outcome.commit_version, 0u);
+}
+
+TEST_F(ExecuteTest, ThePrefetchFunctionOfTheNextCallRunsOnceAndChangesNothing) {
+  ProcedureCode code(check_sum);
+  code.prefetch = prefetch_pair;
+  const std::string_view input = "next";
+  const NextCall next{&code, std::as_bytes(std::span(input))};
+  // The first two attempts fail, because the other worker changes the pair between their reads.
+  scene.between = [this] {
+    if (scene.attempts <= 2) move_some();
+  };
+  for (const bool throws : {false, true}) {
+    scene.prefetches.clear();
+    scene.attempts = 0;
+    scene.prefetch_throws = throws;
+    const ProcedureOutcome outcome = execute(next);
+    EXPECT_EQ(outcome.status, Status::ok) << to_string(outcome.status) << ": " << outcome.message;
+    EXPECT_EQ(scene.attempts, 3);
+    EXPECT_EQ(scene.prefetches.size(), 1u) << "only the last attempt has ended with ok";
+  }
+  scene.between = nullptr;
+  scene.prefetches.clear();
+  EXPECT_EQ(execute(next).status, Status::ok);
+  EXPECT_EQ(scene.prefetches, std::vector<std::string>{"next"});
+  EXPECT_EQ(execute({&code, {}}).status, Status::ok);
+  EXPECT_EQ(scene.prefetches, (std::vector<std::string>{"next", ""}));
+}
+
+TEST_F(ExecuteTest, AProcedureThatFailsPrefetchesNothing) {
+  ProcedureCode code(check_sum);
+  code.prefetch = prefetch_pair;
+  scene.always_throws = true;
+  EXPECT_EQ(execute({&code, {}}).status, Status::procedure_failed);
+  EXPECT_TRUE(scene.prefetches.empty());
+  EXPECT_EQ(execute({}).status, Status::procedure_failed);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <atoll/procedure.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <set>
@@ -55,6 +56,46 @@ class PublicApiTest : public ::testing::Test {
   api::Sequential heap_;
   api::Hash hash_;
 };
+
+TEST_F(PublicApiTest, APrefetchRunNamesRecordsAndHasNoOtherRight) {
+  ASSERT_EQ(run([&](api::Context& context) {
+              return tree_.insert(context.transaction(), "alice", "100");
+            }),
+            Status::ok);
+  uint64_t ended = 0;
+  const uint64_t indexes[] = {3, 10, ~uint64_t{0}};
+  const api::Bytes keys[] = {"alice", "bob"};
+  const auto name_all = [&](api::Prefetch& prefetch) {
+    prefetch.records(array_, indexes, 3);
+    prefetch.records(tree_, keys, 2);
+    prefetch.records(tree_, keys, 2, 0);
+    prefetch.records(hash_, keys, 2);
+    prefetch.records(api::Array(), indexes, 3);
+    prefetch.records(api::Mastertree(), keys, 2);
+  };
+  EXPECT_EQ(cluster_.worker(0).run([&](Transaction& transaction) {
+    {
+      const PrefetchRun prefetch_run(transaction);
+      ended = prefetch_run.number();
+      api::Prefetch prefetch(node_functions(), ended, "input");
+      EXPECT_EQ(prefetch.input().text(), "input");
+      name_all(prefetch);
+      // The number of a run is not that of an attempt.
+      api::Context context(node_functions(), ended, "");
+      int64_t value = 0;
+      EXPECT_EQ(array_.get(context.transaction(), 3, value), Got::invalid_argument);
+      EXPECT_EQ(array_.update(context.transaction(), 3, int64_t{1}), Got::invalid_argument);
+      EXPECT_EQ(context.set_output("x"), Got::invalid_argument);
+    }
+    api::Prefetch late(node_functions(), ended, "");
+    name_all(late);
+    EXPECT_TRUE(transaction.plans_no_write());
+    EXPECT_EQ(transaction.read_set_size() + transaction.page_version_set_size(), 0u);
+    EXPECT_EQ(transaction.pointer_set_size(), 0u);
+    return Status::ok;
+  }),
+            Status::ok);
+}
 
 TEST_F(PublicApiTest, AnArrayReadsWritesAndIncrements) {
   EXPECT_EQ(array_.record_count(), 10u);
@@ -260,6 +301,73 @@ TEST_F(PublicApiTest, CursorsCopyRowsInOrder) {
               EXPECT_EQ(appends.next(), Got::ok);
               EXPECT_EQ(appends.payload().text(), "second");
               EXPECT_EQ(appends.next(), Got::end_of_scan);
+              return Got::ok;
+            }),
+            Status::ok);
+}
+
+TEST_F(PublicApiTest, CursorsCopyManyRowsAtOnce) {
+  constexpr uint64_t kRecords = 100;
+  ASSERT_EQ(run([&](api::Context& context) {
+              const api::Transaction txn = context.transaction();
+              for (uint64_t i = 0; i < kRecords; ++i) {
+                EXPECT_EQ(tree_.insert(txn, api::ordered_key(i), std::string(i % 20, 'x')),
+                          Got::ok);
+                EXPECT_EQ(hash_.insert(txn, api::ordered_key(i), "value"), Got::ok);
+              }
+              EXPECT_EQ(heap_.append(txn, "first"), Got::ok);
+              return Got::ok;
+            }),
+            Status::ok);
+  EXPECT_EQ(run([&](api::Context& context) {
+              const api::Transaction txn = context.transaction();
+              api::Rows<7, 8> rows;
+              api::Cursor cursor(tree_, txn);
+              uint64_t next = 0;
+              Got status = Got::ok;
+              for (; (status = cursor.next_many(rows)) == Got::ok;) {
+                EXPECT_GT(rows.size(), 0u);
+                for (uint32_t i = 0; i < rows.size(); ++i, ++next) {
+                  const auto key = api::ordered_key(next);
+                  EXPECT_EQ(rows.key(i).text(), api::Bytes(key).text());
+                  EXPECT_EQ(rows.payload_bytes(i), next % 20);
+                  EXPECT_EQ(rows.payload(i).text(),
+                            std::string(std::min<uint64_t>(next % 20, 8), 'x'));
+                }
+              }
+              EXPECT_EQ(status, Got::end_of_scan);
+              EXPECT_EQ(next, kRecords);
+              EXPECT_EQ(rows.size(), 0u);
+
+              api::Rows<64, 8, false> no_keys;
+              api::Cursor last(tree_, txn, api::Direction::backward);
+              EXPECT_EQ(last.next_many(no_keys), Got::ok);
+              EXPECT_TRUE(no_keys.key(0).empty());
+              EXPECT_EQ(no_keys.payload_bytes(0), 19u);
+
+              api::Rows<64, 8> of_hash;
+              api::Cursor all(hash_, txn);
+              std::set<std::string> keys;
+              while (all.next_many(of_hash) == Got::ok) {
+                for (uint32_t i = 0; i < of_hash.size(); ++i) {
+                  keys.emplace(of_hash.key(i).text());
+                  EXPECT_EQ(of_hash.payload(i).text(), "value");
+                }
+              }
+              EXPECT_EQ(keys.size(), kRecords);
+
+              api::Rows<64, 16> of_array;
+              api::Cursor numbers(array_, txn, 2, 100);
+              EXPECT_EQ(numbers.next_many(of_array), Got::ok);
+              EXPECT_EQ(of_array.size(), 8u);
+              EXPECT_EQ(of_array.number(7), 9u);
+              api::Cursor cut(array_, txn, 0, 9);
+              EXPECT_EQ(cut.next_many(rows), Got::invalid_argument) << "8 bytes are too few";
+
+              api::Cursor appends(heap_, txn);
+              EXPECT_EQ(appends.next_many(rows), Got::ok);
+              EXPECT_EQ(rows.payload(0).text(), "first");
+              EXPECT_EQ(appends.next_many(rows), Got::end_of_scan);
               return Got::ok;
             }),
             Status::ok);

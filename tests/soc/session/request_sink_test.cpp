@@ -27,6 +27,9 @@ Status wait_at_gate(ProcedureContext&) {
   return Status::ok;
 }
 
+std::atomic<uint32_t> prefetched{0};
+void count_prefetch(PrefetchContext&) { prefetched.fetch_add(1, std::memory_order_relaxed); }
+
 /// Records the order in which calls end.
 class Owner final : public CallOwner {
  public:
@@ -52,8 +55,11 @@ class RequestSinkTest : public ::testing::Test {
   RequestSinkTest() : cluster_(1, 1), answers_(*cluster_.view().control) {
     sink_gate_is_open.store(0, std::memory_order_release);
     sink_gate_is_reached.store(0, std::memory_order_release);
-    const ProcedureEntry entries[] = {{"pass", pass}, {"gate", wait_at_gate}};
-    EXPECT_TRUE(registry_.add_library({kProcedureApiVersion, 2, entries}, "test"));
+    const ProcedureEntry entries[] = {
+        {"pass", pass},
+        {"gate", wait_at_gate},
+        {"ahead", pass, nullptr, Isolation::serializable, count_prefetch}};
+    EXPECT_TRUE(registry_.add_library({kProcedureApiVersion, 3, entries}, "test"));
     WorkerSettings settings;
     settings.view = &cluster_.view();
     settings.pool = &cluster_.pool(0);
@@ -131,6 +137,19 @@ TEST_F(RequestSinkTest, CallsOfABusyWorkerRunInTheirOrder) {
   submit_many(1);
   accepted_ = 1002;
   EXPECT_TRUE(all_finish()) << "the worker gets a new task after it has run all calls";
+}
+
+TEST_F(RequestSinkTest, TheWorkerPrefetchesForTheCallThatWaitsNext) {
+  prefetched.store(0, std::memory_order_relaxed);
+  hold_worker();
+  for (const char* procedure : {"ahead", "pass", "ahead", "ahead", "pass"}) {
+    ASSERT_EQ(submit(procedure), Submitted::yes);
+  }
+  open_gate();
+  accepted_ = 6;
+  ASSERT_TRUE(all_finish());
+  // The first one is not known while the gate runs: the worker takes the waiting calls afterwards.
+  EXPECT_EQ(prefetched.load(std::memory_order_relaxed), 2u);
 }
 
 TEST_F(RequestSinkTest, OtherTasksOfTheWorkerRunAfterALimitedNumberOfCalls) {
