@@ -7,6 +7,7 @@
 #include "engine/hooks/mutants.h"
 #include "engine/mastertree/delta.h"
 #include "engine/mastertree/descent.h"
+#include "engine/mastertree/prefetch.h"
 #include "engine/mastertree/restructure.h"
 #include "engine/mastertree/snapshot_tree.h"
 #include "engine/mastertree/tree_access.h"
@@ -287,6 +288,18 @@ void MasterTreeCursor::order_slots(uint64_t slice) {
   DCHECK(frame.ordered <= count);
   frame.position = forward_ ? 0 : int64_t{frame.ordered} - 1;
   for (int64_t i = 0; i < kRecordsAhead; ++i) prefetch_record(i);
+  if (frame.ordered < kPageAhead) prefetch_next_page();
+}
+
+/// Prefetches the page that the scan visits after the current one.
+void MasterTreeCursor::prefetch_next_page() {
+  const Frame& current = frame();
+  const bool is_last = forward_ ? current.page_high_is_end : current.page_low == 0;
+  // Only the first layer has a memo. Snapshot pages have prefetches of their own (ScanAhead).
+  if (is_last || depth_ != 1 || is_over_delta_ || !current.cold.is_null()) return;
+  const uint64_t fence = forward_ ? current.page_high : current.page_low;
+  if (fence_ends_scan(fence)) return;
+  prefetch_border(txn_->worker(), tree_.storage(), forward_ ? fence : fence - 1);
 }
 
 Status MasterTreeCursor::leave_page() {
@@ -371,6 +384,8 @@ Status MasterTreeCursor::visit(bool& found) {
   DCHECK(current.cold.is_null() && slot < current.version.count());
   TreeRecord* record = current.page->record(slot);
   prefetch_record(kRecordsAhead);
+  if (current.left(forward_) == kPageAhead) [[unlikely]]
+    prefetch_next_page();
   const uint64_t slice = current.page->slices()[slot];
   if (record->head.load_acquire().is_stable_tombstone()) {
     if (is_over_delta_) return visit_delta_tombstone(record, slice, found);
@@ -508,11 +523,15 @@ Status MasterTreeCursor::visit_record(TreeRecord* record, uint64_t slice, bool& 
 }
 
 void MasterTreeCursor::complete_ref() {
-  DCHECK(ref_.record != nullptr);
-  ref_.storage_id = tree_.storage().id;
-  ref_.place = txn_->worker().name_of(ref_.record).word();
-  ref_.identity = identity_of(ref_.storage_id, key());
+  complete_ref(ref_, key());
   ref_is_complete_ = true;
+}
+
+void MasterTreeCursor::complete_ref(RecordRef& ref, Bytes key) const {
+  DCHECK(ref.record != nullptr);
+  ref.storage_id = tree_.storage().id;
+  ref.place = txn_->worker().name_of(ref.record).word();
+  ref.identity = identity_of(ref.storage_id, key);
 }
 
 /// Skips consecutive stable tombstones, which are frequent in tables used as queues. The registered

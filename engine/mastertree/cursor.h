@@ -51,7 +51,7 @@ struct SnapshotScan {
 /// A record of a batch. See ScanBatch.
 struct ScanRow {
   Bytes key{};                 // in ScanBatch::keys; empty if the caller wants no keys
-  RecordRef ref{};             // for update and erase; empty if the caller wants no keys
+  RecordRef ref{};             // incomplete; use MasterTreeCursor::ref
   Vid vid{};                   // as MasterTreeCursor::vid
   uint32_t payload_bytes = 0;  // whole length of the payload
 };
@@ -139,7 +139,7 @@ class MasterTreeCursor {
   ///
   /// Registers the same as next() and get() for each record. Checks bounds, deadline and own
   /// reservations once for neighbouring records of a page. So it is the faster call for scans of
-  /// more than a few records.
+  /// more than some ten records. Shorter ones are faster with next() and get().
   Status next_many(const ScanBatch& batch, uint32_t& count);
 
   /// Key of the current record. Valid until the next call of next().
@@ -167,11 +167,21 @@ class MasterTreeCursor {
     if (!ref_is_complete_) complete_ref();
     return ref_;
   }
+  /// Place of a record of a batch, for update and erase. REQUIRES: the latest call of next_many has
+  /// filled the row, with its key.
+  const RecordRef& ref(ScanRow& row) const {
+    // The place of a record is not 0, because its page has a header. An own insert of a transaction
+    // that reads a snapshot has no record.
+    if (row.ref.record != nullptr && row.ref.place == 0) complete_ref(row.ref, row.key);
+    return row.ref;
+  }
 
  private:
   static constexpr uint32_t kInlineFrames = 3;
   /// Number of records that a scan prefetches.
   static constexpr int64_t kRecordsAhead = 8;
+  /// Number of records before the end of a page at which the scan prefetches the next page.
+  static constexpr int64_t kPageAhead = 16;
 
   /// One border page of the route, with its slots in key order.
   struct Frame {
@@ -204,6 +214,16 @@ class MasterTreeCursor {
     std::array<uint8_t, kBorderSlotBound> order;
 
     bool is_within(int64_t at) const { return at >= 0 && at < ordered; }
+    /// Number of slots that are left. REQUIRES: `position` is within them, or past their end.
+    int64_t left(bool forward) const { return forward ? ordered - position : position + 1; }
+    /// Prefetches the first two lines of a record. Most records have more than one, and the line
+    /// after a short record has a neighbour of it.
+    void prefetch(int64_t at) const {
+      if (!is_within(at)) return;
+      const auto* const record = reinterpret_cast<const std::byte*>(page->record(slot_at(at)));
+      __builtin_prefetch(record);
+      __builtin_prefetch(record + 64);
+    }
     uint32_t slot_at(int64_t at) const {
       DCHECK(is_within(at));
       return ascending ? first + static_cast<uint32_t>(at) : order[static_cast<size_t>(at)];
@@ -250,9 +270,9 @@ class MasterTreeCursor {
   /// Prefetches the record that is `ahead` steps after the next one.
   void prefetch_record(int64_t ahead) {
     const Frame& current = frame();
-    const int64_t at = current.position + (forward_ ? ahead : -ahead);
-    if (current.is_within(at)) __builtin_prefetch(current.page->record(current.slot_at(at)));
+    current.prefetch(current.position + (forward_ ? ahead : -ahead));
   }
+  void prefetch_next_page();
   void advance() { frame().position += forward_ ? 1 : -1; }
   Status visit(bool& found);
   Status visit_record(TreeRecord* record, uint64_t slice, bool& found);
@@ -263,11 +283,13 @@ class MasterTreeCursor {
   uint32_t copy_key(const TreeRecord* record, uint64_t slice, std::byte* to) const;
   void put_key(const TreeRecord* record, uint64_t slice);
   void complete_ref();
+  void complete_ref(RecordRef& ref, Bytes key) const;
   // The functions below fill batches (scan_batch.cpp).
   class BatchWriter;
   bool may_take_run() const;
   int64_t count_inside() const;
-  Status take_run(BatchWriter& writer);
+  Status take_run(BatchWriter& batch);
+  bool is_own(TreeRecord* record, uint64_t slice) const;
   Status take_current(BatchWriter& writer);
   void leave_record();
   Status get_slowly(void* out, uint32_t capacity);

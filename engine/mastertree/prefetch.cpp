@@ -165,6 +165,15 @@ void prefetch_records(WorkerContext& worker, StorageControl& storage, std::span<
   }
 }
 
+void prefetch_border(WorkerContext& worker, StorageControl& storage, uint64_t slice) {
+  Way way = start_way(worker, storage, slice);
+  if (way.page != nullptr && !way.is_border) {
+    way.page = child_for(worker, way.page, slice);
+    if (way.page != nullptr) worker.memo().remember(&storage.root, slice, &way.page->header, {});
+  }
+  if (way.page != nullptr) prefetch_scanned_page(&way.page->header);
+}
+
 void prefetch_ahead(Transaction& txn, const MasterTree& tree, std::span<const Bytes> keys,
                     uint32_t records) {
   if (tree.handle().check_volatile(txn) != Status::ok) return;

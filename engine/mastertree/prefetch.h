@@ -76,6 +76,10 @@ enum class ColdPages : uint8_t { read, skip };
 void prefetch_records(WorkerContext& worker, StorageControl& storage, std::span<const Bytes> keys,
                       uint32_t records, ColdPages cold_pages = ColdPages::read);
 
+/// Prefetches the start of the border page of the first layer that holds the slice, and its end,
+/// where the first records lie. Does not wait for the page. Stores it in the worker's memo.
+void prefetch_border(WorkerContext& worker, StorageControl& storage, uint64_t slice);
+
 /// Does the same as `MasterTree::prefetch` for the worker's next transaction, while `txn` is
 /// active. Never waits for a device, because that would delay the commit of `txn`.
 ///

@@ -39,7 +39,7 @@ class MasterTreeCursor::BatchWriter {
   }
 
  private:
-  const ScanBatch& batch_;
+  ScanBatch batch_;
   uint32_t count_ = 0;
   size_t key_bytes_ = 0;  // used bytes of batch_.keys
 };
@@ -76,7 +76,8 @@ Status MasterTreeCursor::take_current(BatchWriter& writer) {
     copy_bytes(writer.key(), key_.data(), key_bytes_);
     key_bytes = key_bytes_;
     row.key = {writer.key(), key_bytes};
-    row.ref = ref();
+    row.ref = ref_;
+    if (!ref_is_complete_) row.ref.place = 0;
   }
   writer.add(key_bytes);
   return Status::ok;
@@ -96,7 +97,7 @@ bool MasterTreeCursor::may_take_run() const {
 /// the cursor has visited a record of this page.
 int64_t MasterTreeCursor::count_inside() const {
   const Frame& current = *top_;
-  int64_t count = forward_ ? int64_t{current.ordered} - current.position : current.position + 1;
+  int64_t count = current.left(forward_);
   DCHECK(count >= 0 && count <= int64_t{current.ordered});
   Bytes bound;
   Bytes rest;
@@ -117,57 +118,61 @@ int64_t MasterTreeCursor::count_inside() const {
 /// Adds the following ordinary records of the page. Stops at the first other one, and where a batch
 /// or the page ends. A record without flags in its VID is ordinary: it exists, it is in this page,
 /// and no worker is writing it.
-Status MasterTreeCursor::take_run(BatchWriter& writer) {
+Status MasterTreeCursor::take_run(BatchWriter& batch) {
   DCHECK(may_take_run());
-  const Status usable = txn_->check_volatile();
-  if (usable != Status::ok) return usable;
+  Status status = txn_->check_volatile();
+  if (status != Status::ok) return status;
   Frame& current = frame();
-  const size_t above = prefix().size();
+  BorderPage* const page = current.page;
+  const int64_t step = forward_ ? 1 : -1;
+  const int64_t left = current.left(forward_);
+  const int64_t count = std::min(count_inside(), static_cast<int64_t>(batch.left()));
+  if (left >= kPageAhead && left - count < kPageAhead) prefetch_next_page();
   const bool may_be_own = !txn_->plans_no_write() && !fault::batches_hide_own_writes;
-  std::array<std::byte, kMaxTreeKeyBytes + 8> own_key;
-  TreeRecord* last = nullptr;
-  uint32_t last_slot = 0;
-  Status status = Status::ok;
-  const size_t end = std::min(static_cast<size_t>(count_inside()), writer.left());
-  for (size_t i = 0; i < end; ++i) {
-    const uint32_t slot = current.slot_at(current.position);
-    TreeRecord* record = current.page->record(slot);
-    prefetch_record(kRecordsAhead);
+  // The bytes that the loop writes may alias the members. A copy stays in registers.
+  BatchWriter writer = batch;
+  const TreeRecord* last = nullptr;
+  int64_t at = current.position;
+  for (const int64_t end = at + step * count; at != end; at += step) {
+    current.prefetch(at + step * kRecordsAhead);
+    const uint32_t slot = current.slot_at(at);
+    TreeRecord* const record = page->record(slot);
     const Vid seen = record->head.load_acquire();
     const bool is_ordinary = seen.word() == seen.version();
-    if (!is_ordinary || !writer.has_room(above + 8 + record->suffix_bytes())) break;
+    if (!is_ordinary || !writer.has_room(prefix().size() + 8 + record->suffix_bytes())) break;
     const uint32_t payload_bytes = record->payload_bytes.load(std::memory_order_acquire);
     racy_read(writer.payload(), record->payload(), std::min(writer.stride(), payload_bytes));
     // racy_read ends with an acquire fence, so the loads above come before this load.
     if (record->head.load_acquire() != seen) break;
-    uint32_t key_bytes = 0;
-    ScanRow& row = writer.row();
-    row = ScanRow{.vid = seen, .payload_bytes = payload_bytes};
-    if (writer.wants_keys() || may_be_own) {
-      std::byte* const key = writer.wants_keys() ? writer.key() : own_key.data();
-      key_bytes = copy_key(record, current.page->slices()[slot], key);
-      const Bytes view(key, key_bytes);
-      RecordRef ref = make_ref(txn_->worker(), record, view);
-      // A record that this transaction writes is not ordinary (R14).
-      if (may_be_own && txn_->find_write(ref, view) != nullptr) break;
-      if (writer.wants_keys()) {
-        ref.payload_bytes = static_cast<uint16_t>(payload_bytes);
-        row.key = view;
-        row.ref = ref;
-      } else {
-        key_bytes = 0;
-      }
-    }
+    // A record that this transaction writes is not ordinary (R14).
+    if (may_be_own && is_own(record, page->slices()[slot])) break;
     if (!fault::batches_register_nothing) status = txn_->register_read(&record->head, seen);
     if (status != Status::ok) break;
+    const uint32_t key_bytes =
+        writer.wants_keys() ? copy_key(record, page->slices()[slot], writer.key()) : 0;
+    ScanRow& row = writer.row();
+    row.key = {writer.key(), key_bytes};
+    row.ref.record = &record->head;
+    row.ref.payload_at = record->payload_at();
+    row.ref.payload_bytes = static_cast<uint16_t>(payload_bytes);
+    row.ref.place = 0;  // ref() completes it
+    row.vid = seen;
+    row.payload_bytes = payload_bytes;
     writer.add(key_bytes);
     last = record;
-    last_slot = slot;
-    advance();
   }
+  batch = writer;
+  current.position = at;
   // A seek continues after the last visited record.
-  if (last != nullptr) put_key(last, current.page->slices()[last_slot]);
+  if (last != nullptr) put_key(last, page->slices()[last->slot]);
   return status;
+}
+
+/// Returns whether this transaction plans a write of the record.
+bool MasterTreeCursor::is_own(TreeRecord* record, uint64_t slice) const {
+  std::array<std::byte, kMaxTreeKeyBytes + 8> bytes;
+  const Bytes key(bytes.data(), copy_key(record, slice, bytes.data()));
+  return txn_->find_write(make_ref(txn_->worker(), record, key), key) != nullptr;
 }
 
 }  // namespace atolldb

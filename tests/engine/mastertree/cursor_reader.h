@@ -37,7 +37,7 @@ class CursorReader {
     const uint32_t bytes = rows_.empty() ? cursor_.payload_bytes() : rows_[at_].payload_bytes;
     return std::span(payloads_).subspan(at_ * size_t{MasterTree::kMaxPayloadBytes}, bytes);
   }
-  const RecordRef& ref() { return rows_.empty() ? cursor_.ref() : rows_[at_].ref; }
+  const RecordRef& ref() { return rows_.empty() ? cursor_.ref() : cursor_.ref(rows_[at_]); }
   Vid vid() const { return rows_.empty() ? cursor_.vid() : rows_[at_].vid; }
 
  private:

@@ -5,6 +5,8 @@
 #include <array>
 #include <vector>
 
+#include "engine/mastertree/descent.h"
+#include "tests/engine/mastertree/cursor_reader.h"
 #include "tests/engine/transaction/anomaly_stage.h"
 
 namespace atolldb::test {
@@ -83,6 +85,48 @@ TEST_F(Prefetch, LooksUpEveryKeyAfterwardsAndMissesWhatIsNotThere) {
       }
     }
     EXPECT_EQ(a.commit(), Status::ok);
+  }
+}
+
+/// A scan stores the page that it visits next in the memo, 16 records before the end of a page. In
+/// a batch it does so before the batch reaches that record.
+TEST_F(Prefetch, OfTheNextPageOfAScanBeginsSixteenRecordsBeforeItsEnd) {
+  fill();
+  Transaction& a = stage_.a();
+  constexpr uint64_t kAhead = 16;
+  for (const bool in_batches : {false, true}) {
+    for (const bool forward : {true, false}) {
+      stage_.ticks(3);  // empties the memo
+      ASSERT_EQ(a.begin(), Status::ok);
+      StorageControl& storage = many_.tree().storage();
+      // The pages of the middle key and after it, as a descent finds them.
+      const BorderPage* const page =
+          find_border(a.worker(), storage, root_link(storage), kManyKeys).page;
+      ASSERT_NE(page, nullptr);
+      ASSERT_TRUE(page->low != 0 && page->high_is_end == 0);
+      const uint64_t next = forward ? page->high : page->low - 1;
+      const auto is_next_known = [&] {
+        const PageMemo::Entry* const entry = a.worker().memo().find(&storage.root, next);
+        return entry != nullptr && tree_page(entry->page)->contains(next);
+      };
+      const auto low = ordered_key(page->low);
+      const auto high = ordered_key(page->high);
+      const ScanRange range = forward ? ScanRange{.low = low, .has_low = true}
+                                      : ScanRange{.high = high, .has_high = true};
+      MasterTreeCursor cursor(many_.tree(), a, range, forward);
+      const uint64_t count = page->header.version().count();
+      ASSERT_GT(count, kAhead + 8);
+      CursorReader reader(cursor, in_batches ? 4 : 0);
+      for (uint64_t left = count; left > kAhead + 4; --left) {
+        EXPECT_FALSE(is_next_known()) << left;
+        ASSERT_EQ(reader.next(), Status::ok);
+      }
+      for (uint64_t left = kAhead + 4; left >= kAhead; --left) {
+        ASSERT_EQ(reader.next(), Status::ok);
+      }
+      EXPECT_TRUE(is_next_known());
+      EXPECT_EQ(a.commit(), Status::ok);
+    }
   }
 }
 

@@ -120,9 +120,9 @@ TEST(ScanBatch, UpdatesAndErasesThroughItsRows) {
   ASSERT_EQ(count, 10u);
   const uint64_t five = 5;
   const MasterTree tree = stage.tree().tree();
-  ASSERT_EQ(tree.update_range(stage.a(), rows[2].ref, rows[2].key, 0, bytes_view(&five, 8)),
+  ASSERT_EQ(tree.update_range(stage.a(), cursor.ref(rows[2]), rows[2].key, 0, bytes_view(&five, 8)),
             Status::ok);
-  ASSERT_EQ(tree.erase(stage.a(), rows[3].ref, rows[3].key), Status::ok);
+  ASSERT_EQ(tree.erase(stage.a(), cursor.ref(rows[3]), rows[3].key), Status::ok);
   ASSERT_EQ(stage.a().commit(), Status::ok);
   EXPECT_EQ(stage.value_of(Kind::tree, 20), 5u);
   stage.commit_alone([&](Transaction& b) {
