@@ -77,15 +77,23 @@ void point_get(benchmark::State& state, StorageType type) {
 }
 
 /// Whether a scan takes records one by one, or in batches.
-enum class Take : uint8_t { one, many };
+enum class Take : uint8_t { one, many, many_with_keys };
 
-Status scan_to_end(MasterTreeCursor& cursor, Take take) {
-  constexpr size_t kRows = 32;
+/// Buffers of a batch. They outlive the scans, because they are zeroed.
+struct Buffers {
+  static constexpr size_t kRows = 32;
   std::array<ScanRow, kRows> rows;
   std::array<Payload, kRows> payloads;
-  const ScanBatch batch{.rows = rows,
-                        .payloads = std::as_writable_bytes(std::span(payloads)),
-                        .stride = kPayloadBytes};
+  std::array<std::byte, kMaxTreeKeyBytes + kRows * sizeof(uint64_t)> keys;
+};
+
+Status scan_to_end(MasterTreeCursor& cursor, Take take, Buffers& buffers) {
+  auto& [rows, payloads, keys] = buffers;
+  const ScanBatch batch{
+      .rows = rows,
+      .payloads = std::as_writable_bytes(std::span(payloads)),
+      .stride = kPayloadBytes,
+      .keys = std::span(keys).first(take == Take::many_with_keys ? keys.size() : 0)};
   for (;;) {
     uint32_t count = 0;
     const Status status = take == Take::one ? cursor.next() : cursor.next_many(batch, count);
@@ -96,22 +104,23 @@ Status scan_to_end(MasterTreeCursor& cursor, Take take) {
   }
 }
 
+/// Scans of as many records as the second argument says.
 void tree_scan(benchmark::State& state, Order order, Take take) {
-  constexpr uint64_t kLength = 100;
+  const auto length = static_cast<uint64_t>(state.range(1));
   Loaded& loaded = Loaded::of(static_cast<uint64_t>(state.range(0)));
   LocalCluster::Worker& self = loaded.cluster.worker(kLocal);
-  Numbers numbers(order, loaded.records - kLength);
-  Payload payload;
+  Numbers numbers(order, loaded.records - length);
+  Buffers buffers;
   for ([[maybe_unused]] auto _ : state) {
     const uint64_t first = numbers.next();
     expect_ok(self.run([&](Transaction& txn) {
-      const KeyRange keys(first, first + kLength - 1);
+      const KeyRange keys(first, first + length - 1);
       MasterTreeCursor cursor(loaded.tree, txn, keys.range(), true);
-      return scan_to_end(cursor, take);
+      return scan_to_end(cursor, take, buffers);
     }));
   }
   self.context.leave();
-  state.SetItemsProcessed(state.iterations() * static_cast<int64_t>(kLength));
+  state.SetItemsProcessed(state.iterations() * state.range(1));
 }
 
 /// Inserts into a new tree. The number of inserts is fixed, because the tree grows with them.
@@ -193,6 +202,8 @@ void array_update(benchmark::State& state, Order order, uint32_t worker) {
   state.SetItemsProcessed(state.iterations());
 }
 
+const std::vector<std::vector<int64_t>> kScans = {{kManyRecords}, {3, 10, 100}};
+
 BENCHMARK_CAPTURE(tree_get, ascending, Order::ascending, kLocal)->Arg(kManyRecords);
 BENCHMARK_CAPTURE(tree_get, random, Order::random, kLocal)->Arg(kFewRecords)->Arg(kManyRecords);
 BENCHMARK_CAPTURE(tree_get, random_remote, Order::random, kRemote)->Arg(kManyRecords);
@@ -204,10 +215,15 @@ BENCHMARK_CAPTURE(point_get, hash, StorageType::hash)
     ->Arg(kFewRecords)
     ->Arg(kManyRecords)
     ->Arg(kMostRecords);
-BENCHMARK_CAPTURE(tree_scan, ascending, Order::ascending, Take::one)->Arg(kManyRecords);
-BENCHMARK_CAPTURE(tree_scan, ascending_in_batches, Order::ascending, Take::many)->Arg(kManyRecords);
-BENCHMARK_CAPTURE(tree_scan, random, Order::random, Take::one)->Arg(kManyRecords);
-BENCHMARK_CAPTURE(tree_scan, random_in_batches, Order::random, Take::many)->Arg(kManyRecords);
+BENCHMARK_CAPTURE(tree_scan, ascending, Order::ascending, Take::one)->ArgsProduct(kScans);
+BENCHMARK_CAPTURE(tree_scan, ascending_in_batches, Order::ascending, Take::many)
+    ->ArgsProduct(kScans);
+BENCHMARK_CAPTURE(tree_scan, ascending_in_batches_with_keys, Order::ascending, Take::many_with_keys)
+    ->ArgsProduct(kScans);
+BENCHMARK_CAPTURE(tree_scan, random, Order::random, Take::one)->ArgsProduct(kScans);
+BENCHMARK_CAPTURE(tree_scan, random_in_batches, Order::random, Take::many)->ArgsProduct(kScans);
+BENCHMARK_CAPTURE(tree_scan, random_in_batches_with_keys, Order::random, Take::many_with_keys)
+    ->ArgsProduct(kScans);
 BENCHMARK_CAPTURE(tree_insert, ascending, Order::ascending)->Iterations(500'000);
 BENCHMARK_CAPTURE(tree_insert, random, Order::random)->Iterations(500'000);
 BENCHMARK(hash_insert)->Args({8, 100})->Iterations(10'000'000);

@@ -1,7 +1,6 @@
 // Finds customers by last name (clauses 2.5.2.2 and 2.6.2.2, case 2).
 #include <algorithm>
 #include <array>
-#include <span>
 
 #include "bench/job/try.h"
 #include "bench/tpcc/keys.h"
@@ -27,25 +26,16 @@ Status find_customer(Transaction& txn, const Tables& tables, const CustomerChoic
   KeyRange same_hash(customer_name_key(choice.w_id, choice.d_id, hash, 0),
                      customer_name_key(choice.w_id, choice.d_id, hash, 0xfff));
   MasterTreeCursor cursor(tables.customer_by_name, txn, same_hash.range(), true);
-  constexpr size_t kRows = 8;  // most names have fewer customers in a district
-  std::array<ScanRow, kRows> rows;
-  std::array<CustomerNameRow, kRows> read;
-  std::array<std::byte, kMaxTreeKeyBytes> keys;
-  const ScanBatch batch{.rows = rows,
-                        .payloads = std::as_writable_bytes(std::span(read)),
-                        .stride = sizeof(CustomerNameRow),
-                        .keys = keys};
   for (;;) {
-    uint32_t found = 0;
-    const Status status = cursor.next_many(batch, found);
+    const Status status = cursor.next();
     if (status == Status::end_of_scan) break;
     BENCH_TRY(status);
-    for (uint32_t i = 0; i < found; ++i) {
-      // Another name may have the same hash.
-      if (!(read[i].last == choice.last_name)) continue;
-      if (count == candidates.size()) return Status::transaction_too_large;
-      candidates[count++] = {read[i].first, customer_of_name_key(key_value(rows[i].key))};
-    }
+    CustomerNameRow row;
+    BENCH_TRY(cursor.get(&row, sizeof(row)));
+    // Another name may have the same hash.
+    if (!(row.last == choice.last_name)) continue;
+    if (count == candidates.size()) return Status::transaction_too_large;
+    candidates[count++] = {row.first, customer_of_name_key(key_value(cursor.key()))};
   }
   if (count == 0) return Status::not_found;
   // The customer at position ceil(n/2), counted from 1, is the result.

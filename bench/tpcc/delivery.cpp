@@ -30,30 +30,21 @@ Status deliver_lines(Transaction& txn, const Tables& tables, const DeliveryInput
   KeyRange lines(order_line_key(input.w_id, d, o_id, 0),
                  order_line_key(input.w_id, d, o_id, kLastLine));
   MasterTreeCursor cursor(tables.order_line, txn, lines.range(), true);
-  struct Read {
-    uint32_t i_id;
-    int32_t amount;
-  };
-  static_assert(offsetof(OrderLineRow, amount) == offsetof(Read, amount));
-  std::array<ScanRow, kMaxLines> rows;
-  std::array<Read, kMaxLines> read;
-  std::array<std::byte, kMaxTreeKeyBytes> keys;
-  const ScanBatch batch{.rows = rows,
-                        .payloads = std::as_writable_bytes(std::span(read)),
-                        .stride = sizeof(Read),
-                        .keys = keys};
   amount = 0;
   for (;;) {
-    uint32_t count = 0;
-    const Status status = cursor.next_many(batch, count);
+    const Status status = cursor.next();
     if (status == Status::end_of_scan) return Status::ok;
     BENCH_TRY(status);
-    for (uint32_t i = 0; i < count; ++i) {
-      amount += read[i].amount;
-      BENCH_TRY(tables.order_line.update_range(txn, rows[i].ref, rows[i].key,
-                                               offsetof(OrderLineRow, delivery_d),
-                                               std::as_bytes(std::span(&input.delivery_d, 1))));
-    }
+    struct {
+      uint32_t i_id;
+      int32_t amount;
+    } read;
+    static_assert(offsetof(OrderLineRow, amount) == 4);
+    BENCH_TRY(cursor.get(&read, sizeof(read)));
+    amount += read.amount;
+    BENCH_TRY(tables.order_line.update_range(txn, cursor.ref(), cursor.key(),
+                                             offsetof(OrderLineRow, delivery_d),
+                                             std::as_bytes(std::span(&input.delivery_d, 1))));
   }
 }
 

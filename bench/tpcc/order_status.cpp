@@ -1,7 +1,5 @@
 // The Order-Status transaction (clause 2.6).
-#include <algorithm>
-#include <array>
-#include <span>
+#include <cstring>
 
 #include "bench/job/try.h"
 #include "bench/tpcc/keys.h"
@@ -34,19 +32,13 @@ Status order_status(Transaction& txn, const Tables& tables, const OrderStatusInp
   KeyRange lines(order_line_key(w, d, output.o_id, 0),
                  order_line_key(w, d, output.o_id, kLastLine));
   MasterTreeCursor cursor(tables.order_line, txn, lines.range(), true);
-  std::array<ScanRow, kMaxLines> rows;
   output.line_count = 0;
   for (;;) {
-    const auto room = std::span(output.lines).subspan(output.line_count);
-    if (room.empty()) return Status::transaction_too_large;
-    const ScanBatch batch{.rows = std::span(rows).first(std::min(rows.size(), room.size())),
-                          .payloads = std::as_writable_bytes(room),
-                          .stride = sizeof(OrderLineRow)};
-    uint32_t count = 0;
-    const Status status = cursor.next_many(batch, count);
+    const Status status = cursor.next();
     if (status == Status::end_of_scan) return Status::ok;
     BENCH_TRY(status);
-    output.line_count += count;
+    if (output.line_count == output.lines.size()) return Status::transaction_too_large;
+    BENCH_TRY(cursor.get(&output.lines[output.line_count++], sizeof(OrderLineRow)));
   }
 }
 

@@ -112,20 +112,19 @@ Status Table::scan(Transaction& txn, uint64_t id, uint32_t length, Observed& obs
   }
   const bench::KeyRange keys(id, last);
   MasterTreeCursor cursor(tree_, txn, keys.range(), true);
-  std::array<ScanRow, kScanRows> rows;
-  std::array<std::byte, kMaxTreeKeyBytes> key_bytes;
+  const size_t at_once = std::min(kScanRows, kScanBytes / shape_.record_bytes);
   for (uint32_t left = length; left > 0;) {
-    const ScanBatch batch{.rows = std::span(rows).first(std::min<size_t>(left, kScanRows)),
+    const ScanBatch batch{.rows = std::span(rows_).first(std::min<size_t>(left, at_once)),
                           .payloads = scanned_,
                           .stride = shape_.record_bytes,
-                          .keys = key_bytes};
+                          .keys = row_keys_};
     uint32_t count = 0;
     const Status status = cursor.next_many(batch, count);
     if (status == Status::end_of_scan) return Status::ok;
     if (status != Status::ok) return status;
     for (uint32_t i = 0; i < count; ++i) {
-      check(bench::key_value(rows[i].key), scanned_.data() + size_t{i} * batch.stride,
-            rows[i].payload_bytes, observed);
+      check(bench::key_value(rows_[i].key), scanned_.data() + size_t{i} * batch.stride,
+            rows_[i].payload_bytes, observed);
     }
     observed.scanned += count;
     left -= count;

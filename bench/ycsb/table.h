@@ -91,9 +91,14 @@ class Table {
   MasterTree tree_;  // hash storage: with stored keys
   bool is_hash_;
   Array control_;
-  static constexpr size_t kScanRows = 8;  // records that a scan copies at once
+  // A scan copies at most this many records at once, and no more than the buffer holds.
+  static constexpr size_t kScanRows = 32;
+  static constexpr size_t kScanBytes = 8'000;
+  static_assert(kScanBytes >= kMaxRecordBytes);
   std::array<std::byte, kMaxRecordBytes> record_;
-  std::array<std::byte, kScanRows * kMaxRecordBytes> scanned_;
+  std::array<std::byte, kScanBytes> scanned_;
+  std::array<ScanRow, kScanRows> rows_;
+  std::array<std::byte, kMaxTreeKeyBytes + kScanRows * sizeof(uint64_t)> row_keys_;
 };
 
 }  // namespace atolldb::ycsb
