@@ -4,7 +4,8 @@
 //   storage      key                               payload                calls
 //   Array        index 0 .. record_count() - 1     fixed, 1 .. 2000 bytes  get, update, increment
 //   MasterTree   0 .. 1024 bytes, ordered as by    0 .. 2048 bytes         get, insert, upsert,
-//                memcmp (`ordered_key` for uint64)                         update, increment, erase
+//                memcmp (`ordered_key` for uint64)                         update, increment, add,
+//                                                                          erase
 //   Sequential   none: append-only                 0 .. 2048 bytes         append
 //
 // * A storage handle is cheap to make and to copy: `Array orders(*find_storage(...))`. Cursors

@@ -405,6 +405,13 @@ ApiStatus tree_increment(uint64_t attempt, const ApiHandle* tree, ApiBytes key, 
   });
 }
 
+ApiStatus tree_add(uint64_t attempt, const ApiHandle* tree, ApiBytes key, uint32_t offset,
+                   ApiNumber type, const void* delta) {
+  return with_tree(attempt, tree, [&](Transaction& txn, const MasterTree& own) {
+    return own.add(txn, StoredKey(tree, key), offset, static_cast<IncrementType>(type), delta);
+  });
+}
+
 ApiStatus tree_remove(uint64_t attempt, const ApiHandle* tree, ApiBytes key) {
   return with_tree(attempt, tree, [&](Transaction& txn, const MasterTree& own) {
     return own.erase(txn, StoredKey(tree, key));
@@ -517,6 +524,7 @@ constexpr atoll_api::abi::NodeFunctions kNodeFunctions = {
     .prefetch_array = prefetch_array,
     .prefetch_tree = prefetch_tree,
     .scan_next_many = scan_next_many,
+    .tree_add = tree_add,
 };
 
 }  // namespace

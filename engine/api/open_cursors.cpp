@@ -101,8 +101,7 @@ Status OpenCursors::OpenCursor::next(ApiRow& row) {
   return next(*sequential, row);
 }
 
-Status OpenCursors::OpenCursor::next_batch(MasterTreeCursor& tree, ApiRows& rows) const {
-  std::array<ScanRow, 32> found;
+Status OpenCursors::OpenCursor::next_batch(MasterTreeCursor& tree, ApiRows& rows) {
   const size_t wanted = std::min<size_t>(rows.capacity, found.size());
   const uint32_t stride = keys_only ? 0 : rows.value_stride;
   const std::span<std::byte> keys(rows.keys, rows.keys == nullptr ? 0 : rows.key_capacity);

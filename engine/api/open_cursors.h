@@ -44,12 +44,13 @@ class OpenCursors {
     std::vector<std::byte> low;  // bounds, which the cursor refers to
     std::vector<std::byte> high;
     std::variant<std::monostate, ArrayCursor, MasterTreeCursor, SequentialCursor> cursor;
+    std::array<ScanRow, 32> found;  // rows of a batch; a member, because each call would zero it
 
     Status next(ArrayCursor& cursor, atoll_api::abi::ScanRow& row) const;
     Status next(MasterTreeCursor& cursor, atoll_api::abi::ScanRow& row) const;
     Status next(SequentialCursor& cursor, atoll_api::abi::ScanRow& row) const;
     Status next(atoll_api::abi::ScanRow& row);
-    Status next_batch(MasterTreeCursor& cursor, atoll_api::abi::ScanRows& rows) const;
+    Status next_batch(MasterTreeCursor& cursor, atoll_api::abi::ScanRows& rows);
     Status next_each(atoll_api::abi::ScanRows& rows);
     void start(Transaction& txn, const atoll_api::abi::StorageHandle& storage,
                const atoll_api::abi::ScanRange& range);

@@ -83,6 +83,35 @@ constexpr const char* kOldSource = R"cpp(
       abi::kMagic, abi::kAbiMajor, 0, 2, reinterpret_cast<const Procedure*>(procedures), nullptr};
 )cpp";
 
+/// Input: a key. Adds 5 to its number, which need not exist, and counts the records by a batch.
+constexpr const char* kCountSource = R"cpp(
+#include <atoll/procedure.h>
+
+#include <string>
+
+  using namespace atoll_api;
+  static Mastertree counts;
+  static Status on_load(Library& library) { return library.find("counts", counts); }
+
+  static Status count(Context& context) {
+    const Transaction txn = context.transaction();
+    const Status added = counts.add(txn, context.input().bytes(), int64_t{5});
+    if (added != Status::ok) return added;
+    Rows<8, 8> rows;
+    Cursor cursor(counts, txn);
+    const Status found = cursor.next_many(rows);
+    if (found != Status::ok) return found;
+    std::string output;
+    for (uint32_t i = 0; i < rows.size(); ++i) {
+      int64_t number = 0;
+      __builtin_memcpy(&number, rows.payload(i).data(), 8);
+      output += std::string(rows.key(i).text()) + "=" + std::to_string(number) + " ";
+    }
+    return context.set_output(output);
+  }
+  ATOLL_LIBRARY(on_load, {"count", count});
+)cpp";
+
 class ProcedureLibraryTest : public ::testing::Test {
  protected:
   ProcedureLibraryTest() : runner_(folder_) { std::printf("seed: none, nothing here is random\n"); }
@@ -186,6 +215,17 @@ TEST_F(ProcedureLibraryTest, ALibraryOfAnOlderMinorVersionRuns) {
                            runner_.config("bank", "[procedures]\nlibraries = [\"old.so\"]"));
   EXPECT_EQ(call("first", "").out, "1\n");
   EXPECT_EQ(call("second", "").out, "2\n");
+}
+
+TEST_F(ProcedureLibraryTest, ALibraryAddsToNumbersAndReadsABatchOfRows) {
+  ASSERT_FALSE(compile(kCountSource, "count", {}).empty());
+  const std::string file = runner_.config("bank", "[procedures]\nlibraries = [\"count.so\"]\n");
+  const CliCluster cluster(runner_, file);
+  const Ran created = runner_.atoll({"storage", "create", "counts", "--type", "mastertree"});
+  ASSERT_EQ(created.code, 0) << created.error;
+  EXPECT_EQ(call("count", "alice").out, "alice=5 \n");
+  EXPECT_EQ(call("count", "bob", "1").out, "alice=5 bob=5 \n");
+  EXPECT_EQ(call("count", "alice", "1").out, "alice=10 bob=5 \n");
 }
 
 /// A cluster of two nodes with the library bank.so, which returns "1".

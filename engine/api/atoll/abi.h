@@ -202,6 +202,10 @@ struct NodeFunctions {
   /// Copies the next rows, at least one. Returns end_of_scan after the last one, and
   /// invalid_argument if a buffer is too small.
   Status (*scan_next_many)(uint64_t attempt, uint64_t cursor, ScanRows* rows);
+
+  // Since minor version 1.
+  Status (*tree_add)(uint64_t attempt, const StorageHandle* tree, Bytes key, uint32_t offset,
+                     NumberType type, const void* delta);
 };
 
 }  // namespace abi

@@ -4,7 +4,7 @@
 //   Array        index 0 .. record_count() - 1     fixed, 1 .. 2000 bytes  get, update, increment
 //   Mastertree   0 .. 1024 bytes, ordered as by    0 .. 2048 bytes         get, insert, upsert,
 //                memcmp (`ordered_key` for uint64)                         update, increment,
-//                remove
+//                                                                          add, remove
 //   Sequential   none: append-only                 0 .. 2048 bytes         append
 //
 // Guarantees:
@@ -248,6 +248,16 @@ class Mastertree {
   Status increment(Transaction txn, Bytes key, T delta, uint32_t offset = 0) const {
     static_assert(number_type<T>() != NumberType::none);
     return txn.call(&abi::NodeFunctions::tree_increment, &handle_, key, offset, number_type<T>(),
+                    static_cast<const void*>(&delta));
+  }
+  /// Adds `delta` to the number at `offset`, at the commit. If there is no record, or if it is too
+  /// short, the missing bytes count as zeros, and the record gets them. Unlike `increment`, this
+  /// call need not read a record that is in a snapshot only. Returns payload_too_long if the number
+  /// would end after kMaxPayloadBytes.
+  template <typename T>
+  Status add(Transaction txn, Bytes key, T delta, uint32_t offset = 0) const {
+    static_assert(number_type<T>() != NumberType::none);
+    return txn.call(&abi::NodeFunctions::tree_add, &handle_, key, offset, number_type<T>(),
                     static_cast<const void*>(&delta));
   }
   /// Returns not_found if there is no record of this key.

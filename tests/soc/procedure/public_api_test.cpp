@@ -177,6 +177,51 @@ TEST_F(PublicApiTest, ATreeReadsWritesAndIncrements) {
             Status::ok);
 }
 
+TEST_F(PublicApiTest, AnAdditionCreatesOrChangesARecordAndMakesItLonger) {
+  const std::string longest(api::kMaxHashKeyBytes, 'k');
+  EXPECT_EQ(run([&](api::Context& context) {
+              const api::Transaction txn = context.transaction();
+              EXPECT_EQ(tree_.insert(txn, "short", std::string("\x05\0\0", 3)), Got::ok);
+              EXPECT_EQ(tree_.add(txn, "short", int64_t{2}), Got::ok);
+              EXPECT_EQ(tree_.add(txn, "new", int64_t{-7}, 4), Got::ok);
+              EXPECT_EQ(tree_.add(txn, "last", uint32_t{9}, api::kMaxPayloadBytes - 4), Got::ok);
+              EXPECT_EQ(tree_.add(txn, "last", uint32_t{9}, api::kMaxPayloadBytes - 3),
+                        Got::payload_too_long);
+              EXPECT_EQ(tree_.add(txn, "last", uint32_t{9}, ~uint32_t{0}), Got::payload_too_long);
+              EXPECT_EQ(tree_.add(txn, std::string(1024, 'k'), 0.5), Got::ok);
+              EXPECT_EQ(tree_.add(txn, std::string(1025, 'k'), 0.5), Got::key_too_long);
+              EXPECT_EQ(hash_.add(txn, longest, int32_t{3}), Got::ok);
+              EXPECT_EQ(hash_.add(txn, longest, int32_t{4}), Got::ok);
+              EXPECT_EQ(hash_.add(txn, longest + "k", int32_t{4}), Got::key_too_long);
+              EXPECT_EQ(api::Mastertree().add(txn, "new", 1), Got::storage_not_found);
+              return Got::ok;
+            }),
+            Status::ok);
+  api::Transaction kept;
+  EXPECT_EQ(run([&](api::Context& context) {
+              const api::Transaction txn = kept = context.transaction();
+              EXPECT_EQ(tree_.add(txn, "new", int64_t{-7}, 4), Got::ok);
+              int64_t sum = 0;
+              EXPECT_EQ(tree_.get(txn, "short", sum), Got::ok);
+              EXPECT_EQ(sum, 7);
+              EXPECT_EQ(tree_.get(txn, "new", sum, 4), Got::ok);
+              EXPECT_EQ(sum, -14) << "a transaction sees its own additions";
+              int32_t before = -1;
+              EXPECT_EQ(tree_.get(txn, "new", before), Got::ok);
+              EXPECT_EQ(before, 0) << "missing bytes are zeros";
+              EXPECT_EQ(tree_.get(txn, "new", sum, 5), Got::out_of_range);
+              double real = 0;
+              EXPECT_EQ(tree_.get(txn, std::string(1024, 'k'), real), Got::ok);
+              EXPECT_EQ(real, 0.5);
+              int32_t hashed = 0;
+              EXPECT_EQ(hash_.get(txn, longest, hashed), Got::ok);
+              EXPECT_EQ(hashed, 7);
+              return Got::ok;
+            }),
+            Status::ok);
+  EXPECT_EQ(tree_.add(kept, "new", int64_t{1}), Got::invalid_argument) << "its attempt has ended";
+}
+
 TEST_F(PublicApiTest, AHashStorageHasPointOperationsAndScansOfAllRecords) {
   const std::string longest(api::kMaxHashKeyBytes, 'k');
   EXPECT_EQ(run([&](api::Context& context) {
