@@ -164,7 +164,7 @@ Status MasterTreeCursor::take_run(BatchWriter& batch) {
   batch = writer;
   current.position = at;
   // A seek continues after the last visited record.
-  if (last != nullptr) put_key(last, page->slices()[last->slot]);
+  if (last != nullptr) put_key(last, page->slices()[last->head.slot]);
   return status;
 }
 
