@@ -202,6 +202,37 @@ TEST(Replay, NeedsOnlyTheLogFromTheBeginEpochOn) {
   EXPECT_EQ(recover_and_compare(image, {}, expected), "");
 }
 
+TEST(Replay, PausesWithoutABeginEpochWhileItIsAheadOfOthers) {
+  InTurn work(seed(), 1, 1, false);
+  ASSERT_EQ(work.run(1500), "");
+  work.stage.next_epoch();
+  const CrashImage image = work.stage.crash();
+  const auto files = log_files_to_replay(*image.logs, image.streams(), image.start_epoch);
+  ASSERT_TRUE(files.has_value() && files->size() >= 2);
+  TestClusterOptions options;
+  options.clock = false;
+  options.start_epoch = image.cut_epoch + 10;
+  TestCluster cluster(1, 1, options);
+  const StagedStorages storages(cluster);
+  ReplayState state;
+  for (StorageControl* storage : storages.all()) state.storages[storage->id] = storage;
+  // The first file is read before anything is counted. Only a higher limit ends the pause.
+  state.pace.set_limit(0, ReplayPace::Clock::now() + std::chrono::hours(24));
+  std::vector<std::unique_ptr<Replayer>> replayers;
+  replayers.push_back(std::make_unique<Replayer>(state, *cluster.worker(0).transaction));
+  Result<void> replayed;
+  std::jthread thread([&] { replayed = replay_log(*image.logs, *files, replayers, run_in_turn); });
+  const auto& begin_epoch = cluster.worker(0).context->slot().begin_epoch;
+  while (replayers[0]->published().bytes == 0) std::this_thread::yield();
+  while (begin_epoch.load(std::memory_order_seq_cst) != kIdleEpoch) std::this_thread::yield();
+  const uint64_t paused_at = replayers[0]->published().bytes;
+  state.pace.set_limit(UINT64_MAX);
+  thread.join();
+  ASSERT_TRUE(replayed) << replayed.error().message;
+  EXPECT_LT(paused_at, replayers[0]->published().bytes);
+  EXPECT_EQ(replayers[0]->published().bytes, replayers[0]->counters().bytes);
+}
+
 TEST(Replay, RefusesDamagedLogsAndNamesTheFile) {
   const uint64_t seed_value = seed();
   std::mt19937_64 random(seed_value);
