@@ -45,7 +45,7 @@ Result<void> Coordinator::prepare() {
   start_epochs(control_->epochs, start_epoch);
   set_state(ClusterState::starting);
   catalog_ = std::make_unique<CatalogManager>(
-      *control_, durable_.get(), nodes_, call_node_,
+      *control_, durable_.get(), nodes_, metrics_, call_node_,
       [this](const Error& error) { fail_durability(error); }, logger_);
   ATOLL_TRY(catalog_->restore());
   space_.publish(SegmentKind::control, kCoordinator);

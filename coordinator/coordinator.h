@@ -111,6 +111,8 @@ class Coordinator {
   const AcknowledgementMetrics* acknowledgement_metrics() const {
     return durable_epoch_ == nullptr ? nullptr : &durable_epoch_->times().metrics();
   }
+  /// Returns the segments of all nodes. REQUIRES: `attach` has returned.
+  const std::vector<const MetricsSegment*>& node_metrics() const { return metrics_; }
   const DeviceMetrics* device_metrics() const { return is_logged() ? &device_metrics_ : nullptr; }
 
  private:

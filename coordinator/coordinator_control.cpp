@@ -102,13 +102,13 @@ Json Coordinator::status(StatusReader reader, uint64_t slowest_since, bool has_b
 
 Json Coordinator::list_storages() const {
   Json storages = catalog_->list();
-  for (Json& storage : storages) status_->add_cache_counts(storage);
+  for (Json& storage : storages) status_->add_counts(storage);
   return storages;
 }
 
 Result<Json> Coordinator::describe_one_storage(const ControlRequest& request) const {
   ATOLL_ASSIGN(Json storage, catalog_->describe(request));
-  status_->add_cache_counts(storage);
+  status_->add_counts(storage);
   return storage;
 }
 

@@ -112,7 +112,8 @@ ExitCode run_coordinator(const ChildContext& context) {
         std::make_shared<ClusterMetrics>(
             *coordinator.control(), coordinator.snapshot_metrics(), context.handover.restarts,
             coordinator.device_metrics(), coordinator.archive_metrics(),
-            coordinator.acknowledgement_metrics(), disks.get(), coordinator.checkpoint_metrics())));
+            coordinator.acknowledgement_metrics(), disks.get(), coordinator.checkpoint_metrics(),
+            coordinator.node_metrics())));
     ATOLL_ASSIGN(page, start_status_page(config, coordinator));
     Json endpoints = services.endpoints();
     if (page != nullptr) endpoints["status_page"] = page->url();

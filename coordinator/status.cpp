@@ -269,8 +269,9 @@ Json StatusReport::process(const std::string& role, const SegmentHeader& header)
   return process;
 }
 
-void StatusReport::add_cache_counts(Json& storage) const {
+void StatusReport::add_counts(Json& storage) const {
   const auto id = storage.at("id").get<uint32_t>();
+  storage["operations"] = storage_operations(metrics_, control_.storages[id % kMaxStorages]);
   StorageCacheCounts sum;
   for (const MetricsSegment* metrics : metrics_) sum += storage_cache_counts(*metrics, id);
   storage["snapshot_cache"] = {{"used_bytes", sum.pages * kPageBytes},

@@ -40,8 +40,9 @@ class StatusReport {
   nlohmann::json write(nlohmann::json storages, StatusReader reader);
   /// Returns the counts for the history of the status page.
   ClusterCounts counts() const;
-  /// Adds to a description of a storage its counts in the snapshot caches of all nodes.
-  void add_cache_counts(nlohmann::json& storage) const;
+  /// Adds to a description of a storage its operations, and its counts in the snapshot caches of
+  /// all nodes.
+  void add_counts(nlohmann::json& storage) const;
   /// Returns the times of the stages of epochs, over all loggers, and the slowest epoch from
   /// `slowest_since` on. `has_buckets`: with the buckets of the histograms.
   nlohmann::json acknowledgement(const AcknowledgementTimes& times, uint64_t slowest_since,

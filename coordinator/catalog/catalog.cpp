@@ -109,7 +109,10 @@ StorageControl& Catalog::fill(uint32_t id, const StorageDefinition& definition) 
   storage.record_count = definition.record_count;
   std::memset(storage.name, 0, sizeof(storage.name));
   std::memcpy(storage.name, definition.name.data(), definition.name.size());
+  uint64_t operations_before = 0;
+  for (const MetricsSegment* node : *metrics_) operations_before += slot_operations(*node, id);
   // Relaxed: the next change of the state publishes these words.
+  storage.operations_before.store(operations_before, std::memory_order_relaxed);
   storage.root.volatile_word.store(0, std::memory_order_relaxed);
   storage.root.snapshot_word.store(0, std::memory_order_relaxed);
   storage.delta_root.volatile_word.store(0, std::memory_order_relaxed);

@@ -11,6 +11,7 @@
 
 #include "shared/base/error.h"
 #include "shared/memory/control_layout.h"
+#include "shared/memory/worker_metrics.h"
 
 namespace atolldb {
 
@@ -32,7 +33,10 @@ struct StorageEntry {
 
 class Catalog {
  public:
-  explicit Catalog(ControlSegment& control) : control_(&control) {}
+  /// `metrics`: the segments of the nodes, none before they are attached. REQUIRES: both outlive
+  /// the catalog.
+  Catalog(ControlSegment& control, const std::vector<const MetricsSegment*>& metrics)
+      : control_(&control), metrics_(&metrics) {}
 
   /// Makes a creation durable. After an error the storage does not exist (R34).
   using Persist = std::function<Result<void>(const StorageControl& storage)>;
@@ -63,6 +67,7 @@ class Catalog {
   void publish(StorageControl& storage, StorageState state);
 
   ControlSegment* control_;
+  const std::vector<const MetricsSegment*>* metrics_;
   uint32_t last_id_ = 0;  // last id in use; ids are never reused
 };
 

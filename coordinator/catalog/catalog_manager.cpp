@@ -39,15 +39,16 @@ Result<StorageDefinition> definition_of(const ControlRequest& request) {
 }  // namespace
 
 CatalogManager::CatalogManager(ControlSegment& control, DurableState* durable,
-                               const std::vector<NodeShared*>& nodes, const NodeCall& call_node,
-                               OnFailure on_failure, Logger logger)
+                               const std::vector<NodeShared*>& nodes,
+                               const std::vector<const MetricsSegment*>& metrics,
+                               const NodeCall& call_node, OnFailure on_failure, Logger logger)
     : control_(control),
       durable_(durable),
       nodes_(nodes),
       call_node_(call_node),
       on_failure_(std::move(on_failure)),
       logger_(std::move(logger)),
-      catalog_(control) {
+      catalog_(control, metrics) {
   CHECK(on_failure_);
 }
 

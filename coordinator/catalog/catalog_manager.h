@@ -29,9 +29,10 @@ class CatalogManager {
   using OnFailure = std::function<void(const Error&)>;
 
   /// `durable`: null if nothing is durable. REQUIRES: all references outlive this object; `nodes`
-  /// is complete before `start`.
+  /// and `metrics` are complete before `start`.
   CatalogManager(ControlSegment& control, DurableState* durable,
-                 const std::vector<NodeShared*>& nodes, const NodeCall& call_node,
+                 const std::vector<NodeShared*>& nodes,
+                 const std::vector<const MetricsSegment*>& metrics, const NodeCall& call_node,
                  OnFailure on_failure, Logger logger);
   CatalogManager(const CatalogManager&) = delete;
   CatalogManager& operator=(const CatalogManager&) = delete;

@@ -322,7 +322,7 @@ Status Array::find_in_snapshot(Transaction& txn, uint64_t index, RecordRef& ref)
 }
 
 Status Array::read_whole(Transaction& txn, uint64_t index, Whole& record) const {
-  const Status status = storage_.check_snapshot(txn, true);
+  const Status status = storage_.check_snapshot(txn, true, 0);
   return status == Status::ok ? get(txn, index, record.data()) : status;
 }
 
@@ -391,7 +391,7 @@ Status Array::get_for_update(Transaction& txn, uint64_t index, uint32_t offset, 
                              void* out, RecordRef& ref) const {
   if (offset + uint64_t{count} > payload_bytes_) return Status::out_of_range;
   if (!txn.is_serializable()) [[unlikely]] {
-    const Status writes = storage_.check_snapshot(txn, true);
+    const Status writes = storage_.check_snapshot(txn, true, 0);
     const Status found = writes == Status::ok ? find(txn, index, false, ref) : writes;
     return found == Status::ok ? get(txn, ref, offset, count, out) : found;
   }
@@ -428,10 +428,10 @@ inline Status Array::for_each_place(Pages& pages, std::span<const uint64_t> inde
 Status Array::find_many(Transaction& txn, std::span<const uint64_t> indexes,
                         std::span<RecordRef> refs, bool create) const {
   if (refs.size() < indexes.size()) return Status::invalid_argument;
-  const Status checked = storage_.check_volatile(txn);
+  const Status checked = storage_.check_volatile(txn, indexes.size());
   if (checked != Status::ok) [[unlikely]] {
     if (txn.snapshot() == nullptr) return checked;
-    const Status usable = storage_.check_snapshot(txn, create);
+    const Status usable = storage_.check_snapshot(txn, create, 0);
     for (size_t i = 0; i < indexes.size() && usable == Status::ok; ++i) {
       const Status status = find_in_snapshot(txn, indexes[i], refs[i]);
       if (status == Status::out_of_range) refs[i] = RecordRef{};
@@ -461,7 +461,7 @@ SnapshotPointer Array::cold_leaf(Transaction& txn, uint64_t leaf) const {
   path_to(leaf * records_per_leaf_, child);
   uint32_t level = levels_ - 1;
   SnapshotPointer page;
-  if (storage_.check_volatile(txn) == Status::ok) {
+  if (storage_.check_volatile(txn, 0) == Status::ok) {
     DualPointer::View view = load_both(storage_.control().root);
     for (; !view.page.is_null(); --level) {
       if (level == 0) return {};
@@ -471,7 +471,7 @@ SnapshotPointer Array::cold_leaf(Transaction& txn, uint64_t leaf) const {
       view = load_both(above->children[child[level]]);
     }
     page = view.snapshot;
-  } else if (txn.snapshot() != nullptr && storage_.check_snapshot(txn, false) == Status::ok) {
+  } else if (txn.snapshot() != nullptr && storage_.check_snapshot(txn, false, 0) == Status::ok) {
     page = txn.snapshot()->root_of(storage_.id());
   }
   if (page.is_null() || level == 0) return page;
@@ -491,7 +491,7 @@ SnapshotPointer Array::cold_leaf(Transaction& txn, uint64_t leaf) const {
 
 void Array::prefetch(Transaction& txn, std::span<const uint64_t> indexes, uint32_t offset,
                      uint32_t count) const {
-  if (storage_.check_volatile(txn) != Status::ok) return;
+  if (storage_.check_volatile(txn, 0) != Status::ok) return;
   DCHECK(offset + uint64_t{count} <= payload_bytes_);
   UncountedPages pages(txn.worker());
   static_cast<void>(

@@ -110,13 +110,14 @@ Status MasterTree::add(Transaction& txn, Bytes key, uint32_t offset, IncrementTy
   if (key.size() > kMaxKeyBytes) return Status::key_too_long;
   if (offset > kMaxPayloadBytes - bytes) return Status::payload_too_long;
   if (txn.is_serializable()) {
-    Status status = storage_.check(txn);
+    Status status = storage_.check(txn, 0);
     WriteEntry* own = status == Status::ok ? txn.own_add(storage_.id(), key) : nullptr;
-    if (own != nullptr && txn.add_to_own(*own, offset, type, delta)) return Status::ok;
-    bool is_planned = false;
+    bool is_planned = own != nullptr && txn.add_to_own(*own, offset, type, delta);
     if (status == Status::ok && txn.own_write(storage_.id(), key) == nullptr) {
       status = add_blindly(txn, storage_.control(), key, offset, type, delta, is_planned);
     }
+    // Otherwise add_to_record counts the operation.
+    if (is_planned) storage_.count_operations(txn, 1);
     if (status != Status::ok || is_planned) return status;
   }
   return add_to_record(txn, *this, key, offset, type, delta);

@@ -21,7 +21,9 @@ MasterTreeCursor::MasterTreeCursor(const MasterTree& tree, Transaction& txn, con
                                    bool forward)
     : tree_(tree), txn_(&txn), range_(range), forward_(forward) {}
 
-MasterTreeCursor::~MasterTreeCursor() = default;
+MasterTreeCursor::~MasterTreeCursor() {
+  if (returned_ != 0 && !is_over_delta_) tree_.handle().count_operations(*txn_, returned_);
+}
 
 // -- Bounds ---------------------------------------------------------------------------------------
 
@@ -135,7 +137,7 @@ Status MasterTreeCursor::seek() {
     DCHECK(key_bytes_ <= resume_.size());
     std::memcpy(resume_.data(), key_.data(), key_bytes_);
   }
-  const Status usable = tree_.handle().check(*txn_);
+  const Status usable = tree_.handle().check(*txn_, 0);
   if (usable != Status::ok) return usable;
   Bytes bound;
   const Link root = is_over_delta_ ? delta_link(tree_.storage()) : root_link(tree_.storage());
@@ -324,7 +326,7 @@ Status MasterTreeCursor::leave_page() {
 
 // -- Records --------------------------------------------------------------------------------------
 
-Status MasterTreeCursor::next() {
+Status MasterTreeCursor::move() {
   Status status = txn_->check_volatile();
   if (status != Status::ok) [[unlikely]]
     return txn_->snapshot() == nullptr ? status : next_in_snapshot();

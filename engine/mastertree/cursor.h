@@ -130,7 +130,11 @@ class MasterTreeCursor {
   ~MasterTreeCursor();
 
   /// Moves to the next existing record. Returns end_of_scan after the last one.
-  Status next();
+  Status next() {
+    const Status status = move();
+    if (status == Status::ok) ++returned_;
+    return status;
+  }
 
   /// Moves over the next records and copies them to the buffers of the batch. `count`: number of
   /// records; the batch need not be full. Afterwards there is no current record, and the next call
@@ -251,6 +255,7 @@ class MasterTreeCursor {
   uint64_t far_slice() const;
   ScanAhead scan_ahead(const DualPointer* link) const;
 
+  Status move();
   Status seek();
   Status walk();
   Status end_without_record(Status status);
@@ -329,6 +334,7 @@ class MasterTreeCursor {
   bool visited_ = false;              // key_ has the key of the last visited record
   bool has_resume_ = false;           // the route starts after resume_, not at the range's bound
   uint64_t reservations_ = ~uint64_t{0};  // Transaction::reservations() at the latest seek
+  uint64_t returned_ = 0;                 // records returned, counted as operations at the end
   uint32_t cold_pages_visited_ = 0;       // snapshot pages that the scan has left for the next one
 
   uint32_t depth_ = 0;

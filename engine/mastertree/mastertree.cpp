@@ -272,7 +272,7 @@ Status MasterTree::insert(Transaction& txn, Bytes key, Bytes payload) const {
 Status MasterTree::insert_many(Transaction& txn, std::span<const Bytes> keys,
                                std::span<const Bytes> payloads) const {
   if (keys.size() != payloads.size()) return Status::invalid_argument;
-  const Status usable = storage_.check(txn);
+  const Status usable = storage_.check(txn, 0);
   if (usable != Status::ok) return usable;
   for (size_t i = 0; i < keys.size(); ++i) {
     const Status status = check_lengths(keys[i], payloads[i].size());
@@ -292,6 +292,7 @@ Status MasterTree::insert_many(Transaction& txn, std::span<const Bytes> keys,
     Status status =
         reserve_run(txn, storage_.control(), keys.first(std::min(keys.size(), records.size())),
                     payloads, records, done, reserved);
+    storage_.count_operations(txn, done);
     for (uint32_t i = 0; i < done && status == Status::ok; ++i) {
       const RecordRef ref = make_ref(txn.worker(), records[i], keys[i]);
       status = txn.register_read(ref.record, reserved);
@@ -450,7 +451,7 @@ Status MasterTree::erase(Transaction& txn, const RecordRef& ref, Bytes key) cons
 }
 
 void MasterTree::prefetch(Transaction& txn, std::span<const Bytes> keys, uint32_t records) const {
-  if (storage_.check_volatile(txn) != Status::ok) return;
+  if (storage_.check_volatile(txn, 0) != Status::ok) return;
   prefetch_records(txn.worker(), storage_.control(), keys, records);
 }
 

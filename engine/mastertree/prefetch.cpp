@@ -176,7 +176,7 @@ void prefetch_border(WorkerContext& worker, StorageControl& storage, uint64_t sl
 
 void prefetch_ahead(Transaction& txn, const MasterTree& tree, std::span<const Bytes> keys,
                     uint32_t records) {
-  if (tree.handle().check_volatile(txn) != Status::ok) return;
+  if (tree.handle().check_volatile(txn, 0) != Status::ok) return;
   prefetch_records(txn.worker(), tree.storage(), keys, records, ColdPages::skip);
 }
 

@@ -80,7 +80,7 @@ void MasterTreeCursor::take_record(Bytes key, uint32_t payload_bytes, const Reco
 }
 
 Status MasterTreeCursor::next_in_snapshot() {
-  Status status = tree_.handle().check_snapshot(*txn_, false);
+  Status status = tree_.handle().check_snapshot(*txn_, false, 0);
   if (status != Status::ok) return status;
   if (ended_ && scan_ == nullptr) return end_;  // the scan has ended
   if (depth_ == 0 && !ended_) status = open_snapshot();

@@ -29,7 +29,7 @@ SequentialCursor::SequentialCursor(const Sequential& sequential, Transaction& tx
       last_epoch_(last_epoch) {}
 
 Status SequentialCursor::open() {
-  const Status usable = storage_.check_volatile(*txn_);
+  const Status usable = storage_.check_volatile(*txn_, 0);
   if (usable != Status::ok && txn_->snapshot() == nullptr) return usable;
   opened_ = true;
   if (usable != Status::ok) {
@@ -352,8 +352,14 @@ Status SequentialCursor::take_cold(ListPosition& position) {
 }
 
 Status SequentialCursor::next() {
+  const Status status = move();
+  if (status == Status::ok) storage_.count_operations(*txn_, 1);
+  return status;
+}
+
+Status SequentialCursor::move() {
   Status status =
-      txn_->snapshot() == nullptr ? txn_->check() : storage_.check_snapshot(*txn_, false);
+      txn_->snapshot() == nullptr ? txn_->check() : storage_.check_snapshot(*txn_, false, 0);
   if (status != Status::ok) return status;
   if (!opened_) status = open();
   if (status != Status::ok) return status;

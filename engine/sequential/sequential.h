@@ -78,6 +78,7 @@ class SequentialCursor {
     bool is_settled = false;  // there is a record at the position
   };
 
+  Status move();
   Status open();
   Status open_all(SnapshotPointer snapshot);
   Status open_snapshot(SnapshotPointer root);

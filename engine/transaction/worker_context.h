@@ -216,6 +216,10 @@ class WorkerContext {
     if (--uses_until_reference_bit_ == 0) [[unlikely]]
       set_reference_bit(page);
   }
+  /// Counts operations on a storage. The counter belongs to this thread.
+  void count_operations(uint32_t storage_id, uint64_t operations) const {
+    metrics_->storage_operations[storage_id % kMaxStorages].add(operations);
+  }
   /// Counts a snapshot page that was copied into memory (StorageControl::copied_pages).
   void count_copied_page(uint32_t storage_id) {
     if (storage_id != copied_storage_ || copied_pages_ == kCopiedPagesAtOnce)

@@ -30,6 +30,7 @@ std::vector<std::string> row(const Json& storage) {
           storage.value("state", ""),
           payload_cell(storage.value("payload_bytes", uint64_t{0})),
           records_cell(storage.value("record_count", uint64_t{0})),
+          format_count(storage.value("operations", uint64_t{0})),
           format_bytes(cache.value("used_bytes", uint64_t{0})),
           format_count(cache.value("pages_read", uint64_t{0})),
           format_count(cache.value("evictions", uint64_t{0}))};
@@ -37,7 +38,8 @@ std::vector<std::string> row(const Json& storage) {
 
 void print(const Json& storages) {
   std::vector<std::vector<std::string>> rows = {{"NAME", "TYPE", "ID", "STATE", "PAYLOAD BYTES",
-                                                 "RECORDS", "CACHED", "PAGES READ", "EVICTIONS"}};
+                                                 "RECORDS", "OPERATIONS", "CACHED", "PAGES READ",
+                                                 "EVICTIONS"}};
   for (const Json& storage : storages) rows.push_back(row(storage));
   std::printf("%s", format_table(rows).c_str());
   for (const Json& storage : storages) {
@@ -80,8 +82,8 @@ Result<void> describe(const ClusterChoice& choice, const StorageOptions& options
   ATOLL_ASSIGN(const Json answer,
                ask(choice, ControlOperation::storage_describe, {{"name", options.storage.name}}));
   Json storage = {{"schema_version", 1}};
-  for (const char* member :
-       {"id", "name", "type", "state", "payload_bytes", "record_count", "snapshot_cache"}) {
+  for (const char* member : {"id", "name", "type", "state", "payload_bytes", "record_count",
+                             "operations", "snapshot_cache"}) {
     if (answer.contains(member)) storage[member] = answer[member];
   }
   if (options.json) {

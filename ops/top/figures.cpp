@@ -172,10 +172,15 @@ void add_storages_of(const Span& cluster, Figures& figures) {
     const Span span{element_with(part(cluster.before, "storages"), "id", part(storage, "id")),
                     storage, cluster.seconds};
     const Span cache = span.at("snapshot_cache");
-    figures.storage_rows.push_back({word(storage, "name"), word(storage, "type"),
-                                    cache.rate("pages_read"), cache.rate("evictions"),
-                                    whole(cache.after, "used_bytes"),
-                                    whole(cache.after, "pages_read")});
+    StorageFigures row;
+    row.name = word(storage, "name");
+    row.type = word(storage, "type");
+    row.operations_per_s = span.rate("operations");
+    row.pages_read_per_s = cache.rate("pages_read");
+    row.evictions_per_s = cache.rate("evictions");
+    row.cache_bytes = whole(cache.after, "used_bytes");
+    row.pages_read = whole(cache.after, "pages_read");
+    figures.storage_rows.push_back(std::move(row));
   }
 }
 
@@ -332,6 +337,7 @@ Json storages_json(const Figures& figures) {
   for (const StorageFigures& row : figures.storage_rows) {
     rows.push_back({{"name", row.name},
                     {"type", row.type},
+                    {"operations_per_s", row.operations_per_s},
                     {"pages_read_per_s", row.pages_read_per_s},
                     {"evictions_per_s", row.evictions_per_s},
                     {"cache_bytes", row.cache_bytes},

@@ -40,6 +40,7 @@ struct ProcedureFigures {
 struct StorageFigures {
   std::string name;
   std::string type;
+  double operations_per_s = 0;  // records searched for, appended or scanned
   double pages_read_per_s = 0;  // from the device into snapshot caches
   double evictions_per_s = 0;
   uint64_t cache_bytes = 0;

@@ -22,8 +22,9 @@ constexpr Column kProcedureColumns[] = {
     {"PROCEDURE", true}, {"COMMIT/s"}, {"ABORT/s"}, {"EXEC p50"}, {"p99"},
     {"p99.9"},           {"DUR p50"},  {"p99"},     {"p99.9"},    {"RETRIES/s"},
     {"ABORTED BY", true}};
-constexpr Column kStorageColumns[] = {{"STORAGE", true}, {"PAGES READ/s"}, {"IN CACHE"},
-                                      {"EVICTIONS/s"},   {"PAGES READ"},   {"TYPE", true}};
+constexpr Column kStorageColumns[] = {{"STORAGE", true}, {"OPERATIONS/s"}, {"PAGES READ/s"},
+                                      {"IN CACHE"},      {"EVICTIONS/s"},  {"PAGES READ"},
+                                      {"TYPE", true}};
 constexpr Column kNodeColumns[] = {{"NODE", true}, {"COMMIT/s"},   {"ABORT/s"},  {"POOL"},
                                    {"LOG B/s"},    {"SYNCS/s"},    {"LAG"},      {"REMOTE"},
                                    {"CACHE"},      {"HITS"},       {"SESSIONS"}, {"REQUESTS/s"},
@@ -76,6 +77,7 @@ std::vector<Cell> cells_of(const ProcedureFigures& row) {
 
 std::vector<Cell> cells_of(const StorageFigures& row) {
   return {text_cell(row.name),
+          rate_cell(row.operations_per_s),
           rate_cell(row.pages_read_per_s),
           bytes_cell(static_cast<double>(row.cache_bytes)),
           rate_cell(row.evictions_per_s),

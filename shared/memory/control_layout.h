@@ -105,6 +105,8 @@ struct alignas(64) StorageControl {
   std::atomic<uint32_t> drop_count;
   /// Master-tree, not 0: writes to records that are in a snapshot only go to the delta tree, and do
   /// not copy their pages up (R76).
+  /// Operations on earlier storages of this slot (WorkerMetrics::storage_operations).
+  std::atomic<uint64_t> operations_before;
   std::atomic<uint32_t> uses_delta;
   /// Master-tree: root of the delta tree (R76), or null. Has no snapshot page. `root_lock` guards
   /// it, too.

@@ -54,6 +54,24 @@ uint64_t sum_aborts(const MetricsSegment& metrics, Status reason) {
   return total;
 }
 
+uint64_t slot_operations(const MetricsSegment& metrics, uint32_t storage_id) {
+  CHECK(metrics.slot_count <= kMaxWorkersPerNode + kAuxiliarySlots);
+  uint64_t total = 0;
+  for (uint32_t i = 0; i < metrics.slot_count; ++i) {
+    total += metrics.worker(i).storage_operations[storage_id % kMaxStorages].get();
+  }
+  return total;
+}
+
+uint64_t storage_operations(std::span<const MetricsSegment* const> nodes,
+                            const StorageControl& storage) {
+  uint64_t total = 0;
+  for (const MetricsSegment* metrics : nodes) total += slot_operations(*metrics, storage.id);
+  // Relaxed: for display. The catalog stored the word before the state that the caller has seen.
+  const uint64_t before = storage.operations_before.load(std::memory_order_relaxed);
+  return total - std::min(total, before);
+}
+
 StorageCacheCounts& StorageCacheCounts::operator+=(const StorageCacheCounts& other) {
   pages += other.pages;
   pages_read += other.pages_read;

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -105,6 +106,10 @@ struct alignas(64) WorkerMetrics {
   Counter scan_pages_ahead;  // snapshot pages that scans read before they reached them
   Counter gate_waits;        // waits for a place in the node's RunGate
   Counter spare[2];
+  /// Operations by storage: records that were searched for, one by one or in batches, appends, and
+  /// records that scans returned. The index is id % kMaxStorages. A later storage of the same slot
+  /// continues the count (StorageControl::operations_before).
+  Counter storage_operations[kMaxStorages];
 };
 
 /// Fixed part of the segment. One WorkerMetrics per slot follows, also for auxiliary threads.
@@ -137,6 +142,12 @@ static_assert(sizeof(MetricsSegment) % alignof(WorkerMetrics) == 0);
 /// Returns the sum over all threads of a node, for `atoll status` and for scrapes.
 uint64_t sum_counter(const MetricsSegment& metrics, Counter WorkerMetrics::* counter);
 uint64_t sum_aborts(const MetricsSegment& metrics, Status reason);
+
+/// Returns the operations on the storage's slot by all threads of a node.
+uint64_t slot_operations(const MetricsSegment& metrics, uint32_t storage_id);
+/// Returns the operations on the storage by all nodes, since the storage or the cluster began.
+uint64_t storage_operations(std::span<const MetricsSegment* const> nodes,
+                            const StorageControl& storage);
 
 /// Pages of one storage in snapshot caches.
 struct StorageCacheCounts {

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "shared/memory/control_layout.h"
@@ -90,14 +91,16 @@ class ClusterMetrics : public prometheus::Collectable {
  public:
   /// `device`, `acknowledgement`, `disks`: null without a log. `snapshots`, `checkpoints`: null
   /// without a log, or if the cluster takes none. `archive`: null without an archive.
-  /// `restarts`: restarts of the cluster by its launcher before this process. REQUIRES: the segment
-  /// stays mapped, and all other arguments live, as long as this object.
+  /// `restarts`: restarts of the cluster by its launcher before this process. `nodes`: segments of
+  /// all nodes. REQUIRES: the segments stay mapped, and all other arguments live, as long as this
+  /// object.
   explicit ClusterMetrics(const ControlSegment& control, const SnapshotMetrics* snapshots = nullptr,
                           uint64_t restarts = 0, const DeviceMetrics* device = nullptr,
                           const ArchiveMetrics* archive = nullptr,
                           const AcknowledgementMetrics* acknowledgement = nullptr,
                           const DiskWatch* disks = nullptr,
-                          const CheckpointMetrics* checkpoints = nullptr)
+                           const CheckpointMetrics* checkpoints = nullptr,
+                           std::vector<const MetricsSegment*> nodes = {})
       : control_(control),
         snapshots_(snapshots),
         restarts_(restarts),
@@ -105,7 +108,8 @@ class ClusterMetrics : public prometheus::Collectable {
         archive_(archive),
         acknowledgement_(acknowledgement),
         disks_(disks),
-        checkpoints_(checkpoints) {}
+        checkpoints_(checkpoints),
+        nodes_(std::move(nodes)) {}
 
   std::vector<prometheus::MetricFamily> Collect() const override;
 
@@ -118,6 +122,7 @@ class ClusterMetrics : public prometheus::Collectable {
   const AcknowledgementMetrics* const acknowledgement_;
   const DiskWatch* const disks_;
   const CheckpointMetrics* const checkpoints_;
+  const std::vector<const MetricsSegment*> nodes_;
 };
 
 }  // namespace atolldb

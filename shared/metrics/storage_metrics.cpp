@@ -14,6 +14,7 @@ namespace atolldb {
 namespace {
 
 struct StorageSums {
+  uint64_t operations = 0;
   uint64_t pages = 0;
   uint64_t copied_pages = 0;
   std::optional<uint64_t> records;
@@ -38,9 +39,11 @@ std::vector<ReadyStorage> ready_storages_by_id(const ControlSegment& control) {
   return ready;
 }
 
-StorageSums sums_of_storage(const ReadyStorage& ready, const std::vector<StorageSpace>& spaces) {
+StorageSums sums_of_storage(const ReadyStorage& ready, const std::vector<StorageSpace>& spaces,
+                            std::span<const MetricsSegment* const> nodes) {
   StorageSums sums;
   DCHECK(ready.control != nullptr);
+  sums.operations = storage_operations(nodes, *ready.control);
   sums.copied_pages = ready.control->copied_pages.load(std::memory_order_relaxed);
   const auto space = std::ranges::lower_bound(spaces, ready.id, {}, &StorageSpace::id);
   if (space != spaces.end() && space->id == ready.id) {
@@ -65,7 +68,7 @@ std::vector<StorageSpace> StorageSpaces::get() const {
 }
 
 void add_storages(MetricFamilies& families, const ControlSegment& control,
-                  const StorageSpaces* spaces) {
+                  const StorageSpaces* spaces, std::span<const MetricsSegment* const> nodes) {
   const std::vector<StorageSpace> known =
       spaces == nullptr ? std::vector<StorageSpace>() : spaces->get();
   // By name: two samples with the same labels would make the scrape invalid. A name can occur twice
@@ -74,9 +77,10 @@ void add_storages(MetricFamilies& families, const ControlSegment& control,
   for (const ReadyStorage& ready : ready_storages_by_id(control)) {
     const char* name = ready.control->name;
     const bool has_own = storages.size() < kMaxStorageSeries;
-    const StorageSums sums = sums_of_storage(ready, known);
+    const StorageSums sums = sums_of_storage(ready, known, nodes);
     StorageSums& sum =
         storages[has_own ? std::string(name, strnlen(name, kMaxStorageName)) : kOtherStorages];
+    sum.operations += sums.operations;
     sum.pages += sums.pages;
     sum.copied_pages += sums.copied_pages;
     if (sums.records) sum.records = sum.records.value_or(0) + *sums.records;
@@ -86,6 +90,9 @@ void add_storages(MetricFamilies& families, const ControlSegment& control,
   const auto add = [&](auto value) {
     for (const auto& [name, sums] : storages) families.sample(value(sums), {{"storage", name}});
   };
+  families.counter("atoll_storage_operations_total",
+                   "Records of the storage that transactions searched for, appended or scanned.");
+  add([](const StorageSums& sums) { return sums.operations; });
   if (spaces != nullptr) {
     families.gauge("atoll_storage_snapshot_pages",
                    "Pages of the storage that the newest snapshot uses, also in older files.");

@@ -1,13 +1,14 @@
-// Metrics of the coordinator by storage: records, and pages of the newest snapshot. All of them
-// come from what snapshots and DDL count already, so no worker counts anything for them.
+// Metrics of the coordinator by storage: operations, records, and pages of the newest snapshot.
 #pragma once
 
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "shared/memory/control_layout.h"
+#include "shared/memory/worker_metrics.h"
 
 namespace atolldb {
 
@@ -38,8 +39,9 @@ class StorageSpaces {
   std::vector<StorageSpace> spaces_;
 };
 
-/// Adds the families of the ready storages. `spaces`: null without a log.
+/// Adds the families of the ready storages. `spaces`: null without a log. `nodes`: segments of all
+/// nodes.
 void add_storages(MetricFamilies& families, const ControlSegment& control,
-                  const StorageSpaces* spaces);
+                  const StorageSpaces* spaces, std::span<const MetricsSegment* const> nodes);
 
 }  // namespace atolldb

@@ -90,6 +90,7 @@ TEST_F(TopCommandTest, ReportsForPipesAgreeWithTheLoad) {
   EXPECT_LE(row["execution_us"]["p50"].get<double>(), row["execution_us"]["p99.9"].get<double>());
   EXPECT_EQ(json["session_rows"].size(), 1u);
   EXPECT_EQ(json["storages"][0]["name"], "tree");
+  EXPECT_GT(json["storages"][0]["operations_per_s"].get<double>(), 0);
 
   const Ran text = runner_.atoll({"top", "--batch", "2", "--interval", "0.1"});
   EXPECT_EQ(text.code, 0) << text.error;

@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "engine/api/storage_lookup.h"
 
@@ -20,7 +23,8 @@ class CatalogTest : public testing::Test {
     return catalog_.create(definition, [](const StorageControl&) { return Result<void>(); });
   }
   std::unique_ptr<ControlSegment> control_ = std::make_unique<ControlSegment>();
-  Catalog catalog_{*control_};
+  std::vector<const MetricsSegment*> metrics_;
+  Catalog catalog_{*control_, metrics_};
 };
 
 TEST_F(CatalogTest, WhatIsCreatedIsFoundUntilItIsHidden) {
@@ -55,6 +59,35 @@ TEST_F(CatalogTest, IdsAreNeverReusedAndTheLimitIsNamed) {
   const auto again = create(tree("t7"));
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_GT(*again, last);
+}
+
+TEST_F(CatalogTest, AStorageDoesNotHaveTheOperationsOfEarlierOnesInItsSlot) {
+  struct Free {
+    void operator()(MetricsSegment* metrics) const { std::free(metrics); }
+  };
+  std::vector<std::unique_ptr<MetricsSegment, Free>> nodes;
+  for (int node = 0; node < 2; ++node) {
+    const uint64_t bytes = MetricsSegment::bytes(2);
+    nodes.emplace_back(static_cast<MetricsSegment*>(std::aligned_alloc(64, bytes)));
+    std::memset(static_cast<void*>(nodes.back().get()), 0, bytes);
+    nodes.back()->slot_count = 2;
+    metrics_.push_back(nodes.back().get());
+  }
+  const auto count = [&](size_t node, uint32_t slot, uint32_t id, uint64_t operations) {
+    nodes[node]->worker(slot).storage_operations[id % kMaxStorages].add(operations);
+  };
+  const uint32_t first = create(tree("first")).value();
+  count(0, 0, first, 5);
+  count(1, 1, first, 7);
+  EXPECT_EQ(storage_operations(metrics_, control_->storage(first)), 12u);
+  EXPECT_EQ(slot_operations(*nodes[1], first), 7u);
+  catalog_.free_slot(*catalog_.hide("first"));
+  catalog_.skip_ids(first + kMaxStorages - 1);
+  const uint32_t second = create(tree("second")).value();
+  ASSERT_EQ(second, first + kMaxStorages) << "the same slot";
+  EXPECT_EQ(storage_operations(metrics_, control_->storage(second)), 0u);
+  count(1, 0, second, 3);
+  EXPECT_EQ(storage_operations(metrics_, control_->storage(second)), 3u);
 }
 
 TEST_F(CatalogTest, BadDefinitionsAreRefusedWithTheReason) {

@@ -45,7 +45,8 @@ TEST(ClusterStatusTest, CountsOfCachesByStorageAreSumsOverTheNodes) {
   const StatusReport report(config, *control, {nullptr, nullptr}, metrics);
   const auto counts = [&](uint32_t storage_id) {
     Json storage = {{"id", storage_id}, {"name", "any"}};
-    report.add_cache_counts(storage);
+    report.add_counts(storage);
+    EXPECT_EQ(storage["operations"], 0) << "no thread has counted any";
     EXPECT_EQ(storage["name"], "any");
     return storage["snapshot_cache"];
   };

@@ -67,7 +67,13 @@ Json status_with(uint64_t commits, uint64_t read_only, uint64_t aborts, uint64_t
        Json::array({{{"id", 1},
                      {"name", "accounts"},
                      {"type", "array"},
-                     {"snapshot_cache", {{"used_bytes", 8192}, {"pages_read", commits}}}}})}};
+                     {"operations", commits},
+                     {"snapshot_cache", {{"used_bytes", 8192}, {"pages_read", commits / 2}}}},
+                    {{"id", 2},
+                     {"name", "cold"},
+                     {"type", "array"},
+                     {"operations", commits / 10},
+                     {"snapshot_cache", {{"used_bytes", 4096}, {"pages_read", commits}}}}})}};
 }
 
 Sample sample_at(uint64_t seconds, Json status, std::vector<Json> of_nodes) {
@@ -116,8 +122,9 @@ TEST(TopFiguresTest, RatesAreTheDifferencesOfTwoSamplesOverTheirTime) {
   EXPECT_NEAR(figures.epochs->p99_us, 2'000, 2'000.0 / 32);
   ASSERT_EQ(figures.node_rows.size(), 1u);
   EXPECT_DOUBLE_EQ(figures.node_rows[0].remote_percent, 25);
-  ASSERT_EQ(figures.storage_rows.size(), 1u);
-  EXPECT_DOUBLE_EQ(figures.storage_rows[0].pages_read_per_s, 1'000);
+  ASSERT_EQ(figures.storage_rows.size(), 2u);
+  EXPECT_DOUBLE_EQ(figures.storage_rows[0].operations_per_s, 1'000);
+  EXPECT_DOUBLE_EQ(figures.storage_rows[0].pages_read_per_s, 500);
   ASSERT_EQ(figures.session_rows.size(), 2u);
   EXPECT_DOUBLE_EQ(figures.session_rows[0].answered_per_s, 100);
   EXPECT_DOUBLE_EQ(figures.session_rows[1].answered_per_s, 0) << "it is new";
@@ -173,6 +180,7 @@ TEST(TopFiguresTest, JsonHasTheSameFigures) {
   EXPECT_EQ(json["procedures"][1]["name"], "pay");
   EXPECT_EQ(json["procedures"][1]["execution_us"]["count"], 1'010);
   EXPECT_EQ(json["snapshots"]["phase"], "gleaning");
+  EXPECT_EQ(json["storages"][0]["operations_per_s"], 1'000.0);
   EXPECT_EQ(json["session_rows"].size(), 2u);
   EXPECT_FALSE(figures_json(Figures()).contains("commits_per_s")) << "nothing is known";
 }
@@ -248,7 +256,10 @@ TEST(TopViewTest, KeysChooseRowsOrderAndHelp) {
   press(Key::sort_left);
   EXPECT_TRUE(has_part(text(), "*ABORTED BY"));
   press(Key::next_rows);
-  EXPECT_TRUE(has_part(text(), "accounts")) << text();
+  EXPECT_TRUE(has_part(text(), "*OPERATIONS/s")) << text();
+  EXPECT_LT(text().find("accounts"), text().find("cold")) << "the most operations first";
+  press(Key::sort_right);
+  EXPECT_GT(text().find("accounts"), text().find("cold")) << "the most pages read first";
   press(Key::nodes);
   EXPECT_TRUE(has_part(text(), "node0")) << text();
   press(Key::sessions);
