@@ -162,6 +162,7 @@ Status MasterTreeCursor::take_run(BatchWriter& batch) {
     last = record;
   }
   batch = writer;
+  returned_ += static_cast<uint64_t>((at - current.position) * step);
   current.position = at;
   // A seek continues after the last visited record.
   if (last != nullptr) put_key(last, page->slices()[last->head.slot]);
