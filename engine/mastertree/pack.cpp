@@ -110,6 +110,7 @@ class Pack {
         std::sort(records_.begin() + first, records_.begin() + size_, precedes);
       }
     }
+    DCHECK(size_ <= records_.size());
     ends_[0] = 0;
     for (uint32_t i = 0; i < size_; ++i) {
       ends_[i + 1] = ends_[i] + copied_bytes(records_[i].record, 0) + kSlotBytes;
@@ -153,6 +154,7 @@ class Pack {
       cuts_[page + 1] = best;
     }
     cuts_[new_count_] = size_;
+    DCHECK(std::ranges::is_sorted(std::span(cuts_).first(new_count_ + 1)));
     return ends_[size_] - ends_[cuts_[new_count_ - 1]] <= kMaxPackedBytes;
   }
 
@@ -164,6 +166,7 @@ class Pack {
     const std::span<TreePage* const> old_pages = locks_.pages();
     const TreePage& front = *old_pages.front();
     const TreePage& back = *old_pages.back();
+    DCHECK(front.low < back.high || back.high_is_end != 0);
     SliceRange range{front.low, 0, false};
     for (uint32_t i = 0; i < new_count_; ++i) {
       const bool is_last = i + 1 == new_count_;

@@ -127,6 +127,7 @@ Status MasterTreeCursor::take_run(BatchWriter& batch) {
   const int64_t step = forward_ ? 1 : -1;
   const int64_t left = current.left(forward_);
   const int64_t count = std::min(count_inside(), static_cast<int64_t>(batch.left()));
+  DCHECK(count >= 0 && count <= left);
   if (left >= kPageAhead && left - count < kPageAhead) prefetch_next_page();
   const bool may_be_own = !txn_->plans_no_write() && !fault::batches_hide_own_writes;
   // The bytes that the loop writes may alias the members. A copy stays in registers.

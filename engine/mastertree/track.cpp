@@ -25,8 +25,8 @@ TreePage* child_of(WorkerContext& worker, InteriorPage* page, PageVersion versio
 }
 
 /// Returns the border page that holds `slice` now and has not moved. Follows twins from `page` on.
-/// The twins of a packed page lead to its parent (R101). Returns null if the page was dropped, or if
-/// its mover has not set the twins yet. Commits call this with locks held, and do not wait for a
+/// The twins of a packed page lead to its parent (R101). Returns null if the page was dropped, or
+/// if its mover has not set the twins yet. Commits call this with locks held, and do not wait for a
 /// mover that may have been descheduled (R23).
 BorderPage* current_page(WorkerContext& worker, TreePage* page, uint64_t slice,
                          PageVersion& version) {

@@ -99,8 +99,8 @@ class ClusterMetrics : public prometheus::Collectable {
                           const ArchiveMetrics* archive = nullptr,
                           const AcknowledgementMetrics* acknowledgement = nullptr,
                           const DiskWatch* disks = nullptr,
-                           const CheckpointMetrics* checkpoints = nullptr,
-                           std::vector<const MetricsSegment*> nodes = {})
+                          const CheckpointMetrics* checkpoints = nullptr,
+                          std::vector<const MetricsSegment*> nodes = {})
       : control_(control),
         snapshots_(snapshots),
         restarts_(restarts),
