@@ -77,8 +77,9 @@ Result<void> Coordinator::attach() {
 Result<void> Coordinator::start() {
   CHECK(status_ != nullptr && clock_ == nullptr);
   start_archiver();
-  clock_ = std::make_unique<EpochClock>(control_->epochs, nodes_, config_.cluster.epoch,
-                                        is_logged(), logger_);
+  clock_ = std::make_unique<EpochClock>(
+      control_->epochs, nodes_, EpochIntervals{config_.cluster.epoch, config_.cluster.epoch_min},
+      is_logged(), logger_);
   tick_seen_at_ = std::chrono::steady_clock::now();
   clock_->start();
   if (is_logged()) {

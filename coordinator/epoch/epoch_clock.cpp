@@ -1,7 +1,5 @@
 #include "coordinator/epoch/epoch_clock.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -143,14 +141,31 @@ void raise_durable(EpochBlock& epochs, uint64_t epoch) {
   wake(epochs.durable_signal, kWakeAll);
 }
 
-EpochClock::EpochClock(EpochBlock& epochs, std::vector<NodeShared*> nodes,
-                       std::chrono::microseconds interval, bool is_logged, Logger logger)
+bool is_end_requested(const EpochBlock& epochs) {
+  // Relaxed: this thread is the only writer.
+  const uint64_t current = epochs.current.load(std::memory_order_relaxed);
+  // Acquire pairs with the raise in request_epoch_end.
+  return current <= kLastEarlyEpoch &&
+         epochs.end_requested.load(std::memory_order_acquire) >= current;
+}
+
+bool waits_for_loggers(const EpochBlock& epochs) {
+  // Acquire pairs with the release in raise_durable: the epoch is durable on the devices.
+  return epochs.durable.load(std::memory_order_acquire) <
+         epochs.marker_wanted.load(std::memory_order_relaxed);
+}
+
+EpochClock::EpochClock(EpochBlock& epochs, std::vector<NodeShared*> nodes, EpochIntervals intervals,
+                       bool is_logged, Logger logger)
     : epochs_(epochs),
       nodes_(std::move(nodes)),
-      interval_(interval),
-      epochs_until_closing_(std::max<uint64_t>(1, static_cast<uint64_t>(kClosingAfter / interval))),
+      intervals_(intervals),
+      epochs_until_closing_(
+          std::max<uint64_t>(1, static_cast<uint64_t>(kClosingAfter / intervals.regular))),
       is_logged_(is_logged),
-      logger_(std::move(logger)) {}
+      logger_(std::move(logger)) {
+  CHECK(intervals_.regular.count() > 0 && intervals_.shortest.count() > 0);
+}
 
 void EpochClock::start() {
   CHECK(!thread_.joinable() && !nodes_.empty());
@@ -163,6 +178,8 @@ void EpochClock::stop() {
     stop_.store(true, std::memory_order_relaxed);
   }
   ticked_.notify_all();
+  epochs_.end_signal.fetch_add(1, std::memory_order_release);
+  wake(epochs_.end_signal, 1);
   if (thread_.joinable()) thread_.join();
 }
 
@@ -204,21 +221,39 @@ bool EpochClock::wait_until_begun_after(uint64_t epoch, std::chrono::millisecond
   return has_begun();
 }
 
+/// Sleeps until `deadline_ns`, or, if the current epoch may end early, until that and
+/// `earliest_ns`. Returns whether the epoch ends early. Also returns after `stop`.
+bool EpochClock::sleep(uint64_t earliest_ns, uint64_t deadline_ns) const {
+  for (;;) {
+    // Acquire, so that the words below are loaded later. If these loads miss a change, the change
+    // also changes a signal, and so ends the wait.
+    const uint32_t end_signal = epochs_.end_signal.load(std::memory_order_acquire);
+    const uint32_t durable_signal = epochs_.durable_signal.load(std::memory_order_acquire);
+    const uint64_t now_ns = monotonic_time_ns();
+    if (now_ns >= deadline_ns || stop_.load(std::memory_order_relaxed)) return false;
+    const bool is_requested = is_end_requested(epochs_);
+    const bool needs_loggers = is_requested && waits_for_loggers(epochs_);
+    const bool may_end = is_requested && !needs_loggers;
+    if (may_end && now_ns >= earliest_ns) return true;
+    const uint64_t end_ns = may_end ? std::min(earliest_ns, deadline_ns) : deadline_ns;
+    wait_on(needs_loggers ? epochs_.durable_signal : epochs_.end_signal,
+            needs_loggers ? durable_signal : end_signal, std::chrono::nanoseconds(end_ns - now_ns));
+  }
+}
+
 void EpochClock::run() {
   name_thread("epochs");
   become_prompt_thread();
-  constexpr int64_t kSecondNs = 1'000'000'000;
-  const int64_t interval_ns = std::chrono::nanoseconds(interval_).count();
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  int64_t deadline_ns = now.tv_sec * kSecondNs + now.tv_nsec;
+  const auto ns = [](std::chrono::nanoseconds time) { return static_cast<uint64_t>(time.count()); };
+  const uint64_t interval_ns = ns(intervals_.regular);
+  uint64_t now_ns = monotonic_time_ns();
+  uint64_t deadline_ns = now_ns;
   bool was_held = false;
   // Relaxed: the flag only ends the loop.
   while (!stop_.load(std::memory_order_relaxed)) {
     deadline_ns += interval_ns;
-    const timespec deadline{deadline_ns / kSecondNs, deadline_ns % kSecondNs};
-    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &deadline, nullptr) != 0) {
-    }
+    const bool is_early = sleep(now_ns + ns(intervals_.shortest), deadline_ns);
+    if (is_early) epochs_.early_ends.fetch_add(1, std::memory_order_relaxed);
     bool is_held = false;
     {
       // Under this lock a waiter checks the epochs and begins to sleep, so it misses no tick. Only
@@ -236,11 +271,10 @@ void EpochClock::run() {
     }
     was_held = is_held;
     ticks_.fetch_add(1, std::memory_order_relaxed);
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    const int64_t now_ns = now.tv_sec * kSecondNs + now.tv_nsec;
-    // After a delay of more than a tick (a stopped process, a busy machine) the clock skips ticks
-    // instead of catching up.
-    if (now_ns - deadline_ns > interval_ns) deadline_ns = now_ns;
+    now_ns = monotonic_time_ns();
+    // The next interval begins at an early end. After a delay of more than a tick (a stopped
+    // process, a busy machine) the clock skips ticks instead of catching up.
+    if (is_early || now_ns > deadline_ns + interval_ns) deadline_ns = now_ns;
   }
 }
 

@@ -24,6 +24,10 @@ inline constexpr std::chrono::milliseconds kClosingAfter{100};
 /// kClosingAfter in epochs of the default interval.
 inline constexpr uint64_t kEpochsUntilClosing = 10;
 
+/// Only epochs up to this one end early. So early ends use at most half of all epochs, and the
+/// other half lasts for another decade of regular epochs of 10 ms.
+inline constexpr uint64_t kLastEarlyEpoch = kMaxEpoch / 2;
+
 /// Returns the latest epoch in which any node has a commit, or 0 if no node has. After the caller
 /// has found an epoch closed, the result covers all commits of that epoch: a commit makes its epoch
 /// dirty before it clears its in-commit epoch (R27).
@@ -42,14 +46,28 @@ bool tick_epochs(EpochBlock& epochs, const std::vector<NodeShared*>& nodes, bool
                  uint64_t epochs_until_closing = kEpochsUntilClosing, uint64_t close_up_to = 0,
                  bool holds_settled = false);
 
+/// Returns whether a worker has asked for an early end of the current epoch (request_epoch_end),
+/// and this epoch may end early. Thread: the clock's.
+bool is_end_requested(const EpochBlock& epochs);
+/// Returns whether a marker that the clock has asked for is not durable yet. An epoch does not end
+/// early meanwhile, so that the next marker covers all commits of that time. Thread: the clock's.
+bool waits_for_loggers(const EpochBlock& epochs);
+
 /// Raises the global durable epoch and wakes its waiters. Thread: the thread of DurableEpoch, or
 /// the clock's if there is no log.
 void raise_durable(EpochBlock& epochs, uint64_t epoch);
 
-/// The thread that advances the epochs, one tick per interval, at absolute deadlines.
+/// Times between two ticks of the clock.
+struct EpochIntervals {
+  std::chrono::microseconds regular;   // without a request for an early end
+  std::chrono::microseconds shortest;  // with such a request
+};
+
+/// The thread that advances the epochs: one tick per interval, at absolute deadlines, and one for
+/// each early end of an epoch.
 class EpochClock {
  public:
-  EpochClock(EpochBlock& epochs, std::vector<NodeShared*> nodes, std::chrono::microseconds interval,
+  EpochClock(EpochBlock& epochs, std::vector<NodeShared*> nodes, EpochIntervals intervals,
              bool is_logged, Logger logger);
   ~EpochClock() { stop(); }
 
@@ -72,10 +90,11 @@ class EpochClock {
 
  private:
   void run();
+  bool sleep(uint64_t earliest_ns, uint64_t deadline_ns) const;
 
   EpochBlock& epochs_;
   std::vector<NodeShared*> nodes_;
-  std::chrono::microseconds interval_;
+  EpochIntervals intervals_;
   uint64_t epochs_until_closing_;
   bool is_logged_;
   Logger logger_;

@@ -63,6 +63,7 @@ struct Config {
     std::string log_dir;
     std::string data_dir;
     std::chrono::microseconds epoch{10'000};
+    std::chrono::microseconds epoch_min{200};
     Live<RestartPolicy> restart = RestartPolicy::never;
     std::chrono::milliseconds heartbeat{100};
     Live<std::chrono::milliseconds> hang_limit{10'000};

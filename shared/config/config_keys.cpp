@@ -23,6 +23,7 @@ constexpr std::array<std::string_view, 3> kBackendChoices{"posix", "pmem", "null
 constexpr std::array<std::string_view, 7> kLogLevelChoices{"trace", "debug",    "info", "warn",
                                                            "error", "critical", "off"};
 
+constexpr int64_t kMinEpochUs = 100;
 constexpr int64_t kMaxPathBytes = 1'024;
 constexpr int64_t kMaxCommandBytes = 4'096;
 constexpr int64_t kMaxEndpointBytes = kMaxSocketPathBytes + 6;  // 6: the prefix "ipc://"
@@ -118,6 +119,12 @@ constexpr ConfigKey kKeys[] = {
         "Default: $XDG_DATA_HOME/atoll/<name>, else ~/.local/share/atoll/<name>."),
     row(KeyKind::duration, ATOLL_CONFIG(cluster.epoch), {1 * kMillisecondUs, 1 * kSecondUs},
         "Time from one epoch to the next: the group commit's period."),
+    row(KeyKind::duration, ATOLL_CONFIG(cluster.epoch_min), {kMinEpochUs, 1 * kSecondUs},
+        "Shortest epoch. An epoch ends early if a client waits until its commits are durable and "
+        "no\n"
+        "worker has anything to do. Each such end costs a sync of every log. None ends early if "
+        "this\n"
+        "is not less than `epoch`."),
     row(KeyKind::choice, ATOLL_CONFIG(cluster.restart), kRestartChoices,
         "What happens after a process has died or hung and the cluster has stopped. recover: it "
         "is\n"

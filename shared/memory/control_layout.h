@@ -56,6 +56,16 @@ struct EpochBlock {
   alignas(64) std::atomic<uint32_t> logger_signal;
   /// No thread of the cluster can still read a page that was unlinked before this epoch began.
   alignas(64) std::atomic<uint64_t> oldest_begin;
+  /// Latest epoch for whose durability a client waits; 0: none. Writers: nodes, once per epoch.
+  alignas(64) std::atomic<uint64_t> awaited;
+  /// Latest epoch that a node has asked the clock to end early (shared/memory/epoch_end.h); 0:
+  /// none.
+  alignas(64) std::atomic<uint64_t> end_requested;
+  /// Changes after each advance of `end_requested`. The clock sleeps on it. Writers: nodes, and the
+  /// clock's `stop`.
+  std::atomic<uint32_t> end_signal;
+  /// Number of epochs that the clock has ended early.
+  alignas(64) std::atomic<uint64_t> early_ends;
   /// Ends of the latest epochs, in ns of the monotonic clock. The index is epoch % kEpochEnds. For
   /// statistics only. See epoch_end_ns.
   alignas(64) std::atomic<uint64_t> ended_ns[kEpochEnds];
@@ -94,6 +104,8 @@ struct alignas(64) StorageControl {
   uint32_t payload_bytes;  // array: fixed record size. Trees: typical size, a hint (0: unknown)
   uint64_t record_count;   // array: number of records
   char name[kMaxStorageName + 1];
+  /// Operations on earlier storages of this slot (WorkerMetrics::storage_operations).
+  std::atomic<uint64_t> operations_before;
 
   alignas(64) DualPointer root;
   McsWord root_lock;  // guards replacements of the page that `root` leads to
@@ -105,8 +117,6 @@ struct alignas(64) StorageControl {
   std::atomic<uint32_t> drop_count;
   /// Master-tree, not 0: writes to records that are in a snapshot only go to the delta tree, and do
   /// not copy their pages up (R76).
-  /// Operations on earlier storages of this slot (WorkerMetrics::storage_operations).
-  std::atomic<uint64_t> operations_before;
   std::atomic<uint32_t> uses_delta;
   /// Master-tree: root of the delta tree (R76), or null. Has no snapshot page. `root_lock` guards
   /// it, too.

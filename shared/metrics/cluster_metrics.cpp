@@ -140,6 +140,9 @@ constexpr Metric<ControlSegment> kClusterMetrics[] = {
      field<&ControlSegment::heartbeat>},
     {"atoll_epoch_interval_seconds", "Time from one epoch to the next.",
      field<&ControlSegment::epoch_interval_us>, 1e-6},
+    {"atoll_epoch_early_ends_total",
+     "Epochs that ended early, because a client waited and no worker had anything to do.",
+     epoch<&EpochBlock::early_ends>},
     {"atoll_epoch_current", "Epoch in which transactions commit now.", epoch<&EpochBlock::current>},
     {"atoll_epoch_durable",
      "Latest epoch whose commits are all durable. Advances while no transaction commits. With "

@@ -4,6 +4,7 @@
 
 #include "engine/hooks/mutants.h"
 #include "shared/base/check.h"
+#include "shared/memory/epoch_end.h"
 #include "shared/process/start_up.h"
 #include "shared/sync/wait_word.h"
 
@@ -28,6 +29,7 @@ void DurableAnswers::add(uint64_t epoch, Deliver deliver) {
   if (is_early || epoch <= control_.epochs.durable.load(std::memory_order_acquire)) {
     return deliver(true);
   }
+  await_epoch(control_.epochs, epoch);
   bool is_first = false;
   bool is_durable = false;
   {

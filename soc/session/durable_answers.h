@@ -26,7 +26,7 @@ class DurableAnswers {
   using Deliver = std::function<void(bool is_durable)>;
 
   /// REQUIRES: the control segment outlives this object.
-  explicit DurableAnswers(const ControlSegment& control) : control_(control) {}
+  explicit DurableAnswers(ControlSegment& control) : control_(control) {}
   DurableAnswers(const DurableAnswers&) = delete;
   DurableAnswers& operator=(const DurableAnswers&) = delete;
   ~DurableAnswers() { stop(std::chrono::milliseconds(0)); }
@@ -52,7 +52,7 @@ class DurableAnswers {
   void release(std::unique_lock<std::mutex>& lock, bool at_end);
   bool has_failed() const;
 
-  const ControlSegment& control_;
+  ControlSegment& control_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::map<uint64_t, std::vector<Deliver>> waiting_;  // by epoch; guarded by mutex_

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "shared/base/check.h"
+#include "shared/memory/epoch_end.h"
 #include "shared/process/start_up.h"
 
 namespace atolldb {
@@ -132,6 +133,8 @@ void Worker::sleep_until_task(Transaction& transaction, std::unique_lock<std::mu
   context.leave();
   lock.unlock();
   help();
+  if (is_wanted()) return lock.lock();
+  const IdleWorker idle(*settings_.view, context.slot());
   lock.lock();
   while (!is_woken()) {
     const bool has_hints = !context.hints().empty() && hint_rounds < kMaxIdleHintRounds;

@@ -1,6 +1,7 @@
 // A worker thread, which runs transactions. It takes tasks from its own bounded queue. While idle,
 // it holds no page reference (R9). Before it sleeps, it checks the sessions for requests for a
-// short time. It then sleeps without a time-out, unless it has retired pages or hints.
+// short time. It then sleeps without a time-out, unless it has retired pages or hints. While it has
+// no task, the current epoch may end early for clients that wait (IdleWorker).
 #pragma once
 
 #include <atomic>

@@ -3,6 +3,7 @@
 
 #include "ops/cluster/cluster.h"
 #include "ops/ledger/ledger_client.h"
+#include "shared/kv/kv_request.h"
 #include "shared/process/run_paths.h"
 #include "tests/cluster/cluster_folder.h"
 
@@ -82,6 +83,27 @@ TEST(SessionProcessTest, RequestsInFlightWhenTheNodeIsKilledAreUnknownAndTheClie
     session->reset();
     EXPECT_EQ(open_segments(), 0u);
   }
+}
+
+TEST(SessionProcessTest, ALoneClientWaitsForSyncsAndNotForRegularEpochs) {
+  constexpr int kPuts = 20;
+  TestFolder folder;
+  Config config = folder.config("lone");
+  config.cluster.epoch = std::chrono::seconds(1);
+  const auto cluster = launch(config);
+  ASSERT_NE(cluster, nullptr);
+  ASSERT_TRUE(cluster->create_storage("tree", StorageType::mastertree, 8));
+  auto session = cluster->connect_session(1);
+  ASSERT_TRUE(session) << session.error().message;
+  KvRequest request;
+  request.put("tree", kv_bytes("key"), kv_bytes("value"));
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < kPuts; ++i) {
+    ASSERT_EQ((*session)->call("kv.txn", request.bytes()).status, Status::ok);
+  }
+  // With regular epochs each put but the first would take a second.
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(kPuts / 2));
+  EXPECT_TRUE(cluster->shutdown());
 }
 
 }  // namespace

@@ -170,6 +170,8 @@ const BadInput kBadInputs[] = {
     {"NegativeTime", "[cluster]\nepoch = \"-10ms\"\n",
      "/x/t.toml:2:9: cluster.epoch: expected a time from \"1ms\" to \"1s\", got \"-10ms\"; times "
      "are written \"10ms\" (us, ms, s, min, h)\n"},
+    {"ShortestEpochTooShort", "[cluster]\nepoch_min = \"99us\"\n",
+     "/x/t.toml:2:13: cluster.epoch_min: expected a time from \"100us\" to \"1s\", got \"99us\"\n"},
     {"ChoiceMisspelt", "[memory]\nhuge_pages = \"advice\"\n",
      "/x/t.toml:2:14: memory.huge_pages: expected one of \"off\", \"advise\", \"require\", got "
      "\"advice\"; did you mean \"advise\"?\n"},
@@ -463,7 +465,8 @@ TEST(Durability, HasFilesInTheNodesDirectoriesInTurnOrElseInTheDataDirectory) {
 
 TEST(EffectiveConfig, SurvivesTheWayToAChildProcess) {
   const Config config = parsed(
-      "[cluster]\nname = \"c-1\"\nepoch = \"1500us\"\nstart_epoch = 68719476735\n"
+      "[cluster]\nname = \"c-1\"\nepoch = \"1500us\"\nepoch_min = \"100us\"\n"
+      "start_epoch = 68719476735\n"
       "[[node]]\nnuma_node = 1\ncpus = [3, 1]\ngleaner_cpus = [2, 1]\nworkers = 4\ndirectories = "
       "[\"/a \\\"b\\\\\"]\n"
       "[[node]]\n[memory]\nvolatile_pool = \"1026MiB\"\nhuge_pages = \"off\"\n"
@@ -482,6 +485,7 @@ TEST(EffectiveConfig, SurvivesTheWayToAChildProcess) {
   EXPECT_EQ(child.control, config.control);
   EXPECT_EQ(config_digest(child), config_digest(config));
   EXPECT_EQ(config.cluster.epoch, std::chrono::microseconds(1500));
+  EXPECT_EQ(config.cluster.epoch_min, std::chrono::microseconds(100));
   EXPECT_EQ(config.nodes[0].cpus, (std::vector<int32_t>{3, 1}));
   EXPECT_EQ(config.nodes[0].gleaner_cpus, (std::vector<int32_t>{2, 1}));
 }

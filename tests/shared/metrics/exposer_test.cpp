@@ -373,6 +373,8 @@ TEST(ClusterMetricsTest, ServesStateAndEpochs) {
   control->recovered_percent.store(25, std::memory_order_relaxed);
   control->epochs.current.store(42, std::memory_order_relaxed);
   control->epoch_interval_us = 10'000;
+  control->epochs.early_ends.store(5, std::memory_order_relaxed);
+  control->storages[1].name[0] = 'a';
   control->storages[1].state.store(static_cast<uint32_t>(StorageState::ready),
                                    std::memory_order_relaxed);
   auto exposer =
@@ -380,7 +382,7 @@ TEST(ClusterMetricsTest, ServesStateAndEpochs) {
   ASSERT_TRUE(exposer) << exposer.error().message;
   const std::string text = scrape((*exposer)->endpoint());
   for (const char* line :
-       {"atoll_cluster_running 1\n", "atoll_epoch_current 42\n",
+       {"atoll_cluster_running 1\n", "atoll_epoch_current 42\n", "atoll_epoch_early_ends_total 5\n",
         "atoll_epoch_interval_seconds 0.01\n", "atoll_storages 1\n", "atoll_restarts_total 3\n",
         "atoll_cluster_recovering 0\n", "atoll_recovery_read_ratio 0.25\n"}) {
     EXPECT_NE(text.find(line), std::string::npos) << line << "is missing in\n" << text;
