@@ -57,7 +57,8 @@ class ClusterPort {
     return unsupported("records");
   }
   /// Opens a connection of a client. Thread: any.
-  virtual Result<std::unique_ptr<Transport>> connect([[maybe_unused]] uint32_t node) {
+  virtual Result<std::unique_ptr<Transport>> connect([[maybe_unused]] uint32_t node,
+                                                     [[maybe_unused]] const ClientRoute& route) {
     return unsupported("clients");
   }
 

@@ -6,11 +6,18 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "shared/base/status.h"
 
 namespace atolldb::bench {
+
+/// How clients reach the nodes.
+struct ClientRoute {
+  bool is_network = false;  // false: through shared memory
+  std::string key_file;     // keys of network clients; empty: without keys
+};
 
 /// One connection. Thread: one.
 class Transport {

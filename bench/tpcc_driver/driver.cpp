@@ -6,6 +6,7 @@
 
 #include "bench/tpcc/job_input.h"
 #include "bench/tpcc/tables.h"
+#include "bench/tpcc_driver/client_port.h"
 #include "shared/base/try.h"
 
 namespace atolldb::tpcc {
@@ -29,7 +30,9 @@ Result<void> Driver::load_database() {
 }
 
 Result<Report> Driver::resume(uint64_t runs_before) {
-  ATOLL_TRY(bench::run_all(cluster_, console_, kCommand, kRunJob, kSurveyJob, input_, report_,
+  ClientPort clients(cluster_, report_.options.clients);
+  ClusterPort& cluster = report_.options.clients.is_used() ? clients : cluster_;
+  ATOLL_TRY(bench::run_all(cluster, console_, kCommand, kRunJob, kSurveyJob, input_, report_,
                            summarize, runs_before));
   if (report_.options.verify) {
     ATOLL_TRY(verify());

@@ -35,6 +35,11 @@ Result<void> check_options(const Options& options) {
         kCommand, "--think-time", fmt::format("{} is out of range", options.think_scale),
         fmt::format("use 0 (none) to {}; 1: the specification's times", kMaxThinkScale));
   }
+  ATOLL_TRY(bench::check_clients(kCommand, options.clients));
+  if (options.clients.is_used() && options.think_scale != 0) {
+    return bench::usage_error(kCommand, "--think-time", "clients do not think",
+                              "leave it out, or use --client node");
+  }
   const bool reads_many_orders =
       options.mix[static_cast<size_t>(TransactionType::delivery)] != 0 ||
       options.mix[static_cast<size_t>(TransactionType::stock_level)] != 0;
@@ -48,6 +53,7 @@ Result<void> check_options(const Options& options) {
 }
 
 Result<uint32_t> choose_warehouses(const Options& options, uint32_t nodes, uint32_t workers) {
+  ATOLL_TRY(bench::check_client_count(kCommand, options.clients, nodes));
   const uint32_t warehouses = options.warehouses != 0 ? options.warehouses : workers;
   if (warehouses < nodes) {
     return bench::usage_error(

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "bench/driver/client_options.h"
 #include "bench/driver/options.h"
 #include "bench/tpcc/inputs.h"
 #include "bench/tpcc/job_input.h"
@@ -23,6 +24,7 @@ struct Options : bench::CommonOptions {
   // Restarts the cluster after the load, so that all data are in a snapshot when the runs begin.
   bool cold = false;
   double think_scale = 0;  // factor of the specification's keying and think times; 0: none
+  bench::ClientOptions clients;
   std::optional<uint64_t> load_seed;  // of a database that was loaded before; nothing: `seed`
   Scale scale;                        // only tests change it, except max_lines and hash_orders
 };

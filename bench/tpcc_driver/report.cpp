@@ -35,6 +35,7 @@ std::string Report::text() const {
   std::string out = bench::headline_text(
       *this, options, median_tps(), runs.size(),
       fmt::format("{} warehouses{}", warehouses, options.cold ? " in a snapshot" : ""));
+  out += bench::clients_text(options.clients, workers);
   if (options.think_scale != 0) out += think_time_text(*this, run);
   out += bench::nodes_text(*this, run);
   out += bench::types_text(run, kTransactionNames, true);
@@ -62,6 +63,7 @@ nlohmann::json Report::json() const {
                           {"hash_orders", options.scale.hash_orders},
                           {"cold", options.cold},
                           {"think_time", options.think_scale}});
+  bench::put_clients(options.clients, json["config"]);
   json["benchmark"] = "tpcc";
   json["user_rollbacks"] = run.user_aborts;
   json["ended_early"] = ended_early();

@@ -96,18 +96,8 @@ Result<void> choose_shape(const Options& options, JobInput& input) {
 }
 
 Result<void> check_clients(const Options& options, JobInput& input) {
-  const ClientOptions& clients = options.clients;
-  if (clients.client != "node" && clients.client != "local") {
-    return usage("--client", fmt::format("'{}' is no kind of client", clients.client),
-                 "use node (jobs on the workers) or local (sessions of this process)");
-  }
-  if (clients.acknowledge != "durable" && clients.acknowledge != "visible") {
-    return usage("--acknowledge", fmt::format("'{}' is not a time", clients.acknowledge),
-                 "use durable or visible");
-  }
-  if (!clients.is_used()) return {};
-  const bench::Range ranges[] = {{"--pipeline", clients.pipeline, 1, ClientOptions::kMaxPipeline}};
-  ATOLL_TRY(bench::check_ranges(kCommand, ranges));
+  ATOLL_TRY(bench::check_clients(kCommand, options.clients));
+  if (!options.clients.is_used()) return {};
   if (options.operations != 1 || percent_of(input.mix, Operation::insert) != 0 ||
       percent_of(input.mix, Operation::scan) != 0) {
     return usage("--client", "clients run single operations, and no inserts and scans",
@@ -169,12 +159,7 @@ Result<void> check_cluster(const Options& options, uint32_t nodes) {
         fmt::format("{} % of the operations cannot be remote on one node", *options.remote_percent),
         "use 0, or more nodes");
   }
-  const uint32_t most = nodes * ClientOptions::kMaxClientsPerNode;
-  if (options.clients.clients > most) {
-    return usage("--clients", fmt::format("{} is out of range", options.clients.clients),
-                 fmt::format("use at most {}", most));
-  }
-  return {};
+  return bench::check_client_count(kCommand, options.clients, nodes);
 }
 
 }  // namespace atolldb::ycsb

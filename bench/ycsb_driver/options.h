@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "bench/driver/client_options.h"
 #include "bench/driver/options.h"
 #include "bench/ycsb/job_input.h"
 #include "shared/base/error.h"
@@ -12,18 +13,6 @@
 namespace atolldb::ycsb {
 
 inline constexpr const char* kCommand = "bench ycsb";
-
-/// Who runs the operations: jobs on the workers, or clients in this process.
-struct ClientOptions {
-  std::string client = "node";          // "node": jobs; "local": clients with local sessions
-  uint32_t clients = 0;                 // 0: one per worker
-  uint32_t pipeline = 64;               // requests in flight of each client
-  std::string acknowledge = "durable";  // when a request counts: "durable" or "visible"
-
-  bool is_used() const { return client != "node"; }
-  static constexpr uint32_t kMaxPipeline = 256;
-  static constexpr uint32_t kMaxClientsPerNode = 60;  // a node has 64 sessions
-};
 
 struct Options : bench::CommonOptions {
   std::string workload;  // empty: `mix` if given, else A
@@ -40,7 +29,7 @@ struct Options : bench::CommonOptions {
   std::string insert_order = "hashed";
   bool prefetch = true;
   bool blind_updates = false;
-  ClientOptions clients;
+  bench::ClientOptions clients;
 
   /// Returns "A" for example, or "custom" for a mix.
   std::string workload_name() const;

@@ -41,13 +41,7 @@ std::string Report::text() const {
           ? "one operation per transaction"
           : fmt::format("{} operations per transaction: {} operations/s", input.operations,
                         bench::format_rate(operations_per_second())));
-  if (options.clients.is_used()) {
-    out += fmt::format(
-        "clients: {}, each with a local session and {} requests in flight; latencies are from the "
-        "submission to the {} answer\n",
-        options.clients.clients == 0 ? workers : options.clients.clients, options.clients.pipeline,
-        options.clients.acknowledge);
-  }
+  out += bench::clients_text(options.clients, workers);
   out += bench::nodes_text(*this, run) + bench::types_text(run, kTypeNames, false) +
          bench::durable_text(run, kTypeNames);
   if (percent_of(input.mix, Operation::scan) != 0) {
@@ -76,11 +70,8 @@ nlohmann::json Report::json() const {
                                             {"storage", options.storage},
                                             {"insert_order", options.insert_order},
                                             {"prefetch", input.prefetch},
-                                            {"blind_updates", input.blind_updates},
-                                            {"client", options.clients.client},
-                                            {"clients", options.clients.clients},
-                                            {"pipeline", options.clients.pipeline},
-                                            {"acknowledge", options.clients.acknowledge}});
+                                            {"blind_updates", input.blind_updates}});
+  bench::put_clients(options.clients, json["config"]);
   json["benchmark"] = "ycsb";
   json["operations_per_second"] = operations_per_second();
   json["ended_early"] = ended_early();

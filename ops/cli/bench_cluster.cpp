@@ -11,12 +11,14 @@
 #include <filesystem>
 #include <utility>
 
-#include "bench/driver/local_transport.h"
+#include "bench/driver/session_transport.h"
 #include "ops/cli/running_cluster.h"
 #include "ops/launcher/run_folder.h"
 #include "shared/base/try.h"
+#include "shared/client/connection_string.h"
 #include "shared/kv/kv_reply.h"
 #include "shared/kv/kv_request.h"
+#include "shared/network/wire.h"
 
 namespace atolldb::cli {
 namespace {
@@ -150,9 +152,32 @@ Result<void> BenchPort::put_text(const std::string& storage, const std::string& 
   return {};
 }
 
-Result<std::unique_ptr<bench::Transport>> BenchPort::connect(uint32_t node) {
-  ATOLL_ASSIGN(auto session, cluster_.connect_session(node));
-  return std::make_unique<bench::LocalTransport>(std::move(session));
+Result<std::unique_ptr<bench::Transport>> BenchPort::connect(uint32_t node,
+                                                             const bench::ClientRoute& route) {
+  if (!route.is_network) {
+    ATOLL_ASSIGN(auto session, cluster_.connect_session(node));
+    return std::make_unique<bench::SessionTransport>(std::move(session), kSessionSlots);
+  }
+  ATOLL_ASSIGN(const std::string address, network_address(node, route.key_file));
+  ATOLL_ASSIGN(const ConnectionTarget target, parse_connection_string(address));
+  ATOLL_ASSIGN(auto session, connect_to(target, target.connect_timeout));
+  return std::make_unique<bench::SessionTransport>(std::move(session), kMaxNetworkInFlight);
+}
+
+Result<std::string> BenchPort::network_address(uint32_t node, const std::string& key_file) {
+  const std::string role = "node" + std::to_string(node);
+  for (const Json& process : status().value("processes", Json::array())) {
+    if (process.value("role", "") != role || !process.contains("network")) continue;
+    const Json& port = process["network"];
+    std::string address = "atoll+tcp://" + port.value("endpoint", "");
+    // Without keys the node has none, and the client needs none.
+    if (key_file.empty()) return address;
+    return address + "?server_key=" + port.value("key", "") +
+           "&key_file=" + escape_percent(key_file);
+  }
+  return make_error(
+      ExitCode::usage,
+      "bench: " + role + " has no network port: set network.enabled, or use --client local");
 }
 
 Result<std::string> new_folder(const std::filesystem::path& stem, const char* what_to_do) {

@@ -37,9 +37,12 @@ class BenchPort final : public bench::ClusterPort {
   Result<std::string> get_text(const std::string& storage, const std::string& key) override;
   Result<void> put_text(const std::string& storage, const std::string& key,
                         const std::string& value) override;
-  Result<std::unique_ptr<bench::Transport>> connect(uint32_t node) override;
+  Result<std::unique_ptr<bench::Transport>> connect(uint32_t node,
+                                                    const bench::ClientRoute& route) override;
 
  private:
+  /// Returns the address of a node's network port, as a connection string.
+  Result<std::string> network_address(uint32_t node, const std::string& key_file);
   /// Returns the cluster's status, or an empty object if it does not answer in time.
   Json status(const Json& request = Json::object());
 

@@ -236,6 +236,26 @@ void add_report_options(CLI::App& command, bench::CommonOptions& options) {
       ->type_name("FILE");
 }
 
+void add_client_options(CLI::App& command, bench::ClientOptions& clients) {
+  command
+      .add_option("--client", clients.client,
+                  "Who runs the transactions: node (jobs on the workers), local (clients of this "
+                  "process, through shared memory) or network (clients over TCP)")
+      ->capture_default_str();
+  command.add_option("--clients", clients.clients, "Number of clients; 0: one per worker")
+      ->capture_default_str();
+  command.add_option("--pipeline", clients.pipeline, "Requests in flight of each client")
+      ->capture_default_str();
+  command
+      .add_option("--acknowledge", clients.acknowledge,
+                  "When a request of a client counts: durable or visible")
+      ->capture_default_str();
+  command
+      .add_option("--key-file", clients.key_file,
+                  "Keys of network clients, from `atoll keys generate`; not for nodes without keys")
+      ->type_name("FILE");
+}
+
 void let_verbs_run(CLI::App& command, Invocation& invocation,
                    const std::function<Result<void>()>& run) {
   command.require_subcommand(0, 1);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "bench/driver/client_options.h"
 #include "bench/driver/cluster_port.h"
 #include "bench/driver/estimate.h"
 #include "bench/driver/options.h"
@@ -53,6 +54,9 @@ void add_common_options(CLI::App& command, bench::CommonOptions& options,
 void add_run_options(CLI::App& command, bench::CommonOptions& options);
 /// Adds --json, --histogram and --compare.
 void add_report_options(CLI::App& command, bench::CommonOptions& options);
+
+/// Adds the options of clients: --client, --clients, --pipeline, --acknowledge and --key-file.
+void add_client_options(CLI::App& command, bench::ClientOptions& clients);
 
 /// Runs on the running cluster. If there is none, starts a cluster and stops it afterwards.
 Result<void> run_benchmark(const ClusterChoice& choice, const Benchmark& benchmark);

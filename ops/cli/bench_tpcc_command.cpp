@@ -123,6 +123,7 @@ void add_tpcc_run_options(CLI::App& command, TpccOptions& options) {
                   "think times; 0: no terminals")
       ->type_name("FACTOR")
       ->capture_default_str();
+  add_client_options(command, tpcc.clients);
 }
 
 void add_options(CLI::App& command, TpccOptions& options) {

@@ -85,22 +85,6 @@ void add_ycsb_load_options(CLI::App& command, ycsb::Options& options) {
       ->capture_default_str();
 }
 
-void add_client_options(CLI::App& command, ycsb::ClientOptions& clients) {
-  command
-      .add_option("--client", clients.client,
-                  "Who runs the operations: node (jobs on the workers) or local (clients of this "
-                  "process, through sessions)")
-      ->capture_default_str();
-  command.add_option("--clients", clients.clients, "Number of clients; 0: one per worker")
-      ->capture_default_str();
-  command.add_option("--pipeline", clients.pipeline, "Requests in flight of each client")
-      ->capture_default_str();
-  command
-      .add_option("--acknowledge", clients.acknowledge,
-                  "When a request of a client counts: durable or visible")
-      ->capture_default_str();
-}
-
 void add_ycsb_run_options(CLI::App& command, ycsb::Options& options) {
   command.add_option("--workload", options.workload, "Workload: A, B, C, D, E, F or silor [A]");
   command.add_option("--mix", options.mix,

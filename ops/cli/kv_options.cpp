@@ -1,9 +1,6 @@
 #include "ops/cli/kv_options.h"
 
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
-#include <cctype>
 #include <utility>
 
 #include "ops/cli/cluster_call.h"
@@ -19,18 +16,6 @@ Result<shell::ValueFormat> format_of(const char* option, const std::string& text
   auto format = shell::ValueFormat::parse(text, part);
   if (format) return *std::move(format);
   return make_error(ExitCode::usage, std::string(option) + ": " + format.error());
-}
-
-/// Returns the text with all bytes escaped that may have a meaning in a connection string.
-std::string escape_percent(const std::string& text) {
-  std::string escaped;
-  for (const char c : text) {
-    const bool is_plain = std::isalnum(static_cast<unsigned char>(c)) != 0 ||
-                          std::string_view("/._-").find(c) != std::string_view::npos;
-    escaped += is_plain ? std::string(1, c)
-                        : fmt::format("%{:02x}", static_cast<unsigned>(static_cast<uint8_t>(c)));
-  }
-  return escaped;
 }
 
 Result<std::unique_ptr<shell::Connection>> connect_over_network(const KvOptions& options,

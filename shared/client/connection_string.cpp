@@ -1,6 +1,7 @@
 #include "shared/client/connection_string.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <set>
 
@@ -212,6 +213,21 @@ Result<std::unique_ptr<ClientTransport>> connect_to(const ConnectionTarget& targ
   const auto until = ConnectClock::now() + patience;
   return connect_until_running([&] { return connect_transport(target, until); }, patience, {},
                                isolation, what);
+}
+
+std::string escape_percent(std::string_view text) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  constexpr std::string_view kPlain = "/._-";
+  std::string escaped;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (std::isalnum(byte) != 0 || kPlain.contains(c)) {
+      escaped += c;
+    } else {
+      escaped += {'%', kDigits[byte >> 4], kDigits[byte & 15]};
+    }
+  }
+  return escaped;
 }
 
 Result<ConnectionTarget> parse_connection_string(std::string_view text) {

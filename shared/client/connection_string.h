@@ -33,6 +33,9 @@ inline constexpr std::chrono::milliseconds kMaxConnectTimeout{86'400'000};
 /// expected.
 Result<ConnectionTarget> parse_connection_string(std::string_view text);
 
+/// Returns the text with all bytes escaped that may have a meaning in a connection string.
+std::string escape_percent(std::string_view text);
+
 /// Connects, at most for `patience`. Errors: those of connect_until_running. `isolation`: level of
 /// the requests that the node must run.
 Result<std::unique_ptr<ClientTransport>> connect_to(const ConnectionTarget& target,

@@ -105,11 +105,71 @@ TEST_F(BenchVerbsTest, ClientsRunSingleRecordOperationsThroughSessions) {
   expect_ok({"ycsb", "verify"});
   expect_ok({"ycsb", "run", "--client", "local", "--workload", "C", "--acknowledge", "visible",
              "--seconds", "1", "--warmup", "0"});
-  expect_refused({"ycsb", "run", "--client", "network"}, "use node");
+  expect_refused({"ycsb", "run", "--client", "remote"}, "use node");
+  expect_refused({"ycsb", "run", "--client", "network"}, "node0 has no network port");
+  expect_refused({"ycsb", "run", "--client", "local", "--key-file", "a"}, "only network clients");
   expect_refused({"ycsb", "run", "--client", "local", "--workload", "E"}, "no inserts and scans");
   expect_refused({"ycsb", "run", "--client", "local", "--pipeline", "257"}, "use 1 to 256");
   expect_refused({"ycsb", "run", "--client", "local", "--clients", "121"}, "use at most 120");
   expect_refused({"ycsb", "run", "--acknowledge", "soon"}, "use durable or visible");
+}
+
+TEST_F(BenchVerbsTest, ClientsRunBothBenchmarksOverTheNetworkWithKeys) {
+  const auto path = [this](const char* name) { return folder_.path() + "/" + name; };
+  ASSERT_EQ(runner_.atoll({"keys", "generate", path("node.key")}).code, 0);
+  const Ran keys = runner_.atoll({"keys", "generate", path("client.key")});
+  ASSERT_EQ(keys.code, 0) << keys.error;
+  std::ofstream(path("clients")) << keys.out.substr(0, keys.out.find('\n'))
+                                 << " bench read,write,procedures\n";
+  const std::string file = config(2, "128MiB");
+  std::ofstream(file, std::ios::app)
+      << "[network]\nenabled = true\nbase_port = 0\nkey_file = \"node.key\"\n"
+         "authorised_keys = \"clients\"\n";
+  const CliCluster cluster(runner_, file);
+  const Words network = {"--client", "network",   "--clients", "2",        "--pipeline",
+                         "16",       "--seconds", "1",         "--warmup", "0"};
+  const auto run = [&](const char* benchmark, const Words& more) {
+    Words words = {benchmark, "run"};
+    words.insert(words.end(), network.begin(), network.end());
+    words.insert(words.end(), more.begin(), more.end());
+    return bench(words);
+  };
+  expect_ok({"ycsb", "prepare", "--records", "1000"});
+  const Ran ycsb = run("ycsb", {"--workload", "A", "--key-file", path("client.key")});
+  EXPECT_EQ(ycsb.code, 0) << ycsb.out << ycsb.error;
+  EXPECT_NE(ycsb.out.find("clients: 2, each with a network session"), std::string::npos)
+      << ycsb.out;
+  expect_ok({"ycsb", "verify"});
+  EXPECT_NE(run("ycsb", {}).code, 0) << "the nodes want keys";
+  expect_ok({"tpcc", "prepare", "--warehouses", "2"});
+  const Ran tpcc =
+      run("tpcc", {"--key-file", path("client.key"), "--verify", "--json", path("tpcc.json")});
+  EXPECT_EQ(tpcc.code, 0) << tpcc.out << tpcc.error;
+  const Json report = read_json("tpcc.json");
+  ASSERT_TRUE(report.is_object()) << tpcc.out;
+  EXPECT_EQ(report["config"]["client"], "network");
+  EXPECT_EQ(report["verified"], true);
+  for (const char* type : {"new_order", "payment"}) {
+    EXPECT_GT(report["runs"][0]["types"][type]["committed"].get<uint64_t>(), 0u) << type;
+  }
+}
+
+TEST_F(BenchVerbsTest, ClientsRunTpccThroughLocalSessions) {
+  const CliCluster cluster(runner_, config(1, "256MiB"));
+  expect_ok({"tpcc", "prepare", "--warehouses", "1"});
+  const std::string json = folder_.path() + "/clients.json";
+  const Ran ran = bench({"tpcc", "run", "--client", "local", "--clients", "2", "--pipeline", "8",
+                         "--seconds", "2", "--warmup", "0", "--verify", "--json", json});
+  ASSERT_EQ(ran.code, 0) << ran.out << ran.error;
+  const Json report = read_json("clients.json");
+  ASSERT_TRUE(report.is_object());
+  for (const char* type : {"new_order", "payment", "order_status", "delivery", "stock_level"}) {
+    EXPECT_GT(report["runs"][0]["types"][type]["committed"].get<uint64_t>(), 0u) << type;
+  }
+  EXPECT_GT(report["runs"][0]["delivered_orders"].get<uint64_t>(), 0u);
+  expect_refused({"tpcc", "run", "--client", "local", "--think-time", "1"}, "clients do not think");
+  // The procedure takes no input that is not one of TPC-C.
+  EXPECT_EQ(runner_.atoll({"procedure", "call", "tpcc.call", "nonsense"}).code, 1);
 }
 
 TEST_F(BenchVerbsTest, TpccThinksAndIsVerifiedByItself) {

@@ -1,11 +1,9 @@
-#include "bench/driver/local_transport.h"
+#include "bench/driver/session_transport.h"
 
 namespace atolldb::bench {
 
-uint32_t LocalTransport::capacity() const { return kSessionSlots; }
-
-Status LocalTransport::submit(std::string_view procedure, std::span<const std::byte> input,
-                              bool is_durable, Reply reply) {
+Status SessionTransport::submit(std::string_view procedure, std::span<const std::byte> input,
+                                bool is_durable, Reply reply) {
   SessionOptions options;
   options.answer_at = is_durable ? AnswerAt::durable : AnswerAt::precommitted;
   options.waits_for_room = false;

@@ -1,0 +1,135 @@
+// The loop of one client of a benchmark: it keeps requests in flight until the run is over, and
+// counts their answers.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "bench/common/clock.h"
+#include "bench/driver/client_options.h"
+#include "bench/driver/transport.h"
+#include "bench/job/pauses.h"
+#include "bench/job/run_times.h"
+#include "shared/base/error.h"
+
+namespace atolldb::bench {
+
+/// Longest wait for an answer before a client looks at the clock.
+inline constexpr std::chrono::milliseconds kClientWait{10};
+
+/// One client with one connection. `Work` is the part of the benchmark:
+///   Planned     one planned request, with a member `type`
+///   Counts      its results, a WorkerResult with a default constructor
+///   kBenchmark  prefix of errors
+///   plan()      returns the next request
+///   request(planned, input)  returns the procedure, and sets its input, valid until the next call
+///   sent(planned)            the request is on its way
+///   take(planned, status, output, is_measured, counts)  returns whether the answer is a commit; or
+///               nothing if the status is a failure
+///   describe(planned)        names the request in errors
+/// Thread: one.
+template <typename Work>
+class ClientLoop {
+ public:
+  using Planned = typename Work::Planned;
+
+  /// `index`: number of the client among those of its node. `must_stop`: of all clients of the run.
+  ClientLoop(Transport& transport, Work& work, const RunTimes& times, const ClientOptions& options,
+             uint32_t node, uint32_t index, std::atomic<bool>& must_stop)
+      : transport_(transport),
+        work_(work),
+        times_(times),
+        is_durable_(options.acknowledge == "durable"),
+        most_in_flight_(std::min(options.pipeline, transport.capacity())),
+        must_stop_(must_stop),
+        result_(std::make_unique<typename Work::Counts>()) {
+    result_->node = node;
+    result_->worker = index;
+  }
+
+  /// Returns the results as JSON.
+  Result<std::string> go() {
+    wait_until_ns(times_.start_ns);
+    const uint64_t started = monotonic_ns();
+    measured_from_ = started + times_.warmup_ms * 1'000'000;
+    end_ = measured_from_ + times_.run_ms * 1'000'000;
+    pauses_.start(measured_from_, kShortestPauseNs);
+    while (!must_stop_.load(std::memory_order_relaxed) && monotonic_ns() < end_) {
+      while (in_flight_ < most_in_flight_ && error_.message.empty()) submit();
+      transport_.dispatch(kClientWait);
+      if (!error_.message.empty()) must_stop_.store(true, std::memory_order_relaxed);
+    }
+    const uint64_t ended = std::max(monotonic_ns(), measured_from_ + 1);
+    // Answers after the end are not counted. Each request in flight ends, if need be by the end of
+    // its session.
+    while (in_flight_ != 0) transport_.dispatch(kClientWait);
+    if (!error_.message.empty()) return std::unexpected(error_);
+    result_->pauses = pauses_.finish(std::min(ended, end_));
+    result_->seconds = static_cast<double>(std::min(ended, end_) - measured_from_) * 1e-9;
+    return result_->to_json();
+  }
+
+ private:
+  void submit() {
+    const Planned planned = work_.plan();
+    std::span<const std::byte> input;
+    const char* const procedure = work_.request(planned, input);
+    const uint64_t begin = monotonic_ns();
+    const Status sent =
+        transport_.submit(procedure, input, is_durable_,
+                          [this, planned, begin](Status status, std::span<const std::byte> output) {
+                            --in_flight_;
+                            take(planned, begin, status, output);
+                          });
+    if (sent != Status::ok) return fail(planned, sent);
+    ++in_flight_;
+    work_.sent(planned);
+  }
+
+  void take(const Planned& planned, uint64_t begin, Status status,
+            std::span<const std::byte> output) {
+    const uint64_t now = monotonic_ns();
+    const bool is_measured = now >= measured_from_ && now < end_;
+    const std::optional<bool> commits = work_.take(planned, status, output, is_measured, *result_);
+    if (!commits) return fail(planned, status);
+    if (!*commits || !is_measured) return;
+    const auto type = static_cast<size_t>(planned.type);
+    ++result_->commits[type];
+    pauses_.commit(now);
+    result_->latency[type].add(now - begin);
+  }
+
+  void fail(const Planned& planned, Status status) {
+    if (!error_.message.empty()) return;
+    const bool is_gone = status == Status::outcome_unknown || status == Status::unavailable ||
+                         status == Status::recovering;
+    error_ = {is_gone ? ExitCode::not_running : ExitCode::failed,
+              fmt::format("{}: client {} of node {}: {}: {}{}", Work::kBenchmark, result_->worker,
+                          result_->node, work_.describe(planned), to_string(status),
+                          is_gone ? ": the node has ended the session" : "")};
+  }
+
+  Transport& transport_;
+  Work& work_;
+  const RunTimes times_;
+  const bool is_durable_;
+  const uint32_t most_in_flight_;
+  std::atomic<bool>& must_stop_;
+  std::unique_ptr<typename Work::Counts> result_;
+  PauseRecorder pauses_;
+  uint64_t measured_from_ = 0;  // monotonic_ns, as is end_
+  uint64_t end_ = 0;
+  uint32_t in_flight_ = 0;
+  Error error_;
+};
+
+}  // namespace atolldb::bench
