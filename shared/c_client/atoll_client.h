@@ -128,7 +128,12 @@ static inline void atoll_index_key(uint64_t index, unsigned char key[8]) {
 enum {
   ATOLL_ACKNOWLEDGE_DEFAULT = 0, /* that of the connection string, else durable */
   ATOLL_ACKNOWLEDGE_DURABLE = 1, /* answers when no failure of the cluster can undo the result */
-  ATOLL_ACKNOWLEDGE_VISIBLE = 2  /* answers after the commit; a failure may lose it */
+  ATOLL_ACKNOWLEDGE_VISIBLE = 2, /* answers after the commit; a failure may lose it */
+  /* Returns ATOLL_OK as soon as the request is on its way to the node. The result has no value, and
+     the outcome is not told: the request may fail, or never arrive. Only for single operations,
+     batches and procedures that the caller waits for; else like ATOLL_ACKNOWLEDGE_VISIBLE. If as
+     many requests are in flight as may be, the call waits for one of them. */
+  ATOLL_ACKNOWLEDGE_ACCEPTED = 3
 };
 
 enum {

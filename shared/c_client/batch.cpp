@@ -140,7 +140,7 @@ atoll_status run_single(atoll_connection* connection, const atoll_options* optio
     const auto session = connection->connection->session();
     if (!session) return finish(outcome_of(session.error()), result);
     Outcome outcome = send(**session, kv_request_of(kv), *call);
-    if (outcome.status == ATOLL_OK) {
+    if (outcome.status == ATOLL_OK && !call->only_sends) {
       CHECK(outcome.results.size() == 1);
       outcome.status = status_of(outcome.results.front().status);
     }

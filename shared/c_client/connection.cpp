@@ -105,6 +105,15 @@ std::expected<void, Status> Session::submit(std::string_view procedure,
   return {};
 }
 
+std::expected<void, Status> Session::send_only(std::string_view procedure,
+                                               std::span<const std::byte> input,
+                                               const SessionOptions& options) {
+  const auto ticket =
+      submit_now(procedure, input, options, [](SessionTicket, const SessionReply&) {});
+  if (!ticket) return std::unexpected(ticket.error());
+  return {};
+}
+
 void Session::abandon(SessionTicket ticket) {
   CHECK(ticket != 0);
   const std::lock_guard guard(mutex_);

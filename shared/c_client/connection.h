@@ -53,6 +53,10 @@ class Session {
   std::expected<void, Status> submit(std::string_view procedure, std::span<const std::byte> input,
                                      const SessionOptions& options,
                                      const std::shared_ptr<Awaited>& awaited);
+  /// Submits a request whose reply is discarded.
+  std::expected<void, Status> send_only(std::string_view procedure,
+                                        std::span<const std::byte> input,
+                                        const SessionOptions& options);
   /// Takes over a request whose caller no longer waits. Its slot is free after the reply.
   void abandon(SessionTicket ticket);
   /// Delivers outcome_unknown to all requests with callbacks that have no reply. Later submissions

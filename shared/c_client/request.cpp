@@ -147,7 +147,7 @@ Checked<CallOptions> options_of(const atoll_options* options, AnswerAt answer_at
   if (read->timeout_ms < 0 || read->timeout_ms > kMaxTimeoutMs) {
     return refuse("timeout_ms", read->timeout_ms, "from 0 to " + std::to_string(kMaxTimeoutMs));
   }
-  if (read->acknowledge < 0 || read->acknowledge > ATOLL_ACKNOWLEDGE_VISIBLE) {
+  if (read->acknowledge < 0 || read->acknowledge > ATOLL_ACKNOWLEDGE_ACCEPTED) {
     return refuse("acknowledge", read->acknowledge, "one of ATOLL_ACKNOWLEDGE_...");
   }
   if (read->isolation < 0 || read->isolation > ATOLL_ISOLATION_SNAPSHOT_READ_ONLY) {
@@ -169,6 +169,7 @@ Checked<CallOptions> options_of(const atoll_options* options, AnswerAt answer_at
     call.session.answer_at =
         read->acknowledge == ATOLL_ACKNOWLEDGE_DURABLE ? AnswerAt::durable : AnswerAt::precommitted;
   }
+  call.only_sends = read->acknowledge == ATOLL_ACKNOWLEDGE_ACCEPTED;
   if (read->isolation != ATOLL_ISOLATION_DEFAULT) {
     call.session.isolation = static_cast<Isolation>(read->isolation - 1);
   }
@@ -237,6 +238,11 @@ Outcome send(Session& session, const Request& request, const CallOptions& option
   DCHECK(!request.procedure.empty() && request.procedure.size() <= kMaxSessionProcedureName);
   DCHECK(request.input.size() <= kMaxSessionInputBytes);
   DCHECK(options.timeout.has_value() != options.session.waits_for_room);
+  if (options.only_sends) {
+    const auto sent = session.send_only(request.procedure, request.input, options.session);
+    return sent ? Outcome{}
+                : outcome_of({status_of(sent.error()), why_not_sent(sent.error(), session)});
+  }
   SessionOptions waiting = options.session;
   waiting.waits_at_once = true;
   const auto ticket = session.submit(request.procedure, request.input, waiting);

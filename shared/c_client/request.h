@@ -33,6 +33,7 @@ uint64_t limit_of(const atoll_range* range);
 struct CallOptions {
   SessionOptions session;
   std::optional<std::chrono::milliseconds> timeout;
+  bool only_sends = false;  // ATOLL_ACKNOWLEDGE_ACCEPTED
 };
 /// Checks options. `answer_at`: the default of the connection.
 Checked<CallOptions> options_of(const atoll_options* options, AnswerAt answer_at);
@@ -59,7 +60,8 @@ struct Outcome {
 Outcome outcome_of(Failure failure);
 /// Decodes the reply to a request.
 Outcome decode(const Request& request, SessionReply reply);
-/// Sends a request, and waits for its reply.
+/// Sends a request, and waits for its reply. With `only_sends` it does not wait, and the outcome of
+/// a request that was sent is ok, without results.
 Outcome send(Session& session, const Request& request, const CallOptions& options);
 
 /// Sets `*result`, if `result` is not null, and the message of this thread. Returns the status.

@@ -270,6 +270,31 @@ static void test_null_arguments(atoll_connection* db) {
   atoll_connection_free(NULL);
 }
 
+/* More requests than a connection may have in flight. All of them run, and none is waited for. */
+static void test_accepted_requests(atoll_connection* db) {
+  enum { kRequests = 6000 };
+  const int64_t one = 1;
+  int64_t sum = 0;
+  int i;
+  atoll_options options = ATOLL_OPTIONS_INIT;
+  atoll_result* result = NULL;
+  const atoll_bytes key = atoll_text("accepted");
+  EXPECT_STATUS(atoll_put(db, "tree", key, atoll_make_bytes(&sum, sizeof(sum)), NULL, NULL),
+                ATOLL_OK);
+  options.acknowledge = ATOLL_ACKNOWLEDGE_ACCEPTED;
+  EXPECT_STATUS(atoll_put(db, "none", key, key, &options, &result), ATOLL_OK);
+  EXPECT(atoll_result_value(result).size == 0 && atoll_result_is_durable(result) == 0);
+  atoll_result_free(result);
+  for (i = 0; i < kRequests; ++i) {
+    EXPECT_STATUS(atoll_add(db, "tree", key, ATOLL_I64, &one, 0, &options, NULL), ATOLL_OK);
+  }
+  while (sum != kRequests) { /* the time limit of the test ends a wait for what is lost */
+    EXPECT_STATUS(atoll_get(db, "tree", key, NULL, &result), ATOLL_OK);
+    memcpy(&sum, atoll_result_value(result).data, sizeof(sum));
+    atoll_result_free(result);
+  }
+}
+
 static void test_options(atoll_connection* db) {
   atoll_options options = ATOLL_OPTIONS_INIT;
   atoll_range range = ATOLL_RANGE_INIT;
@@ -285,6 +310,7 @@ static void test_options(atoll_connection* db) {
   EXPECT_STATUS(atoll_put(db, "tree", key, key, &options, &result), ATOLL_OK);
   EXPECT(atoll_result_commit_version(result) != 0);
   atoll_result_free(result);
+  test_accepted_requests(db);
   options.isolation = ATOLL_ISOLATION_SNAPSHOT_READ_ONLY;
   EXPECT_STATUS(atoll_put(db, "tree", key, key, &options, NULL), ATOLL_READ_ONLY_TRANSACTION);
   options.snapshot = 4000000;
@@ -298,7 +324,7 @@ static void test_options(atoll_connection* db) {
   options.timeout_ms = -1;
   EXPECT_STATUS(atoll_get(db, "tree", key, &options, NULL), ATOLL_INVALID_ARGUMENT);
   options.timeout_ms = 0;
-  options.acknowledge = 3;
+  options.acknowledge = ATOLL_ACKNOWLEDGE_ACCEPTED + 1;
   EXPECT_STATUS(atoll_get(db, "tree", key, &options, NULL), ATOLL_INVALID_ARGUMENT);
   options.acknowledge = 0;
   /* Structs of other versions: shorter ones, longer ones, and wrong sizes. */

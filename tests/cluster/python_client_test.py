@@ -239,6 +239,8 @@ class Calls(unittest.TestCase):
         db.add("array", key, 40)
         db.add("array", key, -2, acknowledge="visible", timeout=60)
         self.assertEqual(codec.I64.decode(db.get("array", key)), 38)
+        accepted = db.add("array", key, 0, acknowledge="accepted")
+        self.assertEqual((accepted.version, accepted.is_durable), (0, False))
         db.put("array", key, b"\x01", 7)
         self.assertEqual(codec.I64.decode(db.get("array", key)), 38 + (1 << 56))
         db.append("heap", b"entry")

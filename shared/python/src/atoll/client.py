@@ -207,7 +207,8 @@ class Connection:
     """A connection to one node of a cluster. Any number of threads may use it.
 
     Each call is one transaction. Options of calls: `timeout` in seconds, after which a call raises
-    OutcomeUnknown; `acknowledge`, "durable" or "visible"; `isolation`; `snapshot`, the id of one.
+    OutcomeUnknown; `acknowledge`, "durable", "visible" or "accepted" (the call returns when the
+    request is on its way, and the outcome is not told); `isolation`; `snapshot`, the id of one.
     """
 
     def __init__(self, where: str) -> None:

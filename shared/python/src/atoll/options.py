@@ -6,11 +6,11 @@ from typing import Any, Literal, NamedTuple
 from ._library import as_bytes, data_of, ffi
 
 Bytes = bytes | bytearray | memoryview
-Acknowledge = Literal["durable", "visible"]
+Acknowledge = Literal["durable", "visible", "accepted"]
 Isolation = Literal["serializable", "snapshot", "snapshot_read_only"]
 Number = Literal["i32", "i64", "u32", "u64", "f64"]
 
-_ACKNOWLEDGE = {None: 0, "durable": 1, "visible": 2}
+_ACKNOWLEDGE = {None: 0, "durable": 1, "visible": 2, "accepted": 3}
 _ISOLATION = {None: 0, "serializable": 1, "snapshot": 2, "snapshot_read_only": 3}
 _NUMBERS = {"i32": (1, "int32_t *"), "i64": (2, "int64_t *"), "u32": (3, "uint32_t *"),
             "u64": (4, "uint64_t *"), "f64": (5, "double *")}
