@@ -74,6 +74,31 @@ Status transaction(ProcedureContext& context) {
 }
 Status commit(ProcedureContext& context) { return run_request(context, KvCode::count_, true); }
 
+/// Lists the snapshots that transactions may read: lines with id and epoch, the oldest first.
+Status snapshots(ProcedureContext& context) {
+  WorkerContext& worker = context.transaction().worker();
+  if (!context.transaction().is_serializable()) {
+    context.set_message("kv.snapshots reads no snapshot itself: call it as serializable");
+    return Status::invalid_argument;
+  }
+  std::string text;
+  if (const PublishedSnapshots* const published = worker.published(); published != nullptr) {
+    const uint32_t newest = published->newest();
+    for (const uint32_t id : published->ids()) {
+      // One snapshot may be published here that the other nodes do not have yet (R61).
+      if (id > newest) continue;
+      // The slot names the snapshot as long as its view is used (R38).
+      const SnapshotView* const view = published->use(worker.slot(), id);
+      if (view != nullptr) {
+        text += std::to_string(view->id()) + " " + std::to_string(view->epoch()) + "\n";
+      }
+      PublishedSnapshots::release(worker.slot());
+    }
+  }
+  context.set_output(text);
+  return Status::ok;
+}
+
 constexpr ProcedureEntry kEntries[] = {
     {"kv.txn", transaction, nullptr},
     {"kv.commit", commit, nullptr},
@@ -85,6 +110,7 @@ constexpr ProcedureEntry kEntries[] = {
     {"kv.append", single<KvCode::append>, nullptr},
     {"kv.compare", single<KvCode::compare>, nullptr},
     {"kv.scan", single<KvCode::scan>, nullptr},
+    {"kv.snapshots", snapshots, nullptr},
 };
 
 }  // namespace

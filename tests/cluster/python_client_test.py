@@ -442,6 +442,28 @@ class Calls(unittest.TestCase):
         with self.assertRaises(atoll.ReadOnly):
             db.batch().put("tree", b"k", b"v").run(isolation="snapshot_read_only")
 
+    def test_a_snapshot_is_found_by_its_epoch(self):
+        db = self.db
+        old = db.put("tree", b"py/epoch", b"old")
+        run_atoll("snapshot", "take")
+        run_atoll("snapshot", "pin", "--name", "py-old")
+        self.addCleanup(run_atoll, "snapshot", "unpin", "py-old")
+        pinned = db.snapshots()[-1]
+        self.assertGreaterEqual(pinned.epoch, old.epoch)
+        new = db.put("tree", b"py/epoch", b"new")
+        run_atoll("snapshot", "take")
+        newest = db.snapshots()[-1]
+        self.assertGreaterEqual(newest.epoch, new.epoch)
+        self.assertIn(pinned, db.snapshots())
+        for epoch, value in ((newest.epoch, b"new"), (newest.epoch - 1, b"old"),
+                             (pinned.epoch, b"old")):
+            self.assertEqual(db.snapshot(epoch=epoch).get("tree", b"py/epoch"), value)
+        self.assertEqual(db.snapshot(pinned.id).get("tree", b"py/epoch"), b"old")
+        with self.assertRaises(atoll.SnapshotNotFound):
+            db.snapshot(epoch=0)
+        with self.assertRaises(ValueError):
+            db.snapshot(1, epoch=1)
+
     def test_a_closed_connection_refuses_calls(self):
         db = atoll.connect(f"{WHERE}?node=1")
         self.assertEqual(db.node, 1)

@@ -19,7 +19,7 @@ from .errors import (Aborted, AlreadyExists, Closed, Conflict, ConnectFailed, Er
                      InvalidArgument, NotFound, NotSupported, OutcomeUnknown, PermissionDenied,
                      ProcedureNotFound, ReadOnly, Recovering, SnapshotNotFound, StorageNotFound,
                      Unavailable)
-from .options import Commit, Row, Rows
+from .options import Commit, ReadableSnapshot, Row, Rows
 from .retry import retry
 
 __version__: str = _text_of(_lib.atoll_client_version())
@@ -28,8 +28,8 @@ __version__: str = _text_of(_lib.atoll_client_version())
 __all__ = [
     "Aborted", "AlreadyExists", "Batch", "Closed", "Commit", "Conflict", "ConnectFailed",
     "Connection", "Error", "InvalidArgument", "NotFound", "NotSupported", "OutcomeUnknown",
-    "PermissionDenied", "ProcedureNotFound", "ReadOnly", "Recovering", "Row", "Rows", "Scan",
-    "Snapshot", "SnapshotNotFound", "StorageNotFound", "Transaction", "Unavailable", "codec",
+    "PermissionDenied", "ProcedureNotFound", "ReadOnly", "ReadableSnapshot", "Recovering", "Row",
+    "Rows", "Scan", "Snapshot", "SnapshotNotFound", "StorageNotFound", "Transaction", "Unavailable", "codec",
     "connect", "retry",
 ]
 

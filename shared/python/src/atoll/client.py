@@ -7,8 +7,9 @@ from typing import Any
 
 from . import many
 from ._library import as_bytes, bytes_from, check, data_of, ffi, lib, name_of
-from .options import (Acknowledge, Bytes, Commit, Isolation, Number, Range, Row, Rows,
-                      delta_of, options_of)
+from .errors import SnapshotNotFound
+from .options import (Acknowledge, Bytes, Commit, Isolation, Number, Range, ReadableSnapshot, Row,
+                      Rows, delta_of, options_of)
 
 _OK = 0
 _NOT_FOUND = 1
@@ -363,9 +364,25 @@ class Connection:
         """A new batch: `db.batch().put("t", b"a", b"1").get("t", b"b").run()`."""
         return Batch(self)
 
-    def snapshot(self, id: int | None = None) -> Snapshot:  # noqa: A002
-        """A read-only view of a snapshot. None: the newest one at the time of each call."""
-        return Snapshot(self, id)
+    def snapshots(self) -> list[ReadableSnapshot]:
+        """The snapshots that can be read, the oldest first."""
+        lines = self.call("kv.snapshots").decode().splitlines()
+        return [ReadableSnapshot(*map(int, line.split())) for line in lines]
+
+    def snapshot(self, id: int | None = None, *,  # noqa: A002
+                 epoch: int | None = None) -> Snapshot:
+        """A read-only view of a snapshot: of the one with this id, or of the latest one without a
+        commit after this epoch. Without both: the newest one at the time of each call. Raises
+        SnapshotNotFound if all readable snapshots are later than the epoch."""
+        if epoch is None:
+            return Snapshot(self, id)
+        if id is not None:
+            raise ValueError("epoch: cannot be given with id")
+        known = [each.id for each in self.snapshots() if each.epoch <= epoch]
+        if not known:
+            raise SnapshotNotFound(f"no snapshot of epoch {epoch} or before can be read: pin "
+                                   "snapshots that are read later", name="snapshot_not_found")
+        return Snapshot(self, known[-1])
 
     def transaction(self, *, acknowledge: Acknowledge | None = None,
                     snapshot: int = 0) -> Transaction:

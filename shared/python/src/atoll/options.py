@@ -44,6 +44,14 @@ class Commit(NamedTuple):
     """Whether no failure of the cluster can undo the commit."""
 
 
+class ReadableSnapshot(NamedTuple):
+    """A snapshot that can be read: the newest one, or a pinned one."""
+
+    id: int
+    epoch: int
+    """The snapshot has all commits up to this epoch, and no later ones."""
+
+
 def choice_of(choices: dict[Any, Any], value: Any, what: str) -> Any:
     if value not in choices:
         allowed = ", ".join(repr(choice) for choice in choices)
