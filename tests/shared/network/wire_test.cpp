@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <random>
 #include <string>
 #include <vector>
@@ -37,6 +38,43 @@ WireRequest sample_request(uint64_t id, std::span<const std::byte> input) {
   request.snapshot = 12;
   request.start_within_ms = 500;
   return request;
+}
+
+/// Reads a frame with the schema alone, as a client in another language does. Returns null after a
+/// failure.
+nlohmann::json read_by_schema(std::span<const std::byte> frame) {
+  std::string folder = "/tmp/atoll-wire-XXXXXX";
+  if (mkdtemp(folder.data()) == nullptr) return nullptr;
+  std::ofstream(folder + "/frame.bin", std::ios::binary)
+      .write(reinterpret_cast<const char*>(frame.data()),
+             static_cast<std::streamsize>(frame.size()));
+  const std::string command = "flatc --json --strict-json -o " + folder +
+                              " " ATOLL_SOURCE_DIR "/shared/network/wire.fbs -- " + folder +
+                              "/frame.bin";
+  const int code = std::system(command.c_str());  // NOLINT(cert-env33-c): a tool of the build
+  EXPECT_EQ(code, 0) << command;
+  std::ifstream file(folder + "/frame.json");
+  const nlohmann::json read = nlohmann::json::parse(file, nullptr, false);
+  std::filesystem::remove_all(folder);
+  return read.is_discarded() ? nlohmann::json() : read;
+}
+
+TEST(WireTest, AReaderThatIsGeneratedFromTheSchemaReadsTheFrames) {
+  const Bytes input(3, std::byte{0x5a});
+  WireWriter writer;
+  writer.add(sample_request(41, input));
+  const nlohmann::json requests = read_by_schema(writer.finish_requests());
+  ASSERT_TRUE(requests.is_object());
+  EXPECT_EQ(requests["body_type"], "Requests");
+  const nlohmann::json& request = requests["body"]["requests"][0];
+  EXPECT_EQ(request["id"], 41);
+  EXPECT_EQ(request["procedure"], "kv.txn");
+  EXPECT_EQ(request["input"], nlohmann::json({0x5a, 0x5a, 0x5a}));
+  EXPECT_EQ(request["start_within_ms"], 500);
+  const nlohmann::json refusal = read_by_schema(writer.refusal(RefusalCode::no_session, "why"));
+  ASSERT_TRUE(refusal.is_object());
+  EXPECT_EQ(refusal["body_type"], "Refusal");
+  EXPECT_EQ(refusal["body"]["message"], "why");
 }
 
 TEST(WireTest, RequestsAndAnswersAreReadAsTheyWereWritten) {
