@@ -525,6 +525,20 @@ class Asyncio(unittest.IsolatedAsyncioTestCase):
             rows = [row.key async for row in db.scan("tree", prefix=b"aio-long/")]
             self.assertEqual(rows, [b"aio-long/%03d" % i for i in range(600)])
 
+    async def test_a_snapshot_is_read(self):
+        async with await atoll.aio.connect(WHERE) as db:
+            await db.put("tree", b"aio-snapshot", b"old")
+            run_atoll("snapshot", "take")
+            newest = (await db.snapshots())[-1]
+            await db.put("tree", b"aio-snapshot", b"new")
+            for view in (await db.snapshot(), await db.snapshot(newest.id),
+                         await db.snapshot(epoch=newest.epoch)):
+                self.assertEqual(await view.get("tree", b"aio-snapshot"), b"old")
+                rows = [row.value async for row in view.scan("tree", prefix=b"aio-snapshot")]
+                self.assertEqual(rows, [b"old"])
+            with self.assertRaises(atoll.SnapshotNotFound):
+                await db.snapshot(epoch=0)
+
 
 class Outage(unittest.TestCase):
     def test_a_stopped_cluster_is_reported_and_the_next_one_is_used(self):

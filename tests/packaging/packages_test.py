@@ -60,6 +60,9 @@ def check_packages(files):
         check(library in depends, f"atoll-server: no dependency on {library}: {depends}")
     depends = output("dpkg-deb", "--field", files["libatoll-client0"], "Depends")
     check("libc6" in depends and "libzmq" not in depends, f"libatoll-client0: {depends}")
+    contents = output("dpkg-deb", "--contents", files["libatoll-client-dev"])
+    for name in ("atoll_client.h", "PROTOCOL.md", "wire.fbs"):
+        check(f"/{name}\n" in contents, f"libatoll-client-dev: no {name}: {contents}")
     control = output("dpkg-deb", "--info", files["atoll-server"], "conffiles")
     check(control.split() == ["/etc/atoll/main.toml"], control)
 

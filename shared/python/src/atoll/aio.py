@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from . import client
 from .errors import Closed
-from .options import Acknowledge, Bytes, Commit, Row
+from .options import Acknowledge, Bytes, Commit, ReadableSnapshot, Row
 
 T = TypeVar("T")
 _ROWS_PER_CALL = 256
@@ -158,11 +158,38 @@ class Connection:
         """The rows of a range, for `async for`."""
         return _rows(self._threads, self.blocking.scan(storage, low, high, **options))
 
+    async def snapshots(self) -> list[ReadableSnapshot]:
+        """The snapshots that can be read, the oldest first."""
+        return await self._threads.run(self.blocking.snapshots)
+
+    async def snapshot(self, id: int | None = None, *,  # noqa: A002
+                       epoch: int | None = None) -> Snapshot:
+        """A read-only view of a snapshot: see `atoll.Connection.snapshot`."""
+        return Snapshot(await self._threads.run(self.blocking.snapshot, id, epoch=epoch),
+                        self._threads)
+
     def transaction(self, *, acknowledge: Acknowledge | None = None,
                     snapshot: int = 0) -> Transaction:
         """A transaction, for `async with`."""
         return Transaction(self.blocking.transaction(acknowledge=acknowledge, snapshot=snapshot),
                            self._threads)
+
+
+class Snapshot:
+    """A read-only view of a snapshot whose calls are awaited. See `atoll.Snapshot`."""
+
+    def __init__(self, blocking: client.Snapshot, threads: _Threads) -> None:
+        self._blocking = blocking
+        self._threads = threads
+
+    async def get(self, storage: str, key: Bytes, **options: Any) -> bytes | None:
+        """The value of a record, or None."""
+        return await self._threads.run(self._blocking.get, storage, key, **options)
+
+    def scan(self, storage: str, low: Bytes | None = None, high: Bytes | None = None,
+             **options: Any) -> AsyncIterator[Row]:
+        """The rows of a range, for `async for`."""
+        return _rows(self._threads, self._blocking.scan(storage, low, high, **options))
 
 
 class Transaction:
