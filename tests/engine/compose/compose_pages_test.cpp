@@ -57,7 +57,7 @@ TEST(ComposePages, PagesOfATreeWithoutBaseAreFull) {
   SnapshotStage stage(StorageType::mastertree);
   ASSERT_TRUE(stage.round(inserts(50'000, 3, 40), {""}, 3));
   // Bytes of all records in the pages. Each record has a slot, a head and a payload of 40 bytes.
-  const uint64_t bytes = 50'000 * (kSlotBytes + TreeRecord::kHeadBytes + 40);
+  const uint64_t bytes = 50'000 * (kSlotBytes + TreeRecord::bytes_with(8, 40));
   EXPECT_LE(totals_of(stage).leaf_pages, bytes / kBorderUsableBytes * 103 / 100 + 2);
 }
 
