@@ -205,7 +205,19 @@ class Pack {
 
 }  // namespace
 
+namespace {
+
+/// Replaced pages are free only after their grace (R9), which a long transaction extends. So packs
+/// stop while this worker waits for many pages, compared with the free ones.
+bool has_pages_to_retire(WorkerContext& worker) {
+  constexpr uint64_t kFreeForEachRetired = 4;
+  return worker.pages().retired_count() * kFreeForEachRetired <= worker.pages().free_in_pool();
+}
+
+}  // namespace
+
 bool pack_around(WorkerContext& worker, StorageControl& storage, uint64_t slice) {
+  if (!has_pages_to_retire(worker)) return false;
   const Link root = root_link(storage);
   // Adopts the successors of the page that was divided.
   find_border(worker, storage, root, slice, Adoption::whole_way);

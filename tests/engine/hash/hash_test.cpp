@@ -304,6 +304,21 @@ TEST(HashPacks, MoveNoRecordThatACommitMayWrite) {
   EXPECT_EQ(a_commit_finds_packed_records(), "");
 }
 
+/// Replaced pages do not become free, because no epoch ends. Packs stop before they use up the
+/// pool.
+TEST(HashPacks, StopWhileReplacedPagesDoNotBecomeFree) {
+  TestCluster cluster(1, 1, {.pool_bytes = uint64_t{8} << 20, .clock = false});
+  const Hash hash(cluster.create("h", StorageType::hash));
+  const std::string value(100, 'v');
+  for (uint64_t number = 0; number < 10'000; ++number) {
+    ASSERT_EQ(cluster.worker(0).run([&](Transaction& txn) {
+      return hash.insert(txn, ordered_key(number), bytes_of(value));
+    }),
+              Status::ok);
+  }
+  EXPECT_GT(cluster.metrics(0, 0).merges.get(), 10u);
+}
+
 TEST(PageDirectory, GrowsWithItsStorageAndFindsMostPages) {
   TestCluster cluster(1, 1, {.pool_bytes = uint64_t{64} << 20});
   StorageControl& storage = cluster.create("h", StorageType::hash);
@@ -335,7 +350,7 @@ TEST(PageDirectory, GrowsWithItsStorageAndFindsMostPages) {
                 Status::ok);
     }
   }
-  EXPECT_GT(found, kRecords * 95 / 100);
+  EXPECT_GT(found, kRecords * 98 / 100);
   const uint64_t entries = uint64_t{1} << cluster.directory().depth_of(storage.id);
   EXPECT_GT(2 * entries, statistics.border_pages);
   EXPECT_LT(entries, 8 * statistics.border_pages);
