@@ -70,6 +70,21 @@ void PageDirectory::grow(Table& table, uint32_t shift) {
   }
 }
 
+BorderPage* PageDirectory::find_beside(const ClusterView& view, uint32_t storage_id, uint64_t slice,
+                                       const TreePage& page, PageVersion& version) const {
+  const Table& table = table_of(storage_id);
+  const uint32_t shift = table.shift.load(std::memory_order_relaxed);
+  const uint64_t entry = slice >> shift;
+  DCHECK(!page.contains(slice) && shift >= 64 - kMaxDepth);
+  const bool is_before = slice < page.low;
+  if (entry == (is_before ? 0 : kAllSlices >> shift)) return nullptr;
+  const std::atomic<uint64_t>& word = (*table.words)[is_before ? entry - 1 : entry + 1];
+  // Acquire pairs with the release in `remember`, so that the page is seen as it was published.
+  const VolatilePointer name(word.load(std::memory_order_acquire));
+  TreePage* const beside = live_page(view, name, storage_id, version);
+  return beside != nullptr && beside->contains(slice) ? border_page(beside) : nullptr;
+}
+
 void PageDirectory::remember(const ClusterView& view, uint32_t storage_id, uint64_t slice,
                              TreePage* page) {
   DCHECK(page->is_border() && page->contains(slice) && page->header.storage_id == storage_id);

@@ -26,8 +26,8 @@ class PageDirectory {
   static constexpr uint32_t kMinDepth = 9;  // of the hash's bits: one page of memory
   static constexpr uint32_t kMaxDepth = 26;
   /// A page is narrow if its range has fewer entries than this. Then many of its look-ups would
-  /// meet an entry that leads to a neighbour.
-  static constexpr uint64_t kEntriesOfPage = 4;
+  /// meet an entry that leads to a neighbour. A larger number makes the table miss the caches.
+  static constexpr uint64_t kEntriesOfPage = 2;
   /// The table grows if more than 1 / kNarrowPart of the pages are narrow: each counts
   /// kNarrowPart - 1, and each other page counts -1. The sum that lets the table grow is the number
   /// of entries, divided by kNarrowPart.
@@ -52,7 +52,10 @@ class PageDirectory {
 #pragma GCC unroll 8
     for (uint32_t line = 1; line < kPrefetchedLines; ++line) __builtin_prefetch(start + line * 64);
     TreePage* page = live_page(view, name, storage_id, version);
-    return page != nullptr && page->contains(slice) ? border_page(page) : nullptr;
+    if (page == nullptr) return nullptr;
+    if (page->contains(slice)) [[likely]]
+      return border_page(page);
+    return find_beside(view, storage_id, slice, *page, version);
   }
 
   /// Prefetches the entry of the slice. A hint.
@@ -86,6 +89,11 @@ class PageDirectory {
 
  private:
   static constexpr uint32_t kPrefetchedLines = 7;  // header, range, and 40 slices
+
+  /// Continues a search whose entry leads to the neighbour `page`. The next entry on the side of
+  /// the slice probably leads to its page.
+  BorderPage* find_beside(const ClusterView& view, uint32_t storage_id, uint64_t slice,
+                          const TreePage& page, PageVersion& version) const;
 
   static TreePage* page_at(const ClusterView& view, VolatilePointer name) {
     DCHECK(!name.is_null() && !name.is_frozen() && name.node() < view.node_count);
