@@ -18,7 +18,7 @@ using std::chrono::hours;
 using std::chrono::milliseconds;
 using test::eventually;
 
-constexpr uint64_t kStart = 10;
+constexpr uint64_t kFirstEpoch = 10;
 
 /// Epoch words, and two nodes with two workers each, in ordinary memory.
 class EarlyEpochsTest : public testing::Test {
@@ -38,7 +38,7 @@ class EarlyEpochsTest : public testing::Test {
     }
     view_.control = control_.get();
     view_.node_count = 2;
-    start_epochs(epochs(), kStart);
+    start_epochs(epochs(), kFirstEpoch);
   }
   EpochBlock& epochs() { return control_->epochs; }
   uint64_t current() { return epochs().current.load(std::memory_order_acquire); }
@@ -80,47 +80,47 @@ class EarlyEpochsTest : public testing::Test {
 TEST_F(EarlyEpochsTest, IdleWorkersAskForNothingWhileNoClientWaits) {
   make_all_idle();
   EXPECT_EQ(requested(), 0u);
-  await_epoch(epochs(), kStart - 1);
+  await_epoch(epochs(), kFirstEpoch - 1);
   request_epoch_end(view_);
   EXPECT_EQ(requested(), 0u) << "that epoch is over, and durable";
   EXPECT_EQ(signal(), 0u) << "the clock sleeps on";
 }
 
 TEST_F(EarlyEpochsTest, TheLastWorkerThatBecomesIdleAsksOncePerEpoch) {
-  await_epoch(epochs(), kStart);
+  await_epoch(epochs(), kFirstEpoch);
   make_idle(0, 0);
   make_idle(1, 1);
   make_idle(0, 1);
   EXPECT_EQ(requested(), 0u) << "a worker of the other node has a task";
   make_idle(1, 0);
-  EXPECT_EQ(requested(), kStart);
+  EXPECT_EQ(requested(), kFirstEpoch);
   EXPECT_EQ(signal(), 1u);
   idle_.pop_back();
   make_idle(1, 0);
   EXPECT_EQ(signal(), 1u) << "it was asked already";
-  epochs().current.store(kStart + 1, std::memory_order_seq_cst);
+  epochs().current.store(kFirstEpoch + 1, std::memory_order_seq_cst);
   idle_.pop_back();
-  await_epoch(epochs(), kStart + 1);
+  await_epoch(epochs(), kFirstEpoch + 1);
   request_epoch_end(view_);
-  EXPECT_EQ(requested(), kStart) << "the worker has a task again";
+  EXPECT_EQ(requested(), kFirstEpoch) << "the worker has a task again";
   make_idle(1, 0);
-  EXPECT_EQ(requested(), kStart + 1);
+  EXPECT_EQ(requested(), kFirstEpoch + 1);
 }
 
 TEST_F(EarlyEpochsTest, AnEpochIsAwaitedByTheLatestOfItsClients) {
-  await_epoch(epochs(), kStart + 3);
-  await_epoch(epochs(), kStart);
-  EXPECT_EQ(epochs().awaited.load(std::memory_order_relaxed), kStart + 3);
+  await_epoch(epochs(), kFirstEpoch + 3);
+  await_epoch(epochs(), kFirstEpoch);
+  EXPECT_EQ(epochs().awaited.load(std::memory_order_relaxed), kFirstEpoch + 3);
 }
 
 TEST_F(EarlyEpochsTest, AnEpochWhoseMarkerIsUnderWayNeedsNoEarlyEndButALateCommitDoes) {
   make_all_idle();
-  await_epoch(epochs(), kStart);
-  commit_in(kStart);
+  await_epoch(epochs(), kFirstEpoch);
+  commit_in(kFirstEpoch);
   tick_epochs(epochs(), nodes_, true);
   request_epoch_end(view_);
   EXPECT_EQ(requested(), 0u) << "the loggers write the marker already";
-  raise_durable(epochs(), kStart);
+  raise_durable(epochs(), kFirstEpoch);
   // The clock ticks while a commit of the epoch before has not made it dirty yet. Only another tick
   // can ask for the marker.
   const uint64_t late = current();
@@ -137,11 +137,11 @@ TEST_F(EarlyEpochsTest, ARequestIsForOneEpochAndWaitsForTheMarkerUnderWay) {
   request();
   EXPECT_TRUE(is_end_requested(epochs()));
   EXPECT_FALSE(waits_for_loggers(epochs()));
-  commit_in(kStart);
+  commit_in(kFirstEpoch);
   tick_epochs(epochs(), nodes_, true);
   EXPECT_FALSE(is_end_requested(epochs())) << "the epoch has ended";
   EXPECT_TRUE(waits_for_loggers(epochs()));
-  raise_durable(epochs(), kStart);
+  raise_durable(epochs(), kFirstEpoch);
   EXPECT_FALSE(waits_for_loggers(epochs()));
 }
 
@@ -160,14 +160,14 @@ TEST_F(EarlyEpochsTest, TheClockEndsRequestedEpochsNoSoonerThanTheShortestTime) 
   constexpr milliseconds kShortest{2};
   make_all_idle();
   const auto clock = start_clock({hours(1), kShortest}, false);
-  for (uint64_t epoch = kStart; epoch < kStart + kRounds; ++epoch) {
+  for (uint64_t epoch = kFirstEpoch; epoch < kFirstEpoch + kRounds; ++epoch) {
     ASSERT_EQ(current(), epoch) << "no epoch ends by itself";
     request();
     ASSERT_TRUE(eventually([&] { return current() > epoch; }));
   }
   EXPECT_EQ(early_ends(), kRounds);
   EXPECT_EQ(epochs().durable.load(std::memory_order_acquire), current() - 1) << "without a log";
-  for (uint64_t epoch = kStart + 1; epoch < kStart + kRounds; ++epoch) {
+  for (uint64_t epoch = kFirstEpoch + 1; epoch < kFirstEpoch + kRounds; ++epoch) {
     const uint64_t length_ns = epoch_end_ns(epochs(), epoch) - epoch_end_ns(epochs(), epoch - 1);
     EXPECT_GE(length_ns, static_cast<uint64_t>(std::chrono::nanoseconds(kShortest).count()));
   }
@@ -176,17 +176,17 @@ TEST_F(EarlyEpochsTest, TheClockEndsRequestedEpochsNoSoonerThanTheShortestTime) 
 TEST_F(EarlyEpochsTest, TheClockWaitsForTheLoggersBeforeTheNextEarlyEnd) {
   make_all_idle();
   const auto clock = start_clock({hours(1), milliseconds(1)}, true);
-  commit_in(kStart);
+  commit_in(kFirstEpoch);
   request();
-  ASSERT_TRUE(eventually([&] { return current() == kStart + 1; }));
-  ASSERT_TRUE(
-      eventually([&] { return epochs().marker_wanted.load(std::memory_order_acquire) == kStart; }));
-  commit_in(kStart + 1);
+  ASSERT_TRUE(eventually([&] { return current() == kFirstEpoch + 1; }));
+  ASSERT_TRUE(eventually(
+      [&] { return epochs().marker_wanted.load(std::memory_order_acquire) == kFirstEpoch; }));
+  commit_in(kFirstEpoch + 1);
   request();
   const uint64_t before_ns = monotonic_time_ns();
-  raise_durable(epochs(), kStart);
-  ASSERT_TRUE(eventually([&] { return current() == kStart + 2; }));
-  EXPECT_GE(epoch_end_ns(epochs(), kStart + 1), before_ns);
+  raise_durable(epochs(), kFirstEpoch);
+  ASSERT_TRUE(eventually([&] { return current() == kFirstEpoch + 2; }));
+  EXPECT_GE(epoch_end_ns(epochs(), kFirstEpoch + 1), before_ns);
 }
 
 TEST_F(EarlyEpochsTest, NoEpochEndsEarlyIfTheShortestTimeIsNotLessThanTheRegularOne) {
@@ -194,7 +194,7 @@ TEST_F(EarlyEpochsTest, NoEpochEndsEarlyIfTheShortestTimeIsNotLessThanTheRegular
   const auto clock = start_clock({milliseconds(1), milliseconds(1)}, false);
   ASSERT_TRUE(eventually([&] {
     request();
-    return current() >= kStart + 50;
+    return current() >= kFirstEpoch + 50;
   }));
   clock->stop();
   EXPECT_EQ(early_ends(), 0u);

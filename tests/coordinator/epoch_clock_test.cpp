@@ -250,8 +250,8 @@ TEST_F(EpochClockTest, TheSettledEpochAdvancesWhileNothingCommitsButNeverPastWha
 
 TEST_F(EpochClockTest, TheSettledEpochStaysWhereAReplayNeedsItUntilItIsReleased) {
   constexpr uint64_t kHeld = 4;
-  EpochClock clock(epochs_, {&node()}, std::chrono::milliseconds(1), true,
-                   make_silent_logger("epochs"));
+  constexpr EpochIntervals kIntervals{std::chrono::milliseconds(1), std::chrono::milliseconds(1)};
+  EpochClock clock(epochs_, {&node()}, kIntervals, true, make_silent_logger("epochs"));
   clock.start();
   clock.hold_settled(kHeld);
   const uint64_t ticks = clock.tick_count();
