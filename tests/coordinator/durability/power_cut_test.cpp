@@ -79,7 +79,9 @@ bool is_named(const std::string& message, const std::string& path, uint64_t offs
   if (!message.contains(path)) return false;
   if (path.ends_with(".atlog")) {
     static_assert(kLogBlockBytes == kIoBlockBytes, "one block has one record of DDL");
-    return message.contains(fmt::format("offset {}:", offset / kLogBlockBytes * kLogBlockBytes));
+    const uint64_t block = offset / kLogBlockBytes * kLogBlockBytes;
+    return message.contains(fmt::format("offset {}:", block)) ||
+           message.contains(fmt::format("at byte {}:", block));  // found by a replay
   }
   // A block of a checkpoint is larger than a page. The message has the offset of its begin.
   if (!path.ends_with(".atsnap") || offset < kPageBytes) return true;
