@@ -64,6 +64,9 @@ class BackupTest : public RestoredLedgerTest {
       ASSERT_NO_FATAL_FAILURE(expect_restored({from}, epoch, ledger));
     }
   }
+  /// Kills a cluster under load in several rounds. Expects that backups before and after each kill
+  /// restore random epochs.
+  void back_up_under_load();
   std::vector<std::string> pins() const { return pins_in(config_.cluster.data_dir); }
   void expect_intact() const {
     const Ran ran = runner_.atoll({"backup", "verify", backups_});
@@ -71,7 +74,7 @@ class BackupTest : public RestoredLedgerTest {
   }
 };
 
-TEST_F(BackupTest, UnderLoadHasEveryStateOfItsRangeThoughTheClusterIsKilled) {
+void BackupTest::back_up_under_load() {
   const uint64_t count = rounds(2, 15);
   for (uint64_t round = 0; round < count; ++round) {
     SCOPED_TRACE("round " + std::to_string(round));
@@ -100,6 +103,17 @@ TEST_F(BackupTest, UnderLoadHasEveryStateOfItsRangeThoughTheClusterIsKilled) {
     expect_intact();
     clients_.reset();
   }
+}
+
+TEST_F(BackupTest, UnderLoadHasEveryStateOfItsRangeThoughTheClusterIsKilled) {
+  back_up_under_load();
+}
+
+TEST_F(BackupTest, WithACheckpointHasEveryStateFromItsEndEpochOn) {
+  config_.durability.scheme = DurabilityScheme::silor;
+  config_.durability.checkpoint_interval = std::chrono::milliseconds(0);
+  write_config();
+  back_up_under_load();
 }
 
 TEST_F(BackupTest, KilledAtARandomInstantIsRemovedWithItsPinByTheNext) {

@@ -81,8 +81,10 @@ class RestoredLedgerTest : public testing::Test {
     words.insert(words.end(), {"-c", file_});
     return runner_.atoll(std::move(words));
   }
+  bool has_checkpoints() const { return config_.durability.scheme == DurabilityScheme::silor; }
+  /// Takes a snapshot, or a checkpoint if the cluster takes those.
   void take_snapshot() const {
-    const Ran ran = atoll({"snapshot", "take"});
+    const Ran ran = atoll({has_checkpoints() ? "checkpoint" : "snapshot", "take"});
     EXPECT_EQ(ran.code, 0) << ran.error;
   }
   /// Restores the state at the epoch by `atoll restore <from...> --to ... --epoch ...`, starts a
@@ -98,6 +100,7 @@ class RestoredLedgerTest : public testing::Test {
     ASSERT_EQ(ran.code, 0) << ran.error;
     config.cluster.hang_limit = std::chrono::minutes(2);
     config.memory = config_.memory;
+    config.durability.scheme = config_.durability.scheme;
     restored_ = std::make_unique<LauncherProcess>(config);
     ASSERT_EQ(restored_->next_line(), "running");
     auto session = SessionClient::connect(config.cluster.run_dir, 0);
