@@ -32,7 +32,9 @@ class InTurn {
       const auto who = static_cast<uint32_t>(random_() % works.size());
       std::string problem = works[who].step(stage.worker(who), stage.storages);
       if (problem.empty() && random_() % 40 == 0) stage.next_epoch();
-      if (problem.empty() && random_() % 100 == 0) problem = advance_checkpoint();
+      if (problem.empty() && takes_checkpoints && random_() % 100 == 0) {
+        problem = advance_checkpoint();
+      }
       if (!problem.empty()) return problem;
     }
     return {};
@@ -66,6 +68,7 @@ class InTurn {
  public:
   CheckpointStage stage;
   std::vector<RandomWork> works;
+  bool takes_checkpoints = true;
 };
 
 void expect_recovery_of_random_work(bool whole_records) {
@@ -97,7 +100,10 @@ TEST(Replay, HasTheSameResultInAnyOrderAndOverwritesLessInReverse) {
   const uint64_t first = seed();
   for (uint64_t round = 0; round < rounds(3, 20); ++round) {
     InTurn work(first + round, 2, 2, round % 2 == 1);
-    ASSERT_EQ(work.run(3000), "") << "seed " << first + round;
+    ASSERT_EQ(work.run(2000), "") << "seed " << first + round;
+    // The order matters only if the log after the last checkpoint has several files.
+    work.takes_checkpoints = false;
+    ASSERT_EQ(work.run(1500), "") << "seed " << first + round;
     const CrashImage image = work.stage.crash();
     const Content expected = content_at(work.works, image.cut_epoch);
     ReplayCounters reverse;
