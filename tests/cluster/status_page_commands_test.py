@@ -146,8 +146,12 @@ class StatusPage(unittest.TestCase):
         self.assertEqual(operations_expected()["people"], count_text(PUTS))
 
     def test_the_charts_show_the_commits_of_the_metrics(self):
-        history = json.loads(self.page.evaluate(
-            "fetch('/history.json').then(answer => answer.text())"))
+        def history_now():
+            return json.loads(self.page.evaluate(
+                "fetch('/history.json').then(answer => answer.text())"))
+
+        self.assertTrue(wait_until(lambda: history_now()["transactions_per_s"]), "there is none")
+        history = history_now()
         known = len(history["transactions_per_s"])
 
         def heights():

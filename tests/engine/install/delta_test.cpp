@@ -41,7 +41,7 @@ TEST(DeltaTrees, AreEmptyOnceTheSnapshotHasTheirRecords) {
   TreeStatistics statistics;
   ASSERT_EQ(test.warm.check(statistics), "");
   EXPECT_EQ(statistics.delta_records, ColdTree::kRecords);
-  EXPECT_GT(statistics.delta_pages, 10u);
+  EXPECT_GE(statistics.delta_pages, 10u);
   ASSERT_EQ(test.take(changes), "");
   ASSERT_EQ(test.warm.install(drop_all), "");
   EXPECT_EQ(test.warm.report.drained, ColdTree::kRecords);

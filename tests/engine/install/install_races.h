@@ -84,6 +84,9 @@ class ColdLayerTree {
 /// about to follow the pointer. If the installer thawed the pointer, the first writer would store a
 /// copy of the layer there. The second would write to that copy, which no other reader finds.
 inline std::string nothing_is_installed_in_moved_pages() {
+  // As long as the old values, so that the records need no new page.
+  constexpr const char* kFirst = "one";
+  constexpr const char* kSecond = "two";
   ColdLayerTree test(3);
   std::string problem = test.fill();
   if (!problem.empty()) return problem;
@@ -95,7 +98,7 @@ inline std::string nothing_is_installed_in_moved_pages() {
     if (depth < 2 && point == SyncPoint::descending && ++descents == 2) {
       descents = 0;
       if (++depth == 1) {
-        first = test.update(0, "a", "first");
+        first = test.update(0, "a", kFirst);
       } else {
         problem = test.warm.install(keep_all);
       }
@@ -104,12 +107,12 @@ inline std::string nothing_is_installed_in_moved_pages() {
       is_split = test.split(2);
     }
   });
-  const Status second = test.update(1, "b", "second");
+  const Status second = test.update(1, "b", kSecond);
   if (!problem.empty()) return problem;
   if (!is_split) return "the page was not split";
   if (first != Status::ok || second != Status::ok) return "no update";
-  if (test.value_of("a") != "first") return "the first commit was lost";
-  return test.value_of("b") == "second" ? "" : "the second commit was lost";
+  if (test.value_of("a") != kFirst) return "the first commit was lost";
+  return test.value_of("b") == kSecond ? "" : "the second commit was lost";
 }
 
 /// R2: a reader that sees that a page was dropped finds the snapshot page beside the pointer.
