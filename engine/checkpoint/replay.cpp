@@ -57,18 +57,45 @@ Result<void> share_tasks(Replayers replayers, const RunTasks& run, size_t count,
 
 }  // namespace
 
-bool ReplayShare::has(const LogRecord& record) const {
+bool ReplayShare::has(const LogRecord& record, const StorageControl* storage) const {
   CHECK(number < count);
   if (count == 1) return true;
-  if (record.type == LogType::append) {
+  if (storage == nullptr) return number == 0;
+  if (storage->type == StorageType::sequential) {
     DCHECK(record.key_bytes == 0 && last_epoch <= kMaxEpoch);
     const uint64_t epoch = std::min(Vid(record.vid).epoch(), last_epoch);
     return epoch * count / (last_epoch + 1) == number;
   }
-  // The middle bits, because the upper ones select entries of other tables.
-  uint64_t hash = identity_of(record.storage_id, record.key_span());
+  return part_of_key(record, *storage) == number;
+}
+
+uint32_t ReplayShare::part_of_key(const LogRecord& record, const StorageControl& storage) const {
+  // Keys that differ only in these last bytes are neighbours, and mostly in the same pages.
+  constexpr size_t kNeighbourBytes = 2;
+  const Bytes key = record.key_span();
+  uint64_t index = 0;
+  if (storage.type == StorageType::array && key.size() == sizeof index) {
+    std::memcpy(&index, key.data(), sizeof index);
+    if (index < storage.record_count) {
+      // The divisor is rounded up, so that the quotient is less than `count`.
+      return static_cast<uint32_t>(index / (storage.record_count / count + 1));
+    }
+  }
+  if (storage.type == StorageType::hash && !fault::replay_shares_by_version) {
+    // The first slice is the hash of the key. Each part is a range of hashes.
+    return static_cast<uint32_t>(slice_of(key) / (UINT64_MAX / count + 1));
+  }
+  uint64_t hash =
+      identity_of(storage.id, key.first(key.size() - std::min(key.size(), kNeighbourBytes)));
   if (fault::replay_shares_by_version) hash ^= record.vid << 16;
-  return (hash >> 16) % count == number;
+  // The middle bits, because the upper ones select entries of other tables.
+  return static_cast<uint32_t>((hash >> 16) % count);
+}
+
+bool Replayer::is_own(const LogRecord& record) const {
+  if (state_->share.count == 1) return true;
+  const auto found = state_->storages.find(record.storage_id);
+  return state_->share.has(record, found == state_->storages.end() ? nullptr : found->second);
 }
 
 Result<void> Replayer::replay_checkpoint_file(FileSystem& file_system,
@@ -80,7 +107,7 @@ Result<void> Replayer::replay_checkpoint_file(FileSystem& file_system,
     if (block == nullptr) break;
     Result<void> done;
     CheckpointReader::for_each_record(*block, [&](const LogRecord& record) {
-      if (done && state_->share.has(record)) done = replay(record, reader.path());
+      if (done && is_own(record)) done = replay(record, reader.path());
     });
     if (!done) return done;
     counters_.bytes = before + reader.bytes();
@@ -101,7 +128,7 @@ Result<void> Replayer::replay_log_file(FileSystem& file_system, const LogReplayF
     size_t count = 0;
     Result<void> done;
     for_each_record(block, [&](const LogRecord& record) {
-      if (!done || record.type == LogType::filler || !state_->share.has(record)) return;
+      if (!done || record.type == LogType::filler || !is_own(record)) return;
       batch[count++] = &record;
       if (count < kBatch) return;
       done = replay_batch(batch, origin);

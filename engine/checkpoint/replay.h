@@ -44,8 +44,13 @@ struct ReplayShare {
   uint64_t last_epoch = 0;  // of all records; counts only if there are several parts
 
   /// Returns whether the part has the record. The records of a heap are divided by epochs, so that
-  /// each part is a range in the order of VIDs.
-  bool has(const LogRecord& record) const;
+  /// each part is a range in the order of VIDs. Other records are divided by their keys, so that
+  /// most records of a page are in one part: a split gives its pages to the process that splits.
+  /// `storage`: null for a storage that was dropped, or is unknown.
+  bool has(const LogRecord& record, const StorageControl* storage) const;
+
+ private:
+  uint32_t part_of_key(const LogRecord& record, const StorageControl& storage) const;
 };
 
 /// What the threads of a replay share.
@@ -100,6 +105,7 @@ class Replayer {
   /// Bytes of files after which the counters are published.
   static constexpr uint64_t kPublishBytes = uint64_t{1} << 20;
 
+  bool is_own(const LogRecord& record) const;
   /// Replays up to kBatch records.
   Result<void> replay_batch(std::span<const LogRecord* const> records, const std::string& origin);
   void prefetch(std::span<const LogRecord* const> records);

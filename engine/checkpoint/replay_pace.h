@@ -1,8 +1,8 @@
 // Keeps processes that replay together in step. Source of the limit: the coordinator, which knows
 // how far all processes are.
 //
-// The process that stores a key first makes the page. So a process that is far ahead of the others
-// would make nearly all pages, in its own memory.
+// The process that stores a key first makes the page, and the process that splits a page makes the
+// new pages. So with processes that are far apart, one would make most pages, in its own memory.
 #pragma once
 
 #include <atomic>

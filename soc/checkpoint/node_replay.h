@@ -4,7 +4,7 @@
 //   clean        removes the tombstones of some storages, when all nodes have replayed their files
 //   end          stores the blocked records, when all nodes have cleaned their storages
 //
-// Each node reads all files, and replays the records whose hash belongs to it. So no node needs the
+// Each node reads all files, and replays its share of the records (R100). So no node needs the
 // updates or the tombstones of another one before `clean`.
 #pragma once
 
