@@ -1,8 +1,11 @@
 // Shares of a replay: each record has one, and neighbours mostly have the same (R100).
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,18 +19,17 @@ constexpr uint64_t kLastEpoch = 1000;
 
 /// A record with a key, and without a payload.
 struct KeyRecord {
-  KeyRecord(LogType type, const std::string& key, uint64_t epoch)
-      : bytes(LogRecord::bytes(static_cast<uint32_t>(key.size()), 0) / 8) {
+  KeyRecord(LogType type, const std::string& key, uint64_t epoch) {
+    CHECK(key.size() <= bytes.size() - sizeof(LogRecord));
     record().type = type;
     record().storage_id = 1;
     record().key_bytes = static_cast<uint16_t>(key.size());
     record().vid = Vid::make(epoch, 1).word();
-    auto* after_record = reinterpret_cast<std::byte*>(bytes.data()) + sizeof(LogRecord);
-    if (!key.empty()) std::memcpy(after_record, key.data(), key.size());
+    std::ranges::copy(std::as_bytes(std::span(key)), bytes.begin() + sizeof(LogRecord));
   }
   LogRecord& record() { return *reinterpret_cast<LogRecord*>(bytes.data()); }
 
-  std::vector<uint64_t> bytes;
+  alignas(LogRecord) std::array<std::byte, 64> bytes{};
 };
 
 /// Returns the only share of `count` that has the record, or `count` if there is not exactly one.
