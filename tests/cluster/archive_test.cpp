@@ -22,6 +22,8 @@ class ArchiveTest : public RestoredLedgerTest {
  protected:
   ArchiveTest() : RestoredLedgerTest("archive-source") {
     config_.cluster.epoch = std::chrono::milliseconds(2);  // markers of epochs fill the log soon
+    // Early ends would make more files than a command for each file can copy.
+    config_.cluster.epoch_min = config_.cluster.epoch;
     config_.archive.directory = archive_;
     config_.archive.retry = std::chrono::milliseconds(100);
     write_config();

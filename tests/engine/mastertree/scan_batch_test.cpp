@@ -19,7 +19,8 @@ namespace {
 Bytes key_view(const std::string& text) { return std::as_bytes(std::span(text)); }
 
 TEST(ScanBatch, TheCommitVerifiesEachRecord) {
-  for (const uint64_t key : {0, 10, 50, 90}) EXPECT_EQ(batch_then_foreign_write(key), "") << key;
+  for (const uint64_t key : {0u, 10u, 50u, 90u})
+    EXPECT_EQ(batch_then_foreign_write(key), "") << key;
 }
 
 TEST(ScanBatch, ShowsOwnWrites) {
@@ -153,7 +154,7 @@ TEST(ScanBatch, LongestKeysFillTheBufferOneByOne) {
 
 TEST(ScanBatch, TheReadSetTakesExactlyItsCapacity) {
   constexpr uint32_t kReadSet = 20;
-  for (const uint64_t other_reads : {10, 11}) {
+  for (const uint64_t other_reads : {10u, 11u}) {
     Stage stage({.limits = {.read_set = kReadSet,
                             .write_set = 30,
                             .pointer_set = 3,
