@@ -58,7 +58,10 @@ Status add_blindly(Transaction& txn, StorageControl& storage, Bytes key, uint32_
   const RecordRef ref = make_ref(txn.worker(), location.record, key);
   Vid seen;
   status = read_stable(txn.worker(), *ref.record, seen, [](Vid) {});
-  if (status != Status::ok || !seen.is_open() || seen.ordinal() != 0) return status;
+  if (status != Status::ok) return status;
+  // A relocated record keeps its VID when the record in its new place changes. So the read set must
+  // not have it, and the caller searches again.
+  if (seen.is_relocated() || !seen.is_open() || seen.ordinal() != 0) return Status::ok;
   // If a drain removes the record, or another transaction writes it, this one ends (R82).
   status = txn.register_read(ref.record, seen);
   if (status != Status::ok) return status;
