@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import pathlib
+import signal
 import socket
 import struct
 import subprocess
@@ -77,15 +78,14 @@ class Page:
             [find_browser(), "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
              "--disable-dev-shm-usage", "--disable-breakpad", "--remote-debugging-port=0",
              f"--user-data-dir={folder}", "about:blank"],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
         self.last = 0
         self.requested = []  # addresses that the page has loaded
         self.complaints = []  # errors of scripts, and refused contents
         try:
             self.socket = self.connect(pathlib.Path(folder) / "DevToolsActivePort")
         except BaseException:
-            self.browser.kill()
-            self.browser.wait()
+            self.end_browser()
             raise
         for domain in ("Page", "Network", "Log", "Runtime"):
             self.call(f"{domain}.enable")
@@ -97,7 +97,12 @@ class Page:
     def __exit__(self, *_):
         with contextlib.suppress(OSError):
             self.socket.close()
-        self.browser.kill()
+        self.end_browser()
+
+    def end_browser(self):
+        """The browser's program may be a script that starts it, so the whole group ends."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.browser.pid, signal.SIGKILL)
         self.browser.wait()
 
     def connect(self, port_file):
