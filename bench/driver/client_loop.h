@@ -13,6 +13,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "bench/common/clock.h"
 #include "bench/driver/client_options.h"
@@ -131,5 +132,17 @@ class ClientLoop {
   uint32_t in_flight_ = 0;
   Error error_;
 };
+
+/// Returns the function that runs a client of `Work` (ClientPort::RunClient). `Work` is made of the
+/// input, the node, the number of nodes, and the number of the client among those of its node.
+/// REQUIRES: `options` outlives the function.
+template <typename Work, typename Input>
+auto client_with(Input input, uint32_t nodes, const ClientOptions& options) {
+  return [input = std::move(input), nodes, &options](Transport& transport, uint32_t node,
+                                                     uint32_t index, std::atomic<bool>& must_stop) {
+    Work work(input, node, nodes, index);
+    return ClientLoop(transport, work, input.times, options, node, index, must_stop).go();
+  };
+}
 
 }  // namespace atolldb::bench

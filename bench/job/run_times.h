@@ -12,6 +12,12 @@ struct RunTimes {
   uint64_t warmup_ms = 0;
   uint64_t run_ms = 0;
 
+  /// Returns the seed of one worker or client in this run. `seed`: that of the benchmark. `number`:
+  /// of the worker or client among those of its node.
+  uint64_t seed_of(uint64_t seed, uint32_t node, uint32_t number) const {
+    return (seed * 1'000'003 + run_number) * 65'537 + (uint64_t{node} << 16 | number);
+  }
+
   /// `put` adds all members to an object; `take` reads them (throws nlohmann's exceptions).
   void put(nlohmann::json& json) const;
   void take(const nlohmann::json& json);

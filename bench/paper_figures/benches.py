@@ -1,19 +1,17 @@
 """Runs `atoll bench` for one point of a figure."""
-import contextlib
-import http.client
 import json
 import os
 import pathlib
 import shutil
 import subprocess
-import threading
 
-from common.metrics import scrape
+from paper_figures.watch import MetricsWatch
 
 MIB = 1 << 20
 STEP = 2 * MIB  # sizes of pools and caches are multiples of this
 PATIENCE_S = 3600
 SCRAPE_PERIOD_S = 0.5
+TARGETS = "prometheus-targets.json"
 # Of the nodes. The coordinator's delays are few and do not concern transactions.
 ASKED, TAKEN = (f"atoll_emulated_delay_{name}_seconds_total{{" for name in ("asked", "taken"))
 # The paper's latency where a figure has one only.
@@ -34,32 +32,18 @@ def nvram(ns, with_blocks=False):
     return settings
 
 
-class DelayWatch:
-    """Reads the delays of emulated NVRAM while a benchmark runs, because its cluster ends with it."""
+class DelayWatch(MetricsWatch):
+    """Reads the delays of emulated NVRAM."""
 
     def __init__(self, log_dir):
-        self.log_dir, self.end = log_dir, threading.Event()
+        super().__init__(log_dir, SCRAPE_PERIOD_S)
         self.asked = self.taken = 0.0
-        self.thread = threading.Thread(target=self._watch)
 
-    def __enter__(self):
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.end.set()
-        self.thread.join()
-
-    def _watch(self):
-        while not self.end.wait(SCRAPE_PERIOD_S):
-            # There are no metrics before the cluster has started, and after it has ended.
-            with contextlib.suppress(OSError, ValueError, http.client.HTTPException):
-                asked = taken = 0.0
-                for name, value in scrape(self.log_dir):
-                    asked += value if name.startswith(ASKED) else 0
-                    taken += value if name.startswith(TAKEN) else 0
-                if asked > 0:  # a process that ends shows nothing
-                    self.asked, self.taken = asked, taken
+    def take(self, found):
+        asked = sum(value for name, value in found if name.startswith(ASKED))
+        if asked > 0:  # a process that ends shows nothing
+            self.asked = asked
+            self.taken = sum(value for name, value in found if name.startswith(TAKEN))
 
     def error(self):
         """Returns by which share the delays were longer than asked, or None without delays."""
@@ -72,7 +56,11 @@ class Bench:
     def __init__(self, options, work, say):
         self.options, self.work, self.say = options, work, say
         self.binaries = pathlib.Path(options.bin).resolve()
-        self.environment = dict(os.environ, XDG_RUNTIME_DIR=str(work), HOME=str(work))
+        # Without a config file a benchmark makes the folder of its logs below TMPDIR.
+        self.folder = work / "tmp"
+        self.folder.mkdir(exist_ok=True)
+        self.environment = dict(os.environ, XDG_RUNTIME_DIR=str(work), HOME=str(work),
+                                TMPDIR=str(self.folder))
         self.machine = None      # of the last report
         self.delay_error = None  # of the last run, see DelayWatch
 
@@ -83,7 +71,7 @@ class Bench:
                    "--json", str(report)]
         self.say(what or " ".join(map(str, arguments)))
         try:
-            with DelayWatch(self.work / "logs") as watch:
+            with DelayWatch(self.log_dir) as watch:
                 done = subprocess.run(command, env=self.environment, capture_output=True,
                                       text=True, timeout=PATIENCE_S)
         finally:
@@ -95,6 +83,11 @@ class Bench:
         found = json.loads(report.read_text(encoding="utf-8"))
         self.machine = found["machine"]
         return found
+
+    def log_dir(self):
+        """Returns the folder with the logs of the cluster that runs now."""
+        folders = [self.work / "logs", *self.folder.iterdir()]
+        return next(each for each in folders if (each / TARGETS).exists())
 
     def clear(self):
         for name in ("data", "logs", ".local"):

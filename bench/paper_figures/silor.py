@@ -1,17 +1,15 @@
 """The experiments of sections 6.2 to 6.4 of [SILOR14]. Each returns an Outcome."""
 import contextlib
-import http.client
 import json
 import os
 import signal
 import subprocess
-import threading
 import time
 
-from common.metrics import scrape
 from paper_figures import published
 from paper_figures.benches import PATIENCE_S, PaperError, thousands
 from paper_figures.experiments import Outcome
+from paper_figures.watch import MetricsWatch
 
 WATCH_PERIOD_S = 0.2
 NO_CHECKPOINTS = {"durability.checkpoint_interval": "0s", "durability.checkpoint_volume": "0B"}
@@ -29,40 +27,24 @@ def systems(options):
     }
 
 
-class CheckpointWatch:
-    """Records when checkpoints run, and how many were taken, while a benchmark runs."""
+class CheckpointWatch(MetricsWatch):
+    """Records when checkpoints run, and how many were taken."""
 
     def __init__(self, bench):
-        # A benchmark makes the folder of its logs below TMPDIR.
-        self.folder, self.end = bench.work / "tmp", threading.Event()
-        self.folder.mkdir(exist_ok=True)
-        bench.environment["TMPDIR"] = str(self.folder)
+        super().__init__(bench.log_dir, WATCH_PERIOD_S)
+        self.began = time.monotonic()
         self.samples = []  # (seconds since the begin of the watch, whether one is running)
         self.taken = 0
         self.last_s = self.bytes = 0.0
-        self.thread = threading.Thread(target=self._watch)
 
-    def __enter__(self):
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.end.set()
-        self.thread.join()
-
-    def _watch(self):
-        begin = time.monotonic()
-        while not self.end.wait(WATCH_PERIOD_S):
-            # There are no metrics before the cluster has started, and after it has ended.
-            with contextlib.suppress(OSError, ValueError, http.client.HTTPException):
-                log_dir, = self.folder.iterdir()
-                found = dict(scrape(log_dir))
-                if "atoll_checkpoint_running" not in found:
-                    continue
-                self.samples.append((time.monotonic() - begin, found["atoll_checkpoint_running"]))
-                self.taken = max(self.taken, int(found["atoll_checkpoints_taken_total"]))
-                self.last_s = found["atoll_checkpoint_duration_seconds"]
-                self.bytes = found["atoll_checkpoint_bytes"]
+    def take(self, found):
+        metrics = dict(found)
+        if "atoll_checkpoint_running" not in metrics:
+            return
+        self.samples.append((time.monotonic() - self.began, metrics["atoll_checkpoint_running"]))
+        self.taken = max(self.taken, int(metrics["atoll_checkpoints_taken_total"]))
+        self.last_s = metrics["atoll_checkpoint_duration_seconds"]
+        self.bytes = metrics["atoll_checkpoint_bytes"]
 
     def share(self):
         """Returns the share of the samples at which a checkpoint was running."""

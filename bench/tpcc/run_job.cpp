@@ -24,11 +24,13 @@ class Runner {
       : context_(context),
         tables_(tables),
         warehouses_(std::move(warehouses)),
-        generator_(input.workload(), seed_of(context, input)),
+        generator_(input.workload(),
+                   input.times.seed_of(input.seed, context.node(), context.worker_ordinal())),
         loop_(context, "tpcc", tables.control, input.times),
         result_(std::make_unique<RunResult>()) {
     if (input.think_scale == 0) return;
-    terminals_.emplace(warehouses_, input.think_scale, seed_of(context, input),
+    terminals_.emplace(warehouses_, input.think_scale,
+                       input.times.seed_of(input.seed, context.node(), context.worker_ordinal()),
                        [this] { return generator_.next_type(); });
   }
 
@@ -46,11 +48,6 @@ class Runner {
   }
 
  private:
-  static uint64_t seed_of(JobContext& context, const JobInput& input) {
-    return (input.seed * 1'000'003 + input.times.run_number) * 65'537 +
-           (uint64_t{context.node()} << 8 | context.worker_ordinal());
-  }
-
   /// Runs the transaction of a terminal if it is due, else pauses. Its time begins when it is due.
   uint64_t serve_terminals(uint64_t now) {
     if (started_ == 0) started_ = now;

@@ -30,7 +30,7 @@ class ClientWork {
   ClientWork(const JobInput& input, uint32_t node, uint32_t nodes, uint32_t index)
       : scale_(input.scale),
         warehouses_(warehouses_of_node(input.warehouses, node, nodes)),
-        generator_(input.workload(), seed_of(input, node, index)) {
+        generator_(input.workload(), input.times.seed_of(input.seed, node, index)) {
     CHECK(!warehouses_.empty());
   }
 
@@ -83,11 +83,6 @@ class ClientWork {
   }
 
  private:
-  static uint64_t seed_of(const JobInput& input, uint32_t node, uint32_t index) {
-    return (input.seed * 1'000'003 + input.times.run_number) * 65'537 +
-           (uint64_t{node} << 8 | index);
-  }
-
   static void count_orders(std::span<const std::byte> output, RunResult& counts) {
     DeliveryOutput delivered;
     if (output.size() != sizeof(delivered)) return;
@@ -106,11 +101,7 @@ class ClientWork {
 
 Result<ClientPort::RunClient> ClientPort::client_of(const std::string& input) {
   ATOLL_ASSIGN(const JobInput parsed, JobInput::parse(input));
-  return [this, parsed, nodes = node_count()](bench::Transport& transport, uint32_t node,
-                                              uint32_t index, std::atomic<bool>& must_stop) {
-    ClientWork work(parsed, node, nodes, index);
-    return bench::ClientLoop(transport, work, parsed.times, options(), node, index, must_stop).go();
-  };
+  return bench::client_with<ClientWork>(parsed, node_count(), options());
 }
 
 }  // namespace atolldb::tpcc

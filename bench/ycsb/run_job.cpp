@@ -28,7 +28,7 @@ class Runner {
       : context_(context),
         table_(table),
         generator_(input, context.node(), context.node_count(), context.worker_ordinal(),
-                   seed_of(context, input)),
+                   input.times.seed_of(input.seed, context.node(), context.worker_ordinal())),
         goes_by_latest_(input.distribution == Distribution::latest &&
                         percent_of(input.mix, Operation::insert) != 0),
         prefetches_(input.prefetch),
@@ -58,11 +58,6 @@ class Runner {
   }
 
  private:
-  static uint64_t seed_of(JobContext& context, const JobInput& input) {
-    return (input.seed * 1'000'003 + input.times.run_number) * 65'537 +
-           (uint64_t{context.node()} << 8 | context.worker_ordinal());
-  }
-
   /// Runs one transaction until it commits. All retries use the same operations. Its time begins at
   /// `now`, the end of the previous transaction, so the clock is read once per transaction.
   uint64_t transact(uint64_t now) {

@@ -28,7 +28,7 @@ class ClientWork {
 
   ClientWork(const JobInput& input, uint32_t node, uint32_t nodes, uint32_t index)
       : input_(input),
-        generator_(input_, node, nodes, index, seed_of(input_, node, index)),
+        generator_(input_, node, nodes, index, input_.times.seed_of(input_.seed, node, index)),
         record_(input_.shape.record_bytes) {}
 
   Planned plan() {
@@ -69,11 +69,6 @@ class ClientWork {
   }
 
  private:
-  static uint64_t seed_of(const JobInput& input, uint32_t node, uint32_t index) {
-    return (input.seed * 1'000'003 + input.times.run_number) * 65'537 +
-           (uint64_t{node} << 8 | index);
-  }
-
   /// Checks the record that a read returned. It is at the end of the reply (shared/kv).
   bool is_whole(uint64_t id, std::span<const std::byte> output) const {
     const uint32_t bytes = input_.shape.record_bytes;
@@ -91,11 +86,7 @@ class ClientWork {
 
 Result<ClientPort::RunClient> ClientPort::client_of(const std::string& input) {
   ATOLL_ASSIGN(const JobInput parsed, JobInput::parse(input));
-  return [this, parsed, nodes = node_count()](bench::Transport& transport, uint32_t node,
-                                              uint32_t index, std::atomic<bool>& must_stop) {
-    ClientWork work(parsed, node, nodes, index);
-    return bench::ClientLoop(transport, work, parsed.times, options(), node, index, must_stop).go();
-  };
+  return bench::client_with<ClientWork>(parsed, node_count(), options());
 }
 
 }  // namespace atolldb::ycsb

@@ -60,7 +60,7 @@ class WebSocket:
             elif size == 127:
                 size = struct.unpack("!Q", self.file.read(8))[0]
             payload = self.file.read(size)
-            if first & 0x0F in (0, 1):  # a first or a further part; pings are left out
+            if first & 0x0F in (0, 1):  # a first or a further part; pings are skipped
                 text += payload
                 if first & 0x80:
                     return text.decode()

@@ -197,7 +197,7 @@ class StatusPage(unittest.TestCase):
             self.page.evaluate(tap.format(title) + ".click()")
             self.assertEqual(self.rows("storages")[0]["Name"], first)
 
-    def test_it_loads_nothing_from_elsewhere_and_has_no_errors(self):
+    def test_it_loads_nothing_from_other_hosts_and_has_no_errors(self):
         self.assertGreater(len(self.page.requested), 2)
         for url in self.page.requested:
             self.assertTrue(url.startswith((self.url, "data:,", "about:")), url)
