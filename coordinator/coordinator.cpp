@@ -157,8 +157,7 @@ void Coordinator::warn_of_left_directories() {
     } else {
       logger_->warn(
           "{}: is not in the config any more, but holds {} files of snapshots, checkpoints or logs "
-          "that are "
-          "needed: keep it; they are deleted when nothing needs them",
+          "that are needed: keep it; they are deleted when nothing needs them",
           directory, files);
     }
   }

@@ -1,5 +1,6 @@
 #include "coordinator/node_calls.h"
 
+#include <map>
 #include <optional>
 #include <string>
 #include <thread>
@@ -38,6 +39,17 @@ Result<void> ask_all_nodes(const Config& config, const NodeCall& call_node,
     ATOLL_TRY(call_node(node, operation, body));
     return {};
   });
+}
+
+Json sum_of_progress(const std::vector<Json>& answers) {
+  std::map<std::string, uint64_t> sums;
+  for (const Json& answer : answers) {
+    if (!answer.is_object()) continue;
+    for (const auto& [name, value] : answer.items()) {
+      if (name != "v" && value.is_number_unsigned()) sums[name] += value.get<uint64_t>();
+    }
+  }
+  return sums;
 }
 
 }  // namespace atolldb

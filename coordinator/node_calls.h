@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <string_view>
+#include <vector>
 
 #include "shared/base/error.h"
 #include "shared/config/config.h"
@@ -25,5 +26,8 @@ Result<void> on_all_nodes(const Config& config,
 /// on_all_nodes does.
 Result<void> ask_all_nodes(const Config& config, const NodeCall& call_node,
                            ControlOperation operation, const Json& body);
+
+/// Returns the sums of the numbers in the nodes' answers, by name, but for the version "v".
+Json sum_of_progress(const std::vector<Json>& answers);
 
 }  // namespace atolldb

@@ -77,7 +77,8 @@ std::vector<std::string> low_disk_reserves(const Config& config) {
     if (reserve >= wanted) continue;
     warnings.push_back(
         fmt::format("{}: gleaner.disk_reserve leaves {} bytes free, but {} log files of each of "
-                    "its {} loggers have {}: snapshots may take the room that the log needs: raise "
+                    "its {} loggers have {}: snapshots or checkpoints may take the room that the "
+                    "log needs: raise "
                     "gleaner.disk_reserve, or remove it from the config",
                     place.directory, reserve, kReservedLogFiles, place.loggers, wanted));
   }

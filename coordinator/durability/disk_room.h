@@ -28,8 +28,9 @@ struct LogFileSystem {
 /// ancestor that exists.
 std::vector<LogFileSystem> log_file_systems(const Config& config);
 
-/// Returns the bytes that snapshots and backups of a running cluster leave free in the file system
-/// of this directory. That is gleaner.disk_reserve, or the automatic reserve if the key is 0.
+/// Returns the bytes that snapshots, checkpoints and backups of a running cluster leave free in the
+/// file system of this directory. That is gleaner.disk_reserve, or the automatic reserve if the key
+/// is 0.
 uint64_t disk_reserve(const Config& config, const std::string& directory);
 
 /// Returns a warning for each file system with logs where gleaner.disk_reserve is smaller than

@@ -145,6 +145,15 @@ bool DurableState::may_forget_log() {
   return archive_ == nullptr || archive_->store_pending().has_value();
 }
 
+void DurableState::keep_ballast(const Logger& logger) {
+  const auto built = ballast_.rebuild(directories_);
+  if (!built && !lacks_ballast_) {
+    logger->warn("there is no ballast for a recovery on a full disk: {}", built.error().message);
+  }
+  if (built && lacks_ballast_) logger->info("the ballast exists again");
+  lacks_ballast_ = !built;
+}
+
 Result<bool> DurableState::release_ballast() {
   ATOLL_ASSIGN(const uint32_t released, ballast_.release(directories_));
   return released != 0;
@@ -161,10 +170,16 @@ std::set<std::string> DurableState::all_directories() const {
     for (const SnapshotFilePlace& file : metadata.files) all.insert(file.directory);
   };
   if (start_.snapshot) add(*start_.snapshot);
-  if (start_.checkpoint) {
-    for (const CheckpointFileInfo& file : start_.checkpoint->files) all.insert(file.directory);
-  }
+  const auto add_checkpoint = [&](const CheckpointMetadata& metadata) {
+    for (const CheckpointFileInfo& file : metadata.files) all.insert(file.directory);
+  };
+  if (start_.checkpoint) add_checkpoint(*start_.checkpoint);
   for (const PinnedSnapshot& pin : savepoint.pinned) {
+    if (savepoint.scheme == DurabilityScheme::silor) {
+      const auto metadata = read_checkpoint_metadata(*files_, config_.cluster.data_dir, pin.id);
+      if (metadata) add_checkpoint(*metadata);
+      continue;
+    }
     const auto metadata = read_snapshot_metadata(*files_, config_.cluster.data_dir, pin.id);
     if (metadata) add(*metadata);
   }

@@ -89,8 +89,9 @@ class DurableState {
 
   /// Removes the ballast, for a recovery that lacks room. Returns false if there was none.
   Result<bool> release_ballast();
-  /// Makes the ballast again. Returns code disk_full if there is no room for it now.
-  Result<void> rebuild_ballast() { return ballast_.rebuild(directories_); }
+  /// Makes the ballast, unless it exists. Without room it only logs a warning, once, because the
+  /// next call tries again. Without ballast, a recovery on a full disk has no room to release.
+  void keep_ballast(const Logger& logger);
 
   /// Returns the directories that may hold files of earlier incarnations and are not configured
   /// now, each with the number of this cluster's files of logs, snapshots and checkpoints.
@@ -158,6 +159,7 @@ class DurableState {
   const RunTasks run_;  // checks logs with many threads, because no transaction runs yet
   std::unique_ptr<ArchiveProgress> archive_;  // null: nothing is archived
   Ballast ballast_;
+  bool lacks_ballast_ = false;  // the latest call of keep_ballast has failed
   LogStart start_;
   std::optional<DdlLog> ddl_;
   std::atomic<uint64_t> ddl_records_{0};  // number of durable DDL records. Writer: the DDL thread

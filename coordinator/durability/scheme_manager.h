@@ -80,10 +80,13 @@ class SchemeManager {
   virtual const CheckpointMetrics* checkpoint_metrics() const { return nullptr; }
 };
 
+/// Thread: any.
+bool is_cluster_running(const ControlSegment& control);
+
 /// Returns the pin as answers and the status show it.
-inline Json describe_pin(const PinnedSnapshot& pin) {
-  return {{"id", pin.id}, {"epoch", pin.epoch}, {"name", pin.name}};
-}
+Json describe_pin(const PinnedSnapshot& pin);
+/// Returns the pins of backups as the status shows them.
+Json describe_backup_pins(DurableState& durable);
 
 /// Makes the manager of the scheme that the config names.
 std::unique_ptr<SchemeManager> make_scheme_manager(const SchemeContext& context, Logger logger);

@@ -69,12 +69,12 @@ uint64_t SnapshotManager::paused_us() const {
 PaceReadings SnapshotManager::pace_readings() {
   PaceReadings readings;
   readings.now = std::chrono::steady_clock::now();
-  readings.log_bytes = log_bytes();
+  readings.log_bytes = loggers_.most_bytes();
   readings.spare_pages = spare_pages();
   readings.room_bytes = room_bytes(readings.now);
   readings.idle_cpus = idle_cpus_.measure(readings.now);
-  readings.is_urgent =
-      taker_->is_awaited() || is_first_snapshot_awaited() || lacks_log_files() || pages_are_short();
+  readings.is_urgent = taker_->is_awaited() || is_first_snapshot_awaited() ||
+                       loggers_.lacks_files() || pages_are_short();
   return readings;
 }
 

@@ -128,10 +128,7 @@ Json SnapshotManager::unreadable_pins() const {
 /// Copies the pins of backups for `status`, which must not wait for the savepoint's lock.
 void SnapshotManager::record_backup_pins() {
   CHECK(is_own_thread());
-  Json pins = Json::array();
-  for (const PinnedSnapshot& pin : durable_->pinned()) {
-    if (pin.is_of_backup()) pins.push_back(describe_pin(pin));
-  }
+  Json pins = describe_backup_pins(*durable_);
   const std::lock_guard guard(mutex_);
   backup_pins_ = std::move(pins);
 }

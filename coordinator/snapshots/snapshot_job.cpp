@@ -72,17 +72,6 @@ Result<NodePart> part_of(const Json& answer, uint32_t node, uint32_t snapshot) {
   return part;
 }
 
-/// Returns the sums of the nodes' progress, by name.
-Json sum_of(const std::vector<Json>& progress) {
-  std::map<std::string, uint64_t> sums;
-  for (const Json& node : progress) {
-    for (const auto& [name, value] : node.items()) {
-      if (name != "v" && value.is_number_unsigned()) sums[name] += value.get<uint64_t>();
-    }
-  }
-  return sums;
-}
-
 /// Takes the partitions of one storage out of all nodes' parts, ascending.
 std::vector<ComposedPartition> take_partitions(std::vector<NodePart>& parts, uint32_t storage_id) {
   std::vector<ComposedPartition> taken;
@@ -401,7 +390,7 @@ Json SnapshotJob::status() const {
   Json status = {{"snapshot", snapshot_},
                  {"phase", row_of(phase_).name},
                  {"unreadable", unreadable_},
-                 {"progress", sum_of(progress_)}};
+                 {"progress", sum_of_progress(progress_)}};
   if (phase_ == SnapshotPhase::failed) status["failure"] = failure_;
   if (installing_ != 0) status["installing"] = installing_;
   return status;

@@ -64,6 +64,7 @@ SnapshotManager::SnapshotManager(const SchemeContext& context, Logger logger)
       control_(context.control),
       nodes_(context.nodes),
       metrics_(context.metrics),
+      loggers_(nodes_, metrics_),
       clock_(context.clock),
       catalog_(context.catalog),
       durable_(context.durable),
@@ -182,7 +183,7 @@ void SnapshotManager::record_newest(const SnapshotMetadata& snapshot) {
 
 void SnapshotManager::start() {
   CHECK(is_own_thread() && taker_ == nullptr);
-  rebuild_ballast();
+  durable_->keep_ballast(logger_);
   // Relaxed: the release of the state `running` publishes this word.
   control_.began_empty.store(durable_->snapshot() ? 0 : 1, std::memory_order_relaxed);
   // Relaxed: workers use the word only to decide whether to wait.
@@ -216,8 +217,8 @@ std::unique_ptr<SnapshotTaker> SnapshotManager::make_taker() {
   hooks.has_begun_next = [this] { return next_ != nullptr; };
   hooks.take_next = [this] { return take_next(); };
   hooks.has_new_commits = [this] { return has_new_commits(); };
-  hooks.log_bytes = [this] { return log_bytes(); };
-  hooks.lacks_log_files = [this] { return lacks_log_files(); };
+  hooks.log_bytes = [this] { return loggers_.most_bytes(); };
+  hooks.lacks_log_files = [this] { return loggers_.lacks_files(); };
   hooks.pool_is_low = [this] { return pool_is_low(); };
   hooks.pages_run_short = [this] { return page_regulator_.is_short(); };
   hooks.pool_is_starved = [this] { return pool_is_starved(); };
@@ -231,7 +232,7 @@ std::unique_ptr<SnapshotTaker> SnapshotManager::make_taker() {
 Result<uint32_t> SnapshotManager::take_snapshot(bool even_if_idle) {
   CHECK(is_own_thread());
   has_freed_pages_ = false;
-  if (!is_running()) return make_error(ExitCode::not_running, "the cluster stops");
+  if (!is_cluster_running(control_)) return make_error(ExitCode::not_running, "the cluster stops");
   const bool has_none = newest_.load(std::memory_order_relaxed) == 0;
   if (has_none) {
     // Waits until everything that is committed now is durable. Without this wait, a request right
@@ -284,18 +285,13 @@ Result<void> SnapshotManager::close_current_epoch() {
     if (wait_until_durable(control_, epoch, kStateCheckPause)) return {};
     // In a cluster that stops, a logger may have ended before it has closed the epoch. The epoch
     // then never becomes durable.
-    if (!is_running()) return make_error(ExitCode::not_running, "the cluster stops");
+    if (!is_cluster_running(control_))
+      return make_error(ExitCode::not_running, "the cluster stops");
   }
   return make_error(ExitCode::failed,
                     fmt::format("epoch {} of the idle cluster is not durable after {} ms: a logger "
                                 "is slow, or a commit takes long",
                                 epoch, kPatience.count()));
-}
-
-bool SnapshotManager::is_running() const {
-  // Acquire pairs with the release of the coordinator, which changes the state.
-  return control_.state.load(std::memory_order_acquire) ==
-         static_cast<uint32_t>(ClusterState::running);
 }
 
 /// Takes the snapshot whose job has begun during the last install. Returns its id.
@@ -315,7 +311,7 @@ Result<void> SnapshotManager::take_new_snapshot() {
   if (made) install_and_publish(*job, *durable_->snapshot());
   page_regulator_.end_job();
   if (!made && pool_is_low()) record_unproductive_snapshot();
-  if (made && !lacks_log_files()) rebuild_ballast();
+  if (made && !loggers_.lacks_files()) durable_->keep_ballast(logger_);
   return made;
 }
 
@@ -323,7 +319,7 @@ std::unique_ptr<SnapshotManager::Job> SnapshotManager::new_job() {
   auto job = std::make_unique<Job>();
   job->task = next_task();
   job->spare_at_begin = spare_pages();
-  job->written = log_bytes_by_node();
+  job->written = loggers_.bytes_by_node();
   if (is_paced()) set_pace(job->task, job->written);
   // R36: epochs of snapshots do not decrease. If nothing was committed since the newest snapshot,
   // only the key ranges of pages differ (R71).
@@ -346,8 +342,9 @@ bool SnapshotManager::must_begin_next() {
   /// With fewer idle processors, the job would only take time from the workers, and from the
   /// install, which frees pages.
   constexpr double kOverlapCpus = 0.5;
-  if (!page_regulator_.will_be_short() || !is_running() || !has_new_commits()) return false;
-  if (taker_->is_awaited() || lacks_log_files() || !job_->unreadable().empty()) return false;
+  if (!page_regulator_.will_be_short() || !is_cluster_running(control_) || !has_new_commits())
+    return false;
+  if (taker_->is_awaited() || loggers_.lacks_files() || !job_->unreadable().empty()) return false;
   return has_dedicated_gleaner_cpus(config_) || idle_cpus() >= kOverlapCpus;
 }
 
@@ -414,7 +411,7 @@ SnapshotTask SnapshotManager::next_task() {
                                                   : epochs.durable.load(std::memory_order_acquire);
   // If a logger has no room for its next file, the snapshot reserves no room, as in a recovery.
   // Only a snapshot allows the deletion of log files.
-  const bool is_last_resort = lacks_log_files();
+  const bool is_last_resort = loggers_.lacks_files();
   if (durable_->snapshot()) {
     task.victims = rewrites_.choose(*durable_->snapshot(), {.lacks_log_files = is_last_resort,
                                                             .pool_is_low = pages_are_short()});
@@ -446,41 +443,6 @@ bool SnapshotManager::is_first_snapshot_awaited() const {
   return newest_.load(std::memory_order_relaxed) == 0 &&
          control_.snapshot_requests.load(std::memory_order_relaxed) !=
              control_.snapshot_answered.load(std::memory_order_relaxed);
-}
-
-std::vector<uint64_t> SnapshotManager::log_bytes_by_node() const {
-  std::vector<uint64_t> written(metrics_.size(), 0);
-  for (size_t node = 0; node < metrics_.size(); ++node) {
-    for (uint32_t logger = 0; logger < nodes_[node]->logger_count; ++logger) {
-      written[node] += metrics_[node]->loggers[logger].written_bytes.get();
-    }
-  }
-  return written;
-}
-
-uint64_t SnapshotManager::log_bytes() const { return std::ranges::max(log_bytes_by_node()); }
-
-bool SnapshotManager::lacks_log_files() const {
-  for (size_t node = 0; node < metrics_.size(); ++node) {
-    for (uint32_t logger = 0; logger < nodes_[node]->logger_count; ++logger) {
-      // Relaxed: the snapshot taker calls this function again and then sees a missed change.
-      if (metrics_[node]->loggers[logger].lacks_next_file.load(std::memory_order_relaxed) != 0) {
-        return true;
-      }
-    }
-  }
-  return false;
-}
-
-/// Makes the ballast again. After an error it only warns, because it tries again after each
-/// snapshot. Without ballast, a start-up on a full disk has no room to release.
-void SnapshotManager::rebuild_ballast() {
-  const auto built = durable_->rebuild_ballast();
-  if (!built && !lacks_ballast_) {
-    logger_->warn("there is no ballast for a start on a full disk: {}", built.error().message);
-  }
-  if (built && lacks_ballast_) logger_->info("the ballast exists again");
-  lacks_ballast_ = !built;
 }
 
 }  // namespace atolldb

@@ -18,6 +18,7 @@
 
 #include "coordinator/catalog/catalog_manager.h"
 #include "coordinator/durability/durable_state.h"
+#include "coordinator/durability/logger_watch.h"
 #include "coordinator/durability/scheme_manager.h"
 #include "coordinator/epoch/epoch_clock.h"
 #include "coordinator/node_calls.h"
@@ -95,7 +96,6 @@ class SnapshotManager : public SchemeManager {
   std::unique_ptr<SnapshotTaker> make_taker();
   Result<uint32_t> take_snapshot(bool even_if_idle);
   Result<void> close_current_epoch();
-  bool is_running() const;
   Result<uint32_t> take_next();
   Result<void> take_new_snapshot();
   std::unique_ptr<Job> new_job();
@@ -108,19 +108,12 @@ class SnapshotManager : public SchemeManager {
   bool has_new_commits() const;
   /// Returns whether a transaction waits for the first snapshot (R62).
   bool is_first_snapshot_awaited() const;
-  /// Returns the bytes of log that each node has written since the cluster began.
-  std::vector<uint64_t> log_bytes_by_node() const;
-  /// Returns the bytes of log that the busiest node has written since the cluster began.
-  uint64_t log_bytes() const;
-  /// Returns whether a logger has no room for its next file.
-  bool lacks_log_files() const;
-  void rebuild_ballast();
 
   // Pacing of the running cluster's snapshots, in manager_pace.cpp.
   /// Returns whether the next job may pause.
   bool is_paced() const;
   /// Lets the job of this task pause while it is ahead of its goal. `written`: current result of
-  /// log_bytes_by_node().
+  /// LoggerWatch::bytes_by_node.
   void set_pace(SnapshotTask& task, const std::vector<uint64_t>& written);
   /// Returns the part of the current job that should be done now. Thread: any.
   double paced_goal();
@@ -210,6 +203,7 @@ class SnapshotManager : public SchemeManager {
   ControlSegment& control_;
   const std::vector<NodeShared*>& nodes_;
   const std::vector<const MetricsSegment*>& metrics_;
+  const LoggerWatch loggers_;
   EpochClock& clock_;
   CatalogManager& catalog_;
   DurableState* const durable_;
@@ -227,7 +221,6 @@ class SnapshotManager : public SchemeManager {
   bool has_failed_ = false;             // the latest attempt has failed
   uint32_t jobs_without_captures_ = 0;  // number of the next jobs that capture no pages
   uint32_t next_without_captures_ = 1;  // that number after the next failed job that captures pages
-  bool lacks_ballast_ = false;          // the latest rebuild of the ballast has failed
   /// Log bytes by node that the newest snapshot covers, counted since the cluster began.
   std::vector<uint64_t> snapshot_log_bytes_;
   /// The job that has begun before the install of the newest snapshot has ended (R84), or null.

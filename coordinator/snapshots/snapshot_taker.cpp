@@ -43,47 +43,9 @@ void SnapshotTaker::start() {
 
 void SnapshotTaker::stop() {
   CHECK(std::this_thread::get_id() != thread_.get_id());  // the thread would wait for itself
-  {
-    const std::lock_guard guard(mutex_);
-    ends_ = true;
-  }
-  changed_.notify_one();
+  queue_.end();
   if (thread_.joinable()) thread_.join();
-  for (const Reply& reply : std::exchange(requests_, {})) {
-    reply(make_error(ExitCode::not_running, "snapshot: the cluster stops"));
-  }
-  for (const Task& task : std::exchange(tasks_, {})) task(false);
-}
-
-void SnapshotTaker::between_runs(Task task) {
-  CHECK(task);
-  {
-    const std::lock_guard guard(mutex_);
-    if (!ends_) {
-      tasks_.push_back(std::move(task));
-      task = {};
-    }
-  }
-  if (task) return task(false);
-  changed_.notify_one();
-}
-
-void SnapshotTaker::request(Reply reply) {
-  CHECK(reply);
-  {
-    const std::lock_guard guard(mutex_);
-    if (!ends_) {
-      requests_.push_back(std::move(reply));
-      reply = {};
-    }
-  }
-  if (reply) return reply(make_error(ExitCode::not_running, "snapshot: the cluster stops"));
-  changed_.notify_one();
-}
-
-bool SnapshotTaker::is_awaited() const {
-  const std::lock_guard guard(mutex_);
-  return ends_ || is_requested_ || !requests_.empty() || !tasks_.empty();
+  queue_.reject();
 }
 
 bool SnapshotTaker::needs_pages() const {
@@ -163,35 +125,27 @@ Result<uint32_t> SnapshotTaker::take(const std::string& why,
 void SnapshotTaker::run() {
   name_thread("snapshots");
   if (hooks_.on_start) hooks_.on_start();
-  std::unique_lock lock(mutex_);
-  while (!ends_) {
+  while (!queue_.has_ended()) {
     // A job that has begun is completed first. Tasks wait because it is under way. Requests wait
     // because they need commits after its epoch.
     if (has_begun_next()) {
-      is_requested_ = false;
-      lock.unlock();
+      queue_.begin_unrequested();
       static_cast<void>(take(kNextHasBegun, hooks_.take_next));
-      lock.lock();
       continue;
     }
-    changed_.wait_for(lock, std::min<Clock::duration>(kCheckPause, config_.interval.get()),
-                      [this] { return ends_ || !requests_.empty() || !tasks_.empty(); });
-    if (ends_) return;
-    const std::vector<Task> tasks = std::exchange(tasks_, {});
-    const std::vector<Reply> replies = std::exchange(requests_, {});
-    is_requested_ = !replies.empty();
-    lock.unlock();
-    for (const Task& task : tasks) task(true);
+    const auto batch = queue_.wait(std::min<Clock::duration>(kCheckPause, config_.interval.get()));
+    if (!batch) return;
+    for (const TakerQueue::Task& task : batch->tasks) task(true);
     const bool is_idle = !hooks_.has_new_commits();
     if (!is_idle) idle_failures_ = 0;
-    const std::string why = !replies.empty() ? "requested" : is_idle ? idle_reason() : reason();
+    const bool is_requested = !batch->replies.empty();
+    const std::string why = is_requested ? "requested" : is_idle ? idle_reason() : reason();
     const bool is_again = is_idle && why == kPoolIsLow;
     if (!why.empty()) {
       const Result<uint32_t> taken = take(why, is_again ? hooks_.take_again : hooks_.take);
       if (is_again && (!hooks_.has_freed_pages || !hooks_.has_freed_pages())) ++idle_failures_;
-      for (const Reply& reply : replies) reply(taken);
+      for (const TakerQueue::Reply& reply : batch->replies) reply(taken);
     }
-    lock.lock();
   }
 }
 

@@ -9,14 +9,13 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <thread>
-#include <vector>
+#include <utility>
 
+#include "coordinator/durability/taker_queue.h"
 #include "shared/base/error.h"
 #include "shared/config/config.h"
 #include "shared/logging/logger.h"
@@ -58,10 +57,6 @@ struct SnapshotTakerHooks {
 
 class SnapshotTaker {
  public:
-  /// Answers a request. Called exactly once: by the taker's thread, by `stop`, or by `request` if
-  /// that is called after `stop`.
-  using Reply = std::function<void(Result<uint32_t>)>;
-
   SnapshotTaker(const Config::Gleaner& config, SnapshotTakerHooks hooks, Logger logger)
       : config_(config), hooks_(std::move(hooks)), logger_(std::move(logger)) {}
   SnapshotTaker(const SnapshotTaker&) = delete;
@@ -73,18 +68,15 @@ class SnapshotTaker {
   /// waiting requests with an error.
   void stop();
 
-  /// A task that changes the savepoint. It runs on the taker's thread while no job is under way,
-  /// with `runs` true. If the taker ends before that, the task is called with `runs` false.
-  using Task = std::function<void(bool runs)>;
-  void between_runs(Task task);
+  void between_runs(TakerQueue::Task task) { queue_.between_runs(std::move(task)); }
 
   /// Requests a snapshot of all commits that are durable now. Requests that arrive during a
   /// snapshot wait for the next one.
-  void request(Reply reply);
+  void request(TakerQueue::Reply reply) { queue_.request(std::move(reply)); }
 
-  /// Returns whether a request or a task waits for the end of the current snapshot, or the taker
-  /// ends. Thread: any.
-  bool is_awaited() const;
+  /// Returns whether a request or a task waits for the end of the current snapshot, or the current
+  /// snapshot was requested, or the taker ends. Thread: any.
+  bool is_awaited() const { return queue_.is_awaited(); }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -107,12 +99,7 @@ class SnapshotTaker {
   SnapshotTakerHooks hooks_;
   Logger logger_;
 
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<Reply> requests_;  // guarded by mutex_
-  std::vector<Task> tasks_;      // guarded by mutex_
-  bool ends_ = false;            // guarded by mutex_
-  bool is_requested_ = false;    // guarded by mutex_; the current snapshot was requested
+  TakerQueue queue_{"snapshot"};
   // The next members are used only by the taker's thread.
   Clock::time_point last_at_;  // end of the last snapshot
   Clock::time_point last_begun_;

@@ -8,6 +8,7 @@
 #include "engine/checkpoint/checkpoint_file.h"
 #include "engine/checkpoint/checkpoint_reader.h"
 #include "engine/hooks/mutants.h"
+#include "engine/recovery/uncreated_storages.h"
 #include "shared/base/check.h"
 #include "shared/base/try.h"
 
@@ -29,24 +30,6 @@ Result<void> refuse_other_checkpoint(const CheckpointMetadata& metadata, const S
                       ? "another cluster"
                       : fmt::format("a checkpoint with replay epoch {}", metadata.replay_epoch),
                   savepoint.snapshot, replay_epoch));
-}
-
-/// Returns an error for a storage of the checkpoint that no DDL record creates (R52).
-Result<void> refuse_uncreated_storages(const CheckpointMetadata& metadata, const LogStart& start,
-                                       const std::string& path) {
-  for (const CheckpointStorage& storage : metadata.storages) {
-    const auto creates = [&](const DdlRecord& record) {
-      return record.operation == DdlOperation::create_storage && record.storage_id == storage.id;
-    };
-    if (std::ranges::any_of(start.ddl, creates) || fault::uncreated_storages) continue;
-    return make_error(
-        ExitCode::corruption,
-        fmt::format("{}: holds storage {} ({}), which none of the {} records of the DDL log "
-                    "creates: the DDL log is damaged: restore a backup, or start empty with `atoll "
-                    "up --discard-data`",
-                    path, storage.id, storage.name, start.ddl.size()));
-  }
-  return {};
 }
 
 }  // namespace
@@ -78,7 +61,7 @@ Result<void> examine_checkpoint(FileSystem& file_system, const std::string& data
   ATOLL_ASSIGN(auto metadata, read_checkpoint_metadata(file_system, data_dir, savepoint.snapshot));
   const std::string path = checkpoint_metadata_path(data_dir, savepoint.snapshot);
   ATOLL_TRY(refuse_other_checkpoint(metadata, savepoint, path));
-  ATOLL_TRY(refuse_uncreated_storages(metadata, start, path));
+  ATOLL_TRY(refuse_uncreated_storages(metadata.storages, start.ddl, path));
   const auto check_file = [&](size_t file) -> Result<void> {
     const CheckpointFileInfo& info = metadata.files[file];
     const CheckpointFileName name = {metadata.id, info.writer, info.number};

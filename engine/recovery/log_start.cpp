@@ -13,6 +13,7 @@
 #include "engine/log/savepoint_snapshots.h"
 #include "engine/recovery/checkpoint_start.h"
 #include "engine/recovery/discard_data.h"
+#include "engine/recovery/uncreated_storages.h"
 #include "shared/base/check.h"
 #include "shared/base/limits.h"
 #include "shared/base/try.h"
@@ -220,20 +221,8 @@ Result<void> refuse_uncreated_in_snapshot(FileSystem& file_system, const std::st
   const Savepoint& savepoint = start.savepoint;
   auto metadata = read_snapshot_metadata(file_system, data_dir, savepoint.snapshot);
   if (!metadata) return {};
-  for (const SnapshotStorage& storage : metadata->storages) {
-    const auto creates = [&](const DdlRecord& record) {
-      return record.operation == DdlOperation::create_storage && record.storage_id == storage.id;
-    };
-    if (std::ranges::any_of(start.ddl, creates) || fault::uncreated_storages) continue;
-    return make_error(
-        ExitCode::corruption,
-        fmt::format("{}: holds storage {} ({}), which none of the {} records of the DDL log "
-                    "creates: the DDL log is damaged: restore a backup, or start empty with `atoll "
-                    "up --discard-data`",
-                    snapshot_metadata_path(data_dir, savepoint.snapshot), storage.id, storage.name,
-                    start.ddl.size()));
-  }
-  return {};
+  return refuse_uncreated_storages(metadata->storages, start.ddl,
+                                   snapshot_metadata_path(data_dir, savepoint.snapshot));
 }
 
 /// Examines the newest snapshot. If it is damaged, uses the newest kept snapshot that is intact and

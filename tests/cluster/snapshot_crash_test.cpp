@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <functional>
 #include <random>
 
 #include "tests/cluster/cli_run.h"
@@ -69,6 +70,34 @@ class SnapshotCrashTest : public testing::Test {
     std::this_thread::sleep_for(delay);
     kill_and_wait(launcher, pid);
   }
+  /// Starts the cluster, checks that all promises are kept, and lets `kill_one` kill a process
+  /// under load, `count` times. Then starts it once more, calls `check`, and stops it in order.
+  void live_and_crash(uint64_t count,
+                      const std::function<void(LauncherProcess&, uint64_t round)>& kill_one,
+                      const std::function<void()>& check) {
+    for (uint64_t round = 0; round <= count; ++round) {
+      SCOPED_TRACE("round " + std::to_string(round));
+      // With records, installs also drain delta trees (R78).
+      config_.memory.cold_writes = random_() % 2 == 0 ? ColdWrites::records : ColdWrites::pages;
+      LauncherProcess launcher(config_);
+      ASSERT_EQ(launcher.next_line(), "running");
+      if (round == 0) {
+        const auto created = create_ledger(config_);
+        ASSERT_TRUE(created) << created.error().message;
+      }
+      ASSERT_NO_FATAL_FAILURE(expect_promises_kept(config_, ledger_));
+      if (round == count) {
+        check();
+        kill(launcher.pid(), SIGTERM);
+        EXPECT_EQ(launcher.wait(), 0);
+        break;
+      }
+      LedgerClients clients(config_, ledgers_, random_());
+      kill_one(launcher, round);
+      clients.join();
+      ledger_ = clients.ledger();
+    }
+  }
   void kill_and_wait(LauncherProcess& launcher, pid_t pid) const {
     kill(pid, SIGKILL);
     launcher.wait();
@@ -84,53 +113,18 @@ class SnapshotCrashTest : public testing::Test {
 
 TEST_F(SnapshotCrashTest, WhatWasPromisedIsThereWhicheverProcessDiesInAnyPhaseOfASnapshot) {
   const uint64_t count = rounds(kVictims.size() * kPhases.size(), 200);
-  for (uint64_t round = 0; round <= count; ++round) {
-    SCOPED_TRACE("round " + std::to_string(round));
-    // With records, installs also drain delta trees (R78).
-    config_.memory.cold_writes = random_() % 2 == 0 ? ColdWrites::records : ColdWrites::pages;
-    LauncherProcess launcher(config_);
-    ASSERT_EQ(launcher.next_line(), "running");
-    if (round == 0) {
-      const auto created = create_ledger(config_);
-      ASSERT_TRUE(created) << created.error().message;
-    }
-    ASSERT_NO_FATAL_FAILURE(expect_promises_kept(config_, ledger_));
-    if (round == count) {
-      EXPECT_GT(snapshots().at("newest"), count);
-      kill(launcher.pid(), SIGTERM);
-      EXPECT_EQ(launcher.wait(), 0);
-      break;
-    }
-    LedgerClients clients(config_, ledgers_, random_());
-    kill_in_phase(launcher, round);
-    clients.join();
-    ledger_ = clients.ledger();
-  }
+  live_and_crash(
+      count, [&](LauncherProcess& launcher, uint64_t round) { kill_in_phase(launcher, round); },
+      [&] { EXPECT_GT(snapshots().at("newest"), count); });
 }
 
 TEST_F(SnapshotCrashTest, WhatWasPromisedIsThereWhicheverProcessDiesDuringACheckpoint) {
   use_checkpoints();
   const uint64_t count = rounds(3 * kVictims.size(), 200);
-  for (uint64_t round = 0; round <= count; ++round) {
-    SCOPED_TRACE("round " + std::to_string(round));
-    LauncherProcess launcher(config_);
-    ASSERT_EQ(launcher.next_line(), "running");
-    if (round == 0) {
-      const auto created = create_ledger(config_);
-      ASSERT_TRUE(created) << created.error().message;
-    }
-    ASSERT_NO_FATAL_FAILURE(expect_promises_kept(config_, ledger_));
-    if (round == count) {
-      EXPECT_GT(checkpoints().at("newest"), count / 2);
-      kill(launcher.pid(), SIGTERM);
-      EXPECT_EQ(launcher.wait(), 0);
-      break;
-    }
-    LedgerClients clients(config_, ledgers_, random_());
-    kill_amid_checkpoint(launcher, round);
-    clients.join();
-    ledger_ = clients.ledger();
-  }
+  live_and_crash(
+      count,
+      [&](LauncherProcess& launcher, uint64_t round) { kill_amid_checkpoint(launcher, round); },
+      [&] { EXPECT_GT(checkpoints().at("newest"), count / 2); });
 }
 
 }  // namespace

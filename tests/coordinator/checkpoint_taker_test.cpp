@@ -5,11 +5,11 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <future>
-#include <memory>
 #include <mutex>
 #include <string>
+
+#include "tests/coordinator/gated_takes.h"
 
 namespace atolldb::test {
 namespace {
@@ -17,12 +17,16 @@ namespace {
 using std::chrono::milliseconds;
 
 /// A taker that takes no real checkpoints. Each one waits until the test lets it through.
-class CheckpointTakerTest : public testing::Test {
+class CheckpointTakerTest : public testing::Test, protected GatedTakes {
  protected:
   CheckpointTakerTest() {
     config_.checkpoint_interval = milliseconds(0);
     config_.checkpoint_volume = 0;
-    hooks_.take = [this] { return take(); };
+    hooks_.take = [this] {
+      Result<uint32_t> taken = take();
+      if (taken) newest_.store(*taken, std::memory_order_relaxed);
+      return taken;
+    };
     hooks_.newest = [this] { return newest_.load(std::memory_order_relaxed); };
     hooks_.has_new_commits = [this] { return has_new_commits_.load(std::memory_order_relaxed); };
     hooks_.log_bytes = [this] { return log_bytes_.load(std::memory_order_relaxed); };
@@ -32,35 +36,6 @@ class CheckpointTakerTest : public testing::Test {
   }
   ~CheckpointTakerTest() override { let_through(1000); }
 
-  Result<uint32_t> take() {
-    std::unique_lock lock(mutex_);
-    ++begun_;
-    changed_.notify_all();
-    changed_.wait(lock, [this] { return allowed_ >= begun_; });
-    if (fails_) return make_error(ExitCode::disk_full, "no space left");
-    newest_.store(begun_, std::memory_order_relaxed);
-    return begun_;
-  }
-  void let_through(uint32_t count) {
-    {
-      const std::lock_guard lock(mutex_);
-      allowed_ += count;
-    }
-    changed_.notify_all();
-  }
-  void await_begun(uint32_t count) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return begun_ >= count; });
-  }
-  uint32_t begun() {
-    const std::lock_guard lock(mutex_);
-    return begun_;
-  }
-  static std::future<Result<uint32_t>> request(CheckpointTaker& taker) {
-    auto promise = std::make_shared<std::promise<Result<uint32_t>>>();
-    taker.request([promise](const Result<uint32_t>& taken) { promise->set_value(taken); });
-    return promise->get_future();
-  }
   /// Waits until the taker has checked all its reasons once more.
   static void await_check(CheckpointTaker& taker) {
     for (int check = 0; check < 2; ++check) {
@@ -76,11 +51,6 @@ class CheckpointTakerTest : public testing::Test {
   std::atomic<bool> has_new_commits_{true};
   std::atomic<uint64_t> log_bytes_{0};
   std::atomic<bool> log_is_long_{false};
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  uint32_t begun_ = 0;  // guarded by mutex_, like the next members
-  uint32_t allowed_ = 0;
-  bool fails_ = false;
   Logger logger_ = make_silent_logger("taker");
 };
 

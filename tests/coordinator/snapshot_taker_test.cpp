@@ -5,16 +5,17 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <future>
 #include <mutex>
 #include <thread>
+
+#include "tests/coordinator/gated_takes.h"
 
 namespace atolldb::test {
 namespace {
 
 /// A taker that takes no real snapshots. Each snapshot waits until the test lets it through.
-class SnapshotTakerTest : public testing::Test {
+class SnapshotTakerTest : public testing::Test, protected GatedTakes {
  protected:
   SnapshotTakerTest() {
     config_.interval = std::chrono::hours(1);
@@ -25,44 +26,10 @@ class SnapshotTakerTest : public testing::Test {
   }
   ~SnapshotTakerTest() override { let_through(1000); }
 
-  Result<uint32_t> take() {
-    std::unique_lock lock(mutex_);
-    ++begun_;
-    changed_.notify_all();
-    changed_.wait(lock, [this] { return allowed_ >= begun_; });
-    if (fails_) return make_error(ExitCode::disk_full, "no space left");
-    return begun_;
-  }
-  void let_through(uint32_t count) {
-    {
-      const std::lock_guard lock(mutex_);
-      allowed_ += count;
-    }
-    changed_.notify_all();
-  }
-  void await_begun(uint32_t count) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return begun_ >= count; });
-  }
-  uint32_t begun() {
-    const std::lock_guard lock(mutex_);
-    return begun_;
-  }
-  std::future<Result<uint32_t>> request(SnapshotTaker& taker) {
-    auto promise = std::make_shared<std::promise<Result<uint32_t>>>();
-    taker.request([promise](Result<uint32_t> taken) { promise->set_value(std::move(taken)); });
-    return promise->get_future();
-  }
-
   Config::Gleaner config_;
   SnapshotTakerHooks hooks_;
   std::atomic<bool> has_new_commits_{true};
   std::atomic<uint64_t> log_bytes_{0};
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  uint32_t begun_ = 0;  // guarded by mutex_, like the next members
-  uint32_t allowed_ = 0;
-  bool fails_ = false;
   Logger logger_ = make_silent_logger("taker");
 };
 

@@ -95,7 +95,8 @@ TEST_F(DiskRoomTest, AnotherReserveHoldsAsItIsAndALowOneGivesAWarning) {
   EXPECT_EQ(warnings[0],
             data +
                 ": gleaner.disk_reserve leaves 8388607 bytes free, but 2 log files of each of its "
-                "4 loggers have 8388608: snapshots may take the room that the log needs: raise "
+                "4 loggers have 8388608: snapshots or checkpoints may take the room that the log "
+                "needs: raise "
                 "gleaner.disk_reserve, or remove it from the config");
 }
 

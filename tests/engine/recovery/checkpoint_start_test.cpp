@@ -307,12 +307,12 @@ TEST(CheckpointStart, MovesCheckpointsAsideWithTheData) {
 TEST(CheckpointStart, FindsAndRenamesTheDirectoriesOfCheckpoints) {
   CheckpointedData data;
   Savepoint& savepoint = data.start.savepoint;
-  ASSERT_TRUE(take_made_checkpoint(data.files, "/data", savepoint, 9, 9, "/elsewhere"));
+  ASSERT_TRUE(take_made_checkpoint(data.files, "/data", savepoint, 9, 9, "/other"));
   auto named = named_directories(data.files, "/data");
   ASSERT_TRUE(named) << named.error().message;
-  EXPECT_EQ(named->directories, (std::set<std::string>{"/data", "/elsewhere", "/fast"}));
+  EXPECT_EQ(named->directories, (std::set<std::string>{"/data", "/other", "/fast"}));
   const auto rename = [](const std::string& directory) -> Result<std::string> {
-    return directory == "/elsewhere" ? "/moved" : directory;
+    return directory == "/other" ? "/moved" : directory;
   };
   ASSERT_TRUE(rename_directories(data.files, "/data", rename));
   named = named_directories(data.files, "/data");

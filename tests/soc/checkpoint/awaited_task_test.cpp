@@ -24,14 +24,14 @@ TEST(AwaitedTask, AnswersAtTheDeadlineAndAgainAtTheEnd) {
         return Json{{"result", 7}};
       },
       [&] { return Json{{"progress", progress.load(std::memory_order_relaxed)}}; });
-  CheckpointAnswer early;
+  ControlAnswer early;
   task.wait(Clock::now(), early.reply());
   const auto going = early.get();
   ASSERT_TRUE(going) << going.error().message;
   EXPECT_EQ(*going, Json({{"done", false}, {"progress", 1}}));
   EXPECT_FALSE(task.has_ended());
 
-  CheckpointAnswer last;
+  ControlAnswer last;
   task.wait(Clock::time_point::max(), last.reply());
   progress.store(2, std::memory_order_relaxed);
   may_end.set_value();
@@ -40,7 +40,7 @@ TEST(AwaitedTask, AnswersAtTheDeadlineAndAgainAtTheEnd) {
   EXPECT_EQ(*ended, Json({{"done", true}, {"progress", 2}, {"result", 7}}));
   EXPECT_TRUE(task.has_succeeded());
 
-  CheckpointAnswer late;
+  ControlAnswer late;
   task.wait(Clock::now(), late.reply());
   EXPECT_EQ(*late.get(), *ended);
 }
@@ -54,12 +54,12 @@ TEST(AwaitedTask, AnswersAllRequestsWithTheErrorOfTheWork) {
         return make_error(ExitCode::disk_full, "the disk is full");
       },
       [] { return Json::object(); });
-  CheckpointAnswer first;
-  CheckpointAnswer second;
+  ControlAnswer first;
+  ControlAnswer second;
   task.wait(Clock::time_point::max(), first.reply());
   task.wait(Clock::now() + std::chrono::hours(1), second.reply());
   may_end.set_value();
-  for (CheckpointAnswer* answer : {&first, &second}) {
+  for (ControlAnswer* answer : {&first, &second}) {
     const auto failed = answer->get();
     ASSERT_FALSE(failed);
     EXPECT_EQ(failed.error().code, ExitCode::disk_full);

@@ -444,7 +444,7 @@ TEST(CheckpointServiceTest, AStoppedReplayAnswersWithAnError) {
   CheckpointService& service = replayed.nodes.service(0);
   const Json plan = {{"plan", to_binary(encode_replay_plan(silo.plan()))}};
   ASSERT_TRUE(replayed.nodes.ask(0, Op::replay_begin, plan));
-  CheckpointAnswer waiting;
+  ControlAnswer waiting;
   service.handle(ControlRequest(Op::replay_wait, {{"timeout_ms", 60'000}}), waiting.reply());
   {
     const std::jthread stop([&] { service.stop(); });

@@ -12,23 +12,10 @@
 #include "engine/checkpoint/range_walk.h"
 #include "shared/base/limits.h"
 #include "soc/checkpoint/checkpoint_service.h"
+#include "tests/soc/control_answer.h"
 #include "tests/support/test_cluster.h"
 
 namespace atolldb::test {
-
-/// Receives an answer, and waits for it.
-class CheckpointAnswer {
- public:
-  ControlReply reply() const {
-    return [promise = promise_](Result<Json> result) { promise->set_value(std::move(result)); };
-  }
-  Result<Json> get() { return future_.get(); }
-
- private:
-  std::shared_ptr<std::promise<Result<Json>>> promise_ =
-      std::make_shared<std::promise<Result<Json>>>();
-  std::future<Result<Json>> future_ = promise_->get_future();
-};
 
 class ServiceNodes {
  public:
@@ -64,7 +51,7 @@ class ServiceNodes {
   uint32_t count() const { return static_cast<uint32_t>(services_.size()); }
 
   Result<Json> ask(uint32_t node, ControlOperation operation, Json body) {
-    CheckpointAnswer answer;
+    ControlAnswer answer;
     services_[node]->handle(ControlRequest(operation, std::move(body)), answer.reply());
     return answer.get();
   }

@@ -14,24 +14,11 @@
 #include <thread>
 
 #include "tests/engine/log/memory_file_system.h"
+#include "tests/soc/control_answer.h"
 #include "tests/support/test_cluster.h"
 
 namespace atolldb::test {
 namespace {
-
-/// Receives an answer, and waits for it.
-class Answer {
- public:
-  ControlReply reply() const {
-    return [promise = promise_](Result<Json> result) { promise->set_value(std::move(result)); };
-  }
-  Result<Json> get() { return future_.get(); }
-
- private:
-  std::shared_ptr<std::promise<Result<Json>>> promise_ =
-      std::make_shared<std::promise<Result<Json>>>();
-  std::future<Result<Json>> future_ = promise_->get_future();
-};
 
 class InstallerTest : public testing::Test {
  protected:
@@ -116,7 +103,7 @@ class InstallerTest : public testing::Test {
         {"snapshot", snapshot}, {"epoch", 40}, {"storages", storages}, {"timeout_ms", timeout_ms}};
   }
   static Result<Json> ask(Installer& installer, ControlOperation operation, const Json& body) {
-    Answer answer;
+    ControlAnswer answer;
     installer.handle({operation, body}, answer.reply());
     return answer.get();
   }
@@ -273,7 +260,7 @@ TEST_F(InstallerTest, AStorageThatIsDroppedMeanwhileIsLeftAloneAndTheOthersAreIn
   storages_[1]->state.store(static_cast<uint32_t>(StorageState::dropping),
                             std::memory_order_seq_cst);
   // Only the third storage is still installed. Its install is not given up.
-  Answer last;
+  ControlAnswer last;
   installer->handle({ControlOperation::snapshot_install, request(60'000)}, last.reply());
   holds_.store(false, std::memory_order_release);
   const auto done = last.get();
@@ -302,7 +289,7 @@ TEST_F(InstallerTest, GivesUpWhenTheNodeStops) {
   holds_.store(true, std::memory_order_release);
   const auto installer = start();
   ASSERT_TRUE(ask(*installer, ControlOperation::snapshot_install, request(0)));
-  Answer waits;
+  ControlAnswer waits;
   installer->handle({ControlOperation::snapshot_install, request(60'000)}, waits.reply());
   installer->stop();
   EXPECT_FALSE(waits.get());

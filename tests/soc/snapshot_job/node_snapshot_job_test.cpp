@@ -34,7 +34,7 @@ namespace {
 
 using Clock = NodeSnapshotJob::Clock;
 
-using test::Answer;
+using test::ControlAnswer;
 
 /// A file system whose syncs of snapshot files wait until the test allows them (`allow_sync`).
 class SlowFileSystem : public ForwardingFileSystem {
@@ -79,7 +79,7 @@ class NodeSnapshotJobTest : public testing::Test, protected test::TwoNodeJob {};
 TEST_F(NodeSnapshotJobTest, ARunWithoutRecordsEndsOnAllNodesAndMakesNoFile) {
   const auto first = start(0, false);
   const auto second = start(1, false);
-  Answer early;
+  ControlAnswer early;
   second->wait(Clock::now(), early.reply());
   const auto going = early.get();
   ASSERT_TRUE(going) << going.error().message;
@@ -115,7 +115,7 @@ TEST_F(NodeSnapshotJobTest, TheThreadsOfAJobHaveTheOrdinaryPolicyAndPriority) {
   const auto [policy, priority] = seen.get_future().get();
   EXPECT_EQ(policy, SCHED_OTHER);
   EXPECT_EQ(priority, normal);
-  Answer discarded;
+  ControlAnswer discarded;
   job->discard(discarded.reply());
   EXPECT_TRUE(discarded.get());
 }
@@ -140,7 +140,7 @@ TEST_F(NodeSnapshotJobTest, TheThreadsOfAJobStayOnTheirProcessors) {
   const cpu_set_t allowed = seen.get_future().get();
   EXPECT_EQ(CPU_COUNT(&allowed), 1);
   EXPECT_TRUE(CPU_ISSET(last, &allowed));
-  Answer discarded;
+  ControlAnswer discarded;
   job->discard(discarded.reply());
   EXPECT_TRUE(discarded.get());
 }
@@ -149,13 +149,13 @@ TEST_F(NodeSnapshotJobTest, OneWarningNamesTheKeyOfProcessorsThatDoNotExist) {
   std::ostringstream log;
   resources_[1].cpus = {kMaxCpus - 1};
   {
-    Answer prepared;
+    ControlAnswer prepared;
     NodeSnapshotJob job(plan(false), resources_[1], 0, prepared.reply(),
                         std::make_shared<spdlog::logger>(
                             "test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log)));
     ASSERT_TRUE(prepared.get());
     job.map(0, {});  // starts a second thread
-    Answer discarded;
+    ControlAnswer discarded;
     job.discard(discarded.reply());
     EXPECT_TRUE(discarded.get());
   }
@@ -204,7 +204,7 @@ TEST_F(PacedNodeSnapshotJobTest, PausesUntilTheGoalRises) {
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   EXPECT_LT(first_->progress().records_read, 600u) << "more than that is done";
   first_->set_goal(1);
-  Answer answer;
+  ControlAnswer answer;
   first_->wait(Clock::time_point::max(), answer.reply());
   ASSERT_TRUE(answer.is_there_soon());
   const auto ended = answer.get();
@@ -222,7 +222,7 @@ TEST_F(PacedNodeSnapshotJobTest, ADiscardedJobEndsItsPauses) {
   ASSERT_NO_FATAL_FAILURE(await_pause());
   for (NodeSnapshotJob* job : {first_.get(), second_.get()}) {
     job->set_goal(0);
-    Answer discarded;
+    ControlAnswer discarded;
     job->discard(discarded.reply());
     if (!discarded.is_there_soon()) {
       ADD_FAILURE() << "the job still pauses";
@@ -241,7 +241,7 @@ TEST_F(NodeSnapshotJobTest, AJobThatHoldsCanBeDiscarded) {
   for (const uint32_t node : {0u, 1u}) {
     const auto job = start(node, true);
     job->map(0, {}, true);
-    Answer discarded;
+    ControlAnswer discarded;
     job->discard(discarded.reply());
     ASSERT_TRUE(discarded.is_there_soon());
     EXPECT_FALSE(has_file(node));
@@ -260,7 +260,7 @@ TEST_F(NodeSnapshotJobTest, AMapperThatFailsEndsTheRunOnAllNodesAndLeavesNoFile)
   ASSERT_FALSE(given_up);
   EXPECT_EQ(given_up.error().code, ExitCode::failed) << given_up.error().message;
   for (NodeSnapshotJob* job : {first.get(), second.get()}) {
-    Answer discarded;
+    ControlAnswer discarded;
     job->discard(discarded.reply());
     EXPECT_TRUE(discarded.get());
   }
@@ -302,14 +302,14 @@ class CapturingJobTest : public NodeSnapshotJobTest {
     plan_.storages[0].type = StorageType::mastertree;
   }
   std::unique_ptr<NodeSnapshotJob> start_tree(uint32_t node) {
-    Answer prepared;
+    ControlAnswer prepared;
     auto job = std::make_unique<NodeSnapshotJob>(plan_, resources_[node], 0, prepared.reply(),
                                                  make_silent_logger("test"));
     EXPECT_TRUE(prepared.get());
     return job;
   }
   static Result<Json> capture(NodeSnapshotJob& job) {
-    Answer answer;
+    ControlAnswer answer;
     job.capture(answer.reply());
     return answer.get();
   }
@@ -347,7 +347,7 @@ TEST_F(CapturingJobTest, TheRangesOfAllPartitionsFitInOneMessage) {
     ++plan_.snapshot;  // an inbox accepts each job once
     const auto job = start_tree(1);
     EXPECT_TRUE(capture(*job));
-    Answer discarded;
+    ControlAnswer discarded;
     job->discard(discarded.reply());
     EXPECT_TRUE(discarded.get());
     return source_.max_ranges;
@@ -382,7 +382,7 @@ TEST_F(CapturingJobTest, ACaptureThatFailsEndsTheJobAndLeavesNoFile) {
 
 TEST_F(CapturingJobTest, CapturesAreRefusedOnceTheMappersHaveStartedOrTheJobHasEnded) {
   const auto job = start_tree(1);
-  Answer discarded;
+  ControlAnswer discarded;
   job->map(0, {});
   EXPECT_FALSE(capture(*job));
   job->discard(discarded.reply());
@@ -404,7 +404,7 @@ TEST_F(NodeSnapshotJobTest, WaitersAreAnsweredInTimeWhileTheFileIsSynced) {
     FAIL() << "no file was synced: " << (ended ? ended->dump() : ended.error().message) << ", "
            << outcome(*first).error().message;
   }
-  Answer waiting;
+  ControlAnswer waiting;
   second->wait(Clock::now(), waiting.reply());
   const bool is_in_time = waiting.is_there_soon();
   slow.allow_sync();
@@ -421,9 +421,9 @@ TEST_F(NodeSnapshotJobTest, WaitersAreAnsweredInTimeWhileTheFileIsSynced) {
 
 TEST_F(NodeSnapshotJobTest, ARunThatIsDiscardedBeforeItsMappersStartEnds) {
   const auto job = start(1, false);
-  Answer waiting;
+  ControlAnswer waiting;
   job->wait(Clock::time_point::max(), waiting.reply());
-  Answer discarded;
+  ControlAnswer discarded;
   job->discard(discarded.reply());
   EXPECT_TRUE(discarded.get());
   EXPECT_FALSE(waiting.get());
@@ -449,7 +449,7 @@ TEST(SnapshotJobProgressTest, EveryCounterIsSummedAndReportedOnce) {
 TEST_F(NodeSnapshotJobTest, TheServiceRunsOneAtATimeAndEndsItWhenTheNodeStops) {
   SnapshotJobService service(resources_[1], make_silent_logger("test"));
   const auto ask = [&](ControlOperation operation, const Json& body) {
-    Answer answer;
+    ControlAnswer answer;
     service.handle({operation, body}, answer.reply());
     return answer.get();
   };
@@ -470,7 +470,7 @@ TEST_F(NodeSnapshotJobTest, TheServiceRunsOneAtATimeAndEndsItWhenTheNodeStops) {
   EXPECT_TRUE(ask(ControlOperation::glean_end, {{"run", 99}, {"keep", false}}))
       << "there is nothing to end";
   EXPECT_FALSE(ask(ControlOperation::glean_prepare, prepare)) << "a request that comes late";
-  Answer waiting;
+  ControlAnswer waiting;
   SnapshotPlan next = plan(false);
   next.snapshot = kSnapshot + 1;
   SnapshotPlan wrong = next;

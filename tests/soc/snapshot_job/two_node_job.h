@@ -19,25 +19,9 @@
 #include "tests/engine/gleaner/locked_file_system.h"
 #include "tests/engine/log/log_blocks.h"
 #include "tests/engine/log/memory_file_system.h"
+#include "tests/soc/control_answer.h"
 
 namespace atolldb::test {
-
-/// Receives an answer, and waits for it.
-class Answer {
- public:
-  ControlReply reply() const {
-    return [promise = promise_](Result<Json> result) { promise->set_value(std::move(result)); };
-  }
-  Result<Json> get() { return future_.get(); }
-  bool is_there_soon() const {
-    return future_.wait_for(std::chrono::seconds(30)) == std::future_status::ready;
-  }
-
- private:
-  std::shared_ptr<std::promise<Result<Json>>> promise_ =
-      std::make_shared<std::promise<Result<Json>>>();
-  std::future<Result<Json>> future_ = promise_->get_future();
-};
 
 struct FreeMemory {
   void operator()(std::byte* bytes) const { std::free(bytes); }
@@ -110,7 +94,7 @@ class TwoNodeJob {
   }
 
   std::unique_ptr<NodeSnapshotJob> start(uint32_t node, bool has_stream) {
-    Answer prepared;
+    ControlAnswer prepared;
     auto job = std::make_unique<NodeSnapshotJob>(plan(has_stream), resources_[node], 0,
                                                  prepared.reply(), make_silent_logger("test"));
     const auto answer = prepared.get();
@@ -119,7 +103,7 @@ class TwoNodeJob {
   }
   /// Waits until the job has ended, and returns its report.
   static Result<Json> outcome(NodeSnapshotJob& job) {
-    Answer answer;
+    ControlAnswer answer;
     job.wait(NodeSnapshotJob::Clock::time_point::max(), answer.reply());
     return answer.get();
   }
