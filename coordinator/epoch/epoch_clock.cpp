@@ -178,8 +178,11 @@ void EpochClock::stop() {
     stop_.store(true, std::memory_order_relaxed);
   }
   ticked_.notify_all();
-  epochs_.end_signal.fetch_add(1, std::memory_order_release);
-  wake(epochs_.end_signal, 1);
+  // The clock sleeps on either word.
+  for (std::atomic<uint32_t>* const signal : {&epochs_.end_signal, &epochs_.durable_signal}) {
+    signal->fetch_add(1, std::memory_order_release);
+    wake(*signal, kWakeAll);
+  }
   if (thread_.joinable()) thread_.join();
 }
 

@@ -39,6 +39,7 @@ enum class SyncPoint : uint32_t {
   found_child,      // a descent knows the slot of the child and has not loaded its word
   awaiting_writer,  // a reader waits until a write to a record ends
   draining_delta,   // an installer is about to remove records from a delta tree
+  adding_blindly,   // an addition has reserved an open record, and not loaded its VID yet
   listing_storages,  // a checkpoint has its replay epoch, but not the list of storages yet
   capturing,         // a capture has examined a border page and is about to copy its records
 };

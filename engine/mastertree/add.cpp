@@ -4,6 +4,7 @@
 
 #include "engine/format/increment.h"
 #include "engine/hooks/mutants.h"
+#include "engine/hooks/sync_points.h"
 #include "engine/mastertree/delta.h"
 #include "engine/mastertree/snapshot_tree.h"
 #include "engine/transaction/optimistic_read.h"
@@ -50,6 +51,7 @@ Status add_blindly(Transaction& txn, StorageControl& storage, Bytes key, uint32_
   Status status =
       reserve_in_delta(txn, storage, cold, key, room, Absent::is_added_blindly, location);
   if (status != Status::ok || location.record == nullptr) return status;
+  reach(SyncPoint::adding_blindly);
   // An open record that was there may have been added after the install of a later snapshot. The
   // window is not open for that one. Acquire: loaded after the record was found.
   const uint64_t word = cold.missing.pointer->snapshot_word.load(std::memory_order_acquire);
@@ -61,7 +63,8 @@ Status add_blindly(Transaction& txn, StorageControl& storage, Bytes key, uint32_
   if (status != Status::ok) return status;
   // A relocated record keeps its VID when the record in its new place changes. So the read set must
   // not have it, and the caller searches again.
-  if (seen.is_relocated() || !seen.is_open() || seen.ordinal() != 0) return Status::ok;
+  if (seen.is_relocated() && !fault::add_to_moved_records) return Status::ok;
+  if (!seen.is_open() || seen.ordinal() != 0) return Status::ok;
   // If a drain removes the record, or another transaction writes it, this one ends (R82).
   status = txn.register_read(ref.record, seen);
   if (status != Status::ok) return status;
@@ -119,7 +122,7 @@ Status MasterTree::add(Transaction& txn, Bytes key, uint32_t offset, IncrementTy
     if (status == Status::ok && txn.own_write(storage_.id(), key) == nullptr) {
       status = add_blindly(txn, storage_.control(), key, offset, type, delta, is_planned);
     }
-    // Otherwise add_to_record counts the operation.
+    // Otherwise the operations of add_to_record count themselves.
     if (is_planned) storage_.count_operations(txn, 1);
     if (status != Status::ok || is_planned) return status;
   }

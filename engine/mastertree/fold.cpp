@@ -46,7 +46,7 @@ class Fold {
   /// Locks `count` children, from the one that holds `slice` on.
   bool lock_children(uint64_t slice, uint32_t count) {
     const ChildRanges children(*parent_, parent_->header.version().count());
-    while (first_ + 1 < children.size() && !children.range(first_).contains(slice)) ++first_;
+    first_ = children.position_of(slice);
     if (first_ + count > children.size()) return false;
     for (uint32_t i = 0; i < count; ++i) {
       if (!lock_child(parent_->children[children[first_ + i]])) return false;

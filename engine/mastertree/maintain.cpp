@@ -49,33 +49,33 @@ void record_erased(WorkerContext& worker, const RecordHead* head, std::span<cons
 
 namespace {
 
-/// Removes the tombstones of the page that the hint names. See `maintain`.
-void remove_tombstones(WorkerContext& worker, StorageControl& storage, const Hint& hint,
+/// Removes the tombstones of the page that the hint names. See `maintain`. Returns whether it has
+/// queued the hint again, because tombstones are left.
+bool remove_tombstones(WorkerContext& worker, StorageControl& storage, const Hint& hint,
                        std::span<const std::byte> prefix) {
   Link root;
-  if (!find_layer(worker, storage, prefix, root)) return;
+  if (!find_layer(worker, storage, prefix, root)) return false;
   BorderView view = find_border(worker, storage, root, hint.slice);
-  if (view.page == nullptr) return;
+  if (view.page == nullptr) return false;
   const uint32_t count = view.version.count();
   const PageContent content = content_of(worker, view.page, view.version);
   // The page of an empty layer has no snapshot page, so it cannot be evicted. It would keep this
   // page and all pages above in the pool, even if this page has many other records.
   const bool frees_page = content.has_empty_layer && !fault::keep_empty_layers;
   if (count != 0 && content.removable * 2 < count && !frees_page) {
-    if ((content.removable + content.young) * 2 >= count) {
-      push_tombstone_hint(worker, view.page, prefix, hint.slice);
-    }
-    return;
+    const bool has_more = (content.removable + content.young) * 2 >= count;
+    if (has_more) push_tombstone_hint(worker, view.page, prefix, hint.slice);
+    return has_more;
   }
   if (count != 0) {
     if (!compact(worker, view.page, false)) {
       // Another thread has locked the page or a record, or the pool is empty. Queues the hint
       // again, because tombstones that already exist create no further hint.
       push_tombstone_hint(worker, view.page, prefix, hint.slice);
-      return;
+      return true;
     }
     view = find_border(worker, storage, root, hint.slice);  // adopts the successor
-    if (view.page == nullptr) return;
+    if (view.page == nullptr) return false;
   }
   if (const uint32_t left = view.version.count(); left != 0) {
     // Some tombstones may have been too young. They have created this hint and create no other, so
@@ -85,7 +85,7 @@ void remove_tombstones(WorkerContext& worker, StorageControl& storage, const Hin
     if (has_more && !fault::forget_young_tombstones) {
       push_tombstone_hint(worker, view.page, prefix, hint.slice);
     }
-    return;
+    return has_more;
   }
   merge_around(worker, storage, root, hint.slice);
   if (!prefix.empty()) {
@@ -94,11 +94,12 @@ void remove_tombstones(WorkerContext& worker, StorageControl& storage, const Hin
     const BorderView above_root = find_border(worker, storage, root, hint.slice);
     if (above_root.page == nullptr || above_root.page->low != 0 ||
         above_root.page->high_is_end == 0) {
-      return;
+      return false;
     }
     push_tombstone_hint(worker, root.holder, prefix.first(prefix.size() - 8),
                         slice_of(prefix.subspan(prefix.size() - 8)));
   }
+  return false;
 }
 
 }  // namespace
@@ -108,10 +109,9 @@ void maintain(WorkerContext& worker, const Hint& hint, std::span<const std::byte
   StorageControl& storage = worker.view().control->storage(hint.storage_id);
   // The hint may have outlived its storage, whose slot may belong to another storage now (R34).
   if (!is_storage_ready(storage, hint.storage_id)) return;
-  remove_tombstones(worker, storage, hint, prefix);
-  if (storage.type == StorageType::hash && prefix.empty()) {
-    pack_around(worker, storage, hint.slice);
-  }
+  const bool is_queued = remove_tombstones(worker, storage, hint, prefix);
+  // A pack would copy the tombstones that are left.
+  if (hint.is_split && !is_queued) pack_around(worker, storage, hint.slice);
 }
 
 void run_hints(WorkerContext& worker) {

@@ -37,6 +37,7 @@ class Pack {
 
   /// Returns the new pages; none if nothing was done.
   std::span<TreePage* const> run(uint64_t slice) {
+    if (parent_->header.version().count() < 2) return {};  // nothing to pack with
     // R23: pages are reserved before locks are taken. The last one is the parent's successor.
     if (!worker_.reserve_pages(kMaxPackedPages) || !locks_.lock_parent(link_, parent_)) return {};
     const ChildRanges children(*parent_, parent_->header.version().count());
@@ -51,8 +52,7 @@ class Pack {
   /// Finds the run [first_, last_) of children around the one that holds `slice`. Reads their
   /// headers without locks.
   bool find_run(const ChildRanges& children, uint64_t slice) {
-    uint32_t at = 0;
-    while (at + 1 < children.size() && !children.range(at).contains(slice)) ++at;
+    const uint32_t at = children.position_of(slice);
     uint32_t records = 0;
     const auto joins = [&](uint32_t position) {
       const VolatilePointer word = parent_->children[children[position]].load_acquire();
@@ -103,6 +103,7 @@ class Pack {
         if (!fault::pack_without_record_locks && !locks_.lock_record(record)) return false;
         const Vid vid = record->head.load_acquire();
         if (vid.is_next_layer() || size_ == records_.size()) return false;
+        // The record is locked, so no worker writes it.
         DCHECK(!vid.is_moved() && page->contains(page->slices()[slot]));
         records_[size_++] = {page->slices()[slot], record};
       }
@@ -203,21 +204,19 @@ class Pack {
   RunLocks locks_;
 };
 
-}  // namespace
-
-namespace {
-
 /// Replaced pages are free only after their grace (R9), which a long transaction extends. So packs
 /// stop while this worker waits for many pages, compared with the free ones.
-bool has_pages_to_retire(WorkerContext& worker) {
+bool may_retire_more(WorkerContext& worker) {
   constexpr uint64_t kFreeForEachRetired = 4;
-  return worker.pages().retired_count() * kFreeForEachRetired <= worker.pages().free_in_pool();
+  const uint64_t retired = worker.pages().retired_count();
+  // Loads the pool's count only, because to collect remote frees takes the lock of the pool.
+  return retired == 0 || retired * kFreeForEachRetired <= worker.pages().free_estimate();
 }
 
 }  // namespace
 
 bool pack_around(WorkerContext& worker, StorageControl& storage, uint64_t slice) {
-  if (!has_pages_to_retire(worker)) return false;
+  if (!may_retire_more(worker)) return false;
   const Link root = root_link(storage);
   // Adopts the successors of the page that was divided.
   find_border(worker, storage, root, slice, Adoption::whole_way);
@@ -250,6 +249,7 @@ void push_pack_hint(WorkerContext& worker, const TreePage& page, uint64_t slice)
   hint.slice = slice;
   hint.storage_id = page.header.storage_id;
   hint.prefix_bytes = 0;
+  hint.is_split = true;
   worker.hints().push(hint, {});
 }
 

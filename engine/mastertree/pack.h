@@ -18,8 +18,8 @@ inline constexpr uint32_t kPackedBytes = kBorderUsableBytes * 11 / 12;
 
 /// Packs the pages around `slice`, if that frees at least one of them. Does nothing while many
 /// replaced pages wait for their grace. Only tries locks, because no user transaction needs this.
-/// Returns whether pages were replaced. REQUIRES: the storage is of
-/// type hash and ready; the worker is between transactions, and its begin epoch is published.
+/// Returns whether pages were replaced. REQUIRES: the storage is of type hash and ready; the worker
+/// is between transactions, and its begin epoch is published.
 bool pack_around(WorkerContext& worker, StorageControl& storage, uint64_t slice);
 
 /// Queues a hint that the page that holds `slice` was divided, so that it is packed with its

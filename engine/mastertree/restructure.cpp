@@ -505,8 +505,8 @@ class Restructuring {
     successors[1] = {&right->header, right->header.version()};
     publish(left, right, fence);
     worker_.metrics().splits.add();
-    const bool is_packed = txn_ != nullptr && page_->header.is_delta == 0 && is_page_of_hashes();
-    if (is_packed) push_pack_hint(worker_, *right, fence);
+    const bool wants_pack = txn_ != nullptr && page_->header.is_delta == 0 && is_page_of_hashes();
+    if (wants_pack) push_pack_hint(worker_, *right, fence);
     return 2;
   }
 

@@ -80,9 +80,9 @@ void push_tombstone_hint(WorkerContext& worker, const TreePage* page,
 void record_erased(WorkerContext& worker, const RecordHead* record, std::span<const std::byte> key);
 
 /// Compacts the page that the hint names if at least half of its records are removable, or if a
-/// record leads to an empty layer. Merges the page with its neighbours if it is empty. Packs pages
-/// of the first layer of a hash storage (R101). `prefix` is that of the hint. REQUIRES: the worker
-/// is between transactions, and its begin epoch is published.
+/// record leads to an empty layer. Merges the page with its neighbours if it is empty. Packs the
+/// neighbours of a divided page of a hash storage (R101). `prefix` is that of the hint. REQUIRES:
+/// the worker is between transactions, and its begin epoch is published.
 void maintain(WorkerContext& worker, const Hint& hint, std::span<const std::byte> prefix);
 
 /// Returns whether the page leads to exactly one empty border page, through interior pages with one

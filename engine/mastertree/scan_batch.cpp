@@ -50,13 +50,15 @@ Status MasterTreeCursor::next_many(const ScanBatch& batch, uint32_t& count) {
   BatchWriter writer(batch);
   for (;;) {
     Status status = may_take_run() ? take_run(writer) : Status::ok;
-    if (status != Status::ok) return status;
+    // The rows so far are lost to the caller, so no later call may go on after them.
+    if (status != Status::ok) return end_without_record(status);
     // next() may reach a key of any length, and the cursor cannot step back.
     if (!writer.has_room(kMaxTreeKeyBytes)) break;
     status = next();
     if (status == Status::end_of_scan && writer.count() != 0) break;
-    if (status == Status::ok) status = take_current(writer);
     if (status != Status::ok) return status;
+    status = take_current(writer);
+    if (status != Status::ok) return end_without_record(status);
   }
   leave_record();
   count = writer.count();

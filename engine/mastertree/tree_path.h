@@ -47,6 +47,13 @@ class ChildRanges {
     return order_[position];
   }
   SliceRange range(uint32_t position) const;
+  /// Returns the position of the child whose range has the slice, or of the last one.
+  uint32_t position_of(uint64_t slice) const {
+    DCHECK(size_ != 0);
+    uint32_t at = 0;
+    while (at + 1 < size_ && !range(at).contains(slice)) ++at;
+    return at;
+  }
 
  private:
   const InteriorPage& page_;

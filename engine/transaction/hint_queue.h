@@ -1,6 +1,7 @@
 // Queue of hints: maintenance that a transaction has found, to be done between transactions. Hints
-// name pages with tombstones (R45) and runs of empty pages (R46). A hint may be lost: the walk of
-// the next snapshot's installer then finds the page (R70).
+// name pages with tombstones (R45), runs of empty pages (R46), and divided pages of hash storages
+// (R101). A hint may be lost: the walk of the next snapshot's installer then finds pages with
+// tombstones (R70), and the next division packs the neighbours.
 #pragma once
 
 #include <array>
@@ -24,6 +25,7 @@ struct Hint {
   uint64_t slice;       // a slice in the page's range
   uint32_t storage_id;
   uint32_t prefix_bytes;
+  bool is_split = false;  // the page was divided, so its neighbours are packed
 };
 
 /// First-in, first-out queue of hints. Drops new hints when full. Allocates only at construction.

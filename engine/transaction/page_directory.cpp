@@ -87,12 +87,19 @@ BorderPage* PageDirectory::find_beside(const ClusterView& view, uint32_t storage
 
 void PageDirectory::remember(const ClusterView& view, uint32_t storage_id, uint64_t slice,
                              TreePage* page) {
-  DCHECK(page->is_border() && page->contains(slice) && page->header.storage_id == storage_id);
   DCHECK(page->header.layer == 0 && page->header.is_delta == 0);
   if (address_space_is_short.load(std::memory_order_relaxed)) return;
   Table& table = open(storage_id);
   if (table.words == nullptr) return;
   const uint32_t shift = table.shift.load(std::memory_order_relaxed);
+  if (store_entry(view, table, shift, slice, page)) count_width(table, shift, *page);
+}
+
+bool PageDirectory::store_entry(const ClusterView& view, Table& table, uint32_t shift,
+                                uint64_t slice, TreePage* page) {
+  const uint32_t storage_id = page->header.storage_id;
+  DCHECK(page->is_border() && page->contains(slice));
+  DCHECK(table.words != nullptr && shift >= 64 - kMaxDepth && shift <= 64 - kMinDepth);
   CHECK(shift >= 64 - kMaxDepth && shift <= 64 - kMinDepth);
   std::atomic<uint64_t>& word = (*table.words)[slice >> shift];
   const uint64_t first = slice >> shift << shift;
@@ -103,9 +110,8 @@ void PageDirectory::remember(const ClusterView& view, uint32_t storage_id, uint6
   // The page with more of the entry's slices has the entry. So two pages do not take turns in it.
   const bool is_better = known == nullptr || known->low > last || last_of(*known) < first ||
                          overlap(*known, first, last) < overlap(*page, first, last);
-  if (!is_better) return;
-  word.store(page->header.self, std::memory_order_release);
-  count_width(table, shift, *page);
+  if (is_better) word.store(page->header.self, std::memory_order_release);
+  return is_better;
 }
 
 /// Relaxed, and not atomic as a whole: the sum only decides when the table grows.
@@ -122,15 +128,17 @@ void PageDirectory::count_width(Table& table, uint32_t shift, const TreePage& pa
 
 void PageDirectory::remember_all(const ClusterView& view, uint32_t storage_id, TreePage* page) {
   constexpr uint64_t kMaxEntries = 64;
-  const Table& table = table_of(storage_id);
+  Table& table = (*tables_)[storage_id % kMaxStorages];
   if (table.storage_id.load(std::memory_order_acquire) != storage_id) return;
   const uint32_t shift = table.shift.load(std::memory_order_relaxed);
   const uint64_t first = page->low >> shift;
   const uint64_t entries = (last_of(*page) >> shift) - first + 1;
   DCHECK(shift >= 64 - kMaxDepth && shift <= 64 - kMinDepth);
+  bool is_stored = false;
   for (uint64_t i = 0; i < std::min(entries, kMaxEntries); ++i) {
-    remember(view, storage_id, std::max(page->low, (first + i) << shift), page);
+    is_stored |= store_entry(view, table, shift, std::max(page->low, (first + i) << shift), page);
   }
+  if (is_stored) count_width(table, shift, *page);  // once, whatever the number of its entries
 }
 
 }  // namespace atolldb

@@ -135,6 +135,10 @@ class PageDirectory {
   Table& open(uint32_t storage_id);
   static void grow(Table& table, uint32_t shift);
   static void count_width(Table& table, uint32_t shift, const TreePage& page);
+  /// Stores the page in the entry of the slice, unless another page has more of the entry's slices.
+  /// Returns whether it has stored it.
+  bool store_entry(const ClusterView& view, Table& table, uint32_t shift, uint64_t slice,
+                   TreePage* page);
 
   std::unique_ptr<std::array<Table, kMaxStorages>> tables_;
   std::mutex opening_;

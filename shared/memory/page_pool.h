@@ -212,6 +212,9 @@ class PageAllocator {
   /// Returns the number of free pages of the node's pool that transactions may take, without the
   /// caches of threads. Collects remote frees first.
   uint64_t free_in_pool();
+  /// Does the same without the remote frees, by one load of a word that all threads of the node
+  /// change.
+  uint64_t free_estimate() const { return pool_->free_for_demand(); }
   /// Returns whether the snapshot cache has pages of the pool. It returns them within milliseconds
   /// when free pages are few.
   bool has_lent() const { return pool_->lent_count() != 0; }

@@ -63,7 +63,8 @@ Status attempt(Transaction& transaction, const ProcedureCode& procedure,
 /// Runs the prefetch function of the next call, after the body of the active transaction. It is a
 /// hint, so the outcome of either call does not depend on it, nor on what it throws.
 void prefetch_for(const NextCall& next, Transaction& running) {
-  if (next.code == nullptr || !next.code->has_prefetch()) return;
+  // A transaction that reads a snapshot has no volatile pages to find the records in.
+  if (next.code == nullptr || !next.code->has_prefetch() || running.snapshot() != nullptr) return;
   const ProcedureCode& code = *next.code;
   try {
     if (code.prefetch != nullptr) {

@@ -133,6 +133,7 @@ class Library {
 /// the procedure will use, so that the processor loads them during the commit. This is a hint:
 /// * the function may run once, several times or never, and the procedure must not depend on it;
 /// * it sees no data, and its calls have no result and no effect on any transaction;
+/// * it does not run beside a transaction that reads a snapshot;
 /// * it delays the running transaction, so it should name few records and compute little;
 /// * an exception ends only the function.
 /// Records that are in no page of memory, and storages that the load function has not found, are

@@ -42,7 +42,7 @@ inline std::string batch_then_foreign_write(uint64_t key) {
   problem.expect(take_values(cursor, 100, values), Status::ok, "batch");
   problem.expect(values.size() == 10, "the batch has " + text_of_values(values));
   stage.put_alone(Kind::tree, key, 1);
-  problem.expect(stage.array().put(a, 1, 1), Status::ok, "write elsewhere");
+  problem.expect(stage.array().put(a, 1, 1), Status::ok, "write of another record");
   problem.expect(a.commit(), Status::read_conflict, "commit after a record of the batch changed");
   return problem.text();
 }
