@@ -198,6 +198,16 @@ Result<void> CatalogManager::on_ddl_thread(const std::function<Result<void>()>& 
   return done.get();
 }
 
+Result<bool> CatalogManager::has_unlogged_drop() {
+  bool found = false;
+  // On the DDL thread, because it hides a name first, and gives the drop to the dropper then.
+  ATOLL_TRY(on_ddl_thread([&] {
+    found = dropper_ != nullptr && dropper_->has_unlogged();
+    return Result<void>();
+  }));
+  return found;
+}
+
 std::vector<StorageEntry> CatalogManager::entries() {
   CHECK(!ddl_thread_.is_current());  // the thread would wait for itself
   std::promise<std::vector<StorageEntry>> promise;

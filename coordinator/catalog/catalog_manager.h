@@ -59,6 +59,8 @@ class CatalogManager {
   /// its slot is free. Blocks until the DDL thread, the only writer of the catalog, has answered.
   /// REQUIRES: `stop` has not been called.
   std::vector<StorageEntry> entries();
+  /// Returns whether a storage is hidden, but its drop is not logged (R34). Blocks like `entries`.
+  Result<bool> has_unlogged_drop();
   /// Lets the savepoint record that this epoch of the idle cluster is durable (R51).
   void record_idle_epoch(uint64_t durable_epoch);
 

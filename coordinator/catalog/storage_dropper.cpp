@@ -95,6 +95,11 @@ bool StorageDropper::is_unlogged(std::string_view name) const {
       drops_, [&](const auto& drop) { return !drop->is_logged && drop->name == name; });
 }
 
+bool StorageDropper::has_unlogged() const {
+  const std::lock_guard guard(mutex_);
+  return std::ranges::any_of(drops_, [](const auto& drop) { return !drop->is_logged; });
+}
+
 void StorageDropper::enter(Drop& drop, Phase phase) {
   const std::lock_guard guard(mutex_);
   CHECK(phase > drop.phase);  // a drop is never undone

@@ -78,6 +78,8 @@ class StorageDropper {
   /// Returns whether a storage of this name is hidden but its drop is not logged. A start-up would
   /// restore that storage, so no other storage may get the name yet. Thread: any.
   bool is_unlogged(std::string_view name) const;
+  /// Returns whether any drop is not logged yet. Thread: any.
+  bool has_unlogged() const;
 
  private:
   enum class Phase : uint8_t { transactions, durability, log, pages, done };

@@ -1,10 +1,10 @@
 #include "coordinator/checkpoints/checkpoint_job.h"
 
 #include <algorithm>
-#include <map>
 #include <tuple>
 #include <utility>
 
+#include "coordinator/durability/disk_room.h"
 #include "shared/base/check.h"
 #include "shared/base/try.h"
 
@@ -47,17 +47,6 @@ Result<std::vector<CheckpointFileInfo>> files_of(const Json& answer, uint32_t no
 }
 
 }  // namespace
-
-Json sum_of_progress(const std::vector<Json>& answers) {
-  std::map<std::string, uint64_t> sums;
-  for (const Json& answer : answers) {
-    if (!answer.is_object()) continue;
-    for (const auto& [name, value] : answer.items()) {
-      if (name != "v" && value.is_number_unsigned()) sums[name] += value.get<uint64_t>();
-    }
-  }
-  return sums;
-}
 
 Result<CheckpointMetadata> CheckpointJob::copy(const CheckpointInput& task) {
   CHECK(task.id != 0 && task.replay_epoch != 0);
@@ -107,10 +96,15 @@ Result<void> CheckpointJob::begin(const CheckpointInput& task) {
     return make_error(ExitCode::failed, "node 0: has divided no storages: internal error");
   }
   return on_all_nodes(config_, [&](uint32_t node) -> Result<void> {
+    uint64_t reserve = 0;
+    for (uint32_t thread = 0; thread < threads && task.keeps_reserve; ++thread) {
+      reserve = std::max(reserve, disk_reserve(config_, log_directory(config_, node, thread)));
+    }
     const Json body = {
         {"checkpoint", task.id},        {"replay_epoch", task.replay_epoch},
         {"threads", threads},           {"files", config_.durability.checkpoint_files},
-        {"first_part", node * threads}, {kRanges, to_binary(*ranges)}};
+        {"first_part", node * threads}, {"disk_reserve", reserve},
+        {kRanges, to_binary(*ranges)}};
     ATOLL_TRY(call_node_(node, ControlOperation::checkpoint_begin, body));
     return {};
   });
@@ -121,9 +115,8 @@ Result<std::vector<CheckpointFileInfo>> CheckpointJob::await_files(
   const Json body = {{"checkpoint", id}, {"timeout_ms", kCopyAwaitMs}};
   for (;;) {
     if (is_cancelled()) return make_error(ExitCode::not_running, "the checkpoint was cancelled");
-    if (has_failed.load(std::memory_order_relaxed)) {
-      return make_error(ExitCode::failed, "another node has failed");
-    }
+    // Returns no error, so that on_all_nodes returns the error of the other node.
+    if (has_failed.load(std::memory_order_relaxed)) return std::vector<CheckpointFileInfo>();
     ATOLL_ASSIGN(Json answer, call_node_(node, ControlOperation::checkpoint_wait, body));
     const bool is_done = answer.value("done", false);
     Result<std::vector<CheckpointFileInfo>> files;

@@ -23,6 +23,8 @@ struct CheckpointInput {
   ClusterUuid cluster_uuid = {};
   /// All storages that exist after the replay epoch was taken (R97).
   std::vector<StorageEntry> storages;
+  /// The files leave the disk reserve free. False if only a checkpoint lets log files be deleted.
+  bool keeps_reserve = true;
 };
 
 /// Thread: one, unless a function says otherwise.
@@ -58,8 +60,5 @@ class CheckpointJob {
   mutable std::mutex mutex_;
   std::vector<Json> progress_;  // latest answer of each node; guarded by mutex_
 };
-
-/// Returns the sums of the numbers in the answers, by name.
-Json sum_of_progress(const std::vector<Json>& answers);
 
 }  // namespace atolldb

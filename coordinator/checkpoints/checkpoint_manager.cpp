@@ -23,6 +23,7 @@ CheckpointManager::CheckpointManager(const SchemeContext& context, Logger logger
       config_(context.config),
       control_(context.control),
       durable_(context.durable),
+      loggers_(context.nodes, context.metrics),
       logger_(std::move(logger)),
       job_(config_, context.call_node),
       recovery_(config_, context.call_node, context.clock) {
@@ -32,7 +33,7 @@ CheckpointManager::CheckpointManager(const SchemeContext& context, Logger logger
 
 void CheckpointManager::start() {
   CHECK(is_own_thread() && taker_ == nullptr);
-  rebuild_ballast();
+  durable_->keep_ballast(logger_);
   record_backup_pins();
   damage_thread_.start();
   taker_ = make_taker();
@@ -56,26 +57,20 @@ std::unique_ptr<CheckpointTaker> CheckpointManager::make_taker() {
     return static_cast<uint32_t>(checkpoint_metrics_.id.load(std::memory_order_relaxed));
   };
   hooks.has_new_commits = [this] { return has_new_commits(); };
-  hooks.log_bytes = [this] { return log_bytes(); };
+  hooks.log_bytes = [this] { return loggers_.most_bytes(); };
   hooks.why_log_is_long = [this] { return why_log_is_long(); };
   return std::make_unique<CheckpointTaker>(config_.durability, std::move(hooks), logger_);
 }
 
-bool CheckpointManager::is_running() const {
-  // Acquire pairs with the release of the coordinator, which changes the state.
-  return control_.state.load(std::memory_order_acquire) ==
-         static_cast<uint32_t>(ClusterState::running);
-}
-
 Result<uint32_t> CheckpointManager::take() {
   CHECK(is_own_thread());
-  if (!is_running()) return make_error(ExitCode::not_running, "the cluster stops");
+  if (!is_cluster_running(control_)) return make_error(ExitCode::not_running, "the cluster stops");
   const auto begun = std::chrono::steady_clock::now();
   // Relaxed, here and below, because these words are metrics.
   checkpoint_metrics_.is_taking.store(true, std::memory_order_relaxed);
   Result<CheckpointMetadata> made = make_checkpoint();
   checkpoint_metrics_.is_taking.store(false, std::memory_order_relaxed);
-  if (!made && !is_running()) {
+  if (!made && !is_cluster_running(control_)) {
     // A node that has ended before the coordinator is no failure of the checkpoint.
     made = make_error(ExitCode::not_running, "the cluster stops: " + made.error().message);
   }
@@ -83,21 +78,22 @@ Result<uint32_t> CheckpointManager::take() {
   if (!made) return std::unexpected(made.error());
   has_replayed_ = false;
   delete_unneeded();
-  if (!lacks_log_files()) rebuild_ballast();
+  if (!loggers_.lacks_files()) durable_->keep_ballast(logger_);
   return static_cast<uint32_t>(made->id);
 }
 
 /// Makes a checkpoint, up to its savepoint. README.md explains the order of the steps. An error
 /// removes the files of the checkpoint, and the previous one remains the newest.
 Result<CheckpointMetadata> CheckpointManager::make_checkpoint() {
-  if (!lacks_log_files()) {
+  if (!loggers_.lacks_files()) {
     ATOLL_TRY(check_room());
   }
   ATOLL_ASSIGN(const uint32_t id, durable_->take_snapshot_id());
   const CheckpointInput task = next_task(id);
   bool may_be_named = false;
   auto made = copy_and_install(task, may_be_named);
-  // Even after an error the savepoint on the disk may name the checkpoint. Then its files stay.
+  // Even after an error, metadata or the savepoint on the disk may name the files. Then they stay
+  // until delete_unneeded removes them.
   const auto ended = job_.end(id, may_be_named);
   if (made && !ended) {
     logger_->warn("checkpoint {}: exists, but a node does not end it: {}", id,
@@ -111,6 +107,7 @@ CheckpointInput CheckpointManager::next_task(uint32_t id) {
   // commits of the replay epoch or later only, and the log has them all (R97).
   CheckpointInput task;
   task.id = id;
+  task.keeps_reserve = !loggers_.lacks_files();
   task.cluster_uuid = durable_->data_uuid();
   if (fault::storages_before_replay_epoch) task.storages = context_.catalog.entries();
   if (fault::storages_before_replay_epoch) reach(SyncPoint::listing_storages);
@@ -122,17 +119,34 @@ CheckpointInput CheckpointManager::next_task(uint32_t id) {
   return task;
 }
 
-/// Sets `may_be_named` before the savepoint is written.
+/// Sets `may_be_named` before the metadata and the savepoint are written.
 Result<CheckpointMetadata> CheckpointManager::copy_and_install(const CheckpointInput& task,
                                                                bool& may_be_named) {
   ATOLL_ASSIGN(CheckpointMetadata metadata, job_.copy(task));
+  ATOLL_TRY(await_logged_drops());
   metadata.end_epoch = end_epoch_of_checkpoint(control_.epochs);
   ATOLL_ASSIGN(const uint64_t durable_epoch, await_durable(metadata.end_epoch));
+  // From here on metadata may exist that name the files, even after an error (R91).
+  may_be_named = true;
   ATOLL_TRY(
       install_checkpoint(durable_->files(), config_.cluster.data_dir, metadata, durable_epoch));
-  may_be_named = true;
   ATOLL_TRY(durable_->store_checkpoint(metadata));
   return metadata;
+}
+
+/// Waits until all drops that hide a storage now are logged (R102). The copy has omitted such a
+/// storage, and a crash would bring it back.
+Result<void> CheckpointManager::await_logged_drops() {
+  constexpr std::chrono::milliseconds kDropCheckPause{20};
+  while (!fault::checkpoint_amid_unlogged_drop) {
+    ATOLL_ASSIGN(const bool has_unlogged, context_.catalog.has_unlogged_drop());
+    if (!has_unlogged) break;
+    if (!is_cluster_running(control_) || job_.is_cancelled()) {
+      return make_error(ExitCode::not_running, "the cluster stops");
+    }
+    std::this_thread::sleep_for(kDropCheckPause);
+  }
+  return {};
 }
 
 /// An idle cluster closes no further epoch after its closing marker (R51), so this function asks
@@ -143,7 +157,7 @@ Result<uint64_t> CheckpointManager::await_durable(uint64_t epoch) {
   for (;;) {
     if (wait_until_durable(control_, epoch, kStateCheckPause)) break;
     // In a cluster that stops, a logger may have ended before it has closed the epoch.
-    if (!is_running() || job_.is_cancelled()) {
+    if (!is_cluster_running(control_) || job_.is_cancelled()) {
       return make_error(ExitCode::not_running, "the cluster stops");
     }
   }
@@ -183,17 +197,6 @@ void CheckpointManager::delete_unneeded() {
   }
 }
 
-/// Makes the ballast again. After an error it only warns, because it tries again after each
-/// checkpoint. Without ballast, a start-up on a full disk has no room to release.
-void CheckpointManager::rebuild_ballast() {
-  const auto built = durable_->rebuild_ballast();
-  if (!built && !lacks_ballast_) {
-    logger_->warn("there is no ballast for a start on a full disk: {}", built.error().message);
-  }
-  if (built && lacks_ballast_) logger_->info("the ballast exists again");
-  lacks_ballast_ = !built;
-}
-
 /// Returns whether a recovery from the newest checkpoint would replay anything.
 bool CheckpointManager::has_new_commits() const {
   // Relaxed: the taker's thread is the only writer.
@@ -202,33 +205,10 @@ bool CheckpointManager::has_new_commits() const {
 }
 
 std::string CheckpointManager::why_log_is_long() const {
-  if (lacks_log_files()) return "a logger has no room for its next file";
+  if (loggers_.lacks_files()) return "a logger has no room for its next file";
   return durable_->listed_incarnations() > kMaxListedIncarnations
              ? "the savepoint lists too many incarnations"
              : "";
-}
-
-bool CheckpointManager::lacks_log_files() const {
-  for (size_t node = 0; node < context_.metrics.size(); ++node) {
-    for (uint32_t logger = 0; logger < context_.nodes[node]->logger_count; ++logger) {
-      const LoggerMetrics& metrics = context_.metrics[node]->loggers[logger];
-      // Relaxed: the taker calls this function again and then sees a missed change.
-      if (metrics.lacks_next_file.load(std::memory_order_relaxed) != 0) return true;
-    }
-  }
-  return false;
-}
-
-uint64_t CheckpointManager::log_bytes() const {
-  uint64_t most = 0;
-  for (size_t node = 0; node < context_.metrics.size(); ++node) {
-    uint64_t written = 0;
-    for (uint32_t logger = 0; logger < context_.nodes[node]->logger_count; ++logger) {
-      written += context_.metrics[node]->loggers[logger].written_bytes.get();
-    }
-    most = std::max(most, written);
-  }
-  return most;
 }
 
 /// Records the checkpoint as the newest one, for later decisions, the metrics and the status.

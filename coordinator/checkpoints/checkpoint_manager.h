@@ -13,6 +13,7 @@
 #include "coordinator/checkpoints/checkpoint_job.h"
 #include "coordinator/checkpoints/checkpoint_recovery.h"
 #include "coordinator/checkpoints/checkpoint_taker.h"
+#include "coordinator/durability/logger_watch.h"
 #include "coordinator/durability/scheme_manager.h"
 #include "coordinator/task_thread.h"
 #include "engine/checkpoint/checkpoint_metadata.h"
@@ -52,24 +53,21 @@ class CheckpointManager : public SchemeManager {
  private:
   void end();
   bool is_own_thread() const { return std::this_thread::get_id() == thread_; }
-  bool is_running() const;
 
   // Checkpoints of the running cluster.
   Result<uint32_t> take();
   Result<CheckpointMetadata> make_checkpoint();
   CheckpointInput next_task(uint32_t id);
   Result<CheckpointMetadata> copy_and_install(const CheckpointInput& task, bool& may_be_named);
+  Result<void> await_logged_drops();
   /// Waits until the epoch is durable, and returns the durable epoch. Makes it durable even if
   /// nothing is committed.
   Result<uint64_t> await_durable(uint64_t epoch);
   /// Returns code disk_full if a checkpoint of the size of the last one would use the disk reserve.
   Result<void> check_room() const;
   void delete_unneeded();
-  void rebuild_ballast();
   bool has_new_commits() const;
   std::string why_log_is_long() const;
-  bool lacks_log_files() const;
-  uint64_t log_bytes() const;
   std::unique_ptr<CheckpointTaker> make_taker();
   void record_newest(const CheckpointMetadata& checkpoint);
   void record_attempt(const Result<CheckpointMetadata>& made, std::chrono::nanoseconds took);
@@ -91,14 +89,14 @@ class CheckpointManager : public SchemeManager {
   const Config& config_;
   ControlSegment& control_;
   DurableState* const durable_;
+  const LoggerWatch loggers_;
   Logger logger_;
   CheckpointJob job_;
   CheckpointRecovery recovery_;
 
   // The next members are used only by the thread that works on checkpoints.
-  std::thread::id thread_;      // id of that thread
-  bool has_replayed_ = false;   // this incarnation has replayed log that no checkpoint has
-  bool lacks_ballast_ = false;  // the latest rebuild of the ballast has failed
+  std::thread::id thread_;     // id of that thread
+  bool has_replayed_ = false;  // this incarnation has replayed log that no checkpoint has
 
   // The next members are used by any thread.
   CheckpointMetrics checkpoint_metrics_;

@@ -65,8 +65,9 @@ Result<void> CheckpointRecovery::clean(const std::set<uint32_t>& storages) {
 Result<std::set<uint32_t>> CheckpointRecovery::await_nodes() {
   std::vector<std::set<uint32_t>> tombstones(config_.nodes.size());
   std::vector<bool> has_ended(config_.nodes.size());  // guarded by mutex_
+  std::atomic<bool> has_failed{false};  // relaxed: the other nodes need only be left soon
   ATOLL_TRY(on_all_nodes(config_, [&](uint32_t node) -> Result<void> {
-    for (bool is_done = false; !is_done;) {
+    for (bool is_done = false; !is_done && !has_failed.load(std::memory_order_relaxed);) {
       uint64_t limit = 0;
       {
         const std::lock_guard guard(mutex_);
@@ -78,7 +79,10 @@ Result<std::set<uint32_t>> CheckpointRecovery::await_nodes() {
       const std::lock_guard guard(mutex_);
       is_done = !answer || answer->value("done", false);
       has_ended[node] = is_done;  // the other nodes do not wait for a node that has failed
-      if (!answer) return std::unexpected(answer.error());
+      if (!answer) {
+        has_failed.store(true, std::memory_order_relaxed);
+        return std::unexpected(answer.error());
+      }
       if (is_done) tombstones[node] = tombstones_of(*answer);
       CHECK(node < progress_.size());
       progress_[node] = *std::move(answer);

@@ -27,42 +27,9 @@ void CheckpointTaker::start() {
 
 void CheckpointTaker::stop() {
   CHECK(std::this_thread::get_id() != thread_.get_id());  // the thread would wait for itself
-  {
-    const std::lock_guard guard(mutex_);
-    ends_ = true;
-  }
-  changed_.notify_one();
+  queue_.end();
   if (thread_.joinable()) thread_.join();
-  for (const Reply& reply : std::exchange(requests_, {})) {
-    reply(make_error(ExitCode::not_running, "checkpoint: the cluster stops"));
-  }
-  for (const Task& task : std::exchange(tasks_, {})) task(false);
-}
-
-void CheckpointTaker::between_runs(Task task) {
-  CHECK(task);
-  {
-    const std::lock_guard guard(mutex_);
-    if (!ends_) {
-      tasks_.push_back(std::move(task));
-      task = {};
-    }
-  }
-  if (task) return task(false);
-  changed_.notify_one();
-}
-
-void CheckpointTaker::request(Reply reply) {
-  CHECK(reply);
-  {
-    const std::lock_guard guard(mutex_);
-    if (!ends_) {
-      requests_.push_back(std::move(reply));
-      reply = {};
-    }
-  }
-  if (reply) return reply(make_error(ExitCode::not_running, "checkpoint: the cluster stops"));
-  changed_.notify_one();
+  queue_.reject();
 }
 
 std::string CheckpointTaker::reason() const {
@@ -101,25 +68,20 @@ Result<uint32_t> CheckpointTaker::take(const std::string& why) {
 void CheckpointTaker::run() {
   name_thread("checkpoints");
   if (hooks_.on_start) hooks_.on_start();
-  std::unique_lock lock(mutex_);
   for (;;) {
     const std::chrono::milliseconds interval = config_.checkpoint_interval;
-    changed_.wait_for(lock, interval.count() == 0 ? kReasonPause : std::min(kReasonPause, interval),
-                      [this] { return ends_ || !requests_.empty() || !tasks_.empty(); });
-    if (ends_) return;
-    const std::vector<Task> tasks = std::exchange(tasks_, {});
-    const std::vector<Reply> replies = std::exchange(requests_, {});
-    lock.unlock();
-    for (const Task& task : tasks) task(true);
-    if (!replies.empty()) {
+    const auto batch =
+        queue_.wait(interval.count() == 0 ? kReasonPause : std::min(kReasonPause, interval));
+    if (!batch) return;
+    for (const TakerQueue::Task& task : batch->tasks) task(true);
+    if (!batch->replies.empty()) {
       const uint32_t newest = hooks_.newest();
       const bool has_all = newest != 0 && !hooks_.has_new_commits();
       const Result<uint32_t> answer = has_all ? Result<uint32_t>(newest) : take("requested");
-      for (const Reply& reply : replies) reply(answer);
+      for (const TakerQueue::Reply& reply : batch->replies) reply(answer);
     } else if (const std::string why = reason(); !why.empty()) {
       static_cast<void>(take(why));  // it logs its error
     }
-    lock.lock();
   }
 }
 

@@ -8,14 +8,13 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <thread>
-#include <vector>
+#include <utility>
 
+#include "coordinator/durability/taker_queue.h"
 #include "shared/base/error.h"
 #include "shared/config/config.h"
 #include "shared/logging/logger.h"
@@ -40,14 +39,6 @@ struct CheckpointTakerHooks {
 
 class CheckpointTaker {
  public:
-  /// Answers a request with the id of the newest checkpoint. Called exactly once: by the taker's
-  /// thread, by `stop`, or by `request` if that is called after `stop`.
-  using Reply = std::function<void(const Result<uint32_t>&)>;
-  /// A task that changes the savepoint. It runs on the taker's thread while no checkpoint is in
-  /// progress, with `runs` true. If the taker ends before that, the task is called with `runs`
-  /// false.
-  using Task = std::function<void(bool runs)>;
-
   /// REQUIRES: `config` outlives the taker. Its values of type Live may change.
   CheckpointTaker(const Config::Durability& config, CheckpointTakerHooks hooks, Logger logger)
       : config_(config), hooks_(std::move(hooks)), logger_(std::move(logger)) {}
@@ -63,9 +54,9 @@ class CheckpointTaker {
   /// Requests a checkpoint of all commits that are durable now. If the newest checkpoint has them
   /// all, it is the answer. Requests that arrive during a checkpoint wait for the next one.
   /// Thread: any.
-  void request(Reply reply);
+  void request(TakerQueue::Reply reply) { queue_.request(std::move(reply)); }
   /// Thread: any.
-  void between_runs(Task task);
+  void between_runs(TakerQueue::Task task) { queue_.between_runs(std::move(task)); }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -79,11 +70,7 @@ class CheckpointTaker {
   CheckpointTakerHooks hooks_;
   Logger logger_;
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<Reply> requests_;  // guarded by mutex_
-  std::vector<Task> tasks_;      // guarded by mutex_
-  bool ends_ = false;            // guarded by mutex_
+  TakerQueue queue_{"checkpoint"};
   // The next members are used only by the taker's thread.
   Clock::time_point last_at_;    // end of the last checkpoint
   uint64_t last_log_bytes_ = 0;  // bytes of log at the begin of the last checkpoint

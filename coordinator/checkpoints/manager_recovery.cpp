@@ -26,8 +26,9 @@ Result<void> CheckpointManager::recover(const OnRecovering& on_recovering) {
     ATOLL_TRY(recovery_.run(plan));
     record_recovery();
   }
+  if (!durable_->salvages()) return {};  // the start-up has deleted what is not needed
   delete_unneeded();
-  return durable_->salvages() ? report_salvage() : Result<void>();
+  return report_salvage();
 }
 
 ReplayPlan CheckpointManager::replay_plan() const {
@@ -63,7 +64,7 @@ void CheckpointManager::record_recovery() {
       get("dropped"), get("updates"));
 }
 
-/// Writes to the process log and to the salvage report what the salvage has left out. Then ends the
+/// Writes to the process log and to the salvage report what the salvage has omitted. Then ends the
 /// salvage. The cuts in the savepoint exclude the damaged parts of the logs. Their files stay until
 /// the next checkpoint.
 Result<void> CheckpointManager::report_salvage() {

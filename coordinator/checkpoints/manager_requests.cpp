@@ -115,10 +115,7 @@ Result<Json> CheckpointManager::change(const ControlRequest& request) {
 /// Copies the pins of backups for `add_status`, which must not wait for the savepoint's lock.
 void CheckpointManager::record_backup_pins() {
   CHECK(is_own_thread());
-  Json pins = Json::array();
-  for (const PinnedSnapshot& pin : durable_->pinned()) {
-    if (pin.is_of_backup()) pins.push_back(describe_pin(pin));
-  }
+  Json pins = describe_backup_pins(*durable_);
   const std::lock_guard guard(mutex_);
   backup_pins_ = std::move(pins);
 }

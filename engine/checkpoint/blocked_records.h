@@ -1,10 +1,12 @@
-// Records for which a replay finds no room while there are tombstones (R93).
+// Records and tombstones for which a replay finds no room while there are tombstones (R93).
 //
 // Keys of one slice that differ in zero bytes at their ends share a page. If the page is full, and
 // tombstones or superseded records take the room, a running cluster waits until they can be
 // removed. A replay keeps the record here instead, and stores it after the tombstones are removed.
+// A tombstone that is kept here only makes older versions of its key count as older.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <map>
@@ -44,13 +46,13 @@ inline bool is_blocked(Status status) {
 class BlockedRecords {
  public:
   struct Record {
-    Vid vid;
+    Vid vid;  // with the flag of a tombstone, or without flags
     std::string payload;
   };
 
-  /// Keeps the record, unless a newer version of it is kept. Thread: any.
+  /// Keeps the record or the tombstone, unless a newer version of it is kept. Thread: any.
   Replayed add(uint32_t storage_id, Bytes key, Vid vid, Bytes payload) {
-    DCHECK(vid.ordinal() != 0 && !vid.is_deleted());
+    DCHECK(vid.ordinal() != 0 && (!vid.is_deleted() || payload.empty()));
     const std::lock_guard lock(mutex_);
     const auto [at, is_new] = records_.try_emplace(record_name(storage_id, key));
     if (!is_new && at->second.vid.version() >= vid.version()) return Replayed::older;
@@ -58,9 +60,24 @@ class BlockedRecords {
     at->second.payload.assign(reinterpret_cast<const char*>(payload.data()), payload.size());
     return is_new ? Replayed::inserted : Replayed::overwritten;
   }
-  bool contains(const std::string& name) const {
+  /// Returns the VID of what is kept of this name, or VID 0. Thread: any.
+  Vid find(const std::string& name) const {
+    DCHECK(name.size() >= sizeof(uint32_t));
     const std::lock_guard lock(mutex_);
-    return records_.contains(name);
+    const auto at = records_.find(name);
+    return at == records_.end() ? Vid() : at->second.vid;
+  }
+  /// Returns whether this version of the record, or a newer one, is kept. Thread: any.
+  bool has_newer(uint32_t storage_id, Bytes key, Vid vid) const {
+    const std::lock_guard lock(mutex_);
+    if (records_.empty()) return false;
+    const auto at = records_.find(record_name(storage_id, key));
+    return at != records_.end() && at->second.vid.version() >= vid.version();
+  }
+  /// Returns the number of records without tombstones. REQUIRES: as for `records`.
+  size_t record_count() const {
+    return static_cast<size_t>(std::ranges::count_if(
+        records_, [](const auto& entry) { return !entry.second.vid.is_deleted(); }));
   }
   /// REQUIRES: no other thread uses the object.
   std::map<std::string, Record>& records() { return records_; }

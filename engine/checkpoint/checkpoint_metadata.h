@@ -57,8 +57,7 @@ std::string checkpoint_metadata_path(const std::string& data_dir, uint64_t id);
 std::optional<uint64_t> parse_checkpoint_metadata_name(std::string_view name);
 
 /// Returns whether the checkpoint may be installed or replayed, given the durable epoch, or the
-/// cut: every
-/// commit that it may have seen a part of is durable as a whole (R89).
+/// cut: every commit that it may have seen a part of is durable as a whole (R89).
 bool is_end_durable(const CheckpointMetadata& metadata, uint64_t durable_epoch);
 
 /// Installs a checkpoint: writes its metadata durably. Replaces a leftover of the same name.

@@ -50,12 +50,18 @@ Result<uint64_t> PendingUpdates::apply(size_t shard, RecordWriter& writer,
   uint64_t applied = 0;
   auto& records = shards_[shard].records;
   for (auto at = records.begin(); at != records.end();) {
-    if (blocked.contains(at->first)) {
+    const Vid kept = blocked.find(at->first);
+    if (kept.word() != 0 && !kept.is_deleted()) {
       ++at;
       continue;
     }
-    ATOLL_ASSIGN(const uint64_t count, apply_to(at->first, at->second, writer, storage_of));
-    applied += count;
+    // A tombstone that is kept there is newer than these updates.
+    std::erase_if(at->second,
+                  [&](const Update& update) { return update.version <= kept.version(); });
+    if (!at->second.empty()) {
+      ATOLL_ASSIGN(const uint64_t count, apply_to(at->first, at->second, writer, storage_of));
+      applied += count;
+    }
     at = records.erase(at);
   }
   if (records.empty()) records = {};  // frees the table, too
@@ -93,15 +99,6 @@ Result<uint64_t> PendingUpdates::apply_to(const std::string& name, std::vector<U
   if (!exists && newest.version() > vid.version())
     return unbacked_update(id, newest, "has no record");
   return applied;
-}
-
-uint64_t PendingUpdates::size() const {
-  uint64_t count = 0;
-  for (const Shard& shard : shards_) {
-    const std::lock_guard lock(shard.mutex);
-    for (const auto& [name, updates] : shard.records) count += updates.size();
-  }
-  return count;
 }
 
 }  // namespace atolldb

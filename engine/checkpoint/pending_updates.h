@@ -39,8 +39,6 @@ class PendingUpdates {
   Result<uint64_t> apply(size_t shard, RecordWriter& writer, const StorageOf& storage_of,
                          const BlockedRecords& blocked);
 
-  uint64_t size() const;
-
  private:
   struct Update {
     uint64_t version;

@@ -30,8 +30,8 @@ std::unexpected<Error> misfit_record(const LogRecord& record, const std::string&
                                 origin, record.storage_id, Vid(record.vid).epoch(), reason));
 }
 
-/// Runs `work` for each replayer. A replayer calls `take` for the number of its next task, until it
-/// has got them all.
+/// Lets the replayers share `count` tasks: each takes the next one, until there is none, or one has
+/// failed.
 Result<void> share_tasks(Replayers replayers, const RunTasks& run, size_t count,
                          const std::function<Result<void>(Replayer&, size_t)>& work) {
   CHECK(!replayers.empty());
@@ -45,6 +45,7 @@ Result<void> share_tasks(Replayers replayers, const RunTasks& run, size_t count,
       if (done) done = work(replayer, task);
       replayer.writer().end();
       if (!done) {
+        next.store(count, std::memory_order_relaxed);  // the others need not go on
         replayer.transaction().worker().leave();
         return done;
       }
@@ -279,6 +280,9 @@ Result<void> Replayer::replay_insert(StorageControl& storage, const LogRecord& r
   const Vid vid(record.vid);
   const Bytes payload{record.payload(), record.payload_bytes};
   Replayed result = Replayed::older;
+  if (state_->blocked.has_newer(storage.id, record.key_span(), vid)) {
+    return count(Status::ok, result, storage);
+  }
   Status status = writer_.put(storage, record.key_span(), vid, payload, result);
   if (is_blocked(status)) {
     result = state_->blocked.add(storage.id, record.key_span(), vid, payload);
@@ -290,7 +294,13 @@ Result<void> Replayer::replay_insert(StorageControl& storage, const LogRecord& r
 Result<void> Replayer::replay_erase(StorageControl& storage, const LogRecord& record) {
   DCHECK(is_tree(storage.type) && storage.id == record.storage_id);
   Replayed result = Replayed::older;
-  const Status status = writer_.put_tombstone(storage, record.key_span(), Vid(record.vid), result);
+  const Vid vid(record.vid);
+  Status status = writer_.put_tombstone(storage, record.key_span(), vid, result);
+  if (is_blocked(status)) {
+    // The key does not exist. The blocked records keep older versions of it away.
+    state_->blocked.add(storage.id, record.key_span(), Vid(vid.version()).with(Vid::kDeleted), {});
+    return count(Status::ok, Replayed::older, storage);
+  }
   if (result != Replayed::older && latest_tombstone_ != storage.id) {
     latest_tombstone_ = storage.id;
     tombstones_.insert(storage.id);
@@ -360,6 +370,21 @@ Result<void> replay_log(FileSystem& file_system, const std::vector<LogReplayFile
 
 namespace {
 
+/// Stores a blocked record, or deletes the older version of the key of a blocked tombstone. Such a
+/// version exists if its thread found room just before the tombstone was kept.
+Status store_blocked(Replayer& replayer, StorageControl& storage, Bytes key,
+                     const BlockedRecords::Record& record) {
+  Replayed result = Replayed::older;
+  if (!record.vid.is_deleted()) {
+    return replayer.writer().put(storage, key, record.vid, as_bytes(std::span(record.payload)),
+                                 result);
+  }
+  DCHECK(record.payload.empty());
+  const uint64_t version = replayer.writer().version_of(storage, key);
+  if (version == 0 || version >= record.vid.version()) return Status::ok;
+  return replayer.writer().put_tombstone(storage, key, record.vid, result);
+}
+
 /// Stores the blocked records for which there is room now, and drops those of which a newer version
 /// or a tombstone was found.
 Result<void> retry_blocked(Replayer& replayer) {
@@ -368,16 +393,15 @@ Result<void> retry_blocked(Replayer& replayer) {
   WorkerContext& worker = replayer.transaction().worker();
   for (auto at = records.begin(); at != records.end();) {
     StorageControl& storage = *state.storages.at(storage_id_in_name(at->first));
-    const BlockedRecords::Record& record = at->second;
-    Replayed result = Replayed::older;
-    const Status status = replayer.writer().put(storage, key_in_name(at->first), record.vid,
-                                                std::as_bytes(std::span(record.payload)), result);
+    const Status status = store_blocked(replayer, storage, key_in_name(at->first), at->second);
     replayer.writer().end();
     if (status != Status::ok && !is_blocked(status)) {
       worker.leave();
       return replay_failed(storage.id, status);
     }
-    at = status == Status::ok ? records.erase(at) : std::next(at);
+    // Tombstones are kept until all updates are applied (PendingUpdates::apply).
+    const bool is_done = status == Status::ok && !at->second.vid.is_deleted();
+    at = is_done ? records.erase(at) : std::next(at);
   }
   worker.leave();
   return {};
@@ -429,13 +453,13 @@ Result<void> finish_blocked(Replayers replayers) {
   BlockedRecords& blocked = replayer.state().blocked;
   if (blocked.records().empty()) return {};
   ATOLL_TRY(retry_blocked(replayer));
-  if (!blocked.records().empty()) {
+  if (const size_t left = blocked.record_count(); left != 0) {
     return make_error(ExitCode::failed,
-                      fmt::format("replay of storage {} failed: {} records have no room",
-                                  storage_id_in_name(blocked.records().begin()->first),
-                                  blocked.records().size()));
+                      fmt::format("replay failed: {} records have no room in their pages", left));
   }
-  return finish_updates(replayers.first(1), run_in_turn);
+  ATOLL_TRY(finish_updates(replayers.first(1), run_in_turn));
+  blocked.records().clear();
+  return {};
 }
 
 ReplayCounters counters_of(Replayers replayers) {

@@ -1,7 +1,7 @@
 // Replays a checkpoint and the log after it into the volatile pages of empty storages. Source:
 // [SILOR14] section 5.
 //
-//   replay_files        checkpoint files or log files, by all threads, in any order of files
+//   replay_checkpoint, replay_log   files, by all threads, in any order of files
 //   finish_replay       applies the updates of parts of records, and appends the records of heaps
 //   (caller)            raises the settled epoch to the cut
 //   remove_tombstones   removes the tombstones, which are not needed any more

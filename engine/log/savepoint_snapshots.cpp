@@ -124,8 +124,10 @@ void remove_backup_pins(Savepoint& savepoint) {
 Result<PinnedSnapshot> choose_pin(const Savepoint& savepoint, uint32_t id, std::string name) {
   if (id == 0) id = savepoint.snapshot;
   if (id == 0) {
-    return make_error(ExitCode::failed,
-                      "there is no snapshot yet: take one with `atoll snapshot take`");
+    return make_error(
+        ExitCode::failed,
+        "there is no snapshot or checkpoint yet: take one with `atoll snapshot take` or "
+        "`atoll checkpoint take`");
   }
   if (name.empty()) name = fmt::format("snapshot-{}", id);
   return PinnedSnapshot{id, epoch_of(savepoint, id).value_or(0), std::move(name)};

@@ -213,7 +213,7 @@ constexpr ConfigKey kKeys[] = {
         "off: in memory only. durable: a commit is on disk before it is acknowledged. measure:\n"
         "the work of durable with backend = \"null\", which keeps nothing (for benchmarks)."),
     row(KeyKind::choice, ATOLL_CONFIG(durability.scheme), kSchemeChoices,
-        "What a start reads besides the log. gleaned: snapshots, whose pages may leave memory.\n"
+        "What a recovery reads besides the log. gleaned: snapshots, whose pages may leave memory.\n"
         "silor: checkpoints, which have copies of all records. The start loads them all, so all\n"
         "data must fit in volatile_pool, and transactions read no snapshots. A data directory\n"
         "keeps its scheme."),
@@ -250,12 +250,15 @@ constexpr ConfigKey kKeys[] = {
         "if anything is committed meanwhile. 0: no checkpoint is due by time."),
     row(KeyKind::size, ATOLL_CONFIG(durability.checkpoint_volume), {0, 1 * kTiB},
         "With scheme = \"silor\": a checkpoint is taken after this much log of a node, too. 0:\n"
-        "none is due by volume. If both keys are 0, only `atoll checkpoint` takes checkpoints."),
+        "none is due by volume. If both keys are 0, one is taken only by `atoll checkpoint`, or "
+        "if\n"
+        "a logger has no room for its next file, or after 64 starts without one."),
     row(KeyKind::integer, ATOLL_CONFIG(durability.checkpoint_threads), {1, kMaxInstallers},
         "With scheme = \"silor\": threads of each node that write a checkpoint. They take turns\n"
         "in the node's directories."),
     row(KeyKind::integer, ATOLL_CONFIG(durability.checkpoint_files), {1, kMaxCheckpointFiles},
-        "With scheme = \"silor\": files that each of these threads writes. A start can read them\n"
+        "With scheme = \"silor\": files that each of these threads writes. A recovery can read "
+        "them\n"
         "at the same time."),
 
     row(KeyKind::duration, ATOLL_CONFIG(gleaner.interval),

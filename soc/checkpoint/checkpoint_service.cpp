@@ -136,6 +136,7 @@ Result<CheckpointTask> CheckpointService::task_of(const ControlRequest& request)
   ATOLL_ASSIGN(task.threads, get_count(request, "threads", resources_.slots));
   ATOLL_ASSIGN(task.files, get_count(request, "files", kMaxCheckpointFiles));
   ATOLL_ASSIGN(const uint64_t first_part, get_number(request, "first_part"));
+  ATOLL_ASSIGN(task.disk_reserve, get_number_or(request, "disk_reserve", 0));
   ATOLL_ASSIGN(const auto ranges, get_binary(request, "ranges"));
   ATOLL_ASSIGN(task.storages, decode_divided(ranges));
   const bool has_parts =

@@ -42,7 +42,10 @@ void NodeCheckpoint::Part::publish(const CheckpointProgress& progress) {
 
 NodeCheckpoint::NodeCheckpoint(CheckpointTask task, const CheckpointResources& resources,
                                Logger logger)
-    : task_(std::move(task)), resources_(resources), logger_(std::move(logger)) {
+    : task_(std::move(task)),
+      resources_(resources),
+      file_system_(*resources.file_system, task_.disk_reserve),
+      logger_(std::move(logger)) {
   CHECK(task_.threads >= 1 && task_.threads <= resources_.slots && task_.files >= 1);
   for (const DividedStorage& storage : task_.storages) {
     CHECK(task_.first_part + task_.threads <= storage.ranges.size());
@@ -81,19 +84,30 @@ CheckpointProgress NodeCheckpoint::progress() const {
 Result<Json> NodeCheckpoint::copy() {
   const Result<void> copied =
       try_tasks(on_threads(task_.threads), task_.threads, [this](size_t thread) {
-        const Result<void> done = copy_part(static_cast<uint32_t>(thread));
-        if (!done) cancel();  // the other threads need not continue
+        Result<void> done = copy_part(static_cast<uint32_t>(thread));
+        if (!done) record_failure(done.error());
         return done;
       });
   if (!copied) {
     remove_files();
-    logger_->error("checkpoint {}: {}", id(), copied.error().message);
-    return std::unexpected(copied.error());
+    const std::lock_guard guard(files_mutex_);
+    CHECK(failure_.has_value());
+    logger_->error("checkpoint {}: {}", id(), failure_->message);
+    return std::unexpected(*failure_);
   }
   const CheckpointProgress done = progress();
   logger_->info("checkpoint {}: this node has written {} records in {} bytes", id(), done.records,
                 done.bytes);
   return Json{{"files", files_json()}};
+}
+
+/// Keeps the first error: the others only say that the checkpoint was given up because of it.
+void NodeCheckpoint::record_failure(const Error& error) {
+  {
+    const std::lock_guard guard(files_mutex_);
+    if (!failure_) failure_ = error;
+  }
+  cancel();  // the other threads need not continue
 }
 
 Result<void> NodeCheckpoint::copy_part(uint32_t thread) {
@@ -106,7 +120,7 @@ Result<void> NodeCheckpoint::copy_part(uint32_t thread) {
   WorkerContext worker(*resources_.view, *resources_.pool, resources_.node, slot,
                        resources_.metrics(slot), resources_.write_set);
   ATOLL_ASSIGN(CheckpointWriter writer,
-               CheckpointWriter::create(*resources_.file_system, writer_settings(thread)));
+               CheckpointWriter::create(file_system_, writer_settings(thread)));
   auto files = copy_storages(worker, writer, thread);
   if (!files) {
     writer.discard();
@@ -177,7 +191,7 @@ Json NodeCheckpoint::files_json() {
 
 /// Removes the files of all threads that have ended without an error. The others have removed
 /// theirs. A file that cannot be removed is removed after the next checkpoint
-/// (delete_other_checkpoints).
+/// (DurableState::delete_unneeded).
 void NodeCheckpoint::remove_files() {
   const std::lock_guard guard(files_mutex_);
   for (const auto& part : parts_) {

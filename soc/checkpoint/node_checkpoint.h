@@ -9,6 +9,7 @@
 #include <iterator>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "engine/checkpoint/checkpoint_plan.h"
 #include "engine/checkpoint/checkpoint_writer.h"
 #include "engine/transaction/worker_context.h"
+#include "shared/file/file_system_wrappers.h"
 #include "shared/logging/logger.h"
 #include "shared/memory/checkpoint_metrics.h"
 #include "shared/memory/worker_metrics.h"
@@ -48,8 +50,9 @@ struct CheckpointTask {
   uint64_t checkpoint = 0;
   uint64_t replay_epoch = 0;
   uint32_t threads = 1;
-  uint32_t files = 1;       // of each thread
-  uint32_t first_part = 0;  // thread i copies part first_part + i of each storage
+  uint32_t files = 1;         // of each thread
+  uint64_t disk_reserve = 0;  // bytes that the files leave free in their file systems
+  uint32_t first_part = 0;    // thread i copies part first_part + i of each storage
   std::vector<DividedStorage> storages;
 };
 
@@ -86,6 +89,7 @@ class NodeCheckpoint {
   };
 
   Result<Json> copy();
+  void record_failure(const Error& error);
   Result<void> copy_part(uint32_t thread);
   Result<std::vector<CheckpointFileInfo>> copy_storages(WorkerContext& worker,
                                                         CheckpointWriter& writer, uint32_t thread);
@@ -95,10 +99,12 @@ class NodeCheckpoint {
 
   const CheckpointTask task_;
   const CheckpointResources& resources_;
+  ReservingFileSystem file_system_;  // for the files of this checkpoint
   Logger logger_;
   std::atomic<bool> is_cancelled_{false};  // relaxed: the threads only have to end soon
   std::vector<std::unique_ptr<Part>> parts_;
   std::mutex files_mutex_;
+  std::optional<Error> failure_;          // the first error of a thread; guarded by files_mutex_
   std::unique_ptr<AwaitedTask> copying_;  // uses all members before it
 };
 

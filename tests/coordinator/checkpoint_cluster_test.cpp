@@ -201,5 +201,9 @@ TEST(CheckpointCluster, WithSnapshotsARequestForACheckpointIsRefused) {
       << taken.error().message;
 }
 
+TEST(CheckpointRules, WaitForDropsThatAreNotLogged) {
+  EXPECT_EQ(checkpoints_wait_for_drops_that_are_not_logged(), "");
+}
+
 }  // namespace
 }  // namespace atolldb::test

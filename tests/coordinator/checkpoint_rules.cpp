@@ -1,10 +1,13 @@
 #include "tests/coordinator/checkpoint_rules.h"
 
 #include <atomic>
+#include <chrono>
+#include <future>
 #include <mutex>
 #include <thread>
 
 #include "engine/hooks/sync_points.h"
+#include "soc/procedure/procedure.h"
 #include "tests/coordinator/one_record_cluster.h"
 
 namespace atolldb::test {
@@ -25,6 +28,17 @@ void await_ticks(const EpochBlock& epochs) {
   const uint64_t last = epochs.current.load(std::memory_order_relaxed) + 3;
   while (epochs.current.load(std::memory_order_relaxed) < last) std::this_thread::yield();
 }
+
+/// While it is false, the transactions of "test.hold" do not end.
+std::atomic<bool> may_end{false};
+std::atomic<bool> is_held{false};
+
+Status hold(ProcedureContext&) {
+  is_held.store(true, std::memory_order_release);
+  while (!may_end.load(std::memory_order_acquire)) std::this_thread::yield();
+  return Status::ok;
+}
+ATOLL_REGISTER_PROCEDURE(kHoldProcedure, "test.hold", hold);
 
 }  // namespace
 
@@ -99,6 +113,37 @@ std::string a_storage_that_is_created_during_a_checkpoint_loses_nothing() {
 #else
   return "the build has no sync points";
 #endif
+}
+
+std::string checkpoints_wait_for_drops_that_are_not_logged() {
+  StagedCluster cluster(checkpoint_config(1));
+  cluster.start();
+  if (const auto created = create_records(cluster); !created) return created.error().message;
+  if (const std::string put = call(cluster, kPutNumber, "7"); !put.empty()) return "put: " + put;
+  may_end.store(false, std::memory_order_release);
+  is_held.store(false, std::memory_order_release);
+  std::string problem;
+  {
+    const std::jthread holder([&] { call(cluster, "test.hold", ""); });
+    while (!is_held.load(std::memory_order_acquire)) std::this_thread::yield();
+    const std::jthread dropper([&] {
+      static_cast<void>(cluster.coordinator(ControlOperation::storage_drop, {{"name", kRecords}}));
+    });
+    const StorageControl& storage = cluster.control().storages[1];
+    const auto state = [&] {
+      return static_cast<StorageState>(storage.state.load(std::memory_order_acquire));
+    };
+    while (state() == StorageState::ready) std::this_thread::yield();
+    std::future<bool> taken = std::async(std::launch::async, [&] {
+      return cluster.coordinator(ControlOperation::checkpoint_take).has_value();
+    });
+    if (taken.wait_for(std::chrono::milliseconds(300)) == std::future_status::ready) {
+      problem = "the checkpoint does not wait for the drop";
+    }
+    may_end.store(true, std::memory_order_release);
+    if (!taken.get() && problem.empty()) problem = "no checkpoint is taken after the drop";
+  }
+  return problem;
 }
 
 }  // namespace atolldb::test

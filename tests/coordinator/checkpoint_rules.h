@@ -17,4 +17,7 @@ std::string the_settled_epoch_is_held_until_all_nodes_have_replayed();
 /// R97. Needs the sync points of mutant builds.
 std::string a_storage_that_is_created_during_a_checkpoint_loses_nothing();
 
+/// R102. A transaction delays the drop of a storage while a checkpoint is requested.
+std::string checkpoints_wait_for_drops_that_are_not_logged();
+
 }  // namespace atolldb::test

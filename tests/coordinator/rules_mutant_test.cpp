@@ -67,6 +67,8 @@ const Rule kRules[] = {
      the_settled_epoch_is_held_until_all_nodes_have_replayed},
     {"StoragesAreListedAfterTheReplayEpoch", Mutant::storages_before_replay_epoch,
      a_storage_that_is_created_during_a_checkpoint_loses_nothing},
+    {"CheckpointsWaitForLoggedDrops", Mutant::checkpoint_amid_unlogged_drop,
+     checkpoints_wait_for_drops_that_are_not_logged, 5},
 };
 
 /// The earlier mutants belong to the engine: tests/engine/rules_mutant_test.cpp has their bodies.

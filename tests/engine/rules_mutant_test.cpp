@@ -15,6 +15,7 @@
 #include "tests/engine/install/drop_races.h"
 #include "tests/engine/install/install_races.h"
 #include "tests/engine/install/lost_write_rules.h"
+#include "tests/engine/install/moved_add_rules.h"
 #include "tests/engine/install/next_bounds_rules.h"
 #include "tests/engine/install/pointer_rules.h"
 #include "tests/engine/install/reclaim_walk_rules.h"
@@ -566,6 +567,8 @@ const Rule kRules[] = {
      }},
     {"AdditionsNeedAMark", Mutant::add_unmarked_open_records,
      [] { return additions_need_a_mark(); }},
+    {"AdditionsNoticeMovedRecords", Mutant::add_to_moved_records,
+     [] { return adds_notice_moved_records(); }},
     {"PendingAdditionsAreSummed", Mutant::forget_pending_adds,
      [] { return pending_adds_are_summed(); }},
     {"AdditionsOfTheSnapshotCountOnce", Mutant::repeat_pending_adds,

@@ -252,7 +252,7 @@ TEST(StoredCheckpoints, AreListedWithTheirMetadataFirstWhereverTheyAre) {
     CheckpointMetadata metadata;
     CheckpointWriterSettings settings = settings_for(2);
     settings.checkpoint = id;
-    if (id == 9) settings.directory = "/elsewhere";
+    if (id == 9) settings.directory = "/other";
     write_records(files, settings, 10, seed(), metadata);
     ASSERT_TRUE(install_checkpoint(files, "/data", metadata, metadata.end_epoch).has_value());
   }
@@ -274,7 +274,7 @@ TEST(StoredCheckpoints, AreListedWithTheirMetadataFirstWhereverTheyAre) {
             (std::vector<std::string>{
                 "/data/coordinator/checkpoint_7.meta", "/data/node1/checkpoint_7_2_0.atcp",
                 "/data/node1/checkpoint_7_2_1.atcp", "/data/coordinator/checkpoint_9.meta",
-                "/elsewhere/node1/checkpoint_9_2_0.atcp", "/elsewhere/node1/checkpoint_9_2_1.atcp",
+                "/other/node1/checkpoint_9_2_0.atcp", "/other/node1/checkpoint_9_2_1.atcp",
                 "/data/coordinator/checkpoint_10.meta", "/data/node1/checkpoint_10_2_0.atcp",
                 "/data/node1/checkpoint_10_2_1.atcp", "/data/coordinator/checkpoint_11.meta.new",
                 "/data/node1/checkpoint_11_2_0.atcp"}));

@@ -29,8 +29,8 @@ class InTurn {
 
   std::string run(uint64_t steps) {
     for (uint64_t i = 0; i < steps; ++i) {
-      const auto who = static_cast<uint32_t>(random_() % works.size());
-      std::string problem = works[who].step(stage.worker(who), stage.storages);
+      const auto chosen = static_cast<uint32_t>(random_() % works.size());
+      std::string problem = works[chosen].step(stage.worker(chosen), stage.storages);
       if (problem.empty() && random_() % 40 == 0) stage.next_epoch();
       if (problem.empty() && takes_checkpoints && random_() % 100 == 0) {
         problem = advance_checkpoint();
@@ -328,6 +328,51 @@ TEST(Replay, FindsRoomForRecordsWhoseRoomDeletedOnesTake) {
   Content expected;
   expected.tree[left] = large;
   expected.tree[left].replace(7, part.size(), part);
+  const CrashImage image = stage.crash();
+  for (const auto order : {ReplayOrder::newest_first, ReplayOrder::oldest_first}) {
+    RecoveredCluster recovered(image, {.order = order});
+    EXPECT_EQ(recovered.problem(), "");
+    EXPECT_EQ(recovered.blocked(), 1u);
+    EXPECT_TRUE(recovered.content() == expected);
+  }
+}
+
+TEST(Replay, FindsNoRoomForADeletionAndKeepsTheKeyDeleted) {
+  // As above. The checkpoint has the records that took the room after the other one was deleted.
+  // They leave no room for its tombstone.
+  CheckpointStage stage(1, 1);
+  const MasterTree tree(*stage.storages.tree);
+  TestWorker& worker = stage.worker(0);
+  const std::string deleted = std::string("a\0", 2);
+  const std::string left = "a";
+  const std::string filler = std::string("a\0\0", 3);
+  const std::string large(MasterTree::kMaxPayloadBytes, 'x');
+  const auto insert = [&](const std::string& key, size_t bytes) {
+    return worker.run([&](Transaction& txn) {
+      return tree.insert(txn, as_key(key), as_key(large).first(bytes));
+    });
+  };
+  StagedCheckpoint checkpoint(stage.checkpoints(), worker, stage.storages, {});
+  ASSERT_EQ(insert(deleted, large.size()), Status::ok);
+  stage.next_epoch();
+  const std::string part = "yyy";
+  const auto update = [&](Transaction& txn) {
+    return tree.update_range(txn, as_key(deleted), 7, as_key(part));
+  };
+  ASSERT_EQ(worker.run(update), Status::ok);
+  const auto erase = [&](Transaction& txn) { return tree.erase(txn, as_key(deleted)); };
+  ASSERT_EQ(worker.run(erase), Status::ok);
+  for (int i = 0; i < 3; ++i) stage.next_epoch();
+  stage.logged().cluster().view().control->epochs.oldest_begin.store(stage.logged().epoch(),
+                                                                     std::memory_order_release);
+  ASSERT_EQ(insert(left, large.size()), Status::ok);
+  size_t filler_bytes = large.size();
+  while (insert(filler, filler_bytes) != Status::ok) ASSERT_GT(--filler_bytes, 0u);
+  ASSERT_EQ(checkpoint.copy(worker, 0), "");
+  ASSERT_EQ(stage.install(checkpoint.finish()), "");
+  Content expected;
+  expected.tree[left] = large;
+  expected.tree[filler] = large.substr(0, filler_bytes);
   const CrashImage image = stage.crash();
   for (const auto order : {ReplayOrder::newest_first, ReplayOrder::oldest_first}) {
     RecoveredCluster recovered(image, {.order = order});
