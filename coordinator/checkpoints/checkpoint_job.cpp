@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "coordinator/durability/disk_room.h"
+#include "engine/checkpoint/checkpoint_file.h"
 #include "shared/base/check.h"
 #include "shared/base/try.h"
 
@@ -100,11 +101,16 @@ Result<void> CheckpointJob::begin(const CheckpointInput& task) {
     for (uint32_t thread = 0; thread < threads && task.keeps_reserve; ++thread) {
       reserve = std::max(reserve, disk_reserve(config_, log_directory(config_, node, thread)));
     }
-    const Json body = {
-        {"checkpoint", task.id},        {"replay_epoch", task.replay_epoch},
-        {"threads", threads},           {"files", config_.durability.checkpoint_files},
-        {"first_part", node * threads}, {"disk_reserve", reserve},
-        {kRanges, to_binary(*ranges)}};
+    const Json body = {{"checkpoint", task.id},
+                       {"replay_epoch", task.replay_epoch},
+                       {"threads", threads},
+                       {"files", config_.durability.checkpoint_files},
+                       {"first_part", node * threads},
+                       {"disk_reserve", reserve},
+                       {"sync_bytes", config_.durability.checkpoint_sync_volume},
+                       {"pause_us", config_.durability.checkpoint_pause.count()},
+                       {"pause_bytes", kCheckpointPauseBytes},
+                       {kRanges, to_binary(*ranges)}};
     ATOLL_TRY(call_node_(node, ControlOperation::checkpoint_begin, body));
     return {};
   });

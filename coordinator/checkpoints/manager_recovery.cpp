@@ -38,6 +38,7 @@ ReplayPlan CheckpointManager::replay_plan() const {
     plan.first_epoch = durable_->checkpoint()->replay_epoch;
   }
   plan.cut_epoch = durable_->recovery_epoch();
+  plan.order = config_.durability.replay_order;
   plan.streams = durable_->streams_to_read();
   for (const DdlRecord& record : durable_->ddl()) {
     plan.last_storage = std::max(plan.last_storage, record.storage_id);

@@ -35,6 +35,8 @@ inline constexpr uint32_t kMaxCheckpointBlockBytes = uint32_t{512} << 10;
 /// A writer syncs its files whenever this many bytes are written and not synced. Fewer and larger
 /// syncs would delay the loggers, which use the same devices. Source: [SILOR14] section 4.2.
 inline constexpr uint64_t kCheckpointSyncBytes = uint64_t{32} << 20;
+/// A writer that pauses does so whenever it has written this many bytes.
+inline constexpr uint64_t kCheckpointPauseBytes = kCheckpointSyncBytes;
 /// Files grow in steps of this size.
 inline constexpr uint64_t kCheckpointGrowBytes = uint64_t{4} << 20;
 static_assert(kMaxCheckpointBlockBytes <= kCheckpointGrowBytes);

@@ -20,12 +20,13 @@ void fields(Archive& archive, Described<Archive, DividedStorage>& storage) {
 template <typename Archive>
 void fields(Archive& archive, Described<Archive, ReplayPlan>& plan) {
   archive(plan.checkpoint, plan.first_epoch, plan.cut_epoch, plan.last_storage, plan.streams);
+  archive.enumerator(plan.order, ReplayOrder::newest_first, kLastReplayOrder);
 }
 
 namespace {
 
 constexpr uint32_t kDividedMagic = 0x31444143;  // "CAD1"
-constexpr uint32_t kReplayMagic = 0x31505243;   // "CRP1"
+constexpr uint32_t kReplayMagic = 0x32505243;   // "CRP2"
 constexpr const char* kDivided = "ranges of a checkpoint";
 constexpr const char* kReplay = "plan of a replay";
 

@@ -9,6 +9,7 @@
 
 #include "engine/checkpoint/key_range.h"
 #include "engine/gleaner/snapshot_plan.h"
+#include "shared/base/durability_scheme.h"
 #include "shared/base/error.h"
 
 namespace atolldb {
@@ -27,6 +28,7 @@ struct ReplayPlan {
   uint64_t first_epoch = 1;   // replay epoch of the checkpoint; without one the first epoch of all
   uint64_t cut_epoch = 0;     // the last epoch that the recovery restores
   uint32_t last_storage = 0;  // largest id of a storage that was ever created
+  ReplayOrder order = ReplayOrder::newest_first;  // of the log files
   /// Streams of the log, each with the cut of its incarnation. Those that end before first_epoch
   /// are ignored.
   std::vector<PlannedStream> streams;

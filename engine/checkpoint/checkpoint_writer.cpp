@@ -15,7 +15,7 @@ namespace atolldb {
 Result<CheckpointWriter> CheckpointWriter::create(FileSystem& file_system,
                                                   CheckpointWriterSettings settings) {
   CHECK(settings.files != 0 && settings.checkpoint != 0 && settings.replay_epoch != 0);
-  CHECK(settings.sync_bytes != 0);
+  CHECK(settings.pause_bytes != 0);
   CheckpointWriter writer(file_system, std::move(settings));
   ATOLL_TRY(file_system.make_directory(writer.directory()));
   for (uint32_t number = 0; number < writer.settings_.files; ++number) {
@@ -86,11 +86,22 @@ void CheckpointWriter::end_record(Vid vid, uint32_t payload_bytes) {
   DCHECK(length_ <= kMaxCheckpointPayload && vid.ordinal() != 0);
 }
 
+Result<void> CheckpointWriter::write_if_full() {
+  if (!is_full()) return {};
+  ATOLL_TRY(write_block());
+  if (settings_.pause != nullptr && unpaused_ >= settings_.pause_bytes) {
+    unpaused_ = 0;
+    settings_.pause();
+  }
+  return {};
+}
+
 Result<void> CheckpointWriter::write_block() {
   OpenFile& file = files_[next_file_];
   next_file_ = (next_file_ + 1) % files_.size();
   ATOLL_TRY(write(file, CheckpointBlockType::records));
-  return unsynced_ >= settings_.sync_bytes ? sync_all() : Result<void>();
+  const bool is_due = settings_.sync_bytes != 0 && unsynced_ >= settings_.sync_bytes;
+  return is_due ? sync_all() : Result<void>();
 }
 
 Result<void> CheckpointWriter::write(OpenFile& file, CheckpointBlockType type) {
@@ -126,6 +137,7 @@ Result<void> CheckpointWriter::write(OpenFile& file, CheckpointBlockType type) {
   file.info.checksum = crc32c(std::as_bytes(std::span(&header.crc, 1)), file.info.checksum);
   file.is_synced = false;
   unsynced_ += bytes;
+  unpaused_ += bytes;
   counters_.bytes += bytes;
   counters_.records += records_;
   ++counters_.blocks;

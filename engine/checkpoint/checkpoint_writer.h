@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,7 +25,11 @@ struct CheckpointWriterSettings {
   uint64_t checkpoint = 0;
   uint64_t replay_epoch = 0;
   ClusterUuid cluster_uuid = {};
-  uint64_t sync_bytes = kCheckpointSyncBytes;
+  uint64_t sync_bytes = kCheckpointSyncBytes;  // written between two syncs; 0: one at the end
+  /// Called after each `pause_bytes` written, for example to sleep. The thread holds no page then.
+  /// Null: nothing.
+  std::function<void()> pause = nullptr;
+  uint64_t pause_bytes = kCheckpointPauseBytes;
 };
 
 struct CheckpointWriterCounters {
@@ -57,8 +62,9 @@ class CheckpointWriter {
 
   /// Returns whether the block is large enough to be written.
   bool is_full() const { return length_ >= kCheckpointBlockBytes; }
-  /// Writes the block if it is full. The caller holds no page, and no begin epoch.
-  Result<void> write_if_full() { return is_full() ? write_block() : Result<void>(); }
+  /// Writes the block if it is full, and pauses if that is due. The caller holds no page, and no
+  /// begin epoch.
+  Result<void> write_if_full();
   /// Writes the last block, and syncs all files and their directory. Returns the files.
   Result<std::vector<CheckpointFileInfo>> finish();
   /// Removes the files, as far as the file system allows.
@@ -94,6 +100,7 @@ class CheckpointWriter {
   uint32_t length_ = 0;       // bytes of finished records in the buffer
   uint32_t records_ = 0;      // number of finished records in the buffer
   uint64_t unsynced_ = 0;     // bytes written since the last sync
+  uint64_t unpaused_ = 0;     // bytes written since the last pause
   uint32_t begun_bytes_ = 0;  // room of the record that begin_record has begun
   CheckpointWriterCounters counters_;
 };

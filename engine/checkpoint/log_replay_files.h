@@ -8,6 +8,7 @@
 
 #include "engine/gleaner/snapshot_plan.h"
 #include "engine/log/log_reader.h"
+#include "shared/base/durability_scheme.h"
 #include "shared/base/error.h"
 #include "shared/file/file.h"
 
@@ -21,11 +22,6 @@ struct LogReplayFile {
   uint64_t last_epoch = 0;     // last epoch that counts: the cut of the incarnation
   uint64_t closed_before = 0;  // last epoch that was closed before the file
   bool is_last = false;        // of its stream
-};
-
-enum class ReplayOrder : uint8_t {
-  newest_first,  // fewer versions are overwritten
-  oldest_first,
 };
 
 /// Returns the files with records of the epochs from `first_epoch` on, up to the cut of each

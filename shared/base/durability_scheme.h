@@ -1,4 +1,5 @@
-// Schemes of durability: how a cluster restores its data after a crash, besides the log.
+// Schemes of durability: how a cluster restores its data after a crash, besides the log. The order
+// in which a recovery replays the log.
 #pragma once
 
 #include <cstdint>
@@ -17,5 +18,12 @@ inline constexpr DurabilityScheme kLastDurabilityScheme = DurabilityScheme::silo
 constexpr std::string_view to_string(DurabilityScheme scheme) {
   return scheme == DurabilityScheme::silor ? "silor" : "gleaned";
 }
+
+/// Order in which a recovery replays the files of the log. The content is the same in both (R92).
+enum class ReplayOrder : uint8_t {
+  newest_first = 0,  // most versions in older files are skipped. Source: [SILOR14] section 5.2
+  oldest_first = 1,  // for comparisons
+};
+inline constexpr ReplayOrder kLastReplayOrder = ReplayOrder::oldest_first;
 
 }  // namespace atolldb

@@ -113,6 +113,10 @@ struct Config {
     Live<uint64_t> checkpoint_volume = 0;
     uint32_t checkpoint_threads = 1;  ///< per node
     uint32_t checkpoint_files = 4;    ///< per thread and checkpoint
+    /// Bytes that a thread writes between two syncs of its files. 0: it syncs at its end only.
+    uint64_t checkpoint_sync_volume = 32ULL << 20;
+    std::chrono::microseconds checkpoint_pause{0};  ///< of a thread, after each 32 MiB
+    ReplayOrder replay_order = ReplayOrder::newest_first;
 
     bool operator==(const Durability&) const = default;
   };

@@ -19,6 +19,7 @@ constexpr std::array<std::string_view, 2> kDeviceHangChoices{"report", "stop"};
 constexpr std::array<std::string_view, 2> kTakenPortChoices{"move", "stop"};
 constexpr std::array<std::string_view, 3> kDurabilityChoices{"off", "durable", "measure"};
 constexpr std::array<std::string_view, 2> kSchemeChoices{"gleaned", "silor"};
+constexpr std::array<std::string_view, 2> kReplayOrderChoices{"newest_first", "oldest_first"};
 constexpr std::array<std::string_view, 3> kBackendChoices{"posix", "pmem", "null"};
 constexpr std::array<std::string_view, 7> kLogLevelChoices{"trace", "debug",    "info", "warn",
                                                            "error", "critical", "off"};
@@ -260,6 +261,16 @@ constexpr ConfigKey kKeys[] = {
         "With scheme = \"silor\": files that each of these threads writes. A recovery can read "
         "them\n"
         "at the same time."),
+    row(KeyKind::size, ATOLL_CONFIG(durability.checkpoint_sync_volume), {0, 1 * kTiB},
+        "With scheme = \"silor\": each of these threads syncs its files after it has written this\n"
+        "much. Few large syncs delay the log. 0: it syncs them only at its end (for comparisons)."),
+    row(KeyKind::duration, ATOLL_CONFIG(durability.checkpoint_pause), {0, 1 * kSecondUs},
+        "With scheme = \"silor\": pause of each of these threads after every 32 MiB of its files.\n"
+        "Pauses leave more of the device to the log, and make checkpoints longer."),
+    row(KeyKind::choice, ATOLL_CONFIG(durability.replay_order), kReplayOrderChoices,
+        "With scheme = \"silor\": order in which a recovery replays the files of the log. The "
+        "content\n"
+        "is the same. newest_first overwrites fewer records; oldest_first is for comparisons."),
 
     row(KeyKind::duration, ATOLL_CONFIG(gleaner.interval),
         {100 * kMillisecondUs, 24 * kHourUs, kMillisecondUs},

@@ -17,6 +17,8 @@ namespace {
 
 /// Maximum number of ranges of one storage.
 constexpr uint64_t kMaxParts = uint64_t{kMaxNodes} * kMaxInstallers;
+/// Longest pause of a thread of a checkpoint: an hour. The config has a lower limit.
+constexpr uint64_t kMaxPauseUs = 3'600'000'000;
 
 /// Returns a member that must be from 1 to `limit`.
 Result<uint32_t> get_count(const ControlRequest& request, const char* member, uint64_t limit) {
@@ -137,12 +139,16 @@ Result<CheckpointTask> CheckpointService::task_of(const ControlRequest& request)
   ATOLL_ASSIGN(task.files, get_count(request, "files", kMaxCheckpointFiles));
   ATOLL_ASSIGN(const uint64_t first_part, get_number(request, "first_part"));
   ATOLL_ASSIGN(task.disk_reserve, get_number_or(request, "disk_reserve", 0));
+  ATOLL_ASSIGN(task.sync_bytes, get_number_or(request, "sync_bytes", kCheckpointSyncBytes));
+  ATOLL_ASSIGN(const uint64_t pause_us, get_number_or(request, "pause_us", 0));
+  task.pause = std::chrono::microseconds(std::min(pause_us, kMaxPauseUs));
+  ATOLL_ASSIGN(task.pause_bytes, get_number_or(request, "pause_bytes", kCheckpointPauseBytes));
   ATOLL_ASSIGN(const auto ranges, get_binary(request, "ranges"));
   ATOLL_ASSIGN(task.storages, decode_divided(ranges));
   const bool has_parts =
       task.storages.empty() || first_part + task.threads <= task.storages.front().ranges.size();
-  if (task.checkpoint == 0 || task.replay_epoch == 0 || task.replay_epoch > kMaxEpoch ||
-      first_part > kMaxParts || !has_parts) {
+  if (task.checkpoint == 0 || task.pause_bytes == 0 || task.replay_epoch == 0 ||
+      task.replay_epoch > kMaxEpoch || first_part > kMaxParts || !has_parts) {
     return make_error(ExitCode::usage, name_of(request) + "checkpoint " +
                                            std::to_string(task.checkpoint) +
                                            ": its epoch, or its parts, are out of range");

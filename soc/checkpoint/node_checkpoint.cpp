@@ -60,7 +60,18 @@ NodeCheckpoint::~NodeCheckpoint() {
   copying_.reset();
 }
 
-void NodeCheckpoint::cancel() { is_cancelled_.store(true, std::memory_order_relaxed); }
+void NodeCheckpoint::cancel() {
+  const std::lock_guard guard(pause_mutex_);
+  is_cancelled_.store(true, std::memory_order_relaxed);
+  pauses_end_.notify_all();
+}
+
+void NodeCheckpoint::pause() {
+  std::unique_lock lock(pause_mutex_);
+  DCHECK(task_.pause.count() > 0);
+  pauses_end_.wait_for(lock, task_.pause,
+                       [this] { return is_cancelled_.load(std::memory_order_relaxed); });
+}
 
 void NodeCheckpoint::discard(const ControlReply& reply) {
   cancel();
@@ -160,7 +171,7 @@ Result<std::vector<CheckpointFileInfo>> NodeCheckpoint::copy_storages(WorkerCont
   return files;
 }
 
-CheckpointWriterSettings NodeCheckpoint::writer_settings(uint32_t thread) const {
+CheckpointWriterSettings NodeCheckpoint::writer_settings(uint32_t thread) {
   CheckpointWriterSettings settings;
   settings.directory = resources_.directory(thread);
   settings.node = static_cast<uint16_t>(resources_.node);
@@ -168,6 +179,9 @@ CheckpointWriterSettings NodeCheckpoint::writer_settings(uint32_t thread) const 
   settings.files = task_.files;
   settings.checkpoint = task_.checkpoint;
   settings.replay_epoch = task_.replay_epoch;
+  settings.sync_bytes = task_.sync_bytes;
+  if (task_.pause.count() != 0) settings.pause = [this] { pause(); };
+  settings.pause_bytes = task_.pause_bytes;
   std::ranges::copy(resources_.view->control->data_uuid, settings.cluster_uuid.begin());
   return settings;
 }

@@ -4,6 +4,8 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <iterator>
@@ -52,7 +54,10 @@ struct CheckpointTask {
   uint32_t threads = 1;
   uint32_t files = 1;         // of each thread
   uint64_t disk_reserve = 0;  // bytes that the files leave free in their file systems
-  uint32_t first_part = 0;    // thread i copies part first_part + i of each storage
+  uint64_t sync_bytes = kCheckpointSyncBytes;  // of a thread, between two syncs; 0: one at the end
+  std::chrono::microseconds pause{0};          // of a thread, after each pause_bytes
+  uint64_t pause_bytes = kCheckpointPauseBytes;
+  uint32_t first_part = 0;  // thread i copies part first_part + i of each storage
   std::vector<DividedStorage> storages;
 };
 
@@ -93,7 +98,9 @@ class NodeCheckpoint {
   Result<void> copy_part(uint32_t thread);
   Result<std::vector<CheckpointFileInfo>> copy_storages(WorkerContext& worker,
                                                         CheckpointWriter& writer, uint32_t thread);
-  CheckpointWriterSettings writer_settings(uint32_t thread) const;
+  CheckpointWriterSettings writer_settings(uint32_t thread);
+  /// Waits for the pause of the task, or until the checkpoint is given up.
+  void pause();
   Json files_json();
   void remove_files();
 
@@ -102,6 +109,8 @@ class NodeCheckpoint {
   ReservingFileSystem file_system_;  // for the files of this checkpoint
   Logger logger_;
   std::atomic<bool> is_cancelled_{false};  // relaxed: the threads only have to end soon
+  std::mutex pause_mutex_;                 // held to set is_cancelled_, so that no pause misses it
+  std::condition_variable pauses_end_;
   std::vector<std::unique_ptr<Part>> parts_;
   std::mutex files_mutex_;
   std::optional<Error> failure_;          // the first error of a thread; guarded by files_mutex_

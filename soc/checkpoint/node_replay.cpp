@@ -196,7 +196,7 @@ Result<std::vector<LogReplayFile>> NodeReplay::log_files() const {
   std::ranges::copy_if(
       plan_.streams, std::back_inserter(streams),
       [&](const PlannedStream& stream) { return stream.last_epoch >= plan_.first_epoch; });
-  return log_files_to_replay(*resources_.file_system, streams, plan_.first_epoch);
+  return log_files_to_replay(*resources_.file_system, streams, plan_.first_epoch, plan_.order);
 }
 
 /// The last file of a stream counts with its whole size, although the log in it ends earlier.

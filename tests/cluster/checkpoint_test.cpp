@@ -120,6 +120,8 @@ TEST_F(CheckpointTest, NothingPromisedIsLostHoweverOftenItIsKilled) {
   for (uint64_t round = 0; round < count; ++round) {
     const uint64_t bytes = 20'000 + random_() % 200'000;
     SCOPED_TRACE(fmt::format("round {}, killed after {} bytes of ledger", round, bytes));
+    config_.durability.replay_order =
+        round % 2 == 0 ? ReplayOrder::newest_first : ReplayOrder::oldest_first;
     LauncherProcess launcher(config_);
     if (round == 0) {
       ASSERT_EQ(launcher.next_line(), "running") << last_failure(config_);

@@ -4,8 +4,11 @@
 #include <filesystem>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "coordinator/health.h"
+#include "engine/checkpoint/checkpoint_file.h"
+#include "engine/checkpoint/checkpoint_plan.h"
 #include "engine/log/savepoint.h"
 #include "tests/coordinator/checkpoint_rules.h"
 #include "tests/coordinator/one_record_cluster.h"
@@ -185,6 +188,46 @@ TEST_F(CheckpointClusterTest, ALongListOfIncarnationsMakesACheckpointDue) {
   }
   EXPECT_TRUE(eventually([&] { return checkpoints().at("newest") == 1; }));
   EXPECT_EQ(get(), std::to_string(kMaxListedIncarnations));
+}
+
+/// Settings other than the default ones.
+class ConfiguredCheckpointTest : public CheckpointClusterTest {
+ protected:
+  ConfiguredCheckpointTest() : CheckpointClusterTest(configured()) {}
+
+  static Config configured() {
+    Config config = checkpoint_config(1);
+    config.durability.checkpoint_sync_volume = 0;
+    config.durability.checkpoint_pause = std::chrono::milliseconds(3);
+    config.durability.replay_order = ReplayOrder::oldest_first;
+    return config;
+  }
+};
+
+TEST_F(ConfiguredCheckpointTest, TheNodesGetTheSyncDistanceThePauseAndTheOrder) {
+  EXPECT_EQ(Config().durability.checkpoint_sync_volume, kCheckpointSyncBytes);
+  Json begun;
+  std::vector<ReplayOrder> orders;
+  cluster_.before_call = [&](uint32_t, ControlOperation operation, const Json& body) {
+    if (operation == ControlOperation::checkpoint_begin) {
+      begun = {body.at("sync_bytes"), body.at("pause_us"), body.at("pause_bytes")};
+    }
+    if (operation != ControlOperation::replay_begin) return;
+    const auto bytes = find_binary(body, "plan");
+    ASSERT_TRUE(bytes);
+    const auto plan = decode_replay_plan(*bytes);
+    ASSERT_TRUE(plan) << plan.error().message;
+    orders.push_back(plan->order);
+  };
+  put(1);
+  take();
+  put(2);
+  cluster_.restart();
+  cluster_.start();
+  EXPECT_EQ(get(), "2");
+  EXPECT_EQ(begun, Json::array({0, 3000, kCheckpointPauseBytes}));
+  EXPECT_EQ(orders, std::vector{ReplayOrder::oldest_first});
+  cluster_.before_call = {};
 }
 
 TEST(CheckpointCluster, TheSettledEpochIsHeldUntilAllNodesHaveReplayed) {

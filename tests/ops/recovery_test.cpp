@@ -90,12 +90,19 @@ Result<std::string> check_rounds(JobContext& context) {
 ATOLL_REGISTER_JOB(write_round_entry, "test.write_round", write_round);
 ATOLL_REGISTER_JOB(check_rounds_entry, "test.check_rounds", check_rounds);
 
-class RecoveryTest : public testing::TestWithParam<DurabilityScheme> {
+struct Setting {
+  const char* name;
+  DurabilityScheme scheme;
+  ReplayOrder order = ReplayOrder::newest_first;
+};
+
+class RecoveryTest : public testing::TestWithParam<Setting> {
  protected:
-  bool has_checkpoints() const { return GetParam() == DurabilityScheme::silor; }
+  bool has_checkpoints() const { return GetParam().scheme == DurabilityScheme::silor; }
   std::unique_ptr<Cluster> launch() {
     Config config = folder_.config("recovery");
-    config.durability.scheme = GetParam();
+    config.durability.scheme = GetParam().scheme;
+    config.durability.replay_order = GetParam().order;
     config.durability.checkpoint_interval = std::chrono::milliseconds(0);  // only on request
     config.memory.volatile_pool = uint64_t{16} << 20;
     config.durability.log_file_size = uint64_t{1} << 20;  // so that mappers share streams
@@ -188,8 +195,11 @@ TEST_P(RecoveryTest, AStorageThatWasDroppedIsInNoSnapshot) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Schemes, RecoveryTest,
-                         testing::Values(DurabilityScheme::gleaned, DurabilityScheme::silor),
-                         [](const auto& scheme) { return std::string(to_string(scheme.param)); });
+                         testing::Values(Setting{"gleaned", DurabilityScheme::gleaned},
+                                         Setting{"silor", DurabilityScheme::silor},
+                                         Setting{"silor_oldest_first", DurabilityScheme::silor,
+                                                 ReplayOrder::oldest_first}),
+                         [](const auto& setting) { return std::string(setting.param.name); });
 
 }  // namespace
 }  // namespace atolldb

@@ -122,6 +122,31 @@ TEST(CheckpointFiles, AreSyncedWheneverManyBytesAreWritten) {
   settings.sync_bytes = kCheckpointSyncBytes;
   write_records(files, settings, 3000, seed(), metadata, &few);
   EXPECT_EQ(few.syncs, 2u);
+  // Without a distance, the files are synced once, at the end.
+  settings.sync_bytes = 0;
+  CheckpointWriterCounters once;
+  write_records(files, settings, 3000, seed(), metadata, &once);
+  EXPECT_EQ(once.syncs, 2u);
+}
+
+TEST(CheckpointFiles, PauseAfterSoManyBytesAndHaveTheSameRecords) {
+  MemoryFileSystem files;
+  CheckpointMetadata metadata;
+  CheckpointWriterSettings settings = settings_for(2);
+  uint64_t pauses = 0;
+  settings.sync_bytes = 0;
+  settings.pause = [&] { ++pauses; };
+  settings.pause_bytes = uint64_t{256} << 10;
+  CheckpointWriterCounters counters;
+  std::vector<Written> written = write_records(files, settings, 3000, seed(), metadata, &counters);
+  EXPECT_GT(pauses, 1u);
+  EXPECT_GE(pauses, counters.bytes / (settings.pause_bytes + kMaxCheckpointBlockBytes));
+  EXPECT_LE(pauses, counters.bytes / settings.pause_bytes);
+  std::vector<Written> read;
+  EXPECT_EQ(read_records(files, metadata, read), "");
+  sort_by_key(written);
+  sort_by_key(read);
+  EXPECT_TRUE(read == written);
 }
 
 TEST(CheckpointFiles, SurviveAPowerCutOnceTheyAreFinished) {

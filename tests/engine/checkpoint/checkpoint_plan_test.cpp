@@ -26,6 +26,7 @@ ReplayPlan replay_plan() {
   plan.first_epoch = 70;
   plan.cut_epoch = 99;
   plan.last_storage = 12;
+  plan.order = ReplayOrder::oldest_first;
   PlannedStream planned;
   planned.stream.directory = "/disk0";
   planned.stream.node = 1;
@@ -51,6 +52,7 @@ TEST(CheckpointPlan, PlansOfReplaysSurviveTheirEncoding) {
   EXPECT_EQ(decoded->first_epoch, 70u);
   EXPECT_EQ(decoded->cut_epoch, 99u);
   EXPECT_EQ(decoded->last_storage, 12u);
+  EXPECT_EQ(decoded->order, ReplayOrder::oldest_first);
   ASSERT_EQ(decoded->streams.size(), 1u);
   const PlannedStream& planned = decoded->streams.front();
   EXPECT_EQ(planned.stream.directory, "/disk0");

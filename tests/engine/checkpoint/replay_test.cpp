@@ -82,12 +82,15 @@ void expect_recovery_of_random_work(bool whole_records) {
       ASSERT_EQ(work.run(steps), "") << "seed " << first + round;
       const CrashImage image = work.stage.crash();
       const Content expected = content_at(work.works, image.cut_epoch);
-      EXPECT_EQ(recover_and_compare(image,
-                                    {.threads = 1 + static_cast<uint32_t>(round % 3),
-                                     .shares = 1 + static_cast<uint32_t>(round % 4)},
-                                    expected),
-                "")
-          << "seed " << first + round;
+      for (const auto order : {ReplayOrder::newest_first, ReplayOrder::oldest_first}) {
+        EXPECT_EQ(recover_and_compare(image,
+                                      {.order = order,
+                                       .threads = 1 + static_cast<uint32_t>(round % 3),
+                                       .shares = 1 + static_cast<uint32_t>(round % 4)},
+                                      expected),
+                  "")
+            << "seed " << first + round << ", order " << static_cast<int>(order);
+      }
     }
   }
 }

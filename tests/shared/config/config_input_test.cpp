@@ -434,12 +434,20 @@ TEST(Durability, HasASchemeWhoseCheckpointsMayBeOff) {
   EXPECT_EQ(parsed("").durability.scheme, DurabilityScheme::gleaned);
   const Config config = parsed(
       "[durability]\nscheme = \"silor\"\ncheckpoint_interval = \"0ms\"\n"
-      "checkpoint_volume = \"0B\"\ncheckpoint_threads = 5\ncheckpoint_files = 64\n");
+      "checkpoint_volume = \"0B\"\ncheckpoint_threads = 5\ncheckpoint_files = 64\n"
+      "checkpoint_sync_volume = \"0B\"\ncheckpoint_pause = \"20ms\"\n"
+      "replay_order = \"oldest_first\"\n");
   EXPECT_EQ(config.durability.scheme, DurabilityScheme::silor);
   EXPECT_EQ(config.durability.checkpoint_interval.get().count(), 0);
   EXPECT_EQ(config.durability.checkpoint_volume.get(), 0u);
   EXPECT_EQ(config.durability.checkpoint_threads, kMaxInstallers);
   EXPECT_EQ(config.durability.checkpoint_files, kMaxCheckpointFiles);
+  EXPECT_EQ(config.durability.checkpoint_sync_volume, 0u);
+  EXPECT_EQ(config.durability.checkpoint_pause, std::chrono::milliseconds(20));
+  EXPECT_EQ(config.durability.replay_order, ReplayOrder::oldest_first);
+  EXPECT_EQ(parsed("").durability.replay_order, ReplayOrder::newest_first);
+  EXPECT_NE(errors_of("[durability]\ncheckpoint_pause = \"2s\"\n"), "");
+  EXPECT_NE(errors_of("[durability]\nreplay_order = \"random\"\n"), "");
   EXPECT_NE(errors_of("[durability]\ncheckpoint_threads = 6\n"), "");
   EXPECT_NE(errors_of("[durability]\ncheckpoint_files = 65\n"), "");
   EXPECT_NE(errors_of("[durability]\ncheckpoint_threads = 0\n"), "");

@@ -59,6 +59,20 @@ class SiloCluster {
     }
     return {};
   }
+  /// Inserts `count` records of the largest size into the Master-tree, so that each thread of a
+  /// checkpoint writes several blocks.
+  std::string insert_large(int count) {
+    const MasterTree tree(*storages.tree);
+    const std::string payload(MasterTree::kMaxPayloadBytes, 'x');
+    for (int i = 0; i < count; ++i) {
+      const std::string key = "large" + std::to_string(i);
+      const Status status = logged.worker(0).run(
+          [&](Transaction& txn) { return tree.insert(txn, as_key(key), as_key(payload)); });
+      if (status != Status::ok) return std::string(to_string(status));
+      if (i % 20 == 19) next_epoch();
+    }
+    return {};
+  }
   void next_epoch() {
     const uint64_t epoch = logged.epoch();
     logged.tick();
@@ -82,13 +96,14 @@ class SiloCluster {
     const auto ranges = find_binary(divided, "ranges");
     CHECK(ranges);
     for (uint32_t node = 0; node < nodes.count(); ++node) {
-      ATOLL_TRY(nodes.ask(node, Op::checkpoint_begin,
-                          {{"checkpoint", id},
-                           {"replay_epoch", metadata.replay_epoch},
-                           {"threads", kThreads},
-                           {"files", kFiles},
-                           {"first_part", node * kThreads},
-                           {"ranges", to_binary(*ranges)}}));
+      Json body = {{"checkpoint", id},
+                   {"replay_epoch", metadata.replay_epoch},
+                   {"threads", kThreads},
+                   {"files", kFiles},
+                   {"first_part", node * kThreads},
+                   {"ranges", to_binary(*ranges)}};
+      body.update(settings);
+      ATOLL_TRY(nodes.ask(node, Op::checkpoint_begin, std::move(body)));
     }
     return {};
   }
@@ -149,7 +164,8 @@ class SiloCluster {
   LockedFileSystem files;
   ServiceNodes nodes;
   uint64_t start_epoch;
-  CheckpointMetadata metadata;  // of the latest checkpoint
+  CheckpointMetadata metadata;     // of the latest checkpoint
+  Json settings = Json::object();  // further members of checkpoint.begin
   std::vector<RandomWork> works;
 };
 
@@ -257,6 +273,60 @@ TEST(CheckpointServiceTest, NodesReplayAllRecordsAndEachOnce) {
   EXPECT_LE(one.ended.front().at("bytes"), one.ended.front().at("bytes_total"));
 }
 
+TEST(CheckpointServiceTest, ReplaysTheFilesInTheOrderOfThePlan) {
+  const uint64_t seed_value = seed();
+  SiloCluster silo(seed_value, 2, 2);
+  ASSERT_EQ(silo.work(2500), "");
+  const auto image = silo.logged.files().copy();
+  ReplayPlan plan = silo.plan();
+  const Content expected = content_at(silo.works, plan.cut_epoch);
+  std::vector<uint64_t> overwritten;
+  for (const auto order : {ReplayOrder::newest_first, ReplayOrder::oldest_first}) {
+    plan.order = order;
+    ReplayedCluster replayed(*image, plan, 2, 1);
+    ASSERT_EQ(message_of(replayed.replay()), "") << "seed " << seed_value;
+    std::string problem;
+    const Content content = read_content(replayed.cluster.worker(0), replayed.storages, problem);
+    EXPECT_EQ(problem, "");
+    EXPECT_TRUE(content == expected) << "seed " << seed_value;
+    uint64_t& sum = overwritten.emplace_back(0);
+    for (const Json& each : replayed.ended) sum += each.at("overwritten").get<uint64_t>();
+  }
+  EXPECT_LT(overwritten[0], overwritten[1]) << "seed " << seed_value;
+}
+
+TEST(CheckpointServiceTest, SyncsEachFileOnceWithoutASyncDistance) {
+  SiloCluster silo(seed(), 1, 1);
+  ASSERT_EQ(silo.insert_large(400), "");
+  NodeCheckpointMetrics metrics{};
+  const auto syncs_with = [&](uint64_t id, uint64_t sync_bytes) {
+    const uint64_t before = metrics.syncs.load(std::memory_order_relaxed);
+    silo.settings = {{"sync_bytes", sync_bytes}};
+    EXPECT_EQ(message_of(silo.take_checkpoint(id)), "");
+    silo.nodes.service(0).publish(metrics);
+    return metrics.syncs.load(std::memory_order_relaxed) - before;
+  };
+  constexpr uint64_t kAllFiles = uint64_t{SiloCluster::kThreads} * SiloCluster::kFiles;
+  EXPECT_EQ(syncs_with(1, 0), kAllFiles);
+  EXPECT_GT(syncs_with(2, 1), kAllFiles);
+}
+
+TEST(CheckpointServiceTest, ACheckpointThatPausesEndsWhenItIsGivenUp) {
+  SiloCluster silo(seed(), 1, 1);
+  ASSERT_EQ(silo.insert_large(400), "");
+  constexpr uint64_t kHourUs = 3'600'000'000;
+  silo.settings = {{"pause_us", kHourUs}, {"pause_bytes", 1}};
+  ASSERT_EQ(message_of(silo.begin(1)), "");
+  const auto waited =
+      silo.nodes.ask(0, Op::checkpoint_wait, {{"checkpoint", 1}, {"timeout_ms", 100}});
+  ASSERT_TRUE(waited) << waited.error().message;
+  EXPECT_EQ(waited->at("done"), false);
+  ASSERT_TRUE(silo.nodes.ask_all(Op::checkpoint_end, {{"checkpoint", 1}, {"keep", false}}));
+  EXPECT_TRUE(silo.checkpoint_files().empty());
+  silo.settings = Json::object();
+  EXPECT_EQ(message_of(silo.take_checkpoint(2)), "");
+}
+
 TEST(CheckpointServiceTest, CountsCheckpointsAndReplaysForTheMetrics) {
   SiloCluster silo(seed(), 1, 1);
   ASSERT_EQ(silo.work(300), "");
@@ -332,6 +402,7 @@ TEST(CheckpointServiceTest, RefusesWhatItCannotCopy) {
   EXPECT_NE(refused("checkpoint", 5).find("take a new id"), std::string::npos);
   EXPECT_NE(refused("checkpoint", 0).find("out of range"), std::string::npos);
   EXPECT_NE(refused("replay_epoch", 0).find("out of range"), std::string::npos);
+  EXPECT_NE(refused("pause_bytes", 0).find("out of range"), std::string::npos);
   EXPECT_NE(refused("threads", 0).find("from 1 to"), std::string::npos);
   EXPECT_NE(refused("threads", kMaxInstallers + 1).find("from 1 to"), std::string::npos);
   EXPECT_NE(refused("files", kMaxCheckpointFiles + 1).find("from 1 to"), std::string::npos);
