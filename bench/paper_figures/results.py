@@ -7,8 +7,16 @@ from paper_figures.benches import PaperError
 from paper_figures.published import NOTES, TITLES
 
 INCHES = (5.5, 3.4)
+PANEL_INCHES = 1.9
 MARKERS = "os^Dv"
-BEGIN, END = "<!-- bench/paper: begin -->", "<!-- bench/paper: end -->"
+
+
+def marks_of(command):
+    """Returns the lines before and after the part of a Markdown file that the command replaces."""
+    return f"<!-- {command}: begin -->", f"<!-- {command}: end -->"
+
+
+BEGIN, END = marks_of("bench/paper")
 
 
 def cell(value):
@@ -49,6 +57,11 @@ def write(name, outcome, machine, command, folder):
 
 def draw(plot, title, file):
     pyplot = load_plots()
+    if "panels" in plot:
+        figure = draw_panels(pyplot, plot, title)
+        save_plot(figure, file)
+        pyplot.close(figure)
+        return
     figure, axes = pyplot.subplots(layout="constrained", figsize=INCHES)
     if "lines" in plot:
         draw_lines(axes, plot)
@@ -80,6 +93,31 @@ def draw_lines(axes, plot):
     axes.grid(True, alpha=0.3)
 
 
+def draw_panels(pyplot, plot, title):
+    """Draws throughput and latency over time, a panel below the other, with the same scales. Grey
+    times are those of checkpoints."""
+    panels = plot["panels"]
+    figure, rows = pyplot.subplots(len(panels), layout="constrained", squeeze=False, sharex=True,
+                                   figsize=(INCHES[0] * 1.4, PANEL_INCHES * len(panels)))
+    figure.suptitle(title, fontsize="medium")
+    tops = {name: max((y for panel in panels.values() for _, y in panel[name]), default=0) or 1
+            for name in ("throughput", "latency")}
+    for axes, (name, panel) in zip(rows[:, 0], panels.items()):
+        for begin, end in panel["spans"]:
+            axes.axvspan(begin, end, color="lightgrey", linewidth=0)
+        right = axes.twinx()
+        for at, (kind, color) in ((axes, ("throughput", "C0")), (right, ("latency", "C1"))):
+            points = panel[kind]
+            at.plot([x for x, _ in points], [y for _, y in points], color=color, linewidth=1)
+            at.set_ylim(0, 1.05 * tops[kind])
+            at.tick_params(axis="y", colors=color)
+        axes.set_ylabel(plot["y"], color="C0")
+        right.set_ylabel(plot["y2"], color="C1")
+        axes.set_title(name, fontsize="small", loc="left")
+    rows[-1, 0].set_xlabel(plot["x"])
+    return figure
+
+
 def draw_bars(axes, plot):
     width = 0.8 / len(plot["groups"])
     for number, (name, values) in enumerate(plot["groups"].items()):
@@ -109,11 +147,12 @@ def machine_line(machine):
                    f"{machine['memory_bytes'] / 2**30:.0f} GiB, Linux {machine['kernel']}.")
 
 
-def put_into(file, sections, machine):
+def put_into(file, sections, machine, marks=(BEGIN, END)):
     """Replaces the text between the marks of a Markdown file."""
+    begin, end = marks
     text = file.read_text(encoding="utf-8")
-    if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
-        raise PaperError(f"{file}: has no lines \"{BEGIN}\" and \"{END}\", or several")
-    head, tail = text[:text.index(BEGIN) + len(BEGIN)], text[text.index(END):]
+    if text.count(begin) != 1 or text.count(end) != 1 or text.index(begin) > text.index(end):
+        raise PaperError(f"{file}: has no lines \"{begin}\" and \"{end}\", or several")
+    head, tail = text[:text.index(begin) + len(begin)], text[text.index(end):]
     body = "\n\n".join([machine_line(machine), *sections])
     file.write_text(f"{head}\n\n{body}\n\n{tail}", encoding="utf-8")

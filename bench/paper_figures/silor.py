@@ -1,204 +1,138 @@
 """The experiments of sections 6.2 to 6.4 of [SILOR14]. Each returns an Outcome."""
-import contextlib
-import json
-import os
-import signal
-import subprocess
-import time
-
-from paper_figures import published
-from paper_figures.benches import PATIENCE_S, PaperError, thousands
+from paper_figures import published, silor_compare, silor_recovery
+from paper_figures.benches import PaperError
 from paper_figures.experiments import Outcome
-from paper_figures.watch import MetricsWatch
+from paper_figures.silor_runs import (
+    SILOR, System, panel, run_in_turns, run_tpcc, run_ycsb, systems)
 
-WATCH_PERIOD_S = 0.2
-NO_CHECKPOINTS = {"durability.checkpoint_interval": "0s", "durability.checkpoint_volume": "0B"}
-LATENCIES = ("p50", "p99")
-
-
-def systems(options):
-    """Returns the settings and arguments of each system, by its name."""
-    interval = {"durability.checkpoint_interval": f"{options.interval}s"}
-    return {
-        "MemSilo": ({}, ("--durability", "off")),
-        "LogSilo": ({"durability.scheme": "silor", **NO_CHECKPOINTS}, ()),
-        "SiloR": ({"durability.scheme": "silor", **interval}, ()),
-        "gleaned": ({"gleaner.interval": f"{options.interval}s"}, ()),
-    }
-
-
-class CheckpointWatch(MetricsWatch):
-    """Records when checkpoints run, and how many were taken."""
-
-    def __init__(self, bench):
-        super().__init__(bench.log_dir, WATCH_PERIOD_S)
-        self.began = time.monotonic()
-        self.samples = []  # (seconds since the begin of the watch, whether one is running)
-        self.taken = 0
-        self.last_s = self.bytes = 0.0
-
-    def take(self, found):
-        metrics = dict(found)
-        if "atoll_checkpoint_running" not in metrics:
-            return
-        self.samples.append((time.monotonic() - self.began, metrics["atoll_checkpoint_running"]))
-        self.taken = max(self.taken, int(metrics["atoll_checkpoints_taken_total"]))
-        self.last_s = metrics["atoll_checkpoint_duration_seconds"]
-        self.bytes = metrics["atoll_checkpoint_bytes"]
-
-    def share(self):
-        """Returns the share of the samples at which a checkpoint was running."""
-        return sum(running for _, running in self.samples) / max(1, len(self.samples))
-
-
-def latency_text(report):
-    """Latency until the commit was durable, or until the commit without a log, in ms."""
-    run = report["runs"][0]
-    found = run.get("durable_latency_us") or run["latency_us"]
-    most = max(found.values(), key=lambda each: each["p99"])
-    return [most[name] / 1000 for name in LATENCIES]
+# Figure 4: pause of a checkpoint thread after each 32 MiB.
+PAUSE = "100ms"
 
 
 def throughputs(bench, options, figure, run):
-    """Runs all systems in turns. `run(what, settings, arguments)` returns a report."""
-    rates, latencies, taken, series, durations = {}, {}, {}, {}, {}
-    for _ in range(options.repeat):
-        for name, (settings, arguments) in systems(options).items():
-            with CheckpointWatch(bench) as watch:
-                report = run(f"{figure}: {name}", settings, arguments)
-            rates.setdefault(name, []).append(thousands(report))
-            latencies[name] = latency_text(report)
-            taken[name] = watch.taken
-            durations[name] = (watch.last_s, watch.share(), watch.bytes)
-            per_second = report["runs"][0]["per_second_tps"]
-            series[name] = [[second, rate / 1000] for second, rate in enumerate(per_second)]
-    median = {name: sorted(found)[len(found) // 2] for name, found in rates.items()}
-    base = median["MemSilo"]
-    rows = [[name, median[name], median[name] / base, *latencies[name], taken[name],
-             durations[name][0], durations[name][1]] for name in median]
+    """Figures 1 and 5: all systems, with their throughput over time."""
+    found = run_in_turns(bench, options, figure, systems(options), run)
+    base = found["MemSilo"].rate
+    rows = [[name, runs.rate, runs.rate / base, *runs.latencies, runs.last.taken,
+             runs.last.last_s, runs.copying_share] for name, runs in found.items()]
     for name, rate in published.SILOR_RATES[figure].items():
         rows.append([f"paper, {name}", rate, rate / published.SILOR_RATES[figure]["MemSilo"],
                      *[""] * 5])
     outcome = Outcome(["system", "thousand/s", "of MemSilo", "latency p50, ms", "latency p99, ms",
                        "checkpoints", "the last took, s", "share of the time"], rows)
-    outcome.plot = {"x": "seconds", "y": "thousand transactions/s", "lines": series}
+    outcome.plot = {"x": "seconds", "y": "thousand transactions/s",
+                    "lines": {name: runs.per_second for name, runs in found.items()}}
     needed = published.SILOR_MUST_HOLD[figure]
-    share = median["SiloR"] / base
+    share = found["SiloR"].rate / base
     outcome.check("SiloR over MemSilo", share, f"at least {needed}", share >= needed)
-    loss = 1 - median["SiloR"] / median["LogSilo"]
+    loss = 1 - found["SiloR"].rate / found["LogSilo"].rate
     outcome.check("loss of SiloR against LogSilo", loss, "at most 0.05", loss <= 0.05)
-    if taken["SiloR"] == 0 and not options.smoke:
-        raise PaperError(f"{figure}: no checkpoint was taken: give more --seconds, or a smaller "
-                         "--interval")
+    require_checkpoints(options, figure, found["SiloR"])
     return outcome
 
 
-def ycsb_arguments(options):
-    return ["--workload", "silor", "--records", options.records, "--record-bytes", 100]
-
-
-def common_arguments(bench, options, settings):
-    values = {"cluster.data_dir": bench.work / "data", **settings}
-    found = ["--nodes", options.nodes, "--workers-per-node", options.workers, "--seconds",
-             options.seconds, "--warmup", options.warmup, "--no-verify"]
-    for key, value in values.items():
-        found += ["--set", f"{key}={value}"]
-    return found
+def require_checkpoints(options, figure, runs):
+    if runs.last.taken == 0 and not options.smoke:
+        raise PaperError(f"{figure}: no checkpoint was taken: give more --seconds, or a smaller "
+                         "--interval")
 
 
 def figure1(bench, options):
     """YCSB, 70 % reads, 30 % writes, uniform keys (section 6.2)."""
-    return throughputs(bench, options, "silor1", lambda what, settings, arguments: bench.run(
-        "ycsb", *ycsb_arguments(options), *common_arguments(bench, options, settings), *arguments,
-        what=what))
+    return throughputs(bench, options, "silor1", run_ycsb(bench, options))
 
 
 def figure5(bench, options):
     """TPC-C (section 6.3)."""
-    return throughputs(bench, options, "silor5", lambda what, settings, arguments: bench.run(
-        "tpcc", *common_arguments(bench, options, settings), *arguments, what=what))
+    return throughputs(bench, options, "silor5", run_tpcc(bench, options))
 
 
-class KilledCluster:
-    """A cluster that is filled, changed, killed and started again."""
-
-    def __init__(self, bench, options, checkpoint):
-        self.bench, self.options, self.checkpoint = bench, options, checkpoint
-        pool = options.pool_mib // options.nodes * 1024 * 1024
-        self.config = bench.config(
-            f"[[node]]\nworkers = {options.workers}\n" * options.nodes +
-            f'[memory]\nvolatile_pool = "{pool}B"\n'
-            '[durability]\nmode = "durable"\nscheme = "silor"\ncheckpoint_interval = "0s"\n')
-
-    def atoll(self, *arguments, code=0):
-        command = [str(self.bench.binaries / "atoll"), *map(str, arguments), "-c",
-                   str(self.config)]
-        done = subprocess.run(command, env=self.bench.environment, capture_output=True, text=True,
-                              timeout=PATIENCE_S, check=False)
-        if done.returncode != code:
-            raise PaperError(f"{' '.join(command)}: ends with {done.returncode}:\n"
-                             f"{done.stdout[-1000:]}{done.stderr[-1000:]}")
-        return done.stdout
-
-    def status(self):
-        return json.loads(self.atoll("status", "--json"))
-
-    def kill(self):
-        """Kills all processes at once, and waits until they have ended."""
-        processes = [process["pid"] for process in self.status()["processes"]]
-        for pid in processes:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        while any(os.path.exists(f"/proc/{pid}") for pid in processes):
-            time.sleep(0.05)
-
-    def recover(self, records):
-        """Returns the counters of the replay."""
-        try:
-            self.atoll("up")
-            self.atoll("bench", "ycsb", "prepare", "--records", records, "--record-bytes", 100)
-            if self.checkpoint:
-                self.atoll("checkpoint", "take")
-            report = self.bench.work / "report.json"
-            self.atoll("bench", "ycsb", "run", "--workload", "silor", "--seconds",
-                       self.options.seconds, "--warmup", 0, "--json", report)
-            self.bench.machine = json.loads(report.read_text(encoding="utf-8"))["machine"]
-            self.kill()
-            self.atoll("up")
-            replay = self.status()["checkpoints"]["replay"]
-            self.atoll("bench", "ycsb", "verify")
-            return replay
-        finally:
-            subprocess.run([str(self.bench.binaries / "atoll"), "down", "--now", "-c",
-                            str(self.config)], env=self.bench.environment, capture_output=True,
-                           check=False)
-            self.bench.clear()
+def fewer_workers(options):
+    """Returns (nodes, workers of each) with about an eighth of the workers less, as in the paper."""
+    if options.workers > 1:
+        return options.nodes, options.workers - max(1, options.workers // 8)
+    return max(1, options.nodes - 1), 1
 
 
-def recovery(bench, options):
-    """Time of a recovery against its bytes, of checkpoint and log, and of log alone (6.4)."""
-    rows, lines = [], {}
-    for name, checkpoint in (("checkpoint and log", True), ("log", False)):
-        for records in (options.records // 4, options.records // 2, options.records):
-            bench.say(f"recovery from {name}, {records} records")
-            replay = KilledCluster(bench, options, checkpoint).recover(records)
-            seconds, megabytes = replay["ms"] / 1000, replay["bytes"] / 1e6
-            rate = megabytes / max(seconds, 1e-3)
-            rows.append([name, records, megabytes, seconds, rate, replay["inserted"],
-                         replay["overwritten"], replay["older"]])
-            lines.setdefault(name, []).append([megabytes, seconds])
-    for name, gigabytes, seconds in published.SILOR_RECOVERY:
-        rows.append([f"paper, {name}", "", 1000 * gigabytes, float(seconds),
-                     1000 * gigabytes / seconds, *[""] * 3])
-    outcome = Outcome(["recovery from", "records", "MB read", "seconds", "MB/s", "new records",
-                       "overwritten", "older"], rows)
-    outcome.plot = {"x": "MB of checkpoint and log", "y": "seconds", "lines": lines}
-    cores = min(options.nodes * options.workers, len(os.sched_getaffinity(0)))
-    per_core = rows[2][4] / cores
-    outcome.check("MB/s and core of a recovery from checkpoint and log", per_core, "at least 100",
-                  per_core >= 100)
+def figure2(bench, options):
+    """MemSilo with all workers, and with fewer (section 6.2)."""
+    nodes, workers = fewer_workers(options)
+    lines = {"MemSilo, all workers": System({}, ("--durability", "off")),
+             "MemSilo, fewer workers": System({}, ("--durability", "off"), nodes, workers)}
+    found = run_in_turns(bench, options, "silor2", lines, run_ycsb(bench, options))
+    base = found["MemSilo, all workers"].rate
+    rows = []
+    for name, runs in found.items():
+        nodes, workers = lines[name].shape(options)
+        rows.append([name, nodes * workers, runs.rate, runs.rate / base, runs.worst_second])
+    most = published.SILOR_WORKERS["MemSilo"][0][1]
+    for workers, rate in published.SILOR_WORKERS["MemSilo"]:
+        rows.append(["paper, MemSilo", workers, rate, rate / most, ""])
+    outcome = Outcome(["system", "workers", "thousand/s", "of all workers",
+                       "worst second, thousand/s"], rows)
+    outcome.plot = {"x": "seconds", "y": "thousand transactions/s",
+                    "lines": {name: runs.per_second for name, runs in found.items()}}
     return outcome
 
 
-EXPERIMENTS = {"figure1": figure1, "figure5": figure5, "recovery": recovery}
-NAMES = {"figure1": "silor1", "figure5": "silor5", "recovery": "silor_recovery"}
+def figure3(bench, options):
+    """SiloR with more workers than cores (section 6.2)."""
+    settings = systems(options)["SiloR"].settings
+    many = 2 * options.workers
+    lines = {"SiloR": System(settings),
+             "SiloR, twice the workers": System(settings, workers=many),
+             "SiloR, twice the workers, all running": System(
+                 {**settings, "node.running_workers": many}, workers=many)}
+    found = run_in_turns(bench, options, "silor3", lines, run_ycsb(bench, options))
+    rows = []
+    for name, runs in found.items():
+        nodes, workers = lines[name].shape(options)
+        rows.append([name, nodes * workers, runs.rate, runs.worst_second, runs.worst_window,
+                     *runs.latencies])
+    for workers, rate, latency in published.SILOR_WORKERS["SiloR"]:
+        rows.append(["paper, SiloR (mean latency)", workers, rate, "", "", latency, ""])
+    outcome = Outcome(["system", "workers", "thousand/s", "worst second, thousand/s",
+                       "worst window, thousand/s", "latency p50, ms", "latency p99, ms"], rows)
+    outcome.plot = panels(found)
+    require_checkpoints(options, "silor3", found["SiloR"])
+    return outcome
+
+
+def panels(found):
+    """Plots throughput and latency of the last run of each system."""
+    return {"x": "seconds", "y": "thousand/s", "y2": "latency, ms",
+            "panels": {name: panel(runs.samples()[-1]) for name, runs in found.items()}}
+
+
+def figure4(bench, options):
+    """One sync of a checkpoint against pauses, and against many syncs (section 6.2)."""
+    settings = {**SILOR, "durability.checkpoint_interval": f"{options.interval}s"}
+    once = {**settings, "durability.checkpoint_sync_volume": "0B"}
+    paused = {**once, "durability.checkpoint_pause": PAUSE}
+    lines = {"(a) one sync": System(once),
+             f"(b) one sync, pauses of {PAUSE}": System(paused),
+             "(c) a sync every 32 MiB": System(settings)}
+    found = run_in_turns(bench, options, "silor4", lines, run_ycsb(bench, options))
+    rows = [[name, runs.rate, runs.worst_window, runs.worst_window / runs.rate,
+             *runs.window_latencies, runs.latencies[1], runs.last.taken, runs.last.last_s]
+            for name, runs in found.items()]
+    outcome = Outcome(["checkpoint threads", "thousand/s", "worst window, thousand/s",
+                       "worst window of the mean", "epoch latency, mean, ms",
+                       "epoch latency, worst window, ms", "commit latency p99, ms", "checkpoints",
+                       "the last took, s"], rows)
+    outcome.plot = panels(found)
+    single, many = found["(a) one sync"], found["(c) a sync every 32 MiB"]
+    worst = many.worst_window / max(single.worst_window, 1e-9)
+    outcome.check("throughput of the worst window, (c) over (a)", worst, "at least 1", worst >= 1)
+    longest = many.window_latencies[1] / max(single.window_latencies[1], 1e-9)
+    outcome.check("epoch latency of the worst window, (c) over (a)", longest, "at most 1",
+                  longest <= 1)
+    require_checkpoints(options, "silor4", many)
+    return outcome
+
+
+EXPERIMENTS = {"figure1": figure1, "figure2": figure2, "figure3": figure3, "figure4": figure4,
+               "figure5": figure5, "recovery": silor_recovery.recovery,
+               "compare": silor_compare.compare}
+NAMES = {"figure1": "silor1", "figure2": "silor2", "figure3": "silor3", "figure4": "silor4",
+         "figure5": "silor5", "recovery": "silor_recovery", "compare": "silor_compare"}

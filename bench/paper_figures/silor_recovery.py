@@ -1,0 +1,141 @@
+"""Recoveries of clusters that were killed: section 6.4 of [SILOR14]."""
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import time
+
+from paper_figures import published
+from paper_figures.benches import MIB, PATIENCE_S, STEP, PaperError
+from paper_figures.experiments import Outcome
+
+NEWEST, OLDEST = "newest_first", "oldest_first"
+# Of each node, at least: the warehouses of its workers, and what a short run adds to them.
+TPCC_POOL_MIB = 1024
+
+
+class KilledCluster:
+    """A cluster that is filled, changed, killed and started again. Use it in a `with` block, which
+    ends the cluster and removes its data. `workload`: "ycsb" or "tpcc". `interval`: seconds between
+    checkpoints, or snapshots; 0: no checkpoints."""
+
+    def __init__(self, bench, options, workload="ycsb", scheme="silor", interval=0):
+        self.bench, self.options, self.workload = bench, options, workload
+        self.scheme, self.interval = scheme, interval
+        self.set_order(NEWEST)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        subprocess.run([str(self.bench.binaries / "atoll"), "down", "--now", "-c",
+                        str(self.config)], env=self.bench.environment, capture_output=True,
+                       check=False)
+        self.bench.clear()
+
+    def set_order(self, order):
+        """Sets the order of the log files in the next recoveries."""
+        least = TPCC_POOL_MIB if self.workload == "tpcc" else 0  # of a node
+        pool = max(self.options.pool_mib // self.options.nodes, least) * MIB // STEP * STEP
+        snapshots = f'[gleaner]\ninterval = "{self.interval}s"\n' if self.interval else ""
+        self.config = self.bench.config(
+            f"[[node]]\nworkers = {self.options.workers}\n" * self.options.nodes +
+            f'[memory]\nvolatile_pool = "{pool}B"\n'
+            f'[durability]\nmode = "durable"\nscheme = "{self.scheme}"\n'
+            f'checkpoint_interval = "{self.interval}s"\nreplay_order = "{order}"\n{snapshots}')
+
+    def atoll(self, *arguments):
+        command = [str(self.bench.binaries / "atoll"), *map(str, arguments), "-c",
+                   str(self.config)]
+        done = subprocess.run(command, env=self.bench.environment, capture_output=True, text=True,
+                              timeout=PATIENCE_S, check=False)
+        if done.returncode != 0:
+            raise PaperError(f"{' '.join(command)}: ends with {done.returncode}:\n"
+                             f"{done.stdout[-1000:]}{done.stderr[-1000:]}")
+        return done.stdout
+
+    def status(self):
+        return json.loads(self.atoll("status", "--json"))
+
+    def fill(self, records):
+        self.atoll("up")
+        sizes = (("--records", records, "--record-bytes", 100) if self.workload == "ycsb" else
+                 ("--warehouses", self.options.nodes * self.options.workers))
+        self.atoll("bench", self.workload, "prepare", *sizes)
+
+    def change(self, seconds):
+        report = self.bench.work / "report.json"
+        mix = ("--workload", "silor") if self.workload == "ycsb" else ()
+        self.atoll("bench", self.workload, "run", *mix, "--seconds", seconds, "--warmup", 0,
+                   "--json", report)
+        self.bench.machine = json.loads(report.read_text(encoding="utf-8"))["machine"]
+
+    def kill(self):
+        """Kills all processes at once, and waits until they have ended."""
+        processes = [process["pid"] for process in self.status()["processes"]]
+        for pid in processes:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        while any(os.path.exists(f"/proc/{pid}") for pid in processes):
+            time.sleep(0.05)
+
+    def recover(self):
+        """Kills the cluster, starts it and verifies its data. Returns the seconds until it runs."""
+        self.kill()
+        begin = time.monotonic()
+        self.atoll("up")
+        seconds = time.monotonic() - begin
+        self.atoll("bench", self.workload, "verify")
+        return seconds
+
+    def replay(self):
+        """Returns the counters of the latest replay."""
+        return self.status()["checkpoints"]["replay"]
+
+
+def recovery_row(name, records, replay):
+    seconds, megabytes = replay["ms"] / 1000, replay["bytes"] / 1e6
+    return [name, records, megabytes, seconds, megabytes / max(seconds, 1e-3), replay["inserted"],
+            replay["overwritten"], replay["older"]]
+
+
+def recovery(bench, options):
+    """Time of a recovery against its bytes, of checkpoint and log, and of log alone (6.4). The
+    largest ones also with the oldest log files first."""
+    rows, lines, overwritten = [], {}, {}
+    for name, checkpoint in (("checkpoint and log", True), ("log", False)):
+        for records in (options.records // 4, options.records // 2, options.records):
+            bench.say(f"recovery from {name}, {records} records")
+            with KilledCluster(bench, options) as cluster:
+                cluster.fill(records)
+                if checkpoint:
+                    cluster.atoll("checkpoint", "take")
+                cluster.change(options.seconds)
+                cluster.recover()
+                row = recovery_row(name, records, cluster.replay())
+                rows.append(row)
+                lines.setdefault(name, []).append([row[2], row[3]])
+                if records != options.records:
+                    continue
+                # The log that was replayed is kept until the next checkpoint.
+                cluster.set_order(OLDEST)
+                cluster.recover()
+                again = recovery_row(f"{name}, oldest file first", records, cluster.replay())
+                rows.append(again)
+                overwritten[name] = row[6] / max(1, again[6])
+    for name, gigabytes, seconds in published.SILOR_RECOVERY:
+        rows.append([f"paper, {name}", "", 1000 * gigabytes, float(seconds),
+                     1000 * gigabytes / seconds, *[""] * 3])
+    outcome = Outcome(["recovery from", "records", "MB read", "seconds", "MB/s", "new records",
+                       "overwritten", "older"], rows)
+    outcome.plot = {"x": "MB of checkpoint and log", "y": "seconds", "lines": lines}
+    cores = min(options.nodes * options.workers, len(os.sched_getaffinity(0)))
+    largest = next(row for row in rows if row[1] == options.records)
+    per_core = largest[4] / cores
+    outcome.check("MB/s and core of a recovery from checkpoint and log", per_core, "at least 100",
+                  per_core >= 100)
+    for name, share in overwritten.items():
+        outcome.check(f"overwritten records of {name}, newest file first over oldest first", share,
+                      "less than 1", share < 1)
+    return outcome

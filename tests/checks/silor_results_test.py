@@ -1,0 +1,293 @@
+"""bench/silor computes windows, medians and checks from samples and reports."""
+import pathlib
+import sys
+import tempfile
+import types
+
+sys.dont_write_bytecode = True
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench"))
+from paper_figures import published, results, silor, silor_compare, silor_recovery  # noqa: E402
+from paper_figures.benches import MIB, PaperError  # noqa: E402
+from paper_figures.silor_runs import (  # noqa: E402
+    Runs, RunWatch, Sample, System, arguments_of, checkpoint_spans, panel, windows)
+
+MACHINE = {"cores": 2, "cpu": "a processor", "memory_bytes": 2**33, "kernel": "6.1"}
+
+
+def report(rate, per_second=(900.0, 1100.0), p99=20_000):
+    latency = {"read": {"p50": 10, "p99": 20}, "update": {"p50": 9_000, "p99": p99}}
+    return {"throughput_tps": rate, "machine": MACHINE,
+            "runs": [{"per_second_tps": list(per_second), "durable_latency_us": latency,
+                      "latency_us": {"read": {"p50": 1, "p99": 2}}}]}
+
+
+class FakeBench:
+    """Answers with rates instead of measuring. There is no cluster whose metrics could be read."""
+
+    def __init__(self, rates=()):
+        self.rates, self.machine, self.work = iter(rates), MACHINE, pathlib.Path("/work")
+        self.commands = []
+
+    def run(self, *arguments, what=""):
+        self.commands.append((what, [str(each) for each in arguments]))
+        return report(1000.0 * next(self.rates))
+
+    def log_dir(self):
+        raise OSError("no cluster")
+
+    def say(self, text):
+        pass
+
+
+def options(**more):
+    values = {"nodes": 2, "workers": 1, "pool_mib": 512, "seconds": 2, "warmup": 0, "repeat": 1,
+              "records": 4000, "interval": 1, "smoke": True, **more}
+    return types.SimpleNamespace(**values)
+
+
+def sample(at, commits, is_copying=False, epochs=0.0, epoch_s=0.0, lag_s=0.0, written=0.0,
+           memory=0.0):
+    return Sample(at, is_copying, commits, written, memory, epochs, epoch_s, lag_s)
+
+
+def watch_of(samples):
+    watch = RunWatch(FakeBench())
+    watch.samples = samples
+    return watch
+
+
+def holds(outcome):
+    return [check["holds"] for check in outcome.checks]
+
+
+def fits(outcome):
+    return all(len(row) == len(outcome.columns) for row in outcome.rows)
+
+
+def test_samples_are_sums_over_processes():
+    watch = RunWatch(FakeBench())
+    watch.take([("atoll_commits_total{node=\"0\"}", 1.0)])
+    assert not watch.samples, "the coordinator has not started"
+    watch.take([("atoll_commits_total{node=\"0\",type=\"write\"}", 5.0),
+                ("atoll_commits_total{node=\"1\",type=\"write\"}", 7.0),
+                ("atoll_pool_size_bytes{node=\"0\"}", 100.0),
+                ("atoll_pool_free_bytes{node=\"0\"}", 30.0),
+                ("atoll_snapshot_cache_used_bytes{node=\"0\"}", 5.0),
+                ("atoll_logger_written_bytes_total{logger=\"0\"}", 3.0),
+                ("atoll_checkpoint_written_bytes_total{node=\"1\"}", 4.0),
+                ("atoll_epoch_current", 9.0), ("atoll_checkpoint_running", 1.0),
+                ("atoll_checkpoints_taken_total", 2.0)])
+    found = watch.samples[0]
+    assert (found.commits, found.memory, found.written) == (12.0, 75.0, 7.0), found
+    assert found.is_copying and watch.taken == 2
+
+
+def test_the_measured_time_ends_with_the_last_commit():
+    # The load ends at 1, the run goes from 4 to 6, and the cluster ends at 8.
+    commits = {0: 0, 1: 50, 2: 50, 3: 50, 4: 50, 5: 60, 6: 70, 7: 75, 8: 75}
+    watch = watch_of([sample(at, count) for at, count in commits.items()])
+    assert [each.at for each in watch.measured(2)] == [5, 6]
+    assert watch_of([sample(0, 5), sample(1, 5)]).measured(2) == []
+
+
+def test_windows_have_rates_and_latencies():
+    samples = [sample(10.0, 0), sample(10.2, 100, epochs=2, epoch_s=0.02),
+               sample(10.4, 200, epochs=4, epoch_s=0.08), sample(10.6, 200, epochs=4, epoch_s=0.08),
+               sample(10.8, 200, epochs=4, epoch_s=0.08, lag_s=0.3)]
+    found = [tuple(round(each, 6) for each in window) for window in windows(samples)]
+    # The last window has no epoch that became durable, and no commit.
+    assert found == [(0.4, 0.5, 20.0), (0.6, 0.25, 30.0), (0.8, 0.0, 300.0)], found
+    assert windows(samples[:2]) == []
+    runs = Runs(1)
+    runs.add(report(1000.0), watch_of(samples))
+    # The last periods without a commit are not part of the measured time.
+    assert [each.at for each in runs.samples()[0]] == [10.0, 10.2]
+    assert runs.worst_window == 0.0 and runs.window_latencies == [0.0, 0.0]
+
+
+def test_spans_of_checkpoints_are_joined():
+    samples = [sample(at, at, copying) for at, copying in
+               enumerate([False, True, True, False, False, True])]
+    assert checkpoint_spans(samples) == [(0, 2), (4, 5)]
+
+
+def test_runs_have_medians():
+    runs = Runs(3)
+    for rate, worst, p99 in ((1000.0, 800.0, 9_000), (3000.0, 100.0, 30_000),
+                             (2000.0, 900.0, 20_000)):
+        samples = [sample(0, 0, written=50.0, memory=1.0), sample(1, 10, written=90.0, memory=7.0),
+                   sample(2, 20, written=130.0, memory=3.0), sample(3, 30, written=500.0)]
+        runs.add(report(rate, (worst, 5000.0), p99), watch_of(samples))
+    assert (runs.rate, runs.worst_second, runs.latencies) == (2.0, 0.8, [9.0, 20.0])
+    assert (runs.memory, runs.written_per_commit) == (7.0, 4.0)
+    assert runs.per_second == [[0, 0.9], [1, 5.0]]
+
+
+def test_arguments_have_the_shape_of_the_system():
+    system = System({"node.running_workers": 6}, ("--durability", "off"), workers=6)
+    found = " ".join(map(str, arguments_of(FakeBench(), options(), system)))
+    assert "--nodes 2 --workers-per-node 6" in found and found.endswith("--durability off"), found
+    assert "--set node.running_workers=6" in found
+
+
+def test_fewer_workers_are_an_eighth_less_but_at_least_one():
+    assert silor.fewer_workers(options(nodes=4, workers=8)) == (4, 7)
+    assert silor.fewer_workers(options(nodes=2, workers=2)) == (2, 1)
+    assert silor.fewer_workers(options(nodes=2, workers=1)) == (1, 1)
+    assert silor.fewer_workers(options(nodes=1, workers=1)) == (1, 1)
+
+
+def test_figures_check_the_ratios_of_the_paper():
+    good = silor.figure1(FakeBench([100, 95, 92, 80]), options())
+    assert holds(good) == [True, True] and fits(good), good.checks
+    bad = silor.figure5(FakeBench([100, 99, 92, 80]), options())
+    assert holds(bad) == [False, False] and fits(bad), bad.checks
+    try:
+        silor.figure1(FakeBench([100, 95, 92, 80]), options(smoke=False))
+    except PaperError as error:
+        assert "no checkpoint was taken" in str(error)
+    else:
+        raise AssertionError("a run without checkpoints was accepted")
+
+
+def test_figures_2_to_4_run_their_systems():
+    bench = FakeBench([100, 90])
+    figure2 = silor.figure2(bench, options(workers=8))
+    assert fits(figure2) and [row[1] for row in figure2.rows] == [16, 14, 32, 28], figure2.rows
+    bench = FakeBench([100, 90, 80])
+    figure3 = silor.figure3(bench, options())
+    assert fits(figure3) and [row[1] for row in figure3.rows] == [2, 4, 4, 28, 32], figure3.rows
+    assert "node.running_workers=2" in bench.commands[2][1]
+    bench = FakeBench([100, 90, 80])
+    figure4 = silor.figure4(bench, options())
+    assert fits(figure4) and len(figure4.rows) == 3
+    syncs = ["durability.checkpoint_sync_volume=0B" in words for _, words in bench.commands]
+    pauses = [f"durability.checkpoint_pause={silor.PAUSE}" in words for _, words in bench.commands]
+    assert syncs == [True, True, False] and pauses == [False, True, False]
+
+
+def test_killed_clusters_have_their_settings():
+    texts = []
+
+    class ConfigBench(FakeBench):
+        def config(self, text):
+            texts.append(text)
+            return "silor.toml"
+
+    cluster = silor_recovery.KilledCluster(ConfigBench(), options(pool_mib=127))
+    cluster.set_order(silor_recovery.OLDEST)
+    assert f'volatile_pool = "{62 * MIB}B"' in texts[0], "a multiple of 2 MiB for each node"
+    assert [f'replay_order = "{order}"' in text for order, text in
+            zip(("newest_first", "oldest_first"), texts)] == [True, True], texts
+    assert all('checkpoint_interval = "0s"' in text and "[gleaner]" not in text for text in texts)
+    silor_recovery.KilledCluster(ConfigBench(), options(), "tpcc", "gleaned", 5)
+    assert 'scheme = "gleaned"' in texts[2] and '[gleaner]\ninterval = "5s"' in texts[2], texts
+    assert f'volatile_pool = "{1024 * MIB}B"' in texts[2]
+
+
+class FakeCluster:
+    """Overwrites fewer records with the newest file first, except if `overwritten` says so."""
+
+    overwritten = {silor_recovery.NEWEST: 10, silor_recovery.OLDEST: 40}
+
+    def __init__(self, *_):
+        self.order = silor_recovery.NEWEST
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def set_order(self, order):
+        self.order = order
+
+    def replay(self):
+        return {"ms": 1000, "bytes": 10**9, "inserted": 5, "older": 7,
+                "overwritten": self.overwritten[self.order]}
+
+    def fill(self, records):
+        pass
+
+    def atoll(self, *arguments):
+        pass
+
+    def change(self, seconds):
+        pass
+
+    def recover(self):
+        return 2.5
+
+
+def test_recoveries_compare_the_orders():
+    real = silor_recovery.KilledCluster
+    silor_recovery.KilledCluster = FakeCluster
+    try:
+        found = silor_recovery.recovery(FakeBench(), options())
+        assert holds(found) == [True, True, True] and fits(found), found.checks
+        assert sum("oldest file first" in row[0] for row in found.rows) == 2
+        FakeCluster.overwritten[silor_recovery.NEWEST] = 40
+        assert holds(silor_recovery.recovery(FakeBench(), options())) == [True, False, False]
+    finally:
+        silor_recovery.KilledCluster = real
+
+
+def test_the_comparison_has_both_schemes_and_workloads():
+    real = silor_compare.KilledCluster
+    silor_compare.KilledCluster = FakeCluster
+    try:
+        found = silor_compare.compare(FakeBench([100, 90, 50, 40]), options())
+    finally:
+        silor_compare.KilledCluster = real
+    assert fits(found), found.rows
+    assert [row[0] for row in found.rows] == ["YCSB, SiloR", "YCSB, gleaned", "TPC-C, SiloR",
+                                              "TPC-C, gleaned"]
+    assert [row[-1] for row in found.rows] == [2.5] * 4 and MIB == 2**20
+
+
+def test_sections_and_plots():
+    samples = [sample(at, 10 * at, at == 2, epochs=at, epoch_s=0.01 * at) for at in range(6)]
+    plot = {"x": "seconds", "y": "thousand/s", "y2": "latency, ms",
+            "panels": {"one": panel(samples), "none": panel([])}}
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder) / "plot.svg"
+        results.draw(plot, "title", file)
+        assert "<svg" in file.read_text()
+        first = file.read_bytes()
+        results.draw(plot, "title", file)
+        assert first == file.read_bytes(), "equal figures give equal plots"
+    outcome = silor.figure1(FakeBench([100, 95, 92, 80]), options())
+    for name in silor.NAMES.values():
+        assert name in published.TITLES
+        text = results.section(name, outcome, f"bench/silor {name}", None)
+        long = [line for line in text.splitlines() if len(line) > 100 and line[0] not in "|!"]
+        assert not long, long
+    assert set(silor.NAMES) == set(silor.EXPERIMENTS)
+
+
+def test_each_experiment_has_its_part_of_the_results():
+    page = (ROOT / "bench/RESULTS.md").read_text(encoding="utf-8")
+    for name in silor.EXPERIMENTS:
+        for mark in results.marks_of(f"bench/silor {name}"):
+            assert page.count(mark) == 1, mark
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder) / "RESULTS.md"
+        file.write_text(page, encoding="utf-8")
+        results.put_into(file, ["### new"], MACHINE, results.marks_of("bench/silor compare"))
+        text = file.read_text(encoding="utf-8")
+    begin, end = results.marks_of("bench/silor compare")
+    assert "### new" in text[text.index(begin):text.index(end)]
+    assert text[:text.index(begin)] == page[:page.index(begin)]
+    assert text[text.index(end):] == page[page.index(end):]
+
+
+def main():
+    tests = [value for name, value in sorted(globals().items()) if name.startswith("test_")]
+    for test in tests:
+        test()
+    print(f"{len(tests)} tests")
+
+
+if __name__ == "__main__":
+    main()
