@@ -89,7 +89,9 @@ NOTES = {
         "28 on 32 cores.",
         "MemSilo has no log. LogSilo has a log and no checkpoints. `gleaned` has a log and "
         "snapshots, at the same interval as the checkpoints.",
-        "Latency is until the commit is durable, and without a log until the commit.",
+        "Latency is until the commit is durable, and without a log until the commit. The latency of "
+        "the plot is the mean time from the end of an epoch until its commits were durable, in "
+        "windows of 0.4 s. Grey: a checkpoint or snapshot was being taken.",
         "The paper has 400 million records, 4 devices, and epochs of 40 ms.",
     ],
     "silor2": [
@@ -125,8 +127,10 @@ NOTES = {
     ],
     "silor_recovery": [
         "All processes are killed with SIGKILL. The checkpoint was taken before the changes, so "
-        "the log has all of them. All records are verified afterwards.",
-        "The time is that of the replay, without the launch of the processes.",
+        "the log has all of them. All data are verified afterwards. Without a name, the workload "
+        "is YCSB.",
+        "The time is that of the replay, without the launch of the processes. Every node reads "
+        "all files; their size counts once.",
         "Oldest file first: the same log again, with `durability.replay_order = \"oldest_first\"`.",
     ],
 }

@@ -95,7 +95,7 @@ def draw_lines(axes, plot):
 
 def draw_panels(pyplot, plot, title):
     """Draws throughput and latency over time, a panel below the other, with the same scales. Grey
-    times are those of checkpoints."""
+    times are those of checkpoints or snapshots."""
     panels = plot["panels"]
     figure, rows = pyplot.subplots(len(panels), layout="constrained", squeeze=False, sharex=True,
                                    figsize=(INCHES[0] * 1.4, PANEL_INCHES * len(panels)))

@@ -13,6 +13,7 @@ from paper_figures.experiments import Outcome
 NEWEST, OLDEST = "newest_first", "oldest_first"
 # Of each node, at least: the warehouses of its workers, and what a short run adds to them.
 TPCC_POOL_MIB = 1024
+TPCC_SECONDS = 5
 
 
 class KilledCluster:
@@ -94,15 +95,27 @@ class KilledCluster:
         return self.status()["checkpoints"]["replay"]
 
 
-def recovery_row(name, records, replay):
-    seconds, megabytes = replay["ms"] / 1000, replay["bytes"] / 1e6
+def recovery_row(name, records, replay, nodes):
+    """Returns the row of a replay. Every node reads all files, and the counters are sums."""
+    seconds, megabytes = replay["ms"] / 1000, replay["bytes"] / nodes / 1e6
     return [name, records, megabytes, seconds, megabytes / max(seconds, 1e-3), replay["inserted"],
             replay["overwritten"], replay["older"]]
 
 
+def tpcc_row(bench, options):
+    """TPC-C, from a checkpoint of the load and the log of a short run, because it inserts."""
+    bench.say("recovery from checkpoint and log, TPC-C")
+    with KilledCluster(bench, options, "tpcc") as cluster:
+        cluster.fill(options.records)
+        cluster.atoll("checkpoint", "take")
+        cluster.change(min(options.seconds, TPCC_SECONDS))
+        cluster.recover()
+        return recovery_row("TPC-C, checkpoint and log", "", cluster.replay(), options.nodes)
+
+
 def recovery(bench, options):
     """Time of a recovery against its bytes, of checkpoint and log, and of log alone (6.4). The
-    largest ones also with the oldest log files first."""
+    largest ones also with the oldest log files first. Then one of TPC-C."""
     rows, lines, overwritten = [], {}, {}
     for name, checkpoint in (("checkpoint and log", True), ("log", False)):
         for records in (options.records // 4, options.records // 2, options.records):
@@ -113,7 +126,7 @@ def recovery(bench, options):
                     cluster.atoll("checkpoint", "take")
                 cluster.change(options.seconds)
                 cluster.recover()
-                row = recovery_row(name, records, cluster.replay())
+                row = recovery_row(name, records, cluster.replay(), options.nodes)
                 rows.append(row)
                 lines.setdefault(name, []).append([row[2], row[3]])
                 if records != options.records:
@@ -121,15 +134,17 @@ def recovery(bench, options):
                 # The log that was replayed is kept until the next checkpoint.
                 cluster.set_order(OLDEST)
                 cluster.recover()
-                again = recovery_row(f"{name}, oldest file first", records, cluster.replay())
+                again = recovery_row(f"{name}, oldest file first", records, cluster.replay(),
+                                     options.nodes)
                 rows.append(again)
                 overwritten[name] = row[6] / max(1, again[6])
+    rows.append(tpcc_row(bench, options))
     for name, gigabytes, seconds in published.SILOR_RECOVERY:
         rows.append([f"paper, {name}", "", 1000 * gigabytes, float(seconds),
                      1000 * gigabytes / seconds, *[""] * 3])
-    outcome = Outcome(["recovery from", "records", "MB read", "seconds", "MB/s", "new records",
+    outcome = Outcome(["recovery from", "records", "MB of files", "seconds", "MB/s", "new records",
                        "overwritten", "older"], rows)
-    outcome.plot = {"x": "MB of checkpoint and log", "y": "seconds", "lines": lines}
+    outcome.plot = {"x": "MB of checkpoint and log files", "y": "seconds", "lines": lines}
     cores = min(options.nodes * options.workers, len(os.sched_getaffinity(0)))
     largest = next(row for row in rows if row[1] == options.records)
     per_core = largest[4] / cores

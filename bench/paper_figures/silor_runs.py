@@ -45,7 +45,7 @@ class Sample:
     """Sums over all processes at one instant."""
 
     at: float          # seconds
-    is_copying: bool   # a checkpoint is being taken
+    is_copying: bool   # a checkpoint or snapshot is being taken
     commits: float
     written: float     # bytes of logs, checkpoints and snapshots
     memory: float      # bytes of pages that are in use, in pools and snapshot caches
@@ -55,7 +55,7 @@ class Sample:
 
 
 class RunWatch(MetricsWatch):
-    """Samples the metrics, and records how many checkpoints were taken."""
+    """Samples the metrics, and records how many checkpoints or snapshots were taken."""
 
     def __init__(self, bench):
         super().__init__(bench.log_dir, WATCH_PERIOD_S)
@@ -75,14 +75,18 @@ class RunWatch(MetricsWatch):
             return sums.get(name, 0.0)
 
         self.samples.append(Sample(
-            time.monotonic(), get("atoll_checkpoint_running") > 0, get("atoll_commits_total"),
-            sum(map(get, WRITTEN)),
+            time.monotonic(),
+            get("atoll_checkpoint_running") > 0 or get("atoll_snapshot_running") > 0,
+            get("atoll_commits_total"), sum(map(get, WRITTEN)),
             get("atoll_pool_size_bytes") - get("atoll_pool_free_bytes") +
             get("atoll_snapshot_cache_used_bytes"),
             get("atoll_epoch_durable_seconds_count"), get("atoll_epoch_durable_seconds_sum"),
             get("atoll_durability_lag_seconds")))
-        self.taken = max(self.taken, int(get("atoll_checkpoints_taken_total")))
-        self.last_s = get("atoll_checkpoint_duration_seconds") or self.last_s
+        # A cluster has one of the two.
+        self.taken = max(self.taken, int(get("atoll_checkpoints_taken_total") +
+                                         get("atoll_snapshots_taken_total")))
+        self.last_s = (get("atoll_checkpoint_duration_seconds") or
+                       get("atoll_snapshot_duration_seconds") or self.last_s)
 
     def measured(self, seconds):
         """Returns the samples of the measured time, which ends with the last commit. The period of
@@ -111,7 +115,7 @@ def windows(samples):
 
 
 def checkpoint_spans(samples):
-    """Returns (begin, end) of the times at which a checkpoint was being taken."""
+    """Returns (begin, end) of the times at which a checkpoint or snapshot was being taken."""
     spans = []
     for before, after in zip(samples, samples[1:]):
         if not after.is_copying:
@@ -124,7 +128,7 @@ def checkpoint_spans(samples):
 
 
 def panel(samples):
-    """Returns a panel of a plot: throughput and latency, beside the checkpoints."""
+    """Returns a panel of a plot: throughput and latency, beside checkpoints or snapshots."""
     found = windows(samples)
     return {"throughput": [[at, rate] for at, rate, _ in found],
             "latency": [[at, latency] for at, _, latency in found],
@@ -205,9 +209,14 @@ class Runs:
 
     @property
     def copying_share(self):
-        """Share of the last run at which a checkpoint was being taken."""
+        """Share of the last run at which a checkpoint or snapshot was being taken."""
         samples = self.samples()[-1]
         return sum(each.is_copying for each in samples) / max(1, len(samples))
+
+    @property
+    def panel(self):
+        """Throughput and latency of the last run over time."""
+        return panel(self.samples()[-1])
 
     @property
     def last(self):
