@@ -141,7 +141,17 @@ std::string snapshot_text(const Json& status) {
   return text + "\n";
 }
 
-/// Returns the line about checkpoints, or "" if the cluster takes none.
+/// Returns the line about the replay of this start, or "" if it replayed nothing.
+std::string replay_text(const Json& checkpoints) {
+  const Json replay = checkpoints.value("replay", Json::object());
+  if (number(replay, "records") == 0) return "";
+  return fmt::format(
+      "  replay         {} ms: {} records, {} of them overwrote older ones, {} were older\n",
+      format_count(number(replay, "ms")), format_count(number(replay, "records")),
+      format_count(number(replay, "overwritten")), format_count(number(replay, "older")));
+}
+
+/// Returns the lines about checkpoints, or "" if the cluster takes none.
 std::string checkpoint_text(const Json& status) {
   const Json checkpoints = status.value("checkpoints", Json());
   if (!checkpoints.is_object()) return "";
@@ -158,7 +168,7 @@ std::string checkpoint_text(const Json& status) {
   if (checkpoints.value("is_running", false)) text += "; the next one is being taken";
   const std::string error = checkpoints.value("error", "");
   if (!error.empty()) text += "; the last attempt failed: " + printable(error);
-  return text + "\n";
+  return text + "\n" + replay_text(checkpoints);
 }
 
 /// Returns how many pages transactions may take, and how long they have waited for them, or "" if

@@ -94,6 +94,13 @@ TEST(StatusReportTest, ShowsTheNewestCheckpointAndWhyTheLastAttemptFailed) {
                   "1,500; the last one took 250 ms; the last attempt failed: "
                   "the disk is full\n"))
       << status_text(status);
+  EXPECT_FALSE(has(status_text(status), "  replay ")) << status_text(status);
+  status["checkpoints"]["replay"] = {
+      {"ms", 1'500}, {"records", 90'000}, {"overwritten", 2'000}, {"older", 70'000}};
+  EXPECT_TRUE(has(status_text(status),
+                  "  replay         1,500 ms: 90,000 records, 2,000 of them overwrote older ones, "
+                  "70,000 were older\n"))
+      << status_text(status);
 }
 
 TEST(StatusReportTest, PinsOfABackupThatHasEndedAreAProblem) {
