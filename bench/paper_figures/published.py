@@ -89,8 +89,8 @@ NOTES = {
         "28 on 32 cores.",
         "MemSilo has no log. LogSilo has a log and no checkpoints. `gleaned` has a log and "
         "snapshots, at the same interval as the checkpoints.",
-        "Latency is until the commit is durable, and without a log until the commit. The latency of "
-        "the plot is the mean time from the end of an epoch until its commits were durable, in "
+        "Latency is until the commit is durable, and without a log until the commit. The latency "
+        "of the plot is the mean time from the end of an epoch until its commits were durable, in "
         "windows of 0.4 s. Grey: a checkpoint or snapshot was being taken.",
         "The paper has 400 million records, 4 devices, and epochs of 40 ms.",
     ],

@@ -47,7 +47,7 @@ def figure5(bench, options):
 
 
 def fewer_workers(options):
-    """Returns (nodes, workers of each) with about an eighth of the workers less, as in the paper."""
+    """Returns (nodes, workers of each), with an eighth of the workers less, as in the paper."""
     if options.workers > 1:
         return options.nodes, options.workers - max(1, options.workers // 8)
     return max(1, options.nodes - 1), 1
