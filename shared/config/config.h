@@ -74,6 +74,9 @@ struct Config {
   };
 
   struct Memory {
+    /// Bytes per node for volatile_pool and snapshot_cache together (split_memory), a multiple of
+    /// 2 MiB. 0: the two keys are independent.
+    uint64_t total = 0;
     uint64_t volatile_pool = 512ULL << 20;  ///< bytes per node, a multiple of 2 MiB
     uint64_t snapshot_cache = 64ULL << 20;  ///< bytes per node, a multiple of 2 MiB
     uint64_t log_buffer = 16ULL << 20;      ///< bytes per worker, a multiple of 2 MiB

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <numeric>
+#include <string_view>
 
 #include "shared/base/check.h"
 #include "shared/base/limits.h"
@@ -16,6 +17,7 @@
 #include "shared/config/config_values.h"
 #include "shared/config/default_run_dir.h"
 #include "shared/config/job_threads.h"
+#include "shared/config/memory_split.h"
 
 namespace atolldb {
 namespace {
@@ -140,6 +142,30 @@ void check_placement(const Config& config, const Machine& machine, const ConfigR
   }
 }
 
+/// Reports a budget that is too small, and sizes beside a budget that are not their parts of it.
+/// Equal sizes are permitted, because the text of an effective config has all three keys.
+void check_memory_total(const Config& config, const ConfigReport& report) {
+  const Config::Memory& memory = config.memory;
+  if (memory.total == 0) return;
+  const auto text = [](uint64_t bytes) {
+    return quote_toml(format_size(static_cast<int64_t>(bytes)));
+  };
+  if (memory.total < kMinMemoryTotal) {
+    report("memory.total", text(0) + ", or at least " + text(kMinMemoryTotal), text(memory.total),
+           "the smallest pool and the smallest cache have 2MiB each");
+    return;
+  }
+  const MemorySplit split = split_memory(config);
+  const auto check = [&](const char* key, uint64_t part, uint64_t given) {
+    if (given == part) return;
+    report(key,
+           "no value beside memory.total (" + text(memory.total) + "), whose part is " + text(part),
+           text(given), "remove it, or remove memory.total");
+  };
+  check("memory.volatile_pool", split.pool, memory.volatile_pool);
+  check("memory.snapshot_cache", split.cache, memory.snapshot_cache);
+}
+
 void check_memory(const Config& config, const Machine& machine, const ConfigReport& report) {
   // No overflow: there are at most 255 nodes, and each needs less than 17 TiB.
   const bool has_snapshots = config.durability.scheme == DurabilityScheme::gleaned;
@@ -171,6 +197,9 @@ void check_memory(const Config& config, const Machine& machine, const ConfigRepo
   if (caches > pools && caches >= buffers) key = "memory.snapshot_cache";
   if (buffers > pools && buffers > caches) key = "memory.log_buffer";
   if (exchange > std::max({pools, caches, buffers})) key = "memory.exchange";
+  const bool is_split = key == std::string_view("memory.volatile_pool") ||
+                        key == std::string_view("memory.snapshot_cache");
+  if (config.memory.total != 0 && is_split) key = "memory.total";
   report(key,
          "pools, caches and buffers of at most this machine's " +
              text(machine.memory_bytes >> 20 << 20) + " in all",
@@ -352,6 +381,7 @@ void check_config(const Config& config, const Machine& machine, const ConfigRepo
   CHECK(!config.nodes.empty() && config.nodes.size() <= kMaxNodes);
   CHECK(config.cluster.start_epoch >= 1 && config.cluster.start_epoch <= kMaxEpoch);
   check_placement(config, machine, report);
+  check_memory_total(config, report);
   check_memory(config, machine, report);
   check_relations(config, report);
   check_network(config, report);
@@ -378,6 +408,7 @@ void resolve_defaults(Config& config, const Machine& machine) {
     config.control.endpoint = "ipc://" + cluster.run_dir + "/control.sock";
   }
   CHECK(!cluster.run_dir.empty() && !cluster.log_dir.empty() && !cluster.data_dir.empty());
+  resolve_memory_total(config);
   resolve_job_threads(config, machine);
 }
 

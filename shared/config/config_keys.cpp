@@ -174,6 +174,10 @@ constexpr ConfigKey kKeys[] = {
         "Folders of this node's log and snapshots, its loggers take turns in them; empty:\n"
         "cluster.data_dir."),
 
+    row(KeyKind::size, ATOLL_CONFIG(memory.total), {0, kMaxPoolBytes, kSegmentStepBytes},
+        "One budget per node for volatile_pool and snapshot_cache, instead of these two keys. The\n"
+        "cache gets an eighth, or a quarter without lend_pool, and the pool the rest. From 4MiB\n"
+        "on. 0: no budget."),
     row(KeyKind::size, ATOLL_CONFIG(memory.volatile_pool),
         {kSegmentStepBytes, kMaxPoolBytes, kSegmentStepBytes},
         "Pages of the data in memory, per node."),
