@@ -473,7 +473,8 @@ void prefetch_array(uint64_t run, const ApiHandle* array, const uint64_t* indexe
   const CurrentAttempt& current = current_attempt;
   if (!current.prefetches(run) || array->type != ApiStorageType::array) return;
   DCHECK(current.transaction != nullptr);
-  storage_in<Array>(*array).prefetch(*current.transaction, std::span(indexes, count));
+  const Array& own = storage_in<Array>(*array);
+  own.prefetch(*current.transaction, std::span(indexes, count), 0, own.payload_bytes());
 }
 
 void prefetch_tree(uint64_t run, const ApiHandle* tree, const ApiBytes* keys, size_t count,

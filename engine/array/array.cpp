@@ -8,6 +8,7 @@
 #include "engine/format/array_page.h"
 #include "engine/hooks/mutants.h"
 #include "engine/hooks/sync_points.h"
+#include "engine/transaction/cold_batch.h"
 #include "engine/transaction/dual_pointer.h"
 #include "engine/transaction/storage_ops.h"
 #include "shared/base/check.h"
@@ -441,6 +442,7 @@ Status Array::find_many(Transaction& txn, std::span<const uint64_t> indexes,
   }
   WorkerContext& worker = txn.worker();
   PageCounter pages(worker);
+  size_t searched = 0;  // the missing pages of the records before this one were read
   return for_each_place(pages, indexes, [&](size_t i, VolatilePointer leaf, uint32_t slot) {
     const uint64_t index = indexes[i];
     if (!leaf.is_null()) [[likely]] {
@@ -450,10 +452,31 @@ Status Array::find_many(Transaction& txn, std::span<const uint64_t> indexes,
     } else if (index >= record_count_) {
       refs[i] = RecordRef{};
     } else {
+      if (i >= searched) searched = i + read_cold(txn, indexes.subspan(i));
       return find_by_descent(txn, index, create, refs[i]);
     }
     return Status::ok;
   });
+}
+
+/// Reads the missing snapshot pages of the first records at the same time. Returns the number of
+/// these records.
+size_t Array::read_cold(Transaction& txn, std::span<const uint64_t> indexes) const {
+  const std::span<const uint64_t> first = indexes.first(std::min(kBatch, indexes.size()));
+  static_assert(kBatch <= kPagesPerRead);
+  DCHECK(!first.empty());
+  if (first.size() > 1) {
+    ColdBatch batch(txn.worker());
+    add_cold(txn, first, batch);
+  }
+  return first.size();
+}
+
+void Array::add_cold(Transaction& txn, std::span<const uint64_t> indexes, ColdBatch& batch) const {
+  if (!batch.is_wanted()) return;
+  for (const uint64_t index : indexes) {
+    if (index < record_count_) batch.add(cold_leaf(txn, leaf_of(index)));
+  }
 }
 
 SnapshotPointer Array::cold_leaf(Transaction& txn, uint64_t leaf) const {
@@ -487,6 +510,12 @@ SnapshotPointer Array::cold_leaf(Transaction& txn, uint64_t leaf) const {
   }
   txn.worker().leave_snapshots();
   return page;
+}
+
+void Array::prefetch(Transaction& txn, std::span<const uint64_t> indexes) const {
+  prefetch(txn, indexes, 0, payload_bytes_);
+  ColdBatch batch(txn.worker());
+  add_cold(txn, indexes, batch);
 }
 
 void Array::prefetch(Transaction& txn, std::span<const uint64_t> indexes, uint32_t offset,

@@ -17,6 +17,7 @@
 namespace atolldb {
 
 struct ArrayInterior;
+class ColdBatch;
 
 using Bytes8 = std::array<std::byte, 8>;
 
@@ -52,7 +53,8 @@ class Array {
   Status get_many(Transaction& txn, std::span<const uint64_t> indexes, void* out) const;
 
   /// Looks up records without reading them, for the calls that take a RecordRef. The cache misses
-  /// of the look-ups overlap, and each record is looked up once, however often it is used. For an
+  /// of the look-ups overlap, and so do the reads of missing snapshot pages. Each record is looked
+  /// up once, however often it is used. For an
   /// index past the end it stores a ref for which `get` returns out_of_range. Returns
   /// invalid_argument if `refs` is shorter than `indexes`.
   Status find_many(Transaction& txn, std::span<const uint64_t> indexes,
@@ -64,15 +66,17 @@ class Array {
                               std::span<RecordRef> refs) const {
     return find_many(txn, indexes, refs, true);
   }
-  /// Prefetches the cache lines that `get` of these records will touch. This is a hint: it
-  /// registers nothing, and ignores records whose page is missing.
-  void prefetch(Transaction& txn, std::span<const uint64_t> indexes) const {
-    prefetch(txn, indexes, 0, payload_bytes_);
-  }
-  /// Does the same for `get` of bytes [offset, offset+count) of these records. May be called for
-  /// the records of the worker's next transaction, while `txn` is active.
+  /// Prefetches the cache lines that `get` of these records will touch, and reads their missing
+  /// snapshot pages at the same time. Waits for these. This is a hint: it registers nothing.
+  void prefetch(Transaction& txn, std::span<const uint64_t> indexes) const;
+  /// Prefetches cache lines for `get` of bytes [offset, offset+count) of these records. Ignores
+  /// records without a volatile page. May be called for the records of the worker's next
+  /// transaction, while `txn` is active, because it never waits for a device.
   void prefetch(Transaction& txn, std::span<const uint64_t> indexes, uint32_t offset,
                 uint32_t count) const;
+  /// Adds the snapshot pages of these records to a batch. Omits records that have a volatile page,
+  /// and those past the end. Does nothing unless the batch is wanted. Registers nothing.
+  void add_cold(Transaction& txn, std::span<const uint64_t> indexes, ColdBatch& batch) const;
   /// Prefetches bytes [offset, offset+count) of the record that `ref` names.
   static void prefetch(const RecordRef& ref, uint32_t offset, uint32_t count);
   /// Reads a record that a call with a RecordRef has found. A record that was never written reads
@@ -143,6 +147,7 @@ class Array {
                         void* out);
   Status find_many(Transaction& txn, std::span<const uint64_t> indexes, std::span<RecordRef> refs,
                    bool create) const;
+  size_t read_cold(Transaction& txn, std::span<const uint64_t> indexes) const;
   /// Returns the snapshot page of leaf number `leaf`, without reading it. Returns null if the leaf
   /// has a volatile page, or if it cannot be found. Registers nothing.
   SnapshotPointer cold_leaf(Transaction& txn, uint64_t leaf) const;

@@ -118,6 +118,7 @@ void read_cold_pages(WorkerContext& worker, StorageControl& storage, std::span<c
                      std::span<const Way> ways) {
   std::array<SnapshotPointer, kBatch> pages;
   uint32_t count = 0;
+  if (keys.size() < 2) return;  // a single page is left to the look-up
   for (size_t i = 0; i < keys.size(); ++i) {
     if (ways[i].page != nullptr) continue;
     const SnapshotPointer page = cold_page_of(worker, storage, keys[i]);
@@ -178,6 +179,12 @@ void prefetch_ahead(Transaction& txn, const MasterTree& tree, std::span<const By
                     uint32_t records) {
   if (tree.handle().check_volatile(txn, 0) != Status::ok) return;
   prefetch_records(txn.worker(), tree.storage(), keys, records, ColdPages::skip);
+}
+
+void add_cold(Transaction& txn, const MasterTree& tree, Bytes key, ColdBatch& batch) {
+  if (!batch.is_wanted() || tree.handle().check_volatile(txn, 0) != Status::ok) return;
+  DCHECK(key.size() <= kMaxTreeKeyBytes);
+  batch.add(cold_page_of(txn.worker(), tree.storage(), key));
 }
 
 }  // namespace atolldb

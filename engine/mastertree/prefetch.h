@@ -10,6 +10,7 @@
 #include "engine/format/tree_key.h"
 #include "engine/format/tree_page.h"
 #include "engine/mastertree/mastertree.h"
+#include "engine/transaction/cold_batch.h"
 #include "engine/transaction/worker_context.h"
 #include "shared/memory/control_layout.h"
 
@@ -90,5 +91,10 @@ void prefetch_border(WorkerContext& worker, StorageControl& storage, uint64_t sl
 /// processor's caches remain.
 void prefetch_ahead(Transaction& txn, const MasterTree& tree, std::span<const Bytes> keys,
                     uint32_t records = 1);
+
+/// Adds the snapshot page that a look-up of the key will read to a batch. Adds nothing if the key's
+/// page or its record is in memory, or if the batch is not wanted. May read the pages above that
+/// page one by one. A hint, which registers nothing.
+void add_cold(Transaction& txn, const MasterTree& tree, Bytes key, ColdBatch& batch);
 
 }  // namespace atolldb

@@ -229,6 +229,7 @@ void SnapshotReader::enter_round(uint64_t round) {
 }
 
 Status SnapshotReader::load(SnapshotPointer pointer, const PageHeader*& page) {
+  searches_ = kSearchesPerMiss;
   const bool is_scan = pointer.word() - read_to_ < kPagesPerRead;
   const uint32_t wanted = cache_->pages_to_read(pointer, is_scan);
   SnapshotCache::Frames frames;
@@ -265,6 +266,7 @@ uint32_t SnapshotReader::read_together(std::span<const SnapshotPointer> pages) {
     if (count < most && !is_known && !cache_->is_here(page)) missing[count++] = page;
   }
   leave();  // also if all pages are cached: this reader may be idle afterwards (R57)
+  if (count != 0) searches_ = kSearchesPerMiss;
   if (count < 2) return 0;
   SnapshotCache::Frames frames;
   if (!cache_->take_frames(count, frames)) return 0;

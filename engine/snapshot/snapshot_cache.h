@@ -380,6 +380,15 @@ class SnapshotReader {
   /// Leaves the round, which ends the validity of all pages. Returns the number of pages that it
   /// has added to the cache.
   uint32_t read_together(std::span<const SnapshotPointer> pages);
+  /// Returns whether a search for missing pages is likely to pay, before `read_together`. True for
+  /// the first kSearchesPerMiss calls, and for as many after each miss of this reader. So searches
+  /// of cached pages cost at most a small part of the time that misses take.
+  bool expects_misses() {
+    if (searches_ == 0) return false;
+    --searches_;
+    return true;
+  }
+  static constexpr uint32_t kSearchesPerMiss = 16;
   /// Returns the round of this reader. While it stays the same, all addresses that the reader
   /// returned in it are valid (R39).
   uint64_t round() const { return seen_; }
@@ -434,8 +443,9 @@ class SnapshotReader {
   uint64_t seen_ = SnapshotCache::kIdle;
   uint64_t known_in_ = 0;
   std::array<Known, kKnown> known_{};
-  uint64_t read_to_ = 0;                // pointer word after the last page that `load` read
-  std::unique_ptr<BatchReader> batch_;  // for read_together; created when it is first needed
+  uint64_t read_to_ = 0;                  // pointer word after the last page that `load` read
+  uint32_t searches_ = kSearchesPerMiss;  // remaining calls for which expects_misses is true
+  std::unique_ptr<BatchReader> batch_;    // for read_together; created when it is first needed
   // Buffer for reads of several pages, whose frames are not adjacent.
   IoBuffer buffer_{kPagesPerRead * kPageBytes};
 };

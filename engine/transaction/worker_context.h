@@ -146,6 +146,9 @@ class WorkerContext {
   uint32_t read_snapshot_pages(std::span<const SnapshotPointer> pages) {
     return snapshots_ == nullptr ? 0 : snapshots_->read_together(pages);
   }
+  /// Returns whether this thread should search for missing snapshot pages; see
+  /// SnapshotReader::expects_misses.
+  bool expects_snapshot_misses() { return snapshots_ != nullptr && snapshots_->expects_misses(); }
   /// Returns the probable address of a child, for prefetches only, or null if it is unknown.
   /// REQUIRES: `link` lies in the page loaded last; use_snapshots was called.
   const PageHeader* guess_snapshot_child(const DualPointer& link) const {

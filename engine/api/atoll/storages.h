@@ -141,7 +141,8 @@ class Array {
                   size_t out_bytes) const {
     return txn.call(&abi::NodeFunctions::array_get_many, &handle_, indexes, count, out, out_bytes);
   }
-  /// Prefetches the cache lines that `get` of these records will touch. A hint.
+  /// Prefetches the cache lines that `get` of these records will touch, and reads their missing
+  /// snapshot pages at the same time. Waits for these. A hint.
   Status prefetch(Transaction txn, const uint64_t* indexes, size_t count) const {
     return txn.call(&abi::NodeFunctions::array_prefetch, &handle_, indexes, count);
   }

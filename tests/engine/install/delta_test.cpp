@@ -3,6 +3,7 @@
 
 #include <functional>
 
+#include "engine/mastertree/prefetch.h"
 #include "tests/engine/install/cold_tree.h"
 #include "tests/engine/install/delta_transfers.h"
 #include "tests/engine/install/open_record_rules.h"
@@ -163,6 +164,39 @@ TEST(DeltaTrees, APrefetchReadsTheColdPagesThatAreNeeded) {
     EXPECT_EQ(value, "old");
   }
   EXPECT_EQ(misses(), before + 2);
+  ASSERT_EQ(txn.commit(), Status::ok);
+}
+
+/// A batch collects the pages of several look-ups, which may be of several storages.
+TEST(DeltaTrees, ABatchOfKeysReadsTheirColdPagesTogether) {
+  ColdTree test(2);
+  ASSERT_EQ(test.prepare_large(), "");  // many more pages than the cache has frames
+  ASSERT_EQ(test.write(1, 5, "new"), Status::ok);
+  for (uint64_t key = 1'000; key < 9'000; key += 50) EXPECT_EQ(test.value_of(key), "old");
+  test.warm.cluster.worker(1).context->leave();
+  const auto misses = [&] { return test.warm.cache().statistics().misses; };
+  const uint64_t before = misses();
+  Transaction& txn = *test.warm.cluster.worker(0).transaction;
+  ASSERT_EQ(txn.begin(), Status::ok);
+  {
+    ColdBatch batch(txn.worker());
+    ASSERT_TRUE(batch.is_wanted());
+    for (const uint64_t key : {5u, 15'000u, 20'000u, 20'000u}) {
+      add_cold(txn, test.tree, bytes_of(big_endian(key)), batch);
+    }
+    EXPECT_EQ(misses(), before) << "the batch reads at its end";
+  }
+  EXPECT_EQ(misses(), before + 2);
+  EXPECT_EQ(txn.pointer_set_size() + txn.page_version_set_size() + txn.read_set_size(), 0u);
+  std::string value;
+  for (const uint64_t key : {15'000u, 20'000u}) {
+    ASSERT_EQ(ColdTree::read(txn, test.tree, key, value), Status::ok);
+    EXPECT_EQ(value, "old");
+  }
+  EXPECT_EQ(misses(), before + 2);
+  while (txn.worker().expects_snapshot_misses()) {
+  }
+  EXPECT_FALSE(ColdBatch(txn.worker()).is_wanted());
   ASSERT_EQ(txn.commit(), Status::ok);
 }
 

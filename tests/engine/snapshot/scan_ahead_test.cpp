@@ -318,6 +318,50 @@ class ScatteredArray {
     return trace;
   }
 
+  /// How a transaction finds records before it reads them.
+  enum class Finding : uint8_t { one_by_one, together, for_update, by_prefetch };
+  struct FindTrace {
+    uint64_t read = 0;   // pages that were read by the search
+    uint64_t later = 0;  // reads of files after it
+  };
+
+  /// Finds the first records of these leaves, reads them and checks them. At first the cache has
+  /// the last leaf and the pages above the leaves.
+  FindTrace find(const std::vector<uint64_t>& leaves, Finding finding) {
+    ColdCluster cold(stage_, 1, true, 1'000);
+    const Array array(cold.storage);
+    TestWorker& worker = cold.cluster.worker(0);
+    std::array<uint64_t, kPayload / sizeof(uint64_t)> payload;
+    EXPECT_EQ(
+        worker.run([&](Transaction& txn) { return array.get(txn, records_ - 1, payload.data()); }),
+        Status::ok);
+    std::vector<uint64_t> indexes;
+    for (const uint64_t leaf : leaves) indexes.push_back(leaf * per_leaf());
+    std::vector<RecordRef> refs(indexes.size());
+    const SnapshotCache::Statistics before = cold.cache().statistics();
+    Transaction& txn = *worker.transaction;
+    EXPECT_EQ(txn.begin(), Status::ok);
+    Status status = Status::ok;
+    if (finding == Finding::together) status = array.find_many(txn, indexes, refs);
+    if (finding == Finding::for_update) status = array.find_many_for_update(txn, indexes, refs);
+    if (finding == Finding::by_prefetch) {
+      array.prefetch(txn, indexes);
+      EXPECT_EQ(txn.pointer_set_size() + txn.read_set_size(), 0u);
+    }
+    EXPECT_EQ(status, Status::ok);
+    const SnapshotCache::Statistics found = cold.cache().statistics();
+    for (size_t i = 0; i < indexes.size(); ++i) {
+      const bool has_ref = finding == Finding::together || finding == Finding::for_update;
+      EXPECT_EQ(has_ref ? array.get(txn, refs[i], 0, kPayload, payload.data())
+                        : array.get(txn, indexes[i], payload.data()),
+                Status::ok);
+      EXPECT_EQ(payload[0], indexes[i] + 1);
+    }
+    EXPECT_EQ(txn.commit(), Status::ok);
+    return {found.frames_in_use - before.frames_in_use,
+            cold.cache().statistics().misses - found.misses};
+  }
+
  private:
   void take(uint64_t first_leaf, uint64_t step) {
     ColdCluster cold(stage_, 1);
@@ -336,6 +380,27 @@ class ScatteredArray {
   ArrayShape shape_;
   SnapshotStage stage_;
 };
+
+/// The cache has room, so a look-up that misses a page also reads the pages after it. A search
+/// reads exactly the pages that it needs.
+TEST(ScanAheadTest, RecordsOfAnArrayThatAreFoundTogetherAreReadTogether) {
+  using Finding = ScatteredArray::Finding;
+  ScatteredArray array;
+  const std::vector<uint64_t> leaves = {3, 17, 30, 44, 57, 71, 85, 98};
+  ASSERT_GT(array.leaves(), 100u);
+  for (const Finding finding : {Finding::together, Finding::for_update, Finding::by_prefetch}) {
+    SCOPED_TRACE(static_cast<int>(finding));
+    const auto trace = array.find(leaves, finding);
+    EXPECT_EQ(trace.read, leaves.size());
+    EXPECT_EQ(trace.later, 0u);
+  }
+  const auto one_by_one = array.find(leaves, Finding::one_by_one);
+  EXPECT_EQ(one_by_one.read, 0u);
+  EXPECT_GT(one_by_one.later, 1u);
+  const auto single = array.find({30}, Finding::together);
+  EXPECT_EQ(single.read, 0u) << "a single page is left to its look-up";
+  EXPECT_EQ(single.later, 1u);
+}
 
 TEST(ScanAheadTest, LeavesOfAnArrayAreReadInFewBatches) {
   ScatteredArray array;

@@ -207,6 +207,29 @@ TEST(SnapshotCache, ReadsAdjacentPagesTogetherByOneRead) {
   EXPECT_EQ(reader.get(NumberedPages::pointer(kDamaged), page), Status::snapshot_unreadable);
 }
 
+/// A reader searches for missing pages only for some time after a miss, because a search of cached
+/// pages costs time.
+TEST(SnapshotCache, AReaderExpectsMissesForSomeTimeAfterEachMiss) {
+  NumberedPages pages(60);
+  TestCache test(pages.files(), 64, 1);
+  SnapshotReader reader(test.cache, 0);
+  const auto expected = [&] {
+    uint32_t count = 0;
+    while (count <= SnapshotReader::kSearchesPerMiss && reader.expects_misses()) ++count;
+    return count;
+  };
+  EXPECT_EQ(expected(), SnapshotReader::kSearchesPerMiss) << "a new reader knows nothing";
+  EXPECT_EQ(expected(), 0u);
+  EXPECT_TRUE(reads(reader, 10));
+  EXPECT_EQ(expected(), SnapshotReader::kSearchesPerMiss);
+  EXPECT_TRUE(reads(reader, 10));
+  EXPECT_EQ(expected(), 0u) << "the page was cached";
+  read_together(reader, {40, 50});
+  EXPECT_EQ(expected(), SnapshotReader::kSearchesPerMiss);
+  read_together(reader, {40, 50});
+  EXPECT_EQ(expected(), 0u);
+}
+
 TEST(SnapshotCache, ReadsNothingTogetherInFewFrames) {
   NumberedPages pages(40);
   TestCache test(pages.files(), 7, 1);
