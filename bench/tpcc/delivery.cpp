@@ -8,6 +8,7 @@
 #include "bench/tpcc/keys.h"
 #include "bench/tpcc/scan.h"
 #include "bench/tpcc/transactions.h"
+#include "engine/mastertree/prefetch.h"
 
 namespace atolldb::tpcc {
 
@@ -71,6 +72,23 @@ Status take_orders(Transaction& txn, const Tables& tables, const DeliveryInput& 
   return Status::ok;
 }
 
+/// Reads the missing pages of all orders and of their first and last lines at the same time.
+void read_cold_orders(Transaction& txn, const Tables& tables, uint32_t w,
+                      std::span<const Waiting> waiting) {
+  ColdBatch cold(txn.worker());
+  if (!cold.is_wanted()) return;
+  for (const uint32_t line : {1u, uint32_t{kLastLine}}) {
+    for (const Waiting& order : waiting) {
+      add_cold(txn, tables.order_line, ordered_key(order_line_key(w, order.d, order.o_id, line)),
+               cold);
+    }
+  }
+  for (const Waiting& order : waiting) {
+    const auto key = tables.stored_order(order_key(w, order.d, order.o_id));
+    add_cold(txn, tables.order, key, cold);
+  }
+}
+
 /// Starts to load all orders and their lines, so that the cache misses overlap. Orders to deliver
 /// are old, so the processor's caches do not have them.
 void prefetch_orders(Transaction& txn, const Tables& tables, uint32_t w,
@@ -130,6 +148,7 @@ Status delivery(Transaction& txn, const Tables& tables, const DeliveryInput& inp
   std::array<Waiting, kDistricts> orders;
   BENCH_TRY(take_orders(txn, tables, input, output, orders));
   const std::span<Waiting> waiting(orders.data(), output.delivered);
+  read_cold_orders(txn, tables, input.w_id, waiting);
   prefetch_orders(txn, tables, input.w_id, waiting);
   BENCH_TRY(dispatch_orders(txn, tables, input, waiting));
   for (const Waiting& order : waiting) {

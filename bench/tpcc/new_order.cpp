@@ -5,6 +5,7 @@
 #include "bench/job/try.h"
 #include "bench/tpcc/keys.h"
 #include "bench/tpcc/transactions.h"
+#include "engine/transaction/cold_batch.h"
 
 namespace atolldb::tpcc {
 
@@ -27,8 +28,7 @@ struct Places {
 
 /// Finds the customer, and prefetches the page for the order's entry in order_by_customer.
 Status find_customer(Transaction& txn, const Tables& tables, const NewOrderInput& input,
-                     Places& places) {
-  const uint64_t customer = tables.customer_at<CustomerRow>(input.w_id, input.d_id, input.c_id);
+                     uint64_t customer, Places& places) {
   BENCH_TRY(tables.customer_static.find_many(txn, {&customer, 1}, {&places.customer, 1}));
   Array::prefetch(places.customer, 0, sizeof(CustomerIdentity));
   // The order number is not known yet. The greatest number finds the page of the latest order.
@@ -55,6 +55,14 @@ Status find_records(Transaction& txn, const Tables& tables, const NewOrderInput&
     places.stock_index[i] = tables.stock_at<StockRow>(line.supply_w_id, line.i_id);
     static_index[i] = tables.stock_at<StockInfoRow>(line.supply_w_id, line.i_id);
   }
+  const uint64_t customer = tables.customer_at<CustomerRow>(input.w_id, input.d_id, input.c_id);
+  {
+    ColdBatch cold(txn.worker());
+    tables.stock_static.add_cold(txn, {static_index.data(), count}, cold);
+    tables.stock.add_cold(txn, {places.stock_index.data(), count}, cold);
+    tables.customer_static.add_cold(txn, {&customer, 1}, cold);
+    tables.item.add_cold(txn, {item_index.data(), count}, cold);
+  }
   BENCH_TRY(tables.stock_static.find_many(txn, {static_index.data(), count}, places.stock_static));
   places.dist_at = static_cast<uint32_t>(offsetof(StockInfoRow, dist) +
                                          (input.d_id - 1) * sizeof(StockInfoRow::dist[0]));
@@ -67,7 +75,7 @@ Status find_records(Transaction& txn, const Tables& tables, const NewOrderInput&
   BENCH_TRY(
       tables.stock.find_many_for_update(txn, {places.stock_index.data(), count}, places.stock));
   for (uint32_t i = 0; i < count; ++i) Array::prefetch(places.stock[i], 0, sizeof(StockRow));
-  return find_customer(txn, tables, input, places);
+  return find_customer(txn, tables, input, customer, places);
 }
 
 Status insert_order(Transaction& txn, const Tables& tables, const NewOrderInput& input,
@@ -82,7 +90,9 @@ Status insert_order(Transaction& txn, const Tables& tables, const NewOrderInput&
                                 std::as_bytes(std::span(&order, 1))));
   BENCH_TRY(tables.new_order.insert(txn, key, {}));
   const Key by_customer = ordered_key(customer_order_key(input.w_id, input.d_id, input.c_id, o_id));
-  return tables.order_by_customer.insert(txn, by_customer, {});
+  // The order number is new, so the key is. A blind write does not read the page of the customer's
+  // earlier orders, which may be cold.
+  return tables.order_by_customer.upsert(txn, by_customer, {});
 }
 
 /// Reads S_DATA and S_DIST_xx.

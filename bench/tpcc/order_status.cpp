@@ -5,14 +5,44 @@
 #include "bench/tpcc/keys.h"
 #include "bench/tpcc/scan.h"
 #include "bench/tpcc/transactions.h"
+#include "engine/mastertree/prefetch.h"
 
 namespace atolldb::tpcc {
+
+namespace {
+
+/// Reads the missing pages of the customer and of the customer's latest orders at the same time.
+void read_cold_customer(Transaction& txn, const Tables& tables, uint32_t w, uint32_t d,
+                        uint32_t c) {
+  ColdBatch cold(txn.worker());
+  if (!cold.is_wanted()) return;
+  const uint64_t identity = tables.customer_at<CustomerRow>(w, d, c);
+  const uint64_t balance = tables.customer_at<CustomerBalanceRow>(w, d, c);
+  tables.customer_static.add_cold(txn, {&identity, 1}, cold);
+  tables.customer_dynamic.add_cold(txn, {&balance, 1}, cold);
+  const Key latest = ordered_key(customer_order_key(w, d, c, ~uint32_t{0}));
+  add_cold(txn, tables.order_by_customer, latest, cold);
+}
+
+/// Does the same for an order, its first line and its last one.
+void read_cold_order(Transaction& txn, const Tables& tables, uint32_t w, uint32_t d,
+                     uint32_t o_id) {
+  ColdBatch cold(txn.worker());
+  if (!cold.is_wanted()) return;
+  const auto order = tables.stored_order(order_key(w, d, o_id));
+  add_cold(txn, tables.order, order, cold);
+  add_cold(txn, tables.order_line, ordered_key(order_line_key(w, d, o_id, 1)), cold);
+  add_cold(txn, tables.order_line, ordered_key(order_line_key(w, d, o_id, kLastLine)), cold);
+}
+
+}  // namespace
 
 Status order_status(Transaction& txn, const Tables& tables, const OrderStatusInput& input,
                     OrderStatusOutput& output) {
   const uint32_t w = input.customer.w_id;
   const uint32_t d = input.customer.d_id;
   BENCH_TRY(find_customer(txn, tables, input.customer, output.c_id));
+  read_cold_customer(txn, tables, w, d, output.c_id);
   BENCH_TRY(tables.customer_static.get(txn, tables.customer_at<CustomerRow>(w, d, output.c_id), 0,
                                        sizeof(output.customer), &output.customer));
   BENCH_TRY(tables.customer_dynamic.get(
@@ -25,6 +55,7 @@ Status order_status(Transaction& txn, const Tables& tables, const OrderStatusInp
   MasterTreeCursor latest(tables.order_by_customer, txn, orders.range(), false);
   BENCH_TRY(latest.next());
   output.o_id = order_of_customer_order_key(key_value(latest.key()));
+  read_cold_order(txn, tables, w, d, output.o_id);
   uint32_t bytes = 0;
   const auto key = tables.stored_order(order_key(w, d, output.o_id));
   BENCH_TRY(tables.order.get(txn, key, &output.order, sizeof(output.order), bytes));

@@ -6,6 +6,7 @@
 
 #include "bench/job/try.h"
 #include "bench/tpcc/transactions.h"
+#include "engine/transaction/cold_batch.h"
 
 namespace atolldb::tpcc {
 
@@ -41,6 +42,11 @@ Status pay(Transaction& txn, const Tables& tables, const PaymentInput& input,
   const uint64_t balance_at = tables.customer_at<CustomerBalanceRow>(w, d, output.c_id);
   RecordRef identity;
   RecordRef balance;
+  {
+    ColdBatch cold(txn.worker());
+    tables.customer_static.add_cold(txn, {&identity_at, 1}, cold);
+    tables.customer_dynamic.add_cold(txn, {&balance_at, 1}, cold);
+  }
   BENCH_TRY(tables.customer_static.find_many(txn, {&identity_at, 1}, {&identity, 1}));
   Array::prefetch(identity, 0, sizeof(output.customer));
   BENCH_TRY(tables.customer_dynamic.find_many_for_update(txn, {&balance_at, 1}, {&balance, 1}));
