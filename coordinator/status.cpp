@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "coordinator/memory_advice.h"
 #include "shared/base/check.h"
 #include "shared/config/job_threads.h"
 #include "shared/memory/control_layout.h"
@@ -119,8 +120,25 @@ Json snapshot_cache(const MetricsSegment& metrics) {
           {"reads", sum_counter(metrics, &WorkerMetrics::snapshot_reads)},
           {"misses", cache.misses.load(std::memory_order_relaxed)},
           {"evictions", cache.evictions.load(std::memory_order_relaxed)},
+          {"ghost_hits", cache.ghost_hits.load(std::memory_order_relaxed)},
           {"to_warm_bytes", bytes(cache.pages_to_warm)},
           {"warmed_bytes", bytes(cache.pages_warmed)}};
+}
+
+/// The budget of a node's memory, and where more of it would save waits.
+Json memory_of(const Config::Memory& memory, const NodeShared& node,
+               const MetricsSegment& metrics) {
+  const SnapshotCacheMetrics& cache = metrics.snapshot_cache;
+  // Relaxed: for display.
+  const MemoryAdvice advice =
+      advise_memory({.pool_bytes = node.pages_total.load(std::memory_order_relaxed) * kPageBytes,
+                     .cache_bytes = cache.frames.load(std::memory_order_relaxed) * kPageBytes,
+                     .ghost_hits = cache.ghost_hits.load(std::memory_order_relaxed),
+                     .page_delay_ns = sum_counter(metrics, &WorkerMetrics::page_delay_ns)});
+  return {{"total_bytes", memory.total},
+          {"cache_us_per_mib", advice.cache_us_per_mib},
+          {"pool_us_per_mib", advice.pool_us_per_mib},
+          {"more", kMoreMemoryNames[static_cast<size_t>(advice.more)]}};
 }
 
 Json sessions_of(const SessionMetrics& metrics) {
@@ -202,6 +220,7 @@ Json StatusReport::node(uint32_t index, uint64_t& commits) const {
             {"limit_pages_per_s", node.page_limit.load(std::memory_order_relaxed)},
             {"unallocated_bytes", node.unallocated_bytes.load(std::memory_order_relaxed)},
             {"page_bytes", kPageBytes}}},
+          {"memory", memory_of(config_.memory, node, metrics)},
           {"loggers", loggers(node, metrics)},
           {"snapshot_cache", snapshot_cache(metrics)},
           {"job_threads", job_threads(config_.nodes[index])},

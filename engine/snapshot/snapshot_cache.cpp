@@ -66,7 +66,8 @@ SnapshotCache::SnapshotCache(std::byte* frames, uint64_t bytes, uint32_t reader_
       buckets_(bucket_mask_ + 1),
       slots_(reader_count),
       state_bits_(frame_end_),
-      frame_states_(frame_end_) {
+      frame_states_(frame_end_),
+      ghosts_(frame_end_) {
   CHECK(bytes >= min_bytes(reader_count) && bytes / kPageBytes < kMaxFrames);
   CHECK(lender == nullptr || bytes / kPageBytes + lender->index_end() < kMaxFrames);
   CHECK(own_base_ % kPageBytes == 0 && std::has_single_bit(bucket_mask_ + 1));
@@ -84,6 +85,7 @@ SnapshotCache::Statistics SnapshotCache::statistics() const {
   statistics.frames_in_use = taken + lent_.size() - (evicted_.size() - evicted_head_);
   statistics.misses = misses_;
   statistics.evictions = evictions_;
+  statistics.ghost_hits = ghost_hits_;
   statistics.longest_sweep = longest_sweep_.load(std::memory_order_relaxed);
   return statistics;
 }
@@ -424,6 +426,7 @@ Status SnapshotCache::list_read(const Frames& frames, SnapshotPointer pointer, u
     }
   }
   if (good == 0) return Status::snapshot_unreadable;
+  ghost_hits_ += ghosts_.saved_by_more(pointer, evictions_, frame_count());
   page = page_at(frames.numbers[0]);
   recent_reads_.add(*page);
   return Status::ok;
@@ -470,6 +473,7 @@ uint32_t SnapshotCache::list_together(const Frames& frames, std::span<const Snap
   for (uint32_t i = 0; i < frames.count; ++i) {
     if ((good >> i & 1) != 0 && !is_here(pages[i])) {
       list(frames.numbers[i], pages[i], kAhead);
+      ghost_hits_ += ghosts_.saved_by_more(pages[i], evictions_, frame_count());
       recent_reads_.add(*page_at(frames.numbers[i]));
       ++listed;
     } else {
@@ -591,6 +595,7 @@ void SnapshotCache::unlist(uint32_t frame) {
   state_bits_[frame].store(0, std::memory_order_seq_cst);
   // The page's header has the id, too, but it is seldom in the processor's cache.
   storage_counts_.add_eviction(frame_states_[frame].storage_id);
+  ghosts_.add(SnapshotPointer(frame_states_[frame].pointer), evictions_);
 }
 
 void SnapshotCache::list(uint32_t frame, SnapshotPointer pointer, uint8_t bits) {

@@ -63,6 +63,7 @@
 #include <vector>
 
 #include "engine/hooks/mutants.h"
+#include "engine/snapshot/ghost_list.h"
 #include "engine/snapshot/recent_reads.h"
 #include "engine/snapshot/snapshot_files.h"
 #include "engine/snapshot/storage_counts.h"
@@ -128,6 +129,7 @@ class SnapshotCache {
     uint64_t misses = 0;  // read calls to the files
     uint64_t evictions = 0;
     uint64_t longest_sweep = 0;  // most frames that one eviction has checked
+    uint64_t ghost_hits = 0;     // pages whose misses a larger cache would have saved (GhostList)
   };
   Statistics statistics() const;
   /// Returns the counts of reads and evictions by storage.
@@ -294,6 +296,8 @@ class SnapshotCache {
   uint32_t evicted_head_ = 0;
   uint64_t misses_ = 0;
   uint64_t evictions_ = 0;
+  uint64_t ghost_hits_ = 0;
+  GhostList ghosts_;
   StorageCounts storage_counts_;
   RecentReads recent_reads_;
 };

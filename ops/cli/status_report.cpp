@@ -232,6 +232,24 @@ std::string snapshot_cache_text(const Json& nodes) {
                      format_count(misses));
 }
 
+/// Returns the budget of memory, and whether the cache or the pool of most nodes should get more of
+/// it, or "" if there is nothing to say.
+std::string memory_text(const Json& nodes) {
+  uint64_t total = 0;
+  int caches = 0;  // nodes whose cache should get more, minus those whose pool should
+  for (const Json& node : nodes) {
+    const Json memory = node.value("memory", Json::object());
+    total = number(memory, "total_bytes");
+    const std::string more = memory.value("more", "none");
+    caches += more == "cache" ? 1 : more == "pool" ? -1 : 0;
+  }
+  std::string text = total == 0 ? "" : "a budget of " + format_bytes(total) + " per node";
+  if (caches != 0 && !text.empty()) text += "; ";
+  if (caches > 0) text += "more for the snapshot cache would save most waits";
+  if (caches < 0) text += "more for the pool would save most waits";
+  return text.empty() ? "" : "  memory         " + text + "\n";
+}
+
 /// Returns how often transactions waited for free pages or for log room.
 std::string stalls_text(const Json& nodes) {
   uint64_t pages = 0;
@@ -355,8 +373,8 @@ std::string status_text(const Json& status) {
   }
   text += fmt::format("  aborts         {}\n", aborts_text(nodes));
   text += stalls_text(nodes) + page_limit_text(nodes) + cold_writes_text(status, nodes) +
-          snapshot_cache_text(nodes) + snapshot_text(status) + checkpoint_text(status) +
-          archive_text(status);
+          snapshot_cache_text(nodes) + memory_text(nodes) + snapshot_text(status) +
+          checkpoint_text(status) + archive_text(status);
   text += restarts_text(status) + "\n";
   return text + node_table(status) + "\n" + logger_table(status) + stage_table(status) +
          process_table(status);

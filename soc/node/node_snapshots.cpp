@@ -171,6 +171,7 @@ void Node::publish_snapshot_metrics() {
   put(cache.lent_frames, statistics.lent_frames);
   put(cache.misses, statistics.misses);
   put(cache.evictions, statistics.evictions);
+  put(cache.ghost_hits, statistics.ghost_hits);
   publish_storage_counts(snapshots_->cache().take_changed_counts(), *metrics_);
   const WarmProgress warm = warmer_ == nullptr ? WarmProgress{} : warmer_->progress();
   put(cache.pages_to_warm, warm.to_warm);

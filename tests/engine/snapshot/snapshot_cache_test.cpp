@@ -207,6 +207,26 @@ TEST(SnapshotCache, ReadsAdjacentPagesTogetherByOneRead) {
   EXPECT_EQ(reader.get(NumberedPages::pointer(kDamaged), page), Status::snapshot_unreadable);
 }
 
+/// A cache of 512 frames counts a miss of a page that was among the last 64 evictions.
+TEST(SnapshotCache, CountsMissesThatALargerCacheWouldSave) {
+  constexpr uint32_t kPages = 2'000;
+  NumberedPages pages(kPages + 1);
+  TestCache test(pages.files(), 512, 1);
+  SnapshotReader reader(test.cache, 0);
+  // Reads `count` pages in an order in which no read gets the next ones.
+  const auto read_round = [&](uint32_t count) {
+    const uint64_t before = test.cache.statistics().ghost_hits;
+    for (uint32_t i = 0; i < count; ++i) EXPECT_TRUE(reads(reader, 1 + i * 37 % kPages));
+    return test.cache.statistics().ghost_hits - before;
+  };
+  for (int round = 0; round < 2; ++round) read_round(kPages);
+  EXPECT_EQ(read_round(kPages), 0u) << "each page was evicted 1,488 reads ago";
+  for (int round = 0; round < 2; ++round) read_round(530);
+  const uint64_t hits = read_round(530);
+  EXPECT_GT(hits, 0u) << "each page was evicted 18 reads ago";
+  EXPECT_LE(hits, 530u);
+}
+
 /// A reader searches for missing pages only for some time after a miss, because a search of cached
 /// pages costs time.
 TEST(SnapshotCache, AReaderExpectsMissesForSomeTimeAfterEachMiss) {
