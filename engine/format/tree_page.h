@@ -171,6 +171,14 @@ static_assert(sizeof(InteriorPage) <= kPageBytes);
 /// count. REQUIRES: the page lock is held.
 inline VolatilePointer freeze(DualPointer& pointer) {
   const uint64_t bit = fault::copy_without_freezing ? 0 : VolatilePointer::kFrozenBit;
+  const uint64_t word = pointer.volatile_word.load(std::memory_order_acquire);
+  if (!VolatilePointer(word).is_null()) {
+    // Only the holder of the page lock changes such a word. A replaced parent has a hundred of
+    // them, and a locked instruction for each would take longer than the copy.
+    pointer.volatile_word.store(word | bit, std::memory_order_release);
+    return VolatilePointer(word).thawed();
+  }
+  // Workers install pages in null words without the lock.
   return VolatilePointer(pointer.volatile_word.fetch_or(bit, std::memory_order_acq_rel)).thawed();
 }
 
