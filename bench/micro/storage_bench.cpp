@@ -142,7 +142,7 @@ void tree_insert(benchmark::State& state, Order order) {
 
 /// Inserts keys of `range(0)` bytes with payloads of `range(1)` bytes into a new hash storage. The
 /// number of inserts is fixed. Counters: bytes of pages and directory for each record, and for each
-/// byte of keys and payloads.
+/// byte of keys and payloads; pages that were replaced, for each insert.
 void hash_insert(benchmark::State& state) {
   const auto inserts = static_cast<uint64_t>(state.max_iterations);
   const auto key_bytes = static_cast<uint64_t>(state.range(0));
@@ -170,6 +170,9 @@ void hash_insert(benchmark::State& state) {
   const double per_record = bytes / static_cast<double>(inserts);
   state.counters["bytes_per_record"] = per_record;
   state.counters["times_the_data"] = per_record / static_cast<double>(key_bytes + payload_bytes);
+  state.counters["pages_replaced"] =
+      static_cast<double>(cluster.worker(0).metrics.pages_retired.get()) /
+      static_cast<double>(inserts);
 }
 
 void array_get(benchmark::State& state, Order order, uint32_t worker) {
@@ -229,6 +232,8 @@ BENCHMARK_CAPTURE(tree_insert, random, Order::random)->Iterations(500'000);
 BENCHMARK(hash_insert)->Args({8, 100})->Iterations(10'000'000);
 BENCHMARK(hash_insert)->Args({16, 32})->Iterations(10'000'000);
 BENCHMARK(hash_insert)->Args({8, 100})->Iterations(500'000);
+BENCHMARK(hash_insert)->Args({8, 100})->Iterations(1'000'000);
+BENCHMARK(hash_insert)->Args({16, 32})->Iterations(1'000'000);
 BENCHMARK_CAPTURE(array_get, random, Order::random, kLocal)->Arg(kFewRecords)->Arg(kManyRecords);
 BENCHMARK_CAPTURE(array_get, random_remote, Order::random, kRemote)->Arg(kManyRecords);
 BENCHMARK_CAPTURE(array_update, random, Order::random, kLocal)->Arg(kFewRecords)->Arg(kManyRecords);
