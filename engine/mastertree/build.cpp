@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "engine/format/tree_key.h"
+#include "engine/mastertree/prefetch.h"
 #include "shared/base/check.h"
 #include "shared/sync/racy_copy.h"
 
@@ -123,6 +124,9 @@ BorderPage* new_border_with(WorkerContext& worker, const BorderName& name,
   const uint32_t capacity = std::min(BorderPage::capacity_for(typical), fitting);
   BorderPage* page = new_border(worker, name.tree, name.layer, name.range,
                                 std::max(capacity, count), max_removed_vid);
+  // The lines of a recycled page are rarely in the caches. So all of them are loaded at once.
+  const auto* start = reinterpret_cast<const std::byte*>(page);
+  for (uint32_t at = 0; at < kPageBytes; at += kLineBytes) __builtin_prefetch(start + at, 1);
   for (uint32_t i = 0; i < count; ++i) {
     DCHECK(i == 0 || precedes(records[i - 1], records[i]));
     DCHECK(!Vid(records[i].record->head.vid.load(std::memory_order_relaxed)).is_next_layer());

@@ -75,11 +75,20 @@ class InteriorCopy {
   }
 
   /// Replaces children [first, last) by `pages`, in the order of their ranges (R46, R101). The
-  /// range of the first page starts at the separator of `first`. REQUIRES: there are not more pages
-  /// than replaced children.
+  /// range of the first page starts at the separator of `first`. REQUIRES: there is room for the
+  /// pages.
   void replace(uint32_t first, uint32_t last, std::span<TreePage* const> pages) {
-    DCHECK(first < last && last <= size_ && !pages.empty() && pages.size() <= last - first);
+    DCHECK(first < last && last <= size_ && !pages.empty());
     const auto count = static_cast<uint32_t>(pages.size());
+    const uint32_t new_size = size_ - (last - first) + count;
+    CHECK(new_size <= kInteriorCapacity);
+    Child* const rest = children_.data() + last;
+    Child* const end = children_.data() + size_;
+    if (new_size <= size_) {
+      std::copy(rest, end, children_.data() + first + count);
+    } else {
+      std::copy_backward(rest, end, children_.data() + new_size);
+    }
     for (uint32_t i = 0; i < count; ++i) {
       Child& child = children_[first + i];
       if (i != 0) child.separator = pages[i]->low;
@@ -87,9 +96,7 @@ class InteriorCopy {
       child.appended = false;
       if (!fault::keep_snapshot_words) child.snapshot_word = 0;
     }
-    std::copy(children_.begin() + last, children_.begin() + size_,
-              children_.begin() + first + count);
-    size_ -= last - first - count;
+    size_ = new_size;
   }
 
  private:

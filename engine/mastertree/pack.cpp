@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <functional>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -10,7 +12,10 @@
 #include "engine/hooks/mutants.h"
 #include "engine/hooks/sync_points.h"
 #include "engine/mastertree/build.h"
+#include "engine/mastertree/interior_copy.h"
+#include "engine/mastertree/prefetch.h"
 #include "engine/mastertree/replace_run.h"
+#include "engine/mastertree/restructure.h"
 #include "engine/mastertree/run_locks.h"
 #include "engine/mastertree/tree_path.h"
 #include "shared/base/check.h"
@@ -20,46 +25,82 @@ namespace atolldb {
 namespace {
 
 static_assert(kMaxPackedPages <= RunLocks::kMaxPages && kMaxPackedPages > 1);
+static_assert(kMaxSpreadPages > 1 && kMaxSpreadPages * kBorderSlotBound <= RunLocks::kMaxRecords);
+/// A spread may add a page, and needs one for the successor of the parent.
+static_assert(kMaxSpreadPages + 2 <= kMaxPackedPages && kMaxPackedPages <= 8);
 
-/// Limits of a packed page: each page has room for at least one more record of average size.
+/// Limits of a new page: each page has room for at least one more record of average size.
 constexpr uint32_t kMaxPackedBytes = kBorderUsableBytes - kBorderUsableBytes / 32;
 constexpr uint32_t kMaxPackedSlots = kMaxBorderSlots - std::max(1u, kMaxBorderSlots / 32);
-static_assert(kPackedBytes < kMaxPackedBytes);
+/// Average slots in a new page.
+constexpr uint32_t kPackedSlots =
+    std::max(1u, kPackedFill.part* kMaxBorderSlots / kPackedFill.whole);
+static_assert(kPackedBytes < kMaxPackedBytes && kPackedSlots <= kMaxPackedSlots);
+
+/// What a replacement of pages is for.
+enum class PackGoal : uint8_t {
+  fewer_pages,  // after a split
+  room,         // for an insert into a full page, in place of a split
+};
+
+/// The pages of a replacement, with their versions before it and after it.
+struct PackedRun {
+  std::array<PageVersionEntry, RunLocks::kMaxPages> old_pages;
+  std::array<PageVersionEntry, kMaxPackedPages> new_pages;
+  uint32_t old_count = 0;
+  uint32_t new_count = 0;  // 0: nothing was done
+};
 
 /// One pack: the run of pages, their records in key order, and the cuts between the new pages.
 class Pack {
  public:
-  Pack(WorkerContext& worker, StorageControl& storage, const Link& link, InteriorPage* parent)
-      : worker_(worker), storage_(storage), link_(link), parent_(parent), locks_(worker, storage) {
-    DCHECK(storage.type == StorageType::hash && parent->header.level == 1);
-    DCHECK(parent->header.is_delta == 0 && parent->header.layer == 0);
+  Pack(WorkerContext& worker, StorageControl& storage, const TreePath::Step& parent, PackGoal goal,
+       PackedRun& run)
+      : worker_(worker),
+        storage_(storage),
+        link_(parent.link),
+        parent_(parent.page),
+        goal_(goal),
+        run_(run),
+        locks_(worker, storage) {
+    DCHECK(storage.type == StorageType::hash && parent_->header.level == 1);
+    DCHECK(parent_->header.is_delta == 0 && parent_->header.layer == 0 && run.new_count == 0);
   }
 
-  /// Returns the new pages; none if nothing was done.
-  std::span<TreePage* const> run(uint64_t slice) {
-    if (parent_->header.version().count() < 2) return {};  // nothing to pack with
+  /// Replaces pages around `slice`, and sets the members of the PackedRun.
+  void run(uint64_t slice) {
+    if (parent_->header.version().count() < 2) return;  // no neighbours
     // R23: pages are reserved before locks are taken. The last one is the parent's successor.
-    if (!worker_.reserve_pages(kMaxPackedPages) || !locks_.lock_parent(link_, parent_)) return {};
+    if (!worker_.reserve_pages(kMaxPackedPages) || !locks_.lock_parent(link_, parent_)) return;
     const ChildRanges children(*parent_, parent_->header.version().count());
-    if (!find_run(children, slice) || !lock_pages(children)) return {};
-    if (!lock_records() || !choose_cuts()) return {};
+    const bool is_found = goal_ == PackGoal::room ? find_run_with_room(children, slice)
+                                                  : find_run_around(children, slice);
+    if (!is_found || !lock_pages(children)) return;
+    if (!lock_records(slice) || !choose_cuts()) return;
     reach(SyncPoint::publishing_merge);
     publish();
-    return std::span(new_pages_).first(new_count_);
   }
 
  private:
-  /// Finds the run [first_, last_) of children around the one that holds `slice`. Reads their
-  /// headers without locks.
-  bool find_run(const ChildRanges& children, uint64_t slice) {
+  /// Returns the number of records of a child, or nothing if it cannot be in a run. Reads its
+  /// header without locks.
+  std::optional<uint32_t> records_in(const ChildRanges& children, uint32_t position) const {
+    const VolatilePointer word = parent_->children[children[position]].load_acquire();
+    if (word.is_null() || word.is_frozen()) return std::nullopt;
+    const PageVersion version = worker_.view().resolve(word)->version();
+    if (version.is_moved()) return std::nullopt;
+    return version.count();
+  }
+
+  /// Finds the run [first_, last_) of children around the one that holds `slice`.
+  bool find_run_around(const ChildRanges& children, uint64_t slice) {
     const uint32_t at = children.position_of(slice);
     uint32_t records = 0;
     const auto joins = [&](uint32_t position) {
-      const VolatilePointer word = parent_->children[children[position]].load_acquire();
-      if (word.is_null() || word.is_frozen() || last_ - first_ == kMaxPackedPages) return false;
-      const PageVersion version = worker_.view().resolve(word)->version();
-      if (version.is_moved() || records + version.count() > RunLocks::kMaxRecords) return false;
-      records += version.count();
+      if (last_ - first_ == kMaxPackedPages) return false;
+      const std::optional<uint32_t> more = records_in(children, position);
+      if (!more || records + *more > RunLocks::kMaxRecords) return false;
+      records += *more;
       return true;
     };
     first_ = at;
@@ -73,10 +114,57 @@ class Pack {
     return last_ - first_ > 1;
   }
 
-  /// Locks the pages. Returns false if packing them would free none.
+  /// Finds the shortest run that needs no further page: the page that holds `slice` is full, and
+  /// its neighbours have room. If there is none, finds the longest run with the most records.
+  bool find_run_with_room(const ChildRanges& children, uint64_t slice) {
+    const uint32_t at = children.position_of(slice);
+    uint32_t begin = at;  // pages that can be in the run: [begin, end)
+    while (begin > 0 && at - begin + 1 < kMaxSpreadPages && records_in(children, begin - 1)) {
+      --begin;
+    }
+    std::array<uint32_t, 2 * kMaxSpreadPages> sums{};  // records before each of these pages
+    uint32_t end = begin;
+    for (; end < children.size() && end < at + kMaxSpreadPages; ++end) {
+      const std::optional<uint32_t> records = records_in(children, end);
+      if (!records) break;
+      sums[end - begin + 1] = sums[end - begin] + *records;
+    }
+    if (end <= at || end - begin < 2) return false;
+    const auto take_best = [&](uint32_t pages, auto&& is_better) {
+      uint32_t best = 0;
+      bool is_first = true;
+      for (uint32_t first = std::max(begin + pages, at + 1) - pages;
+           first <= at && first + pages <= end; ++first) {
+        const uint32_t records = sums[first + pages - begin] - sums[first - begin];
+        if (!is_first && !is_better(records, best)) continue;
+        is_first = false;
+        best = records;
+        first_ = first;
+        last_ = first + pages;
+      }
+      return best;
+    };
+    const uint32_t full = sums[at - begin + 1] - sums[at - begin];
+    const uint32_t most = std::min(kMaxSpreadPages, end - begin);
+    for (uint32_t pages = 2; pages <= most; ++pages) {
+      const uint32_t records = take_best(pages, std::less<uint32_t>());
+      if (records * kPackedFill.whole <= full * pages * kPackedFill.part) return true;
+    }
+    take_best(most, std::greater<uint32_t>());
+    return true;
+  }
+
+  /// Locks the pages, and computes the number of new ones. Returns false if that is too large.
   bool lock_pages(const ChildRanges& children) {
     uint32_t bytes = 0;
     uint32_t records = 0;
+    const auto prefetch = [&](uint32_t position) {
+      const VolatilePointer word = parent_->children[children[position]].load_acquire();
+      if (word.is_null()) return;
+      const auto* page = reinterpret_cast<const std::byte*>(worker_.view().resolve(word.thawed()));
+      prefetch_lines(page, page + kPageBytes);
+    };
+    for (uint32_t i = first_; i < last_; ++i) prefetch(i);
     for (uint32_t i = first_; i < last_; ++i) {
       const BorderPage* page = locks_.lock_child(parent_->children[children[i]]);
       if (page == nullptr) return false;
@@ -86,18 +174,23 @@ class Pack {
       bytes += static_cast<uint32_t>(kPageBytes) - page->heap_begin + count * kSlotBytes;
     }
     const uint32_t for_bytes = (bytes + kPackedBytes - 1) / kPackedBytes;
-    const uint32_t for_slots = (records + kMaxPackedSlots - 1) / kMaxPackedSlots;
+    const uint32_t for_slots = (records + kPackedSlots - 1) / kPackedSlots;
     new_count_ = std::max({1u, for_bytes, for_slots});
-    return new_count_ < last_ - first_;
+    const uint32_t old_count = last_ - first_;
+    if (goal_ == PackGoal::fewer_pages) return new_count_ < old_count;
+    return new_count_ <= old_count + 1 &&
+           children.size() - old_count + new_count_ <= kInteriorCapacity;
   }
 
   /// Locks all records, and collects them in key order. Pages that lead to a next layer are rare,
-  /// because only keys with equal hashes make one, and are not packed.
-  bool lock_records() {
+  /// because only keys with equal hashes make one, and are not replaced.
+  bool lock_records(uint64_t slice) {
+    const uint64_t limit = removable_epoch(worker_);
     for (TreePage* tree : locks_.pages()) {
       BorderPage* page = border_page(tree);
       const PageVersion version = page->header.version();
       const uint32_t first = size_;
+      uint32_t removable = 0;
       for (uint32_t slot = 0; slot < version.count(); ++slot) {
         TreeRecord* record = page->record(slot);
         if (!fault::pack_without_record_locks && !locks_.lock_record(record)) return false;
@@ -105,11 +198,14 @@ class Pack {
         if (vid.is_next_layer() || size_ == records_.size()) return false;
         // The record is locked, so no worker writes it.
         DCHECK(!vid.is_moved() && page->contains(page->slices()[slot]));
+        removable += is_removable(vid, limit) ? 1 : 0;
         records_[size_++] = {page->slices()[slot], record};
       }
-      if (!version.is_ascending()) {
-        std::sort(records_.begin() + first, records_.begin() + size_, precedes);
-      }
+      // A split removes these tombstones, and then perhaps needs no second page.
+      const bool is_full_page = goal_ == PackGoal::room && page->contains(slice);
+      if (is_full_page && removable * kTombstonePart > version.count()) return false;
+      // Most pages were built in order, and then got a few more records.
+      if (!version.is_ascending()) insertion_sort(&records_[first], size_ - first, precedes);
     }
     DCHECK(size_ <= records_.size());
     ends_[0] = 0;
@@ -132,7 +228,7 @@ class Pack {
   /// Divides the records into pages of about equal size. Among the cuts near the even one, prefers
   /// the fence with the most zero bits at its end, because entries of the directory begin there.
   bool choose_cuts() {
-    constexpr uint32_t kTolerance = 2;  // records
+    constexpr uint32_t kTolerance = 1;  // records
     cuts_[0] = 0;
     for (uint32_t page = 0; page + 1 < new_count_; ++page) {
       const uint32_t from = cuts_[page];
@@ -176,7 +272,11 @@ class Pack {
       new_pages_[i] = new_border_with(
           worker_, {tree_of(front), front.header.layer, range},
           std::span(records_).subspan(cuts_[i], cuts_[i + 1] - cuts_[i]), locks_.max_removed_vid());
+      run_.new_pages[i] = {&new_pages_[i]->header, new_pages_[i]->header.version()};
       range.low = range.high;
+    }
+    for (TreePage* page : old_pages) {
+      run_.old_pages[run_.old_count++] = {&page->header, page->header.version()};
     }
     RunReplacement replacement(worker_, link_, parent_, first_, last_,
                                std::span(new_pages_).first(new_count_), locks_.max_removed_vid());
@@ -186,13 +286,23 @@ class Pack {
     replacement.publish(old_pages, [&](const TreePage*) -> TreePage* {
       return fault::packed_pages_lead_to_first ? new_pages_[0] : replacement.successor();
     });
-    worker_.metrics().merges.add();
+    run_.new_count = new_count_;
+    WorkerMetrics& metrics = worker_.metrics();
+    (new_count_ < run_.old_count   ? metrics.merges
+     : new_count_ > run_.old_count ? metrics.splits
+                                   : metrics.compactions)
+        .add();
   }
+
+  /// A spread leaves a full page if more than one in this many of its records can be removed.
+  static constexpr uint32_t kTombstonePart = 8;
 
   WorkerContext& worker_;
   StorageControl& storage_;
   const Link& link_;
   InteriorPage* parent_;
+  PackGoal goal_;
+  PackedRun& run_;
   uint32_t first_ = 0;
   uint32_t last_ = 0;
   uint32_t new_count_ = 0;
@@ -213,32 +323,55 @@ bool may_retire_more(WorkerContext& worker) {
   return retired == 0 || retired * kFreeForEachRetired <= worker.pages().free_estimate();
 }
 
+/// Replaces pages around `slice`, and stores the new ones in the directory. Releases all locks.
+void replace_around(WorkerContext& worker, StorageControl& storage, uint64_t slice, PackGoal goal,
+                    PackedRun& run) {
+  if (!may_retire_more(worker)) return;
+  const Link root = root_link(storage);
+  TreePath path;
+  if (!find_path(worker, root, slice, path)) {
+    // Adopts the successors of pages that were divided.
+    find_border(worker, storage, root, slice, Adoption::whole_way);
+    if (!find_path(worker, root, slice, path)) return;
+  }
+  if (path.border == nullptr || path.size == 0) return;
+  DCHECK(path.border->contains(slice));
+  Pack(worker, storage, path.steps[path.size - 1], goal, run).run(slice);
+  PageDirectory* const directory = worker.directory();
+  for (uint32_t i = 0; i < run.new_count && directory != nullptr; ++i) {
+    directory->remember_all(worker.view(), storage.id, tree_page(run.new_pages[i].page));
+  }
+}
+
 }  // namespace
 
 bool pack_around(WorkerContext& worker, StorageControl& storage, uint64_t slice) {
-  if (!may_retire_more(worker)) return false;
-  const Link root = root_link(storage);
-  // Adopts the successors of the page that was divided.
-  find_border(worker, storage, root, slice, Adoption::whole_way);
-  TreePath path;
-  if (!find_path(worker, root, slice, path) || path.border == nullptr || path.size == 0) {
-    return false;
+  PackedRun run;
+  replace_around(worker, storage, slice, PackGoal::fewer_pages, run);
+  return run.new_count != 0;
+}
+
+Status spread_around(Transaction& txn, StorageControl& storage, uint64_t slice) {
+  PackedRun run;
+  replace_around(txn.worker(), storage, slice, PackGoal::room, run);
+  // R103: each old page is followed by all new pages that have a part of its range.
+  const auto ends_before = [](const PageVersionEntry& entry, const PageVersionEntry& next) {
+    const TreePage& page = *tree_page(entry.page);
+    return page.high_is_end == 0 && page.high <= tree_page(next.page)->low;
+  };
+  uint32_t first = 0;
+  for (const PageVersionEntry& old : std::span(run.old_pages).first(run.old_count)) {
+    while (ends_before(run.new_pages[first], old)) ++first;
+    uint32_t last = first + 1;
+    while (last < run.new_count && !ends_before(old, run.new_pages[last])) ++last;
+    DCHECK(first < run.new_count);
+    std::span<const PageVersionEntry> successors(run.new_pages);
+    successors = fault::spread_registers_one_page ? successors.first(1)
+                                                  : successors.subspan(first, last - first);
+    const Status status = txn.page_replaced(old.page, old.seen, successors, {});
+    if (status != Status::ok) return status;
   }
-  const TreePath::Step& step = path.steps[path.size - 1];
-  DCHECK(path.border->contains(slice));
-  std::array<TreePage*, kMaxPackedPages> pages;
-  size_t count = 0;
-  {
-    Pack pack(worker, storage, step.link, step.page);
-    const std::span<TreePage* const> packed = pack.run(slice);
-    count = packed.size();
-    std::ranges::copy(packed, pages.begin());
-  }
-  PageDirectory* const directory = worker.directory();
-  for (size_t i = 0; i < count && directory != nullptr; ++i) {
-    directory->remember_all(worker.view(), storage.id, pages[i]);
-  }
-  return count != 0;
+  return Status::ok;
 }
 
 void push_pack_hint(WorkerContext& worker, const TreePage& page, uint64_t slice) {

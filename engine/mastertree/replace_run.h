@@ -1,5 +1,5 @@
-// Replaces neighbouring children of an interior page by fewer pages, in merges (R46), folds (R78)
-// and packs (R101).
+// Replaces neighbouring children of an interior page by other pages of the same range, in merges
+// (R46), folds (R78) and packs (R101).
 #pragma once
 
 #include <algorithm>

@@ -9,6 +9,7 @@
 #include "engine/hooks/sync_points.h"
 #include "engine/mastertree/build.h"
 #include "engine/mastertree/delta.h"
+#include "engine/mastertree/pack.h"
 #include "engine/mastertree/page_lock.h"
 #include "engine/mastertree/restructure.h"
 #include "engine/transaction/dual_pointer.h"
@@ -289,7 +290,7 @@ bool fit_in_one_page(BorderPage* page, const LayerKey& rest, Bytes key, uint32_t
 }  // namespace
 
 Status change_page(Transaction& txn, Bytes key, uint32_t payload_bytes, Location& location,
-                   Step& step, const ColdRecord* cold) {
+                   Step& step, const ColdRecord* cold, FullPage full_page) {
   WorkerContext& worker = txn.worker();
   BorderPage* page = location.page;
   const LayerKey rest(key.subspan(location.key_at));
@@ -340,6 +341,10 @@ Status change_page(Transaction& txn, Bytes key, uint32_t payload_bytes, Location
   if (page->has_room(version.count(), record_bytes)) {
     step = Step::done;
     return append_slot(txn, page, rest, capacity, cold, location, lock);
+  }
+  if (full_page == FullPage::leave) {
+    step = Step::full;
+    return Status::ok;
   }
   request.new_slice = rest.slice;
   request.new_record_bytes = record_bytes;
@@ -407,6 +412,9 @@ Status reserve_run(Transaction& txn, StorageControl& storage, std::span<const By
 Status reserve(Transaction& txn, StorageControl& storage, Bytes key, uint32_t payload_bytes,
                Reservation reservation, Location& location) {
   WorkerContext& worker = txn.worker();
+  // A full page of hashes is spread (R101). It is divided if that was not possible, or if the new
+  // page with the key is full again.
+  FullPage full_page = storage.type == StorageType::hash ? FullPage::leave : FullPage::divide;
   for (;;) {
     const Status checked = txn.check();
     if (checked != Status::ok) return checked;
@@ -431,7 +439,13 @@ Status reserve(Transaction& txn, StorageControl& storage, Bytes key, uint32_t pa
       continue;
     }
     Step step = Step::again;
-    const Status status = change_page(txn, key, payload_bytes, location, step);
+    if (location.key_at != 0) full_page = FullPage::divide;  // only the first layer has hashes
+    Status status = change_page(txn, key, payload_bytes, location, step, nullptr, full_page);
+    if (status == Status::ok && step == Step::full) {
+      status = spread_around(txn, storage, slice_of(key));
+      full_page = FullPage::divide;
+      step = Step::again;
+    }
     DCHECK(status != Status::ok || step == Step::again || location.record != nullptr);
     if (status != Status::ok || step == Step::done) return status;
   }

@@ -67,7 +67,9 @@ Status reserve(Transaction& txn, StorageControl& storage, Bytes key, uint32_t pa
 /// Returns whether an insert may use the record without a change of the page.
 bool is_ready(const TreeRecord* record, uint32_t payload_bytes);
 
-enum class Step : uint8_t { done, again };
+enum class Step : uint8_t { done, again, full };
+/// Whether a full page is divided, or left as it is.
+enum class FullPage : uint8_t { divide, leave };
 
 struct ColdRecord;
 
@@ -79,11 +81,13 @@ inline uint32_t page_bytes_of(uint32_t payload_bytes) {
 
 /// Makes one of the changes that lead to a record with enough room, under the lock of the page at
 /// `location`. If `step` is `again`, the caller then searches for the key again. If it is `done`,
-/// `location` is the place of the new record. `cold`: null, or what the snapshot has for the key,
-/// if the page is in a delta tree. The new record is a copy of it (R77). Holds no lock on return.
-/// REQUIRES: kPagesPerRestructure pages are reserved.
+/// `location` is the place of the new record. With FullPage::leave, `step` is `full` if the page
+/// has no room for another record; nothing was changed then. `cold`: null, or what the snapshot has
+/// for the key, if the page is in a delta tree. The new record is a copy of it (R77). Holds no lock
+/// on return. REQUIRES: kPagesPerRestructure pages are reserved.
 Status change_page(Transaction& txn, Bytes key, uint32_t payload_bytes, Location& location,
-                   Step& step, const ColdRecord* cold = nullptr);
+                   Step& step, const ColdRecord* cold = nullptr,
+                   FullPage full_page = FullPage::divide);
 
 /// Installs a volatile page in place of the null word that was read (R1). The page is a copy of the
 /// snapshot page. If there is no snapshot page, it is the tree's first border page, for records

@@ -292,6 +292,8 @@ const Rule kRules[] = {
      [] { return a_pack_leaves_locked_records(); }},
     {"PackedPagesLeadToTheirParent", Mutant::packed_pages_lead_to_first,
      [] { return a_commit_finds_packed_records(); }},
+    {"SpreadsRegisterTheirPages", Mutant::spread_registers_one_page,
+     [] { return a_spread_keeps_the_absence_of_keys(true); }},
     {"PagesAreForgottenInTime", Mutant::keep_memo,
      [] { return what_a_worker_remembers_ends_with_its_epoch(); }},
 

@@ -1,6 +1,7 @@
 // Bodies of tests of packs (R101). A body returns an error text, or an empty text if all is right.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 
@@ -13,30 +14,49 @@
 
 namespace atolldb::test {
 
-/// A hash storage whose divided pages were not packed, because no hint has run.
+/// A hash storage without maintenance: the test runs no hints.
 class UnpackedHash {
  public:
-  /// These are on about eight pages, of which six suffice.
+  /// If full pages are divided, these are on about eight pages, of which six suffice.
   static constexpr uint64_t kRecords = 150;
 
   UnpackedHash() : storage_(cluster_.create("unpacked", StorageType::hash)), hash_(storage_) {}
 
   TestWorker& worker(uint32_t index) { return cluster_.worker(index); }
   const Hash& hash() const { return hash_; }
+  uint64_t retired_pages() { return cluster_.metrics(0, 0).pages_retired.get(); }
 
   /// Inserts kRecords records. Does not use `run`, which would run the hints.
-  bool fill() {
+  bool insert_all() {
     for (uint64_t number = 0; number < kRecords; ++number) {
       Transaction& txn = *worker(0).transaction;
       if (txn.begin() != Status::ok) return false;
-      if (hash_.insert(txn, ordered_key(number), bytes_of(payload_)) != Status::ok) return false;
+      if (insert(txn, number) != Status::ok) return false;
       if (txn.commit() != Status::ok) return false;
     }
-    // Parents adopt the successors of all divided pages.
+    return true;
+  }
+  Status insert(Transaction& txn, uint64_t number) {
+    return hash_.insert(txn, ordered_key(number), bytes_of(payload_));
+  }
+  /// Inserts kRecords records, and divides all full pages.
+  bool fill_without_spreads() {
+    WorkerContext& other = *worker(1).context;
+    {
+      // The root stays a page that was divided, so no page has a parent, and spreads find none.
+      ScopedLock root;
+      const bool is_locked =
+          root.try_lock(other, storage_.root_lock, kHolderBlock, root_lock_name(storage_));
+      if (!is_locked || !insert_all()) return false;
+    }
+    // Parents adopt the successors of all divided pages, one level in each round.
     worker(0).context->enter();
-    for (uint64_t number = 0; number < kRecords; ++number) {
-      find_border(*worker(0).context, storage_, root_link(storage_),
-                  hash_of_key(ordered_key(number)), Adoption::whole_way);
+    constexpr int kRounds = 8;
+    for (int round = 0; round < kRounds; ++round) {
+      for (uint64_t number = 0; number < kRecords; ++number) {
+        find_border(*worker(0).context, storage_, root_link(storage_),
+                    hash_of_key(ordered_key(number)), Adoption::whole_way);
+      }
     }
     return true;
   }
@@ -48,6 +68,12 @@ class UnpackedHash {
   TreeRecord* record(uint64_t number) {
     const HashKey key(ordered_key(number));
     return locate(*worker(0).context, storage_, key.stored()).record;
+  }
+  /// Returns the page of the first layer that holds the key, or would hold it.
+  BorderPage* page_of(uint64_t number) {
+    return find_border(*worker(0).context, storage_, root_link(storage_),
+                       hash_of_key(ordered_key(number)))
+        .page;
   }
   /// Returns an error text if the storage does not have each record once.
   std::string check() {
@@ -71,7 +97,7 @@ class UnpackedHash {
 /// A commit may be about to write a record that it has locked. So a pack leaves the page.
 inline std::string a_pack_leaves_locked_records() {
   UnpackedHash test;
-  if (!test.fill()) return "an insert failed";
+  if (!test.fill_without_spreads()) return "an insert failed";
   {
     TreeRecord* const record = test.record(0);
     WorkerContext& other = *test.worker(1).context;
@@ -90,7 +116,7 @@ inline std::string a_pack_leaves_locked_records() {
 /// all of them.
 inline std::string a_commit_finds_packed_records() {
   UnpackedHash test;
-  if (!test.fill()) return "an insert failed";
+  if (!test.fill_without_spreads()) return "an insert failed";
   const std::string value = "new value";
   Transaction& txn = *test.worker(1).transaction;
   if (txn.begin() != Status::ok) return "no transaction has begun";
@@ -104,6 +130,64 @@ inline std::string a_commit_finds_packed_records() {
   if (!test.pack()) return "nothing was packed";
   if (txn.commit() != Status::ok) return "the commit has not found a record that was moved";
   return test.check();
+}
+
+/// Keys that a transaction has read as absent, and the pages that would hold them.
+class AbsentKeys {
+ public:
+  /// Reads the keys. Returns false if one of them exists.
+  bool read(UnpackedHash& test, Transaction& txn) {
+    for (uint64_t number = kFirst; number < kFirst + kKeys; ++number) {
+      char buffer[1];
+      uint32_t bytes = 0;
+      const auto key = ordered_key(number);
+      if (test.hash().get(txn, key, buffer, sizeof buffer, bytes) != Status::not_found)
+        return false;
+      pages_[number - kFirst] = test.page_of(number);
+    }
+    return true;
+  }
+  /// Returns the number of the last key, in the order of hashes, whose page was replaced; 0: none.
+  uint64_t last_moved() const {
+    uint64_t last = 0;
+    for (uint64_t number = kFirst; number < kFirst + kKeys; ++number) {
+      if (!pages_[number - kFirst]->header.version().is_moved()) continue;
+      const bool is_later =
+          last == 0 || hash_of_key(ordered_key(number)) > hash_of_key(ordered_key(last));
+      if (is_later) last = number;
+    }
+    return last;
+  }
+
+ private:
+  static constexpr uint64_t kFirst = 1'000'000;
+  static constexpr uint64_t kKeys = 200;  // some for each page
+  std::array<BorderPage*, kKeys> pages_{};
+};
+
+/// A transaction reads absent keys, and then inserts records until it spreads a page. It commits,
+/// unless another transaction inserts one of the absent keys into a page of the spread.
+inline std::string a_spread_keeps_the_absence_of_keys(bool is_inserted) {
+  UnpackedHash test;
+  if (!test.insert_all()) return "an insert failed";
+  Transaction& txn = *test.worker(0).transaction;
+  AbsentKeys absent;
+  if (txn.begin() != Status::ok || !absent.read(test, txn)) return "a key is not absent";
+  // A spread retires its pages and their parent.
+  const uint64_t before = test.retired_pages();
+  for (uint64_t number = UnpackedHash::kRecords; test.retired_pages() < before + 3; ++number) {
+    if (number > 1000) return "no page was spread";
+    if (test.insert(txn, number) != Status::ok) return "the transaction cannot insert";
+  }
+  const uint64_t moved = absent.last_moved();
+  if (moved == 0) return "no absent key was in a page of the spread";
+  if (!is_inserted) return txn.commit() == Status::ok ? "" : "the commit of a spread failed";
+  Transaction& other = *test.worker(1).transaction;
+  if (other.begin() != Status::ok || test.insert(other, moved) != Status::ok ||
+      other.commit() != Status::ok) {
+    return "the other transaction failed";
+  }
+  return is_abort(txn.commit()) ? "" : "a key that was read as absent has been inserted";
 }
 
 }  // namespace atolldb::test
