@@ -32,9 +32,9 @@ class Fold {
 
   bool run(uint64_t slice, uint32_t count, FoldContent& removed) {
     // R23: one page for the records, and one for the parent's successor.
-    if (!worker_.reserve_pages(2) || !locks_.lock_parent(link_, parent_)) return false;
+    if (!worker_.reserve_pages(2) || !locks_.lock_parent(parent_)) return false;
     if (!lock_children(slice, count)) return false;
-    if (!fits_folded(kept_count_, kept_bytes_)) return false;
+    if (!fits_folded(kept_count_, kept_bytes_) || !locks_.lock_holder(link_, parent_)) return false;
     reach(SyncPoint::publishing_merge);
     publish();
     removed.covered += locks_.record_count() - kept_count_;

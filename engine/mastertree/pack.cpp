@@ -71,12 +71,12 @@ class Pack {
   void run(uint64_t slice) {
     if (parent_->header.version().count() < 2) return;  // no neighbours
     // R23: pages are reserved before locks are taken. The last one is the parent's successor.
-    if (!worker_.reserve_pages(kMaxPackedPages) || !locks_.lock_parent(link_, parent_)) return;
+    if (!worker_.reserve_pages(kMaxPackedPages) || !locks_.lock_parent(parent_)) return;
     const ChildRanges children(*parent_, parent_->header.version().count());
     const bool is_found = goal_ == PackGoal::room ? find_run_with_room(children, slice)
                                                   : find_run_around(children, slice);
     if (!is_found || !lock_pages(children)) return;
-    if (!lock_records(slice) || !choose_cuts()) return;
+    if (!lock_records(slice) || !choose_cuts() || !locks_.lock_holder(link_, parent_)) return;
     reach(SyncPoint::publishing_merge);
     publish();
   }

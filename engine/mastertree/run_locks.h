@@ -31,11 +31,16 @@ class RunLocks {
     }
   }
 
-  /// Locks the parent and the page that holds its link. Returns false if the parent was replaced.
-  bool lock_parent(const Link& link, InteriorPage* parent) {
-    if (!holder_lock_.try_lock_holder(worker_, storage_, link)) return false;
+  /// Locks the parent. Returns false if it was replaced.
+  bool lock_parent(InteriorPage* parent) {
     if (!parent_lock_.try_lock_page(worker_, parent, kPageBlock)) return false;
-    return !parent->header.version().is_moved() && link_leads_to(link, parent);
+    return !parent->header.version().is_moved();
+  }
+  /// Locks the page that holds the link to the parent. Returns false if the link leads to another
+  /// page. Callers take this lock late, because many parents share it.
+  bool lock_holder(const Link& link, const InteriorPage* parent) {
+    DCHECK(parent->header.lock.is_locked());
+    return holder_lock_.try_lock_holder(worker_, storage_, link) && link_leads_to(link, parent);
   }
 
   /// Locks the next page of the run. Returns null if the child is no volatile border page, or has
