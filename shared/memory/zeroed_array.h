@@ -33,6 +33,15 @@ class ZeroedArray {
   /// uses the array.
   void clear() { CHECK(madvise(items_, bytes_, MADV_DONTNEED) == 0); }
 
+  /// Advises the kernel to use large pages for items [first, first + count). Has an effect on those
+  /// that were not used before, and none if the range is smaller than a large page.
+  void prefer_large_pages(uint64_t first, uint64_t count) {
+    constexpr uint64_t kLargePageBytes = uint64_t{2} << 20;
+    DCHECK((first + count) * sizeof(T) <= bytes_);
+    if (first * sizeof(T) % kLargePageBytes != 0 || count * sizeof(T) < kLargePageBytes) return;
+    madvise(items_ + first, count * sizeof(T), MADV_HUGEPAGE);  // a hint: failure is harmless
+  }
+
   T& operator[](uint64_t index) const {
     DCHECK(index < bytes_ / sizeof(T));
     return items_[index];
