@@ -11,10 +11,12 @@
 
 namespace atolldb {
 
-/// Insertion sort for children of an interior page, which are sorted except for a short tail.
+/// Insertion sort for items that are sorted except for a short tail: children of an interior page,
+/// or records of a page that was built in order.
 template <typename T, typename Before>
 void insertion_sort(T* items, uint32_t count, Before&& before) {
   for (uint32_t i = 1; i < count; ++i) {
+    if (!before(items[i], items[i - 1])) continue;
     const T item = items[i];
     uint32_t at = i;
     for (; at > 0 && before(item, items[at - 1]); --at) items[at] = items[at - 1];

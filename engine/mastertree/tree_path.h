@@ -2,6 +2,7 @@
 // merging, installing snapshots, collecting fence maps.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -50,9 +51,11 @@ class ChildRanges {
   /// Returns the position of the child whose range has the slice, or of the last one.
   uint32_t position_of(uint64_t slice) const {
     DCHECK(size_ != 0);
-    uint32_t at = 0;
-    while (at + 1 < size_ && !range(at).contains(slice)) ++at;
-    return at;
+    const auto* const begin = order_.data();
+    const auto* const after =
+        std::upper_bound(begin, begin + size_, slice,
+                         [&](uint64_t one, uint32_t slot) { return one < page_.separators[slot]; });
+    return (after == begin ? size_ : static_cast<uint32_t>(after - begin)) - 1;
   }
 
  private:
