@@ -11,17 +11,17 @@ namespace atolldb {
 
 namespace {
 
-/// Prefetches the lines of a record after the first one, as far as the read may need them. The copy
-/// computes the address of its last bytes from the length in the first line. Without this, a line
-/// that only these bytes touch is loaded after the first line has arrived.
-void prefetch_rest(const TreeRecord* record, const TreeRead& request) {
+/// Prefetches the part of a record that is read. The copy computes the address of its last bytes
+/// from the length in the record's first line. Without this, a line that only these bytes touch is
+/// loaded after the first line has arrived.
+void prefetch_part(const TreeRecord* record, const TreeRead& request) {
   constexpr uint32_t kMostBytes = 4 * kLineBytes;  // longer copies load many lines at once
-  const auto* begin = reinterpret_cast<const std::byte*>(record);
-  const uint64_t wanted = uint64_t{TreeRecord::kHeadBytes} + request.offset + request.count;
-  const auto end = static_cast<uint32_t>(std::min<uint64_t>(wanted, kMostBytes));
-  DCHECK(end >= TreeRecord::kHeadBytes);
-  for (uint32_t at = kLineBytes; at < end; at += kLineBytes) __builtin_prefetch(begin + at);
-  __builtin_prefetch(begin + end - 1);
+  constexpr auto kMostOffset = static_cast<uint32_t>(kPageBytes);  // others are out of range
+  const auto* begin = reinterpret_cast<const std::byte*>(record) + TreeRecord::kHeadBytes +
+                      std::min(request.offset, kMostOffset);
+  const uint32_t bytes = std::min(request.count, kMostBytes);
+  prefetch_lines(begin, begin + bytes);
+  if (bytes != 0) __builtin_prefetch(begin + bytes - 1);
 }
 
 }  // namespace
@@ -42,7 +42,7 @@ Status read_own_insert(const LogRecord& log, TreeRead& request) {
 Status read_tree_record(Transaction& txn, RecordRef& ref, std::span<const std::byte> key,
                         TreeRead& request) {
   const auto* record = reinterpret_cast<const TreeRecord*>(ref.record);
-  prefetch_rest(record, request);
+  prefetch_part(record, request);
   uint32_t length = 0;
   uint32_t copied = 0;
   Status status = read_stable(txn.worker(), *ref.record, request.seen, [&](Vid vid) {
