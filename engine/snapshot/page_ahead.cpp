@@ -4,28 +4,36 @@
 #include <cstring>
 
 #include "engine/format/stand_in.h"
+#include "engine/snapshot/snapshot_cache.h"
 #include "shared/base/check.h"
 
 namespace atolldb {
 
-PageAhead::PageAhead(const SnapshotFiles& files, BatchReader::Method method)
-    : files_(files), reader_(BatchReader::create(BatchReader::kMaxDepth, method)) {}
+PageAhead::PageAhead(const SnapshotFiles& files, BatchReader::Method method,
+                     const SnapshotCache* cache)
+    : files_(files), cache_(cache), reader_(BatchReader::create(BatchReader::kMaxDepth, method)) {}
 
 void PageAhead::begin_window() {
   start();
   window_ = kMaxPages - window_;
   next_ = window_;
+  end_ = window_ + kMaxPages;
   for (uint32_t i = window_; i < window_ + kMaxPages; ++i) {
     while (slots_[i].state == State::submitted) finish_one();
     slots_[i].state = State::free;
   }
 }
 
+/// Returns a slot of the page, or null. A page between requested ones may have two slots. Then one
+/// that has the page is better.
 PageAhead::Slot* PageAhead::find(SnapshotPointer page) {
-  const auto found = std::ranges::find_if(slots_, [&](const Slot& slot) {
-    return slot.state != State::free && slot.word == page.word();
-  });
-  return found == slots_.end() ? nullptr : &*found;
+  Slot* found = nullptr;
+  for (Slot& slot : slots_) {
+    if (slot.state == State::free || slot.word != page.word()) continue;
+    if (slot.state == State::good) return &slot;
+    if (found == nullptr) found = &slot;
+  }
+  return found;
 }
 
 bool PageAhead::request(SnapshotPointer page) {
@@ -34,8 +42,9 @@ bool PageAhead::request(SnapshotPointer page) {
   const uint64_t run = slots_[first_].word;
   const bool continues =
       count_ != 0 && joins(SnapshotPointer(run), SnapshotPointer(run + count_ - 1), page);
+  if (!continues && copy_cached(page)) return true;
   const auto wanted = continues ? static_cast<uint32_t>(page.word() - run) + 1 : 1;
-  if ((continues ? first_ : next_) + wanted > window_ + kMaxPages) return false;
+  if ((continues ? first_ : next_) + wanted > end_) return false;
   if (!continues) {
     submit_run();
     first_ = next_;
@@ -45,6 +54,18 @@ bool PageAhead::request(SnapshotPointer page) {
     slots_[first_ + count_] = {page.word() - (wanted - 1) + count_, 1, State::requested};
   }
   next_ = first_ + count_;
+  return true;
+}
+
+/// Copies a page of the cache into the last free slot of the window. Returns false if the cache
+/// lacks the page, or if there is no such slot.
+bool PageAhead::copy_cached(SnapshotPointer page) {
+  CHECK(next_ <= end_ && end_ <= window_ + kMaxPages);
+  if (cache_ == nullptr || next_ == end_) return false;
+  CHECK(slots_[end_ - 1].state == State::free);
+  if (!cache_->copy_page(page, buffer(end_ - 1))) return false;
+  slots_[--end_] = {page.word(), 1, State::good};
+  ++cached_count_;
   return true;
 }
 
@@ -109,6 +130,7 @@ void PageAhead::clear() {
   for (Slot& slot : slots_) slot.state = State::free;
   window_ = 0;
   next_ = 0;
+  end_ = kMaxPages;
 }
 
 }  // namespace atolldb

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "engine/snapshot/snapshot_files.h"
@@ -11,6 +12,8 @@
 #include "shared/memory/page_header.h"
 
 namespace atolldb {
+
+class SnapshotCache;
 
 /// Holds pages that were requested, until the caller takes them. There are two windows: while the
 /// caller uses the pages of one, the device reads those of the next. Thread: one. Allocates no
@@ -24,9 +27,11 @@ class PageAhead {
   /// reads three pages more in the time that another read would take.
   static constexpr uint32_t kMaxGap = 3;
 
-  /// REQUIRES: `files` outlives the object. Its files stay open while pages are requested.
+  /// `cache`: pages that it has are copied from there and not read; null: none. REQUIRES: `files`
+  /// and `cache` outlive the object. The files stay open while pages are requested.
   explicit PageAhead(const SnapshotFiles& files,
-                     BatchReader::Method method = BatchReader::Method::automatic);
+                     BatchReader::Method method = BatchReader::Method::automatic,
+                     const SnapshotCache* cache = nullptr);
   PageAhead(const PageAhead&) = delete;
   PageAhead& operator=(const PageAhead&) = delete;
   ~PageAhead() { clear(); }
@@ -35,9 +40,9 @@ class PageAhead {
   /// the current window stay until the next call.
   void begin_window();
   /// Requests a page, if it is not requested already. If it lies shortly after the page that was
-  /// requested before, one read gets both and the pages between them. Returns false if the window
-  /// has no room. A new window has room for kMaxPages / (kMaxGap + 1) requests, and for kMaxPages
-  /// if no pages between them are read.
+  /// requested before, one read gets both and the pages between them. Other pages come from the
+  /// cache if it has them. Returns false if the window has no room. A new window has room for
+  /// kMaxPages / (kMaxGap + 1) requests, and for kMaxPages if no pages between them are read.
   bool request(SnapshotPointer page);
   /// Returns whether one read gets `page` as well as the pages from `first` to `last`.
   static bool joins(SnapshotPointer first, SnapshotPointer last, SnapshotPointer page) {
@@ -54,6 +59,8 @@ class PageAhead {
   void finish();
   /// Waits for all reads, and forgets the pages that were not taken.
   void clear();
+  /// Returns the number of pages that came from the cache since the last call.
+  uint64_t take_cached_count() { return std::exchange(cached_count_, 0); }
 
  private:
   enum class State : uint8_t { free, requested, submitted, good, bad };
@@ -65,18 +72,24 @@ class PageAhead {
 
   static constexpr uint32_t kSlots = 2 * kMaxPages;
 
+  bool copy_cached(SnapshotPointer page);
   void submit_run();
   void finish_one();
   Slot* find(SnapshotPointer page);
   std::byte* buffer(uint32_t slot) { return buffers_.bytes().data() + slot * kPageBytes; }
 
   const SnapshotFiles& files_;
+  const SnapshotCache* const cache_;
   IoBuffer buffers_{kSlots * kPageBytes};
   std::vector<Slot> slots_{kSlots};
   uint32_t window_ = 0;  // first slot of the current window
   uint32_t next_ = 0;    // slot of the next request
-  uint32_t first_ = 0;   // first slot of the run that is not submitted yet
-  uint32_t count_ = 0;   // number of pages of that run; 0: there is none
+  // Slots of the current window from this one on have copies of cached pages. They are at the end,
+  // so that a run before them can grow.
+  uint32_t end_ = kMaxPages;
+  uint32_t first_ = 0;  // first slot of the run that is not submitted yet
+  uint32_t count_ = 0;  // number of pages of that run; 0: there is none
+  uint64_t cached_count_ = 0;
   std::unique_ptr<BatchReader> reader_;
 };
 

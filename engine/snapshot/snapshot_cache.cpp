@@ -213,6 +213,21 @@ std::optional<uint32_t> SnapshotCache::warm(SnapshotPointer first, uint32_t coun
   return cached;
 }
 
+bool SnapshotCache::copy_page(SnapshotPointer pointer, std::byte* into) const {
+  CHECK(!pointer.is_null() && into != nullptr);
+  // A frame stays listed while this thread holds the lock, and a listed frame does not change.
+  std::unique_lock guard(lock_);
+  uint32_t frame = 0;
+  if (!find_frame(pointer, frame)) return false;
+  if (fault::copy_without_lock) guard.unlock();
+  reach(SyncPoint::copying_frame);
+  const PageHeader* const page = page_at(frame);
+  // Readers store hints in pages of other levels (get_child) without the lock.
+  if (page->level != 0) return false;
+  std::memcpy(into, reinterpret_cast<const std::byte*>(page), kPageBytes);
+  return true;
+}
+
 void SnapshotReader::enter_round(uint64_t round) {
   for (;;) {
     // seq_cst pairs with oldest_round: the slot is stored before any table entry is loaded, and

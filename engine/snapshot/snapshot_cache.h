@@ -152,6 +152,11 @@ class SnapshotCache {
   /// no file is closed meanwhile.
   std::optional<uint32_t> warm(SnapshotPointer first, uint32_t count, std::byte* buffer);
 
+  /// Copies a page without hints, so one without pages below it, if the cache has it. Returns false
+  /// otherwise. Does not count as a use. Blocks readers that miss pages meanwhile. Thread: any,
+  /// even without a SnapshotReader (R39).
+  bool copy_page(SnapshotPointer pointer, std::byte* into) const;
+
   /// Evicts up to `wanted` lent frames, at most kReturnAtOnce, and returns them to the pool. Blocks
   /// until no reader uses them. Returns their number. It is 0 if no frame is lent, or if readers
   /// fill all lent frames now. Thread: one at a time.

@@ -84,6 +84,7 @@ struct SnapshotJobProgress {
   uint64_t pages_written = 0;     // captured pages included
   uint64_t pages_read = 0;        // pages of earlier snapshots
   uint64_t pages_unreadable = 0;  // part of pages_read that could not be read
+  uint64_t pages_cached = 0;      // pages of earlier snapshots that the node's cache had
   // Counter of the mappers and reducers.
   uint64_t paused_us = 0;  // sum of the pauses of all threads
 
@@ -115,7 +116,8 @@ struct GleanerMetrics {
   std::atomic<uint64_t> scrub_percent;  // progress of the current cycle
   std::atomic<uint64_t>
       scrub_finished_s;  // end of the last cycle, in seconds since 1970; 0: no cycle yet
-  std::atomic<uint64_t> spare[4];
+  std::atomic<uint64_t> pages_cached;
+  std::atomic<uint64_t> spare[3];
   SnapshotWorkTimes times;
 };
 static_assert(sizeof(GleanerMetrics) == 320);
@@ -140,6 +142,7 @@ inline constexpr SnapshotJobCounter kSnapshotJobCounters[] = {
     {"pages_written", &SnapshotJobProgress::pages_written, &GleanerMetrics::pages_written},
     {"pages_read", &SnapshotJobProgress::pages_read, &GleanerMetrics::pages_read},
     {"pages_unreadable", &SnapshotJobProgress::pages_unreadable, &GleanerMetrics::pages_unreadable},
+    {"pages_cached", &SnapshotJobProgress::pages_cached, &GleanerMetrics::pages_cached},
     {"paused_us", &SnapshotJobProgress::paused_us, &GleanerMetrics::paused_us},
 };
 static_assert(std::size(kSnapshotJobCounters) * sizeof(uint64_t) == sizeof(SnapshotJobProgress),

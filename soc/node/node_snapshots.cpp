@@ -125,6 +125,7 @@ Result<void> Node::start_snapshot_jobs() {
   resources.node = node_;
   resources.file_system = files_.get();
   resources.snapshots = &snapshots_->files();
+  resources.cache = &snapshots_->cache();
   // Successive snapshots use the node's directories round robin, as its loggers do.
   resources.directory = [this](uint32_t snapshot) {
     return log_directory(config_, node_, snapshot);

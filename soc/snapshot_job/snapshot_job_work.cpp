@@ -244,7 +244,9 @@ Result<void> SnapshotJobWork::reduce(uint32_t ordinal) {
   ATOLL_TRY(collected);
   ATOLL_TRY(await_permission());
   ReducerPace pace(reducer, *this);
-  Composing composing{reducer, pace, clock, PageAhead(*resources_.snapshots)};
+  Composing composing{
+      reducer, pace, clock,
+      PageAhead(*resources_.snapshots, BatchReader::Method::automatic, resources_.cache)};
   auto composed = compose_all(composing, places_of_reducers_[ordinal]);
   clock.charge(SnapshotWork::compose);
   return composed;
@@ -341,6 +343,7 @@ Result<void> SnapshotJobWork::compose_one(Composing& composing, size_t storage,
   ATOLL_ASSIGN(ComposedPartition composed, compose(task));
   composing.ahead.clear();
   const std::lock_guard guard(mutex_);
+  last_.pages_cached += composing.ahead.take_cached_count();
   last_.pages_written += composed.pages_written;
   last_.pages_read += composed.pages_read;
   composed_.push_back(std::move(composed));

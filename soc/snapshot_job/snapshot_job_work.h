@@ -32,11 +32,14 @@
 
 namespace atolldb {
 
+class SnapshotCache;
+
 /// The resources of the node that a job uses. They outlive the job.
 struct SnapshotJobResources {
   uint32_t node = 0;
   FileSystem* file_system = nullptr;
   SnapshotFiles* snapshots = nullptr;
+  const SnapshotCache* cache = nullptr;  // has pages that composers need not read; may be null
   /// Returns the directory for this snapshot's file of pages and for the sorted runs of its job.
   std::function<std::string(uint32_t snapshot)> directory;
   /// Returns the address of a reducer's formatted inbox in this process, or null if there is no

@@ -409,6 +409,8 @@ const Rule kRules[] = {
      [] { return a_lent_page_is_not_returned_while_it_is_read(); }},
     {"AddressesOfFramesEndWithTheRound", Mutant::keep_known_frames,
      [] { return a_page_that_was_evicted_is_read_again(); }},
+    {"FramesAreCopiedUnderTheLock", Mutant::copy_without_lock,
+     [] { return a_page_is_not_replaced_while_it_is_copied(); }},
     {"HintsAreChecked", Mutant::trust_hints, [] { return a_hint_is_only_a_hint(); }},
     {"PagesOfScansEndWithTheRound", Mutant::keep_scanned_pages,
      [] { return a_scan_continues_though_its_page_was_evicted(); }},

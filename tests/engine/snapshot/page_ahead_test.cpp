@@ -111,6 +111,71 @@ TEST_P(PageAheadTest, PagesOfTheWindowBeforeStay) {
   }
 }
 
+/// A cache with some pages, which are damaged on the device since.
+class PagesInCache {
+ public:
+  PagesInCache(NumberedPages& pages, const std::vector<uint32_t>& numbers)
+      : cache_(pages.files(), 64, 1) {
+    std::vector<SnapshotPointer> names;
+    for (const uint32_t number : numbers) names.push_back(NumberedPages::pointer(number));
+    SnapshotReader reader(cache_.cache, 0);
+    EXPECT_EQ(reader.read_together(names), numbers.size());
+    for (const uint32_t number : numbers) {
+      EXPECT_TRUE(
+          pages.file_system()
+              .corrupt(snapshot_file_path("/data", 0, 1), number * kPageBytes + kPageBytes / 2, 1)
+              .has_value());
+    }
+  }
+  const SnapshotCache* cache() const { return &cache_.cache; }
+
+ private:
+  TestCache cache_;
+};
+
+TEST_P(PageAheadTest, PagesOfTheCacheAreNotRead) {
+  const PagesInCache some(pages_, {50, 100, 150, 211});
+  PageAhead ahead(pages_.files(), GetParam(), some.cache());
+  for (const uint32_t number : {50u, 100u, 200u, 150u, 203u, 100u, 210u, 211u}) {
+    ASSERT_TRUE(ahead.request(NumberedPages::pointer(number))) << number;
+  }
+  for (const uint32_t number : {200u, 203u, 50u, 150u, 100u, 210u}) {
+    EXPECT_TRUE(takes(ahead, number)) << number;
+  }
+  EXPECT_FALSE(takes(ahead, 211)) << "it joined the read of its neighbour";
+  EXPECT_EQ(ahead.take_cached_count(), 3u);
+  EXPECT_EQ(ahead.take_cached_count(), 0u);
+  ahead.clear();
+  EXPECT_FALSE(takes(ahead, 50)) << "it was forgotten";
+}
+
+TEST_P(PageAheadTest, PagesOfTheCacheAndOthersShareTheRoomOfAWindow) {
+  std::vector<uint32_t> cached;
+  for (uint32_t number = 7; number <= kPages && cached.size() < kPagesPerRead; number += 18) {
+    cached.push_back(number);
+  }
+  const PagesInCache some(pages_, cached);
+  PageAhead ahead(pages_.files(), GetParam(), some.cache());
+  for (int round = 0; round < 4; ++round) {
+    ahead.clear();
+    if (round % 2 != 0) ahead.begin_window();
+    std::vector<uint32_t> requested;
+    // Pages of the cache, and pages that no read gets together with these.
+    for (uint32_t number = 7; number <= kPages; number += 9) {
+      ASSERT_TRUE(ahead.request(NumberedPages::pointer(number))) << number;
+      requested.push_back(number);
+    }
+    // Then adjacent pages until there is no room.
+    uint32_t last = 8;
+    while (last <= kPages && ahead.request(NumberedPages::pointer(last))) {
+      last += last % 18 == 6 ? 2 : 1;
+    }
+    EXPECT_LT(last, kPages) << "all pages found room";
+    for (const uint32_t number : requested) EXPECT_TRUE(takes(ahead, number)) << number;
+    EXPECT_EQ(ahead.take_cached_count(), cached.size());
+  }
+}
+
 TEST(PageAhead, OneReadGetsPagesThatAreClose) {
   const auto page = NumberedPages::pointer;
   EXPECT_TRUE(PageAhead::joins(page(1), page(1), page(2)));

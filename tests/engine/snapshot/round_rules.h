@@ -190,6 +190,49 @@ inline std::string a_reader_at_the_device_holds_no_frame_back() {
 }
 #endif
 
+#ifdef ATOLL_MUTANTS
+/// R39: a thread without a slot copies a page. Meanwhile a reader needs all frames for other pages.
+inline std::string a_page_is_not_replaced_while_it_is_copied() {
+  NumberedPages pages(64);
+  TestCache test(pages.files(), 8, 1);
+  SnapshotReader reader(test.cache, 0);
+  const PageHeader* page = nullptr;
+  if (reader.get(NumberedPages::pointer(1), page) != Status::ok) return "page 1 is not read";
+  reader.leave();
+  constexpr uint32_t kEnough = 32;
+  std::atomic<bool> goes{false};
+  std::atomic<uint32_t> read{0};
+  std::thread other([&] {
+    while (!goes.load(std::memory_order_relaxed)) std::this_thread::yield();
+    for (uint32_t number = 2; number <= pages.count(); ++number) {
+      const PageHeader* found = nullptr;
+      if (reader.get(NumberedPages::pointer(number), found) != Status::ok) break;
+      read.fetch_add(1, std::memory_order_relaxed);
+    }
+    reader.leave();
+  });
+  IoBuffer copy(kPageBytes);
+  bool is_copied = false;
+  {
+    // The reader waits for the lock, so this wait ends by its time limit unless the lock was left.
+    const AtFirst at_point(SyncPoint::copying_frame, [&] {
+      goes.store(true, std::memory_order_relaxed);
+      const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
+      while (read.load(std::memory_order_relaxed) < kEnough &&
+             std::chrono::steady_clock::now() < end) {
+        std::this_thread::yield();
+      }
+    });
+    is_copied = test.cache.copy_page(NumberedPages::pointer(1), copy.bytes().data());
+    goes.store(true, std::memory_order_relaxed);
+    other.join();
+  }
+  if (!is_copied) return "the page was not copied";
+  const auto* copied = reinterpret_cast<const PageHeader*>(copy.bytes().data());
+  return NumberedPages::is_page(copied, 1) ? "" : "another page was copied";
+}
+#endif
+
 /// The reason why a reader stops waiting for a frame, while another reader holds all frames back.
 enum class FrameWaitEnd { deadline, failure, patience };
 
