@@ -119,6 +119,17 @@ class Check(ConfigTest):
         self.assertEqual(values["gleaner"]["interval"]["value"], 600)
         self.assertEqual(len(values["node"]), 2)
 
+    def test_a_budget_of_memory_is_shown_with_its_parts(self):
+        file = self.folder.write("c.toml", '[memory]\ntotal = "64MiB"\n')
+        memory = self.folder.json("config", "show", file)["values"]["memory"]
+        shown = {key: (memory[key]["text"], memory[key]["origin"])
+                 for key in ("volatile_pool", "snapshot_cache")}
+        self.assertEqual(shown, {"volatile_pool": ('"56MiB"', "memory.total"),
+                                 "snapshot_cache": ('"8MiB"', "memory.total")})
+        found = self.folder.json("config", "check", file, "--set", "memory.volatile_pool=32MiB",
+                                 code=CONFIG)
+        self.assertEqual([each["key"] for each in found["mistakes"]], ["memory.volatile_pool"])
+
 
 class Reload(ConfigTest):
     def reload(self, cluster, *words, code=0):

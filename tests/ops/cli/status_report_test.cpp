@@ -103,6 +103,25 @@ TEST(StatusReportTest, ShowsTheNewestCheckpointAndWhyTheLastAttemptFailed) {
       << status_text(status);
 }
 
+TEST(StatusReportTest, SaysWhichPartOfTheMemoryShouldGetMore) {
+  Json status = healthy_status();
+  EXPECT_FALSE(has(status_text(status), "  memory ")) << status_text(status);
+  const auto set = [&](uint64_t total, const char* first, const char* second) {
+    status["nodes"][0]["memory"] = {{"total_bytes", total}, {"more", first}};
+    status["nodes"][1]["memory"] = {{"total_bytes", total}, {"more", second}};
+    return status_text(status);
+  };
+  EXPECT_FALSE(has(set(0, "none", "either"), "  memory "));
+  const std::string budget = "  memory         a budget of 1.0 GiB per node";
+  EXPECT_TRUE(has(set(1 << 30, "none", "none"), budget + "\n")) << status_text(status);
+  EXPECT_TRUE(has(set(1 << 30, "cache", "none"),
+                  budget + "; more for the snapshot cache would save most waits\n"))
+      << status_text(status);
+  EXPECT_TRUE(has(set(0, "none", "pool"), "  memory         more for the pool would save most"))
+      << status_text(status);
+  EXPECT_FALSE(has(set(0, "cache", "pool"), "  memory ")) << "the nodes disagree";
+}
+
 TEST(StatusReportTest, PinsOfABackupThatHasEndedAreAProblem) {
   Json status = healthy_status();
   status["snapshots"] = {
