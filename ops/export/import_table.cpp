@@ -139,7 +139,7 @@ class TableImport {
     while (!rows.empty()) {
       size_t count = 0;
       size_t bytes = sizeof(KvRequestHeader);
-      while (count < rows.size() && bytes + bytes_of(rows[count]) <= kMaxSessionInputBytes) {
+      while (count < rows.size() && bytes + bytes_of(rows[count]) <= kMaxKvRequestBytes) {
         bytes += bytes_of(rows[count++]);
       }
       CHECK(count != 0);

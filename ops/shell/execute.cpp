@@ -15,7 +15,7 @@ using Bytes = std::vector<std::byte>;
 /// Names statements that run as one request, in errors.
 constexpr std::string_view kTogether = "txn";
 /// Part of a reply that the rows of a scan may fill when an array is read record by record.
-constexpr uint64_t kArrayReplyBytes = kMaxSessionOutputBytes / 2;
+constexpr uint64_t kArrayReplyBytes = kMaxKvReplyBytes / 2;
 
 ExitCode exit_code_of(Status status) {
   switch (status) {

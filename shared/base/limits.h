@@ -27,6 +27,13 @@ inline constexpr uint32_t kSystemLockBlocks = 1024;
 /// have 16 bits and start at 1.
 inline constexpr uint32_t kMaxWriteSet = 65535 - kSystemLockBlocks - 1;
 
+/// Longest part of the input or the output of a session's request. Longer ones have several parts.
+inline constexpr uint32_t kSessionPartBytes = 64u << 10;
+/// Highest values of procedures.max_input and procedures.max_output. An input takes at most half of
+/// the slots of its session.
+inline constexpr uint32_t kMaxSessionInputBytes = 128u << 20;
+inline constexpr uint32_t kMaxSessionOutputBytes = 1u << 30;
+
 inline constexpr uint64_t kHugePageBytes = uint64_t{2} << 20;
 /// Segment sizes are multiples of this.
 inline constexpr uint64_t kSegmentStepBytes = kHugePageBytes;

@@ -34,8 +34,8 @@ enum class [[nodiscard]] Status : uint8_t {
   deadline_exceeded,
   procedure_failed,
   cluster_failed,
-  /// A session's request was rejected before it ran, because the cluster starts or stops, or a
-  /// limit of requests in flight is reached. A later retry is safe.
+  /// A session's request was rejected without any effect, because the cluster starts or stops, or a
+  /// limit of requests in flight or of their memory is reached. A later retry is safe.
   unavailable,
   /// The cluster failed while a session's request was in flight. It may have committed durably, or
   /// may be lost (R41). The client must read the data to find out.

@@ -77,7 +77,10 @@ atoll_status submit(atoll_connection* connection, Request request, const CallOpt
   DCHECK(!options.timeout && options.session.waits_for_room);
   const auto session = connection->connection->session();
   ATOLL_C_TRY(session);
-  const auto not_sent = [](Status status) {
+  const auto not_sent = [&session](Status status) {
+    if (status == Status::payload_too_long) {
+      return record_status(status_of(status), why_not_sent(status, **session));
+    }
     return record_status(status_of(status),
                          "the request was not sent: fetch results, or call "
                          "atoll_reconnect if the session has ended");

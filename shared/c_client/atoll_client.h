@@ -20,9 +20,11 @@
  * that it was called with, and are valid until that object is freed. Arguments are copied.
  *
  * Limits. Names of storages: 63 bytes. Keys: 1,024 bytes. Values: 2,048 bytes. A batch or a
- * transaction: 256 operations and 64 KiB. Input and output of a procedure: 64 KiB. A connection:
- * 4,096 requests in flight, or 256 over the network. A node: 64 connections, and 256 more over the
- * network.
+ * transaction: 256 operations and 64 KiB. Input and output of a procedure: 64 MiB each, unless
+ * the cluster has other values of procedures.max_input and max_output. A long output is taken in
+ * parts while the program waits, polls or dispatches; if it does none of these for a minute, the
+ * session ends (procedures.transfer_timeout). A connection: 4,096 requests in flight, or 256 over
+ * the network. A node: 64 connections, and 256 more over the network.
  *
  * Compatibility. Functions and constants are only added. An option struct begins with its size, so
  * it may grow. All other structs are opaque, except atoll_bytes, which never changes.

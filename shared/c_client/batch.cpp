@@ -16,10 +16,10 @@ Checked<void> check_room(const KvRequest& request, size_t bytes) {
                 "batch: has " + std::to_string(kMaxKvOperations) + " operations, the most");
   }
   const size_t total = request.bytes().size() + sizeof(KvOperation) + bytes;
-  if (total > kMaxSessionInputBytes) {
+  if (total > kMaxKvRequestBytes) {
     return fail(ATOLL_PAYLOAD_TOO_LONG, "batch: would have " + std::to_string(total) +
                                             " bytes, more than " +
-                                            std::to_string(kMaxSessionInputBytes));
+                                            std::to_string(kMaxKvRequestBytes));
   }
   return {};
 }

@@ -56,16 +56,6 @@ Checked<Options> read_struct(const Options* options, std::string_view what) {
   return copy;
 }
 
-/// Returns why a request was not sent.
-std::string why_not_sent(Status status, Session& session) {
-  DCHECK(status != Status::ok);
-  if (status != Status::unavailable) return "the request was not sent";
-  return session.client().is_open()
-             ? "the request was not sent: the connection has as many requests in flight as it "
-               "may: fetch results, or try again later"
-             : "the request was not sent: the session has ended: call atoll_reconnect";
-}
-
 }  // namespace
 
 Checked<std::string_view> storage_of(const char* storage) {
@@ -182,7 +172,7 @@ Checked<CallOptions> options_of(const atoll_options* options, AnswerAt answer_at
 Request kv_request_of(const KvRequest& request) {
   const KvBytes bytes = request.bytes();
   DCHECK(request.count() >= 1 && request.count() <= kMaxKvOperations);
-  DCHECK(!bytes.empty() && bytes.size() <= kMaxSessionInputBytes);
+  DCHECK(!bytes.empty() && bytes.size() <= kMaxKvRequestBytes);
   return {"kv.txn", {bytes.begin(), bytes.end()}, true};
 }
 
@@ -232,6 +222,20 @@ Outcome decode(const Request& request, SessionReply reply) {
   DCHECK(!results->empty() && results->size() <= kMaxKvOperations);
   outcome.results = *std::move(results);
   return outcome;
+}
+
+std::string why_not_sent(Status status, Session& session) {
+  DCHECK(status != Status::ok);
+  if (status == Status::payload_too_long) {
+    return "the request was not sent: its input has more than " +
+           std::to_string(session.client().max_input_bytes()) +
+           " bytes, the limit of the cluster: raise procedures.max_input";
+  }
+  if (status != Status::unavailable) return "the request was not sent";
+  return session.client().is_open()
+             ? "the request was not sent: the connection has as many requests in flight as it "
+               "may: fetch results, or try again later"
+             : "the request was not sent: the session has ended: call atoll_reconnect";
 }
 
 Outcome send(Session& session, const Request& request, const CallOptions& options) {

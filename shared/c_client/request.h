@@ -60,6 +60,8 @@ struct Outcome {
 Outcome outcome_of(Failure failure);
 /// Decodes the reply to a request.
 Outcome decode(const Request& request, SessionReply reply);
+/// Returns why `submit` has not sent a request.
+std::string why_not_sent(Status status, Session& session);
 /// Sends a request, and waits for its reply. With `only_sends` it does not wait, and the outcome of
 /// a request that was sent is ok, without results.
 Outcome send(Session& session, const Request& request, const CallOptions& options);

@@ -43,7 +43,7 @@ struct SessionReply {
   uint64_t commit_version = 0;
   /// Incarnation of the cluster; changes with every restart.
   uint64_t incarnation = 0;
-  /// Output of the procedure, at most kMaxSessionOutputBytes. The procedure defines its format.
+  /// Output of the procedure, at most procedures.max_output. The procedure defines its format.
   /// `read_kv_reply` decodes the output of `kv.*`.
   std::vector<std::byte> output;
   /// Reason of a failure if there is more to say than `status`, at most kMaxSessionMessageBytes.
@@ -91,7 +91,7 @@ class ClientTransport {
   virtual ~ClientTransport() = default;
 
   /// Submits a request: `procedure` is a name of 1 to kMaxSessionProcedureName bytes, `input` has
-  /// at most kMaxSessionInputBytes. Both are copied. A callback, if given, gets the reply. Without
+  /// at most max_input_bytes(). Both are copied. A callback, if given, gets the reply. Without
   /// a callback, the slot stays taken until `wait`, `wait_for` or `poll` has fetched the reply. May
   /// block: see SessionOptions::waits_for_room.
   ///
@@ -104,7 +104,7 @@ class ClientTransport {
     if (procedure.empty() || procedure.size() > kMaxSessionProcedureName) {
       return std::unexpected(Status::invalid_argument);
     }
-    if (input.size() > kMaxSessionInputBytes) return std::unexpected(Status::payload_too_long);
+    if (input.size() > max_input_bytes()) return std::unexpected(Status::payload_too_long);
     return submit_checked(procedure, input, options, std::move(callback));
   }
   /// Waits for the reply. Returns nothing after the timeout, or invalid_argument for a ticket that
@@ -130,6 +130,8 @@ class ClientTransport {
   virtual bool is_open() = 0;
   virtual uint64_t incarnation() const = 0;
   virtual uint32_t node() const = 0;
+  /// Returns the limit of an input: procedures.max_input of the cluster.
+  virtual uint32_t max_input_bytes() const = 0;
 
  protected:
   /// The same as `submit`. REQUIRES: the lengths of both arguments are within their limits.

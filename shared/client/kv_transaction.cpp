@@ -414,11 +414,11 @@ KvOutcome<KvCommit> KvTransaction::commit(AnswerAt answer_at) {
         CHECK(false);
     }
   }
-  if (request.bytes().size() > kMaxSessionInputBytes) {
+  if (request.bytes().size() > kMaxKvRequestBytes) {
     return failure(Status::payload_too_long,
                    "the reads and writes of the transaction have " +
                        std::to_string(request.bytes().size()) + " bytes, the limit is " +
-                       std::to_string(kMaxSessionInputBytes) + ": write less in one transaction");
+                       std::to_string(kMaxKvRequestBytes) + ": write less in one transaction");
   }
   const SessionReply reply = client_.call("kv.commit", request.bytes(), {.answer_at = answer_at});
   if (reply.status != Status::ok) return failure(reply.status, reply.message);

@@ -18,6 +18,8 @@ using NetClock = std::chrono::steady_clock;
 
 /// Frames that the thread reads before it sends again.
 constexpr int kFramesPerTurn = 16;
+/// Parts of a long input that the thread sends before it reads again.
+constexpr int kPartsPerTurn = 4;
 /// Longest sleep of a waiting thread. It is only a bound that a clock can hold.
 constexpr std::chrono::hours kLongestWait{1};
 
@@ -31,7 +33,11 @@ WireRequest wire_request(SessionTicket id, const std::string& procedure,
   WireRequest request;
   request.id = id;
   request.procedure = procedure;
-  request.input = input;
+  if (input.size() > kSessionPartBytes) {
+    request.input_bytes = static_cast<uint32_t>(input.size());
+  } else {
+    request.input = input;
+  }
   request.affinity = options.affinity;
   request.worker = options.worker;
   request.answer_at = options.answer_at;
@@ -105,7 +111,7 @@ SessionTicket NetworkClient::fill(std::string_view procedure, std::span<const st
   slot.has_callback = callback != nullptr;
   slot.callback = std::move(callback);
   ++in_flight_;
-  in_flight_bytes_ += input.size();
+  in_flight_bytes_ += slot.counted_bytes();
   return slot.ticket;
 }
 
@@ -113,11 +119,12 @@ std::expected<SessionTicket, Status> NetworkClient::submit_checked(std::string_v
                                                                    std::span<const std::byte> input,
                                                                    const SessionOptions& options,
                                                                    Callback callback) {
+  const size_t counted = input.size() > kSessionPartBytes ? 0 : input.size();
   Lock lock(mutex_);
   for (;;) {
     if (has_ended_) break;
-    const bool fits = input.size() <= session_.max_in_flight_bytes &&
-                      in_flight_bytes_ <= session_.max_in_flight_bytes - input.size();
+    const bool fits = counted <= session_.max_in_flight_bytes &&
+                      in_flight_bytes_ <= session_.max_in_flight_bytes - counted;
     if (!free_.empty() && fits) {
       const SessionTicket ticket = fill(procedure, input, options, std::move(callback));
       if (std::exchange(sleeps_, false)) wake();
@@ -199,6 +206,7 @@ void NetworkClient::run() {
   for (;;) {
     bool did_something = receive_answers();
     did_something |= send_queued();
+    did_something |= send_parts();
     {
       const std::lock_guard guard(mutex_);
       if (stops_) break;
@@ -235,11 +243,44 @@ bool NetworkClient::send_queued() {
   // Only this thread changes a slot that was sent, so the requests are read without the mutex.
   for (const uint32_t index : slots) {
     const Slot& slot = slots_[index];
+    if (slot.input.size() > kSessionPartBytes) {
+      uploads_.push_back({slot.ticket});
+      continue;
+    }
     if (writer_.is_full()) link_->send(writer_.finish_requests());
     writer_.add(wire_request(slot.ticket, slot.procedure, slot.input, slot.options));
   }
-  DCHECK(!writer_.is_empty());
-  link_->send(writer_.finish_requests());
+  if (!writer_.is_empty()) link_->send(writer_.finish_requests());
+  return true;
+}
+
+bool NetworkClient::send_parts() {
+  if (uploads_.empty()) return false;
+  DCHECK(writer_.is_empty());
+  Upload& upload = uploads_.front();
+  const Slot& slot = slots_[upload.ticket % kMaxNetworkInFlight];
+  {
+    const std::lock_guard guard(mutex_);
+    // The node has refused the request before all parts were sent.
+    if (slot.ticket != upload.ticket || slot.place != Place::sent) {
+      uploads_.pop_front();
+      return true;
+    }
+  }
+  // Only this thread ends a request that was sent, so the slot is read without the mutex.
+  DCHECK(slot.input.size() > kSessionPartBytes && upload.sent_bytes < slot.input.size());
+  if (upload.sent_bytes == 0) {
+    writer_.add(wire_request(slot.ticket, slot.procedure, slot.input, slot.options));
+    link_->send(writer_.finish_requests());
+  }
+  const std::span<const std::byte> input = slot.input;
+  for (int i = 0; i < kPartsPerTurn && upload.sent_bytes < input.size(); ++i) {
+    const size_t bytes = std::min<size_t>(input.size() - upload.sent_bytes, kMaxWirePartBytes);
+    link_->send(writer_.part({slot.ticket, static_cast<uint32_t>(input.size()),
+                              input.subspan(upload.sent_bytes, bytes)}));
+    upload.sent_bytes += bytes;
+  }
+  if (upload.sent_bytes == input.size()) uploads_.pop_front();
   return true;
 }
 
@@ -256,6 +297,11 @@ bool NetworkClient::receive_answers() {
       if (why_ended_.empty()) why_ended_ = "the node has ended the session";
       return false;
     }
+    if (received_.kind == WireFrame::Kind::part) {
+      const std::lock_guard guard(mutex_);
+      take_part(received_.part);
+      continue;
+    }
     if (received_.kind != WireFrame::Kind::answers || received_.session != session_.number) {
       continue;
     }
@@ -264,6 +310,16 @@ bool NetworkClient::receive_answers() {
     if (waiting_threads_ != 0) changed_.notify_all();
   }
   return true;
+}
+
+void NetworkClient::take_part(const WirePart& part) {
+  Slot& slot = slots_[part.id % kMaxNetworkInFlight];
+  // Invalid data from a faulty node must not crash its client.
+  if (slot.place != Place::sent || slot.ticket != part.id) return;
+  if (part.bytes.size() + slot.output.size() > session_.max_output_bytes) return;
+  if (slot.output.empty())
+    slot.output.reserve(std::min(part.total_bytes, session_.max_output_bytes));
+  slot.output.insert(slot.output.end(), part.bytes.begin(), part.bytes.end());
 }
 
 void NetworkClient::take_answer(const WireAnswer& answer) {
@@ -278,14 +334,23 @@ void NetworkClient::take_answer(const WireAnswer& answer) {
   reply.incarnation = answer.incarnation;
   reply.output.assign(answer.output.begin(), answer.output.end());
   reply.message.assign(answer.message);
+  if (answer.output_bytes != 0 && slot.output.size() == answer.output_bytes) {
+    reply.output = std::move(slot.output);
+  } else if (answer.output_bytes != 0) {
+    reply.status = Status::outcome_unknown;
+    reply.message = "the node sent " + std::to_string(slot.output.size()) + " of " +
+                    std::to_string(answer.output_bytes) + " bytes of the output";
+  }
   arrive(slot, std::move(reply));
 }
 
 void NetworkClient::arrive(Slot& slot, SessionReply reply) {
   DCHECK(slot.place == Place::sent || slot.place == Place::queued);
-  CHECK(in_flight_ > 0 && in_flight_bytes_ >= slot.input.size());
+  CHECK(in_flight_ > 0 && in_flight_bytes_ >= slot.counted_bytes());
   --in_flight_;
-  in_flight_bytes_ -= slot.input.size();
+  in_flight_bytes_ -= slot.counted_bytes();
+  slot.output = {};
+  if (slot.input.size() > kSessionPartBytes) slot.input = {};
   slot.place = Place::arrived;
   slot.reply = std::move(reply);
   if (!slot.has_callback) return;

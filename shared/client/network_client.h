@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -43,6 +44,7 @@ class NetworkClient final : public ClientTransport {
   bool is_open() override;
   uint64_t incarnation() const override { return session_.incarnation; }
   uint32_t node() const override { return session_.node; }
+  uint32_t max_input_bytes() const override { return session_.max_input_bytes; }
   const NetworkLink::Session& session() const { return session_; }
 
  private:
@@ -56,6 +58,15 @@ class NetworkClient final : public ClientTransport {
     SessionOptions options;
     Callback callback;
     SessionReply reply;
+    std::vector<std::byte> output;  // parts of a long output that have arrived
+
+    /// Bytes that count for max_in_flight_bytes. A long input does not count.
+    size_t counted_bytes() const { return input.size() > kSessionPartBytes ? 0 : input.size(); }
+  };
+  /// A long input that the thread sends in parts.
+  struct Upload {
+    SessionTicket ticket = 0;
+    size_t sent_bytes = 0;
   };
   struct Ready {
     Callback callback;
@@ -82,7 +93,10 @@ class NetworkClient final : public ClientTransport {
   // The next functions run in the client's thread.
   void run();
   bool send_queued();
+  /// Sends some parts of the oldest long input.
+  bool send_parts();
   bool receive_answers();
+  void take_part(const WirePart& part);
   void take_answer(const WireAnswer& answer);
   /// Moves a reply to its waiting thread or callback. REQUIRES: mutex_ is held.
   void arrive(Slot& slot, SessionReply reply);
@@ -94,8 +108,9 @@ class NetworkClient final : public ClientTransport {
   const std::unique_ptr<NetworkLink> link_;  // used by the thread only
   const NetworkLink::Session session_;
   const UniqueFd wake_;
-  WireWriter writer_;   // used by the thread only
-  WireFrame received_;  // used by the thread only
+  WireWriter writer_;           // used by the thread only
+  WireFrame received_;          // used by the thread only
+  std::deque<Upload> uploads_;  // used by the thread only
   std::string why_ended_;
 
   mutable std::mutex mutex_;

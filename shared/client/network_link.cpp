@@ -229,7 +229,9 @@ Result<void> NetworkLink::open_session(const std::string& where, LinkClock::time
                   welcome.max_in_flight,
                   welcome.max_in_flight_bytes,
                   welcome.rights,
-                  std::string(welcome.key_name)};
+                  std::string(welcome.key_name),
+                  std::min(welcome.max_input_bytes, kMaxSessionInputBytes),
+                  std::min(welcome.max_output_bytes, kMaxSessionOutputBytes)};
       return {};
     }
     if (has_ended() || LinkClock::now() >= until) {

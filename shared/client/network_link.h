@@ -38,6 +38,8 @@ class NetworkLink {
     uint32_t max_in_flight_bytes = 0;
     uint32_t rights = 0;
     std::string key_name;
+    uint32_t max_input_bytes = kSessionPartBytes;
+    uint32_t max_output_bytes = kSessionPartBytes;
   };
 
   /// A message that was received. Its bytes are valid until the next `receive`.

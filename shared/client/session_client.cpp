@@ -98,6 +98,8 @@ SessionClient::SessionClient(UniqueFd socket, UniqueFd wake, MappedSegment memor
       memory_(std::move(memory)),
       segment_(reinterpret_cast<SessionSegment*>(memory_.base())),
       incarnation_(segment_->incarnation),
+      max_input_bytes_(std::min(segment_->max_input_bytes, kMaxSessionInputBytes)),
+      max_output_bytes_(std::min(segment_->max_output_bytes, kMaxSessionOutputBytes)),
       forks_(fork_count()) {
   CHECK(wake_.is_open());
   CHECK(reinterpret_cast<uintptr_t>(segment_) % alignof(SessionSegment) == 0);
@@ -141,7 +143,7 @@ void SessionClient::fill(uint32_t slot, std::string_view procedure,
                          std::span<const std::byte> input, const SessionOptions& options) {
   DCHECK(slot < kSessionSlots);
   DCHECK(pending_[slot].place == Place::in_flight && slot_of(pending_[slot].ticket) == slot);
-  DCHECK(procedure.size() <= kMaxSessionProcedureName && input.size() <= kMaxSessionInputBytes);
+  DCHECK(procedure.size() <= kMaxSessionProcedureName && input.size() <= max_input_bytes_);
   SessionSlot& shared = segment_->slots[slot];
   SessionRequest& request = shared.request;
   request.id = pending_[slot].ticket;
@@ -155,7 +157,47 @@ void SessionClient::fill(uint32_t slot, std::string_view procedure,
       options.isolation ? static_cast<uint8_t>(static_cast<uint8_t>(*options.isolation) + 1) : 0;
   request.spare = {};
   copy_bytes(request.name.data(), procedure.data(), procedure.size());
-  copy_bytes(shared.data.data(), input.data(), input.size());
+  copy_bytes(shared.data.data(), input.data(), std::min<size_t>(input.size(), kSessionPartBytes));
+}
+
+uint32_t SessionClient::take_free_slot() {
+  DCHECK(!free_.empty());
+  const uint32_t slot = free_.back();
+  free_.pop_back();
+  DCHECK(slot < kSessionSlots);
+  DCHECK(pending_[slot].place == Place::free && pending_[slot].ticket == 0);
+  return slot;
+}
+
+SessionTicket SessionClient::place(std::string_view procedure, std::span<const std::byte> input,
+                                   const SessionOptions& options, Callback callback) {
+  DCHECK(in_flight_ < kSessionSlots && free_.size() >= session_parts(input.size()));
+  const uint32_t slot = take_free_slot();
+  Pending& pending = pending_[slot];
+  const SessionTicket ticket = next_++ * kSessionSlots + slot;
+  pending.place = Place::in_flight;
+  pending.is_lost = false;
+  pending.ticket = ticket;
+  pending.callback = std::move(callback);
+  ++in_flight_;
+  fill(slot, procedure, input, options);
+  if (input.size() <= kSessionPartBytes) {
+    segment_->requests.put(requests_tail_++, slot);
+    return ticket;
+  }
+  std::vector<uint32_t> slots{slot};
+  for (size_t at = kSessionPartBytes; at < input.size(); at += kSessionPartBytes) {
+    const uint32_t other = take_free_slot();
+    pending_[other].place = Place::part;
+    copy_bytes(segment_->slots[other].data.data(), input.data() + at,
+               std::min<size_t>(input.size() - at, kSessionPartBytes));
+    slots.push_back(other);
+  }
+  DCHECK(slots.size() == session_parts(input.size()));
+  segment_->requests.put_all(requests_tail_, slots);
+  requests_tail_ += static_cast<uint32_t>(slots.size());
+  pending.parts.assign(slots.begin() + 1, slots.end());
+  return ticket;
 }
 
 std::expected<SessionTicket, Status> SessionClient::submit_checked(std::string_view procedure,
@@ -164,6 +206,7 @@ std::expected<SessionTicket, Status> SessionClient::submit_checked(std::string_v
                                                                    Callback callback) {
   // Before the mutex, which another thread of the parent may have held during the fork.
   if (!is_own()) return std::unexpected(Status::unavailable);
+  const size_t needed = session_parts(input.size());
   for (;;) {
     std::vector<Ready> ready;
     // Acquire pairs with the node's increment after each put. The load precedes the check of the
@@ -173,22 +216,14 @@ std::expected<SessionTicket, Status> SessionClient::submit_checked(std::string_v
     SessionTicket ticket = 0;
     {
       const std::lock_guard guard(mutex_);
-      if (free_.empty()) collect(ready);
+      if (free_.size() < needed) collect(ready);
       if (ended_.load(std::memory_order_relaxed) || is_closed()) {
         can_wait = false;
-      } else if (!free_.empty()) {
-        const uint32_t slot = free_.back();
-        free_.pop_back();
-        DCHECK(pending_[slot].place == Place::free && pending_[slot].ticket == 0);
-        DCHECK(in_flight_ < kSessionSlots);
-        ticket = next_++ * kSessionSlots + slot;
-        pending_[slot] = {Place::in_flight, false, ticket, std::exchange(callback, {})};
-        ++in_flight_;
-        fill(slot, procedure, input, options);
-        segment_->requests.put(requests_tail_++, slot);
+      } else if (free_.size() >= needed) {
+        ticket = place(procedure, input, options, std::exchange(callback, {}));
       } else {
         // Waits only if a request is in flight: a reply that waits for its fetch does not free its
-        // slot.
+        // slots.
         can_wait = options.waits_for_room && in_flight_ != 0;
       }
     }
@@ -202,6 +237,7 @@ std::expected<SessionTicket, Status> SessionClient::submit_checked(std::string_v
 }
 
 void SessionClient::collect(std::vector<Ready>& ready) {
+  bool has_asked = false;
   // Acquire pairs with the node's release: entries and answers are visible.
   const uint32_t tail = segment_->answers.tail.load(std::memory_order_acquire);
   while (answers_head_ != tail) {
@@ -210,30 +246,56 @@ void SessionClient::collect(std::vector<Ready>& ready) {
     ++answers_head_;
     // Invalid data from a faulty node must not crash its client.
     if (slot >= kSessionSlots || pending_[slot].place != Place::in_flight) continue;
-    pending_[slot].place = Place::arrived;
-    DCHECK(in_flight_ > 0);
-    --in_flight_;
-    if (!pending_[slot].callback) continue;
-    Callback callback = std::exchange(pending_[slot].callback, {});
-    const SessionTicket ticket = pending_[slot].ticket;
-    ready.push_back({std::move(callback), ticket, fetch(slot)});
+    if (take_part(slot)) {
+      has_asked = true;
+    } else {
+      arrive(slot, ready);
+    }
   }
+  if (has_asked) wake_node();
+}
+
+bool SessionClient::take_part(uint32_t slot) {
+  Pending& pending = pending_[slot];
+  DCHECK(pending.place == Place::in_flight);
+  const SessionSlot& shared = segment_->slots[slot];
+  const size_t whole = std::min(shared.answer.output_bytes, max_output_bytes_);
+  if (shared.answer.id != pending.ticket || whole <= kSessionPartBytes) return false;
+  if (whole <= pending.output.size()) return false;  // invalid data from a faulty node
+  if (pending.output.empty()) pending.output.reserve(whole);
+  const size_t bytes = std::min<size_t>(kSessionPartBytes, whole - pending.output.size());
+  pending.output.insert(pending.output.end(), shared.data.begin(),
+                        shared.data.begin() + static_cast<std::ptrdiff_t>(bytes));
+  if (pending.output.size() == whole) return false;
+  segment_->requests.put(requests_tail_++, slot);
+  return true;
+}
+
+void SessionClient::arrive(uint32_t slot, std::vector<Ready>& ready) {
+  Pending& pending = pending_[slot];
+  DCHECK(pending.place == Place::in_flight);
+  pending.place = Place::arrived;
+  CHECK(in_flight_ > 0);
+  --in_flight_;
+  for (const uint32_t part : pending.parts) {
+    DCHECK(pending_[part].place == Place::part);
+    pending_[part].place = Place::free;
+    free_.push_back(part);
+  }
+  pending.parts = {};
+  if (!pending.callback) return;
+  Callback callback = std::exchange(pending.callback, {});
+  const SessionTicket ticket = pending.ticket;
+  ready.push_back({std::move(callback), ticket, fetch(slot)});
 }
 
 void SessionClient::lose_all(std::vector<Ready>& ready) {
   collect(ready);
   ended_.store(true, std::memory_order_relaxed);
   for (uint32_t slot = 0; slot < kSessionSlots; ++slot) {
-    Pending& pending = pending_[slot];
-    if (pending.place != Place::in_flight) continue;
-    pending.place = Place::arrived;
-    pending.is_lost = true;
-    CHECK(in_flight_ > 0);
-    --in_flight_;
-    if (!pending.callback) continue;
-    Callback callback = std::exchange(pending.callback, {});
-    const SessionTicket ticket = pending.ticket;
-    ready.push_back({std::move(callback), ticket, fetch(slot)});
+    if (pending_[slot].place != Place::in_flight) continue;
+    pending_[slot].is_lost = true;
+    arrive(slot, ready);
   }
   CHECK(in_flight_ == 0);
 }
@@ -254,11 +316,16 @@ SessionReply SessionClient::fetch(uint32_t slot) {
     reply.commit_epoch = answer.commit_epoch;
     reply.commit_version = answer.commit_version;
     reply.incarnation = answer.incarnation;
-    const uint32_t output = std::min(answer.output_bytes, kMaxSessionOutputBytes);
-    reply.output.assign(shared.data.begin(), shared.data.begin() + output);
+    if (pending.output.empty()) {
+      const uint32_t output = std::min(answer.output_bytes, kSessionPartBytes);
+      reply.output.assign(shared.data.begin(), shared.data.begin() + output);
+    } else {
+      reply.output = std::move(pending.output);
+    }
     reply.message.assign(answer.message.data(),
                          std::min(answer.message_bytes, kMaxSessionMessageBytes));
   }
+  pending.output = {};
   pending.place = Place::free;
   pending.ticket = 0;
   free_.push_back(slot);

@@ -69,18 +69,22 @@ class SessionClient final : public ClientTransport {
   bool is_open() override;
   uint64_t incarnation() const override { return incarnation_; }
   uint32_t node() const override { return segment_->node; }
+  uint32_t max_input_bytes() const override { return max_input_bytes_; }
   /// Tests of clients that violate the protocol use these two functions. A caller that puts a
   /// request into the ring of the segment calls `wake_node` afterwards.
   SessionSegment& segment() { return *segment_; }
   void wake_node();
 
  private:
-  enum class Place : uint8_t { free, in_flight, arrived };
+  /// `part`: the slot holds a part of the input of another slot's request.
+  enum class Place : uint8_t { free, in_flight, arrived, part };
   struct Pending {
     Place place = Place::free;
     bool is_lost = false;  // the request ended as outcome_unknown, without an answer
     SessionTicket ticket = 0;
     Callback callback;
+    std::vector<uint32_t> parts;    // slots of the other parts of a long input
+    std::vector<std::byte> output;  // parts of a long output that have arrived
   };
   struct Ready {
     Callback callback;
@@ -93,8 +97,18 @@ class SessionClient final : public ClientTransport {
                                                       std::span<const std::byte> input,
                                                       const SessionOptions& options,
                                                       Callback callback) override;
+  /// Puts a request into free slots. REQUIRES: mutex_ is held; there are enough free slots.
+  SessionTicket place(std::string_view procedure, std::span<const std::byte> input,
+                      const SessionOptions& options, Callback callback);
   void fill(uint32_t slot, std::string_view procedure, std::span<const std::byte> input,
             const SessionOptions& options);
+  /// Returns a free slot, which is free no more. REQUIRES: mutex_ is held.
+  uint32_t take_free_slot();
+  /// Copies the part of a long output out of the slot. If it was not the last one, asks the node
+  /// for the next one, and returns true. REQUIRES: mutex_ is held.
+  bool take_part(uint32_t slot);
+  /// Ends a request in flight. REQUIRES: mutex_ is held.
+  void arrive(uint32_t slot, std::vector<Ready>& ready);
   /// Reads the answer ring. Moves replies with callbacks to `ready`. REQUIRES: mutex_ is held.
   void collect(std::vector<Ready>& ready);
   /// Ends all requests in flight as outcome_unknown. REQUIRES: mutex_ is held.
@@ -119,6 +133,8 @@ class SessionClient final : public ClientTransport {
   MappedSegment memory_;
   SessionSegment* segment_;  // points into memory_
   uint64_t incarnation_;
+  uint32_t max_input_bytes_;
+  uint32_t max_output_bytes_;
   uint32_t forks_;  // fork_count() of the process of the session
 
   mutable std::mutex mutex_;

@@ -203,6 +203,11 @@ struct Config {
   struct Procedures {
     std::vector<std::string> libraries;  ///< absolute paths of shared libraries
     Live<std::chrono::milliseconds> time_limit{10'000};
+    // Of calls through sessions. Inputs and outputs that are longer than 64 KiB share the memory.
+    uint64_t max_input = 64ULL << 20;        ///< bytes
+    uint64_t max_output = 64ULL << 20;       ///< bytes
+    uint64_t payload_memory = 256ULL << 20;  ///< bytes per node
+    std::chrono::milliseconds transfer_timeout{60'000};
 
     bool operator==(const Procedures&) const = default;
   };

@@ -228,6 +228,16 @@ void check_relations(const Config& config, const ConfigReport& report) {
         "more than gleaner.pool_low_water (" + std::to_string(config.gleaner.pool_low_water) + ")",
         std::to_string(config.gleaner.pool_high_water), "");
   }
+  const auto check_payload = [&](const char* key, uint64_t most) {
+    if (most <= config.procedures.payload_memory) return;
+    const auto text = [](uint64_t bytes) {
+      return quote_toml(format_size(static_cast<int64_t>(bytes)));
+    };
+    report("procedures.payload_memory", std::string("at least ") + key + " (" + text(most) + ")",
+           text(config.procedures.payload_memory), "");
+  };
+  check_payload("procedures.max_input", config.procedures.max_input);
+  check_payload("procedures.max_output", config.procedures.max_output);
   const auto nodes = static_cast<int64_t>(config.nodes.size());
   if (config.metrics.base_port != 0 && config.metrics.base_port + nodes > kMaxPort) {
     report("metrics.base_port",

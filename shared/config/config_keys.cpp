@@ -385,6 +385,21 @@ constexpr ConfigKey kKeys[] = {
     row(KeyKind::duration, ATOLL_CONFIG(procedures.time_limit),
         {10 * kMillisecondUs, 1 * kHourUs, kMillisecondUs},
         "A procedure that runs longer is aborted."),
+    row(KeyKind::size, ATOLL_CONFIG(procedures.max_input),
+        {kSessionPartBytes, kMaxSessionInputBytes}, "Longest input of a call through a session."),
+    row(KeyKind::size, ATOLL_CONFIG(procedures.max_output),
+        {kSessionPartBytes, kMaxSessionOutputBytes},
+        "Longest output of a call through a session. A call with a longer one is not committed."),
+    row(KeyKind::size, ATOLL_CONFIG(procedures.payload_memory), {1 * kMiB, 1 * kTiB},
+        "Memory per node for all inputs and outputs that are longer than 64 KiB: an input until "
+        "its\n"
+        "call is answered, an output until its client has taken it. A call that finds no room is\n"
+        "answered `unavailable`, and not committed."),
+    row(KeyKind::duration, ATOLL_CONFIG(procedures.transfer_timeout),
+        {100 * kMillisecondUs, 1 * kHourUs, kMillisecondUs},
+        "A session ends if its client takes no part of such an output, or sends no part of such "
+        "an\n"
+        "input, for this long."),
 
     reloadable(row(KeyKind::choice, ATOLL_CONFIG(log.level), kLogLevelChoices,
                    "What the processes write about themselves.")),

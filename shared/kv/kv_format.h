@@ -15,6 +15,9 @@ inline constexpr uint32_t kMaxKvOperations = 256;
 inline constexpr uint32_t kMaxKvStorageName = 63;
 inline constexpr uint32_t kMaxKvKeyBytes = 1024;
 inline constexpr uint32_t kMaxKvValueBytes = 2048;
+/// Limits of a whole request and of its reply: each fits into one part (kSessionPartBytes).
+inline constexpr uint32_t kMaxKvRequestBytes = 64u << 10;
+inline constexpr uint32_t kMaxKvReplyBytes = 64u << 10;
 inline constexpr uint32_t kMaxKvScanRows = 10'000;
 /// Maximum number of bytes of all scans of a request together. The row that reaches the limit is
 /// the last row. kKvMore is set if more rows follow.

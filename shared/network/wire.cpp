@@ -48,14 +48,19 @@ std::expected<void, WireFault> read_request(const wire::Request& from, WireReque
   to.isolation = from.isolation();
   to.snapshot = from.snapshot();
   to.start_within_ms = from.start_within_ms();
+  to.input_bytes = from.input_bytes();
   const std::string name = "request " + std::to_string(to.id) + ": ";
   if (to.procedure.empty()) return malformed(name + "the procedure's name is empty");
   if (to.procedure.size() > kMaxSessionProcedureName) {
     return malformed(name +
                      beyond("the procedure's name", to.procedure.size(), kMaxSessionProcedureName));
   }
-  if (to.input.size() > kMaxSessionInputBytes) {
-    return malformed(name + beyond("the input", to.input.size(), kMaxSessionInputBytes));
+  if (to.input.size() > kSessionPartBytes) {
+    return malformed(name + beyond("the input", to.input.size(), kSessionPartBytes));
+  }
+  if (to.input_bytes != 0 && (to.input_bytes <= kSessionPartBytes || !to.input.empty())) {
+    return malformed(name + "an input of " + std::to_string(to.input_bytes) +
+                     " bytes must not be sent in parts, or not only in parts");
   }
   if (from.answer_at() > static_cast<uint32_t>(AnswerAt::precommitted)) {
     return malformed(name + "answer_at " + std::to_string(from.answer_at()) +
@@ -76,6 +81,7 @@ std::expected<void, WireFault> read_answer(const wire::Answer& from, WireAnswer&
   to.incarnation = from.incarnation();
   to.output = view_of(from.output());
   to.message = view_of(from.message());
+  to.output_bytes = from.output_bytes();
   if (to.status >= Status::count_) {
     // A node of a later version. The client cannot tell whether the request had an effect.
     to.message = "the node answered with a status that this program does not know";
@@ -84,8 +90,8 @@ std::expected<void, WireFault> read_answer(const wire::Answer& from, WireAnswer&
   if (from.answered_at() > static_cast<uint32_t>(AnswerAt::precommitted)) {
     return malformed("answered_at " + std::to_string(from.answered_at()) + " is not 0 or 1");
   }
-  if (to.output.size() > kMaxSessionOutputBytes) {
-    return malformed(beyond("an output", to.output.size(), kMaxSessionOutputBytes));
+  if (to.output.size() > kSessionPartBytes) {
+    return malformed(beyond("an output", to.output.size(), kSessionPartBytes));
   }
   return {};
 }
@@ -112,8 +118,20 @@ std::expected<void, WireFault> read_welcome(const wire::Welcome& from, WireWelco
         from.max_in_flight(),
         from.max_in_flight_bytes(),
         from.rights(),
-        view_of(from.key_name())};
+        view_of(from.key_name()),
+        from.max_input_bytes() == 0 ? kSessionPartBytes : from.max_input_bytes(),
+        from.max_output_bytes() == 0 ? kSessionPartBytes : from.max_output_bytes()};
   return {};
+}
+
+std::expected<void, WireFault> read_part(const wire::Part& from, WirePart& to) {
+  to = {from.id(), from.total(), view_of(from.bytes())};
+  const bool is_sound = !to.bytes.empty() && to.bytes.size() <= kMaxWirePartBytes &&
+                        to.total_bytes >= to.bytes.size();
+  if (is_sound) return {};
+  return malformed("a part of " + std::to_string(to.bytes.size()) + " of " +
+                   std::to_string(to.total_bytes) + " bytes has not 1 to " +
+                   std::to_string(kMaxWirePartBytes) + " bytes, or more than all parts");
 }
 
 std::expected<void, WireFault> read_refusal(const wire::Refusal& from, WireRefusal& to) {
@@ -157,6 +175,7 @@ std::expected<void, WireFault> read_wire_frame(std::span<const std::byte> bytes,
     case wire::Body_Hello:
       frame.kind = WireFrame::Kind::hello;
       frame.hello.client = view_of(root.body_as_Hello()->client()).substr(0, kMaxClientNameBytes);
+      frame.hello.takes_parts = root.body_as_Hello()->takes_parts();
       return {};
     case wire::Body_Welcome:
       frame.kind = WireFrame::Kind::welcome;
@@ -177,6 +196,9 @@ std::expected<void, WireFault> read_wire_frame(std::span<const std::byte> bytes,
     case wire::Body_Probe:
       frame.kind = WireFrame::Kind::probe;
       return {};
+    case wire::Body_Part:
+      frame.kind = WireFrame::Kind::part;
+      return read_part(*root.body_as_Part(), frame.part);
     default:
       return malformed("the frame has a body of unknown kind " +
                        std::to_string(static_cast<int>(root.body_type())));
@@ -219,11 +241,11 @@ struct WireWriter::State {
 WireWriter::WireWriter() : state_(std::make_unique<State>()) {}
 WireWriter::~WireWriter() = default;
 
-std::span<const std::byte> WireWriter::hello(std::string_view client) {
+std::span<const std::byte> WireWriter::hello(std::string_view client, bool takes_parts) {
   CHECK(is_empty());
   auto& builder = state_->begin();
   const auto name = state_->text(client.substr(0, kMaxClientNameBytes));
-  return state_->finish(wire::Body_Hello, wire::CreateHello(builder, name));
+  return state_->finish(wire::Body_Hello, wire::CreateHello(builder, name, takes_parts));
 }
 
 std::span<const std::byte> WireWriter::welcome(const WireWelcome& from) {
@@ -233,7 +255,8 @@ std::span<const std::byte> WireWriter::welcome(const WireWelcome& from) {
   return state_->finish(
       wire::Body_Welcome,
       wire::CreateWelcome(builder, from.session, from.node, from.incarnation, from.max_in_flight,
-                          from.max_in_flight_bytes, from.rights, key_name));
+                          from.max_in_flight_bytes, from.rights, key_name, from.max_input_bytes,
+                          from.max_output_bytes));
 }
 
 std::span<const std::byte> WireWriter::refusal(RefusalCode code, std::string_view message) {
@@ -254,28 +277,37 @@ std::span<const std::byte> WireWriter::probe() {
   return state_->finish(wire::Body_Probe, wire::CreateProbe(state_->begin()));
 }
 
+std::span<const std::byte> WireWriter::part(const WirePart& from) {
+  CHECK(is_empty());
+  CHECK(!from.bytes.empty() && from.bytes.size() <= kMaxWirePartBytes);
+  auto& builder = state_->begin();
+  const auto bytes = state_->bytes(from.bytes);
+  return state_->finish(wire::Body_Part,
+                        wire::CreatePart(builder, from.id, from.total_bytes, bytes));
+}
+
 void WireWriter::add(const WireRequest& request) {
   DCHECK(!is_full() && state_->answers.empty());
-  DCHECK(request.input.size() <= kMaxSessionInputBytes);
+  DCHECK(request.input.size() <= kSessionPartBytes);
   auto& builder = state_->begin();
   const auto procedure = builder.CreateString(request.procedure.data(), request.procedure.size());
   const auto input = state_->bytes(request.input);
   state_->requests.push_back(
       wire::CreateRequest(builder, request.id, procedure, input, request.affinity, request.worker,
                           static_cast<uint32_t>(request.answer_at), request.isolation,
-                          request.snapshot, request.start_within_ms));
+                          request.snapshot, request.start_within_ms, request.input_bytes));
 }
 
 void WireWriter::add(const WireAnswer& answer) {
   DCHECK(!is_full() && state_->requests.empty());
-  DCHECK(answer.output.size() <= kMaxSessionOutputBytes);
+  DCHECK(answer.output.size() <= kSessionPartBytes);
   auto& builder = state_->begin();
   const auto output = state_->bytes(answer.output);
   const auto message = state_->text(answer.message.substr(0, kMaxSessionMessageBytes));
-  state_->answers.push_back(
-      wire::CreateAnswer(builder, answer.id, static_cast<uint8_t>(answer.status),
-                         static_cast<uint32_t>(answer.answered_at), answer.commit_epoch,
-                         answer.commit_version, answer.incarnation, output, message));
+  state_->answers.push_back(wire::CreateAnswer(
+      builder, answer.id, static_cast<uint8_t>(answer.status),
+      static_cast<uint32_t>(answer.answered_at), answer.commit_epoch, answer.commit_version,
+      answer.incarnation, output, message, answer.output_bytes));
 }
 
 bool WireWriter::is_full() const {

@@ -25,8 +25,9 @@ inline constexpr uint32_t kMaxNetworkInFlight = 256;
 inline constexpr uint32_t kMaxNetworkInFlightBytes = 4u << 20;
 /// A frame is sent when it has this many bytes. One more request or answer still fits.
 inline constexpr uint32_t kFullWireFrameBytes = 256u << 10;
-static_assert(kFullWireFrameBytes + 2 * kMaxSessionOutputBytes < kMaxWireFrameBytes);
-static_assert(kFullWireFrameBytes + 2 * kMaxSessionInputBytes < kMaxWireFrameBytes);
+static_assert(kFullWireFrameBytes + 2 * kSessionPartBytes < kMaxWireFrameBytes);
+/// Most bytes of a Part.
+inline constexpr uint32_t kMaxWirePartBytes = 256u << 10;
 /// Longest name of a client's program in a Hello. The rest of a longer one is cut off.
 inline constexpr uint32_t kMaxClientNameBytes = 64;
 
@@ -54,6 +55,7 @@ enum class RefusalCode : uint8_t {
 /// The views in these structs point into the frame that was read.
 struct WireHello {
   std::string_view client;
+  bool takes_parts = false;
 };
 struct WireWelcome {
   uint32_t session = 0;
@@ -63,6 +65,8 @@ struct WireWelcome {
   uint32_t max_in_flight_bytes = 0;
   uint32_t rights = 0;
   std::string_view key_name{};
+  uint32_t max_input_bytes = kSessionPartBytes;
+  uint32_t max_output_bytes = kSessionPartBytes;
 };
 struct WireRequest {
   uint64_t id = 0;
@@ -74,6 +78,7 @@ struct WireRequest {
   uint8_t isolation = 0;  // 1 + Isolation; 0: that of the procedure's entry
   uint32_t snapshot = 0;
   uint32_t start_within_ms = 0;  // 0: no limit
+  uint32_t input_bytes = 0;      // of an input that follows in parts; 0: `input` is all of it
 };
 struct WireAnswer {
   uint64_t id = 0;
@@ -84,6 +89,12 @@ struct WireAnswer {
   uint64_t incarnation = 0;
   std::span<const std::byte> output{};
   std::string_view message{};
+  uint32_t output_bytes = 0;  // of an output that came in parts; 0: `output` is all of it
+};
+struct WirePart {
+  uint64_t id = 0;
+  uint32_t total_bytes = 0;
+  std::span<const std::byte> bytes{};
 };
 struct WireRefusal {
   RefusalCode code = RefusalCode::malformed;
@@ -92,7 +103,7 @@ struct WireRefusal {
 
 /// A frame that was read. Only the member of its kind has a meaning.
 struct WireFrame {
-  enum class Kind : uint8_t { hello, welcome, requests, answers, refusal, goodbye, probe };
+  enum class Kind : uint8_t { hello, welcome, requests, answers, refusal, goodbye, probe, part };
 
   Kind kind = Kind::probe;
   WireHello hello;
@@ -101,6 +112,7 @@ struct WireFrame {
   std::vector<WireRequest> requests;
   std::vector<WireAnswer> answers;
   WireRefusal refusal;
+  WirePart part;
 };
 
 struct WireFault {
@@ -122,14 +134,16 @@ class WireWriter {
   ~WireWriter();
 
   /// Each of these returns a complete frame. It is valid until the next call of any function.
-  std::span<const std::byte> hello(std::string_view client);
+  std::span<const std::byte> hello(std::string_view client, bool takes_parts = true);
   std::span<const std::byte> welcome(const WireWelcome& welcome);
   std::span<const std::byte> refusal(RefusalCode code, std::string_view message);
   std::span<const std::byte> goodbye();
   std::span<const std::byte> probe();
+  std::span<const std::byte> part(const WirePart& part);
 
   /// Adds to the frame of requests, or of answers, that `finish_...` returns. A frame has only one
   /// of both kinds. REQUIRES: the frame is not full.
+  /// A request or an answer with parts has no `input` or `output`.
   void add(const WireRequest& request);
   void add(const WireAnswer& answer);
   /// Returns whether the frame must be sent before another request or answer is added.

@@ -10,6 +10,12 @@
 //
 // An answer therefore always has a place, and the node never waits for a client.
 //
+// A slot holds one part of an input or an output: 64 KiB. A longer input fills the slots of the
+// next entries of the request ring, which the client puts in at once. They are free when the
+// request is answered. A longer output has several parts. After each part but the last, the client
+// puts the slot into the request ring again, and the node answers with the next part in the same
+// slot.
+//
 // The node trusts no data that a client can write. It keeps the ring positions and the requests in
 // flight in its own memory. It checks every index and length that it reads from the segment. The
 // file is sealed: a client cannot shrink it while the node uses it.
@@ -19,18 +25,18 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
+#include "shared/base/limits.h"
 #include "shared/base/status.h"
 #include "shared/memory/segment_header.h"
 
 namespace atolldb {
 
-inline constexpr uint32_t kSessionLayoutVersion = 3;
+inline constexpr uint32_t kSessionLayoutVersion = 4;
 /// Maximum number of requests in flight per session. A power of two. A client gets
 /// at most this many durable answers per epoch: 410 thousand/s with epochs of 10 ms.
 inline constexpr uint32_t kSessionSlots = 4096;
-inline constexpr uint32_t kMaxSessionInputBytes = 64u << 10;
-inline constexpr uint32_t kMaxSessionOutputBytes = 64u << 10;
 inline constexpr uint32_t kMaxSessionMessageBytes = 240;
 inline constexpr uint32_t kMaxSessionProcedureName = 60;
 /// Maximum number of sessions per node. A session counts until its last request has ended, even if
@@ -42,19 +48,27 @@ inline constexpr uint32_t kMaxSessionsPerNode = 64;
 /// it is not 0, and else round robin.
 inline constexpr uint32_t kAnyWorker = ~uint32_t{0};
 
+/// Returns the number of parts of an input or an output; at least 1.
+constexpr uint32_t session_parts(uint64_t bytes) {
+  return bytes <= kSessionPartBytes
+             ? 1
+             : static_cast<uint32_t>((bytes + kSessionPartBytes - 1) / kSessionPartBytes);
+}
+static_assert(session_parts(kMaxSessionInputBytes) <= kSessionSlots / 2);
+
 /// Condition for the answer to a request.
 enum class AnswerAt : uint32_t {
   durable = 0,       // its transaction, and all data that it read, survive a failure
   precommitted = 1,  // its transaction has committed in memory; a failure may lose it
 };
 
-/// Writer: the client. The input follows in the slot.
+/// Writer: the client. The first part of the input follows in the slot.
 struct SessionRequest {
   uint64_t id;        // chosen by the client; returned with the answer
   uint64_t affinity;  // requests with equal values run on the same worker; 0: no affinity
   uint32_t worker;    // ordinal of the worker, or kAnyWorker
   AnswerAt answer_at;
-  uint32_t input_bytes;
+  uint32_t input_bytes;  // of all parts
   uint32_t name_bytes;
   std::array<char, kMaxSessionProcedureName + 4> name;  // name of the procedure; not terminated
   uint32_t snapshot;                                    // id of the snapshot to read; 0: the latest
@@ -63,7 +77,7 @@ struct SessionRequest {
 };
 static_assert(sizeof(SessionRequest) == 104);
 
-/// Writer: the node. The output follows in the slot.
+/// Writer: the node, before the first part of the output, which follows in the slot.
 struct SessionAnswer {
   uint64_t id;
   /// Epoch of the commit; without writes, the latest epoch that the transaction depends on (R19). A
@@ -72,7 +86,7 @@ struct SessionAnswer {
   /// VID (epoch and ordinal) of a committed transaction's writes; 0 if it wrote nothing.
   uint64_t commit_version;
   uint64_t incarnation;
-  uint32_t output_bytes;
+  uint32_t output_bytes;  // of all parts
   uint32_t message_bytes;
   AnswerAt answered_at;
   Status status;
@@ -85,15 +99,13 @@ static_assert(sizeof(SessionAnswer) == 288);
 /// One slot of a session. Its size is an odd number of cache lines, so that the heads of the slots
 /// fall into different cache sets.
 struct SessionSlot {
-  static constexpr size_t kDataBytes = 64u << 10;
+  static constexpr size_t kDataBytes = kSessionPartBytes;
   alignas(64) SessionRequest request;
   alignas(64) SessionAnswer answer;
-  /// Input of the request, then output of the answer. The node has copied the input before it
-  /// writes the output.
+  /// A part of an input, then a part of the output. The node has copied the input before it writes
+  /// the output.
   alignas(64) std::array<std::byte, kDataBytes> data;
 };
-static_assert(SessionSlot::kDataBytes >= kMaxSessionInputBytes &&
-              SessionSlot::kDataBytes >= kMaxSessionOutputBytes);
 static_assert(sizeof(SessionSlot) == 128 + 320 + SessionSlot::kDataBytes);
 static_assert(sizeof(SessionSlot) / 64 % 2 == 1);
 
@@ -109,6 +121,13 @@ struct SlotRing {
     entries[at % kSessionSlots].store(slot, std::memory_order_relaxed);
     tail.store(at + 1, std::memory_order_release);
   }
+  /// Puts several slots in at once: the reader sees all of them, or none.
+  void put_all(uint32_t at, std::span<const uint32_t> slots) {
+    for (size_t i = 0; i < slots.size(); ++i) {
+      entries[(at + i) % kSessionSlots].store(slots[i], std::memory_order_relaxed);
+    }
+    tail.store(at + static_cast<uint32_t>(slots.size()), std::memory_order_release);
+  }
 };
 static_assert(sizeof(SlotRing) == 64 + kSessionSlots * 4);
 
@@ -119,7 +138,9 @@ struct SessionSegment {
   uint64_t incarnation;
   uint32_t session_layout_version;
   uint32_t node;
-  uint32_t session;  // number that the node gave the session
+  uint32_t session;          // number that the node gave the session
+  uint32_t max_input_bytes;  // limits of the cluster, for this session
+  uint32_t max_output_bytes;
   /// A SessionState. `closed`: the node sends no more answers. Release pairs with the client's
   /// acquire: all answers are in the ring.
   std::atomic<uint32_t> state;

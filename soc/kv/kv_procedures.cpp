@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "shared/session/session_layout.h"
+#include "shared/kv/kv_format.h"
 #include "soc/kv/kv_executor.h"
 
 namespace atolldb {
@@ -22,10 +22,9 @@ Status run_all(ProcedureContext& context, const std::vector<KvOperationView>& op
       context.set_message(where(i, operations[i]) + std::string(to_string(status)) + why);
       return status;
     }
-    if (executor.reply().size() > kMaxSessionOutputBytes) {
+    if (executor.reply().size() > kMaxKvReplyBytes) {
       context.set_message(where(i, operations[i]) + "the reply is longer than " +
-                          std::to_string(kMaxSessionOutputBytes) +
-                          " bytes: ask for less at a time");
+                          std::to_string(kMaxKvReplyBytes) + " bytes: ask for less at a time");
       return Status::payload_too_long;
     }
   }

@@ -263,11 +263,11 @@ void NetworkAdministration::answer(NetworkCall& call) const {
   outcome.status = asked ? Status::ok : status_of(asked.error().code);
   if (!asked) outcome.message = asked.error().message;
   outcome.output = bytes_of(body.dump(-1, ' ', false, Json::error_handler_t::replace));
-  if (outcome.output.size() <= kMaxSessionOutputBytes) return;
+  if (outcome.output.size() <= kSessionPartBytes) return;
   outcome.output.clear();
   outcome.status = Status::procedure_failed;
   outcome.message = call.procedure + ": its answer is longer than " +
-                    std::to_string(kMaxSessionOutputBytes) + " bytes";
+                    std::to_string(kSessionPartBytes) + " bytes";
 }
 
 Result<Json> NetworkAdministration::ask(const NetworkCall& call) const {

@@ -26,9 +26,12 @@ namespace {
 constexpr int kFramesPerRound = 32;
 /// Busy rounds between two checks of the sockets other than that of the clients.
 constexpr int kBusyNetworkRounds = 64;
-/// Pause before a retry while a worker's queue is full. The end of a task that is no session
-/// request makes room, but does not wake this thread.
-constexpr int kFullQueueMs = 1;
+/// Pause before a retry while a worker's queue is full, or while a client has not taken the parts
+/// of an output. The end of a task that is no session request makes room, but does not wake this
+/// thread. ZeroMQ does not report what it has written.
+constexpr int kRetryPauseMs = 1;
+/// Bytes that a round receives before it turns to the answers.
+constexpr size_t kBytesPerRound = 1u << 20;
 /// Pause of a gateway that has connections and nothing else to do. ZeroMQ does not report what a
 /// connection has received before a message is whole, so the gateway must check.
 constexpr auto kGuardPauseMs = static_cast<int>(ConnectionGuard::kPause.count());
@@ -73,20 +76,6 @@ std::optional<CurveKey> key_of_connection(std::string_view connection) {
   const size_t space = connection.find(' ');
   if (space == std::string_view::npos) return std::nullopt;
   return curve_key_of_hex(connection.substr(space + 1));
-}
-
-WireAnswer answer_of(const NetworkCall& call, uint64_t incarnation) {
-  WireAnswer answer;
-  answer.id = call.id;
-  answer.status = call.outcome.status;
-  answer.answered_at = call.answer_at;
-  answer.commit_epoch = call.outcome.commit_epoch;
-  answer.commit_version = call.outcome.commit_version;
-  answer.incarnation = incarnation;
-  answer.output = call.outcome.output;
-  answer.message = call.outcome.message;
-  DCHECK(answer.output.size() <= kMaxSessionOutputBytes);
-  return answer;
 }
 
 void count(std::atomic<uint64_t>& counter, uint64_t by = 1) {
@@ -166,7 +155,7 @@ void NetworkGateway::wake() const {
 }
 
 void NetworkGateway::note_room() {
-  // Relaxed: if the flag is seen too late, the thread retries after kFullQueueMs.
+  // Relaxed: if the flag is seen too late, the thread retries after kRetryPauseMs.
   if (holds_any_.load(std::memory_order_relaxed) &&
       holds_any_.exchange(false, std::memory_order_relaxed)) {
     wake();
@@ -198,12 +187,14 @@ void NetworkGateway::run() {
     bool did_something = receive_frames();
     did_something |= submit_held();
     did_something |= send_answers();
+    did_something |= send_parts();
     if (has_ended_sessions_ || !ending_.empty()) collect_ended();
     int timeout_ms = 0;
     if (did_something) {
       if (++busy % kBusyNetworkRounds != 0) continue;
     } else if (may_sleep()) {
-      timeout_ms = !held_.empty() ? kFullQueueMs : guard_->is_empty() ? -1 : kGuardPauseMs;
+      const bool retries = !held_.empty() || outputs_ != 0;
+      timeout_ms = retries ? kRetryPauseMs : guard_->is_empty() ? -1 : kGuardPauseMs;
     }
     if (!guard_->is_empty()) guard_connections();
     const Sockets::Ready ready = sockets_->wait(wake_.get(), timeout_ms);
@@ -222,11 +213,13 @@ void NetworkGateway::run() {
 // -- Requests -------------------------------------------------------------------------------------
 
 bool NetworkGateway::receive_frames() {
-  for (int i = 0; i < kFramesPerRound; ++i) {
+  size_t bytes = 0;
+  for (int i = 0; i < kFramesPerRound && bytes < kBytesPerRound; ++i) {
     Received received;
     if (!sockets_->receive(received)) return i != 0;
     count(metrics_.frames_in);
     count(metrics_.bytes_in, received.frame.size());
+    bytes += received.frame.size();
     take_frame(received);
   }
   return true;
@@ -249,6 +242,8 @@ void NetworkGateway::take_frame(const Received& received) {
   switch (frame_.kind) {
     case WireFrame::Kind::requests:
       return take_requests(*place->second);
+    case WireFrame::Kind::part:
+      return take_part(*place->second, received);
     case WireFrame::Kind::goodbye:
       return end(*place->second, "its client has closed it");
     default:
@@ -313,10 +308,13 @@ void NetworkGateway::open_session(const Received& received) {
   count(metrics_.opened);
   logger_->debug("network session {} of {} is open", number, session->peer.address);
   guard_->record_session(received.fd());
+  session->takes_parts = frame_.hello.takes_parts;
   NetworkSession& opened = *sessions_.emplace(id, std::move(session)).first->second;
   const SessionServices& services = sink_.services();
-  send(opened, writer_.welcome({number, services.node, services.incarnation, kMaxNetworkInFlight,
-                                kMaxNetworkInFlightBytes, client->rights, opened.peer.key_name}));
+  send(opened,
+       writer_.welcome({number, services.node, services.incarnation, kMaxNetworkInFlight,
+                        kMaxNetworkInFlightBytes, client->rights, opened.peer.key_name,
+                        services.payloads.max_input_bytes, services.payloads.max_output_bytes}));
 }
 
 void NetworkGateway::take_requests(NetworkSession& session) {
@@ -366,8 +364,19 @@ void NetworkGateway::take_request(NetworkSession& session, const WireRequest& re
   constexpr uint64_t kNsPerMs = 1'000'000;
   call.start_before_ns =
       request.start_within_ms == 0 ? 0 : call.arrived_ns + request.start_within_ms * kNsPerMs;
+  call.max_output_bytes =
+      session.takes_parts ? sink_.services().payloads.max_output_bytes : kSessionPartBytes;
   auto refusal = missing_right(session, request);
   if (refusal) count(metrics_.denied);
+  if (request.input_bytes != 0 && !refusal) {
+    refusal = begin_input(session, call, request.input_bytes);
+    if (!refusal) return;
+  }
+  submit(session, call, std::move(refusal));
+}
+
+void NetworkGateway::submit(NetworkSession& session, NetworkCall& call,
+                            std::optional<Refusal> refusal) {
   const bool is_control = NetworkAdministration::sufficient_rights(call.procedure).has_value();
   if (!refusal) refusal = is_control ? administration_.submit(call) : sink_.admit(call);
   if (!refusal && is_control) return;
@@ -437,18 +446,29 @@ bool NetworkGateway::send_answers() {
 void NetworkGateway::send_done(NetworkSession& session) {
   const uint64_t incarnation = sink_.services().incarnation;
   for (NetworkCall* call : session.done) {
+    if (!session.has_ended && call->outcome.output.size() > kSessionPartBytes) {
+      call->sent_bytes = 0;
+      call->progress_ns = monotonic_time_ns();
+      session.outputs.push_back(call);
+      ++outputs_;
+      continue;
+    }
     if (!session.has_ended) {
       if (writer_.is_full()) send(session, writer_.finish_answers(session.number));
       writer_.add(answer_of(*call, incarnation));
       ++session.answered;
     }
-    CHECK(calls_ > 0 && call_bytes_ >= call->input.size());
-    --calls_;
-    call_bytes_ -= call->input.size();
-    session.release(*call);
+    release(session, *call);
   }
   session.done.clear();
   if (!writer_.is_empty()) send(session, writer_.finish_answers(session.number));
+}
+
+void NetworkGateway::release(NetworkSession& session, NetworkCall& call) {
+  CHECK(calls_ > 0 && call_bytes_ >= call.counted_bytes());
+  --calls_;
+  call_bytes_ -= call.counted_bytes();
+  session.release(call);
 }
 
 void NetworkGateway::send(NetworkSession& session, std::span<const std::byte> frame) {
@@ -490,6 +510,7 @@ void NetworkGateway::collect_ended() {
         ++place;
         continue;
       }
+      drop_transfers(*place->second);
       ending_.push_back(std::move(place->second));
       place = sessions_.erase(place);
     }
@@ -551,6 +572,7 @@ void NetworkGateway::guard_connections() {
   const uint64_t now = monotonic_time_ns();
   if (!guard_->is_due(now)) return;
   guard_->check(now);
+  end_stalled(now);
   publish_connections(now);
 }
 

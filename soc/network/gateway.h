@@ -97,11 +97,22 @@ class NetworkGateway {
   /// Returns why the session may not send the request, or nothing if it may.
   static std::optional<Refusal> missing_right(const NetworkSession& session,
                                               const WireRequest& request);
+  /// Gives a request to a worker or to the control requests, or refuses it.
+  void submit(NetworkSession& session, NetworkCall& call, std::optional<Refusal> refusal);
+  /// Takes memory for an input that follows in parts.
+  std::optional<Refusal> begin_input(NetworkSession& session, NetworkCall& call,
+                                     uint32_t input_bytes);
+  void take_part(NetworkSession& session, const Received& received);
   void answer_now(NetworkSession& session, const WireRequest& request, Refusal refusal);
   bool submit_held();
   // Answers.
+  static WireAnswer answer_of(const NetworkCall& call, uint64_t incarnation);
   bool send_answers();
   void send_done(NetworkSession& session);
+  /// Sends the next parts of long outputs to all clients that have taken the earlier ones.
+  bool send_parts();
+  bool send_parts(NetworkSession& session);
+  void release(NetworkSession& session, NetworkCall& call);
   void send(NetworkSession& session, std::span<const std::byte> frame);
   void refuse_frame(const Received& received, RefusalCode code, const std::string& why);
   /// Counts the frame, and refuses it.
@@ -113,6 +124,10 @@ class NetworkGateway {
   /// Tells the client why its session ends, and ends it.
   void refuse_session(NetworkSession& session, RefusalCode code, const std::string& why);
   void collect_ended();
+  /// Ends the calls whose inputs or outputs have not been transferred in full.
+  void drop_transfers(NetworkSession& session);
+  /// Ends the sessions whose clients neither send nor take the next part.
+  void end_stalled(uint64_t now_ns);
   void end_all();
   // Connections and keys.
   void serve_zap();
@@ -164,7 +179,8 @@ class NetworkGateway {
   WireFrame frame_;
   WireWriter writer_;
   size_t calls_ = 0;       // in flight, of all sessions
-  size_t call_bytes_ = 0;  // inputs of these
+  size_t call_bytes_ = 0;  // inputs of these, without long ones
+  size_t outputs_ = 0;     // calls whose outputs are sent in parts
   uint64_t next_connection_ = 1;
   uint64_t warned_ns_ = 0;           // time of the last warning about closed connections; 0: none
   uint64_t warned_refused_ = 0;      // number of closed connections in that warning

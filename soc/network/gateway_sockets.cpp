@@ -30,6 +30,9 @@ constexpr int kGatewayLingerMs = 500;
 /// Frames of one client that wait for the gateway. More stay in the client and its connection.
 constexpr int kMaxUnreadFrames = 16;
 constexpr int kGatewayBacklog = 512;
+/// Parts of long outputs are sent to a client until ZeroMQ has this many bytes to write. Its window
+/// keeps the connection busy, and a slow client leaves the rest in the node's PayloadMemory.
+constexpr size_t kPartsAheadBytes = 512u << 10;
 /// Parts of a question of ZeroMQ: version, request id, domain, address, identity, mechanism, and
 /// the key.
 constexpr size_t kZapParts = 6;
@@ -186,6 +189,11 @@ NetworkGateway::Sockets::Sent NetworkGateway::Sockets::send(
   if (zmq_msg_send(&message, router_.handle(), ZMQ_DONTWAIT) >= 0) return Sent::yes;
   zmq_msg_close(&message);
   return Sent::gone;
+}
+
+bool NetworkGateway::Sockets::has_room_for_part(const UnsentBytes& unsent) const {
+  return unsent.bytes.load(std::memory_order_relaxed) < kPartsAheadBytes &&
+         unsent_of_all_->bytes.load(std::memory_order_relaxed) < kMaxUnsentBytesOfAll / 2;
 }
 
 bool NetworkGateway::Sockets::next_event(Event& event) {

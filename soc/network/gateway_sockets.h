@@ -70,6 +70,9 @@ class NetworkGateway::Sockets {
   /// peers together, would have more unwritten bytes than their limit.
   Sent send(std::string_view peer, std::span<const std::byte> frame,
             const std::shared_ptr<UnsentBytes>& unsent);
+  /// Returns whether the next part of a long output may be sent: ZeroMQ has written most of the
+  /// earlier frames to this peer, and other frames have room, too.
+  bool has_room_for_part(const UnsentBytes& unsent) const;
   bool next_event(Event& event);
   /// Returns false if there is no question. A wrong question is answered with a refusal.
   bool next_zap(ZapRequest& request);

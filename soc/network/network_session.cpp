@@ -34,14 +34,23 @@ NetworkCall* NetworkSession::take(size_t input_bytes) {
 }
 
 void NetworkSession::release(NetworkCall& call) {
-  DCHECK(in_flight_ > 0 && in_flight_bytes_ >= call.input.size());
+  DCHECK(in_flight_ > 0 && in_flight_bytes_ >= call.counted_bytes());
   --in_flight_;
-  in_flight_bytes_ -= call.input.size();
+  in_flight_bytes_ -= call.counted_bytes();
   call.in_flight.store(false, std::memory_order_relaxed);
   call.outcome = {};
+  call.input_memory = {};
   call.input.clear();
   if (call.input.capacity() > kKeptNetworkBytes) call.input = {};
   free_.push_back(&call);
+}
+
+bool NetworkSession::is_stalled(uint64_t since_ns) const {
+  // The parts of one call follow those of the call before it.
+  const auto has_stalled = [&](const std::deque<NetworkCall*>& calls) {
+    return !calls.empty() && calls.front()->progress_ns < since_ns;
+  };
+  return has_stalled(inputs) || has_stalled(outputs);
 }
 
 const NetworkCall* NetworkSession::oldest() const {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <utility>
@@ -21,6 +22,10 @@ struct UnsentBytes;
 
 struct NetworkCall : SessionCall {
   NetworkSession* session = nullptr;
+
+  /// Bytes of the input that count for the limits of a session and of the node. A long input counts
+  /// in PayloadMemory instead.
+  size_t counted_bytes() const { return input_memory.bytes() != 0 ? 0 : input.size(); }
 };
 
 /// What the gateway knows about the client.
@@ -50,13 +55,16 @@ class NetworkSession final : public CallOwner {
   void leave_queue() override;
   void finish(SessionCall& call) override;
 
-  /// Returns a call for a request with an input of so many bytes, or null if the session has
+  /// Returns a call for a request with an input of so many bytes (without those of a long input,
+  /// which has a limit of its own: PayloadMemory), or null if the session has
   /// reached one of its limits. The call is in flight until `release`.
   NetworkCall* take(size_t input_bytes);
   void release(NetworkCall& call);
   uint32_t in_flight() const { return in_flight_; }
   /// Returns the oldest call in flight, or null.
   const NetworkCall* oldest() const;
+  /// Returns whether the client has neither sent nor taken the next part since this time.
+  bool is_stalled(uint64_t since_ns) const;
 
   const uint32_t number;
   NetworkPeer peer;
@@ -66,6 +74,9 @@ class NetworkSession final : public CallOwner {
   bool has_ended = false;                     // the client gets no more answers
   const std::shared_ptr<UnsentBytes> unsent;  // frames that ZeroMQ has not written yet
   std::vector<NetworkCall*> done;             // calls whose answers are to be sent
+  bool takes_parts = false;                   // the client takes outputs in parts
+  std::deque<NetworkCall*> inputs;            // calls whose inputs have not arrived in full
+  std::deque<NetworkCall*> outputs;           // calls whose outputs are sent in parts, in turn
 
  private:
   NetworkGateway& gateway_;

@@ -180,6 +180,11 @@ Result<void> Node::start_sessions() {
   services.procedure_metrics = procedure_metrics_.get();
   services.refusal = [this](Isolation isolation) { return refuse(isolation); };
   services.deadline_epoch = [this] { return procedure_deadline(); };
+  const Config::Procedures& procedures = config_.procedures;
+  services.payloads = {.max_input_bytes = static_cast<uint32_t>(procedures.max_input),
+                       .max_output_bytes = static_cast<uint32_t>(procedures.max_output),
+                       .memory_bytes = procedures.payload_memory,
+                       .transfer_timeout = procedures.transfer_timeout};
   sessions_ = std::make_unique<SessionServer>(std::move(services), logger_);
   ATOLL_TRY(sessions_->start());
   return start_network();

@@ -20,6 +20,10 @@
 namespace atolldb {
 namespace {
 
+/// Sessions have a higher limit, because they carry long outputs in parts.
+constexpr OutputLimit kControlOutputLimit{
+    .advice = "the limit of calls without a session: call it with a client library"};
+
 /// Reads the input, which is given as bytes, as base64 text, or as plain text.
 Result<std::vector<std::byte>> input_of(const ControlRequest& request) {
   std::vector<std::byte> input;
@@ -374,8 +378,8 @@ Result<void> Node::call_procedure(const ControlRequest& request, const ControlRe
   const bool is_binary = find_binary(request.body, "input").has_value();
   auto task = [input = std::move(input), procedure, deadline = procedure_deadline(), mode, reply,
                is_binary, arrived_ns, this](WorkerEnvironment& environment) {
-    const ProcedureOutcome outcome = execute_procedure(environment, procedure.code, input, deadline,
-                                                       kMaxProcedureOutputBytes, mode);
+    const ProcedureOutcome outcome =
+        execute_procedure(environment, procedure.code, input, deadline, kControlOutputLimit, mode);
     procedure_metrics_->add_result(environment.ordinal, procedure.ordinal, outcome.status,
                                    outcome.retries, outcome.execution_ns);
     // The client learns the outcome when its epoch is durable, as in a session (R19, R20).

@@ -8,6 +8,7 @@
 #include "engine/api/procedure_attempt.h"
 #include "engine/transaction/run.h"
 #include "shared/base/check.h"
+#include "shared/base/limits.h"
 #include "shared/memory/epoch_stages.h"
 
 namespace atolldb {
@@ -26,11 +27,28 @@ Status call_external(const ProcedureCode& procedure, Transaction& transaction,
   return static_cast<Status>(procedure.external(context));
 }
 
+/// Checks the length of the output, and takes memory for a long one. It runs before the commit, so
+/// an output that cannot be delivered has no effect on the data.
+Status check_output(const OutputLimit& limit, ProcedureOutcome& outcome) {
+  const size_t bytes = outcome.output.size();
+  if (bytes > limit.max_bytes) {
+    outcome.message = "its output of " + std::to_string(bytes) + " bytes is longer than " +
+                      std::to_string(limit.max_bytes);
+    if (!limit.advice.empty()) outcome.message += ": " + std::string(limit.advice);
+    return Status::procedure_failed;
+  }
+  if (bytes <= kSessionPartBytes || limit.memory == nullptr) return Status::ok;
+  if (limit.memory->take(bytes, outcome.memory)) return Status::ok;
+  outcome.message = no_payload_memory("output", bytes, *limit.memory);
+  return Status::unavailable;
+}
+
 /// Runs the body of one attempt. Checks everything that user code returns or throws.
 Status attempt(Transaction& transaction, const ProcedureCode& procedure,
-               std::span<const std::byte> input, uint32_t max_output_bytes,
+               std::span<const std::byte> input, const OutputLimit& limit,
                ProcedureOutcome& outcome) {
   outcome.output.clear();
+  outcome.memory = {};
   outcome.message.clear();
   Status status = Status::procedure_failed;
   try {
@@ -52,12 +70,7 @@ Status attempt(Transaction& transaction, const ProcedureCode& procedure,
         "it returned " + std::to_string(static_cast<uint32_t>(status)) + ", which is not a status";
     return Status::procedure_failed;
   }
-  if (outcome.output.size() > max_output_bytes) {
-    outcome.message = "its output of " + std::to_string(outcome.output.size()) +
-                      " bytes is longer than " + std::to_string(max_output_bytes);
-    return Status::procedure_failed;
-  }
-  return status;
+  return status == Status::ok ? check_output(limit, outcome) : status;
 }
 
 /// Runs the prefetch function of the next call, after the body of the active transaction. It is a
@@ -98,7 +111,7 @@ std::string why_no_snapshot(const WorkerContext& worker, uint32_t id) {
 
 ProcedureOutcome execute_procedure(WorkerEnvironment& environment, const ProcedureCode& procedure,
                                    std::span<const std::byte> input, uint64_t deadline_epoch,
-                                   uint32_t max_output_bytes, TransactionMode mode,
+                                   const OutputLimit& limit, TransactionMode mode,
                                    const NextCall& next) {
   ProcedureOutcome outcome;
   Transaction& own = environment.transaction;
@@ -109,7 +122,7 @@ ProcedureOutcome execute_procedure(WorkerEnvironment& environment, const Procedu
   bool has_prefetched = false;
   const auto body = [&](Transaction& transaction) {
     ++attempts;
-    const Status status = attempt(transaction, procedure, input, max_output_bytes, outcome);
+    const Status status = attempt(transaction, procedure, input, limit, outcome);
     // Retries find the records in the caches already.
     if (status == Status::ok && !std::exchange(has_prefetched, true)) {
       prefetch_for(next, transaction);
@@ -133,9 +146,11 @@ ProcedureOutcome execute_procedure(WorkerEnvironment& environment, const Procedu
   // A new VID shows that this transaction has written: each commit that writes has a VID of its
   // own.
   if (own.last_vid() != last) outcome.commit_version = own.last_vid().version();
-  DCHECK(outcome.status != Status::ok || outcome.output.size() <= max_output_bytes);
+  DCHECK(outcome.status != Status::ok || outcome.output.size() <= limit.max_bytes);
   if (outcome.status != Status::ok) {
-    outcome.output.clear();
+    // The buffer of a long output is freed here, so that only outputs that count take memory.
+    outcome.output = {};
+    outcome.memory = {};
   } else {
     outcome.message.clear();
   }

@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "soc/procedure/payload_memory.h"
 #include "soc/procedure/procedure.h"
 #include "soc/procedure/registry.h"
 #include "soc/worker/worker.h"
@@ -15,6 +17,7 @@ namespace atolldb {
 struct ProcedureOutcome {
   Status status = Status::ok;
   std::vector<std::byte> output;  // output of a committed transaction
+  PayloadMemory::Share memory;    // of an output that is longer than one part
   std::string message;            // the reason of a failure, if `status` alone does not say it
   /// The epoch that the outcome depends on. A client may learn the outcome when this epoch is
   /// durable (R19, R20). 0: the outcome depends on no commit.
@@ -32,13 +35,21 @@ struct NextCall {
   std::span<const std::byte> input{};
 };
 
-/// Runs one transaction, with retries until `deadline_epoch`. Its status is procedure_failed if the
-/// output exceeds `max_output_bytes`. Never throws. Reads the clock twice, for statistics: see
+/// Limits of an output.
+struct OutputLimit {
+  uint32_t max_bytes = kMaxProcedureOutputBytes;
+  PayloadMemory* memory = nullptr;  // counts outputs that are longer than one part; null: none does
+  std::string_view advice{};        // for the error of a longer output
+};
+
+/// Runs one transaction, with retries until `deadline_epoch`. If the output exceeds its limit, the
+/// status is procedure_failed. If its memory has no room, the status is unavailable. Nothing was
+/// committed then. Never throws. Reads the clock twice, for statistics: see
 /// procedure_metrics.h.
 ProcedureOutcome execute_procedure(WorkerEnvironment& environment, const ProcedureCode& procedure,
                                    std::span<const std::byte> input, uint64_t deadline_epoch,
-                                   uint32_t max_output_bytes = kMaxProcedureOutputBytes,
-                                   TransactionMode mode = {}, const NextCall& next = {});
+                                   const OutputLimit& limit = {}, TransactionMode mode = {},
+                                   const NextCall& next = {});
 
 /// Returns why this mode is invalid, or "" if it is valid.
 std::string fault_of(TransactionMode mode);

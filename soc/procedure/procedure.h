@@ -28,6 +28,7 @@ namespace atolldb {
 
 inline constexpr uint32_t kProcedureApiVersion = 5;
 inline constexpr uint32_t kMaxProcedureName = 60;
+/// Limits of jobs, and of calls without a session. Sessions have the limits of the config.
 inline constexpr uint32_t kMaxProcedureInputBytes = 1u << 20;
 inline constexpr uint32_t kMaxProcedureOutputBytes = 1u << 20;
 

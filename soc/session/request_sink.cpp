@@ -16,9 +16,20 @@ bool refuse_if_late(SessionCall& call) {
 }
 
 RequestSink::RequestSink(SessionServices services)
-    : services_(std::move(services)), queues_(services_.workers.size()) {
+    : services_(std::move(services)),
+      payload_memory_(services_.payloads.memory_bytes),
+      queues_(services_.workers.size()) {
   CHECK(services_.procedures != nullptr && services_.metrics != nullptr);
   CHECK(services_.refusal != nullptr);
+}
+
+std::optional<Refusal> RequestSink::take_input_memory(SessionCall& call, uint32_t input_bytes) {
+  DCHECK(input_bytes > kSessionPartBytes && input_bytes <= services_.payloads.max_input_bytes);
+  if (payload_memory_.take(input_bytes, call.input_memory)) {
+    call.input_bytes = input_bytes;
+    return std::nullopt;
+  }
+  return Refusal{Status::unavailable, no_payload_memory("input", input_bytes, payload_memory_)};
 }
 
 std::optional<Refusal> RequestSink::admit(SessionCall& call, uint32_t idle_worker) {
@@ -124,14 +135,17 @@ void RequestSink::run_calls(uint32_t worker, WorkerEnvironment& environment) {
   }
 }
 
-void RequestSink::run(SessionCall& call, const SessionCall* next,
-                      WorkerEnvironment& environment) const {
+void RequestSink::run(SessionCall& call, const SessionCall* next, WorkerEnvironment& environment) {
   if (refuse_if_late(call)) return;
   NextCall next_call;
   if (next != nullptr) next_call = {&next->registered.code, next->input};
-  call.outcome =
-      execute_procedure(environment, call.registered.code, call.input, call.deadline_epoch,
-                        kMaxSessionOutputBytes, call.mode, next_call);
+  // A shorter limit than that of the node is the limit of an older client.
+  const bool is_limit_of_node = call.max_output_bytes == services_.payloads.max_output_bytes;
+  const OutputLimit limit{call.max_output_bytes, &payload_memory_,
+                          is_limit_of_node ? "raise procedures.max_output"
+                                           : "the limit of this client, which takes no parts"};
+  call.outcome = execute_procedure(environment, call.registered.code, call.input,
+                                   call.deadline_epoch, limit, call.mode, next_call);
   if (services_.procedure_metrics == nullptr) return;
   services_.procedure_metrics->add_result(call.worker, call.registered.ordinal, call.outcome.status,
                                           call.outcome.retries, call.outcome.execution_ns);

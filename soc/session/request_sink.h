@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -15,6 +16,7 @@
 #include "shared/metrics/procedure_metrics.h"
 #include "shared/session/session_layout.h"
 #include "soc/procedure/execute.h"
+#include "soc/procedure/payload_memory.h"
 #include "soc/procedure/registry.h"
 #include "soc/session/durable_answers.h"
 #include "soc/worker/worker.h"
@@ -45,12 +47,28 @@ struct SessionCall {
   TransactionMode mode;   // the resulting mode of the transaction
   std::string procedure;  // written only by the session's thread, like arrived_ns
   std::vector<std::byte> input;
+  uint32_t input_bytes = 0;                       // of a long input, which arrives in several parts
+  PayloadMemory::Share input_memory;              // of a long input
+  uint32_t max_output_bytes = kSessionPartBytes;  // limit of this client; set by its session
+  /// The client has got the first part of the output, and takes the others.
+  std::atomic<bool> sends_parts{false};
+  size_t sent_bytes = 0;     // of the output, in the parts so far
+  uint64_t progress_ns = 0;  // when the latest part of the input or the output was put on its way
   RegisteredProcedure registered;  // the procedure of this name
   uint64_t arrived_ns = 0;         // when its session has taken it, as monotonic_time_ns()
   uint64_t start_before_ns = 0;    // it must not begin later; 0: no limit
   uint64_t deadline_epoch = 0;
   ProcedureOutcome outcome;
   CallOwner* owner = nullptr;  // set by RequestSink::submit
+};
+
+/// Limits of inputs and outputs, of all sessions of a node.
+struct PayloadLimits {
+  uint32_t max_input_bytes = 64u << 20;
+  uint32_t max_output_bytes = 64u << 20;
+  uint64_t memory_bytes = 256u << 20;  // of all those together that are longer than one part
+  /// A client that neither sends nor takes the next part for so long loses its session.
+  std::chrono::milliseconds transfer_timeout{60'000};
 };
 
 /// Reason why a request is not run.
@@ -76,6 +94,7 @@ struct SessionServices {
   std::function<std::optional<Refusal>(Isolation)> refusal;
   /// Returns the epoch at which a procedure that begins now exceeds its time limit.
   std::function<uint64_t()> deadline_epoch;
+  PayloadLimits payloads;
 };
 
 /// Thread: any thread of a session server.
@@ -103,6 +122,11 @@ class RequestSink {
   Submitted submit(SessionCall& call, CallOwner& owner);
   /// Stores and counts the outcome of a request that does not run.
   void refuse(SessionCall& call, Refusal refusal) const;
+  /// Takes memory for an input that is longer than one part. Returns the reason why the request
+  /// must not run, or nothing.
+  std::optional<Refusal> take_input_memory(SessionCall& call, uint32_t input_bytes);
+  /// Returns the memory of long inputs and outputs.
+  const PayloadMemory& payload_memory() const { return payload_memory_; }
   /// Returns a number for a new session. Local and network sessions share the numbers. A number is
   /// used again only after 2^32 sessions.
   uint32_t next_session_number() { return next_session_.fetch_add(1, std::memory_order_relaxed); }
@@ -133,12 +157,13 @@ class RequestSink {
   static bool take_calls(CallQueue& queue);
   /// `next`: the call that the worker runs afterwards; null: not known.
   void execute(SessionCall& call, const SessionCall* next, WorkerEnvironment& environment);
-  void run(SessionCall& call, const SessionCall* next, WorkerEnvironment& environment) const;
+  void run(SessionCall& call, const SessionCall* next, WorkerEnvironment& environment);
   void deliver(SessionCall& call, bool is_durable) const;
   /// Thread: the call's worker, or that of the answers.
   void record_durable(const SessionCall& call) const;
 
   const SessionServices services_;
+  PayloadMemory payload_memory_;
   std::atomic<uint32_t> next_worker_{0};
   std::atomic<uint32_t> next_session_{0};
   std::vector<CallQueue> queues_;  // by worker

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "shared/base/check.h"
 #include "shared/base/error.h"
@@ -35,6 +36,7 @@ class Session final : public CallOwner {
   enum class Taken : uint8_t {
     nothing,
     request,  // `take` has stored the slot of the request in `slot`
+    part,     // a part of a long input was taken, or the next part of a long output was sent
     invalid,  // like `request`, but `outcome` says why it must not run
     broken,   // the client violated the protocol of the ring, so the session must end
   };
@@ -63,6 +65,16 @@ class Session final : public CallOwner {
   /// because the client perhaps does not wake the node for it.
   bool announce_sleep();
   void end_sleep() { segment_->node_sleeps.store(0, std::memory_order_relaxed); }
+  /// Returns the slot of the request whose input has not arrived in full.
+  std::optional<uint32_t> arriving() const { return arriving_; }
+  /// Returns whether the client takes a long output, and so this session must be watched. Relaxed:
+  /// the session thread is woken after the first part.
+  bool sends_parts() const { return sending_count_.load(std::memory_order_relaxed) != 0; }
+  /// Returns whether the client has not asked for the next part of an output since this time.
+  bool is_stalled(uint64_t since_ns) const;
+  /// Ends the calls whose outputs the client has not taken in full, and those to come. REQUIRES:
+  /// the session has no client any more.
+  void drop_outputs();
   /// Marks the session as closed, so that the client waits for no more answers. Wakes sleeping
   /// threads of the client, which then read the state.
   void close();
@@ -72,8 +84,9 @@ class Session final : public CallOwner {
     DCHECK(slot < kSessionSlots);
     return calls_[slot];
   }
-  /// Answers with the call's outcome. The session may be freed before this function returns.
-  /// REQUIRES: `take` has returned this slot, and the call is not answered yet.
+  /// Answers with the call's outcome, or with the first part of a long output. The session may be
+  /// freed before this function returns. REQUIRES: `take` has returned this slot, and the call is
+  /// not answered yet.
   void answer(uint32_t slot);
   void leave_queue() override;
   void finish(SessionCall& call) override { answer(static_cast<uint32_t>(&call - calls_.data())); }
@@ -100,8 +113,20 @@ class Session final : public CallOwner {
  private:
   Session(SessionServer& server, UniqueFd socket, UniqueFd wake, MappedSegment memory,
           uint32_t number);
-  /// Copies a request and validates the copy (R41).
-  Taken accept(SessionCall& call, SessionSlot& shared) const;
+  /// Validates the copy of a request (R41), and copies the first part of its input.
+  Taken accept(SessionCall& call, const SessionRequest& request, SessionSlot& shared) const;
+  /// Prepares the call for the other parts of its input, which are in the ring.
+  Taken begin_parts(SessionCall& call, uint32_t slot, const SessionRequest& request);
+  /// Copies some of these parts.
+  Taken take_parts(uint32_t& slot);
+  /// Writes the next part of a long output, which the client has asked for.
+  void send_part(uint32_t slot);
+  /// Puts a slot into the ring of answers. After the last part of the output the call has ended.
+  void put_answer(uint32_t slot);
+  /// Frees the buffers of a call that ends.
+  static void free_buffers(SessionCall& call);
+  /// Removes the call from `sending_`. REQUIRES: answers_mutex_ is held.
+  void end_sending(SessionCall& call, uint32_t slot);
   Taken refuse(SessionCall& call, std::string why) const;
   void wake_client();
 
@@ -116,11 +141,15 @@ class Session final : public CallOwner {
   const SessionPeer peer_;
   const uint64_t opened_ns_ = monotonic_time_ns();
   uint64_t incarnation_ = 0;
-  uint32_t requests_head_ = 0;    // used only by the thread that serves
-  uint64_t last_arrived_ns_ = 0;  // used only by the thread that serves
+  uint32_t requests_head_ = 0;        // used only by the thread that serves
+  std::optional<uint32_t> arriving_;  // used only by the thread that serves
+  uint64_t last_arrived_ns_ = 0;      // used only by the thread that serves
   mutable std::mutex answers_mutex_;
-  /// Number of answers, and so the position in the ring. Guarded by answers_mutex_.
-  uint64_t answered_ = 0;
+  uint64_t answered_ = 0;  // guarded by answers_mutex_; answers without the parts before the last
+  uint32_t answers_tail_ = 0;  // guarded by answers_mutex_; position in the ring
+  bool is_dropped_ = false;    // guarded by answers_mutex_; no client takes the parts of outputs
+  std::vector<uint32_t> sending_;  // guarded by answers_mutex_; slots of outputs with more parts
+  std::atomic<uint32_t> sending_count_{0};  // size of sending_; written under answers_mutex_
   std::atomic<uint32_t> in_flight_{0};
   std::array<SessionCall, kSessionSlots> calls_;
 };

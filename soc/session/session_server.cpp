@@ -44,6 +44,8 @@ constexpr int kRetryMs = 1;
 /// Pause before a retry of accept while no descriptor is free. Another part of the process may
 /// close a descriptor. This does not wake the session thread.
 constexpr std::chrono::milliseconds kAcceptPause{1000};
+/// Longest time between two checks for clients that do not take their long outputs.
+constexpr std::chrono::milliseconds kMostStallCheck{1000};
 
 void drain_eventfd(int fd) {
   uint64_t count = 0;
@@ -163,7 +165,10 @@ void SessionServer::run() {
   while (!ends_.load(std::memory_order_acquire)) {
     if (serve_all()) {
       idle = 0;
-      if (++busy % kBusyRounds == 0) handle_events(serving, 0);
+      if (++busy % kBusyRounds == 0) {
+        handle_events(serving, 0);
+        end_stalled();
+      }
       continue;
     }
     if (++idle < kIdlePasses) {
@@ -172,6 +177,7 @@ void SessionServer::run() {
     }
     idle = 0;
     if (may_sleep()) handle_events(serving, sleep_ms());
+    end_stalled();
     for (const auto& session : sessions_) session->end_sleep();
   }
   controls_.close();
@@ -187,8 +193,34 @@ bool SessionServer::holds_any() const {
                      [](const auto& session) { return session->held.has_value(); });
 }
 
+bool SessionServer::sends_parts() const {
+  return std::ranges::any_of(sessions_, [](const auto& session) { return session->sends_parts(); });
+}
+
+void SessionServer::end_stalled() {
+  if (!sends_parts()) return;
+  const auto timeout = std::chrono::nanoseconds(payloads().transfer_timeout);
+  const uint64_t now_ns = monotonic_time_ns();
+  const auto timeout_ns = static_cast<uint64_t>(timeout.count());
+  if (now_ns <= timeout_ns) return;
+  for (size_t i = 0; i < sessions_.size();) {
+    if (!sessions_[i]->is_stalled(now_ns - timeout_ns)) {
+      ++i;
+      continue;
+    }
+    logger_->warn("session {}: ends: its client took no part of an output for {} ms: see {}",
+                  sessions_[i]->number(), payloads().transfer_timeout.count(),
+                  "procedures.transfer_timeout");
+    end_session(i, "its client does not take its outputs");
+  }
+}
+
 int SessionServer::sleep_ms() const {
   if (holds_any()) return kRetryMs;
+  if (sends_parts()) {
+    const auto check = std::min(payloads().transfer_timeout / 4, kMostStallCheck);
+    return std::max(static_cast<int>(check.count()), kRetryMs);
+  }
   return accept_paused_ ? static_cast<int>(kAcceptPause.count()) : -1;
 }
 
@@ -236,6 +268,7 @@ bool SessionServer::serve(Session& session) {
                   "its client broke the rules of the ring");
       return true;
     }
+    if (taken == Session::Taken::part) return true;  // the other sessions get their turn
     if (arrived_ns == 0) arrived_ns = monotonic_time_ns();
     session.record_arrival(slot, arrived_ns);
     services_.metrics->requests.fetch_add(1, std::memory_order_relaxed);
@@ -394,6 +427,10 @@ void SessionServer::end_session(size_t index, const char* why) {
   session.close();
   if (session.held) refuse(session, *session.held, {Status::unavailable, "the session ends"});
   session.held.reset();
+  if (session.arriving()) {
+    refuse(session, *session.arriving(), {Status::unavailable, "the session ends"});
+  }
+  session.drop_outputs();
   ending_.push_back(std::move(sessions_[index]));
   sessions_.erase(sessions_.begin() + static_cast<std::ptrdiff_t>(index));
 }

@@ -59,6 +59,9 @@ class SessionServer final : public IdleWork {
 
   /// Runs the requests of these sessions, and of other kinds of sessions of this node.
   RequestSink& sink() { return sink_; }
+  const PayloadLimits& payloads() const { return services_.payloads; }
+  /// Wakes the session thread. Thread: any.
+  void wake() const;
 
  private:
   using Lock = std::unique_lock<std::mutex>;
@@ -71,6 +74,9 @@ class SessionServer final : public IdleWork {
   bool submit(Session& session, uint32_t slot);
   void refuse(Session& session, uint32_t slot, Refusal refusal);
   bool holds_any() const;
+  bool sends_parts() const;
+  /// Ends the sessions whose clients have not taken a part of a long output for too long.
+  void end_stalled();
   bool may_sleep();
   /// Releases the lock while it waits.
   void handle_events(Lock& serving, int timeout_ms);
@@ -94,8 +100,6 @@ class SessionServer final : public IdleWork {
   Result<size_t> index_of(uint64_t number) const;
   /// Ends a session. Returns its element of the answer.
   Json kill_session(size_t index);
-
-  void wake() const;
 
   RequestSink sink_;
   const SessionServices& services_;  // those of sink_

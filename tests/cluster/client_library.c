@@ -121,6 +121,44 @@ static void test_procedures(atoll_connection* db) {
   EXPECT_STATUS(atoll_call(db, "no_such", atoll_text(""), NULL, NULL), ATOLL_PROCEDURE_NOT_FOUND);
 }
 
+/* The procedure "repeat" has eight times its input as output. */
+static void test_long_payloads(atoll_connection* db) {
+  enum { kInput = 300000, kMostInput = 1 << 20 };
+  unsigned char* input = malloc(kMostInput + 1);
+  atoll_result* result = NULL;
+  atoll_pending* pending = NULL;
+  size_t i;
+  size_t wrong = 0;
+  EXPECT(input != NULL);
+  if (input == NULL) return;
+  for (i = 0; i <= kMostInput; ++i) input[i] = (unsigned char)(i * 7 + i / 65536);
+  EXPECT_STATUS(atoll_call(db, "repeat", atoll_make_bytes(input, kInput), NULL, &result), ATOLL_OK);
+  EXPECT(atoll_result_value(result).size == 8 * (size_t)kInput);
+  for (i = 0; i < atoll_result_value(result).size; ++i) {
+    wrong += ((const unsigned char*)atoll_result_value(result).data)[i] != input[i % kInput];
+  }
+  EXPECT(wrong == 0);
+  atoll_result_free(result);
+  EXPECT_STATUS(atoll_call(db, "repeat", atoll_make_bytes(input, 600000), NULL, NULL),
+                ATOLL_PROCEDURE_FAILED);
+  EXPECT(strstr(atoll_last_message(), "4194304: raise procedures.max_output") != NULL);
+  EXPECT_STATUS(atoll_call(db, "repeat", atoll_make_bytes(input, kMostInput + 1), NULL, NULL),
+                ATOLL_PAYLOAD_TOO_LONG);
+  EXPECT(strstr(atoll_last_message(), "procedures.max_input") != NULL);
+  EXPECT_STATUS(atoll_submit_call(db, "repeat", atoll_make_bytes(input, kMostInput + 1), NULL, NULL,
+                                  NULL, &pending),
+                ATOLL_PAYLOAD_TOO_LONG);
+  EXPECT(strstr(atoll_last_message(), "procedures.max_input") != NULL);
+  EXPECT_STATUS(
+      atoll_submit_call(db, "repeat", atoll_make_bytes(input, kInput), NULL, NULL, NULL, &pending),
+      ATOLL_OK);
+  EXPECT_STATUS(atoll_pending_wait(pending, -1, &result), ATOLL_OK);
+  EXPECT(atoll_result_value(result).size == 8 * (size_t)kInput);
+  atoll_result_free(result);
+  atoll_pending_free(pending);
+  free(input);
+}
+
 static void test_batches(atoll_connection* db) {
   atoll_batch* batch = NULL;
   atoll_result* result = NULL;
@@ -197,8 +235,6 @@ static void test_limits(atoll_connection* db) {
   name[63] = 0;
   EXPECT_STATUS(atoll_get(db, name, one, NULL, NULL), ATOLL_STORAGE_NOT_FOUND);
   EXPECT_STATUS(atoll_get(db, "", one, NULL, NULL), ATOLL_INVALID_ARGUMENT);
-  EXPECT_STATUS(atoll_call(db, "transfer", atoll_make_bytes(long_text, 65537), NULL, NULL),
-                ATOLL_PAYLOAD_TOO_LONG);
   EXPECT_STATUS(atoll_call(db, "", one, NULL, NULL), ATOLL_INVALID_ARGUMENT);
 
   EXPECT_STATUS(atoll_batch_new(&batch), ATOLL_OK);
@@ -640,6 +676,7 @@ static int run_checks(const char* where) {
   test_procedures(db);
   test_batches(db);
   test_limits(db);
+  test_long_payloads(db);
   test_null_arguments(db);
   test_options(db);
   test_scans(db);

@@ -39,6 +39,20 @@ std::string code_block(const std::string& file, const std::string& language) {
   return text.substr(code, text.find("\n```", code) + 1 - code);
 }
 
+/// A library whose procedure has eight times its input as output.
+constexpr const char* kRepeatSource = R"cpp(
+#include <atoll/procedure.h>
+
+#include <string>
+
+  static atoll_api::Status repeat(atoll_api::Context& context) {
+    std::string output;
+    for (int i = 0; i < 8; ++i) output += context.input().text();
+    return context.set_output(output);
+  }
+  ATOLL_LIBRARY(nullptr, {"repeat", repeat});
+)cpp";
+
 /// A cluster "bank" with what the programs need, and an installed client library.
 class ClientLibraryTest : public ::testing::Test {
  protected:
@@ -46,11 +60,14 @@ class ClientLibraryTest : public ::testing::Test {
 
   void start_cluster() {
     ASSERT_FALSE(build_example_procedure(runner_).empty());
+    std::ofstream(folder_.path() + "/repeat.cpp") << kRepeatSource;
+    ASSERT_FALSE(build_procedures(runner_, folder_.path() + "/repeat.cpp", "repeat").empty());
     make_keys();
     config_ = runner_.config("bank",
                              "[network]\nenabled = true\nkey_file = \"node.key\"\n"
                              "authorised_keys = \"clients\"\n"
-                             "[procedures]\nlibraries = [\"transfer.so\"]\n[durability]\n"
+                             "[procedures]\nlibraries = [\"transfer.so\", \"repeat.so\"]\n"
+                             "max_input = \"1MiB\"\nmax_output = \"4MiB\"\n[durability]\n"
                              "mode = \"durable\"\n[gleaner]\ninterval = \"1h\"\n");
     cluster_ = std::make_unique<CliCluster>(runner_, config_);
     create_storages();

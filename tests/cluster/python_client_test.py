@@ -246,6 +246,14 @@ class Calls(unittest.TestCase):
         db.append("heap", b"entry")
         self.assertEqual(codec.TEXT.decode(db.call("transfer", b"3 4 0")), "0")
 
+    def test_procedures_have_long_inputs_and_outputs(self):
+        data = bytes(range(256)) * 1200
+        self.assertEqual(self.db.call("repeat", data), data * 8)
+        with self.assertRaisesRegex(atoll.Error, "procedures.max_output"):
+            self.db.call("repeat", data * 2)
+        with self.assertRaisesRegex(atoll.InvalidArgument, "procedures.max_input"):
+            self.db.call("repeat", data * 4)
+
     def test_errors_have_classes_and_messages(self):
         db = self.db
         for error, call in (

@@ -39,7 +39,8 @@
 namespace atoll_api {
 
 inline constexpr uint32_t kMaxProcedureName = 60;
-/// Through a session, input and output have a lower limit: see the documentation of the client.
+/// Limits of calls by `atoll procedure call`. Calls of a client library have those of the config:
+/// procedures.max_input and procedures.max_output, 64 MiB by default.
 inline constexpr uint32_t kMaxProcedureInputBytes = 1u << 20;
 inline constexpr uint32_t kMaxProcedureOutputBytes = 1u << 20;
 

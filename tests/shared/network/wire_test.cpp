@@ -148,7 +148,7 @@ TEST(WireTest, RequestsAtTheLimitsAreReadAndThosePastThemAreNot) {
   WireRequest request = sample_request(1, {});
   const std::string longest(kMaxSessionProcedureName, 'p');
   request.procedure = longest;
-  const Bytes most(kMaxSessionInputBytes, std::byte{1});
+  const Bytes most(kSessionPartBytes, std::byte{1});
   request.input = most;
   writer.add(request);
   EXPECT_TRUE(read_wire_frame(writer.finish_requests(), frame));
@@ -171,10 +171,38 @@ TEST(WireTest, RequestsAtTheLimitsAreReadAndThosePastThemAreNot) {
   }
 }
 
+TEST(WireTest, LongInputsAndOutputsHaveParts) {
+  WireWriter writer;
+  WireFrame frame;
+  const Bytes most(kMaxWirePartBytes, std::byte{1});
+  ASSERT_TRUE(read_wire_frame(writer.part({7, 300'000, most}), frame));
+  EXPECT_EQ(frame.kind, WireFrame::Kind::part);
+  EXPECT_EQ(frame.part.id, 7u);
+  EXPECT_EQ(frame.part.total_bytes, 300'000u);
+  EXPECT_EQ(frame.part.bytes.size(), most.size());
+  EXPECT_FALSE(read_wire_frame(writer.part({7, kMaxWirePartBytes - 1, most}), frame));
+  WireRequest request = sample_request(1, {});
+  request.input = {};
+  request.input_bytes = kSessionPartBytes + 1;
+  writer.add(request);
+  ASSERT_TRUE(read_wire_frame(writer.finish_requests(), frame));
+  EXPECT_EQ(frame.requests[0].input_bytes, kSessionPartBytes + 1);
+  request.input_bytes = kSessionPartBytes;
+  writer.add(request);
+  EXPECT_FALSE(read_wire_frame(writer.finish_requests(), frame)) << "it fits into the request";
+  ASSERT_TRUE(read_wire_frame(writer.hello("old", false), frame));
+  EXPECT_FALSE(frame.hello.takes_parts);
+  ASSERT_TRUE(read_wire_frame(writer.hello("new"), frame));
+  EXPECT_TRUE(frame.hello.takes_parts);
+  ASSERT_TRUE(read_wire_frame(writer.welcome({1, 2, 3, 4, 5, 6, "k", 70'000, 80'000}), frame));
+  EXPECT_EQ(frame.welcome.max_input_bytes, 70'000u);
+  EXPECT_EQ(frame.welcome.max_output_bytes, 80'000u);
+}
+
 TEST(WireTest, AFrameIsFullBeforeItIsTooLong) {
   WireWriter writer;
   WireFrame frame;
-  const Bytes most(kMaxSessionInputBytes, std::byte{1});
+  const Bytes most(kSessionPartBytes, std::byte{1});
   uint32_t count = 0;
   for (; !writer.is_full(); ++count) writer.add(sample_request(count, most));
   const auto large = writer.finish_requests();

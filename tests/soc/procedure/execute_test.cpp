@@ -86,8 +86,7 @@ class ExecuteTest : public ::testing::Test {
   ProcedureOutcome execute(const NextCall& next = {}) {
     TestWorker& worker = cluster_.worker(0);
     WorkerEnvironment environment{*worker.transaction, worker.backoff, 0};
-    return execute_procedure(environment, check_sum, {}, kMaxEpoch, kMaxProcedureOutputBytes, {},
-                             next);
+    return execute_procedure(environment, check_sum, {}, kMaxEpoch, {}, {}, next);
   }
 
   TestCluster cluster_;

@@ -127,14 +127,35 @@ TEST_F(RequestChecks, TheNameHasOneToSixtyBytes) {
 
 TEST_F(RequestChecks, TheInputEndsWithItsSlot) {
   SessionRequest request = sound();
-  request.input_bytes = kMaxSessionInputBytes;
+  request.input_bytes = kSessionPartBytes;
   EXPECT_EQ(ask(request).status, Status::recovering);
-  request.input_bytes = kMaxSessionInputBytes + 1;
-  expect_invalid(request, "65537 bytes");
-  for (const uint32_t bytes : {kMaxSessionInputBytes * 4, ~0u}) {
+  const uint32_t most = PayloadLimits().max_input_bytes;
+  for (const uint32_t bytes : {most + 1, most * 4, ~0u}) {
     request.input_bytes = bytes;
     expect_invalid(request, std::to_string(bytes) + " bytes");
   }
+}
+
+TEST_F(RequestChecks, ALongInputHasAllItsPartsInTheRing) {
+  EXPECT_EQ(ask(sound()).status, Status::recovering);
+  SessionRequest request = sound();
+  request.input_bytes = kSessionPartBytes + 1;
+  racy_write(&client_->segment().slots[kSlot].request, &request, sizeof(request));
+  put(kSlot);
+  EXPECT_TRUE(ends());
+  EXPECT_EQ(metrics_.broken.load(std::memory_order_relaxed), 1u);
+}
+
+TEST_F(RequestChecks, TheSlotOfAPartIsOneThatThereIs) {
+  SessionRequest request = sound();
+  request.input_bytes = 2 * kSessionPartBytes;
+  racy_write(&client_->segment().slots[kSlot].request, &request, sizeof(request));
+  SlotRing& ring = client_->segment().requests;
+  const uint32_t slots[] = {kSlot, kSessionSlots};
+  ring.put_all(ring.tail.load(std::memory_order_relaxed), slots);
+  client_->wake_node();
+  EXPECT_TRUE(ends());
+  EXPECT_EQ(metrics_.broken.load(std::memory_order_relaxed), 1u);
 }
 
 TEST_F(RequestChecks, AnAnswerComesDurableOrPrecommitted) {

@@ -21,6 +21,9 @@ namespace {
 
 using test::seed;
 
+/// procedures.max_output of the default config.
+constexpr size_t kMaxTestOutput = 64u << 20;
+
 std::atomic<bool> gate_is_open{false};
 
 Status echo(ProcedureContext& context) {
@@ -29,7 +32,7 @@ Status echo(ProcedureContext& context) {
 }
 Status fails(ProcedureContext&) { return Status::user_abort; }
 Status long_output(ProcedureContext& context) {
-  context.set_output(std::vector<std::byte>(kMaxSessionOutputBytes + 1));
+  context.set_output(std::vector<std::byte>(kMaxTestOutput + 1));
   return Status::ok;
 }
 Status gated(ProcedureContext& context) {
@@ -52,6 +55,12 @@ Status count_up(ProcedureContext& context) {
   context.set_output(std::as_bytes(std::span(&value, 1)));
   return array.update(context.transaction(), 0, 0, sizeof(value), &value);
 }
+/// Counts up, and has an output of several parts.
+Status count_and_fill(ProcedureContext& context) {
+  const Status status = count_up(context);
+  context.set_output(std::vector<std::byte>(size_t{3} * kSessionPartBytes, std::byte{7}));
+  return status;
+}
 /// Reads the counter, and ends with a user abort.
 Status read_and_abort(ProcedureContext& context) {
   StorageControl* storage = context.storage("counter", StorageType::array);
@@ -66,6 +75,7 @@ ATOLL_REGISTER_PROCEDURE(kFailsEntry, "session.fails", fails);
 ATOLL_REGISTER_PROCEDURE(kLongEntry, "session.long_output", long_output);
 ATOLL_REGISTER_PROCEDURE(kGatedEntry, "session.gated", gated);
 ATOLL_REGISTER_PROCEDURE(kCountUpEntry, "session.count_up", count_up);
+ATOLL_REGISTER_PROCEDURE(kCountAndFillEntry, "session.count_and_fill", count_and_fill);
 ATOLL_REGISTER_PROCEDURE(kAbortEntry, "session.read_and_abort", read_and_abort);
 
 std::span<const std::byte> bytes(std::string_view text) {
@@ -131,15 +141,37 @@ TEST_F(SessionTest, ARequestIsAnsweredWithItsOutputOrWithWhyItFailed) {
 
 TEST_F(SessionTest, InputOutputAndNameAreHeldToTheirLimits) {
   const auto client = connect();
-  const std::string longest(kMaxSessionInputBytes, 'i');
-  EXPECT_EQ(text(client->call("session.echo", bytes(longest))), longest);
+  const std::string longest(kMaxTestOutput, 'i');
+  EXPECT_TRUE(text(client->call("session.echo", bytes(longest))) == longest);
   EXPECT_EQ(client->call("session.echo", bytes(longest + "i")).status, Status::payload_too_long);
   const SessionReply reply = client->call("session.long_output", {});
   EXPECT_EQ(reply.status, Status::procedure_failed);
-  EXPECT_NE(reply.message.find("65536"), std::string::npos) << reply.message;
+  EXPECT_NE(reply.message.find("longer than 67108864: raise procedures.max_output"),
+            std::string::npos)
+      << reply.message;
   EXPECT_EQ(client->call(std::string(60, 'n'), {}).status, Status::procedure_not_found);
   EXPECT_EQ(client->call(std::string(61, 'n'), {}).status, Status::invalid_argument);
   EXPECT_EQ(client->call("", {}).status, Status::invalid_argument);
+}
+
+TEST_F(SessionTest, NoPartOfALongOutputIsSentBeforeItsCommitIsDurable) {
+  const auto client = connect();
+  hold_durable();
+  const auto durable = client->submit("session.count_and_fill", {});
+  ASSERT_TRUE(durable);
+  // Another worker's answers show that the request has run.
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(client->call("session.echo", {}, {.answer_at = AnswerAt::precommitted}).status,
+              Status::ok);
+  }
+  EXPECT_FALSE(client->wait_for(*durable, std::chrono::milliseconds(50)));
+  const SessionSegment& segment = client->segment();
+  const SessionAnswer& answer = segment.slots[*durable % kSessionSlots].answer;
+  EXPECT_NE(answer.id, *durable) << "the node has written nothing into the slot";
+  release_durable();
+  const SessionReply reply = client->wait(*durable);
+  EXPECT_EQ(reply.status, Status::ok);
+  EXPECT_EQ(reply.output.size(), size_t{3} * kSessionPartBytes);
 }
 
 TEST_F(SessionTest, ADurableAnswerWaitsForTheDurableEpochAndAPrecommittedOneDoesNot) {

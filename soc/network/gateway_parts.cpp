@@ -1,0 +1,131 @@
+// Long inputs and outputs of network sessions, which travel in parts.
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "shared/base/check.h"
+#include "shared/memory/epoch_stages.h"
+#include "soc/network/gateway.h"
+#include "soc/network/gateway_sockets.h"
+
+namespace atolldb {
+namespace {
+
+/// Parts of long outputs that a round sends to one client.
+constexpr int kPartsPerRound = 4;
+
+}  // namespace
+
+std::optional<Refusal> NetworkGateway::begin_input(NetworkSession& session, NetworkCall& call,
+                                                   uint32_t input_bytes) {
+  const uint32_t most = sink_.services().payloads.max_input_bytes;
+  const bool is_built_in =
+      call.procedure.starts_with("kv.") || call.procedure.starts_with(kAdministrationPrefix);
+  if (is_built_in || input_bytes > most) {
+    return Refusal{
+        Status::invalid_argument,
+        "the input has " + std::to_string(input_bytes) + " bytes, more than " +
+            (is_built_in ? std::to_string(kSessionPartBytes) + ", the limit of " + call.procedure
+                         : std::to_string(most) + ": raise procedures.max_input")};
+  }
+  if (auto refusal = sink_.take_input_memory(call, input_bytes)) return refusal;
+  // Reserves address space. The parts touch the memory one after another.
+  call.input.reserve(input_bytes);
+  call.progress_ns = call.arrived_ns;
+  session.inputs.push_back(&call);
+  return std::nullopt;
+}
+
+void NetworkGateway::take_part(NetworkSession& session, const Received& received) {
+  const WirePart& part = frame_.part;
+  const auto found = std::ranges::find_if(
+      session.inputs, [&](const NetworkCall* call) { return call->id == part.id; });
+  // The request was refused before its parts arrived.
+  if (found == session.inputs.end()) return;
+  NetworkCall& call = **found;
+  if (part.bytes.size() > call.input_bytes - call.input.size()) {
+    return refuse_malformed(received, "the parts of request " + std::to_string(part.id) +
+                                          " have more than " + std::to_string(call.input_bytes) +
+                                          " bytes");
+  }
+  call.input.insert(call.input.end(), part.bytes.begin(), part.bytes.end());
+  call.progress_ns = monotonic_time_ns();
+  if (call.input.size() < call.input_bytes) return;
+  session.inputs.erase(found);
+  if (!session.inputs.empty()) session.inputs.front()->progress_ns = call.progress_ns;
+  submit(session, call, std::nullopt);
+}
+
+WireAnswer NetworkGateway::answer_of(const NetworkCall& call, uint64_t incarnation) {
+  WireAnswer answer;
+  answer.id = call.id;
+  answer.status = call.outcome.status;
+  answer.answered_at = call.answer_at;
+  answer.commit_epoch = call.outcome.commit_epoch;
+  answer.commit_version = call.outcome.commit_version;
+  answer.incarnation = incarnation;
+  answer.message = call.outcome.message;
+  const std::vector<std::byte>& output = call.outcome.output;
+  if (output.size() > kSessionPartBytes) {
+    answer.output_bytes = static_cast<uint32_t>(output.size());
+  } else {
+    answer.output = output;
+  }
+  return answer;
+}
+
+bool NetworkGateway::send_parts() {
+  if (outputs_ == 0) return false;
+  bool did_something = false;
+  for (const auto& [id, session] : sessions_) did_something |= send_parts(*session);
+  return did_something;
+}
+
+bool NetworkGateway::send_parts(NetworkSession& session) {
+  int sent = 0;
+  while (sent < kPartsPerRound && !session.outputs.empty() && !session.has_ended &&
+         sockets_->has_room_for_part(*session.unsent)) {
+    NetworkCall& call = *session.outputs.front();
+    const std::span<const std::byte> output = call.outcome.output;
+    const size_t bytes = std::min<size_t>(output.size() - call.sent_bytes, kMaxWirePartBytes);
+    send(session, writer_.part({call.id, static_cast<uint32_t>(output.size()),
+                                output.subspan(call.sent_bytes, bytes)}));
+    ++sent;
+    call.sent_bytes += bytes;
+    call.progress_ns = monotonic_time_ns();
+    if (call.sent_bytes < output.size() || session.has_ended) continue;
+    writer_.add(answer_of(call, sink_.services().incarnation));
+    send(session, writer_.finish_answers(session.number));
+    ++session.answered;
+    session.outputs.pop_front();
+    --outputs_;
+    if (!session.outputs.empty()) session.outputs.front()->progress_ns = call.progress_ns;
+    release(session, call);
+  }
+  return sent != 0;
+}
+
+void NetworkGateway::drop_transfers(NetworkSession& session) {
+  outputs_ -= session.outputs.size();
+  for (NetworkCall* call : std::exchange(session.inputs, {})) release(session, *call);
+  for (NetworkCall* call : std::exchange(session.outputs, {})) release(session, *call);
+}
+
+void NetworkGateway::end_stalled(uint64_t now_ns) {
+  const std::chrono::nanoseconds timeout = sink_.services().payloads.transfer_timeout;
+  const auto timeout_ns = static_cast<uint64_t>(timeout.count());
+  if (now_ns <= timeout_ns) return;
+  for (const auto& [id, session] : sessions_) {
+    if (session->has_ended || !session->is_stalled(now_ns - timeout_ns)) continue;
+    metrics_.dropped.fetch_add(1, std::memory_order_relaxed);
+    logger_->warn(
+        "network session {} of {}: ends: no part of an input or output was transferred for {} ms: "
+        "see procedures.transfer_timeout",
+        session->number, session->peer.address, sink_.services().payloads.transfer_timeout.count());
+    const int fd = session->peer.fd;
+    end(*session, "its client neither sends nor takes the next part");
+    guard_->shut_down(fd);
+  }
+}
+
+}  // namespace atolldb

@@ -1,0 +1,86 @@
+// Limit of the memory that large inputs and outputs of procedures take on a node.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "shared/base/check.h"
+
+namespace atolldb {
+
+/// Counts the bytes of all inputs and outputs that are longer than one part (kSessionPartBytes). An
+/// input counts until its request is answered. An output counts until its client has taken it.
+/// Thread: any.
+class PayloadMemory {
+ public:
+  /// Bytes that one input or output takes. Its end gives them back. REQUIRES: the PayloadMemory
+  /// outlives it.
+  class Share {
+   public:
+    Share() = default;
+    Share(Share&& from) noexcept
+        : memory_(std::exchange(from.memory_, nullptr)), bytes_(std::exchange(from.bytes_, 0)) {}
+    Share& operator=(Share&& from) noexcept {
+      Share other(std::move(from));
+      std::swap(memory_, other.memory_);
+      std::swap(bytes_, other.bytes_);
+      return *this;
+    }
+    ~Share() {
+      if (memory_ != nullptr) memory_->give_back(bytes_);
+    }
+
+    uint64_t bytes() const { return bytes_; }
+
+   private:
+    friend class PayloadMemory;
+    Share(PayloadMemory& memory, uint64_t bytes) : memory_(&memory), bytes_(bytes) {}
+
+    PayloadMemory* memory_ = nullptr;
+    uint64_t bytes_ = 0;
+  };
+
+  explicit PayloadMemory(uint64_t limit_bytes) : limit_(limit_bytes) {}
+  PayloadMemory(const PayloadMemory&) = delete;
+  PayloadMemory& operator=(const PayloadMemory&) = delete;
+  ~PayloadMemory() { DCHECK(used() == 0); }
+
+  /// Returns whether the limit leaves room. If so, `share` has the bytes, and has given back those
+  /// that it had before.
+  bool take(uint64_t bytes, Share& share) {
+    share = {};
+    // Relaxed, here and below: the sum only limits memory.
+    uint64_t used = used_.load(std::memory_order_relaxed);
+    do {
+      if (bytes > limit_ || used > limit_ - bytes) return false;
+    } while (!used_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
+    share = Share(*this, bytes);
+    return true;
+  }
+
+  uint64_t limit() const { return limit_; }
+  uint64_t used() const { return used_.load(std::memory_order_relaxed); }
+
+ private:
+  void give_back(uint64_t bytes) {
+    [[maybe_unused]] const uint64_t before = used_.fetch_sub(bytes, std::memory_order_relaxed);
+    DCHECK(before >= bytes);
+  }
+
+  const uint64_t limit_;
+  std::atomic<uint64_t> used_{0};
+};
+
+/// Returns the error text for an input or an output for which `take` found no room.
+inline std::string no_payload_memory(std::string_view what, uint64_t bytes,
+                                     const PayloadMemory& memory) {
+  return "its " + std::string(what) + " of " + std::to_string(bytes) +
+         " bytes finds no room: others use " + std::to_string(memory.used()) + " of " +
+         std::to_string(memory.limit()) +
+         " bytes: try again later, or raise procedures.payload_memory";
+}
+
+}  // namespace atolldb
