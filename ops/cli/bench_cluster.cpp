@@ -221,6 +221,16 @@ Result<std::unique_ptr<Cluster>> find_bench_cluster(const ClusterChoice& choice,
   return std::make_unique<RunningCluster>(*config);
 }
 
+namespace {
+
+/// Returns whether the logs are in a new folder: neither a file nor --set nor the environment says
+/// another one.
+bool has_own_log_folder(const ClusterChoice& choice, const Config& config) {
+  return choice.config_file.empty() && !config.origins.contains("cluster.log_dir");
+}
+
+}  // namespace
+
 Result<Config> config_of_bench_cluster(const ClusterChoice& choice, const std::string& name,
                                        const bench::CommonOptions& options) {
   Result<Config> config = config_of_new_cluster(
@@ -230,7 +240,7 @@ Result<Config> config_of_bench_cluster(const ClusterChoice& choice, const std::s
   if (options.workers_per_node != 0) {
     for (NodeConfig& node : config->nodes) node.workers = options.workers_per_node;
   }
-  if (choice.config_file.empty()) {
+  if (has_own_log_folder(choice, *config)) {
     std::error_code error;
     ATOLL_ASSIGN(config->cluster.log_dir,
                  new_folder(std::filesystem::temp_directory_path(error) / "atoll-bench",
@@ -246,7 +256,7 @@ Result<Config> config_of_bench_cluster(const ClusterChoice& choice, const std::s
 std::vector<std::string> own_folders(const ClusterChoice& choice, const Config& config) {
   std::vector<std::string> folders = node_directories(config);
   folders.push_back(config.cluster.data_dir);
-  if (choice.config_file.empty()) folders.push_back(config.cluster.log_dir);
+  if (has_own_log_folder(choice, config)) folders.push_back(config.cluster.log_dir);
   return folders;
 }
 

@@ -62,7 +62,7 @@ Result<std::unique_ptr<Cluster>> find_bench_cluster(const ClusterChoice& choice,
 
 /// Returns the config of the benchmark's own cluster: the file or the defaults, with the sizes of
 /// the command line. Its data are in new folders (own_folders). Without a file, the name of the
-/// cluster is `name`, and its logs are in a new folder, too.
+/// cluster is `name`, and its logs are in a new folder, too, unless cluster.log_dir is set.
 Result<Config> config_of_bench_cluster(const ClusterChoice& choice, const std::string& name,
                                        const bench::CommonOptions& options);
 

@@ -101,15 +101,18 @@ Result<void> check_that_data_last(const Config& config, const Benchmark& benchma
                                          "--durability durable");
 }
 
-/// Sizes the pools from the estimate, unless a config file or memory.total sets their size.
+/// Sizes the pools from the estimate, unless there is a config file, or their size is set.
 Result<Config> size_pools(Config config, const ClusterChoice& choice, const Benchmark& benchmark) {
   const auto nodes = static_cast<uint32_t>(config.nodes.size());
   const auto cores = static_cast<uint32_t>(Machine::detect().cpus.size());
   ATOLL_ASSIGN(const auto estimate, benchmark.estimate(nodes, workers_of(config), cores));
   std::printf("%s\n", estimate.text(nodes).c_str());
-  if (choice.config_file.empty() && config.memory.total == 0) {
+  const auto is_free = [&](const char* key) {
+    return choice.config_file.empty() && config.memory.total == 0 && !config.origins.contains(key);
+  };
+  if (is_free("memory.volatile_pool")) {
     config.memory.volatile_pool = estimate.pool_bytes;
-    if (benchmark.prepare) {
+    if (benchmark.prepare && is_free("memory.snapshot_cache")) {
       config.memory.snapshot_cache = std::max(config.memory.snapshot_cache, estimate.cache_bytes);
     }
   } else if (config.memory.volatile_pool < estimate.pool_bytes) {

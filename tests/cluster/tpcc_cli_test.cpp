@@ -1,6 +1,8 @@
 // The command `atoll bench tpcc`.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "tests/cluster/cli_run.h"
 
 namespace atolldb {
@@ -94,6 +96,17 @@ TEST_F(TpccCommand, RunsOnWhatASecondClusterFindsInASnapshot) {
   const auto json = nlohmann::json::parse(test::read_text(file));
   EXPECT_EQ(json["config"]["cold"], true);
   EXPECT_GT(json["throughput_tps"], 0.0);
+  EXPECT_TRUE(test::processes_of("tpcc-bench").empty());
+}
+
+TEST_F(TpccCommand, ObeysSettingsOfTheLogFolderAndOfThePool) {
+  const std::string logs = folder_.path() + "/own-logs";
+  const test::Ran ran =
+      bench({"--nodes", "1", "--seconds", "1", "--warmup", "0", "--durability", "off", "--set",
+             "cluster.log_dir=" + logs, "--set", "memory.volatile_pool=16MiB"});
+  EXPECT_EQ(ran.code, 6) << ran.out << ran.error;
+  EXPECT_NE(ran.out.find("memory.volatile_pool is "), std::string::npos) << ran.out;
+  EXPECT_TRUE(std::filesystem::exists(logs + "/node0.log")) << "the folder is kept";
   EXPECT_TRUE(test::processes_of("tpcc-bench").empty());
 }
 
