@@ -170,6 +170,9 @@ Result<void> run_on_own_cluster(const ClusterChoice& choice, const Benchmark& be
       std::filesystem::remove_all(folder, ignored);
     }
   };
+  for (const UnusedSetting& setting : unused_settings(wanted)) {
+    std::printf("warning: %s\n", to_string(setting).c_str());
+  }
   const auto lasts = check_that_data_last(wanted, benchmark);
   const Result<Config> config =
       lasts ? size_pools(wanted, choice, benchmark) : std::unexpected(lasts.error());

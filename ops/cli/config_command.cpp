@@ -80,6 +80,9 @@ Result<void> check(const ClusterChoice& choice, const ConfigFileOptions& options
     findings = check_places(*config);
     for (ConfigFinding& each : check_libraries(*config)) findings.push_back(std::move(each));
   }
+  for (const UnusedSetting& setting : unused_settings(*config)) {
+    findings.push_back({false, setting.key, setting.value + " has no effect: " + setting.reason});
+  }
   const bool is_valid = std::ranges::none_of(findings, &ConfigFinding::is_error);
   if (options.json) {
     print_config_json({{"schema_version", 1},

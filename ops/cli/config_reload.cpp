@@ -65,6 +65,14 @@ Result<void> check_changes(const Config& running, const std::vector<ConfigChange
                                 running.cluster.name));
 }
 
+/// Warns of the new values that have no effect.
+void warn_of_unused(const Config& wanted, const std::vector<ConfigChange>& changes) {
+  for (const UnusedSetting& setting : unused_settings(wanted)) {
+    if (std::ranges::find(changes, setting.key, &ConfigChange::key) == changes.end()) continue;
+    std::fprintf(stderr, "warning: %s\n", to_string(setting).c_str());
+  }
+}
+
 /// Waits until the launcher has stored the values. It uses them for restarts of the cluster.
 Result<void> await_launcher(const ClusterChoice& choice, const Config& wanted) {
   const auto give_up = std::chrono::steady_clock::now() + kReloadTimeout;
@@ -102,6 +110,7 @@ Result<void> reload_config(const ClusterChoice& choice, const ConfigFileOptions&
   ATOLL_ASSIGN(const Config wanted, wanted_config(choice, running));
   const std::vector<ConfigChange> changes = config_changes(running, wanted);
   Result<void> done = check_changes(running, changes);
+  warn_of_unused(wanted, changes);
   const bool applies = done && !changes.empty() && !options.dry_run;
   if (applies) done = apply_changes(choice, running, wanted, changes);
   if (options.json) {

@@ -91,6 +91,9 @@ void print_running(const Config& config) {
   if (config.durability.mode == DurabilityMode::durable) {
     print_line("data", config.cluster.data_dir);
   }
+  for (const UnusedSetting& setting : unused_settings(config)) {
+    print_line("warning", paint(Colour::yellow, printable(to_string(setting))));
+  }
   std::fflush(stdout);
 }
 

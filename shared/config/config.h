@@ -309,6 +309,19 @@ const std::string& log_directory(const Config& config, uint32_t node, uint32_t l
 /// nodes, is not included.
 std::vector<std::string> node_directories(const Config& config);
 
+/// A value that the user has set, and that has no effect.
+struct UnusedSetting {
+  std::string key;    // "gleaner.interval", "node[1].mappers"
+  std::string value;  // as in a file
+  std::string reason;
+};
+
+/// Returns the values that have an origin (Config::origins), and that durability.scheme does not
+/// use.
+std::vector<UnusedSetting> unused_settings(const Config& config);
+/// Returns text like "gleaner.interval = "1h" has no effect: ...".
+std::string to_string(const UnusedSetting& setting);
+
 /// Returns all errors, one per line, as the commands print them.
 std::string to_string(const std::vector<ConfigError>& errors);
 

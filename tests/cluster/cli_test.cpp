@@ -121,6 +121,11 @@ TEST_F(CliTest, HelpAndDoctorAndConfigNeedNoCluster) {
   EXPECT_NE(doctor.out.find("clock source"), std::string::npos) << doctor.out;
   const std::string file = runner_.config("c1");
   EXPECT_NE(runner_.atoll({"config", "check", file}).out.find("valid"), std::string::npos);
+  const Ran unused = runner_.atoll({"config", "check", file, "--set", "durability.scheme=silor",
+                                    "--set", "gleaner.interval=1h"});
+  EXPECT_EQ(unused.code, 0) << unused.error;
+  EXPECT_NE(unused.error.find("warning: gleaner.interval: \"1h\" has no effect"), std::string::npos)
+      << unused.error;
   const Ran show = runner_.atoll({"config", "show", file});
   EXPECT_NE(show.out.find("c1.toml:2"), std::string::npos) << show.out;
 }

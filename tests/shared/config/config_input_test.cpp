@@ -197,6 +197,10 @@ const BadInput kBadInputs[] = {
     {"RecoveryWithoutALog", "[cluster]\nrestart = \"recover\"\n[durability]\nmode = \"off\"\n",
      "/x/t.toml:2:11: cluster.restart: expected \"never\" without mode = \"durable\", got "
      "\"recover\"; nothing is kept that a restart could recover\n"},
+    {"PayloadMemoryBelowAnOutput",
+     "[procedures]\nmax_output = \"512MiB\"\npayload_memory = \"256MiB\"\n",
+     "/x/t.toml:3:18: procedures.payload_memory: expected at least procedures.max_output "
+     "(\"512MiB\"), got \"256MiB\"\n"},
     {"LibraryTwice", "[procedures]\nlibraries = [\"/a/b\", \"/a/./b\"]\n",
      "/x/t.toml:2:22: procedures.libraries: expected a list of different paths of 1 to 1024 "
      "bytes, got \"/a/./b\"; it is in the list twice\n"},
@@ -231,6 +235,25 @@ TEST(BadSyntax, IsReportedWithItsPlace) {
 TEST(BadSyntax, NeitherDeepNestingNorANulByteCrashes) {
   EXPECT_NE(errors_of("a = " + std::string(10'000, '[')), "");
   EXPECT_NE(errors_of(std::string_view("[cluster]\nname = \"a\0b\"\n", 24)), "");
+}
+
+TEST(UnusedSettings, AreTheUsersValuesForTheOtherScheme) {
+  EXPECT_TRUE(unused_settings(parsed("")).empty());
+  const Config silor = parsed(
+      "[durability]\nscheme = \"silor\"\ncheckpoint_interval = \"5s\"\n"
+      "[gleaner]\ninterval = \"1h\"\ndisk_reserve = \"1GiB\"\n"
+      "[[node]]\n[[node]]\nmappers = 2\n");
+  const auto unused = unused_settings(silor);
+  ASSERT_EQ(unused.size(), 2u);
+  EXPECT_EQ(unused[0].key, "node[1].mappers");
+  EXPECT_EQ(unused[0].value, "2");
+  EXPECT_EQ(to_string(unused[1]),
+            "gleaner.interval = \"1h\" has no effect: durability.scheme is \"silor\", which takes "
+            "checkpoints and no snapshots");
+  const auto of_gleaned =
+      unused_settings(parsed("[durability]\ncheckpoint_files = 2\n[gleaner]\ninterval = \"1h\"\n"));
+  ASSERT_EQ(of_gleaned.size(), 1u);
+  EXPECT_EQ(of_gleaned[0].key, "durability.checkpoint_files");
 }
 
 TEST(ControlEndpoint, IsLocalOnly) {
