@@ -2,7 +2,9 @@
 // every machine. Thread: one per object.
 #pragma once
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 
 namespace atolldb::bench {
@@ -40,6 +42,11 @@ class Random {
   bool percent(uint32_t percent) { return uniform(1, 100) <= percent; }
   /// Returns a number of [0, 1), in steps of 2^-53.
   double unit() { return static_cast<double>(next() >> 11) * 0x1p-53; }
+  /// Returns an exponentially distributed number of this mean, cut at `most` times the mean.
+  double exponential(double mean, double most) {
+    // The argument of the logarithm is more than 0.
+    return std::min(-std::log(1 - unit()), most) * mean;
+  }
 
  private:
   uint64_t state_[4];

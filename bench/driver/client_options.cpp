@@ -25,6 +25,15 @@ Result<void> check_clients(std::string_view command, const ClientOptions& option
     return usage_error(command, "--key-file", "only network clients have keys",
                        "use --client network, or leave it out");
   }
+  // Also refuses NaN.
+  if (!(options.think_ms >= 0 && options.think_ms <= ClientOptions::kMaxThinkMs)) {
+    return usage_error(command, "--think-time", fmt::format("{} is out of range", options.think_ms),
+                       fmt::format("use 0 (none) to {} ms", ClientOptions::kMaxThinkMs));
+  }
+  if (options.think_ms != 0 && !options.is_used()) {
+    return usage_error(command, "--think-time", "jobs on the workers do not think",
+                       "use --client local or --client network");
+  }
   if (!options.is_used()) return {};
   const Range ranges[] = {{"--pipeline", options.pipeline, 1, ClientOptions::kMaxPipeline}};
   return check_ranges(command, ranges);
@@ -42,9 +51,12 @@ std::string clients_text(const ClientOptions& options, uint32_t workers) {
   if (!options.is_used()) return "";
   return fmt::format(
       "clients: {}, each with a {} session and {} requests in flight; latencies are from the "
-      "submission to the {} answer\n",
+      "submission to the {} answer{}\n",
       options.clients == 0 ? workers : options.clients, options.client, options.pipeline,
-      options.acknowledge);
+      options.acknowledge,
+      options.think_ms == 0
+          ? ""
+          : fmt::format("; each request follows an answer by {} ms on average", options.think_ms));
 }
 
 void put_clients(const ClientOptions& options, nlohmann::json& config) {

@@ -17,10 +17,14 @@ struct ClientOptions {
   uint32_t pipeline = 64;               // requests in flight of each client
   std::string acknowledge = "durable";  // when a request counts: "durable" or "visible"
   std::string key_file;                 // keys of network clients; empty: without keys
+  double think_ms = 0;  // mean time from an answer to the next request of its terminal; 0: none
 
   bool is_used() const { return client != "node"; }
   bool is_network() const { return client == "network"; }
   static constexpr uint32_t kMaxPipeline = 256;
+  static constexpr double kMaxThinkMs = 60'000;
+  /// Think times are at most this many times their mean.
+  static constexpr double kMaxThinkFactor = 10;
   static constexpr uint32_t kMaxClientsPerNode = 60;  // a node has 64 local sessions
 };
 

@@ -1,8 +1,5 @@
 #include "bench/tpcc/terminals.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "shared/base/check.h"
 
 namespace atolldb::tpcc {
@@ -19,7 +16,8 @@ Terminals::Terminals(std::span<const uint32_t> warehouses, double scale, uint64_
   for (const uint32_t warehouse : warehouses) {
     for (uint32_t terminal = 0; terminal < kTerminalsPerWarehouse; ++terminal) {
       const TransactionType type = next_type_();
-      const auto cycle = static_cast<double>(think_ns(type) + keying_ns(type));
+      const auto cycle =
+          static_cast<double>(think_ns(type, scale_, random_) + keying_ns(type, scale_));
       queue_.push({static_cast<uint64_t>(random_.unit() * cycle), type, warehouse});
     }
   }
@@ -29,21 +27,19 @@ void Terminals::end_first(uint64_t ended_ns) {
   CHECK(!empty());
   Next next = queue_.top();
   queue_.pop();
-  const uint64_t thought = think_ns(next.type);
+  const uint64_t thought = think_ns(next.type, scale_, random_);
   next.type = next_type_();
-  next.due_ns = ended_ns + thought + keying_ns(next.type);
+  next.due_ns = ended_ns + thought + keying_ns(next.type, scale_);
   queue_.push(next);
 }
 
-uint64_t Terminals::think_ns(TransactionType type) {
+uint64_t think_ns(TransactionType type, double scale, bench::Random& random) {
   const double mean = kThinkSeconds[static_cast<size_t>(type)];
-  // The argument of the logarithm is more than 0.
-  const double seconds = std::min(-std::log(1 - random_.unit()) * mean, kMaxThinkFactor * mean);
-  return static_cast<uint64_t>(seconds * scale_ * kNsPerSecond);
+  return static_cast<uint64_t>(random.exponential(mean, kMaxThinkFactor) * scale * kNsPerSecond);
 }
 
-uint64_t Terminals::keying_ns(TransactionType type) const {
-  return static_cast<uint64_t>(kKeyingSeconds[static_cast<size_t>(type)] * scale_ * kNsPerSecond);
+uint64_t keying_ns(TransactionType type, double scale) {
+  return static_cast<uint64_t>(kKeyingSeconds[static_cast<size_t>(type)] * scale * kNsPerSecond);
 }
 
 }  // namespace atolldb::tpcc

@@ -24,6 +24,11 @@ inline constexpr double kMaxThinkScale = 100;
 /// Upper bound of New-Orders per minute and warehouse at the specification's times (clause 4.2.1).
 inline constexpr double kMaxTpmcPerWarehouse = 12.86;
 
+/// Returns a random think time after a transaction of this type. `scale`: factor of the mean.
+uint64_t think_ns(TransactionType type, double scale, bench::Random& random);
+/// Returns the time that keying a transaction of this type in takes.
+uint64_t keying_ns(TransactionType type, double scale);
+
 /// The terminals of one worker. All times are in nanoseconds since the worker's start.
 class Terminals {
  public:
@@ -49,9 +54,6 @@ class Terminals {
   struct IsLater {
     bool operator()(const Next& a, const Next& b) const { return a.due_ns > b.due_ns; }
   };
-  uint64_t think_ns(TransactionType type);
-  uint64_t keying_ns(TransactionType type) const;
-
   const double scale_;
   bench::Random random_;
   const std::function<TransactionType()> next_type_;

@@ -7,9 +7,11 @@
 #include <span>
 #include <vector>
 
+#include "bench/common/random.h"
 #include "bench/driver/client_loop.h"
 #include "bench/tpcc/call.h"
 #include "bench/tpcc/run_result.h"
+#include "bench/tpcc/terminals.h"
 #include "bench/tpcc/transactions.h"
 #include "shared/base/check.h"
 #include "shared/base/try.h"
@@ -27,8 +29,11 @@ class ClientWork {
   using Counts = RunResult;
   static constexpr const char* kBenchmark = "tpcc";
 
-  ClientWork(const JobInput& input, uint32_t node, uint32_t nodes, uint32_t index)
+  ClientWork(const JobInput& input, uint32_t node, uint32_t nodes, uint32_t index,
+             const bench::ClientOptions& /*options*/)
       : scale_(input.scale),
+        think_scale_(input.think_scale),
+        think_random_(~input.times.seed_of(input.seed, node, index)),
         warehouses_(warehouses_of_node(input.warehouses, node, nodes)),
         generator_(input.workload(), input.times.seed_of(input.seed, node, index)) {
     CHECK(!warehouses_.empty());
@@ -38,6 +43,13 @@ class ClientWork {
     const auto homes = static_cast<uint32_t>(warehouses_.size());
     const TransactionType type = generator_.next_type();
     return {type, warehouses_[generator_.next_home(homes)]};
+  }
+
+  bool thinks() const { return think_scale_ != 0; }
+  /// The terminal thinks about the answer, and then keys the next transaction in.
+  uint64_t think_ns(const Planned& previous, const Planned& next) {
+    return tpcc::think_ns(previous.type, think_scale_, think_random_) +
+           keying_ns(next.type, think_scale_);
   }
 
   const char* request(const Planned& planned, std::span<const std::byte>& input) {
@@ -92,6 +104,8 @@ class ClientWork {
   }
 
   const Scale scale_;
+  const double think_scale_;  // factor of the specification's times; 0: none
+  bench::Random think_random_;
   const std::vector<uint32_t> warehouses_;
   InputGenerator generator_;
   std::vector<std::byte> request_;

@@ -36,10 +36,6 @@ Result<void> check_options(const Options& options) {
         fmt::format("use 0 (none) to {}; 1: the specification's times", kMaxThinkScale));
   }
   ATOLL_TRY(bench::check_clients(kCommand, options.clients));
-  if (options.clients.is_used() && options.think_scale != 0) {
-    return bench::usage_error(kCommand, "--think-time", "clients do not think",
-                              "leave it out, or use --client node");
-  }
   const bool reads_many_orders =
       options.mix[static_cast<size_t>(TransactionType::delivery)] != 0 ||
       options.mix[static_cast<size_t>(TransactionType::stock_level)] != 0;

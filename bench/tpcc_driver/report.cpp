@@ -21,11 +21,23 @@ nlohmann::json run_json(const RunSummary& run) {
 std::string think_time_text(const Report& report, const RunSummary& run) {
   const double per_minute =
       60 * run.tps_of_type[static_cast<size_t>(TransactionType::new_order)] / report.warehouses;
+  const bench::ClientOptions& clients = report.options.clients;
+  const double most = kMaxTpmcPerWarehouse / report.options.think_scale;
+  if (!clients.is_used()) {
+    return fmt::format(
+        "think times x {}: {} terminals per warehouse; {:.2f} New-Orders per minute and warehouse "
+        "(at most {:.2f})\n",
+        report.options.think_scale, kTerminalsPerWarehouse, per_minute, most);
+  }
+  // Each request that a client may have in flight is a terminal.
+  const double terminals =
+      double{1} * clients.pipeline * (clients.clients == 0 ? report.workers : clients.clients);
+  const double per_warehouse = terminals / report.warehouses;
   return fmt::format(
-      "think times x {}: {} terminals per warehouse; {:.2f} New-Orders per minute and warehouse "
-      "(at most {:.2f})\n",
-      report.options.think_scale, kTerminalsPerWarehouse, per_minute,
-      kMaxTpmcPerWarehouse / report.options.think_scale);
+      "think times x {}: {} terminals in all; {:.2f} New-Orders per minute and warehouse (at most "
+      "{:.2f})\n",
+      report.options.think_scale, terminals, per_minute,
+      most * per_warehouse / kTerminalsPerWarehouse);
 }
 
 }  // namespace

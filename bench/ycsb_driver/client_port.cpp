@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "bench/common/random.h"
 #include "bench/driver/client_loop.h"
 #include "bench/ycsb/generator.h"
 #include "bench/ycsb/record.h"
@@ -26,8 +27,11 @@ class ClientWork {
   using Counts = RunResult;
   static constexpr const char* kBenchmark = "ycsb";
 
-  ClientWork(const JobInput& input, uint32_t node, uint32_t nodes, uint32_t index)
+  ClientWork(const JobInput& input, uint32_t node, uint32_t nodes, uint32_t index,
+             const bench::ClientOptions& options)
       : input_(input),
+        mean_think_ns_(options.think_ms * 1e6),
+        think_random_(~input.times.seed_of(input.seed, node, index)),
         generator_(input_, node, nodes, index, input_.times.seed_of(input_.seed, node, index)),
         record_(input_.shape.record_bytes) {}
 
@@ -35,6 +39,12 @@ class ClientWork {
     ycsb::Planned planned{};
     generator_.plan(std::span(&planned, 1));
     return {planned, planned.operation};
+  }
+
+  bool thinks() const { return mean_think_ns_ != 0; }
+  uint64_t think_ns(const Planned& /*previous*/, const Planned& /*next*/) {
+    return static_cast<uint64_t>(
+        think_random_.exponential(mean_think_ns_, bench::ClientOptions::kMaxThinkFactor));
   }
 
   const char* request(const Planned& planned, std::span<const std::byte>& input) {
@@ -77,6 +87,8 @@ class ClientWork {
   }
 
   const JobInput input_;
+  const double mean_think_ns_;
+  bench::Random think_random_;
   Generator generator_;
   std::vector<std::byte> record_;
   KvRequest request_;

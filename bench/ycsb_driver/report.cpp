@@ -70,7 +70,8 @@ nlohmann::json Report::json() const {
                                             {"storage", options.storage},
                                             {"insert_order", options.insert_order},
                                             {"prefetch", input.prefetch},
-                                            {"blind_updates", input.blind_updates}});
+                                            {"blind_updates", input.blind_updates},
+                                            {"think_ms", options.clients.think_ms}});
   bench::put_clients(options.clients, json["config"]);
   json["benchmark"] = "ycsb";
   json["operations_per_second"] = operations_per_second();

@@ -120,7 +120,8 @@ void add_tpcc_run_options(CLI::App& command, TpccOptions& options) {
   command
       .add_option("--think-time", tpcc.think_scale,
                   "Ten terminals per warehouse with this factor of the specification's keying and "
-                  "think times; 0: no terminals")
+                  "think times; 0: no terminals. With clients, each request that a client may have "
+                  "in flight is a terminal")
       ->type_name("FACTOR")
       ->capture_default_str();
   add_client_options(command, tpcc.clients);

@@ -106,6 +106,12 @@ void add_ycsb_run_options(CLI::App& command, ycsb::Options& options) {
                    "Updates overwrite whole records without reading them (mastertree, hash). The "
                    "check after the runs then cannot detect lost updates");
   add_client_options(command, options.clients);
+  command
+      .add_option("--think-time", options.clients.think_ms,
+                  "Mean time in milliseconds from an answer of a client to the next request in its "
+                  "place; exponentially distributed; 0: none")
+      ->type_name("MS")
+      ->capture_default_str();
 }
 
 void add_options(CLI::App& command, ycsb::Options& options) {

@@ -105,6 +105,17 @@ TEST_F(BenchVerbsTest, ClientsRunSingleRecordOperationsThroughSessions) {
   expect_ok({"ycsb", "verify"});
   expect_ok({"ycsb", "run", "--client", "local", "--workload", "C", "--acknowledge", "visible",
              "--seconds", "1", "--warmup", "0"});
+  // 48 terminals, which think 100 ms on average, cannot send more than 480 requests per second.
+  const std::string slow = folder_.path() + "/slow.json";
+  expect_ok({"ycsb", "run", "--client", "local", "--clients", "3", "--pipeline", "16",
+             "--think-time", "100", "--seconds", "2", "--warmup", "0", "--json", slow});
+  const Json thinking = read_json("slow.json");
+  ASSERT_TRUE(thinking.is_object());
+  EXPECT_EQ(thinking["config"]["think_ms"], 100.0);
+  EXPECT_GT(thinking["throughput_tps"].get<double>(), 0.0);
+  EXPECT_LT(thinking["throughput_tps"].get<double>(), 1000.0);
+  expect_refused({"ycsb", "run", "--think-time", "5"}, "jobs on the workers do not think");
+  expect_refused({"ycsb", "run", "--client", "local", "--think-time", "nan"}, "out of range");
   expect_refused({"ycsb", "run", "--client", "remote"}, "use node");
   expect_refused({"ycsb", "run", "--client", "network"}, "node0 has no network port");
   expect_refused({"ycsb", "run", "--client", "local", "--key-file", "a"}, "only network clients");
@@ -167,7 +178,12 @@ TEST_F(BenchVerbsTest, ClientsRunTpccThroughLocalSessions) {
     EXPECT_GT(report["runs"][0]["types"][type]["committed"].get<uint64_t>(), 0u) << type;
   }
   EXPECT_GT(report["runs"][0]["delivered_orders"].get<uint64_t>(), 0u);
-  expect_refused({"tpcc", "run", "--client", "local", "--think-time", "1"}, "clients do not think");
+  const Ran thinking =
+      bench({"tpcc", "run", "--client", "local", "--clients", "2", "--pipeline", "10",
+             "--think-time", "0.002", "--seconds", "2", "--warmup", "0", "--verify"});
+  ASSERT_EQ(thinking.code, 0) << thinking.out << thinking.error;
+  EXPECT_NE(thinking.out.find("think times x 0.002: 20 terminals in all"), std::string::npos)
+      << thinking.out;
   // The procedure takes no input that is not one of TPC-C.
   EXPECT_EQ(runner_.atoll({"procedure", "call", "tpcc.call", "nonsense"}).code, 1);
 }
