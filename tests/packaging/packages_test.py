@@ -119,11 +119,20 @@ def use_service(root):
     wants = unit.with_name("graphical.target.wants")
     wants.mkdir(exist_ok=True)
     (wants / unit.name).symlink_to(f"../{unit.name}")
-    run("systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--boot", "-D", root,
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=BOOT_TIMEOUT_S)
-    code = int((root / "root/code").read_text())
+    how_it_ended = "it has ended by itself"
+    try:
+        booted = subprocess.run(
+            ["systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--boot", "-D", root],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+            timeout=BOOT_TIMEOUT_S, check=False)
+        how_it_ended += f" with code {booted.returncode}: {booted.stderr}"
+    except subprocess.TimeoutExpired:
+        how_it_ended = f"it did not end within {BOOT_TIMEOUT_S} s"
+    code_file, log = root / "root/code", root / "root/log"
+    code = int(code_file.read_text()) if code_file.exists() else 1
     if code != 0:
-        print((root / "root/log").read_text())
+        print(f"the boot of the root: {how_it_ended}")
+        print(log.read_text() if log.exists() else "use_service.sh did not run")
     return code
 
 

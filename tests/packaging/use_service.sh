@@ -41,7 +41,7 @@ systemctl start atoll@main
 has_record
 
 # Without the package the cluster is stopped. Its data are never removed.
-dpkg --remove atoll-server
+dpkg --remove atoll-dev atoll-server  # atoll-dev depends on the server
 if pgrep atoll; then exit 1; fi
 test -e $config
 dpkg --purge atoll-server
