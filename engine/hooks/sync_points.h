@@ -40,9 +40,10 @@ enum class SyncPoint : uint32_t {
   awaiting_writer,  // a reader waits until a write to a record ends
   draining_delta,   // an installer is about to remove records from a delta tree
   adding_blindly,   // an addition has reserved an open record, and not loaded its VID yet
-  listing_storages,  // a checkpoint has its replay epoch, but not the list of storages yet
-  copying_frame,     // a thread without a slot is about to copy a frame of the snapshot cache
-  capturing,         // a capture has examined a border page and is about to copy its records
+  listing_storages,    // a checkpoint has its replay epoch, but not the list of storages yet
+  copying_frame,       // a thread without a slot is about to copy a frame of the snapshot cache
+  capturing,           // a capture has examined a border page and is about to copy its records
+  taking_early_locks,  // a retry is about to take its early locks
 };
 
 #ifdef ATOLL_MUTANTS

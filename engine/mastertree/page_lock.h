@@ -46,19 +46,26 @@ class ScopedLock {
   ScopedLock& operator=(const ScopedLock&) = delete;
   ~ScopedLock() { unlock(); }
 
-  /// Waits for the lock. Returns false if the cluster has failed. REQUIRES: the caller holds no
-  /// lock, or only locks before `name` in universal order. A record's lock comes after that of its
-  /// page.
+  /// Waits for the lock. Returns false if the cluster has failed. REQUIRES: apart from early locks,
+  /// the caller holds no lock, or only locks before `name` in universal order. A record's lock
+  /// comes after that of its page.
   bool lock(WorkerContext& worker, McsWord& word, uint32_t block, UniversalName name) {
     const uint32_t index = worker.first_system_block() + block;
-    if (worker.locker().lock(word, index, name) != Status::ok) return false;
+    if (!worker.locker().try_lock(word, index, name)) [[unlikely]] {
+      // R105: the holder may wait for an early lock of this worker, or be this worker.
+      worker.release_early_locks();
+      if (worker.locker().lock(word, index, name) != Status::ok) return false;
+    }
     return hold(worker, word, index);
   }
   /// Never waits. Returns false if another thread holds the lock or waits for it.
   bool try_lock(WorkerContext& worker, McsWord& word, uint32_t block, UniversalName name) {
     if (fault::wait_out_of_order) return lock(worker, word, block, name);
     const uint32_t index = worker.first_system_block() + block;
-    if (!worker.locker().try_lock(word, index, name)) return false;
+    while (!worker.locker().try_lock(word, index, name)) {
+      // R105: it may be an early lock of this worker. Otherwise every retry would fail here.
+      if (!worker.release_early_locks()) return false;
+    }
     return hold(worker, word, index);
   }
   bool lock_page(WorkerContext& worker, TreePage* page, uint32_t block) {

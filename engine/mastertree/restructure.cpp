@@ -534,6 +534,8 @@ class Restructuring {
 
 Status restructure(WorkerContext& worker, Transaction* txn, BorderPage* page,
                    const RestructureRequest& request, ScopedLock& page_lock) {
+  // R105: the page may have records that this worker has locked early.
+  worker.release_early_locks();
   return Restructuring(worker, txn, page, request, page_lock).run();
 }
 

@@ -254,6 +254,7 @@ Status SnapshotReader::load(SnapshotPointer pointer, const PageHeader*& page) {
   // waits, it then delays no other reader, even if the device hangs (R57). Frames that this call
   // evicts become free only after this reader has left its round.
   if (!fault::read_within_round) leave();
+  limits_->announce_wait();
   if (!cache_->take_frames(wanted, frames)) {
     const Status status = await_frames(wanted, frames);
     if (status != Status::ok) return status;
@@ -289,6 +290,7 @@ uint32_t SnapshotReader::read_together(std::span<const SnapshotPointer> pages) {
   if (!cache_->take_frames(count, frames)) return 0;
   // Allocates, and sets up a queue in the kernel, once for each reader that uses cold pages.
   if (batch_ == nullptr) batch_ = BatchReader::create(kPagesPerRead);
+  limits_->announce_wait();
   const auto wanted = std::span<const SnapshotPointer>(missing).first(frames.count);
   const uint32_t good = [&] {
     const RunGate::DeviceWait wait(limits_->pass);

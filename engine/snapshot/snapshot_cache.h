@@ -92,6 +92,13 @@ struct FrameWaitLimits {
   Counter* waits = nullptr;  // counts the waits; may be null
   /// While the reader waits for a frame or for the device, another worker runs. Null: no gate.
   RunGate::Pass* pass = nullptr;
+  /// Called with `waiter` before the reader waits for a frame or for the device. May be null.
+  void (*before_wait)(void* waiter) = nullptr;
+  void* waiter = nullptr;
+
+  void announce_wait() const {
+    if (before_wait != nullptr) before_wait(waiter);
+  }
 };
 
 class SnapshotCache {

@@ -26,6 +26,7 @@ Status Transaction::commit() {
                                   : run_protocol(*this, &CommitProtocol::commit_writes);
   if (status != Status::ok) {
     rollback(status);
+    if (failed_read_ != nullptr) plan_early_locks();
     return status;
   }
   WorkerMetrics& metrics = worker_->metrics();
@@ -39,6 +40,7 @@ Status Transaction::commit_user_abort() {
   if (!is_active()) return Status::invalid_argument;
   const Status status = run_protocol(*this, &CommitProtocol::verify_user_abort);
   rollback(status == Status::ok ? Status::user_abort : status);
+  if (failed_read_ != nullptr) plan_early_locks();
   return status;
 }
 
@@ -86,6 +88,7 @@ Status CommitProtocol::commit_writes() {
     if (make_vid()) break;
     // R16: the ordinals of this epoch are used up. Retry in the next epoch.
     leave_commit();
+    worker_.release_early_locks();
     status = wait_for_next_epoch();
     if (status != Status::ok) return status;
   }
@@ -222,6 +225,34 @@ Status CommitProtocol::lock_in_order(uint32_t& locked, uint32_t& remote, bool& m
   return Status::ok;
 }
 
+/// The holder of the lock is this worker itself, or another one. Another one most likely writes the
+/// record. If this transaction has read it, the verification would then fail. So the attempt ends
+/// now, and the next one waits for the lock before its first read.
+Status CommitProtocol::lock_contended(uint32_t i) {
+  if (take_over_early(i)) return Status::ok;
+  RecordHead* record = txn_.write_heads_[i];
+  const UniversalName name = txn_.writes_[i].record;
+  EarlyLocks& early = worker_.early_locks();
+  if (early.is_on() && has_read(record)) {
+    txn_.failed_read_ = record;
+    return Status::read_conflict;
+  }
+  // R104: the worker waits only for a lock that comes after all locks that it holds. The
+  // verification covers the reads of the released records.
+  if (!fault::wait_before_early_locks) early.release_after(name);
+  return worker_.locker().lock(record->lock, block_of(i), name);
+}
+
+bool CommitProtocol::take_over_early(uint32_t i) {
+  return worker_.early_locks().take_over(txn_.writes_[i].record, block_of(i));
+}
+
+bool CommitProtocol::has_read(const RecordHead* record) const {
+  if (txn_.reads_.size() > Transaction::kMostReadsOfShort) return false;
+  const auto is_same = [&](const ReadEntry& read) { return read.record == record; };
+  return std::any_of(txn_.reads_.begin(), txn_.reads_.end(), is_same);
+}
+
 /// R18: returns true if no locked record was written after the snapshot. A reserved record (ordinal
 /// 0) was not written. But its key may have had another record, which was deleted after the
 /// snapshot and elided. The page's newest removed version is then newer than the snapshot (R43).
@@ -305,7 +336,10 @@ Status CommitProtocol::verify_reads() {
     DCHECK(!read.seen.is_relocated() && !read.seen.is_being_written());
     if (!is_as_read(read)) [[unlikely]] {
       const Status status = verify_read(read);
-      if (status != Status::ok) return status;
+      if (status != Status::ok) {
+        txn_.failed_read_ = read.record;
+        return status;
+      }
     }
     // R19: a VID with ordinal 0 is no commit, so the reply to the client does not depend on it.
     if (read.seen.ordinal() != 0) max_seen_ = std::max(max_seen_, read.seen.version());
@@ -354,9 +388,12 @@ Status CommitProtocol::verify_read(const ReadEntry& read) {
   for (;;) {
     const Probe now = probe(*record);
     if (now.vid == read.seen) {
-      if (now.tail == 0) return Status::ok;
-      // Membership in the write set excuses the lock, but never a changed VID (R11).
-      return in_write_set(record) ? Status::ok : Status::read_conflict;
+      // R106: the holder of an early lock has not begun its commit, or only reads the record.
+      if (now.tail == 0 || worker_.view().lock_space.is_early(now.tail)) return Status::ok;
+      // Membership in the write set excuses the lock, but never a changed VID (R11). So does an
+      // early lock of this worker, whose name another worker has replaced by its own to wait.
+      const bool is_own = worker_.early_locks().holds(record) || in_write_set(record);
+      return is_own ? Status::ok : Status::read_conflict;
     }
     if (!now.vid.is_relocated() || !follow(record)) return Status::read_conflict;
   }

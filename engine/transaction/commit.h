@@ -1,4 +1,5 @@
-// The commit protocol (R11, R14-R16, R19, R21-R23). Source: [FOEDUS15] Algorithm 2 and section 8.2.
+// The commit protocol (R11, R14-R16, R19, R21-R23, R104-R106). Source: [FOEDUS15] Algorithm 2 and
+// section 8.2.
 //
 // The steps: lock the written records, load the commit epoch, verify the reads, make the VID, write
 // the records, publish the log, unlock. engine/README.md, "A commit", has the details.
@@ -43,8 +44,18 @@ class CommitProtocol {
   /// other nodes. If all locks are taken, `max_seen_` gets the largest VID found.
   ATOLL_STEP Status lock_in_order(uint32_t& locked, uint32_t& remote, bool& moved);
   ATOLL_STEP Status lock_write(uint32_t i) {
-    return worker_.locker().lock(txn_.write_heads_[i]->lock, block_of(i), txn_.writes_[i].record);
+    McsWord& lock = txn_.write_heads_[i]->lock;
+    if (worker_.locker().try_lock(lock, block_of(i), txn_.writes_[i].record)) [[likely]]
+      return Status::ok;
+    return lock_contended(i);
   }
+  /// Takes over the early lock of entry i, if there is one. Otherwise waits for the lock, unless
+  /// the wait would most likely be for nothing (R104).
+  Status lock_contended(uint32_t i);
+  /// Makes the early lock of entry i a lock of the commit (R106). Returns false if there is none.
+  ATOLL_STEP bool take_over_early(uint32_t i);
+  /// Returns true if the transaction has read the record, and its read set is short.
+  bool has_read(const RecordHead* record) const;
   /// Returns true if entry i comes after the entry before it in universal order.
   ATOLL_STEP bool is_in_order(uint32_t i) const {
     return i == 0 || txn_.writes_[i - 1].record < txn_.writes_[i].record;

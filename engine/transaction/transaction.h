@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 
 #include "engine/format/increment.h"
 #include "engine/format/vid.h"
@@ -108,7 +109,15 @@ class Transaction {
     if (is_active()) end();
   }
 
-  bool is_active() const { return state_ != State::idle; }
+  /// Makes the next attempt lock the record early (R104). REQUIRES: no transaction is active; the
+  /// begin epoch protects the record until the worker leaves it.
+  void plan_early_lock(RecordHead* record, UniversalName name) {
+    DCHECK(!is_active());
+    worker_->early_locks().plan(record, name);
+    state_ = State::planned;
+  }
+
+  bool is_active() const { return state_ < State::idle; }
   bool is_read_only() const { return writes_size_ == 0 && appends_.empty(); }
   /// Returns the epoch that must be durable before the client gets the reply. R19 defines it for
   /// read-only transactions. REQUIRES: `commit` returned ok.
@@ -132,7 +141,7 @@ class Transaction {
     if (is_past_deadline()) return Status::deadline_exceeded;
     return may_read_volatile() ? Status::ok : Status::invalid_argument;
   }
-  bool is_serializable() const { return state_ == State::serializable; }
+  bool is_serializable() const { return state_ <= State::early; }
   /// Returns the snapshot that the transaction reads, or null.
   const SnapshotView* snapshot() const { return snapshot_; }
   /// Does the same as `check`, for operations on a snapshot. If the operation writes (`writes`) and
@@ -298,6 +307,10 @@ class Transaction {
   /// moves `index` past the append. Returns false if there is none.
   bool own_append(uint32_t storage_id, uint32_t& index, std::span<const std::byte>& payload);
 
+  /// Early locks are only for transactions with at most this number of read-set entries. Longer
+  /// ones would stop many others.
+  static constexpr uint32_t kMostReadsOfShort = 256;
+
   /// Maximum number of appends of a transaction: each may need a page, taken before the locks.
   static constexpr uint32_t kMaxAppends = PageAllocator::kMaxReserve;
 
@@ -322,6 +335,17 @@ class Transaction {
  private:
   friend class CommitProtocol;
   friend class FaultyCommit;  // in tests/engine/mutants
+
+  /// In this order, one comparison tells whether the transaction is active, or serializable. So
+  /// early locks cost an attempt without them no instruction.
+  enum class State : uint8_t {
+    serializable,
+    early,  // serializable, with early locks
+    snapshot,
+    snapshot_read_only,
+    idle,
+    planned,  // idle, with a plan of early locks for the next attempt
+  };
 
   struct AppendEntry {
     uint32_t storage_id;
@@ -362,8 +386,21 @@ class Transaction {
   /// find it (R14). Returns read_conflict if a check fails.
   Status verify_planned_writes();
   void clear();
-  /// Makes the transaction inactive.
-  void end();
+  /// Begins the attempt after one that has planned early locks, and takes them.
+  Status begin_early(uint64_t deadline_epoch, TransactionMode mode);
+  /// R104: takes the planned early locks. Goes on without those that it does not get in time.
+  void take_early_locks();
+  /// Plans early locks for the next attempt, because the verification of `failed_read_` has failed.
+  void plan_early_locks();
+  /// Makes the transaction inactive. Only other states than `serializable` have something to
+  /// release.
+  void end() {
+    const State ended = std::exchange(state_, State::idle);
+    if (ended != State::serializable) [[unlikely]]
+      release_after(ended);
+  }
+  /// Releases the snapshot, or the early locks, of an attempt that has ended.
+  void release_after(State ended);
   /// Marks the access sets as incomplete. After that, this attempt can neither commit nor report a
   /// user abort, even if the procedure ignores `reason` (R20).
   Status fail(Status reason) {
@@ -374,7 +411,6 @@ class Transaction {
 
   WorkerContext* worker_;
   TransactionLimits limits_;
-  enum class State : uint8_t { idle, serializable, snapshot, snapshot_read_only };
   State state_ = State::idle;
   bool installs_on_read_ = false;
   // This attempt wants to install a page at a pointer that is in its pointer set (R5).
@@ -403,6 +439,8 @@ class Transaction {
   // records to the end of the commit.
   std::unique_ptr<RecordHead*[]> write_heads_;
   WorkerLog log_;
+  // Record whose verification has failed. Null except during `commit` and `commit_user_abort`.
+  RecordHead* failed_read_ = nullptr;
 };
 
 }  // namespace atolldb

@@ -31,10 +31,15 @@ WorkerContext::WorkerContext(const ClusterView& view, PagePool& pool, uint32_t n
       pages_(view, pool, metrics),
       epoch_(&view.control->epochs.current),
       first_system_block_(write_set_capacity + 1),
-      use_random_(0x9e3779b9u ^ ((node << 8) | ordinal)) {  // a different value for each worker
+      use_random_(0x9e3779b9u ^ ((node << 8) | ordinal)),  // a different value for each worker
+      early_locks_(locker_, view.lock_space.first_early(node)) {
   frame_wait_.state = &view.control->state;
   frame_wait_.epoch = epoch_;
   frame_wait_.waits = &metrics.frame_stalls;
+  frame_wait_.before_wait = [](void* self) {
+    static_cast<WorkerContext*>(self)->release_early_locks();
+  };
+  frame_wait_.waiter = this;
   CHECK(write_set_capacity <= kMaxWriteSet);
   CHECK(ordinal < view.shared[node]->slot_count);
   CHECK(view.shared[node]->blocks_per_slot >= lock_blocks_for(write_set_capacity));
@@ -128,10 +133,12 @@ void WorkerContext::leave() {
   pass_.give_back();
 }
 
-/// Clears the memos, because the begin epoch that protects their pages ends (R9).
+/// Clears the memos and the plan of early locks, because the begin epoch that protects their pages
+/// ends (R9).
 void WorkerContext::forget_pages() {
   if (!fault::keep_memo) memo_.clear();
   tombstone_runs_.clear();
+  if (!fault::keep_early_plan) early_locks_.discard_plan();
 }
 
 }  // namespace atolldb

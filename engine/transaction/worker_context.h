@@ -11,7 +11,9 @@
 #include "engine/hooks/mutants.h"
 #include "engine/snapshot/published_snapshots.h"
 #include "engine/snapshot/snapshot_cache.h"
+#include "engine/transaction/early_locks.h"
 #include "engine/transaction/hint_queue.h"
+#include "engine/transaction/hot_records.h"
 #include "engine/transaction/page_directory.h"
 #include "engine/transaction/page_memo.h"
 #include "shared/base/check.h"
@@ -40,7 +42,9 @@ struct TransactionLimits {
 };
 
 /// MCS blocks per thread for a write set of this capacity (NodeSharedLayout::blocks_per_slot).
-constexpr uint32_t lock_blocks_for(uint32_t write_set) { return write_set + 1 + kSystemLockBlocks; }
+constexpr uint32_t lock_blocks_for(uint32_t write_set) {
+  return write_set + 1 + kSystemLockBlocks + kEarlyLockBlocks;
+}
 
 /// Returns the maximum number of pages that a scan reads ahead if its end is not near. `visited`:
 /// number of cold pages that the scan has visited so far. The distance begins with one page and
@@ -64,6 +68,16 @@ class WorkerContext {
   WorkerSlot& slot() { return *slot_; }
   WorkerMetrics& metrics() { return *metrics_; }
   McsLocker& locker() { return locker_; }
+  EarlyLocks& early_locks() { return early_locks_; }
+  const EarlyLocks& early_locks() const { return early_locks_; }
+  HotRecords& hot_records() { return hot_records_; }
+  /// Releases the early locks of the transaction. Returns false if it holds none. Called before the
+  /// worker waits for a lock out of their order, for a device, or for an epoch (R105).
+  bool release_early_locks() {
+    if (!early_locks_.holds_any() || fault::early_locks_over_waits) return false;
+    early_locks_.release();
+    return true;
+  }
   PageAllocator& pages() { return pages_; }
   HintQueue& hints() { return hints_; }
   PageMemo& memo() { return memo_; }
@@ -280,6 +294,8 @@ class WorkerContext {
   uint32_t copied_storage_ = 0;
   uint32_t copied_pages_ = 0;
   uint32_t use_random_;  // state of a xorshift generator, never 0
+  EarlyLocks early_locks_;
+  HotRecords hot_records_;
 };
 
 }  // namespace atolldb

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "shared/base/check.h"
+#include "shared/base/limits.h"
 #include "shared/base/pointer.h"
 #include "shared/memory/control_layout.h"
 #include "shared/memory/node_layout.h"
@@ -26,7 +27,7 @@ struct ClusterView {
     CHECK(node_shared.slot_count == node_shared.worker_count + kAuxiliarySlots);
     shared[node] = &node_shared;
     pool[node] = pool_base;
-    lock_space.set_node(node, node_shared.blocks(), node_shared.blocks_per_slot);
+    lock_space.set_node(node, node_shared.blocks(), node_shared.blocks_per_slot, kEarlyLockBlocks);
     if (node >= node_count) node_count = node + 1;
   }
 

@@ -105,7 +105,8 @@ struct alignas(64) WorkerMetrics {
   Counter delta_drained;
   Counter scan_pages_ahead;  // snapshot pages that scans read before they reached them
   Counter gate_waits;        // waits for a place in the node's RunGate
-  Counter spare[2];
+  Counter early_locks;       // locks that retries took before their first read (R104)
+  Counter spare[1];
   /// Operations by storage: records that were searched for, one by one or in batches, appends, and
   /// records that scans returned. The index is id % kMaxStorages. A later storage of the same slot
   /// continues the count (StorageControl::operations_before).

@@ -52,9 +52,30 @@ Status McsLocker::lock_contended(McsWord& word, McsBlock& block, uint32_t block_
   }
 }
 
-void McsLocker::hand_over(McsBlock& block) {
-  // The successor has put itself into `tail`, but has not stored its name in this block yet. That
-  // takes a few instructions, unless the thread is descheduled or died in between.
+void McsLocker::change_block(McsWord& word, uint32_t from, uint32_t to) {
+  McsBlock& before = own_block(from);
+  McsBlock& after = own_block(to);
+  DCHECK(after.lock_name.load(std::memory_order_relaxed) == 0);
+  // The new block names the lock before the word names the block (R22).
+  after.lock_name.store(before.lock_name.load(std::memory_order_relaxed),
+                        std::memory_order_relaxed);
+  after.successor.store(0, std::memory_order_relaxed);
+  uint32_t expected = tail_of(from);
+  // seq_cst (R106) pairs with the load in CommitProtocol::probe, also if the exchange fails: then a
+  // waiter has replaced the word before. Release: a thread that queues after the new block finds it
+  // without a successor.
+  if (!word.tail.compare_exchange_strong(expected, tail_of(to), std::memory_order_seq_cst,
+                                         std::memory_order_seq_cst)) {
+    // Release: an unlock that reads this name hands over to a block that is waiting.
+    after.successor.store(await_successor(before), std::memory_order_release);
+  }
+  before.lock_name.store(0, std::memory_order_relaxed);
+}
+
+/// Returns the name of the successor, or 0 if the cluster has failed. The successor has put itself
+/// into `tail`, but may not have stored its name in this block yet. That takes a few instructions,
+/// unless the thread is descheduled or died in between.
+uint32_t McsLocker::await_successor(McsBlock& block) {
   uint32_t successor = 0;
   for (int spin = 0; (successor = block.successor.load(std::memory_order_acquire)) == 0; ++spin) {
     if (spin < kSpinsBeforeSleeping) {
@@ -62,8 +83,14 @@ void McsLocker::hand_over(McsBlock& block) {
       continue;
     }
     wait_on(block.successor, 0, std::chrono::microseconds(50));
-    if (has_failed()) return;
+    if (has_failed()) break;
   }
+  return successor;
+}
+
+void McsLocker::hand_over(McsBlock& block) {
+  const uint32_t successor = await_successor(block);
+  if (successor == 0) return;  // the cluster has failed
   McsBlock& next = space_->block(successor);
   DCHECK(&next != &block);
   // Release pairs with the acquiring loads of `state` in lock_contended: writes under the lock are

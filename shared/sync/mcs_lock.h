@@ -5,6 +5,8 @@
 // - A block is used for one lock at a time. It names that lock from before the word changes until
 //   after the release (R22). So another thread could complete the operation of a dead worker.
 // - Threads that wait without limit do so in universal order. All others only try.
+// - The last blocks of each worker are for early locks. A word that names such a block has no
+//   waiters, because a thread only tries to take an early lock (R106).
 // - Every wait checks the cluster state, and can end with `cluster_failed`.
 #pragma once
 
@@ -48,10 +50,14 @@ static_assert(sizeof(McsBlock) == 16);
 /// Addresses of every node's lock blocks in this process.
 class LockSpace {
  public:
-  void set_node(uint32_t node, McsBlock* blocks, uint32_t blocks_per_worker) {
+  /// `early_blocks`: number of blocks of each worker for early locks, the last ones.
+  void set_node(uint32_t node, McsBlock* blocks, uint32_t blocks_per_worker,
+                uint32_t early_blocks) {
     CHECK(node <= kMaxNodes && blocks != nullptr);
     CHECK(blocks_per_worker > 1 && blocks_per_worker <= kMaxBlocks);
-    nodes_[node] = {blocks, blocks_per_worker};
+    // A node that runs no transactions may have fewer blocks.
+    const uint32_t early = blocks_per_worker > early_blocks ? early_blocks : 0;
+    nodes_[node] = {blocks, blocks_per_worker, blocks_per_worker - early};
   }
   McsBlock& block(uint32_t tail) const {
     const uint32_t worker = tail >> 16;
@@ -61,6 +67,14 @@ class LockSpace {
     DCHECK(node.blocks != nullptr && (tail & 0xffff) < node.blocks_per_worker);
     return node.blocks[uint64_t{worker & 0xff} * node.blocks_per_worker + (tail & 0xffff)];
   }
+  /// Returns true if the word is that of an early lock. REQUIRES: `tail` is not 0.
+  bool is_early(uint32_t tail) const {
+    const Node& node = nodes_[tail >> 24];
+    DCHECK(tail != 0 && node.blocks != nullptr);
+    return (tail & 0xffff) >= node.first_early;
+  }
+  /// Returns the index of a worker's first block for early locks. REQUIRES: the node is set.
+  uint32_t first_early(uint32_t node) const { return nodes_[node].first_early; }
 
  private:
   /// Block indexes have 16 bits.
@@ -69,6 +83,7 @@ class LockSpace {
   struct Node {
     McsBlock* blocks = nullptr;
     uint32_t blocks_per_worker = 0;
+    uint32_t first_early = 0;
   };
   std::array<Node, kMaxNodes + 1> nodes_{};
 };
@@ -103,6 +118,10 @@ class McsLocker {
     block.lock_name.store(0, std::memory_order_relaxed);
     return false;
   }
+
+  /// From now on block `to` holds the lock instead of block `from`. REQUIRES: the caller holds the
+  /// lock with `from`, and `to` is not in use.
+  void change_block(McsWord& word, uint32_t from, uint32_t to);
 
   void unlock(McsWord& word, uint32_t block_index) {
     McsBlock& block = own_block(block_index);
@@ -139,6 +158,7 @@ class McsLocker {
   }
 
   Status lock_contended(McsWord& word, McsBlock& block, uint32_t block_index);
+  uint32_t await_successor(McsBlock& block);
   void hand_over(McsBlock& block);
 
   const LockSpace* space_;

@@ -44,6 +44,7 @@
 #include "tests/engine/transaction/commit_more_rules.h"
 #include "tests/engine/transaction/commit_rules.h"
 #include "tests/engine/transaction/dropped_storage.h"
+#include "tests/engine/transaction/early_lock_rules.h"
 #include "tests/engine/transaction/isolation_rules.h"
 #include "tests/engine/transaction/isolation_tree.h"
 #include "tests/engine/transaction/own_effects.h"
@@ -160,6 +161,16 @@ const Rule kRules[] = {
      [] { return locks_are_named_and_in_universal_order(); }},
     {"CrossingWriters", Mutant::unsorted_locks,
      [] { return crossing_writers_do_not_wait_for_each_other(); }},
+    {"EarlyLocksDoNotCross", Mutant::wait_before_early_locks,
+     [] { return early_locks_do_not_cross(); }},
+    {"EarlyLocksEndBeforePageLocks", Mutant::early_locks_over_waits,
+     [] { return early_locks_end_before_page_locks(); }},
+    {"EarlyLocksEndWithTheAttempt", Mutant::keep_early_locks,
+     [] { return early_locks_end_with_the_attempt(AttemptEnd::commit); }},
+    {"EarlyPlansEndWithTheBeginEpoch", Mutant::keep_early_plan,
+     [] { return early_plans_end_with_the_begin_epoch(); }},
+    {"EarlyMarksEndBeforeTheVerification", Mutant::keep_early_mark_in_commit,
+     [] { return early_marks_end_before_the_verification(); }},
     {"LockBlocksNameTheirLock", Mutant::unnamed_locks,
      [] { return locks_are_named_and_in_universal_order(); }},
     {"FailedCommitsHoldNothing", Mutant::keep_locks_on_failure,

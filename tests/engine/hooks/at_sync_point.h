@@ -11,6 +11,7 @@
 
 namespace atolldb::test {
 
+#ifdef ATOLL_MUTANTS
 /// During its lifetime, runs `action` at every sync point that any thread reaches.
 class AtSyncPoints {
  public:
@@ -37,6 +38,8 @@ class AtFirst {
   std::function<void()> action_;
   AtSyncPoints points_;
 };
+
+#endif
 
 /// A thread that either ends or blocks in a way that the test can see. The destructor joins the
 /// thread. REQUIRES: before the destructor runs, the test releases everything that the thread waits

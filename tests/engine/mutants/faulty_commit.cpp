@@ -3,12 +3,14 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/format/tree_record.h"
 #include "engine/hooks/mutants.h"
 #include "engine/hooks/sync_points.h"
 #include "engine/transaction/commit.h"
 #include "engine/transaction/storage_ops.h"
+#include "shared/base/check.h"
 
 namespace atolldb {
 
@@ -46,12 +48,21 @@ class FaultyCommit final : public CommitProtocol {
   }
 
   Status lock_write(uint32_t i) override {
-    const UniversalName name = fault::unnamed_locks ? UniversalName() : txn_.writes_[i].record;
     reach(SyncPoint::locking_write);
-    return worker_.locker().lock(txn_.write_heads_[i]->lock, block_of(i), name);
+    if (!fault::unnamed_locks) return CommitProtocol::lock_write(i);
+    return worker_.locker().lock(txn_.write_heads_[i]->lock, block_of(i), UniversalName());
   }
   uint32_t block_of(uint32_t i) const override {
+    if (i == early_write_) return early_block_;
     return fault::lock_blocks_from_zero ? i : CommitProtocol::block_of(i);
+  }
+  bool take_over_early(uint32_t i) override {
+    if (!fault::keep_early_mark_in_commit) return CommitProtocol::take_over_early(i);
+    if (early_write_ != kNoWrite || !worker_.early_locks().holds(txn_.write_heads_[i]))
+      return false;
+    early_write_ = i;
+    early_block_ = worker_.early_locks().block_of(0);
+    return true;
   }
 
   bool has_moved(const WriteEntry& entry, Vid vid) const override {
@@ -97,6 +108,7 @@ class FaultyCommit final : public CommitProtocol {
   }
 
   void leave_commit() override {
+    end_early_mark();
     if (!fault::keep_locks_on_failure) return CommitProtocol::leave_commit();
     cancel_appends();
     leave_epoch();
@@ -177,6 +189,7 @@ class FaultyCommit final : public CommitProtocol {
   void write_and_publish() override {
     if (fault::clear_in_commit_early) leave_epoch();
     reach(SyncPoint::verified);
+    end_early_mark();
     if (fault::unlock_before_publish) {
       unlock(txn_.writes_size_);
       sched_yield();
@@ -205,7 +218,17 @@ class FaultyCommit final : public CommitProtocol {
   }
 
  private:
+  static constexpr uint32_t kNoWrite = ~0u;
+
+  /// Takes over the early lock that the commit should have taken over before its verification.
+  void end_early_mark() {
+    const uint32_t write = std::exchange(early_write_, kNoWrite);
+    if (write != kNoWrite) CHECK(CommitProtocol::take_over_early(write));
+  }
+
   bool has_published_ = false;
+  uint32_t early_write_ = kNoWrite;  // a write whose lock is still the first early one
+  uint32_t early_block_ = 0;
 };
 
 Status run_protocol(Transaction& txn, Status (CommitProtocol::*way)()) {

@@ -20,6 +20,7 @@ void add_counters(TestCluster& cluster, uint32_t workers_per_node, WorkloadResul
       result.splits += metrics.splits.get();
       result.compactions += metrics.compactions.get();
       result.layers += metrics.next_layers.get();
+      result.early_locks += metrics.early_locks.get();
     }
   }
 }
@@ -88,7 +89,8 @@ std::string WorkloadResult::text() const {
   std::string text = std::to_string(commits) + " of " + std::to_string(attempts) +
                      " attempts committed, " + std::to_string(verdict.edges) + " edges, " +
                      std::to_string(splits) + " splits, " + std::to_string(compactions) +
-                     " compactions, " + std::to_string(layers) + " new layers";
+                     " compactions, " + std::to_string(layers) + " new layers, " +
+                     std::to_string(early_locks) + " early locks";
   for (const std::string& problem : problems) text += "\n" + problem;
   if (verdict.anomaly != Anomaly::none) text += "\n" + verdict.text;
   return text;

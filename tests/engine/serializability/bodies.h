@@ -15,6 +15,7 @@ struct WorkloadResult {
   uint64_t splits = 0;
   uint64_t compactions = 0;
   uint64_t layers = 0;
+  uint64_t early_locks = 0;
 
   /// Returns true if no worker and no check found a problem.
   bool is_sound() const { return problems.empty() && verdict.anomaly == Anomaly::none; }

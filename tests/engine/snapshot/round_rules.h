@@ -276,6 +276,24 @@ inline std::string a_wait_for_a_frame_ends(FrameWaitEnd end) {
   return read_on() == Status::ok ? "" : "the reader reads nothing any more";
 }
 
+/// R105: a reader calls `before_wait` before it asks the device for a page, and only then.
+inline std::string a_reader_announces_its_waits() {
+  NumberedPages pages(64);
+  TestCache test(pages.files(), 8, 1);
+  SnapshotReader reader(test.cache, 0);
+  uint32_t calls = 0;
+  const FrameWaitLimits limits{
+      .before_wait = [](void* counter) { ++*static_cast<uint32_t*>(counter); }, .waiter = &calls};
+  reader.use_limits(limits);
+  const PageHeader* page = nullptr;
+  if (reader.get(NumberedPages::pointer(1), page) != Status::ok) return "page 1 is not read";
+  if (calls != 1) return "the read of page 1 was not announced";
+  if (reader.get(NumberedPages::pointer(1), page) != Status::ok) return "page 1 is not found";
+  if (calls != 1) return "a wait was announced for a cached page";
+  if (reader.get(NumberedPages::pointer(64), page) != Status::ok) return "page 64 is not read";
+  return calls == 2 ? "" : "the read of page 64 was not announced";
+}
+
 /// A transaction waits for a frame that another reader holds back. The transaction's time limit
 /// ends the wait.
 inline std::string a_time_limit_ends_the_wait_of_a_transaction_for_a_frame() {

@@ -333,6 +333,10 @@ TEST(SnapshotCache, AWaitForAFrameEndsWithItsPatience) {
   EXPECT_EQ(a_wait_for_a_frame_ends(FrameWaitEnd::patience), "");
 }
 
+TEST(SnapshotCache, AReaderAnnouncesItsWaitsForTheDevice) {
+  EXPECT_EQ(a_reader_announces_its_waits(), "");
+}
+
 TEST(SnapshotCache, ATransactionThatFindsNoFrameIsRepeated) {
   EXPECT_EQ(a_transaction_without_frames_is_repeated(), "");
 }

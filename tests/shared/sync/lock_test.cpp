@@ -19,6 +19,7 @@ namespace {
 
 constexpr uint32_t kWorkers = 16;
 constexpr uint32_t kBlocks = 4;
+constexpr uint32_t kEarlyBlock = kBlocks - 1;  // the only block for early locks
 
 /// Locks in memory that child processes share.
 struct Arena {
@@ -50,12 +51,16 @@ class Locks : public testing::Test {
       : memory_(mmap(nullptr, sizeof(Arena), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
                      0)),
         arena_(*new(memory_) Arena{}) {
-    space_.set_node(0, arena_.blocks, kBlocks);
+    space_.set_node(0, arena_.blocks, kBlocks, 1);
   }
   ~Locks() override { munmap(memory_, sizeof(Arena)); }
 
   McsLocker locker(uint32_t worker) {
     return {space_, static_cast<WorkerId>(worker), arena_.cluster_state, kFailed};
+  }
+  uint32_t tail() const { return arena_.word.tail.load(std::memory_order_seq_cst); }
+  const McsBlock& block(uint32_t worker, uint32_t index) const {
+    return arena_.blocks[worker * kBlocks + index];
   }
   static UniversalName name(uint64_t offset) {
     return UniversalName::make(VolatilePointer::make(0, 0, 1), offset);
@@ -129,6 +134,63 @@ TEST_F(Locks, AnMcsBlockNamesItsLockWhileItIsUsed) {
   EXPECT_EQ(block.lock_name.load(std::memory_order_relaxed), 0);
   EXPECT_TRUE(other.try_lock(arena_.word, 1, name(64)));
   other.unlock(arena_.word, 1);
+}
+
+TEST_F(Locks, TheWordOfAnEarlyLockNamesABlockForEarlyLocks) {
+  McsLocker mine = locker(0);
+  ASSERT_TRUE(mine.try_lock(arena_.word, kEarlyBlock, name(0)));
+  EXPECT_TRUE(space_.is_early(tail()));
+  mine.change_block(arena_.word, kEarlyBlock, 1);
+  EXPECT_FALSE(space_.is_early(tail()));
+  EXPECT_EQ(block(0, kEarlyBlock).lock_name.load(std::memory_order_relaxed), 0);
+  EXPECT_EQ(block(0, 1).lock_name.load(std::memory_order_relaxed), name(0).word());
+  EXPECT_FALSE(locker(1).try_lock(arena_.word, 1, name(0)));
+  mine.unlock(arena_.word, 1);
+  EXPECT_FALSE(arena_.word.is_locked());
+  EXPECT_EQ(block(0, 1).lock_name.load(std::memory_order_relaxed), 0);
+}
+
+TEST_F(Locks, WaitersFollowALockToAnotherBlock) {
+  McsLocker mine = locker(0);
+  McsLocker other = locker(1);
+  ASSERT_TRUE(mine.try_lock(arena_.word, kEarlyBlock, name(0)));
+  std::atomic<bool> is_locked{false};
+  std::thread waiter([&] {
+    EXPECT_EQ(other.lock(arena_.word, 1, name(0)), Status::ok);
+    is_locked.store(true, std::memory_order_release);
+    other.unlock(arena_.word, 1);
+  });
+  while (tail() >> 16 != 1) std::this_thread::yield();
+  EXPECT_FALSE(space_.is_early(tail())) << "the waiter hides the mark";
+  mine.change_block(arena_.word, kEarlyBlock, 1);
+  EXPECT_FALSE(is_locked.load(std::memory_order_acquire));
+  // The old block is free for another lock, while the waiter waits for the new one.
+  EXPECT_TRUE(mine.try_lock(arena_.second_word, kEarlyBlock, name(1)));
+  mine.unlock(arena_.second_word, kEarlyBlock);
+  mine.unlock(arena_.word, 1);
+  waiter.join();
+  EXPECT_FALSE(arena_.word.is_locked());
+}
+
+TEST_F(Locks, OneOfManyThreadsHoldsALockThatChangesItsBlock) {
+  const uint64_t count = rounds(3000, 300'000);
+  in_threads(kWorkers, [&](uint32_t self) {
+    McsLocker mine = locker(self);
+    for (uint64_t i = 0; i < count; ++i) {
+      const bool is_early = (i + self) % 3 == 0 && mine.try_lock(arena_.word, kEarlyBlock, name(0));
+      if (!is_early) {
+        EXPECT_EQ(mine.lock(arena_.word, 1, name(0)), Status::ok);
+      }
+      arena_.work_as_holder();
+      if (is_early && i % 2 == 0) {
+        mine.unlock(arena_.word, kEarlyBlock);
+        continue;
+      }
+      if (is_early) mine.change_block(arena_.word, kEarlyBlock, 1);
+      mine.unlock(arena_.word, 1);
+    }
+  });
+  expect_counted(kWorkers * count);
 }
 
 TEST_F(Locks, OneThreadHoldsSeveralMcsLocksAtOnce) {

@@ -1,0 +1,164 @@
+// Rules of early locks (R104 to R106), each as a fixed interleaving. A body returns an error text,
+// or an empty text if all is right.
+#pragma once
+
+#include <string>
+
+#include "tests/engine/hooks/at_sync_point.h"
+#include "tests/engine/transaction/anomaly_stage.h"
+
+namespace atolldb::test {
+
+/// A stage whose worker a locks records early.
+class EarlyStage : public Stage {
+ public:
+  /// Makes the next attempt of worker a lock the record early.
+  RecordRef plan(Kind kind, uint64_t key) {
+    RecordRef ref;
+    commit_alone([&](Transaction& txn) { return table(kind).find(txn, key, ref); });
+    a().worker().enter();  // the begin epoch protects the record
+    a().plan_early_lock(ref.record, ref.name());
+    return ref;
+  }
+  /// Returns true if a worker has locked the record early, and no other worker waits for the lock.
+  bool is_locked_early(const RecordRef& ref) {
+    const uint32_t tail = ref.record->lock.tail.load(std::memory_order_seq_cst);
+    return tail != 0 && a().worker().view().lock_space.is_early(tail);
+  }
+  /// Releases what worker a holds without the rule.
+  void clean_up() {
+    a().worker().early_locks().release();
+    a().worker().early_locks().discard_plan();
+  }
+};
+
+/// R104: worker a holds y early, and its commit waits for x, which comes before y. Worker b holds x
+/// and wants y.
+inline std::string early_locks_do_not_cross() {
+  EarlyStage stage;
+  Problem problem;
+  Transaction& a = stage.a();
+  McsLocker& b = stage.b().worker().locker();
+  RecordRef x;
+  stage.commit_alone([&](Transaction& txn) { return stage.array().find(txn, 10, x); });
+  const RecordRef y = stage.plan(Kind::array, 20);
+  problem.expect(a.begin(), Status::ok, "begin");
+  problem.expect(stage.is_locked_early(y), "the planned lock was not taken");
+  problem.expect(stage.array().put(a, 10, 1), Status::ok, "write x");
+  problem.expect(b.lock(x.record->lock, 1, x.name()), Status::ok, "b locks x");
+  Status status = Status::ok;
+  Other committer([&] { status = a.commit(); });
+  committer.wait_until(
+      [&] { return x.record->lock.tail.load(std::memory_order_acquire) >> 16 == a.worker().id(); });
+  const bool got_y = b.try_lock(y.record->lock, 2, y.name());
+  problem.expect(got_y, "each waits for the other");
+  if (got_y) b.unlock(y.record->lock, 2);
+  b.unlock(x.record->lock, 1);
+  committer.join();
+  problem.expect(status, Status::ok, "commit");
+  problem.expect(!x.record->lock.is_locked() && !y.record->lock.is_locked(), "a lock is left");
+  return problem.text();
+}
+
+enum class AttemptEnd { commit, user_abort, rollback, deadline };
+
+/// R105: every end of an attempt releases the early locks, those of written records and others.
+inline std::string early_locks_end_with_the_attempt(AttemptEnd end) {
+  EarlyStage stage;
+  Problem problem;
+  Transaction& a = stage.a();
+  const RecordRef x = stage.plan(Kind::array, 10);
+  const RecordRef y = stage.plan(Kind::tree, 20);
+  problem.expect(a.begin(a.worker().current_epoch() + 1), Status::ok, "begin");
+  problem.expect(stage.is_locked_early(x) && stage.is_locked_early(y),
+                 "a planned lock was not taken");
+  uint64_t value = 0;
+  problem.expect(stage.array().get(a, 10, value), Status::ok, "read x");
+  problem.expect(stage.array().put(a, 10, 1), Status::ok, "write x");
+  if (end == AttemptEnd::commit) problem.expect(a.commit(), Status::ok, "commit");
+  if (end == AttemptEnd::user_abort) {
+    problem.expect(a.commit_user_abort(), Status::ok, "user abort");
+  }
+  if (end == AttemptEnd::deadline) {
+    stage.ticks(1);
+    problem.expect(stage.array().get(a, 10, value), Status::deadline_exceeded, "read too late");
+    a.rollback(Status::deadline_exceeded);
+  }
+  a.rollback(Status::read_conflict);  // does nothing after another end
+  problem.expect(!x.record->lock.is_locked(), "the lock of a written record is left");
+  problem.expect(!y.record->lock.is_locked(), "the lock of another record is left");
+  problem.expect(!a.worker().early_locks().holds_any(), "the worker holds early locks");
+  stage.clean_up();
+  return problem.text();
+}
+
+/// R105: worker a waits for the lock of a page, of which it has locked a record early. The holder
+/// of the page may wait for that record.
+inline std::string early_locks_end_before_page_locks() {
+  EarlyStage stage;
+  Problem problem;
+  Transaction& a = stage.a();
+  McsLocker& b = stage.b().worker().locker();
+  const RecordRef x = stage.plan(Kind::tree, 10);
+  McsWord& page_lock = page_of(x.record)->lock;
+  problem.expect(a.begin(), Status::ok, "begin");
+  problem.expect(stage.is_locked_early(x), "the planned lock was not taken");
+  CHECK(b.lock(page_lock, 1, UniversalName()) == Status::ok);
+  Status status = Status::ok;
+  Other inserter([&] { status = stage.tree().insert(a, 15, 1); });
+  inserter.wait_until(
+      [&] { return page_lock.tail.load(std::memory_order_acquire) >> 16 == a.worker().id(); });
+  problem.expect(!inserter.is_done(), "the insert did not wait for the page");
+  problem.expect(!x.record->lock.is_locked(), "waits for a page with an early lock held");
+  b.unlock(page_lock, 1);
+  inserter.join();
+  problem.expect(status, Status::ok, "insert");
+  problem.expect(a.commit(), Status::ok, "commit");
+  stage.clean_up();
+  return problem.text();
+}
+
+/// R105: the begin epoch of the worker ends before the retry. So the page of the planned record may
+/// be reused.
+inline std::string early_plans_end_with_the_begin_epoch() {
+  EarlyStage stage;
+  Problem problem;
+  Transaction& a = stage.a();
+  const RecordRef x = stage.plan(Kind::array, 10);
+  stage.ticks(1);
+  problem.expect(a.begin(), Status::ok, "begin");
+  problem.expect(!x.record->lock.is_locked(), "locks a record of an earlier begin epoch");
+  a.rollback(Status::user_abort);
+  stage.clean_up();
+  return problem.text();
+}
+
+#ifdef ATOLL_MUTANTS
+/// R106: worker a holds x early, and reads y. Worker b reads x and writes y between a's
+/// verification and its writes.
+inline std::string early_marks_end_before_the_verification() {
+  EarlyStage stage;
+  Problem problem;
+  Transaction& a = stage.a();
+  const RecordRef x = stage.plan(Kind::array, 10);
+  uint64_t value = 0;
+  Status second = Status::ok;
+  const AtFirst at_point(SyncPoint::verified, [&] {
+    Transaction& b = stage.b();
+    problem.expect(b.begin(), Status::ok, "begin of b");
+    problem.expect(stage.array().get(b, 10, value), Status::ok, "b reads x");
+    problem.expect(stage.array().put(b, 20, 1), Status::ok, "b writes y");
+    second = b.commit();
+  });
+  problem.expect(a.begin(), Status::ok, "begin");
+  problem.expect(stage.is_locked_early(x), "the planned lock was not taken");
+  problem.expect(stage.array().get(a, 20, value), Status::ok, "a reads y");
+  problem.expect(stage.array().put(a, 10, 1), Status::ok, "a writes x");
+  problem.expect(a.commit(), Status::ok, "first commit");
+  problem.expect(at_point.was_reached(), "nothing was verified");
+  problem.expect(second, Status::read_conflict, "commit of b amid that of a");
+  return problem.text();
+}
+#endif
+
+}  // namespace atolldb::test
