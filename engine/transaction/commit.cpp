@@ -15,7 +15,10 @@
 namespace atolldb {
 
 Status Transaction::commit() {
-  if (!is_active()) return Status::invalid_argument;
+  if (state_ != State::serializable) [[unlikely]] {
+    const Status status = check_contended();
+    if (status != Status::ok) return status;
+  }
   if (broken_ != Status::ok) {
     const Status reason = broken_;
     rollback(reason);
@@ -26,7 +29,7 @@ Status Transaction::commit() {
                                   : run_protocol(*this, &CommitProtocol::commit_writes);
   if (status != Status::ok) {
     rollback(status);
-    if (failed_read_ != nullptr) plan_early_locks();
+    learn_from_failure();
     return status;
   }
   WorkerMetrics& metrics = worker_->metrics();
@@ -40,8 +43,35 @@ Status Transaction::commit_user_abort() {
   if (!is_active()) return Status::invalid_argument;
   const Status status = run_protocol(*this, &CommitProtocol::verify_user_abort);
   rollback(status == Status::ok ? Status::user_abort : status);
-  if (failed_read_ != nullptr) plan_early_locks();
+  learn_from_failure();
   return status;
+}
+
+Status Transaction::check_contended() {
+  if (!is_active()) return Status::invalid_argument;
+  if (state_ != State::contended || is_read_only() || broken_ != Status::ok) return Status::ok;
+  const Status status = run_protocol(*this, &CommitProtocol::check_reads);
+  if (status != Status::ok) {
+    rollback(status);
+    learn_from_failure();
+  }
+  return status;
+}
+
+/// Relaxed loads: the result is a hint. A record on the move is left to the verification.
+Status CommitProtocol::check_reads() {
+  const LockSpace& locks = worker_.view().lock_space;
+  for (const ReadEntry& read : txn_.reads_) {
+    const uint32_t tail = read.record->lock.tail.load(std::memory_order_relaxed);
+    const Vid vid(read.record->vid.load(std::memory_order_relaxed));
+    if (vid.is_relocated()) continue;
+    const bool is_free = tail == 0 || is_ours(tail) || locks.is_early(tail) ||
+                         worker_.early_locks().holds(read.record);
+    if (is_free && vid == read.seen) continue;
+    txn_.failed_read_ = read.record;
+    return Status::read_conflict;
+  }
+  return Status::ok;
 }
 
 Status CommitProtocol::verify_user_abort() {
@@ -233,7 +263,7 @@ Status CommitProtocol::lock_contended(uint32_t i) {
   RecordHead* record = txn_.write_heads_[i];
   const UniversalName name = txn_.writes_[i].record;
   EarlyLocks& early = worker_.early_locks();
-  if (early.is_on() && has_read(record)) {
+  if (worker_.hot_records().is_on() && has_read(record)) {
     txn_.failed_read_ = record;
     return Status::read_conflict;
   }

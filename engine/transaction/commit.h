@@ -27,6 +27,8 @@ class CommitProtocol {
   Status commit_writes();
   /// Verifies the reads only. Sets the epoch that the reply to the client depends on (R19).
   ATOLL_STEP Status commit_read_only();
+  /// Checks whether the verification would fail, without locks. Returns ok if it may succeed.
+  ATOLL_STEP Status check_reads();
   /// Verifies the reads of a transaction that discards its writes (R20). Removes its planned writes
   /// and appends.
   ATOLL_STEP Status verify_user_abort();

@@ -3,9 +3,10 @@
 // of them. Early locks only prevent aborts: the commit verifies all reads, locked or not.
 // Source: [MOCC16], with an exclusive lock for reads as well.
 //
-// A transaction that fails plans the locks of its next attempt. That attempt takes them when it
-// begins, in universal order. The locks of records that it writes become locks of its commit. All
-// others are released when the attempt ends, or before the worker waits for anything.
+// A transaction that has failed many times plans the locks of its next attempt (HotRecords). That
+// attempt takes them when it begins, in universal order. The locks of records that it writes become
+// locks of its commit. All others are released when the attempt ends, or before the worker waits
+// for anything.
 //
 // Thread: the worker's; not shared.
 #pragma once
@@ -38,14 +39,6 @@ class EarlyLocks {
   /// Uses kMost lock blocks from `first_block` on, which are for early locks (LockSpace).
   EarlyLocks(McsLocker& locker, uint32_t first_block)
       : locker_(&locker), first_block_(first_block) {}
-
-  /// If off, transactions plan no locks. REQUIRES: no transaction is active.
-  void use(bool is_on) {
-    DCHECK(!holds_any());
-    is_on_ = is_on;
-    size_ = 0;
-  }
-  bool is_on() const { return is_on_; }
 
   // -- Plan ---------------------------------------------------------------------------------------
   /// Adds a record to the plan. Does nothing if it is in the plan, or if the plan is full.
@@ -103,8 +96,7 @@ class EarlyLocks {
   McsLocker* locker_;
   uint32_t first_block_;
   uint32_t size_ = 0;
-  uint32_t held_ = 0;  // bit i: lock number i is held
-  bool is_on_ = true;
+  uint32_t held_ = 0;              // bit i: lock number i is held
   std::array<Lock, kMost> locks_;  // the first size_ are the plan, in universal order
 };
 static_assert(EarlyLocks::kMost <= 32);  // bits of held_

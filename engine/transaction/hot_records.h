@@ -1,5 +1,13 @@
 // Hot records: those that have lately caused aborts of this worker's transactions. Each worker
 // learns from its own aborts, so commits and reads change nothing that is shared or private.
+//
+// The policy has three steps, of which each attempt without conflicts pays for none:
+// 1. A commit that fails to lock a record that it has read ends (CommitProtocol::lock_contended).
+// 2. If attempts fail often, the worker checks the reads of an attempt before its commit locks
+//    (`should_check`). An attempt that would fail then takes no lock, so it stops no other one.
+// 3. A transaction that has failed many times locks hot records early (`should_lock`). Early locks
+//    cost throughput: others wait for whole transactions. But without them some transactions would
+//    fail for as long as others succeed.
 // Thread: the worker's; not shared.
 #pragma once
 
@@ -15,6 +23,15 @@ namespace atolldb {
 
 class HotRecords {
  public:
+  struct Policy {
+    bool is_on = true;                 // false: plain optimistic transactions
+    uint32_t lock_from_failures = 24;  // number of failures in a row before a retry takes locks
+  };
+
+  /// Sets the policy, for tests and benchmarks. REQUIRES: no transaction is active.
+  void use(Policy policy) { policy_ = policy; }
+  bool is_on() const { return policy_.is_on; }
+
   /// Records that an abort on this record, after `commits` commits of the worker.
   void record_abort(const RecordHead* record, uint64_t commits) {
     DCHECK(record != nullptr);
@@ -32,15 +49,14 @@ class HotRecords {
     }
     entry.heat.raise(commits);
   }
-  /// Returns true if the next attempt should lock hot records that it writes: about half of the
-  /// worker's attempts fail, or its present transaction has failed several times.
-  bool should_lock(uint64_t commits) {
-    return all_.cool(commits) >= kLockFromHeat || failures(commits) >= kLockFromFailures;
+  /// Returns true if the next attempt should check its reads before it locks: it is a retry, or a
+  /// third of the worker's attempts fail.
+  bool should_check(uint64_t commits) {
+    return is_on() && (failures(commits) != 0 || all_.cool(commits) >= kCheckFromHeat);
   }
-  /// Returns true if the next attempt should also lock hot records that it only reads. Such locks
-  /// stop writers, so they are only for a transaction that would hardly end otherwise.
-  bool should_lock_reads(uint64_t commits) const {
-    return failures(commits) >= kLockReadsFromFailures;
+  /// Returns true if the next attempt should lock hot records.
+  bool should_lock(uint64_t commits) const {
+    return is_on() && failures(commits) >= policy_.lock_from_failures;
   }
   /// Returns true if the record has lately caused an abort of this worker.
   bool is_hot(const RecordHead* record, uint64_t commits) {
@@ -72,11 +88,9 @@ class HotRecords {
     Heat heat;
   };
 
-  static constexpr uint32_t kHalfLife = 32;      // commits
-  static constexpr uint32_t kMostHeat = 1024;    // so that heat ends after at most 11 half-lives
-  static constexpr uint32_t kLockFromHeat = 30;  // reached with one abort per commit
-  static constexpr uint32_t kLockFromFailures = 2;
-  static constexpr uint32_t kLockReadsFromFailures = 16;
+  static constexpr uint32_t kHalfLife = 32;       // commits
+  static constexpr uint32_t kMostHeat = 1024;     // so that heat ends after at most 11 half-lives
+  static constexpr uint32_t kCheckFromHeat = 16;  // reached with one abort per two commits
   static constexpr uint32_t kEntries = 256;
   static_assert(std::has_single_bit(kEntries));
 
@@ -87,6 +101,7 @@ class HotRecords {
     return static_cast<uint32_t>(mixed >> (64 - std::countr_zero(kEntries)));
   }
 
+  Policy policy_;
   std::array<Entry, kEntries> entries_{};
   Heat all_;
   uint64_t failed_at_ = 0;  // number of commits at the last abort

@@ -30,7 +30,7 @@ Transaction::Transaction(WorkerContext& worker, const TransactionLimits& limits,
 
 Status Transaction::begin(uint64_t deadline_epoch, TransactionMode mode) {
   if (state_ != State::idle || mode.isolation >= Isolation::count_) [[unlikely]]
-    return begin_early(deadline_epoch, mode);
+    return begin_contended(deadline_epoch, mode);
   // Only a read-only transaction may name a snapshot.
   if (mode.snapshot != 0 && mode.isolation != Isolation::snapshot_read_only) {
     return Status::invalid_argument;
@@ -56,12 +56,13 @@ Status Transaction::begin(uint64_t deadline_epoch, TransactionMode mode) {
   return Status::ok;
 }
 
-Status Transaction::begin_early(uint64_t deadline_epoch, TransactionMode mode) {
+Status Transaction::begin_contended(uint64_t deadline_epoch, TransactionMode mode) {
   if (is_active() || mode.isolation >= Isolation::count_) return Status::invalid_argument;
   DCHECK(state_ == State::planned);
   state_ = State::idle;
   const Status status = begin(deadline_epoch, mode);
   if (status == Status::ok && is_serializable()) {
+    state_ = State::contended;
     take_early_locks();
   } else {
     worker_->early_locks().discard_plan();
@@ -72,7 +73,7 @@ Status Transaction::begin_early(uint64_t deadline_epoch, TransactionMode mode) {
 void Transaction::take_early_locks() {
   EarlyLocks& locks = worker_->early_locks();
   DCHECK(is_serializable() && !locks.holds_any());
-  state_ = State::early;
+  if (locks.size() == 0) return;
   reach(SyncPoint::taking_early_locks);
   uint32_t polls = EarlyLocks::kMostPolls;
   // After the deadline every call fails, so the locks would be of no use.
@@ -81,31 +82,32 @@ void Transaction::take_early_locks() {
   }
 }
 
-void Transaction::plan_early_locks() {
-  EarlyLocks& locks = worker_->early_locks();
+void Transaction::learn_from_failure() {
+  if (failed_read_ == nullptr) return;
   HotRecords& hot = worker_->hot_records();
-  DCHECK(failed_read_ != nullptr && state_ == State::idle && locks.size() == 0);
-  const WorkerMetrics& metrics = worker_->metrics();
-  const uint64_t commits = metrics.commits.get() + metrics.read_only_commits.get();
+  DCHECK(!is_active() && worker_->early_locks().size() == 0);
+  const uint64_t commits = commits_of_worker();
   hot.record_abort(std::exchange(failed_read_, nullptr), commits);
-  if (!locks.is_on() || reads_.size() > kMostReadsOfShort || !hot.should_lock(commits)) return;
+  if (!hot.is_on()) return;
+  state_ = State::planned;
+  if (reads_.size() > kMostReadsOfShort || !hot.should_lock(commits)) return;
   for (const WriteEntry& write : planned_writes()) {
     auto* record = reinterpret_cast<RecordHead*>(worker_->view().resolve(write.record));
     if (hot.is_hot(record, commits)) plan_early_lock(record, write.record);
   }
-  if (hot.should_lock_reads(commits)) {
-    for (const ReadEntry& read : reads_) {
-      if (hot.is_hot(read.record, commits))
-        plan_early_lock(read.record, worker_->name_of(read.record));
-    }
+  for (const ReadEntry& read : reads_) {
+    if (hot.is_hot(read.record, commits))
+      plan_early_lock(read.record, worker_->name_of(read.record));
   }
 }
 
 void Transaction::release_after(State ended) {
-  if (ended == State::early) {
-    if (fault::keep_early_locks) return;
-    worker_->early_locks().release();
-    worker_->early_locks().discard_plan();
+  if (ended == State::contended) {
+    if (!fault::keep_early_locks) {
+      worker_->early_locks().release();
+      worker_->early_locks().discard_plan();
+    }
+    if (worker_->hot_records().should_check(commits_of_worker())) state_ = State::planned;
     return;
   }
   if (snapshot_ == nullptr) return;

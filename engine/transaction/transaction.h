@@ -141,7 +141,7 @@ class Transaction {
     if (is_past_deadline()) return Status::deadline_exceeded;
     return may_read_volatile() ? Status::ok : Status::invalid_argument;
   }
-  bool is_serializable() const { return state_ <= State::early; }
+  bool is_serializable() const { return state_ <= State::contended; }
   /// Returns the snapshot that the transaction reads, or null.
   const SnapshotView* snapshot() const { return snapshot_; }
   /// Does the same as `check`, for operations on a snapshot. If the operation writes (`writes`) and
@@ -336,15 +336,15 @@ class Transaction {
   friend class CommitProtocol;
   friend class FaultyCommit;  // in tests/engine/mutants
 
-  /// In this order, one comparison tells whether the transaction is active, or serializable. So
-  /// early locks cost an attempt without them no instruction.
+  /// In this order, one comparison tells whether the transaction is active, or serializable. So an
+  /// attempt without contention executes no instruction because of it.
   enum class State : uint8_t {
     serializable,
-    early,  // serializable, with early locks
+    contended,  // serializable; checks its reads before it locks, and may hold early locks
     snapshot,
     snapshot_read_only,
     idle,
-    planned,  // idle, with a plan of early locks for the next attempt
+    planned,  // idle; the next attempt is contended
   };
 
   struct AppendEntry {
@@ -386,12 +386,20 @@ class Transaction {
   /// find it (R14). Returns read_conflict if a check fails.
   Status verify_planned_writes();
   void clear();
-  /// Begins the attempt after one that has planned early locks, and takes them.
-  Status begin_early(uint64_t deadline_epoch, TransactionMode mode);
+  /// Begins a contended attempt, and takes the planned early locks.
+  Status begin_contended(uint64_t deadline_epoch, TransactionMode mode);
   /// R104: takes the planned early locks. Goes on without those that it does not get in time.
   void take_early_locks();
-  /// Plans early locks for the next attempt, because the verification of `failed_read_` has failed.
-  void plan_early_locks();
+  /// If the verification of a read has failed: makes the next attempt a contended one, and plans
+  /// early locks for it if many attempts have failed.
+  void learn_from_failure();
+  /// Returns ok if the commit may go on. Otherwise the attempt has ended. REQUIRES: the state is
+  /// not `serializable`.
+  Status check_contended();
+  uint64_t commits_of_worker() const {
+    const WorkerMetrics& metrics = worker_->metrics();
+    return metrics.commits.get() + metrics.read_only_commits.get();
+  }
   /// Makes the transaction inactive. Only other states than `serializable` have something to
   /// release.
   void end() {
@@ -399,7 +407,7 @@ class Transaction {
     if (ended != State::serializable) [[unlikely]]
       release_after(ended);
   }
-  /// Releases the snapshot, or the early locks, of an attempt that has ended.
+  /// Releases the snapshot or the early locks of an attempt that has ended.
   void release_after(State ended);
   /// Marks the access sets as incomplete. After that, this attempt can neither commit nor report a
   /// user abort, even if the procedure ignores `reason` (R20).

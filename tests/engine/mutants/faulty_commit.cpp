@@ -25,6 +25,13 @@ class FaultyCommit final : public CommitProtocol {
     return CommitProtocol::commit_read_only();
   }
 
+  /// The check would find some of what a faulty verification accepts.
+  Status check_reads() override {
+    return active_mutant.load(std::memory_order_relaxed) == Mutant::none
+               ? CommitProtocol::check_reads()
+               : Status::ok;
+  }
+
   Status verify_user_abort() override {
     const Status status = CommitProtocol::verify_user_abort();
     return fault::unverified_user_abort ? Status::ok : status;

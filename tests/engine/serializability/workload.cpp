@@ -77,6 +77,7 @@ WorkloadWorker::WorkloadWorker(const WorkloadOptions& options, const WorkloadSto
       random_(options.seed * 1000 + index) {
   for (uint32_t i = 0; i < options.keys; ++i) layered_keys_.push_back(layered_key(i));
   CHECK(std::is_sorted(layered_keys_.begin(), layered_keys_.end()));
+  worker.context->hot_records().use({.lock_from_failures = options.lock_from_failures});
 }
 
 template <typename Body>

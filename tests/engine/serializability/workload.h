@@ -20,6 +20,7 @@ struct WorkloadOptions {
   uint64_t attempts = 1000;  // per worker
   uint32_t keys = 40;        // of each storage; few, so that transactions conflict
   bool increments = true;
+  uint32_t lock_from_failures = HotRecords::Policy().lock_from_failures;
 };
 
 /// The storages of one workload. `array` and both trees hold values of writes. The counters hold

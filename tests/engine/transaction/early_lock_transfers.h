@@ -94,6 +94,7 @@ inline std::string transfers_with_early_locks(const TransferOptions& options, ui
   cluster.worker(0).context->leave();
   std::vector<std::string> problems(options.workers);
   cluster.run_threads([&](uint32_t index, TestWorker& worker) {
+    worker.context->hot_records().use({.lock_from_failures = 1});
     problems[index] = Transfers(options, table, index).run(worker);
   });
   taken = 0;

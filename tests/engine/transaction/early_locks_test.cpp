@@ -128,8 +128,9 @@ TEST(EarlyLocksTest, ACommitDoesNotWaitForARecordThatItHasRead) {
 }
 
 /// Two failures in a row make the third attempt lock the record that caused them.
-TEST(EarlyLocksTest, AreTakenAfterTwoFailuresOnARecordThatIsWritten) {
+TEST(EarlyLocksTest, AreTakenAfterFailuresOnARecordThatIsWritten) {
   EarlyStage stage;
+  stage.a().worker().hot_records().use({.lock_from_failures = 2});
   RecordRef x;
   stage.commit_alone([&](Transaction& txn) { return stage.array().find(txn, 10, x); });
   int attempts = 0;
@@ -147,9 +148,9 @@ TEST(EarlyLocksTest, AreTakenAfterTwoFailuresOnARecordThatIsWritten) {
   EXPECT_EQ(stage.value_of(Kind::array, 10), 101);
 }
 
-TEST(EarlyLocksTest, AreNotTakenIfTheyAreOff) {
+TEST(EarlyLocksTest, AreNotTakenByPlainTransactions) {
   EarlyStage stage;
-  stage.a().worker().early_locks().use(false);
+  stage.a().worker().hot_records().use({.is_on = false, .lock_from_failures = 2});
   int attempts = 0;
   const Status status = stage.cluster().worker(0).run([&](Transaction& txn) {
     EXPECT_FALSE(txn.worker().early_locks().holds_any());
@@ -178,8 +179,7 @@ TEST(EarlyLocksTest, AreTakenForReadsAfterManyFailures) {
     return done;
   });
   EXPECT_EQ(status, Status::ok);
-  EXPECT_GT(attempts, 3);
-  EXPECT_LT(attempts, 100);
+  EXPECT_EQ(attempts, HotRecords::Policy().lock_from_failures + 1);
   EXPECT_EQ(stage.a().worker().metrics().early_locks.get(), 1);
 }
 
@@ -201,6 +201,33 @@ TEST(EarlyLocksTest, AreNotWaitedForWithoutLimit) {
   EXPECT_TRUE(y.record->lock.is_locked());
   EXPECT_FALSE(z.record->lock.is_locked());
   b.unlock(y.record->lock, 1);
+}
+
+/// The retry would fail its verification, so its commit takes no lock.
+TEST(ContendedAttempt, ChecksItsReadsBeforeItLocks) {
+  EarlyStage stage;
+  Transaction& a = stage.a();
+  const WorkerMetrics& metrics = a.worker().metrics();
+  const auto locks = [&] { return metrics.local_locks.get() + metrics.remote_locks.get(); };
+  const auto attempt = [&](bool is_disturbed) {
+    EXPECT_EQ(a.begin(), Status::ok);
+    uint64_t value = 0;
+    EXPECT_EQ(stage.array().get(a, 20, value), Status::ok);
+    EXPECT_EQ(stage.array().put(a, 10, value), Status::ok);
+    if (is_disturbed) stage.put_alone(Kind::array, 20, 100);
+    return a.commit();
+  };
+  uint64_t before = locks();
+  EXPECT_EQ(attempt(true), Status::read_conflict);
+  EXPECT_EQ(locks(), before + 1) << "the first attempt checks nothing before it locks";
+  before = locks();
+  EXPECT_EQ(attempt(true), Status::read_conflict);
+  EXPECT_EQ(locks(), before) << "the retry locked a record although it was bound to fail";
+  EXPECT_EQ(attempt(false), Status::ok);
+  EXPECT_EQ(stage.value_of(Kind::array, 10), 100);
+  before = locks();
+  EXPECT_EQ(attempt(true), Status::read_conflict);
+  EXPECT_EQ(locks(), before + 1) << "few attempts fail, so only retries check their reads";
 }
 
 TEST(EarlyLocksTest, APlanIsInUniversalOrderAndEndsAtItsLimit) {
@@ -261,20 +288,33 @@ TEST(HotRecordsTest, CoolDownWithCommits) {
   EXPECT_FALSE(hot.is_hot(&record, 1000));
 }
 
-TEST(HotRecordsTest, LockAfterFailuresInARowOrWhenHalfOfTheAttemptsFail) {
+TEST(HotRecordsTest, AreLockedAfterFailuresInARow) {
   HotRecords hot;
+  hot.use({.lock_from_failures = 3});
   RecordHead record{};
-  hot.record_abort(&record, 5);
+  for (int i = 0; i < 2; ++i) hot.record_abort(&record, 5);
   EXPECT_FALSE(hot.should_lock(5));
   hot.record_abort(&record, 5);
   EXPECT_TRUE(hot.should_lock(5));
-  EXPECT_FALSE(hot.should_lock_reads(5));
   EXPECT_FALSE(hot.should_lock(6)) << "a commit has ended the failures";
+  hot.use({.is_on = false, .lock_from_failures = 3});
+  EXPECT_FALSE(hot.should_lock(5));
+}
+
+TEST(HotRecordsTest, MakeRetriesCheckTheirReadsAndAllAttemptsIfManyFail) {
+  HotRecords hot;
+  RecordHead record{};
+  EXPECT_FALSE(hot.should_check(5));
+  hot.record_abort(&record, 5);
+  EXPECT_TRUE(hot.should_check(5)) << "the next attempt is a retry";
+  EXPECT_FALSE(hot.should_check(6));
   uint64_t commits = 6;
   for (int i = 0; i < 200; ++i) hot.record_abort(&record, ++commits);
-  EXPECT_TRUE(hot.should_lock(++commits)) << "one abort for each commit";
+  EXPECT_TRUE(hot.should_check(++commits)) << "one abort for each commit";
   for (int i = 0; i < 200; ++i) hot.record_abort(&record, commits += 20);
-  EXPECT_FALSE(hot.should_lock(++commits)) << "one abort for 20 commits";
+  EXPECT_FALSE(hot.should_check(++commits)) << "one abort for 20 commits";
+  hot.use({.is_on = false});
+  EXPECT_FALSE(hot.should_check(commits));
 }
 
 /// A later record gets the place of an earlier one, once that has cooled down.
