@@ -1,11 +1,12 @@
 // Hot records: those that have lately caused aborts of this worker's transactions. Each worker
 // learns from its own aborts, so commits and reads change nothing that is shared or private.
 //
-// The policy has three steps, of which each attempt without conflicts pays for none:
+// The policy has four steps, of which an attempt without conflicts pays for none:
 // 1. A commit that fails to lock a record that it has read ends (CommitProtocol::lock_contended).
-// 2. If attempts fail often, the worker checks the reads of an attempt before its commit locks
+// 2. A retry prefetches what the attempt before has read (Transaction::prefetch_reads).
+// 3. If attempts fail often, the worker checks the reads of an attempt before its commit locks
 //    (`should_check`). An attempt that would fail then takes no lock, so it stops no other one.
-// 3. A transaction that has failed many times locks hot records early (`should_lock`). Early locks
+// 4. A transaction that has failed many times locks hot records early (`should_lock`). Early locks
 //    cost throughput: others wait for whole transactions. But without them some transactions would
 //    fail for as long as others succeed.
 // Thread: the worker's; not shared.
@@ -49,10 +50,12 @@ class HotRecords {
     }
     entry.heat.raise(commits);
   }
+  /// Returns true if the worker's last attempt has failed because of a record.
+  bool has_failed(uint64_t commits) const { return failures(commits) != 0; }
   /// Returns true if the next attempt should check its reads before it locks: it is a retry, or a
   /// third of the worker's attempts fail.
   bool should_check(uint64_t commits) {
-    return is_on() && (failures(commits) != 0 || all_.cool(commits) >= kCheckFromHeat);
+    return is_on() && (has_failed(commits) || all_.cool(commits) >= kCheckFromHeat);
   }
   /// Returns true if the next attempt should lock hot records.
   bool should_lock(uint64_t commits) const {

@@ -60,6 +60,7 @@ Status Transaction::begin_contended(uint64_t deadline_epoch, TransactionMode mod
   if (is_active() || mode.isolation >= Isolation::count_) return Status::invalid_argument;
   DCHECK(state_ == State::planned);
   state_ = State::idle;
+  if (worker_->hot_records().has_failed(commits_of_worker())) prefetch_reads();
   const Status status = begin(deadline_epoch, mode);
   if (status == Status::ok && is_serializable()) {
     state_ = State::contended;
@@ -68,6 +69,13 @@ Status Transaction::begin_contended(uint64_t deadline_epoch, TransactionMode mod
     worker_->early_locks().discard_plan();
   }
   return status;
+}
+
+void Transaction::prefetch_reads() const {
+  // More would wait for each other in the cache.
+  constexpr uint32_t kMost = 64;
+  for (uint32_t i = 0; i < std::min(reads_.size(), kMost); ++i)
+    __builtin_prefetch(reads_[i].record);
 }
 
 void Transaction::take_early_locks() {

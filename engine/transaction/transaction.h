@@ -388,6 +388,9 @@ class Transaction {
   void clear();
   /// Begins a contended attempt, and takes the planned early locks.
   Status begin_contended(uint64_t deadline_epoch, TransactionMode mode);
+  /// Prefetches what the attempt before has read. Other workers have changed some of these records.
+  /// If their lines arrive together, a retry takes less time, so fewer commits meet it.
+  void prefetch_reads() const;
   /// R104: takes the planned early locks. Goes on without those that it does not get in time.
   void take_early_locks();
   /// If the verification of a read has failed: makes the next attempt a contended one, and plans

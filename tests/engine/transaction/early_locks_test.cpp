@@ -307,7 +307,9 @@ TEST(HotRecordsTest, MakeRetriesCheckTheirReadsAndAllAttemptsIfManyFail) {
   EXPECT_FALSE(hot.should_check(5));
   hot.record_abort(&record, 5);
   EXPECT_TRUE(hot.should_check(5)) << "the next attempt is a retry";
+  EXPECT_TRUE(hot.has_failed(5));
   EXPECT_FALSE(hot.should_check(6));
+  EXPECT_FALSE(hot.has_failed(6));
   uint64_t commits = 6;
   for (int i = 0; i < 200; ++i) hot.record_abort(&record, ++commits);
   EXPECT_TRUE(hot.should_check(++commits)) << "one abort for each commit";
