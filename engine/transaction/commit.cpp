@@ -257,7 +257,7 @@ Status CommitProtocol::lock_in_order(uint32_t& locked, uint32_t& remote, bool& m
 
 /// The holder of the lock is this worker itself, or another one. Another one most likely writes the
 /// record. If this transaction has read it, the verification would then fail. So the attempt ends
-/// now, and the next one waits for the lock before its first read.
+/// now. While it waited, it would stop the workers that want its other locks.
 Status CommitProtocol::lock_contended(uint32_t i) {
   if (take_over_early(i)) return Status::ok;
   RecordHead* record = txn_.write_heads_[i];

@@ -29,8 +29,7 @@ bool EarlyLocks::take(uint32_t i, uint32_t& polls) {
   while (!locker_->try_lock(record.lock, block_of(i), locks_[i].name)) {
     if (polls == 0 || --polls == 0) return false;
     for (uint32_t pause = 0; pause < pauses; ++pause) spin_pause();
-    // The holder may be waiting for this core. With a core for each worker, the call returns at
-    // once.
+    // System call: the holder may be waiting for this core. The attempt has waited anyway.
     if (pauses != kFirstPauses) sched_yield();
     pauses = std::min(2 * pauses, kMostPauses);
   }
