@@ -1,8 +1,13 @@
 """bench/silor computes windows, medians and checks from samples and reports."""
+import contextlib
+import importlib.machinery
+import importlib.util
+import io
 import pathlib
 import sys
 import tempfile
 import types
+from unittest import mock
 
 sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -63,6 +68,42 @@ def holds(outcome):
 
 def fits(outcome):
     return all(len(row) == len(outcome.columns) for row in outcome.rows)
+
+
+def script():
+    """Returns the module of the script, whose name has no suffix."""
+    loader = importlib.machinery.SourceFileLoader("silor_script", str(ROOT / "bench/silor"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+    loader.exec_module(module)
+    return module
+
+
+def parsed(*words):
+    """Returns the options, or the text of the error."""
+    errors = io.StringIO()
+    with mock.patch.object(sys, "argv", ["bench/silor", *words]), \
+            contextlib.redirect_stderr(errors):
+        try:
+            return script().parse()
+        except SystemExit:
+            return errors.getvalue()
+
+
+def test_sizes_that_would_be_zero_are_errors():
+    assert parsed("recovery", "--records", "4", "--nodes", "3", "--pool-mib", "6").records == 4
+    assert "--records is at least 4" in parsed("recovery", "--records", "3")
+    found = parsed("compare", "--nodes", "3", "--pool-mib", "5")
+    assert "--pool-mib is at least 6 for 3 nodes; it is 5" in found, found
+    assert parsed("recovery", "--smoke", "--records", "1").smoke, "smoke runs have their own sizes"
+
+
+def test_the_command_has_all_sizes():
+    words = ["figure1", "--seconds", "7", "--warmup", "0", "--repeat", "2", "--nodes", "2",
+             "--workers", "3", "--records", "50", "--interval", "4"]
+    found = script().command_of("figure1", parsed(*words))
+    assert found == " ".join(["bench/silor", *words]), found
+    assert "--pool-mib 99" in script().command_of("recovery", parsed("recovery", "--pool-mib",
+                                                                     "99"))
 
 
 def test_samples_are_sums_over_processes():
