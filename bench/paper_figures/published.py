@@ -97,12 +97,15 @@ NOTES = {
     "silor2": [
         "About an eighth of the workers is missing, as in the paper, but at least one. The paper's "
         "SiloR has these fewer workers too, so that its loggers have cores.",
+        "With one worker per node, a whole node is missing instead. Then the fewer workers also "
+        "share their data with fewer nodes.",
     ],
     "silor3": [
-        "The paper's SiloR has 28 workers on 32 cores, and then 32. Here SiloR has a worker per "
-        "core by default, and then two. Its loggers share the cores in both cases.",
-        "`node.running_workers` lets only some of the workers run at the same time. The last line "
-        "of ours sets it to all workers, as in the paper.",
+        "The paper's SiloR has 28 workers on 32 cores, and then 32, so that loggers and "
+        "checkpointers have no core of their own. By default, our first line has fewer workers "
+        "than cores, as those of figure 2. The second has as many, and the others twice as many.",
+        "`node.running_workers` lets only some of the workers run at the same time: half of them "
+        "in our third line, and all in the last one. The paper has no such limit.",
         "A window is 0.4 s long. Grey: a checkpoint was being taken. The latency of the plot is "
         "the time from the end of an epoch until its commits were durable.",
     ],

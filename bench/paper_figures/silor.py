@@ -63,11 +63,11 @@ def figure2(bench, options):
     rows = []
     for name, runs in found.items():
         nodes, workers = lines[name].shape(options)
-        rows.append([name, nodes * workers, runs.rate, runs.rate / base, runs.worst_second])
+        rows.append([name, nodes * workers, nodes, runs.rate, runs.rate / base, runs.worst_second])
     most = published.SILOR_WORKERS["MemSilo"][0][1]
     for workers, rate in published.SILOR_WORKERS["MemSilo"]:
-        rows.append(["paper, MemSilo", workers, rate, rate / most, ""])
-    outcome = Outcome(["system", "workers", "thousand/s", "of all workers",
+        rows.append(["paper, MemSilo", workers, "", rate, rate / most, ""])
+    outcome = Outcome(["system", "workers", "nodes", "thousand/s", "of all workers",
                        "worst second, thousand/s"], rows)
     outcome.plot = {"x": "seconds", "y": "thousand transactions/s",
                     "lines": {name: runs.per_second for name, runs in found.items()}}
@@ -75,22 +75,27 @@ def figure2(bench, options):
 
 
 def figure3(bench, options):
-    """SiloR with more workers than cores (section 6.2)."""
+    """SiloR with fewer workers than cores, with as many, and with more (section 6.2)."""
     settings = systems(options)["SiloR"].settings
     many = 2 * options.workers
-    lines = {"SiloR": System(settings),
-             "SiloR, twice the workers": System(settings, workers=many),
-             "SiloR, twice the workers, all running": System(
-                 {**settings, "node.running_workers": many}, workers=many)}
+
+    def twice(running):
+        # Not the default, which is all of these workers on a machine with few cores.
+        return System({**settings, "node.running_workers": running}, workers=many)
+
+    lines = {"SiloR, fewer workers": System(settings, (), *fewer_workers(options)),
+             "SiloR": System(settings),
+             "SiloR, twice the workers, half of them running": twice(options.workers),
+             "SiloR, twice the workers, all running": twice(many)}
     found = run_in_turns(bench, options, "silor3", lines, run_ycsb(bench, options))
     rows = []
     for name, runs in found.items():
         nodes, workers = lines[name].shape(options)
-        rows.append([name, nodes * workers, runs.rate, runs.worst_second, runs.worst_window,
-                     *runs.latencies])
+        rows.append([name, nodes * workers, nodes, runs.rate, runs.worst_second,
+                     runs.worst_window, *runs.latencies])
     for workers, rate, latency in published.SILOR_WORKERS["SiloR"]:
-        rows.append(["paper, SiloR (mean latency)", workers, rate, "", "", latency, ""])
-    outcome = Outcome(["system", "workers", "thousand/s", "worst second, thousand/s",
+        rows.append(["paper, SiloR (mean latency)", workers, "", rate, "", "", latency, ""])
+    outcome = Outcome(["system", "workers", "nodes", "thousand/s", "worst second, thousand/s",
                        "worst window, thousand/s", "latency p50, ms", "latency p99, ms"], rows)
     outcome.plot = panels(found)
     require_checkpoints(options, "silor3", found["SiloR"])

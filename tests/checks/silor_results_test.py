@@ -196,10 +196,14 @@ def test_figures_2_to_4_run_their_systems():
     bench = FakeBench([100, 90])
     figure2 = silor.figure2(bench, options(workers=8))
     assert fits(figure2) and [row[1] for row in figure2.rows] == [16, 14, 32, 28], figure2.rows
-    bench = FakeBench([100, 90, 80])
+    assert [row[2] for row in figure2.rows] == [2, 2, "", ""], figure2.rows
+    bench = FakeBench([100, 90, 80, 70])
     figure3 = silor.figure3(bench, options())
-    assert fits(figure3) and [row[1] for row in figure3.rows] == [2, 4, 4, 28, 32], figure3.rows
-    assert "node.running_workers=2" in bench.commands[2][1]
+    assert fits(figure3) and [row[1] for row in figure3.rows] == [1, 2, 4, 4, 28, 32], figure3.rows
+    assert [row[2] for row in figure3.rows] == [1, 2, 2, 2, "", ""], figure3.rows
+    # The default of running_workers would be all of them on a machine with few cores.
+    running = [[word for word in words if "running_workers" in word] for _, words in bench.commands]
+    assert running == [[], [], ["node.running_workers=1"], ["node.running_workers=2"]], running
     bench = FakeBench([100, 90, 80])
     figure4 = silor.figure4(bench, options())
     assert fits(figure4) and len(figure4.rows) == 3
