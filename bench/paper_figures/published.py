@@ -88,7 +88,8 @@ NOTES = {
         "All systems have the same number of workers. The paper's MemSilo has 32, and the others "
         "28 on 32 cores.",
         "MemSilo has no log. LogSilo has a log and no checkpoints. `gleaned` has a log and "
-        "snapshots, at the same interval as the checkpoints.",
+        "snapshots. The columns count the checkpoints or snapshots that ended while transactions "
+        "were measured, and the time in which one was being taken.",
         "Latency is until the commit is durable, and without a log until the commit. The latency "
         "of the plot is the mean time from the end of an epoch until its commits were durable, in "
         "windows of 0.4 s. Grey: a checkpoint or snapshot was being taken.",
@@ -117,13 +118,20 @@ NOTES = {
         "Grey: a checkpoint was being taken.",
     ],
     "silor_compare": [
-        "Both schemes have the same pools, and the same interval between checkpoints or snapshots. "
-        "Latency is until the commit is durable.",
+        "Both schemes have the same pools. Latency is until the commit is durable.",
+        "Both intervals are the same number of seconds, and mean different things. "
+        "`durability.checkpoint_interval` counts from the end of a checkpoint to the begin of the "
+        "next one. `gleaner.interval` counts from begin to begin.",
+        "A checkpoint is taken as fast as possible. A snapshot is paced: it may take 70 % of its "
+        "interval if no CPU is idle. Two columns have the number of checkpoints or snapshots that "
+        "ended while transactions were measured, and the share of the time in which one was being "
+        "taken.",
         "Pages in memory: the most at one time, of all pools and snapshot caches. Bytes written: "
         "of log, checkpoints, snapshots and sorted runs, while transactions ran.",
-        "Recovery: from the start of the processes after SIGKILL until the cluster runs, with the "
-        "log of one interval and a second. All data are verified afterwards. A cluster with "
-        "snapshots then has its data on the device, and reads them into memory when they are used.",
+        "Recovery: from the start of the processes after SIGKILL until the cluster runs, the "
+        "median of at most three. Transactions have run for one interval since the only checkpoint "
+        "or snapshot. All data are verified afterwards. A cluster with snapshots then has its data "
+        "on the device, and reads them into memory when they are used.",
     ],
     "silor5": [
         "As for YCSB. The database grows during the run, as in the paper.",

@@ -11,6 +11,9 @@ from paper_figures.benches import MIB, PATIENCE_S, STEP, PaperError
 from paper_figures.experiments import Outcome
 
 NEWEST, OLDEST = "newest_first", "oldest_first"
+# durability.scheme -> end of a config file, after keys of [durability]
+NEVER_DUE = {"silor": 'checkpoint_interval = "0s"\ncheckpoint_volume = "0B"\n',
+             "gleaned": '[gleaner]\ninterval = "24h"\nlog_volume = "1TiB"\n'}
 # Of each node, at least: the warehouses of its workers, and what a short run adds to them.
 TPCC_POOL_MIB = 1024
 TPCC_SECONDS = 5
@@ -18,12 +21,12 @@ TPCC_SECONDS = 5
 
 class KilledCluster:
     """A cluster that is filled, changed, killed and started again. Use it in a `with` block, which
-    ends the cluster and removes its data. `workload`: "ycsb" or "tpcc". `interval`: seconds between
-    checkpoints, or snapshots; 0: no checkpoints."""
+    ends the cluster and removes its data. `workload`: "ycsb" or "tpcc". `scheme`: that of
+    durability. No checkpoint or snapshot is due by time or volume."""
 
-    def __init__(self, bench, options, workload="ycsb", scheme="silor", interval=0):
+    def __init__(self, bench, options, workload="ycsb", scheme="silor"):
         self.bench, self.options, self.workload = bench, options, workload
-        self.scheme, self.interval = scheme, interval
+        self.scheme = scheme
         self.set_order(NEWEST)
 
     def __enter__(self):
@@ -39,12 +42,11 @@ class KilledCluster:
         """Sets the order of the log files in the next recoveries."""
         least = TPCC_POOL_MIB if self.workload == "tpcc" else 0  # of a node
         pool = max(self.options.pool_mib // self.options.nodes, least) * MIB // STEP * STEP
-        snapshots = f'[gleaner]\ninterval = "{self.interval}s"\n' if self.interval else ""
         self.config = self.bench.config(
             f"[[node]]\nworkers = {self.options.workers}\n" * self.options.nodes +
             f'[memory]\nvolatile_pool = "{pool}B"\n'
             f'[durability]\nmode = "durable"\nscheme = "{self.scheme}"\n'
-            f'checkpoint_interval = "{self.interval}s"\nreplay_order = "{order}"\n{snapshots}')
+            f'replay_order = "{order}"\n{NEVER_DUE[self.scheme]}')
 
     def atoll(self, *arguments):
         command = [str(self.bench.binaries / "atoll"), *map(str, arguments), "-c",

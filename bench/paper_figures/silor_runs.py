@@ -3,7 +3,7 @@ import dataclasses
 import statistics
 import time
 
-from paper_figures.benches import thousands
+from paper_figures.benches import PaperError, thousands
 from paper_figures.watch import MetricsWatch
 
 WATCH_PERIOD_S = 0.2
@@ -52,16 +52,16 @@ class Sample:
     epochs: float      # epochs that have become durable
     epoch_s: float     # sum of their times from the end until then
     lag_s: float       # age of the oldest epoch that is not durable
+    taken: int = 0     # checkpoints or snapshots, since the cluster has started
+    took_s: float = 0  # the latest of them
 
 
 class RunWatch(MetricsWatch):
-    """Samples the metrics, and records how many checkpoints or snapshots were taken."""
+    """Samples the metrics."""
 
     def __init__(self, bench):
         super().__init__(bench.log_dir, WATCH_PERIOD_S)
         self.samples = []
-        self.taken = 0
-        self.last_s = 0.0
 
     def take(self, found):
         sums = {}
@@ -81,12 +81,10 @@ class RunWatch(MetricsWatch):
             get("atoll_pool_size_bytes") - get("atoll_pool_free_bytes") +
             get("atoll_snapshot_cache_used_bytes"),
             get("atoll_epoch_durable_seconds_count"), get("atoll_epoch_durable_seconds_sum"),
-            get("atoll_durability_lag_seconds")))
-        # A cluster has one of the two.
-        self.taken = max(self.taken, int(get("atoll_checkpoints_taken_total") +
-                                         get("atoll_snapshots_taken_total")))
-        self.last_s = (get("atoll_checkpoint_duration_seconds") or
-                       get("atoll_snapshot_duration_seconds") or self.last_s)
+            get("atoll_durability_lag_seconds"),
+            # A cluster has checkpoints or snapshots.
+            int(get("atoll_checkpoints_taken_total") + get("atoll_snapshots_taken_total")),
+            get("atoll_checkpoint_duration_seconds") + get("atoll_snapshot_duration_seconds")))
 
     def measured(self, seconds):
         """Returns the samples of the measured time, which ends with the last commit. The period of
@@ -208,20 +206,31 @@ class Runs:
         return statistics.median(found) if found else 0.0
 
     @property
+    def taken_of_each(self):
+        """Checkpoints or snapshots that ended in the measured time, of each run."""
+        return [samples[-1].taken - samples[0].taken if samples else 0
+                for samples in self.samples()]
+
+    @property
+    def taken(self):
+        return statistics.median(self.taken_of_each)
+
+    @property
+    def took_s(self):
+        """Seconds of the latest checkpoint or snapshot."""
+        return statistics.median(samples[-1].took_s if samples else 0.0
+                                 for samples in self.samples())
+
+    @property
     def copying_share(self):
-        """Share of the last run at which a checkpoint or snapshot was being taken."""
-        samples = self.samples()[-1]
-        return sum(each.is_copying for each in samples) / max(1, len(samples))
+        """Share of the measured time in which a checkpoint or snapshot was being taken."""
+        return statistics.median(sum(each.is_copying for each in samples) / max(1, len(samples))
+                                 for samples in self.samples())
 
     @property
     def panel(self):
         """Throughput and latency of the last run over time."""
         return panel(self.samples()[-1])
-
-    @property
-    def last(self):
-        """Watch of the last run."""
-        return self.watches[-1]
 
 
 def run_in_turns(bench, options, figure, lines, run):
@@ -233,6 +242,16 @@ def run_in_turns(bench, options, figure, lines, run):
                 report = run(f"{figure}: {name}", system)
             found[name].add(report, watch)
     return found
+
+
+def require_taken(options, figure, found):
+    """Raises an error if a run of the systems has taken no checkpoint or snapshot meanwhile. Smoke
+    runs are too short for one."""
+    for name, runs in found.items():
+        if not options.smoke and min(runs.taken_of_each) < 1:
+            raise PaperError(f"{figure}: {name} has completed no checkpoint or snapshot in the "
+                             f"{options.seconds} s of a run: give more --seconds, or a smaller "
+                             "--interval")
 
 
 def arguments_of(bench, options, system):

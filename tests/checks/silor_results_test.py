@@ -15,7 +15,7 @@ sys.path.insert(0, str(ROOT / "bench"))
 from paper_figures import published, results, silor, silor_compare, silor_recovery  # noqa: E402
 from paper_figures.benches import MIB, PaperError  # noqa: E402
 from paper_figures.silor_runs import (  # noqa: E402
-    Runs, RunWatch, Sample, System, arguments_of, checkpoint_spans, panel, windows)
+    Runs, RunWatch, Sample, System, arguments_of, checkpoint_spans, panel, require_taken, windows)
 
 MACHINE = {"cores": 2, "cpu": "a processor", "memory_bytes": 2**33, "kernel": "6.1"}
 
@@ -52,8 +52,8 @@ def options(**more):
 
 
 def sample(at, commits, is_copying=False, epochs=0.0, epoch_s=0.0, lag_s=0.0, written=0.0,
-           memory=0.0):
-    return Sample(at, is_copying, commits, written, memory, epochs, epoch_s, lag_s)
+           memory=0.0, taken=0, took_s=0.0):
+    return Sample(at, is_copying, commits, written, memory, epochs, epoch_s, lag_s, taken, took_s)
 
 
 def watch_of(samples):
@@ -118,10 +118,11 @@ def test_samples_are_sums_over_processes():
                 ("atoll_logger_written_bytes_total{logger=\"0\"}", 3.0),
                 ("atoll_checkpoint_written_bytes_total{node=\"1\"}", 4.0),
                 ("atoll_epoch_current", 9.0), ("atoll_checkpoint_running", 1.0),
-                ("atoll_checkpoints_taken_total", 2.0)])
+                ("atoll_checkpoints_taken_total", 2.0),
+                ("atoll_checkpoint_duration_seconds", 0.5)])
     found = watch.samples[0]
     assert (found.commits, found.memory, found.written) == (12.0, 75.0, 7.0), found
-    assert found.is_copying and watch.taken == 2
+    assert found.is_copying and (found.taken, found.took_s) == (2, 0.5)
 
 
 def test_the_measured_time_ends_with_the_last_commit():
@@ -165,6 +166,34 @@ def test_runs_have_medians():
     assert runs.per_second == [[0, 0.9], [1, 5.0]]
 
 
+def runs_with(*counters):
+    """Runs that end with these counters of checkpoints. One was taken before the measured time."""
+    runs = Runs(2)
+    for counter in counters:
+        samples = [sample(0, 0), sample(1, 10, True, taken=1, took_s=9.0),
+                   sample(2, 20, counter > 1, taken=counter, took_s=0.25 * counter),
+                   sample(3, 30), sample(4, 30)]
+        runs.add(report(1000.0), watch_of(samples))
+    return runs
+
+
+def test_only_checkpoints_of_the_measured_time_count():
+    runs = runs_with(1, 3, 4)
+    assert (runs.taken_of_each, runs.taken, runs.took_s) == ([0, 2, 3], 2, 0.75)
+    assert runs.copying_share == 1.0 and runs_with(1).copying_share == 0.5
+    require_taken(options(smoke=False), "figure", {"SiloR": runs_with(2, 2)})
+    require_taken(options(), "figure", {"SiloR": runs})
+    try:
+        require_taken(options(smoke=False), "figure", {"SiloR": runs})
+    except PaperError as error:
+        assert "figure: SiloR has completed no checkpoint" in str(error), error
+    else:
+        raise AssertionError("a run without a checkpoint was accepted")
+    empty = Runs(2)
+    empty.add(report(1000.0), watch_of([]))
+    assert (empty.taken, empty.took_s, empty.copying_share) == (0, 0.0, 0.0)
+
+
 def test_arguments_have_the_shape_of_the_system():
     system = System({"node.running_workers": 6}, ("--durability", "off"), workers=6)
     found = " ".join(map(str, arguments_of(FakeBench(), options(), system)))
@@ -187,7 +216,7 @@ def test_figures_check_the_ratios_of_the_paper():
     try:
         silor.figure1(FakeBench([100, 95, 92, 80]), options(smoke=False))
     except PaperError as error:
-        assert "no checkpoint was taken" in str(error)
+        assert "silor1: gleaned has completed no checkpoint or snapshot" in str(error), error
     else:
         raise AssertionError("a run without checkpoints was accepted")
 
@@ -226,8 +255,9 @@ def test_killed_clusters_have_their_settings():
     assert [f'replay_order = "{order}"' in text for order, text in
             zip(("newest_first", "oldest_first"), texts)] == [True, True], texts
     assert all('checkpoint_interval = "0s"' in text and "[gleaner]" not in text for text in texts)
-    silor_recovery.KilledCluster(ConfigBench(), options(), "tpcc", "gleaned", 5)
-    assert 'scheme = "gleaned"' in texts[2] and '[gleaner]\ninterval = "5s"' in texts[2], texts
+    silor_recovery.KilledCluster(ConfigBench(), options(), "tpcc", "gleaned")
+    assert 'scheme = "gleaned"' in texts[2] and "checkpoint_interval" not in texts[2], texts
+    assert '[gleaner]\ninterval = "24h"\nlog_volume = "1TiB"' in texts[2], texts
     assert f'volatile_pool = "{1024 * MIB}B"' in texts[2]
 
 
@@ -282,16 +312,39 @@ def test_recoveries_compare_the_orders():
 
 
 def test_the_comparison_has_both_schemes_and_workloads():
-    real = silor_compare.KilledCluster
-    silor_compare.KilledCluster = FakeCluster
-    try:
-        found = silor_compare.compare(FakeBench([100, 90, 50, 40]), options())
-    finally:
-        silor_compare.KilledCluster = real
+    clusters = []
+
+    class TimedCluster(FakeCluster):
+        """Recovers in 1, 9 and 2 seconds, again and again."""
+
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            self.number, self.calls = len(clusters), [arguments[2:]]
+            clusters.append(self.calls)
+
+        def atoll(self, *arguments):
+            self.calls.append(arguments)
+
+        def change(self, seconds):
+            self.calls.append(seconds)
+
+        def recover(self):
+            return (1.0, 9.0, 2.0)[self.number % 3]
+
+    with mock.patch.object(silor_compare, "KilledCluster", TimedCluster):
+        found = silor_compare.compare(FakeBench([100, 90, 50, 40]), options(interval=7))
+        assert [row[-1] for row in found.rows] == [1.0, 9.0, 2.0, 1.0], "one recovery each"
+        assert clusters == [[("ycsb", "silor"), ("checkpoint", "take"), 7],
+                            [("ycsb", "gleaned"), ("snapshot", "take"), 7],
+                            [("tpcc", "silor"), ("checkpoint", "take"), 7],
+                            [("tpcc", "gleaned"), ("snapshot", "take"), 7]], clusters
+        clusters.clear()
+        found = silor_compare.compare(FakeBench([100, 90, 50, 40] * 5), options(repeat=5))
     assert fits(found), found.rows
     assert [row[0] for row in found.rows] == ["YCSB, SiloR", "YCSB, gleaned", "TPC-C, SiloR",
                                               "TPC-C, gleaned"]
-    assert [row[-1] for row in found.rows] == [2.5] * 4 and MIB == 2**20
+    assert [row[-1] for row in found.rows] == [2.0] * 4, "medians of three recoveries"
+    assert len(clusters) == 12
 
 
 def test_sections_and_plots():
