@@ -1,7 +1,8 @@
-"""Default sizes of the experiments on this machine."""
+"""Default sizes of the experiments on this machine, and what its file systems allow."""
 import dataclasses
 import os
 import pathlib
+import tempfile
 
 from paper_figures.benches import MIB
 
@@ -11,6 +12,16 @@ class Sizes:
     nodes: int
     workers: int  # of each node
     pool_mib: int
+
+
+def allows_direct_io(folder):
+    """Returns whether files in the folder can be opened for direct I/O."""
+    with tempfile.NamedTemporaryFile(dir=folder) as file:
+        try:
+            os.close(os.open(file.name, os.O_RDWR | os.O_DIRECT))
+        except OSError:
+            return False
+        return True
 
 
 def defaults():

@@ -114,7 +114,8 @@ NOTES = {
         "The epoch latency is the mean time from the end of an epoch until its commits were "
         "durable, in a window of 0.4 s. A commit waits half an epoch in addition.",
         "Files are written with direct I/O where the file system allows it, so there are hardly "
-        "any dirty pages for one large sync. The paper's files go through the page cache.",
+        "any dirty pages for one large sync. The paper's files go through the page cache. So (a) "
+        "and (c) are checked only if the file system refuses direct I/O, with a tolerance of 10 %.",
         "Grey: a checkpoint was being taken.",
     ],
     "silor_compare": [

@@ -1,11 +1,14 @@
 """The experiments of sections 6.2 to 6.4 of [SILOR14]. Each returns an Outcome."""
 from paper_figures import published, silor_compare, silor_recovery
 from paper_figures.experiments import Outcome
+from paper_figures.machine import allows_direct_io
 from paper_figures.silor_runs import (
     SILOR, System, require_taken, run_in_turns, run_tpcc, run_ycsb, systems)
 
 # Figure 4: pause of a checkpoint thread after each 32 MiB.
 PAUSE = "100ms"
+# Figure 4: share by which the worst window of many syncs may be worse than that of one sync.
+TOLERANCE = 0.1
 
 
 def throughputs(bench, options, figure, run):
@@ -118,14 +121,22 @@ def figure4(bench, options):
                        "epoch latency, worst window, ms", "commit latency p99, ms", "checkpoints",
                        "the last took, s"], rows)
     outcome.plot = panels(found)
-    single, many = found["(a) one sync"], found["(c) a sync every 32 MiB"]
-    worst = many.worst_window / max(single.worst_window, 1e-9)
-    outcome.check("throughput of the worst window, (c) over (a)", worst, "at least 1", worst >= 1)
-    longest = many.window_latencies[1] / max(single.window_latencies[1], 1e-9)
-    outcome.check("epoch latency of the worst window, (c) over (a)", longest, "at most 1",
-                  longest <= 1)
+    # With direct I/O there are hardly any dirty pages for a sync, so only noise would be checked.
+    if not allows_direct_io(bench.work):
+        check_syncs(outcome, found["(a) one sync"], found["(c) a sync every 32 MiB"])
     require_taken(options, "silor4", found)
     return outcome
+
+
+def check_syncs(outcome, single, many):
+    """Checks that many syncs delay transactions less than a single one at the end."""
+    worst = many.worst_window / max(single.worst_window, 1e-9)
+    least, most = 1 - TOLERANCE, 1 + TOLERANCE
+    outcome.check("throughput of the worst window, (c) over (a)", worst, f"at least {least:g}",
+                  worst >= least)
+    longest = many.window_latencies[1] / max(single.window_latencies[1], 1e-9)
+    outcome.check("epoch latency of the worst window, (c) over (a)", longest, f"at most {most:g}",
+                  longest <= most)
 
 
 EXPERIMENTS = {"figure1": figure1, "figure2": figure2, "figure3": figure3, "figure4": figure4,

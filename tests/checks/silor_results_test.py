@@ -12,8 +12,10 @@ from unittest import mock
 sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
-from paper_figures import published, results, silor, silor_compare, silor_recovery  # noqa: E402
+from paper_figures import (  # noqa: E402
+    machine, published, results, silor, silor_compare, silor_recovery)
 from paper_figures.benches import MIB, PaperError  # noqa: E402
+from paper_figures.experiments import Outcome  # noqa: E402
 from paper_figures.silor_runs import (  # noqa: E402
     Runs, RunWatch, Sample, System, arguments_of, checkpoint_spans, panel, require_taken, windows)
 
@@ -234,11 +236,35 @@ def test_figures_2_to_4_run_their_systems():
     running = [[word for word in words if "running_workers" in word] for _, words in bench.commands]
     assert running == [[], [], ["node.running_workers=1"], ["node.running_workers=2"]], running
     bench = FakeBench([100, 90, 80])
-    figure4 = silor.figure4(bench, options())
-    assert fits(figure4) and len(figure4.rows) == 3
+    with mock.patch.object(silor, "allows_direct_io", lambda _: True):
+        figure4 = silor.figure4(bench, options())
+    assert fits(figure4) and len(figure4.rows) == 3 and not figure4.checks
+    with mock.patch.object(silor, "allows_direct_io", lambda _: False):
+        assert len(silor.figure4(FakeBench([100, 90, 80]), options()).checks) == 2
     syncs = ["durability.checkpoint_sync_volume=0B" in words for _, words in bench.commands]
     pauses = [f"durability.checkpoint_pause={silor.PAUSE}" in words for _, words in bench.commands]
     assert syncs == [True, True, False] and pauses == [False, True, False]
+
+
+def test_many_syncs_may_be_a_tenth_worse_than_one():
+    def windows_of(worst_window, longest):
+        return types.SimpleNamespace(worst_window=worst_window, window_latencies=[1.0, longest])
+
+    for worst, longest, expected in ((91.0, 109.0, [True, True]), (89.0, 111.0, [False, False]),
+                                     (500.0, 5.0, [True, True])):
+        outcome = Outcome([], [])
+        silor.check_syncs(outcome, windows_of(100.0, 100.0), windows_of(worst, longest))
+        assert holds(outcome) == expected, outcome.checks
+
+
+def test_direct_io_is_tried():
+    with tempfile.TemporaryDirectory() as folder:
+        assert isinstance(machine.allows_direct_io(folder), bool)
+        assert not list(pathlib.Path(folder).iterdir()), "the file is removed"
+    # The temporary file is opened with os.open, too.
+    with mock.patch.object(machine.tempfile, "NamedTemporaryFile"), \
+            mock.patch.object(machine.os, "open", side_effect=OSError(22, "Invalid argument")):
+        assert not machine.allows_direct_io("folder")
 
 
 def test_killed_clusters_have_their_settings():
