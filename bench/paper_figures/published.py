@@ -143,6 +143,8 @@ NOTES = {
         "is YCSB.",
         "The time is that of the replay, without the launch of the processes. Every node reads "
         "all files; their size counts once.",
+        "A log file has 8 MiB, because their order shows only if there are many. Their number is "
+        "that of all nodes, with the files that loggers have allocated beforehand.",
         "Oldest file first: the same log again, with `durability.replay_order = \"oldest_first\"`.",
     ],
 }

@@ -277,6 +277,7 @@ def test_killed_clusters_have_their_settings():
 
     cluster = silor_recovery.KilledCluster(ConfigBench(), options(pool_mib=127))
     cluster.set_order(silor_recovery.OLDEST)
+    assert all('log_file_size = "256MiB"' in text for text in texts), texts
     assert f'volatile_pool = "{62 * MIB}B"' in texts[0], "a multiple of 2 MiB for each node"
     assert [f'replay_order = "{order}"' in text for order, text in
             zip(("newest_first", "oldest_first"), texts)] == [True, True], texts
@@ -285,6 +286,30 @@ def test_killed_clusters_have_their_settings():
     assert 'scheme = "gleaned"' in texts[2] and "checkpoint_interval" not in texts[2], texts
     assert '[gleaner]\ninterval = "24h"\nlog_volume = "1TiB"' in texts[2], texts
     assert f'volatile_pool = "{1024 * MIB}B"' in texts[2]
+    silor_recovery.KilledCluster(ConfigBench(), options(), log_file="8MiB")
+    assert 'log_file_size = "8MiB"' in texts[3], texts
+
+
+def test_log_files_are_counted_between_kill_and_start():
+    calls = []
+
+    class CountedCluster(silor_recovery.KilledCluster):
+        def kill(self):
+            calls.append("kill")
+
+        def atoll(self, *arguments):
+            calls.append((arguments, self.log_files))
+
+    with tempfile.TemporaryDirectory() as folder:
+        bench = FakeBench()
+        bench.work, bench.config = pathlib.Path(folder), lambda text: text
+        for path in ("node0/log_1_0_000000.atlog", "node1/log_1_0_000001.atlog",
+                     "coordinator/ddl_000000.atlog"):
+            file = bench.work / "data" / path
+            file.parent.mkdir(parents=True)
+            file.touch()
+        CountedCluster(bench, options()).recover()
+    assert calls == ["kill", (("up",), 2), (("bench", "ycsb", "verify"), 2)], calls
 
 
 class FakeCluster:
@@ -292,8 +317,12 @@ class FakeCluster:
 
     overwritten = {silor_recovery.NEWEST: 10, silor_recovery.OLDEST: 40}
 
-    def __init__(self, *_):
+    sizes = []
+    log_files = 3
+
+    def __init__(self, *_, log_file=None):
         self.order = silor_recovery.NEWEST
+        self.sizes.append(log_file)
 
     def __enter__(self):
         return self
@@ -329,7 +358,8 @@ def test_recoveries_compare_the_orders():
         assert holds(found) == [True] * 5 and fits(found), found.checks
         assert sum("oldest file first" in row[0] for row in found.rows) == 2
         # Two nodes have read the same files.
-        assert found.rows[0][2:5] == [500.0, 1.0, 500.0], found.rows[0]
+        assert found.rows[0][2:6] == [3, 500.0, 1.0, 500.0], found.rows[0]
+        assert FakeCluster.sizes == ["8MiB"] * 7, FakeCluster.sizes
         FakeCluster.overwritten[silor_recovery.NEWEST] = 40
         found = silor_recovery.recovery(FakeBench(), options())
         assert holds(found) == [True, True, True, False, False], found.checks
