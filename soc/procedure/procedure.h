@@ -74,8 +74,10 @@ class PrefetchContext {
 
   /// Input of the next call.
   std::span<const std::byte> input() const { return input_; }
+  /// Prefetches these records. Ignores records without a volatile page: a read of a snapshot page
+  /// would delay the commit of the running transaction.
   void records(const Array& array, std::span<const uint64_t> indexes) const {
-    array.prefetch(*running_, indexes);
+    array.prefetch(*running_, indexes, 0, array.payload_bytes());
   }
   /// Prefetches `records` records from each key on. 0: only the start of their page, for keys to
   /// insert.

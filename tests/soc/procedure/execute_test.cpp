@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstddef>
 #include <functional>
 #include <span>
 #include <stdexcept>
@@ -11,6 +13,7 @@
 #include <vector>
 
 #include "engine/array/array.h"
+#include "tests/engine/snapshot/cold_storages.h"
 #include "tests/support/test_cluster.h"
 
 namespace atolldb::test {
@@ -152,6 +155,40 @@ TEST_F(ExecuteTest, AProcedureThatFailsPrefetchesNothing) {
   EXPECT_EQ(execute({&code, {}}).status, Status::procedure_failed);
   EXPECT_TRUE(scene.prefetches.empty());
   EXPECT_EQ(execute({}).status, Status::procedure_failed);
+}
+
+/// A wait for the device would delay the commit of the running transaction.
+TEST(PrefetchContext, ReadsNoPageOfColdRecords) {
+  constexpr uint64_t kRecords = 3'000;
+  constexpr uint32_t kPayload = 200;
+  SnapshotStage stage(StorageType::array, kRecords, kPayload);
+  {
+    ColdCluster cold(stage, 1);
+    std::vector<GleanedLog> logs;
+    for (uint64_t i = 0; i < kRecords; ++i) {
+      logs.push_back(
+          {LogType::update, big_endian(i), 0, "payload", Vid::make(cold.next_epoch(), 1)});
+    }
+    ASSERT_EQ(cold.take(std::move(logs)), "");
+  }
+  ColdCluster cold(stage, 1, true, 1'000);
+  const Array array(cold.storage);
+  std::array<std::byte, kPayload> payload;
+  // Then the cache has the pages above the leaves, and the last leaves.
+  ASSERT_EQ(cold.cluster.worker(0).run(
+                [&](Transaction& txn) { return array.get(txn, kRecords - 1, payload.data()); }),
+            Status::ok);
+  const auto misses = [&] { return cold.cache().statistics().misses; };
+  const uint64_t before = misses();
+  Transaction& txn = *cold.cluster.worker(0).transaction;
+  ASSERT_EQ(txn.begin(), Status::ok);
+  const uint64_t indexes[] = {kRecords / 4, kRecords / 2, kRecords * 3 / 4};
+  PrefetchContext(txn, {}).records(array, indexes);
+  EXPECT_EQ(misses(), before);
+  array.prefetch(txn, indexes);
+  EXPECT_EQ(misses(), before + 3) << "the pages were in the cache already";
+  EXPECT_EQ(txn.pointer_set_size() + txn.read_set_size(), 0u);
+  EXPECT_EQ(txn.commit(), Status::ok);
 }
 
 }  // namespace
