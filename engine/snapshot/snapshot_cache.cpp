@@ -215,7 +215,12 @@ std::optional<uint32_t> SnapshotCache::warm(SnapshotPointer first, uint32_t coun
 
 bool SnapshotCache::copy_page(SnapshotPointer pointer, std::byte* into) const {
   CHECK(!pointer.is_null() && into != nullptr);
-  // A frame stays listed while this thread holds the lock, and a listed frame does not change.
+  if (!may_have(pointer)) return false;
+  // A frame stays listed while this thread holds the lock, and a listed frame does not change. A
+  // copy outside of the lock would need a round, and the threads of snapshot jobs have no slot for
+  // one. Readers that miss pages wait for this copy of 64 cache lines, and longer if the thread
+  // loses its processor meanwhile. In return the device, for which they wait much longer, reads a
+  // page less.
   std::unique_lock guard(lock_);
   uint32_t frame = 0;
   if (!find_frame(pointer, frame)) return false;

@@ -160,8 +160,8 @@ class SnapshotCache {
   std::optional<uint32_t> warm(SnapshotPointer first, uint32_t count, std::byte* buffer);
 
   /// Copies a page without hints, so one without pages below it, if the cache has it. Returns false
-  /// otherwise. Does not count as a use. Blocks readers that miss pages meanwhile. Thread: any,
-  /// even without a SnapshotReader (R39).
+  /// otherwise. Does not count as a use. Blocks readers that miss pages while it copies, but not if
+  /// the cache lacks the page. Thread: any, even without a SnapshotReader (R39).
   bool copy_page(SnapshotPointer pointer, std::byte* into) const;
 
   /// Evicts up to `wanted` lent frames, at most kReturnAtOnce, and returns them to the pool. Blocks
@@ -227,6 +227,17 @@ class SnapshotCache {
   bool is_here(SnapshotPointer pointer) const {
     uint32_t frame = 0;
     return find_frame(pointer, frame);
+  }
+  /// Returns false if the cache lacks the page. Returns true if it has it, and in rare cases if it
+  /// does not. Reads no frame, so the caller needs neither a round nor lock_.
+  bool may_have(SnapshotPointer pointer) const {
+    const uint64_t hash = SnapshotCache::hash(pointer.word());
+    for (const std::atomic<uint64_t>& entry : bucket_of(hash).entries) {
+      // Relaxed: a hint. The caller checks the page under lock_.
+      const uint64_t word = entry.load(std::memory_order_relaxed);
+      if ((word ^ hash) >> 32 == 0 && word != 0) return true;
+    }
+    return false;
   }
   bool is_referenced(uint32_t frame) const {
     DCHECK(frame < frame_end_);

@@ -192,6 +192,7 @@ inline std::string a_reader_at_the_device_holds_no_frame_back() {
 
 #ifdef ATOLL_MUTANTS
 /// R39: a thread without a slot copies a page. Meanwhile a reader needs all frames for other pages.
+/// Another thread without a slot asks for a page that the cache lacks, and does not wait for this.
 inline std::string a_page_is_not_replaced_while_it_is_copied() {
   NumberedPages pages(64);
   TestCache test(pages.files(), 8, 1);
@@ -213,9 +214,23 @@ inline std::string a_page_is_not_replaced_while_it_is_copied() {
   });
   IoBuffer copy(kPageBytes);
   bool is_copied = false;
+  std::atomic<bool> is_absent{false};
+  bool absence_waited = false;
+  std::thread third;
   {
-    // The reader waits for the lock, so this wait ends by its time limit unless the lock was left.
     const AtFirst at_point(SyncPoint::copying_frame, [&] {
+      third = std::thread([&] {
+        IoBuffer unused(kPageBytes);
+        is_absent.store(!test.cache.copy_page(NumberedPages::pointer(64), unused.bytes().data()),
+                        std::memory_order_relaxed);
+      });
+      const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+      while (!is_absent.load(std::memory_order_relaxed) && !absence_waited) {
+        absence_waited = std::chrono::steady_clock::now() > limit;
+        std::this_thread::yield();
+      }
+      // The reader waits for the lock, so this wait ends by its time limit unless the lock was
+      // left.
       goes.store(true, std::memory_order_relaxed);
       const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
       while (read.load(std::memory_order_relaxed) < kEnough &&
@@ -226,8 +241,10 @@ inline std::string a_page_is_not_replaced_while_it_is_copied() {
     is_copied = test.cache.copy_page(NumberedPages::pointer(1), copy.bytes().data());
     goes.store(true, std::memory_order_relaxed);
     other.join();
+    if (third.joinable()) third.join();
   }
   if (!is_copied) return "the page was not copied";
+  if (absence_waited) return "the search for an absent page waited for the lock";
   const auto* copied = reinterpret_cast<const PageHeader*>(copy.bytes().data());
   return NumberedPages::is_page(copied, 1) ? "" : "another page was copied";
 }
