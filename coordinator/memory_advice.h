@@ -13,7 +13,7 @@ namespace atolldb {
 struct MemoryUse {
   uint64_t pool_bytes = 0;
   uint64_t cache_bytes = 0;  // with the pages that the pool lends now
-  uint64_t ghost_hits = 0;   // pages whose misses a cache larger by an eighth would have saved
+  uint64_t ghost_hits = 0;   // waits that a cache larger by an eighth would have saved
   uint64_t page_delay_ns = 0;
 };
 
@@ -27,12 +27,13 @@ struct MemoryAdvice {
   MoreMemory more = MoreMemory::none;
 };
 
-/// An estimate. A ghost hit counts as one read from the device. Delays for pages are taken to fall
-/// in proportion as the pool grows. `none`: the waits are too short to matter; `either`: they are
-/// about equal.
+/// An estimate. A ghost hit counts as one wait for the device, which may get several pages. Delays
+/// for pages are taken to fall in proportion as the pool grows. `none`: the waits are too short to
+/// matter; `either`: they are about equal.
 inline MemoryAdvice advise_memory(const MemoryUse& use) {
   constexpr double kMib = 1 << 20;
-  /// Wait for a cold page. Device reads take about as long on the machines of bench/RESULTS.md.
+  /// Wait for cold pages, which are read at the same time. Device reads take about as long on the
+  /// machines of bench/RESULTS.md.
   constexpr double kReadUs = 100;
   /// Waits below this sum per MiB do not matter.
   constexpr double kNoticeableUs = 1'000;

@@ -85,7 +85,7 @@ SnapshotCache::Statistics SnapshotCache::statistics() const {
   statistics.frames_in_use = taken + lent_.size() - (evicted_.size() - evicted_head_);
   statistics.misses = misses_;
   statistics.evictions = evictions_;
-  statistics.ghost_hits = ghost_hits_;
+  statistics.ghost_hits = ghost_parts_ / kPartsOfWait;
   statistics.longest_sweep = longest_sweep_.load(std::memory_order_relaxed);
   return statistics;
 }
@@ -448,7 +448,7 @@ Status SnapshotCache::list_read(const Frames& frames, SnapshotPointer pointer, u
     }
   }
   if (good == 0) return Status::snapshot_unreadable;
-  ghost_hits_ += ghosts_.saved_by_more(pointer, evictions_, frame_count());
+  count_ghost(pointer, 1);
   page = page_at(frames.numbers[0]);
   recent_reads_.add(*page);
   return Status::ok;
@@ -495,7 +495,7 @@ uint32_t SnapshotCache::list_together(const Frames& frames, std::span<const Snap
   for (uint32_t i = 0; i < frames.count; ++i) {
     if ((good >> i & 1) != 0 && !is_here(pages[i])) {
       list(frames.numbers[i], pages[i], kAhead);
-      ghost_hits_ += ghosts_.saved_by_more(pages[i], evictions_, frame_count());
+      count_ghost(pages[i], frames.count);
       recent_reads_.add(*page_at(frames.numbers[i]));
       ++listed;
     } else {
@@ -504,6 +504,14 @@ uint32_t SnapshotCache::list_together(const Frames& frames, std::span<const Snap
   }
   DCHECK(listed <= pages.size());
   return listed;
+}
+
+/// Counts the part of a wait that a larger cache would have saved, because it would have had this
+/// page. `pages_of_wait`: number of pages that the device read at the same time.
+void SnapshotCache::count_ghost(SnapshotPointer page, uint32_t pages_of_wait) {
+  CHECK(pages_of_wait != 0 && kPartsOfWait % pages_of_wait == 0);
+  const uint64_t saved = ghosts_.saved_by_more(page, evictions_, frame_count());
+  ghost_parts_ += saved * (kPartsOfWait / pages_of_wait);
 }
 
 /// Adds a frame to the evicted ones, free at once. REQUIRES: it is not listed, and no reader has

@@ -136,7 +136,7 @@ class SnapshotCache {
     uint64_t misses = 0;  // read calls to the files
     uint64_t evictions = 0;
     uint64_t longest_sweep = 0;  // most frames that one eviction has checked
-    uint64_t ghost_hits = 0;     // pages whose misses a larger cache would have saved (GhostList)
+    uint64_t ghost_hits = 0;     // waits that a larger cache would have saved (GhostList)
   };
   Statistics statistics() const;
   /// Returns the counts of reads and evictions by storage.
@@ -177,6 +177,9 @@ class SnapshotCache {
   static constexpr uint32_t kWays = 8;          // entries of a bucket: one cache line
   static constexpr uint32_t kEvictAtOnce = 16;  // frames per eviction; many, so that rounds are few
   static constexpr size_t kFramesPerRead = 4;   // see most_together
+  /// A multiple of all numbers up to kPagesPerRead. A wait for n pages counts for each of them as
+  /// kPartsOfWait / n.
+  static constexpr uint64_t kPartsOfWait = 720'720;
 
   struct alignas(64) Bucket {
     /// Layout: [tag 32][frame + 1, 32]. An empty entry is 0.
@@ -282,6 +285,7 @@ class SnapshotCache {
   void take_evicted_lent(uint32_t most, Victims& victims);
   void remove_lent(uint32_t frame);  // REQUIRES: sweep_lock_ is held, too
   void give_back(uint32_t frame);
+  void count_ghost(SnapshotPointer page, uint32_t pages_of_wait);
   void unlist(uint32_t frame);
   void list(uint32_t frame, SnapshotPointer pointer, uint8_t bits);
   uint64_t oldest_round() const;
@@ -319,7 +323,7 @@ class SnapshotCache {
   uint32_t evicted_head_ = 0;
   uint64_t misses_ = 0;
   uint64_t evictions_ = 0;
-  uint64_t ghost_hits_ = 0;
+  uint64_t ghost_parts_ = 0;  // ghost hits, times kPartsOfWait
   GhostList ghosts_;
   StorageCounts storage_counts_;
   RecentReads recent_reads_;

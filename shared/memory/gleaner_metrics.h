@@ -51,7 +51,7 @@ struct SnapshotCacheMetrics {
   std::atomic<uint64_t> pages_to_warm;  // pages in the cache when the node last noted them
   std::atomic<uint64_t> pages_warmed;   // those of pages_to_warm that the cache has again
   std::atomic<uint64_t> lent_frames;    // part of `frames` that the pool has lent
-  std::atomic<uint64_t> ghost_hits;     // pages whose misses a cache larger by 1/8 would have saved
+  std::atomic<uint64_t> ghost_hits;     // waits that a cache larger by 1/8 would have saved
 };
 static_assert(sizeof(SnapshotCacheMetrics) == 64);
 

@@ -114,8 +114,9 @@ void add_snapshot_cache(MetricFamilies& families, const MetricsSegment& metrics)
   families.counter("atoll_snapshot_cache_evictions_total", "Pages evicted from the cache.")
       .sample(value(cache.evictions));
   families
-      .counter("atoll_snapshot_cache_ghost_hits_total",
-               "Pages whose misses a cache larger by an eighth would have saved (estimate).")
+      .counter(
+          "atoll_snapshot_cache_ghost_hits_total",
+          "Waits for snapshot pages that a cache larger by an eighth would have saved (estimate).")
       .sample(value(cache.ghost_hits));
   families
       .gauge("atoll_snapshot_cache_pages_to_warm",

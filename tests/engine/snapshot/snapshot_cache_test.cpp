@@ -227,6 +227,33 @@ TEST(SnapshotCache, CountsMissesThatALargerCacheWouldSave) {
   EXPECT_LE(hits, 530u);
 }
 
+/// A wait for n pages counts for each of them as 1/n, because the device reads them at the same
+/// time.
+TEST(SnapshotCache, CountsAWaitForSeveralPagesOnce) {
+  constexpr uint32_t kPages = 2'000;
+  constexpr uint32_t kTogether = 8;  // a part of the frames that one eviction frees
+  constexpr uint32_t kWaits = 66;    // their pages are 16 more than there are frames
+  NumberedPages pages(kPages + 1);
+  TestCache test(pages.files(), 512, 1);
+  SnapshotReader reader(test.cache, 0);
+  const auto read_round = [&] {
+    const uint64_t before = test.cache.statistics().ghost_hits;
+    for (uint32_t wait = 0; wait < kWaits; ++wait) {
+      std::vector<uint32_t> numbers;
+      for (uint32_t i = wait * kTogether; i < (wait + 1) * kTogether; ++i) {
+        numbers.push_back(1 + i * 37 % kPages);
+      }
+      read_together(reader, numbers);
+    }
+    return test.cache.statistics().ghost_hits - before;
+  };
+  EXPECT_EQ(read_round(), 0u) << "no page was evicted before";
+  read_round();
+  const uint64_t hits = read_round();
+  EXPECT_GT(hits, kWaits / 2) << "each page was evicted about 16 reads ago";
+  EXPECT_LE(hits, kWaits);
+}
+
 /// A reader searches for missing pages only for some time after a miss, because a search of cached
 /// pages costs time.
 TEST(SnapshotCache, AReaderExpectsMissesForSomeTimeAfterEachMiss) {
