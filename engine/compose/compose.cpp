@@ -46,6 +46,7 @@ ComposedPartition composed_partition(const ComposeTask& task, std::vector<Compos
           .log_records = logs.count(),
           .pages_written = output.pages_written(),
           .pages_read = output.pages_read(),
+          .pages_cached = output.pages_cached(),
           .stand_ins = output.stand_ins(),
           .written = output.written().list(),
           .replaced = output.replaced().list()};

@@ -37,7 +37,7 @@ Result<void> PageOutput::read(SnapshotPointer pointer, PageBuffer& into, PageTyp
 Result<void> PageOutput::read(SnapshotPointer pointer, PageBuffer& into, PageType type,
                               PageType other, uint8_t layer) {
   ATOLL_TRY(check_cancelled());
-  ++pages_read_;
+  ++pages_used_;
   ATOLL_TRY(read_base(pointer, into));
   return check_page(pointer, into.header(), type, other, layer);
 }
@@ -48,7 +48,11 @@ Result<void> PageOutput::read_base(SnapshotPointer pointer, PageBuffer& into) {
     std::memcpy(into.bytes, peeked_page_->bytes, kPageBytes);
     return {};
   }
-  if (ahead_ != nullptr && ahead_->take(pointer, &into.header())) return {};
+  const uint64_t cached_before = ahead_ == nullptr ? 0 : ahead_->cached_count();
+  if (ahead_ != nullptr && ahead_->take(pointer, &into.header())) {
+    pages_cached_ += ahead_->cached_count() - cached_before;
+    return {};
+  }
   return base_.read(pointer, &into.header());
 }
 
@@ -193,7 +197,7 @@ Result<FoundPage> PageOutput::find(SnapshotPointer pointer, PageBuffer& into, Pa
   std::vector<SnapshotPointer> chains;
   SnapshotPointer at = pointer;
   for (; is_stand_in(at); at = SnapshotPointer(into.as<StandInPage>()->lost)) {
-    ++pages_read_;
+    ++pages_used_;
     if (!read_stand_in(at, into, found.reason)) break;
     const StandInPage& page = *into.as<StandInPage>();
     chains.emplace_back(page.held);
@@ -208,7 +212,7 @@ Result<FoundPage> PageOutput::find(SnapshotPointer pointer, PageBuffer& into, Pa
   if (!found.was_lost) found.lost.lost = at;
   found.is_readable = !is_stand_in(at);
   if (found.is_readable) {
-    ++pages_read_;
+    ++pages_used_;
     if (auto good = read_base(at, into); !good) {
       found.is_readable = false;
       found.reason = good.error().message;

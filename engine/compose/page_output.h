@@ -106,7 +106,9 @@ class PageOutput {
   Result<void> check_child(SnapshotPointer parent, SnapshotPointer child) const;
 
   Result<void> check_cancelled() const;
-  uint64_t pages_read() const { return pages_read_; }
+  /// Returns the number of pages of the base that were used and did not come from the cache.
+  uint64_t pages_read() const { return pages_used_ - pages_cached_; }
+  uint64_t pages_cached() const { return pages_cached_; }
   uint64_t pages_written() const { return pages_written_; }
   /// Returns the number of stand-ins that were written or retained, plus the number of unreadable
   /// pages of sequential storages.
@@ -139,7 +141,9 @@ class PageOutput {
   std::mutex* writer_mutex_;  // null: no other thread uses the writer
   uint32_t storage_id_;
   const std::function<bool()>& cancelled_;
-  uint64_t pages_read_ = 0;
+  uint64_t pages_used_ = 0;  // pages of the base, each time that a composer read them
+  // Part of pages_used_ that came from the cache. Pages of `peek` never do: they are interior ones.
+  uint64_t pages_cached_ = 0;
   uint64_t pages_written_ = 0;
   uint64_t stand_ins_ = 0;
   PageCounts written_;

@@ -151,8 +151,9 @@ struct ComposedPartition {
   std::vector<ComposedPage> pages;
   uint64_t log_records = 0;  // log records that were applied
   uint64_t pages_written = 0;
-  uint64_t pages_read = 0;  // pages of the base that were read
-  uint64_t stand_ins = 0;   // unreadable pages to which the new snapshot still refers (R56)
+  uint64_t pages_read = 0;    // pages of the base that were read, without those of pages_cached
+  uint64_t pages_cached = 0;  // pages of the base that came from the node's cache
+  uint64_t stand_ins = 0;     // unreadable pages to which the new snapshot still refers (R56)
   // Numbers of pages by file, ascending by live_order (R67). `replaced` counts pages of the base
   // that the new snapshot does not use.
   std::vector<LivePages> written = {};

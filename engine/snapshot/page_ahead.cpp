@@ -30,7 +30,7 @@ PageAhead::Slot* PageAhead::find(SnapshotPointer page) {
   Slot* found = nullptr;
   for (Slot& slot : slots_) {
     if (slot.state == State::free || slot.word != page.word()) continue;
-    if (slot.state == State::good) return &slot;
+    if (slot.state == State::good || slot.state == State::copied) return &slot;
     if (found == nullptr) found = &slot;
   }
   return found;
@@ -64,8 +64,7 @@ bool PageAhead::copy_cached(SnapshotPointer page) {
   if (cache_ == nullptr || next_ == end_) return false;
   CHECK(slots_[end_ - 1].state == State::free);
   if (!cache_->copy_page(page, buffer(end_ - 1))) return false;
-  slots_[--end_] = {page.word(), 1, State::good};
-  ++cached_count_;
+  slots_[--end_] = {page.word(), 1, State::copied};
   return true;
 }
 
@@ -111,7 +110,9 @@ bool PageAhead::take(SnapshotPointer page, PageHeader* into) {
   if (slot == nullptr) return false;
   if (slot->state == State::requested) start();
   while (slot->state == State::submitted) finish_one();
-  const bool is_good = slot->state == State::good;
+  const bool is_copied = slot->state == State::copied;
+  const bool is_good = is_copied || slot->state == State::good;
+  if (is_copied) ++cached_count_;
   if (is_good) {
     std::memcpy(reinterpret_cast<std::byte*>(into),
                 buffer(static_cast<uint32_t>(slot - slots_.data())), kPageBytes);

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "engine/snapshot/snapshot_files.h"
@@ -53,17 +52,18 @@ class PageAhead {
   void start();
   /// Waits for a requested page, and copies it to `into`. Returns false if the page was not
   /// requested or cannot be read; the caller then reads it with SnapshotFiles::read, which returns
-  /// the error.
+  /// the error. Counts the page if it came from the cache.
   bool take(SnapshotPointer page, PageHeader* into);
   /// Waits for all reads. The pages can still be taken.
   void finish();
   /// Waits for all reads, and forgets the pages that were not taken.
   void clear();
-  /// Returns the number of pages that came from the cache since the last call.
-  uint64_t take_cached_count() { return std::exchange(cached_count_, 0); }
+  /// Returns the number of taken pages that came from the cache.
+  uint64_t cached_count() const { return cached_count_; }
 
  private:
-  enum class State : uint8_t { free, requested, submitted, good, bad };
+  // `copied`: good, from the cache.
+  enum class State : uint8_t { free, requested, submitted, good, copied, bad };
   struct Slot {
     uint64_t word = 0;
     uint32_t run = 1;  // in the first slot of a run: number of pages of the run

@@ -82,9 +82,9 @@ struct SnapshotJobProgress {
   uint64_t pages_captured = 0;
   // Counters of the composers. Those of one composer are added when it has ended.
   uint64_t pages_written = 0;     // captured pages included
-  uint64_t pages_read = 0;        // pages of earlier snapshots
+  uint64_t pages_read = 0;        // pages of earlier snapshots that came from files
   uint64_t pages_unreadable = 0;  // part of pages_read that could not be read
-  uint64_t pages_cached = 0;      // pages of earlier snapshots that the node's cache had
+  uint64_t pages_cached = 0;      // pages of earlier snapshots that came from the node's cache
   // Counter of the mappers and reducers.
   uint64_t paused_us = 0;  // sum of the pauses of all threads
 

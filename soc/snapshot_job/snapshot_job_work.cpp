@@ -343,9 +343,9 @@ Result<void> SnapshotJobWork::compose_one(Composing& composing, size_t storage,
   ATOLL_ASSIGN(ComposedPartition composed, compose(task));
   composing.ahead.clear();
   const std::lock_guard guard(mutex_);
-  last_.pages_cached += composing.ahead.take_cached_count();
   last_.pages_written += composed.pages_written;
   last_.pages_read += composed.pages_read;
+  last_.pages_cached += composed.pages_cached;
   composed_.push_back(std::move(composed));
   return {};
 }

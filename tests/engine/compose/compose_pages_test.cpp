@@ -4,12 +4,15 @@
 #include <random>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/format/array_page.h"
 #include "engine/format/tree_page.h"
+#include "engine/snapshot/page_ahead.h"
 #include "tests/engine/compose/random_captures.h"
 #include "tests/engine/compose/snapshot_stage.h"
+#include "tests/engine/snapshot/cache_rules.h"
 #include "tests/support/seed.h"
 
 namespace atolldb::test {
@@ -211,6 +214,39 @@ TEST(ComposePages, ACapturedPageReplacesTheLayersOfItsRange) {
   EXPECT_EQ(totals_of(stage).layers, 1u);
   check_stage(stage, model);
   check_files(stage, {});
+}
+
+/// Pages that come from the cache are counted apart.
+TEST(ComposePages, PagesOfTheCacheDoNotCountAsRead) {
+  const auto composed_with = [](bool has_cache) {
+    SnapshotStage stage(StorageType::mastertree);
+    EXPECT_TRUE(stage.round(inserts(20'000, 3, 40), {""}, 3));
+    constexpr uint32_t kFrames = 1'000;
+    const auto pages = static_cast<uint32_t>(stage.composed.at(0).pages_written);
+    EXPECT_LT(pages, kFrames);
+    TestCache cache(stage.reader, kFrames, 1);
+    IoBuffer buffer(kPagesPerRead * kPageBytes);
+    for (uint32_t page = 1; page <= pages; page += kPagesPerRead) {
+      EXPECT_TRUE(cache.cache.warm(SnapshotPointer::make(1, 0, page), kPagesPerRead,
+                                   buffer.bytes().data()));
+    }
+    PageAhead ahead(stage.reader, BatchReader::Method::automatic,
+                    has_cache ? &cache.cache : nullptr);
+    stage.ahead = &ahead;
+    // Changes records of pages that are so far from each other that no read gets two of them.
+    std::vector<GleanedLog> logs;
+    for (uint64_t i = 0; i < 20'000; i += 1'000) {
+      logs.push_back({LogType::update, big_endian(i * 16), 0, "changed", Vid::make(4, i + 1)});
+    }
+    EXPECT_TRUE(stage.round(logs, {""}, 4));
+    return std::move(stage.composed.at(0));
+  };
+  const ComposedPartition without = composed_with(false);
+  const ComposedPartition with = composed_with(true);
+  EXPECT_EQ(without.pages_cached, 0u);
+  EXPECT_GT(without.pages_read, 20u) << "the changed pages, and those above them";
+  EXPECT_GE(with.pages_cached, 4u) << "the first page above the changed ones has more of them";
+  EXPECT_EQ(with.pages_read + with.pages_cached, without.pages_read);
 }
 
 /// Pages of the base are read only to find layers below them, if a captured page takes their place.

@@ -117,7 +117,8 @@ class SnapshotStage {
 
   std::unique_ptr<FileSystem> files;
   SnapshotFiles reader;
-  bool reads_ahead = true;  // true: every second round reads ahead
+  bool reads_ahead = true;     // true: every second round reads ahead
+  PageAhead* ahead = nullptr;  // null: rounds that read ahead use an own one
   PlannedStorage storage;
   std::vector<ComposedPartition> composed;  // results of the last round
   uint32_t snapshot = 0;
@@ -160,6 +161,7 @@ class SnapshotStage {
       ATOLL_TRY(capture(plan, writers, *fence_maps, captured));
     }
     composed.clear();
+    PageAhead& used_ahead = ahead == nullptr ? ahead_ : *ahead;
     size_t at = 0;
     // Every node composes its runs of a sequential storage, even without log records.
     const bool is_sequential = storage.type == StorageType::sequential;
@@ -186,8 +188,8 @@ class SnapshotStage {
                                 fence_maps,
                                 [this](const UnreadablePage& page) { unreadable.push_back(page); },
                                 i < lows.size() ? captured[i] : std::span<const CapturedPage>(),
-                                reads_ahead && plan.snapshot % 2 == 0 ? &ahead_ : nullptr});
-      ahead_.clear();
+                                reads_ahead && plan.snapshot % 2 == 0 ? &used_ahead : nullptr});
+      used_ahead.clear();
       if (!partition) return std::unexpected(partition.error());
       composed.push_back(std::move(*partition));
     }
@@ -282,7 +284,7 @@ class SnapshotStage {
     return {};
   }
 
-  PageAhead ahead_{reader};
+  PageAhead ahead_{reader};  // used if `ahead` is null
   std::string directory_;
 };
 
