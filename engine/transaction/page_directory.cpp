@@ -65,13 +65,14 @@ PageDirectory::Table& PageDirectory::open(uint32_t storage_id) {
 /// other pages, until later descents overwrite them. So growth stops no thread and copies nothing.
 void PageDirectory::grow(Table& table, uint32_t shift) {
   if (shift <= 64 - kMaxDepth) return;
-  // A table of 10 million records has 2,048 small pages, more than the processor's address cache.
-  // A system call by a worker, at most 8 times for each storage.
   const uint64_t entries = uint64_t{1} << (64 - shift);
+  if (!table.shift.compare_exchange_strong(shift, shift - 1, std::memory_order_relaxed)) return;
+  table.narrow.store(0, std::memory_order_relaxed);
+  // The table of 10 million records has 2,048 small pages, more than the processor's address cache.
+  // Only the worker that has doubled a table makes this system call, and only for tables of at
+  // least one large page. Meanwhile other workers may use a few of the new entries, whose part of
+  // the table then keeps small pages.
   table.words->prefer_large_pages(entries, entries);
-  if (table.shift.compare_exchange_strong(shift, shift - 1, std::memory_order_relaxed)) {
-    table.narrow.store(0, std::memory_order_relaxed);
-  }
 }
 
 BorderPage* PageDirectory::find_beside(const ClusterView& view, uint32_t storage_id, uint64_t slice,
