@@ -13,13 +13,18 @@ namespace {
 
 /// Prefetches the part of a record that is read. The copy computes the address of its last bytes
 /// from the length in the record's first line. Without this, a line that only these bytes touch is
-/// loaded after the first line has arrived.
-void prefetch_part(const TreeRecord* record, const TreeRead& request) {
+/// loaded after the first line has arrived. For the same reason it does not load the length of the
+/// record, or the place of its payload. It takes the storage's typical length, and the place in the
+/// first layer.
+void prefetch_part(const TreeRecord* record, uint32_t key_bytes, uint32_t typical_bytes,
+                   const TreeRead& request) {
   constexpr uint32_t kMostBytes = 4 * kLineBytes;  // longer copies load many lines at once
   constexpr auto kMostOffset = static_cast<uint32_t>(kPageBytes);  // others are out of range
-  const auto* begin = reinterpret_cast<const std::byte*>(record) + TreeRecord::kHeadBytes +
-                      std::min(request.offset, kMostOffset);
-  const uint32_t bytes = std::min(request.count, kMostBytes);
+  const uint32_t offset = std::min(request.offset, kMostOffset);
+  const auto* begin =
+      reinterpret_cast<const std::byte*>(record) + TreeRecord::payload_at_for(key_bytes) + offset;
+  uint32_t bytes = std::min(request.count, kMostBytes);
+  if (typical_bytes != 0) bytes = std::min(bytes, typical_bytes - std::min(offset, typical_bytes));
   prefetch_lines(begin, begin + bytes);
   if (bytes != 0) __builtin_prefetch(begin + bytes - 1);
 }
@@ -42,7 +47,8 @@ Status read_own_insert(const LogRecord& log, TreeRead& request) {
 Status read_tree_record(Transaction& txn, RecordRef& ref, std::span<const std::byte> key,
                         TreeRead& request) {
   const auto* record = reinterpret_cast<const TreeRecord*>(ref.record);
-  prefetch_part(record, request);
+  const StorageControl& storage = txn.worker().view().control->storage(ref.storage_id);
+  prefetch_part(record, static_cast<uint32_t>(key.size()), storage.payload_bytes, request);
   uint32_t length = 0;
   uint32_t copied = 0;
   Status status = read_stable(txn.worker(), *ref.record, request.seen, [&](Vid vid) {
