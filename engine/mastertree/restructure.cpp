@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "engine/hooks/mutants.h"
 #include "engine/hooks/sync_points.h"
@@ -217,9 +218,17 @@ class Restructuring {
     return bytes;
   }
 
+  /// Compares places first, then keys: an earlier split or spread of the transaction may have moved
+  /// the record, and the write still names the old place (R14).
   bool is_own_write(const TreeRecord* record) const {
-    return txn_ != nullptr && !fault::elide_own_writes &&
-           txn_->has_write_at(worker_.name_of(record));
+    if (txn_ == nullptr || txn_->plans_no_write() || fault::elide_own_writes) return false;
+    if (txn_->has_write_at(worker_.name_of(record))) return true;
+    std::array<std::byte, 8 + kMaxTreeKeyBytes> key;  // the bytes from this layer on
+    const uint32_t suffix_bytes = record->suffix_bytes();
+    put_slice(page_->slices()[record->head.slot], key.data());
+    std::memcpy(key.data() + 8, record->suffix(), suffix_bytes);
+    const uint32_t bytes = record->head.remainder > 8 ? 8 + suffix_bytes : record->head.remainder;
+    return txn_->has_write_to(page_->header.storage_id, std::span(key).first(bytes));
   }
 
   /// Marks the root page of an empty next layer as dropped, so that the layer is removed together

@@ -254,6 +254,9 @@ class Transaction {
   Status miss_own_write() { return fail(Status::write_conflict); }
   /// Returns true if a pending write names exactly this place. Does not follow moved records.
   bool has_write_at(UniversalName name) const;
+  /// Returns true if a pending write to this storage has a key that ends with these bytes. So a
+  /// layer need not know the bytes of a key that lead to it.
+  bool has_write_to(uint32_t storage_id, std::span<const std::byte> key_end);
   LogRecord& log_of(const WriteEntry& entry) {
     DCHECK(&entry >= writes_ && &entry < writes_ + writes_size_);
     return log_.at(entry.log_offset);

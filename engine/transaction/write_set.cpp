@@ -96,6 +96,15 @@ bool Transaction::has_write_at(UniversalName name) const {
                      [&](const WriteEntry& entry) { return entry.record == name; });
 }
 
+bool Transaction::has_write_to(uint32_t storage_id, std::span<const std::byte> key_end) {
+  return std::any_of(writes_, writes_ + writes_size_, [&](const WriteEntry& entry) {
+    if (is_array_write(entry)) return false;
+    const LogRecord& log = log_of(entry);
+    if (log.storage_id != storage_id || log.key_bytes < key_end.size()) return false;
+    return std::ranges::equal(log.key_span().last(key_end.size()), key_end);
+  });
+}
+
 LogRecord* Transaction::allocate_log(uint32_t storage_id, std::span<const std::byte> key,
                                      uint32_t payload_bytes) {
   const uint32_t length = LogRecord::bytes(static_cast<uint32_t>(key.size()), payload_bytes);
