@@ -114,16 +114,18 @@ bool precedes(const SlotSource& a, const SlotSource& b) {
 }
 
 BorderPage* new_border_with(WorkerContext& worker, const BorderName& name,
-                            std::span<const SlotSource> records, uint64_t max_removed_vid) {
+                            std::span<const SlotSource> records, uint64_t max_removed_vid,
+                            uint32_t promised_bytes) {
   const auto count = static_cast<uint32_t>(records.size());
+  const uint32_t least = count + (promised_bytes != 0 ? 1 : 0);  // slots
   uint32_t bytes = 0;
   for (const SlotSource& source : records) bytes += copied_bytes(source.record, 0);
-  CHECK(bytes + count * kSlotBytes <= kBorderUsableBytes);
+  CHECK(bytes + promised_bytes + least * kSlotBytes <= kBorderUsableBytes);
   const uint32_t typical = count == 0 ? TreeRecord::bytes_with(8, 8) : bytes / count;
-  const uint32_t fitting = (kBorderUsableBytes - bytes) / kSlotBytes;
+  const uint32_t fitting = (kBorderUsableBytes - bytes - promised_bytes) / kSlotBytes;
   const uint32_t capacity = std::min(BorderPage::capacity_for(typical), fitting);
   BorderPage* page = new_border(worker, name.tree, name.layer, name.range,
-                                std::max(capacity, count), max_removed_vid);
+                                std::max(capacity, least), max_removed_vid);
   // The lines of a recycled page are rarely in the caches. So all of them are loaded at once.
   const auto* start = reinterpret_cast<const std::byte*>(page);
   for (uint32_t at = 0; at < kPageBytes; at += kLineBytes) __builtin_prefetch(start + at, 1);

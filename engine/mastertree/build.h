@@ -55,9 +55,12 @@ struct BorderName {
 };
 /// Returns a new page with copies of these records, as copy_record makes them. Its slots are
 /// balanced for records of their average size. REQUIRES: the records are locked, lead to no next
-/// layer, are in key order, and fit in one page; the caller has reserved the page (R23).
+/// layer, are in key order, and fit in one page; the caller has reserved the page (R23). If
+/// `promised_bytes` is not 0, the page keeps room for one more record of that many bytes, which
+/// also fits.
 BorderPage* new_border_with(WorkerContext& worker, const BorderName& name,
-                            std::span<const SlotSource> records, uint64_t max_removed_vid);
+                            std::span<const SlotSource> records, uint64_t max_removed_vid,
+                            uint32_t promised_bytes = 0);
 
 /// Writes slot `count` of `page`. Readers do not see the slot until the caller changes the page
 /// word. `suffix`: the key bytes after the slice.

@@ -34,9 +34,15 @@ class Fold {
     // R23: one page for the records, and one for the parent's successor.
     if (!worker_.reserve_pages(2) || !locks_.lock_parent(parent_)) return false;
     if (!lock_children(slice, count)) return false;
-    if (!fits_folded(kept_count_, kept_bytes_) || !locks_.lock_holder(link_, parent_)) return false;
+    if (!fits_folded(kept_count_, kept_bytes_)) return false;
+    // Many parents share the holder. So the copies are made before its lock is taken.
+    TreePage* const folded = build();
+    if (!locks_.lock_holder(link_, parent_)) {
+      worker_.pages().give_back(&folded->header);
+      return false;
+    }
     reach(SyncPoint::publishing_merge);
-    publish();
+    publish(folded);
     removed.covered += locks_.record_count() - kept_count_;
     removed.covered_bytes += removed_bytes_;
     return true;
@@ -81,14 +87,19 @@ class Fold {
     return true;
   }
 
-  void publish() {
+  /// Builds the new page. No other thread can reach it before it is published, and the locked
+  /// records do not change.
+  TreePage* build() {
     const std::span<TreePage* const> pages = locks_.pages();
     CHECK(kept_count_ <= locks_.record_count() && pages.size() > 1);
     const TreePage* last = pages.back();
     const SliceRange range{pages[0]->low, last->high, last->high_is_end != 0};
-    TreePage* const folded =
-        new_border_with(worker_, {tree_of(*pages[0]), pages[0]->header.layer, range},
-                        std::span(kept_).first(kept_count_), locks_.max_removed_vid());
+    return new_border_with(worker_, {tree_of(*pages[0]), pages[0]->header.layer, range},
+                           std::span(kept_).first(kept_count_), locks_.max_removed_vid());
+  }
+
+  void publish(TreePage* const folded) {
+    const std::span<TreePage* const> pages = locks_.pages();
     RunReplacement replacement(worker_, link_, parent_, first_,
                                first_ + static_cast<uint32_t>(pages.size()), {&folded, 1},
                                locks_.max_removed_vid());

@@ -29,7 +29,8 @@ static_assert(kMaxSpreadPages > 1 && kMaxSpreadPages * kBorderSlotBound <= RunLo
 /// A spread may add a page, and needs one for the successor of the parent.
 static_assert(kMaxSpreadPages + 2 <= kMaxPackedPages && kMaxPackedPages <= 8);
 
-/// Limits of a new page: each page has room for at least one more record of average size.
+/// Limits of a new page, with the record that is to be inserted into it. What stays free may be
+/// less than one large record.
 constexpr uint32_t kMaxPackedBytes = kBorderUsableBytes - kBorderUsableBytes / 32;
 constexpr uint32_t kMaxPackedSlots = kMaxBorderSlots - std::max(1u, kMaxBorderSlots / 32);
 /// Average slots in a new page.
@@ -38,9 +39,14 @@ constexpr uint32_t kPackedSlots =
 static_assert(kPackedBytes < kMaxPackedBytes && kPackedSlots <= kMaxPackedSlots);
 
 /// What a replacement of pages is for.
-enum class PackGoal : uint8_t {
-  fewer_pages,  // after a split
-  room,         // for an insert into a full page, in place of a split
+struct PackRequest {
+  /// The pages around this slice are replaced.
+  uint64_t slice;
+  /// Bytes of the record that a spread makes room for, in the page of `slice`. 0: a pack, which
+  /// needs fewer pages than before.
+  uint32_t new_record_bytes = 0;
+
+  bool makes_room() const { return new_record_bytes != 0; }
 };
 
 /// The pages of a replacement, with their versions before it and after it.
@@ -54,29 +60,34 @@ struct PackedRun {
 /// One pack: the run of pages, their records in key order, and the cuts between the new pages.
 class Pack {
  public:
-  Pack(WorkerContext& worker, StorageControl& storage, const TreePath::Step& parent, PackGoal goal,
-       PackedRun& run)
+  Pack(WorkerContext& worker, StorageControl& storage, const TreePath::Step& parent,
+       const PackRequest& request, PackedRun& run)
       : worker_(worker),
         storage_(storage),
         link_(parent.link),
         parent_(parent.page),
-        goal_(goal),
+        request_(request),
         run_(run),
         locks_(worker, storage) {
     DCHECK(storage.type == StorageType::hash && parent_->header.level == 1);
     DCHECK(parent_->header.is_delta == 0 && parent_->header.layer == 0 && run.new_count == 0);
   }
 
-  /// Replaces pages around `slice`, and sets the members of the PackedRun.
-  void run(uint64_t slice) {
+  /// Replaces pages around the slice, and sets the members of the PackedRun.
+  void run() {
     if (parent_->header.version().count() < 2) return;  // no neighbours
     // R23: pages are reserved before locks are taken. The last one is the parent's successor.
     if (!worker_.reserve_pages(kMaxPackedPages) || !locks_.lock_parent(parent_)) return;
     const ChildRanges children(*parent_, parent_->header.version().count());
-    const bool is_found = goal_ == PackGoal::room ? find_run_with_room(children, slice)
-                                                  : find_run_around(children, slice);
-    if (!is_found || !lock_pages(children)) return;
-    if (!lock_records(slice) || !choose_cuts() || !locks_.lock_holder(link_, parent_)) return;
+    const bool is_found =
+        request_.makes_room() ? find_run_with_room(children) : find_run_around(children);
+    if (!is_found || !lock_pages(children) || !lock_records() || !choose_pages()) return;
+    // Many parents share the holder. So the copies are made before its lock is taken.
+    build();
+    if (!locks_.lock_holder(link_, parent_)) {
+      for (uint32_t i = 0; i < new_count_; ++i) worker_.pages().give_back(&new_pages_[i]->header);
+      return;
+    }
     reach(SyncPoint::publishing_merge);
     publish();
   }
@@ -92,9 +103,9 @@ class Pack {
     return version.count();
   }
 
-  /// Finds the run [first_, last_) of children around the one that holds `slice`.
-  bool find_run_around(const ChildRanges& children, uint64_t slice) {
-    const uint32_t at = children.position_of(slice);
+  /// Finds the run [first_, last_) of children around the one that holds the slice.
+  bool find_run_around(const ChildRanges& children) {
+    const uint32_t at = children.position_of(request_.slice);
     uint32_t records = 0;
     const auto joins = [&](uint32_t position) {
       if (last_ - first_ == kMaxPackedPages) return false;
@@ -114,10 +125,11 @@ class Pack {
     return last_ - first_ > 1;
   }
 
-  /// Finds the shortest run that needs no further page: the page that holds `slice` is full, and
-  /// its neighbours have room. If there is none, finds the longest run with the most records.
-  bool find_run_with_room(const ChildRanges& children, uint64_t slice) {
-    const uint32_t at = children.position_of(slice);
+  /// Finds the shortest run that probably needs no further page: the page that holds the slice is
+  /// full, and its neighbours have room. If there is none, finds the longest run with the most
+  /// records.
+  bool find_run_with_room(const ChildRanges& children) {
+    const uint32_t at = children.position_of(request_.slice);
     uint32_t begin = at;  // pages that can be in the run: [begin, end)
     while (begin > 0 && at - begin + 1 < kMaxSpreadPages && records_in(children, begin - 1)) {
       --begin;
@@ -154,7 +166,8 @@ class Pack {
     return true;
   }
 
-  /// Locks the pages, and computes the number of new ones. Returns false if that is too large.
+  /// Locks the pages, and computes the least and the largest number of new ones. Returns false if
+  /// the least is too large, or if the page already has room for the record.
   bool lock_pages(const ChildRanges& children) {
     uint32_t bytes = 0;
     uint32_t records = 0;
@@ -170,6 +183,10 @@ class Pack {
       if (page == nullptr) return false;
       DCHECK(page->header.storage_id == storage_.id && page->header.layer == 0);
       const uint32_t count = page->header.version().count();
+      // Another transaction may have made room since this one has found the page full.
+      const bool has_room = request_.makes_room() && page->contains(request_.slice) &&
+                            page->has_room(count, request_.new_record_bytes);
+      if (has_room) return false;
       records += count;
       bytes += static_cast<uint32_t>(kPageBytes) - page->heap_begin + count * kSlotBytes;
     }
@@ -177,14 +194,16 @@ class Pack {
     const uint32_t for_slots = (records + kPackedSlots - 1) / kPackedSlots;
     new_count_ = std::max({1u, for_bytes, for_slots});
     const uint32_t old_count = last_ - first_;
-    if (goal_ == PackGoal::fewer_pages) return new_count_ < old_count;
-    return new_count_ <= old_count + 1 &&
-           children.size() - old_count + new_count_ <= kInteriorCapacity;
+    max_new_count_ = old_count - 1;
+    if (request_.makes_room()) {
+      max_new_count_ = std::min(old_count + 1, kInteriorCapacity - (children.size() - old_count));
+    }
+    return new_count_ <= max_new_count_;
   }
 
   /// Locks all records, and collects them in key order. Pages that lead to a next layer are rare,
   /// because only keys with equal hashes make one, and are not replaced.
-  bool lock_records(uint64_t slice) {
+  bool lock_records() {
     const uint64_t limit = removable_epoch(worker_);
     for (TreePage* tree : locks_.pages()) {
       BorderPage* page = border_page(tree);
@@ -195,24 +214,46 @@ class Pack {
         TreeRecord* record = page->record(slot);
         if (!fault::pack_without_record_locks && !locks_.lock_record(record)) return false;
         const Vid vid = record->head.load_acquire();
-        if (vid.is_next_layer() || size_ == records_.size()) return false;
+        if (vid.is_next_layer() || size_ == RunLocks::kMaxRecords) return false;
         // The record is locked, so no worker writes it.
         DCHECK(!vid.is_moved() && page->contains(page->slices()[slot]));
         removable += is_removable(vid, limit) ? 1 : 0;
         records_[size_++] = {page->slices()[slot], record};
       }
       // A split removes these tombstones, and then perhaps needs no second page.
-      const bool is_full_page = goal_ == PackGoal::room && page->contains(slice);
+      const bool is_full_page = request_.makes_room() && page->contains(request_.slice);
       if (is_full_page && removable * kTombstonePart > version.count()) return false;
       // Most pages were built in order, and then got a few more records.
       if (!version.is_ascending()) insertion_sort(&records_[first], size_ - first, precedes);
     }
+    if (request_.makes_room()) insert_new_record();
     DCHECK(size_ <= records_.size());
     ends_[0] = 0;
     for (uint32_t i = 0; i < size_; ++i) {
-      ends_[i + 1] = ends_[i] + copied_bytes(records_[i].record, 0) + kSlotBytes;
+      const uint32_t bytes = records_[i].record == nullptr ? request_.new_record_bytes
+                                                           : copied_bytes(records_[i].record, 0);
+      ends_[i + 1] = ends_[i] + bytes + kSlotBytes;
     }
     return size_ >= new_count_;
+  }
+
+  /// Adds a place for the new record, so that the cuts leave room for it.
+  void insert_new_record() {
+    const auto end = records_.begin() + size_;
+    const auto at = std::upper_bound(
+        records_.begin(), end, request_.slice,
+        [](uint64_t slice, const SlotSource& source) { return slice < source.slice; });
+    std::copy_backward(at, end, end + 1);
+    *at = {request_.slice, nullptr};
+    new_at_ = static_cast<uint32_t>(at - records_.begin());
+    ++size_;
+  }
+  /// Removes that place again. The page with the slice of the new record keeps the room for it.
+  void remove_new_record() {
+    DCHECK(records_[new_at_].record == nullptr);
+    std::copy(records_.begin() + new_at_ + 1, records_.begin() + size_, records_.begin() + new_at_);
+    --size_;
+    for (uint32_t i = 0; i <= new_count_; ++i) cuts_[i] -= cuts_[i] > new_at_ ? 1 : 0;
   }
 
   /// Returns whether the page that begins with record `from` may end before record `at`, so that
@@ -223,6 +264,17 @@ class Pack {
     return ends_[at] - ends_[from] <= kMaxPackedBytes && at - from <= kMaxPackedSlots &&
            ends_[size_] - ends_[at] <= pages * kMaxPackedBytes && rest <= pages * kMaxPackedSlots &&
            rest >= pages;
+  }
+
+  /// Chooses the number of new pages and the cuts between them. A spread takes more pages if large
+  /// records do not fit. Returns false if a page would have no room for its records, the new one
+  /// included.
+  bool choose_pages() {
+    if (!request_.makes_room()) return choose_cuts();
+    for (; new_count_ <= max_new_count_; ++new_count_) {
+      if (choose_cuts()) return true;
+    }
+    return false;
   }
 
   /// Divides the records into pages of about equal size. Among the cuts near the even one, prefers
@@ -259,21 +311,36 @@ class Pack {
     return fence_between(records_[at - 1].slice, records_[at].slice);
   }
 
-  void publish() {
+  /// Builds the new pages. No other thread can reach them before they are published, and the
+  /// locked records do not change.
+  void build() {
     const std::span<TreePage* const> old_pages = locks_.pages();
     const TreePage& front = *old_pages.front();
     const TreePage& back = *old_pages.back();
     DCHECK(front.low < back.high || back.high_is_end != 0);
+    std::array<uint64_t, kMaxPackedPages> fences{};  // before each page but the first
+    for (uint32_t i = 1; i < new_count_; ++i) fences[i] = fence_before(cuts_[i]);
+    if (request_.makes_room()) remove_new_record();
     SliceRange range{front.low, 0, false};
     for (uint32_t i = 0; i < new_count_; ++i) {
       const bool is_last = i + 1 == new_count_;
-      range.high = is_last ? back.high : fence_before(cuts_[i + 1]);
+      range.high = is_last ? back.high : fences[i + 1];
       range.high_is_end = is_last && back.high_is_end != 0;
-      new_pages_[i] = new_border_with(
-          worker_, {tree_of(front), front.header.layer, range},
-          std::span(records_).subspan(cuts_[i], cuts_[i + 1] - cuts_[i]), locks_.max_removed_vid());
-      run_.new_pages[i] = {&new_pages_[i]->header, new_pages_[i]->header.version()};
+      const uint32_t promised = range.contains(request_.slice) ? request_.new_record_bytes : 0;
+      BorderPage* const page =
+          new_border_with(worker_, {tree_of(front), front.header.layer, range},
+                          std::span(records_).subspan(cuts_[i], cuts_[i + 1] - cuts_[i]),
+                          locks_.max_removed_vid(), promised);
+      DCHECK(promised == 0 || page->has_room(page->header.version().count(), promised));
+      new_pages_[i] = page;
       range.low = range.high;
+    }
+  }
+
+  void publish() {
+    const std::span<TreePage* const> old_pages = locks_.pages();
+    for (uint32_t i = 0; i < new_count_; ++i) {
+      run_.new_pages[i] = {&new_pages_[i]->header, new_pages_[i]->header.version()};
     }
     for (TreePage* page : old_pages) {
       run_.old_pages[run_.old_count++] = {&page->header, page->header.version()};
@@ -301,31 +368,39 @@ class Pack {
   StorageControl& storage_;
   const Link& link_;
   InteriorPage* parent_;
-  PackGoal goal_;
+  const PackRequest request_;
   PackedRun& run_;
   uint32_t first_ = 0;
   uint32_t last_ = 0;
   uint32_t new_count_ = 0;
+  uint32_t max_new_count_ = 0;
   uint32_t size_ = 0;
-  std::array<SlotSource, RunLocks::kMaxRecords> records_;
-  std::array<uint32_t, RunLocks::kMaxRecords + 1> ends_;  // bytes of the records before each one
+  uint32_t new_at_ = 0;  // place of the new record in `records_`, which is null there
+  std::array<SlotSource, RunLocks::kMaxRecords + 1> records_;
+  std::array<uint32_t, RunLocks::kMaxRecords + 2> ends_;  // bytes of the records before each one
   std::array<uint32_t, kMaxPackedPages + 1> cuts_;        // first record of each new page
   std::array<TreePage*, kMaxPackedPages> new_pages_;
   RunLocks locks_;
 };
 
 /// Replaced pages are free only after their grace (R9), which a long transaction extends. So packs
-/// stop while this worker waits for many pages, compared with the free ones.
+/// stop while this worker waits for many pages, compared with its share of the free ones: all
+/// workers of the node share the pool.
 bool may_retire_more(WorkerContext& worker) {
   constexpr uint64_t kFreeForEachRetired = 4;
   const uint64_t retired = worker.pages().retired_count();
+  if (retired == 0) return true;
+  const uint64_t workers = worker.view().shared[worker.node()]->worker_count;
+  DCHECK(workers != 0);
   // Loads the pool's count only, because to collect remote frees takes the lock of the pool.
-  return retired == 0 || retired * kFreeForEachRetired <= worker.pages().free_estimate();
+  return retired * workers * kFreeForEachRetired <= worker.pages().free_estimate();
 }
 
-/// Replaces pages around `slice`, and stores the new ones in the directory. Releases all locks.
-void replace_around(WorkerContext& worker, StorageControl& storage, uint64_t slice, PackGoal goal,
-                    PackedRun& run) {
+/// Replaces pages around the slice, and stores the new ones in the directory. Releases all locks.
+/// `txn`: the active transaction, or null.
+void replace_around(WorkerContext& worker, const Transaction* txn, StorageControl& storage,
+                    const PackRequest& request, PackedRun& run) {
+  const uint64_t slice = request.slice;
   if (!may_retire_more(worker)) return;
   const Link root = root_link(storage);
   TreePath path;
@@ -336,7 +411,10 @@ void replace_around(WorkerContext& worker, StorageControl& storage, uint64_t sli
   }
   if (path.border == nullptr || path.size == 0) return;
   DCHECK(path.border->contains(slice));
-  Pack(worker, storage, path.steps[path.size - 1], goal, run).run(slice);
+  const TreePath::Step& parent = path.steps[path.size - 1];
+  // R103: the replacement of the parent would freeze a null word that the transaction has read.
+  if (txn != nullptr && txn->has_pointer_in(&parent.page->header)) return;
+  Pack(worker, storage, parent, request, run).run();
   PageDirectory* const directory = worker.directory();
   for (uint32_t i = 0; i < run.new_count && directory != nullptr; ++i) {
     directory->remember_all(worker.view(), storage.id, tree_page(run.new_pages[i].page));
@@ -347,13 +425,15 @@ void replace_around(WorkerContext& worker, StorageControl& storage, uint64_t sli
 
 bool pack_around(WorkerContext& worker, StorageControl& storage, uint64_t slice) {
   PackedRun run;
-  replace_around(worker, storage, slice, PackGoal::fewer_pages, run);
+  replace_around(worker, nullptr, storage, {.slice = slice}, run);
   return run.new_count != 0;
 }
 
-Status spread_around(Transaction& txn, StorageControl& storage, uint64_t slice) {
+Status spread_around(Transaction& txn, StorageControl& storage, uint64_t slice,
+                     uint32_t record_bytes) {
+  DCHECK(record_bytes != 0);
   PackedRun run;
-  replace_around(txn.worker(), storage, slice, PackGoal::room, run);
+  replace_around(txn.worker(), &txn, storage, {slice, record_bytes}, run);
   // R103: each old page is followed by all new pages that have a part of its range.
   const auto ends_before = [](const PageVersionEntry& entry, const PageVersionEntry& next) {
     const TreePage& page = *tree_page(entry.page);

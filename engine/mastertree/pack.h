@@ -1,5 +1,5 @@
 // Replaces neighbouring border pages of a hash storage, to keep them full (R101): spreads a full
-// page and its neighbours over as many pages or one more, and packs pages into fewer ones.
+// page and its neighbours over at most one page more, and packs pages into fewer ones.
 #pragma once
 
 #include <cstdint>
@@ -33,12 +33,14 @@ inline constexpr uint32_t kPackedBytes =
 /// is between transactions, and its begin epoch is published.
 bool pack_around(WorkerContext& worker, StorageControl& storage, uint64_t slice);
 
-/// Makes room for an insert in the full page that holds `slice`: spreads its records and those of
-/// neighbours over as many pages, or over one more if the neighbours are full, too. Only tries
-/// locks, and may do nothing: if the page is still full, the caller divides it. Updates the
-/// transaction's page-version set (R103), and returns the status of that. REQUIRES: the storage is
-/// of type hash and ready; the transaction is active, and the worker holds no lock.
-Status spread_around(Transaction& txn, StorageControl& storage, uint64_t slice);
+/// Makes room for a record of `record_bytes` in the full page that holds `slice`: spreads its
+/// records and those of neighbours over as many pages or fewer, or over one more if the neighbours
+/// are full, too. Only tries locks, and does nothing if the page would not get that room, or
+/// already has it. If the page is still full, the caller divides it. Updates the transaction's
+/// page-version set (R103), and returns the status of that. REQUIRES: the storage is of type hash
+/// and ready; the transaction is active, and the worker holds no lock.
+Status spread_around(Transaction& txn, StorageControl& storage, uint64_t slice,
+                     uint32_t record_bytes);
 
 /// Queues a hint that the page that holds `slice` was divided, so that it is packed with its
 /// neighbours after the transaction. `page`: that page, which is in the first layer.

@@ -442,7 +442,10 @@ Status reserve(Transaction& txn, StorageControl& storage, Bytes key, uint32_t pa
     if (location.key_at != 0) full_page = FullPage::divide;  // only the first layer has hashes
     Status status = change_page(txn, key, payload_bytes, location, step, nullptr, full_page);
     if (status == Status::ok && step == Step::full) {
-      status = spread_around(txn, storage, slice_of(key));
+      // The page that was full is in the first layer, so the whole key lies there.
+      const auto remainder = static_cast<uint32_t>(key.size());
+      status = spread_around(txn, storage, slice_of(key),
+                             TreeRecord::bytes_with(remainder, payload_bytes));
       full_page = FullPage::divide;
       step = Step::again;
     }

@@ -59,8 +59,8 @@ enum class Reservation : uint8_t {
 /// it may also add a copy of the snapshot's record, or with Reservation::blind an open record
 /// (R82). In all cases the record has room for `payload_bytes`. A stable tombstone becomes a
 /// pending one (R12). A record that was added or made pending is in the read set on return. Splits
-/// pages, adds layers and grows records as needed, and updates the transaction's page-version set
-/// (R13). Returns ok, or an abort status.
+/// pages, adds layers and grows records as needed, and in a hash storage spreads full pages (R103).
+/// Updates the transaction's page-version set (R13). Returns ok, or an abort status.
 Status reserve(Transaction& txn, StorageControl& storage, Bytes key, uint32_t payload_bytes,
                Reservation reservation, Location& location);
 

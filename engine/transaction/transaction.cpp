@@ -248,6 +248,14 @@ bool Transaction::depends_on(const DualPointer* pointer) {
   return relied_on_absence_;
 }
 
+bool Transaction::has_pointer_in(const PageHeader* page) const {
+  const auto begin = reinterpret_cast<uintptr_t>(page);
+  return std::any_of(pointers_.begin(), pointers_.end(), [begin](const PointerEntry& entry) {
+    // The difference is huge if the pointer lies before the page.
+    return reinterpret_cast<uintptr_t>(entry.pointer) - begin < kPageBytes;
+  });
+}
+
 namespace {
 
 /// R13: returns true if an entry has the page word from before the transaction's own change.

@@ -191,6 +191,8 @@ class Transaction {
   Status register_word(const std::atomic<uint64_t>& word, uint64_t seen);
   /// R5: returns true if `pointer` is in the pointer set.
   bool depends_on(const DualPointer* pointer);
+  /// R103: returns true if a pointer of the pointer set lies in this page.
+  bool has_pointer_in(const PageHeader* page) const;
   /// R5: returns true if the previous attempt wanted to install a page over a pointer that it
   /// depended on. This attempt then installs missing pages even when it only reads.
   bool installs_on_read() const { return installs_on_read_; }

@@ -309,6 +309,40 @@ TEST(HashSpreads, KeepTheAbsenceOfKeys) {
   EXPECT_EQ(a_spread_keeps_the_absence_of_keys(true), "");
 }
 
+TEST(HashSpreads, KeepNullWordsThatWereRead) {
+  EXPECT_EQ(a_spread_keeps_null_words_that_were_read(), "");
+}
+
+TEST(HashSpreads, LeavePagesWithRoom) { EXPECT_EQ(a_spread_leaves_pages_with_room(), ""); }
+
+/// A page has room for three records of 1000 bytes. A spread either makes room for the new record,
+/// or leaves the page to a division.
+TEST(HashSpreads, MakeRoomForLargeRecords) {
+  TestCluster cluster(1, 1, {.clock = false});
+  const Hash hash(cluster.create("h", StorageType::hash));
+  const WorkerMetrics& metrics = cluster.metrics(0, 0);
+  Transaction& txn = *cluster.worker(0).transaction;
+  uint64_t spread = 0;
+  constexpr uint64_t kRecords = 240;  // on so few pages that one parent suffices
+  for (uint64_t number = 0; number < kRecords; ++number) {
+    // The last third has larger records: a page has room for two of the others beside one of them.
+    const std::string value(number < kRecords * 2 / 3 ? 1000 : 1500, 'v');
+    const uint64_t spreads_before = metrics.compactions.get() + metrics.merges.get();
+    const uint64_t splits_before = metrics.splits.get();
+    // Does not use `run`, which would pack pages.
+    ASSERT_EQ(txn.begin(), Status::ok);
+    ASSERT_EQ(hash.insert(txn, ordered_key(number), bytes_of(value)), Status::ok);
+    ASSERT_EQ(txn.commit(), Status::ok);
+    const uint64_t spreads = metrics.compactions.get() + metrics.merges.get() - spreads_before;
+    ASSERT_LE(spreads, 1u);
+    if (spreads != 0) {
+      EXPECT_EQ(metrics.splits.get(), splits_before) << "a page was spread and divided";
+    }
+    spread += spreads;
+  }
+  EXPECT_GT(spread, kRecords / 50);
+}
+
 /// The cost of inserts: each replaced page was copied. A storage whose full pages are divided
 /// retires 0.05 pages for each insert. One that packs eight pages after each split retires 0.7.
 TEST(HashSpreads, ReplaceFewPages) {

@@ -9,6 +9,7 @@
 #include "engine/mastertree/inspect.h"
 #include "engine/mastertree/pack.h"
 #include "engine/mastertree/page_lock.h"
+#include "engine/mastertree/tree_path.h"
 #include "tests/engine/mastertree/oracle.h"
 #include "tests/support/test_cluster.h"
 
@@ -25,6 +26,8 @@ class UnpackedHash {
   TestWorker& worker(uint32_t index) { return cluster_.worker(index); }
   const Hash& hash() const { return hash_; }
   uint64_t retired_pages() { return cluster_.metrics(0, 0).pages_retired.get(); }
+  /// Returns the number of divisions, and of spreads that need one page more.
+  uint64_t splits() { return cluster_.metrics(0, 0).splits.get(); }
 
   /// Inserts kRecords records. Does not use `run`, which would run the hints.
   bool insert_all() {
@@ -49,7 +52,11 @@ class UnpackedHash {
           root.try_lock(other, storage_.root_lock, kHolderBlock, root_lock_name(storage_));
       if (!is_locked || !insert_all()) return false;
     }
-    // Parents adopt the successors of all divided pages, one level in each round.
+    adopt_all();
+    return true;
+  }
+  /// Lets parents adopt the successors of all divided pages, one level in each round.
+  void adopt_all() {
     worker(0).context->enter();
     constexpr int kRounds = 8;
     for (int round = 0; round < kRounds; ++round) {
@@ -58,12 +65,14 @@ class UnpackedHash {
                     hash_of_key(ordered_key(number)), Adoption::whole_way);
       }
     }
-    return true;
   }
   /// Packs the pages around record 0. Returns whether pages were replaced.
   bool pack() {
     worker(0).context->enter();
     return pack_around(*worker(0).context, storage_, hash_of_key(ordered_key(0)));
+  }
+  Status spread(Transaction& txn, uint64_t number, uint32_t record_bytes) {
+    return spread_around(txn, storage_, hash_of_key(ordered_key(number)), record_bytes);
   }
   TreeRecord* record(uint64_t number) {
     const HashKey key(ordered_key(number));
@@ -74,6 +83,13 @@ class UnpackedHash {
     return find_border(*worker(0).context, storage_, root_link(storage_),
                        hash_of_key(ordered_key(number)))
         .page;
+  }
+  /// Returns the page above that page, or null.
+  InteriorPage* parent_of(uint64_t number) {
+    TreePath path;
+    const uint64_t slice = hash_of_key(ordered_key(number));
+    const bool is_found = find_path(*worker(0).context, root_link(storage_), slice, path);
+    return is_found && path.size != 0 ? path.steps[path.size - 1].page : nullptr;
   }
   /// Returns an error text if the storage does not have each record once.
   std::string check() {
@@ -188,6 +204,53 @@ inline std::string a_spread_keeps_the_absence_of_keys(bool is_inserted) {
     return "the other transaction failed";
   }
   return is_abort(txn.commit()) ? "" : "a key that was read as absent has been inserted";
+}
+
+/// A transaction has read a null word in the parent of pages that it then fills. A spread would
+/// freeze this word, and the commit would fail.
+inline std::string a_spread_keeps_null_words_that_were_read() {
+  UnpackedHash test;
+  if (!test.insert_all()) return "an insert failed";
+  Transaction& txn = *test.worker(0).transaction;
+  if (txn.begin() != Status::ok) return "no transaction has begun";
+  InteriorPage* const parent = test.parent_of(0);
+  if (parent == nullptr) return "the pages have no parent";
+  // As if the last page had been evicted. The test uses no key of its range.
+  const uint32_t last = parent->find(~uint64_t{0}, parent->header.version().count());
+  std::atomic<uint64_t>& word = parent->children[last].volatile_word;
+  const uint64_t evicted = word.exchange(0, std::memory_order_relaxed);
+  if (txn.register_pointer(&parent->children[last], 0) != Status::ok) return "the set is full";
+  const uint64_t before = test.splits();
+  for (uint64_t number = UnpackedHash::kRecords; test.splits() == before; ++number) {
+    if (number > 1000) return "no page was divided";
+    if (hash_of_key(ordered_key(number)) >= parent->separators[last]) continue;
+    if (test.insert(txn, number) != Status::ok) return "the transaction cannot insert";
+  }
+  if (parent->header.version().is_moved()) return "the parent was replaced";
+  const Status status = txn.commit();
+  word.store(evicted, std::memory_order_relaxed);
+  return status == Status::ok ? "" : "the transaction has ended its own attempt";
+}
+
+/// Another transaction may have made room since the page was found full. Then nothing is copied.
+inline std::string a_spread_leaves_pages_with_room() {
+  UnpackedHash test;
+  if (!test.insert_all()) return "an insert failed";
+  test.adopt_all();  // which retires pages
+  constexpr uint32_t kRecordBytes = 120;
+  Transaction& txn = *test.worker(0).transaction;
+  if (txn.begin() != Status::ok) return "no transaction has begun";
+  const uint64_t before = test.retired_pages();
+  uint32_t found = 0;
+  for (uint64_t number = 0; number < UnpackedHash::kRecords; ++number) {
+    BorderPage* const page = test.page_of(number);
+    if (!page->has_room(page->header.version().count(), kRecordBytes)) continue;
+    ++found;
+    if (test.spread(txn, number, kRecordBytes) != Status::ok) return "a spread failed";
+  }
+  if (found == 0) return "all pages are full";
+  if (test.retired_pages() != before) return "pages were replaced for nothing";
+  return txn.commit() == Status::ok ? test.check() : "the commit failed";
 }
 
 }  // namespace atolldb::test
