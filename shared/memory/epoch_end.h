@@ -37,22 +37,27 @@ inline void await_epoch(EpochBlock& epochs, uint64_t epoch) {
 /// cluster are idle. Wakes the clock at most once per epoch. Thread: a worker that is idle.
 void request_epoch_end(const ClusterView& view);
 
-/// A worker is idle while this object exists. The constructor calls request_epoch_end. Thread: the
-/// worker's.
+/// A worker is idle while this object exists, until it gets a task. The worker calls
+/// request_epoch_end afterwards. Thread: the worker's, except for `record_task`.
 class IdleWorker {
  public:
-  /// REQUIRES: the worker has no task and holds no page reference; the segments outlive this
+  /// REQUIRES: the worker has no task and holds no page reference; the segment outlives this
   /// object.
-  IdleWorker(const ClusterView& view, WorkerSlot& slot) : slot_(slot) {
+  explicit IdleWorker(WorkerSlot& slot) : slot_(slot) {
     DCHECK(slot_.in_commit_epoch.load(std::memory_order_relaxed) == 0);
     // seq_cst: see request_epoch_end.
     slot_.is_idle.store(1, std::memory_order_seq_cst);
-    request_epoch_end(view);
   }
   IdleWorker(const IdleWorker&) = delete;
   IdleWorker& operator=(const IdleWorker&) = delete;
-  // Relaxed: if another worker still sees the old value, an epoch may end early once.
+  // Relaxed: a worker that got a task is marked already.
   ~IdleWorker() { slot_.is_idle.store(0, std::memory_order_relaxed); }
+
+  /// The worker has got a task, and wakes up soon. Thread: the one that gives the task, under the
+  /// mutex of the worker's tasks. It is a write to a line of another processor, once for each time
+  /// that the worker wakes up, which takes a system call anyway.
+  // seq_cst: a worker that becomes idle later sees that this one is not.
+  void record_task() const { slot_.is_idle.store(0, std::memory_order_seq_cst); }
 
  private:
   WorkerSlot& slot_;

@@ -32,8 +32,9 @@ struct WorkerSlot {
   /// Id of the snapshot that the running transaction reads; 0: no snapshot (R18). The files of that
   /// snapshot are not deleted (R38).
   std::atomic<uint64_t> snapshot;
-  /// 1 while the worker has no task, and sleeps or is about to (IdleWorker); else 0. Readers:
-  /// workers of all nodes, when they become idle.
+  /// 1 while the worker has no task, and sleeps or is about to (IdleWorker); else 0. Writers: also
+  /// threads of the node that give a task to a worker that sleeps. Readers: workers of all nodes,
+  /// when they become idle.
   std::atomic<uint32_t> is_idle;
   /// Lower bound of the epoch of the commit in progress; 0: no commit.
   alignas(64) std::atomic<uint64_t> in_commit_epoch;

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "shared/base/check.h"
-#include "shared/memory/epoch_end.h"
 #include "shared/process/start_up.h"
 
 namespace atolldb {
@@ -56,6 +55,10 @@ Result<void> Worker::submit(WorkerTask task) {
                                                  " tasks wait already: try again later");
     }
     tasks_.push_back(std::move(task));
+    if (idle_ != nullptr) {
+      idle_->record_task();
+      idle_ = nullptr;  // further tasks write nothing to the worker's slot
+    }
   }
   changed_.notify_one();
   return {};
@@ -128,14 +131,25 @@ void Worker::help() {
 void Worker::sleep_until_task(Transaction& transaction, std::unique_lock<std::mutex>& lock) {
   DCHECK(lock.owns_lock() && tasks_.empty());
   WorkerContext& context = transaction.worker();
-  const auto is_woken = [this] { return !tasks_.empty() || closed_; };
-  uint32_t hint_rounds = 0;
   context.leave();
   lock.unlock();
   help();
-  if (is_wanted()) return lock.lock();
-  const IdleWorker idle(*settings_.view, context.slot());
   lock.lock();
+  if (!tasks_.empty() || closed_) return;
+  // Under the lock, so that the thread that gives the next task sees this object.
+  const IdleWorker idle(context.slot());
+  idle_ = &idle;
+  lock.unlock();
+  request_epoch_end(*settings_.view);
+  lock.lock();
+  await_task(context, lock);
+  DCHECK(lock.owns_lock());
+  idle_ = nullptr;
+}
+
+void Worker::await_task(WorkerContext& context, std::unique_lock<std::mutex>& lock) {
+  const auto is_woken = [this] { return !tasks_.empty() || closed_; };
+  uint32_t hint_rounds = 0;
   while (!is_woken()) {
     const bool has_hints = !context.hints().empty() && hint_rounds < kMaxIdleHintRounds;
     if (context.pages().retired_count() == 0 && !has_hints) {

@@ -18,6 +18,7 @@
 #include "engine/transaction/worker_context.h"
 #include "shared/base/error.h"
 #include "shared/logging/logger.h"
+#include "shared/memory/epoch_end.h"
 #include "shared/memory/page_pool.h"
 
 namespace atolldb {
@@ -83,6 +84,8 @@ class Worker {
   /// Helps while there is work. Returns when no more work was found, or a task waits.
   void help();
   void sleep_until_task(Transaction& transaction, std::unique_lock<std::mutex>& lock);
+  /// Recycles pages and runs hints until a task waits, or the worker must end.
+  void await_task(WorkerContext& context, std::unique_lock<std::mutex>& lock);
 
   WorkerSettings settings_;
   Logger logger_;
@@ -90,6 +93,7 @@ class Worker {
   std::condition_variable changed_;
   std::deque<WorkerTask> tasks_;               // guarded by mutex_
   bool closed_ = false;                        // guarded by mutex_
+  const IdleWorker* idle_ = nullptr;           // guarded by mutex_; null: the worker is not idle
   std::atomic<IdleWork*> idle_work_{nullptr};  // release and acquire: the object is complete
   const std::function<bool()> is_wanted_{[this] { return is_wanted(); }};
   std::thread thread_;

@@ -46,7 +46,8 @@ class EarlyEpochsTest : public testing::Test {
   uint32_t signal() { return epochs().end_signal.load(std::memory_order_acquire); }
   uint64_t early_ends() { return epochs().early_ends.load(std::memory_order_relaxed); }
   void make_idle(uint32_t node, uint32_t worker) {
-    idle_.push_back(std::make_unique<IdleWorker>(view_, nodes_[node]->slot(worker)));
+    idle_.push_back(std::make_unique<IdleWorker>(nodes_[node]->slot(worker)));
+    request_epoch_end(view_);
   }
   void make_all_idle() {
     for (uint32_t node = 0; node < 2; ++node) {

@@ -125,6 +125,21 @@ class RequestSinkTest : public ::testing::Test {
   uint32_t accepted_ = 0;
 };
 
+TEST_F(RequestSinkTest, AWorkerThatSleepsIsNotIdleFromTheMomentThatItGetsACall) {
+  const WorkerSlot& slot = cluster_.view().shared[0]->slot(0);
+  for (int i = 0; i < 200; ++i) {
+    ASSERT_TRUE(
+        test::eventually([&] { return slot.is_idle.load(std::memory_order_seq_cst) == 1; }));
+    sink_gate_is_open.store(0, std::memory_order_release);
+    ASSERT_EQ(submit("gate"), Submitted::yes);
+    // The call waits at the gate, so the worker cannot be idle again.
+    ASSERT_EQ(slot.is_idle.load(std::memory_order_seq_cst), 0u) << i;
+    open_gate();
+    ++accepted_;
+    ASSERT_TRUE(all_finish());
+  }
+}
+
 TEST_F(RequestSinkTest, CallsOfABusyWorkerRunInTheirOrder) {
   hold_worker();
   submit_many(1000);
