@@ -196,7 +196,8 @@ SessionTicket SessionClient::place(std::string_view procedure, std::span<const s
   DCHECK(slots.size() == session_parts(input.size()));
   segment_->requests.put_all(requests_tail_, slots);
   requests_tail_ += static_cast<uint32_t>(slots.size());
-  pending.parts.assign(slots.begin() + 1, slots.end());
+  pending.longer = std::make_unique<LongPayload>();
+  pending.longer->parts.assign(slots.begin() + 1, slots.end());
   return ticket;
 }
 
@@ -261,12 +262,14 @@ bool SessionClient::take_part(uint32_t slot) {
   const SessionSlot& shared = segment_->slots[slot];
   const size_t whole = std::min(shared.answer.output_bytes, max_output_bytes_);
   if (shared.answer.id != pending.ticket || whole <= kSessionPartBytes) return false;
-  if (whole <= pending.output.size()) return false;  // invalid data from a faulty node
-  if (pending.output.empty()) pending.output.reserve(whole);
-  const size_t bytes = std::min<size_t>(kSessionPartBytes, whole - pending.output.size());
-  pending.output.insert(pending.output.end(), shared.data.begin(),
-                        shared.data.begin() + static_cast<std::ptrdiff_t>(bytes));
-  if (pending.output.size() == whole) return false;
+  if (pending.longer == nullptr) pending.longer = std::make_unique<LongPayload>();
+  std::vector<std::byte>& output = pending.longer->output;
+  if (whole <= output.size()) return false;  // invalid data from a faulty node
+  if (output.empty()) output.reserve(whole);
+  const size_t bytes = std::min<size_t>(kSessionPartBytes, whole - output.size());
+  output.insert(output.end(), shared.data.begin(),
+                shared.data.begin() + static_cast<std::ptrdiff_t>(bytes));
+  if (output.size() == whole) return false;
   segment_->requests.put(requests_tail_++, slot);
   return true;
 }
@@ -277,12 +280,14 @@ void SessionClient::arrive(uint32_t slot, std::vector<Ready>& ready) {
   pending.place = Place::arrived;
   CHECK(in_flight_ > 0);
   --in_flight_;
-  for (const uint32_t part : pending.parts) {
-    DCHECK(pending_[part].place == Place::part);
-    pending_[part].place = Place::free;
-    free_.push_back(part);
+  if (pending.longer != nullptr) {
+    for (const uint32_t part : pending.longer->parts) {
+      DCHECK(pending_[part].place == Place::part);
+      pending_[part].place = Place::free;
+      free_.push_back(part);
+    }
+    pending.longer->parts.clear();
   }
-  pending.parts = {};
   if (!pending.callback) return;
   Callback callback = std::exchange(pending.callback, {});
   const SessionTicket ticket = pending.ticket;
@@ -316,16 +321,16 @@ SessionReply SessionClient::fetch(uint32_t slot) {
     reply.commit_epoch = answer.commit_epoch;
     reply.commit_version = answer.commit_version;
     reply.incarnation = answer.incarnation;
-    if (pending.output.empty()) {
+    if (pending.longer == nullptr || pending.longer->output.empty()) {
       const uint32_t output = std::min(answer.output_bytes, kSessionPartBytes);
       reply.output.assign(shared.data.begin(), shared.data.begin() + output);
     } else {
-      reply.output = std::move(pending.output);
+      reply.output = std::move(pending.longer->output);
     }
     reply.message.assign(answer.message.data(),
                          std::min(answer.message_bytes, kMaxSessionMessageBytes));
   }
-  pending.output = {};
+  pending.longer.reset();
   pending.place = Place::free;
   pending.ticket = 0;
   free_.push_back(slot);

@@ -78,13 +78,16 @@ class SessionClient final : public ClientTransport {
  private:
   /// `part`: the slot holds a part of the input of another slot's request.
   enum class Place : uint8_t { free, in_flight, arrived, part };
+  struct LongPayload {
+    std::vector<uint32_t> parts;    // slots of the other parts of a long input
+    std::vector<std::byte> output;  // parts of a long output that have arrived
+  };
   struct Pending {
     Place place = Place::free;
     bool is_lost = false;  // the request ended as outcome_unknown, without an answer
     SessionTicket ticket = 0;
     Callback callback;
-    std::vector<uint32_t> parts;    // slots of the other parts of a long input
-    std::vector<std::byte> output;  // parts of a long output that have arrived
+    std::unique_ptr<LongPayload> longer;  // null: input and output have one part each
   };
   struct Ready {
     Callback callback;

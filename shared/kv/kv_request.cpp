@@ -238,6 +238,10 @@ std::expected<std::vector<KvOperationView>, std::string> read_kv_request(KvBytes
                            " bytes is shorter than its header of " +
                            std::to_string(sizeof(header)));
   }
+  if (bytes.size() > kMaxKvRequestBytes) {
+    return std::unexpected("request of " + std::to_string(bytes.size()) + " bytes is longer than " +
+                           std::to_string(kMaxKvRequestBytes));
+  }
   std::memcpy(&header, bytes.data(), sizeof(header));
   if (header.version != kKvVersion) {
     return std::unexpected("request has version " + std::to_string(header.version) +

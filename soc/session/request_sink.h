@@ -47,6 +47,12 @@ struct SessionCall {
   TransactionMode mode;   // the resulting mode of the transaction
   std::string procedure;  // written only by the session's thread, like arrived_ns
   std::vector<std::byte> input;
+  RegisteredProcedure registered;  // the procedure of this name
+  uint64_t arrived_ns = 0;         // when its session has taken it, as monotonic_time_ns()
+  uint64_t start_before_ns = 0;    // it must not begin later; 0: no limit
+  uint64_t deadline_epoch = 0;
+  ProcedureOutcome outcome;
+  CallOwner* owner = nullptr;                     // set by RequestSink::submit
   uint32_t input_bytes = 0;                       // of a long input, which arrives in several parts
   PayloadMemory::Share input_memory;              // of a long input
   uint32_t max_output_bytes = kSessionPartBytes;  // limit of this client; set by its session
@@ -54,12 +60,6 @@ struct SessionCall {
   std::atomic<bool> sends_parts{false};
   size_t sent_bytes = 0;     // of the output, in the parts so far
   uint64_t progress_ns = 0;  // when the latest part of the input or the output was put on its way
-  RegisteredProcedure registered;  // the procedure of this name
-  uint64_t arrived_ns = 0;         // when its session has taken it, as monotonic_time_ns()
-  uint64_t start_before_ns = 0;    // it must not begin later; 0: no limit
-  uint64_t deadline_epoch = 0;
-  ProcedureOutcome outcome;
-  CallOwner* owner = nullptr;  // set by RequestSink::submit
 };
 
 /// Limits of inputs and outputs, of all sessions of a node.

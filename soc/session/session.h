@@ -123,7 +123,8 @@ class Session final : public CallOwner {
   void send_part(uint32_t slot);
   /// Puts a slot into the ring of answers. After the last part of the output the call has ended.
   void put_answer(uint32_t slot);
-  /// Frees the buffers of a call that ends.
+  /// Frees the buffers of a call that ends. The allocator returns long ones by a system call,
+  /// perhaps on a worker: only calls with long inputs or outputs pay for it.
   static void free_buffers(SessionCall& call);
   /// Removes the call from `sending_`. REQUIRES: answers_mutex_ is held.
   void end_sending(SessionCall& call, uint32_t slot);

@@ -286,6 +286,10 @@ TEST_F(KvTest, LimitsHoldAtTheirValueAndFailPastIt) {
   KvRequest long_reply;
   for (int i = 0; i < 33; ++i) long_reply.get("tree", kv_bytes(key));
   EXPECT_EQ(call(long_reply).status, Status::payload_too_long) << reply_.message;
+  KvRequest long_request;
+  for (int i = 0; i < 33; ++i) long_request.put("tree", kv_bytes("k"), kv_bytes(value));
+  EXPECT_EQ(call(long_request).status, Status::invalid_argument);
+  EXPECT_NE(reply_.message.find("is longer than 65536"), std::string::npos) << reply_.message;
   EXPECT_EQ(call(KvRequest()).status, Status::invalid_argument);
   EXPECT_EQ(call(KvRequest().scan("tree", {.limit = kMaxKvScanRows})).status, Status::ok);
   EXPECT_EQ(call(KvRequest().scan("tree", {.limit = kMaxKvScanRows + 1})).status,
