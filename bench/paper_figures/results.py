@@ -144,7 +144,7 @@ def section(name, outcome, command, picture):
 
 def machine_line(machine):
     return wrapped(f"Machine: {machine['cores']} cores of {machine['cpu']}, "
-                   f"{machine['memory_bytes'] / 2**30:.0f} GiB, Linux {machine['kernel']}.")
+                   f"{machine['memory_bytes'] / 2**30:.0f} GiB, {machine['kernel']}.")
 
 
 def put_into(file, sections, machine, marks=(BEGIN, END)):
