@@ -64,7 +64,8 @@ Result<uint64_t> PendingUpdates::apply(size_t shard, RecordWriter& writer,
     }
     at = records.erase(at);
   }
-  if (records.empty()) records = {};  // frees the table, too
+  // An assignment of {} would keep the table.
+  if (records.empty()) std::decay_t<decltype(records)>().swap(records);
   return applied;
 }
 

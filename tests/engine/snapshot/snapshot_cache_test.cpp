@@ -209,18 +209,18 @@ TEST(SnapshotCache, ReadsAdjacentPagesTogetherByOneRead) {
 
 /// A cache of 512 frames counts a miss of a page that was among the last 64 evictions.
 TEST(SnapshotCache, CountsMissesThatALargerCacheWouldSave) {
-  constexpr uint32_t kPages = 2'000;
-  NumberedPages pages(kPages + 1);
+  constexpr uint32_t kPageCount = 2'000;
+  NumberedPages pages(kPageCount + 1);
   TestCache test(pages.files(), 512, 1);
   SnapshotReader reader(test.cache, 0);
   // Reads `count` pages in an order in which no read gets the next ones.
   const auto read_round = [&](uint32_t count) {
     const uint64_t before = test.cache.statistics().ghost_hits;
-    for (uint32_t i = 0; i < count; ++i) EXPECT_TRUE(reads(reader, 1 + i * 37 % kPages));
+    for (uint32_t i = 0; i < count; ++i) EXPECT_TRUE(reads(reader, 1 + i * 37 % kPageCount));
     return test.cache.statistics().ghost_hits - before;
   };
-  for (int round = 0; round < 2; ++round) read_round(kPages);
-  EXPECT_EQ(read_round(kPages), 0u) << "each page was evicted 1,488 reads ago";
+  for (int round = 0; round < 2; ++round) read_round(kPageCount);
+  EXPECT_EQ(read_round(kPageCount), 0u) << "each page was evicted 1,488 reads ago";
   for (int round = 0; round < 2; ++round) read_round(530);
   const uint64_t hits = read_round(530);
   EXPECT_GT(hits, 0u) << "each page was evicted 18 reads ago";
@@ -230,10 +230,10 @@ TEST(SnapshotCache, CountsMissesThatALargerCacheWouldSave) {
 /// A wait for n pages counts for each of them as 1/n, because the device reads them at the same
 /// time.
 TEST(SnapshotCache, CountsAWaitForSeveralPagesOnce) {
-  constexpr uint32_t kPages = 2'000;
+  constexpr uint32_t kPageCount = 2'000;
   constexpr uint32_t kTogether = 8;  // a part of the frames that one eviction frees
   constexpr uint32_t kWaits = 66;    // their pages are 16 more than there are frames
-  NumberedPages pages(kPages + 1);
+  NumberedPages pages(kPageCount + 1);
   TestCache test(pages.files(), 512, 1);
   SnapshotReader reader(test.cache, 0);
   const auto read_round = [&] {
@@ -241,7 +241,7 @@ TEST(SnapshotCache, CountsAWaitForSeveralPagesOnce) {
     for (uint32_t wait = 0; wait < kWaits; ++wait) {
       std::vector<uint32_t> numbers;
       for (uint32_t i = wait * kTogether; i < (wait + 1) * kTogether; ++i) {
-        numbers.push_back(1 + i * 37 % kPages);
+        numbers.push_back(1 + i * 37 % kPageCount);
       }
       read_together(reader, numbers);
     }
