@@ -21,9 +21,10 @@
  *
  * Limits. Names of storages: 63 bytes. Keys: 1,024 bytes. Values: 2,048 bytes. A batch or a
  * transaction: 256 operations and 64 KiB. Input and output of a procedure: 64 MiB each, unless
- * the cluster has other values of procedures.max_input and max_output. A long output is taken in
- * parts while the program waits, polls or dispatches; if it does none of these for a minute, the
- * session ends (procedures.transfer_timeout). A connection: 4,096 requests in flight, or 256 over
+ * the cluster has other values of procedures.max_input and max_output. An output of more than
+ * 64 KiB is taken in parts. Over a local connection, this happens only while the program waits,
+ * polls or dispatches: if it does none of these for a minute, the session ends
+ * (procedures.transfer_timeout). A connection: 4,096 requests in flight, or 256 over
  * the network. A node: 64 connections, and 256 more over the network.
  *
  * Compatibility. Functions and constants are only added. An option struct begins with its size, so
@@ -150,7 +151,8 @@ typedef struct AtollOptions {
   size_t struct_size; /* sizeof(atoll_options) */
   /* Longest wait for the answer in milliseconds; 0: no limit. After it the call returns
      ATOLL_OUTCOME_UNKNOWN, and the request may still commit. Over the network, a request that did
-     not begin in time never runs. A call with a timeout does not wait while the connection has as
+     not begin in time never runs. An output of more than 64 KiB that arrives afterwards must still
+     be taken: see Limits. A call with a timeout does not wait while the connection has as
      many requests in flight as it may: it returns ATOLL_UNAVAILABLE. */
   int64_t timeout_ms;
   int32_t acknowledge; /* ATOLL_ACKNOWLEDGE_... */
@@ -418,7 +420,8 @@ ATOLL_API atoll_status atoll_submit_call(atoll_connection* connection, const cha
    A result can be fetched once. */
 ATOLL_API atoll_status atoll_pending_wait(atoll_pending* pending, int64_t timeout_ms,
                                           atoll_result** result);
-/* Frees the handle. The request continues on the node if its result was not fetched. */
+/* Frees the handle. The request continues on the node if its result was not fetched. An output of
+   more than 64 KiB must still be taken, by later calls for the connection: see Limits. */
 ATOLL_API void atoll_pending_free(atoll_pending* pending);
 /* Runs the callbacks of all results that have arrived. Waits for the first one at most
    `timeout_ms`; negative: without limit. Returns at once if no request is in flight. `count`, the

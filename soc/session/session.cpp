@@ -333,11 +333,25 @@ void Session::put_answer(uint32_t slot) {
   server.signal_end();
 }
 
+bool Session::has_asked(uint32_t slot) const {
+  // Acquire pairs with the client's release: the entries are filled.
+  const uint32_t tail = segment_->requests.tail.load(std::memory_order_acquire);
+  const uint32_t count = tail - requests_head_;
+  if (count > kSessionSlots) return true;  // `take` ends the session
+  for (uint32_t at = requests_head_; at != tail; ++at) {
+    // Relaxed: the load of the tail orders it.
+    const auto& entry = segment_->requests.entries[at % kSessionSlots];
+    if (entry.load(std::memory_order_relaxed) == slot) return true;
+  }
+  return false;
+}
+
 bool Session::is_stalled(uint64_t since_ns) const {
   if (!sends_parts()) return false;
   const std::lock_guard guard(answers_mutex_);
-  return std::ranges::any_of(sending_,
-                             [&](uint32_t slot) { return calls_[slot].progress_ns < since_ns; });
+  return std::ranges::any_of(sending_, [&](uint32_t slot) {
+    return calls_[slot].progress_ns < since_ns && !has_asked(slot);
+  });
 }
 
 void Session::drop_outputs() {

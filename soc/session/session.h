@@ -70,7 +70,8 @@ class Session final : public CallOwner {
   /// Returns whether the client takes a long output, and so this session must be watched. Relaxed:
   /// the session thread is woken after the first part.
   bool sends_parts() const { return sending_count_.load(std::memory_order_relaxed) != 0; }
-  /// Returns whether the client has not asked for the next part of an output since this time.
+  /// Returns whether the client has not asked for the next part of an output since this time. A
+  /// question that waits in the ring counts: `held`, or a node that was stopped, delays it there.
   bool is_stalled(uint64_t since_ns) const;
   /// Ends the calls whose outputs the client has not taken in full, and those to come. REQUIRES:
   /// the session has no client any more.
@@ -119,6 +120,8 @@ class Session final : public CallOwner {
   Taken begin_parts(SessionCall& call, uint32_t slot, const SessionRequest& request);
   /// Copies some of these parts.
   Taken take_parts(uint32_t& slot);
+  /// Returns whether the ring has the client's question for the next part of this slot's output.
+  bool has_asked(uint32_t slot) const;
   /// Writes the next part of a long output, which the client has asked for.
   void send_part(uint32_t slot);
   /// Puts a slot into the ring of answers. After the last part of the output the call has ended.
