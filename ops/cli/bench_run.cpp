@@ -112,13 +112,14 @@ Result<Config> size_pools(Config config, const ClusterChoice& choice, const Benc
   };
   if (is_free("memory.volatile_pool")) {
     config.memory.volatile_pool = estimate.pool_bytes;
-    if (benchmark.prepare && is_free("memory.snapshot_cache")) {
-      config.memory.snapshot_cache = std::max(config.memory.snapshot_cache, estimate.cache_bytes);
-    }
   } else if (config.memory.volatile_pool < estimate.pool_bytes) {
     std::printf("memory.volatile_pool is %s, but the estimate is %s: the run may end early\n",
                 format_bytes(config.memory.volatile_pool).c_str(),
                 format_bytes(estimate.pool_bytes).c_str());
+  }
+  // A size of the pool that is set does not size the cache.
+  if (benchmark.prepare && is_free("memory.snapshot_cache")) {
+    config.memory.snapshot_cache = std::max(config.memory.snapshot_cache, estimate.cache_bytes);
   }
   if (benchmark.prepare && config.memory.snapshot_cache < estimate.cache_bytes) {
     std::printf("memory.snapshot_cache is %s, but the tables take up to %s: pages are evicted\n",

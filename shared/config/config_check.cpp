@@ -211,6 +211,21 @@ void check_memory(const Config& config, const Machine& machine, const ConfigRepo
              text(exchange) + " exchange (" + std::to_string(reducers) + " reducers)");
 }
 
+/// A call holds its input while it makes its output, so without room for both, a call with the
+/// longest input and output would never succeed.
+void check_payload_memory(const Config& config, const ConfigReport& report) {
+  const Config::Procedures& limits = config.procedures;
+  // No overflow: both have limits of at most 1 GiB.
+  const uint64_t most = limits.max_input + limits.max_output;
+  if (most <= limits.payload_memory) return;
+  const auto text = [](uint64_t bytes) {
+    return quote_toml(format_size(static_cast<int64_t>(bytes)));
+  };
+  report("procedures.payload_memory",
+         "at least procedures.max_input and procedures.max_output together (" + text(most) + ")",
+         text(limits.payload_memory), "a call holds its input while it makes its output");
+}
+
 void check_relations(const Config& config, const ConfigReport& report) {
   CHECK(config.cluster.heartbeat.count() > 0);
   if (config.cluster.hang_limit < kMinHeartbeatsPerHangLimit * config.cluster.heartbeat) {
@@ -228,16 +243,7 @@ void check_relations(const Config& config, const ConfigReport& report) {
         "more than gleaner.pool_low_water (" + std::to_string(config.gleaner.pool_low_water) + ")",
         std::to_string(config.gleaner.pool_high_water), "");
   }
-  const auto check_payload = [&](const char* key, uint64_t most) {
-    if (most <= config.procedures.payload_memory) return;
-    const auto text = [](uint64_t bytes) {
-      return quote_toml(format_size(static_cast<int64_t>(bytes)));
-    };
-    report("procedures.payload_memory", std::string("at least ") + key + " (" + text(most) + ")",
-           text(config.procedures.payload_memory), "");
-  };
-  check_payload("procedures.max_input", config.procedures.max_input);
-  check_payload("procedures.max_output", config.procedures.max_output);
+  check_payload_memory(config, report);
   const auto nodes = static_cast<int64_t>(config.nodes.size());
   if (config.metrics.base_port != 0 && config.metrics.base_port + nodes > kMaxPort) {
     report("metrics.base_port",

@@ -394,7 +394,7 @@ constexpr ConfigKey kKeys[] = {
         "Memory per node for all inputs and outputs that are longer than 64 KiB: an input until "
         "its\n"
         "call is answered, an output until its client has taken it. A call that finds no room is\n"
-        "answered `unavailable`, and not committed."),
+        "answered `unavailable`, and not committed. At least max_input and max_output together."),
     row(KeyKind::duration, ATOLL_CONFIG(procedures.transfer_timeout),
         {100 * kMillisecondUs, 1 * kHourUs, kMillisecondUs},
         "A session ends if its client takes no part of such an output, or sends no part of such "

@@ -11,15 +11,18 @@ namespace atolldb {
 namespace {
 
 /// Keys that only snapshots use. "gleaner.disk_reserve" is not among them: checkpoints leave it
-/// free, too.
-constexpr std::array<std::string_view, 21> kKeysOfSnapshots{
-    "gleaner.interval",        "gleaner.log_volume",     "gleaner.pool_low_water",
-    "gleaner.pool_high_water", "gleaner.keep_hot_pages", "gleaner.space_percent",
-    "gleaner.rewrite_limit",   "gleaner.pacing",         "gleaner.capture_pages",
-    "snapshot.keep",           "snapshot.scrub_rate",    "snapshot.scrub_interval",
-    "snapshot.warm_cache",     "memory.snapshot_cache",  "memory.exchange",
-    "memory.cold_writes",      "memory.lend_pool",       "node.mappers",
-    "node.reducers",           "node.recovery_threads",  "node.installers"};
+/// free, too. Nor are the keys of the scrub, which also reads checkpoints and logs.
+constexpr std::array<std::string_view, 19> kKeysOfSnapshots{
+    "gleaner.interval",       "gleaner.log_volume",
+    "gleaner.pool_low_water", "gleaner.pool_high_water",
+    "gleaner.keep_hot_pages", "gleaner.space_percent",
+    "gleaner.rewrite_limit",  "gleaner.pacing",
+    "gleaner.capture_pages",  "snapshot.keep",
+    "snapshot.warm_cache",    "memory.snapshot_cache",
+    "memory.exchange",        "memory.cold_writes",
+    "memory.lend_pool",       "node.mappers",
+    "node.reducers",          "node.recovery_threads",
+    "node.installers"};
 
 constexpr std::string_view kCheckpointPrefix = "durability.checkpoint_";
 

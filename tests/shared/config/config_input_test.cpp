@@ -199,8 +199,14 @@ const BadInput kBadInputs[] = {
      "\"recover\"; nothing is kept that a restart could recover\n"},
     {"PayloadMemoryBelowAnOutput",
      "[procedures]\nmax_output = \"512MiB\"\npayload_memory = \"256MiB\"\n",
-     "/x/t.toml:3:18: procedures.payload_memory: expected at least procedures.max_output "
-     "(\"512MiB\"), got \"256MiB\"\n"},
+     "/x/t.toml:3:18: procedures.payload_memory: expected at least procedures.max_input and "
+     "procedures.max_output together (\"576MiB\"), got \"256MiB\"; a call holds its input while "
+     "it makes its output\n"},
+    {"PayloadMemoryBelowAnInputAndAnOutput",
+     "[procedures]\nmax_input = \"1MiB\"\nmax_output = \"3MiB\"\npayload_memory = \"4095KiB\"\n",
+     "/x/t.toml:4:18: procedures.payload_memory: expected at least procedures.max_input and "
+     "procedures.max_output together (\"4MiB\"), got \"4095KiB\"; a call holds its input while "
+     "it makes its output\n"},
     {"LibraryTwice", "[procedures]\nlibraries = [\"/a/b\", \"/a/./b\"]\n",
      "/x/t.toml:2:22: procedures.libraries: expected a list of different paths of 1 to 1024 "
      "bytes, got \"/a/./b\"; it is in the list twice\n"},
@@ -237,11 +243,19 @@ TEST(BadSyntax, NeitherDeepNestingNorANulByteCrashes) {
   EXPECT_NE(errors_of(std::string_view("[cluster]\nname = \"a\0b\"\n", 24)), "");
 }
 
+TEST(PayloadMemory, MayBeTheLongestInputAndOutputTogether) {
+  EXPECT_EQ(errors_of("[procedures]\nmax_input = \"1MiB\"\nmax_output = \"3MiB\"\n"
+                      "payload_memory = \"4MiB\"\n"),
+            "");
+}
+
 TEST(UnusedSettings, AreTheUsersValuesForTheOtherScheme) {
   EXPECT_TRUE(unused_settings(parsed("")).empty());
   const Config silor = parsed(
       "[durability]\nscheme = \"silor\"\ncheckpoint_interval = \"5s\"\n"
       "[gleaner]\ninterval = \"1h\"\ndisk_reserve = \"1GiB\"\n"
+      // The scrub reads checkpoints and logs, too.
+      "[snapshot]\nscrub_rate = \"1MiB\"\nscrub_interval = \"1h\"\n"
       "[[node]]\n[[node]]\nmappers = 2\n");
   const auto unused = unused_settings(silor);
   ASSERT_EQ(unused.size(), 2u);

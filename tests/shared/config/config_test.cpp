@@ -53,7 +53,7 @@ std::string file_with(const ConfigKey& key, std::string_view name, const std::st
          // invalid.
          (key.name == "heartbeat" ? "hang_limit = \"1h\"\n" : "") +
          (key.name == "base_port" ? "[nodes]\ncount = 1\n" : "") +
-         (key.name == "max_output" ? "payload_memory = \"1GiB\"\n" : "") +
+         (key.name == "max_output" ? "payload_memory = \"2GiB\"\n" : "") +
          (key.name == "payload_memory" ? "max_input = \"64KiB\"\nmax_output = \"64KiB\"\n" : "") +
          (key.name == "loggers" ? "workers = 250\n" : "") +
          (value == "\"measure\"" ? "backend = \"null\"\n" : "") +
