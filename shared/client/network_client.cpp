@@ -349,8 +349,9 @@ void NetworkClient::arrive(Slot& slot, SessionReply reply) {
   CHECK(in_flight_ > 0 && in_flight_bytes_ >= slot.counted_bytes());
   --in_flight_;
   in_flight_bytes_ -= slot.counted_bytes();
-  slot.output = {};
-  if (slot.input.size() > kSessionPartBytes) slot.input = {};
+  // An assignment of {} would keep the memory.
+  slot.output = std::vector<std::byte>();
+  if (slot.input.size() > kSessionPartBytes) slot.input = std::vector<std::byte>();
   slot.place = Place::arrived;
   slot.reply = std::move(reply);
   if (!slot.has_callback) return;

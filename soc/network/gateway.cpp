@@ -447,6 +447,7 @@ void NetworkGateway::send_done(NetworkSession& session) {
   const uint64_t incarnation = sink_.services().incarnation;
   for (NetworkCall* call : session.done) {
     if (!session.has_ended && call->outcome.output.size() > kSessionPartBytes) {
+      free_long_input(*call);
       call->sent_bytes = 0;
       call->progress_ns = monotonic_time_ns();
       session.outputs.push_back(call);

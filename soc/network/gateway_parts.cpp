@@ -28,9 +28,7 @@ std::optional<Refusal> NetworkGateway::begin_input(NetworkSession& session, Netw
             (is_built_in ? std::to_string(kSessionPartBytes) + ", the limit of " + call.procedure
                          : std::to_string(most) + ": raise procedures.max_input")};
   }
-  if (auto refusal = sink_.take_input_memory(call, input_bytes)) return refusal;
-  // Reserves address space. The parts touch the memory one after another.
-  call.input.reserve(input_bytes);
+  if (auto refusal = sink_.expect_input(call, input_bytes)) return refusal;
   call.progress_ns = call.arrived_ns;
   session.inputs.push_back(&call);
   return std::nullopt;
@@ -43,17 +41,28 @@ void NetworkGateway::take_part(NetworkSession& session, const Received& received
   // The request was refused before its parts arrived.
   if (found == session.inputs.end()) return;
   NetworkCall& call = **found;
-  if (part.bytes.size() > call.input_bytes - call.input.size()) {
-    return refuse_malformed(received, "the parts of request " + std::to_string(part.id) +
-                                          " have more than " + std::to_string(call.input_bytes) +
-                                          " bytes");
+  // Inputs arrive one after another in full parts. So only one of a session takes memory before it
+  // is whole, and each part is progress.
+  const NetworkCall& next = *session.inputs.front();
+  const size_t expected = std::min<size_t>(next.input_bytes - next.input.size(), kMaxWirePartBytes);
+  if (&call != &next || part.bytes.size() != expected) {
+    return refuse_malformed(received, "a part of request " + std::to_string(part.id) + " has " +
+                                          std::to_string(part.bytes.size()) +
+                                          " bytes: the next part must be of request " +
+                                          std::to_string(next.id) + " and have " +
+                                          std::to_string(expected) + " bytes");
   }
-  call.input.insert(call.input.end(), part.bytes.begin(), part.bytes.end());
-  call.progress_ns = monotonic_time_ns();
-  if (call.input.size() < call.input_bytes) return;
-  session.inputs.erase(found);
-  if (!session.inputs.empty()) session.inputs.front()->progress_ns = call.progress_ns;
-  submit(session, call, std::nullopt);
+  auto refusal = sink_.grow_input_memory(call, expected);
+  if (!refusal) {
+    // Reserves address space. The parts touch the memory one after another.
+    if (call.input.empty()) call.input.reserve(call.input_bytes);
+    call.input.insert(call.input.end(), part.bytes.begin(), part.bytes.end());
+    call.progress_ns = monotonic_time_ns();
+    if (call.input.size() < call.input_bytes) return;
+  }
+  session.inputs.pop_front();
+  if (!session.inputs.empty()) session.inputs.front()->progress_ns = monotonic_time_ns();
+  submit(session, call, std::move(refusal));
 }
 
 WireAnswer NetworkGateway::answer_of(const NetworkCall& call, uint64_t incarnation) {
@@ -86,6 +95,11 @@ bool NetworkGateway::send_parts(NetworkSession& session) {
   while (sent < kPartsPerRound && !session.outputs.empty() && !session.has_ended &&
          sockets_->has_room_for_part(*session.unsent)) {
     NetworkCall& call = *session.outputs.front();
+    if (!sockets_->has_room_for_parts()) {
+      // Only other clients keep this one from its next part.
+      call.progress_ns = monotonic_time_ns();
+      break;
+    }
     const std::span<const std::byte> output = call.outcome.output;
     const size_t bytes = std::min<size_t>(output.size() - call.sent_bytes, kMaxWirePartBytes);
     send(session, writer_.part({call.id, static_cast<uint32_t>(output.size()),

@@ -192,8 +192,11 @@ NetworkGateway::Sockets::Sent NetworkGateway::Sockets::send(
 }
 
 bool NetworkGateway::Sockets::has_room_for_part(const UnsentBytes& unsent) const {
-  return unsent.bytes.load(std::memory_order_relaxed) < kPartsAheadBytes &&
-         unsent_of_all_->bytes.load(std::memory_order_relaxed) < kMaxUnsentBytesOfAll / 2;
+  return unsent.bytes.load(std::memory_order_relaxed) < kPartsAheadBytes;
+}
+
+bool NetworkGateway::Sockets::has_room_for_parts() const {
+  return unsent_of_all_->bytes.load(std::memory_order_relaxed) < kMaxUnsentBytesOfAll / 2;
 }
 
 bool NetworkGateway::Sockets::next_event(Event& event) {

@@ -70,9 +70,12 @@ class NetworkGateway::Sockets {
   /// peers together, would have more unwritten bytes than their limit.
   Sent send(std::string_view peer, std::span<const std::byte> frame,
             const std::shared_ptr<UnsentBytes>& unsent);
-  /// Returns whether the next part of a long output may be sent: ZeroMQ has written most of the
-  /// earlier frames to this peer, and other frames have room, too.
+  /// Returns whether ZeroMQ has written most of the earlier frames to this peer, so that it may get
+  /// the next part of a long output.
   bool has_room_for_part(const UnsentBytes& unsent) const;
+  /// Returns whether ZeroMQ has written most of the frames to all peers, so that parts leave room
+  /// for other frames.
+  bool has_room_for_parts() const;
   bool next_event(Event& event);
   /// Returns false if there is no question. A wrong question is answered with a refusal.
   bool next_zap(ZapRequest& request);

@@ -24,7 +24,7 @@ struct NetworkCall : SessionCall {
   NetworkSession* session = nullptr;
 
   /// Bytes of the input that count for the limits of a session and of the node. A long input counts
-  /// in PayloadMemory instead.
+  /// in PayloadMemory instead, from its first part on.
   size_t counted_bytes() const { return input_memory.bytes() != 0 ? 0 : input.size(); }
 };
 

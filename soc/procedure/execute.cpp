@@ -2,6 +2,7 @@
 
 #include <atoll/procedure.h>
 
+#include <algorithm>
 #include <exception>
 #include <utility>
 
@@ -31,6 +32,9 @@ Status call_external(const ProcedureCode& procedure, Transaction& transaction,
 /// an output that cannot be delivered has no effect on the data.
 Status check_output(const OutputLimit& limit, ProcedureOutcome& outcome) {
   const size_t bytes = outcome.output.size();
+  // The body has replaced a longer output. Its memory would not count.
+  const size_t most_bytes = std::max<size_t>(bytes, kSessionPartBytes);
+  if (outcome.output.capacity() > most_bytes) outcome.output.shrink_to_fit();
   if (bytes > limit.max_bytes) {
     outcome.message = "its output of " + std::to_string(bytes) + " bytes is longer than " +
                       std::to_string(limit.max_bytes);
@@ -48,6 +52,8 @@ Status attempt(Transaction& transaction, const ProcedureCode& procedure,
                std::span<const std::byte> input, const OutputLimit& limit,
                ProcedureOutcome& outcome) {
   outcome.output.clear();
+  // The buffer of a long output of the attempt before. Its memory no longer counts.
+  if (outcome.output.capacity() > kSessionPartBytes) free_bytes(outcome.output);
   outcome.memory = {};
   outcome.message.clear();
   Status status = Status::procedure_failed;
@@ -149,7 +155,7 @@ ProcedureOutcome execute_procedure(WorkerEnvironment& environment, const Procedu
   DCHECK(outcome.status != Status::ok || outcome.output.size() <= limit.max_bytes);
   if (outcome.status != Status::ok) {
     // The buffer of a long output is freed here, so that only outputs that count take memory.
-    outcome.output = {};
+    free_bytes(outcome.output);
     outcome.memory = {};
   } else {
     outcome.message.clear();

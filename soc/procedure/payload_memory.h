@@ -2,17 +2,23 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "shared/base/check.h"
 
 namespace atolldb {
 
+/// Frees the memory of a buffer. An assignment of {} would keep it.
+inline void free_bytes(std::vector<std::byte>& buffer) { buffer = std::vector<std::byte>(); }
+
 /// Counts the bytes of all inputs and outputs that are longer than one part (kSessionPartBytes). An
-/// input counts until its request is answered. An output counts until its client has taken it.
+/// input counts until its request is answered, or until the first part of a long output is sent. An
+/// output counts until its client has taken it.
 /// Thread: any.
 class PayloadMemory {
  public:
@@ -38,6 +44,11 @@ class PayloadMemory {
    private:
     friend class PayloadMemory;
     Share(PayloadMemory& memory, uint64_t bytes) : memory_(&memory), bytes_(bytes) {}
+    /// Returns the bytes, which the caller now owns.
+    uint64_t take_over() {
+      memory_ = nullptr;
+      return std::exchange(bytes_, 0);
+    }
 
     PayloadMemory* memory_ = nullptr;
     uint64_t bytes_ = 0;
@@ -52,19 +63,29 @@ class PayloadMemory {
   /// that it had before.
   bool take(uint64_t bytes, Share& share) {
     share = {};
+    return grow(bytes, share);
+  }
+  /// Returns whether the limit leaves room. If so, `share` has that many bytes more.
+  bool grow(uint64_t bytes, Share& share) {
+    DCHECK(share.memory_ == nullptr || share.memory_ == this);
     // Relaxed, here and below: the sum only limits memory.
     uint64_t used = used_.load(std::memory_order_relaxed);
     do {
-      if (bytes > limit_ || used > limit_ - bytes) return false;
+      if (!has_room(bytes, used)) return false;
     } while (!used_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
-    share = Share(*this, bytes);
+    share = Share(*this, share.take_over() + bytes);
     return true;
   }
+  /// Returns whether the limit leaves room now. Takes nothing.
+  bool has_room(uint64_t bytes) const { return has_room(bytes, used()); }
 
   uint64_t limit() const { return limit_; }
   uint64_t used() const { return used_.load(std::memory_order_relaxed); }
 
  private:
+  bool has_room(uint64_t bytes, uint64_t used) const {
+    return bytes <= limit_ && used <= limit_ - bytes;
+  }
   void give_back(uint64_t bytes) {
     [[maybe_unused]] const uint64_t before = used_.fetch_sub(bytes, std::memory_order_relaxed);
     DCHECK(before >= bytes);

@@ -15,6 +15,12 @@ bool refuse_if_late(SessionCall& call) {
   return true;
 }
 
+void free_long_input(SessionCall& call) {
+  if (call.input_memory.bytes() == 0) return;
+  free_bytes(call.input);
+  call.input_memory = {};
+}
+
 RequestSink::RequestSink(SessionServices services)
     : services_(std::move(services)),
       payload_memory_(services_.payloads.memory_bytes),
@@ -30,6 +36,21 @@ std::optional<Refusal> RequestSink::take_input_memory(SessionCall& call, uint32_
     return std::nullopt;
   }
   return Refusal{Status::unavailable, no_payload_memory("input", input_bytes, payload_memory_)};
+}
+
+std::optional<Refusal> RequestSink::expect_input(SessionCall& call, uint32_t input_bytes) const {
+  DCHECK(input_bytes > kSessionPartBytes && input_bytes <= services_.payloads.max_input_bytes);
+  if (payload_memory_.has_room(input_bytes)) {
+    call.input_bytes = input_bytes;
+    return std::nullopt;
+  }
+  return Refusal{Status::unavailable, no_payload_memory("input", input_bytes, payload_memory_)};
+}
+
+std::optional<Refusal> RequestSink::grow_input_memory(SessionCall& call, uint64_t part_bytes) {
+  if (payload_memory_.grow(part_bytes, call.input_memory)) return std::nullopt;
+  return Refusal{Status::unavailable,
+                 no_payload_memory("input", call.input_bytes, payload_memory_)};
 }
 
 std::optional<Refusal> RequestSink::admit(SessionCall& call, uint32_t idle_worker) {

@@ -62,6 +62,9 @@ struct SessionCall {
   uint64_t progress_ns = 0;  // when the latest part of the input or the output was put on its way
 };
 
+/// Frees a long input, whose memory counts in PayloadMemory. REQUIRES: the call has run.
+void free_long_input(SessionCall& call);
+
 /// Limits of inputs and outputs, of all sessions of a node.
 struct PayloadLimits {
   uint32_t max_input_bytes = 64u << 20;
@@ -125,6 +128,11 @@ class RequestSink {
   /// Takes memory for an input that is longer than one part. Returns the reason why the request
   /// must not run, or nothing.
   std::optional<Refusal> take_input_memory(SessionCall& call, uint32_t input_bytes);
+  /// The same for an input whose parts arrive one after another. Takes nothing yet: a client that
+  /// only announces inputs must not keep the memory from others.
+  std::optional<Refusal> expect_input(SessionCall& call, uint32_t input_bytes) const;
+  /// Takes memory for the next part of such an input.
+  std::optional<Refusal> grow_input_memory(SessionCall& call, uint64_t part_bytes);
   /// Returns the memory of long inputs and outputs.
   const PayloadMemory& payload_memory() const { return payload_memory_; }
   /// Returns a number for a new session. Local and network sessions share the numbers. A number is

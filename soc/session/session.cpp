@@ -274,7 +274,7 @@ void Session::send_part(uint32_t slot) {
 void Session::free_buffers(SessionCall& call) {
   call.outcome = {};
   call.input_memory = {};
-  if (call.input.capacity() > kKeptBytes) call.input = {};
+  if (call.input.capacity() > kKeptBytes) free_bytes(call.input);
 }
 
 void Session::end_sending(SessionCall& call, uint32_t slot) {
@@ -293,6 +293,7 @@ void Session::put_answer(uint32_t slot) {
   if (is_last) {
     free_buffers(call);
   } else {
+    free_long_input(call);
     call.progress_ns = monotonic_time_ns();
     // This thread counts as a call, too: the session thread may end the call, and must not free the
     // session before this function returns.

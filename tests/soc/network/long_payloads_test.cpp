@@ -9,8 +9,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -63,6 +65,21 @@ Status retry_payload(ProcedureContext& context) {
   return is_first ? Status::read_conflict : Status::ok;
 }
 
+std::atomic<bool> payload_gate_is_closed{false};
+std::atomic<uint32_t> payload_blocked{0};  // calls of `block` that have begun
+/// While it exists, `block` waits. REQUIRES: the node outlives it.
+struct ClosedPayloadGate {
+  ClosedPayloadGate() { payload_gate_is_closed.store(true, std::memory_order_release); }
+  ClosedPayloadGate(const ClosedPayloadGate&) = delete;
+  ClosedPayloadGate& operator=(const ClosedPayloadGate&) = delete;
+  ~ClosedPayloadGate() { payload_gate_is_closed.store(false, std::memory_order_release); }
+};
+Status block_payload(ProcedureContext&) {
+  payload_blocked.fetch_add(1, std::memory_order_release);
+  while (payload_gate_is_closed.load(std::memory_order_acquire)) std::this_thread::yield();
+  return Status::ok;
+}
+
 /// A node with one worker, a session server and a network port without keys.
 class PayloadNode {
  public:
@@ -74,8 +91,9 @@ class PayloadNode {
     const ProcedureEntry entries[] = {{"echo", echo_payload},
                                       {"fill", fill_payload},
                                       {"abort", abort_payload},
-                                      {"retry", retry_payload}};
-    EXPECT_TRUE(registry_.add_library({kProcedureApiVersion, 4, entries}, "test"));
+                                      {"retry", retry_payload},
+                                      {"block", block_payload}};
+    EXPECT_TRUE(registry_.add_library({kProcedureApiVersion, 5, entries}, "test"));
     WorkerSettings settings;
     settings.view = &cluster_.view();
     settings.pool = &cluster_.pool(0);
@@ -129,6 +147,14 @@ class PayloadNode {
     return static_cast<uint16_t>(std::stoi(endpoint().substr(endpoint().rfind(':') + 1)));
   }
   uint64_t dropped() const { return network_metrics.dropped.load(std::memory_order_relaxed); }
+  /// Returns the number of requests that the node has taken, from all clients.
+  uint64_t requests() const {
+    return session_metrics.requests.load(std::memory_order_relaxed) +
+           network_metrics.requests.load(std::memory_order_relaxed);
+  }
+  uint64_t unavailable() const {
+    return session_metrics.unavailable.load(std::memory_order_relaxed);
+  }
   uint64_t used() const { return server_->sink().payload_memory().used(); }
   /// Returns whether the inputs and outputs of all calls are freed soon.
   bool becomes_empty() const {
@@ -224,6 +250,12 @@ TEST_P(LongPayloadTest, ManyAtOnceShareTheMemoryAndSmallOnesNeedNone) {
   uint32_t done = 0;
   for (int round = 0; round < 20 || done == 0; ++round) {
     std::vector<SessionTicket> tickets;
+    // In the first round all inputs wait at once, which is more than the memory.
+    std::optional<ClosedPayloadGate> gate;
+    if (round == 0) {
+      gate.emplace();
+      ASSERT_TRUE(client->submit("block", {}, kVisible, [](SessionTicket, SessionReply) {}));
+    }
     for (int i = 0; i < 40; ++i) {
       const auto ticket = client->submit("echo", input, kVisible);
       ASSERT_TRUE(ticket) << to_string(ticket.error());
@@ -231,6 +263,10 @@ TEST_P(LongPayloadTest, ManyAtOnceShareTheMemoryAndSmallOnesNeedNone) {
       const auto other = client->submit("echo", small, kVisible);
       ASSERT_TRUE(other);
       tickets.push_back(*other);
+    }
+    if (gate) {
+      EXPECT_TRUE(test::eventually([&] { return node.unavailable() != 0; }));
+      gate.reset();
     }
     for (size_t i = 0; i < tickets.size(); ++i) {
       const SessionReply reply = client->wait(tickets[i]);
@@ -249,6 +285,7 @@ TEST_P(LongPayloadTest, ManyAtOnceShareTheMemoryAndSmallOnesNeedNone) {
     }
   }
   EXPECT_GT(done, 0u) << refused;
+  EXPECT_GT(refused, 0u) << done;
   EXPECT_TRUE(node.becomes_empty());
 }
 
@@ -257,11 +294,20 @@ TEST_P(LongPayloadTest, AClientThatVanishesInTheMiddleLeavesNoMemoryBehind) {
   const auto other = node.connect(GetParam());
   const PayloadBytes input = payload_of(kMostPayload);
   for (int i = 0; i < 20; ++i) {
+    // With all of the memory, the node accepts both requests.
+    if (i % 2 == 0) {
+      ASSERT_TRUE(node.becomes_empty());
+    }
+    const uint64_t before = node.requests();
     const auto client = node.connect(GetParam());
-    static_cast<void>(client->submit("echo", input, kVisible));
-    static_cast<void>(client->submit("fill", payload_text(std::to_string(kMostPayload)), kVisible));
+    ASSERT_TRUE(client->submit("echo", input, kVisible));
+    ASSERT_TRUE(client->submit("fill", payload_text(std::to_string(kMostPayload)), kVisible));
+    if (i % 2 == 0) {
+      ASSERT_TRUE(test::eventually([&] { return node.requests() == before + 2; }));
+    }
     // The client ends, wherever its requests are.
   }
+  EXPECT_EQ(node.session_metrics.broken.load(std::memory_order_relaxed), 0u);
   EXPECT_TRUE(node.becomes_empty());
   EXPECT_EQ(other->call("echo", payload_text("x"), kVisible).status, Status::ok);
 }
@@ -282,6 +328,63 @@ TEST(StalledPayloadTest, ALocalClientThatTakesNoPartLosesItsSessionAndOthersCont
   EXPECT_TRUE(test::eventually([&] { return !stalled->is_open(); }));
   EXPECT_TRUE(node.becomes_empty());
   EXPECT_EQ(other->call("fill", payload_text("500000"), kVisible).status, Status::ok);
+}
+
+TEST(StalledPayloadTest, AClientThatHasAskedKeepsItsSessionWhileItsRequestsWaitForAWorker) {
+  PayloadLimits limits = usual_limits();
+  limits.transfer_timeout = std::chrono::milliseconds(3000);
+  PayloadNode node(limits);
+  const auto client = node.connect(false);
+  const auto stalled = node.connect(false);
+  const std::vector<std::unique_ptr<ClientTransport>> others = [&] {
+    std::vector<std::unique_ptr<ClientTransport>> clients;
+    for (uint32_t i = 0; i * kSessionSlots < RequestSink::kMaxQueuedPerWorker; ++i) {
+      clients.push_back(node.connect(false));
+    }
+    return clients;
+  }();
+  const std::string size = std::to_string(kMostPayload);
+  const auto output = client->submit("fill", payload_text(size), kVisible);
+  ASSERT_TRUE(output && stalled->submit("fill", payload_text(size), kVisible));
+  ASSERT_TRUE(test::eventually([&] { return node.used() == 2 * uint64_t{kMostPayload}; }));
+  std::optional<ClosedPayloadGate> gate(std::in_place);
+  const uint32_t blocked_before = payload_blocked.load(std::memory_order_acquire);
+  const SessionOptions no_wait{.answer_at = AnswerAt::precommitted, .waits_for_room = false};
+  for (uint32_t i = 0; i < RequestSink::kMaxQueuedPerWorker; ++i) {
+    const char* const procedure = i == 0 ? "block" : "echo";
+    ASSERT_TRUE(others[i / kSessionSlots]->submit(procedure, {}, no_wait));
+    if (i != 0) continue;
+    // From now on the worker runs nothing else, and both clients have their first parts.
+    ASSERT_TRUE(test::eventually(
+        [&] { return payload_blocked.load(std::memory_order_acquire) > blocked_before; }));
+  }
+  const uint64_t queued = 2 + RequestSink::kMaxQueuedPerWorker;
+  ASSERT_TRUE(test::eventually([&] { return node.requests() == queued; }));
+  // The queue of the worker is full, so the session holds this request and takes no other.
+  const auto held = client->submit("echo", payload_text("x"), kVisible);
+  ASSERT_TRUE(held);
+  ASSERT_TRUE(test::eventually([&] { return node.requests() == queued + 1; }));
+  // Takes the first part, and asks for the second.
+  ASSERT_FALSE(client->wait_for(*output, std::chrono::milliseconds(1)));
+  // The other client got its first part not before this one.
+  EXPECT_TRUE(test::eventually([&] { return !stalled->is_open(); }));
+  EXPECT_TRUE(client->is_open());
+  gate.reset();
+  EXPECT_TRUE(client->wait(*output).output == payload_of(kMostPayload));
+  EXPECT_EQ(client->wait(*held).status, Status::ok);
+  EXPECT_TRUE(node.becomes_empty());
+}
+
+TEST(StalledPayloadTest, ALongInputIsFreedBeforeItsLongOutputIsTaken) {
+  PayloadNode node(usual_limits());
+  const auto client = node.connect(false);
+  std::string input = std::to_string(kMostPayload);
+  input.resize(500'000, ' ');
+  const auto ticket = client->submit("fill", payload_text(input), kVisible);
+  ASSERT_TRUE(ticket);
+  EXPECT_TRUE(test::eventually([&] { return node.used() == kMostPayload; }));
+  EXPECT_TRUE(client->wait(*ticket).output == payload_of(kMostPayload));
+  EXPECT_TRUE(node.becomes_empty());
 }
 
 /// A client of the network port that reads only what a test asks for.
@@ -335,11 +438,12 @@ TEST(StalledPayloadTest, ANetworkClientThatReadsNoPartIsDroppedAndOthersContinue
                     .transfer_timeout = std::chrono::milliseconds(500)});
   SlowPayloadClient stalled(node);
   const auto other = node.connect(true);
-  const std::string size = std::to_string(kMostHugePayload);
-  stalled.send(WireRequest{.id = 1,
-                           .procedure = "fill",
-                           .input = payload_text(size),
-                           .answer_at = AnswerAt::precommitted});
+  std::string size = std::to_string(kMostHugePayload);
+  size.resize(100'000, ' ');
+  stalled.send(WireRequest{
+      .id = 1, .procedure = "fill", .answer_at = AnswerAt::precommitted, .input_bytes = 100'000});
+  stalled.send(stalled.writer.part({1, 100'000, payload_text(size)}));
+  // The input is freed before the output is taken.
   EXPECT_TRUE(test::eventually([&] { return node.used() == kMostHugePayload; }));
   EXPECT_EQ(other->call("fill", payload_text("500000"), kVisible).status, Status::ok);
   EXPECT_TRUE(test::eventually([&] { return node.dropped() == 1; }));
@@ -353,7 +457,9 @@ TEST(StalledPayloadTest, AnInputThatDoesNotArriveInFullEndsItsSession) {
   PayloadNode node(limits);
   SlowPayloadClient client(node);
   client.send(WireRequest{.id = 1, .procedure = "echo", .input_bytes = 500'000});
-  EXPECT_TRUE(test::eventually([&] { return node.used() == 500'000; }));
+  const PayloadBytes part(kMaxWirePartBytes);
+  client.send(client.writer.part({1, 500'000, part}));
+  EXPECT_TRUE(test::eventually([&] { return node.used() == kMaxWirePartBytes; }));
   EXPECT_TRUE(test::eventually([&] { return node.dropped() == 1; }));
   EXPECT_TRUE(node.becomes_empty());
 }
@@ -375,29 +481,42 @@ TEST(PartsOfPayloadsTest, TheNodeChecksTheInputsThatComeInParts) {
           "the limit of kv.txn");
   refused({.id = 3, .procedure = "atoll.status", .input_bytes = 100'000}, Status::invalid_argument,
           "the limit of atoll.status");
-  const PayloadBytes part(60'000);
-  // The parts of a request that was refused are skipped.
-  client.send(client.writer.part({2, 100'000, part}));
-  client.send(WireRequest{
-      .id = 4, .procedure = "echo", .answer_at = AnswerAt::precommitted, .input_bytes = 100'000});
-  client.send(client.writer.part({4, 100'000, part}));
-  client.send(client.writer.part({4, 100'000, part}));  // 20,000 bytes too many
-  EXPECT_EQ(client.next().kind, WireFrame::Kind::refusal);
-  client.send(client.writer.part({4, 100'000, std::span(part).first(40'000)}));
+  const PayloadBytes part(kMaxWirePartBytes);
+  constexpr uint32_t kWhole = 300'000;
+  const auto send_part = [&](uint64_t id, size_t bytes) {
+    client.send(client.writer.part({id, kWhole, std::span(part).first(bytes)}));
+  };
+  const auto rejects = [&](uint64_t id, size_t bytes, const std::string& says) {
+    send_part(id, bytes);
+    const WireFrame& frame = client.next();
+    ASSERT_EQ(frame.kind, WireFrame::Kind::refusal);
+    EXPECT_NE(frame.refusal.message.find(says), std::string_view::npos) << frame.refusal.message;
+  };
+  send_part(2, 60'000);  // the parts of a request that was refused are skipped
+  for (const uint64_t id : {4, 5}) {
+    client.send(WireRequest{
+        .id = id, .procedure = "echo", .answer_at = AnswerAt::precommitted, .input_bytes = kWhole});
+  }
+  rejects(4, 60'000, "must be of request 4 and have 262144 bytes");  // not a full part
+  rejects(5, part.size(), "must be of request 4");                   // not the oldest input
+  EXPECT_EQ(node.used(), 0u) << "inputs take memory when their parts arrive";
+  send_part(4, part.size());
+  rejects(4, 60'000, "have 37856 bytes");  // 22,144 bytes too many
+  send_part(4, kWhole - part.size());
   size_t arrived = 0;
   for (;;) {
     const WireFrame& frame = client.next();
     if (frame.kind != WireFrame::Kind::part) {
       ASSERT_EQ(frame.kind, WireFrame::Kind::answers);
       EXPECT_EQ(frame.answers[0].status, Status::ok);
-      EXPECT_EQ(frame.answers[0].output_bytes, 100'000u);
+      EXPECT_EQ(frame.answers[0].output_bytes, kWhole);
       break;
     }
     EXPECT_EQ(frame.part.id, 4u);
-    EXPECT_EQ(frame.part.total_bytes, 100'000u);
+    EXPECT_EQ(frame.part.total_bytes, kWhole);
     arrived += frame.part.bytes.size();
   }
-  EXPECT_EQ(arrived, 100'000u);
+  EXPECT_EQ(arrived, kWhole);
 }
 
 TEST(PartsOfPayloadsTest, AClientThatTakesNoPartsGetsShortOutputsAndAClearError) {

@@ -107,6 +107,28 @@ TEST_F(ExecuteTest, AProcedureThatThrowsOverAStateThatNeverWasIsRunAgain) {
   EXPECT_GT(outcome.execution_ns, 0u);
 }
 
+/// The first attempt has a long output. The second one sets a long output, then a short one.
+Status shorten_output(ProcedureContext& context) {
+  const std::vector<std::byte> bytes(1u << 20);
+  context.set_output(bytes);
+  if (++scene.attempts == 1) return Status::read_conflict;
+  context.set_output(std::span(bytes).first(10));
+  return Status::ok;
+}
+
+TEST_F(ExecuteTest, AShortOutputKeepsNoMemoryOfALongerOne) {
+  TestWorker& worker = cluster_.worker(0);
+  WorkerEnvironment environment{*worker.transaction, worker.backoff, 0};
+  PayloadMemory memory(4u << 20);
+  const ProcedureOutcome outcome = execute_procedure(environment, shorten_output, {}, kMaxEpoch,
+                                                     {.max_bytes = 1u << 20, .memory = &memory});
+  EXPECT_EQ(outcome.status, Status::ok) << outcome.message;
+  EXPECT_EQ(scene.attempts, 2);
+  EXPECT_EQ(outcome.output.size(), 10u);
+  EXPECT_LE(outcome.output.capacity(), kSessionPartBytes);
+  EXPECT_EQ(memory.used(), 0u);
+}
+
 TEST_F(ExecuteTest, AFailureThatIsTrueIsToldWhenWhatItReadIsDurable) {
   scene.always_throws = true;
   cluster_.tick();
