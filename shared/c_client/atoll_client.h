@@ -24,8 +24,9 @@
  * the cluster has other values of procedures.max_input and max_output. An output of more than
  * 64 KiB is taken in parts. Over a local connection, this happens only while the program waits,
  * polls or dispatches: if it does none of these for a minute, the session ends
- * (procedures.transfer_timeout). A connection: 4,096 requests in flight, or 256 over
- * the network. A node: 64 connections, and 256 more over the network.
+ * (procedures.transfer_timeout). Over the network, the library holds up to two copies of an input
+ * of more than 64 KiB until its request is answered. A connection: 4,096 requests in flight, or 256
+ * over the network. A node: 64 connections, and 256 more over the network.
  *
  * Compatibility. Functions and constants are only added. An option struct begins with its size, so
  * it may grow. All other structs are opaque, except atoll_bytes, which never changes.

@@ -93,7 +93,8 @@ class NetworkClient final : public ClientTransport {
   // The next functions run in the client's thread.
   void run();
   bool send_queued();
-  /// Sends some parts of the oldest long input.
+  /// Gives some parts of the oldest long input to ZeroMQ, which does not limit what it has not
+  /// sent. So the client holds up to two copies of each long input in flight.
   bool send_parts();
   bool receive_answers();
   void take_part(const WirePart& part);

@@ -19,10 +19,10 @@ namespace {
 using LinkClock = std::chrono::steady_clock;
 
 constexpr const char* kMonitorEndpoint = "inproc://monitor";
-/// How long a socket that closes may take to send the last frame.
 /// How often a handshake is tried that the node has ended without a reason, and the pause between.
 constexpr int kHandshakeAttempts = 3;
 constexpr std::chrono::milliseconds kHandshakePause{200};
+/// How long a socket that closes may take to send the last frame.
 constexpr int kLingerMs = 100;
 /// A connection over which the node has not answered for so long has ended.
 constexpr int kHeartbeatMs = 5'000;
@@ -102,7 +102,8 @@ Result<void> NetworkLink::connect(const NetworkAddress& address,
   const int timeout_ms = ms_until(LinkClock::now() + timeout);
   const auto most = static_cast<int64_t>(kMaxWireFrameBytes);
   // A session ends with its connection, so ZeroMQ must not connect again. The limits of requests in
-  // flight bound the queue of frames to send.
+  // flight bound the queue of frames to send: it has at most max_in_flight_bytes of short inputs,
+  // and a copy of each long input in flight.
   const bool is_set =
       set(ZMQ_RECONNECT_IVL, -1) && set(ZMQ_LINGER, kLingerMs) && set(ZMQ_SNDHWM, 0) &&
       set(ZMQ_IPV6, 1) && set(ZMQ_HANDSHAKE_IVL, timeout_ms) &&
