@@ -41,7 +41,7 @@ void NetworkSession::release(NetworkCall& call) {
   call.outcome = {};
   call.input_memory = {};
   call.input.clear();
-  if (call.input.capacity() > kKeptNetworkBytes) free_bytes(call.input);
+  if (call.input.capacity() > kKeptNetworkBytes) free_buffer(call.input);
   free_.push_back(&call);
 }
 

@@ -53,7 +53,7 @@ Status attempt(Transaction& transaction, const ProcedureCode& procedure,
                ProcedureOutcome& outcome) {
   outcome.output.clear();
   // The buffer of a long output of the attempt before. Its memory no longer counts.
-  if (outcome.output.capacity() > kSessionPartBytes) free_bytes(outcome.output);
+  if (outcome.output.capacity() > kSessionPartBytes) free_buffer(outcome.output);
   outcome.memory = {};
   outcome.message.clear();
   Status status = Status::procedure_failed;
@@ -155,7 +155,7 @@ ProcedureOutcome execute_procedure(WorkerEnvironment& environment, const Procedu
   DCHECK(outcome.status != Status::ok || outcome.output.size() <= limit.max_bytes);
   if (outcome.status != Status::ok) {
     // The buffer of a long output is freed here, so that only outputs that count take memory.
-    free_bytes(outcome.output);
+    free_buffer(outcome.output);
     outcome.memory = {};
   } else {
     outcome.message.clear();

@@ -14,7 +14,7 @@
 namespace atolldb {
 
 /// Frees the memory of a buffer. An assignment of {} would keep it.
-inline void free_bytes(std::vector<std::byte>& buffer) { buffer = std::vector<std::byte>(); }
+inline void free_buffer(std::vector<std::byte>& buffer) { buffer = std::vector<std::byte>(); }
 
 /// Counts the bytes of all inputs and outputs that are longer than one part (kSessionPartBytes). An
 /// input counts until its request is answered, or until the first part of a long output is sent. An

@@ -17,7 +17,7 @@ bool refuse_if_late(SessionCall& call) {
 
 void free_long_input(SessionCall& call) {
   if (call.input_memory.bytes() == 0) return;
-  free_bytes(call.input);
+  free_buffer(call.input);
   call.input_memory = {};
 }
 

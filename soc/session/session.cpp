@@ -274,7 +274,7 @@ void Session::send_part(uint32_t slot) {
 void Session::free_buffers(SessionCall& call) {
   call.outcome = {};
   call.input_memory = {};
-  if (call.input.capacity() > kKeptBytes) free_bytes(call.input);
+  if (call.input.capacity() > kKeptBytes) free_buffer(call.input);
 }
 
 void Session::end_sending(SessionCall& call, uint32_t slot) {
