@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <type_traits>
 
 #include "shared/base/check.h"
 #include "shared/base/copy_bytes.h"
