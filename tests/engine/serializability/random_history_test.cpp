@@ -30,7 +30,7 @@ TEST(RandomHistory, TwoNodesOfTwoThreadsOnFewKeysAreSerializable) {
 
 /// Nearly all transactions meet, and each failure leads to early locks (R104).
 TEST(RandomHistory, TwoNodesOfTwoThreadsWithEarlyLocksAreSerializable) {
-  for (const uint32_t keys : {4, 20}) {
+  for (const uint32_t keys : {4u, 20u}) {
     WorkloadOptions options = random_options(keys);
     options.attempts /= 2;
     options.lock_from_failures = 1;

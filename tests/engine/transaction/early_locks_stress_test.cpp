@@ -8,7 +8,7 @@ namespace {
 
 TEST(EarlyLocksStress, TransfersEndWhilePagesAreSplit) {
   const uint64_t chosen = seed();
-  for (const uint64_t accounts : {3, 40}) {
+  for (const uint64_t accounts : {3u, 40u}) {
     uint64_t taken = 0;
     EXPECT_EQ(transfers_with_early_locks({.kind = Kind::tree,
                                           .workers = 6,

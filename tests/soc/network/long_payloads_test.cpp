@@ -493,7 +493,7 @@ TEST(PartsOfPayloadsTest, TheNodeChecksTheInputsThatComeInParts) {
     EXPECT_NE(frame.refusal.message.find(says), std::string_view::npos) << frame.refusal.message;
   };
   send_part(2, 60'000);  // the parts of a request that was refused are skipped
-  for (const uint64_t id : {4, 5}) {
+  for (const uint64_t id : {4u, 5u}) {
     client.send(WireRequest{
         .id = id, .procedure = "echo", .answer_at = AnswerAt::precommitted, .input_bytes = kWhole});
   }
