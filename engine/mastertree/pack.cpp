@@ -29,8 +29,8 @@ static_assert(kMaxSpreadPages > 1 && kMaxSpreadPages * kBorderSlotBound <= RunLo
 /// A spread may add a page, and needs one for the successor of the parent.
 static_assert(kMaxSpreadPages + 2 <= kMaxPackedPages && kMaxPackedPages <= 8);
 
-/// Limits of a new page, with the record that is to be inserted into it. What stays free may be
-/// less than one large record.
+/// Limits of a new page, with the record that is to be inserted into it. The free
+/// rest of a page may be too small for one large record.
 constexpr uint32_t kMaxPackedBytes = kBorderUsableBytes - kBorderUsableBytes / 32;
 constexpr uint32_t kMaxPackedSlots = kMaxBorderSlots - std::max(1u, kMaxBorderSlots / 32);
 /// Average slots in a new page.

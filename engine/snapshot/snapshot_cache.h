@@ -159,9 +159,10 @@ class SnapshotCache {
   /// no file is closed meanwhile.
   std::optional<uint32_t> warm(SnapshotPointer first, uint32_t count, std::byte* buffer);
 
-  /// Copies a page without hints, so one without pages below it, if the cache has it. Returns false
-  /// otherwise. Does not count as a use. Blocks readers that miss pages while it copies, but not if
-  /// the cache lacks the page. Thread: any, even without a SnapshotReader (R39).
+  /// Copies a leaf page if the cache has it. Other pages hold hints, which readers change. Returns
+  /// false if the cache lacks the page. Does not count as a use. Blocks readers that miss pages
+  /// while it copies, but not if the cache lacks the page. Thread: any, even without a
+  /// SnapshotReader (R39).
   bool copy_page(SnapshotPointer pointer, std::byte* into) const;
 
   /// Evicts up to `wanted` lent frames, at most kReturnAtOnce, and returns them to the pool. Blocks

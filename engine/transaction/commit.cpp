@@ -255,9 +255,9 @@ Status CommitProtocol::lock_in_order(uint32_t& locked, uint32_t& remote, bool& m
   return Status::ok;
 }
 
-/// The holder of the lock is this worker itself, or another one. Another one most likely writes the
-/// record. If this transaction has read it, the verification would then fail. So the attempt ends
-/// now. While it waited, it would stop the workers that want its other locks.
+/// If this worker holds the lock early, the commit takes it over. Otherwise the holder most likely
+/// writes the record. If this transaction has read it, the verification would then fail. So the
+/// attempt ends now. While it waited, it would stop the workers that want its other locks.
 Status CommitProtocol::lock_contended(uint32_t i) {
   if (take_over_early(i)) return Status::ok;
   RecordHead* record = txn_.write_heads_[i];

@@ -51,8 +51,8 @@ class CommitProtocol {
       return Status::ok;
     return lock_contended(i);
   }
-  /// Takes over the early lock of entry i, if there is one. Otherwise waits for the lock, unless
-  /// the wait would most likely be for nothing (R104).
+  /// Takes over the early lock of entry i, if there is one. Otherwise ends the attempt if it has
+  /// read the record, or waits for the lock (R104).
   Status lock_contended(uint32_t i);
   /// Makes the early lock of entry i a lock of the commit (R106). Returns false if there is none.
   ATOLL_STEP bool take_over_early(uint32_t i);

@@ -1,5 +1,5 @@
 // Hot records: those that have lately caused aborts of this worker's transactions. Each worker
-// learns from its own aborts, so commits and reads change nothing that is shared or private.
+// learns only from its own aborts. Commits and reads write nothing for this.
 //
 // The policy has four steps, of which an attempt without conflicts pays for none:
 // 1. A commit that fails to lock a record that it has read ends (CommitProtocol::lock_contended).
@@ -33,7 +33,7 @@ class HotRecords {
   void use(Policy policy) { policy_ = policy; }
   bool is_on() const { return policy_.is_on; }
 
-  /// Records that an abort on this record, after `commits` commits of the worker.
+  /// Records an abort that this record has caused. `commits`: the worker's commits so far.
   void record_abort(const RecordHead* record, uint64_t commits) {
     DCHECK(record != nullptr);
     all_.raise(commits);
@@ -68,8 +68,8 @@ class HotRecords {
   }
 
  private:
-  /// Aborts, of which each counts half after kHalfLife commits, a quarter after twice as many, and
-  /// so on. With r aborts per commit it is from kHalfLife * r to twice that.
+  /// Number of aborts, halved every kHalfLife commits. With r aborts per commit it is between
+  /// kHalfLife * r and twice that.
   struct Heat {
     uint32_t value = 0;
     uint64_t cooled_at = 0;

@@ -72,7 +72,7 @@ Status Transaction::begin_contended(uint64_t deadline_epoch, TransactionMode mod
 }
 
 void Transaction::prefetch_reads() const {
-  // More would wait for each other in the cache.
+  // The processor has room for few misses at a time, so more prefetches would only wait.
   constexpr uint32_t kMost = 64;
   for (uint32_t i = 0; i < std::min(reads_.size(), kMost); ++i)
     __builtin_prefetch(reads_[i].record);

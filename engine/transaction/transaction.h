@@ -341,8 +341,8 @@ class Transaction {
   friend class CommitProtocol;
   friend class FaultyCommit;  // in tests/engine/mutants
 
-  /// In this order, one comparison tells whether the transaction is active, or serializable. So an
-  /// attempt without contention executes no instruction because of it.
+  /// The order matters: `is_active` and `is_serializable` need one comparison each. So the state
+  /// `contended` costs other attempts nothing.
   enum class State : uint8_t {
     serializable,
     contended,  // serializable; checks its reads before it locks, and may hold early locks

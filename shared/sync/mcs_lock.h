@@ -5,8 +5,8 @@
 // - A block is used for one lock at a time. It names that lock from before the word changes until
 //   after the release (R22). So another thread could complete the operation of a dead worker.
 // - Threads that wait without limit do so in universal order. All others only try.
-// - The last blocks of each worker are for early locks. A word that names such a block has no
-//   waiters, because a thread only tries to take an early lock (R106).
+// - The last blocks of each worker are for early locks. No thread waits with such a block, because
+//   an early lock is only tried (R106).
 // - Every wait checks the cluster state, and can end with `cluster_failed`.
 #pragma once
 

@@ -71,7 +71,8 @@ class Session final : public CallOwner {
   /// the session thread is woken after the first part.
   bool sends_parts() const { return sending_count_.load(std::memory_order_relaxed) != 0; }
   /// Returns whether the client has not asked for the next part of an output since this time. A
-  /// question that waits in the ring counts: `held`, or a node that was stopped, delays it there.
+  /// question in the ring counts, although the node has not read it yet: the node may have been
+  /// stopped, or `held` delays it.
   bool is_stalled(uint64_t since_ns) const;
   /// Ends the calls whose outputs the client has not taken in full, and those to come. REQUIRES:
   /// the session has no client any more.
