@@ -99,7 +99,7 @@ KvOutcome<const KvTransaction::Read*> KvTransaction::base_of(const Place& place)
   DCHECK(result->status != Status::not_found || result->value.empty());
   Read read;
   if (result->status == Status::ok) {
-    DCHECK(result->version != 0);
+    // The version of an array record is 0 until its first write.
     read.value = copy_of(result->value);
     read.version = result->version;
   } else if (result->status != Status::not_found) {

@@ -103,7 +103,7 @@ class KvTransaction {
 
   struct Read {
     std::optional<Bytes> value;
-    uint64_t version = 0;  // 0: the key was absent
+    uint64_t version = 0;  // 0: the key was absent, or the array record never written
   };
   struct Scanned {
     std::string storage;
