@@ -75,14 +75,22 @@ std::optional<Refusal> RequestSink::admit(SessionCall& call, uint32_t idle_worke
 }
 
 /// Returns the worker that the call names. If it names none, its affinity decides. Without an
-/// affinity, an idle worker runs it, or round robin decides.
+/// affinity, an idle worker runs it, or the one of two workers with fewer calls. Round robin
+/// chooses these two. So a call seldom waits for a long one while another worker is free.
 uint32_t RequestSink::worker_of(const SessionCall& call, uint32_t idle_worker) {
   if (call.worker != kAnyWorker) return call.worker;
   if (call.affinity == 0 && idle_worker != kAnyWorker) return idle_worker;
   const auto workers = static_cast<uint32_t>(services_.workers.size());
   DCHECK(workers > 0);
-  // Relaxed: the counter only spreads the load.
-  if (call.affinity == 0) return next_worker_.fetch_add(1, std::memory_order_relaxed) % workers;
+  if (call.affinity == 0) {
+    // Relaxed, here and below: the counters only spread the load. The call that runs counts, too.
+    const uint32_t first = next_worker_.fetch_add(1, std::memory_order_relaxed) % workers;
+    const uint32_t second = first + 1 == workers ? 0 : first + 1;
+    const auto calls = [&](uint32_t worker) {
+      return queues_[worker].count.load(std::memory_order_relaxed);
+    };
+    return calls(second) < calls(first) ? second : first;
+  }
   // Uses the upper half of the product, because it depends on all bits of the affinity.
   return static_cast<uint32_t>((call.affinity * 0x9e3779b97f4a7c15ull) >> 32) % workers;
 }

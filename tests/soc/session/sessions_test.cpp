@@ -386,6 +386,20 @@ TEST_F(SessionTest, AnOrderlyStopAnswersWhatIsInFlightAndTellsTheRest) {
   EXPECT_FALSE(client->submit("session.echo", {}));
 }
 
+TEST_F(SessionTest, CallsDoNotWaitForALongCallWhileAnotherWorkerIsFree) {
+  gate_is_open.store(false, std::memory_order_release);
+  const auto slow = connect();
+  const auto gated = slow->submit("session.gated", {});
+  ASSERT_TRUE(gated);
+  const auto client = connect();
+  for (int i = 0; i < 20; ++i) {
+    // With round robin alone, half of these calls would wait for the gate.
+    EXPECT_EQ(client->call("session.echo", {}).status, Status::ok) << i;
+  }
+  gate_is_open.store(true, std::memory_order_release);
+  EXPECT_EQ(slow->wait(*gated).status, Status::ok);
+}
+
 TEST_F(SessionTest, IndexesOutOfBoundsEndTheSessionAndNothingElse) {
   const auto well = connect();
   const auto breaks = [&](const char* what, auto damage) {
