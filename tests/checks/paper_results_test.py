@@ -8,6 +8,7 @@ import types
 sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
+import plain_tests  # noqa: E402
 from paper_figures import experiments, published, results  # noqa: E402
 from paper_figures.benches import PaperError  # noqa: E402
 
@@ -115,12 +116,5 @@ def test_other_plots_are_drawn():
             assert "<svg" in (pathlib.Path(folder) / "plot.svg").read_text()
 
 
-def main():
-    tests = [value for name, value in sorted(globals().items()) if name.startswith("test_")]
-    for test in tests:
-        test()
-    print(f"{len(tests)} tests")
-
-
 if __name__ == "__main__":
-    main()
+    plain_tests.run(globals())

@@ -12,6 +12,7 @@ from unittest import mock
 sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
+import plain_tests  # noqa: E402
 from paper_figures import (  # noqa: E402
     machine, published, results, silor, silor_compare, silor_recovery)
 from paper_figures.benches import MIB, PaperError  # noqa: E402
@@ -439,12 +440,5 @@ def test_each_experiment_has_its_part_of_the_results():
     assert text[text.index(end):] == page[page.index(end):]
 
 
-def main():
-    tests = [value for name, value in sorted(globals().items()) if name.startswith("test_")]
-    for test in tests:
-        test()
-    print(f"{len(tests)} tests")
-
-
 if __name__ == "__main__":
-    main()
+    plain_tests.run(globals())

@@ -299,6 +299,16 @@ TEST(Replay, IgnoresTheTornTailAfterTheCut) {
   EXPECT_EQ(recover_and_compare(image, {}, expected), "");
 }
 
+/// Recovers in both orders. Each replay keeps one record or tombstone for which a page has no room.
+void expect_one_blocked(const CrashImage& image, const Content& expected) {
+  for (const auto order : {ReplayOrder::newest_first, ReplayOrder::oldest_first}) {
+    RecoveredCluster recovered(image, {.order = order});
+    EXPECT_EQ(recovered.problem(), "");
+    EXPECT_EQ(recovered.blocked(), 1u);
+    EXPECT_TRUE(recovered.content() == expected);
+  }
+}
+
 TEST(Replay, FindsRoomForRecordsWhoseRoomDeletedOnesTake) {
   // The two keys have the same slice, so they need the same page, and it has room for one record.
   CheckpointStage stage(1, 1);
@@ -331,13 +341,7 @@ TEST(Replay, FindsRoomForRecordsWhoseRoomDeletedOnesTake) {
   Content expected;
   expected.tree[left] = large;
   expected.tree[left].replace(7, part.size(), part);
-  const CrashImage image = stage.crash();
-  for (const auto order : {ReplayOrder::newest_first, ReplayOrder::oldest_first}) {
-    RecoveredCluster recovered(image, {.order = order});
-    EXPECT_EQ(recovered.problem(), "");
-    EXPECT_EQ(recovered.blocked(), 1u);
-    EXPECT_TRUE(recovered.content() == expected);
-  }
+  expect_one_blocked(stage.crash(), expected);
 }
 
 TEST(Replay, FindsNoRoomForADeletionAndKeepsTheKeyDeleted) {
@@ -376,13 +380,7 @@ TEST(Replay, FindsNoRoomForADeletionAndKeepsTheKeyDeleted) {
   Content expected;
   expected.tree[left] = large;
   expected.tree[filler] = large.substr(0, filler_bytes);
-  const CrashImage image = stage.crash();
-  for (const auto order : {ReplayOrder::newest_first, ReplayOrder::oldest_first}) {
-    RecoveredCluster recovered(image, {.order = order});
-    EXPECT_EQ(recovered.problem(), "");
-    EXPECT_EQ(recovered.blocked(), 1u);
-    EXPECT_TRUE(recovered.content() == expected);
-  }
+  expect_one_blocked(stage.crash(), expected);
 }
 
 TEST(Replay, TakesPartInALaterCheckpoint) {

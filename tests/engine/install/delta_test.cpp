@@ -142,13 +142,18 @@ TEST(DeltaTrees, ClearTheirMarksOnceTheyAreEmpty) {
   EXPECT_EQ(test.scan(4, 9), "old new new new old ");
 }
 
-/// A prefetch of cold keys reads their pages together, but not those of records in the delta tree.
-TEST(DeltaTrees, APrefetchReadsTheColdPagesThatAreNeeded) {
-  ColdTree test(2);
+/// Record 5 is in the delta tree, and the cache is full of pages with keys below 9,000.
+void prepare_full_cache(ColdTree& test) {
   ASSERT_EQ(test.prepare_large(), "");  // many more pages than the cache has frames
   ASSERT_EQ(test.write(1, 5, "new"), Status::ok);
   for (uint64_t key = 1'000; key < 9'000; key += 50) EXPECT_EQ(test.value_of(key), "old");
   test.warm.cluster.worker(1).context->leave();
+}
+
+/// A prefetch of cold keys reads their pages together, but not those of records in the delta tree.
+TEST(DeltaTrees, APrefetchReadsTheColdPagesThatAreNeeded) {
+  ColdTree test(2);
+  prepare_full_cache(test);
   const auto misses = [&] { return test.warm.cache().statistics().misses; };
   const uint64_t before = misses();
   Transaction& txn = *test.warm.cluster.worker(0).transaction;
@@ -170,10 +175,7 @@ TEST(DeltaTrees, APrefetchReadsTheColdPagesThatAreNeeded) {
 /// A batch collects the pages of several look-ups, which may be of several storages.
 TEST(DeltaTrees, ABatchOfKeysReadsTheirColdPagesTogether) {
   ColdTree test(2);
-  ASSERT_EQ(test.prepare_large(), "");  // many more pages than the cache has frames
-  ASSERT_EQ(test.write(1, 5, "new"), Status::ok);
-  for (uint64_t key = 1'000; key < 9'000; key += 50) EXPECT_EQ(test.value_of(key), "old");
-  test.warm.cluster.worker(1).context->leave();
+  prepare_full_cache(test);
   const auto misses = [&] { return test.warm.cache().statistics().misses; };
   const uint64_t before = misses();
   Transaction& txn = *test.warm.cluster.worker(0).transaction;

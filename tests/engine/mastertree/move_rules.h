@@ -156,9 +156,7 @@ inline std::string a_record_is_moved_amid_a_commit(bool to_a_layer) {
                            : insert_keys(b, table, 1000, 200);
         moved = finish(b, moved);
       });
-      mover->wait_until([&] {
-        return ref.record->lock.tail.load(std::memory_order_acquire) >> 16 == b.worker().id();
-      });
+      mover->wait_until([&] { return is_last_waiter(ref.record->lock, b.worker()); });
     });
     problem.expect(a.commit(), Status::ok, "commit of the write");
     problem.expect(at_point.was_reached(), "the sync point was not reached");

@@ -48,12 +48,12 @@ inline std::string a_split_locks_its_records_in_order() {
   const uint32_t records = count();
   McsWord& lowest = page->record(records - 1)->head.lock;
   WorkerContext& holder = stage.a().worker();
-  const auto id = stage.b().worker().id();
+  const WorkerContext& waits = stage.b().worker();
   CHECK(holder.locker().lock(lowest, 1, UniversalName()) == Status::ok);
   Other splitter([&] {
     stage.commit_alone([&](Transaction& txn) { return insert_keys(txn, table, next, 1); });
   });
-  splitter.wait_until([&] { return lowest.tail.load(std::memory_order_acquire) >> 16 == id; });
+  splitter.wait_until([&] { return is_last_waiter(lowest, waits); });
   problem.expect(!splitter.is_done(), "the page was split under a foreign lock");
   for (uint32_t slot = 0; slot + 1 < records; ++slot) {
     const uint32_t tail = page->record(slot)->head.lock.tail.load(std::memory_order_acquire);

@@ -36,6 +36,11 @@ class Problem {
 
 enum class Kind { array, tree };
 
+/// Returns whether the worker is the last one that holds the lock or waits for it.
+inline bool is_last_waiter(const McsWord& lock, const WorkerContext& worker) {
+  return lock.tail.load(std::memory_order_acquire) >> 16 == worker.id();
+}
+
 inline Bytes bytes_view(const void* data, size_t bytes) {
   return {static_cast<const std::byte*>(data), bytes};
 }

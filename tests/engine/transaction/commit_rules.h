@@ -10,6 +10,7 @@
 #include "engine/sequential/sequential.h"
 #include "tests/engine/hooks/at_sync_point.h"
 #include "tests/engine/transaction/anomaly_stage.h"
+#include "tests/engine/transaction/crossing_locks.h"
 
 namespace atolldb::test {
 
@@ -96,17 +97,7 @@ inline std::string crossing_writers_do_not_wait_for_each_other() {
   problem.expect(a.begin(), Status::ok, "begin");
   problem.expect(stage.array().put(a, 20, 1), Status::ok, "write y");
   problem.expect(stage.array().put(a, 10, 1), Status::ok, "write x");
-  problem.expect(b.lock(x.record->lock, 1, x.name()), Status::ok, "b locks x");
-  Status status = Status::ok;
-  Other committer([&] { status = a.commit(); });
-  committer.wait_until(
-      [&] { return x.record->lock.tail.load(std::memory_order_acquire) >> 16 == a.worker().id(); });
-  const bool got_y = b.try_lock(y.record->lock, 2, y.name());
-  problem.expect(got_y, "each waits for the other");
-  if (got_y) b.unlock(y.record->lock, 2);
-  b.unlock(x.record->lock, 1);
-  committer.join();
-  problem.expect(status, Status::ok, "commit");
+  expect_no_crossing(problem, a, b, x, y);
   return problem.text();
 }
 

@@ -6,6 +6,7 @@
 
 #include "tests/engine/hooks/at_sync_point.h"
 #include "tests/engine/transaction/anomaly_stage.h"
+#include "tests/engine/transaction/crossing_locks.h"
 
 namespace atolldb::test {
 
@@ -45,17 +46,7 @@ inline std::string early_locks_do_not_cross() {
   problem.expect(a.begin(), Status::ok, "begin");
   problem.expect(stage.is_locked_early(y), "the planned lock was not taken");
   problem.expect(stage.array().put(a, 10, 1), Status::ok, "write x");
-  problem.expect(b.lock(x.record->lock, 1, x.name()), Status::ok, "b locks x");
-  Status status = Status::ok;
-  Other committer([&] { status = a.commit(); });
-  committer.wait_until(
-      [&] { return x.record->lock.tail.load(std::memory_order_acquire) >> 16 == a.worker().id(); });
-  const bool got_y = b.try_lock(y.record->lock, 2, y.name());
-  problem.expect(got_y, "each waits for the other");
-  if (got_y) b.unlock(y.record->lock, 2);
-  b.unlock(x.record->lock, 1);
-  committer.join();
-  problem.expect(status, Status::ok, "commit");
+  expect_no_crossing(problem, a, b, x, y);
   problem.expect(!x.record->lock.is_locked() && !y.record->lock.is_locked(), "a lock is left");
   return problem.text();
 }
@@ -106,8 +97,7 @@ inline std::string early_locks_end_before_page_locks() {
   CHECK(b.lock(page_lock, 1, UniversalName()) == Status::ok);
   Status status = Status::ok;
   Other inserter([&] { status = stage.tree().insert(a, 15, 1); });
-  inserter.wait_until(
-      [&] { return page_lock.tail.load(std::memory_order_acquire) >> 16 == a.worker().id(); });
+  inserter.wait_until([&] { return is_last_waiter(page_lock, a.worker()); });
   problem.expect(!inserter.is_done(), "the insert did not wait for the page");
   problem.expect(!x.record->lock.is_locked(), "waits for a page with an early lock held");
   b.unlock(page_lock, 1);

@@ -21,7 +21,7 @@ std::string ends_under_a_foreign_lock(McsWord& lock, WorkerContext& holder, Work
   Problem problem;
   CHECK(holder.locker().lock(lock, 1, UniversalName()) == Status::ok);
   Other other([&] { operation(); });
-  other.wait_until([&] { return lock.tail.load(std::memory_order_acquire) >> 16 == waits.id(); });
+  other.wait_until([&] { return is_last_waiter(lock, waits); });
   problem.expect(other.is_done(), "waits for a lock out of universal order");
   holder.locker().unlock(lock, 1);
   other.join();
@@ -70,8 +70,7 @@ inline std::string reclaiming_waits_for_no_lock(Held held) {
   Other other([&] { stage.work_off_hints(); });
   other.wait_until([&] {
     const McsWord* lock = locked.load(std::memory_order_acquire);
-    return lock != nullptr &&
-           lock->tail.load(std::memory_order_acquire) >> 16 == stage.keeper().worker().id();
+    return lock != nullptr && is_last_waiter(*lock, stage.keeper().worker());
   });
   Problem problem;
   problem.expect(other.is_done(), "waits for a lock out of universal order");

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "shared/sync/wait_word.h"
+#include "tests/soc/worker_thread.h"
 #include "tests/support/eventually.h"
 #include "tests/support/test_cluster.h"
 
@@ -60,18 +61,9 @@ class RequestSinkTest : public ::testing::Test {
         {"gate", wait_at_gate},
         {"ahead", pass, nullptr, Isolation::serializable, count_prefetch}};
     EXPECT_TRUE(registry_.add_library({kProcedureApiVersion, 3, entries}, "test"));
-    WorkerSettings settings;
-    settings.view = &cluster_.view();
-    settings.pool = &cluster_.pool(0);
-    settings.metrics = &worker_metrics_;
-    settings.limits = test::TestClusterOptions().limits;
-    local_.reset(static_cast<std::byte*>(std::aligned_alloc(4096, settings.limits.local_bytes())));
-    settings.local = local_.get();
-    worker_ = std::make_unique<Worker>(std::move(settings), make_silent_logger("test"));
-    worker_->start();
     SessionServices services;
     services.procedures = &registry_;
-    services.workers = {worker_.get()};
+    services.workers = {&worker_.get()};
     services.answers = &answers_;
     services.metrics = &metrics_;
     services.refusal = [](Isolation) { return std::optional<Refusal>(); };
@@ -80,7 +72,7 @@ class RequestSinkTest : public ::testing::Test {
   }
   ~RequestSinkTest() override {
     open_gate();
-    worker_->stop();
+    worker_.get().stop();
   }
 
   Submitted submit(const std::string& procedure) {
@@ -109,16 +101,11 @@ class RequestSinkTest : public ::testing::Test {
     for (uint32_t i = 0; i < count; ++i) ASSERT_EQ(submit("pass"), Submitted::yes) << i;
   }
 
-  struct Free {
-    void operator()(std::byte* memory) const { std::free(memory); }
-  };
   test::TestCluster cluster_;
-  WorkerMetrics worker_metrics_;
-  std::unique_ptr<std::byte, Free> local_;
   SessionMetrics metrics_{};
   ProcedureRegistry registry_;
   DurableAnswers answers_;
-  std::unique_ptr<Worker> worker_;
+  test::WorkerThread worker_{cluster_, make_silent_logger("test")};
   std::unique_ptr<RequestSink> sink_;
   std::vector<std::unique_ptr<SessionCall>> calls_;
   Owner owner_;
@@ -171,7 +158,7 @@ TEST_F(RequestSinkTest, OtherTasksOfTheWorkerRunAfterALimitedNumberOfCalls) {
   hold_worker();
   submit_many(3 * RequestSink::kCallsPerTask);
   std::atomic<uint32_t> finished_before{0};
-  ASSERT_TRUE(worker_->submit([&](WorkerEnvironment&) {
+  ASSERT_TRUE(worker_.get().submit([&](WorkerEnvironment&) {
     finished_before.store(owner_.finished(), std::memory_order_release);
   }));
   open_gate();
@@ -195,10 +182,10 @@ TEST_F(RequestSinkTest, AQueueIsFullAtItsLimitAndHasRoomAfterACall) {
 TEST_F(RequestSinkTest, AWorkerThatEndsRunsTheCallsThatItHasAndGetsNoMore) {
   hold_worker();
   submit_many(2 * RequestSink::kCallsPerTask);
-  worker_->close();
+  worker_.get().close();
   submit_many(1);  // the worker still has a task for its calls
   open_gate();
-  worker_->stop();
+  worker_.get().stop();
   EXPECT_EQ(owner_.finished(), 2 + 2 * RequestSink::kCallsPerTask);
   EXPECT_EQ(submit("pass"), Submitted::no);
   EXPECT_EQ(calls_.back()->outcome.status, Status::unavailable);
@@ -223,7 +210,7 @@ class ThreeTimes final : public IdleWork {
 TEST_F(RequestSinkTest, AnIdleWorkerHelpsBeforeItSleepsUntilItFindsNoMoreWork) {
   ThreeTimes work;
   hold_worker();
-  worker_->help_with(work);
+  worker_.get().help_with(work);
   open_gate();
   ASSERT_TRUE(test::eventually([&] { return work.calls() == 4; }));
   accepted_ = 1;
@@ -233,7 +220,7 @@ TEST_F(RequestSinkTest, AnIdleWorkerHelpsBeforeItSleepsUntilItFindsNoMoreWork) {
     ASSERT_TRUE(all_finish());
     ASSERT_TRUE(test::eventually([&] { return work.calls() == 4 * round; })) << round;
   }
-  worker_->stop();
+  worker_.get().stop();
   EXPECT_EQ(work.calls(), 80u) << "a worker that sleeps or ends does not help";
 }
 
@@ -253,7 +240,7 @@ TEST_F(RequestSinkTest, CallsRunAlthoughTheQueueOfTheWorkerIsFullOfOtherTasks) {
   submit_many(2 * RequestSink::kCallsPerTask);
   std::atomic<uint32_t> others{0};
   uint32_t queued = 0;
-  while (worker_->submit(
+  while (worker_.get().submit(
       [&](WorkerEnvironment&) { others.fetch_add(1, std::memory_order_relaxed); })) {
     ++queued;
   }
