@@ -232,9 +232,9 @@ struct Config {
   Procedures procedures;
   Log log;
 
-  /// Line of each key that the file sets: "memory.volatile_pool" -> "atoll.toml:12". Keys that are
-  /// not in this map have the default. For display only: the map is not compared, not digested, and
-  /// not passed to child processes.
+  /// Origin of each key that was set: "memory.volatile_pool" -> "atoll.toml:12". Other keys have
+  /// the default, which memory.total or a benchmark may replace. The map is not compared, not
+  /// digested, and not passed to child processes.
   std::map<std::string, std::string> origins;
 };
 

@@ -142,25 +142,28 @@ void check_placement(const Config& config, const Machine& machine, const ConfigR
   }
 }
 
+/// Returns a size as in a config file.
+std::string size_text(uint64_t bytes) {
+  return quote_toml(format_size(static_cast<int64_t>(bytes)));
+}
+
 /// Reports a budget that is too small, and sizes beside a budget that are not their parts of it.
 /// Equal sizes are permitted, because the text of an effective config has all three keys.
 void check_memory_total(const Config& config, const ConfigReport& report) {
   const Config::Memory& memory = config.memory;
   if (memory.total == 0) return;
-  const auto text = [](uint64_t bytes) {
-    return quote_toml(format_size(static_cast<int64_t>(bytes)));
-  };
   if (memory.total < kMinMemoryTotal) {
-    report("memory.total", text(0) + ", or at least " + text(kMinMemoryTotal), text(memory.total),
-           "the smallest pool and the smallest cache have 2MiB each");
+    report("memory.total", size_text(0) + ", or at least " + size_text(kMinMemoryTotal),
+           size_text(memory.total), "the smallest pool and the smallest cache have 2MiB each");
     return;
   }
   const MemorySplit split = split_memory(config);
   const auto check = [&](const char* key, uint64_t part, uint64_t given) {
     if (given == part) return;
     report(key,
-           "no value beside memory.total (" + text(memory.total) + "), whose part is " + text(part),
-           text(given), "remove it, or remove memory.total");
+           "no value beside memory.total (" + size_text(memory.total) + "), whose part is " +
+               size_text(part),
+           size_text(given), "remove it, or remove memory.total");
   };
   check("memory.volatile_pool", split.pool, memory.volatile_pool);
   check("memory.snapshot_cache", split.cache, memory.snapshot_cache);
@@ -218,12 +221,10 @@ void check_payload_memory(const Config& config, const ConfigReport& report) {
   // No overflow: both have limits of at most 1 GiB.
   const uint64_t most = limits.max_input + limits.max_output;
   if (most <= limits.payload_memory) return;
-  const auto text = [](uint64_t bytes) {
-    return quote_toml(format_size(static_cast<int64_t>(bytes)));
-  };
-  report("procedures.payload_memory",
-         "at least procedures.max_input and procedures.max_output together (" + text(most) + ")",
-         text(limits.payload_memory), "a call holds its input while it makes its output");
+  report(
+      "procedures.payload_memory",
+      "at least procedures.max_input and procedures.max_output together (" + size_text(most) + ")",
+      size_text(limits.payload_memory), "a call holds its input while it makes its output");
 }
 
 void check_relations(const Config& config, const ConfigReport& report) {

@@ -23,7 +23,7 @@ struct MemorySplit {
 MemorySplit split_memory(const Config& config);
 
 /// The smallest pool and the smallest cache.
-inline constexpr uint64_t kMinMemoryTotal = uint64_t{4} << 20;
+inline constexpr uint64_t kMinMemoryTotal = 2 * kSegmentStepBytes;
 
 /// Origin of values that follow from `memory.total` (Config::origins).
 inline constexpr const char* kOriginOfSplit = "memory.total";

@@ -6,6 +6,7 @@
 
 #include "shared/base/check.h"
 #include "shared/config/config_keys.h"
+#include "shared/config/memory_split.h"
 
 namespace atolldb {
 namespace {
@@ -24,13 +25,16 @@ constexpr std::array<std::string_view, 19> kKeysOfSnapshots{
     "node.reducers",          "node.recovery_threads",
     "node.installers"};
 
-constexpr std::string_view kCheckpointPrefix = "durability.checkpoint_";
+/// Returns whether only checkpoints and their recovery use the key.
+bool is_key_of_checkpoints(const std::string& key) {
+  return key.starts_with("durability.checkpoint_") || key == "durability.replay_order";
+}
 
 /// Returns why the key has no effect, or an empty text.
 std::string_view reason_of(DurabilityScheme scheme, const std::string& key) {
   switch (scheme) {
     case DurabilityScheme::gleaned:
-      return key.starts_with(kCheckpointPrefix)
+      return is_key_of_checkpoints(key)
                  ? "durability.scheme is \"gleaned\", which takes snapshots and no checkpoints"
                  : "";
     case DurabilityScheme::silor:
@@ -51,7 +55,9 @@ std::vector<UnusedSetting> unused_settings(const Config& config) {
   std::vector<UnusedSetting> unused;
   const auto check = [&](const ConfigKey& key, const std::string& name, NodeConfig& node) {
     const std::string_view reason = reason_of(config.durability.scheme, key.full_name());
-    if (reason.empty() || !config.origins.contains(name)) return;
+    const auto origin = config.origins.find(name);
+    if (reason.empty() || origin == config.origins.end()) return;
+    if (origin->second == kOriginOfSplit) return;  // the user has set memory.total instead
     const std::string value = value_text(key, key.field({copy, node, count}));
     DCHECK(!value.empty());
     unused.push_back({name, value, std::string(reason)});

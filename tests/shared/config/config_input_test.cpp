@@ -265,9 +265,15 @@ TEST(UnusedSettings, AreTheUsersValuesForTheOtherScheme) {
             "gleaner.interval = \"1h\" has no effect: durability.scheme is \"silor\", which takes "
             "checkpoints and no snapshots");
   const auto of_gleaned =
-      unused_settings(parsed("[durability]\ncheckpoint_files = 2\n[gleaner]\ninterval = \"1h\"\n"));
-  ASSERT_EQ(of_gleaned.size(), 1u);
+      unused_settings(parsed("[durability]\ncheckpoint_files = 2\nreplay_order = \"oldest_first\"\n"
+                             "[gleaner]\ninterval = \"1h\"\n"));
+  ASSERT_EQ(of_gleaned.size(), 2u);
   EXPECT_EQ(of_gleaned[0].key, "durability.checkpoint_files");
+  EXPECT_EQ(of_gleaned[1].key, "durability.replay_order");
+  // The user has set the budget, and not its parts.
+  const Config split = parsed("[durability]\nscheme = \"silor\"\n[memory]\ntotal = \"1GiB\"\n");
+  ASSERT_TRUE(split.origins.contains("memory.snapshot_cache"));
+  EXPECT_TRUE(unused_settings(split).empty());
 }
 
 TEST(ControlEndpoint, IsLocalOnly) {
