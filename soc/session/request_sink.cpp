@@ -21,6 +21,14 @@ void free_long_input(SessionCall& call) {
   call.input_memory = {};
 }
 
+namespace {
+
+Refusal no_room_for_input(uint64_t bytes, const PayloadMemory& memory) {
+  return {Status::unavailable, no_payload_memory("input", bytes, memory)};
+}
+
+}  // namespace
+
 RequestSink::RequestSink(SessionServices services)
     : services_(std::move(services)),
       payload_memory_(services_.payloads.memory_bytes),
@@ -35,7 +43,7 @@ std::optional<Refusal> RequestSink::take_input_memory(SessionCall& call, uint32_
     call.input_bytes = input_bytes;
     return std::nullopt;
   }
-  return Refusal{Status::unavailable, no_payload_memory("input", input_bytes, payload_memory_)};
+  return no_room_for_input(input_bytes, payload_memory_);
 }
 
 std::optional<Refusal> RequestSink::expect_input(SessionCall& call, uint32_t input_bytes) const {
@@ -44,13 +52,12 @@ std::optional<Refusal> RequestSink::expect_input(SessionCall& call, uint32_t inp
     call.input_bytes = input_bytes;
     return std::nullopt;
   }
-  return Refusal{Status::unavailable, no_payload_memory("input", input_bytes, payload_memory_)};
+  return no_room_for_input(input_bytes, payload_memory_);
 }
 
 std::optional<Refusal> RequestSink::grow_input_memory(SessionCall& call, uint64_t part_bytes) {
   if (payload_memory_.grow(part_bytes, call.input_memory)) return std::nullopt;
-  return Refusal{Status::unavailable,
-                 no_payload_memory("input", call.input_bytes, payload_memory_)};
+  return no_room_for_input(call.input_bytes, payload_memory_);
 }
 
 std::optional<Refusal> RequestSink::admit(SessionCall& call, uint32_t idle_worker) {

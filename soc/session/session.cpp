@@ -324,13 +324,11 @@ void Session::put_answer(uint32_t slot) {
   wake_client();
   // A system call, which only long outputs need: the session thread watches the client from now on.
   if (is_first) server.wake();
-  const uint32_t ended = (is_last ? 1u : 0u) + (counts_twice ? 1u : 0u);
+  const uint32_t ended = is_last && counts_twice ? 2 : 1;
   // seq_cst pairs with the session thread, which sets SessionServer::waits_for_end_ and then loads
   // this count.
-  if (ended != 0) {
-    const uint32_t in_flight = in_flight_.fetch_sub(ended, std::memory_order_seq_cst);
-    DCHECK(in_flight >= ended);
-  }
+  const uint32_t in_flight = in_flight_.fetch_sub(ended, std::memory_order_seq_cst);
+  DCHECK(in_flight >= ended);
   server.signal_end();
 }
 
