@@ -33,7 +33,14 @@ const Case* find_case(std::string_view name) {
   return found == std::end(kCases) ? nullptr : found;
 }
 
-std::string_view case_names() { return "hot, zipf, increment, counter, read8, read16, write8"; }
+std::string case_names() {
+  std::string names;
+  for (const Case& each : kCases) {
+    if (!names.empty()) names += ", ";
+    names += each.name;
+  }
+  return names;
+}
 
 Rows::Rows(const Case& its_case, uint32_t workers)
     : case_(its_case),

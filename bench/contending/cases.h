@@ -4,8 +4,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
-#include <vector>
 
 #include "bench/common/random.h"
 #include "bench/micro/local_cluster.h"
@@ -27,7 +27,7 @@ struct Case {
 /// Returns the case of this name, or null.
 const Case* find_case(std::string_view name);
 /// Returns the names of all cases, with ", " between them.
-std::string_view case_names();
+std::string case_names();
 
 inline constexpr uint32_t kRowBytes = 100;
 /// Maximum number of records of a transaction.
@@ -61,7 +61,6 @@ class Visitor {
   void draw();
   /// The body of the transaction. Every attempt visits the same records in the same order.
   Status visit(Transaction& txn) const;
-  uint32_t writes() const { return rows_->case_.writes; }
 
  private:
   Status read(Transaction& txn, uint64_t row) const;

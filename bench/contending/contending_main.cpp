@@ -1,7 +1,6 @@
 // Measures transactions on hot records, in one process. bench/contention runs it.
 //
-//   atoll-contention CASE [--workers N] [--places N] [--seconds S] [--plain] [--lock-from N]
-//                    [--seed N]
+//   atoll-contention CASE [--workers N] [--places N] [--seconds S] [--plain] [--seed N]
 //
 // Prints one JSON object.
 #include <CLI/CLI.hpp>
@@ -146,23 +145,19 @@ class Crowd {
   nlohmann::json report() {
     Result all;
     uint64_t sum = 0;
-    uint64_t early_locks = 0;
     for (uint32_t i = 0; i < options_.workers; ++i) {
       all.commits += results_[i].commits;
       all.latency.merge(results_[i].latency);
       all.commit_ns += results_[i].commit_ns;
       sum += commits_[i] * rows_.its_case().writes;
-      early_locks += rows_.cluster().worker(i).metrics.early_locks.get();
     }
     CHECK(rows_.sum() == sum);  // no update was lost
     const double count = std::max(static_cast<double>(all.commits), 1.0);
     return {{"case", rows_.its_case().name},
             {"workers", options_.workers},
             {"places", options_.places},
-            {"early_locks", early_locks},
             {"commits_per_second", static_cast<double>(all.commits) / seconds_},
             {"aborts_per_commit", static_cast<double>(aborts_) / count},
-            {"p50_us", static_cast<double>(all.latency.quantile_ns(0.5)) * 1e-3},
             {"p99_us", static_cast<double>(all.latency.quantile_ns(0.99)) * 1e-3},
             {"mean_ns", static_cast<double>(all.latency.sum_ns()) / count},
             {"commit_ns", static_cast<double>(all.commit_ns) / count}};
@@ -191,16 +186,13 @@ class Crowd {
 int run(int argc, char** argv) {
   Options options;
   CLI::App app("Measures transactions on hot records.", "atoll-contention");
-  app.add_option("case", options.case_name, "hardware, or one of: " + std::string(case_names()))
-      ->required();
+  app.add_option("case", options.case_name, "hardware, or one of: " + case_names())->required();
   app.add_option("--workers", options.workers, "threads with a worker each")
       ->check(CLI::Range(1u, kMaxWorkersPerNode));
   app.add_option("--places", options.places, "workers that run at the same time; 0: all");
   app.add_option("--seconds", options.seconds, "duration")->check(CLI::PositiveNumber);
   bool is_plain = false;
   app.add_flag("--plain", is_plain, "plain optimistic transactions, without HotRecords");
-  app.add_option("--lock-from", options.policy.lock_from_failures,
-                 "failures in a row before a retry takes early locks");
   app.add_option("--seed", options.seed, "seed of the choice of records");
   CLI11_PARSE(app, argc, argv);
   options.policy.is_on = !is_plain;
@@ -211,7 +203,7 @@ int run(int argc, char** argv) {
     const Case* its_case = find_case(options.case_name);
     if (its_case == nullptr) {
       std::fprintf(stderr, "atoll-contention: %s: no such case, use one of: %s\n",
-                   options.case_name.c_str(), std::string(case_names()).c_str());
+                   options.case_name.c_str(), case_names().c_str());
       return 2;
     }
     Crowd crowd(*its_case, options);

@@ -3,7 +3,7 @@ from paper_figures import published, silor_compare, silor_recovery
 from paper_figures.experiments import Outcome
 from paper_figures.machine import allows_direct_io
 from paper_figures.silor_runs import (
-    SILOR, System, require_taken, run_in_turns, run_tpcc, run_ycsb, systems)
+    System, require_taken, run_in_turns, run_tpcc, run_ycsb, systems)
 
 # Figure 4: pause of a checkpoint thread after each 32 MiB.
 PAUSE = "100ms"
@@ -106,7 +106,7 @@ def panels(found):
 
 def figure4(bench, options):
     """One sync of a checkpoint against pauses, and against many syncs (section 6.2)."""
-    settings = {**SILOR, "durability.checkpoint_interval": f"{options.interval}s"}
+    settings = systems(options)["SiloR"].settings
     once = {**settings, "durability.checkpoint_sync_volume": "0B"}
     paused = {**once, "durability.checkpoint_pause": PAUSE}
     lines = {"(a) one sync": System(once),

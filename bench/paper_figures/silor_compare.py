@@ -13,7 +13,7 @@ WORKLOADS = {"YCSB": ("ycsb", run_ycsb), "TPC-C": ("tpcc", run_tpcc)}
 
 
 def recovery_s(bench, options, workload, scheme):
-    """Returns the median seconds of a start after all processes were killed. They are killed an
+    """Returns the median seconds of a recovery after all processes were killed. They are killed an
     interval after the only checkpoint or snapshot, so all recoveries have equally much log."""
     found = []
     for _ in range(min(options.repeat, MOST_RECOVERIES)):
