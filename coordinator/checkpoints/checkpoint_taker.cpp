@@ -1,7 +1,6 @@
 #include "coordinator/checkpoints/checkpoint_taker.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "shared/base/check.h"
 #include "shared/process/start_up.h"

@@ -73,7 +73,7 @@ class SnapshotManager : public SchemeManager {
     SnapshotTask task;
     SnapshotPlan plan;
     std::chrono::steady_clock::time_point begun = std::chrono::steady_clock::now();
-    std::vector<uint64_t> written;  // result of log_bytes_by_node() when the job began
+    std::vector<uint64_t> written;  // result of bytes_by_node() when the job began
     uint64_t paused_before = 0;     // result of paused_us() when the job began
     double spare_at_begin = 0;      // result of spare_pages() when the job began
     // Only for a job that overlaps an install:

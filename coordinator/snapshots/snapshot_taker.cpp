@@ -1,7 +1,6 @@
 #include "coordinator/snapshots/snapshot_taker.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "coordinator/snapshots/snapshot_pace.h"
 #include "shared/base/check.h"

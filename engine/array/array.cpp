@@ -514,6 +514,7 @@ SnapshotPointer Array::cold_leaf(Transaction& txn, uint64_t leaf) const {
 
 void Array::prefetch(Transaction& txn, std::span<const uint64_t> indexes) const {
   prefetch(txn, indexes, 0, payload_bytes_);
+  if (indexes.size() < 2) return;  // a single page is left to the look-up
   ColdBatch batch(txn.worker());
   add_cold(txn, indexes, batch);
 }

@@ -110,7 +110,7 @@ void maintain(WorkerContext& worker, const Hint& hint, std::span<const std::byte
   // The hint may have outlived its storage, whose slot may belong to another storage now (R34).
   if (!is_storage_ready(storage, hint.storage_id)) return;
   const bool is_queued = remove_tombstones(worker, storage, hint, prefix);
-  // A pack would copy the tombstones that are left.
+  // A pack would copy the tombstones that are left. It is dropped: later splits leave other hints.
   if (hint.is_split && !is_queued) pack_around(worker, storage, hint.slice);
 }
 

@@ -116,15 +116,12 @@ SnapshotPointer cold_page_of(WorkerContext& worker, StorageControl& storage, Byt
 /// not wait for the device one after the other.
 void read_cold_pages(WorkerContext& worker, StorageControl& storage, std::span<const Bytes> keys,
                      std::span<const Way> ways) {
-  std::array<SnapshotPointer, kBatch> pages;
-  uint32_t count = 0;
   if (keys.size() < 2) return;  // a single page is left to the look-up
+  ColdBatch batch(worker);
+  if (!batch.is_wanted()) return;
   for (size_t i = 0; i < keys.size(); ++i) {
-    if (ways[i].page != nullptr) continue;
-    const SnapshotPointer page = cold_page_of(worker, storage, keys[i]);
-    if (!page.is_null()) pages[count++] = page;
+    if (ways[i].page == nullptr) batch.add(cold_page_of(worker, storage, keys[i]));
   }
-  if (count > 1) worker.read_snapshot_pages(std::span(pages).first(count));
 }
 
 }  // namespace

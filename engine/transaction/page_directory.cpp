@@ -104,7 +104,7 @@ bool PageDirectory::store_entry(const ClusterView& view, Table& table, uint32_t 
                                 uint64_t slice, TreePage* page) {
   const uint32_t storage_id = page->header.storage_id;
   DCHECK(page->is_border() && page->contains(slice));
-  DCHECK(table.words != nullptr && shift >= 64 - kMaxDepth && shift <= 64 - kMinDepth);
+  DCHECK(table.words != nullptr);
   CHECK(shift >= 64 - kMaxDepth && shift <= 64 - kMinDepth);
   std::atomic<uint64_t>& word = (*table.words)[slice >> shift];
   const uint64_t first = slice >> shift << shift;
@@ -143,7 +143,7 @@ void PageDirectory::remember_all(const ClusterView& view, uint32_t storage_id, T
   for (uint64_t i = 0; i < std::min(entries, kMaxEntries); ++i) {
     is_stored |= store_entry(view, table, shift, std::max(page->low, (first + i) << shift), page);
   }
-  if (is_stored) count_width(table, shift, *page);  // once, whatever the number of its entries
+  if (is_stored) count_width(table, shift, *page);  // once, not for each entry
 }
 
 }  // namespace atolldb

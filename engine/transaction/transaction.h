@@ -312,8 +312,8 @@ class Transaction {
   /// moves `index` past the append. Returns false if there is none.
   bool own_append(uint32_t storage_id, uint32_t& index, std::span<const std::byte>& payload);
 
-  /// Early locks are only for transactions with at most this number of read-set entries. Longer
-  /// ones would stop many others.
+  /// Early locks, and commits that end at a lock instead of waiting, are only for transactions with
+  /// at most this number of read-set entries. Longer ones would stop many others, or search long.
   static constexpr uint32_t kMostReadsOfShort = 256;
 
   /// Maximum number of appends of a transaction: each may need a page, taken before the locks.
