@@ -11,17 +11,28 @@ CommitCounter::CommitCounter(WorkerContext& worker, const TickClock& clock)
       epochs_(worker.view().control->epochs),
       clock_(clock),
       is_logged_(worker.view().shared[worker.node()]->logger_count != 0) {
-  if (is_logged_) waiting_ = std::make_unique<Commit[]>(kCapacity);
+  if (is_logged_) waiting_ = std::make_unique<Group[]>(kCapacity);
 }
 
-void CommitCounter::push(WorkerResult& result, const Commit& commit) {
-  if (count_ == kCapacity) {
+/// Groups of two epochs would let the earlier one wait for the later one. So a commit of an epoch
+/// that is later than all known ones begins a group.
+void CommitCounter::begin_group(WorkerResult& result, uint64_t begin, uint64_t end) {
+  end_group(result);
+  release(result, end);
+  waiting_[(first_ + count_) % kCapacity] = {begin, end, 0, {}};
+  group_until_ = begin + clock_.from_ns(kGroupNs);
+}
+
+void CommitCounter::end_group(WorkerResult& result) {
+  if (group_until_ == 0) return;
+  group_until_ = 0;
+  if (count_ + 1 == kCapacity) {
     await(waiting_[first_].epoch);
     release(result, clock_.ticks());
-    // If the ring is still full, the cluster has failed, and the commit is not counted.
-    if (count_ == kCapacity) return;
+    // If the ring is still full, the cluster has failed, and the group is not counted.
+    if (count_ + 1 == kCapacity) return;
   }
-  waiting_[(first_ + count_++) % kCapacity] = commit;
+  ++count_;
 }
 
 void CommitCounter::release(WorkerResult& result, uint64_t now) {
@@ -40,17 +51,24 @@ void CommitCounter::release(WorkerResult& result, uint64_t now) {
   if (has_credited) pauses_.commit(now);
 }
 
-void CommitCounter::credit(WorkerResult& result, const Commit& commit, uint64_t now) {
-  ++result.commits[commit.type];
-  result.durable_latency[commit.type].add(clock_.to_ns(now - commit.begin));
-  const EpochEnd& epoch_end = ends_[commit.epoch % kEpochs];
+void CommitCounter::credit(WorkerResult& result, const Group& group, uint64_t now) {
+  const uint64_t latency_ns = clock_.to_ns(now - group.begin);
+  uint64_t total = 0;
+  for (uint32_t type = 0; type < result.commits.size(); ++type) {
+    const uint64_t commits = group.commits[type];
+    if (commits == 0) continue;
+    total += commits;
+    result.commits[type] += commits;
+    result.durable_latency[type].add(latency_ns, commits);
+  }
+  const EpochEnd& epoch_end = ends_[group.epoch % kEpochs];
   // If the ring has no entry for the epoch, the whole time counts as a wait for the log. The entry
-  // is missing if the transaction read only old data, or if the log is more than kEpochs epochs
+  // is missing if the transactions read only old data, or if the log is more than kEpochs epochs
   // late.
   const uint64_t ended =
-      epoch_end.epoch == commit.epoch ? std::max(commit.end, epoch_end.at) : commit.end;
-  result.epoch_wait.add(clock_.to_ns(ended - commit.end));
-  result.log_wait.add(clock_.to_ns(now - std::min(now, ended)));
+      epoch_end.epoch == group.epoch ? std::max(group.end, epoch_end.at) : group.end;
+  result.epoch_wait.add(clock_.to_ns(ended - group.end), total);
+  result.log_wait.add(clock_.to_ns(now - std::min(now, ended)), total);
 }
 
 void CommitCounter::note_epochs(uint64_t now) {
@@ -76,10 +94,12 @@ void CommitCounter::await(uint64_t epoch) {
 
 void CommitCounter::await_all() {
   uint64_t latest = 0;
-  for (uint32_t i = 0; i < count_; ++i) {
+  const uint32_t groups = count_ + (group_until_ != 0 ? 1 : 0);
+  for (uint32_t i = 0; i < groups; ++i) {
     latest = std::max(latest, waiting_[(first_ + i) % kCapacity].epoch);
   }
   count_ = 0;
+  group_until_ = 0;
   if (latest != 0) await(latest);
 }
 

@@ -72,12 +72,13 @@ class Histogram {
   Histogram(const Histogram& other) { merge(other); }
   Histogram& operator=(const Histogram& other);
 
-  /// Takes no lock and needs no read-modify-write: plain loads and stores.
-  void add(uint64_t ns) {
+  /// Adds a value `times` times. Takes no lock and needs no read-modify-write: plain loads and
+  /// stores.
+  void add(uint64_t ns, uint64_t times = 1) {
     const uint32_t bucket = HistogramBuckets::of(ns);
-    DCHECK(bucket < HistogramBuckets::kCount);
-    bump(buckets_[bucket], 1);
-    bump(sum_ns_, ns);
+    DCHECK(bucket < HistogramBuckets::kCount && times != 0);
+    bump(buckets_[bucket], times);
+    bump(sum_ns_, ns * times);
     raise_max(ns);
   }
   /// Thread: the writer. `other` may have another writer.

@@ -26,15 +26,22 @@ class CommitCounterTest : public testing::Test {
     epochs().durable.store(epoch, std::memory_order_release);
     epochs().durable_signal.fetch_add(1, std::memory_order_release);
   }
+  /// Counts a commit of a group of its own.
   void count(uint32_t type, uint64_t epoch) {
-    const uint64_t now = clock_.ticks();
-    counter_->count(result_, type, now, now, epoch);
+    now_ += clock_.from_ns(CommitCounter::kGroupNs) + 1;
+    counter_->count(result_, type, now_, now_, epoch);
+  }
+  /// Counts a commit that ends right after the last one.
+  void count_in_group(uint32_t type, uint64_t epoch) {
+    ++now_;
+    counter_->count(result_, type, now_, now_, epoch);
   }
 
   test::TestCluster cluster_{1, 1, options()};
   TickClock clock_;
   std::unique_ptr<CommitCounter> counter_;
   WorkerResult result_{2};
+  uint64_t now_ = clock_.ticks();
 };
 
 TEST_F(CommitCounterTest, ACommitCountsWhenItsEpochIsDurable) {
@@ -51,13 +58,55 @@ TEST_F(CommitCounterTest, ACommitCountsWhenItsEpochIsDurable) {
   EXPECT_EQ(result_.log_wait.count(), 2U);
 }
 
-TEST_F(CommitCounterTest, WhatIsDurableAlreadyCountsAtOnce) {
+TEST_F(CommitCounterTest, WhatIsDurableAlreadyCountsWhenItsGroupEnds) {
   count(1, 9);
+  EXPECT_EQ(result_.commits[1], 0U);
+  counter_->poll(result_, now_);
   EXPECT_EQ(result_.commits[1], 1U) << "a read-only one of old data";
+  counter_->poll(result_, now_);
+  EXPECT_EQ(result_.commits[1], 1U) << "counted twice";
+}
+
+TEST_F(CommitCounterTest, CommitsOfAGroupWaitForItsLatestEpoch) {
+  count(0, 10);
+  count_in_group(0, 3);
+  count_in_group(1, 10);
+  make_durable(9);
+  counter_->poll(result_, now_);
+  EXPECT_EQ(result_.total_commits(), 0U);
+  make_durable(10);
+  counter_->poll(result_, now_ + 1'000);
+  EXPECT_EQ(result_.commits, (std::vector<uint64_t>{2, 1}));
+  EXPECT_EQ(result_.durable_latency[0].count(), 2U);
+  EXPECT_EQ(result_.epoch_wait.count(), 3U);
+  EXPECT_EQ(result_.log_wait.count(), 3U);
+}
+
+TEST_F(CommitCounterTest, ALaterEpochBeginsAGroup) {
+  count(0, 10);
+  count_in_group(0, 11);
+  make_durable(10);
+  counter_->poll(result_, now_);
+  EXPECT_EQ(result_.commits[0], 1U) << "the commit of epoch 10 does not wait for epoch 11";
+}
+
+TEST_F(CommitCounterTest, TheLatencyOfAGroupIsOffByLessThanItsLength) {
+  const uint64_t length = clock_.from_ns(CommitCounter::kGroupNs);
+  const uint64_t start = now_;
+  counter_->count(result_, 0, start, start + 1, 10);
+  counter_->count(result_, 0, start + 1, start + length - 1, 10);
+  counter_->count(result_, 0, start + length - 1, start + 100 * length, 10);
+  counter_->count(result_, 0, start + 100 * length, start + 100 * length + 1, 10);
+  make_durable(10);
+  counter_->poll(result_, start + 200 * length);
+  const LatencyHistogram& latency = result_.durable_latency[0];
+  EXPECT_EQ(latency.count(), 4U);
+  // The long transaction has its own group, so the last commit has not its begin.
+  EXPECT_EQ(latency.count_below(150 * CommitCounter::kGroupNs), 1U);
 }
 
 TEST_F(CommitCounterTest, WhatBecomesDurableAfterTheEndDoesNotCount) {
-  counter_->set_end(clock_.ticks());
+  counter_->set_end(now_);
   count(0, 10);
   make_durable(10);
   count(0, 10);
@@ -98,7 +147,9 @@ TEST_F(CommitCounterTest, WithoutALogAPauseEndsAtTheCommit) {
 }
 
 TEST_F(CommitCounterTest, AFullQueueWaitsForTheDevice) {
+  // One place of the ring is for the open group.
   for (uint32_t i = 0; i < CommitCounter::kCapacity; ++i) count(0, 10);
+  EXPECT_EQ(result_.commits[0], 0U);
   std::thread device([this] { make_durable(10); });
   count(0, 11);
   device.join();
