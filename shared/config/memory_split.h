@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "shared/base/limits.h"
 #include "shared/config/config.h"
 
 namespace atolldb {
