@@ -13,6 +13,7 @@
 #include "engine/mastertree/tree_access.h"
 #include "engine/transaction/optimistic_read.h"
 #include "shared/base/check.h"
+#include "shared/base/copy_bytes.h"
 #include "shared/sync/racy_copy.h"
 
 namespace atolldb {
@@ -188,49 +189,6 @@ Status MasterTreeCursor::open_missing(const MissingPage& missing, uint64_t slice
   return Status::ok;
 }
 
-/// `link`: as in ScanAhead.
-Status MasterTreeCursor::open_cold_page(SnapshotPointer root, uint64_t slice,
-                                        const DualPointer* link) {
-  SnapshotBorder border;
-  const Status status = find_snapshot_border(txn_->worker(), root, slice, border, scan_ahead(link));
-  if (status != Status::ok) return end_at_unreadable(status);
-  take_cold_page(border, slice);
-  txn_->worker().leave_snapshots();
-  return Status::ok;
-}
-
-/// Continues a forward scan on the next page of the same parent. Registers nothing: all pages of
-/// the parent lie below the registered pointer, or in the snapshot that the transaction reads.
-Status MasterTreeCursor::open_next_cold_page(uint64_t fence) {
-  SnapshotBorder border;
-  const Status status =
-      next_snapshot_border(txn_->worker(), frame().place, scan_ahead(nullptr), border);
-  if (status != Status::ok) return end_at_unreadable(status);
-  if (border.page == nullptr) {
-    txn_->worker().leave_snapshots();
-    return open_page(fence);
-  }
-  take_cold_page(border, fence);
-  txn_->worker().leave_snapshots();
-  return Status::ok;
-}
-
-/// Ends the scan because a page of the layer cannot be read. The scan can neither read that page
-/// nor skip it.
-Status MasterTreeCursor::end_at_unreadable(Status status) {
-  txn_->worker().leave_snapshots();
-  ended_ = true;
-  end_ = status;
-  return status;
-}
-
-void MasterTreeCursor::take_cold_page(const SnapshotBorder& border, uint64_t slice) {
-  take_page(border.page, border.pointer, border.page->header.version());
-  frame().place = border.place;
-  frame().round = txn_->worker().snapshot_round();
-  order_slots(slice);
-}
-
 void MasterTreeCursor::take_page(BorderPage* page, SnapshotPointer cold, PageVersion version) {
   DCHECK(page != nullptr && is_sound(page, version) && !version.is_moved());
   Frame& frame = this->frame();
@@ -241,20 +199,6 @@ void MasterTreeCursor::take_page(BorderPage* page, SnapshotPointer cold, PageVer
   frame.page_high_is_end = page->high_is_end != 0;
   frame.version = version;
   frame.tombstones = 0;
-}
-
-inline Status MasterTreeCursor::hold_page() {
-  Frame& frame = this->frame();
-  DCHECK(!frame.cold.is_null());
-  WorkerContext& worker = txn_->worker();
-  if (frame.round == worker.enter_snapshots() || fault::keep_scanned_pages) [[likely]]
-    return Status::ok;
-  const PageHeader* page = nullptr;
-  const Status status = worker.snapshot_page(frame.cold, page);
-  if (status != Status::ok) return status;
-  frame.round = worker.snapshot_round();
-  frame.page = border_page(tree_page(const_cast<PageHeader*>(page)));
-  return Status::ok;
 }
 
 /// Finds the slots that can lie within the bounds, and orders them by key.
@@ -308,6 +252,7 @@ Status MasterTreeCursor::leave_page() {
   const Frame& left = frame();
   const bool at_end = forward_ ? left.page_high_is_end : left.page_low == 0;
   if (at_end) {
+    copied_bytes_ = kFirstCopiedBytes;  // the layer above may have few records of its own
     set_depth(depth_ - 1);
     if (depth_ == 0) ended_ = true;
     return Status::ok;
@@ -428,39 +373,38 @@ Status MasterTreeCursor::visit(bool& found) {
 
 /// Visits a record of a snapshot page. Snapshot pages never change, so the cursor registers nothing
 /// and never waits. The transaction may have written the record in a volatile page that was dropped
-/// since. Then the attempt ends, because the scan would miss that write (R14). The cursor leaves
-/// the round after each record, because its caller may take long (R57).
+/// since. Then the attempt ends, because the scan would miss that write (R14). The cursor is in a
+/// round only while it copies records, because its caller may take long (R57).
 Status MasterTreeCursor::visit_cold(bool& found) {
-  const Status held = hold_page();
-  if (held != Status::ok) {
-    txn_->worker().leave_snapshots();
-    return held;
-  }
   Frame& current = frame();
   const uint32_t slot = current.slot_at(current.position);
   DCHECK(!current.cold.is_null() && slot < current.version.count());
-  TreeRecord* record = current.page->record(slot);
-  prefetch_record(kRecordsAhead);
-  const uint64_t slice = current.page->slices()[slot];
+  if (!copied_.has(current.cold, slot)) {
+    const Status held = hold_page();
+    if (held == Status::ok) copy_records();
+    txn_->worker().leave_snapshots();
+    if (held != Status::ok) return held;
+  }
+  BorderPage* const page = copied_.page();
+  TreeRecord* record = page->record(slot);
+  current.prefetch_next_cold();
+  const uint64_t slice = page->slices()[slot];
   advance();
-  if (record->head.load_acquire().is_next_layer()) return enter_layer(record, slice);
-  put_key(record, slice);
-  const uint32_t payload_bytes = record->payload_bytes.load(std::memory_order_relaxed);
   const Vid seen = record->head.load_acquire();
-  const auto payload_at =
-      static_cast<uint16_t>(record->payload() - reinterpret_cast<const std::byte*>(current.page));
-  txn_->worker().leave_snapshots();
+  if (seen.is_next_layer()) return enter_layer(record, slice);
+  put_key(record, slice);
   if (!passes_bounds(slice)) return Status::ok;
   visited_ = true;
   if (!txn_->plans_no_write() && txn_->snapshot() == nullptr && merge_ == nullptr &&
       txn_->has_lost_write(tree_.handle().id(), key())) {
     return txn_->miss_own_write();
   }
-  payload_bytes_ = payload_bytes;
+  payload_bytes_ = record->payload_bytes.load(std::memory_order_relaxed);
   seen_ = seen;
   ref_ = RecordRef{};
   ref_.place = current.cold.word();
-  ref_.payload_at = payload_at;
+  ref_.payload_at =
+      static_cast<uint16_t>(record->payload() - reinterpret_cast<const std::byte*>(page));
   ref_.payload_bytes = static_cast<uint16_t>(payload_bytes_);
   ref_is_complete_ = true;
   found = true;
@@ -474,6 +418,7 @@ Status MasterTreeCursor::enter_layer(TreeRecord* record, uint64_t slice) {
   const SnapshotPointer cold_root(
       is_cold ? record->next_layer()->snapshot_word.load(std::memory_order_relaxed) : 0);
   DCHECK(above + 8 <= prefix_.size());
+  copied_bytes_ = kFirstCopiedBytes;  // the new layer may have few records
   put_slice(slice, prefix_.data() + above);
   Bytes bound;
   const bool at_bound = start_bound(bound) && bound.size() > above + 8 &&
@@ -592,18 +537,19 @@ void MasterTreeCursor::count_tombstone(Vid vid, uint64_t removable) {
 
 Status MasterTreeCursor::get_cold(void* out, uint32_t capacity) {
   if (ref_.snapshot().is_null()) return Status::invalid_argument;  // no current record
-  const PageHeader* page = nullptr;
-  Status status = Status::ok;
-  if (top_->cold == ref_.snapshot()) [[likely]] {
-    status = hold_page();
-    page = &top_->page->header;
-  } else {
-    // The scan has already moved to another page, because it reads the next record ahead.
-    status = txn_->worker().snapshot_page(ref_.snapshot(), page);
+  reads_payloads_ = true;
+  const uint32_t count = std::min(capacity, payload_bytes_);
+  const std::byte* from = copied_.payload(ref_.snapshot(), ref_.payload_at, count);
+  if (from != nullptr) [[likely]] {
+    copy_bytes(out, from, count);
+    return Status::ok;
   }
+  // The record is long, and this is the first read of a payload. Or the scan has already moved to
+  // another record, because it reads the next one ahead.
+  const PageHeader* page = nullptr;
+  const Status status = txn_->worker().snapshot_page(ref_.snapshot(), page);
   if (status == Status::ok) {
-    copy_bytes(out, reinterpret_cast<const std::byte*>(page) + ref_.payload_at,
-               std::min(capacity, payload_bytes_));
+    copy_bytes(out, reinterpret_cast<const std::byte*>(page) + ref_.payload_at, count);
   }
   txn_->worker().leave_snapshots();
   return status;

@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "engine/format/tree_key.h"
+#include "engine/mastertree/copied_records.h"
 #include "engine/mastertree/descent.h"
 #include "engine/mastertree/mastertree.h"
+#include "engine/mastertree/prefetch.h"
 #include "engine/mastertree/snapshot_tree.h"
 #include "engine/transaction/transaction.h"
 #include "shared/base/check.h"
@@ -112,7 +114,9 @@ struct ScanRange {
 /// led there is registered, and covers all data below it. Snapshot pages never change. A forward
 /// scan takes the next child of the parent, which was prefetched. It descends again if the parent
 /// has no further child. A backward scan always descends. The cursor keeps the names of snapshot
-/// pages, because an address is valid in one round of the cache only (R39).
+/// pages, because an address is valid in one round of the cache only (R39). It copies the records
+/// of these pages in turns, each in one round: first a few records, later whole pages. So most
+/// calls of next() and get() use the cache neither for the record nor for its payload.
 ///
 /// If a snapshot page is missing in the cache, the cursor reads it together with the pages that the
 /// scan visits next (ScanAhead). It waits for the device once per batch, in both directions.
@@ -184,6 +188,10 @@ class MasterTreeCursor {
   static constexpr uint32_t kInlineFrames = 3;
   /// Number of records that a scan prefetches.
   static constexpr int64_t kRecordsAhead = 8;
+  /// Bytes of records that a scan copies first from snapshot pages. Each turn copies twice as many.
+  static constexpr uint32_t kFirstCopiedBytes = 256;
+  /// Payloads of longer records are copied only after the caller has read a payload.
+  static constexpr uint32_t kShortRecordBytes = 128;
   /// Number of records before the end of a page at which the scan prefetches the next page.
   static constexpr int64_t kPageAhead = 16;
 
@@ -197,6 +205,10 @@ class MasterTreeCursor {
     SnapshotPointer cold;
     SnapshotPlace place;
     uint64_t round;
+    // Lines of the page that the scan probably visits next, which were not prefetched yet: from
+    // `next_cold` to `next_cold_end`. The page may be evicted meanwhile.
+    const std::byte* next_cold;
+    const std::byte* next_cold_end;
     uint64_t page_low;
     uint64_t page_high;
     bool page_high_is_end;
@@ -227,6 +239,21 @@ class MasterTreeCursor {
       const auto* const record = reinterpret_cast<const std::byte*>(page->record(slot_at(at)));
       __builtin_prefetch(record);
       __builtin_prefetch(record + 64);
+    }
+    /// Makes prefetch_next_cold prefetch a page, apart from the lines that prefetch_scanned_page
+    /// has prefetched. `next` may be null.
+    void expect_next_cold(const PageHeader* next) {
+      constexpr size_t kPrefetched = size_t{kScannedLines} * kLineBytes;
+      const auto* const start = reinterpret_cast<const std::byte*>(next);
+      next_cold = next == nullptr ? nullptr : start + kPrefetched;
+      next_cold_end = next == nullptr ? nullptr : start + kPageBytes - kPrefetched;
+    }
+    /// Prefetches one line of the next page. The scan calls this for each record, so the next page
+    /// is in the processor's caches when the scan copies its records.
+    void prefetch_next_cold() {
+      if (next_cold == next_cold_end) return;
+      __builtin_prefetch(next_cold);
+      next_cold += kLineBytes;
     }
     uint32_t slot_at(int64_t at) const {
       DCHECK(is_within(at));
@@ -270,6 +297,7 @@ class MasterTreeCursor {
   /// Updates the frame's address of its snapshot page. The address is valid until the worker gets
   /// another snapshot page (R39).
   Status hold_page();
+  void copy_records();
   void order_slots(uint64_t slice);
   Status leave_page();
   /// Prefetches the record that is `ahead` steps after the next one.
@@ -294,6 +322,8 @@ class MasterTreeCursor {
   bool may_take_run() const;
   int64_t count_inside() const;
   Status take_run(BatchWriter& batch);
+  Status take_cold_run(BatchWriter& batch);
+  void copy_cold_run(BatchWriter& batch);
   bool is_own(TreeRecord* record, uint64_t slice) const;
   Status take_current(BatchWriter& writer);
   void leave_record();
@@ -355,6 +385,9 @@ class MasterTreeCursor {
   std::unique_ptr<DeltaMerge> merge_;   // null: no record of the delta tree to merge
   bool is_over_delta_ = false;          // the cursor scans the delta tree
   bool is_hidden_ = false;              // over the delta tree: the current record is deleted
+  bool reads_payloads_ = false;         // the caller has read the payload of a snapshot's record
+  uint32_t copied_bytes_ = kFirstCopiedBytes;  // bytes of records that the next turn copies
+  CopiedRecords copied_;  // of snapshot pages; the last member, because it is large
 };
 
 }  // namespace atolldb

@@ -33,23 +33,28 @@ inline void prefetch_lines(const void* begin, const void* end) {
   }
 }
 
+/// Number of lines of a border page that a prefetch loads at its start, and at its end.
+inline constexpr uint32_t kScannedLines = 8;
+
 /// Prefetches the header of a page, and the first slices of a border page or the guide of an
 /// interior page.
 inline void prefetch_page_start(const TreePage* page, bool is_border) {
   constexpr uint32_t kInteriorLines = (sizeof(TreePage) + sizeof(InteriorPage::guide)) / kLineBytes;
   if (is_border) {
-    prefetch_lines<8>(page);
+    prefetch_lines<kScannedLines>(page);
   } else {
     prefetch_lines<kInteriorLines>(page);
   }
 }
 
 /// Prefetches parts of the border page that a scan visits next: its start, which has all slots if
-/// the records are of medium size, and its end, where the first records lie.
+/// the records are of medium size, and its end, where the first records lie: kScannedLines each.
 inline void prefetch_scanned_page(const PageHeader* page) {
   prefetch_page_start(reinterpret_cast<const TreePage*>(page), true);
   const auto* end = reinterpret_cast<const std::byte*>(page) + kPageBytes;
-  for (uint32_t line = 1; line <= 8; ++line) __builtin_prefetch(end - line * kLineBytes);
+  for (uint32_t line = 1; line <= kScannedLines; ++line) {
+    __builtin_prefetch(end - line * kLineBytes);
+  }
 }
 
 /// Prefetches slots and heads of records in the next three pages of a walk through border pages,

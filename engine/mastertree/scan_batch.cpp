@@ -49,7 +49,8 @@ Status MasterTreeCursor::next_many(const ScanBatch& batch, uint32_t& count) {
   if (!batch.is_valid()) return Status::invalid_argument;
   BatchWriter writer(batch);
   for (;;) {
-    Status status = may_take_run() ? take_run(writer) : Status::ok;
+    Status status = Status::ok;
+    if (may_take_run()) status = top_->cold.is_null() ? take_run(writer) : take_cold_run(writer);
     // The rows so far are lost to the caller, so no later call may go on after them.
     if (status != Status::ok) return end_without_record(status);
     // next() may reach a key of any length, and the cursor cannot step back.
@@ -88,11 +89,13 @@ Status MasterTreeCursor::take_current(BatchWriter& writer) {
 /// Returns whether the cursor has visited a record of the current page, and may visit the following
 /// ones without next(). Otherwise next() decides what to do.
 bool MasterTreeCursor::may_take_run() const {
-  if (depth_ == 0 || ended_ || !visited_) return false;
-  if (merge_ != nullptr || is_over_delta_ || !top_->cold.is_null()) return false;
+  if (depth_ == 0 || ended_ || !visited_ || merge_ != nullptr || is_over_delta_) return false;
+  if (txn_->snapshot() != nullptr) return scan_ == nullptr && txn_->plans_no_write();
   // This transaction may have inserted records ahead of the cursor since the last seek (R14).
   const bool is_current = reservations_ == txn_->reservations() || fault::batches_miss_own_inserts;
-  return is_current && txn_->is_serializable() && !txn_->plans_adds();
+  if (!is_current || !txn_->is_serializable() || txn_->plans_adds()) return false;
+  // A transaction with writes checks for each cold record whether it has lost a write (R14).
+  return top_->cold.is_null() || txn_->plans_no_write();
 }
 
 /// Returns how many of the remaining slots of the page surely lie before the far bound. REQUIRES:
@@ -170,6 +173,64 @@ Status MasterTreeCursor::take_run(BatchWriter& batch) {
   // A seek continues after the last visited record.
   if (last != nullptr) put_key(last, page->slices()[last->head.slot]);
   return status;
+}
+
+/// Does the same as take_run in a snapshot page, without versions and read set: such a page never
+/// changes, and the registered pointer or the snapshot stands for all its records. All of them
+/// exist, so only a next layer ends the run early.
+Status MasterTreeCursor::take_cold_run(BatchWriter& batch) {
+  DCHECK(may_take_run() && !top_->cold.is_null());
+  Status status = txn_->snapshot() == nullptr ? txn_->check_volatile()
+                                              : tree_.handle().check_snapshot(*txn_, false, 0);
+  if (status != Status::ok || top_->left(forward_) == 0) return status;
+  status = hold_page();
+  if (status == Status::ok) copy_cold_run(batch);
+  txn_->worker().leave_snapshots();
+  // After a run, next() is asked for single records only.
+  copied_bytes_ = kFirstCopiedBytes;
+  return status;
+}
+
+/// REQUIRES: as for take_cold_run, and the page is held.
+void MasterTreeCursor::copy_cold_run(BatchWriter& batch) {
+  Frame& current = frame();
+  BorderPage* const page = current.page;
+  const int64_t step = forward_ ? 1 : -1;
+  const int64_t count = std::min(count_inside(), static_cast<int64_t>(batch.left()));
+  const size_t key_bytes_above = prefix().size() + 8;
+  DCHECK(count >= 0 && count <= current.left(forward_));
+  BatchWriter writer = batch;
+  const TreeRecord* last = nullptr;
+  uint64_t last_slice = 0;
+  int64_t at = current.position;
+  for (const int64_t end = at + step * count; at != end; at += step) {
+    current.prefetch(at + step * kRecordsAhead);
+    current.prefetch_next_cold();
+    const uint32_t slot = current.slot_at(at);
+    const TreeRecord* const record = page->record(slot);
+    const Vid seen = record->head.load_acquire();
+    if (seen.is_next_layer() || !writer.has_room(key_bytes_above + record->suffix_bytes())) break;
+    last = record;
+    last_slice = page->slices()[slot];
+    const auto* const payload = reinterpret_cast<const std::byte*>(record) + record->payload_at();
+    const uint32_t payload_bytes = record->payload_bytes.load(std::memory_order_relaxed);
+    copy_bytes(writer.payload(), payload, std::min(writer.stride(), payload_bytes));
+    const uint32_t key_bytes = writer.wants_keys() ? copy_key(record, last_slice, writer.key()) : 0;
+    ScanRow& row = writer.row();
+    row.key = {writer.key(), key_bytes};
+    row.ref = RecordRef{};
+    row.ref.payload_at = static_cast<uint16_t>(payload - reinterpret_cast<const std::byte*>(page));
+    row.ref.payload_bytes = static_cast<uint16_t>(payload_bytes);
+    row.ref.place = current.cold.word();
+    row.vid = seen;
+    row.payload_bytes = payload_bytes;
+    writer.add(key_bytes);
+  }
+  batch = writer;
+  returned_ += static_cast<uint64_t>((at - current.position) * step);
+  current.position = at;
+  // A seek continues after the last visited record.
+  if (last != nullptr) put_key(last, last_slice);
 }
 
 /// Returns whether this transaction plans a write of the record.

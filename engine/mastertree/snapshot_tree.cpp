@@ -74,27 +74,42 @@ Status open_root(WorkerContext& worker, SnapshotPointer root, const ScanAhead& a
   return worker.snapshot_page(root, header);
 }
 
-/// Opens the child at `place` of the interior page that the worker got last. Sets the child's name
-/// and address. If the child is missing in the cache, a scan also reads the next children.
-Status open_child(WorkerContext& worker, InteriorPage* interior, SnapshotPlace place,
-                  const ScanAhead& ahead, SnapshotPointer& pointer, const PageHeader*& header) {
-  const uint32_t slot = place.slot;
-  const bool is_leaf_next = interior->header.level == 1;
-  if (is_leaf_next && ahead.is_forward && slot + 1 < interior->header.version().count() &&
-      interior->separators[slot + 1] <= ahead.end) {
-    const PageHeader* next = worker.guess_snapshot_child(interior->children[slot + 1]);
-    if (next != nullptr) prefetch_scanned_page(next);
+/// Returns the probable address of the page that the scan visits after the child in `slot` of a
+/// page of level 1. Returns null if the scan does not visit it, or if the cache has not noted it.
+const PageHeader* guess_next(const WorkerContext& worker, const InteriorPage& interior,
+                             uint32_t slot, const ScanAhead& ahead) {
+  DCHECK(interior.header.level == 1);
+  if (ahead.is_forward) {
+    const uint32_t next = slot + 1;
+    if (next >= interior.header.version().count() || interior.separators[next] > ahead.end) {
+      return nullptr;
+    }
+    return worker.guess_snapshot_child(interior.children[next]);
   }
+  if (slot == 0 || interior.separators[slot] <= ahead.end) return nullptr;
+  return worker.guess_snapshot_child(interior.children[slot - 1]);
+}
+
+/// Opens the child at `border.place` of the interior page that the worker got last. Sets the
+/// child's name and address, and the page after it. If the child is missing in the cache, a scan
+/// also reads the next children.
+Status open_child(WorkerContext& worker, InteriorPage* interior, const ScanAhead& ahead,
+                  SnapshotBorder& border, const PageHeader*& header) {
+  const uint32_t slot = border.place.slot;
+  const bool is_leaf_next = interior->header.level == 1;
+  border.next = is_leaf_next ? guess_next(worker, *interior, slot, ahead) : nullptr;
+  if (border.next != nullptr) prefetch_scanned_page(border.next);
   DCHECK(slot < kInteriorCapacity && interior->header.level != 0);
   DualPointer& child = interior->children[slot];
-  pointer = SnapshotPointer(child.snapshot_word.load(std::memory_order_relaxed));
+  const SnapshotPointer pointer(child.snapshot_word.load(std::memory_order_relaxed));
+  border.pointer = pointer;
   header = worker.find_snapshot_child(child, pointer);
   if (header == nullptr) [[unlikely]] {
     // The search may have begun a new round, in which the address of the parent is not valid (R39).
     // So a scan gets the parent again.
     const PageHeader* parent = nullptr;
     if (is_leaf_next && ahead.distance != 0 &&
-        worker.snapshot_page(place.parent, parent) == Status::ok) {
+        worker.snapshot_page(border.place.parent, parent) == Status::ok) {
       read_scanned(worker, *reinterpret_cast<const InteriorPage*>(parent), slot, pointer, ahead);
     }
     const Status status = worker.snapshot_page(pointer, header);
@@ -110,21 +125,21 @@ Status open_child(WorkerContext& worker, InteriorPage* interior, SnapshotPlace p
 
 Status find_snapshot_border(WorkerContext& worker, SnapshotPointer root, uint64_t slice,
                             SnapshotBorder& border, const ScanAhead& ahead) {
-  border.place = {};
+  border = {};
+  border.pointer = root;
   const PageHeader* header = nullptr;
   Status status = open_root(worker, root, ahead, header);
-  for (SnapshotPointer pointer = root; status == Status::ok;) {
+  while (status == Status::ok) {
     // Casts const away, because these functions also serve volatile pages and take non-const
     // pointers. Only the cache writes to this page (hints).
     TreePage* page = tree_page(const_cast<PageHeader*>(header));
     if (page->is_border()) {
-      border.pointer = pointer;
       border.page = border_page(page);
       return Status::ok;
     }
     InteriorPage* interior = interior_page(page);
-    border.place = {pointer, interior->find(slice, interior->header.version().count())};
-    status = open_child(worker, interior, border.place, ahead, pointer, header);
+    border.place = {border.pointer, interior->find(slice, interior->header.version().count())};
+    status = open_child(worker, interior, ahead, border, header);
   }
   return status;
 }
@@ -158,7 +173,7 @@ Status next_snapshot_border(WorkerContext& worker, SnapshotPlace place, const Sc
   // again, and the descent reports the damage.
   if (interior->header.level != 1 || slot >= interior->header.version().count()) return Status::ok;
   border.place = {place.parent, slot};
-  status = open_child(worker, interior, border.place, ahead, border.pointer, header);
+  status = open_child(worker, interior, ahead, border, header);
   if (status != Status::ok) return status;
   border.page = border_page(tree_page(const_cast<PageHeader*>(header)));
   return Status::ok;

@@ -25,6 +25,9 @@ struct SnapshotBorder {
   SnapshotPointer pointer;
   BorderPage* page = nullptr;
   SnapshotPlace place;
+  /// Probable address of the page that the scan visits next, or null. Its start and its end were
+  /// prefetched. It may be evicted, so only further prefetches may use it.
+  const PageHeader* next = nullptr;
 };
 
 /// The border pages that a scan visits after the one that it looks up. If that page is missing in
@@ -45,7 +48,7 @@ struct ScanAhead {
 };
 
 /// Descends one layer of a snapshot from `root`. REQUIRES: the root's range holds the slice. If a
-/// forward scan reaches the next border page, that page is prefetched. Returns ok,
+/// scan reaches the next border page, parts of that page are prefetched. Returns ok,
 /// snapshot_unreadable or cluster_failed.
 Status find_snapshot_border(WorkerContext& worker, SnapshotPointer root, uint64_t slice,
                             SnapshotBorder& border, const ScanAhead& ahead = {});

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tests/engine/install/cold_tree.h"
+#include "tests/engine/mastertree/cursor_reader.h"
 
 namespace atolldb::test {
 namespace {
@@ -17,8 +18,8 @@ struct ColdScan {
   uint64_t ahead = 0;    // pages that it read before it reached them
 };
 
-/// Scans the records [first, last) in one transaction.
-ColdScan scan_cold(ColdTree& test, uint64_t first, uint64_t last, bool forward) {
+/// Scans the records [first, last) in one transaction. `rows`: as in CursorReader.
+ColdScan scan_cold(ColdTree& test, uint64_t first, uint64_t last, bool forward, size_t rows = 0) {
   ColdScan scan;
   const Counter& ahead = test.warm.cluster.metrics(0, 0).scan_pages_ahead;
   const uint64_t before = ahead.get();
@@ -29,19 +30,19 @@ ColdScan scan_cold(ColdTree& test, uint64_t first, uint64_t last, bool forward) 
   MasterTreeCursor cursor(
       test.tree, txn,
       {.low = bytes_of(low), .has_low = true, .high = bytes_of(high), .has_high = true}, forward);
+  CursorReader reader(cursor, rows);
   std::vector<uint64_t> pages;
   Status status = Status::ok;
-  while ((status = cursor.next()) == Status::ok) {
+  while ((status = reader.next()) == Status::ok) {
     const uint64_t wanted = forward ? first + scan.records : last - 1 - scan.records;
-    EXPECT_EQ(slice_of(cursor.key()), wanted);
-    char buffer[8];
-    EXPECT_EQ(cursor.get(buffer, sizeof buffer), Status::ok);
-    const std::string value(buffer, cursor.payload_bytes());
+    EXPECT_EQ(slice_of(reader.key()), wanted);
+    const Bytes payload = reader.payload();
+    const std::string value(reinterpret_cast<const char*>(payload.data()), payload.size());
     EXPECT_TRUE(value == "old" || value == "new") << value;
     scan.changed += value == "new" ? 1 : 0;
     ++scan.records;
-    const bool is_cold = cursor.ref().record == nullptr;
-    if (is_cold) pages.push_back(cursor.ref().place);
+    const bool is_cold = reader.ref().record == nullptr;
+    if (is_cold) pages.push_back(reader.ref().place);
   }
   EXPECT_EQ(status, Status::end_of_scan);
   EXPECT_EQ(txn.commit(), Status::ok);
@@ -64,9 +65,9 @@ TEST(ColdScans, ReadTheNextPagesOfAVolatileParentTogether) {
   }
   test.warm.cluster.worker(1).context->leave();
   ASSERT_EQ(test.delta_records(), kChanged);
-  for (int turn = 0; turn < 2; ++turn) {
+  for (const size_t rows : {0u, 1u, 70u}) {
     for (const bool forward : {true, false}) {
-      const ColdScan scan = scan_cold(test, 0, 25'000, forward);
+      const ColdScan scan = scan_cold(test, 0, 25'000, forward, rows);
       EXPECT_EQ(scan.records, 25'000u);
       EXPECT_EQ(scan.changed, kChanged);
       ASSERT_GT(scan.pages, 150u);
@@ -81,7 +82,7 @@ TEST(ColdScans, ReadNoPageOfAVolatileParentBeyondANearBound) {
   ASSERT_EQ(test.prepare_large(), "");
   for (uint64_t first = 1'000; first < 20'000; first += 3'000) {
     for (const bool forward : {true, false}) {
-      const ColdScan scan = scan_cold(test, first, first + 400, forward);
+      const ColdScan scan = scan_cold(test, first, first + 400, forward, first % 2'000 / 20);
       EXPECT_EQ(scan.records, 400u);
       ASSERT_GT(scan.pages, 1u);
       EXPECT_LT(scan.ahead, scan.pages + (forward ? 0 : 1));
