@@ -144,7 +144,7 @@ def figure10(bench, options):
     rows = []
     for lines in options.lines:
         rates = {name: thousands(bench.tpcc(f"{lines} lines, {name}", *arguments,
-                                            settings=settings))
+                                            settings=settings, warmup=warmup))
                  for name, (arguments, settings) in hot_and_cold(options, lines).items()}
         rows.append([lines, rates["hot"], rates["cold"], rates["cold"] / rates["hot"]])
     outcome = Outcome(["lines of an order, at most", "hot, thousand/s", "cold, thousand/s",

@@ -21,8 +21,10 @@ class FakeBench:
     def __init__(self, rates):
         self.rates, self.machine, self.configs = iter(rates), MACHINE, []
         self.delay_error = None
+        self.warmups = []
 
-    def report(self, *_, **__):
+    def report(self, *_, warmup=None, **__):
+        self.warmups.append(warmup)
         return {"throughput_tps": 1000.0 * next(self.rates), "machine": MACHINE}
 
     tpcc = run = report
@@ -54,6 +56,12 @@ def test_shapes_are_checked():
     assert holds(experiments.figure8(FakeBench([100, 50, 80, 10]), options())) == [False]
     assert holds(experiments.figure10(FakeBench([9, 9, 10, 13]), options())) == [True]
     assert holds(experiments.figure10(FakeBench([9, 9, 10, 12.9]), options())) == [False]
+
+
+def test_hot_and_cold_have_time_to_fill_the_cache():
+    bench = FakeBench([9, 9, 10, 13])
+    experiments.figure10(bench, options(warmup=3))
+    assert bench.warmups == [12] * 4, bench.warmups
 
 
 def test_latencies_reach_the_config():
