@@ -41,10 +41,14 @@ class KilledCluster:
         return self
 
     def __exit__(self, *_):
+        self.end()
+        self.bench.clear()
+
+    def end(self):
+        """Ends the cluster if it runs, and waits until its launcher has ended."""
         subprocess.run([str(self.bench.binaries / "atoll"), "down", "--now", "-c",
                         str(self.config)], env=self.bench.environment, capture_output=True,
                        check=False)
-        self.bench.clear()
 
     def set_order(self, order):
         """Sets the order of the log files in the next recoveries."""
@@ -84,13 +88,15 @@ class KilledCluster:
         self.bench.machine = json.loads(report.read_text(encoding="utf-8"))["machine"]
 
     def kill(self):
-        """Kills all processes at once, and waits until they have ended."""
+        """Kills all nodes and the coordinator at once, and waits until they have ended. Then waits
+        for the launcher, which notices their deaths and ends by itself."""
         processes = [process["pid"] for process in self.status()["processes"]]
         for pid in processes:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         while any(os.path.exists(f"/proc/{pid}") for pid in processes):
             time.sleep(0.05)
+        self.end()
 
     def recover(self):
         """Kills the cluster, starts it and verifies its data. Returns the seconds until it runs."""
