@@ -1,12 +1,11 @@
 #include "ops/cli/cluster_call.h"
 
-#include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "ops/cli/cluster_finder.h"
 #include "ops/launcher/run_folder.h"
-#include "shared/base/process_id.h"
 #include "shared/message/control_client.h"
 #include "shared/process/run_paths.h"
 
@@ -22,15 +21,22 @@ std::string noted_failure(const Config& config) {
   return restarts.is_object() ? restarts.value("last_reason", "") : "";
 }
 
-/// State of the cluster before the request.
-struct Before {
-  std::optional<ProcessId> launcher;
-  std::string failure;
-};
+Result<Json> call(const Config& config, const std::string& endpoint, ControlOperation operation,
+                  const Json& body, std::chrono::milliseconds timeout) {
+  const ClusterBefore before(config);
+  Result<Json> answer = ControlClient(endpoint).call(operation, body, timeout);
+  if (answer || answer.error().code != ExitCode::coordinator_unreachable) return answer;
+  return std::unexpected(before.explain(std::move(answer).error()));
+}
 
-/// Returns the reason why the cluster does not answer, or "" if the launcher does not record one
-/// soon.
-std::string reason_of(const Config& config, const Before& before) {
+}  // namespace
+
+ClusterBefore::ClusterBefore(const Config& config)
+    : config_(config), launcher_(running_launcher(config)), failure_(noted_failure(config)) {}
+
+bool ClusterBefore::launcher_is_alive() const { return launcher_ && is_alive(*launcher_); }
+
+std::string ClusterBefore::reason() const {
   using Clock = std::chrono::steady_clock;
   constexpr std::chrono::milliseconds kPatience{500};
   constexpr std::chrono::milliseconds kPause{10};
@@ -38,26 +44,27 @@ std::string reason_of(const Config& config, const Before& before) {
   for (;;) {
     // Checks first whether the launcher lives, and then reads the failure, because the launcher
     // writes the failure before it ends.
-    const bool may_note = before.launcher && is_alive(*before.launcher) && Clock::now() < give_up;
-    std::string failure = noted_failure(config);
-    if (failure != before.failure) return failure;
+    const bool may_note = launcher_is_alive() && Clock::now() < give_up;
+    std::string failure = noted_failure(config_);
+    if (failure != failure_) return failure;
     if (!may_note) return "";
     std::this_thread::sleep_for(kPause);
   }
 }
 
-Result<Json> call(const Config& config, const std::string& endpoint, ControlOperation operation,
-                  const Json& body, std::chrono::milliseconds timeout) {
-  const Before before{running_launcher(config), noted_failure(config)};
-  Result<Json> answer = ControlClient(endpoint).call(operation, body, timeout);
-  if (answer || answer.error().code != ExitCode::coordinator_unreachable) return answer;
-  const std::string reason = reason_of(config, before);
-  if (reason.empty()) return answer;
-  return make_error(answer.error().code,
-                    answer.error().message + ": the cluster failed: " + reason);
+Error ClusterBefore::explain(Error error) const {
+  const std::string failure = reason();
+  if (!failure.empty()) error.message += ": the cluster failed: " + failure;
+  if (!failure.empty() || !launcher_is_alive()) error.code = ExitCode::coordinator_unreachable;
+  return error;
 }
 
-}  // namespace
+Result<void> check_node(const Config& config, uint32_t node) {
+  if (node < config.nodes.size()) return {};
+  return make_error(ExitCode::usage, "--node " + std::to_string(node) + ": cluster \"" +
+                                         config.cluster.name + "\" has nodes 0 to " +
+                                         std::to_string(config.nodes.size() - 1));
+}
 
 Result<Json> call_coordinator(const Config& config, ControlOperation operation, const Json& body,
                               std::chrono::milliseconds timeout) {

@@ -20,24 +20,49 @@ Result<shell::ValueFormat> format_of(const char* option, const std::string& text
 
 Result<std::unique_ptr<shell::Connection>> connect_over_network(const KvOptions& options,
                                                                 Isolation isolation) {
-  std::string where = options.connect;
-  if (!options.key_file.empty()) {
-    where += where.contains('?') ? "&" : "?";
-    where += "key_file=" + escape_percent(options.key_file);
-  }
-  ATOLL_ASSIGN(ConnectionTarget target, parse_connection_string(where));
+  ATOLL_ASSIGN(ConnectionTarget target, network_target_of(options));
   if (target.answer_at != AnswerAt::durable) {
     return make_error(ExitCode::usage, "--connect \"" + options.connect +
                                            "\": acknowledge=visible has no effect here: use "
                                            "--acknowledge visible instead");
   }
-  if (target.network) return shell::Connection::open_network(std::move(target), isolation);
-  return make_error(ExitCode::usage, "--connect \"" + options.connect +
-                                         "\": names a cluster of this machine: use --cluster or -c "
-                                         "instead");
+  return shell::Connection::open_network(std::move(target), isolation);
 }
 
 }  // namespace
+
+void add_node_options(CLI::App& command, NodeChoice& choice) {
+  CLI::Option* const node =
+      command.add_option("--node", choice.node, "Node that runs the transactions")
+          ->capture_default_str();
+  CLI::Option* const connect =
+      command
+          .add_option("--connect", choice.connect,
+                      "Node in the network: atoll+tcp://HOST:PORT?server_key=KEY&key_file=FILE")
+          ->type_name("WHERE")
+          ->excludes(node);
+  for (CLI::Option* const other : command.get_options([](const CLI::Option* option) {
+         return option->check_name("--cluster") || option->check_name("--config");
+       })) {
+    connect->excludes(other);
+  }
+  command.add_option("--key-file", choice.key_file, "File of the client's keys, for --connect")
+      ->type_name("FILE")
+      ->needs(connect);
+}
+
+Result<ConnectionTarget> network_target_of(const NodeChoice& choice) {
+  std::string where = choice.connect;
+  if (!choice.key_file.empty()) {
+    where += where.contains('?') ? "&" : "?";
+    where += "key_file=" + escape_percent(choice.key_file);
+  }
+  ATOLL_ASSIGN(ConnectionTarget target, parse_connection_string(where));
+  if (target.network) return target;
+  return make_error(ExitCode::usage, "--connect \"" + choice.connect +
+                                         "\": names a cluster of this machine: use --cluster or -c "
+                                         "instead");
+}
 
 void add_kv_options(CLI::App& command, KvOptions& options) {
   command
@@ -60,23 +85,7 @@ void add_kv_options(CLI::App& command, KvOptions& options) {
                   "End when the commit is durable, or when it is visible to other transactions")
       ->check(CLI::IsMember({"durable", "visible"}))
       ->capture_default_str();
-  CLI::Option* const node =
-      command.add_option("--node", options.node, "Node that runs the transactions")
-          ->capture_default_str();
-  CLI::Option* const connect =
-      command
-          .add_option("--connect", options.connect,
-                      "Node in the network: atoll+tcp://HOST:PORT?server_key=KEY&key_file=FILE")
-          ->type_name("WHERE")
-          ->excludes(node);
-  for (CLI::Option* const choice : command.get_options([](const CLI::Option* option) {
-         return option->check_name("--cluster") || option->check_name("--config");
-       })) {
-    connect->excludes(choice);
-  }
-  command.add_option("--key-file", options.key_file, "File of the client's keys, for --connect")
-      ->type_name("FILE")
-      ->needs(connect);
+  add_node_options(command, options);
   add_json_option(command, options.json);
 }
 

@@ -1,4 +1,5 @@
-// Options that `atoll kv` and `atoll shell` share: how they reach the records and print them.
+// Options that `atoll kv`, `atoll shell` and `atoll procedure call` share: how they reach a node,
+// and how the first two print records.
 #pragma once
 
 #include <CLI/App.hpp>
@@ -13,19 +14,29 @@
 
 namespace atolldb::cli {
 
-struct KvOptions {
+/// The node that runs the requests of a command.
+struct NodeChoice {
+  uint32_t node = 0;     // of a cluster of this machine
+  std::string connect;   // connection string of a node in the network; empty: a local cluster
+  std::string key_file;  // of the client; only with `connect`
+};
+
+struct KvOptions : NodeChoice {
   std::string key_format = "text";
   std::string value_format = "text";
   std::string isolation = "serializable";
   std::string acknowledge = "durable";
   uint32_t snapshot = 0;
-  uint32_t node = 0;
-  std::string connect;   // connection string of a node in the network; empty: a local cluster
-  std::string key_file;  // of the client; only with `connect`
   bool json = false;
 };
 
-/// Adds the options, with --json.
+/// Adds --node, --connect and --key-file. REQUIRES: the command has the options of
+/// add_cluster_options.
+void add_node_options(CLI::App& command, NodeChoice& choice);
+/// Returns the address that --connect and --key-file name. Error: usage.
+Result<ConnectionTarget> network_target_of(const NodeChoice& choice);
+
+/// Adds the options, with --json and those of add_node_options.
 void add_kv_options(CLI::App& command, KvOptions& options);
 
 /// Returns an error of code usage that names the option.

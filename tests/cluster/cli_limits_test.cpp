@@ -143,8 +143,11 @@ TEST_F(CliLimitsTest, AFullCatalogSaysSoAndTakesANewOneAfterADrop) {
 
 TEST_F(CliLimitsTest, ProcedureNamesNodesAndInputsHaveLimitsThatAreNamed) {
   ASSERT_FALSE(build_example_procedure(runner_).empty());
-  const CliCluster cluster(
-      runner_, runner_.config("calls", "[procedures]\nlibraries = [\"transfer.so\"]", 1));
+  const CliCluster cluster(runner_, runner_.config("calls",
+                                                   "[procedures]\nlibraries = [\"transfer.so\"]\n"
+                                                   "max_input = \"2MiB\"\nmax_output = \"2MiB\"",
+                                                   1));
+  constexpr size_t kMostInput = size_t{2} << 20;
   const auto file_of = [&](size_t bytes) {
     std::string path = folder_.path() + "/input" + text_of(bytes);
     std::ofstream(path) << std::string(bytes, ' ');
@@ -158,10 +161,10 @@ TEST_F(CliLimitsTest, ProcedureNamesNodesAndInputsHaveLimitsThatAreNamed) {
   const Case cases[] = {
       // The command accepts blank input. The procedure then refuses it, because there is no storage
       // yet.
-      {call("transfer", {"--input-file", file_of(kMaxProcedureInputBytes)}), 1,
+      {call("transfer", {"--input-file", file_of(kMostInput)}), 1,
        "procedure \"transfer\": storage_not_found"},
-      {call("transfer", {"--input-file", file_of(kMaxProcedureInputBytes + 1)}), 2,
-       "is longer than the limit of 1048576 bytes"},
+      {call("transfer", {"--input-file", file_of(kMostInput + 1)}), 2,
+       "is longer than the limit of 2097152 bytes: raise procedures.max_input"},
       {call("transfer", {"--input-file", file_of(size_t{17} << 20)}), 2,
        "is longer than the limit"},
       {call("transfer", {"--input-file", "/dev/zero"}), 2, "limit"},

@@ -133,6 +133,10 @@ class JsonCommandsTest(unittest.TestCase):
         request = self.folder.path / "request"
         request.write_bytes(kv_get_request(b"t", b"k"))
         self.expect("procedure call", "kv.get", "--input-file", request)
+        reply = self.folder.path / "reply"
+        told = self.expect("procedure call", "kv.get", "--input-file", request, "--output", reply)
+        self.assertEqual(told["output_file"], str(reply))
+        self.assertEqual(told["output_bytes"], reply.stat().st_size)
         self.expect("procedure ls")
 
     def run_shell(self):

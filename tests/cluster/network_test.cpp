@@ -153,6 +153,7 @@ TEST_F(NetworkTest, RecordsStoragesAndTheShellAreUsedFromAnotherMachine) {
   for (const std::vector<std::string>& words : {std::vector<std::string>{"kv", "get", "t", "none"},
                                                 {"kv", "insert", "t", "k", "w"},
                                                 {"kv", "get", "none", "k"},
+                                                {"procedure", "call", "no.such"},
                                                 {"kv", "get", "t", std::string(1025, 'k')},
                                                 {"shell", "-e", "create t"},
                                                 {"shell", "-e", "drop none"},
@@ -166,6 +167,7 @@ TEST_F(NetworkTest, RecordsStoragesAndTheShellAreUsedFromAnotherMachine) {
   }
   expect(remote("reader", {"kv", "put", "t", "k", "w"}), 1, "permission_denied");
   expect(remote("reader", {"kv", "put", "t", "k", "w"}), 1, "lacks the right write");
+  expect(remote("reader", {"procedure", "call", "no.such"}), 1, "lacks the right procedures");
   expect(remote("alice", {"shell", "-e", "create u"}), 1, "lacks the right administration");
   expect(remote("stranger", {"kv", "get", "t", "k"}), 1, "refuses the key of");
   expect(remote("none", {"kv", "get", "t", "k"}), 78, "none.key: No such file");

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <thread>
@@ -110,6 +111,21 @@ constexpr const char* kCountSource = R"cpp(
     return context.set_output(output);
   }
   ATOLL_LIBRARY(on_load, {"count", count});
+)cpp";
+
+/// `echo` returns its input, and `twice` returns it two times.
+constexpr const char* kEchoSource = R"cpp(
+#include <atoll/procedure.h>
+
+#include <string>
+
+  using namespace atoll_api;
+  static Status echo(Context& context) { return context.set_output(context.input().bytes()); }
+  static Status twice(Context& context) {
+    const std::string text(context.input().text());
+    return context.set_output(text + text);
+  }
+  ATOLL_LIBRARY(nullptr, {"echo", echo}, {"twice", twice});
 )cpp";
 
 class ProcedureLibraryTest : public ::testing::Test {
@@ -228,6 +244,52 @@ TEST_F(ProcedureLibraryTest, ALibraryAddsToNumbersAndReadsABatchOfRows) {
   EXPECT_EQ(call("count", "alice").out, "alice=5 \n");
   EXPECT_EQ(call("count", "bob", "1").out, "alice=5 bob=5 \n");
   EXPECT_EQ(call("count", "alice", "1").out, "alice=10 bob=5 \n");
+}
+
+TEST_F(ProcedureLibraryTest, CallsCarryInputsAndOutputsOfTheLimitsOfTheCluster) {
+  ASSERT_FALSE(compile(kEchoSource, "echo", {}).empty());
+  const CliCluster cluster(runner_, runner_.config("bank",
+                                                   "[procedures]\nlibraries = [\"echo.so\"]\n"
+                                                   "max_input = \"3MiB\"\nmax_output = \"4MiB\"",
+                                                   1));
+  std::string bytes(size_t{3} << 20, '\0');
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>((i * 31) ^ (i >> 11));
+  const std::string in = folder_.path() + "/in";
+  const std::string out = folder_.path() + "/out";
+  const auto call_file = [&](const std::string& name, const std::string& to) {
+    return runner_.atoll({"procedure", "call", name, "--input-file", in, "--output", to});
+  };
+  std::ofstream(in, std::ios::binary) << bytes;
+  const Ran longest = call_file("echo", out);
+  EXPECT_EQ(longest.code, 0) << longest.error;
+  EXPECT_EQ(longest.out, "");
+  EXPECT_TRUE(read_text(out) == bytes) << "the output differs";
+  EXPECT_TRUE(runner_.atoll({"procedure", "call", "echo", "--input-file", in}).out == bytes);
+  const Ran piped =
+      shell("cat " + in +
+            " | " ATOLL_BIN_DIR "/atoll procedure call echo --input-file - --output " + out + "2");
+  EXPECT_EQ(piped.code, 0) << piped.error;
+  EXPECT_TRUE(read_text(out + "2") == bytes) << "the output differs";
+
+  // A failed call leaves the file as it was.
+  const Ran too_long = call_file("twice", out);
+  EXPECT_EQ(too_long.code, 1);
+  EXPECT_NE(
+      too_long.error.find("6291456 bytes is longer than 4194304: raise procedures.max_output"),
+      std::string::npos)
+      << too_long.error;
+  EXPECT_TRUE(read_text(out) == bytes);
+  EXPECT_EQ(call_file("twice", out + "3").code, 1);
+  EXPECT_FALSE(std::filesystem::exists(out + "3"));
+  const Ran nowhere = call_file("echo", folder_.path() + "/none/out");
+  EXPECT_EQ(nowhere.code, 1);
+  EXPECT_NE(nowhere.error.find("cannot be opened"), std::string::npos) << nowhere.error;
+  EXPECT_NE(nowhere.error.find("the procedure was not called"), std::string::npos) << nowhere.error;
+  const Ran full = call_file("echo", "/dev/full");
+  EXPECT_EQ(full.code, 10);
+  EXPECT_NE(full.error.find("the procedure has committed"), std::string::npos) << full.error;
+  EXPECT_EQ(runner_.atoll({"procedure", "call", "echo", "short", "--output", out}).code, 0);
+  EXPECT_EQ(read_text(out), "short") << "a shorter output replaces the whole file";
 }
 
 /// A cluster of two nodes with the library bank.so, which returns "1".

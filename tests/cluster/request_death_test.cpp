@@ -108,10 +108,10 @@ INSTANTIATE_TEST_SUITE_P(
                     Killed{"launcher", kCreate, "storage.create", "coordinator"},
                     Killed{"node0", kCreate, "storage.create", "coordinator"},
                     Killed{"coordinator", kCreate, "storage.create", "coordinator"},
-                    Killed{"launcher", kCall, "procedure.call", "node0"},
-                    Killed{"node0", kCall, "procedure.call", "node0"},
-                    Killed{"node1", kCall, "procedure.call", "node0"},
-                    Killed{"coordinator", kCall, "procedure.call", "node0"}));
+                    Killed{"launcher", kCall, "tpcc.no_such", "node0"},
+                    Killed{"node0", kCall, "tpcc.no_such", "node0"},
+                    Killed{"node1", kCall, "tpcc.no_such", "node0"},
+                    Killed{"coordinator", kCall, "tpcc.no_such", "node0"}));
 
 class RestartedRequestTest : public RequestDeathTest {};
 
@@ -121,7 +121,7 @@ TEST_P(RestartedRequestTest, ACommandDoesNotWaitForTheClusterThatIsStartedAgain)
 
 INSTANTIATE_TEST_SUITE_P(Victims, RestartedRequestTest,
                          testing::Values(Killed{"node1", kTake, "snapshot.take", "coordinator"},
-                                         Killed{"node1", kCall, "procedure.call", "node0"}));
+                                         Killed{"node1", kCall, "tpcc.no_such", "node0"}));
 
 /// A job in flight, started by a program that launched its own cluster.
 TEST(RequestDeathJobTest, AJobInFlightEndsWithTheCluster) {

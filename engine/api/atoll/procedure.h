@@ -39,7 +39,7 @@
 namespace atoll_api {
 
 inline constexpr uint32_t kMaxProcedureName = 60;
-/// Limits of calls by `atoll procedure call`. Calls of a client library have those of the config:
+/// Limits of calls by a control request. All other calls have those of the config:
 /// procedures.max_input and procedures.max_output, 64 MiB by default.
 inline constexpr uint32_t kMaxProcedureInputBytes = 1u << 20;
 inline constexpr uint32_t kMaxProcedureOutputBytes = 1u << 20;
