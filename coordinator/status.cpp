@@ -146,9 +146,15 @@ Json sessions_of(const SessionMetrics& metrics) {
   const auto get = [](const std::atomic<uint64_t>& word) {
     return word.load(std::memory_order_relaxed);
   };
-  return {{"open", get(metrics.open)},         {"opened", get(metrics.opened)},
-          {"refused", get(metrics.refused)},   {"broken", get(metrics.broken)},
-          {"requests", get(metrics.requests)}, {"unavailable", get(metrics.unavailable)}};
+  return {{"open", get(metrics.open)},
+          {"opened", get(metrics.opened)},
+          {"refused", get(metrics.refused)},
+          {"broken", get(metrics.broken)},
+          {"requests", get(metrics.requests)},
+          {"unavailable", get(metrics.unavailable)},
+          {"payload_bytes", get(metrics.payloads.used_bytes)},
+          {"payload_limit_bytes", get(metrics.payloads.limit_bytes)},
+          {"payloads_refused", get(metrics.payloads.refused)}};
 }
 
 /// The numbers of threads that snapshot jobs have on the node.

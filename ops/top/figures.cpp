@@ -246,6 +246,7 @@ void add_nodes_of(const Span& cluster, Figures& figures) {
     figures.log_bytes_per_s += row.log_bytes_per_s;
     figures.sessions += row.sessions;
     figures.requests_per_s += row.requests_per_s;
+    figures.payload_bytes += whole(part(each, "sessions"), "payload_bytes");
     figures.refused_per_s += node.at("sessions").rate("refused");
     figures.cache_bytes += row.cache_bytes;
     reads += node.at("snapshot_cache").count("reads");
@@ -451,6 +452,7 @@ Json figures_json(const Figures& figures) {
   json["durability_lag_us"] = figures.durability_lag_us;
   json["log_bytes_per_s"] = figures.log_bytes_per_s;
   json["sessions"] = {{"open", figures.sessions},
+                      {"payload_bytes", figures.payload_bytes},
                       {"requests_per_s", figures.requests_per_s},
                       {"refused_per_s", figures.refused_per_s}};
   json["pool"] = {{"bytes", figures.pool_bytes}, {"used_percent", figures.pool_used_percent}};

@@ -94,6 +94,7 @@ struct Figures {
   double log_bytes_per_s = 0;
   uint64_t sessions = 0;
   double requests_per_s = 0;
+  uint64_t payload_bytes = 0;  // of long inputs and outputs in transfer
   double refused_per_s = 0;
   uint64_t pool_bytes = 0;
   double pool_used_percent = 0;

@@ -147,7 +147,8 @@ std::vector<Line> summary_lines(const Figures& figures, const View& view, Size s
            parts_line("sessions",
                       {fmt::format("{} open", cli::format_count(figures.sessions)),
                        rate_text(figures.requests_per_s) + " requests/s",
-                       rate_text(figures.refused_per_s) + " refused/s"},
+                       rate_text(figures.refused_per_s) + " refused/s",
+                       cli::format_bytes(figures.payload_bytes) + " of long payloads"},
                       width),
            memory_line(figures, width), snapshot_line(figures, width)}) {
     lines.push_back({std::move(text)});

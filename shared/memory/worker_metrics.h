@@ -20,6 +20,16 @@
 
 namespace atolldb {
 
+/// Memory of the long inputs and outputs of a node. Several threads change the words, by
+/// read-modify-writes, only for inputs and outputs of more than 64 KiB.
+struct PayloadMetrics {
+  std::atomic<uint64_t> limit_bytes;  // procedures.payload_memory
+  std::atomic<uint64_t> used_bytes;
+  std::atomic<uint64_t> refused;  // inputs and outputs for which there was no room
+  std::atomic<uint64_t> spare[5];
+};
+static_assert(sizeof(PayloadMetrics) == 64);
+
 /// Counters of a node's sessions. Several threads increment them, by read-modify-writes.
 struct SessionMetrics {
   std::atomic<uint64_t> open;         // open now; a session is open until its last call has ended
@@ -30,8 +40,9 @@ struct SessionMetrics {
   std::atomic<uint64_t> unavailable;  // rejected with `unavailable` or `recovering`
   std::atomic<uint64_t> outcome_unknown;
   std::atomic<uint64_t> spare;
+  PayloadMetrics payloads;
 };
-static_assert(sizeof(SessionMetrics) == 64);
+static_assert(sizeof(SessionMetrics) == 128);
 
 /// Counters of one logger. Writer: that logger.
 struct alignas(64) LoggerMetrics {

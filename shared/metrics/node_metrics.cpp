@@ -112,6 +112,17 @@ constexpr Metric<SessionMetrics> kSessionMetrics[] = {
      field<&SessionMetrics::outcome_unknown>},
 };
 
+constexpr Metric<PayloadMetrics> kPayloadMetrics[] = {
+    {"atoll_payload_memory_bytes",
+     "Memory that inputs and outputs of more than 64 KiB take while they are transferred.",
+     field<&PayloadMetrics::used_bytes>},
+    {"atoll_payload_memory_limit_bytes", "Limit of this memory: procedures.payload_memory.",
+     field<&PayloadMetrics::limit_bytes>},
+    {"atoll_payload_memory_refused_total",
+     "Requests answered `unavailable` because this memory had no room for an input or an output.",
+     field<&PayloadMetrics::refused>},
+};
+
 constexpr Metric<NetworkMetrics> kNetworkMetrics[] = {
     {"atoll_network_sessions", "Sessions over the network with this node.",
      field<&NetworkMetrics::open>},
@@ -233,6 +244,7 @@ std::vector<prometheus::MetricFamily> NodeMetrics::Collect() const {
     add_device(families, metrics_.device);
   }
   families.add(kSessionMetrics, metrics_.sessions);
+  families.add(kPayloadMetrics, metrics_.sessions.payloads);
   if (network_ != nullptr) families.add(kNetworkMetrics, *network_);
   families.add(kNodeMetrics, shared_);
   return families.take();

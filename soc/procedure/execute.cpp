@@ -43,7 +43,7 @@ Status check_output(const OutputLimit& limit, ProcedureOutcome& outcome) {
   }
   if (bytes <= kSessionPartBytes || limit.memory == nullptr) return Status::ok;
   if (limit.memory->take(bytes, outcome.memory)) return Status::ok;
-  outcome.message = no_payload_memory("output", bytes, *limit.memory);
+  outcome.message = limit.memory->refuse("output", bytes);
   return Status::unavailable;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "shared/base/check.h"
+#include "shared/memory/worker_metrics.h"
 
 namespace atolldb {
 
@@ -54,7 +55,13 @@ class PayloadMemory {
     uint64_t bytes_ = 0;
   };
 
-  explicit PayloadMemory(uint64_t limit_bytes) : limit_(limit_bytes) {}
+  /// `metrics`: shows the memory to other processes; null: nothing does. REQUIRES: it outlives this
+  /// object.
+  explicit PayloadMemory(uint64_t limit_bytes, PayloadMetrics* metrics = nullptr)
+      : limit_(limit_bytes), metrics_(metrics) {
+    // Relaxed, here and below: for display.
+    if (metrics_ != nullptr) metrics_->limit_bytes.store(limit_, std::memory_order_relaxed);
+  }
   PayloadMemory(const PayloadMemory&) = delete;
   PayloadMemory& operator=(const PayloadMemory&) = delete;
   ~PayloadMemory() { DCHECK(used() == 0); }
@@ -73,11 +80,19 @@ class PayloadMemory {
     do {
       if (!has_room(bytes, used)) return false;
     } while (!used_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
+    if (metrics_ != nullptr) metrics_->used_bytes.fetch_add(bytes, std::memory_order_relaxed);
     share = Share(*this, share.take_over() + bytes);
     return true;
   }
   /// Returns whether the limit leaves room now. Takes nothing.
   bool has_room(uint64_t bytes) const { return has_room(bytes, used()); }
+  /// Counts an input or an output for which there was no room. Returns the error text.
+  std::string refuse(std::string_view what, uint64_t bytes) {
+    if (metrics_ != nullptr) metrics_->refused.fetch_add(1, std::memory_order_relaxed);
+    return "its " + std::string(what) + " of " + std::to_string(bytes) +
+           " bytes finds no room: others use " + std::to_string(used()) + " of " +
+           std::to_string(limit()) + " bytes: try again later, or raise procedures.payload_memory";
+  }
 
   uint64_t limit() const { return limit_; }
   uint64_t used() const { return used_.load(std::memory_order_relaxed); }
@@ -89,19 +104,12 @@ class PayloadMemory {
   void give_back(uint64_t bytes) {
     [[maybe_unused]] const uint64_t before = used_.fetch_sub(bytes, std::memory_order_relaxed);
     DCHECK(before >= bytes);
+    if (metrics_ != nullptr) metrics_->used_bytes.fetch_sub(bytes, std::memory_order_relaxed);
   }
 
   const uint64_t limit_;
+  PayloadMetrics* const metrics_;
   std::atomic<uint64_t> used_{0};
 };
-
-/// Returns the error text for an input or an output for which `take` found no room.
-inline std::string no_payload_memory(std::string_view what, uint64_t bytes,
-                                     const PayloadMemory& memory) {
-  return "its " + std::string(what) + " of " + std::to_string(bytes) +
-         " bytes finds no room: others use " + std::to_string(memory.used()) + " of " +
-         std::to_string(memory.limit()) +
-         " bytes: try again later, or raise procedures.payload_memory";
-}
 
 }  // namespace atolldb

@@ -23,15 +23,16 @@ void free_long_input(SessionCall& call) {
 
 namespace {
 
-Refusal no_room_for_input(uint64_t bytes, const PayloadMemory& memory) {
-  return {Status::unavailable, no_payload_memory("input", bytes, memory)};
+Refusal no_room_for_input(uint64_t bytes, PayloadMemory& memory) {
+  return {Status::unavailable, memory.refuse("input", bytes)};
 }
 
 }  // namespace
 
 RequestSink::RequestSink(SessionServices services)
     : services_(std::move(services)),
-      payload_memory_(services_.payloads.memory_bytes),
+      payload_memory_(services_.payloads.memory_bytes,
+                      services_.metrics == nullptr ? nullptr : &services_.metrics->payloads),
       queues_(services_.workers.size()) {
   CHECK(services_.procedures != nullptr && services_.metrics != nullptr);
   CHECK(services_.refusal != nullptr);
@@ -46,7 +47,7 @@ std::optional<Refusal> RequestSink::take_input_memory(SessionCall& call, uint32_
   return no_room_for_input(input_bytes, payload_memory_);
 }
 
-std::optional<Refusal> RequestSink::expect_input(SessionCall& call, uint32_t input_bytes) const {
+std::optional<Refusal> RequestSink::expect_input(SessionCall& call, uint32_t input_bytes) {
   DCHECK(input_bytes > kSessionPartBytes && input_bytes <= services_.payloads.max_input_bytes);
   if (payload_memory_.has_room(input_bytes)) {
     call.input_bytes = input_bytes;

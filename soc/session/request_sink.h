@@ -130,7 +130,7 @@ class RequestSink {
   std::optional<Refusal> take_input_memory(SessionCall& call, uint32_t input_bytes);
   /// The same for an input whose parts arrive one after another. Takes nothing yet: a client that
   /// only announces inputs must not keep the memory from others.
-  std::optional<Refusal> expect_input(SessionCall& call, uint32_t input_bytes) const;
+  std::optional<Refusal> expect_input(SessionCall& call, uint32_t input_bytes);
   /// Takes memory for the next part of such an input.
   std::optional<Refusal> grow_input_memory(SessionCall& call, uint64_t part_bytes);
   /// Returns the memory of long inputs and outputs.

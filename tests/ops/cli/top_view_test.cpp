@@ -42,17 +42,19 @@ Json acknowledgement(uint32_t bucket, uint64_t count) {
 Json status_with(uint64_t commits, uint64_t read_only, uint64_t aborts, uint64_t log_bytes) {
   const Json logger = {
       {"logger", 0}, {"written_bytes", log_bytes}, {"batches", commits / 100}, {"epoch_lag", 2}};
-  const Json node = {{"node", 0},
-                     {"state", "running"},
-                     {"commits", commits},
-                     {"read_only_commits", read_only},
-                     {"aborts", {{"race_abort", aborts}}},
-                     {"local_accesses", commits * 3},
-                     {"remote_accesses", commits},
-                     {"loggers", Json::array({logger})},
-                     {"snapshot_cache", {{"bytes", 4096}, {"reads", commits}, {"misses", 10}}},
-                     {"sessions", {{"open", 3}, {"requests", commits}, {"refused", 0}}},
-                     {"pool", {{"total", 1'000}, {"free", 750}, {"page_bytes", 4096}}}};
+  const Json node = {
+      {"node", 0},
+      {"state", "running"},
+      {"commits", commits},
+      {"read_only_commits", read_only},
+      {"aborts", {{"race_abort", aborts}}},
+      {"local_accesses", commits * 3},
+      {"remote_accesses", commits},
+      {"loggers", Json::array({logger})},
+      {"snapshot_cache", {{"bytes", 4096}, {"reads", commits}, {"misses", 10}}},
+      {"sessions",
+       {{"open", 3}, {"requests", commits}, {"refused", 0}, {"payload_bytes", 3u << 20}}},
+      {"pool", {{"total", 1'000}, {"free", 750}, {"page_bytes", 4096}}}};
   return {
       {"name", "bank"},
       {"uuid", "1"},
@@ -179,6 +181,7 @@ TEST(TopFiguresTest, JsonHasTheSameFigures) {
   EXPECT_EQ(json["aborts_per_s"]["race_abort"], 12.0);
   EXPECT_EQ(json["procedures"][1]["name"], "pay");
   EXPECT_EQ(json["procedures"][1]["execution_us"]["count"], 1'010);
+  EXPECT_EQ(json["sessions"]["payload_bytes"], 3u << 20);
   EXPECT_EQ(json["snapshots"]["phase"], "gleaning");
   EXPECT_EQ(json["storages"][0]["operations_per_s"], 1'000.0);
   EXPECT_EQ(json["session_rows"].size(), 2u);

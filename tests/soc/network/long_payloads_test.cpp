@@ -264,6 +264,7 @@ TEST_P(LongPayloadTest, ManyAtOnceShareTheMemoryAndSmallOnesNeedNone) {
     }
     if (gate) {
       EXPECT_TRUE(test::eventually([&] { return node.unavailable() != 0; }));
+      EXPECT_GT(node.session_metrics.payloads.used_bytes.load(std::memory_order_relaxed), 0u);
       gate.reset();
     }
     for (size_t i = 0; i < tickets.size(); ++i) {
@@ -285,6 +286,11 @@ TEST_P(LongPayloadTest, ManyAtOnceShareTheMemoryAndSmallOnesNeedNone) {
   EXPECT_GT(done, 0u) << refused;
   EXPECT_GT(refused, 0u) << done;
   EXPECT_TRUE(node.becomes_empty());
+  const PayloadMetrics& metrics = node.session_metrics.payloads;
+  EXPECT_EQ(metrics.refused.load(std::memory_order_relaxed), refused);
+  EXPECT_EQ(metrics.limit_bytes.load(std::memory_order_relaxed), kPayloadMemory);
+  EXPECT_TRUE(
+      test::eventually([&] { return metrics.used_bytes.load(std::memory_order_relaxed) == 0; }));
 }
 
 TEST_P(LongPayloadTest, AClientThatVanishesInTheMiddleLeavesNoMemoryBehind) {
