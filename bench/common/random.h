@@ -42,10 +42,12 @@ class Random {
   bool percent(uint32_t percent) { return uniform(1, 100) <= percent; }
   /// Returns a number of [0, 1), in steps of 2^-53.
   double unit() { return static_cast<double>(next() >> 11) * 0x1p-53; }
-  /// Returns an exponentially distributed number of this mean, cut at `most` times the mean.
-  double exponential(double mean, double most) {
+  /// Think times are at most this many times their mean (clause 5.2.5.4 of TPC-C).
+  static constexpr double kMaxThinkFactor = 10;
+  /// Returns a random think time of this mean: exponentially distributed, and cut.
+  double think_time(double mean) {
     // The argument of the logarithm is more than 0.
-    return std::min(-std::log(1 - unit()), most) * mean;
+    return std::min(-std::log(1 - unit()), kMaxThinkFactor) * mean;
   }
 
  private:

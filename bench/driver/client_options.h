@@ -23,8 +23,6 @@ struct ClientOptions {
   bool is_network() const { return client == "network"; }
   static constexpr uint32_t kMaxPipeline = 256;
   static constexpr double kMaxThinkMs = 60'000;
-  /// Think times are at most this many times their mean.
-  static constexpr double kMaxThinkFactor = 10;
   static constexpr uint32_t kMaxClientsPerNode = 60;  // a node has 64 local sessions
 };
 

@@ -24,13 +24,12 @@ class Runner {
       : context_(context),
         tables_(tables),
         warehouses_(std::move(warehouses)),
-        generator_(input.workload(),
-                   input.times.seed_of(input.seed, context.node(), context.worker_ordinal())),
+        seed_(input.times.seed_of(input.seed, context.node(), context.worker_ordinal())),
+        generator_(input.workload(), seed_),
         loop_(context, "tpcc", tables.control, input.times),
         result_(std::make_unique<RunResult>()) {
     if (input.think_scale == 0) return;
-    terminals_.emplace(warehouses_, input.think_scale,
-                       input.times.seed_of(input.seed, context.node(), context.worker_ordinal()),
+    terminals_.emplace(warehouses_, input.think_scale, seed_,
                        [this] { return generator_.next_type(); });
   }
 
@@ -103,6 +102,7 @@ class Runner {
   JobContext& context_;
   const Tables tables_;
   const std::vector<uint32_t> warehouses_;
+  const uint64_t seed_;
   InputGenerator generator_;
   bench::RunLoop loop_;
   std::unique_ptr<RunResult> result_;

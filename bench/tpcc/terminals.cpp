@@ -35,7 +35,7 @@ void Terminals::end_first(uint64_t ended_ns) {
 
 uint64_t think_ns(TransactionType type, double scale, bench::Random& random) {
   const double mean = kThinkSeconds[static_cast<size_t>(type)];
-  return static_cast<uint64_t>(random.exponential(mean, kMaxThinkFactor) * scale * kNsPerSecond);
+  return static_cast<uint64_t>(random.think_time(mean) * scale * kNsPerSecond);
 }
 
 uint64_t keying_ns(TransactionType type, double scale) {

@@ -18,8 +18,6 @@ inline constexpr uint32_t kTerminalsPerWarehouse = 10;
 /// Keying times, and means of the think times, in seconds, by TransactionType (clause 5.2.5.7).
 inline constexpr std::array<double, kTransactionTypes> kKeyingSeconds = {18, 3, 2, 2, 2};
 inline constexpr std::array<double, kTransactionTypes> kThinkSeconds = {12, 12, 10, 5, 5};
-/// Think times are at most this many times their mean (clause 5.2.5.4).
-inline constexpr double kMaxThinkFactor = 10;
 inline constexpr double kMaxThinkScale = 100;
 /// Upper bound of New-Orders per minute and warehouse at the specification's times (clause 4.2.1).
 inline constexpr double kMaxTpmcPerWarehouse = 12.86;

@@ -43,8 +43,7 @@ class ClientWork {
 
   bool thinks() const { return mean_think_ns_ != 0; }
   uint64_t think_ns(const Planned& /*previous*/, const Planned& /*next*/) {
-    return static_cast<uint64_t>(
-        think_random_.exponential(mean_think_ns_, bench::ClientOptions::kMaxThinkFactor));
+    return static_cast<uint64_t>(think_random_.think_time(mean_think_ns_));
   }
 
   const char* request(const Planned& planned, std::span<const std::byte>& input) {

@@ -72,7 +72,7 @@ void PageDirectory::grow(Table& table, uint32_t shift) {
   // Only the worker that has doubled a table makes this system call, and only for tables of at
   // least one large page. Meanwhile other workers may use a few of the new entries, whose part of
   // the table then keeps small pages.
-  table.words->prefer_large_pages(entries, entries);
+  table.words->prefer_huge_pages(entries, entries);
 }
 
 BorderPage* PageDirectory::find_beside(const ClusterView& view, uint32_t storage_id, uint64_t slice,

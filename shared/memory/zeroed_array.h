@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "shared/base/check.h"
+#include "shared/base/limits.h"
 
 namespace atolldb {
 
@@ -33,16 +34,15 @@ class ZeroedArray {
   /// uses the array.
   void clear() { CHECK(madvise(items_, bytes_, MADV_DONTNEED) == 0); }
 
-  /// Advises the kernel to use large pages for items [first, first + count). It uses one where all
+  /// Advises the kernel to use huge pages for items [first, first + count). It uses one where all
   /// of it lies in advised ranges and was not used before. The array itself begins at any small
-  /// page. Does nothing if the range is smaller than a large page, or does not begin at a small
+  /// page. Does nothing if the range is smaller than a huge page, or does not begin at a small
   /// one.
-  void prefer_large_pages(uint64_t first, uint64_t count) {
-    constexpr uint64_t kLargePageBytes = uint64_t{2} << 20;
+  void prefer_huge_pages(uint64_t first, uint64_t count) {
     constexpr uint64_t kSmallPageBytes = 4096;
     DCHECK((first + count) * sizeof(T) <= bytes_);
     const auto begin = reinterpret_cast<uintptr_t>(items_ + first);
-    if (begin % kSmallPageBytes != 0 || count * sizeof(T) < kLargePageBytes) return;
+    if (begin % kSmallPageBytes != 0 || count * sizeof(T) < kHugePageBytes) return;
     madvise(items_ + first, count * sizeof(T), MADV_HUGEPAGE);  // a hint: failure is harmless
   }
 

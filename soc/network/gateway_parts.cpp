@@ -126,16 +126,15 @@ void NetworkGateway::drop_transfers(NetworkSession& session) {
 }
 
 void NetworkGateway::end_stalled(uint64_t now_ns) {
-  const std::chrono::nanoseconds timeout = sink_.services().payloads.transfer_timeout;
-  const auto timeout_ns = static_cast<uint64_t>(timeout.count());
-  if (now_ns <= timeout_ns) return;
+  const PayloadLimits& limits = sink_.services().payloads;
+  const uint64_t stalled_before_ns = limits.stalled_before_ns(now_ns);
   for (const auto& [id, session] : sessions_) {
-    if (session->has_ended || !session->is_stalled(now_ns - timeout_ns)) continue;
+    if (session->has_ended || !session->is_stalled(stalled_before_ns)) continue;
     metrics_.dropped.fetch_add(1, std::memory_order_relaxed);
     logger_->warn(
         "network session {} of {}: ends: no part of an input or output was transferred for {} ms: "
         "see procedures.transfer_timeout",
-        session->number, session->peer.address, sink_.services().payloads.transfer_timeout.count());
+        session->number, session->peer.address, limits.transfer_timeout.count());
     const int fd = session->peer.fd;
     end(*session, "its client neither sends nor takes the next part");
     guard_->shut_down(fd);

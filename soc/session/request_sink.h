@@ -72,6 +72,14 @@ struct PayloadLimits {
   uint64_t memory_bytes = 256u << 20;  // of all those together that are longer than one part
   /// A client that neither sends nor takes the next part for so long loses its session.
   std::chrono::milliseconds transfer_timeout{60'000};
+
+  /// Returns the cut-off of stalled sessions: those whose latest part was put on its way before
+  /// it. Times are those of monotonic_time_ns().
+  uint64_t stalled_before_ns(uint64_t now_ns) const {
+    const std::chrono::nanoseconds timeout = transfer_timeout;
+    const auto timeout_ns = static_cast<uint64_t>(timeout.count());
+    return now_ns <= timeout_ns ? 0 : now_ns - timeout_ns;
+  }
 };
 
 /// Reason why a request is not run.

@@ -199,12 +199,9 @@ bool SessionServer::sends_parts() const {
 
 void SessionServer::end_stalled() {
   if (!sends_parts()) return;
-  const auto timeout = std::chrono::nanoseconds(payloads().transfer_timeout);
-  const uint64_t now_ns = monotonic_time_ns();
-  const auto timeout_ns = static_cast<uint64_t>(timeout.count());
-  if (now_ns <= timeout_ns) return;
+  const uint64_t stalled_before_ns = payloads().stalled_before_ns(monotonic_time_ns());
   for (size_t i = 0; i < sessions_.size();) {
-    if (!sessions_[i]->is_stalled(now_ns - timeout_ns)) {
+    if (!sessions_[i]->is_stalled(stalled_before_ns)) {
       ++i;
       continue;
     }

@@ -21,7 +21,7 @@ TEST(TpccTerminalsTest, EachWarehouseHasTenTerminalsThatStartWithinOneCycle) {
   for (int i = 0; i < 20; ++i) {
     const Terminals::Next next = terminals.first();
     EXPECT_GE(next.due_ns, last_ns) << "in the order of time";
-    EXPECT_LE(static_cast<double>(next.due_ns), (3 + kMaxThinkFactor * 12) * kNs);
+    EXPECT_LE(static_cast<double>(next.due_ns), (3 + bench::Random::kMaxThinkFactor * 12) * kNs);
     last_ns = next.due_ns;
     ++count[next.home];
     // Not before all others are due.

@@ -22,15 +22,15 @@ TEST_F(ZeroedArrays, KeepItemsThatWereStoredBeforeLargePagesWerePreferred) {
   const uint64_t last = 2 * kLargePageItems - 1;
   array_[kLargePageItems] = 1;
   array_[last] = 2;
-  array_.prefer_large_pages(kLargePageItems, kLargePageItems);
+  array_.prefer_huge_pages(kLargePageItems, kLargePageItems);
   EXPECT_EQ(array_[kLargePageItems], 1u);
   EXPECT_EQ(array_[last], 2u);
   EXPECT_EQ(array_[last - 1], 0u);
 }
 
 TEST_F(ZeroedArrays, AreZeroInLargePagesAndAfterTheyWereCleared) {
-  array_.prefer_large_pages(kLargePageItems, kLargePageItems);
-  array_.prefer_large_pages(1, 1);  // smaller than a large page: no effect
+  array_.prefer_huge_pages(kLargePageItems, kLargePageItems);
+  array_.prefer_huge_pages(1, 1);  // smaller than a large page: no effect
   for (uint64_t i = 0; i < 4 * kLargePageItems; i += 511) {
     EXPECT_EQ(array_[i], 0u) << i;
     array_[i] = i + 1;

@@ -252,5 +252,12 @@ TEST_F(RequestSinkTest, CallsRunAlthoughTheQueueOfTheWorkerIsFullOfOtherTasks) {
       [&] { return others.load(std::memory_order_relaxed) == Worker::kMaxQueuedTasks; }));
 }
 
+TEST(PayloadLimits, ASessionStallsAfterTheTransferTimeout) {
+  const PayloadLimits limits{.transfer_timeout = std::chrono::milliseconds(3)};
+  EXPECT_EQ(limits.stalled_before_ns(3'000'001), 1u);
+  EXPECT_EQ(limits.stalled_before_ns(3'000'000), 0u);
+  EXPECT_EQ(limits.stalled_before_ns(1), 0u) << "soon after the machine has started";
+}
+
 }  // namespace
 }  // namespace atolldb
