@@ -94,6 +94,13 @@ inline std::vector<pid_t> processes_of(const std::string& cluster, const std::st
   return found;
 }
 
+/// Returns the peak resident memory of a process, in bytes.
+inline uint64_t peak_bytes(pid_t pid) {
+  const std::string status = read_text("/proc/" + std::to_string(pid) + "/status");
+  const size_t at = status.find("VmHWM:");
+  return at == std::string::npos ? 0 : std::stoull(status.substr(at + 6)) << 10;
+}
+
 /// Stops a process, and waits until all its threads have stopped. A thread runs on after the call
 /// of `kill` until some thread of the process has taken the signal.
 inline void stop_process(pid_t pid) {

@@ -9,10 +9,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "shared/base/unique_fd.h"
@@ -20,11 +22,34 @@
 #include "shared/client/network_client.h"
 #include "tests/cluster/cli_run.h"
 #include "tests/cluster/metrics_http.h"
+#include "tests/cluster/procedure_library.h"
 #include "tests/support/eventually.h"
 #include "tests/support/seed.h"
 
 namespace atolldb::test {
 namespace {
+
+/// Input of `hold`: a file to create, a file to wait for, and padding, with blanks between them.
+constexpr const char* kHoldSource = R"cpp(
+#include <atoll/procedure.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <string>
+
+  using namespace atoll_api;
+  static Status hold(Context& context) {
+    const std::string_view input = context.input().text();
+    const size_t first = input.find(' ');
+    const size_t second = input.find(' ', first + 1);
+    const std::string begun(input.substr(0, first));
+    const std::string go(input.substr(first + 1, second - first - 1));
+    close(open(begun.c_str(), O_CREAT | O_WRONLY, 0600));
+    while (access(go.c_str(), F_OK) != 0) usleep(1000);
+    return context.set_output("held");
+  }
+  ATOLL_LIBRARY(nullptr, {"hold", hold});
+)cpp";
 
 class NetworkTest : public ::testing::Test {
  protected:
@@ -309,6 +334,51 @@ TEST_F(NetworkTest, HostileClientsLeaveTheMemoryOfTheNodeFlat) {
   constexpr uint64_t kMostPages = 8 * 256;  // 8 MiB
   EXPECT_LT(resident_pages(), before + kMostPages);
   EXPECT_EQ(cluster_->down().code, 0);
+}
+
+TEST_F(NetworkTest, UploadsWithoutMemoryAreRefusedAndDoNotPileUpInTheNode) {
+  std::ofstream(path("hold.cpp")) << kHoldSource;
+  ASSERT_FALSE(build_procedures(runner_, path("hold.cpp"), "hold").empty());
+  start(
+      "[procedures]\nlibraries = [\"hold.so\"]\ntime_limit = \"1min\"\nmax_input = \"32MiB\"\n"
+      "max_output = \"1MiB\"\npayload_memory = \"33MiB\"\n");
+  const NetworkAddress to = address("alice");
+  const pid_t node = node_process().value("pid", 0);
+  const auto holder = connect("alice");
+  ASSERT_NE(holder, nullptr);
+  // This input takes nearly all memory of long inputs until `go` exists.
+  std::string input = path("begun") + " " + path("go") + " ";
+  input.resize(size_t{32} << 20, 'x');
+  const auto ticket = holder->submit("hold", kv_bytes(input));
+  ASSERT_TRUE(ticket);
+  ASSERT_TRUE(eventually([&] { return std::filesystem::exists(path("begun")); }));
+
+  constexpr int kUploads = 3;
+  const uint64_t before = peak_bytes(node);
+  ASSERT_GT(before, input.size());
+  std::atomic<int> refused{0};
+  std::vector<std::thread> clients;
+  for (int i = 0; i < 8; ++i) {
+    clients.emplace_back([&] {
+      const auto client = NetworkClient::connect(to);
+      for (int upload = 0; client && upload < kUploads; ++upload) {
+        const SessionReply reply = (*client)->call("hold", kv_bytes(input));
+        const bool is_clear = reply.status == Status::unavailable &&
+                              reply.message.contains("raise procedures.payload_memory");
+        refused.fetch_add(is_clear ? 1 : 0, std::memory_order_relaxed);
+      }
+    });
+  }
+  for (std::thread& client : clients) client.join();
+  EXPECT_EQ(refused.load(std::memory_order_relaxed), 8 * kUploads);
+  // The clients have sent up to 256 MiB at a time. ZeroMQ keeps 16 parts of each.
+  EXPECT_LT(peak_bytes(node), before + (uint64_t{96} << 20));
+
+  std::ofstream(path("go")) << "go";
+  const SessionReply held = holder->wait(*ticket);
+  EXPECT_EQ(held.status, Status::ok) << held.message;
+  const SessionReply next = holder->call("hold", kv_bytes(input));
+  EXPECT_EQ(next.status, Status::ok) << "there is room again: " << next.message;
 }
 
 TEST_F(NetworkTest, ConfigsWithoutKeysAreRefusedUnlessTheySaySo) {

@@ -146,13 +146,6 @@ TEST(RequestDeathJobTest, AJobInFlightEndsWithTheCluster) {
   cluster->reset();
 }
 
-/// Returns the peak resident memory of a process, in bytes.
-uint64_t peak_bytes(pid_t pid) {
-  const std::string status = read_text("/proc/" + std::to_string(pid) + "/status");
-  const size_t at = status.find("VmHWM:");
-  return at == std::string::npos ? 0 : std::stoull(status.substr(at + 6)) << 10;
-}
-
 std::string times(const std::string& text, size_t count) {
   std::string all;
   for (size_t i = 0; i < count; ++i) all += text;
