@@ -1,14 +1,32 @@
 // The control requests that the coordinator serves.
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "coordinator/coordinator.h"
 #include "coordinator/health.h"
 #include "shared/base/check.h"
 #include "shared/base/try.h"
+#include "shared/memory/page_header.h"
 #include "shared/memory/state_names.h"
+#include "shared/metrics/storage_metrics.h"
 #include "shared/process/config_reload.h"
 
 namespace atolldb {
+namespace {
+
+/// Adds the size of a storage in the newest snapshot, unless that lacks it. `spaces`: ascending by
+/// id.
+void add_snapshot_space(Json& storage, const std::vector<StorageSpace>& spaces) {
+  const auto id = storage.at("id").get<uint32_t>();
+  const auto space = std::ranges::lower_bound(spaces, id, {}, &StorageSpace::id);
+  if (space == spaces.end() || space->id != id) return;
+  Json snapshot = {{"bytes", space->pages * kPageBytes}};
+  if (space->records) snapshot["records"] = *space->records;
+  storage["snapshot"] = std::move(snapshot);
+}
+
+}  // namespace
 
 void Coordinator::handle(const ControlRequest& request, const ControlReply& reply) {
   CHECK(scheme_ != nullptr);
@@ -102,13 +120,23 @@ Json Coordinator::status(StatusReader reader, uint64_t slowest_since, bool has_b
 
 Json Coordinator::list_storages() const {
   Json storages = catalog_->list();
-  for (Json& storage : storages) status_->add_counts(storage);
+  const std::vector<StorageSpace> spaces = storage_spaces();
+  for (Json& storage : storages) {
+    status_->add_counts(storage);
+    add_snapshot_space(storage, spaces);
+  }
   return storages;
+}
+
+std::vector<StorageSpace> Coordinator::storage_spaces() const {
+  const SnapshotMetrics* const metrics = snapshot_metrics();
+  return metrics == nullptr ? std::vector<StorageSpace>() : metrics->storages.get();
 }
 
 Result<Json> Coordinator::describe_one_storage(const ControlRequest& request) const {
   ATOLL_ASSIGN(Json storage, catalog_->describe(request));
   status_->add_counts(storage);
+  add_snapshot_space(storage, storage_spaces());
   return storage;
 }
 

@@ -14,13 +14,19 @@
 namespace atolldb {
 namespace {
 
-/// Returns the storages of a snapshot. Only sequential storages have a count of all records.
+/// Returns the storages of a snapshot. Those of old versions have no counts of records, except of
+/// sequential storages.
 std::vector<StorageSpace> storage_spaces_of(const SnapshotMetadata& snapshot) {
   std::vector<StorageSpace> spaces;
   for (const SnapshotStorage& storage : snapshot.storages) {
     StorageSpace space{.id = storage.id};
     if (storage.type == StorageType::sequential) space.records = storage.records;
     spaces.push_back(space);
+  }
+  for (const RecordCount& count : snapshot.record_counts) {
+    const auto space = std::ranges::lower_bound(spaces, count.storage_id, {}, &StorageSpace::id);
+    CHECK(space != spaces.end() && space->id == count.storage_id);
+    space->records = count.records;
   }
   for (const LivePages& live : snapshot.live) {
     const auto space = std::ranges::lower_bound(spaces, live.storage_id, {}, &StorageSpace::id);

@@ -9,6 +9,7 @@
 #include "coordinator/durability/disk_room.h"
 #include "engine/compose/base_files.h"
 #include "engine/compose/combine_roots.h"
+#include "engine/compose/record_counts.h"
 #include "engine/gleaner/snapshot_plan.h"
 #include "engine/hooks/mutants.h"
 #include "engine/snapshot/snapshot_writer.h"
@@ -262,6 +263,7 @@ Result<SnapshotMetadata> SnapshotJob::combine_parts(const SnapshotTask& task,
   metadata.epoch = plan.epoch;
   metadata.base_epoch = plan.base_epoch;
   metadata.cluster_uuid = plan.cluster_uuid;
+  const SnapshotMetadata old = task.base ? *task.base : SnapshotMetadata();
   PageCounts written;
   PageCounts replaced;
   bool is_damaged = false;
@@ -274,7 +276,12 @@ Result<SnapshotMetadata> SnapshotJob::combine_parts(const SnapshotTask& task,
       combined = std::unexpected(root.error());
       break;
     }
-    is_damaged = is_damaged || has_stand_ins(partitions);
+    const bool is_lossy = has_stand_ins(partitions);
+    is_damaged = is_damaged || is_lossy;
+    if (is_tree(storage.type)) {
+      const auto count = records_after(plan, storage, old, root->change, is_lossy);
+      if (count) metadata.record_counts.push_back(*count);
+    }
     written.add(root->written);
     replaced.add(root->replaced);
     const auto known = std::ranges::find(task.storages, storage.id, &StorageEntry::id);
@@ -285,8 +292,7 @@ Result<SnapshotMetadata> SnapshotJob::combine_parts(const SnapshotTask& task,
   if (combined) {
     metadata.files = new_files(parts, {plan.snapshot, kCoordinator, data_dir, writer.page_count()});
     const ComposedPages pages = {written.list(), replaced.list(), is_damaged};
-    const auto wrong =
-        add_base_files(plan, task.base ? *task.base : SnapshotMetadata(), pages, metadata);
+    const auto wrong = add_base_files(plan, old, pages, metadata);
     if (wrong) {
       logger_->error("snapshot {}: {}: all older files are kept, and copied by later snapshots",
                      plan.snapshot, wrong->message);

@@ -283,7 +283,7 @@ class TreeCapture {
       ATOLL_ASSIGN(const SnapshotPointer page, task_.write(images_[i]));
       CHECK(!page.is_null());
       CHECK(captured_.empty() || captured_.back().range.high <= taken_[i].low);
-      captured_.push_back({taken_[i], page});
+      captured_.push_back({taken_[i], page, images_[i].header().version().count()});
     }
     return {};
   }

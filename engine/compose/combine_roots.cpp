@@ -314,6 +314,7 @@ Result<CombinedRoot> combine_roots(const SnapshotPlan& plan, size_t storage_inde
     combined.pages_written += partition.pages_written;
     written.add(partition.written);
     replaced.add(partition.replaced);
+    combined.change += partition.records;
   }
   combined.records = combined.log_records;
   const bool is_sequential = storage.type == StorageType::sequential;

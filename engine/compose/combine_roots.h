@@ -22,6 +22,7 @@ struct CombinedRoot {
   // Pages by file (R67). Empty if `root` is the root of the base, because nothing was written then.
   std::vector<LivePages> written = {};
   std::vector<LivePages> replaced = {};
+  RecordChange change = {};  // Master-tree: in all partitions
 };
 
 /// Writes the root of storage `storage` (index in `plan.storages`) and returns it. `partitions`:

@@ -49,7 +49,8 @@ ComposedPartition composed_partition(const ComposeTask& task, std::vector<Compos
           .pages_cached = output.pages_cached(),
           .stand_ins = output.stand_ins(),
           .written = output.written().list(),
-          .replaced = output.replaced().list()};
+          .replaced = output.replaced().list(),
+          .records = output.records()};
 }
 
 }  // namespace atolldb

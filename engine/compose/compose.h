@@ -42,6 +42,7 @@ SliceRange range_of_partition(const PlannedStorage& storage, uint32_t partition)
 struct CapturedPage {
   SliceRange range;  // of the first layer
   SnapshotPointer page;
+  uint64_t records = 0;
 };
 
 struct CaptureTask;

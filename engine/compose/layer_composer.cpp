@@ -267,6 +267,7 @@ Result<void> LayerComposer::compose_node(SnapshotPointer pointer, uint32_t level
   }
   if (level == 0 && is_replaced_unread(work_.captured, pointer, clipped)) {
     count_replaced(pointer, range.low);
+    if (range.low >= range_.low) ++work_.pages.records().unread_pages;
     items_.clear();
     return compose_records(clipped, next);
   }
@@ -360,6 +361,7 @@ void LayerComposer::take_items(const BorderPage& page) {
     } else {
       item.suffix = {record->suffix(), record->suffix_bytes()};
       item.payload = {record->payload(), record->payload_bytes.load(std::memory_order_relaxed)};
+      ++work_.pages.records().replaced;
     }
     items_.push_back(item);
   }

@@ -79,6 +79,7 @@ Result<void> LayerComposer::add_captured(const CapturedPage& page) {
   // remain (R56).
   if (has_log(page.range)) return no_place_for_captured(page.range, "there are log records");
   work_.pages.count_captured(page.page);
+  work_.pages.records().written += page.records;
   last_captured_ = page.range;
   ATOLL_TRY(builder_.add_page(0, page.range.low, page.page));
   work_.captured = work_.captured.subspan(1);  // `page` is no longer valid
@@ -125,7 +126,10 @@ Result<void> LayerComposer::replace_layer(SnapshotPointer pointer, uint32_t laye
   auto* border = buffer->as<BorderPage>();
   for (uint32_t slot = 0; slot < count; ++slot) {
     TreeRecord* record = border->record(slot);
-    if (!Vid(record->head.vid.load(std::memory_order_relaxed)).is_next_layer()) continue;
+    if (!Vid(record->head.vid.load(std::memory_order_relaxed)).is_next_layer()) {
+      ++work_.pages.records().replaced;
+      continue;
+    }
     const auto& word = record->next_layer()->snapshot_word;
     const SnapshotPointer below(word.load(std::memory_order_relaxed));
     ATOLL_TRY(replace_layer(below, layer + 1, UINT8_MAX));

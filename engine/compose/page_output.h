@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/format/stand_in.h"
+#include "engine/gleaner/snapshot_plan.h"
 #include "engine/mastertree/build.h"
 #include "engine/snapshot/live_pages.h"
 #include "engine/snapshot/page_ahead.h"
@@ -101,6 +102,9 @@ class PageOutput {
   void count_replaced(SnapshotPointer page, uint32_t layer);
   /// Counts a captured page as written. It was written before the composer began.
   void count_captured(SnapshotPointer page);
+  /// The records that the composer of a Master-tree has written and replaced. It counts them.
+  RecordChange& records() { return records_; }
+  const RecordChange& records() const { return records_; }
   /// Checks that a child is not newer than the base page that leads to it. The choice of pages to
   /// copy relies on this order (R68). Error: code corruption.
   Result<void> check_child(SnapshotPointer parent, SnapshotPointer child) const;
@@ -148,6 +152,7 @@ class PageOutput {
   uint64_t stand_ins_ = 0;
   PageCounts written_;
   PageCounts replaced_;
+  RecordChange records_;
 };
 
 /// Returns a range of keys in the layer below `prefix` as human-readable text.

@@ -224,6 +224,7 @@ Result<SnapshotPointer> TreeBuilder::write_border(size_t count, const SliceRange
     }
     record->payload_bytes.store(static_cast<uint16_t>(payload_bytes), std::memory_order_relaxed);
     copy_bytes(record->payload(), item.payload.data(), payload_bytes);
+    ++pages_.records().written;
   }
   return pages_.write(buffer);
 }

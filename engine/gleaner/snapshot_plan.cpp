@@ -40,17 +40,21 @@ void fields(Archive& archive, Described<Archive, ComposedPage>& page) {
   archive(page.low, page.page, page.level, page.pages, page.high, page.records);
 }
 template <typename Archive>
+void fields(Archive& archive, Described<Archive, RecordChange>& change) {
+  archive(change.written, change.replaced, change.unread_pages);
+}
+template <typename Archive>
 void fields(Archive& archive, Described<Archive, ComposedPartition>& partition) {
   archive(partition.storage_id, partition.partition, partition.pages, partition.log_records,
           partition.pages_written, partition.pages_read, partition.pages_cached,
-          partition.stand_ins, partition.written, partition.replaced);
+          partition.stand_ins, partition.written, partition.replaced, partition.records);
 }
 
 namespace {
 
 // These numbers change with the format. So readers of another version return an error.
 constexpr uint32_t kPlanMagic = 0x34504c47;      // "GLP4"
-constexpr uint32_t kComposedMagic = 0x34434c47;  // "GLC4"
+constexpr uint32_t kComposedMagic = 0x35434c47;  // "GLC5"
 constexpr uint32_t kCapturedMagic = 0x31415047;  // "GPA1"
 constexpr const char* kPlan = "plan of a snapshot";
 constexpr const char* kComposed = "composed partitions of a snapshot";

@@ -143,6 +143,21 @@ inline bool is_replaced_from(const ComposedPage& page) {
   return page.level == 1 && page.pages == 0;
 }
 
+/// Changes of the number of records of a Master-tree, as composers know them.
+struct RecordChange {
+  uint64_t written = 0;       // records in the pages that were written
+  uint64_t replaced = 0;      // records in the pages of the base that these replace and were read
+  uint64_t unread_pages = 0;  // pages of the base that captured pages replace, and were not read
+
+  RecordChange& operator+=(const RecordChange& other) {
+    written += other.written;
+    replaced += other.replaced;
+    unread_pages += other.unread_pages;
+    return *this;
+  }
+  bool operator==(const RecordChange&) const = default;
+};
+
 /// The pages of one partition of one storage. They ascend and tile the partition's range. Ranges of
 /// an array that were never written have no page. No page crosses the bounds of the partition.
 struct ComposedPartition {
@@ -158,6 +173,7 @@ struct ComposedPartition {
   // that the new snapshot does not use.
   std::vector<LivePages> written = {};
   std::vector<LivePages> replaced = {};
+  RecordChange records = {};  // Master-tree
 
   bool operator==(const ComposedPartition&) const = default;
 };

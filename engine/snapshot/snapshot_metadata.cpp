@@ -27,6 +27,11 @@ void fields(Archive& archive, Described<Archive, SnapshotStorage>& storage) {
 }
 
 template <typename Archive>
+void fields(Archive& archive, Described<Archive, RecordCount>& count) {
+  archive(count.storage_id, count.records, count.is_estimate);
+}
+
+template <typename Archive>
 void fields(Archive& archive, Described<Archive, SnapshotMetadata>& metadata) {
   archive(metadata.id, metadata.base, metadata.epoch, metadata.base_epoch, metadata.cluster_uuid,
           metadata.storages, metadata.files);
@@ -36,8 +41,9 @@ namespace {
 
 constexpr uint32_t kMetadataOfPaths = 1;  // names directories by their paths instead of their roles
 constexpr uint32_t kMetadataWithCounts = 3;  // the first version with the counts of live pages
+constexpr uint32_t kMetadataWithRecordCounts = 4;
 constexpr MetadataFormat kSnapshotMetaFormat = {.magic = 0x4d534c41,  // "ALSM"
-                                                .version = 3,
+                                                .version = kMetadataWithRecordCounts,
                                                 .oldest_version = kMetadataOfPaths,
                                                 .owner = "a snapshot"};
 
@@ -51,7 +57,7 @@ ByteWriter encode(SnapshotMetadata metadata, DirectoryTable& table) {
     file.directory = table.add(file.directory);
   }
   ByteWriter body;
-  body(metadata, metadata.live, metadata.uncounted);
+  body(metadata, metadata.live, metadata.uncounted, metadata.record_counts);
   return body;
 }
 
@@ -84,6 +90,17 @@ bool are_counts_sensible(const SnapshotMetadata& metadata) {
          });
 }
 
+/// Checks that the counts of records belong to listed Master-trees.
+bool are_record_counts_sensible(const SnapshotMetadata& metadata) {
+  return ascends(metadata.record_counts, &RecordCount::storage_id) &&
+         std::ranges::all_of(metadata.record_counts, [&](const RecordCount& count) {
+           const auto storage = std::ranges::lower_bound(metadata.storages, count.storage_id, {},
+                                                         &SnapshotStorage::id);
+           return storage != metadata.storages.end() && storage->id == count.storage_id &&
+                  is_tree(storage->type);
+         });
+}
+
 /// Checks what every snapshot job guarantees: ids and epochs are in order, every root lies in a
 /// listed file, and page numbers leave room for kStandInBit.
 bool is_sensible(const SnapshotMetadata& metadata) {
@@ -97,7 +114,7 @@ bool is_sensible(const SnapshotMetadata& metadata) {
     if (!storage.root.is_null() && !is_listed(metadata, storage.root)) return false;
     before = storage.id;
   }
-  return are_counts_sensible(metadata) &&
+  return are_counts_sensible(metadata) && are_record_counts_sensible(metadata) &&
          std::ranges::all_of(metadata.files, [&](const SnapshotFilePlace& file) {
            return file.snapshot != 0 && file.snapshot <= metadata.id && file.node <= kCoordinator &&
                   file.page_count <= kStandInBit;
@@ -114,6 +131,7 @@ std::string decode(std::span<const std::byte> bytes, uint32_t version, const Dir
   } else {
     metadata.uncounted = snapshots_of(metadata.files);
   }
+  if (version >= kMetadataWithRecordCounts) body(metadata.record_counts);
   if (!body.is_at_end()) return "its content is invalid";
   for (SnapshotFilePlace& file : metadata.files) {
     if (version == kMetadataOfPaths) break;
@@ -160,6 +178,7 @@ Result<void> write_snapshot_metadata(FileSystem& file_system, const std::string&
                                 body.bytes(), table, decoder_of(decoded)));
   CHECK(decoded.id == metadata.id && decoded.storages == metadata.storages);
   CHECK(decoded.live == metadata.live && decoded.uncounted == metadata.uncounted);
+  CHECK(decoded.record_counts == metadata.record_counts);
   return {};
 }
 

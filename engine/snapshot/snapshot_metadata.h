@@ -1,7 +1,7 @@
 // Metadata file of a snapshot: data_dir/coordinator/snapshot_<id>.meta. A snapshot exists once the
 // savepoint names it. The file names directories by their roles (R48), which data_dir/directories
-// resolves (directory_table.h). Version 2 lacks the counts of live pages, and version 1 has paths
-// instead of roles. Both are still read, but no longer written.
+// resolves (directory_table.h). Version 3 lacks the counts of records, version 2 also those of live
+// pages, and version 1 has paths instead of roles. They are still read, but no longer written.
 // Source: [FOEDUS15] section 7.4.
 #pragma once
 
@@ -32,6 +32,16 @@ struct SnapshotStorage {
   bool operator==(const SnapshotStorage&) const = default;
 };
 
+/// The number of records of a Master-tree as of the snapshot.
+struct RecordCount {
+  uint32_t storage_id = 0;
+  uint64_t records = 0;
+  /// This snapshot or one before it has replaced pages whose records were not counted.
+  bool is_estimate = false;
+
+  bool operator==(const RecordCount&) const = default;
+};
+
 struct SnapshotMetadata {
   uint32_t id = 0;
   uint32_t base = 0;  // snapshot on which this one was built; 0: none
@@ -45,6 +55,9 @@ struct SnapshotMetadata {
   /// entries for them. They come from metadata without counts (version 1 or 2). Or the snapshot job
   /// could not read a page of the base; then all snapshots are listed here.
   std::vector<uint32_t> uncounted = {};
+  /// Ascending by storage. A Master-tree has no entry if its number of records is not known: it is
+  /// in a snapshot of an older version.
+  std::vector<RecordCount> record_counts = {};
 
   bool operator==(const SnapshotMetadata&) const = default;
 };

@@ -22,15 +22,25 @@ Result<Json> ask(const ClusterChoice& choice, ControlOperation operation, const 
   return call_coordinator(config, operation, body, kDdlTimeout);
 }
 
+/// Returns the size of an array. Other storages have the number of records in the newest snapshot,
+/// which is not that of now.
+std::string records_text(const Json& storage, const Json& snapshot) {
+  const uint64_t count = storage.value("record_count", uint64_t{0});
+  if (count != 0 || !snapshot.contains("records")) return records_cell(count);
+  return "~" + format_count(snapshot.value("records", uint64_t{0}));
+}
+
 std::vector<std::string> row(const Json& storage) {
   const Json cache = storage.value("snapshot_cache", Json::object());
+  const Json snapshot = storage.value("snapshot", Json::object());
   return {storage.value("name", ""),
           storage.value("type", ""),
           std::to_string(storage.value("id", uint64_t{0})),
           storage.value("state", ""),
           payload_cell(storage.value("payload_bytes", uint64_t{0})),
-          records_cell(storage.value("record_count", uint64_t{0})),
+          records_text(storage, snapshot),
           format_count(storage.value("operations", uint64_t{0})),
+          snapshot.empty() ? "-" : format_bytes(snapshot.value("bytes", uint64_t{0})),
           format_bytes(cache.value("used_bytes", uint64_t{0})),
           format_count(cache.value("pages_read", uint64_t{0})),
           format_count(cache.value("evictions", uint64_t{0}))};
@@ -38,8 +48,8 @@ std::vector<std::string> row(const Json& storage) {
 
 void print(const Json& storages) {
   std::vector<std::vector<std::string>> rows = {{"NAME", "TYPE", "ID", "STATE", "PAYLOAD BYTES",
-                                                 "RECORDS", "OPERATIONS", "CACHED", "PAGES READ",
-                                                 "EVICTIONS"}};
+                                                 "RECORDS", "OPERATIONS", "IN SNAPSHOT", "CACHED",
+                                                 "PAGES READ", "EVICTIONS"}};
   for (const Json& storage : storages) rows.push_back(row(storage));
   std::printf("%s", format_table(rows).c_str());
   for (const Json& storage : storages) {
@@ -83,7 +93,7 @@ Result<void> describe(const ClusterChoice& choice, const StorageOptions& options
                ask(choice, ControlOperation::storage_describe, {{"name", options.storage.name}}));
   Json storage = {{"schema_version", 1}};
   for (const char* member : {"id", "name", "type", "state", "payload_bytes", "record_count",
-                             "operations", "snapshot_cache"}) {
+                             "operations", "snapshot", "snapshot_cache"}) {
     if (answer.contains(member)) storage[member] = answer[member];
   }
   if (options.json) {

@@ -107,8 +107,10 @@ void add_storages(MetricFamilies& families, const ControlSegment& control,
   const bool has_records = std::ranges::any_of(
       storages, [](const auto& storage) { return storage.second.records.has_value(); });
   if (!has_records) return;
-  families.gauge("atoll_storage_records",
-                 "Records of an array, or of a sequential storage as of the newest snapshot.");
+  families.gauge(
+      "atoll_storage_records",
+      "Records of an array; of other storages as of the newest snapshot. Those of a "
+      "Master-tree or hash storage are an estimate after snapshots of a running cluster.");
   for (const auto& [name, sums] : storages) {
     if (sums.records) families.sample(*sums.records, {{"storage", name}});
   }

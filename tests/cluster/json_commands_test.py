@@ -111,6 +111,7 @@ class JsonCommandsTest(unittest.TestCase):
         self.expect("snapshot pin", "--name", "old")
         self.expect("kv put", "t", "k", "w")
         self.expect("snapshot take")
+        self.assertEqual(self.expect("storage describe", "t")["snapshot"]["records"], 1)
 
     def run_storages(self):
         self.expect("storage create", "s", "--type", "sequential")

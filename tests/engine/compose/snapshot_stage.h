@@ -20,6 +20,7 @@
 #include "engine/compose/capture.h"
 #include "engine/compose/combine_roots.h"
 #include "engine/compose/compose.h"
+#include "engine/compose/record_counts.h"
 #include "ops/verify/live_page_check.h"
 #include "ops/verify/snapshot_walk.h"
 #include "shared/base/try.h"
@@ -92,9 +93,14 @@ class SnapshotStage {
       if ((random >> 60) % 3 == 0) victims.push_back(id);
     }
   }
-  /// Compares the counts of live pages with a walk (R67).
+  /// Compares the counts of live pages (R67), and of records, with a walk.
   Result<void> check_counts() {
     ATOLL_ASSIGN(const auto totals, walk([](const WalkedRecord&) { return Result<void>(); }));
+    for (const RecordCount& count : metadata.record_counts) {
+      if (count.is_estimate) continue;
+      EXPECT_EQ(count.records, totals.records);
+      ++exact_counts;
+    }
     return check_live_pages(metadata, metadata.storages.at(0), totals.live);
   }
 
@@ -139,7 +145,8 @@ class SnapshotStage {
   std::function<void()> before_combine;    // called in each round; may be empty
   std::function<void(uint32_t partition)> before_compose;  // may be empty
   uint64_t captured_pages = 0;                             // over all rounds
-  uint64_t misfits = 0;  // rounds that were repeated without captured pages
+  uint64_t exact_counts = 0;  // numbers of records that `check_counts` has compared
+  uint64_t misfits = 0;       // rounds that were repeated without captured pages
 
  private:
   static constexpr ClusterUuid kUuid = {1, 2, 3};
@@ -280,6 +287,11 @@ class SnapshotStage {
     const auto wrong =
         add_base_files(plan, metadata, {combined.written, combined.replaced, is_damaged}, next);
     if (wrong) return std::unexpected(*wrong);
+    if (is_tree(storage.type)) {
+      const auto count =
+          records_after(plan, plan.storages[0], metadata, combined.change, is_damaged);
+      if (count) next.record_counts.push_back(*count);
+    }
     metadata = std::move(next);
     return {};
   }

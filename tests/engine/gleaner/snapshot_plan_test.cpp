@@ -131,6 +131,7 @@ std::vector<ComposedPartition> random_composed(Random& random) {
       partition.pages.push_back({random(), SnapshotPointer(random()), any<uint32_t>(random),
                                  any<uint32_t>(random), random(), random()});
     }
+    partition.records = {random(), random(), random()};
     for (std::vector<LivePages>* counts : {&partition.written, &partition.replaced}) {
       counts->resize(random() % 4, {any<uint32_t>(random), any<uint32_t>(random),
                                     any<uint32_t>(random), random(), random()});

@@ -50,7 +50,7 @@ SnapshotMetadata random_metadata(std::mt19937_64& random, uint32_t id) {
   return metadata;
 }
 
-/// Adds random counts of live pages. Some snapshots are left uncounted.
+/// Adds random counts of live pages and records. Some snapshots and storages have none.
 void add_counts(std::mt19937_64& random, SnapshotMetadata& metadata) {
   for (const uint32_t snapshot : snapshots_of(metadata.files)) {
     if (random() % 3 == 0) metadata.uncounted.push_back(snapshot);
@@ -64,6 +64,10 @@ void add_counts(std::mt19937_64& random, SnapshotMetadata& metadata) {
     }
   }
   metadata.live = counts.list();
+  for (const SnapshotStorage& storage : metadata.storages) {
+    if (!is_tree(storage.type) || random() % 4 == 0) continue;
+    metadata.record_counts.push_back({storage.id, random(), random() % 2 == 0});
+  }
 }
 
 TEST(SnapshotMetadata, IsReadBackAsItWasWritten) {
@@ -129,12 +133,13 @@ TEST(SnapshotMetadata, HasTheseBytes) {
   metadata.storages = {{9, StorageType::mastertree, "t", SnapshotPointer::make(3, 1, 1), 5}};
   metadata.files = {{3, 1, "/logs", 2}};
   metadata.live = {{9, 3, 1, 7, 2}};
+  metadata.record_counts = {{9, 0x4d, true}};
   MemoryFileSystem files;
   ASSERT_TRUE(write_snapshot_metadata(files, "/data", metadata));
   const std::span<const std::byte> file = files.bytes(snapshot_metadata_path("/data", 3));
   EXPECT_EQ(hex_of(file.first(4)), "414c534d");
-  EXPECT_EQ(hex_of(file.subspan(8, 16)), "03000000000000008300000000000000");
-  EXPECT_EQ(hex_of(file.subspan(24, 131)),
+  EXPECT_EQ(hex_of(file.subspan(8, 16)), "04000000000000009400000000000000");
+  EXPECT_EQ(hex_of(file.subspan(24, 148)),
             "0300000002000000"
             "20000000000000001000000000000000"
             "04050000000000000000000000000000"
@@ -145,7 +150,9 @@ TEST(SnapshotMetadata, HasTheseBytes) {
             "030000000100000005006c6f672d310200000000000000"
             "01000000"
             "09000000030000000100000007000000000000000200000000000000"
-            "00000000");
+            "00000000"
+            "01000000"
+            "090000004d0000000000000001");
 }
 
 TEST(SnapshotMetadata, IsReadAsEarlierProgramsWroteIt) {
@@ -169,13 +176,17 @@ TEST(SnapshotMetadata, CountsAreThoseOfListedStoragesAndFilesOnly) {
   good.files = {{2, 0, "/data", 9}, {3, 0, "/data", 9}};
   good.live = {{9, 3, 0, 7, 0}};
   good.uncounted = {2};
+  good.record_counts = {{9, 5, false}};
   using Change = void (*)(SnapshotMetadata&);
-  for (const Change change : {Change([](SnapshotMetadata& bad) { bad.live[0].storage_id = 8; }),
-                              Change([](SnapshotMetadata& bad) { bad.live[0].snapshot = 1; }),
-                              Change([](SnapshotMetadata& bad) { bad.live[0].node = 1; }),
-                              Change([](SnapshotMetadata& bad) { bad.live[0].snapshot = 2; }),
-                              Change([](SnapshotMetadata& bad) { bad.live[0].first_layer = 0; }),
-                              Change([](SnapshotMetadata& bad) { bad.uncounted = {1}; })}) {
+  for (const Change change :
+       {Change([](SnapshotMetadata& bad) { bad.live[0].storage_id = 8; }),
+        Change([](SnapshotMetadata& bad) { bad.live[0].snapshot = 1; }),
+        Change([](SnapshotMetadata& bad) { bad.live[0].node = 1; }),
+        Change([](SnapshotMetadata& bad) { bad.live[0].snapshot = 2; }),
+        Change([](SnapshotMetadata& bad) { bad.live[0].first_layer = 0; }),
+        Change([](SnapshotMetadata& bad) { bad.uncounted = {1}; }),
+        Change([](SnapshotMetadata& bad) { bad.record_counts = {{8, 1}}; }),
+        Change([](SnapshotMetadata& bad) { bad.storages[0].type = StorageType::array; })}) {
     MemoryFileSystem files;
     ASSERT_TRUE(write_snapshot_metadata(files, "/data", good));
     SnapshotMetadata bad = good;
