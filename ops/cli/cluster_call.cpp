@@ -59,10 +59,10 @@ Error ClusterBefore::explain(Error error) const {
   return error;
 }
 
-Result<void> check_node(const Config& config, uint32_t node) {
+Result<void> check_node(const Config& config, uint32_t node, const std::string& what) {
   if (node < config.nodes.size()) return {};
-  return make_error(ExitCode::usage, "--node " + std::to_string(node) + ": cluster \"" +
-                                         config.cluster.name + "\" has nodes 0 to " +
+  return make_error(ExitCode::usage, what + ": cluster \"" + config.cluster.name +
+                                         "\" has nodes 0 to " +
                                          std::to_string(config.nodes.size() - 1));
 }
 

@@ -35,8 +35,8 @@ class ClusterBefore {
   const std::string failure_;
 };
 
-/// Returns code usage if the cluster has no such node.
-Result<void> check_node(const Config& config, uint32_t node);
+/// Returns code usage if the cluster has no such node. `what`: the argument that names the node.
+Result<void> check_node(const Config& config, uint32_t node, const std::string& what);
 
 /// `config`: from find_running. If the cluster fails during the call, the error is returned within
 /// a second. It names the failure if the launcher has recorded it (R64).

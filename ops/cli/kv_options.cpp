@@ -35,12 +35,15 @@ void add_node_options(CLI::App& command, NodeChoice& choice) {
   CLI::Option* const node =
       command.add_option("--node", choice.node, "Node that runs the transactions")
           ->capture_default_str();
+  add_connect_options(command, choice)->excludes(node);
+}
+
+CLI::Option* add_connect_options(CLI::App& command, NodeChoice& choice) {
   CLI::Option* const connect =
       command
           .add_option("--connect", choice.connect,
                       "Node in the network: atoll+tcp://HOST:PORT?server_key=KEY&key_file=FILE")
-          ->type_name("WHERE")
-          ->excludes(node);
+          ->type_name("WHERE");
   for (CLI::Option* const other : command.get_options([](const CLI::Option* option) {
          return option->check_name("--cluster") || option->check_name("--config");
        })) {
@@ -49,6 +52,7 @@ void add_node_options(CLI::App& command, NodeChoice& choice) {
   command.add_option("--key-file", choice.key_file, "File of the client's keys, for --connect")
       ->type_name("FILE")
       ->needs(connect);
+  return connect;
 }
 
 Result<ConnectionTarget> network_target_of(const NodeChoice& choice) {

@@ -33,6 +33,8 @@ struct KvOptions : NodeChoice {
 /// Adds --node, --connect and --key-file. REQUIRES: the command has the options of
 /// add_cluster_options.
 void add_node_options(CLI::App& command, NodeChoice& choice);
+/// Adds --connect and --key-file. Returns --connect. REQUIRES: as above.
+CLI::Option* add_connect_options(CLI::App& command, NodeChoice& choice);
 /// Returns the address that --connect and --key-file name. Error: usage.
 Result<ConnectionTarget> network_target_of(const NodeChoice& choice);
 

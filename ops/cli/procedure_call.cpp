@@ -229,7 +229,7 @@ Result<void> finish_call(const ProcedureOptions& options, const SessionReply& re
 Result<void> call_locally(const ClusterChoice& choice, const ProcedureOptions& options,
                           const InputFile& source, OutputFile& output) {
   ATOLL_ASSIGN(const Config config, find_running(choice));
-  ATOLL_TRY(check_node(config, options.node));
+  ATOLL_TRY(check_node(config, options.node, "--node " + std::to_string(options.node)));
   const ClusterBefore before(config);
   auto session = SessionClient::connect(config.cluster.run_dir, options.node);
   if (!session && session.error().code == ExitCode::not_running) {

@@ -19,7 +19,7 @@ constexpr std::chrono::milliseconds kAnswerTimeout{5'000};
 
 Result<void> list(const ClusterChoice& choice, const ProcedureOptions& options) {
   ATOLL_ASSIGN(const Config config, find_running(choice));
-  ATOLL_TRY(check_node(config, options.node));
+  ATOLL_TRY(check_node(config, options.node, "--node " + std::to_string(options.node)));
   ATOLL_ASSIGN(const Json answer, call_node(config, options.node, ControlOperation::procedure_list,
                                             Json::object(), kAnswerTimeout));
   const Json procedures = answer.value("procedures", Json::array());

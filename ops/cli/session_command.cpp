@@ -7,10 +7,14 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <string>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "ops/cli/cluster_call.h"
 #include "ops/cli/command.h"
+#include "ops/cli/kv_options.h"
 #include "ops/cli/terminal.h"
 #include "shared/base/path_errors.h"
 #include "shared/base/try.h"
@@ -20,6 +24,7 @@ namespace {
 
 struct SessionCommandOptions {
   std::optional<uint32_t> node;       // nothing: all nodes
+  NodeChoice remote;                  // --connect: the sessions of one node in the network
   std::vector<std::string> sessions;  // each as NODE/SESSION
   bool all = false;
   bool json = false;
@@ -47,13 +52,47 @@ Result<SessionName> parse_session_name(const std::string& text) {
       "\"" + text + "\": expected NODE/SESSION, for example 0/3: see `atoll session ls`");
 }
 
-/// `what`: the argument that names the node.
-Result<void> check_has_node(const Config& config, uint32_t node, const std::string& what) {
-  if (node < config.nodes.size()) return {};
-  return make_error(ExitCode::usage, what + ": cluster \"" + config.cluster.name +
-                                         "\" has nodes 0 to " +
-                                         std::to_string(config.nodes.size() - 1));
-}
+/// The nodes that a command asks.
+class SessionNodes {
+ public:
+  /// Finds the nodes of the cluster, or connects to the one in the network.
+  static Result<SessionNodes> find(const ClusterChoice& choice,
+                                   const SessionCommandOptions& options) {
+    SessionNodes found;
+    if (options.remote.connect.empty()) {
+      ATOLL_ASSIGN(found.config_, find_running(choice));
+      for (uint32_t node = 0; node < found.config_.nodes.size(); ++node) {
+        found.nodes_.push_back(node);
+      }
+      return found;
+    }
+    ATOLL_ASSIGN(ConnectionTarget target, network_target_of(options.remote));
+    ATOLL_ASSIGN(found.connection_,
+                 shell::Connection::open_network(std::move(target), Isolation::serializable));
+    ATOLL_ASSIGN(ClientTransport* const session, found.connection_->session());
+    found.nodes_ = {session->node()};
+    return found;
+  }
+
+  const std::vector<uint32_t>& nodes() const { return nodes_; }
+  /// `what`: the argument that names the node.
+  Result<void> check(uint32_t node, const std::string& what) const {
+    if (connection_ == nullptr) return check_node(config_, node, what);
+    if (node == nodes_.front()) return {};
+    return make_error(ExitCode::usage,
+                      what + ": --connect reaches node " + std::to_string(nodes_.front()) +
+                          " only: connect to the port of node " + std::to_string(node));
+  }
+  Result<Json> ask(uint32_t node, ControlOperation operation, const Json& body) const {
+    return connection_ == nullptr ? call_node(config_, node, operation, body, kSessionTimeout)
+                                  : connection_->call(operation, body);
+  }
+
+ private:
+  Config config_;
+  std::unique_ptr<shell::Connection> connection_;  // null: a cluster of this machine
+  std::vector<uint32_t> nodes_;
+};
 
 /// Makes text of a client safe for one cell of a table.
 void clean_member(Json& session, const char* member) {
@@ -64,10 +103,16 @@ void clean_member(Json& session, const char* member) {
 }
 
 /// Returns the sessions of one node, each with the number of the node.
-Result<Json> sessions_of_node(const Config& config, uint32_t node) {
-  ATOLL_ASSIGN(Json answer, call_node(config, node, ControlOperation::session_list, Json::object(),
-                                      kSessionTimeout));
-  Json sessions = answer.value("sessions", Json::array());
+Result<Json> sessions_of_node(const SessionNodes& nodes, uint32_t node) {
+  Json sessions = Json::array();
+  Json body = Json::object();
+  for (bool has_more = true; has_more;) {
+    ATOLL_ASSIGN(Json answer, nodes.ask(node, ControlOperation::session_list, body));
+    for (Json& session : answer["sessions"]) sessions.push_back(std::move(session));
+    // Over the network, a long list has several parts.
+    has_more = answer.value("more", false) && !sessions.empty();
+    if (has_more) body["after"] = sessions.back().value("session", uint32_t{0});
+  }
   for (Json& session : sessions) {
     session["node"] = node;
     clean_member(session, "program");
@@ -114,17 +159,15 @@ std::vector<std::string> session_row(const Json& session) {
 }
 
 Result<void> list_sessions(const ClusterChoice& choice, const SessionCommandOptions& options) {
-  ATOLL_ASSIGN(const Config config, find_running(choice));
-  uint32_t first = 0;
-  auto end = static_cast<uint32_t>(config.nodes.size());
+  ATOLL_ASSIGN(const SessionNodes nodes, SessionNodes::find(choice, options));
+  std::vector<uint32_t> asked = nodes.nodes();
   if (options.node) {
-    ATOLL_TRY(check_has_node(config, *options.node, "--node " + std::to_string(*options.node)));
-    first = *options.node;
-    end = first + 1;
+    ATOLL_TRY(nodes.check(*options.node, "--node " + std::to_string(*options.node)));
+    asked = {*options.node};
   }
   Json sessions = Json::array();
-  for (uint32_t node = first; node < end; ++node) {
-    ATOLL_ASSIGN(Json of_node, sessions_of_node(config, node));
+  for (const uint32_t node : asked) {
+    ATOLL_ASSIGN(Json of_node, sessions_of_node(nodes, node));
     for (Json& session : of_node) sessions.push_back(std::move(session));
   }
   if (options.json) {
@@ -158,11 +201,11 @@ void print_killed_json(const Json& killed) {
   std::printf("%s\n", whole.dump(2).c_str());
 }
 
-Result<void> kill_all_sessions(const Config& config, bool json) {
+Result<void> kill_all_sessions(const SessionNodes& nodes, bool json) {
   Json killed = Json::array();
-  for (uint32_t node = 0; node < config.nodes.size(); ++node) {
-    ATOLL_ASSIGN(const Json answer, call_node(config, node, ControlOperation::session_kill,
-                                              {{"all", true}}, kSessionTimeout));
+  for (const uint32_t node : nodes.nodes()) {
+    ATOLL_ASSIGN(const Json answer,
+                 nodes.ask(node, ControlOperation::session_kill, {{"all", true}}));
     add_killed(node, answer, json, killed);
   }
   if (json) {
@@ -184,17 +227,17 @@ Result<void> kill_sessions(const ClusterChoice& choice, const SessionCommandOpti
     ATOLL_ASSIGN(const SessionName name, parse_session_name(text));
     names.push_back(name);
   }
-  ATOLL_ASSIGN(const Config config, find_running(choice));
-  if (options.all) return kill_all_sessions(config, options.json);
+  ATOLL_ASSIGN(const SessionNodes nodes, SessionNodes::find(choice, options));
+  if (options.all) return kill_all_sessions(nodes, options.json);
   // Checks all names before it ends the first session.
   for (size_t i = 0; i < names.size(); ++i) {
-    ATOLL_TRY(check_has_node(config, names[i].node, "session " + options.sessions[i]));
+    ATOLL_TRY(nodes.check(names[i].node, "session " + options.sessions[i]));
   }
   bool is_one_missing = false;
   Json killed = Json::array();
   for (const SessionName& name : names) {
-    const auto answer = call_node(config, name.node, ControlOperation::session_kill,
-                                  {{"session", name.session}}, kSessionTimeout);
+    const auto answer =
+        nodes.ask(name.node, ControlOperation::session_kill, {{"session", name.session}});
     if (answer) {
       add_killed(name.node, *answer, options.json, killed);
       continue;
@@ -219,15 +262,20 @@ void add_session_command(CLI::App& app, Invocation& invocation) {
   CLI::App* listing =
       add_cluster_command(*group, invocation, "ls", "List the sessions and their oldest requests",
                           options, list_sessions);
-  listing->add_option("--node", options->node, "List the sessions of this node only")
-      ->check(CLI::NonNegativeNumber);
+  CLI::Option* const node =
+      listing->add_option("--node", options->node, "List the sessions of this node only")
+          ->check(CLI::NonNegativeNumber);
+  add_connect_options(*listing, options->remote)->excludes(node);
   add_json_option(*listing, options->json);
   CLI::App* killing =
       add_cluster_command(*group, invocation, "kill", "End sessions", options, kill_sessions);
   add_json_option(*killing, options->json);
   CLI::Option* names = killing->add_option("SESSION", options->sessions,
                                            "Sessions to end, each as NODE/SESSION: 0/3");
-  killing->add_flag("--all", options->all, "End all sessions of all nodes")->excludes(names);
+  CLI::Option* const all =
+      killing->add_flag("--all", options->all, "End all sessions of all nodes")->excludes(names);
+  // The command itself has a session over the network.
+  add_connect_options(*killing, options->remote)->excludes(all);
 }
 
 }  // namespace atolldb::cli

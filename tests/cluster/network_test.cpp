@@ -194,6 +194,17 @@ TEST_F(NetworkTest, RecordsStoragesAndTheShellAreUsedFromAnotherMachine) {
   expect(remote("reader", {"kv", "put", "t", "k", "w"}), 1, "lacks the right write");
   expect(remote("reader", {"procedure", "call", "no.such"}), 1, "lacks the right procedures");
   expect(remote("alice", {"shell", "-e", "create u"}), 1, "lacks the right administration");
+  expect(remote("admin", {"session", "ls"}), 0, "key admin");
+  expect(remote("admin", {"session", "ls", "--json"}), 0, "\"key\": \"admin\"");
+  expect(remote("alice", {"session", "ls"}), 1, "lacks the right administration");
+  const auto victim = connect("reader");
+  ASSERT_NE(victim, nullptr);
+  const std::string number = std::to_string(victim->session().number);
+  expect(remote("admin", {"session", "kill", "0/" + number}), 0, "session 0/" + number + " ended");
+  EXPECT_TRUE(eventually([&] { return !victim->is_open(); }));
+  expect(remote("admin", {"session", "kill", "0/" + number}), 1, number);
+  expect(remote("admin", {"session", "kill", "1/" + number}), 2, "reaches node 0 only");
+  expect(remote("admin", {"session", "kill", "--all"}), 2, "excludes");
   expect(remote("stranger", {"kv", "get", "t", "k"}), 1, "refuses the key of");
   expect(remote("none", {"kv", "get", "t", "k"}), 78, "none.key: No such file");
   expect(runner_.atoll({"kv", "get", "t", "k", "--connect", node}), 2, "belong together");
