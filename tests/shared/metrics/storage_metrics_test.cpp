@@ -55,6 +55,8 @@ TEST_F(StorageMetricsTest, EachTypeHasTheRecordsThatAreCounted) {
   expect_line(text, "atoll_storage_records{storage=\"accounts\"} 100");
   expect_line(text, "atoll_storage_records{storage=\"log\"} 50");
   EXPECT_EQ(text.find("atoll_storage_records{storage=\"tree\"}"), std::string::npos) << text;
+  spaces_.set({{1, 7, 42}});
+  expect_line(scrape(&spaces_), "atoll_storage_records{storage=\"tree\"} 42");
   expect_line(scrape(nullptr), "atoll_storage_records{storage=\"accounts\"} 100");
   EXPECT_EQ(scrape(nullptr).find("atoll_storage_snapshot"), std::string::npos) << "there is no log";
 }
