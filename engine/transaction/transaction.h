@@ -55,6 +55,9 @@ struct RecordRef {
 // Batched look-ups fill and copy many refs. A ref of 32 bytes fits into two vector registers.
 static_assert(sizeof(RecordRef) == 32);
 
+/// The part of a record that an update writes.
+enum class Extent : uint8_t { part, whole };
+
 /// Returns a hash of the record, unchanged by moves. The top 8 bits select a write-filter bit.
 inline uint64_t identity_of(uint32_t storage_id, std::span<const std::byte> key) {
   constexpr uint64_t kMultiplier = 0x9e3779b97f4a7c15ull;
@@ -280,10 +283,12 @@ class Transaction {
 
   /// Plans a write, and merges it into the pending write of the same record, if there is one (R14).
   /// `write_insert`: the record exists with this payload afterwards, whatever its state is now.
+  /// `write_update`: with Extent::whole, the bytes are all bytes of a record of a tree, whose VID
+  /// this transaction has registered (R107).
   Status write_insert(const RecordRef& ref, std::span<const std::byte> key,
                       std::span<const std::byte> payload);
   Status write_update(const RecordRef& ref, std::span<const std::byte> key, uint32_t offset,
-                      std::span<const std::byte> bytes);
+                      std::span<const std::byte> bytes, Extent extent = Extent::part);
   Status write_erase(const RecordRef& ref, std::span<const std::byte> key);
   /// Plans an increment. The commit computes the sum under the record lock (R33). An increment has
   /// no read-set entry, so increments do not conflict with each other.

@@ -162,14 +162,16 @@ Status Transaction::write_insert(const RecordRef& ref, std::span<const std::byte
 }
 
 Status Transaction::write_update(const RecordRef& ref, std::span<const std::byte> key,
-                                 uint32_t offset, std::span<const std::byte> bytes) {
+                                 uint32_t offset, std::span<const std::byte> bytes, Extent extent) {
   ++plan_changes_;
   if (WriteEntry* own = find_write(ref, key)) return merge_update(ref, key, *own, offset, bytes);
   LogRecord* log = allocate_log(ref.storage_id, key, static_cast<uint32_t>(bytes.size()));
   if (log == nullptr) return no_log_room();
   log->payload_offset = static_cast<uint16_t>(offset);
   copy_bytes(log->payload(), bytes.data(), bytes.size());
-  return add_write(ref, log, LogType::update, IncrementType::none);
+  DCHECK(extent == Extent::part || (offset == 0 && ref.payload_at != kArrayPayloadAt));
+  const LogType type = extent == Extent::whole ? LogType::insert : LogType::update;
+  return add_write(ref, log, type, IncrementType::none);
 }
 
 Status Transaction::merge_update(const RecordRef& ref, std::span<const std::byte> key,

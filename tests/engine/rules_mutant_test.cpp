@@ -619,6 +619,8 @@ const Rule kRules[] = {
      [] { return pages_across_next_bounds_are_kept(1, 1); }},
     {"VersionsOfARecordHaveOneShare", Mutant::replay_shares_by_version,
      [] { return versions_of_a_record_have_one_share(); }},
+    {"UpdatesOfPartsKeepTheRest", Mutant::updates_at_start_are_whole,
+     [] { return updates_of_parts_keep_the_rest(); }},
     {"DataDirectoriesKeepTheirScheme", Mutant::mix_schemes,
      [] { return data_directories_keep_their_scheme(); }},
 };

@@ -1,5 +1,5 @@
-// Bodies for the rules of checkpoints and their replay (R88 to R95, R100). Each returns an empty
-// text, or what went wrong.
+// Bodies for the rules of checkpoints and their replay (R88 to R95, R100, R107). Each returns an
+// empty text, or what went wrong.
 #pragma once
 
 #include <memory>
@@ -174,6 +174,15 @@ inline std::string updates_wait_for_their_record() {
   const std::string problem =
       scenario.commit_in_epochs({put("a", "0123456789"), put_range("a", 0, "xx"),
                                  put_range("a", 1, "yy"), put("b", "1"), put_range("a", 5, "z")});
+  return problem.empty() ? scenario.recover() : problem;
+}
+
+/// Updates begin at the first byte of a record, and mostly do not reach its end (R107).
+inline std::string updates_of_parts_keep_the_rest() {
+  ReplayScenario scenario;
+  const std::string problem =
+      scenario.commit_in_epochs({put("a", "0123456789"), put_range("a", 0, "ABCDEFGHIJ"),
+                                 put_range("a", 0, "xx"), put_range("a", 4, "y")});
   return problem.empty() ? scenario.recover() : problem;
 }
 

@@ -211,6 +211,44 @@ TEST(Replay, NeedsOnlyTheLogFromTheBeginEpochOn) {
   EXPECT_EQ(recover_and_compare(image, {}, expected), "");
 }
 
+/// Updates a record of 10 bytes at `offset` in each of several epochs, and recovers. Returns the
+/// counters.
+ReplayCounters recover_updates(uint32_t offset, const std::string& bytes) {
+  CheckpointStage stage(1, 1, 3 * kLogBlockBytes);
+  const MasterTree tree(*stage.storages.tree);
+  const std::string key = "key";
+  std::string payload = "0123456789";
+  const auto commit = [&](const auto& body) {
+    EXPECT_EQ(stage.worker(0).run(body), Status::ok);
+    stage.next_epoch();
+  };
+  commit([&](Transaction& txn) { return tree.insert(txn, as_key(key), as_key(payload)); });
+  EXPECT_EQ(stage.take_checkpoint({}), "");
+  for (char last = '0'; last < '5'; ++last) {
+    const std::string changed = bytes + last;
+    commit([&](Transaction& txn) {
+      return tree.update_range(txn, as_key(key), offset, as_key(changed));
+    });
+    payload.replace(offset, changed.size(), changed);
+  }
+  ReplayCounters counters;
+  Content expected;
+  expected.tree[key] = payload;
+  EXPECT_EQ(recover_and_compare(stage.crash(), {}, expected, &counters), "");
+  return counters;
+}
+
+TEST(Replay, UpdatesOfWholeRecordsWaitForNoOtherVersion) {
+  const ReplayCounters whole = recover_updates(0, "ABCDEFGHI");
+  EXPECT_EQ(whole.updates, 0u);
+  EXPECT_EQ(whole.inserted, 1u) << "the checkpoint has the record";
+  EXPECT_EQ(whole.overwritten + whole.older, 5u);
+  for (const ReplayCounters& part : {recover_updates(1, "BCDEFGHI"), recover_updates(0, "ABC")}) {
+    EXPECT_EQ(part.updates, 1u) << "the newest one covers the others";
+    EXPECT_EQ(part.records, whole.records);
+  }
+}
+
 TEST(Replay, PausesWithoutABeginEpochWhileItIsAheadOfOthers) {
   InTurn work(seed(), 1, 1, false);
   ASSERT_EQ(work.run(1500), "");
