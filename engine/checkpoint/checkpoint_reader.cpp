@@ -120,9 +120,17 @@ const char* CheckpointReader::defect_of(const CheckpointBlockHeader& block) cons
 
 Result<bool> CheckpointReader::fill(uint64_t bytes) {
   CHECK(position_ >= buffer_offset_ && bytes <= kMaxCheckpointBlockBytes);
-  if (position_ + bytes <= buffer_offset_ + buffer_bytes_) return true;
-  ATOLL_ASSIGN(buffer_bytes_, file_->read(position_, buffer_.bytes()));
+  const uint64_t end = buffer_offset_ + buffer_bytes_;
+  if (position_ + bytes <= end) return true;
+  // Keeps what is there, so that each byte of the file is read once, and one after the other.
+  CHECK(position_ <= end);
+  const uint64_t kept = end - position_;
+  const auto buffer = buffer_.bytes();
+  std::memmove(buffer.data(), buffer.data() + (position_ - buffer_offset_), kept);
   buffer_offset_ = position_;
+  buffer_bytes_ = kept;
+  ATOLL_ASSIGN(const uint64_t count, file_->read(end, buffer.subspan(kept)));
+  buffer_bytes_ += count;
   return buffer_bytes_ >= bytes;
 }
 

@@ -10,6 +10,7 @@
 #include "engine/checkpoint/checkpoint_reader.h"
 #include "engine/checkpoint/checkpoint_writer.h"
 #include "engine/checkpoint/stored_checkpoints.h"
+#include "shared/file/read_ahead.h"
 #include "tests/engine/checkpoint/read_checkpoint.h"
 #include "tests/engine/log/memory_file_system.h"
 #include "tests/support/power_cut_file_system.h"
@@ -84,7 +85,8 @@ std::string read_records(FileSystem& files, const CheckpointMetadata& metadata,
 void sort_by_key(std::vector<Written>& records) { std::ranges::sort(records, {}, &Written::key); }
 
 TEST(CheckpointFiles, ReturnWhatWasWritten) {
-  for (const uint32_t count : {0u, 1u, 1000u}) {
+  // The files of the largest checkpoint are longer than the buffer of a reader.
+  for (const uint32_t count : {0u, 1u, 1000u, 12000u}) {
     MemoryFileSystem files;
     CheckpointMetadata metadata;
     std::vector<Written> written = write_records(files, settings_for(3), count, seed(), metadata);
@@ -94,6 +96,12 @@ TEST(CheckpointFiles, ReturnWhatWasWritten) {
     sort_by_key(read);
     EXPECT_EQ(read.size(), written.size());
     EXPECT_TRUE(read == written);
+    std::vector<Written> read_ahead;
+    ReadAhead ahead;
+    ReadAheadFileSystem ahead_files(files, ahead);
+    EXPECT_EQ(read_records(ahead_files, metadata, read_ahead), "");
+    sort_by_key(read_ahead);
+    EXPECT_TRUE(read_ahead == written);
   }
 }
 
