@@ -7,11 +7,14 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <map>
 #include <mutex>
 #include <string>
+#include <string_view>
 
 #include "engine/checkpoint/replayed_record.h"
 #include "engine/format/tree_key.h"
@@ -20,12 +23,23 @@
 
 namespace atolldb {
 
-/// Returns a text that names a record: the storage id in 4 bytes, then the key.
+/// A text that names a record: the storage id in 4 bytes, then the key. Allocates no memory.
+class RecordName {
+ public:
+  RecordName(uint32_t storage_id, Bytes key) : bytes_(sizeof storage_id + key.size()) {
+    CHECK(bytes_ <= text_.size());
+    std::memcpy(text_.data(), &storage_id, sizeof storage_id);
+    if (!key.empty()) std::memcpy(text_.data() + sizeof storage_id, key.data(), key.size());
+  }
+  std::string_view view() const { return {text_.data(), bytes_}; }
+
+ private:
+  std::array<char, sizeof(uint32_t) + kMaxTreeKeyBytes> text_;
+  size_t bytes_;
+};
+
 inline std::string record_name(uint32_t storage_id, Bytes key) {
-  std::string name(sizeof storage_id + key.size(), '\0');
-  std::memcpy(name.data(), &storage_id, sizeof storage_id);
-  if (!key.empty()) std::memcpy(name.data() + sizeof storage_id, key.data(), key.size());
-  return name;
+  return std::string(RecordName(storage_id, key).view());
 }
 inline uint32_t storage_id_in_name(const std::string& name) {
   uint32_t id = 0;
@@ -56,6 +70,7 @@ class BlockedRecords {
     const std::lock_guard lock(mutex_);
     const auto [at, is_new] = records_.try_emplace(record_name(storage_id, key));
     if (!is_new && at->second.vid.version() >= vid.version()) return Replayed::older;
+    is_used_.store(true, std::memory_order_release);
     at->second.vid = vid;
     at->second.payload.assign(reinterpret_cast<const char*>(payload.data()), payload.size());
     return is_new ? Replayed::inserted : Replayed::overwritten;
@@ -63,17 +78,21 @@ class BlockedRecords {
   /// Returns the VID of what is kept of this name, or VID 0. Thread: any.
   Vid find(const std::string& name) const {
     DCHECK(name.size() >= sizeof(uint32_t));
+    if (!is_used()) return {};
     const std::lock_guard lock(mutex_);
     const auto at = records_.find(name);
     return at == records_.end() ? Vid() : at->second.vid;
   }
   /// Returns whether this version of the record, or a newer one, is kept. Thread: any.
   bool has_newer(uint32_t storage_id, Bytes key, Vid vid) const {
+    if (!is_used()) return false;
     const std::lock_guard lock(mutex_);
-    if (records_.empty()) return false;
     const auto at = records_.find(record_name(storage_id, key));
     return at != records_.end() && at->second.vid.version() >= vid.version();
   }
+  /// Returns whether anything was ever kept. A replay asks for each record, and mostly nothing is.
+  /// Acquire: pairs with the store in `add`. Thread: any.
+  bool is_used() const { return is_used_.load(std::memory_order_acquire); }
   /// Returns the number of records without tombstones. REQUIRES: as for `records`.
   size_t record_count() const {
     return static_cast<size_t>(std::ranges::count_if(
@@ -83,6 +102,7 @@ class BlockedRecords {
   std::map<std::string, Record>& records() { return records_; }
 
  private:
+  std::atomic<bool> is_used_{false};
   mutable std::mutex mutex_;
   std::map<std::string, Record> records_;  // by record_name
 };

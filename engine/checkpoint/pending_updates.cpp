@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <type_traits>
 
@@ -22,18 +23,34 @@ std::unexpected<Error> unbacked_update(uint32_t storage_id, Vid version, const c
 
 }  // namespace
 
+bool PendingUpdates::covers(uint32_t storage_id, Bytes key, Vid vid, uint32_t offset,
+                            uint32_t bytes) const {
+  const RecordName name(storage_id, key);
+  const Shard& shard = shards_[shard_of(name.view())];
+  const uint64_t end = uint64_t{offset} + bytes;
+  const std::lock_guard lock(shard.mutex);
+  const auto found = shard.records.find(name.view());
+  if (found == shard.records.end()) return false;
+  return std::ranges::any_of(found->second, [&](const Update& update) {
+    return update.covers(vid.version(), offset, end);
+  });
+}
+
 Replayed PendingUpdates::add(uint32_t storage_id, Bytes key, Vid vid, uint32_t offset,
                              Bytes bytes) {
-  std::string name = record_name(storage_id, key);
-  Shard& shard = shards_[std::hash<std::string>{}(name) % kShards];
+  const RecordName name(storage_id, key);
+  Shard& shard = shards_[shard_of(name.view())];
   const uint64_t version = vid.version();
   const uint64_t end = offset + bytes.size();
   DCHECK(vid.ordinal() != 0 && end <= UINT32_MAX);
   const std::lock_guard lock(shard.mutex);
-  std::vector<Update>& updates = shard.records[std::move(name)];
+  auto found = shard.records.find(name.view());
+  if (found == shard.records.end()) {
+    found = shard.records.try_emplace(std::string(name.view())).first;
+  }
+  std::vector<Update>& updates = found->second;
   for (const Update& update : updates) {
-    const bool covers = update.offset <= offset && update.end() >= end;
-    if (update.version >= version && covers) return Replayed::older;
+    if (update.covers(version, offset, end)) return Replayed::older;
   }
   const auto is_covered = [&](const Update& update) {
     return update.version < version && update.offset >= offset && update.end() <= end;
@@ -50,7 +67,17 @@ Result<uint64_t> PendingUpdates::apply(size_t shard, RecordWriter& writer,
   CHECK(shard < kShards);
   uint64_t applied = 0;
   auto& records = shards_[shard].records;
-  for (auto at = records.begin(); at != records.end();) {
+  size_t ahead = 0;  // records from `at` on whose pages are prefetched
+  for (auto at = records.begin(); at != records.end(); --ahead) {
+    if (ahead == 0) {
+      std::array<RecordWriter::Sought, RecordWriter::kBatch> sought;
+      size_t count = 0;
+      for (auto next = at; next != records.end() && ahead < sought.size(); ++next, ++ahead) {
+        StorageControl* storage = storage_of(storage_id_in_name(next->first));
+        if (storage != nullptr) sought[count++] = {storage, key_in_name(next->first)};
+      }
+      writer.prefetch(std::span(sought).first(count));
+    }
     const Vid kept = blocked.find(at->first);
     if (kept.word() != 0 && !kept.is_deleted()) {
       ++at;

@@ -3,13 +3,15 @@
 // The log has the changed bytes of an update only. They can be applied once the newest whole
 // version of the record is known, and then in the order of VIDs. Until then this table keeps them.
 // An update is dropped if a newer one covers its bytes. So the table has about one entry per
-// changed record, even if the log has many.
+// changed record, even if the log has many. If the newest file is replayed first, most updates are
+// dropped by `covers`, before their record is searched for.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -24,6 +26,10 @@ namespace atolldb {
 class PendingUpdates {
  public:
   static constexpr size_t kShards = 256;
+
+  /// Returns whether an update is kept that is at least as new, and covers these bytes. Thread:
+  /// any.
+  bool covers(uint32_t storage_id, Bytes key, Vid vid, uint32_t offset, uint32_t bytes) const;
 
   /// Adds the bytes that a commit wrote at `offset`. Returns the effect: `older` if a newer update
   /// covers the bytes, `overwritten` if the bytes cover an older update, else `inserted`. Thread:
@@ -46,13 +52,22 @@ class PendingUpdates {
     std::string bytes;
 
     uint64_t end() const { return offset + bytes.size(); }
+    bool covers(uint64_t older, uint64_t from, uint64_t to) const {
+      return version >= older && offset <= from && end() >= to;
+    }
+  };
+  /// Lets look-ups use a RecordName, which allocates nothing. May throw as far as the type says, so
+  /// that the table keeps the hash of each name.
+  struct NameHash {
+    using is_transparent = void;
+    size_t operator()(std::string_view name) const { return std::hash<std::string_view>{}(name); }
   };
   struct Shard {
     mutable std::mutex mutex;
-    /// The key is the storage id, in 4 bytes, then the key of the record.
-    std::unordered_map<std::string, std::vector<Update>> records;
+    std::unordered_map<std::string, std::vector<Update>, NameHash, std::equal_to<>> records;
   };
 
+  static size_t shard_of(std::string_view name) { return NameHash{}(name) % kShards; }
   static Result<uint64_t> apply_to(const std::string& name, std::vector<Update>& updates,
                                    RecordWriter& writer, const StorageOf& storage_of);
 

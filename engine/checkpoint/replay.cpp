@@ -8,6 +8,7 @@
 #include <cstring>
 #include <functional>
 #include <iterator>
+#include <optional>
 
 #include "engine/array/array.h"
 #include "engine/checkpoint/checkpoint_reader.h"
@@ -28,6 +29,15 @@ std::unexpected<Error> misfit_record(const LogRecord& record, const std::string&
                     fmt::format("{}: a record of storage {} in epoch {} {}: restore a backup, or "
                                 "start empty with `atoll up --discard-data`",
                                 origin, record.storage_id, Vid(record.vid).epoch(), reason));
+}
+
+/// Returns the index that the key names, or nothing if the storage is no array with this record.
+std::optional<uint64_t> array_index_in(const StorageControl& storage, Bytes key) {
+  uint64_t index = 0;
+  if (storage.type != StorageType::array || key.size() != sizeof index) return std::nullopt;
+  std::memcpy(&index, key.data(), sizeof index);
+  if (index >= storage.record_count) return std::nullopt;
+  return index;
 }
 
 /// Lets the replayers share `count` tasks: each takes the next one, until there is none, or one has
@@ -74,13 +84,9 @@ uint32_t ReplayShare::part_of_key(const LogRecord& record, const StorageControl&
   // Keys that differ only in these last bytes are neighbours, and mostly in the same pages.
   constexpr size_t kNeighbourBytes = 2;
   const Bytes key = record.key_span();
-  uint64_t index = 0;
-  if (storage.type == StorageType::array && key.size() == sizeof index) {
-    std::memcpy(&index, key.data(), sizeof index);
-    if (index < storage.record_count) {
-      // The divisor is rounded up, so that the quotient is less than `count`.
-      return static_cast<uint32_t>(index / (storage.record_count / count + 1));
-    }
+  if (const auto index = array_index_in(storage, key)) {
+    // The divisor is rounded up, so that the quotient is less than `count`.
+    return static_cast<uint32_t>(*index / (storage.record_count / count + 1));
   }
   if (storage.type == StorageType::hash && !fault::replay_shares_by_version) {
     // The first slice is the hash of the key. Each part is a range of hashes.
@@ -93,24 +99,53 @@ uint32_t ReplayShare::part_of_key(const LogRecord& record, const StorageControl&
   return static_cast<uint32_t>((hash >> 16) % count);
 }
 
-bool Replayer::is_own(const LogRecord& record) const {
+const Replayer::KnownStorage& Replayer::storage_of(uint32_t id) {
+  KnownStorage& known = known_[id % kKnownStorages];
+  if (known.id == id) return known;  // at first id 0, which no storage has
+  const auto found = state_->storages.find(id);
+  const bool is_listed = found != state_->storages.end();
+  known = {id, is_listed, is_listed ? found->second : nullptr};
+  return known;
+}
+
+bool Replayer::is_own(const LogRecord& record) {
   if (state_->share.count == 1) return true;
-  const auto found = state_->storages.find(record.storage_id);
-  return state_->share.has(record, found == state_->storages.end() ? nullptr : found->second);
+  return state_->share.has(record, storage_of(record.storage_id).control);
+}
+
+ReadAhead& Replayer::read_ahead() {
+  if (read_ahead_ == nullptr) read_ahead_ = std::make_unique<ReadAhead>();
+  return *read_ahead_;
+}
+
+template <typename ForEach>
+Result<void> Replayer::in_batches(const std::string& origin, ReplayRecords replay_some,
+                                  ForEach for_each) {
+  std::array<const LogRecord*, kBatch> batch;
+  size_t count = 0;
+  Result<void> done;
+  for_each([&](const LogRecord& record) {
+    if (!done || record.type == LogType::filler || !is_own(record)) return;
+    batch[count++] = &record;
+    if (count < kBatch) return;
+    done = (this->*replay_some)(batch, origin);
+    count = 0;
+  });
+  if (!done) return done;
+  return (this->*replay_some)(std::span(batch).first(count), origin);
 }
 
 Result<void> Replayer::replay_checkpoint_file(FileSystem& file_system,
                                               const CheckpointMetadata& metadata, size_t file) {
-  ATOLL_ASSIGN(CheckpointReader reader, CheckpointReader::open(file_system, metadata, file));
+  ReadAheadFileSystem files(file_system, read_ahead());
+  ATOLL_ASSIGN(CheckpointReader reader, CheckpointReader::open(files, metadata, file));
   const uint64_t before = counters_.bytes;
   for (;;) {
     ATOLL_ASSIGN(const CheckpointBlockHeader* block, reader.next());
     if (block == nullptr) break;
-    Result<void> done;
-    CheckpointReader::for_each_record(*block, [&](const LogRecord& record) {
-      if (done && is_own(record)) done = replay(record, reader.path());
-    });
-    if (!done) return done;
+    ATOLL_TRY(in_batches(reader.path(), &Replayer::replay_sorted, [&](const auto& visit) {
+      CheckpointReader::for_each_record(*block, visit);
+    }));
     counters_.bytes = before + reader.bytes();
     ATOLL_TRY(check_wanted());
   }
@@ -125,21 +160,12 @@ Result<void> Replayer::replay_log_file(FileSystem& file_system, const LogReplayF
                            file.stream.node,
                            {file.stream.incarnation, file.stream.logger, file.ordinal}});
   const auto visit = [&](const LogBlock& block) -> Result<void> {
-    std::array<const LogRecord*, kBatch> batch;
-    size_t count = 0;
-    Result<void> done;
-    for_each_record(block, [&](const LogRecord& record) {
-      if (!done || record.type == LogType::filler || !is_own(record)) return;
-      batch[count++] = &record;
-      if (count < kBatch) return;
-      done = replay_batch(batch, origin);
-      count = 0;
-    });
-    if (!done) return done;
-    ATOLL_TRY(replay_batch(std::span(batch).first(count), origin));
+    ATOLL_TRY(in_batches(origin, &Replayer::replay_batch,
+                         [&](const auto& each) { for_each_record(block, each); }));
     return check_wanted();
   };
-  ATOLL_TRY(read_log_file(file_system, file, visit, counters_.bytes, counters_.outside));
+  ReadAheadFileSystem files(file_system, read_ahead());
+  ATOLL_TRY(read_log_file(files, file, visit, counters_.bytes, counters_.outside));
   publish();
   return {};
 }
@@ -174,47 +200,102 @@ ReplayCounters Replayer::published() const {
   return counters;
 }
 
-Result<void> Replayer::replay_batch(std::span<const LogRecord* const> records,
-                                    const std::string& origin) {
-  prefetch(records);
+Result<void> Replayer::replay_batch(Records records, const std::string& origin) {
+  std::array<const LogRecord*, kBatch> needed;
+  size_t count = 0;
+  CHECK(records.size() <= kBatch);
   for (const LogRecord* record : records) {
+    if (!is_covered(*record)) {
+      needed[count++] = record;
+      continue;
+    }
+    ++counters_.records;
+    ++counters_.older;
+  }
+  const Records left = std::span(needed).first(count);
+  prefetch(left);
+  for (const LogRecord* record : left) {
     ATOLL_TRY(replay(*record, origin));
   }
   return {};
 }
 
-void Replayer::prefetch(std::span<const LogRecord* const> records) {
-  DCHECK(records.size() <= kBatch);
-  std::array<bool, kBatch> is_done{};
-  for (size_t first = 0; first < records.size(); ++first) {
-    const auto found = state_->storages.find(records[first]->storage_id);
-    const bool is_known = found != state_->storages.end() && found->second != nullptr;
-    if (is_done[first] || !is_known || !is_tree(found->second->type)) continue;
-    std::array<Bytes, kBatch> keys;
-    size_t count = 0;
-    for (size_t i = first; i < records.size(); ++i) {
-      if (records[i]->storage_id != records[first]->storage_id) continue;
-      is_done[i] = true;
-      const bool has_key = records[i]->key_bytes <= MasterTree::kMaxKeyBytes;
-      if (has_key) keys[count++] = records[i]->key_span();
-    }
-    if (count != 0) writer_.prefetch(*found->second, std::span(keys).first(count));
+bool Replayer::is_covered(const LogRecord& record) {
+  if (record.type != LogType::update || record.key_bytes > MasterTree::kMaxKeyBytes) return false;
+  const StorageControl* storage = storage_of(record.storage_id).control;
+  if (storage == nullptr) return false;
+  return state_->updates.covers(storage->id, record.key_span(), Vid(record.vid),
+                                record.payload_offset, record.payload_bytes);
+}
+
+void Replayer::prefetch(Records records) {
+  std::array<RecordWriter::Sought, kBatch> sought;
+  size_t count = 0;
+  for (const LogRecord* record : records) {
+    StorageControl* storage = storage_of(record->storage_id).control;
+    if (storage == nullptr) continue;
+    // The checks of the records follow, so a key may not fit its storage.
+    const bool is_sought = is_tree(storage->type)
+                               ? record->key_bytes <= MasterTree::kMaxKeyBytes
+                               : array_index_in(*storage, record->key_span()).has_value();
+    if (is_sought) sought[count++] = {storage, record->key_span()};
   }
+  writer_.prefetch(std::span(sought).first(count));
+}
+
+Result<void> Replayer::replay_sorted(Records records, const std::string& origin) {
+  // If the keys do not follow those of their page, a run is tried for some records only.
+  constexpr size_t kMostMisses = 2;
+  size_t misses = 0;
+  while (!records.empty()) {
+    size_t done = 0;
+    if (misses < kMostMisses) ATOLL_TRY(replay_run(records, done));
+    misses = done == 0 ? misses + 1 : 0;
+    if (done == 0) {
+      ATOLL_TRY(replay(*records[0], origin));
+      done = 1;
+    }
+    records = records.subspan(done);
+  }
+  return {};
+}
+
+Result<void> Replayer::replay_run(Records records, size_t& done) {
+  done = 0;
+  StorageControl* storage = storage_of(records[0]->storage_id).control;
+  // Keys of hash storages are longer than a slice. Blocked records need a check of each key.
+  if (storage == nullptr || storage->type != StorageType::mastertree) return {};
+  if (state_->blocked.is_used()) return {};
+  const auto is_fit = [&](const LogRecord* record) {
+    return record->storage_id == storage->id && record->type == LogType::insert &&
+           record->key_bytes <= sizeof(uint64_t) &&
+           record->payload_bytes <= MasterTree::kMaxPayloadBytes;
+  };
+  const auto end = std::ranges::find_if_not(records, is_fit);
+  const Records run = records.first(static_cast<size_t>(end - records.begin()));
+  if (run.size() < 2) return {};
+  std::array<Replayed, kBatch> results;
+  const Status status = writer_.put_run(*storage, run, results, done);
+  if (status != Status::ok) return replay_failed(storage->id, status);
+  counters_.records += done;
+  for (size_t i = 0; i < done; ++i) {
+    ATOLL_TRY(count(Status::ok, results[i], *storage));
+  }
+  return {};
 }
 
 Result<void> Replayer::replay(const LogRecord& record, const std::string& origin) {
   DCHECK(record.type != LogType::filler && record.length >= sizeof(LogRecord));
   ++counters_.records;
-  const auto found = state_->storages.find(record.storage_id);
-  const bool is_listed = found != state_->storages.end();
-  if (!is_listed && (record.storage_id == 0 || record.storage_id > state_->last_storage)) {
+  const KnownStorage& known = storage_of(record.storage_id);
+  if (!known.is_listed && (record.storage_id == 0 || record.storage_id > state_->last_storage)) {
     return misfit_record(record, origin, "belongs to no storage that was ever created");
   }
-  if (!is_listed || found->second == nullptr) {
+  if (known.control == nullptr) {
     ++counters_.dropped;
     return {};
   }
-  StorageControl& storage = *found->second;
+  StorageControl& storage = *known.control;
   switch (storage.type) {
     case StorageType::array:
       return replay_in_array(storage, record, origin);
@@ -258,13 +339,12 @@ Result<void> Replayer::replay_in_tree(StorageControl& storage, const LogRecord& 
 
 Result<void> Replayer::replay_in_array(StorageControl& storage, const LogRecord& record,
                                        const std::string& origin) {
-  uint64_t index = 0;
-  if (record.key_bytes != sizeof index)
+  if (record.key_bytes != sizeof(uint64_t))
     return misfit_record(record, origin, "has no number as its key");
-  std::memcpy(&index, record.key(), sizeof index);
+  const auto index = array_index_in(storage, record.key_span());
   const uint64_t end = record.payload_offset + uint64_t{record.payload_bytes};
   const bool has_type = record.type == LogType::insert || record.type == LogType::update;
-  if (!has_type || index >= storage.record_count || end > storage.payload_bytes) {
+  if (!has_type || !index || end > storage.payload_bytes) {
     return misfit_record(record, origin, "does not fit its array");
   }
   if (record.payload_bytes != storage.payload_bytes) {
@@ -273,7 +353,7 @@ Result<void> Replayer::replay_in_array(StorageControl& storage, const LogRecord&
   }
   Replayed result = Replayed::older;
   const Bytes payload{record.payload(), record.payload_bytes};
-  return count(writer_.put(storage, index, Vid(record.vid), payload, result), result, storage);
+  return count(writer_.put(storage, *index, Vid(record.vid), payload, result), result, storage);
 }
 
 Result<void> Replayer::replay_insert(StorageControl& storage, const LogRecord& record) {

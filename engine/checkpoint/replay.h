@@ -32,6 +32,7 @@
 #include "engine/transaction/transaction.h"
 #include "shared/base/error.h"
 #include "shared/base/run_tasks.h"
+#include "shared/file/read_ahead.h"
 #include "shared/memory/checkpoint_metrics.h"
 
 namespace atolldb {
@@ -100,15 +101,36 @@ class Replayer {
   ReplayCounters published() const;
 
  private:
-  /// Number of records whose cache misses overlap.
-  static constexpr size_t kBatch = 16;
+  static constexpr size_t kBatch = RecordWriter::kBatch;
   /// Bytes of files after which the counters are published.
   static constexpr uint64_t kPublishBytes = uint64_t{1} << 20;
+  /// Number of storages that are found without a search of the map.
+  static constexpr size_t kKnownStorages = 16;
 
-  bool is_own(const LogRecord& record) const;
-  /// Replays up to kBatch records.
-  Result<void> replay_batch(std::span<const LogRecord* const> records, const std::string& origin);
-  void prefetch(std::span<const LogRecord* const> records);
+  struct KnownStorage {
+    uint32_t id = 0;
+    bool is_listed = false;
+    StorageControl* control = nullptr;  // null: not listed, or dropped
+  };
+  using Records = std::span<const LogRecord* const>;
+  using ReplayRecords = Result<void> (Replayer::*)(Records records, const std::string& origin);
+
+  const KnownStorage& storage_of(uint32_t id);
+  bool is_own(const LogRecord& record);
+  /// Calls the function with all records of the block that belong to the share, up to kBatch at a
+  /// time. `for_each`: calls its argument with each record.
+  template <typename ForEach>
+  Result<void> in_batches(const std::string& origin, ReplayRecords replay_some, ForEach for_each);
+  /// Replays up to kBatch records of the log.
+  Result<void> replay_batch(Records records, const std::string& origin);
+  /// Replays up to kBatch records of a checkpoint, which mostly are neighbours in their storage.
+  Result<void> replay_sorted(Records records, const std::string& origin);
+  /// Replays the first of these records with put_run. Sets `done` to their number.
+  Result<void> replay_run(Records records, size_t& done);
+  /// Returns whether the record is an update that a newer one covers (R94).
+  bool is_covered(const LogRecord& record);
+  void prefetch(Records records);
+  ReadAhead& read_ahead();
   Result<void> replay_in_tree(StorageControl& storage, const LogRecord& record,
                               const std::string& origin);
   Result<void> replay_in_array(StorageControl& storage, const LogRecord& record,
@@ -123,9 +145,11 @@ class Replayer {
   RecordWriter writer_;
   CollectedAppends appends_;
   ReplayCounters counters_;
-  uint64_t published_at_ = 0;      // value of counters_.bytes
-  std::set<uint32_t> tombstones_;  // ids of storages
-  uint32_t latest_tombstone_ = 0;  // the storage that was last added to tombstones_
+  std::array<KnownStorage, kKnownStorages> known_;
+  std::unique_ptr<ReadAhead> read_ahead_;  // made by the first file
+  uint64_t published_at_ = 0;              // value of counters_.bytes
+  std::set<uint32_t> tombstones_;          // ids of storages
+  uint32_t latest_tombstone_ = 0;          // the storage that was last added to tombstones_
   std::array<std::atomic<uint64_t>, std::size(kReplayCounters)> published_{};
 };
 

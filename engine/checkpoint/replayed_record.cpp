@@ -32,6 +32,9 @@ uint64_t array_index_of(Bytes key) {
   return index;
 }
 
+/// Returns the VID of a whole version without flags.
+Vid whole_version(const LogRecord& record) { return Vid(Vid(record.vid).version()); }
+
 }  // namespace
 
 std::unexpected<Error> replay_failed(uint32_t storage_id, Status status) {
@@ -177,9 +180,68 @@ Status RecordWriter::store_at(const Place& place, Vid vid, Bytes payload, Replay
   return Status::ok;
 }
 
-void RecordWriter::prefetch(StorageControl& storage, std::span<const Bytes> keys) {
-  DCHECK(is_tree(storage.type) && !keys.empty());
-  if (begin() == Status::ok) MasterTree(storage).prefetch(*txn_, keys);
+Status RecordWriter::put_run(StorageControl& storage, std::span<const LogRecord* const> records,
+                             std::span<Replayed> results, size_t& done) {
+  CHECK(!records.empty() && records.size() <= kBatch && results.size() >= records.size());
+  done = 0;
+  std::array<Bytes, kBatch> keys;
+  std::array<Bytes, kBatch> payloads;
+  std::array<TreeRecord*, kBatch> reserved;
+  for (size_t i = 0; i < records.size(); ++i) {
+    DCHECK(records[i]->type == LogType::insert && records[i]->storage_id == storage.id);
+    keys[i] = records[i]->key_span();
+    payloads[i] = {records[i]->payload(), records[i]->payload_bytes};
+  }
+  Status status = begin();
+  if (status != Status::ok) return status;
+  uint32_t count = 0;
+  Vid reservation;
+  status = reserve_run(*txn_, storage, std::span(keys).first(records.size()), payloads, reserved,
+                       count, reservation);
+  if (status != Status::ok) {
+    end();  // the transaction may be unusable now
+    return status;
+  }
+  std::array<bool, kBatch> is_moved{};  // another thread has divided the page since
+  for (size_t i = 0; i < count && status == Status::ok; ++i) {
+    TreeRecord* record = reserved[i];
+    const Place place = {&record->head, record->payload_at(), record->capacity, true};
+    status = store_at(place, whole_version(*records[i]), payloads[i], results[i], is_moved[i]);
+  }
+  // `put` may begin another transaction, after which the reserved records may be gone.
+  for (size_t i = 0; i < count && status == Status::ok; ++i) {
+    if (!is_moved[i]) continue;
+    status = put(storage, keys[i], whole_version(*records[i]), payloads[i], results[i]);
+  }
+  done = count;
+  return status;
+}
+
+void RecordWriter::prefetch(std::span<const Sought> records) {
+  CHECK(records.size() <= kBatch);
+  std::array<bool, kBatch> is_done{};
+  for (size_t first = 0; first < records.size(); ++first) {
+    if (is_done[first]) continue;
+    StorageControl* const storage = records[first].storage;
+    std::array<Bytes, kBatch> keys;
+    size_t count = 0;
+    for (size_t i = first; i < records.size(); ++i) {
+      if (records[i].storage != storage) continue;
+      is_done[i] = true;
+      keys[count++] = records[i].key;
+    }
+    DCHECK(storage != nullptr && count != 0);
+    prefetch_in(*storage, std::span(keys).first(count));
+  }
+}
+
+void RecordWriter::prefetch_in(StorageControl& storage, std::span<const Bytes> keys) {
+  if (begin() != Status::ok) return;
+  if (is_tree(storage.type)) return MasterTree(storage).prefetch(*txn_, keys);
+  CHECK(storage.type == StorageType::array);
+  std::array<uint64_t, kBatch> indexes;
+  for (size_t i = 0; i < keys.size(); ++i) indexes[i] = array_index_of(keys[i]);
+  Array(storage).prefetch(*txn_, std::span(indexes).first(keys.size()), 0, storage.payload_bytes);
 }
 
 uint64_t RecordWriter::version_of(StorageControl& storage, Bytes key) {

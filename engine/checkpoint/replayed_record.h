@@ -8,6 +8,7 @@
 #include <functional>
 #include <span>
 
+#include "engine/format/log_record.h"
 #include "engine/format/tree_key.h"
 #include "engine/format/vid.h"
 #include "engine/transaction/transaction.h"
@@ -45,9 +46,24 @@ class RecordWriter {
   /// Stores a whole record of an array. REQUIRES: `index` and the length of the payload fit.
   Status put(StorageControl& storage, uint64_t index, Vid vid, Bytes payload, Replayed& result);
 
-  /// Prefetches the pages and records of these keys of a tree, for the next calls. A hint: the
-  /// cache misses of some 16 keys overlap.
-  void prefetch(StorageControl& storage, std::span<const Bytes> keys);
+  /// Stores the first of these whole records of a Master-tree, under one lock of their page. They
+  /// are stored as long as their keys ascend and follow all keys of the page, as those of a
+  /// checkpoint do. Sets `done` to their number, which may be 0, and `results[0 ... done)`.
+  /// REQUIRES: there are at most kBatch records. Each has the type `insert`, and a key and a
+  /// payload that the tree can have.
+  Status put_run(StorageControl& storage, std::span<const LogRecord* const> records,
+                 std::span<Replayed> results, size_t& done);
+
+  /// Number of records whose cache misses overlap.
+  static constexpr size_t kBatch = 16;
+  /// A record that is searched for soon.
+  struct Sought {
+    StorageControl* storage = nullptr;
+    Bytes key;
+  };
+  /// Prefetches the pages of these records, for the next calls. A hint. REQUIRES: there are at most
+  /// kBatch records, of trees and arrays, and each has a key that its storage can have.
+  void prefetch(std::span<const Sought> records);
 
   /// Returns the version of the record, or 0 if there is none. Tombstones count.
   uint64_t version_of(StorageControl& storage, Bytes key);
@@ -70,6 +86,7 @@ class RecordWriter {
   };
 
   Status begin();
+  void prefetch_in(StorageControl& storage, std::span<const Bytes> keys);
   /// Sets `place` to the record, which has room for `payload_bytes`. Adds it if it is absent and
   /// `adds` is true, else `place.head` stays null. Sets `is_older` if the record is as new as
   /// `version`, and may then leave it without room.
