@@ -8,7 +8,6 @@
 #include <type_traits>
 
 #include "shared/base/check.h"
-#include "shared/base/copy_bytes.h"
 #include "shared/base/try.h"
 
 namespace atolldb {
@@ -27,39 +26,23 @@ bool PendingUpdates::covers(uint32_t storage_id, Bytes key, Vid vid, uint32_t of
                             uint32_t bytes) const {
   const RecordName name(storage_id, key);
   const Shard& shard = shards_[shard_of(name.view())];
-  const uint64_t end = uint64_t{offset} + bytes;
   const std::lock_guard lock(shard.mutex);
   const auto found = shard.records.find(name.view());
   if (found == shard.records.end()) return false;
-  return std::ranges::any_of(found->second, [&](const Update& update) {
-    return update.covers(vid.version(), offset, end);
-  });
+  return found->second.covers(vid.version(), offset, uint64_t{offset} + bytes);
 }
 
 Replayed PendingUpdates::add(uint32_t storage_id, Bytes key, Vid vid, uint32_t offset,
                              Bytes bytes) {
   const RecordName name(storage_id, key);
   Shard& shard = shards_[shard_of(name.view())];
-  const uint64_t version = vid.version();
-  const uint64_t end = offset + bytes.size();
-  DCHECK(vid.ordinal() != 0 && end <= UINT32_MAX);
+  DCHECK(vid.ordinal() != 0);
   const std::lock_guard lock(shard.mutex);
   auto found = shard.records.find(name.view());
   if (found == shard.records.end()) {
     found = shard.records.try_emplace(std::string(name.view())).first;
   }
-  std::vector<Update>& updates = found->second;
-  for (const Update& update : updates) {
-    if (update.covers(version, offset, end)) return Replayed::older;
-  }
-  const auto is_covered = [&](const Update& update) {
-    return update.version < version && update.offset >= offset && update.end() <= end;
-  };
-  const size_t covered = std::erase_if(updates, is_covered);
-  std::string copy(bytes.size(), '\0');
-  copy_bytes(copy.data(), bytes.data(), bytes.size());
-  updates.push_back({version, offset, std::move(copy)});
-  return covered != 0 ? Replayed::overwritten : Replayed::inserted;
+  return found->second.add(vid.version(), offset, bytes);
 }
 
 Result<uint64_t> PendingUpdates::apply(size_t shard, RecordWriter& writer,
@@ -84,9 +67,8 @@ Result<uint64_t> PendingUpdates::apply(size_t shard, RecordWriter& writer,
       continue;
     }
     // A tombstone that is kept there is newer than these updates.
-    std::erase_if(at->second,
-                  [&](const Update& update) { return update.version <= kept.version(); });
-    if (!at->second.empty()) {
+    at->second.drop_until(kept.version());
+    if (!at->second.is_empty()) {
       ATOLL_ASSIGN(const uint64_t count, apply_to(at->first, at->second, writer, storage_of));
       applied += count;
     }
@@ -97,33 +79,24 @@ Result<uint64_t> PendingUpdates::apply(size_t shard, RecordWriter& writer,
   return applied;
 }
 
-Result<uint64_t> PendingUpdates::apply_to(const std::string& name, std::vector<Update>& updates,
+Result<uint64_t> PendingUpdates::apply_to(const std::string& name, UpdateList& updates,
                                           RecordWriter& writer, const StorageOf& storage_of) {
   const uint32_t id = storage_id_in_name(name);
   StorageControl* storage = storage_of(id);
   if (storage == nullptr) return 0;
-  std::ranges::sort(updates, {}, &Update::version);
-  CHECK(!updates.empty());
-  const Vid newest(updates.back().version);
+  const Vid newest(updates.newest());
   DCHECK(newest.ordinal() != 0 && storage->id == id);
   uint64_t applied = 0;
-  bool is_too_short = false;
+  bool fits = true;
   const auto change = [&](Vid version, std::span<std::byte> payload) {
-    applied = 0;
-    for (const Update& update : updates) {
-      if (update.version <= version.version()) continue;
-      is_too_short = is_too_short || update.end() > payload.size();
-      if (is_too_short) return version;
-      copy_bytes(payload.data() + update.offset, update.bytes.data(), update.bytes.size());
-      ++applied;
-    }
-    return applied == 0 ? version : newest;
+    applied = updates.apply(version.version(), payload, fits);
+    return applied == 0 || !fits ? version : newest;
   };
   bool exists = false;
   Vid vid;
   const Status status = writer.change(*storage, key_in_name(name), change, exists, vid);
   if (status != Status::ok) return replay_failed(id, status);
-  if (is_too_short) return unbacked_update(id, newest, "ends after its record");
+  if (!fits) return unbacked_update(id, newest, "ends after its record");
   // A newer deletion of the record is no defect.
   if (!exists && newest.version() > vid.version())
     return unbacked_update(id, newest, "has no record");

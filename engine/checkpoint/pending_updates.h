@@ -13,10 +13,10 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <vector>
 
 #include "engine/checkpoint/blocked_records.h"
 #include "engine/checkpoint/replayed_record.h"
+#include "engine/checkpoint/update_list.h"
 #include "engine/format/tree_key.h"
 #include "engine/format/vid.h"
 #include "shared/base/error.h"
@@ -46,16 +46,6 @@ class PendingUpdates {
                          const BlockedRecords& blocked);
 
  private:
-  struct Update {
-    uint64_t version;
-    uint32_t offset;
-    std::string bytes;
-
-    uint64_t end() const { return offset + bytes.size(); }
-    bool covers(uint64_t older, uint64_t from, uint64_t to) const {
-      return version >= older && offset <= from && end() >= to;
-    }
-  };
   /// Lets look-ups use a RecordName, which allocates nothing. May throw as far as the type says, so
   /// that the table keeps the hash of each name.
   struct NameHash {
@@ -64,11 +54,11 @@ class PendingUpdates {
   };
   struct Shard {
     mutable std::mutex mutex;
-    std::unordered_map<std::string, std::vector<Update>, NameHash, std::equal_to<>> records;
+    std::unordered_map<std::string, UpdateList, NameHash, std::equal_to<>> records;
   };
 
   static size_t shard_of(std::string_view name) { return NameHash{}(name) % kShards; }
-  static Result<uint64_t> apply_to(const std::string& name, std::vector<Update>& updates,
+  static Result<uint64_t> apply_to(const std::string& name, UpdateList& updates,
                                    RecordWriter& writer, const StorageOf& storage_of);
 
   std::array<Shard, kShards> shards_;
