@@ -1,4 +1,5 @@
-// `atoll export`: writes a pinned snapshot of a running or stopped cluster as CSV and Parquet.
+// `atoll export`: writes a snapshot of a running or stopped cluster as CSV and Parquet, or a
+// checkpoint and the log after it.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -20,8 +21,10 @@
 #include "ops/cli/export_data.h"
 #include "ops/cli/snapshot_data.h"
 #include "ops/cli/terminal.h"
+#include "ops/export/checkpoint_source.h"
 #include "ops/export/export_manifest.h"
 #include "ops/export/export_tables.h"
+#include "ops/export/snapshot_source.h"
 #include "shared/base/try.h"
 #include "shared/file/file_system.h"
 
@@ -65,6 +68,7 @@ struct OwnExport {
   FolderLock lock;
   ExportSchema schema;
   ExportManifest manifest;
+  bool is_of_checkpoint = false;
 };
 
 Result<FolderLock> lock_export(const std::string& directory) {
@@ -133,7 +137,6 @@ Result<OwnExport> begin_export(FileSystem& files, const ClusterChoice& choice,
   ATOLL_ASSIGN(auto tables, chosen_tables(schema.schema, options));
   ATOLL_TRY(refuse_used(files, directory));
   ATOLL_ASSIGN(const LogData data, find_log_data(files, choice, options));
-  ATOLL_TRY(refuse_checkpoints(data));
   ATOLL_TRY(refuse_nested("export", directory, data.data_dir));
   ATOLL_TRY(files.make_directory(directory));
   ATOLL_ASSIGN(auto lock, lock_export(directory));
@@ -255,10 +258,11 @@ Result<void> release_pin_of(const LogData& data, const ClusterChoice& choice,
   return release_pin(choice, options, name);
 }
 
-/// Pins the snapshot and divides the tables, if an earlier run has not.
-Result<void> prepare_export(FileSystem& files, const ClusterChoice& choice,
-                            const ExportOptions& options, const std::optional<Config>& live,
-                            ExportRequest& request, OwnExport& own) {
+/// Pins the snapshot and divides the tables, if an earlier run has not. Returns the snapshot.
+Result<std::unique_ptr<ExportSource>> prepare_export(FileSystem& files, const ClusterChoice& choice,
+                                                     const ExportOptions& options,
+                                                     const std::optional<Config>& live,
+                                                     const ExportRequest& request, OwnExport& own) {
   const bool is_planned = std::ranges::all_of(
       own.manifest.tables, [](const ExportTable& table) { return !table.parts.empty(); });
   if (live && own.manifest.snapshot == 0) {
@@ -267,28 +271,34 @@ Result<void> prepare_export(FileSystem& files, const ClusterChoice& choice,
   }
   // Finds the data after the snapshot was taken, so that they include it.
   ATOLL_ASSIGN(const LogData data, find_log_data(files, choice, options));
-  request.data_dir = data.data_dir;
   ATOLL_TRY(ensure_pin(choice, options, data, own.manifest));
-  if (!is_planned) ATOLL_TRY(plan_export(files, request, own.schema, own.manifest));
-  return write_export_manifest(files, own.directory, own.manifest);
+  ATOLL_ASSIGN(auto source, open_snapshot_source(files, data.data_dir, own.manifest));
+  if (!is_planned) ATOLL_TRY(plan_export(*source, request, own.schema, own.manifest));
+  ATOLL_TRY(write_export_manifest(files, own.directory, own.manifest));
+  return source;
 }
 
-/// Removes what begin_export has made, so that the directory can be used again. The savepoint may
-/// have the pin although its write has failed. As long as the pin may exist, the manifest stays and
-/// names it, so that --resume can continue or the user can remove it.
-void discard_export(FileSystem& files, const ClusterChoice& choice, const ExportOptions& options,
-                    const OwnExport& own) {
-  const auto data = find_log_data(files, choice, options);
-  if (!data) return print_error(data.error());
-  const auto released = release_pin_of(*data, choice, options, own.manifest.pin);
-  if (!released) return print_error(released.error());
-  // Best effort: --resume refuses or continues a directory that stays.
+/// Removes what begin_export has made, so that the directory can be used again. Best effort:
+/// --resume refuses or continues a directory that stays.
+void remove_begun(const OwnExport& own) {
   std::error_code ignored;
   for (const std::string& path :
        {export_manifest_path(own.directory), export_schema_path(own.directory),
         path_in(own.directory, "export.lock"), own.directory}) {
     std::filesystem::remove(path, ignored);
   }
+}
+
+/// Removes what begin_export has made, and the pin. The savepoint may have the pin although its
+/// write has failed. As long as the pin may exist, the manifest stays and names it, so that
+/// --resume can continue or the user can remove it.
+void discard_export(FileSystem& files, const ClusterChoice& choice, const ExportOptions& options,
+                    const OwnExport& own) {
+  const auto data = find_log_data(files, choice, options);
+  if (!data) return print_error(data.error());
+  const auto released = release_pin_of(*data, choice, options, own.manifest.pin);
+  if (!released) return print_error(released.error());
+  remove_begun(own);
 }
 
 void print_export(const OwnExport& own, const ExportOptions& options) {
@@ -316,29 +326,34 @@ void print_export(const OwnExport& own, const ExportOptions& options) {
     std::printf("%s\n", whole.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
     return;
   }
-  std::printf("export of snapshot %u, epoch %s: %zu tables, %s rows, %s\n", own.manifest.snapshot,
+  std::printf("export of %s %u, epoch %s: %zu tables, %s rows, %s\n",
+              own.is_of_checkpoint ? "checkpoint" : "snapshot", own.manifest.snapshot,
               std::to_string(own.manifest.epoch).c_str(), own.manifest.tables.size(),
               format_count(all_rows).c_str(), format_bytes(all_bytes).c_str());
+}
+
+ExportRequest request_of(const ExportOptions& options, const std::optional<Config>& live,
+                         const OwnExport& own) {
+  return {.directory = own.directory,
+          .threads = options.threads,
+          .parts = options.parts,
+          .reserve_bytes = live ? reserve_beside(*live, own.directory) : 0,
+          .on_progress = export_line()};
 }
 
 Result<void> run_export(FileSystem& files, const ClusterChoice& choice,
                         const ExportOptions& options, const std::optional<Config>& live,
                         OwnExport& own) {
-  ExportRequest request{.data_dir = "",
-                        .directory = own.directory,
-                        .threads = options.threads,
-                        .parts = options.parts,
-                        .reserve_bytes = live ? reserve_beside(*live, own.directory) : 0,
-                        .on_progress = export_line()};
-  const Result<void> prepared = prepare_export(files, choice, options, live, request, own);
+  ExportRequest request = request_of(options, live, own);
+  const auto prepared = prepare_export(files, choice, options, live, request, own);
   if (!prepared) {
     // If the coordinator's answer is lost, the pin may exist. The manifest then stays, because it
     // must name the pin.
     const bool is_refused = prepared.error().code != ExitCode::coordinator_unreachable;
     if (!options.is_resumed && is_refused) discard_export(files, choice, options, own);
-    return prepared;
+    return std::unexpected(prepared.error());
   }
-  const Result<void> done = export_tables(files, request, own.schema, own.manifest);
+  const Result<void> done = export_tables(files, **prepared, request, own.schema, own.manifest);
   request.on_progress = {};  // erases the progress line
   if (!done) {
     std::fprintf(stderr,
@@ -362,6 +377,76 @@ Result<void> release_left_pin(FileSystem& files, const ClusterChoice& choice,
   return release_pin_of(*data, choice, options, name);
 }
 
+/// Writes the tables of a cluster with checkpoints. The data are kept as for a backup: by pins, or
+/// by the locks of a stopped cluster.
+Result<void> run_checkpoint_export(FileSystem& files, const ClusterChoice& choice,
+                                   const ExportOptions& options, const std::optional<Config>& live,
+                                   BackupSource& kept, OwnExport& own) {
+  ATOLL_TRY(kept.remove_left_pins());
+  ATOLL_TRY(kept.choose_snapshots(own.manifest.pin));
+  // Reads the savepoint after the pin, so that the log that it lists is kept.
+  ATOLL_ASSIGN(const LogData data, find_log_data(files, choice, options));
+  const ExportRequest request = request_of(options, live, own);
+  CheckpointSourceRequest wanted{
+      .data_dir = data.data_dir,
+      .savepoint = data.savepoint,
+      .checkpoint = kept.newest(),
+      .durable_epoch = kept.durable_epoch().value_or(data.savepoint.durable_epoch),
+      .tables = {},
+      .on_progress = [&](uint64_t) { return request.on_progress(ExportProgress{}); }};
+  for (const ExportTable& table : own.manifest.tables) {
+    wanted.tables.push_back(own.schema.find(table.name));
+  }
+  ATOLL_ASSIGN(const CheckpointSource read, read_checkpoint_source(files, wanted));
+  own.manifest.snapshot = wanted.checkpoint;
+  own.manifest.epoch = read.epoch;
+  ATOLL_TRY(plan_export(*read.source, request, own.schema, own.manifest));
+  ATOLL_TRY(write_export_manifest(files, own.directory, own.manifest));
+  return export_tables(files, *read.source, request, own.schema, own.manifest);
+}
+
+Result<OwnExport> export_checkpoint(FileSystem& files, const ClusterChoice& choice,
+                                    const ExportOptions& options, const std::string& directory,
+                                    const std::optional<Config>& live) {
+  if (options.snapshot || options.is_resumed) {
+    return make_error(
+        ExitCode::usage,
+        fmt::format("{}: the cluster has durability.scheme \"silor\", and so no snapshots: export "
+                    "the newest state into a new directory",
+                    options.is_resumed ? "--resume" : "--snapshot"));
+  }
+  ATOLL_ASSIGN(BackupSource kept, BackupSource::open(files, choice, options));
+  ATOLL_ASSIGN(OwnExport own, begin_export(files, choice, options, directory));
+  own.is_of_checkpoint = true;
+  const Result<void> done = run_checkpoint_export(files, choice, options, live, kept, own);
+  const Result<void> released = kept.release();
+  if (!done) {
+    if (own.manifest.epoch == 0) {
+      remove_begun(own);
+    } else {
+      std::fprintf(
+          stderr, "atoll: the export in %s is unfinished: remove the directory, and export again\n",
+          printable(own.directory).c_str());
+    }
+    return std::unexpected(done.error());
+  }
+  if (!released) return std::unexpected(released.error());
+  if (!live) {
+    std::fprintf(stderr,
+                 "atoll: the cluster is stopped: commits after epoch %llu, if there are any, are "
+                 "only in its log\n",
+                 static_cast<unsigned long long>(own.manifest.epoch));
+  }
+  return own;
+}
+
+/// Returns whether the cluster has checkpoints. If its data cannot be found, the caller's next step
+/// reports that.
+bool has_checkpoints(FileSystem& files, const ClusterChoice& choice, const ExportOptions& options) {
+  const auto data = find_log_data(files, choice, options);
+  return data && data->savepoint.scheme == DurabilityScheme::silor;
+}
+
 }  // namespace
 
 Result<SchemaFile> read_schema_file(FileSystem& file_system, const std::string& path) {
@@ -379,6 +464,15 @@ Result<void> export_snapshot(const ClusterChoice& choice, const ExportOptions& o
   PosixFileSystem files;
   const std::string directory = absolute_path(options.directory);
   ATOLL_ASSIGN(const auto live, find_source(choice, options));
+  const auto finish = [&](const OwnExport& own) -> Result<void> {
+    print_export(own, options);
+    std::fflush(stdout);
+    return options.wants_parquet ? convert_to_parquet(directory, options.python) : Result<void>();
+  };
+  if (has_checkpoints(files, choice, options)) {
+    ATOLL_ASSIGN(const OwnExport own, export_checkpoint(files, choice, options, directory, live));
+    return finish(own);
+  }
   ATOLL_ASSIGN(OwnExport own, options.is_resumed ? resume_export(files, options, directory)
                                                  : begin_export(files, choice, options, directory));
   Result<void> released;
@@ -388,9 +482,7 @@ Result<void> export_snapshot(const ClusterChoice& choice, const ExportOptions& o
     ATOLL_TRY(run_export(files, choice, options, live, own));
     released = release_pin(choice, options, own.manifest.pin);
   }
-  print_export(own, options);
-  std::fflush(stdout);
-  if (options.wants_parquet) ATOLL_TRY(convert_to_parquet(directory, options.python));
+  ATOLL_TRY(finish(own));
   return released;
 }
 

@@ -12,13 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include "engine/log/ddl_log.h"
 #include "ops/export/part_file.h"
 #include "ops/export/row_format.h"
-#include "ops/verify/snapshot_split.h"
 #include "shared/base/check.h"
 #include "shared/base/try.h"
-#include "shared/memory/state_names.h"
 
 namespace atolldb {
 namespace {
@@ -28,79 +25,6 @@ constexpr size_t kExportBufferBytes = size_t{1} << 20;
 /// written again.
 constexpr std::chrono::milliseconds kManifestPause{1'000};
 constexpr size_t kMaxShownKeyBytes = 32;
-
-std::unexpected<Error> unfit(const TableSchema& table, const std::string& reason) {
-  return make_error(ExitCode::failed, fmt::format("export: table \"{}\", storage \"{}\": {}",
-                                                  table.name, table.storage, reason));
-}
-
-/// The snapshot that is exported.
-struct OpenSnapshot {
-  SnapshotMetadata metadata;
-  std::vector<DdlRecord> ddl;
-  SnapshotFiles files;
-};
-
-Result<std::unique_ptr<OpenSnapshot>> open_snapshot(FileSystem& file_system,
-                                                    const std::string& data_dir,
-                                                    const ExportManifest& manifest) {
-  CHECK(manifest.snapshot != 0);
-  ATOLL_ASSIGN(auto metadata, read_snapshot_metadata(file_system, data_dir, manifest.snapshot));
-  if (metadata.cluster_uuid != manifest.cluster_uuid || metadata.epoch != manifest.epoch) {
-    return make_error(ExitCode::identity,
-                      fmt::format("export: snapshot {} of {} is not the one that this export has "
-                                  "begun with: choose the cluster that it began with",
-                                  manifest.snapshot, data_dir));
-  }
-  ATOLL_ASSIGN(auto ddl, read_ddl_log(file_system, data_dir, manifest.cluster_uuid));
-  auto snapshot = std::unique_ptr<OpenSnapshot>(
-      new OpenSnapshot{std::move(metadata), std::move(ddl.records),
-                       SnapshotFiles(file_system, manifest.cluster_uuid)});
-  ATOLL_TRY(snapshot->files.open(snapshot->metadata.files));
-  return snapshot;
-}
-
-/// Returns the creation of the storage that has this name in the snapshot, or nothing. A snapshot
-/// need not list a storage without records, and may list one before the epoch of its creation.
-std::optional<DdlRecord> definition_of(const OpenSnapshot& snapshot, const std::string& name) {
-  const uint64_t epoch = snapshot.metadata.epoch;
-  std::optional<DdlRecord> found;
-  for (const DdlRecord& record : snapshot.ddl) {
-    const auto& listed = snapshot.metadata.storages;
-    const bool is_listed =
-        std::ranges::find(listed, record.storage_id, &SnapshotStorage::id) != listed.end();
-    const bool is_creation = record.operation == DdlOperation::create_storage;
-    if (is_creation && record.name == name && (is_listed || record.epoch <= epoch)) found = record;
-    const bool is_own_drop = !is_creation && found && found->storage_id == record.storage_id;
-    if (is_own_drop && !is_listed && record.epoch <= epoch) found.reset();
-  }
-  return found;
-}
-
-/// Returns the storage of the table in the snapshot. Without a root it is empty.
-Result<SnapshotWalkStorage> storage_of(const OpenSnapshot& snapshot, const TableSchema& table) {
-  const auto created = definition_of(snapshot, table.storage);
-  if (!created) {
-    return unfit(table, fmt::format("snapshot {} of epoch {} has no such storage: correct the "
-                                    "schema, or choose tables with --table",
-                                    snapshot.metadata.id, snapshot.metadata.epoch));
-  }
-  if (created->type != table.type) {
-    return unfit(table, fmt::format("the storage is of type {}, the schema says {}",
-                                    to_string(created->type), to_string(table.type)));
-  }
-  if (table.type == StorageType::array && created->payload_bytes != table.payload_bytes) {
-    return unfit(table, fmt::format("payloads have {} bytes, the schema says {}",
-                                    created->payload_bytes, table.payload_bytes));
-  }
-  SnapshotWalkStorage storage{created->storage_id, created->type,
-                              static_cast<uint32_t>(created->payload_bytes), created->record_count,
-                              SnapshotPointer()};
-  const auto& storages = snapshot.metadata.storages;
-  const auto found = std::ranges::find(storages, storage.id, &SnapshotStorage::id);
-  if (found != storages.end()) storage.root = found->root;
-  return storage;
-}
 
 std::string shown_key(std::string_view key) {
   std::string text;
@@ -113,11 +37,11 @@ std::string shown_key(std::string_view key) {
 class TableWriter {
  public:
   TableWriter(FileSystem& file_system, const ExportRequest& request, const ExportSchema& schema,
-              const OpenSnapshot& snapshot, ExportManifest& manifest)
+              const ExportSource& source, ExportManifest& manifest)
       : file_system_(file_system),
         request_(request),
         schema_(schema),
-        snapshot_(snapshot),
+        source_(source),
         manifest_(manifest) {
     for (size_t table = 0; table < manifest.tables.size(); ++table) {
       CHECK(!manifest.tables[table].parts.empty());
@@ -192,7 +116,6 @@ class TableWriter {
     const std::string& name = manifest_.tables[place.table].name;
     const TableSchema* table = schema_.find(name);
     CHECK(table != nullptr);
-    ATOLL_ASSIGN(const SnapshotWalkStorage storage, storage_of(snapshot_, *table));
     ATOLL_ASSIGN(PartFile file, PartFile::create(path_of(place), request_.reserve_bytes));
     std::string buffer = header_row(*table);
     uint64_t rows = 0;
@@ -207,13 +130,13 @@ class TableWriter {
     const auto visit = [&](const WalkedRecord& record) -> Result<void> {
       const auto appended = append_row(*table, record.key, record.payload, buffer);
       if (!appended) {
-        return unfit(*table, fmt::format("key 0x{}: {}: correct the schema", shown_key(record.key),
-                                         appended.error()));
+        return unfit_table(*table, fmt::format("key 0x{}: {}: correct the schema",
+                                               shown_key(record.key), appended.error()));
       }
       ++rows;
       return buffer.size() < kExportBufferBytes ? Result<void>() : flush();
     };
-    ATOLL_TRY(walk_snapshot(snapshot_.files, storage, manifest_.epoch, visit, {}, part.range));
+    ATOLL_TRY(source_.walk(*table, part.range, visit));
     ATOLL_TRY(flush());
     ATOLL_ASSIGN(const PartSum sum, file.finish());
     ATOLL_TRY(file_system_.sync_directory(table_folder(request_.directory, name)));
@@ -246,7 +169,7 @@ class TableWriter {
   FileSystem& file_system_;
   const ExportRequest& request_;
   const ExportSchema& schema_;
-  const OpenSnapshot& snapshot_;
+  const ExportSource& source_;
   std::vector<Place> places_;
   std::atomic<size_t> next_{0};
   std::atomic<bool> has_failed_{false};
@@ -260,19 +183,16 @@ class TableWriter {
 
 }  // namespace
 
-Result<void> plan_export(FileSystem& file_system, const ExportRequest& request,
+Result<void> plan_export(const ExportSource& source, const ExportRequest& request,
                          const ExportSchema& schema, ExportManifest& manifest) {
   CHECK(request.parts >= 1 && request.parts <= kMaxTableParts);
-  ATOLL_ASSIGN(const auto snapshot, open_snapshot(file_system, request.data_dir, manifest));
   size_t parts = 0;
   for (ExportTable& table : manifest.tables) {
     const TableSchema* found = schema.find(table.name);
     CHECK(found != nullptr);
-    ATOLL_ASSIGN(const SnapshotWalkStorage storage, storage_of(*snapshot, *found));
+    ATOLL_ASSIGN(const auto ranges, source.split(*found, request.parts));
     table.parts.clear();
-    for (const WalkRange& range : split_storage(snapshot->files, storage, request.parts)) {
-      table.parts.push_back({range});
-    }
+    for (const WalkRange& range : ranges) table.parts.push_back({range});
     CHECK(!table.parts.empty() && table.parts.size() <= request.parts);
     parts += table.parts.size();
   }
@@ -282,13 +202,13 @@ Result<void> plan_export(FileSystem& file_system, const ExportRequest& request,
                                                  parts, kMaxExportParts));
 }
 
-Result<void> export_tables(FileSystem& file_system, const ExportRequest& request,
-                           const ExportSchema& schema, ExportManifest& manifest) {
-  ATOLL_ASSIGN(const auto snapshot, open_snapshot(file_system, request.data_dir, manifest));
+Result<void> export_tables(FileSystem& file_system, const ExportSource& source,
+                           const ExportRequest& request, const ExportSchema& schema,
+                           ExportManifest& manifest) {
   for (const ExportTable& table : manifest.tables) {
     ATOLL_TRY(file_system.make_directory(table_folder(request.directory, table.name)));
   }
-  ATOLL_TRY(TableWriter(file_system, request, schema, *snapshot, manifest).run());
+  ATOLL_TRY(TableWriter(file_system, request, schema, source, manifest).run());
   manifest.is_complete = true;
   return write_export_manifest(file_system, request.directory, manifest);
 }

@@ -1,5 +1,4 @@
-// Writes the tables of a pinned snapshot as CSV files, one per part, with several threads. It reads
-// the files of the snapshot, so it puts no load on the cluster's workers.
+// Writes the tables of a source as CSV files, one per part, with several threads.
 //
 // INVARIANT: if the manifest calls a part complete, a durable file has the size and the checksum
 // that it names. A crash may leave other files: under temporary names, or complete but not listed.
@@ -10,8 +9,8 @@
 #include <functional>
 #include <string>
 
-#include "engine/snapshot/snapshot_metadata.h"
 #include "ops/export/export_manifest.h"
+#include "ops/export/export_source.h"
 #include "ops/export/table_schema.h"
 #include "shared/base/error.h"
 #include "shared/file/file.h"
@@ -32,7 +31,6 @@ struct ExportProgress {
 using OnExportProgress = std::function<Result<void>(const ExportProgress&)>;
 
 struct ExportRequest {
-  std::string data_dir;
   std::string directory;  // folder of the export
   uint32_t threads = 1;
   uint32_t parts = 1;          // maximum number of parts of a table
@@ -40,14 +38,14 @@ struct ExportRequest {
   OnExportProgress on_progress;
 };
 
-/// Divides each table of the manifest into parts. REQUIRES: the snapshot of the manifest is pinned.
-/// Errors: code failed if a storage is missing, or its type or payload differs from the schema's.
-Result<void> plan_export(FileSystem& file_system, const ExportRequest& request,
+/// Divides each table of the manifest into parts. Errors: those of ExportSource::split.
+Result<void> plan_export(const ExportSource& source, const ExportRequest& request,
                          const ExportSchema& schema, ExportManifest& manifest);
 
 /// Writes all parts that are not complete, or whose files differ from the manifest, and marks the
 /// manifest as complete. REQUIRES: plan_export has divided the tables.
-Result<void> export_tables(FileSystem& file_system, const ExportRequest& request,
-                           const ExportSchema& schema, ExportManifest& manifest);
+Result<void> export_tables(FileSystem& file_system, const ExportSource& source,
+                           const ExportRequest& request, const ExportSchema& schema,
+                           ExportManifest& manifest);
 
 }  // namespace atolldb

@@ -267,6 +267,44 @@ TEST_F(ExportTest, WhatWasImportedIsExportedByARunningAndAStoppedCluster) {
   EXPECT_FALSE(fs::exists(path("stopped") + "/heap"));
 }
 
+TEST_F(ExportTest, AClusterWithCheckpointsExportsItsNewestState) {
+  config_.durability.scheme = DurabilityScheme::silor;
+  config_.durability.checkpoint_interval = std::chrono::milliseconds(0);
+  std::ofstream(file_) << to_toml(config_);
+  ASSERT_NO_FATAL_FAILURE(start());
+  const auto files = fill(rounds(5'000, kListRecords));
+  std::map<std::string, std::multiset<std::vector<std::string>>> expected;
+  for (const auto& [table, csv] : files) expected[table] = rows_of({csv});
+  const auto compare = [&](const std::string& directory) {
+    for (const auto& [table, rows] : expected) {
+      SCOPED_TRACE(directory + "/" + table);
+      EXPECT_EQ(rows_of(parts_of(path(directory) + "/" + table)), rows);
+    }
+    EXPECT_TRUE(pins().empty());
+  };
+  // The first export takes a checkpoint. What follows is only in the log.
+  const Ran first = export_to(path("first"), {"--parts", "4"});
+  ASSERT_EQ(first.code, 0) << first.error;
+  compare("first");
+  EXPECT_EQ(parts_of(path("first") + "/tree").size(), 4u);
+  ASSERT_EQ(import("heap", files.at("heap")).code, 0);
+  expected["heap"].merge(rows_of({files.at("heap")}));
+  ASSERT_EQ(export_to(path("second")).code, 0);
+  compare("second");
+  const auto refuse = [&](std::vector<std::string> more, const std::string& why) {
+    const Ran ran = export_to(path("refused"), std::move(more));
+    EXPECT_EQ(ran.code, 2) << ran.error;
+    EXPECT_NE(ran.error.find(why), std::string::npos) << ran.error;
+    EXPECT_FALSE(fs::exists(path("refused")));
+  };
+  refuse({"--snapshot", "1"}, "--snapshot: the cluster has durability.scheme");
+  refuse({"--resume"}, "--resume: the cluster has durability.scheme");
+  refuse({"--table", "none"}, "has no such table");
+  stop();
+  ASSERT_EQ(export_to(path("stopped")).code, 0);
+  compare("stopped");
+}
+
 /// The pin of a stopped cluster is written to both slots of the savepoint. If only the second write
 /// fails, the savepoint has the pin. Then the directory has a manifest that names it.
 TEST_F(ExportTest, APinWhoseWriteFailedStaysOnlyWithAManifest) {

@@ -1,0 +1,208 @@
+#include "ops/export/checkpoint_source.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "engine/checkpoint/checkpoint_reader.h"
+#include "engine/checkpoint/log_replay_files.h"
+#include "engine/log/ddl_log.h"
+#include "engine/log/log_scan.h"
+#include "ops/export/folded_storage.h"
+#include "shared/base/check.h"
+#include "shared/base/try.h"
+#include "shared/file/read_ahead.h"
+
+namespace atolldb {
+namespace {
+
+using FoldedStorages = std::map<uint32_t, FoldedStorage>;  // by id
+
+/// Returns the storage with this name at the end of the epoch, or nothing.
+std::optional<ExportedStorage> storage_at(const std::vector<DdlRecord>& ddl,
+                                          const std::string& name, uint64_t epoch) {
+  std::optional<ExportedStorage> found;
+  for (const DdlRecord& record : ddl) {
+    if (record.epoch > epoch) continue;
+    if (record.operation == DdlOperation::create_storage && record.name == name) {
+      found = {record.storage_id, record.type, record.payload_bytes, record.record_count};
+    }
+    const bool is_drop = record.operation == DdlOperation::drop_storage;
+    if (is_drop && found && found->id == record.storage_id) found.reset();
+  }
+  return found;
+}
+
+/// Returns the streams of the log with epochs from `first` to `last`.
+std::vector<PlannedStream> streams_between(const Savepoint& savepoint, uint64_t first,
+                                           uint64_t last) {
+  std::vector<PlannedStream> streams;
+  for (const Incarnation& incarnation : savepoint.incarnations) {
+    const uint64_t end = std::min(incarnation.cut_epoch.value_or(last), last);
+    if (end < std::max(first, incarnation.start_epoch)) continue;
+    for (const LoggerPlace& place : incarnation.loggers) {
+      streams.push_back({stream_of(savepoint, incarnation, place), end});
+    }
+  }
+  return streams;
+}
+
+/// Reads all records of the wanted storages.
+class FilesFold {
+ public:
+  FilesFold(FileSystem& file_system, const CheckpointSourceRequest& request,
+            FoldedStorages& storages)
+      : files_(file_system, ahead_), request_(request), storages_(storages) {}
+
+  Result<void> read_checkpoint(const CheckpointMetadata& metadata) {
+    for (size_t file = 0; file < metadata.files.size(); ++file) {
+      ATOLL_ASSIGN(CheckpointReader reader, CheckpointReader::open(files_, metadata, file));
+      const uint64_t before = bytes_;
+      for (;;) {
+        ATOLL_ASSIGN(const CheckpointBlockHeader* block, reader.next());
+        if (block == nullptr) break;
+        CheckpointReader::for_each_record(*block, [&](const LogRecord& record) { add(record); });
+        bytes_ = before + reader.bytes();
+        ATOLL_TRY(check(reader.path()));
+      }
+    }
+    return {};
+  }
+
+  Result<void> read_log(uint64_t first, uint64_t last) {
+    const auto streams = streams_between(request_.savepoint, first, last);
+    ATOLL_ASSIGN(const auto files, log_files_to_replay(files_, streams, first));
+    uint64_t outside = 0;
+    for (const LogReplayFile& file : files) {
+      const std::string path =
+          path_of(LogFilePlace{file.stream.directory,
+                               file.stream.node,
+                               {file.stream.incarnation, file.stream.logger, file.ordinal}});
+      const auto visit = [&](const LogBlock& block) -> Result<void> {
+        for_each_record(block, [&](const LogRecord& record) {
+          if (record.type != LogType::filler) add(record);
+        });
+        return check(path);
+      };
+      ATOLL_TRY(read_log_file(files_, file, visit, bytes_, outside));
+    }
+    return {};
+  }
+
+ private:
+  void add(const LogRecord& record) {
+    const auto found = storages_.find(record.storage_id);
+    if (found == storages_.end() || defect_ != nullptr) return;
+    defect_ = found->second.add(record);
+    defect_storage_ = record.storage_id;
+  }
+
+  Result<void> check(const std::string& path) {
+    if (defect_ == nullptr)
+      return request_.on_progress ? request_.on_progress(bytes_) : Result<void>();
+    return make_error(ExitCode::corruption,
+                      fmt::format("{}: a record of storage {} {}", path, defect_storage_, defect_));
+  }
+
+  ReadAhead ahead_;
+  ReadAheadFileSystem files_;
+  const CheckpointSourceRequest& request_;
+  FoldedStorages& storages_;
+  uint64_t bytes_ = 0;
+  const char* defect_ = nullptr;
+  uint32_t defect_storage_ = 0;
+};
+
+class FoldedSource final : public ExportSource {
+ public:
+  FoldedSource(uint64_t epoch, std::vector<DdlRecord> ddl) : epoch_(epoch), ddl_(std::move(ddl)) {}
+
+  FoldedStorages& storages() { return storages_; }
+  Result<ExportedStorage> storage_of(const TableSchema& table) const {
+    const auto found = storage_at(ddl_, table.storage, epoch_);
+    if (!found) {
+      return unfit_table(table, fmt::format("there is no such storage in epoch {}: correct the "
+                                            "schema, or choose tables with --table",
+                                            epoch_));
+    }
+    ATOLL_TRY(check_table(table, *found));
+    return *found;
+  }
+
+  Result<std::vector<WalkRange>> split(const TableSchema& table, uint32_t count) const override {
+    CHECK(count != 0);
+    ATOLL_ASSIGN(const auto* folded, folded_of(table));
+    const auto rows = folded->rows();
+    std::vector<WalkRange> ranges(1);
+    for (uint32_t part = 1; part < count; ++part) {
+      const size_t at = rows.size() * part / count;
+      // Rows with the same number are in the same range.
+      if (at >= rows.size() || rows[at].number <= ranges.back().low) continue;
+      ranges.back().last = rows[at].number - 1;
+      ranges.push_back({rows[at].number, UINT64_MAX});
+    }
+    return ranges;
+  }
+
+  Result<void> walk(const TableSchema& table, const WalkRange& range,
+                    const RecordVisitor& visit) const override {
+    ATOLL_ASSIGN(const auto* folded, folded_of(table));
+    const auto rows = folded->rows();
+    auto row = std::ranges::lower_bound(rows, range.low, {}, &FoldedStorage::Row::number);
+    for (; row != rows.end() && row->number <= range.last; ++row) {
+      ATOLL_TRY(
+          visit({folded->walked_key(*row), std::as_bytes(std::span(row->payload)), row->vid}));
+    }
+    return {};
+  }
+
+ private:
+  Result<const FoldedStorage*> folded_of(const TableSchema& table) const {
+    ATOLL_ASSIGN(const ExportedStorage storage, storage_of(table));
+    const auto found = storages_.find(storage.id);
+    CHECK(found != storages_.end());  // the request has named the table
+    return &found->second;
+  }
+
+  uint64_t epoch_;
+  std::vector<DdlRecord> ddl_;
+  FoldedStorages storages_;
+};
+
+}  // namespace
+
+Result<CheckpointSource> read_checkpoint_source(FileSystem& file_system,
+                                                const CheckpointSourceRequest& request) {
+  CHECK(request.savepoint.scheme == DurabilityScheme::silor);
+  std::optional<CheckpointMetadata> checkpoint;
+  if (request.checkpoint != 0) {
+    ATOLL_ASSIGN(checkpoint,
+                 read_checkpoint_metadata(file_system, request.data_dir, request.checkpoint));
+  }
+  const uint64_t first = checkpoint ? checkpoint->replay_epoch : 1;
+  const uint64_t last =
+      std::max(request.durable_epoch, checkpoint ? checkpoint->end_epoch : uint64_t{0});
+  ATOLL_ASSIGN(auto ddl,
+               read_ddl_log(file_system, request.data_dir, request.savepoint.cluster_uuid));
+  auto source = std::make_unique<FoldedSource>(last, std::move(ddl.records));
+  for (const TableSchema* table : request.tables) {
+    ATOLL_ASSIGN(const ExportedStorage storage, source->storage_of(*table));
+    source->storages().try_emplace(storage.id, storage);
+  }
+  FilesFold fold(file_system, request, source->storages());
+  if (checkpoint) ATOLL_TRY(fold.read_checkpoint(*checkpoint));
+  if (last >= first) ATOLL_TRY(fold.read_log(first, last));
+  for (auto& [id, storage] : source->storages()) {
+    const char* defect = storage.finish();
+    if (defect == nullptr) continue;
+    return make_error(ExitCode::corruption,
+                      fmt::format("{}: the log of storage {} {}: restore a backup",
+                                  request.data_dir, id, defect));
+  }
+  return CheckpointSource{std::move(source), last};
+}
+
+}  // namespace atolldb
