@@ -108,8 +108,10 @@ Result<BackupSource> BackupSource::open(FileSystem& file_system, const ClusterCh
   }
   source.cluster_ = owner->cluster;
   source.data_id_ = owner->id;
-  ATOLL_ASSIGN(auto lock, FolderLock::exclusive(backup_lock_path(source.data_dir_),
-                                                "another `atoll backup` of this cluster"));
+  ATOLL_ASSIGN(auto lock,
+               FolderLock::exclusive(backup_lock_path(source.data_dir_),
+                                     "another `atoll backup` of this cluster, or an `atoll "
+                                     "export` of its checkpoints"));
   source.lock_.emplace(std::move(lock));
   return source;
 }

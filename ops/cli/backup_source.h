@@ -1,5 +1,6 @@
-// The cluster that `atoll backup` copies. Pins make a running cluster keep what the backup needs
-// (R65). A stopped cluster keeps it because its data are locked.
+// The cluster that `atoll backup` copies, or `atoll export` if it has checkpoints. Pins make a
+// running cluster keep what the command needs (R65). A stopped cluster keeps it because its data
+// are locked.
 #pragma once
 
 #include <cstdint>
