@@ -270,6 +270,7 @@ TEST_F(ExportTest, WhatWasImportedIsExportedByARunningAndAStoppedCluster) {
 TEST_F(ExportTest, AClusterWithCheckpointsExportsItsNewestState) {
   config_.durability.scheme = DurabilityScheme::silor;
   config_.durability.checkpoint_interval = std::chrono::milliseconds(0);
+  config_.gleaner.disk_reserve = 1;
   std::ofstream(file_) << to_toml(config_);
   ASSERT_NO_FATAL_FAILURE(start());
   const auto files = fill(rounds(5'000, kListRecords));
@@ -286,7 +287,6 @@ TEST_F(ExportTest, AClusterWithCheckpointsExportsItsNewestState) {
   const Ran first = export_to(path("first"), {"--parts", "4"});
   ASSERT_EQ(first.code, 0) << first.error;
   compare("first");
-  EXPECT_EQ(parts_of(path("first") + "/tree").size(), 4u);
   ASSERT_EQ(import("heap", files.at("heap")).code, 0);
   expected["heap"].merge(rows_of({files.at("heap")}));
   ASSERT_EQ(export_to(path("second")).code, 0);
