@@ -176,6 +176,7 @@ Result<void> Replayer::check_wanted() {
     // A waiting thread must not delay the reuse of pages (R9).
     writer_.end();
     txn_->worker().leave();
+    if (read_ahead_ != nullptr) read_ahead_->await_all();  // reads must not look as if they hang
     state_->pace.wait();
   }
   if (!state_->is_cancelled.load(std::memory_order_relaxed)) return {};

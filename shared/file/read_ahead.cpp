@@ -88,6 +88,13 @@ void ReadAhead::await(uint32_t chunk) {
   }
 }
 
+void ReadAhead::await_all() {
+  for (uint32_t chunk = 0; chunk < kChunks; ++chunk) {
+    if (chunks_[chunk].is_submitted) await(chunk);
+  }
+  DCHECK(reader_->pending() == 0);
+}
+
 void ReadAhead::stop() {
   while (reader_->pending() != 0) static_cast<void>(reader_->wait());
   chunks_.fill({});

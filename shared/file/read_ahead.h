@@ -33,6 +33,13 @@ class ReadAhead {
   /// call. REQUIRES: `stop` is called before `file` is destroyed.
   Result<uint64_t> read(const File& file, uint64_t offset, std::span<std::byte> into);
 
+  /// Waits until no read is in progress, and keeps what was read. A thread calls it before it waits
+  /// for anything else: a read counts as in progress until this thread has fetched its result, and
+  /// an old one looks like a device that hangs (R58).
+  void await_all();
+  /// Returns the number of reads in progress.
+  uint32_t pending() const { return reader_->pending(); }
+
   /// Waits for the reads of `file` in progress, and discards what they have read.
   void stop(const File& file) {
     if (file_ == &file) stop();

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "shared/file/io_watch.h"
 #include "shared/file/posix_file_system.h"
 #include "tests/shared/file/file_test_support.h"
 #include "tests/support/seed.h"
@@ -109,6 +111,26 @@ TEST_P(ReadAheadTest, ReturnsTheBytesOfAnyPlace) {
     offset += read(*open_files[chosen], content, offset, bytes);
     // A file may be closed while its bytes are read.
     if (random_() % 10 == 0) open_files[chosen] = open(files, chosen == 0 ? "first" : "second");
+  }
+}
+
+TEST_P(ReadAheadTest, HasNoReadInProgressWhileItsThreadWaits) {
+  IoWatch watch;
+  WatchedFileSystem watched(std::make_unique<PosixFileSystem>(FileWarning{}), watch);
+  ReadAhead ahead(GetParam());
+  ReadAheadFileSystem files(watched, ahead);
+  const Blocks content = make_file("f", 12 * kChunkBlocks);
+  const auto file = open(files, "f");
+  const uint64_t size = content.bytes().size();
+  for (uint64_t offset = 0; offset < size; offset += ReadAhead::kChunkBytes) {
+    EXPECT_EQ(read(*file, content, offset, ReadAhead::kChunkBytes), ReadAhead::kChunkBytes);
+    if (offset + ReadAhead::kChunks * ReadAhead::kChunkBytes < size) {
+      EXPECT_NE(ahead.pending(), 0u) << "the read has submitted another one";
+    }
+    if (random_() % 2 == 0) continue;
+    ahead.await_all();
+    EXPECT_EQ(ahead.pending(), 0u);
+    EXPECT_FALSE(watch.oldest().has_value());
   }
 }
 
