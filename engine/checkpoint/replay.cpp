@@ -250,7 +250,7 @@ Result<void> Replayer::replay_sorted(Records records, const std::string& origin)
   size_t misses = 0;
   while (!records.empty()) {
     size_t done = 0;
-    if (misses < kMostMisses) ATOLL_TRY(replay_run(records, done));
+    if (misses < kMostMisses) ATOLL_TRY(replay_run(records, origin, done));
     misses = done == 0 ? misses + 1 : 0;
     if (done == 0) {
       ATOLL_TRY(replay(*records[0], origin));
@@ -261,7 +261,7 @@ Result<void> Replayer::replay_sorted(Records records, const std::string& origin)
   return {};
 }
 
-Result<void> Replayer::replay_run(Records records, size_t& done) {
+Result<void> Replayer::replay_run(Records records, const std::string& origin, size_t& done) {
   done = 0;
   StorageControl* storage = storage_of(records[0]->storage_id).control;
   // Keys of hash storages are longer than a slice. Blocked records need a check of each key.
@@ -275,12 +275,16 @@ Result<void> Replayer::replay_run(Records records, size_t& done) {
   const auto end = std::ranges::find_if_not(records, is_fit);
   const Records run = records.first(static_cast<size_t>(end - records.begin()));
   if (run.size() < 2) return {};
-  std::array<Replayed, kBatch> results;
+  std::array<std::optional<Replayed>, kBatch> results;
   const Status status = writer_.put_run(*storage, run, results, done);
   if (status != Status::ok) return replay_failed(storage->id, status);
-  counters_.records += done;
   for (size_t i = 0; i < done; ++i) {
-    ATOLL_TRY(count(Status::ok, results[i], *storage));
+    if (!results[i]) {
+      ATOLL_TRY(replay(*run[i], origin));
+      continue;
+    }
+    ++counters_.records;
+    ATOLL_TRY(count(Status::ok, *results[i], *storage));
   }
   return {};
 }

@@ -126,7 +126,7 @@ class Replayer {
   /// Replays up to kBatch records of a checkpoint, which mostly are neighbours in their storage.
   Result<void> replay_sorted(Records records, const std::string& origin);
   /// Replays the first of these records with put_run. Sets `done` to their number.
-  Result<void> replay_run(Records records, size_t& done);
+  Result<void> replay_run(Records records, const std::string& origin, size_t& done);
   /// Returns whether the record is an update that a newer one covers (R94).
   bool is_covered(const LogRecord& record);
   void prefetch(Records records);

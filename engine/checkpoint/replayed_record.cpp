@@ -181,7 +181,7 @@ Status RecordWriter::store_at(const Place& place, Vid vid, Bytes payload, Replay
 }
 
 Status RecordWriter::put_run(StorageControl& storage, std::span<const LogRecord* const> records,
-                             std::span<Replayed> results, size_t& done) {
+                             std::span<std::optional<Replayed>> results, size_t& done) {
   CHECK(!records.empty() && records.size() <= kBatch && results.size() >= records.size());
   done = 0;
   std::array<Bytes, kBatch> keys;
@@ -202,16 +202,14 @@ Status RecordWriter::put_run(StorageControl& storage, std::span<const LogRecord*
     end();  // the transaction may be unusable now
     return status;
   }
-  std::array<bool, kBatch> is_moved{};  // another thread has divided the page since
   for (size_t i = 0; i < count && status == Status::ok; ++i) {
     TreeRecord* record = reserved[i];
     const Place place = {&record->head, record->payload_at(), record->capacity, true};
-    status = store_at(place, whole_version(*records[i]), payloads[i], results[i], is_moved[i]);
-  }
-  // `put` may begin another transaction, after which the reserved records may be gone.
-  for (size_t i = 0; i < count && status == Status::ok; ++i) {
-    if (!is_moved[i]) continue;
-    status = put(storage, keys[i], whole_version(*records[i]), payloads[i], results[i]);
+    Replayed result = Replayed::older;
+    bool is_moved = false;
+    status = store_at(place, whole_version(*records[i]), payloads[i], result, is_moved);
+    // Another thread may have divided the page since.
+    results[i] = is_moved ? std::nullopt : std::optional(result);
   }
   done = count;
   return status;

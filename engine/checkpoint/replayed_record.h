@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <optional>
 #include <span>
 
 #include "engine/format/log_record.h"
@@ -48,11 +49,12 @@ class RecordWriter {
 
   /// Stores the first of these whole records of a Master-tree, under one lock of their page. They
   /// are stored as long as their keys ascend and follow all keys of the page, as those of a
-  /// checkpoint do. Sets `done` to their number, which may be 0, and `results[0 ... done)`.
-  /// REQUIRES: there are at most kBatch records. Each has the type `insert`, and a key and a
+  /// checkpoint do. Sets `done` to their number, which may be 0, and `results[0 ... done)`. A
+  /// record without a result is not stored, because it was moved meanwhile: the caller stores it by
+  /// `put`. REQUIRES: there are at most kBatch records. Each has the type `insert`, and a key and a
   /// payload that the tree can have.
   Status put_run(StorageControl& storage, std::span<const LogRecord* const> records,
-                 std::span<Replayed> results, size_t& done);
+                 std::span<std::optional<Replayed>> results, size_t& done);
 
   /// Number of records whose cache misses overlap.
   static constexpr size_t kBatch = 16;
