@@ -23,8 +23,9 @@ class CommitCounter {
   CommitCounter(WorkerContext& worker, const TickClock& clock);
 
   /// Records a committed transaction of `type` that ran from `begin` to `end` (ticks). `epoch`: the
-  /// epoch that its answer depends on. A call that begins a group adds the groups that have become
-  /// durable to `result`. It waits while kCapacity groups are not durable.
+  /// epoch that its answer depends on. A call that begins a group, or ends it because the
+  /// transaction was long, adds the groups that have become durable to `result`. It waits while
+  /// kCapacity groups are not durable.
   /// REQUIRES: type < kMaxTypes; begin and end are not less than those of the last call.
   void count(WorkerResult& result, uint32_t type, uint64_t begin, uint64_t end, uint64_t epoch) {
     DCHECK(type < kMaxTypes && begin <= end);
@@ -40,9 +41,11 @@ class CommitCounter {
     group.end = end;
     group.epoch = std::max(group.epoch, epoch);
     ++group.commits[type];
+    // A long transaction must not wait for the next one, which would double its latency.
+    if (end >= group_until_) poll(result, end);
   }
-  /// Ends the group, and adds commits that have become durable to `result`, for a worker that
-  /// pauses.
+  /// Ends the group, and adds commits that have become durable to `result`. For a worker that
+  /// pauses, and for the end of the run.
   void poll(WorkerResult& result, uint64_t now) {
     if (!is_logged_) return;
     end_group(result);

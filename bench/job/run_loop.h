@@ -61,6 +61,7 @@ class RunLoop {
     const uint64_t measured_from = now;
     counter_.start_pauses(now);
     if (!is_stopped()) now = run_until(now, end, transact, between);
+    counter_.poll(result, now);
     result.node = context_.node();
     result.worker = context_.worker_ordinal();
     result.seconds = static_cast<double>(clock_.to_ns(now - measured_from)) * 1e-9;

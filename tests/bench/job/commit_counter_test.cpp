@@ -82,6 +82,13 @@ TEST_F(CommitCounterTest, CommitsOfAGroupWaitForItsLatestEpoch) {
   EXPECT_EQ(result_.log_wait.count(), 3U);
 }
 
+TEST_F(CommitCounterTest, ALongTransactionOfDurableDataCountsAtOnce) {
+  const uint64_t length = clock_.from_ns(CommitCounter::kGroupNs);
+  counter_->count(result_, 0, now_, now_ + length, 9);
+  EXPECT_EQ(result_.commits[0], 1U);
+  EXPECT_EQ(result_.durable_latency[0].max_ns(), result_.latency[0].max_ns());
+}
+
 TEST_F(CommitCounterTest, ALaterEpochBeginsAGroup) {
   count(0, 10);
   count_in_group(0, 11);
