@@ -5,7 +5,7 @@ import pathlib
 import shutil
 
 from larger_than_memory import programs
-from larger_than_memory.cases import MIB, MIXES, NEW_KEYS, NODES, VALUE_BYTES, WARMUP_S
+from larger_than_memory.cases import MIB, MIXES, NEW_KEYS, NODES, VALUE_BYTES
 
 STEP = 2 * MIB  # sizes of pools and caches are multiples of this
 PERCENT_OF_CACHES = 20
@@ -28,7 +28,8 @@ class Atoll:
         config.write_text(self.config(data), encoding="utf-8")
         command = [self.binary, "bench", *self.arguments(case), "-c", str(config),
                    "--nodes", str(NODES), "--seconds", str(self.options.seconds),
-                   "--warmup", str(WARMUP_S), "--workers-per-node", str(self.options.workers),
+                   "--warmup", str(self.options.warmup),
+                   "--workers-per-node", str(self.options.workers),
                    "--no-verify", "--json", str(report)]
         if self.options.blind_updates and not case.is_tpcc:
             command.append("--blind-updates")
@@ -38,7 +39,7 @@ class Atoll:
         finally:
             shutil.rmtree(data, ignore_errors=True)
         found = json.loads(report.read_text(encoding="utf-8"))["runs"][0]
-        seconds = programs.measured(done, self.options.seconds)
+        seconds = programs.measured(done, self.options)
         rates = found["throughput_tps"], min(rate for _, rate in seconds[1:])
         end = seconds[-1][0]  # the commits that count are durable by then
         latencies = list((found["durable_latency_us"] or found["latency_us"]).values())

@@ -13,6 +13,7 @@ NODES = 2  # as kNodes in record.h
 # Seconds before the measured ones. A load leaves cold caches, and changed pages that a snapshot
 # or a compaction still writes.
 WARMUP_S = 5
+SMOKE_WARMUP_S = 1
 MIB = 1 << 20
 # What `bench/memory --must-hold` measures. Mixes that only read change no page, so nothing stalls
 # them. One run of all rows takes about 25 minutes.

@@ -5,7 +5,7 @@ import sys
 
 from common.compiler import compile_sources, has_header
 from larger_than_memory import programs
-from larger_than_memory.cases import MIB, MIXES, NEW_KEYS, NODES, WARMUP_S, MemoryBenchError
+from larger_than_memory.cases import MIB, MIXES, NEW_KEYS, NODES, MemoryBenchError
 from larger_than_memory.memory_group import memory_group
 
 FOLDER = "bench/larger_than_memory"
@@ -59,14 +59,14 @@ class Program:
         self.folder.mkdir()
         distribution = "uniform" if case.distribution == NEW_KEYS else case.distribution
         command = [str(self.binary), str(self.folder), str(self.cache_bytes()), str(case.count),
-                   MIXES[case.mix], distribution, str(self.options.workers * NODES), str(WARMUP_S),
-                   str(self.options.seconds)]
+                   MIXES[case.mix], distribution, str(self.options.workers * NODES),
+                   str(self.options.warmup), str(self.options.seconds)]
         try:
             done = self.execute(command)
             synced = done.sync()
         finally:
             shutil.rmtree(self.folder, ignore_errors=True)
-        seconds = programs.measured(done, self.options.seconds)
+        seconds = programs.measured(done, self.options)
         figures = json.loads(done.lines[-1][1])
         rate = figures["operations_per_second"]
         return programs.result(case, done, (seconds[0][0], seconds[-1][0], synced),

@@ -6,7 +6,7 @@ import subprocess
 import threading
 import time
 
-from larger_than_memory.cases import WARMUP_S, MemoryBenchError
+from larger_than_memory.cases import MemoryBenchError
 
 SECOND = re.compile(r"^\s*(\d+) s:\s+([\d,]+) ")
 SAMPLE_S = 0.05
@@ -114,14 +114,14 @@ def stop(process):
         process.kill()
 
 
-def measured(done, seconds):
+def measured(done, options):
     """Returns (time, rate) of each measured second of a program that prints lines of seconds."""
     found = done.seconds()
-    lines = [found[second] for second in range(WARMUP_S + 1, WARMUP_S + seconds + 1)
-             if second in found]
-    if WARMUP_S not in found or not lines:
+    warmup, seconds = options.warmup, options.seconds
+    lines = [found[second] for second in range(warmup + 1, warmup + seconds + 1) if second in found]
+    if warmup not in found or not lines:
         raise MemoryBenchError(f"a run of {seconds} s prints no rates:\n{done.text[-400:]}")
-    return [found[WARMUP_S], *lines]
+    return [found[warmup], *lines]
 
 
 def result(case, done, times, rates, latencies_us, changed_bytes_per_s):

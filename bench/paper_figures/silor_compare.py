@@ -10,6 +10,7 @@ COMPARED = {"gleaned": "gleaned", "SiloR": "silor"}  # name -> durability.scheme
 TAKERS = {"gleaned": "snapshot", "silor": "checkpoint"}  # durability.scheme -> command
 MOST_RECOVERIES = 3
 WORKLOADS = {"YCSB": ("ycsb", run_ycsb), "TPC-C": ("tpcc", run_tpcc)}
+SMOKE_WORKLOADS = ("YCSB",)  # figure5 and recovery run TPC-C
 
 
 def recovery_s(bench, options, workload, scheme):
@@ -30,6 +31,8 @@ def compare(bench, options):
     rows, lines = [], {}
     compared = {name: system for name, system in systems(options).items() if name in COMPARED}
     for title, (workload, run) in WORKLOADS.items():
+        if options.smoke and title not in SMOKE_WORKLOADS:
+            continue
         found = run_in_turns(bench, options, f"compare, {title}", compared, run(bench, options))
         require_taken(options, f"compare, {title}", found)
         for name, runs in found.items():

@@ -137,8 +137,11 @@ def recovery(bench, options):
     """Time of a recovery against its bytes, of checkpoint and log, and of log alone (6.4). The
     largest ones also with the oldest log files first. Then one of TPC-C."""
     rows, lines, overwritten = [], {}, {}
+    sizes = [options.records // 4, options.records // 2, options.records]
+    if options.smoke:
+        del sizes[1]
     for name, checkpoint in (("checkpoint and log", True), ("log", False)):
-        for records in (options.records // 4, options.records // 2, options.records):
+        for records in sizes:
             bench.say(f"recovery from {name}, {records} records")
             with KilledCluster(bench, options, log_file=LOG_FILE) as cluster:
                 cluster.fill(records)
