@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs clang-tidy with the settings of .clang-tidy.
-#   check_tidy.sh BUILD_DIR         the changed sources, at most 24, to stay fast
+#   check_tidy.sh BUILD_DIR         the 12 changed sources with the most new lines, to stay fast
 #   check_tidy.sh BUILD_DIR --all   every source of the tree; takes about an hour on two cores
 # A source counts as changed if it differs from the merge base of HEAD and origin/main. If that is
 # HEAD itself, or unknown, it counts if it differs from the commit before HEAD. If no source has
@@ -16,7 +16,7 @@ cd "$(dirname "$0")/../.."
 # A unity build has no entry for a single source, so this database is made without it.
 cmake -S . -B "$build" -G Ninja -D CMAKE_BUILD_TYPE=Release -D CMAKE_CXX_COMPILER=g++ \
   -D ATOLL_UNITY=OFF -D ATOLL_CCACHE=OFF >/dev/null
-max_files=24
+max_files=12
 folders=(shared engine soc coordinator ops bench tests)
 
 changed() {
@@ -26,7 +26,8 @@ changed() {
   if [ -z "$base" ] || [ "$base" = "$(git rev-parse HEAD)" ]; then
     base=$(git rev-parse --verify -q HEAD~1 || git rev-parse HEAD)
   fi
-  git diff --name-only --diff-filter=d "$base" -- "${folders[@]}" | grep '\.cpp$'
+  git diff --numstat --no-renames --diff-filter=d "$base" -- "${folders[@]}" | sort -rn | cut -f 3 |
+    grep '\.cpp$'
 }
 
 # Keeps the files that the build compiles: only they have an entry in the compilation database.
@@ -48,5 +49,5 @@ fi
 printf '%s\n' "${files[@]}"
 # The options of the database are those of g++. clang does not know all of its warnings. It reports
 # stable_sort of libstdc++ 12, which calls a deprecated function (CMakeLists.txt).
-printf '%s\0' "${files[@]}" | xargs -0 -n 4 -P "$(nproc)" clang-tidy-19 -p "$build" --quiet \
+printf '%s\0' "${files[@]}" | xargs -0 -n 2 -P "$(nproc)" clang-tidy-19 -p "$build" --quiet \
   --extra-arg=-Wno-unknown-warning-option --extra-arg=-Wno-deprecated-declarations
