@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Sources of one library or test program that are joined (a unity build) do not clash. Prints `file:line: rule` and ends with 1 on violations.
 
-CMake joins up to ten sources that follow each other in the order of their paths: a new file shifts
+CMake joins up to thirty sources that follow each other in the order of their paths: a new file shifts
 all that come after it. So no two sources of a library, or of the tests of a folder, may declare the
 same name in an unnamed namespace, but functions with other parameters, and aliases that say the
 same. A test must not declare a name of the headers of tests that another one includes.

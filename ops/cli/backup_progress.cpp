@@ -14,12 +14,12 @@ namespace atolldb::cli {
 namespace {
 
 /// Lock-free, so that a signal handler may store it.
-std::atomic<bool> is_interrupted{false};
+std::atomic<bool> has_interrupt{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
 
 void note_interrupt(int) {
   // Relaxed: the flag carries no other data.
-  is_interrupted.store(true, std::memory_order_relaxed);
+  has_interrupt.store(true, std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -37,7 +37,7 @@ void catch_interrupts() {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
 }
 
-bool was_interrupted() { return is_interrupted.load(std::memory_order_relaxed); }
+bool was_interrupted() { return has_interrupt.load(std::memory_order_relaxed); }
 
 OnBackupProgress progress_line() {
   const auto line = std::make_shared<ProgressLine>();

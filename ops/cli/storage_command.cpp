@@ -76,7 +76,7 @@ Result<void> create(const ClusterChoice& choice, const StorageOptions& options) 
   return {};
 }
 
-Result<void> list(const ClusterChoice& choice, const StorageOptions& options) {
+Result<void> list_storages(const ClusterChoice& choice, const StorageOptions& options) {
   ATOLL_ASSIGN(Json answer, ask(choice, ControlOperation::storage_list, Json::object()));
   const Json storages = answer.value("storages", Json::array());
   if (options.json) {
@@ -135,7 +135,7 @@ void add_storage_command(CLI::App& app, Invocation& invocation) {
   CLI::App* creating = add("create", "Create a storage", create);
   add_new_storage_options(*creating, options->storage);
   add_json_option(*creating, options->json);
-  add_json_option(*add("ls", "List the storages", list), options->json);
+  add_json_option(*add("ls", "List the storages", list_storages), options->json);
   CLI::App* describing = add("describe", "Show one storage", describe);
   add_name(describing);
   add_json_option(*describing, options->json);

@@ -88,8 +88,9 @@ std::string first_word(const char* path) {
 /// Returns the text as a JSON file stores it: bytes that are not UTF-8 are replaced. Paths may
 /// contain such bytes.
 std::string as_stored(const std::string& text) {
-  using Json = nlohmann::json;
-  return Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace));
+  const nlohmann::json stored(text);
+  return nlohmann::json::parse(
+      stored.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 void add_difference(std::string& all, const char* what, const std::string& recorded,
