@@ -102,7 +102,7 @@ std::string read_blocks(FileSystem& files, const std::vector<LogReplayFile>& lis
 
 TEST(LogReplayFiles, HaveTheBlocksThatCountInDescendingOrder) {
   const uint64_t first = seed();
-  for (uint64_t round = 0; round < rounds(50, 1000); ++round) {
+  for (uint64_t round = 0; round < rounds(50, 1000, 10); ++round) {
     WrittenStreams written(first + round);
     const uint64_t first_epoch = 1 + written.random() % written.last_cut;
     for (const auto order : {ReplayOrder::newest_first, ReplayOrder::oldest_first}) {
@@ -123,7 +123,7 @@ TEST(LogReplayFiles, HaveTheBlocksThatCountInDescendingOrder) {
 
 TEST(LogReplayFiles, OfCoveredEpochsMayBeMissing) {
   const uint64_t first = seed();
-  for (uint64_t round = 0; round < rounds(50, 1000); ++round) {
+  for (uint64_t round = 0; round < rounds(50, 1000, 10); ++round) {
     WrittenStreams written(first + round);
     const uint64_t first_epoch = 1 + written.random() % written.last_cut;
     const auto streams = written.streams_from(first_epoch);

@@ -73,7 +73,7 @@ class InTurn {
 
 void expect_recovery_of_random_work(bool whole_records) {
   const uint64_t first = seed();
-  for (uint64_t round = 0; round < rounds(6, 60); ++round) {
+  for (uint64_t round = 0; round < rounds(6, 60, 2); ++round) {
     const auto nodes = static_cast<uint32_t>(1 + round % 2);
     const auto workers = static_cast<uint32_t>(1 + round % 3);
     InTurn work(first + round, nodes, workers, whole_records);
@@ -101,7 +101,7 @@ TEST(Replay, RestoresTheContentIfTheLogHasWholeRecords) { expect_recovery_of_ran
 
 TEST(Replay, HasTheSameResultInAnyOrderAndOverwritesLessInReverse) {
   const uint64_t first = seed();
-  for (uint64_t round = 0; round < rounds(3, 20); ++round) {
+  for (uint64_t round = 0; round < rounds(3, 20, 1); ++round) {
     InTurn work(first + round, 2, 2, round % 2 == 1);
     ASSERT_EQ(work.run(2000), "") << "seed " << first + round;
     // The order matters only if the log after the last checkpoint has several files.
@@ -134,7 +134,7 @@ TEST(Replay, RestoresTheContentWithCheckpointsAmidTransactions) {
   std::vector<std::jthread> threads;
   for (uint32_t i = 0; i < kWorkers; ++i) {
     threads.emplace_back([&, i] {
-      for (uint64_t step = 0; step < rounds(3000, 40000) && problems[i].empty(); ++step) {
+      for (uint64_t step = 0; step < rounds(3000, 40000, 1500) && problems[i].empty(); ++step) {
         problems[i] = works[i].step(stage.worker(i), stage.storages);
       }
       stage.worker(i).context->leave();
@@ -292,7 +292,7 @@ TEST(Replay, RefusesDamagedLogsAndNamesTheFile) {
   const uint64_t first = *checkpoint ? (*checkpoint)->replay_epoch : image.start_epoch;
   const auto files = log_files_to_replay(*image.logs, image.streams(), first);
   ASSERT_TRUE(files.has_value() && !files->empty());
-  for (uint64_t round = 0; round < rounds(20, 200); ++round) {
+  for (uint64_t round = 0; round < rounds(20, 200, 2); ++round) {
     const LogReplayFile& file = (*files)[random() % files->size()];
     const std::string path =
         path_of(LogFilePlace{"/data", file.stream.node, {1, file.stream.logger, file.ordinal}});

@@ -261,7 +261,7 @@ inline std::string warm_tree_oracle(KeyShape shape, uint32_t workers, uint64_t r
 /// root. The tree reads the same as before, and a write copies up only its own path.
 inline std::string all_pages_are_dropped(KeyShape shape, bool captures = false,
                                          uint32_t installers = 1) {
-  OracleOptions options{.shape = shape, .transactions = 3000, .seed = seed()};
+  OracleOptions options{.shape = shape, .transactions = rounds(3000, 3000, 1000), .seed = seed()};
   options.keys_per_worker = 3000;
   OracleWorker oracle(options, 0);
   WarmTree warm(1, 32, installers, true, false, storage_type_of(shape));

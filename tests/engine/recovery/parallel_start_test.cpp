@@ -100,7 +100,7 @@ TEST_F(ParallelStart, OmitsLogsWithoutRecordsInOrder) {
 TEST_F(ParallelStart, NamesTheFirstDamagedLogAndSalvagesTheSamePrefix) {
   data_.write_all(1, kEpochs);
   std::mt19937_64 random(seed());
-  for (uint64_t round = 0; round < rounds(6, 60); ++round) {
+  for (uint64_t round = 0; round < rounds(6, 60, 1); ++round) {
     const auto files = data_.files.copy();
     size_t first = places_.size();
     std::set<size_t> logs;

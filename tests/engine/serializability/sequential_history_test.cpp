@@ -154,7 +154,7 @@ History expand(std::vector<Attempt>& attempts) {
 
 void append_and_scan(uint32_t nodes, uint32_t workers_per_node) {
   const uint64_t first_seed = seed();
-  for (uint64_t round = 0; round < rounds(8, 400); ++round) {
+  for (uint64_t round = 0; round < rounds(8, 400, 3); ++round) {
     TestCluster cluster(nodes, workers_per_node);
     const Sequential log(cluster.create("log", StorageType::sequential));
     const Array array(cluster.create("array", StorageType::array, 8, kArrayKeys));
