@@ -83,7 +83,7 @@ INSTANTIATE_TEST_SUITE_P(Schemes, CrashTest,
 TEST_P(CrashTest, WhicheverProcessIsKilledAtAnyInstantEveryPromiseIsInTheLog) {
   const Config config = durable("crash");
   const std::vector<std::string> roles = {"node0", "node1", "coordinator", "launcher"};
-  const uint64_t count = rounds(20, 200);
+  const uint64_t count = rounds(10, 200);
   uint64_t promised = 0;
   for (uint64_t round = 0; round < count; ++round) {
     const std::string& role = roles[random_() % roles.size()];

@@ -318,7 +318,7 @@ TEST_P(DamageTest, NoDamageIsSilent) {
     ASSERT_EQ(start_damaged(is_killed), Outcome::harmless) << "without any damage";
   }
   std::map<std::string, std::map<Outcome, uint64_t>> outcomes;
-  const uint64_t count = rounds(24, 2'000);
+  const uint64_t count = rounds(12, 2'000);
   uint64_t silent = 0;
   for (uint64_t round = 0; round < count;) {
     const bool is_killed = random_() % 4 != 0;
