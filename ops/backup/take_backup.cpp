@@ -17,13 +17,12 @@
 #include "engine/log/epoch_times.h"
 #include "engine/log/log_files.h"
 #include "engine/log/log_scan.h"
-#include "engine/recovery/discard_data.h"
 #include "engine/recovery/log_start.h"
-#include "engine/recovery/salvage.h"
 #include "engine/snapshot/snapshot_metadata.h"
 #include "ops/backup/backup_copy.h"
 #include "ops/backup/backup_folder.h"
 #include "ops/backup/backup_time.h"
+#include "ops/backup/source_state.h"
 #include "ops/launcher/owner_file.h"
 #include "shared/base/check.h"
 #include "shared/base/try.h"
@@ -42,14 +41,6 @@ struct StreamFile {
 bool needs_log(const Incarnation& incarnation, uint64_t epoch) {
   if (!incarnation.cut_epoch) return true;
   return *incarnation.cut_epoch >= incarnation.start_epoch && *incarnation.cut_epoch > epoch;
-}
-
-/// Returns whether the cluster keeps the snapshot and the log after it. It does so for the newest
-/// snapshot, for kept ones (R55), and for those that a backup has pinned (R65).
-bool keeps_log_after(const Savepoint& savepoint, uint32_t id) {
-  const auto is_pin = [&](const PinnedSnapshot& pin) { return pin.is_of_backup() && pin.id == id; };
-  return id == savepoint.snapshot || std::ranges::any_of(savepoint.pinned, is_pin) ||
-         std::ranges::find(savepoint.kept, id, &KeptSnapshot::id) != savepoint.kept.end();
 }
 
 /// Returns the index of the file at which the log after `epoch` begins. Uses the rule by which the
@@ -112,14 +103,7 @@ class BackupJob {
 
   Result<void> read_source() {
     ATOLL_TRY(report_.begin_step("reading the savepoint"));
-    ATOLL_TRY(refuse_unfinished_discard(files_, request_.data_dir));
-    ATOLL_ASSIGN(const auto salvage, find_salvage(files_, request_.data_dir));
-    if (salvage) {
-      return make_error(ExitCode::failed,
-                        fmt::format("{}: a salvage is in progress: start the cluster with `atoll "
-                                    "up --salvage` first, which ends it",
-                                    request_.data_dir));
-    }
+    ATOLL_TRY(refuse_unfinished(files_, request_.data_dir));
     ATOLL_ASSIGN(const auto owner, read_owner(files_, request_.data_dir));
     if (!owner || !owner->is_data_dir) {
       return make_error(ExitCode::identity,
@@ -127,23 +111,14 @@ class BackupJob {
                                     owner_path(request_.data_dir)));
     }
     ATOLL_ASSIGN(state_, read_live_savepoint(files_, request_.data_dir));
-    ATOLL_TRY(refuse_unkept(request_.newest));
-    ATOLL_TRY(refuse_unkept(request_.older));
+    // The pins may have been given up before the savepoint was read.
+    ATOLL_TRY(refuse_unkept(state_, request_.data_dir, request_.newest));
+    ATOLL_TRY(refuse_unkept(state_, request_.data_dir, request_.older));
     manifest_.data_id = owner->id;
     manifest_.cluster_uuid = state_.cluster_uuid;
     manifest_.incarnation = state_.incarnations.empty() ? state_.covered_incarnation
                                                         : state_.incarnations.back().number;
     return {};
-  }
-
-  /// Refuses a snapshot if the savepoint no longer keeps the log after it (R65). A scan would not
-  /// find the gap, because it does not look for incarnations that the savepoint no longer lists.
-  Result<void> refuse_unkept(uint32_t snapshot) const {
-    if (snapshot == 0 || keeps_log_after(state_, snapshot)) return {};
-    return make_error(ExitCode::failed,
-                      fmt::format("{}: snapshot {} and the log after it are not kept any more: the "
-                                  "cluster gave up the pin of the backup to make room: try again",
-                                  savepoint_path(request_.data_dir), snapshot));
   }
 
   Result<void> make_folders() {
@@ -302,7 +277,7 @@ class BackupJob {
     }
     const bool has_ended = incarnation.cut_epoch.has_value();
     uint64_t cut = has_ended ? *incarnation.cut_epoch : UINT64_MAX;
-    ATOLL_ASSIGN(const uint64_t durable, durable_epoch_of(incarnation));
+    ATOLL_ASSIGN(const uint64_t durable, needed_epoch_of(incarnation));
     state_.largest_epoch = std::max(state_.largest_epoch, incarnation.start_epoch);
     for (LoggerPlace& place : incarnation.loggers) {
       ATOLL_TRY(
@@ -330,17 +305,11 @@ class BackupJob {
   /// when another log names later epochs as durable (R30). So this function scans all logs of a
   /// stopped cluster before the first one is copied. The logs of a running cluster grow meanwhile,
   /// so the durable epoch that the cluster has reported counts.
-  Result<uint64_t> durable_epoch_of(const Incarnation& incarnation) const {
-    if (incarnation.cut_epoch) return *incarnation.cut_epoch;
-    const uint64_t none = incarnation.start_epoch - 1;
-    if (request_.durable_epoch) return std::max(none, *request_.durable_epoch);
+  Result<uint64_t> needed_epoch_of(const Incarnation& incarnation) const {
     Savepoint source = state_;
     source.snapshot_epoch = oldest_epoch_;
     source.durable_epoch = known_durable_;
-    ATOLL_ASSIGN(const auto scan,
-                 scan_incarnation(files_, source, incarnation, CoveredBlocks::skip));
-    if (scan.corruption) return std::unexpected(scan.corruption_error());
-    return scan.cut_epoch;
+    return durable_epoch_of(files_, source, incarnation, request_.durable_epoch);
   }
 
   Result<LogScan> scan_copy(const Incarnation& incarnation, const LoggerPlace& place) {
