@@ -14,6 +14,7 @@
 #include "engine/format/crc32c.h"
 #include "engine/log/log_files.h"
 #include "ops/backup/backup_folder.h"
+#include "ops/backup/source_state.h"
 #include "ops/cli/backup_data.h"
 #include "ops/cli/backup_source.h"
 #include "ops/cli/cluster_call.h"
@@ -391,7 +392,7 @@ Result<void> run_checkpoint_export(FileSystem& files, const ClusterChoice& choic
       .data_dir = data.data_dir,
       .savepoint = data.savepoint,
       .checkpoint = kept.newest(),
-      .durable_epoch = kept.durable_epoch().value_or(data.savepoint.durable_epoch),
+      .durable_epoch = kept.durable_epoch(),
       .tables = {},
       .on_progress = [&](uint64_t) { return request.on_progress(ExportProgress{}); }};
   for (const ExportTable& table : own.manifest.tables) {
@@ -416,11 +417,13 @@ Result<OwnExport> export_checkpoint(FileSystem& files, const ClusterChoice& choi
                     options.is_resumed ? "--resume" : "--snapshot"));
   }
   ATOLL_ASSIGN(BackupSource kept, BackupSource::open(files, choice, options));
+  ATOLL_TRY(refuse_unfinished(files, kept.data_dir()));
   ATOLL_ASSIGN(OwnExport own, begin_export(files, choice, options, directory));
   own.is_of_checkpoint = true;
   const Result<void> done = run_checkpoint_export(files, choice, options, live, kept, own);
   const Result<void> released = kept.release();
   if (!done) {
+    if (!released) print_error(released.error());
     if (own.manifest.epoch == 0) {
       remove_begun(own);
     } else {
@@ -431,12 +434,6 @@ Result<OwnExport> export_checkpoint(FileSystem& files, const ClusterChoice& choi
     return std::unexpected(done.error());
   }
   if (!released) return std::unexpected(released.error());
-  if (!live) {
-    std::fprintf(stderr,
-                 "atoll: the cluster is stopped: commits after epoch %llu, if there are any, are "
-                 "only in its log\n",
-                 static_cast<unsigned long long>(own.manifest.epoch));
-  }
   return own;
 }
 

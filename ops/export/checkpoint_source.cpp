@@ -11,6 +11,8 @@
 #include "engine/checkpoint/log_replay_files.h"
 #include "engine/log/ddl_log.h"
 #include "engine/log/log_scan.h"
+#include "ops/backup/source_state.h"
+#include "ops/backup/take_backup.h"
 #include "ops/export/folded_storage.h"
 #include "shared/base/check.h"
 #include "shared/base/try.h"
@@ -172,21 +174,33 @@ class FoldedSource final : public ExportSource {
   FoldedStorages storages_;
 };
 
-}  // namespace
+/// Returns the last epoch that counts. `end_epoch`: that of the checkpoint, or 0.
+Result<uint64_t> last_epoch_of(FileSystem& file_system, const CheckpointSourceRequest& request,
+                               uint64_t end_epoch) {
+  Savepoint savepoint = request.savepoint;
+  savepoint.durable_epoch = std::max(savepoint.durable_epoch, end_epoch);
+  uint64_t last = end_epoch;
+  for (const Incarnation& incarnation : savepoint.incarnations) {
+    ATOLL_ASSIGN(const uint64_t durable,
+                 durable_epoch_of(file_system, savepoint, incarnation, request.durable_epoch));
+    last = std::max(last, durable);
+  }
+  return last;
+}
 
-Result<CheckpointSource> read_checkpoint_source(FileSystem& file_system,
-                                                const CheckpointSourceRequest& request) {
-  CHECK(request.savepoint.scheme == DurabilityScheme::silor);
+Result<CheckpointSource> fold_files(FileSystem& file_system,
+                                    const CheckpointSourceRequest& request) {
   std::optional<CheckpointMetadata> checkpoint;
   if (request.checkpoint != 0) {
     ATOLL_ASSIGN(checkpoint,
                  read_checkpoint_metadata(file_system, request.data_dir, request.checkpoint));
   }
   const uint64_t first = checkpoint ? checkpoint->replay_epoch : 1;
-  const uint64_t last =
-      std::max(request.durable_epoch, checkpoint ? checkpoint->end_epoch : uint64_t{0});
-  ATOLL_ASSIGN(auto ddl,
-               read_ddl_log(file_system, request.data_dir, request.savepoint.cluster_uuid));
+  ATOLL_ASSIGN(const uint64_t last,
+               last_epoch_of(file_system, request, checkpoint ? checkpoint->end_epoch : 0));
+  const Savepoint& savepoint = request.savepoint;
+  ATOLL_ASSIGN(auto ddl, read_ddl_log(file_system, request.data_dir, savepoint.cluster_uuid,
+                                      savepoint.ddl_records));
   auto source = std::make_unique<FoldedSource>(last, std::move(ddl.records));
   for (const TableSchema* table : request.tables) {
     ATOLL_ASSIGN(const ExportedStorage storage, source->storage_of(*table));
@@ -203,6 +217,20 @@ Result<CheckpointSource> read_checkpoint_source(FileSystem& file_system,
                                   request.data_dir, id, defect));
   }
   return CheckpointSource{std::move(source), last};
+}
+
+}  // namespace
+
+Result<CheckpointSource> read_checkpoint_source(FileSystem& file_system,
+                                                const CheckpointSourceRequest& request) {
+  CHECK(request.savepoint.scheme == DurabilityScheme::silor);
+  ATOLL_TRY(refuse_unkept(request.savepoint, request.data_dir, request.checkpoint));
+  auto folded = fold_files(file_system, request);
+  if (folded) return folded;
+  // If the cluster has given up the pin meanwhile, deleted files look like damage.
+  const auto now = read_live_savepoint(file_system, request.data_dir);
+  if (now) ATOLL_TRY(refuse_unkept(*now, request.data_dir, request.checkpoint));
+  return folded;
 }
 
 }  // namespace atolldb

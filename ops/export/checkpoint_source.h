@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,9 +20,10 @@ struct CheckpointSourceRequest {
   std::string data_dir;
   Savepoint savepoint;
   uint32_t checkpoint = 0;  // id; 0: there is none, the log has everything
-  /// All epochs up to this one are durable in all logs. The export has their commits, and no later
-  /// ones.
-  uint64_t durable_epoch = 0;
+  /// Epoch that a running cluster reported as durable when it pinned the checkpoint.
+  /// The export has the commits up to this epoch, and no later ones. No value: the cluster is
+  /// stopped, and the export has all commits that a start-up would recover.
+  std::optional<uint64_t> durable_epoch;
   std::vector<const TableSchema*> tables;  // other storages need no memory
   /// Called often, with the bytes read so far. An error ends the work and is returned.
   std::function<Result<void>(uint64_t bytes)> on_progress;
@@ -32,10 +34,12 @@ struct CheckpointSource {
   uint64_t epoch = 0;  // the source has all commits up to this epoch
 };
 
-/// Reads the checkpoint and the log up to the durable epoch, or up to the checkpoint's end epoch if
-/// that is later (R89). REQUIRES: nothing deletes these files meanwhile, because a backup's pin
-/// keeps them, or because the data are locked. Errors: code corruption for damage; code failed if
-/// a table does not fit its storage.
+/// Reads the checkpoint and the log after it. The last epoch is the largest of these: the end epoch
+/// of the checkpoint (R89), the cuts of all incarnations, and the durable epoch of an incarnation
+/// without a cut. The logs of such an incarnation are scanned first if the cluster is stopped
+/// (R30). REQUIRES: a backup's pin keeps the files, or the data are locked. Errors: code corruption
+/// for damage; code failed if a table does not fit its storage, or if the cluster has given up the
+/// pin.
 Result<CheckpointSource> read_checkpoint_source(FileSystem& file_system,
                                                 const CheckpointSourceRequest& request);
 
