@@ -1,0 +1,163 @@
+// The last epoch of an export of a checkpoint is that of a recovery, and nothing that the export
+// needs may be missing.
+#include "ops/export/checkpoint_source.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "engine/checkpoint/checkpoint_file.h"
+#include "engine/log/log_files.h"
+#include "tests/engine/checkpoint/made_checkpoint.h"
+#include "tests/engine/log/written_log.h"
+
+namespace atolldb::test {
+namespace {
+
+constexpr const char* kNotKept = "checkpoint 1 and the log after it are not kept any more";
+
+/// Epochs 1 to 9 in the logs of two nodes. The last incarnation has no cut.
+class CheckpointSourceTest : public testing::Test {
+ protected:
+  CheckpointSourceTest() {
+    data_.scheme = DurabilityScheme::silor;
+    EXPECT_EQ(data_.begin({kFirst, kSecond}), "");
+    data_.write_all(1, 9);
+  }
+
+  MemoryFileSystem& files() { return data_.files; }
+  Savepoint& savepoint() { return data_.start.savepoint; }
+  /// Takes checkpoint 1, with replay epoch 5 and end epoch 7.
+  void take_checkpoint() {
+    ASSERT_EQ(make_checkpoint(files(), "/data", savepoint(), 5, 7), "");
+    ASSERT_EQ(savepoint().snapshot, 1u);
+  }
+  /// Returns the request for a stopped cluster. It needs the records of no storage.
+  CheckpointSourceRequest request() {
+    CheckpointSourceRequest request;
+    request.data_dir = "/data";
+    request.savepoint = savepoint();
+    request.checkpoint = savepoint().snapshot;
+    return request;
+  }
+  void expect_epoch(const CheckpointSourceRequest& request, uint64_t epoch) {
+    const auto source = read_checkpoint_source(files(), request);
+    ASSERT_TRUE(source) << source.error().message;
+    EXPECT_EQ(source->epoch, epoch);
+  }
+  void expect_error(const CheckpointSourceRequest& request, ExitCode code,
+                    const std::string& text) {
+    const auto source = read_checkpoint_source(files(), request);
+    ASSERT_FALSE(source);
+    EXPECT_EQ(source.error().code, code);
+    EXPECT_TRUE(source.error().message.contains(text)) << source.error().message;
+  }
+  /// Damages the first block of records of the second node.
+  void damage_log() {
+    const LogFilePlace place = {
+        kSecond.directory, kSecond.node, {data_.start.incarnation, kSecond.logger, 0}};
+    files().bytes(path_of(place))[kLogBlockBytes + 300] ^= std::byte{1};
+  }
+
+  DataDirectory data_;
+};
+
+TEST_F(CheckpointSourceTest, OfAKilledClusterHasAllEpochsThatAllLogsHave) {
+  data_.write(0, 10);  // the second log lacks this epoch
+  EXPECT_EQ(savepoint().durable_epoch, 0u) << "the savepoint knows nothing";
+  expect_epoch(request(), 9);
+  ASSERT_NO_FATAL_FAILURE(take_checkpoint());
+  expect_epoch(request(), 9);
+}
+
+TEST_F(CheckpointSourceTest, OfARunningClusterHasTheEpochsUpToItsDurableOne) {
+  ASSERT_NO_FATAL_FAILURE(take_checkpoint());
+  CheckpointSourceRequest wanted = request();
+  wanted.durable_epoch = 8;
+  expect_epoch(wanted, 8);
+  wanted.durable_epoch = 6;  // before the end epoch
+  expect_epoch(wanted, 7);
+}
+
+TEST_F(CheckpointSourceTest, HasTheEpochsUpToTheCutsOfEarlierIncarnations) {
+  ASSERT_NO_FATAL_FAILURE(take_checkpoint());
+  ASSERT_EQ(data_.begin({kFirst, kSecond}), "");
+  ASSERT_EQ(savepoint().incarnations.size(), 2u);
+  EXPECT_EQ(savepoint().incarnations.front().cut_epoch, 9u);
+  EXPECT_EQ(savepoint().durable_epoch, 0u);
+  expect_epoch(request(), data_.start.start_epoch - 1);
+  // A restored savepoint has cuts only.
+  const auto examined = examine(files(), "/data");
+  ASSERT_TRUE(examined) << examined.error().message;
+  CheckpointSourceRequest restored = request();
+  restored.savepoint = examined->savepoint;
+  EXPECT_EQ(restored.savepoint.uncut(), nullptr);
+  expect_epoch(restored, data_.start.start_epoch - 1);
+  data_.write_all(data_.start.start_epoch, data_.start.start_epoch + 3);
+  expect_epoch(request(), data_.start.start_epoch + 3);
+}
+
+TEST_F(CheckpointSourceTest, IsRefusedIfALogLacksAnEpochThatWasDurable) {
+  damage_log();
+  expect_error(request(), ExitCode::corruption, "but epoch 8 was durable");
+}
+
+TEST_F(CheckpointSourceTest, IsRefusedIfTheDdlLogLacksRecords) {
+  CheckpointSourceRequest wanted = request();
+  wanted.savepoint.ddl_records = kStorages;
+  expect_epoch(wanted, 9);
+  wanted.savepoint.ddl_records = kStorages + 1;
+  const auto source = read_checkpoint_source(files(), wanted);
+  ASSERT_FALSE(source);
+  EXPECT_EQ(source.error().code, ExitCode::corruption);
+}
+
+TEST_F(CheckpointSourceTest, IsRefusedIfTheSavepointDoesNotKeepTheCheckpoint) {
+  ASSERT_NO_FATAL_FAILURE(take_checkpoint());
+  const std::string pin = std::string(kBackupPinPrefix) + "of the test";
+  ASSERT_TRUE(pin_snapshot(files(), "/data", savepoint(), 1, pin));
+  ASSERT_EQ(make_checkpoint(files(), "/data", savepoint(), 9, 9), "");
+  CheckpointSourceRequest wanted = request();
+  wanted.checkpoint = 1;
+  wanted.durable_epoch = 9;
+  expect_epoch(wanted, 9);
+  ASSERT_TRUE(unpin_snapshot(files(), "/data", savepoint(), pin));
+  wanted.savepoint = savepoint();
+  expect_error(wanted, ExitCode::failed, kNotKept);
+}
+
+/// A missing file is damage, unless the cluster has given up the pin and deleted the file.
+TEST_F(CheckpointSourceTest, SaysThatThePinWasGivenUpWhileTheFilesWereRead) {
+  for (const bool gives_up : {false, true}) {
+    SCOPED_TRACE(gives_up);
+    if (!gives_up) {
+      ASSERT_NO_FATAL_FAILURE(take_checkpoint());
+    }
+    CheckpointSourceRequest wanted = request();
+    const std::string path = checkpoint_file_path("/data", 0, {1, 0, 1});
+    const auto bytes = files().bytes(path);
+    bool is_removed = false;
+    wanted.on_progress = [&](uint64_t) -> Result<void> {
+      if (is_removed) return {};
+      is_removed = true;
+      EXPECT_TRUE(files().remove(path));
+      if (gives_up) {
+        EXPECT_EQ(make_checkpoint(files(), "/data", savepoint(), 9, 9), "");
+      }
+      return {};
+    };
+    const auto source = read_checkpoint_source(files(), wanted);
+    ASSERT_FALSE(source);
+    EXPECT_TRUE(is_removed);
+    EXPECT_EQ(source.error().message.contains(kNotKept), gives_up) << source.error().message;
+    if (gives_up) {
+      EXPECT_EQ(source.error().code, ExitCode::failed);
+    }
+    const auto again = files().create(path, bytes.size());
+    ASSERT_TRUE(again);
+    files().bytes(path) = bytes;
+  }
+}
+
+}  // namespace
+}  // namespace atolldb::test
