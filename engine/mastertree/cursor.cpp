@@ -555,9 +555,26 @@ Status MasterTreeCursor::get_cold(void* out, uint32_t capacity) {
   return status;
 }
 
+/// Reads a record that was in the snapshot only when next() found it. This transaction may have
+/// planned a write to it since, through a volatile record of the tree or of the delta tree (R14).
+Status MasterTreeCursor::get_cold_or_own(void* out, uint32_t capacity) {
+  DCHECK(txn_->is_serializable() && ref_.record == nullptr);
+  if (ref_.snapshot().is_null()) return Status::invalid_argument;  // no current record
+  if (txn_->own_write(tree_.handle().id(), key()) == nullptr) return get_cold(out, capacity);
+  uint32_t payload_bytes = 0;
+  Vid now;
+  const Status status = tree_.get(*txn_, key(), out, capacity, payload_bytes, now);
+  if (status != Status::ok) return status;
+  // The volatile record began with the version of the snapshot. An own write does not change it.
+  if (now.version() != seen_.version()) return Status::read_conflict;
+  payload_bytes_ = payload_bytes;
+  return Status::ok;
+}
+
 Status MasterTreeCursor::get_slowly(void* out, uint32_t capacity) {
   if (ref_.record == nullptr) {
-    return txn_->snapshot() == nullptr ? get_cold(out, capacity) : get_in_snapshot(out, capacity);
+    return txn_->snapshot() == nullptr ? get_cold_or_own(out, capacity)
+                                       : get_in_snapshot(out, capacity);
   }
   DCHECK(txn_->is_serializable());
   WriteEntry* own = txn_->find_write(ref(), key());

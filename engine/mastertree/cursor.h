@@ -329,6 +329,7 @@ class MasterTreeCursor {
   void leave_record();
   Status get_slowly(void* out, uint32_t capacity);
   Status get_cold(void* out, uint32_t capacity);
+  Status get_cold_or_own(void* out, uint32_t capacity);
   bool may_be_outside(uint64_t slice);
   bool before_start(Bytes key) const;
   bool past_far_bound(Bytes key) const;

@@ -273,6 +273,55 @@ TEST(DeltaTrees, ScansSeeOwnWritesThatComeAfterTheyHaveReadAhead) {
   EXPECT_EQ(found, "mine back old ");
 }
 
+/// Writes the record of the snapshot at which a scan stands.
+using OwnWrite = std::function<Status(Transaction&, MasterTreeCursor&, Bytes key)>;
+
+/// Moves a cursor to record 5, writes the record, and returns what the cursor then reads.
+std::string cursor_value_after(ColdTree& test, const OwnWrite& write) {
+  const std::string low = big_endian(5);
+  std::string value;
+  const Status status = test.warm.cluster.worker(0).run([&](Transaction& txn) {
+    MasterTreeCursor cursor(test.tree, txn, {.low = bytes_of(low), .has_low = true}, true);
+    Status one = cursor.next();
+    if (one == Status::ok) one = write(txn, cursor, bytes_of(low));
+    if (one != Status::ok) return one;
+    char buffer[32];
+    one = cursor.get(buffer, sizeof buffer);
+    if (is_abort(one)) return one;
+    value = one == Status::ok ? std::string(buffer, cursor.payload_bytes())
+                              : std::string(to_string(one));
+    return Status::ok;
+  });
+  return status == Status::ok ? value : std::string(to_string(status));
+}
+
+/// R14: `get` sees the writes that its own transaction has planned to the record since `next`, in
+/// storages with and without delta trees.
+TEST(DeltaTrees, CursorsSeeOwnWritesToTheirCurrentRecord) {
+  const MasterTree* tree = nullptr;
+  const std::pair<const char*, OwnWrite> writes[] = {
+      {"oXd",
+       [&](Transaction& txn, MasterTreeCursor& cursor, Bytes key) {
+         return tree->update_range(txn, cursor.ref(), key, 1, bytes_of("X"));
+       }},
+      {"not_found", [&](Transaction& txn, MasterTreeCursor& cursor,
+                        Bytes key) { return tree->erase(txn, cursor.ref(), key); }},
+      {"longer than before", [&](Transaction& txn, MasterTreeCursor&, Bytes key) {
+         return tree->upsert(txn, key, bytes_of("longer than before"));
+       }}};
+  for (const bool uses_delta : {true, false}) {
+    for (const auto& [expected, write] : writes) {
+      ColdTree test(2);
+      ASSERT_EQ(test.prepare(), "");
+      test.warm.storage.uses_delta.store(uses_delta ? 1 : 0, std::memory_order_relaxed);
+      tree = &test.tree;
+      const std::string value = cursor_value_after(test, write);
+      EXPECT_EQ(value, expected) << (uses_delta ? "delta" : "pages");
+      EXPECT_EQ(test.value_of(5), expected);
+    }
+  }
+}
+
 TEST(DeltaTrees, GiveTheirPagesBackWithTheStorage) {
   ColdTree test(2);
   ASSERT_EQ(test.prepare(), "");
