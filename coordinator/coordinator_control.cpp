@@ -22,7 +22,10 @@ void add_snapshot_space(Json& storage, const std::vector<StorageSpace>& spaces) 
   const auto space = std::ranges::lower_bound(spaces, id, {}, &StorageSpace::id);
   if (space == spaces.end() || space->id != id) return;
   Json snapshot = {{"bytes", space->pages * kPageBytes}};
-  if (space->records) snapshot["records"] = *space->records;
+  if (space->records) {
+    snapshot["records"] = *space->records;
+    snapshot["records_is_estimate"] = space->is_estimate;
+  }
   storage["snapshot"] = std::move(snapshot);
 }
 

@@ -27,6 +27,7 @@ std::vector<StorageSpace> storage_spaces_of(const SnapshotMetadata& snapshot) {
     const auto space = std::ranges::lower_bound(spaces, count.storage_id, {}, &StorageSpace::id);
     CHECK(space != spaces.end() && space->id == count.storage_id);
     space->records = count.records;
+    space->is_estimate = count.is_estimate;
   }
   for (const LivePages& live : snapshot.live) {
     const auto space = std::ranges::lower_bound(spaces, live.storage_id, {}, &StorageSpace::id);

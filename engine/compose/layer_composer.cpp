@@ -266,8 +266,7 @@ Result<void> LayerComposer::compose_node(SnapshotPointer pointer, uint32_t level
     return builder_.add_page(level, range.low, pointer);
   }
   if (level == 0 && is_replaced_unread(work_.captured, pointer, clipped)) {
-    count_replaced(pointer, range.low);
-    if (range.low >= range_.low) ++work_.pages.records().unread_pages;
+    count_replaced_unread(pointer, range);
     items_.clear();
     return compose_records(clipped, next);
   }

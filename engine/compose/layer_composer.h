@@ -43,6 +43,7 @@ struct TreeWork {
   std::span<const CapturedPage> captured;  // captured pages that were not used yet
   bool has_next_layers;                    // the base may hold pages of layers below the first one
   RequestedChildren requested = {};
+  uint64_t captured_over = 0;  // pages of the base that captured pages replace, without edge pages
 };
 
 /// The right sibling of a page of the base.
@@ -156,6 +157,12 @@ class LayerComposer {
   /// from the range on, take its whole place, and no layer is below it.
   bool is_replaced_unread(std::span<const CapturedPage> captured, SnapshotPointer page,
                           const SliceRange& range) const;
+  /// Counts a page of the base for which is_replaced_unread is true, and its records. Reads the
+  /// page if it lies at a bound of the partition, is cached, or belongs to the sample.
+  void count_replaced_unread(SnapshotPointer pointer, const SliceRange& range);
+  /// Returns whether the whole range of a page lies inside the composer's range, without reaching
+  /// its bounds. There are at most two other pages.
+  bool is_off_the_bounds(const SliceRange& range) const;
   /// Composes the part of a range up to the end of the last captured page in it. Returns the rest,
   /// or nothing if no rest is left. `at`, here and below: index in items_ of the next item; the
   /// functions advance it.

@@ -30,7 +30,8 @@ uint32_t LayerComposer::request_children(const InteriorPage& page, uint32_t firs
     return prefix_.empty() ? key.first : slice_of(key.record->key_span().subspan(prefix_.size()));
   };
   // Captured pages are in the first layer. Base pages of which they replace a part are read. Those
-  // that they replace as a whole are read only to count the layers below them (R67).
+  // that they replace as a whole are read to count the layers below them (R67), or if they lie at a
+  // bound of the partition.
   std::span<const CapturedPage> captured;
   if (prefix_.empty()) captured = work_.captured;
   uint32_t child = first;
@@ -57,7 +58,8 @@ uint32_t LayerComposer::request_children(const InteriorPage& page, uint32_t firs
     if (logs.empty() && !may_be_victim && !is_captured) break;
     const bool has_logs =
         !logs.empty() && is_below_prefix(*logs[0].record) && range.contains(slice_at(logs[0]));
-    const bool is_unread = is_captured && is_replaced_unread(captured, pointer, clip(range));
+    const bool is_unread = is_captured && is_off_the_bounds(range) &&
+                           is_replaced_unread(captured, pointer, clip(range));
     const bool is_read = (has_logs || may_be_victim || is_captured) && !is_unread;
     if (!is_read || is_stand_in(pointer)) continue;
     children[wanted_count] = child;

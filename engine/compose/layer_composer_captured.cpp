@@ -9,6 +9,12 @@
 #include "shared/base/try.h"
 
 namespace atolldb {
+namespace {
+
+/// Composers read one of this number of pages that captured pages replace, to count its records.
+constexpr uint64_t kSampledPart = 16;
+
+}  // namespace
 
 const CapturedPage* LayerComposer::next_captured(const SliceRange& range) const {
   if (!prefix_.empty() || work_.captured.empty()) return nullptr;
@@ -36,6 +42,42 @@ bool LayerComposer::is_replaced_unread(std::span<const CapturedPage> captured, S
     covered = std::max(covered, each.range.high);
   }
   return !range.high_is_end && covered >= range.high;
+}
+
+bool LayerComposer::is_off_the_bounds(const SliceRange& range) const {
+  return is_inside(range) && range.low != range_.low && !range.high_is_end &&
+         (range_.high_is_end || range.high != range_.high);
+}
+
+void LayerComposer::count_replaced_unread(SnapshotPointer pointer, const SliceRange& range) {
+  CHECK(prefix_.empty() && !work_.has_next_layers && overlaps(range));
+  count_replaced(pointer, range.low);
+  const bool is_edge = !is_off_the_bounds(range);
+  const bool is_sample = !is_edge && work_.captured_over++ % kSampledPart == 0;
+  PageOutput& pages = work_.pages;
+  const auto page = std::make_unique<PageBuffer>();
+  bool is_read = pages.read_cached(pointer, *page);
+  if (!is_read && (is_edge || is_sample)) {
+    // A page that cannot be read needs no report: the new snapshot does not refer to it.
+    const auto found = pages.find(pointer, *page, PageType::mastertree_border,
+                                  PageType::mastertree_border, 0, false);
+    is_read = found && found->is_readable;
+  }
+  RecordChange& records = pages.records();
+  if (!is_read) {
+    if (range.low >= range_.low) ++records.unread_pages;
+    return;
+  }
+  // A page at a bound has records in two partitions. Each composer counts those in its range.
+  const auto* border = page->as<BorderPage>();
+  const uint32_t count = page->header().version().count();
+  const auto inside =
+      static_cast<uint64_t>(std::count_if(border->slices(), border->slices() + count,
+                                          [&](uint64_t slice) { return range_.contains(slice); }));
+  records.replaced += inside;
+  if (!is_sample) return;
+  ++records.sampled_pages;
+  records.sampled_records += inside;
 }
 
 /// REQUIRES: has_captured(range).

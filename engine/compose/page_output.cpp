@@ -64,6 +64,17 @@ const PageHeader* PageOutput::peek(SnapshotPointer pointer) {
   return &peeked_page_->header();
 }
 
+bool PageOutput::read_cached(SnapshotPointer pointer, PageBuffer& into) {
+  if (ahead_ == nullptr || !ahead_->copy_cached(pointer, &into.header())) return false;
+  if (!check_page(pointer, into.header(), PageType::mastertree_border, PageType::mastertree_border,
+                  0)) {
+    return false;
+  }
+  ++pages_used_;
+  ++pages_cached_;
+  return true;
+}
+
 size_t PageOutput::request(std::span<const SnapshotPointer> pages) {
   CHECK(pages.size() <= kMaxRequests);
   if (ahead_ == nullptr || pages.size() < kMinReads) return pages.size();

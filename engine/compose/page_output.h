@@ -85,6 +85,8 @@ class PageOutput {
   /// Reads a page of the base that a composer will need after its current one, and keeps it for the
   /// next `read` or `find` of this page. Returns null if it cannot be read.
   const PageHeader* peek(SnapshotPointer pointer);
+  /// Copies a page of the base from the node's cache. Returns false if the cache lacks the page.
+  bool read_cached(SnapshotPointer pointer, PageBuffer& into);
   /// Writes a stand-in for a range. `records`: new held records, which follow those of `lost`. The
   /// caller sets level, layer and range in `page`. Returns a pointer with kStandInBit set.
   Result<SnapshotPointer> write_stand_in(PageBuffer& page, const LostPage& lost,

@@ -7,20 +7,28 @@
 namespace atolldb {
 namespace {
 
+/// Returns the records of `pages` pages if `of_pages` pages have `records` records.
+uint64_t scaled(uint64_t records, uint64_t pages, uint64_t of_pages) {
+  DCHECK(of_pages != 0);
+  return static_cast<uint64_t>(static_cast<double>(records) * static_cast<double>(pages) /
+                               static_cast<double>(of_pages));
+}
+
 /// Returns an estimate of the records of the pages that were replaced unread.
 uint64_t unread_records(const SnapshotMetadata& base, const RecordCount& count,
                         const RecordChange& change) {
+  if (change.unread_pages == 0) return 0;
+  if (change.sampled_pages != 0) {
+    return scaled(change.sampled_records, change.unread_pages, change.sampled_pages);
+  }
+  // Composers could read no page of the sample.
   uint64_t pages = 0;
   for (const LivePages& live : base.live) {
     if (live.storage_id == count.storage_id) pages += live.all();
   }
   // The live pages are not counted after damage. Then at least these are live.
   pages = std::max(pages, change.unread_pages);
-  if (pages == 0) return 0;
-  DCHECK(change.unread_pages <= pages);
-  return static_cast<uint64_t>(static_cast<double>(count.records) *
-                               static_cast<double>(change.unread_pages) /
-                               static_cast<double>(pages));
+  return scaled(count.records, change.unread_pages, pages);
 }
 
 }  // namespace

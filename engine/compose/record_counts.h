@@ -1,10 +1,12 @@
 // Numbers of records of the Master-trees of a snapshot. Runs in the coordinator.
 //
 // Composers count the records of the pages that they write and replace, so no job has to read a
-// whole storage. They do not read pages of the base whose whole range was captured (R75). Each of
-// them counts as an average page of the storage. Such an estimate errs by the difference between
-// these pages and an average one. The error does not add up: if the estimate is too high, the
-// average is, too, so the next replaced pages lower it.
+// whole storage. They read only some of the pages of the base whose whole range was captured (R75):
+// those at the bounds of a partition, those in the node's cache, and a sample. The others count as
+// an average page of the sample. So pages that grow or shrink need no separate treatment.
+//
+// The errors of the samples have no preferred sign, but they add up. A snapshot that writes all
+// pages of the storage makes the count exact again.
 #pragma once
 
 #include <optional>

@@ -41,7 +41,8 @@ void fields(Archive& archive, Described<Archive, ComposedPage>& page) {
 }
 template <typename Archive>
 void fields(Archive& archive, Described<Archive, RecordChange>& change) {
-  archive(change.written, change.replaced, change.unread_pages);
+  archive(change.written, change.replaced, change.unread_pages, change.sampled_pages,
+          change.sampled_records);
 }
 template <typename Archive>
 void fields(Archive& archive, Described<Archive, ComposedPartition>& partition) {

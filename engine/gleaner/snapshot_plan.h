@@ -148,11 +148,16 @@ struct RecordChange {
   uint64_t written = 0;       // records in the pages that were written
   uint64_t replaced = 0;      // records in the pages of the base that these replace and were read
   uint64_t unread_pages = 0;  // pages of the base that captured pages replace, and were not read
+  // A sample of the pages of the base that captured pages replace. `replaced` includes its records.
+  uint64_t sampled_pages = 0;
+  uint64_t sampled_records = 0;
 
   RecordChange& operator+=(const RecordChange& other) {
     written += other.written;
     replaced += other.replaced;
     unread_pages += other.unread_pages;
+    sampled_pages += other.sampled_pages;
+    sampled_records += other.sampled_records;
     return *this;
   }
   bool operator==(const RecordChange&) const = default;

@@ -42,7 +42,7 @@ bool PageAhead::request(SnapshotPointer page) {
   const uint64_t run = slots_[first_].word;
   const bool continues =
       count_ != 0 && joins(SnapshotPointer(run), SnapshotPointer(run + count_ - 1), page);
-  if (!continues && copy_cached(page)) return true;
+  if (!continues && copy_to_window(page)) return true;
   const auto wanted = continues ? static_cast<uint32_t>(page.word() - run) + 1 : 1;
   if ((continues ? first_ : next_) + wanted > end_) return false;
   if (!continues) {
@@ -59,7 +59,7 @@ bool PageAhead::request(SnapshotPointer page) {
 
 /// Copies a page of the cache into the last free slot of the window. Returns false if the cache
 /// lacks the page, or if there is no such slot.
-bool PageAhead::copy_cached(SnapshotPointer page) {
+bool PageAhead::copy_to_window(SnapshotPointer page) {
   CHECK(next_ <= end_ && end_ <= window_ + kMaxPages);
   if (cache_ == nullptr || next_ == end_) return false;
   CHECK(slots_[end_ - 1].state == State::free);
@@ -119,6 +119,11 @@ bool PageAhead::take(SnapshotPointer page, PageHeader* into) {
   }
   slot->state = State::free;
   return is_good;
+}
+
+bool PageAhead::copy_cached(SnapshotPointer page, PageHeader* into) const {
+  CHECK(!page.is_null() && into != nullptr);
+  return cache_ != nullptr && cache_->copy_page(page, reinterpret_cast<std::byte*>(into));
 }
 
 void PageAhead::finish() {

@@ -54,6 +54,9 @@ class PageAhead {
   /// requested or cannot be read; the caller then reads it with SnapshotFiles::read, which returns
   /// the error. Counts the page if it came from the cache.
   bool take(SnapshotPointer page, PageHeader* into);
+  /// Copies a page from the cache, whether it was requested or not. Returns false if the cache
+  /// lacks it. Does not count the page.
+  bool copy_cached(SnapshotPointer page, PageHeader* into) const;
   /// Waits for all reads. The pages can still be taken.
   void finish();
   /// Waits for all reads, and forgets the pages that were not taken.
@@ -72,7 +75,7 @@ class PageAhead {
 
   static constexpr uint32_t kSlots = 2 * kMaxPages;
 
-  bool copy_cached(SnapshotPointer page);
+  bool copy_to_window(SnapshotPointer page);
   void submit_run();
   void finish_one();
   Slot* find(SnapshotPointer page);

@@ -25,6 +25,7 @@ struct StorageSpace {
   uint32_t id = 0;
   uint64_t pages = 0;                 // pages of this storage that the snapshot uses (R67)
   std::optional<uint64_t> records{};  // nothing: the snapshot does not count them
+  bool is_estimate = false;           // `records` is not exact
 };
 
 /// The storages of the newest snapshot, local to the coordinator's process. Thread: any.

@@ -111,7 +111,9 @@ class JsonCommandsTest(unittest.TestCase):
         self.expect("snapshot pin", "--name", "old")
         self.expect("kv put", "t", "k", "w")
         self.expect("snapshot take")
-        self.assertEqual(self.expect("storage describe", "t")["snapshot"]["records"], 1)
+        described = self.expect("storage describe", "t")["snapshot"]
+        self.assertEqual(described["records"], 1)
+        self.assertFalse(described["records_is_estimate"])
 
     def run_storages(self):
         self.expect("storage create", "s", "--type", "sequential")

@@ -65,7 +65,7 @@ class OneCapture : public FenceMapSource {
     PageBuffer image;
     EXPECT_TRUE(make_image(model_, range_, image));
     ATOLL_ASSIGN(const SnapshotPointer page, task.write(image));
-    captured.push_back({range_, page});
+    captured.push_back({range_, page, image.header().version().count()});
     return {};
   }
 
@@ -99,7 +99,7 @@ class RandomCaptures : public RandomFenceMaps {
       PageBuffer image;
       if (!is_range || !make_image(model, range, image)) continue;
       ATOLL_ASSIGN(const SnapshotPointer page, task.write(image));
-      captured.push_back({range, page});
+      captured.push_back({range, page, image.header().version().count()});
       if (range.high_is_end) break;
       low = range.high;
     }

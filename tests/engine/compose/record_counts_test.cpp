@@ -38,7 +38,18 @@ TEST(RecordCountsTest, TheCountIsExactIfComposersHaveReadAllPagesThatTheyReplace
   EXPECT_EQ(made.after({.written = 30, .replaced = 20}), (RecordCount{7, 110, false}));
 }
 
-TEST(RecordCountsTest, PagesThatWereNotReadCountAsAveragePages) {
+TEST(RecordCountsTest, PagesThatWereNotReadCountAsThoseOfTheSample) {
+  const CountedBase made;
+  // Appends have filled small pages. Average pages of the storage have 10 records.
+  const RecordChange appended{
+      .written = 40, .replaced = 8, .unread_pages = 4, .sampled_pages = 2, .sampled_records = 8};
+  EXPECT_EQ(made.after(appended), (RecordCount{7, 116, true}));
+  RecordChange all_read = appended;
+  all_read.unread_pages = 0;
+  EXPECT_EQ(made.after(all_read), (RecordCount{7, 132, false}));
+}
+
+TEST(RecordCountsTest, PagesThatWereNotReadCountAsAveragePagesIfThereIsNoSample) {
   CountedBase made;
   const RecordChange change{.written = 30, .replaced = 10, .unread_pages = 2};
   EXPECT_EQ(made.after(change), (RecordCount{7, 100, true}));
