@@ -1,6 +1,7 @@
 #include "ops/cli/procedure_call.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -84,22 +85,25 @@ class InputFile {
 };
 
 /// The file of --output. It is opened before the call, so that a procedure does not commit if its
-/// output cannot be stored. An existing file keeps its content until the call has succeeded.
+/// output cannot be stored. An existing file keeps its content until the call has succeeded. If the
+/// call fails, a file that it created is removed, unless another file has its path now or the file
+/// has some bytes.
 class OutputFile {
  public:
+  /// `path`: empty for standard output.
   explicit OutputFile(std::string path) : path_(std::move(path)) {}
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
   ~OutputFile() {
-    if (is_new_ && !is_written_) unlink(path_.c_str());
+    if (is_new_ && !is_written_ && is_empty_at_path()) unlink(path_.c_str());
   }
 
   Result<void> open() {
     if (path_.empty()) return {};
     constexpr int kFlags = O_WRONLY | O_CLOEXEC;
     file_ = UniqueFd(::open(path_.c_str(), kFlags | O_CREAT | O_EXCL, 0666));
-    is_new_ = file_.is_open();
-    if (!is_new_ && errno == EEXIST) file_ = UniqueFd(::open(path_.c_str(), kFlags));
+    is_new_ = file_.is_open() && fstat(file_.get(), &created_) == 0;
+    if (!file_.is_open() && errno == EEXIST) file_ = UniqueFd(::open(path_.c_str(), kFlags));
     if (file_.is_open()) return {};
     return failure("cannot be opened", errno, "give another path: the procedure was not called");
   }
@@ -110,13 +114,18 @@ class OutputFile {
   Result<void> write(std::span<const std::byte> bytes) {
     // A pipe or a device has no length, so this error means nothing.
     [[maybe_unused]] const int cut = ftruncate(file_.get(), 0);
-    while (!bytes.empty()) {
-      const ssize_t written = ::write(file_.get(), bytes.data(), bytes.size());
-      if (written < 0 && errno != EINTR) return lost(errno);
-      bytes = bytes.subspan(static_cast<size_t>(std::max<ssize_t>(written, 0)));
+    size_t done = 0;
+    while (done < bytes.size()) {
+      const ssize_t written = ::write(file_.get(), bytes.data() + done, bytes.size() - done);
+      if (written < 0 && errno != EINTR) return lost(errno, done, bytes.size());
+      done += static_cast<size_t>(std::max<ssize_t>(written, 0));
     }
     // Some file systems report the lack of space only when the file is closed.
-    if (close(file_.release()) != 0) return lost(errno);
+    if (close(file_.release()) != 0) {
+      return failure("cannot be closed", errno,
+                     "give another path next time: the procedure has committed, the file may lack "
+                     "a part of its output");
+    }
     is_written_ = true;
     return {};
   }
@@ -127,16 +136,31 @@ class OutputFile {
     Error error = path_error(path_, what, error_number, way_out);
     return make_error(error.code, "--output " + error.message);
   }
-  std::unexpected<Error> lost(int error_number) const {
+  std::unexpected<Error> lost(int error_number, size_t written, size_t all) const {
+    const std::string rest = written == 0
+                                 ? "its output is lost"
+                                 : "the file has the first " + std::to_string(written) + " of " +
+                                       std::to_string(all) + " bytes of its output";
     return failure("cannot be written", error_number,
-                   "give another path next time: the procedure has committed, its output is lost");
+                   "give another path next time: the procedure has committed, " + rest);
+  }
+  /// Returns whether the path still names the file that was created, without any bytes.
+  bool is_empty_at_path() const {
+    struct stat now{};
+    return lstat(path_.c_str(), &now) == 0 && now.st_dev == created_.st_dev &&
+           now.st_ino == created_.st_ino && now.st_size == 0;
   }
 
   const std::string path_;
   UniqueFd file_;
-  bool is_new_ = false;
+  struct stat created_{};
+  bool is_new_ = false;  // `created_` is the file
   bool is_written_ = false;
 };
+
+bool has_output_file(const ProcedureOptions& options) {
+  return !options.output_file.empty() && options.output_file != "-";
+}
 
 /// Prints text with a line end, and binary output unchanged.
 void print_output(std::span<const std::byte> bytes) {
@@ -149,7 +173,7 @@ void print_output(std::span<const std::byte> bytes) {
 void print_output_json(const ProcedureOptions& options, std::span<const std::byte> bytes) {
   Json whole = {{"schema_version", 1}, {"procedure", options.name}, {"output_bytes", bytes.size()}};
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  if (!options.output_file.empty()) {
+  if (has_output_file(options)) {
     whole["output_file"] = options.output_file;
   } else if (is_utf8(text)) {
     whole["output"] = text;
@@ -211,6 +235,18 @@ Result<SessionReply> send_call(ClientTransport& session, const ProcedureOptions&
                         " s: it may have committed: run `atoll status`");
 }
 
+/// Writes what was printed. Its error says that the procedure has committed.
+Result<void> flush_output() {
+  errno = 0;
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return {};
+  const int error_number = errno;
+  return make_error(is_disk_full(error_number) ? ExitCode::disk_full : ExitCode::failed,
+                    "standard output: not all of it could be written" +
+                        (error_number == 0 ? "" : ": " + error_text(error_number)) +
+                        ": the procedure has committed: write its output to a file with --output "
+                        "next time");
+}
+
 /// Writes or prints the output, or returns the error of the reply.
 Result<void> finish_call(const ProcedureOptions& options, const SessionReply& reply,
                          OutputFile& output) {
@@ -220,10 +256,10 @@ Result<void> finish_call(const ProcedureOptions& options, const SessionReply& re
   }
   if (options.json) {
     print_output_json(options, reply.output);
-  } else if (options.output_file.empty()) {
+  } else if (!has_output_file(options)) {
     print_output(reply.output);
   }
-  return {};
+  return flush_output();
 }
 
 Result<void> call_locally(const ClusterChoice& choice, const ProcedureOptions& options,
@@ -276,7 +312,7 @@ Result<void> call_procedure(const ClusterChoice& choice, const ProcedureOptions&
                                             " bytes: unknown: a name has 1 to " +
                                             std::to_string(kMaxSessionProcedureName) + " bytes");
   }
-  OutputFile output(options.output_file);
+  OutputFile output(has_output_file(options) ? options.output_file : "");
   return options.connect.empty() ? call_locally(choice, options, source, output)
                                  : call_over_network(options, source, output);
 }

@@ -15,7 +15,7 @@ struct ProcedureOptions : NodeChoice {
   std::string name;
   std::string input;
   std::string input_file;   // "-": standard input; empty: `input`
-  std::string output_file;  // empty: standard output
+  std::string output_file;  // empty or "-": standard output
   std::string isolation;    // empty: the default of the procedure
   uint32_t snapshot = 0;
   std::string library;  // of `procedure reload`; empty: all of the config

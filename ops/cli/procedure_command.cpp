@@ -149,7 +149,9 @@ void add_call_options(CLI::App& command, ProcedureOptions& options) {
       .add_option("--input-file", options.input_file, "Its input, from a file; -: standard input")
       ->type_name("FILE")
       ->excludes(input);
-  command.add_option("--output", options.output_file, "Write its output to a file, unchanged")
+  command
+      .add_option("--output", options.output_file,
+                  "Write its output to a file, unchanged; -: standard output")
       ->type_name("FILE");
   command
       .add_option("--isolation", options.isolation,

@@ -117,6 +117,8 @@ constexpr const char* kCountSource = R"cpp(
 constexpr const char* kEchoSource = R"cpp(
 #include <atoll/procedure.h>
 
+#include <cstdio>
+#include <fstream>
 #include <string>
 
   using namespace atoll_api;
@@ -125,7 +127,19 @@ constexpr const char* kEchoSource = R"cpp(
     const std::string text(context.input().text());
     return context.set_output(text + text);
   }
-  ATOLL_LIBRARY(nullptr, {"echo", echo}, {"twice", twice});
+  // Replaces the file that the input names by an empty one, and fails.
+  static Status replace(Context& context) {
+    const std::string path(context.input().text());
+    std::rename(path.c_str(), (path + ".old").c_str());
+    std::ofstream made(path);
+    return Status::invalid_argument;
+  }
+  // Adds a byte to the file that the input names, and fails.
+  static Status grow(Context& context) {
+    std::ofstream(std::string(context.input().text()), std::ios::app) << "x";
+    return Status::invalid_argument;
+  }
+  ATOLL_LIBRARY(nullptr, {"echo", echo}, {"twice", twice}, {"replace", replace}, {"grow", grow});
 )cpp";
 
 class ProcedureLibraryTest : public ::testing::Test {
@@ -290,6 +304,49 @@ TEST_F(ProcedureLibraryTest, CallsCarryInputsAndOutputsOfTheLimitsOfTheCluster) 
   EXPECT_NE(full.error.find("the procedure has committed"), std::string::npos) << full.error;
   EXPECT_EQ(runner_.atoll({"procedure", "call", "echo", "short", "--output", out}).code, 0);
   EXPECT_EQ(read_text(out), "short") << "a shorter output replaces the whole file";
+}
+
+TEST_F(ProcedureLibraryTest, AFailedCallRemovesOnlyAnEmptyFileOfItsOwn) {
+  ASSERT_FALSE(compile(kEchoSource, "echo", {}).empty());
+  const CliCluster cluster(runner_,
+                           runner_.config("bank", "[procedures]\nlibraries = [\"echo.so\"]\n", 1));
+  const std::string out = folder_.path() + "/out";
+  const auto call_on = [&](const std::string& name) {
+    return runner_.atoll({"procedure", "call", name, out, "--output", out}).code;
+  };
+  EXPECT_EQ(call_on("replace"), 1);
+  EXPECT_TRUE(std::filesystem::exists(out)) << "it is another file";
+  EXPECT_TRUE(std::filesystem::exists(out + ".old"));
+  std::filesystem::remove(out);
+  EXPECT_EQ(call_on("grow"), 1);
+  EXPECT_EQ(read_text(out), "x");
+}
+
+TEST_F(ProcedureLibraryTest, LostOutputsOfCommittedCallsAreReported) {
+  ASSERT_FALSE(compile(kEchoSource, "echo", {}).empty());
+  const CliCluster cluster(runner_, runner_.config("bank",
+                                                   "[procedures]\nlibraries = [\"echo.so\"]\n"
+                                                   "max_input = \"3MiB\"",
+                                                   1));
+  const std::string in = folder_.path() + "/in";
+  const std::string out = folder_.path() + "/out";
+  std::ofstream(in, std::ios::binary) << std::string(size_t{3} << 20, 'x');
+  const std::string call_echo = ATOLL_BIN_DIR "/atoll procedure call echo ";
+  for (const char* how : {"short", "short --json", "short --output -"}) {
+    const Ran full = shell(call_echo + how + " > /dev/full");
+    EXPECT_EQ(full.code, 10) << full.error;
+    EXPECT_NE(full.error.find("the procedure has committed"), std::string::npos) << full.error;
+  }
+  EXPECT_EQ(runner_.atoll({"procedure", "call", "echo", "short", "--output", "-"}).out, "short\n");
+  const Ran json = runner_.atoll({"procedure", "call", "echo", "short", "--output", "-", "--json"});
+  EXPECT_NE(json.out.find("\"output\": \"short\""), std::string::npos) << json.out;
+  EXPECT_FALSE(std::filesystem::exists("-"));
+  // The limit is less than the output. Without the trap, the signal would end the command.
+  const Ran part = shell("trap '' XFSZ; ulimit -f 1024; " + call_echo + "--input-file " + in +
+                         " --output " + out);
+  EXPECT_EQ(part.code, 1) << part.error;
+  EXPECT_NE(part.error.find("the file has the first "), std::string::npos) << part.error;
+  EXPECT_GT(std::filesystem::file_size(out), 0u) << "the part stays";
 }
 
 /// A cluster of two nodes with the library bank.so, which returns "1".
