@@ -24,14 +24,6 @@ Status check_lengths(Bytes key, size_t payload_bytes) {
   return Status::ok;
 }
 
-/// Returns which part of the record an update of these bytes writes. REQUIRES: they end within the
-/// record.
-Extent extent_of(uint32_t offset, Bytes bytes, uint32_t payload_bytes) {
-  DCHECK(offset + bytes.size() <= payload_bytes);
-  if (fault::updates_at_start_are_whole) return offset == 0 ? Extent::whole : Extent::part;
-  return bytes.size() == payload_bytes ? Extent::whole : Extent::part;
-}
-
 /// Registers that the key is absent: through the root word of an empty tree (R4), or through the
 /// page that would hold it (R12).
 Status register_absent(Transaction& txn, const StorageControl& storage, Bytes key,
@@ -369,7 +361,7 @@ Status MasterTree::update_range(Transaction& txn, Bytes key, uint32_t offset, By
   if (status != Status::ok) return status;
   DCHECK(ref.record != nullptr);
   if (offset + bytes.size() > request.payload_bytes) return Status::out_of_range;
-  return txn.write_update(ref, key, offset, bytes, extent_of(offset, bytes, request.payload_bytes));
+  return txn.write_update(ref, key, offset, bytes, request.payload_bytes);
 }
 
 Status MasterTree::update_range(Transaction& txn, const RecordRef& ref, Bytes key, uint32_t offset,
@@ -379,7 +371,7 @@ Status MasterTree::update_range(Transaction& txn, const RecordRef& ref, Bytes ke
   const Status status = txn.check();
   if (status != Status::ok) return status;
   if (offset + bytes.size() > ref.payload_bytes) return Status::out_of_range;
-  return txn.write_update(ref, key, offset, bytes, extent_of(offset, bytes, ref.payload_bytes));
+  return txn.write_update(ref, key, offset, bytes, ref.payload_bytes);
 }
 
 Status MasterTree::increment(Transaction& txn, Bytes key, uint32_t offset, IncrementType type,

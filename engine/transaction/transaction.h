@@ -55,8 +55,9 @@ struct RecordRef {
 // Batched look-ups fill and copy many refs. A ref of 32 bytes fits into two vector registers.
 static_assert(sizeof(RecordRef) == 32);
 
-/// The part of a record that an update writes.
-enum class Extent : uint8_t { part, whole };
+/// With checkpoints, updates of records up to this length are logged as whole versions (R107). Such
+/// a log is a little longer. But a replay need not keep the parts until it has the record.
+inline constexpr uint32_t kWholeVersionBytes = 128;
 
 /// Returns a hash of the record, unchanged by moves. The top 8 bits select a write-filter bit.
 inline uint64_t identity_of(uint32_t storage_id, std::span<const std::byte> key) {
@@ -283,12 +284,12 @@ class Transaction {
 
   /// Plans a write, and merges it into the pending write of the same record, if there is one (R14).
   /// `write_insert`: the record exists with this payload afterwards, whatever its state is now.
-  /// `write_update`: with Extent::whole, the bytes are all bytes of a record of a tree, whose VID
-  /// this transaction has registered (R107).
+  /// `write_update`: `record_bytes` is the length of a record of a tree, whose VID this transaction
+  /// has registered (R107). 0: the record is always logged in parts.
   Status write_insert(const RecordRef& ref, std::span<const std::byte> key,
                       std::span<const std::byte> payload);
   Status write_update(const RecordRef& ref, std::span<const std::byte> key, uint32_t offset,
-                      std::span<const std::byte> bytes, Extent extent = Extent::part);
+                      std::span<const std::byte> bytes, uint32_t record_bytes = 0);
   Status write_erase(const RecordRef& ref, std::span<const std::byte> key);
   /// Plans an increment. The commit computes the sum under the record lock (R33). An increment has
   /// no read-set entry, so increments do not conflict with each other.
@@ -388,6 +389,9 @@ class Transaction {
     return fail(log_.is_too_large() ? Status::transaction_too_large : Status::log_buffer_full);
   }
   Status add_write(const RecordRef& ref, LogRecord* log, LogType type, IncrementType increment);
+  bool is_logged_whole(uint32_t offset, size_t bytes, uint32_t record_bytes) const;
+  Status write_whole(const RecordRef& ref, std::span<const std::byte> key, uint32_t offset,
+                     std::span<const std::byte> bytes, uint32_t record_bytes);
   Status merge_update(const RecordRef& ref, std::span<const std::byte> key, WriteEntry& entry,
                       uint32_t offset, std::span<const std::byte> bytes);
   /// Checks planned writes for a user abort, which takes no locks (R20). A commit checks them under

@@ -94,6 +94,10 @@ class WorkerContext {
   /// begun; `directory` outlives the context; null: hash storages use the memo, as Master-trees do.
   void use_directory(PageDirectory* directory) { directory_ = directory; }
   PageDirectory* directory() const { return directory_; }
+  /// Logs updates of parts of a tree's record as a whole version, if the record is not longer than
+  /// `most_bytes` (R107). REQUIRES: no transaction has begun. Default: 0, no record.
+  void use_whole_versions(uint32_t most_bytes) { whole_version_bytes_ = most_bytes; }
+  uint32_t whole_version_bytes() const { return whole_version_bytes_; }
   /// Sets the gate that limits how many workers run at the same time. REQUIRES: no transaction has
   /// begun; `gate` outlives the context; null: none.
   void use_gate(RunGate* gate) { pass_.use(gate); }
@@ -284,6 +288,7 @@ class WorkerContext {
   RunGate::Pass pass_;
   FrameWaitLimits frame_wait_;
   uint32_t first_system_block_;
+  uint32_t whole_version_bytes_ = 0;
   uint64_t begin_epoch_ = kIdleEpoch;
   uint64_t dirty_epoch_ = 0;  // the latest epoch that this worker has announced
   uint64_t recycled_at_ = 0;

@@ -162,16 +162,41 @@ Status Transaction::write_insert(const RecordRef& ref, std::span<const std::byte
 }
 
 Status Transaction::write_update(const RecordRef& ref, std::span<const std::byte> key,
-                                 uint32_t offset, std::span<const std::byte> bytes, Extent extent) {
+                                 uint32_t offset, std::span<const std::byte> bytes,
+                                 uint32_t record_bytes) {
+  DCHECK(record_bytes == 0 || ref.payload_at != kArrayPayloadAt);
+  DCHECK(record_bytes == 0 || offset + bytes.size() <= record_bytes);
   ++plan_changes_;
   if (WriteEntry* own = find_write(ref, key)) return merge_update(ref, key, *own, offset, bytes);
+  if (is_logged_whole(offset, bytes.size(), record_bytes))
+    return write_whole(ref, key, offset, bytes, record_bytes);
   LogRecord* log = allocate_log(ref.storage_id, key, static_cast<uint32_t>(bytes.size()));
   if (log == nullptr) return no_log_room();
   log->payload_offset = static_cast<uint16_t>(offset);
   copy_bytes(log->payload(), bytes.data(), bytes.size());
-  DCHECK(extent == Extent::part || (offset == 0 && ref.payload_at != kArrayPayloadAt));
-  const LogType type = extent == Extent::whole ? LogType::insert : LogType::update;
-  return add_write(ref, log, type, IncrementType::none);
+  return add_write(ref, log, LogType::update, IncrementType::none);
+}
+
+bool Transaction::is_logged_whole(uint32_t offset, size_t bytes, uint32_t record_bytes) const {
+  if (record_bytes == 0) return false;
+  return bytes == record_bytes || record_bytes <= worker_->whole_version_bytes() ||
+         (fault::updates_at_start_are_whole && offset == 0);
+}
+
+/// Plans an update as an insert of the whole record (R107).
+Status Transaction::write_whole(const RecordRef& ref, std::span<const std::byte> key,
+                                uint32_t offset, std::span<const std::byte> bytes,
+                                uint32_t record_bytes) {
+  if (fault::updates_at_start_are_whole) record_bytes = static_cast<uint32_t>(bytes.size());
+  LogRecord* log = allocate_log(ref.storage_id, key, record_bytes);
+  if (log == nullptr) return no_log_room();
+  if (bytes.size() != record_bytes) {
+    // The read is registered, so the commit verifies the bytes around those of the update.
+    const Status status = read_where_it_is(ref, key, 0, record_bytes, log->payload());
+    if (status != Status::ok) return status;
+  }
+  copy_bytes(log->payload() + offset, bytes.data(), bytes.size());
+  return add_write(ref, log, LogType::insert, IncrementType::none);
 }
 
 Status Transaction::merge_update(const RecordRef& ref, std::span<const std::byte> key,

@@ -151,6 +151,9 @@ void Node::start_workers() {
     settings.local = local_ + local_offset(limits, ordinal);
     settings.gate = gate_.get();
     settings.directory = &directory_;
+    if (config_.durability.scheme == DurabilityScheme::silor) {
+      settings.whole_version_bytes = kWholeVersionBytes;
+    }
     settings.node = node_;
     settings.ordinal = ordinal;
     if (snapshots_ != nullptr) settings.snapshots = &snapshots_->cache();

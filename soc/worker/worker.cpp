@@ -92,6 +92,7 @@ void Worker::run() {
   }
   context.use_gate(settings_.gate);
   context.use_directory(settings_.directory);
+  context.use_whole_versions(settings_.whole_version_bytes);
   if (settings_.published != nullptr) context.use_published(*settings_.published);
   Transaction transaction(context, settings_.limits, settings_.local);
   Backoff backoff(uint64_t{context.id()} + 1);

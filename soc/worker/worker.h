@@ -49,6 +49,7 @@ struct WorkerSettings {
   SnapshotCache* snapshots = nullptr;             // null: the node reads no snapshots
   const PublishedSnapshots* published = nullptr;  // snapshots for new transactions; null: none
   PageDirectory* directory = nullptr;             // null: none
+  uint32_t whole_version_bytes = 0;               // see WorkerContext::use_whole_versions
   RunGate* gate = nullptr;                        // null: all workers may run at the same time
   uint32_t node = 0;
   uint32_t ordinal = 0;

@@ -134,6 +134,10 @@ class CheckpointStage {
         nodes_(nodes),
         start_epoch_(logged_.epoch()) {
     CHECK(checkpoints_.make_directory("/data/coordinator").has_value());
+    // Logs of both kinds must be replayed: whole versions, and updates of parts (R107).
+    for (uint32_t i = 1; i < worker_count(); i += 2) {
+      worker(i).context->use_whole_versions(kWholeVersionBytes);
+    }
   }
 
   LoggedCluster& logged() { return logged_; }

@@ -213,8 +213,10 @@ TEST(Replay, NeedsOnlyTheLogFromTheBeginEpochOn) {
 
 /// Updates a record of 10 bytes at `offset` in each of several epochs, and recovers. Returns the
 /// counters.
-ReplayCounters recover_updates(uint32_t offset, const std::string& bytes) {
+ReplayCounters recover_updates(uint32_t offset, const std::string& bytes,
+                               uint32_t whole_version_bytes = 0) {
   CheckpointStage stage(1, 1, 3 * kLogBlockBytes);
+  stage.worker(0).context->use_whole_versions(whole_version_bytes);
   const MasterTree tree(*stage.storages.tree);
   const std::string key = "key";
   std::string payload = "0123456789";
@@ -247,6 +249,16 @@ TEST(Replay, UpdatesOfWholeRecordsWaitForNoOtherVersion) {
     EXPECT_EQ(part.updates, 1u) << "the newest one covers the others";
     EXPECT_EQ(part.records, whole.records);
   }
+}
+
+TEST(Replay, UpdatesOfSmallRecordsAreWholeVersions) {
+  constexpr uint32_t kBytes = 10;  // of the record
+  for (const uint32_t most : {kBytes, kWholeVersionBytes}) {
+    const ReplayCounters whole = recover_updates(1, "BCD", most);
+    EXPECT_EQ(whole.updates, 0u);
+    EXPECT_EQ(whole.overwritten + whole.older, 5u);
+  }
+  EXPECT_EQ(recover_updates(1, "BCD", kBytes - 1).updates, 1u) << "the record is longer";
 }
 
 TEST(Replay, PausesWithoutABeginEpochWhileItIsAheadOfOthers) {
