@@ -72,6 +72,9 @@ const char* FoldedStorage::add_to_array(const LogRecord& record) {
 const char* FoldedStorage::add_to_tree(const LogRecord& record) {
   if (record.key_bytes > MasterTree::kMaxKeyBytes) return "is too long";
   if (record.payload_bytes > MasterTree::kMaxPayloadBytes) return "is too long";
+  if (storage_.type == StorageType::hash && !is_stored_form({record.key(), record.key_bytes})) {
+    return "has a key that its hash storage cannot have";
+  }
   const std::string key(reinterpret_cast<const char*>(record.key()), record.key_bytes);
   switch (record.type) {
     case LogType::insert:
@@ -156,10 +159,11 @@ void FoldedStorage::finish_appends() {
   appends_.clear();
 }
 
-std::string_view FoldedStorage::walked_key(const Row& row) const {
-  const std::string_view key = row.key;
-  return storage_.type == StorageType::hash ? key.substr(std::min<size_t>(kHashBytes, key.size()))
-                                            : key;
+std::string FoldedStorage::walked_key(const Row& row) const {
+  if (storage_.type != StorageType::hash) return row.key;
+  const OriginalKey key(std::as_bytes(std::span(row.key)));
+  const Bytes bytes = key;
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 }  // namespace atolldb

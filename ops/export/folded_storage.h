@@ -40,7 +40,7 @@ class FoldedStorage {
   /// Returns the rows, ascending by number and key. REQUIRES: `finish` has returned.
   std::span<const Row> rows() const { return rows_; }
   /// Returns the key as a visitor of a walk gets it.
-  std::string_view walked_key(const Row& row) const;
+  std::string walked_key(const Row& row) const;
 
  private:
   struct Folded {
