@@ -360,7 +360,7 @@ def test_recoveries_compare_the_orders():
         assert sum("oldest file first" in row[0] for row in found.rows) == 2
         # Two nodes have read the same files.
         assert found.rows[0][2:6] == [3, 500.0, 1.0, 500.0], found.rows[0]
-        assert FakeCluster.sizes == ["8MiB"] * 7, FakeCluster.sizes
+        assert FakeCluster.sizes == ["8MiB"] * 5, FakeCluster.sizes
         FakeCluster.overwritten[silor_recovery.NEWEST] = 40
         found = silor_recovery.recovery(FakeBench(), options())
         assert holds(found) == [True, True, True, False, False], found.checks
@@ -388,7 +388,8 @@ def test_the_comparison_has_both_schemes_and_workloads():
         def recover(self):
             return (1.0, 9.0, 2.0)[self.number % 3]
 
-    with mock.patch.object(silor_compare, "KilledCluster", TimedCluster):
+    every = mock.patch.object(silor_compare, "SMOKE_WORKLOADS", silor_compare.WORKLOADS)
+    with every, mock.patch.object(silor_compare, "KilledCluster", TimedCluster):
         found = silor_compare.compare(FakeBench([100, 90, 50, 40]), options(interval=7))
         assert [row[-1] for row in found.rows] == [1.0, 9.0, 2.0, 1.0], "one recovery each"
         assert clusters == [[("ycsb", "silor"), ("checkpoint", "take"), 7],

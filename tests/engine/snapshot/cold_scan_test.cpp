@@ -46,7 +46,7 @@ class ColdRecords : public testing::Test {
     return key;
   }
   std::string any_payload() {
-    const uint64_t most = std::array{20, 20, 300, 1'500}[random_() % 4];
+    const uint64_t most = std::array<uint64_t, 4>{20, 20, 300, 1'500}[random_() % 4];
     return std::string(random_() % most, letter());
   }
 

@@ -77,7 +77,8 @@ TEST_F(StorageMetricsTest, TheOldestStoragesHaveSeriesOfTheirOwnAndAllOthersShar
     add(kFirstId + i, StorageType::array, "s" + std::to_string(i), i);
   }
   EXPECT_EQ(series(), kMaxStorageSeries);
-  EXPECT_EQ(scrape(nullptr).find(kOtherStorages), std::string::npos);
+  const std::string others = std::string("storage=\"") + kOtherStorages + '"';
+  EXPECT_EQ(scrape(nullptr).find(others), std::string::npos);
   for (uint32_t i = 0; i < 3; ++i) {
     add(kFirstId + kMaxStorageSeries + i, StorageType::array, "late" + std::to_string(i), 1'000);
   }
