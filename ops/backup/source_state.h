@@ -23,7 +23,7 @@ Result<void> refuse_unkept(const Savepoint& savepoint, const std::string& data_d
 
 /// Returns the last epoch whose commits all logs of the incarnation have: its cut, if there is one.
 /// `live_epoch`: the epoch that a running cluster has reported as durable. Without it the cluster
-/// is stopped, and this function scans the logs as a start-up does (R30). Error: code corruption
+/// is stopped, and this function scans the logs as a recovery does (R30). Error: code corruption
 /// if a log lacks an epoch that was durable. REQUIRES: the epochs of the savepoint that are known
 /// to be durable are in `durable_epoch` or `snapshot_epoch`.
 Result<uint64_t> durable_epoch_of(FileSystem& file_system, const Savepoint& savepoint,

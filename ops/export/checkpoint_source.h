@@ -22,7 +22,7 @@ struct CheckpointSourceRequest {
   uint32_t checkpoint = 0;  // id; 0: there is none, the log has everything
   /// Epoch that a running cluster reported as durable when it pinned the checkpoint.
   /// The export has the commits up to this epoch, and no later ones. No value: the cluster is
-  /// stopped, and the export has all commits that a start-up would recover.
+  /// stopped, and the export has all commits that the next start-up recovers.
   std::optional<uint64_t> durable_epoch;
   std::vector<const TableSchema*> tables;  // other storages need no memory
   /// Called often, with the bytes read so far. An error ends the work and is returned.

@@ -167,6 +167,12 @@ class ProcedureLibraryTest : public ::testing::Test {
     options.push_back("-DVERSION=\"" + version + "\"");
     return compile(kVersionSource, name, options);
   }
+  /// Compiles kEchoSource. Returns the config file of a cluster that loads it. `keys`: more keys of
+  /// the section `procedures`.
+  std::string echo_config(const std::string& keys = "") const {
+    EXPECT_FALSE(compile(kEchoSource, "echo", {}).empty());
+    return runner_.config("bank", "[procedures]\nlibraries = [\"echo.so\"]\n" + keys, 1);
+  }
 
   const TestFolder folder_;
   const CliRunner runner_;
@@ -261,11 +267,7 @@ TEST_F(ProcedureLibraryTest, ALibraryAddsToNumbersAndReadsABatchOfRows) {
 }
 
 TEST_F(ProcedureLibraryTest, CallsCarryInputsAndOutputsOfTheLimitsOfTheCluster) {
-  ASSERT_FALSE(compile(kEchoSource, "echo", {}).empty());
-  const CliCluster cluster(runner_, runner_.config("bank",
-                                                   "[procedures]\nlibraries = [\"echo.so\"]\n"
-                                                   "max_input = \"3MiB\"\nmax_output = \"4MiB\"",
-                                                   1));
+  const CliCluster cluster(runner_, echo_config("max_input = \"3MiB\"\nmax_output = \"4MiB\""));
   std::string bytes(size_t{3} << 20, '\0');
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>((i * 31) ^ (i >> 11));
   const std::string in = folder_.path() + "/in";
@@ -307,9 +309,7 @@ TEST_F(ProcedureLibraryTest, CallsCarryInputsAndOutputsOfTheLimitsOfTheCluster) 
 }
 
 TEST_F(ProcedureLibraryTest, AFailedCallRemovesOnlyAnEmptyFileOfItsOwn) {
-  ASSERT_FALSE(compile(kEchoSource, "echo", {}).empty());
-  const CliCluster cluster(runner_,
-                           runner_.config("bank", "[procedures]\nlibraries = [\"echo.so\"]\n", 1));
+  const CliCluster cluster(runner_, echo_config());
   const std::string out = folder_.path() + "/out";
   const auto call_on = [&](const std::string& name) {
     return runner_.atoll({"procedure", "call", name, out, "--output", out}).code;
@@ -323,11 +323,7 @@ TEST_F(ProcedureLibraryTest, AFailedCallRemovesOnlyAnEmptyFileOfItsOwn) {
 }
 
 TEST_F(ProcedureLibraryTest, LostOutputsOfCommittedCallsAreReported) {
-  ASSERT_FALSE(compile(kEchoSource, "echo", {}).empty());
-  const CliCluster cluster(runner_, runner_.config("bank",
-                                                   "[procedures]\nlibraries = [\"echo.so\"]\n"
-                                                   "max_input = \"3MiB\"",
-                                                   1));
+  const CliCluster cluster(runner_, echo_config("max_input = \"3MiB\""));
   const std::string in = folder_.path() + "/in";
   const std::string out = folder_.path() + "/out";
   std::ofstream(in, std::ios::binary) << std::string(size_t{3} << 20, 'x');

@@ -1,5 +1,5 @@
 // Storages that are folded from a checkpoint and the log have the content that the transactions
-// left, in whatever order the records come.
+// left. The order of the records does not matter.
 #include "ops/export/folded_storage.h"
 
 #include <gtest/gtest.h>
