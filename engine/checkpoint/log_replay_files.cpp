@@ -26,6 +26,13 @@ std::unexpected<Error> damaged_log_file(const std::string& file, const std::stri
                                 file, reason));
 }
 
+/// The error of a file whose header cannot be read, and whose epochs up to last_epoch count.
+std::unexpected<Error> damaged_header(const std::string& file, uint64_t last_epoch) {
+  return damaged_log_file(file, fmt::format("offset 0: the file is missing or has a damaged "
+                                            "header, and the log up to epoch {} counts",
+                                            last_epoch));
+}
+
 /// Returns the ordinals of the stream's files, ascending.
 Result<std::vector<uint32_t>> ordinals_of(FileSystem& file_system, const LogStream& stream) {
   std::vector<uint32_t> ordinals;
@@ -70,8 +77,7 @@ Result<void> add_files_of(FileSystem& file_system, const PlannedStream& planned,
     missing.clear();
   }
   if (reached < planned.last_epoch) {
-    return damaged_log_file(missing, fmt::format("the log of epochs up to {} is missing or damaged",
-                                                 planned.last_epoch));
+    return damaged_header(missing, planned.last_epoch);
   }
   if (files.size() != begin) files.back().is_last = true;
   return {};
@@ -117,14 +123,8 @@ Result<void> read_log_file(FileSystem& file_system, const LogReplayFile& file,
   // After the last epoch that counts, a defect is the torn tail of a crash. A complete file that is
   // not the last of its stream ends anywhere.
   if (reader.closed_epoch() >= file.last_epoch || (is_complete && !file.is_last)) return {};
-  if (is_complete) {
-    return damaged_log_file(
-        end.file,
-        fmt::format("the file is missing or has a damaged header, and the log up to epoch "
-                    "{} counts",
-                    file.last_epoch));
-  }
-  return damaged_log_file(path, fmt::format("at byte {}: {}, and the log up to epoch {} counts",
+  if (is_complete) return damaged_header(end.file, file.last_epoch);
+  return damaged_log_file(path, fmt::format("offset {}: {}, and the log up to epoch {} counts",
                                             end.offset, end.reason, file.last_epoch));
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/checkpoint/log_replay_files.h"
+#include "engine/format/log_block.h"
 #include "tests/engine/log/written_log.h"
 #include "tests/support/seed.h"
 
@@ -147,6 +148,40 @@ TEST(LogReplayFiles, OfCoveredEpochsMayBeMissing) {
     EXPECT_EQ(read_blocks(written.files, *again, blocks), "") << "seed " << first + round;
     EXPECT_TRUE(blocks == expected) << "seed " << first + round;
   }
+}
+
+/// Reads the needed blocks of all streams, or returns the first error.
+Result<std::set<BlockName>> read_all(FileSystem& files, const std::vector<PlannedStream>& streams) {
+  const auto list = log_files_to_replay(files, streams, 1);
+  if (!list) return std::unexpected(list.error());
+  std::set<BlockName> blocks;
+  const std::string problem = read_blocks(files, *list, blocks);
+  if (!problem.empty()) return make_error(ExitCode::corruption, problem);
+  return blocks;
+}
+
+TEST(LogReplayFiles, WithADamagedHeaderAreNamedWithTheOffsetOfTheHeader) {
+  const uint64_t first = seed();
+  constexpr uint64_t header_bytes = sizeof(LogBlockHeader) + sizeof(LogFileHeader);
+  uint64_t named = 0;
+  for (uint64_t round = 0; round < rounds(20, 400, 5); ++round) {
+    WrittenStreams written(first + round);
+    const std::set<BlockName> expected = written.blocks_from(1);
+    for (const std::string& path : written.files.paths()) {
+      std::byte& damaged = written.files.bytes(path)[written.random() % header_bytes];
+      damaged ^= std::byte{4};
+      const auto read = read_all(written.files, written.streams);
+      damaged ^= std::byte{4};
+      if (read) {
+        EXPECT_TRUE(*read == expected) << "seed " << first + round << ": " << path;
+        continue;
+      }
+      ++named;
+      EXPECT_TRUE(read.error().message.starts_with(path + ": offset 0: "))
+          << "seed " << first + round << ": " << path << ": " << read.error().message;
+    }
+  }
+  EXPECT_GT(named, 5u) << "this has not shown much";
 }
 
 TEST(LogReplayFiles, OfALostLoggerAreAnErrorThatNamesTheFirstOne) {
