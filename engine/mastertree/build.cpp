@@ -53,6 +53,12 @@ InteriorPage* new_interior(WorkerContext& worker, TreeName tree, uint8_t layer, 
       new_page(worker, tree, PageType::mastertree_interior, layer, level, range, max_removed_vid));
 }
 
+namespace {
+
+constexpr uint32_t kWriteAhead = 512;  // bytes from a new record down to the prefetch
+
+}  // namespace
+
 TreeRecord* write_slot(BorderPage* page, uint32_t count, uint64_t slice, uint16_t remainder,
                        const std::byte* suffix, uint32_t capacity, Vid vid) {
   const uint32_t bytes = TreeRecord::bytes_for(remainder, capacity);
@@ -71,6 +77,11 @@ TreeRecord* write_slot(BorderPage* page, uint32_t count, uint64_t slice, uint16_
   record->payload_bytes.store(0, std::memory_order_relaxed);
   const uint32_t suffix_bytes = record->suffix_bytes();
   if (suffix_bytes != 0) std::memcpy(record->suffix(), suffix, suffix_bytes);
+  // Loads the memory of later records, as WorkerLog::allocate does. The next store to the lock word
+  // of the page waits for all stores before it, so also for the lines of new records. Near the
+  // begin of the page the lines are slots or precede the page, which is harmless.
+  std::byte* const ahead = reinterpret_cast<std::byte*>(record) - kWriteAhead;
+  for (uint32_t line = 0; line < bytes; line += 64) __builtin_prefetch(ahead + line, 1);
   return record;
 }
 

@@ -1,6 +1,7 @@
 #include "engine/transaction/worker_context.h"
 
 #include <span>
+#include <utility>
 
 #include "engine/hooks/mutants.h"
 #include "engine/log/worker_log.h"
@@ -99,13 +100,22 @@ const SnapshotView* WorkerContext::empty_snapshot() const {
 }
 
 void WorkerContext::set_reference_bit(PageHeader* page) {
+  // Loads the line first. A later use stores the bit, so no use waits for the line.
+  constexpr uint32_t kUsesUntilLoaded = 8;
+  if (page_to_mark_ == nullptr) {
+    __builtin_prefetch(page);
+    page_to_mark_ = page;
+    uses_until_reference_bit_ = kUsesUntilLoaded;
+    return;
+  }
+  page = std::exchange(page_to_mark_, nullptr);
   // Chooses a random distance to the next bit (xorshift). With a constant distance, repetitive work
   // would always mark the same pages.
   DCHECK(use_random_ != 0);
   use_random_ ^= use_random_ << 13;
   use_random_ ^= use_random_ >> 17;
   use_random_ ^= use_random_ << 5;
-  uses_until_reference_bit_ = 1 + use_random_ % (2 * kUsesPerReferenceBit - 1);
+  uses_until_reference_bit_ = 1 + use_random_ % (2 * (kUsesPerReferenceBit - kUsesUntilLoaded) - 1);
   // The page header may be in the memory of another node, and a look-up in an array needs nothing
   // else of that cache line. So the bit is read only once in kUsesPerReferenceBit uses, and written
   // once between two snapshots. Relaxed: the bit is only a hint.
@@ -138,6 +148,7 @@ void WorkerContext::leave() {
 void WorkerContext::forget_pages() {
   if (!fault::keep_memo) memo_.clear();
   tombstone_runs_.clear();
+  page_to_mark_ = nullptr;
   if (!fault::keep_early_plan) early_locks_.discard_plan();
 }
 

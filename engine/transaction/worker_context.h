@@ -293,6 +293,7 @@ class WorkerContext {
   uint64_t dirty_epoch_ = 0;  // the latest epoch that this worker has announced
   uint64_t recycled_at_ = 0;
   uint32_t uses_until_reference_bit_ = kUsesPerReferenceBit;
+  PageHeader* page_to_mark_ = nullptr;  // a later use stores this page's reference bit; null: none
   // Copied pages that were not published yet, and their storage. Published together, because the
   // counter's line is shared by all workers.
   static constexpr uint32_t kCopiedPagesAtOnce = 16;
