@@ -15,7 +15,7 @@ constexpr uint64_t delta_bytes(uint64_t record_bytes) { return record_bytes * 10
 
 bool prefers_records(const ColdWritesInput& input) {
   if (input.fits_in_pools) return false;
-  if (input.rewritten_pages == 0) return input.uses_records;
+  if (input.rewritten_pages == 0 || input.is_mixed) return input.uses_records;
   const uint64_t records = delta_bytes(input.changed_bytes);
   const uint64_t pages = input.rewritten_pages * kPageBytes;
   return input.uses_records ? records * 10 < pages * 9 : records * 2 < pages;

@@ -12,6 +12,7 @@ namespace atolldb {
 struct ColdWritesInput {
   bool fits_in_pools = true;   // pages for all data fit in the pools
   bool uses_records = false;   // the present choice for the storage
+  bool is_mixed = false;       // the snapshot has changes from before a revised choice, too
   uint64_t changed_bytes = 0;  // memory of the records that changed since the snapshot before
   uint64_t rewritten_pages =
       0;  // pages of the storage that the snapshot wrote for that; 0: unknown

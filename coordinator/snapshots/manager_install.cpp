@@ -82,9 +82,11 @@ void SnapshotManager::choose_cold_writes(const SnapshotMetadata& snapshot) {
     const auto changed = job_->changed_bytes().find(stored.id);
     // Relaxed: the word orders no other access.
     const bool before = storage.uses_delta.load(std::memory_order_relaxed) != 0;
+    const auto revised = revised_in_.find(stored.id);
     const ColdWritesInput input{
         .fits_in_pools = fits,
         .uses_records = before,
+        .is_mixed = revised != revised_in_.end() && snapshot.base_epoch < revised->second,
         .changed_bytes = changed == job_->changed_bytes().end() ? 0 : changed->second,
         .rewritten_pages = rewritten_pages(snapshot, stored.id)};
     // A delta tree that is not drained gets nothing more where that is possible.
@@ -133,6 +135,7 @@ void SnapshotManager::revise_cold_writes() {
     }
     if (!is_gone) {
       storage.uses_delta.store(1, std::memory_order_relaxed);
+      revised_in_[id] = control_.epochs.current.load(std::memory_order_relaxed);
       logger_->info(
           "storage {}: writes to cold records now bring single records into memory: {} pages were "
           "copied in {:.1f} s, while all storages logged {} bytes",

@@ -252,6 +252,9 @@ class SnapshotManager : public SchemeManager {
   // Storages whose cold writes bring pages into memory although not all data fit in the pools, and
   // their copied pages at the last check. Guarded by cold_mutex_.
   std::map<uint32_t, uint64_t> copied_pages_;
+  // The epochs in which revise_cold_writes changed storages. The next snapshot may have the changes
+  // of a load, which are dense, and would undo the choice. Guarded by cold_mutex_.
+  std::map<uint32_t, uint64_t> revised_in_;
   uint64_t log_bytes_ = 0;  // of all storages, at that check; guarded by cold_mutex_
   std::chrono::steady_clock::time_point copied_pages_read_{};  // guarded by cold_mutex_
 

@@ -70,25 +70,34 @@ bool PageWait::wait(WorkerContext& worker, uint64_t deadline_epoch) {
 void pay_for_pages(WorkerContext& worker, uint64_t deadline_epoch) {
   const ControlSegment& control = *worker.view().control;
   NodeShared& node = *worker.view().shared[worker.node()];
-  const int64_t pages = worker.pages().take_unpaid();
-  DCHECK(pages > 0);
-  // One locked instruction on a line of the own node for each batch of pages. Relaxed, here and
-  // below: the words only affect how long to wait.
+  PageAllocator& allocator = worker.pages();
+  const int64_t pages = allocator.take_unpaid();
+  const std::chrono::nanoseconds left =
+      pages == 0 ? allocator.take_delay() : std::chrono::nanoseconds(max_page_delay(node));
+  DCHECK(left.count() > 0);
+  allocator.leave_delay({});
+  // One locked instruction on a line of the own node for each batch of pages, or for each delay.
+  // Relaxed, here and below: the words only affect how long to wait.
   if (node.page_budget.fetch_sub(pages, std::memory_order_relaxed) >= pages) return;
   const uint64_t begin = now_ns();
-  constexpr std::chrono::milliseconds kLookAround{5};
+  constexpr std::chrono::nanoseconds kLookAround = std::chrono::milliseconds(5);
   worker.leave();
   worker.metrics().page_delays.add();
   for (uint64_t now = begin;; now = now_ns()) {
-    const auto rest = std::chrono::nanoseconds(max_page_delay(node)) -
-                      std::chrono::nanoseconds(static_cast<int64_t>(now - begin));
-    if (rest.count() <= 0) break;
     const uint32_t signal = node.page_signal.load(std::memory_order_relaxed);
-    if (node.page_budget.load(std::memory_order_relaxed) >= 0) break;
+    const int64_t budget = node.page_budget.load(std::memory_order_relaxed);
     const bool is_hopeless = control.snapshots_free_pages.load(std::memory_order_relaxed) == 0 ||
                              worker.cluster_failed() || worker.current_epoch() >= deadline_epoch;
-    if (is_hopeless) break;
-    wait_on(node.page_signal, signal, std::min<std::chrono::nanoseconds>(kLookAround, rest));
+    if (budget >= 0 || is_hopeless) break;
+    const std::chrono::nanoseconds waited(static_cast<int64_t>(now - begin));
+    const auto rest = std::min(left, max_delay_at_once(node, -budget)) - waited;
+    if (rest.count() <= 0) {
+      // The next transactions wait for the rest. So one transaction in many does not wait long for
+      // pages that all of them use.
+      allocator.leave_delay(std::max(left - waited, std::chrono::nanoseconds(0)));
+      break;
+    }
+    wait_on(node.page_signal, signal, std::min(kLookAround, rest));
   }
   worker.metrics().page_delay_ns.add(now_ns() - begin);
 }

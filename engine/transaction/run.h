@@ -46,8 +46,10 @@ class PageWait {
 };
 
 /// Subtracts the pages that the worker has used from its node's page budget. If the budget is
-/// negative, waits until the coordinator has added enough to it, at most max_page_delay. So workers
-/// together take pages no faster than the limit. REQUIRES: no transaction is active.
+/// negative, waits until the coordinator has added enough to it, at most max_delay_at_once. The
+/// next transactions of the worker wait for the rest, until the budget is not negative, or the
+/// waits have taken max_page_delay together. So workers together take pages no faster than the
+/// limit. REQUIRES: no transaction is active, and the worker owes pages.
 void pay_for_pages(WorkerContext& worker, uint64_t deadline_epoch);
 
 /// Wait for the first snapshot, for a transaction that asks for the newest one. Requests a

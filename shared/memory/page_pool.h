@@ -47,12 +47,28 @@ inline constexpr std::chrono::milliseconds kMaxPageDelay{32};
 inline constexpr std::chrono::milliseconds kMaxScarceDelay{200};
 inline constexpr uint64_t kScarcePart = 32;
 
-/// Returns the longest delay of a transaction of this node now.
+/// A worker spreads a delay over several transactions: each is delayed by this time at least, and
+/// by half of the time in which the limit grants the pages that the node's workers owe.
+inline constexpr std::chrono::milliseconds kMinDelayAtOnce{8};
+
+/// Returns the longest delay for the pages of one payment of a worker of this node now.
 inline std::chrono::milliseconds max_page_delay(const NodeShared& node) {
   // Relaxed: the words are gauges.
   const uint64_t free = node.pages_free.load(std::memory_order_relaxed);
   const bool is_scarce = free < node.pages_total.load(std::memory_order_relaxed) / kScarcePart;
   return is_scarce ? kMaxScarceDelay : kMaxPageDelay;
+}
+
+/// Returns the longest part of such a delay before one transaction. `owed_pages`: pages that the
+/// node's workers have taken beyond their budget.
+inline std::chrono::nanoseconds max_delay_at_once(const NodeShared& node, int64_t owed_pages) {
+  const std::chrono::milliseconds longest = max_page_delay(node);
+  if (longest != kMaxPageDelay) return longest;  // few pages are left
+  const auto limit = static_cast<double>(node.page_limit.load(std::memory_order_relaxed));
+  const std::chrono::duration<double> granted_in(static_cast<double>(owed_pages) /
+                                                 std::max(limit, 1.0));
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+      std::clamp<std::chrono::duration<double>>(granted_in / 2, kMinDelayAtOnce, longest));
 }
 
 /// The owner's handle of its pool. One per node process, shared by the node's threads.
@@ -204,10 +220,13 @@ class PageAllocator {
   /// Returns the cached pages to the pool. Called before blocking, and at exit.
   void flush();
 
-  /// Returns whether about a batch of pages was used that is not yet subtracted from the node's
-  /// page budget (pay_for_pages).
-  bool owes_pages() const { return unpaid_ >= batch_; }
+  /// Returns whether the next transaction must pay before it begins (pay_for_pages): about a batch
+  /// of pages was used that is not yet subtracted from the node's page budget, or a part of the
+  /// delay for earlier pages is left.
+  bool owes_pages() const { return unpaid_ >= batch_ || delay_left_.count() != 0; }
   uint32_t take_unpaid() { return std::exchange(unpaid_, 0u); }
+  void leave_delay(std::chrono::nanoseconds rest) { delay_left_ = rest; }
+  std::chrono::nanoseconds take_delay() { return std::exchange(delay_left_, {}); }
   uint64_t retired_count() const { return retired_count_; }
   /// Returns the number of free pages of the node's pool that transactions may take, without the
   /// caches of threads. Collects remote frees first.
@@ -231,6 +250,7 @@ class PageAllocator {
   bool is_demand_ = true;
   uint32_t fresh_ = 0;   // cached pages that came from the pool; the others were recycled here
   uint32_t unpaid_ = 0;  // pages that were used
+  std::chrono::nanoseconds delay_left_{0};
   uint32_t batch_ = PagePool::kBatchPages;  // size of the latest batch
   // Intrusive queue through PageHeader::next_retired, oldest first.
   VolatilePointer retired_head_;

@@ -48,6 +48,16 @@ TEST(PrefersRecordsTest, KeepsTheChoiceIfTheSnapshotWroteNoPages) {
   }
 }
 
+TEST(PrefersRecordsTest, KeepsARevisedChoiceIfTheSnapshotHasEarlierChanges) {
+  for (const bool uses_records : {false, true}) {
+    for (const uint64_t changed : {uint64_t{0}, kBytes}) {
+      ColdWritesInput mixed = input(uses_records, changed);
+      mixed.is_mixed = true;
+      EXPECT_EQ(prefers_records(mixed), uses_records);
+    }
+  }
+}
+
 TEST(CopiesTooManyPagesTest, NeedsManyPagesAndFewLogBytes) {
   constexpr uint64_t kPool = 30'000;
   constexpr uint64_t kMany = 1'000;

@@ -179,6 +179,43 @@ TEST_F(PageBudgetWaitTest, AWorkerWithoutBudgetWaitsUntilItIsGranted) {
   EXPECT_EQ(begin_epoch, kIdleEpoch) << "it holds back no page meanwhile";
 }
 
+TEST_F(PageBudgetWaitTest, TheNextTransactionsWaitForTheRest) {
+  // The limit grants the owed pages in 8 ms.
+  node().page_limit.store(PagePool::kBatchPages * 125, std::memory_order_relaxed);
+  const uint64_t whole = static_cast<uint64_t>(std::chrono::nanoseconds(kMaxPageDelay).count());
+  const uint64_t part = static_cast<uint64_t>(std::chrono::nanoseconds(kMinDelayAtOnce).count());
+  EXPECT_EQ(insert(), Status::ok);
+  EXPECT_EQ(delays(), 1u);
+  EXPECT_GE(delay_ns(), part);
+  for (uint64_t i = 2; delay_ns() < whole; ++i) {
+    EXPECT_EQ(insert(), Status::already_exists);
+    ASSERT_EQ(delays(), i);
+    ASSERT_LE(i, whole / part) << "each part is that long";
+  }
+  const uint64_t last = delays();
+  EXPECT_EQ(insert(), Status::already_exists);
+  EXPECT_EQ(delays(), last) << "the pages are paid";
+}
+
+TEST_F(PageBudgetWaitTest, ALargerDebtDelaysEachTransactionLonger) {
+  // The limit grants the owed pages in 32 ms.
+  node().page_limit.store(PagePool::kBatchPages * 1000 / 32, std::memory_order_relaxed);
+  EXPECT_EQ(insert(), Status::ok);
+  EXPECT_GE(delay_ns(), static_cast<uint64_t>(std::chrono::nanoseconds(kMaxPageDelay).count()) / 2);
+  EXPECT_EQ(insert(), Status::already_exists);
+  EXPECT_EQ(delays(), 2u);
+}
+
+TEST_F(PageBudgetWaitTest, AGrantEndsTheRestOfTheWait) {
+  node().page_limit.store(PagePool::kBatchPages * 125, std::memory_order_relaxed);
+  EXPECT_EQ(insert(), Status::ok);
+  EXPECT_EQ(delays(), 1u);
+  set_budget(0);
+  EXPECT_EQ(insert(), Status::already_exists);
+  EXPECT_EQ(insert(), Status::already_exists);
+  EXPECT_EQ(delays(), 1u);
+}
+
 TEST_F(PageBudgetWaitTest, TheWaitEndsAfterItsLimit) {
   EXPECT_EQ(insert(), Status::ok);
   EXPECT_EQ(delays(), 1u);
