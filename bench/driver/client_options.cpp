@@ -9,6 +9,14 @@
 
 namespace atolldb::bench {
 
+Result<void> choose_client(std::string_view command, bool is_connected, ClientOptions& options) {
+  if (options.client.empty()) options.client = is_connected ? "network" : "node";
+  if (!is_connected || options.is_network()) return {};
+  return usage_error(command, "--client",
+                     fmt::format("--connect reaches no '{}' clients", options.client),
+                     "use --client network, or omit it");
+}
+
 Result<void> check_clients(std::string_view command, const ClientOptions& options) {
   if (options.client != "node" && options.client != "local" && options.client != "network") {
     return usage_error(

@@ -26,6 +26,10 @@ struct ClientOptions {
   static constexpr uint32_t kMaxClientsPerNode = 60;  // a node has 64 local sessions
 };
 
+/// Chooses the kind of client if none is given. Returns a usage error if another kind is given than
+/// `is_connected` needs: the nodes are reached over the network only.
+Result<void> choose_client(std::string_view command, bool is_connected, ClientOptions& options);
+
 /// Checks the options that do not depend on the cluster. Returns usage errors.
 Result<void> check_clients(std::string_view command, const ClientOptions& options);
 /// Checks the number of clients against the number of nodes.

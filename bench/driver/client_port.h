@@ -29,6 +29,7 @@ class ClientPort : public ClusterPort {
   }
   Result<std::vector<std::string>> run_job(const std::string& name,
                                            const std::string& input) override;
+  bool may_run_jobs() const override { return cluster_.may_run_jobs(); }
   uint64_t commits() override { return cluster_.commits(); }
   uint64_t epoch() override { return cluster_.epoch(); }
   uint64_t unallocated_pool_bytes() override { return cluster_.unallocated_pool_bytes(); }

@@ -20,7 +20,7 @@ class ClusterPort {
 
   virtual uint32_t node_count() const = 0;
   virtual uint32_t worker_count() const = 0;  // of all nodes
-  /// Returns "processes" or "threads".
+  /// Returns "processes" or "threads"; or "network", if the cluster is reached over it.
   virtual std::string mode() const = 0;
   /// Returns the durability mode, for example "off" or "durable". Every report prints it.
   virtual std::string durability() const = 0;
@@ -39,6 +39,9 @@ class ClusterPort {
   /// Returns the member "acknowledgement" of the cluster's status with the buckets of histograms
   /// (coordinator/README.md), and the slowest epoch from `epoch` on. Null: unknown.
   virtual nlohmann::json acknowledgement([[maybe_unused]] uint64_t epoch) { return nullptr; }
+
+  /// Returns whether run_job is allowed. A client in the network needs the right `administration`.
+  virtual bool may_run_jobs() const { return true; }
 
   // The functions below are for benchmarks on a cluster that runs on, and for clients.
   /// Returns the names of all storages.

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "shared/base/error.h"
 
@@ -23,6 +24,9 @@ struct CommonOptions {
   std::string json_file;       // empty: none, as for the next two
   std::string histogram_file;  // latencies by bucket: CSV if it ends in .csv, else JSON
   std::string compare_file;    // report of an earlier run
+  /// Connection strings of all nodes of a running cluster. Empty: a cluster of this machine is
+  /// found or started.
+  std::vector<std::string> connect;
 
   static constexpr uint32_t kMaxSeconds = 86'400;
   static constexpr uint32_t kMaxRepeat = 1'000;

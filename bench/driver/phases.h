@@ -43,7 +43,7 @@ Result<std::vector<std::string>> run_with_progress(ClusterPort& cluster, const C
                                                    const RunTimes& times,
                                                    std::vector<double>& per_second);
 
-/// Runs a survey job and adds its findings to `report`.
+/// Runs a survey job and adds its findings to `report`. Does nothing if the cluster allows no jobs.
 Result<void> survey(ClusterPort& cluster, std::string_view command, const std::string& job,
                     const std::string& input, ReportHead& report);
 

@@ -128,8 +128,13 @@ Result<std::vector<std::string>> BenchPort::storage_names() {
   return names;
 }
 
+Result<std::unique_ptr<ClientTransport>> BenchPort::open_session(uint32_t node) {
+  ATOLL_ASSIGN(auto session, cluster_.connect_session(node));
+  return std::unique_ptr<ClientTransport>(std::move(session));
+}
+
 Result<std::string> BenchPort::get_text(const std::string& storage, const std::string& key) {
-  ATOLL_ASSIGN(const auto session, cluster_.connect_session(0));
+  ATOLL_ASSIGN(const auto session, open_session(0));
   KvRequest request;
   request.get(storage, kv_bytes(key));
   const SessionReply reply = session->call("kv.get", request.bytes());
@@ -144,7 +149,7 @@ Result<std::string> BenchPort::get_text(const std::string& storage, const std::s
 
 Result<void> BenchPort::put_text(const std::string& storage, const std::string& key,
                                  const std::string& value) {
-  ATOLL_ASSIGN(const auto session, cluster_.connect_session(0));
+  ATOLL_ASSIGN(const auto session, open_session(0));
   KvRequest request;
   request.put(storage, kv_bytes(key), kv_bytes(value));
   const SessionReply reply = session->call("kv.put", request.bytes());

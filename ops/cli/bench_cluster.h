@@ -11,11 +11,12 @@
 #include "ops/cli/cluster_finder.h"
 #include "ops/cluster/cluster.h"
 #include "shared/base/unique_fd.h"
+#include "shared/client/client_transport.h"
 
 namespace atolldb::cli {
 
 /// Gives a benchmark driver access to a cluster.
-class BenchPort final : public bench::ClusterPort {
+class BenchPort : public bench::ClusterPort {
  public:
   explicit BenchPort(Cluster& cluster) : cluster_(cluster) {}
 
@@ -39,6 +40,10 @@ class BenchPort final : public bench::ClusterPort {
                         const std::string& value) override;
   Result<std::unique_ptr<bench::Transport>> connect(uint32_t node,
                                                     const bench::ClientRoute& route) override;
+
+ protected:
+  /// Opens a session for single records.
+  virtual Result<std::unique_ptr<ClientTransport>> open_session(uint32_t node);
 
  private:
   /// Returns the address of a node's network port, as a connection string.

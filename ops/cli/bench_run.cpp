@@ -11,6 +11,7 @@
 
 #include "bench/driver/compare.h"
 #include "ops/cli/bench_cluster.h"
+#include "ops/cli/connected_cluster.h"
 #include "ops/cli/running_cluster.h"
 #include "ops/cli/terminal.h"
 #include "shared/base/try.h"
@@ -72,11 +73,34 @@ Result<void> check_report_files(const bench::CommonOptions& options) {
   return {};
 }
 
-Result<void> run_on(Cluster& cluster, const Benchmark& benchmark) {
-  BenchPort port(cluster);
+Result<void> run_on(BenchPort& port, const Benchmark& benchmark) {
   ATOLL_ASSIGN(const BenchReport report, benchmark.run(port, make_console()));
   ATOLL_TRY(give_report(report, benchmark.options));
   return outcome_of(report.code, benchmark.command, benchmark.violated);
+}
+
+Result<void> run_verb_on(BenchPort& port, BenchVerb verb, const BenchVerbs& verbs,
+                         const bench::CommonOptions& options) {
+  switch (verb) {
+    case BenchVerb::prepare:
+      return verbs.prepare(port, make_console());
+    case BenchVerb::run: {
+      ATOLL_ASSIGN(const BenchReport report, verbs.run(port, make_console()));
+      ATOLL_TRY(give_report(report, options));
+      return outcome_of(report.code, verbs.command, verbs.violated);
+    }
+    case BenchVerb::verify: {
+      ATOLL_ASSIGN(const bench::ReportHead head, verbs.verify(port, make_console()));
+      std::printf("%s", bench::verify_text(head, verbs.holds).c_str());
+      return outcome_of(bench::exit_code_of(head, false), verbs.command, verbs.violated);
+    }
+    case BenchVerb::cleanup: {
+      ATOLL_ASSIGN(const uint32_t dropped, verbs.clean_up(port));
+      std::printf("dropped %u storages\n", dropped);
+      return {};
+    }
+  }
+  return {};
 }
 
 /// Launches a cluster, uses it and stops it. Returns the result of `use`. Returns an error if the
@@ -192,7 +216,8 @@ Result<void> run_on_own_cluster(const ClusterChoice& choice, const Benchmark& be
   }
   if (done) {
     ATOLL_ASSIGN(const auto ran, on_launched(*config, signals, [&](Cluster& cluster) {
-                   return run_on(cluster, benchmark);
+                   BenchPort port(cluster);
+                   return run_on(port, benchmark);
                  }));
     done = ran;
   }
@@ -244,11 +269,12 @@ void add_report_options(CLI::App& command, bench::CommonOptions& options) {
 }
 
 void add_client_options(CLI::App& command, bench::ClientOptions& clients) {
-  command
-      .add_option("--client", clients.client,
-                  "Who runs the transactions: node (jobs on the workers), local (clients of this "
-                  "process, through shared memory) or network (clients over TCP)")
-      ->capture_default_str();
+  command.add_option(
+      "--client", clients.client,
+      "Who runs the transactions: node (jobs on the workers), local (clients of this "
+      "process, through shared memory) or network (clients over TCP) [node; network "
+      "with --connect]");
+  clients.client.clear();  // bench_target chooses it
   command.add_option("--clients", clients.clients, "Number of clients; 0: one per worker")
       ->capture_default_str();
   command.add_option("--pipeline", clients.pipeline, "Requests in flight of each client")
@@ -257,10 +283,52 @@ void add_client_options(CLI::App& command, bench::ClientOptions& clients) {
       .add_option("--acknowledge", clients.acknowledge,
                   "When a request of a client counts: durable or visible")
       ->capture_default_str();
+  add_bench_key_file_option(command, clients);
+}
+
+void add_bench_key_file_option(CLI::App& command, bench::ClientOptions& clients) {
   command
       .add_option("--key-file", clients.key_file,
                   "Keys of network clients, from `atoll keys generate`; not for nodes without keys")
       ->type_name("FILE");
+}
+
+void add_bench_connect_option(CLI::App& command, bench::CommonOptions& options) {
+  CLI::Option* const connect =
+      command
+          .add_option("--connect", options.connect,
+                      "A running cluster, by the connection strings of all its nodes: one "
+                      "--connect for each. Or atoll:///RUN_DIR or atoll:NAME")
+          ->allow_extra_args(false)
+          ->type_name("WHERE");
+  exclude_cluster_options(command, *connect);
+  for (const char* const own :
+       {"--set", "--nodes", "--workers-per-node", "--durability", "--cold"}) {
+    CLI::Option* const other = command.get_option_no_throw(own);
+    if (other != nullptr) connect->excludes(other);
+  }
+}
+
+Result<BenchTarget> bench_target(const ClusterChoice& choice, const std::string& command,
+                                 const bench::CommonOptions& options,
+                                 bench::ClientOptions& clients) {
+  BenchTarget target{choice, {}, !options.connect.empty()};
+  for (const std::string& where : options.connect) {
+    const std::string key_file = where.starts_with("atoll+tcp:") ? clients.key_file : "";
+    ATOLL_ASSIGN(NodePlace place, node_place_of(choice, NodeChoice{0, where, key_file}));
+    if (place.network) {
+      target.nodes.push_back(*std::move(place.network));
+    } else {
+      target.choice = std::move(place.choice);
+    }
+  }
+  if (options.connect.size() > 1 && target.nodes.size() != options.connect.size()) {
+    return make_error(ExitCode::usage, command +
+                                           ": --connect: a cluster of this machine needs only one: "
+                                           "give its run folder or name alone");
+  }
+  ATOLL_TRY(bench::choose_client(command, !target.nodes.empty(), clients));
+  return target;
 }
 
 void let_verbs_run(CLI::App& command, Invocation& invocation,
@@ -271,39 +339,33 @@ void let_verbs_run(CLI::App& command, Invocation& invocation,
   });
 }
 
-Result<void> run_bench_verb(const ClusterChoice& choice, BenchVerb verb, const BenchVerbs& verbs,
+Result<void> run_bench_verb(const BenchTarget& target, BenchVerb verb, const BenchVerbs& verbs,
                             const bench::CommonOptions& options) {
   ATOLL_TRY(check_report_files(options));
-  ATOLL_ASSIGN(const Config config, find_running(choice));
+  if (!target.nodes.empty()) {
+    ATOLL_ASSIGN(const auto connected, ConnectedCluster::connect(target.nodes, verbs.command));
+    ConnectedPort port(*connected);
+    return run_verb_on(port, verb, verbs, options);
+  }
+  ATOLL_ASSIGN(const Config config, find_running(target.choice));
   RunningCluster cluster(config);
   BenchPort port(cluster);
-  switch (verb) {
-    case BenchVerb::prepare:
-      return verbs.prepare(port, make_console());
-    case BenchVerb::run: {
-      ATOLL_ASSIGN(const BenchReport report, verbs.run(port, make_console()));
-      ATOLL_TRY(give_report(report, options));
-      return outcome_of(report.code, verbs.command, verbs.violated);
-    }
-    case BenchVerb::verify: {
-      ATOLL_ASSIGN(const bench::ReportHead head, verbs.verify(port, make_console()));
-      std::printf("%s", bench::verify_text(head, verbs.holds).c_str());
-      return outcome_of(bench::exit_code_of(head, false), verbs.command, verbs.violated);
-    }
-    case BenchVerb::cleanup: {
-      ATOLL_ASSIGN(const uint32_t dropped, verbs.clean_up(port));
-      std::printf("dropped %u storages\n", dropped);
-      return {};
-    }
-  }
-  return {};
+  return run_verb_on(port, verb, verbs, options);
 }
 
-Result<void> run_benchmark(const ClusterChoice& choice, const Benchmark& benchmark) {
+Result<void> run_benchmark(const BenchTarget& target, const Benchmark& benchmark) {
   ATOLL_TRY(check_report_files(benchmark.options));
+  if (!target.nodes.empty()) {
+    ATOLL_ASSIGN(const auto connected, ConnectedCluster::connect(target.nodes, benchmark.command));
+    ConnectedPort port(*connected);
+    return run_on(port, benchmark);
+  }
+  if (target.is_named) {
+    ATOLL_TRY(find_running(target.choice));  // --connect never starts a cluster
+  }
   ATOLL_ASSIGN(const auto running,
-               find_bench_cluster(choice, benchmark.command, benchmark.options));
-  if (running == nullptr) return run_on_own_cluster(choice, benchmark);
+               find_bench_cluster(target.choice, benchmark.command, benchmark.options));
+  if (running == nullptr) return run_on_own_cluster(target.choice, benchmark);
   if (benchmark.prepare) {
     return make_error(ExitCode::usage, benchmark.command + ": cluster \"" +
                                            running->config().cluster.name +
@@ -311,7 +373,8 @@ Result<void> run_benchmark(const ClusterChoice& choice, const Benchmark& benchma
                                            "benchmark starts: stop it, or leave --cold out");
   }
   std::printf("using the running cluster \"%s\"\n", running->config().cluster.name.c_str());
-  return run_on(*running, benchmark);
+  BenchPort port(*running);
+  return run_on(port, benchmark);
 }
 
 }  // namespace atolldb::cli

@@ -5,6 +5,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "bench/driver/client_options.h"
 #include "bench/driver/cluster_port.h"
@@ -13,6 +14,7 @@
 #include "bench/driver/phases.h"
 #include "bench/driver/report.h"
 #include "ops/cli/command.h"
+#include "ops/cli/kv_options.h"
 #include "shared/base/error.h"
 
 namespace atolldb::cli {
@@ -28,6 +30,18 @@ struct BenchReport {
   ExitCode code;
   std::string histograms = {};  // content of --histogram; empty: not asked for
 };
+
+/// The running cluster that the options name: of this machine, or in the network.
+struct BenchTarget {
+  ClusterChoice choice{};                 // without `nodes`
+  std::vector<ConnectionTarget> nodes{};  // in the network
+  bool is_named = false;                  // --connect was given
+};
+/// Returns the target, and chooses the kind of client for it. `command`: prefix of errors. Errors:
+/// usage.
+Result<BenchTarget> bench_target(const ClusterChoice& choice, const std::string& command,
+                                 const bench::CommonOptions& options,
+                                 bench::ClientOptions& clients);
 
 /// One benchmark, with checked options.
 struct Benchmark {
@@ -55,11 +69,18 @@ void add_run_options(CLI::App& command, bench::CommonOptions& options);
 /// Adds --json, --histogram and --compare.
 void add_report_options(CLI::App& command, bench::CommonOptions& options);
 
+/// Adds --connect, which excludes the options of a cluster that the benchmark starts. REQUIRES: the
+/// command has those options and the ones of add_cluster_options.
+void add_bench_connect_option(CLI::App& command, bench::CommonOptions& options);
+/// Adds --key-file.
+void add_bench_key_file_option(CLI::App& command, bench::ClientOptions& clients);
+
 /// Adds the options of clients: --client, --clients, --pipeline, --acknowledge and --key-file.
 void add_client_options(CLI::App& command, bench::ClientOptions& clients);
 
-/// Runs on the running cluster. If there is none, starts a cluster and stops it afterwards.
-Result<void> run_benchmark(const ClusterChoice& choice, const Benchmark& benchmark);
+/// Runs on the running cluster. If there is none, and --connect names none, starts a cluster and
+/// stops it afterwards.
+Result<void> run_benchmark(const BenchTarget& target, const Benchmark& benchmark);
 Result<void> run_on_own_cluster(const ClusterChoice& choice, const Benchmark& benchmark);
 
 /// The phases one by one, on a running cluster.
@@ -75,7 +96,7 @@ struct BenchVerbs {
 };
 enum class BenchVerb { prepare, run, verify, cleanup };
 /// `options`: those with the files of the report.
-Result<void> run_bench_verb(const ClusterChoice& choice, BenchVerb verb, const BenchVerbs& verbs,
+Result<void> run_bench_verb(const BenchTarget& target, BenchVerb verb, const BenchVerbs& verbs,
                             const bench::CommonOptions& options);
 
 /// Makes `command` do nothing itself if one of its subcommands is given.

@@ -39,17 +39,21 @@ Result<BenchReport> run_tpcc(const tpcc::Options& options, bench::ClusterPort& p
   return tpcc_report(report);
 }
 
-Result<tpcc::Options> checked_options(const TpccOptions& given) {
+/// Sets `target`, and returns the checked options.
+Result<tpcc::Options> checked_options(const ClusterChoice& choice, const TpccOptions& given,
+                                      BenchTarget& target) {
   tpcc::Options options = given.tpcc;
+  ATOLL_ASSIGN(target, bench_target(choice, tpcc::kCommand, options, options.clients));
   ATOLL_ASSIGN(options.mix, tpcc::parse_mix(given.mix));
   ATOLL_TRY(tpcc::check_options(options));
   return options;
 }
 
 Result<void> run_tpcc_verb(const ClusterChoice& choice, const TpccOptions& given, BenchVerb verb) {
-  ATOLL_ASSIGN(const tpcc::Options options, checked_options(given));
+  BenchTarget target;
+  ATOLL_ASSIGN(const tpcc::Options options, checked_options(choice, given, target));
   return run_bench_verb(
-      choice, verb,
+      target, verb,
       {.command = tpcc::kCommand,
        .violated = "consistency conditions are violated",
        .holds = "consistency conditions 1-12 hold for all warehouses",
@@ -66,7 +70,8 @@ Result<void> run_tpcc_verb(const ClusterChoice& choice, const TpccOptions& given
 }
 
 Result<void> bench_tpcc(const ClusterChoice& choice, const TpccOptions& given) {
-  ATOLL_ASSIGN(const tpcc::Options options, checked_options(given));
+  BenchTarget target;
+  ATOLL_ASSIGN(const tpcc::Options options, checked_options(choice, given, target));
   std::function<Result<void>(bench::ClusterPort&, const bench::Console&)> prepare;
   if (options.cold) {
     prepare = [&](bench::ClusterPort& port, const bench::Console& console) -> Result<void> {
@@ -75,7 +80,7 @@ Result<void> bench_tpcc(const ClusterChoice& choice, const TpccOptions& given) {
     };
   }
   return run_benchmark(
-      choice,
+      target,
       {.command = tpcc::kCommand,
        .cluster_name = "tpcc-bench",
        .options = options,
@@ -134,15 +139,21 @@ void add_options(CLI::App& command, TpccOptions& options) {
   command.add_flag("--cold", options.tpcc.cold,
                    "Restart the cluster after the load, so that all data are in a snapshot; only "
                    "for a durable cluster that the benchmark starts");
+  add_bench_connect_option(command, options.tpcc);
 }
 
 /// Adds a subcommand for one phase.
 CLI::App* add_tpcc_verb(CLI::App& group, Invocation& invocation, const char* name, const char* help,
                         const std::shared_ptr<TpccOptions>& options, BenchVerb verb) {
-  return add_cluster_command(group, invocation, name, help, options,
-                             [verb](const ClusterChoice& choice, const TpccOptions& given) {
-                               return run_tpcc_verb(choice, given, verb);
-                             });
+  CLI::App* const command =
+      add_cluster_command(group, invocation, name, help, options,
+                          [verb](const ClusterChoice& choice, const TpccOptions& given) {
+                            return run_tpcc_verb(choice, given, verb);
+                          });
+  add_bench_connect_option(*command, options->tpcc);
+  // The options of a run have the file of keys, too.
+  if (verb != BenchVerb::run) add_bench_key_file_option(*command, options->tpcc.clients);
+  return command;
 }
 
 }  // namespace

@@ -27,9 +27,12 @@ Result<BenchReport> run_ycsb(const ycsb::Options& options, const ycsb::JobInput&
   return ycsb_report(report);
 }
 
-Result<void> bench_ycsb(const ClusterChoice& choice, const ycsb::Options& options) {
+Result<void> bench_ycsb(const ClusterChoice& choice, const ycsb::Options& given) {
+  ycsb::Options options = given;
+  ATOLL_ASSIGN(const BenchTarget target,
+               bench_target(choice, ycsb::kCommand, options, options.clients));
   ATOLL_ASSIGN(const ycsb::JobInput input, ycsb::job_input(options));
-  return run_benchmark(choice, {.command = ycsb::kCommand,
+  return run_benchmark(target, {.command = ycsb::kCommand,
                                 .cluster_name = "ycsb-bench",
                                 .options = options,
                                 .what_to_lower = "--records or --seconds",
@@ -46,11 +49,14 @@ Result<void> bench_ycsb(const ClusterChoice& choice, const ycsb::Options& option
                                     }});
 }
 
-Result<void> run_ycsb_verb(const ClusterChoice& choice, const ycsb::Options& options,
+Result<void> run_ycsb_verb(const ClusterChoice& choice, const ycsb::Options& given,
                            BenchVerb verb) {
+  ycsb::Options options = given;
+  ATOLL_ASSIGN(const BenchTarget target,
+               bench_target(choice, ycsb::kCommand, options, options.clients));
   ATOLL_TRY(ycsb::job_input(options));
   return run_bench_verb(
-      choice, verb,
+      target, verb,
       {.command = ycsb::kCommand,
        .violated = "records are wrong",
        .holds = "every record exists once and is whole",
@@ -118,15 +124,21 @@ void add_options(CLI::App& command, ycsb::Options& options) {
   add_ycsb_load_options(command, options);
   add_ycsb_run_options(command, options);
   add_common_options(command, options, "Check every record after the runs");
+  add_bench_connect_option(command, options);
 }
 
 /// Adds a subcommand for one phase.
 CLI::App* add_ycsb_verb(CLI::App& group, Invocation& invocation, const char* name, const char* help,
                         const std::shared_ptr<ycsb::Options>& options, BenchVerb verb) {
-  return add_cluster_command(group, invocation, name, help, options,
-                             [verb](const ClusterChoice& choice, const ycsb::Options& given) {
-                               return run_ycsb_verb(choice, given, verb);
-                             });
+  CLI::App* const command =
+      add_cluster_command(group, invocation, name, help, options,
+                          [verb](const ClusterChoice& choice, const ycsb::Options& given) {
+                            return run_ycsb_verb(choice, given, verb);
+                          });
+  add_bench_connect_option(*command, *options);
+  // The options of a run have the file of keys, too.
+  if (verb != BenchVerb::run) add_bench_key_file_option(*command, options->clients);
+  return command;
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ constexpr ListedValue kListedValues[] = {
     {"--storage", "mastertree,array,hash"},
     {"--insert-order", "hashed,ordered"},
     {"--backend", "posix,pmem,null"},
-    {"--client", "node,local"},
+    {"--client", "node,local,network"},
 };
 
 /// Words in the type or the name of an argument that is a file or a folder.

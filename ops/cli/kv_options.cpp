@@ -1,6 +1,8 @@
 #include "ops/cli/kv_options.h"
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "ops/cli/cluster_call.h"
@@ -18,15 +20,15 @@ Result<shell::ValueFormat> format_of(const char* option, const std::string& text
   return make_error(ExitCode::usage, std::string(option) + ": " + format.error());
 }
 
-Result<std::unique_ptr<shell::Connection>> connect_over_network(const KvOptions& options,
-                                                                Isolation isolation) {
-  ATOLL_ASSIGN(ConnectionTarget target, network_target_of(options));
-  if (target.answer_at != AnswerAt::durable) {
-    return make_error(ExitCode::usage, "--connect \"" + options.connect +
-                                           "\": acknowledge=visible has no effect here: use "
-                                           "--acknowledge visible instead");
-  }
-  return shell::Connection::open_network(std::move(target), isolation);
+/// Returns the choice of the cluster with this run folder. Its launcher has written the config
+/// there.
+Result<ClusterChoice> choice_of_run_folder(const std::string& connect, const std::string& run_dir) {
+  const std::string file = run_dir + "/config.toml";
+  std::error_code error;
+  if (std::filesystem::is_regular_file(file, error)) return ClusterChoice{"", file};
+  return make_error(ExitCode::not_running, "--connect \"" + connect +
+                                               "\": no cluster has the run folder " + run_dir +
+                                               ": start it with `atoll up`");
 }
 
 }  // namespace
@@ -38,34 +40,45 @@ void add_node_options(CLI::App& command, NodeChoice& choice) {
   add_connect_options(command, choice)->excludes(node);
 }
 
+void exclude_cluster_options(CLI::App& command, CLI::Option& connect) {
+  for (CLI::Option* const other : command.get_options([](const CLI::Option* option) {
+         return option->check_name("--cluster") || option->check_name("--config");
+       })) {
+    connect.excludes(other);
+  }
+}
+
 CLI::Option* add_connect_options(CLI::App& command, NodeChoice& choice) {
   CLI::Option* const connect =
       command
           .add_option("--connect", choice.connect,
-                      "Node in the network: atoll+tcp://HOST:PORT?server_key=KEY&key_file=FILE")
+                      "Node by its connection string: atoll+tcp://HOST:PORT?server_key=KEY&"
+                      "key_file=FILE, atoll:///RUN_DIR or atoll:NAME")
           ->type_name("WHERE");
-  for (CLI::Option* const other : command.get_options([](const CLI::Option* option) {
-         return option->check_name("--cluster") || option->check_name("--config");
-       })) {
-    connect->excludes(other);
-  }
+  exclude_cluster_options(command, *connect);
   command.add_option("--key-file", choice.key_file, "File of the client's keys, for --connect")
       ->type_name("FILE")
       ->needs(connect);
   return connect;
 }
 
-Result<ConnectionTarget> network_target_of(const NodeChoice& choice) {
-  std::string where = choice.connect;
-  if (!choice.key_file.empty()) {
+Result<NodePlace> node_place_of(const ClusterChoice& choice, const NodeChoice& node) {
+  if (node.connect.empty()) return NodePlace{choice, node.node};
+  std::string where = node.connect;
+  if (!node.key_file.empty()) {
     where += where.contains('?') ? "&" : "?";
-    where += "key_file=" + escape_percent(choice.key_file);
+    where += "key_file=" + escape_percent(node.key_file);
   }
   ATOLL_ASSIGN(ConnectionTarget target, parse_connection_string(where));
-  if (target.network) return target;
-  return make_error(ExitCode::usage, "--connect \"" + choice.connect +
-                                         "\": names a cluster of this machine: use --cluster or -c "
-                                         "instead");
+  NodePlace place;
+  place.answer_at = target.answer_at;
+  place.node = target.node;
+  if (target.network) {
+    place.network = std::move(target);
+  } else {
+    ATOLL_ASSIGN(place.choice, choice_of_run_folder(node.connect, target.run_dir));
+  }
+  return place;
 }
 
 void add_kv_options(CLI::App& command, KvOptions& options) {
@@ -118,9 +131,17 @@ Result<shell::RunOptions> run_options_of(const KvOptions& options) {
 Result<std::unique_ptr<shell::Connection>> connect_to_records(const ClusterChoice& choice,
                                                               const KvOptions& options) {
   ATOLL_ASSIGN(const shell::RunOptions run, run_options_of(options));
-  if (!options.connect.empty()) return connect_over_network(options, run.isolation);
-  ATOLL_ASSIGN(const Config config, find_running(choice));
-  return shell::Connection::open(config, options.node, run.isolation,
+  ATOLL_ASSIGN(NodePlace place, node_place_of(choice, options));
+  if (place.answer_at != AnswerAt::durable) {
+    return make_error(ExitCode::usage, "--connect \"" + options.connect +
+                                           "\": acknowledge=visible has no effect here: use "
+                                           "--acknowledge visible instead");
+  }
+  if (place.network) {
+    return shell::Connection::open_network(*std::move(place.network), run.isolation);
+  }
+  ATOLL_ASSIGN(const Config config, find_running(place.choice));
+  return shell::Connection::open(config, place.node, run.isolation,
                                  [config](ControlOperation operation, const Json& body) {
                                    return call_coordinator(config, operation, body, kDdlTimeout);
                                  });

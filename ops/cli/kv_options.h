@@ -1,10 +1,11 @@
-// Options that `atoll kv`, `atoll shell` and `atoll procedure call` share: how they reach a node,
-// and how the first two print records.
+// Options that the commands on nodes share: how they reach a node. And those of `atoll kv` and
+// `atoll shell`: how they print records.
 #pragma once
 
 #include <CLI/App.hpp>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "ops/cli/cluster_finder.h"
@@ -17,8 +18,16 @@ namespace atolldb::cli {
 /// The node that runs the requests of a command.
 struct NodeChoice {
   uint32_t node = 0;     // of a cluster of this machine
-  std::string connect;   // connection string of a node in the network; empty: a local cluster
+  std::string connect;   // connection string of a node; empty: `node` of the chosen cluster
   std::string key_file;  // of the client; only with `connect`
+};
+
+/// The node that the options name: of a cluster on this machine, or in the network.
+struct NodePlace {
+  ClusterChoice choice{};  // without `network`
+  uint32_t node = 0;       // without `network`
+  std::optional<ConnectionTarget> network{};
+  AnswerAt answer_at = AnswerAt::durable;  // as the connection string says
 };
 
 struct KvOptions : NodeChoice {
@@ -33,10 +42,14 @@ struct KvOptions : NodeChoice {
 /// Adds --node, --connect and --key-file. REQUIRES: the command has the options of
 /// add_cluster_options.
 void add_node_options(CLI::App& command, NodeChoice& choice);
+/// Makes --connect exclude --cluster and -c.
+void exclude_cluster_options(CLI::App& command, CLI::Option& connect);
 /// Adds --connect and --key-file. Returns --connect. REQUIRES: as above.
 CLI::Option* add_connect_options(CLI::App& command, NodeChoice& choice);
-/// Returns the address that --connect and --key-file name. Error: usage.
-Result<ConnectionTarget> network_target_of(const NodeChoice& choice);
+/// Returns the node that --connect and --key-file name, or else the one of the other options. A
+/// connection string with a run folder, or with the name of a cluster, names a cluster of this
+/// machine. Errors: usage; not_running if the run folder has no cluster.
+Result<NodePlace> node_place_of(const ClusterChoice& choice, const NodeChoice& node);
 
 /// Adds the options, with --json and those of add_node_options.
 void add_kv_options(CLI::App& command, KvOptions& options);

@@ -262,12 +262,12 @@ Result<void> finish_call(const ProcedureOptions& options, const SessionReply& re
   return flush_output();
 }
 
-Result<void> call_locally(const ClusterChoice& choice, const ProcedureOptions& options,
+Result<void> call_locally(const NodePlace& place, const ProcedureOptions& options,
                           const InputFile& source, OutputFile& output) {
-  ATOLL_ASSIGN(const Config config, find_running(choice));
-  ATOLL_TRY(check_node(config, options.node, "--node " + std::to_string(options.node)));
+  ATOLL_ASSIGN(const Config config, find_running(place.choice));
+  ATOLL_TRY(check_node(config, place.node, "--node " + std::to_string(place.node)));
   const ClusterBefore before(config);
-  auto session = SessionClient::connect(config.cluster.run_dir, options.node);
+  auto session = SessionClient::connect(config.cluster.run_dir, place.node);
   if (!session && session.error().code == ExitCode::not_running) {
     const Error& error = session.error();
     return std::unexpected(before.explain(
@@ -276,7 +276,7 @@ Result<void> call_locally(const ClusterChoice& choice, const ProcedureOptions& o
   if (!session) return std::unexpected(std::move(session).error());
   ATOLL_ASSIGN(const std::vector<std::byte> input, source.read((*session)->max_input_bytes()));
   ATOLL_TRY(output.open());
-  auto reply = send_call(**session, options, input, AnswerAt::durable,
+  auto reply = send_call(**session, options, input, place.answer_at,
                          config.procedures.time_limit.get() + kTransferMargin);
   if (!reply) return std::unexpected(before.explain(std::move(reply).error()));
   const bool has_ended = reply->status == Status::outcome_unknown ||
@@ -286,9 +286,8 @@ Result<void> call_locally(const ClusterChoice& choice, const ProcedureOptions& o
   return finish_call(options, *reply, output);
 }
 
-Result<void> call_over_network(const ProcedureOptions& options, const InputFile& source,
-                               OutputFile& output) {
-  ATOLL_ASSIGN(const ConnectionTarget target, network_target_of(options));
+Result<void> call_over_network(const ConnectionTarget& target, const ProcedureOptions& options,
+                               const InputFile& source, OutputFile& output) {
   const Isolation isolation = isolation_of(options.isolation).value_or(Isolation::serializable);
   ATOLL_ASSIGN(const auto session, connect_to(target, target.connect_timeout, isolation));
   ATOLL_ASSIGN(const std::vector<std::byte> input, source.read(session->max_input_bytes()));
@@ -312,9 +311,10 @@ Result<void> call_procedure(const ClusterChoice& choice, const ProcedureOptions&
                                             " bytes: unknown: a name has 1 to " +
                                             std::to_string(kMaxSessionProcedureName) + " bytes");
   }
+  ATOLL_ASSIGN(const NodePlace place, node_place_of(choice, options));
   OutputFile output(has_output_file(options) ? options.output_file : "");
-  return options.connect.empty() ? call_locally(choice, options, source, output)
-                                 : call_over_network(options, source, output);
+  return place.network ? call_over_network(*place.network, options, source, output)
+                       : call_locally(place, options, source, output);
 }
 
 }  // namespace atolldb::cli

@@ -24,7 +24,7 @@ namespace {
 
 struct SessionCommandOptions {
   std::optional<uint32_t> node;       // nothing: all nodes
-  NodeChoice remote;                  // --connect: the sessions of one node in the network
+  NodeChoice remote;                  // --connect: a cluster, or one node in the network
   std::vector<std::string> sessions;  // each as NODE/SESSION
   bool all = false;
   bool json = false;
@@ -59,16 +59,16 @@ class SessionNodes {
   static Result<SessionNodes> find(const ClusterChoice& choice,
                                    const SessionCommandOptions& options) {
     SessionNodes found;
-    if (options.remote.connect.empty()) {
-      ATOLL_ASSIGN(found.config_, find_running(choice));
+    ATOLL_ASSIGN(NodePlace place, node_place_of(choice, options.remote));
+    if (!place.network) {
+      ATOLL_ASSIGN(found.config_, find_running(place.choice));
       for (uint32_t node = 0; node < found.config_.nodes.size(); ++node) {
         found.nodes_.push_back(node);
       }
       return found;
     }
-    ATOLL_ASSIGN(ConnectionTarget target, network_target_of(options.remote));
-    ATOLL_ASSIGN(found.connection_,
-                 shell::Connection::open_network(std::move(target), Isolation::serializable));
+    ATOLL_ASSIGN(found.connection_, shell::Connection::open_network(*std::move(place.network),
+                                                                    Isolation::serializable));
     ATOLL_ASSIGN(ClientTransport* const session, found.connection_->session());
     found.nodes_ = {session->node()};
     return found;
@@ -104,15 +104,10 @@ void clean_member(Json& session, const char* member) {
 
 /// Returns the sessions of one node, each with the number of the node.
 Result<Json> sessions_of_node(const SessionNodes& nodes, uint32_t node) {
-  Json sessions = Json::array();
-  Json body = Json::object();
-  for (bool has_more = true; has_more;) {
-    ATOLL_ASSIGN(Json answer, nodes.ask(node, ControlOperation::session_list, body));
-    for (Json& session : answer["sessions"]) sessions.push_back(std::move(session));
-    // Over the network, a long list has several parts.
-    has_more = answer.value("more", false) && !sessions.empty();
-    if (has_more) body["after"] = sessions.back().value("session", uint32_t{0});
-  }
+  const auto ask = [&](const Json& body) {
+    return nodes.ask(node, ControlOperation::session_list, body);
+  };
+  ATOLL_ASSIGN(Json sessions, shell::whole_list(ask, "sessions", "session"));
   for (Json& session : sessions) {
     session["node"] = node;
     clean_member(session, "program");

@@ -5,6 +5,7 @@
 
 #include "ops/cli/cluster_call.h"
 #include "ops/cli/command.h"
+#include "ops/cli/kv_options.h"
 #include "ops/cli/new_storage.h"
 #include "ops/cli/terminal.h"
 #include "shared/base/try.h"
@@ -12,14 +13,39 @@
 namespace atolldb::cli {
 namespace {
 
-struct StorageOptions {
+struct StorageOptions : NodeChoice {
   NewStorage storage;  // only its name is set, except by `create`
   bool json = false;
 };
 
-Result<Json> ask(const ClusterChoice& choice, ControlOperation operation, const Json& body) {
-  ATOLL_ASSIGN(const Config config, find_running(choice));
-  return call_coordinator(config, operation, body, kDdlTimeout);
+/// Sends requests on the catalog to the chosen cluster, or to a node in the network.
+class Catalog {
+ public:
+  static Result<Catalog> find(const ClusterChoice& choice, const StorageOptions& options) {
+    Catalog found;
+    ATOLL_ASSIGN(NodePlace place, node_place_of(choice, options));
+    if (place.network) {
+      ATOLL_ASSIGN(found.connection_, shell::Connection::open_network(*std::move(place.network),
+                                                                      Isolation::serializable));
+    } else {
+      ATOLL_ASSIGN(found.config_, find_running(place.choice));
+    }
+    return found;
+  }
+  Result<Json> ask(ControlOperation operation, const Json& body) const {
+    return connection_ == nullptr ? call_coordinator(config_, operation, body, kDdlTimeout)
+                                  : connection_->call(operation, body);
+  }
+
+ private:
+  Config config_;
+  std::unique_ptr<shell::Connection> connection_;  // null: a cluster of this machine
+};
+
+Result<Json> ask(const ClusterChoice& choice, const StorageOptions& options,
+                 ControlOperation operation, const Json& body) {
+  ATOLL_ASSIGN(const Catalog catalog, Catalog::find(choice, options));
+  return catalog.ask(operation, body);
 }
 
 /// Returns the size of an array. Other storages have the number of records in the newest snapshot,
@@ -60,8 +86,8 @@ void print(const Json& storages) {
 }
 
 Result<void> create(const ClusterChoice& choice, const StorageOptions& options) {
-  ATOLL_ASSIGN(const Json answer,
-               ask(choice, ControlOperation::storage_create, creation_of(options.storage)));
+  ATOLL_ASSIGN(const Json answer, ask(choice, options, ControlOperation::storage_create,
+                                      creation_of(options.storage)));
   if (options.json) {
     const Json whole = {{"schema_version", 1},
                         {"name", options.storage.name},
@@ -77,8 +103,11 @@ Result<void> create(const ClusterChoice& choice, const StorageOptions& options) 
 }
 
 Result<void> list_storages(const ClusterChoice& choice, const StorageOptions& options) {
-  ATOLL_ASSIGN(Json answer, ask(choice, ControlOperation::storage_list, Json::object()));
-  const Json storages = answer.value("storages", Json::array());
+  ATOLL_ASSIGN(const Catalog catalog, Catalog::find(choice, options));
+  const auto ask_part = [&](const Json& body) {
+    return catalog.ask(ControlOperation::storage_list, body);
+  };
+  ATOLL_ASSIGN(const Json storages, shell::whole_list(ask_part, "storages", "name"));
   if (options.json) {
     const Json whole = {{"schema_version", 1}, {"storages", storages}};
     std::printf("%s\n", whole.dump(2).c_str());
@@ -89,8 +118,8 @@ Result<void> list_storages(const ClusterChoice& choice, const StorageOptions& op
 }
 
 Result<void> describe(const ClusterChoice& choice, const StorageOptions& options) {
-  ATOLL_ASSIGN(const Json answer,
-               ask(choice, ControlOperation::storage_describe, {{"name", options.storage.name}}));
+  ATOLL_ASSIGN(const Json answer, ask(choice, options, ControlOperation::storage_describe,
+                                      {{"name", options.storage.name}}));
   Json storage = {{"schema_version", 1}};
   for (const char* member : {"id", "name", "type", "state", "payload_bytes", "record_count",
                              "operations", "snapshot", "snapshot_cache"}) {
@@ -105,8 +134,8 @@ Result<void> describe(const ClusterChoice& choice, const StorageOptions& options
 }
 
 Result<void> drop(const ClusterChoice& choice, const StorageOptions& options) {
-  ATOLL_ASSIGN(const Json answer,
-               ask(choice, ControlOperation::storage_drop, {{"name", options.storage.name}}));
+  ATOLL_ASSIGN(const Json answer, ask(choice, options, ControlOperation::storage_drop,
+                                      {{"name", options.storage.name}}));
   if (options.json) {
     const Json whole = {{"schema_version", 1},
                         {"name", options.storage.name},
@@ -126,7 +155,9 @@ void add_storage_command(CLI::App& app, Invocation& invocation) {
   group->require_subcommand(1);
   const auto options = std::make_shared<StorageOptions>();
   const auto add = [&](const char* name, const char* help, auto run) {
-    return add_cluster_command(*group, invocation, name, help, options, run);
+    CLI::App* const command = add_cluster_command(*group, invocation, name, help, options, run);
+    add_connect_options(*command, *options);
+    return command;
   };
   const auto add_name = [&](CLI::App* command) {
     command->add_option("NAME", options->storage.name, "Name of the storage")->required();

@@ -38,6 +38,24 @@ Error error_of_reply(const std::string& operation, const SessionReply& reply) {
           has_text ? message->get<std::string>() : operation + ": the node gives no reason"};
 }
 
+Result<Json> whole_list(const std::function<Result<Json>(const Json& body)>& ask, const char* list,
+                        const char* key) {
+  Json entries = Json::array();
+  Json body = Json::object();
+  for (bool has_more = true; has_more;) {
+    ATOLL_ASSIGN(const Json answer, ask(body));
+    const Json part = answer.value(list, Json::array());
+    const size_t before = entries.size();
+    for (const Json& each : part) {
+      if (each.is_object()) entries.push_back(each);
+    }
+    // A part without entries ends the list, whatever the node says.
+    has_more = answer.value("more", Json()) == true && entries.size() > before;
+    if (has_more) body["after"] = entries.back().value(key, Json());
+  }
+  return entries;
+}
+
 Connection::Connection(ConnectionTarget target, std::string cluster, Isolation isolation,
                        CallCoordinator call)
     : target_(std::move(target)),
@@ -118,17 +136,13 @@ Result<std::vector<StorageEntry>> Connection::storages() {
   std::vector<StorageEntry> entries;
   catalog_.clear();
   catalog_read_at_ = std::chrono::steady_clock::now();
-  Json body = Json::object();
-  for (;;) {
-    ATOLL_ASSIGN(const Json answer, call(ControlOperation::storage_list, body));
-    for (const Json& storage : answer.value("storages", Json::array())) {
-      entries.push_back(entry_of_json(storage));
-      catalog_.emplace(entries.back().name, entries.back());
-    }
-    // Over the network, a long list has several parts.
-    if (!answer.value("more", false) || entries.empty()) return entries;
-    body["after"] = entries.back().name;
+  const auto ask = [this](const Json& body) { return call(ControlOperation::storage_list, body); };
+  ATOLL_ASSIGN(const Json storages, whole_list(ask, "storages", "name"));
+  for (const Json& storage : storages) {
+    entries.push_back(entry_of_json(storage));
+    catalog_.emplace(entries.back().name, entries.back());
   }
+  return entries;
 }
 
 Result<uint32_t> Connection::newest_snapshot() {

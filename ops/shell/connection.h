@@ -27,6 +27,11 @@ using CallCoordinator = std::function<Result<Json>(ControlOperation operation, c
 /// text if the request was run. A node of another version may send other members.
 Error error_of_reply(const std::string& operation, const SessionReply& reply);
 
+/// Asks for a list, and returns all its entries. A node gives its clients a long list in parts. The
+/// question for the next part has the member `key` of the last entry as "after".
+Result<Json> whole_list(const std::function<Result<Json>(const Json& body)>& ask, const char* list,
+                        const char* key);
+
 /// Thread: one.
 class Connection {
  public:

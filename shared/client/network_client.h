@@ -44,6 +44,7 @@ class NetworkClient final : public ClientTransport {
   bool is_open() override;
   uint64_t incarnation() const override { return session_.incarnation; }
   uint32_t node() const override { return session_.node; }
+  bool may_administer() const override { return (session_.rights & kMayAdminister) != 0; }
   uint32_t max_input_bytes() const override { return session_.max_input_bytes; }
   const NetworkLink::Session& session() const { return session_; }
 

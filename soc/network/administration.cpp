@@ -33,7 +33,10 @@ constexpr std::array kServed = {
     Served{ControlOperation::storage_create, kMayAdminister, false, kDdlTimeout},
     Served{ControlOperation::storage_drop, kMayAdminister, false, kDdlTimeout},
     Served{ControlOperation::session_list, kMayAdminister, true, kShortTimeout},
-    Served{ControlOperation::session_kill, kMayAdminister, true, kShortTimeout}};
+    Served{ControlOperation::session_kill, kMayAdminister, true, kShortTimeout},
+    Served{ControlOperation::job_start, kMayAdminister, true, kShortTimeout},
+    Served{ControlOperation::job_wait, kMayAdminister, true, kShortTimeout},
+    Served{ControlOperation::job_stop, kMayAdminister, true, kShortTimeout}};
 
 const Served* find_served(std::string_view procedure) {
   if (!procedure.starts_with(kAdministrationPrefix)) return nullptr;
@@ -68,9 +71,11 @@ Json copy_members(const Json& from, std::initializer_list<const char*> members) 
 }
 
 /// Returns the members of a client's request that a process may get. Others could have a meaning in
-/// control messages, as "binary" has.
+/// control messages, as "binary" has. "timeout_ms" is not among them, so `job.wait` is answered at
+/// once and delays no other request.
 Json members_of_request(const Json& request) {
-  return copy_members(request, {"name", "type", "payload_bytes", "record_count", "session", "all"});
+  return copy_members(
+      request, {"name", "type", "payload_bytes", "record_count", "session", "all", "input", "job"});
 }
 
 /// Returns as many entries of a sorted list as an answer holds. "more": there are further ones.
@@ -94,32 +99,60 @@ Json page_of_storages(const Json& request, const Json& answer) {
   std::vector<Json> storages;
   for (const Json& each : answer.value("storages", Json::array())) {
     if (each.value("name", "") <= after) continue;
-    storages.push_back(
-        copy_members(each, {"id", "name", "type", "state", "payload_bytes", "record_count"}));
+    Json storage = copy_members(each, {"id", "name", "type", "state", "payload_bytes",
+                                       "record_count", "operations", "cold_writes", "drop"});
+    for (const char* member : {"snapshot", "snapshot_cache"}) {
+      if (each.contains(member)) storage[member] = each[member];
+    }
+    storages.push_back(std::move(storage));
   }
   std::ranges::sort(storages, {}, [](const Json& each) { return each.value("name", ""); });
   return page_of("storages", std::move(storages));
 }
 
-/// Returns the sessions after the number "after". Without "after", the list begins with session 0.
-Json page_of_sessions(const Json& request, const Json& answer) {
-  const auto number = [](const Json& each) { return each.value("session", uint64_t{0}); };
+/// Returns the entries of a list after the one with the number "after". Without "after", the list
+/// begins with its smallest number. `key`: member with the number of an entry.
+Json page_by_number(const Json& request, const Json& answer, const char* list, const char* key) {
+  const auto number = [&](const Json& each) { return each.value(key, uint64_t{0}); };
   const auto after = request.find("after");
-  std::vector<Json> sessions;
-  for (const Json& each : answer.value("sessions", Json::array())) {
+  std::vector<Json> entries;
+  for (const Json& each : answer.value(list, Json::array())) {
     if (after != request.end() && number(each) <= after->get<uint64_t>()) continue;
-    sessions.push_back(each);
+    entries.push_back(each);
   }
-  std::ranges::sort(sessions, {}, number);
-  return page_of("sessions", std::move(sessions));
+  std::ranges::sort(entries, {}, number);
+  return page_of(list, std::move(entries));
+}
+
+/// Returns whether a job is done, and the outputs of its workers.
+Json state_of_job(const Json& request, const Json& answer) {
+  Json state = page_by_number(request, answer, "outputs", "worker");
+  state.update(copy_members(answer, {"done", "status"}));
+  return state;
+}
+
+/// Returns what clients may see of the status: enough to follow the progress of a benchmark.
+Json status_for_client(const Json& answer) {
+  Json status = copy_members(answer, {"name", "uuid", "state", "durability"});
+  const Json snapshots = answer.value("snapshots", Json::object());
+  status["snapshots"] = {{"newest", snapshots.value("newest", uint32_t{0})}};
+  status["epochs"] = copy_members(answer.value("epochs", Json::object()), {"current"});
+  status["nodes"] = Json::array();
+  for (const Json& each : answer.value("nodes", Json::array())) {
+    Json node = copy_members(each, {"node", "state", "workers", "commits", "read_only_commits"});
+    node["pool"] = copy_members(each.value("pool", Json::object()), {"unallocated_bytes"});
+    status["nodes"].push_back(std::move(node));
+  }
+  return status;
 }
 
 /// Returns why the member "after" of a request is wrong, or an empty text.
 std::string fault_of_after(ControlOperation operation, const Json& request) {
   const auto after = request.find("after");
   if (after == request.end()) return "";
-  if (operation == ControlOperation::session_list) {
-    return after->is_number_unsigned() ? "" : "its member \"after\" is no number of a session";
+  if (operation == ControlOperation::session_list || operation == ControlOperation::job_wait) {
+    const std::string what = operation == ControlOperation::job_wait ? "worker" : "session";
+    return after->is_number_unsigned() ? "" : "its member \"after\" is no number of a " + what;
   }
   return after->is_string() ? "" : "its member \"after\" is no text";
 }
@@ -130,13 +163,11 @@ Json answer_for_client(ControlOperation operation, const Json& request, const Js
     case ControlOperation::storage_list:
       return page_of_storages(request, answer);
     case ControlOperation::session_list:
-      return page_of_sessions(request, answer);
-    case ControlOperation::status: {
-      Json status = copy_members(answer, {"name", "state"});
-      const Json snapshots = answer.value("snapshots", Json::object());
-      status["snapshots"] = {{"newest", snapshots.value("newest", uint32_t{0})}};
-      return status;
-    }
+      return page_by_number(request, answer, "sessions", "session");
+    case ControlOperation::job_wait:
+      return state_of_job(request, answer);
+    case ControlOperation::status:
+      return status_for_client(answer);
     default:
       return answer;
   }

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/cluster/cli_run.h"
@@ -44,6 +45,23 @@ class BenchVerbsTest : public ::testing::Test {
     const Ran ran = bench(words);
     EXPECT_EQ(ran.code, 2) << ran.error;
     EXPECT_NE(ran.error.find(part), std::string::npos) << ran.error;
+  }
+  std::string path(const std::string& name) const { return folder_.path() + "/" + name; }
+  /// Makes keys of the nodes, of the client `bench`, and of the client `admin`, which may also
+  /// administer. Adds network sessions to the config.
+  void add_network(const std::string& config_file) const {
+    ASSERT_EQ(runner_.atoll({"keys", "generate", path("node.key")}).code, 0);
+    std::ofstream clients(path("clients"));
+    for (const auto& [name, more] :
+         {std::pair("bench", ""), std::pair("admin", ",administration")}) {
+      const Ran keys = runner_.atoll({"keys", "generate", path(std::string(name) + ".key")});
+      ASSERT_EQ(keys.code, 0) << keys.error;
+      clients << keys.out.substr(0, keys.out.find('\n')) << " " << name << " read,write,procedures"
+              << more << "\n";
+    }
+    std::ofstream(config_file, std::ios::app)
+        << "[network]\nenabled = true\nbase_port = 0\nkey_file = \"node.key\"\n"
+           "authorised_keys = \"clients\"\n";
   }
   Json read_json(const std::string& name) const {
     return Json::parse(read_text(folder_.path() + "/" + name), nullptr, false);
@@ -126,16 +144,8 @@ TEST_F(BenchVerbsTest, ClientsRunSingleRecordOperationsThroughSessions) {
 }
 
 TEST_F(BenchVerbsTest, ClientsRunBothBenchmarksOverTheNetworkWithKeys) {
-  const auto path = [this](const char* name) { return folder_.path() + "/" + name; };
-  ASSERT_EQ(runner_.atoll({"keys", "generate", path("node.key")}).code, 0);
-  const Ran keys = runner_.atoll({"keys", "generate", path("client.key")});
-  ASSERT_EQ(keys.code, 0) << keys.error;
-  std::ofstream(path("clients")) << keys.out.substr(0, keys.out.find('\n'))
-                                 << " bench read,write,procedures\n";
   const std::string file = config(2, "128MiB");
-  std::ofstream(file, std::ios::app)
-      << "[network]\nenabled = true\nbase_port = 0\nkey_file = \"node.key\"\n"
-         "authorised_keys = \"clients\"\n";
+  add_network(file);
   const CliCluster cluster(runner_, file);
   const Words network = {"--client", "network",   "--clients", "2",        "--pipeline",
                          "16",       "--seconds", "1",         "--warmup", "0"};
@@ -146,7 +156,7 @@ TEST_F(BenchVerbsTest, ClientsRunBothBenchmarksOverTheNetworkWithKeys) {
     return bench(words);
   };
   expect_ok({"ycsb", "prepare", "--records", "1000"});
-  const Ran ycsb = run("ycsb", {"--workload", "A", "--key-file", path("client.key")});
+  const Ran ycsb = run("ycsb", {"--workload", "A", "--key-file", path("bench.key")});
   EXPECT_EQ(ycsb.code, 0) << ycsb.out << ycsb.error;
   EXPECT_NE(ycsb.out.find("clients: 2, each with a network session"), std::string::npos)
       << ycsb.out;
@@ -154,7 +164,7 @@ TEST_F(BenchVerbsTest, ClientsRunBothBenchmarksOverTheNetworkWithKeys) {
   EXPECT_NE(run("ycsb", {}).code, 0) << "the nodes want keys";
   expect_ok({"tpcc", "prepare", "--warehouses", "2"});
   const Ran tpcc =
-      run("tpcc", {"--key-file", path("client.key"), "--verify", "--json", path("tpcc.json")});
+      run("tpcc", {"--key-file", path("bench.key"), "--verify", "--json", path("tpcc.json")});
   EXPECT_EQ(tpcc.code, 0) << tpcc.out << tpcc.error;
   const Json report = read_json("tpcc.json");
   ASSERT_TRUE(report.is_object()) << tpcc.out;
@@ -163,6 +173,67 @@ TEST_F(BenchVerbsTest, ClientsRunBothBenchmarksOverTheNetworkWithKeys) {
   for (const char* type : {"new_order", "payment"}) {
     EXPECT_GT(report["runs"][0]["types"][type]["committed"].get<uint64_t>(), 0u) << type;
   }
+}
+
+TEST_F(BenchVerbsTest, ABenchmarkUsesAClusterInTheNetworkByItsConnectionStrings) {
+  const std::string file = config(2, "128MiB");
+  add_network(file);
+  const CliCluster cluster(runner_, file);
+  std::vector<std::string> nodes;
+  const Json status = cluster.status();
+  for (const Json& process : status["processes"]) {
+    if (!process.contains("network")) continue;
+    nodes.push_back("atoll+tcp://" + process["network"].value("endpoint", "") +
+                    "?server_key=" + process["network"].value("key", ""));
+  }
+  ASSERT_EQ(nodes.size(), 2u);
+  // The order of the nodes has no meaning.
+  const auto remote = [&](Words words, const char* client) {
+    const Words more = {"--connect", nodes[1],     "--connect",
+                        nodes[0],    "--key-file", path(std::string(client) + ".key")};
+    words.insert(words.end(), more.begin(), more.end());
+    return bench(words);
+  };
+  const auto expect = [](const Ran& ran, int code, const std::string& part) {
+    EXPECT_EQ(ran.code, code) << ran.out << ran.error;
+    EXPECT_NE((code == 0 ? ran.out : ran.error).find(part), std::string::npos)
+        << part << " is missing in: " << ran.out << ran.error;
+  };
+  const Words run = {"ycsb", "run",      "--clients", "2",      "--seconds",
+                     "1",    "--warmup", "0",         "--json", path("remote.json")};
+  expect(remote(run, "bench"), 2, "run `atoll bench ycsb prepare` first");
+  expect(remote({"ycsb", "prepare", "--records", "1000"}, "bench"), 1,
+         "lacks the right administration");
+  expect(remote({"ycsb", "prepare", "--records", "1000"}, "admin"), 0, "loaded 1,000 records");
+  // A run needs no administration, but then the report has no sizes.
+  for (const char* client : {"bench", "admin"}) {
+    expect(remote(run, client), 0, "clients: 2, each with a network session");
+    const Json report = read_json("remote.json");
+    ASSERT_TRUE(report.is_object());
+    EXPECT_EQ(report["config"]["mode"], "network");
+    EXPECT_EQ(report["config"]["durability"], "durable");
+    EXPECT_EQ(report["storage_bytes"].empty(), std::string(client) == "bench") << report;
+    EXPECT_GT(report["throughput_tps"].get<double>(), 0.0);
+  }
+  expect(remote({"ycsb", "verify"}, "admin"), 0, "verify: every record exists once");
+  expect(remote({"ycsb", "verify"}, "bench"), 1, "lacks the right administration");
+  expect_ok({"ycsb", "verify", "--connect", "atoll:bench"});
+  expect(remote({"ycsb", "run", "--client", "local"}, "bench"), 2, "use --client network");
+  const Words admin = {"--key-file", path("admin.key")};
+  expect(bench({"ycsb", "verify", "--connect", nodes[0], admin[0], admin[1]}), 2,
+         "names node 1 never");
+  expect(
+      bench({"ycsb", "verify", "--connect", nodes[0], "--connect", nodes[0], admin[0], admin[1]}),
+      2, "names node 0 twice");
+  expect_refused({"ycsb", "verify", "--connect", "atoll:bench", "--connect", "atoll:bench"},
+                 "needs only one");
+  expect_refused({"ycsb", "--nodes", "1", "--connect", "atoll:bench"}, "excludes");
+  EXPECT_EQ(bench({"ycsb", "--connect", "atoll:none"}).code, 3) << "no cluster is started";
+  expect(remote({"ycsb", "cleanup"}, "admin"), 0, "dropped");
+  // All phases at once.
+  expect(remote({"tpcc", "--warehouses", "2", "--clients", "2", "--seconds", "1", "--warmup", "0"},
+                "admin"),
+         0, "verify: consistency conditions 1-12 hold");
 }
 
 TEST_F(BenchVerbsTest, ClientsRunTpccThroughLocalSessions) {

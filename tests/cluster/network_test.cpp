@@ -208,7 +208,15 @@ TEST_F(NetworkTest, RecordsStoragesAndTheShellAreUsedFromAnotherMachine) {
   expect(remote("stranger", {"kv", "get", "t", "k"}), 1, "refuses the key of");
   expect(remote("none", {"kv", "get", "t", "k"}), 78, "none.key: No such file");
   expect(runner_.atoll({"kv", "get", "t", "k", "--connect", node}), 2, "belong together");
-  expect(runner_.atoll({"kv", "get", "t", "k", "--connect", "atoll:net"}), 2, "use --cluster");
+  // A connection string may also name a cluster of this machine.
+  const std::string run_dir = "atoll://" + folder_.path() + "/atoll/net";
+  for (const std::string& local : {std::string("atoll:net"), run_dir, run_dir + "?node=0"}) {
+    expect(runner_.atoll({"kv", "get", "t", "k", "--connect", local}), 0, "v\n");
+    expect(runner_.atoll({"storage", "describe", "t", "--connect", local}), 0, "mastertree");
+    expect(runner_.atoll({"session", "ls", "--connect", local}), 0, "SESSION");
+  }
+  expect(runner_.atoll({"kv", "get", "t", "k", "--connect", run_dir + "?node=1"}), 2, "--node 1");
+  expect(runner_.atoll({"kv", "get", "t", "k", "--connect", "atoll:none"}), 3, "`atoll up`");
   expect(runner_.atoll({"kv", "get", "t", "k", "--connect", node, "--node", "0"}), 2, "--node");
   expect(runner_.atoll({"kv", "get", "t", "k", "--connect", node + "&acknowledge=visible",
                         "--key-file", path("alice.key")}),
@@ -218,8 +226,19 @@ TEST_F(NetworkTest, RecordsStoragesAndTheShellAreUsedFromAnotherMachine) {
   expect(remote("admin", {"shell", "-e", "create u", "-e", "begin", "-e", "put u k 7", "-e",
                           "commit", "-e", "get u k", "-e", "storages"}),
          0, "\n7\n");
+  expect(remote("reader", {"storage", "ls"}), 0, "u ");
+  expect(remote("reader", {"storage", "describe", "u", "--json"}), 0, "\"name\": \"u\"");
+  expect(remote("reader", {"storage", "describe", "none"}), 1, "none");
+  const std::vector<std::string> creation = {"storage", "create", "w", "--type", "sequential"};
+  for (const char* reader : {"reader", "alice"}) {
+    expect(remote(reader, creation), 1, "lacks the right administration");
+    expect(remote(reader, {"storage", "drop", "u"}), 1, "change network.authorised_keys");
+  }
+  expect(remote("admin", creation), 0, "storage \"w\" created");
+  // The list has the same columns as on the machine of the cluster.
   const Ran listed = runner_.atoll({"storage", "ls"});
-  EXPECT_NE(listed.out.find("u "), std::string::npos) << listed.out;
+  EXPECT_EQ(remote("reader", {"storage", "ls"}).out, listed.out);
+  expect(remote("admin", {"storage", "drop", "w", "--json"}), 0, "pages_freed");
   const Ran taken = runner_.atoll({"snapshot", "take"});
   EXPECT_EQ(taken.code, 0) << taken.out << taken.error;
   expect(remote("reader", {"shell", "-e", "begin snapshot", "-e", "get u k", "-e", "commit"}), 0,

@@ -1,10 +1,11 @@
-// Tests of the errors of control requests over the network. The node may be of another version.
+// Tests of answers to control requests over the network. The node may be of another version.
 #include "ops/shell/connection.h"
 
 #include <gtest/gtest.h>
 
 #include <span>
 #include <string>
+#include <vector>
 
 namespace atolldb::shell {
 namespace {
@@ -47,6 +48,35 @@ TEST(ShellConnection, WithoutAnObjectTheAnswersStatusDecides) {
     EXPECT_EQ(error.code, ExitCode::failed) << output;
     EXPECT_NE(error.message.find("the message of the answer"), std::string::npos) << output;
   }
+}
+
+TEST(ShellConnection, AListInPartsIsReadToItsEnd) {
+  std::vector<Json> asked;
+  const auto list_of = [&](const std::vector<const char*>& answers) {
+    asked.clear();
+    const auto entries = whole_list(
+        [&](const Json& body) -> Result<Json> {
+          asked.push_back(body);
+          return Json::parse(answers.at(asked.size() - 1));
+        },
+        "storages", "name");
+    return entries ? entries->dump() : entries.error().message;
+  };
+  EXPECT_EQ(list_of({R"({"storages": [{"name": "a"}, {"name": "b"}], "more": true})",
+                     R"({"storages": [{"name": "c"}], "more": false})"}),
+            R"([{"name":"a"},{"name":"b"},{"name":"c"}])");
+  EXPECT_EQ(asked, (std::vector<Json>{Json::object(), {{"after", "b"}}}));
+  // A cluster of this machine answers with the whole list.
+  EXPECT_EQ(list_of({R"({"storages": [{"name": "a"}]})"}), R"([{"name":"a"}])");
+  // Answers of a node of another version end the list, too.
+  for (const char* wrong : {R"({"storages": [], "more": true})", R"({"storages": 7, "more": true})",
+                            R"({"more": true})", R"({"storages": [], "more": "yes"})"}) {
+    EXPECT_EQ(list_of({wrong}), "[]") << wrong;
+  }
+  const auto failed = whole_list(
+      [](const Json&) -> Result<Json> { return make_error(ExitCode::failed, "no answer"); },
+      "storages", "name");
+  EXPECT_FALSE(failed);
 }
 
 }  // namespace

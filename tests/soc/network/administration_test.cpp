@@ -42,7 +42,8 @@ TEST_F(NetworkAdministrationTest, ControlRequestsNeedTheirRightAndAreAnsweredByT
     return client.call("atoll." + op, std::as_bytes(std::span(input)));
   };
   const auto json_of = [](const SessionReply& reply) { return parse_json(reply.output); };
-  for (const char* op : {"storage.create", "storage.drop", "session.list", "session.kill"}) {
+  for (const char* op : {"storage.create", "storage.drop", "session.list", "session.kill",
+                         "job.start", "job.stop"}) {
     const SessionReply denied = ask(**reader, op, "{}");
     EXPECT_EQ(denied.status, Status::permission_denied) << op;
     EXPECT_NE(denied.message.find("lacks the right administration"), std::string::npos)
@@ -53,7 +54,7 @@ TEST_F(NetworkAdministrationTest, ControlRequestsNeedTheirRightAndAreAnsweredByT
       EXPECT_EQ(json_of(done), Json({{"sessions", Json::array()}, {"more", false}}));
       continue;
     }
-    const bool is_of_node = std::string(op).starts_with("session");
+    const bool is_of_node = !std::string(op).starts_with("storage");
     EXPECT_EQ(json_of(done)["process"], is_of_node ? "node" : "coordinator") << op;
   }
   const SessionReply undescribed = ask(**administrator, "storage.describe", "{}");
@@ -86,6 +87,69 @@ TEST_F(NetworkAdministrationTest, ControlRequestsNeedTheirRightAndAreAnsweredByT
   EXPECT_EQ(failed.status, Status::invalid_argument);
   EXPECT_EQ(json_of(failed)["code"], static_cast<int>(ExitCode::usage));
   EXPECT_EQ(json_of(failed)["message"], std::string(500, 'x'));
+}
+
+TEST_F(NetworkAdministrationTest, OutputsOfAJobArriveInPartsAndTheQuestionDoesNotWait) {
+  allow(to_hex(alice_) + " alice administration\n" + to_hex(bob_) + " bob read\n");
+  endpoints_.node = "ipc://" + folder_ + "/node";
+  auto node = ControlServer::start(
+      endpoints_.node, [](const ControlRequest& request, const ControlReply& reply) {
+        if (request.body.contains("timeout_ms")) {
+          return reply(make_error(ExitCode::failed, "the request would wait"));
+        }
+        Json outputs = Json::array();
+        for (const uint32_t worker : {2u, 0u, 1u}) {
+          outputs.push_back({{"worker", worker}, {"output", std::string(20'000, 'x')}});
+        }
+        reply(Json{{"done", true}, {"outputs", outputs}, {"job", request.body["job"]}});
+      });
+  ASSERT_TRUE(node && start());
+  auto client = NetworkClient::connect(address());
+  auto reader = NetworkClient::connect(address("bob"));
+  ASSERT_TRUE(client && reader);
+  const auto ask = [](NetworkClient& from, const std::string& input) {
+    return from.call("atoll.job.wait", std::as_bytes(std::span(input)));
+  };
+  EXPECT_EQ(ask(**reader, R"({"job": 1})").status, Status::permission_denied);
+  EXPECT_EQ(ask(**client, R"({"job": 1, "after": "0"})").status, Status::invalid_argument);
+  std::string input = R"({"job": 1, "timeout_ms": 60000})";
+  for (uint32_t worker = 0; worker < 3; ++worker) {
+    const SessionReply reply = ask(**client, input);
+    ASSERT_EQ(reply.status, Status::ok) << reply.message;
+    const Json state = parse_json(reply.output);
+    EXPECT_EQ(state["done"], true);
+    EXPECT_EQ(state["more"], worker != 2);
+    ASSERT_EQ(state["outputs"].size(), 1u) << "two do not fit into one answer";
+    EXPECT_EQ(state["outputs"][0]["worker"], worker);
+    input = R"({"job": 1, "after": )" + std::to_string(worker) + "}";
+  }
+}
+
+TEST_F(NetworkAdministrationTest, ClientsSeeThePartOfTheStatusThatBenchmarksNeed) {
+  allow(to_hex(alice_) + " alice read\n");
+  endpoints_.coordinator = "ipc://" + folder_ + "/coordinator";
+  const Json seen = {
+      {"name", "c"},
+      {"uuid", "u"},
+      {"state", "running"},
+      {"durability", "durable"},
+      {"snapshots", {{"newest", 3}}},
+      {"epochs", {{"current", 9}}},
+      {"nodes",
+       Json::array({{{"node", 0}, {"workers", 2}, {"pool", {{"unallocated_bytes", 0}}}}})}};
+  Json whole = seen;
+  whole["processes"] = Json::array({{{"role", "node0"}, {"pid", 7}}});
+  whole["epochs"]["durable"] = 8;
+  whole["nodes"][0]["pid"] = 7;
+  auto coordinator = ControlServer::start(
+      endpoints_.coordinator,
+      [&](const ControlRequest& /*request*/, const ControlReply& reply) { reply(whole); });
+  ASSERT_TRUE(coordinator && start());
+  auto client = NetworkClient::connect(address());
+  ASSERT_TRUE(client);
+  const SessionReply reply = (*client)->call("atoll.status", {});
+  ASSERT_EQ(reply.status, Status::ok) << reply.message;
+  EXPECT_EQ(parse_json(reply.output), seen);
 }
 
 /// Control requests of one client, and how many have each status.
