@@ -37,7 +37,14 @@ struct DemoOptions {
   uint32_t seconds = 0;   // 0: until interrupted
   uint32_t per_second = 2'000;
   bool keep = false;
+  bool json = false;
 };
+
+/// Prints an event of --json on one line.
+void print_event(const Json& event) {
+  std::printf("%s\n", event.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+  std::fflush(stdout);
+}
 
 constexpr uint32_t kMaxDemoSeconds = 86'400;
 constexpr uint32_t kMaxTransfersPerSecond = 1'000'000;
@@ -181,7 +188,7 @@ Result<void> watch_load(demo::Load& load, const DemoOptions& options, const Uniq
     const uint64_t transfers = load.counts().transfers.load(std::memory_order_relaxed);
     const std::optional<int64_t> sum = load.audit();
     if (sum && *sum != demo::Load::expected_sum()) return wrong_sum(*sum);
-    if (is_terminal()) {
+    if (is_terminal() && !options.json) {
       const demo::Progress progress{transfers, static_cast<double>(transfers - last),
                                     load.counts().failures.load(std::memory_order_relaxed)};
       std::printf("\r\033[K%s", demo::progress_line(progress, sum_text(sum)).c_str());
@@ -193,16 +200,20 @@ Result<void> watch_load(demo::Load& load, const DemoOptions& options, const Uniq
 }
 
 /// Ends the load, audits the accounts, and prints the result.
-Result<void> finish_load(demo::Load& load, DemoClock::time_point begun) {
+Result<void> finish_load(demo::Load& load, DemoClock::time_point begun, bool json) {
   load.stop();
   const std::optional<int64_t> sum = load.audit();
   const double seconds = std::chrono::duration<double>(DemoClock::now() - begun).count();
   const auto transfers = load.counts().transfers.load(std::memory_order_relaxed);
   const demo::Progress progress{transfers, static_cast<double>(transfers) / seconds,
                                 load.counts().failures.load(std::memory_order_relaxed)};
-  std::printf("%s%s\n", is_terminal() ? "\r\033[K" : "",
-              demo::progress_line(progress, sum_text(sum)).c_str());
-  std::fflush(stdout);
+  if (json) {
+    print_event(demo::result_json(progress, seconds, sum, demo::Load::expected_sum()));
+  } else {
+    std::printf("%s%s\n", is_terminal() ? "\r\033[K" : "",
+                demo::progress_line(progress, sum_text(sum)).c_str());
+    std::fflush(stdout);
+  }
   if (!sum) return make_error(ExitCode::failed, "demo: the last audit did not commit");
   return *sum == demo::Load::expected_sum() ? Result<void>() : wrong_sum(*sum);
 }
@@ -210,19 +221,29 @@ Result<void> finish_load(demo::Load& load, DemoClock::time_point begun) {
 Result<void> show_demo(Cluster& cluster, const DemoOptions& options, const DemoFolder& folder,
                        const UniqueFd& signals) {
   ATOLL_ASSIGN(const auto load, demo::Load::start(cluster, options.per_second));
-  std::printf("%s", demo::introduction(place_of(cluster.config(), options, folder)).c_str());
-  std::fflush(stdout);
+  const demo::Place place = place_of(cluster.config(), options, folder);
+  if (options.json) {
+    print_event(demo::introduction_json(place));
+  } else {
+    std::printf("%s", demo::introduction(place).c_str());
+    std::fflush(stdout);
+  }
   const auto begun = DemoClock::now();
   const Result<void> watched = watch_load(*load, options, signals);
-  if (!watched && is_terminal()) std::printf("\n");  // the line of progress is open
-  return watched ? finish_load(*load, begun) : watched;
+  // The line of progress is open.
+  if (!watched && is_terminal() && !options.json) std::printf("\n");
+  return watched ? finish_load(*load, begun, options.json) : watched;
 }
 
 /// Prints how to use the files that were kept.
-Result<void> print_kept(const Config& config, const DemoFolder& folder) {
+Result<void> print_kept(const Config& config, const DemoFolder& folder, bool json) {
   const std::string file = folder.path() + "/demo.toml";
   if (!(std::ofstream(file) << to_toml(config)).flush()) {
     return make_error(ExitCode::failed, "demo: " + file + ": cannot be written");
+  }
+  if (json) {
+    print_event({{"schema_version", 1}, {"event", "kept"}, {"config_file", file}});
+    return {};
   }
   std::printf("kept %s: start the cluster again with `atoll up -c %s`\n", folder.path().c_str(),
               file.c_str());
@@ -245,7 +266,7 @@ Result<void> run_demo(const DemoOptions& options) {
   if (!stopped) return folder.keep_for(stopped.error());
   if (!shown && shown.error().code == ExitCode::corruption) return folder.keep_for(shown.error());
   ATOLL_TRY(shown);
-  return options.keep ? print_kept(config, folder) : Result<void>();
+  return options.keep ? print_kept(config, folder, options.json) : Result<void>();
 }
 
 }  // namespace
@@ -263,6 +284,7 @@ void add_demo_command(CLI::App& app, Invocation& invocation) {
   command->add_option("--rate", options->per_second, "Transfers per second, and as many reads")
       ->capture_default_str();
   command->add_flag("--keep", options->keep, "Keep the files, and say how to start them again");
+  command->add_flag("--json", options->json, "Print a JSON object per event, for programs");
   command->callback(
       [&invocation, options] { invocation.run = [options] { return run_demo(*options); }; });
 }

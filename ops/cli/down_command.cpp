@@ -19,6 +19,11 @@
 namespace atolldb::cli {
 namespace {
 
+struct DownOptions {
+  bool now = false;
+  bool json = false;
+};
+
 /// Asks the coordinator to stop, or signals the launcher if the coordinator does not answer.
 Result<void> request_stop(const LiveCluster& cluster, const UniqueFd& launcher, bool now) {
   constexpr std::chrono::milliseconds kPatience{2000};
@@ -49,7 +54,7 @@ Result<LiveCluster> find_cluster_to_stop(const ClusterChoice& choice) {
   return found;
 }
 
-Result<void> down(const ClusterChoice& choice, bool now) {
+Result<void> down(const ClusterChoice& choice, const DownOptions& options) {
   ATOLL_ASSIGN(const LiveCluster found, find_cluster_to_stop(choice));
   const Config& config = found.config;
   const std::string name = "cluster \"" + config.cluster.name + "\"";
@@ -57,12 +62,12 @@ Result<void> down(const ClusterChoice& choice, bool now) {
   if (!ended || !is_alive(found.launcher)) {
     return make_error(ExitCode::not_running, name + ": has just stopped");
   }
-  if (found.is_run_folder_gone) {
+  if (found.is_run_folder_gone && !options.json) {
     std::printf("%s: its run folder %s was deleted: stopping its launcher (pid %d)\n", name.c_str(),
                 config.cluster.run_dir.c_str(), found.launcher.pid);
     std::fflush(stdout);
   }
-  ATOLL_TRY(request_stop(found, *ended, now));
+  ATOLL_TRY(request_stop(found, *ended, options.now));
   constexpr std::chrono::milliseconds kMargin{10'000};
   const auto patience =
       config.cluster.hang_limit.get() + config.procedures.time_limit.get() + kMargin;
@@ -75,17 +80,27 @@ Result<void> down(const ClusterChoice& choice, bool now) {
   if (const std::string failure = last_failure(config); !failure.empty()) {
     return make_error(ExitCode::failed, failure);
   }
-  std::printf("%s has stopped\n", name.c_str());
+  if (options.json) {
+    const Json whole = {{"schema_version", 1},
+                        {"cluster", config.cluster.name},
+                        {"launcher_pid", found.launcher.pid},
+                        {"run_folder_was_deleted", found.is_run_folder_gone}};
+    std::printf("%s\n", whole.dump(2).c_str());
+  } else {
+    std::printf("%s has stopped\n", name.c_str());
+  }
   return {};
 }
 
 }  // namespace
 
 void add_down_command(CLI::App& app, Invocation& invocation) {
-  const auto now = std::make_shared<bool>(false);
-  add_cluster_command(app, invocation, "down", "Stop a cluster and wait for its end", now, down)
-      ->add_flag("--now", *now,
-                 "Do not wait for running procedures; a second `atoll down` does the same");
+  const auto options = std::make_shared<DownOptions>();
+  CLI::App* const command = add_cluster_command(
+      app, invocation, "down", "Stop a cluster and wait for its end", options, down);
+  command->add_flag("--now", options->now,
+                    "Do not wait for running procedures; a second `atoll down` does the same");
+  add_json_option(*command, options->json);
 }
 
 }  // namespace atolldb::cli

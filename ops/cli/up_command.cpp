@@ -6,7 +6,9 @@
 #include <cstdio>
 #include <fstream>
 #include <memory>
-#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "ops/cli/command.h"
 #include "ops/cli/salvage_report.h"
@@ -26,28 +28,83 @@ struct UpOptions {
   bool discards_data = false;
   bool salvages = false;
   bool until_readable = false;
+  bool json = false;
 };
 
 void print_line(const std::string& name, const std::string& value) {
   std::printf("  %-14s %s\n", name.c_str(), value.c_str());
 }
 
-/// Prints the endpoints, and a warning for each process that does not have its port.
-void print_metrics(const Config& config, const nlohmann::json& endpoints) {
-  for (const auto& [role, endpoint] : endpoints.items()) {
-    print_line("metrics", "http://" + endpoint.get<std::string>() + "/metrics (" + role + ")");
-  }
-  if (config.metrics.base_port == 0) return;
+/// Returns the endpoints that the processes have written, or an empty object.
+Json endpoints_of(const Config& config) {
+  std::ifstream file(endpoints_path(config));
+  Json endpoints = Json::parse(file, nullptr, false);
+  return endpoints.is_object() ? endpoints : Json::object();
+}
+
+/// Returns a warning for each process whose metrics do not have their port. `endpoints`: by role.
+std::vector<std::string> port_warnings(const Config& config, const Json& endpoints) {
+  std::vector<std::string> warnings;
+  if (config.metrics.base_port == 0) return warnings;
   for (uint32_t offset = 0; offset <= config.nodes.size(); ++offset) {
     const std::string role = offset == 0 ? "coordinator" : "node" + std::to_string(offset - 1);
     const std::string wanted = MetricsExposer::endpoint_text(
         config.metrics.listen, metrics_port(config.metrics.base_port, offset));
     const std::string endpoint = endpoints.value(role, wanted);
     if (endpoint == wanted) continue;
-    print_line("warning",
-               paint(Colour::yellow, wanted + " is in use: the metrics of " + role + " are on " +
-                                         endpoint + "; set metrics.base_port to free ports"));
+    warnings.push_back(wanted + " is in use: the metrics of " + role + " are on " + endpoint +
+                       "; set metrics.base_port to free ports");
   }
+  return warnings;
+}
+
+/// Prints the endpoints, and a warning for each process that does not have its port.
+void print_metrics(const Config& config, const Json& endpoints) {
+  for (const auto& [role, endpoint] : endpoints.items()) {
+    print_line("metrics", "http://" + endpoint.get<std::string>() + "/metrics (" + role + ")");
+  }
+  for (const std::string& warning : port_warnings(config, endpoints)) {
+    print_line("warning", paint(Colour::yellow, warning));
+  }
+}
+
+/// Returns what print_running prints, for programs.
+Json running_json(const Config& config) {
+  uint32_t workers = 0;
+  Json nodes = Json::array();
+  for (uint32_t node = 0; node < config.nodes.size(); ++node) {
+    workers += config.nodes[node].workers;
+    nodes.push_back({{"node", node}, {"control", node_endpoint(config, node)}});
+  }
+  Json json = {{"schema_version", 1},
+               {"cluster", config.cluster.name},
+               {"state", "running"},
+               {"nodes", std::move(nodes)},
+               {"workers", workers},
+               {"durability", durability_text(config)},
+               {"control", config.control.endpoint},
+               {"run_dir", config.cluster.run_dir},
+               {"log_dir", config.cluster.log_dir},
+               {"metrics", Json::object()},
+               {"warnings", Json::array()},
+               {"problems", Json::array()}};
+  if (config.durability.mode == DurabilityMode::durable) {
+    json["data_dir"] = config.cluster.data_dir;
+  }
+  if (config.metrics.enabled) json["prometheus_targets"] = prometheus_targets_path(config);
+  const Json endpoints = endpoints_of(config);
+  for (const char* member : {"status_page", "network", "metrics"}) {
+    if (endpoints.contains(member)) json[member] = endpoints[member];
+  }
+  if (endpoints.contains("metrics")) {
+    for (std::string& warning : port_warnings(config, endpoints["metrics"])) {
+      json["warnings"].push_back(std::move(warning));
+    }
+  }
+  for (const UnusedSetting& setting : unused_settings(config)) {
+    json["warnings"].push_back(to_string(setting));
+  }
+  return json;
 }
 
 void print_running(const Config& config) {
@@ -71,19 +128,18 @@ void print_running(const Config& config) {
   for (uint32_t node = 0; node < config.nodes.size(); ++node) {
     print_line("node" + std::to_string(node), node_endpoint(config, node));
   }
-  std::ifstream file(endpoints_path(config));
-  const auto endpoints = nlohmann::json::parse(file, nullptr, false);
-  if (endpoints.is_object() && endpoints.contains("status_page")) {
+  const Json endpoints = endpoints_of(config);
+  if (endpoints.contains("status_page")) {
     print_line("status page", endpoints["status_page"].get<std::string>());
   }
-  if (endpoints.is_object() && endpoints.contains("network")) {
+  if (endpoints.contains("network")) {
     for (const auto& [role, port] : endpoints["network"].items()) {
       const std::string key = port.value("key", "");
       print_line("network", port.value("endpoint", "") + " (" + role + ", " +
                                 (key.empty() ? "without keys" : "key " + key) + ")");
     }
   }
-  if (endpoints.is_object() && endpoints.contains("metrics")) {
+  if (endpoints.contains("metrics")) {
     print_metrics(config, endpoints["metrics"]);
   }
   if (config.metrics.enabled) print_line("prometheus", prometheus_targets_path(config));
@@ -135,13 +191,16 @@ void print_recovering(const Config& config, const std::string& readable) {
   std::fflush(stdout);
 }
 
-/// Prints problems that need attention at once, for example a start-up from an older snapshot.
-void print_problems(const Config& config) {
+/// Returns problems that need attention at once, for example a start-up from an older snapshot.
+std::vector<Problem> problems_of(const Config& config) {
   constexpr std::chrono::milliseconds kStatusTimeout{5'000};
   const auto status = ControlClient(config.control.endpoint)
                           .call(ControlOperation::status, Json::object(), kStatusTimeout);
-  if (!status) return;
-  for (const Problem& problem : find_problems(*status)) {
+  return status ? find_problems(*status) : std::vector<Problem>();
+}
+
+void print_problems(const Config& config) {
+  for (const Problem& problem : problems_of(config)) {
     print_line("problem", paint(Colour::yellow, printable(problem.what)));
     print_line("", printable(problem.what_to_do));
   }
@@ -172,6 +231,34 @@ void print_salvaged(const Config& config) {
   std::fflush(stdout);
 }
 
+void print_json(const Json& json) {
+  std::printf("%s\n", json.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+  std::fflush(stdout);
+}
+
+/// Prints what runs, and what needs attention, as one JSON object.
+void print_start_json(const Config& config, const UpOptions& options) {
+  Json json = running_json(config);
+  for (const Problem& problem : problems_of(config)) {
+    json["problems"].push_back({{"what", problem.what}, {"what_to_do", problem.what_to_do}});
+  }
+  if (options.salvages) json["salvage_report"] = newest_salvage_report(config.cluster.data_dir);
+  print_json(json);
+}
+
+/// Prints the state of a cluster that recovers, and that snapshots can be read. `readable`: names
+/// the newest of them.
+void print_readable(const Config& config, const std::string& readable, bool json) {
+  if (json) {
+    print_json({{"schema_version", 1},
+                {"cluster", config.cluster.name},
+                {"state", "recovering"},
+                {"readable", readable}});
+  } else {
+    print_line("wait for it", "atoll status --watch");
+  }
+}
+
 Result<void> up(const ClusterChoice& choice, const UpOptions& options) {
   ATOLL_ASSIGN(const Config config, config_of_new_cluster(choice));
   LaunchOptions launch;
@@ -179,16 +266,19 @@ Result<void> up(const ClusterChoice& choice, const UpOptions& options) {
   launch.salvages = options.salvages;
   launch.until_readable = options.until_readable;
   launch.config_file = canonical_config_file(choice.config_file);
-  bool is_readable = false;
+  std::string readable;
   ProgressPrinter progress;
-  launch.on_progress = [&](const StartReport& report) { progress.show(report); };
-  launch.on_recovering = [&](const std::string& readable) {
-    is_readable = !readable.empty();
+  launch.on_progress = [&](const StartReport& report) {
+    if (!options.json) progress.show(report);
+  };
+  launch.on_recovering = [&](const std::string& what) {
+    readable = what;
     progress.end();
-    print_recovering(config, readable);
+    if (!options.json) print_recovering(config, readable);
   };
   const auto print_start = [&] {
     progress.end();
+    if (options.json) return print_start_json(config, options);
     print_running(config);
     if (options.salvages) print_salvaged(config);
     print_problems(config);
@@ -204,8 +294,8 @@ Result<void> up(const ClusterChoice& choice, const UpOptions& options) {
   const Result<void> started = start_background(config, launch);
   progress.end();
   if (!started) return started;
-  if (options.until_readable && is_readable) {
-    print_line("wait for it", "atoll status --watch");
+  if (options.until_readable && !readable.empty()) {
+    print_readable(config, readable, options.json);
     return started;
   }
   print_start();
@@ -233,6 +323,7 @@ void add_up_command(CLI::App& app, Invocation& invocation) {
       ->excludes("--discard-data");
   command->add_flag("--until-readable", options->until_readable,
                     "Return as soon as snapshots can be read, before a recovery has ended");
+  add_json_option(*command, options->json);
 }
 
 }  // namespace atolldb::cli

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "ops/cli/terminal.h"
 
 namespace atolldb::demo {
@@ -57,12 +59,38 @@ std::string introduction(const Place& place) {
   return text + "\nCtrl-C ends the demo.\n";
 }
 
+nlohmann::json introduction_json(const Place& place) {
+  nlohmann::json json = {{"schema_version", 1},
+                         {"event", "running"},
+                         {"cluster", place.cluster},
+                         {"nodes", place.nodes},
+                         {"transfers_per_second", place.per_second},
+                         {"folder", place.folder},
+                         {"keeps_folder", place.keeps_folder}};
+  if (!place.status_page.empty()) json["status_page"] = place.status_page;
+  if (!place.metrics.empty()) json["metrics"] = "http://" + place.metrics + "/metrics";
+  return json;
+}
+
 std::string progress_line(const Progress& progress, const std::string& sum) {
   return fmt::format(
       "{} transfers, {}/s, sum of all balances: {}{}", cli::format_count(progress.transfers),
       cli::format_count(static_cast<uint64_t>(progress.per_second + 0.5)), sum,
       progress.failures == 0 ? ""
                              : fmt::format(", {} failed", cli::format_count(progress.failures)));
+}
+
+nlohmann::json result_json(const Progress& progress, double seconds, std::optional<int64_t> sum,
+                           int64_t expected_sum) {
+  nlohmann::json json = {{"schema_version", 1},
+                         {"event", "ended"},
+                         {"transfers", progress.transfers},
+                         {"failures", progress.failures},
+                         {"seconds", seconds},
+                         {"expected_sum", expected_sum},
+                         {"sum", nullptr}};
+  if (sum) json["sum"] = *sum;
+  return json;
 }
 
 }  // namespace atolldb::demo

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 
 namespace atolldb::demo {
@@ -21,6 +23,8 @@ struct Place {
 /// Returns what runs and what to try next. Has at most 23 lines. They have at most 80 columns,
 /// unless a path is longer.
 std::string introduction(const Place& place);
+/// Returns the same facts for programs, with "event" "running".
+nlohmann::json introduction_json(const Place& place);
 
 struct Progress {
   uint64_t transfers = 0;
@@ -29,5 +33,9 @@ struct Progress {
 };
 /// Returns one line without its end. `sum`: what the last audit says, for example "correct".
 std::string progress_line(const Progress& progress, const std::string& sum);
+/// Returns the result of a demo for programs, with "event" "ended". `sum`: of the last audit;
+/// nothing if it has not committed.
+nlohmann::json result_json(const Progress& progress, double seconds, std::optional<int64_t> sum,
+                           int64_t expected_sum);
 
 }  // namespace atolldb::demo

@@ -186,6 +186,9 @@ TEST_F(CliTerminalTest, AStartShowsItsStepsInOneLineOfATerminalThatItClears) {
   EXPECT_LT(step, end);
   EXPECT_EQ(text.substr(0, end).find('\n'), std::string::npos) << text;
   EXPECT_EQ(runner_.atoll({"down", "-c", file}).code, 0);
+  // Programs get one document, also on a terminal.
+  EXPECT_TRUE(on_terminal("xterm", false, {"up", "--json", "-c", file}).starts_with("{"));
+  EXPECT_EQ(runner_.atoll({"down", "-c", file}).code, 0);
 }
 
 TEST_F(CliTerminalTest, ControlCharactersInALogDoNotReachTheTerminal) {
@@ -199,6 +202,11 @@ TEST_F(CliTerminalTest, ControlCharactersInALogDoNotReachTheTerminal) {
   EXPECT_EQ(logs.code, 0) << logs.error;
   EXPECT_EQ(logs.out.find('\033'), std::string::npos);
   EXPECT_NE(logs.out.find("title ?]0;owned? end"), std::string::npos) << logs.out;
+  const Ran json = runner_.atoll({"logs", "0", "-n", "1", "--json", "-c", file});
+  EXPECT_EQ(json.out.find('\033'), std::string::npos);
+  const auto line = nlohmann::json::parse(json.out, nullptr, false);
+  ASSERT_TRUE(line.is_object()) << json.out;
+  EXPECT_EQ(line.value("message", ""), "title \033]0;owned\007 end");
 }
 
 }  // namespace

@@ -335,8 +335,14 @@ TEST_F(InstantRecoveryTest, UpReturnsWhenSnapshotsCanBeReadIfItIsToldSo) {
   ASSERT_NE(writer, nullptr);
   EXPECT_EQ(read_pair(*writer, {}), 3u);
   EXPECT_EQ(atoll({"down"}).code, 0);
-  const Ran again = atoll({"up", "--until-readable"});
+  const Ran again = atoll({"up", "--until-readable", "--json"});
   EXPECT_EQ(again.code, 0) << again.error;
+  const auto json = nlohmann::json::parse(again.out, nullptr, false);
+  ASSERT_TRUE(json.is_object()) << again.out;
+  // The recovery may have ended before the snapshots could be read.
+  const bool is_recovering = json.value("state", "") == "recovering";
+  EXPECT_EQ(json.value("state", ""), is_recovering ? "recovering" : "running");
+  EXPECT_EQ(json.contains("readable"), is_recovering) << again.out;
   EXPECT_EQ(atoll({"down"}).code, 0);
 }
 

@@ -5,6 +5,7 @@ Programs may meet members that a schema does not name, because versions add some
 only members that have an entry.
 """
 import json
+import pathlib
 import re
 import shutil
 import struct
@@ -26,6 +27,7 @@ WITH_REPORT_FILES = {"bench log", "bench gleaner"}.union(
 # These print the same documents.
 SAME_SCHEMA = {f"kv {verb}": "kv-record"
                for verb in ("get", "put", "insert", "del", "add", "append", "check")}
+SAME_SCHEMA.update({"keys generate": "keys", "keys show": "keys"})
 NOT_RUNNING = 3
 KV_GET = 1
 
@@ -150,12 +152,59 @@ class JsonCommandsTest(unittest.TestCase):
         for document in documents:
             self.validate("shell", document)
 
-    def make_keys(self):
+    def make_keys(self, stem=""):
         """The config of network sessions, with the keys of the nodes and of a client."""
         for name in ("node", "client"):
-            key = self.folder.atoll("keys", "generate", self.folder.path / f"{name}.key").stdout
-        self.folder.write("clients", f"{key.strip()} alice read,write\n")
-        return {"enabled": "true", "key_file": '"node.key"', "authorised_keys": '"clients"'}
+            path = self.folder.path / f"{stem}{name}.key"
+            key = self.folder.atoll("keys", "generate", path).stdout
+        self.folder.write(f"{stem}clients", f"{key.strip()} alice read,write\n")
+        return {"enabled": "true", "key_file": f'"{stem}node.key"',
+                "authorised_keys": f'"{stem}clients"'}
+
+    def run_keys(self):
+        file = self.folder.path / "other.key"
+        made = self.expect("keys generate", file)
+        self.assertEqual(self.expect("keys show", file), made)
+
+    def lines_of(self, verb, *words):
+        """Runs a command that prints an object per line."""
+        printed = self.folder.atoll(*verb.split(), *words, "--json").stdout
+        return [self.validate(verb, json.loads(line)) for line in printed.splitlines()]
+
+    def run_life_cycle(self):
+        """Starts and stops a cluster, and reads its logs."""
+        cluster = Cluster(self.folder, name="lives", more={
+            "network": self.make_keys("lives_") | {"base_port": 0}})
+        try:
+            started = self.expect("up", "-c", cluster.file)
+            self.assertEqual([started["state"], started["cluster"]], ["running", "lives"])
+            self.assertEqual(set(started["metrics"]), {"coordinator", "node0", "node1"})
+            self.assertEqual(set(started["network"]), {"node0", "node1"})
+            self.assertEqual([each["node"] for each in started["nodes"]], [0, 1])
+            self.assertEqual(started["durability"], "durable")
+            lines = self.lines_of("logs", "-c", cluster.file)
+            self.assertEqual({line["process"] for line in lines if "level" in line},
+                             {"launcher", "coordinator", "node0", "node1"}, lines)
+            pid = int(cluster.pid("node0"))
+            self.assertGreater(pid, 1)
+            stopped = self.expect("down", "-c", cluster.file)
+            self.assertEqual(stopped["cluster"], "lives")
+            self.assertFalse(pathlib.Path(f"/proc/{pid}").exists())
+            log = pathlib.Path(started["log_dir"]) / "node1.log"
+            with open(log, "a", encoding="utf-8") as file:
+                file.write("a line of a library\n")
+            last = self.lines_of("logs", "node1", "-n", 1, "-c", cluster.file)
+            self.assertEqual([line["message"] for line in last], ["a line of a library"])
+            self.assertNotIn("level", last[0])
+        finally:
+            cluster.__exit__()
+
+    def run_demo(self):
+        ran = self.lines_of("demo", "--seconds", 1, "--rate", 100, "--keep",
+                            "--dir", self.folder.path / "demos")
+        self.assertEqual([line["event"] for line in ran], ["running", "ended", "kept"])
+        self.assertEqual(ran[1]["sum"], ran[1]["expected_sum"])
+        self.assertTrue(pathlib.Path(ran[2]["config_file"]).is_file())
 
     def run_network(self):
         """Lists a session over the network while it is open, and ends it."""
@@ -177,8 +226,9 @@ class JsonCommandsTest(unittest.TestCase):
             killed = self.expect("session kill", f"0/{remote[0]['session']}")
             self.assertEqual(len(killed["killed"]), 1)
             shell.stdin.close()
-        request = ("kv", "get", "t", "k", "--connect", where)
-        self.validate("kv get", json.loads(self.folder.atoll(*request, "--json").stdout))
+        self.expect("kv get", "t", "k", "--connect", where)
+        self.expect("storage ls", "--connect", where)
+        self.expect("storage describe", "t", "--connect", where)
 
     def run_snapshots(self):
         self.expect("snapshot take")
@@ -266,6 +316,9 @@ class JsonCommandsTest(unittest.TestCase):
             self.expect("config check", cluster.file)
             self.expect("config show", cluster.file)
         self.run_checkpoints()
+        self.run_keys()
+        self.run_life_cycle()
+        self.run_demo()
         bad = self.folder.write("bad.toml", "[memory]\nvolatile_pool = 3\n")
         self.expect("config check", bad, code=78)
         self.expect("doctor")
